@@ -1,0 +1,16 @@
+#include "base/error.h"
+
+namespace sluice {
+
+std::string_view name(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::input: return "input";
+    case ErrorKind::checkpoint: return "checkpoint";
+    case ErrorKind::unsupported: return "unsupported";
+    case ErrorKind::resource: return "resource";
+    case ErrorKind::internal: return "internal";
+  }
+  return "unknown";
+}
+
+}  // namespace sluice
