@@ -1,0 +1,64 @@
+// The one pool of threads that computes; it is passed in, never global.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/function_ref.h"
+
+namespace sluice {
+
+// A decode step dispatches hundreds of jobs of a few microseconds each, so workers spin for a short, bounded
+// time before they sleep; an idle pool uses no processor time. Calls from several threads take turns. A task
+// may call parallel_for on its own pool: it then runs serially, in place. The first exception a task throws
+// is rethrown to the caller once every worker has finished.
+class ThreadPool {
+ public:
+  using Task = FunctionRef<void(int worker)>;
+  using RangeTask = FunctionRef<void(int64_t begin, int64_t end, int worker)>;
+
+  // `threads` counts the calling thread, which is worker 0: a pool of 1 starts no thread.
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int size() const { return static_cast<int>(threads_.size()) + 1; }
+
+  // Calls task(worker) once for each worker in [0, size()), concurrently. Not from inside a task.
+  void run(Task task);
+
+  // Splits [begin, end) into one contiguous range per worker; inner borders lie at multiples of `grain` from
+  // begin. The split depends on the range, the grain and size() alone.
+  void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeTask task);
+
+  // The same, handing out ranges of `grain` as workers become free: for work of uneven cost.
+  void parallel_for_dynamic(int64_t begin, int64_t end, int64_t grain, RangeTask task);
+
+ private:
+  class Turn;
+
+  int current_worker() const;
+  void dispatch(Task task);
+  void invoke(int worker) noexcept;
+  void work(int worker);
+  void stop();
+
+  std::vector<std::thread> threads_;  // worker w is threads_[w - 1]
+
+  std::mutex turn_;                                         // held by the one caller whose job runs
+  std::atomic<std::thread::id> caller_{std::thread::id()};  // that caller
+
+  const Task* task_ = nullptr;        // published by job_, valid until running_ is 0
+  std::atomic<uint32_t> job_{0};      // a change wakes the workers
+  std::atomic<uint32_t> running_{0};  // workers that have not finished the job
+  std::atomic<bool> failed_{false};   // claimed by the first task to throw
+  std::exception_ptr error_;
+  bool stopping_ = false;  // published by job_
+};
+
+}  // namespace sluice
