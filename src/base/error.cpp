@@ -4,11 +4,16 @@ namespace sluice {
 
 std::string_view name(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::input: return "input";
-    case ErrorKind::checkpoint: return "checkpoint";
-    case ErrorKind::unsupported: return "unsupported";
-    case ErrorKind::resource: return "resource";
-    case ErrorKind::internal: return "internal";
+    case ErrorKind::input:
+      return "input";
+    case ErrorKind::checkpoint:
+      return "checkpoint";
+    case ErrorKind::unsupported:
+      return "unsupported";
+    case ErrorKind::resource:
+      return "resource";
+    case ErrorKind::internal:
+      return "internal";
   }
   return "unknown";
 }

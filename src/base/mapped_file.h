@@ -1,0 +1,30 @@
+// A file read through the page cache, without a copy.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+namespace sluice {
+
+// The whole file, mapped read-only. It must not be shortened while mapped: the system answers a read past its
+// new end with a signal, not an error.
+class MappedFile {
+ public:
+  explicit MappedFile(std::filesystem::path path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::span<const std::byte> bytes() const { return bytes_; }
+  // The views stay valid as long as the mapping, also across moves.
+  std::span<const std::byte> bytes(uint64_t offset, uint64_t length) const;
+
+ private:
+  std::filesystem::path path_;
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace sluice
