@@ -1,0 +1,40 @@
+// Writing safetensors, one tensor after the other.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file_writer.h"
+#include "checkpoint/tensor_info.h"
+
+namespace sluice::checkpoint {
+
+// All tensors are declared first, then their bytes are streamed in the same order, so that a file larger than
+// memory can be written. The file appears under its name on finish() only.
+class SafetensorsWriter {
+ public:
+  SafetensorsWriter(const std::filesystem::path& path, std::vector<TensorInfo> tensors,
+                    const std::map<std::string, std::string>& metadata = {{"format", "mlx"}});
+
+  // The next bytes of `tensor`, in any number of pieces.
+  void write(std::string_view tensor, std::span<const std::byte> bytes);
+  void finish();
+
+ private:
+  struct Pending {
+    std::string name;
+    uint64_t bytes;  // still to come
+  };
+
+  std::string path_;
+  std::vector<Pending> pending_;
+  size_t current_ = 0;  // the first of pending_ that is not complete
+  FileWriter file_;
+};
+
+}  // namespace sluice::checkpoint
