@@ -1,0 +1,176 @@
+#include "checkpoint/quantization_plan.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/quote.h"
+
+namespace sluice::checkpoint {
+namespace {
+
+struct ModeRow {
+  std::string_view name;
+  QuantParams defaults;
+};
+
+constexpr ModeRow kModes[] = {
+    {"affine", {QuantMode::affine, 4, 64}},
+    {"mxfp4", {QuantMode::mxfp4, 4, 32}},
+    {"nvfp4", {QuantMode::nvfp4, 4, 16}},
+    {"mxfp8", {QuantMode::mxfp8, 8, 32}},
+};
+
+constexpr std::array kAffineBits{2, 3, 4, 5, 6, 8};
+constexpr std::array kAffineGroups{32, 64, 128};
+
+constexpr int kMaxBlock = 1 << 20;
+
+bool contains(const auto& values, const auto& value) {
+  return std::find(std::begin(values), std::end(values), value) != std::end(values);
+}
+
+// What is absent takes the mode's defaults, never the block's globals.
+QuantParams parse_params(const Json& object, const std::string& place) {
+  const auto mode = json_get_or<std::string>(object, "mode", "affine", place);
+  const auto row =
+      std::find_if(std::begin(kModes), std::end(kModes), [&](const ModeRow& r) { return r.name == mode; });
+  if (row == std::end(kModes)) {
+    fail(ErrorKind::unsupported, "{} has mode {}, expected affine, mxfp4, nvfp4 or mxfp8", place,
+         quote(mode));
+  }
+  QuantParams params = row->defaults;
+  params.bits = json_get_or<int>(object, "bits", params.bits, place);
+  params.group_size = json_get_or<int>(object, "group_size", params.group_size, place);
+  const bool valid = params.mode == QuantMode::affine
+                         ? contains(kAffineBits, params.bits) && contains(kAffineGroups, params.group_size)
+                         : params == row->defaults;
+  if (!valid) {
+    fail(ErrorKind::unsupported, "{} asks for {} with {} bits in groups of {}, expected {}", place, mode,
+         params.bits, params.group_size,
+         params.mode == QuantMode::affine
+             ? std::string("2, 3, 4, 5, 6 or 8 bits in groups of 32, 64 or 128")
+             : fmt::format("{} bits in groups of {}", row->defaults.bits, row->defaults.group_size));
+  }
+  return params;
+}
+
+QuantParams parse_override(const Json& object, const std::string& place) {
+  // Activations are never quantised here, so what is said about them is without effect.
+  constexpr std::array<std::string_view, 5> kKnown{"mode", "bits", "group_size", "quantize_input",
+                                                   "quantize_activations"};
+  for (const auto& item : object.items()) {
+    if (!contains(kKnown, item.key())) {
+      fail(ErrorKind::unsupported, "{} has the unknown field {}", place, quote(item.key()));
+    }
+  }
+  return parse_params(object, place);
+}
+
+// The block in the file, or in the text_config of a multimodal wrapper.
+const Json* find_block(const Json& config, std::string_view key, const std::string& where) {
+  if (const Json* block = json_find(config, key, where)) return block;
+  const Json* text = json_find(config, "text_config", where);
+  return text == nullptr ? nullptr : json_find(*text, key, where + ": 'text_config'");
+}
+
+}  // namespace
+
+std::string_view name(QuantMode mode) {
+  for (const ModeRow& row : kModes) {
+    if (row.defaults.mode == mode) return row.name;
+  }
+  fail(ErrorKind::internal, "{} is no quantisation mode", static_cast<int>(mode));
+}
+
+QuantizationPlan::QuantizationPlan(const Json& config, const std::string& where) : where_(where) {
+  if (const Json* block = find_block(config, "quantization", where)) {
+    parse_mlx(*block, where + ": 'quantization'");
+  } else if (const Json* block = find_block(config, "quantization_config", where)) {
+    const std::string place = where + ": 'quantization_config'";
+    // MLX writes its block under both names; only Hugging Face names a method.
+    if (json_find(*block, "quant_method", place) == nullptr) {
+      parse_mlx(*block, place);
+    } else {
+      parse_hugging_face(*block, place);
+    }
+  }
+}
+
+void QuantizationPlan::parse_mlx(const Json& block, const std::string& place) {
+  globals_ = parse_params(block, place);
+  for (const auto& [module, value] : block.items()) {
+    // A bool says no more than the presence of scales; other values are globals or notes.
+    if (value.is_object()) {
+      overrides_.emplace(module, parse_override(value, fmt::format("{}: {}", place, quote(module))));
+    }
+  }
+}
+
+void QuantizationPlan::parse_hugging_face(const Json& block, const std::string& place) {
+  const auto method = json_get<std::string>(block, "quant_method", place);
+  if (method == "mxfp4" || method == "mxfp8") {
+    globals_ = parse_params(Json{{"mode", method}}, place);
+    return;
+  }
+  if (method != "fp8") {
+    fail(ErrorKind::unsupported, "{} has quant_method {}, expected fp8, mxfp4 or mxfp8", place,
+         quote(method));
+  }
+  const auto format = json_get_or<std::string>(block, "fmt", "e4m3", place);
+  if (format != "e4m3") {
+    fail(ErrorKind::unsupported, "{} has the fp8 format {}, expected e4m3", place, quote(format));
+  }
+  const auto size = json_get<std::vector<int>>(block, "weight_block_size", place);
+  if (size.size() != 2 || size[0] < 1 || size[1] < 1 || size[0] > kMaxBlock || size[1] > kMaxBlock) {
+    fail(ErrorKind::checkpoint, "{} has weight_block_size {}, expected two positive sizes", place,
+         quote(block.at("weight_block_size").dump()));
+  }
+  fp8_ = Fp8Blocks{size[0], size[1]};
+}
+
+std::optional<QuantParams> QuantizationPlan::params(std::string_view module, bool has_scales) const {
+  const auto override = overrides_.find(module);
+  if (override != overrides_.end() && !has_scales) {
+    fail(ErrorKind::checkpoint, "{} says that {} is quantised, but the checkpoint has no {}", where_,
+         quote(module), quote(std::string(module) + ".scales"));
+  }
+  if (!has_scales) return std::nullopt;
+  if (override != overrides_.end()) return override->second;
+  if (!globals_) {
+    fail(ErrorKind::checkpoint, "the checkpoint has {}, but {} does not say how it is quantised",
+         quote(std::string(module) + ".scales"), where_);
+  }
+  return globals_;
+}
+
+void check_quantized(std::string_view module, const QuantParams& params, const TensorInfo& weight,
+                     const TensorInfo& scales, const TensorInfo* biases) {
+  const bool affine = params.mode == QuantMode::affine;
+  const auto refuse = [&](std::string_view problem) {
+    fail(ErrorKind::checkpoint, "{} ({} with {} bits in groups of {}) {}", quote(module), name(params.mode),
+         params.bits, params.group_size, problem);
+  };
+  if (weight.dtype != FileDType::u32)
+    refuse(fmt::format("has a weight of {}, expected U32", name(weight.dtype)));
+  const bool float_scales =
+      contains(std::array{FileDType::f32, FileDType::f16, FileDType::bf16}, scales.dtype);
+  if (affine ? !float_scales : scales.dtype != FileDType::u8) {
+    refuse(
+        fmt::format("has scales of {}, expected {}", name(scales.dtype), affine ? "F32, F16 or BF16" : "U8"));
+  }
+  if (affine != (biases != nullptr)) refuse(affine ? "lacks its biases" : "has biases, expected none");
+  if (biases != nullptr && (biases->dtype != scales.dtype || biases->shape != scales.shape)) {
+    refuse(fmt::format("has biases of {} [{}], but scales of {} [{}]", name(biases->dtype),
+                       fmt::join(biases->shape, ", "), name(scales.dtype), fmt::join(scales.shape, ", ")));
+  }
+  // Bounded by the file's size, these products are far from overflow.
+  const bool same_rows = weight.shape.size() >= 2 && weight.shape.size() == scales.shape.size() &&
+                         std::equal(weight.shape.begin(), weight.shape.end() - 1, scales.shape.begin());
+  if (!same_rows || weight.shape.back() * 32 != scales.shape.back() * params.group_size * params.bits) {
+    refuse(fmt::format("has a weight of shape [{}], which scales of shape [{}] do not fit",
+                       fmt::join(weight.shape, ", "), fmt::join(scales.shape, ", ")));
+  }
+}
+
+}  // namespace sluice::checkpoint
