@@ -1,0 +1,68 @@
+// Text to token ids and back, as described by a Hugging Face tokenizer.json with a byte-level BPE model.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "text/added_tokens.h"
+#include "text/bpe.h"
+#include "text/normalizer.h"
+#include "text/pretokenizer.h"
+#include "text/vocabulary.h"
+
+namespace sluice::text {
+
+struct EncodeOptions {
+  bool add_special_tokens = false;  // what the file's post-processor puts around a text, e.g. BOS
+  bool special_as_text =
+      false;  // "<|im_end|>" in the text is then just characters: for text nobody vouches for
+};
+
+// Immutable once built; all members may be called from many threads at once.
+class Tokenizer {
+ public:
+  explicit Tokenizer(const Json& json);
+  // Parses the text of a tokenizer.json; `where` names it in errors.
+  static Tokenizer parse(std::string_view json, std::string_view where = "tokenizer.json");
+
+  // The same ids as the tokenizers package. Bytes that are not UTF-8 are first replaced by U+FFFD, as
+  // Python's bytes.decode(errors="replace") does.
+  std::vector<std::int32_t> encode(std::string_view text, EncodeOptions options = {}) const;
+  // The same text as the tokenizers package; ids without a token stand for nothing.
+  std::string decode(std::span<const std::int32_t> ids, bool skip_special = true) const;
+
+  // One past the largest id; logits beyond belong to no token.
+  std::int32_t vocab_size() const { return vocabulary_.size(); }
+  // The id of a piece as it is written in the file, added tokens included.
+  std::optional<std::int32_t> id(std::string_view piece) const { return vocabulary_.find(piece); }
+  // The piece as it is written in the file; empty for an id without a token.
+  std::string_view piece(std::int32_t id) const { return vocabulary_.piece(id); }
+  // What the id stands for in decoded text: any bytes, also a part of a character.
+  std::string_view bytes(std::int32_t id) const;
+  bool is_special(std::int32_t id) const;
+
+ private:
+  struct EncodeState;
+
+  void encode_raw(std::string_view text, EncodeState& state) const;
+  void encode_words(std::string_view text, EncodeState& state) const;
+  void add_tokens(std::vector<AddedToken> added);
+  void read_post_processor(const Json& json);
+  void read_template(const Json& json);
+
+  Vocabulary vocabulary_;
+  Normalizer normalizer_ = Normalizer::none;
+  TokenFinder raw_tokens_, normalized_tokens_;
+  Pretokenizer pretokenizer_;
+  Bpe bpe_;
+  std::vector<std::int32_t> prefix_, suffix_;  // of the post-processor
+  std::vector<std::string> bytes_;             // by id
+  std::vector<bool> special_;                  // by id
+};
+
+}  // namespace sluice::text
