@@ -1,0 +1,85 @@
+// Encoding and decoding speed on one core, in bytes of text per second.
+// Usage: bench_tokenizer [--text=FILE] [Google Benchmark flags]; the file replaces the generated English
+// text.
+#include <benchmark/benchmark.h>
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "text/tokenizer.h"
+#include "unit/text/random_text.h"
+
+namespace sluice::text {
+namespace {
+
+std::string english_text() {
+  constexpr const char* kWords[] = {
+      "once",   "upon",  "a",     "time",   "there", "was",   "little", "girl",  "named",   "Lily",
+      "who",    "loved", "to",    "play",   "in",    "the",   "big",    "green", "park",    "with",
+      "her",    "dog",   "and",   "didn't", "see",   "that",  "sunny",  "day",   "so",      "they",
+      "walked", "home",  "found", "shiny",  "stone", "under", "tall",   "trees", "because", "\"Hello!\""};
+  Random random(1);
+  std::string text;
+  while (text.size() < 1'000'000) {
+    text += kWords[random.below(std::size(kWords))];
+    const std::uint64_t end = random.below(12);
+    text += end == 0 ? ".\n" : end == 1 ? ", " : " ";
+  }
+  return text;
+}
+
+// All scripts, emoji, code and whitespace; hardly a word comes twice.
+std::string mixed_text() {
+  const RandomText random_text;
+  std::string text;
+  for (std::uint64_t i = 0; text.size() < 1'000'000; ++i) text += random_text(i);
+  return text;
+}
+
+void encode(benchmark::State& state, const Tokenizer& tokenizer, const std::string& text) {
+  for (auto _ : state) benchmark::DoNotOptimize(tokenizer.encode(text));
+  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * text.size()));
+}
+
+void decode(benchmark::State& state, const Tokenizer& tokenizer, const std::string& text) {
+  const std::vector<std::int32_t> ids = tokenizer.encode(text);
+  for (auto _ : state) benchmark::DoNotOptimize(tokenizer.decode(ids));
+  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * text.size()));
+}
+
+int run(int argc, char** argv) {
+  std::string english = english_text();
+  for (int i = 1; i < argc; ++i) {
+    if (std::strncmp(argv[i], "--text=", 7) != 0) continue;
+    std::ifstream file(argv[i] + 7, std::ios::binary);
+    english.assign(std::istreambuf_iterator<char>(file), {});
+    std::copy(argv + i + 1, argv + argc, argv + i);
+    --argc, --i;
+  }
+  const std::string mixed = mixed_text();
+  std::vector<std::pair<std::string, Tokenizer>> tokenizers;
+  for (const char* name : {"qwen35", "deepseek", "gpt2", "flags"})
+    tokenizers.emplace_back(name, Tokenizer::parse(read_test_file(std::string(name) + ".tokenizer.json")));
+  for (const auto& [name, tokenizer] : tokenizers) {
+    for (const std::string* text : {&std::as_const(english), &mixed}) {
+      const std::string suffix = "/" + name + (text == &english ? "/english" : "/mixed");
+      const auto bench = [&tokenizer = tokenizer, text](auto function) {
+        return [&tokenizer, text, function](benchmark::State& state) { function(state, tokenizer, *text); };
+      };
+      benchmark::RegisterBenchmark(("encode" + suffix).c_str(), bench(encode))->Unit(benchmark::kMillisecond);
+      benchmark::RegisterBenchmark(("decode" + suffix).c_str(), bench(decode))->Unit(benchmark::kMillisecond);
+    }
+  }
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+  return 0;
+}
+
+}  // namespace
+}  // namespace sluice::text
+
+int main(int argc, char** argv) {
+  return sluice::text::run(argc, argv);
+}
