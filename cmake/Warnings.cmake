@@ -13,3 +13,10 @@ if(SLUICE_SANITIZE)
                                                 -fno-omit-frame-pointer)
   target_link_options(sluice_flags INTERFACE -fsanitize=${SLUICE_SANITIZE})
 endif()
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  # The oldest machine served; kernels choose better instructions at run time.
+  target_compile_options(sluice_flags INTERFACE -march=x86-64-v2 -maes -mpclmul)
+endif()
+# Highway compiles every kernel for SSE4, AVX2 and AVX-512, or NEON; the mask leaves out what has no kernel of its own
+# yet (AVX3_DL and later, SVE) and would only add build time.
+target_compile_definitions(sluice_flags INTERFACE HWY_DISABLED_TARGETS=0xF0000FFLL)

@@ -1,0 +1,53 @@
+// sluice verify: the built-in case table of every op on this machine against the reference.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "sluice/op_runner.h"
+
+namespace sluice::cli {
+
+namespace {
+
+void run(const VerifyOptions& options, bool json) {
+  auto rows = nlohmann::ordered_json::array();
+  bool failed = false;
+  if (!json) fmt::print("{:24} {:>6} {:>12} {:>9}  {}\n", "op", "cases", "worst error", "limit", "result");
+  verify_ops(options, [&](const OpVerification& op) {
+    failed = failed || op.failed > 0 || op.cases == 0;
+    const std::string result = op.failed > 0   ? fmt::format("FAIL ({})", op.failed)
+                               : op.cases == 0 ? "NO CASES"
+                                               : "pass";
+    if (json) {
+      rows.push_back({{"op", op.op},
+                      {"cases", op.cases},
+                      {"failed", op.failed},
+                      {"worst_error", op.worst_error},
+                      {"limit", op.limit},
+                      {"failures", op.failures}});
+      return;
+    }
+    fmt::print("{:24} {:6} {:12.3g} {:9.0e}  {}\n", op.op, op.cases, op.worst_error, op.limit, result);
+    for (const std::string& failure : op.failures) fmt::print("    {}\n", failure);
+    std::fflush(stdout);
+  });
+  if (json) fmt::print("{}\n", rows.dump(2));
+  if (failed) throw Failed();
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app) {
+  auto options = std::make_shared<VerifyOptions>();
+  auto json = std::make_shared<bool>(false);
+  CLI::App* command = app.add_subcommand("verify", "Check every op on this machine against the reference");
+  command->add_option("--backend", options->backend, "auto, cpu or cuda")->capture_default_str();
+  command->add_option("--op", options->op, "Only this op");
+  command->add_option("--threads", options->threads, "CPU threads; 0: one a core")->capture_default_str();
+  command->add_flag("--json", *json, "Machine-readable output");
+  command->callback([options, json] { run(*options, *json); });
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,82 @@
+// Ops from the outside: run one on files, list and describe them, verify and time them on this machine.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice {
+
+// Reads the op's fields and attributes from a safetensors file, runs it, writes every output and updated
+// field.
+void run_op_file(std::string_view op, const std::filesystem::path& in, const std::filesystem::path& out,
+                 std::string_view backend, int threads = 0);
+
+struct OpFieldDescription {
+  std::string name;
+  std::string role;   // input, optional, output, in place
+  std::string types;  // what it may hold
+  std::string shape;
+};
+struct OpAttributeDescription {
+  std::string name;
+  std::string type;
+  std::string default_value;  // empty where the attribute is required
+  std::string meaning;
+};
+struct OpDescription {
+  std::string name;
+  std::string family;
+  std::string formula;
+  bool several_sequences = false;  // takes seq_starts and slots
+  std::vector<OpFieldDescription> fields;
+  std::vector<OpAttributeDescription> attributes;
+};
+std::vector<OpDescription> describe_ops();
+OpDescription describe_op(std::string_view op);
+// The catalogue as docs/ops.md holds it.
+std::string ops_markdown();
+
+struct OpVerification {
+  std::string op;
+  int cases = 0;
+  int failed = 0;
+  double worst_error = 0;
+  double limit = 0;
+  std::vector<std::string> failures;  // one line each
+};
+struct VerifyOptions {
+  std::string backend = "auto";
+  std::string op;  // empty: every op
+  int threads = 0;
+};
+// Runs the case table against the reference; reports each op as it is done.
+std::vector<OpVerification> verify_ops(const VerifyOptions& options,
+                                       const std::function<void(const OpVerification&)>& report);
+
+struct OpTiming {
+  std::string op;
+  std::string label;
+  double microseconds = 0;  // median
+  double gigabytes_per_second = 0;
+  double gigaflops = 0;
+  double percent_of_peak = 0;  // of the bound that is nearer: memory or arithmetic
+};
+struct MachinePeak {
+  double read_gigabytes_per_second = 0;
+  double gigaflops = 0;  // F32 multiply-adds, two operations each
+};
+struct OpBenchOptions {
+  std::string backend = "auto";
+  std::string op;
+  int threads = 0;
+  double seconds_per_case = 0.5;
+};
+// Measures the machine first, then every benchmark case.
+MachinePeak bench_ops(const OpBenchOptions& options, const std::function<void(const MachinePeak&)>& measured,
+                      const std::function<void(const OpTiming&)>& report);
+
+}  // namespace sluice

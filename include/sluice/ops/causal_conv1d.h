@@ -1,0 +1,32 @@
+#pragma once
+
+#include "sluice/ops/field.h"
+
+namespace sluice::ops {
+
+// Depthwise causal convolution over time with SiLU; carries the last W-1 inputs.
+struct CausalConv1d {
+  static constexpr std::string_view kName = "causal_conv1d";
+  static constexpr std::string_view kFamily = "Gated delta rule";
+  static constexpr std::string_view kFormula =
+      "out[t] = silu(sum_j virtual[t+j] * weight[:,j]) over the state followed by x; then the state "
+      "becomes the last W-1 rows";
+
+  ConstView x;           // [T,C]
+  ConstView weight;      // [C,W]
+  View state;            // [W-1,C], in place, pooled
+  View out;              // [T,C]
+  ConstView seq_starts;  // I32 [B+1], optional: cuts the tokens into B sequences
+  ConstView slots;       // I32 [B], optional: the pool row of each sequence, default 0..B-1
+
+  static constexpr auto fields() {
+    return std::tuple(input("x", &CausalConv1d::x, TypeClass::activation, "T,C"),
+                      input("weight", &CausalConv1d::weight, TypeClass::parameter, "C,W"),
+                      pooled(updated("state", &CausalConv1d::state, TypeClass::f32, "W-1,C")),
+                      output("out", &CausalConv1d::out, TypeClass::activation, "T,C"),
+                      optional_input("seq_starts", &CausalConv1d::seq_starts, TypeClass::i32, "B1"),
+                      optional_input("slots", &CausalConv1d::slots, TypeClass::i32, "B"));
+  }
+};
+
+}  // namespace sluice::ops

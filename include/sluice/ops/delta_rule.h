@@ -1,0 +1,55 @@
+#pragma once
+
+#include "sluice/ops/field.h"
+
+namespace sluice::ops {
+
+enum class DeltaForm : std::uint8_t { automatic, recurrent, chunked };
+constexpr std::array<std::string_view, 3> names_of(DeltaForm) {
+  return {"auto", "recurrent", "chunked"};
+}
+enum class DeltaHeads : std::uint8_t { block, tiled };
+constexpr std::array<std::string_view, 2> names_of(DeltaHeads) {
+  return {"block", "tiled"};
+}
+
+// The gated delta rule over a sequence; g is the natural log of the decay.
+struct DeltaRule {
+  static constexpr std::string_view kName = "delta_rule";
+  static constexpr std::string_view kFamily = "Gated delta rule";
+  static constexpr std::string_view kFormula =
+      "per token: S *= e^g; u = beta (v - S k); S += u kT; out = S q";
+
+  ConstView q;                            // [T,Hk,Dk]
+  ConstView k;                            // [T,Hk,Dk]
+  ConstView v;                            // [T,Hv,Dv]
+  ConstView g;                            // [T,Hv]
+  ConstView beta;                         // [T,Hv]
+  View state;                             // [Hv,Dv,Dk], in place, pooled
+  View out;                               // [T,Hv,Dv]
+  ConstView seq_starts;                   // I32 [B+1], optional: cuts the tokens into B sequences
+  ConstView slots;                        // I32 [B], optional: the pool row of each sequence, default 0..B-1
+  DeltaForm form = DeltaForm::automatic;  // recurrent: token by token; chunked: blocks of 64 tokens; auto:
+                                          // chosen by length
+  DeltaHeads heads = DeltaHeads::block;   // block: key head hv/(Hv/Hk); tiled: hv mod Hk
+
+  static constexpr auto fields() {
+    return std::tuple(
+        input("q", &DeltaRule::q, TypeClass::activation, "T,Hk,Dk"),
+        input("k", &DeltaRule::k, TypeClass::activation, "T,Hk,Dk"),
+        input("v", &DeltaRule::v, TypeClass::activation, "T,Hv,Dv"),
+        input("g", &DeltaRule::g, TypeClass::f32, "T,Hv"),
+        input("beta", &DeltaRule::beta, TypeClass::f32, "T,Hv"),
+        pooled(updated("state", &DeltaRule::state, TypeClass::f32, "Hv,Dv,Dk")),
+        output("out", &DeltaRule::out, TypeClass::activation, "T,Hv,Dv"),
+        optional_input("seq_starts", &DeltaRule::seq_starts, TypeClass::i32, "B1"),
+        optional_input("slots", &DeltaRule::slots, TypeClass::i32, "B"),
+        optional_attribute("form", &DeltaRule::form,
+                           "recurrent: token by token; chunked: blocks of 64 tokens; auto: chosen by length"),
+        optional_attribute("heads", &DeltaRule::heads, "block: key head hv/(Hv/Hk); tiled: hv mod Hk"));
+  }
+  // Limits that shapes cannot express; reads the field contents only where they are in host memory.
+  void check_limits(const Dims& dims, bool host_memory) const;
+};
+
+}  // namespace sluice::ops

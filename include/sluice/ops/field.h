@@ -1,0 +1,231 @@
+// The language of op contracts: which fields an op has, their roles, types and symbolic shapes. One table an
+// op serves the checks, the op runner, the command line's --describe and the documentation.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <tuple>
+
+#include "sluice/ops/view.h"
+#include "sluice/ops/weight.h"
+
+namespace sluice::ops {
+
+// Dimension symbols and attributes that may appear in a shape.
+inline constexpr std::array<std::string_view, 34> kSymbols = {
+    "T",    "D",    "Dv",   "H", "KH",    "Hk",     "Hv",     "Hg", "Dk", "E",         "k",      "K",
+    "N",    "S",    "V",    "C", "W",     "B",      "P",      "R",  "G",  "bits",      "k_bits", "v_bits",
+    "nope", "rope", "rank", "v", "chunk", "groups", "bucket", "B1", "M",  "top_groups"};
+
+constexpr int symbol_index(std::string_view symbol) {
+  for (std::size_t i = 0; i < kSymbols.size(); ++i)
+    if (kSymbols[i] == symbol) return static_cast<int>(i);
+  throw "unknown dimension symbol";  // only ever evaluated by the compiler
+}
+
+// One dimension: an expression over symbols, in postfix order. Codes below kOperator are symbols, from
+// kLiteral on numbers.
+struct DimExpression {
+  static constexpr std::int16_t kOperator = 100;
+  static constexpr std::int16_t kLiteral = 200;
+  std::array<std::int16_t, 12> code{};
+  int size = 0;
+  constexpr void emit(int c) { code[static_cast<std::size_t>(size++)] = static_cast<std::int16_t>(c); }
+  constexpr bool lone_symbol() const { return size == 1 && code[0] < kOperator; }
+};
+
+// A shape such as "T,H,2*D", "..,D" (any leading dimensions) or "*" (any shape, equal wherever "*" stands).
+struct ShapeSpec {
+  std::string_view text;
+  bool whole = false;
+  bool leading = false;
+  int rank = 0;
+  std::array<DimExpression, 4> dims{};
+};
+
+namespace detail {
+
+struct ShapeParser {
+  std::string_view text;
+  std::size_t at = 0;
+
+  constexpr bool eat(char c) {
+    if (at < text.size() && text[at] == c) return ++at, true;
+    return false;
+  }
+  static constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+  static constexpr bool is_name(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  }
+
+  constexpr void factor(DimExpression& e) {
+    if (eat('(')) {
+      sum(e);
+      if (!eat(')')) throw "missing )";
+    } else if (is_digit(text[at])) {
+      int value = 0;
+      while (at < text.size() && is_digit(text[at])) value = value * 10 + (text[at++] - '0');
+      e.emit(DimExpression::kLiteral + value);
+    } else {
+      const std::size_t begin = at;
+      while (at < text.size() && (is_name(text[at]) || is_digit(text[at]))) ++at;
+      e.emit(symbol_index(text.substr(begin, at - begin)));
+    }
+  }
+  constexpr void product(DimExpression& e) {
+    factor(e);
+    while (at < text.size() && (text[at] == '*' || text[at] == '/')) {
+      const char op = text[at++];
+      factor(e);
+      e.emit(DimExpression::kOperator + (op == '*' ? 2 : 3));
+    }
+  }
+  constexpr void sum(DimExpression& e) {
+    product(e);
+    while (at < text.size() && (text[at] == '+' || text[at] == '-')) {
+      const char op = text[at++];
+      product(e);
+      e.emit(DimExpression::kOperator + (op == '+' ? 0 : 1));
+    }
+  }
+};
+
+}  // namespace detail
+
+constexpr ShapeSpec parse_shape(std::string_view text) {
+  ShapeSpec spec;
+  spec.text = text;
+  if (text == "*") {
+    spec.whole = true;
+    return spec;
+  }
+  detail::ShapeParser parser{text};
+  if (text.substr(0, 3) == "..,") {
+    spec.leading = true;
+    parser.at = 3;
+  }
+  do {
+    parser.sum(spec.dims[static_cast<std::size_t>(spec.rank++)]);
+  } while (parser.eat(','));
+  if (parser.at != text.size()) throw "malformed shape";
+  return spec;
+}
+
+enum class Role : std::uint8_t { in, optional, out, in_place };
+
+// Which element types a field takes. An output of class `activation` has the type of the op's first
+// activation field, or F32 where there is none.
+enum class TypeClass : std::uint8_t {
+  activation,  // F32 or BF16
+  cache,       // F32 or BF16, whatever the activations are
+  parameter,   // F32, BF16 or F16: norm weights, convolution taps, biases
+  f32,
+  i32,
+  u8,
+};
+
+// A number per call that becomes one I32 per sequence, in a field of the same name, when `seq_starts` is
+// given.
+struct SequenceValue {
+  std::int64_t value = 0;
+  ConstView per_sequence;
+
+  constexpr SequenceValue() = default;
+  constexpr SequenceValue(std::int64_t value) : value(value) {}                           // NOLINT
+  constexpr SequenceValue(const ConstView& per_sequence) : per_sequence(per_sequence) {}  // NOLINT
+};
+
+// A tensor, weight, or per-sequence value of an op.
+template <class Op, class Member>
+struct Field {
+  std::string_view name;
+  Member Op::*member;
+  Role role;
+  TypeClass types;
+  ShapeSpec shape;
+  ShapeSpec other_shape;       // a second allowed shape of another rank; text empty if there is none
+  bool pooled = false;         // gets a leading pool dimension P under seq_starts
+  bool same_as_input = false;  // an output that may be the very memory of an input
+};
+
+// A scalar of an op.
+template <class Op, class Member>
+struct Attribute {
+  std::string_view name;
+  Member Op::*member;
+  bool required;
+  std::string_view meaning;
+};
+
+template <class Op, class M>
+constexpr Field<Op, M> input(std::string_view name, M Op::*member, TypeClass types, std::string_view shape) {
+  return {name, member, Role::in, types, parse_shape(shape), {}};
+}
+template <class Op, class M>
+constexpr Field<Op, M> input_either(std::string_view name, M Op::*member, TypeClass types,
+                                    std::string_view shape, std::string_view other) {
+  return {name, member, Role::in, types, parse_shape(shape), parse_shape(other)};
+}
+template <class Op, class M>
+constexpr Field<Op, M> optional_input(std::string_view name, M Op::*member, TypeClass types,
+                                      std::string_view shape) {
+  return {name, member, Role::optional, types, parse_shape(shape), {}};
+}
+template <class Op, class M>
+constexpr Field<Op, M> output(std::string_view name, M Op::*member, TypeClass types, std::string_view shape) {
+  return {name, member, Role::out, types, parse_shape(shape), {}};
+}
+// An output that may be written over one of the inputs.
+template <class Op, class M>
+constexpr Field<Op, M> output_over(std::string_view name, M Op::*member, TypeClass types,
+                                   std::string_view shape) {
+  return {name, member, Role::out, types, parse_shape(shape), {}, false, true};
+}
+template <class Op, class M>
+constexpr Field<Op, M> updated(std::string_view name, M Op::*member, TypeClass types,
+                               std::string_view shape) {
+  return {name, member, Role::in_place, types, parse_shape(shape), {}};
+}
+template <class Op, class M>
+constexpr Field<Op, M> matrix(std::string_view name, M Op::*member, std::string_view shape) {
+  return {name, member, Role::in, TypeClass::parameter, parse_shape(shape), {}};
+}
+template <class Op, class M>
+constexpr Field<Op, M> optional_matrix(std::string_view name, M Op::*member, std::string_view shape) {
+  return {name, member, Role::optional, TypeClass::parameter, parse_shape(shape), {}};
+}
+// A state or cache: it gets the pool dimension when several sequences run in one call.
+template <class Op, class M>
+constexpr Field<Op, M> pooled(Field<Op, M> field) {
+  field.pooled = true;
+  return field;
+}
+template <class Op, class M>
+constexpr Attribute<Op, M> attribute(std::string_view name, M Op::*member, std::string_view meaning) {
+  return {name, member, true, meaning};
+}
+template <class Op, class M>
+constexpr Attribute<Op, M> optional_attribute(std::string_view name, M Op::*member,
+                                              std::string_view meaning) {
+  return {name, member, false, meaning};
+}
+
+// Values bound to the symbols of an op's shapes while it is checked.
+struct Dims {
+  std::array<std::int64_t, kSymbols.size()> values;
+  Shape leading;
+  Shape whole;
+  bool leading_bound = false;
+  bool whole_bound = false;
+
+  Dims() { values.fill(-1); }
+  std::int64_t& operator[](std::string_view symbol) {
+    return values[static_cast<std::size_t>(symbol_index(symbol))];
+  }
+  std::int64_t operator[](std::string_view symbol) const {
+    return values[static_cast<std::size_t>(symbol_index(symbol))];
+  }
+};
+
+}  // namespace sluice::ops

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "sluice/ops/field.h"
+
+namespace sluice::ops {
+
+// Folds the key up-projection into the queries; kv_b holds per head `nope` K rows, then `v` V rows.
+struct MlaAbsorbQ {
+  static constexpr std::string_view kName = "mla_absorb_q";
+  static constexpr std::string_view kFamily = "Multi-head latent attention";
+  static constexpr std::string_view kFormula =
+      "q_latent[h] = q_nope[h] K_h, with K_h the K rows of kv_b, or embed_q[h] transposed";
+
+  ConstView q_nope;    // [T,H,nope]
+  Weight kv_b;         // [H*(nope+v),rank], or absent
+  Weight embed_q;      // [H,rank,nope], or absent
+  View q_latent;       // [T,H,rank]
+  std::int64_t v = 0;  // V rows a head of kv_b; needed with kv_b
+
+  static constexpr auto fields() {
+    return std::tuple(input("q_nope", &MlaAbsorbQ::q_nope, TypeClass::activation, "T,H,nope"),
+                      optional_matrix("kv_b", &MlaAbsorbQ::kv_b, "H*(nope+v),rank"),
+                      optional_matrix("embed_q", &MlaAbsorbQ::embed_q, "H,rank,nope"),
+                      output("q_latent", &MlaAbsorbQ::q_latent, TypeClass::activation, "T,H,rank"),
+                      optional_attribute("v", &MlaAbsorbQ::v, "V rows a head of kv_b; needed with kv_b"));
+  }
+  // Limits that shapes cannot express; reads the field contents only where they are in host memory.
+  void check_limits(const Dims& dims, bool host_memory) const;
+};
+
+}  // namespace sluice::ops

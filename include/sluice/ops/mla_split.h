@@ -1,0 +1,41 @@
+#pragma once
+
+#include "sluice/ops/field.h"
+
+namespace sluice::ops {
+
+// Cuts the projected queries and the compressed keys and values.
+struct MlaSplit {
+  static constexpr std::string_view kName = "mla_split";
+  static constexpr std::string_view kFamily = "Multi-head latent attention";
+  static constexpr std::string_view kFormula =
+      "q_full = [q_nope | q_pe] per head, kv_pre = [kv_latent | k_pe]";
+
+  ConstView q_full;       // [T,H,nope+rope]
+  ConstView kv_pre;       // [T,rank+rope]
+  View q_nope;            // [T,H,nope]
+  View q_pe;              // [T,H,rope]
+  View kv_latent;         // [T,rank]
+  View k_pe;              // [T,rope]
+  std::int64_t nope = 0;  // channels without rotation
+  std::int64_t rope = 0;  // rotated channels
+
+  static constexpr auto fields() {
+    return std::tuple(input("q_full", &MlaSplit::q_full, TypeClass::activation, "T,H,nope+rope"),
+                      input("kv_pre", &MlaSplit::kv_pre, TypeClass::activation, "T,rank+rope"),
+                      output("q_nope", &MlaSplit::q_nope, TypeClass::activation, "T,H,nope"),
+                      output("q_pe", &MlaSplit::q_pe, TypeClass::activation, "T,H,rope"),
+                      output("kv_latent", &MlaSplit::kv_latent, TypeClass::activation, "T,rank"),
+                      output("k_pe", &MlaSplit::k_pe, TypeClass::activation, "T,rope"),
+                      attribute("nope", &MlaSplit::nope, "channels without rotation"),
+                      attribute("rope", &MlaSplit::rope, "rotated channels"));
+  }
+  // Dimensions that no input states by itself.
+  void derive(Dims& dims) const {
+    if (kv_pre.rank() == 2) dims["rank"] = kv_pre.dim(1) - rope;
+  }
+  // Limits that shapes cannot express; reads the field contents only where they are in host memory.
+  void check_limits(const Dims& dims, bool host_memory) const;
+};
+
+}  // namespace sluice::ops

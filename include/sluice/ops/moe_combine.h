@@ -1,0 +1,33 @@
+#pragma once
+
+#include "sluice/ops/field.h"
+
+namespace sluice::ops {
+
+// Adds the chosen experts and the shared expert to the residual, in slot order.
+struct MoeCombine {
+  static constexpr std::string_view kName = "moe_combine";
+  static constexpr std::string_view kFamily = "Mixture of experts";
+  static constexpr std::string_view kFormula =
+      "out = residual + sum_j weights[j] * expert_out[j] + sigmoid(shared_gate) * shared_out";
+
+  ConstView residual;     // [T,D]
+  ConstView expert_out;   // [T,k,D]
+  ConstView weights;      // [T,k]
+  ConstView shared_out;   // [T,D], or absent
+  ConstView shared_gate;  // [T], or absent
+  View out;               // [T,D]
+
+  static constexpr auto fields() {
+    return std::tuple(input("residual", &MoeCombine::residual, TypeClass::activation, "T,D"),
+                      input("expert_out", &MoeCombine::expert_out, TypeClass::activation, "T,k,D"),
+                      input("weights", &MoeCombine::weights, TypeClass::f32, "T,k"),
+                      optional_input("shared_out", &MoeCombine::shared_out, TypeClass::activation, "T,D"),
+                      optional_input("shared_gate", &MoeCombine::shared_gate, TypeClass::activation, "T"),
+                      output_over("out", &MoeCombine::out, TypeClass::activation, "T,D"));
+  }
+  // Limits that shapes cannot express; reads the field contents only where they are in host memory.
+  void check_limits(const Dims& dims, bool host_memory) const;
+};
+
+}  // namespace sluice::ops

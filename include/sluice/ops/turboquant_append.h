@@ -1,0 +1,48 @@
+#pragma once
+
+#include "sluice/ops/field.h"
+#include "sluice/ops/turboquant_encode.h"
+
+namespace sluice::ops {
+
+// Encodes new keys and values into the packed cache, a ring of S slots.
+struct TurboquantAppend {
+  static constexpr std::string_view kName = "turboquant_append";
+  static constexpr std::string_view kFamily = "Attention and its caches";
+  static constexpr std::string_view kFormula = "token i is encoded into slot (start+i) mod S";
+
+  ConstView k;              // [T,KH,D]
+  ConstView v;              // [T,KH,D]
+  ConstView signs;          // [D/8], or absent
+  View k_codes;             // [KH,S,D*k_bits/8], in place, pooled
+  View v_codes;             // [KH,S,D*v_bits/8], in place, pooled
+  View k_norms;             // [KH,S], in place, pooled
+  View v_norms;             // [KH,S], in place, pooled
+  ConstView seq_starts;     // I32 [B+1], optional: cuts the tokens into B sequences
+  ConstView slots;          // I32 [B], optional: the pool row of each sequence, default 0..B-1
+  std::int64_t k_bits = 4;  // 2, 3, 4, 5, 6 or 8
+  std::int64_t v_bits = 4;  // 2, 3, 4, 5, 6 or 8
+  TurboquantNorm norm = TurboquantNorm::plain;  // plain: |x|; matched: |x|*sqrt(D)/|levels|
+  SequenceValue start;                          // tokens appended before
+
+  static constexpr auto fields() {
+    return std::tuple(
+        input("k", &TurboquantAppend::k, TypeClass::activation, "T,KH,D"),
+        input("v", &TurboquantAppend::v, TypeClass::activation, "T,KH,D"),
+        optional_input("signs", &TurboquantAppend::signs, TypeClass::u8, "D/8"),
+        pooled(updated("k_codes", &TurboquantAppend::k_codes, TypeClass::u8, "KH,S,D*k_bits/8")),
+        pooled(updated("v_codes", &TurboquantAppend::v_codes, TypeClass::u8, "KH,S,D*v_bits/8")),
+        pooled(updated("k_norms", &TurboquantAppend::k_norms, TypeClass::f32, "KH,S")),
+        pooled(updated("v_norms", &TurboquantAppend::v_norms, TypeClass::f32, "KH,S")),
+        optional_input("seq_starts", &TurboquantAppend::seq_starts, TypeClass::i32, "B1"),
+        optional_input("slots", &TurboquantAppend::slots, TypeClass::i32, "B"),
+        attribute("k_bits", &TurboquantAppend::k_bits, "2, 3, 4, 5, 6 or 8"),
+        attribute("v_bits", &TurboquantAppend::v_bits, "2, 3, 4, 5, 6 or 8"),
+        optional_attribute("norm", &TurboquantAppend::norm, "plain: |x|; matched: |x|*sqrt(D)/|levels|"),
+        attribute("start", &TurboquantAppend::start, "tokens appended before"));
+  }
+  // Limits that shapes cannot express; reads the field contents only where they are in host memory.
+  void check_limits(const Dims& dims, bool host_memory) const;
+};
+
+}  // namespace sluice::ops

@@ -1,0 +1,48 @@
+#include <fmt/format.h>
+#include <hwy/targets.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "backend/cpu/context.h"
+#include "backend/host_memory.h"
+#include "backend/make.h"
+
+namespace sluice::backend::cpu {
+
+std::byte* Context::grow(ops::Buffer& buffer, std::size_t bytes) {
+  if (buffer.bytes() < bytes) {
+    buffer = {};  // free first: the old contents are not needed
+    buffer = allocate_host(bytes);
+  }
+  return static_cast<std::byte*>(buffer.data());
+}
+
+namespace {
+
+class CpuBackend final : public HostBackend {
+ public:
+  explicit CpuBackend(int threads) : context_(threads) {}
+
+  std::string_view name() const override { return "cpu"; }
+  std::string description() const override {
+    const auto best = hwy::SupportedTargets() & -hwy::SupportedTargets();
+    return fmt::format("{} threads, {}", context_.pool().size(), hwy::TargetName(best));
+  }
+
+ private:
+  void execute(const ops::AnyOp& op) override {
+    std::visit([this](const auto* known) { cpu::run(context_, *known); }, op);
+  }
+
+  mutable Context context_;
+};
+
+}  // namespace
+
+std::unique_ptr<ops::Backend> make(const ops::BackendOptions& options) {
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return std::make_unique<CpuBackend>(options.threads > 0 ? options.threads : cores);
+}
+
+}  // namespace sluice::backend::cpu

@@ -1,0 +1,36 @@
+#include "backend/host_memory.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace sluice::backend {
+
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+
+void free_aligned(void* data, std::size_t) {
+  std::free(data);
+}
+
+}  // namespace
+
+ops::Buffer allocate_host(std::size_t bytes) {
+  const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  void* data =
+      rounded < bytes ? nullptr : std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);
+  if (data == nullptr) fail(ErrorKind::resource, "no memory for a buffer of {} bytes", bytes);
+  return {data, bytes, free_aligned};
+}
+
+void HostBackend::upload(void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+void HostBackend::download(void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+}  // namespace sluice::backend

@@ -1,0 +1,22 @@
+// What backends that compute in host memory share.
+#pragma once
+
+#include "sluice/ops/backend.h"
+
+namespace sluice::backend {
+
+// Aligned to 64 bytes; throws where there is none left.
+ops::Buffer allocate_host(std::size_t bytes);
+
+class HostBackend : public ops::Backend {
+ public:
+  ops::Buffer allocate(std::size_t bytes) final { return allocate_host(bytes); }
+  void upload(void* to, const void* from, std::size_t bytes) final;
+  void download(void* to, const void* from, std::size_t bytes) final;
+  void synchronize() final {}
+
+ protected:
+  bool host_memory() const final { return true; }
+};
+
+}  // namespace sluice::backend

@@ -1,0 +1,33 @@
+#include "ops/check.h"
+
+#include "ops/erase.h"
+#include "sluice/ops/ops.h"
+
+namespace sluice::ops {
+
+template <class Op>
+void check(const Op& op, bool host_memory) {
+  ErasedOp<Op> erased(op);
+  Dims& dims = erased.dims;
+  check_fields(Op::kName, erased.fields, erased.several_sequences, dims);
+  if constexpr (kHasSequences<Op>) {
+    check_sequences(Op::kName, {op.seq_starts, op.slots, dims["T"], dims["P"]}, host_memory);
+    for_each_entry<Op>([&](const auto& entry) {
+      if constexpr (std::is_same_v<Member<std::remove_cvref_t<decltype(entry)>>, SequenceValue>)
+        check_sequence_value(Op::kName, entry.name, op.*entry.member, op.seq_starts);
+    });
+  }
+  if constexpr (requires { op.check_limits(dims, host_memory); }) op.check_limits(dims, host_memory);
+}
+
+namespace {
+
+template <class... Ops>
+auto instantiate(OpList<Ops...>) {
+  return std::tuple(&check<Ops>...);
+}
+// Taking the addresses makes the compiler emit check<Op> for every op here and nowhere else.
+[[maybe_unused]] const auto kInstantiated = instantiate(AllOps{});
+
+}  // namespace
+}  // namespace sluice::ops

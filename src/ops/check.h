@@ -1,0 +1,53 @@
+// The generic part of check(op): presence, types, shapes, strides, alignment and overlap, by the op's table
+// alone.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "sluice/ops/field.h"
+
+namespace sluice::ops {
+
+// One field of an op with its type erased.
+struct FieldView {
+  std::string_view name;
+  Role role;
+  TypeClass types;
+  const ShapeSpec* shape;
+  const ShapeSpec* other_shape;
+  bool pooled;
+  bool same_as_input;
+  ConstView view;                          // tensors
+  const Weight* weight = nullptr;          // weights
+  const ExpertWeights* experts = nullptr;  // stacks of weights
+
+  bool present() const {
+    return weight != nullptr ? weight->present() : experts != nullptr ? experts->present() : view.present();
+  }
+};
+
+// Binds the symbols of all shapes; throws on the first field that does not fit.
+void check_fields(std::string_view op, std::span<const FieldView> fields, bool several_sequences, Dims& dims);
+
+// The same for inputs and updated fields only, so that the shapes of the outputs can be worked out.
+void check_inputs(std::string_view op, std::span<const FieldView> fields, bool several_sequences, Dims& dims);
+
+// How the tokens of a call are cut into sequences.
+struct SequenceFields {
+  ConstView seq_starts;
+  ConstView slots;
+  std::int64_t tokens;
+  std::int64_t pool;  // rows of the pooled states or caches
+};
+void check_sequences(std::string_view op, const SequenceFields& fields, bool host_memory);
+// A value given per call or, under seq_starts, per sequence.
+void check_sequence_value(std::string_view op, std::string_view field, const SequenceValue& value,
+                          const ConstView& seq_starts);
+
+// The shape of a field under bound symbols, with the pool dimension in front where asked. Throws if a symbol
+// is unbound.
+Shape evaluate(std::string_view op, std::string_view field, const ShapeSpec& spec, const Dims& dims,
+               bool pooled);
+
+}  // namespace sluice::ops

@@ -1,0 +1,50 @@
+#include "ops/limits.h"
+
+#include <cmath>
+
+namespace sluice::ops {
+
+void check_ids(std::string_view op, std::string_view field, const ConstView& ids, std::int64_t limit) {
+  const std::int64_t rows = ids.rank() == 2 ? ids.dim(0) : 1;
+  const std::int64_t columns = ids.shape.back();
+  const std::int64_t stride = ids.rank() == 2 ? ids.strides[0] : 0;
+  const auto* values = static_cast<const std::int32_t*>(ids.data);
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < columns; ++c)
+      if (values[r * stride + c] < 0 || values[r * stride + c] >= limit)
+        fail(ErrorKind::input, "{}: field '{}' has {} at [{}{}], allowed is 0 to {}", op, field,
+             values[r * stride + c], ids.rank() == 2 ? fmt::format("{},", r) : "", c, limit - 1);
+}
+
+void check_finite(std::string_view op, std::string_view attribute, double value) {
+  if (!std::isfinite(value))
+    fail(ErrorKind::input, "{}: attribute '{}' is {}, it must be finite", op, attribute, value);
+}
+
+void check_finite_positive(std::string_view op, std::string_view attribute, double value) {
+  if (!std::isfinite(value) || value < 0)
+    fail(ErrorKind::input, "{}: attribute '{}' is {}, it must be finite and not negative", op, attribute,
+         value);
+}
+
+void check_divides(std::string_view op, std::string_view large_name, std::int64_t large,
+                   std::string_view small_name, std::int64_t small) {
+  if (small < 1 || large % small != 0)
+    fail(ErrorKind::input, "{}: {} = {} is no multiple of {} = {}", op, large_name, large, small_name, small);
+}
+
+void check_turboquant_bits(std::string_view op, std::string_view attribute, std::int64_t bits) {
+  if (bits != 2 && bits != 3 && bits != 4 && bits != 5 && bits != 6 && bits != 8)
+    fail(ErrorKind::input, "{}: attribute '{}' is {}, allowed is 2, 3, 4, 5, 6 or 8", op, attribute, bits);
+}
+
+void check_rotation_width(std::string_view op, std::int64_t width) {
+  if (width < 32 || width > 1024 || (width & (width - 1)) != 0)
+    fail(ErrorKind::input, "{}: D is {}, allowed is a power of two from 32 to 1024", op, width);
+}
+
+void check_window(std::string_view op, std::int64_t window) {
+  if (window < 0) fail(ErrorKind::input, "{}: attribute 'window' is {}, it must not be negative", op, window);
+}
+
+}  // namespace sluice::ops

@@ -1,0 +1,44 @@
+// Compile-time walks over an op's table of fields.
+#pragma once
+
+#include <tuple>
+#include <type_traits>
+
+#include "sluice/ops/field.h"
+
+namespace sluice::ops {
+
+template <class T>
+inline constexpr bool kIsField = false;
+template <class Op, class M>
+inline constexpr bool kIsField<Field<Op, M>> = true;
+
+template <class T>
+inline constexpr bool kIsAttribute = false;
+template <class Op, class M>
+inline constexpr bool kIsAttribute<Attribute<Op, M>> = true;
+
+template <class Entry>
+struct MemberOf;
+template <class Op, class M>
+struct MemberOf<Field<Op, M>> {
+  using Type = M;
+};
+template <class Op, class M>
+struct MemberOf<Attribute<Op, M>> {
+  using Type = M;
+};
+template <class Entry>
+using Member = typename MemberOf<Entry>::Type;
+
+// The table of an op, made once by the compiler.
+template <class Op>
+inline constexpr auto kFields = Op::fields();
+
+// Calls f(entry) for every field and attribute in the order of the table.
+template <class Op, class F>
+constexpr void for_each_entry(F&& f) {
+  std::apply([&](const auto&... entries) { (f(entries), ...); }, kFields<Op>);
+}
+
+}  // namespace sluice::ops

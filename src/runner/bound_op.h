@@ -1,0 +1,26 @@
+// An op file bound to a backend: tensors uploaded, attributes read, outputs allocated and poisoned.
+#pragma once
+
+#include <memory>
+
+#include "runner/op_file.h"
+#include "sluice/ops/backend.h"
+
+namespace sluice::runner {
+
+class BoundOp {
+ public:
+  virtual ~BoundOp() = default;
+  virtual void run() = 0;
+  // Every output and updated field, as they are now.
+  virtual OpFile outputs() = 0;
+};
+
+// Refuses unknown fields and attributes, and everything the op's contract refuses. The backend must outlive
+// the result.
+std::unique_ptr<BoundOp> bind(ops::Backend& backend, std::string_view op, const OpFile& file);
+
+// Binds, runs once and returns the outputs.
+OpFile run_op(ops::Backend& backend, std::string_view op, const OpFile& file);
+
+}  // namespace sluice::runner

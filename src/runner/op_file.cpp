@@ -1,0 +1,115 @@
+#include "runner/op_file.h"
+
+#include <cstring>
+
+#include "base/error.h"
+#include "checkpoint/safetensors.h"
+#include "checkpoint/safetensors_writer.h"
+
+namespace sluice::runner {
+
+namespace {
+
+using checkpoint::FileDType;
+constexpr std::string_view kAttributePrefix = "attr.";
+
+ops::DType tensor_dtype(FileDType type, std::string_view where, std::string_view tensor) {
+  switch (type) {
+    case FileDType::f32:
+      return ops::DType::f32;
+    case FileDType::bf16:
+      return ops::DType::bf16;
+    case FileDType::f16:
+      return ops::DType::f16;
+    case FileDType::i32:
+      return ops::DType::i32;
+    case FileDType::u32:
+      return ops::DType::u32;
+    case FileDType::u8:
+      return ops::DType::u8;
+    default:
+      break;
+  }
+  fail(ErrorKind::input, "{}: tensor '{}' has type {}, ops take F32, BF16, F16, I32, U32 and U8", where,
+       tensor, checkpoint::name(type));
+}
+
+FileDType file_dtype(ops::DType type) {
+  switch (type) {
+    case ops::DType::f32:
+      return FileDType::f32;
+    case ops::DType::bf16:
+      return FileDType::bf16;
+    case ops::DType::f16:
+      return FileDType::f16;
+    case ops::DType::i32:
+      return FileDType::i32;
+    case ops::DType::u32:
+      return FileDType::u32;
+    case ops::DType::u8:
+      return FileDType::u8;
+  }
+  return FileDType::u8;
+}
+
+OpFile to_op_file(const checkpoint::Safetensors& from, std::string_view where) {
+  OpFile file;
+  for (const auto& entry : from.tensors()) {
+    HostTensor tensor;
+    tensor.dtype = tensor_dtype(entry.dtype, where, entry.name);
+    if (entry.shape.empty() || entry.shape.size() > static_cast<std::size_t>(ops::kMaxRank))
+      fail(ErrorKind::input, "{}: tensor '{}' has {} dimensions, ops take 1 to {}", where, entry.name,
+           entry.shape.size(), ops::kMaxRank);
+    for (const std::int64_t dim : entry.shape) tensor.shape.push_back(dim);
+    tensor.bytes.assign(entry.data.begin(), entry.data.end());
+    file.tensors.emplace(entry.name, std::move(tensor));
+  }
+  for (const auto& [key, value] : from.metadata())
+    if (key.starts_with(kAttributePrefix))
+      file.attributes.emplace(key.substr(kAttributePrefix.size()), value);
+  return file;
+}
+
+}  // namespace
+
+double HostTensor::at(std::int64_t i) const {
+  switch (dtype) {
+    case ops::DType::f32:
+      return data<float>()[i];
+    case ops::DType::bf16:
+      return to_float(data<ops::BFloat16>()[i]);
+    case ops::DType::f16:
+      return to_float(data<ops::Float16>()[i]);
+    case ops::DType::i32:
+      return data<std::int32_t>()[i];
+    case ops::DType::u32:
+      return data<std::uint32_t>()[i];
+    case ops::DType::u8:
+      return data<std::uint8_t>()[i];
+  }
+  return 0;
+}
+
+OpFile read_op_file(const std::filesystem::path& path) {
+  return to_op_file(checkpoint::SafetensorsFile(path), path.string());
+}
+
+OpFile parse_op_file(std::span<const std::byte> image, std::string_view where) {
+  return to_op_file(checkpoint::Safetensors(image, where), where);
+}
+
+void write_op_file(const std::filesystem::path& path, const OpFile& file) {
+  std::vector<checkpoint::TensorInfo> infos;
+  for (const auto& [name, tensor] : file.tensors) {
+    const auto dims = tensor.shape.dims();
+    infos.push_back({name, file_dtype(tensor.dtype), {dims.begin(), dims.end()}});
+  }
+  std::map<std::string, std::string> metadata;
+  for (const auto& [name, value] : file.attributes)
+    metadata.emplace(std::string(kAttributePrefix) + name, value);
+  checkpoint::SafetensorsWriter writer(path, std::move(infos), metadata);
+  for (const auto& [name, tensor] : file.tensors) writer.write(name, tensor.bytes);
+  writer.finish();
+}
+
+}  // namespace sluice::runner

@@ -1,0 +1,43 @@
+// An op's fields and attributes outside of any backend: what op files hold, what cases generate, what runs
+// return.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sluice/ops/view.h"
+
+namespace sluice::runner {
+
+struct HostTensor {
+  ops::DType dtype = ops::DType::f32;
+  ops::Shape shape;
+  std::vector<std::byte> bytes;
+
+  HostTensor() = default;
+  HostTensor(ops::DType dtype, const ops::Shape& shape)
+      : dtype(dtype), shape(shape), bytes(static_cast<std::size_t>(shape.elements()) * size_bytes(dtype)) {}
+
+  template <class T>
+  T* data() {
+    return reinterpret_cast<T*>(bytes.data());
+  }
+  template <class T>
+  const T* data() const {
+    return reinterpret_cast<const T*>(bytes.data());
+  }
+  double at(std::int64_t i) const;  // element i as a number, whatever its type
+};
+
+struct OpFile {
+  std::map<std::string, HostTensor> tensors;
+  std::map<std::string, std::string> attributes;  // without the "attr." prefix of the file
+};
+
+OpFile read_op_file(const std::filesystem::path& path);
+OpFile parse_op_file(std::span<const std::byte> image, std::string_view where);
+void write_op_file(const std::filesystem::path& path, const OpFile& file);
+
+}  // namespace sluice::runner

@@ -1,0 +1,70 @@
+#include <cmath>
+
+#include "base/error.h"
+#include "runner/bound_op.h"
+#include "runner/case.h"
+#include "runner/compare.h"
+#include "runner/find_op.h"
+#include "sluice/op_runner.h"
+
+namespace sluice {
+
+namespace runner {
+
+std::uint64_t case_seed(std::string_view op, std::string_view label) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const std::string_view part : {op, std::string_view("/"), label})
+    for (const char c : part) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return hash;
+}
+
+namespace {
+
+template <class Op>
+OpVerification verify(ops::Backend& backend, ops::Backend& reference) {
+  OpVerification result;
+  result.op = Op::kName;
+  for (const Case& one : cases<Op>()) {
+    const std::uint64_t seed = case_seed(Op::kName, one.label);
+    Verdict verdict;
+    try {
+      verdict = compare(backend, reference, Op::kName, one.make(seed));
+    } catch (const Error& error) {
+      verdict.detail = error.what();
+    }
+    ++result.cases;
+    result.limit = std::max(result.limit, verdict.limit);
+    if (std::isnan(verdict.error) || verdict.error > result.worst_error) result.worst_error = verdict.error;
+    if (verdict.pass) continue;
+    ++result.failed;
+    result.failures.push_back(fmt::format("{} [{}] seed {}: {}", Op::kName, one.label, seed, verdict.detail));
+  }
+  return result;
+}
+
+}  // namespace
+}  // namespace runner
+
+void run_op_file(std::string_view op, const std::filesystem::path& in, const std::filesystem::path& out,
+                 std::string_view backend, int threads) {
+  const auto device = ops::make_backend(backend, {.threads = threads});
+  runner::write_op_file(out, runner::run_op(*device, op, runner::read_op_file(in)));
+}
+
+std::vector<OpVerification> verify_ops(const VerifyOptions& options,
+                                       const std::function<void(const OpVerification&)>& report) {
+  const auto backend = ops::make_backend(options.backend, {.threads = options.threads});
+  const auto reference = ops::make_backend("reference");
+  std::vector<OpVerification> results;
+  const auto verify_one = [&]<class Op>() {
+    results.push_back(runner::verify<Op>(*backend, *reference));
+    if (report) report(results.back());
+  };
+  if (options.op.empty())
+    ops::AllOps::for_each(verify_one);
+  else
+    runner::find_op(options.op, verify_one);
+  return results;
+}
+
+}  // namespace sluice

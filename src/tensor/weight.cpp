@@ -1,0 +1,57 @@
+#include "sluice/ops/weight.h"
+
+#include "base/error.h"
+
+namespace sluice::ops {
+
+std::string_view name(QuantMode mode) {
+  switch (mode) {
+    case QuantMode::affine:
+      return "affine";
+    case QuantMode::mxfp4:
+      return "mxfp4";
+    case QuantMode::mxfp8:
+      return "mxfp8";
+    case QuantMode::nvfp4:
+      return "nvfp4";
+  }
+  return "?";
+}
+
+Shape Weight::shape() const {
+  Shape logical = values.shape;
+  if (quantized() && logical.rank() > 0) logical[logical.rank() - 1] = logical.back() * 32 / bits;
+  return logical;
+}
+
+Weight Weight::operator[](std::int64_t i) const {
+  Weight matrix = *this;
+  matrix.values = values[i];
+  if (scales.present()) matrix.scales = scales[i];
+  if (biases.present()) matrix.biases = biases[i];
+  return matrix;
+}
+
+std::size_t Weight::bytes() const {
+  std::size_t total = 0;
+  for (const ConstView* part : {&values, &scales, &biases})
+    if (part->present()) total += static_cast<std::size_t>(part->elements()) * size_bytes(part->dtype);
+  return total;
+}
+
+Shape ExpertWeights::shape() const {
+  if (separate.empty()) return stack.shape();
+  const Shape one = separate[0].shape();
+  Shape all{static_cast<std::int64_t>(separate.size())};
+  for (const std::int64_t dim : one.dims()) all.push_back(dim);
+  return all;
+}
+
+Weight ExpertWeights::operator[](std::int64_t expert) const {
+  if (separate.empty()) return stack[expert];
+  if (expert < 0 || expert >= static_cast<std::int64_t>(separate.size()))
+    fail(ErrorKind::internal, "expert {} of {}", expert, separate.size());
+  return separate[static_cast<std::size_t>(expert)];
+}
+
+}  // namespace sluice::ops

@@ -1,0 +1,31 @@
+#include <gtest/gtest.h>
+
+#include "runner/case.h"
+#include "runner/compare.h"
+#include "sluice/op_runner.h"
+#include "sluice/ops/backend.h"
+
+namespace sluice {
+namespace {
+
+class VerifyOp : public ::testing::TestWithParam<std::string> {};
+
+// One test an op: the whole case table of the CPU backend against the reference.
+TEST_P(VerifyOp, CpuMatchesReference) {
+  const auto results = verify_ops({.backend = "cpu", .op = GetParam(), .threads = 2}, {});
+  ASSERT_EQ(results.size(), 1u);
+  if (results[0].cases == 0) GTEST_SKIP() << "the op is not written yet";
+  for (const std::string& failure : results[0].failures) ADD_FAILURE() << failure;
+}
+
+std::vector<std::string> op_names() {
+  std::vector<std::string> names;
+  for (const OpDescription& op : describe_ops()) names.push_back(op.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ops, VerifyOp, ::testing::ValuesIn(op_names()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace sluice
