@@ -3,10 +3,9 @@
 // text.
 #include <benchmark/benchmark.h>
 
-#include <cstring>
+#include <algorithm>
 #include <fstream>
 #include <iterator>
-#include <utility>
 
 #include "text/tokenizer.h"
 #include "unit/text/random_text.h"
@@ -49,21 +48,38 @@ void decode(benchmark::State& state, const Tokenizer& tokenizer, const std::stri
   state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * text.size()));
 }
 
-int run(int argc, char** argv) {
-  std::string english = english_text();
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Takes --name=VALUE out of the arguments; empty if it is not there.
+std::string take_flag(int& argc, char** argv, const std::string& name) {
+  const std::string prefix = "--" + name + "=";
   for (int i = 1; i < argc; ++i) {
-    if (std::strncmp(argv[i], "--text=", 7) != 0) continue;
-    std::ifstream file(argv[i] + 7, std::ios::binary);
-    english.assign(std::istreambuf_iterator<char>(file), {});
+    const std::string argument = argv[i];
+    if (!argument.starts_with(prefix)) continue;
     std::copy(argv + i + 1, argv + argc, argv + i);
-    --argc, --i;
+    --argc;
+    return argument.substr(prefix.size());
   }
+  return "";
+}
+
+int run(int argc, char** argv) {
+  const std::string text_path = take_flag(argc, argv, "text");
+  const std::string tokenizer_path = take_flag(argc, argv, "tokenizer");
+  const std::string english = text_path.empty() ? english_text() : read_file(text_path);
   const std::string mixed = mixed_text();
   std::vector<std::pair<std::string, Tokenizer>> tokenizers;
-  for (const char* name : {"qwen35", "deepseek", "gpt2", "flags"})
-    tokenizers.emplace_back(name, Tokenizer::parse(read_test_file(std::string(name) + ".tokenizer.json")));
+  if (!tokenizer_path.empty()) {
+    tokenizers.emplace_back("file", Tokenizer::parse(read_file(tokenizer_path)));
+  } else {
+    for (const char* name : {"qwen35", "deepseek", "gpt2", "flags"})
+      tokenizers.emplace_back(name, Tokenizer::parse(read_test_file(std::string(name) + ".tokenizer.json")));
+  }
   for (const auto& [name, tokenizer] : tokenizers) {
-    for (const std::string* text : {&std::as_const(english), &mixed}) {
+    for (const std::string* text : {&english, &mixed}) {
       const std::string suffix = "/" + name + (text == &english ? "/english" : "/mixed");
       const auto bench = [&tokenizer = tokenizer, text](auto function) {
         return [&tokenizer, text, function](benchmark::State& state) { function(state, tokenizer, *text); };

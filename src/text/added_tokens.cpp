@@ -21,9 +21,9 @@ std::size_t skip_space(std::string_view text, std::size_t at) {
   return at;
 }
 
-std::size_t skip_space_back(std::string_view text, std::size_t end) {
+std::size_t skip_space_back(std::string_view text, std::size_t begin, std::size_t end) {
   const CharClasses& classes = CharClasses::instance();
-  while (end > 0) {
+  while (end > begin) {
     const CodePoint c = code_point_before(text, end);
     if (!(classes(c.value) & kSpace)) break;
     end -= c.length;
@@ -94,6 +94,7 @@ bool TokenFinder::touches_word(std::string_view text, std::size_t begin, std::si
 
 void TokenFinder::split(std::string_view text, bool special_as_text, Visitor visit) const {
   std::size_t done = 0, at = 0;  // everything before `done` is visited; the search goes on at `at`
+  std::size_t space_end = 0;     // of the whitespace seen behind a token, not to be walked again by the next
   while (!tokens_.empty() && at < text.size()) {
     if (!first_bytes_[static_cast<unsigned char>(text[at])]) {
       ++at;
@@ -109,8 +110,9 @@ void TokenFinder::split(std::string_view text, bool special_as_text, Visitor vis
     if (special_as_text && token->special) continue;
     if (token->single_word && touches_word(text, begin, end)) continue;
     // Whitespace that the token before took is not taken again.
-    if (token->lstrip) begin = std::max(skip_space_back(text, begin), done);
-    if (token->rstrip) end = skip_space(text, end);
+    if (token->lstrip) begin = std::max(skip_space_back(text, done, begin), done);
+    if (token->rstrip) end = space_end = end < space_end ? space_end : skip_space(text, end);
+    if (begin >= end) continue;  // the token before took all of it
     if (done < begin) visit(text.substr(done, begin - done), nullptr);
     visit(text.substr(begin, end - begin), token);
     done = end;

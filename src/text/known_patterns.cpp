@@ -206,23 +206,6 @@ std::string spelled_alike(std::string_view regex) {
   return out;
 }
 
-class ClassPattern : public SplitPattern {
- public:
-  explicit ClassPattern(unsigned classes) : classes_(classes) {}
-
-  void find_all(std::string_view text, std::vector<Match>& matches) const override {
-    const Cursor cursor(text);
-    for (std::size_t at = 0; at < text.size();) {
-      const Cursor::Char c = cursor[at];
-      if (c.classes & classes_) matches.push_back({at, c.next});
-      at = c.next;
-    }
-  }
-
- private:
-  unsigned classes_;
-};
-
 }  // namespace
 
 std::unique_ptr<SplitPattern> make_known_pattern(std::string_view regex) {
@@ -239,10 +222,6 @@ std::unique_ptr<SplitPattern> make_known_pattern(std::string_view regex) {
   for (const auto& known : kKnown)
     if (spelling == known.regex) return std::make_unique<ScannerPattern>(known.scanner);
   return nullptr;
-}
-
-std::unique_ptr<SplitPattern> make_class_pattern(unsigned char_class) {
-  return std::make_unique<ClassPattern>(char_class);
 }
 
 }  // namespace sluice::text

@@ -9,6 +9,7 @@ namespace sluice::text {
 namespace {
 
 constexpr std::string_view kWhere = "tokenizer.json: pre_tokenizer";
+constexpr std::size_t kMaxSteps = 32;  // each walks the whole text
 
 }  // namespace
 
@@ -30,6 +31,8 @@ void Pretokenizer::add_step(const Json& json) {
   }
   if (byte_level_)
     fail(ErrorKind::unsupported, "{}: {} comes after ByteLevel, which must be last", kWhere, quote(type));
+  if (steps_.size() == kMaxSteps)
+    fail(ErrorKind::unsupported, "{}: it has more than {} steps, the most supported", kWhere, kMaxSteps);
   if (type == "Split") {
     add_split(json);
   } else if (type == "Digits") {

@@ -101,29 +101,10 @@ class RegexPattern : public SplitPattern {
   Owned<pcre2_match_context> limits_;
 };
 
-class LiteralPattern : public SplitPattern {
- public:
-  explicit LiteralPattern(std::string_view literal) : literal_(literal) {}
-
-  void find_all(std::string_view text, std::vector<Match>& matches) const override {
-    for (std::size_t at = text.find(literal_); at != text.npos;
-         at = text.find(literal_, at + literal_.size()))
-      matches.push_back({at, at + literal_.size()});
-  }
-
- private:
-  std::string literal_;
-};
-
 }  // namespace
 
 std::unique_ptr<SplitPattern> make_regex_pattern(std::string_view regex) {
   return std::make_unique<RegexPattern>(regex);
-}
-
-std::unique_ptr<SplitPattern> make_literal_pattern(std::string_view literal) {
-  if (literal.empty()) fail(ErrorKind::checkpoint, "the pattern of a Split pre-tokenizer is empty");
-  return std::make_unique<LiteralPattern>(literal);
 }
 
 }  // namespace sluice::text

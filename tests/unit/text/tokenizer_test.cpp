@@ -120,6 +120,14 @@ TEST(Tokenizer, LongWordsTakeLittleTime) {
   EXPECT_EQ(tokenizer.encode(text), Ids(300'000, 256));
 }
 
+// Every space is a token, but the first takes all the others.
+TEST(Tokenizer, StrippingTokensTakeLittleTime) {
+  Json json = small_json();
+  json["added_tokens"].push_back(
+      {{"id", 260}, {"content", " "}, {"lstrip", true}, {"rstrip", true}, {"normalized", false}});
+  EXPECT_EQ(Tokenizer(json).encode(std::string(500'000, ' ')), Ids({260}));
+}
+
 TEST(Tokenizer, ThreadsShareIt) {
   const Tokenizer tokenizer = Tokenizer::parse(read_test_file("qwen35.tokenizer.json"));
   const RandomText random_text;
