@@ -85,7 +85,7 @@ Values iterate(Budget& budget, const Value& value) {
       for (std::size_t i = 0; i < text.size();) {
         std::size_t start = i;
         next_code_point(text, i);
-        items.emplace_back(text.substr(start, i - start), value.is_markup());
+        items.emplace_back(text.substr(start, i - start));
       }
       return items;
     }
