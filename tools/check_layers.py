@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Fails when an include points up, sideways, or from an app past the public headers. Levels: tools/layers.txt."""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+
+
+def read_levels():
+    levels = {}
+    for line in (ROOT / "tools/layers.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            path, level = line.split()
+            levels[path] = int(level)
+    return levels
+
+
+def place(path, levels):
+    """The longest entry of the table that holds the file, and its level."""
+    parts = path.split("/")
+    for end in range(len(parts), 0, -1):
+        entry = "/".join(parts[:end])
+        if entry in levels:
+            return entry, levels[entry]
+    return None, None
+
+
+def resolve(source, name):
+    for base in ("include", "src", str(pathlib.PurePosixPath(source).parent)):
+        if (ROOT / base / name).is_file():
+            return f"{base}/{name}"
+    return None
+
+
+def allowed(source, target, levels):
+    source_entry, source_level = place(source, levels)
+    target_entry, target_level = place(target, levels)
+    if source_entry == target_entry:
+        return True
+    if source_entry == "apps":
+        return target.startswith("include/sluice/")
+    # What backends share lies beside them; they themselves never meet.
+    if source_entry.startswith("src/backend/") and target_entry == "src/backend":
+        return True
+    # A public header is the face of the folder that implements it.
+    if target.startswith("include/sluice/") and target_level == source_level:
+        return True
+    return target_level < source_level
+
+
+def main():
+    levels = read_levels()
+    problems = []
+    files = [p for folder in ("include", "src", "apps") for p in (ROOT / folder).rglob("*") if p.suffix in (".h", ".cpp", ".cu", ".cuh", ".inc")]
+    for path in sorted(files):
+        source = path.relative_to(ROOT).as_posix()
+        if place(source, levels)[0] is None:
+            problems.append(f"{source}: its folder has no level in tools/layers.txt")
+            continue
+        for name in INCLUDE.findall(path.read_text()):
+            target = resolve(source, name)
+            if target is None:
+                problems.append(f"{source}: includes {name}, which is not in the tree")
+            elif place(target, levels)[0] is None:
+                problems.append(f"{source}: includes {target}, which has no level")
+            elif not allowed(source, target, levels):
+                problems.append(f"{source}: must not include {target}")
+            elif target == "src/backend/make.h" and not source.startswith(("src/engine/", "src/runner/", "src/backend/")):
+                problems.append(f"{source}: only the engine and the op runner choose backends")
+    print("\n".join(problems) or f"{len(files)} files, every include points down")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
