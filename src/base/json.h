@@ -25,9 +25,8 @@ struct JsonLimits {
 // Where a value came from, for errors: a name, and whose fault a wrong value is.
 struct JsonSource {
   template <std::convertible_to<std::string_view> Name>
-  JsonSource(const Name& name_,
-             ErrorKind kind_ = ErrorKind::checkpoint)  // NOLINT(google-explicit-constructor)
-      : name(name_), kind(kind_) {}
+  // NOLINTNEXTLINE(google-explicit-constructor): a plain name is the usual argument
+  JsonSource(const Name& name_, ErrorKind kind_ = ErrorKind::checkpoint) : name(name_), kind(kind_) {}
 
   std::string_view name;
   ErrorKind kind;

@@ -161,7 +161,7 @@ void ThreadPool::parallel_for_dynamic(int64_t begin, int64_t end, int64_t grain,
   std::atomic<int64_t> next{0};
   dispatch([&](int worker) {
     try {
-      for (int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < chunks.count;) {
+      for (int64_t i = 0; (i = next.fetch_add(1, std::memory_order_relaxed)) < chunks.count;) {
         task(chunks.border(i), chunks.border(i + 1), worker);
       }
     } catch (...) {

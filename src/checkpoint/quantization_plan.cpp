@@ -164,7 +164,8 @@ void check_quantized(std::string_view module, const QuantParams& params, const T
     refuse(fmt::format("has biases of {} [{}], but scales of {} [{}]", name(biases->dtype),
                        fmt::join(biases->shape, ", "), name(scales.dtype), fmt::join(scales.shape, ", ")));
   }
-  // Bounded by the file's size, these products are far from overflow.
+  // Bounds every dimension by the file's size, so that the products below are far from overflow.
+  if (size_bytes(weight).value_or(0) == 0) refuse("has an empty weight");
   const bool same_rows = weight.shape.size() >= 2 && weight.shape.size() == scales.shape.size() &&
                          std::equal(weight.shape.begin(), weight.shape.end() - 1, scales.shape.begin());
   if (!same_rows || weight.shape.back() * 32 != scales.shape.back() * params.group_size * params.bits) {

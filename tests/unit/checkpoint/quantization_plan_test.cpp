@@ -121,6 +121,9 @@ TEST(CheckQuantized, RefusesWhatDoesNot) {
   refuse(kAffine4, {"w", FileDType::u32, {7, 16}}, scales, &scales, "do not fit");
   refuse(kAffine4, {"w", FileDType::u32, {1, 8, 16}}, scales, &scales, "do not fit");
   refuse(kAffine4, {"w", FileDType::bf16, {8, 16}}, scales, &scales, "expected U32");
+  constexpr int64_t kHuge = int64_t{1} << 60;
+  const TensorInfo no_scales{"s", FileDType::f16, {0, kHuge}};
+  refuse(kAffine4, {"w", FileDType::u32, {0, kHuge}}, no_scales, &no_scales, "empty weight");
   refuse(kAffine4, weight, scales, nullptr, "lacks its biases");
   const TensorInfo short_biases{"b", FileDType::f16, {8, 1}};
   refuse(kAffine4, weight, scales, &short_biases, "biases of F16 [8, 1]");
