@@ -1,0 +1,258 @@
+// The chunked form of the delta rule. With G_i the sum of g over tokens 0..i of a chunk, D_ij = e^(G_i - G_j)
+// and S the state before the chunk (Dk by Dv here):
+//   (I + tril(diag(beta) (K KT o D), -1)) X = diag(beta) (V - e^G o (K S))      forward substitution
+//   out = e^G o (Q S) + tril(Q KT o D) X
+//   S' = e^G_last S + KT diag(e^(G_last - G)) X
+// K KT and Q KT serve all value heads of a key head. Columns of S, V, X and out never meet, so all that
+// follows the two square matrices runs panel by panel: a panel of S (16 KiB at Dk 128) stays in L1 for a
+// whole chunk. Chunks lie on a grid counted from the first token of the sequence's part.
+#if defined(SLUICE_BACKEND_CPU_DELTA_CHUNKED_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SLUICE_BACKEND_CPU_DELTA_CHUNKED_INL_H_
+#undef SLUICE_BACKEND_CPU_DELTA_CHUNKED_INL_H_
+#else
+#define SLUICE_BACKEND_CPU_DELTA_CHUNKED_INL_H_
+#endif
+
+#include <hwy/contrib/math/math-inl.h>
+
+#include <algorithm>
+
+#include "backend/cpu/address.h"
+#include "backend/cpu/delta_heads.h"
+#include "backend/cpu/tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::backend::cpu::HWY_NAMESPACE {
+
+// Tokens solved at once. It divides 64, the grain at which a sequence may be cut without a change of bits;
+// smaller saves work in the square matrices, larger spares passes over the state.
+constexpr std::size_t kStep = 32;
+constexpr std::size_t kSquare = kStep > kPanel ? kStep : kPanel;  // row length of the square matrices
+
+// Some value heads of one key head over a run of tokens.
+class DeltaChunks {
+ public:
+  static std::size_t floats(const ops::DeltaRule& op, std::int64_t value_heads) {
+    const auto key_width = static_cast<std::size_t>(op.k.dim(2));
+    const auto value_width = static_cast<std::size_t>(op.v.dim(2));
+    return (2 * kStep + kSquare) * key_width + 4 * kStep * kSquare + kStep * (value_width + kPanel) +
+           static_cast<std::size_t>(value_heads) * key_width * value_width;
+  }
+
+  DeltaChunks(const ops::DeltaRule& op, float* scratch)
+      : op_(op),
+        key_width_(static_cast<std::size_t>(op.k.dim(2))),
+        value_width_(static_cast<std::size_t>(op.v.dim(2))),
+        k_(scratch),
+        q_(k_ + kStep * key_width_),
+        k_panels_(q_ + kStep * key_width_),
+        kk_(k_panels_ + kSquare * key_width_),
+        qk_(kk_ + kStep * kSquare),
+        lower_(qk_ + kStep * kSquare),
+        mix_(lower_ + kStep * kSquare),
+        values_(mix_ + kStep * kSquare),
+        x_(values_ + kStep * value_width_),
+        states_(x_ + kStep * kPanel) {}
+
+  // Tokens [begin, end) for the value heads number first..first+count-1 of `key_head`.
+  void run(std::int64_t begin, std::int64_t end, const ops::View& state, std::int64_t key_head,
+           std::int64_t first, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) read_state(state, value_head_of(op_, key_head, first + i), i);
+    for (std::int64_t t = begin; t < end; t += static_cast<std::int64_t>(kStep)) {
+      first_token_ = t;
+      rows_ = static_cast<std::size_t>(std::min(end - t, static_cast<std::int64_t>(kStep)));
+      padded_rows_ = hwy::RoundUpTo(rows_, kTileRows);
+      read_keys(key_head);
+      multiply_keys();
+      for (std::int64_t i = 0; i < count; ++i) {
+        const std::int64_t head = value_head_of(op_, key_head, first + i);
+        read_gates(head);
+        read_values(head);
+        for (std::size_t column = 0; column < value_width_; column += kPanel)
+          run_panel(values_ + column, state_of(i) + column * key_width_);
+        write_values(head);
+      }
+    }
+    for (std::int64_t i = 0; i < count; ++i) write_state(state, value_head_of(op_, key_head, first + i), i);
+  }
+
+ private:
+  // A state in panels: [Dv / kPanel, Dk, kPanel].
+  float* state_of(std::int64_t i) const {
+    return states_ + static_cast<std::size_t>(i) * key_width_ * value_width_;
+  }
+
+  void read_state(const ops::View& state, std::int64_t head, std::int64_t i) {
+    const auto* rows = static_cast<const float*>(address(state, head));
+    const auto stride = static_cast<std::size_t>(state.strides[1]);
+    for (std::size_t column = 0; column < value_width_; column += kPanel)
+      transpose(rows + column * stride, stride, kPanel, key_width_, state_of(i) + column * key_width_,
+                kPanel);
+  }
+
+  void write_state(const ops::View& state, std::int64_t head, std::int64_t i) {
+    auto* rows = static_cast<float*>(address(state, head));
+    const auto stride = static_cast<std::size_t>(state.strides[1]);
+    for (std::size_t column = 0; column < value_width_; column += kPanel)
+      transpose(state_of(i) + column * key_width_, kPanel, key_width_, kPanel, rows + column * stride,
+                stride);
+  }
+
+  // Rows past the last token are zero and so change nothing.
+  void read_rows(const ops::ConstView& from, std::int64_t head, std::size_t width, float* to) {
+    for (std::size_t r = 0; r < rows_; ++r)
+      load_row(address(from, first_token_ + static_cast<std::int64_t>(r), head), from.dtype, width,
+               to + r * width);
+    std::fill(to + rows_ * width, to + padded_rows_ * width, 0.0f);
+  }
+
+  void read_keys(std::int64_t key_head) {
+    read_rows(op_.k, key_head, key_width_, k_);
+    read_rows(op_.q, key_head, key_width_, q_);
+    for (std::size_t column = 0; column < kSquare; column += kPanel) {
+      float* panel = k_panels_ + column * key_width_;
+      const std::size_t have = std::min(padded_rows_ - std::min(column, padded_rows_), kPanel);
+      transpose(k_ + column * key_width_, key_width_, have, key_width_, panel, kPanel);
+      if (have < kPanel)
+        for (std::size_t p = 0; p < key_width_; ++p)
+          std::fill(panel + p * kPanel + have, panel + (p + 1) * kPanel, 0.0f);
+    }
+  }
+
+  // K KT and Q KT, on and below the diagonal.
+  void multiply_keys() {
+    for (std::size_t i = 0; i < padded_rows_; i += kTileRows)
+      for (std::size_t column = 0; column < i + kTileRows; column += kPanel) {
+        const float* panel = k_panels_ + column * key_width_;
+        Tile tile;
+        clear(tile);
+        add_product(tile, k_ + i * key_width_, key_width_, 1, panel, key_width_);
+        store(tile, kk_ + i * kSquare + column, kSquare);
+        clear(tile);
+        add_product(tile, q_ + i * key_width_, key_width_, 1, panel, key_width_);
+        store(tile, qk_ + i * kSquare + column, kSquare);
+      }
+  }
+
+  // The decays of one value head, and with them lower_ = tril(diag(beta) (K KT o D), -1) and
+  // mix_ = tril(Q KT o D). A decay below e^-200 is none for F32 however large its neighbours are; with that
+  // bound the sums are finite, and double keeps their differences exact enough.
+  void read_gates(std::int64_t head) {
+    double sums[kStep];
+    double sum = 0;
+    for (std::size_t i = 0; i < padded_rows_; ++i) {
+      const std::int64_t token = first_token_ + static_cast<std::int64_t>(i);
+      const bool present = i < rows_;
+      if (present)
+        sum += std::max(-200.0, static_cast<double>(*static_cast<const float*>(address(op_.g, token, head))));
+      sums[i] = sum;
+      beta_[i] = present ? *static_cast<const float*>(address(op_.beta, token, head)) : 0.0f;
+    }
+    const FloatTag d;
+    float difference[kSquare] = {};
+    for (std::size_t i = 0; i < padded_rows_; ++i) {
+      for (std::size_t j = 0; j < i; ++j) difference[j] = static_cast<float>(sums[i] - sums[j]);
+      difference[i] = 0;
+      for (std::size_t j = 0; j <= i; j += kLanes) {
+        const std::size_t at = i * kSquare + j;
+        const auto decay = hn::Exp(d, hn::LoadU(d, difference + j));
+        const auto weight = hn::Mul(hn::Set(d, beta_[i]), decay);
+        hn::StoreU(hn::Mul(weight, hn::LoadU(d, kk_ + at)), d, lower_ + at);
+        hn::StoreU(hn::Mul(decay, hn::LoadU(d, qk_ + at)), d, mix_ + at);
+      }
+      std::fill(mix_ + i * kSquare + i + 1, mix_ + (i + 1) * kSquare, 0.0f);
+    }
+    for (std::size_t i = 0; i < padded_rows_; ++i) {
+      from_start_[i] = static_cast<float>(sums[i]);
+      to_end_[i] = static_cast<float>(sum - sums[i]);
+    }
+    for (std::size_t i = 0; i < kSquare && i < hwy::RoundUpTo(padded_rows_, kLanes); i += kLanes) {
+      hn::StoreU(hn::Exp(d, hn::LoadU(d, from_start_ + i)), d, from_start_ + i);
+      hn::StoreU(hn::Exp(d, hn::LoadU(d, to_end_ + i)), d, to_end_ + i);
+    }
+  }
+
+  void read_values(std::int64_t head) { read_rows(op_.v, head, value_width_, values_); }
+
+  void write_values(std::int64_t head) {
+    for (std::size_t r = 0; r < rows_; ++r)
+      store_row(values_ + r * value_width_, value_width_,
+                address(op_.out, first_token_ + static_cast<std::int64_t>(r), head), op_.out.dtype);
+  }
+
+  // One panel of columns; `values` holds v and becomes the output.
+  void run_panel(float* values, float* state) {
+    for (std::size_t i = 0; i < padded_rows_; i += kTileRows) solve_rows(i, values, state);
+    for (std::size_t i = 0; i < padded_rows_; i += kTileRows) {
+      Tile tile;
+      clear(tile);
+      add_product(tile, q_ + i * key_width_, key_width_, 1, state, key_width_);
+      scale(tile, from_start_ + i);
+      add_product(tile, mix_ + i * kSquare, kSquare, 1, x_, i + kTileRows);
+      store(tile, values + i * value_width_, value_width_);
+    }
+    for (std::size_t i = 0; i < padded_rows_; i += kTileRows) {
+      Tile tile;
+      load(tile, x_ + i * kPanel, kPanel);
+      scale(tile, to_end_ + i);
+      store(tile, x_ + i * kPanel, kPanel);
+    }
+    update_state(state);
+  }
+
+  // Rows i.. of X, from those above.
+  void solve_rows(std::size_t i, const float* values, const float* state) {
+    const FloatTag d;
+    Tile tile;
+    clear(tile);
+    add_product(tile, k_ + i * key_width_, key_width_, 1, state, key_width_);
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < kTileRows; ++r) {
+      const auto beta = hn::Set(d, beta_[i + r]);
+      const auto decay = hn::Set(d, from_start_[i + r]);
+      const float* v = values + (i + r) * value_width_;
+      tile.at[r][0] = hn::Mul(beta, hn::NegMulAdd(decay, tile.at[r][0], hn::LoadU(d, v)));
+      tile.at[r][1] = hn::Mul(beta, hn::NegMulAdd(decay, tile.at[r][1], hn::LoadU(d, v + kLanes)));
+    }
+    subtract_product(tile, lower_ + i * kSquare, kSquare, x_, i);
+    solve_unit_lower(tile, lower_ + i * kSquare + i, kSquare);
+    store(tile, x_ + i * kPanel, kPanel);
+  }
+
+  void update_state(float* state) {
+    float decay[kTileRows];
+    std::fill(decay, decay + kTileRows, from_start_[padded_rows_ - 1]);
+    for (std::size_t p = 0; p < key_width_; p += kTileRows) {
+      Tile tile;
+      load(tile, state + p * kPanel, kPanel);
+      scale(tile, decay);
+      add_product(tile, k_ + p, 1, key_width_, x_, rows_);
+      store(tile, state + p * kPanel, kPanel);
+    }
+  }
+
+  const ops::DeltaRule& op_;
+  const std::size_t key_width_;
+  const std::size_t value_width_;
+  float* const k_;         // [kStep, Dk]
+  float* const q_;         // [kStep, Dk]
+  float* const k_panels_;  // K transposed, in panels: [kSquare / kPanel, Dk, kPanel]
+  float* const kk_;        // [kStep, kSquare], like the next three
+  float* const qk_;
+  float* const lower_;
+  float* const mix_;
+  float* const values_;  // [kStep, Dv]
+  float* const x_;       // [kStep, kPanel]
+  float* const states_;
+  float beta_[kSquare] = {};
+  float from_start_[kSquare] = {};  // e^G
+  float to_end_[kSquare] = {};      // e^(G_last - G)
+  std::int64_t first_token_ = 0;
+  std::size_t rows_ = 0;
+  std::size_t padded_rows_ = 0;
+};
+
+}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
