@@ -120,15 +120,23 @@ void check_choices(std::string_view op, std::int64_t k, std::int64_t experts) {
     fail(ErrorKind::input, "{}: attribute 'k' is {}, allowed is 1 to {}", op, k, experts);
 }
 
+float element(const ConstView& view, std::int64_t at) {
+  if (view.dtype == DType::f32) return static_cast<const float*>(view.data)[at];
+  if (view.dtype == DType::bf16) return to_float(static_cast<const BFloat16*>(view.data)[at]);
+  return to_float(static_cast<const Float16*>(view.data)[at]);
+}
+
 void check_no_nan(std::string_view op, const ConstView& logits) {
   for (std::int64_t t = 0; t < logits.dim(0); ++t)
-    for (std::int64_t e = 0; e < logits.dim(1); ++e) {
-      const std::int64_t at = t * logits.strides[0] + e;
-      const float value = logits.dtype == DType::f32
-                              ? static_cast<const float*>(logits.data)[at]
-                              : to_float(static_cast<const BFloat16*>(logits.data)[at]);
-      if (std::isnan(value)) fail(ErrorKind::input, "{}: field 'logits' is NaN at [{},{}]", op, t, e);
-    }
+    for (std::int64_t e = 0; e < logits.dim(1); ++e)
+      if (std::isnan(element(logits, t * logits.strides[0] + e)))
+        fail(ErrorKind::input, "{}: field 'logits' is NaN at [{},{}]", op, t, e);
+}
+
+void check_bias(std::string_view op, const ConstView& bias) {
+  for (std::int64_t e = 0; e < bias.dim(0); ++e)
+    if (!std::isfinite(element(bias, e)))
+      fail(ErrorKind::input, "{}: field 'bias' is {} at [{}], it must be finite", op, element(bias, e), e);
 }
 
 }  // namespace
@@ -145,7 +153,9 @@ void RouteSigmoid::check_limits(const Dims& dims, bool host_memory) const {
          groups);
   check_choices(kName, k, dims["E"] / groups * top_groups);
   check_finite(kName, "scale", scale);
-  if (host_memory) check_no_nan(kName, logits);
+  if (!host_memory) return;
+  check_no_nan(kName, logits);
+  check_bias(kName, bias);
 }
 
 void MoeCombine::check_limits(const Dims&, bool) const {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "backend/reference/element.h"
+#include "backend/reference/norm.h"
 #include "backend/reference/reference.h"
 #include "backend/reference/rows.h"
 
@@ -14,9 +14,7 @@ void run(const ops::RmsNorm& op) {
   for_each_row(op.x.shape, [&](const RowIndex& row) {
     const ops::ConstView x = row.of(op.x);
     const ops::View out = row.of(op.out);
-    double squares = 0;
-    for (std::int64_t i = 0; i < width; ++i) squares += get(x, i) * get(x, i);
-    const double factor = 1 / std::sqrt(squares / static_cast<double>(width) + op.eps);
+    const double factor = 1 / std::sqrt(sum_of_squares(x) / static_cast<double>(width) + op.eps);
     for (std::int64_t i = 0; i < width; ++i)
       set(out, get(x, i) * factor * (op.weight.present() ? get(op.weight, i) : 1), i);
   });

@@ -1,0 +1,15 @@
+// Activations in double: right for every finite argument.
+#pragma once
+
+#include <cmath>
+
+namespace sluice::backend::reference {
+
+inline double sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+inline double silu(double x) {
+  return x / (1 + std::exp(-x));
+}
+
+}  // namespace sluice::backend::reference
