@@ -1,0 +1,261 @@
+// out = softmax(scale * q . keys) values, each query over the rows it sees.
+//
+// The queries of one sequence and KV head (tokens x heads that share it) form tiles. A tile walks the cache
+// in parts of kPartRows rows counted from row 0, and its queries share one read of each row. Threads take
+// whole tiles where there are enough of them (prompts), otherwise parts of tiles, whose partial results are
+// merged afterwards in the same order (decoding): the bits are the same. Bytes moved: every visible cache row
+// once a tile. Products and sums are F32; relative L2 error under 1e-5 with F32 activations.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/attend.cpp"
+#include "backend/cpu/attend.h"
+
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+
+#include "backend/cpu/attend_tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::backend::cpu::HWY_NAMESPACE {
+
+constexpr std::int64_t kPartRows = 512;
+constexpr std::int64_t kMaxTileQueries = 128;
+constexpr std::size_t kTileFloats = std::size_t{1} << 18;     // a tile's scratch, to stay in the L2 cache
+constexpr std::size_t kPartialFloats = std::size_t{1} << 24;  // partial results held at once
+
+// Some queries of one sequence and KV head; query r of these is head r % group of token r / group.
+struct Tile {
+  std::int64_t sequence;
+  std::int64_t kv_head;
+  std::int64_t first_query;
+  std::int64_t queries;
+  std::int64_t first_part;
+  std::int64_t parts;
+};
+
+class Attend {
+ public:
+  Attend(Context& context, const AttendCall& call, const ops::Sequences& sequences)
+      : context_(context),
+        call_(call),
+        sequences_(sequences),
+        kv_heads_(call.values.dim(call.values.rank() - 2)),
+        group_(call.out.dim(1) / kv_heads_),
+        value_floats_(padded(static_cast<std::size_t>(call.values.shape.back()))) {
+    for (int p = 0; p < call.pieces; ++p) {
+      piece_offset_[p] = query_floats_;
+      query_floats_ += padded(static_cast<std::size_t>(call.keys[p].shape.back()));
+    }
+    const auto fitting = static_cast<std::int64_t>(kTileFloats / (query_floats_ + 2 * value_floats_));
+    tile_queries_ = std::clamp<std::int64_t>(fitting / 8 * 8, 8, kMaxTileQueries);
+  }
+
+  void run() {
+    std::int64_t tiles = 0;
+    for (std::int64_t b = 0; b < sequences_.count(); ++b) tiles += tiles_of(b);
+    std::int64_t longest = 0;
+    std::int64_t parts = 0;
+    for (std::int64_t i = 0; i < tiles; ++i) {
+      const std::int64_t own = tile(i).parts;
+      longest = std::max(longest, own);
+      parts += own;
+    }
+    // Whole tiles keep every thread busy if the longest is short next to a thread's share.
+    if (2 * longest * context_.pool().size() <= parts || longest == 1)
+      run_tiles(tiles);
+    else
+      run_parts(tiles, longest);
+  }
+
+ private:
+  std::int64_t tiles_of_head(std::int64_t sequence) const {
+    return (sequences_[sequence].tokens() * group_ + tile_queries_ - 1) / tile_queries_;
+  }
+  std::int64_t tiles_of(std::int64_t sequence) const { return kv_heads_ * tiles_of_head(sequence); }
+
+  // Rows that query r of a sequence sees.
+  Range visible(std::int64_t sequence, std::int64_t r) const {
+    const std::int64_t end = ops::Sequences::value(call_.start, sequence) + r / group_ + 1;
+    return {call_.window > 0 && call_.window < end ? end - call_.window : 0, end};
+  }
+
+  Tile tile(std::int64_t i) const {
+    std::int64_t b = 0;
+    for (; i >= tiles_of(b); ++b) i -= tiles_of(b);
+    const std::int64_t each = tiles_of_head(b);
+    const std::int64_t first = i % each * tile_queries_;
+    const std::int64_t queries = std::min(tile_queries_, sequences_[b].tokens() * group_ - first);
+    const std::int64_t first_part = visible(b, first).begin / kPartRows;
+    const std::int64_t end_part = (visible(b, first + queries - 1).end + kPartRows - 1) / kPartRows;
+    return {b, i / each, first, queries, first_part, end_part - first_part};
+  }
+
+  CacheRows rows(const ops::ConstView& pool, const Tile& tile) const {
+    const ops::ConstView cache = sequences_.part(pool, sequences_[tile.sequence]);
+    const auto* data = static_cast<const std::byte*>(cache.data) +
+                       tile.kv_head * cache.strides[1] * static_cast<std::int64_t>(size_bytes(cache.dtype));
+    return {data, cache.dtype, cache.strides[0], static_cast<std::size_t>(cache.shape.back())};
+  }
+
+  template <class Pointer>
+  ops::BasicView<Pointer> query_row(const ops::BasicView<Pointer>& view, const Tile& tile,
+                                    std::int64_t r) const {
+    const std::int64_t token = sequences_[tile.sequence].begin + (tile.first_query + r) / group_;
+    return view[token][tile.kv_head * group_ + (tile.first_query + r) % group_];
+  }
+
+  // A worker's memory: the queries of a tile and what belongs to them.
+  struct Scratch {
+    float* queries;
+    float* scores;
+    Range* visible;
+    Partial* partials;
+    Partial* totals;
+    float* sums;
+    float* total_sums;
+  };
+  Scratch scratch(int worker) {
+    const auto queries = static_cast<std::size_t>(tile_queries_);
+    const std::size_t floats = queries * (query_floats_ + 2 * value_floats_) + kMaxQueries * kScoreStride;
+    const std::size_t records = queries * (sizeof(Range) + 2 * sizeof(Partial));
+    std::byte* at = context_.worker_scratch(worker, floats * sizeof(float) + records);
+    Scratch s{};
+    s.visible = reinterpret_cast<Range*>(at);
+    s.partials = reinterpret_cast<Partial*>(s.visible + queries);
+    s.totals = s.partials + queries;
+    s.queries = reinterpret_cast<float*>(s.totals + queries);
+    s.sums = s.queries + queries * query_floats_;
+    s.total_sums = s.sums + queries * value_floats_;
+    s.scores = s.total_sums + queries * value_floats_;
+    return s;
+  }
+
+  // Loads the queries as the kernels want them.
+  QueryTile load(const Tile& tile, const Scratch& s) const {
+    QueryTile result{};
+    result.count = static_cast<std::size_t>(tile.queries);
+    result.queries = s.queries;
+    result.stride = query_floats_;
+    result.visible = s.visible;
+    result.scale = static_cast<float>(call_.scale);
+    result.pieces = call_.pieces;
+    result.values = rows(call_.values, tile);
+    for (std::int64_t r = 0; r < tile.queries; ++r)
+      s.visible[r] = visible(tile.sequence, tile.first_query + r);
+    for (int p = 0; p < call_.pieces; ++p) {
+      result.piece_offset[p] = piece_offset_[p];
+      result.keys[p] = rows(call_.keys[p], tile);
+      const std::size_t width = result.keys[p].width;
+      for (std::int64_t r = 0; r < tile.queries; ++r) {
+        float* to = s.queries + static_cast<std::size_t>(r) * query_floats_ + piece_offset_[p];
+        const ops::ConstView from = query_row(call_.queries[p], tile, r);
+        load_row(from.data, from.dtype, width, to);
+        std::fill(to + width, to + padded(width), 0.0f);
+        if (result.keys[p].type == ops::DType::bf16) to_pairs(to, width);
+      }
+    }
+    return result;
+  }
+
+  // Writes the output of one query; its sums are spent.
+  void finish(const Tile& tile, std::int64_t r, const Partial& total, float* sums) const {
+    const ops::View out = query_row(call_.out, tile, r);
+    const auto width = static_cast<std::size_t>(out.dim(0));
+    scale_sums(sums, value_floats_, 1 / total.total);
+    if (call_.values.dtype == ops::DType::bf16) from_pairs(sums, width);
+    store_row(sums, width, out.data, out.dtype);
+  }
+
+  static Range part_range(std::int64_t part) { return {part * kPartRows, (part + 1) * kPartRows}; }
+
+  void run_tiles(std::int64_t tiles) {
+    context_.pool().parallel_for_dynamic(0, tiles, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
+      const Scratch s = scratch(worker);
+      for (std::int64_t i = begin; i < end; ++i) {
+        const Tile own = tile(i);
+        const QueryTile queries = load(own, s);
+        std::fill_n(s.totals, own.queries, Partial());
+        for (std::int64_t part = own.first_part; part < own.first_part + own.parts; ++part) {
+          attend_part(queries, part_range(part), s.scores, s.partials, s.sums);
+          for (std::size_t r = 0; r < queries.count; ++r)
+            merge(s.totals[r], s.total_sums + r * value_floats_, s.partials[r], s.sums + r * value_floats_,
+                  value_floats_);
+        }
+        for (std::int64_t r = 0; r < own.queries; ++r)
+          finish(own, r, s.totals[r], s.total_sums + static_cast<std::size_t>(r) * value_floats_);
+      }
+    });
+  }
+
+  void run_parts(std::int64_t tiles, std::int64_t longest) {
+    const auto queries = static_cast<std::size_t>(tile_queries_);
+    const auto slots = static_cast<std::size_t>(longest) * queries;  // partial results of one tile
+    const std::size_t tile_bytes = slots * (value_floats_ * sizeof(float) + sizeof(Partial));
+    const auto wave = std::clamp<std::int64_t>(
+        static_cast<std::int64_t>(kPartialFloats * sizeof(float) / tile_bytes), 1, tiles);
+    auto* sums =
+        reinterpret_cast<float*>(context_.shared_scratch(static_cast<std::size_t>(wave) * tile_bytes));
+    auto* partials =
+        reinterpret_cast<Partial*>(sums + static_cast<std::size_t>(wave) * slots * value_floats_);
+    // Partial result of a tile's query r over its p-th part.
+    const auto slot = [=, this](std::int64_t own, std::int64_t p, std::int64_t r) {
+      return static_cast<std::size_t>((own * longest + p) * tile_queries_ + r);
+    };
+    for (std::int64_t first = 0; first < tiles; first += wave) {
+      const std::int64_t count = std::min(wave, tiles - first);
+      context_.pool().parallel_for_dynamic(0, count * longest, 1,
+                                           [&](std::int64_t i, std::int64_t, int worker) {
+                                             const Tile own = tile(first + i / longest);
+                                             const std::int64_t p = i % longest;
+                                             if (p >= own.parts) return;
+                                             const Scratch s = scratch(worker);
+                                             const std::size_t at = slot(i / longest, p, 0);
+                                             attend_part(load(own, s), part_range(own.first_part + p),
+                                                         s.scores, partials + at, sums + at * value_floats_);
+                                           });
+      context_.pool().parallel_for(0, count * tile_queries_, 1,
+                                   [&](std::int64_t begin, std::int64_t end, int) {
+                                     for (std::int64_t i = begin; i < end; ++i) {
+                                       const std::int64_t index = i / tile_queries_;
+                                       const std::int64_t r = i % tile_queries_;
+                                       const Tile own = tile(first + index);
+                                       if (r >= own.queries) continue;
+                                       const std::size_t to = slot(index, 0, r);
+                                       for (std::int64_t p = 1; p < own.parts; ++p) {
+                                         const std::size_t from = slot(index, p, r);
+                                         merge(partials[to], sums + to * value_floats_, partials[from],
+                                               sums + from * value_floats_, value_floats_);
+                                       }
+                                       finish(own, r, partials[to], sums + to * value_floats_);
+                                     }
+                                   });
+    }
+  }
+
+  Context& context_;
+  const AttendCall& call_;
+  const ops::Sequences& sequences_;
+  std::int64_t kv_heads_;
+  std::int64_t group_;
+  std::size_t value_floats_;
+  std::size_t query_floats_ = 0;
+  std::size_t piece_offset_[kMaxPieces] = {};
+  std::int64_t tile_queries_;
+};
+
+void attend_all(Context& context, const AttendCall& call, const ops::Sequences& sequences) {
+  Attend(context, call, sequences).run();
+}
+
+}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice::backend::cpu {
+
+HWY_EXPORT(attend_all);
+
+void attend(Context& context, const AttendCall& call, const ops::Sequences& sequences) {
+  HWY_DYNAMIC_DISPATCH(attend_all)(context, call, sequences);
+}
+
+}  // namespace sluice::backend::cpu
+#endif
