@@ -1,13 +1,10 @@
 """A trained model as a few small files: BF16 values with their high bytes compressed, cut into parts.
 
-    python parts.py PARTS_FOLDER MODEL_NAME HF_FOLDER      writes transformers' checkpoint from the parts
-
 Vectors (norms, decay rates, router biases) are kept in F32: they are small, and mlx-lm keeps some of them so.
 """
 
 import io
 import json
-import sys
 import zlib
 from pathlib import Path
 
@@ -45,18 +42,3 @@ def load_parts(folder: Path) -> dict:
     sizes = [torch.Size(s).numel() for s in shapes.values()]
     state = {k: v.view(shapes[k]) for k, v in zip(shapes, flat.split(sizes))}
     return state | torch.load(io.BytesIO(blob[end:]))
-
-
-def main():
-    from architectures import build
-
-    parts, name, folder = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
-    model = build(name)
-    model.load_state_dict({k: v.float() for k, v in load_parts(parts).items()})
-    model.bfloat16()
-    model.load_state_dict({k: v for k, v in load_parts(parts).items() if k.endswith(("A_log", "e_score_correction_bias"))}, strict=False)
-    model.save_pretrained(folder)
-
-
-if __name__ == "__main__":
-    main()

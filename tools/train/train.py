@@ -23,7 +23,6 @@ from architectures import build
 from parts import load_parts, save_parts
 from rows import Mixture, valid_batches
 
-LENGTH = 512
 EARLY = {"pd_children": 0.50, "fables": 0.05, "tinystories": 0.14, "chat": 0.12, "generated": 0.11, "chat_generated": 0.08}
 LATE = {"pd_children": 0.07, "fables": 0.03, "tinystories": 0.42, "chat": 0.38, "generated": 0.05, "chat_generated": 0.05}
 
@@ -34,7 +33,9 @@ def arguments():
     parser.add_argument("--corpus", required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=6000)
-    parser.add_argument("--rows", type=int, default=32, help="rows of 512 tokens a step")
+    parser.add_argument("--rows", type=int, default=32, help="rows of tokens a step")
+    parser.add_argument("--length", type=int, default=512, help="tokens a row, a multiple of 64")
+    parser.add_argument("--start", type=Path, help="parts of a trained model to go on from")
     parser.add_argument("--rate", type=float, default=1.5e-3)
     parser.add_argument("--decay", type=float, default=0.2)
     parser.add_argument("--dropout", type=float, default=0.1)
@@ -61,6 +62,8 @@ class Trainer:
         torch.backends.cuda.matmul.allow_tf32 = True
         forward.use_training_kernels()
         self.model = build(options.model, options.layers).to(options.device)
+        if options.start:
+            self.model.load_state_dict({k: v.float() for k, v in load_parts(options.start).items()})
         self.average = build(options.model, options.layers).to(options.device).requires_grad_(False)
         self.average.load_state_dict(self.model.state_dict())
         self.grid, self.average_grid = AffineWeights(self.model), AffineWeights(self.average)
@@ -74,8 +77,8 @@ class Trainer:
             [{"params": matrices, "weight_decay": options.decay}, {"params": vectors, "weight_decay": 0.0}],
             lr=options.rate, betas=(0.9, 0.95), fused=options.device == "cuda")
         arrays = np.load(options.corpus)
-        self.mixture = Mixture(arrays, LENGTH, options.seed)
-        self.valid = [tuple(map(self.place, b)) for b in valid_batches(arrays, LENGTH, options.rows)[:options.valid_batches]]
+        self.mixture = Mixture(arrays, options.length, options.seed)
+        self.valid = [tuple(map(self.place, b)) for b in valid_batches(arrays, options.length, options.rows)[:options.valid_batches]]
         self.teachers = [self.load_teacher(t) for t in options.teacher]
         self.biases = [m for m in self.model.modules() if hasattr(m, "e_score_correction_bias")]
 
@@ -98,10 +101,10 @@ class Trainer:
 
     @torch.no_grad()
     def teach(self, ids):
-        """Mean distribution of the teachers [tokens, vocab]."""
+        """Mean distribution of the teachers [tokens, vocab]; not compiled, which would take longer than it saves."""
         total = 0
         for teacher in self.teachers:
-            hidden = forward.trunk(teacher, ids, 0.0, self.layer)[0]
+            hidden = forward.trunk(teacher, ids)[0]
             total = total + teacher.lm_head(teacher.model.norm(hidden)).float().softmax(-1)
         return (total / len(self.teachers)).bfloat16().flatten(0, 1)
 
