@@ -45,7 +45,7 @@ class AffineWeights:
         if not split:
             return p.detach().reshape(-1, GROUP)
         heads = p.detach().view(split[0], -1, p.shape[-1])
-        keys, values = heads[:, :split[1]].mT, heads[:, split[1]:]
+        keys, values = heads[:, : split[1]].mT, heads[:, split[1] :]
         return torch.cat([keys.reshape(-1, GROUP), values.reshape(-1, GROUP)])
 
     @staticmethod
@@ -55,8 +55,8 @@ class AffineWeights:
             return
         heads = p.data.view(split[0], -1, p.shape[-1])
         count = split[0] * split[1] * p.shape[-1] // GROUP
-        heads[:, :split[1]].copy_(rows[:count].view(split[0], p.shape[-1], split[1]).mT)
-        heads[:, split[1]:].copy_(rows[count:].view(split[0], -1, p.shape[-1]))
+        heads[:, : split[1]].copy_(rows[:count].view(split[0], p.shape[-1], split[1]).mT)
+        heads[:, split[1] :].copy_(rows[count:].view(split[0], -1, p.shape[-1]))
 
     @contextmanager
     def applied(self):

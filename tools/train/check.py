@@ -18,7 +18,9 @@ def check_forward(name: str):
     labels = torch.cat([ids[:, 1:], torch.full((2, 1), -100)], 1)
     original = (forward.qwen.torch_chunk_gated_delta_rule, forward.qwen.causal_conv1d_fn)
     expected = model(ids, use_cache=False).logits
-    loss = torch.nn.functional.cross_entropy(expected[:, :-1].flatten(0, 1), ids[:, 1:].flatten(), reduction="sum")
+    loss = torch.nn.functional.cross_entropy(
+        expected[:, :-1].flatten(0, 1), ids[:, 1:].flatten(), reduction="sum"
+    )
     loss.backward()
     gradients = {n: p.grad.clone() for n, p in model.named_parameters()}
     model.zero_grad()
@@ -27,7 +29,10 @@ def check_forward(name: str):
     ours = forward.head(model, hidden, labels)
     ours.backward()
     forward.qwen.torch_chunk_gated_delta_rule, forward.qwen.causal_conv1d_fn = original
-    worst = max(((p.grad - gradients[n]).norm() / (gradients[n].norm() + 1e-9)).item() for n, p in model.named_parameters())
+    worst = max(
+        ((p.grad - gradients[n]).norm() / (gradients[n].norm() + 1e-9)).item()
+        for n, p in model.named_parameters()
+    )
     print(f"{name}: loss {loss.item():.5f} {ours.item():.5f}, worst relative gradient error {worst:.1e}")
     assert abs(loss.item() - ours.item()) < 1e-5 * loss.item() and worst < 2e-3
     assert all(abs(load.sum().item() - 4) < 1e-4 for load in loads if load.numel() > 1)

@@ -1,6 +1,6 @@
 """Turns story text into token arrays for train.py: one npz with, for each source, tokens and document borders.
 
-    python corpus.py --tokenizer tokenizer --text FOLDER --generated generated.txt --out corpus.npz
+python corpus.py --tokenizer tokenizer --text FOLDER --generated generated.txt --out corpus.npz
 """
 
 import argparse
@@ -34,14 +34,21 @@ def encode(tokenizer: Tokenizer, texts: list) -> tuple:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--tokenizer", type=Path, required=True)
-    parser.add_argument("--text", type=Path, required=True, help="folder with tinystories, fables, pd_children, valid .txt")
+    parser.add_argument(
+        "--text", type=Path, required=True, help="folder with tinystories, fables, pd_children, valid .txt"
+    )
     parser.add_argument("--generated", required=True)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     rng = random.Random(11)
-    sources = {name: documents(options.text / f"{name}.txt") for name in ("tinystories", "fables", "pd_children", "valid")}
+    sources = {
+        name: documents(options.text / f"{name}.txt")
+        for name in ("tinystories", "fables", "pd_children", "valid")
+    }
     sources["generated"] = documents(options.generated)
     lexicon = noun_lexicon(sources["tinystories"])
     # Three framings of each story, so that an epoch of conversations asks for the same story in another way.

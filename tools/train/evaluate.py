@@ -17,8 +17,11 @@ from tokenizers import Tokenizer
 from make_tokenizer import documents
 
 PROMPTS = [
-    "write a story about a dog and a red ball", "Tell me a story about a girl named Lily and a cat.",
-    "Write a short story about a bear and honey.", "Tell me a story.", "A story about a lost kite, please",
+    "write a story about a dog and a red ball",
+    "Tell me a story about a girl named Lily and a cat.",
+    "Write a short story about a bear and honey.",
+    "Tell me a story.",
+    "A story about a lost kite, please",
 ]
 
 
@@ -39,7 +42,7 @@ class Transformers:
     def sample(self, ids, seed, tokens):
         self.torch.manual_seed(seed)
         out = self.model.generate(self.torch.tensor([ids], device=self.device), max_new_tokens=tokens)
-        return out[0, len(ids):].tolist()
+        return out[0, len(ids) :].tolist()
 
 
 class Mlx:
@@ -62,7 +65,9 @@ class Mlx:
 
         self.mx.random.seed(seed)
         out = []
-        for token, _ in generate_step(self.mx.array(ids), self.model, sampler=make_sampler(0.7, 0.9), max_tokens=tokens):
+        for token, _ in generate_step(
+            self.mx.array(ids), self.model, sampler=make_sampler(0.7, 0.9), max_tokens=tokens
+        ):
             if token in self.tokenizer.eos_token_ids:
                 break
             out.append(token)
@@ -70,7 +75,9 @@ class Mlx:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("engine", choices=["transformers", "mlx"])
     parser.add_argument("folder")
     parser.add_argument("--valid", help="held-out documents, separated by <|endoftext|>")
@@ -79,20 +86,29 @@ def main():
     parser.add_argument("--tokens", type=int, default=220)
     parser.add_argument("--device", default="cpu", help="where transformers computes")
     options = parser.parse_args()
-    model = Transformers(options.folder, options.device) if options.engine == "transformers" else Mlx(options.folder)
+    model = (
+        Transformers(options.folder, options.device)
+        if options.engine == "transformers"
+        else Mlx(options.folder)
+    )
     tokenizer = Tokenizer.from_file(str(Path(options.folder) / "tokenizer.json"))
     for seed in range(1, options.samples + 1):
         prompt = PROMPTS[(seed - 1) % len(PROMPTS)]
         ids = tokenizer.encode(f"<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n").ids
-        print(f"--- seed {seed}: {prompt}\n{tokenizer.decode(model.sample(ids, seed, options.tokens))}\n", flush=True)
+        print(
+            f"--- seed {seed}: {prompt}\n{tokenizer.decode(model.sample(ids, seed, options.tokens))}\n",
+            flush=True,
+        )
     if options.valid:
-        texts = documents(options.valid)[:options.documents]
+        texts = documents(options.valid)[: options.documents]
         end = tokenizer.token_to_id("<|endoftext|>")
         scores = [model.losses(tokenizer.encode(t).ids + [end]) for t in texts]
         total, count = sum(float(s.sum()) for s in scores), sum(len(s) for s in scores)
         size = sum(len(t.encode()) for t in texts)
-        print(f"{options.engine} {len(texts)} documents, {count} tokens: {total / count:.4f} nats a token, "
-              f"{total / math.log(2) / size:.4f} bits a byte")
+        print(
+            f"{options.engine} {len(texts)} documents, {count} tokens: {total / count:.4f} nats a token, "
+            f"{total / math.log(2) / size:.4f} bits a byte"
+        )
 
 
 if __name__ == "__main__":

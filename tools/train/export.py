@@ -20,8 +20,12 @@ from parts import load_parts
 
 KEEP_F32 = ("A_log", "e_score_correction_bias")
 GENERATION = {
-    "do_sample": True, "eos_token_id": [IM_END, END_OF_TEXT], "pad_token_id": END_OF_TEXT,
-    "temperature": 0.7, "top_k": 40, "top_p": 0.9,
+    "do_sample": True,
+    "eos_token_id": [IM_END, END_OF_TEXT],
+    "pad_token_id": END_OF_TEXT,
+    "temperature": 0.7,
+    "top_k": 40,
+    "top_p": 0.9,
 }
 
 
@@ -40,12 +44,22 @@ def deepseek_spelling(config: dict) -> dict:
     rope = dict(config.pop("rope_parameters"))
     config["rope_theta"] = rope.pop("rope_theta")
     config["rope_scaling"] = {"type": rope.pop("rope_type"), **rope}
-    return config | {"topk_method": "noaux_tc", "scoring_func": "sigmoid", "moe_layer_freq": 1, "torch_dtype": "bfloat16"}
+    return config | {
+        "topk_method": "noaux_tc",
+        "scoring_func": "sigmoid",
+        "moe_layer_freq": 1,
+        "torch_dtype": "bfloat16",
+    }
 
 
 def qwen_spelling(text: dict) -> dict:
     shared = {"eos_token_id": text["eos_token_id"], "tie_word_embeddings": False, "torch_dtype": "bfloat16"}
-    return {"architectures": ["Qwen3_5MoeForConditionalGeneration"], "model_type": "qwen3_5_moe", "text_config": text, **shared}
+    return {
+        "architectures": ["Qwen3_5MoeForConditionalGeneration"],
+        "model_type": "qwen3_5_moe",
+        "text_config": text,
+        **shared,
+    }
 
 
 def write_json(path: Path, content: dict):
@@ -59,7 +73,9 @@ def write_hf(model, tokenizer: Path, folder: Path):
         shutil.copy(file, folder)
     write_json(folder / "generation_config.json", GENERATION)
     if model.config.model_type == "deepseek_v3":
-        write_json(folder / "config.json", deepseek_spelling(json.loads((folder / "config.json").read_text())))
+        write_json(
+            folder / "config.json", deepseek_spelling(json.loads((folder / "config.json").read_text()))
+        )
 
 
 def write_mlx(hf: Path, folder: Path):
@@ -74,7 +90,9 @@ def write_mlx(hf: Path, folder: Path):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("model", choices=["delta-story", "latent-story"])
     for name in ("parts", "tokenizer", "hf", "mlx"):
         parser.add_argument(f"--{name}", type=Path, required=True)

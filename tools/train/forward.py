@@ -20,7 +20,9 @@ def unit_lower_inverse(lower: torch.Tensor) -> torch.Tensor:
         inverse, block = eye.expand_as(lower), 1
         while block < size:
             pair = index // (2 * block)
-            joins = (pair[:, None] == pair[None, :]) & ((index // block)[:, None] != (index // block)[None, :])
+            joins = (pair[:, None] == pair[None, :]) & (
+                (index // block)[:, None] != (index // block)[None, :]
+            )
             inverse = inverse - inverse @ (lower * joins) @ inverse
             block *= 2
     # One Newton step carries the gradient: d(2M - M L M) = -M dL M at M = L^-1.
@@ -58,7 +60,7 @@ def shifted_conv(x, weight, bias=None, activation="silu", **_):
     """Causal depthwise convolution of [B, C, T] as a sum of shifted copies: one fused pass instead of a library call."""
     taps = weight.shape[-1]
     padded = F.pad(x, (taps - 1, 0))
-    return F.silu(sum(padded[..., j:j + x.shape[-1]] * weight[:, j, None] for j in range(taps)))
+    return F.silu(sum(padded[..., j : j + x.shape[-1]] * weight[:, j, None] for j in range(taps)))
 
 
 def use_training_kernels():
@@ -69,7 +71,9 @@ def use_training_kernels():
 def experts(module, x, index, weight):
     """x [T, H] through all experts as two matrix products, weighted by the router's choice."""
     count, _, hidden = module.gate_up_proj.shape
-    chosen = torch.zeros(x.shape[0], count, dtype=x.dtype, device=x.device).scatter(1, index, weight.to(x.dtype))
+    chosen = torch.zeros(x.shape[0], count, dtype=x.dtype, device=x.device).scatter(
+        1, index, weight.to(x.dtype)
+    )
     gate, up = F.linear(x, module.gate_up_proj.flatten(0, 1)).view(x.shape[0], count, 2, -1).unbind(2)
     inner = F.silu(gate) * up * chosen[..., None]
     return F.linear(inner.flatten(1), module.down_proj.transpose(0, 1).reshape(hidden, -1))

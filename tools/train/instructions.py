@@ -9,7 +9,8 @@ from collections import Counter
 
 CLOSERS = set(
     "and to that in on with was is had said who for of at from but were so because went came would could did by up saw "
-    "asked looked ran then when as into felt started wanted inside under too she he they it".split())
+    "asked looked ran then when as into felt started wanted inside under too she he they it".split()
+)
 # Words that pass the test above and still say nothing about a story.
 VAGUE = set(
     "time day lot bit way thing one moment while end minute morning night sound noise voice idea thought reason rest other "
@@ -18,7 +19,8 @@ VAGUE = set(
     "best most important safe happy sad old only hurry part piece kind start face hand head hands feet eyes mouth arm arms "
     "right left turn help answer question care fun outside home house inside way try minutes sad others days moral walk "
     "ground floor sky air plan bite heart sign owner faces body group distance line edge view sudden pass power names skin "
-    "cross print stuff others step mark difference shape chance attention evening seat pair offer object goal".split())
+    "cross print stuff others step mark difference shape chance attention evening seat pair offer object goal".split()
+)
 # Those who act in stories: verbs follow them, so the test for nouns misses them.
 ACTORS = set(
     "dog cat bird bear rabbit mouse fox frog duck fish horse cow pig lion tiger elephant monkey bunny puppy kitten owl "
@@ -26,15 +28,18 @@ ACTORS = set(
     "doctor teacher baker pirate clown dinosaur snake spider snail whale shark crab penguin sheep goat lamb chicken hen "
     "deer wolf mole hedgehog girl boy baby grandma grandpa policeman fireman sailor soldier crow bug worm bull "
     "donkey parrot camel zebra giraffe hippo beetle ladybug dolphin seal octopus lizard truck train car boat doll ball "
-    "tree kite toy cake apple flower star moon cloud snowman".split())
+    "tree kite toy cake apple flower star moon cloud snowman".split()
+)
 # Nouns without an article.
 MASS = set(
     "water food mud dirt snow sand rice glue paint flour honey milk butter cheese bread grass money candy hair fur jam sugar "
     "soup lemonade medicine fruit smoke music ice rain corn tape fire wood paper memory kindness friendship courage trash "
-    "mail juice tea toast people sheep sunshine magic cotton gold wool meat pasta salad luck imagination truth".split())
+    "mail juice tea toast people sheep sunshine magic cotton gold wool meat pasta salad luck imagination truth".split()
+)
 COLOUR_OR_SIZE = set(
     "red blue green yellow orange purple pink brown white black golden silver big small little tiny huge old new pretty "
-    "shiny magic soft round long tall lost brave kind lazy clever funny fluffy hungry wise friendly young".split())
+    "shiny magic soft round long tall lost brave kind lazy clever funny fluffy hungry wise friendly young".split()
+)
 WORD = re.compile(r"[A-Za-z']+|[.,!?\"]")
 ARTICLES = {"a", "an", "the", "his", "her", "their"}
 
@@ -52,27 +57,54 @@ def noun_lexicon(stories: list, least: int = 12) -> dict:
             if words[j].isalpha() and words[j].islower():
                 seen[words[j]] += 1
                 closed[words[j]] += not words[j + 1][0].isalpha() or words[j + 1] in CLOSERS
-    return {w: spread[w] for w, n in seen.items()
-            if n >= least and closed[w] > 0.72 * n and seen[w] > 0.35 * spread[w] and len(w) > 2
-            and w not in VAGUE and not w.endswith(("ly", "ed", "'s"))} | {w: spread[w] for w in ACTORS}
+    return {
+        w: spread[w]
+        for w, n in seen.items()
+        if n >= least
+        and closed[w] > 0.72 * n
+        and seen[w] > 0.35 * spread[w]
+        and len(w) > 2
+        and w not in VAGUE
+        and not w.endswith(("ly", "ed", "'s"))
+    } | {w: spread[w] for w in ACTORS}
 
 
 def topics(text: str, lexicon: dict, total: int) -> list:
     """Noun phrases and named characters that a story is about, the most telling first."""
     words = WORD.findall(text)
     count = Counter(w for w in words if w in lexicon)
-    names = Counter(w for p, w in zip(words, words[1:]) if w[0].isupper() and w.isalpha() and len(w) > 2 and p[0].islower())
+    names = Counter(
+        w
+        for p, w in zip(words, words[1:])
+        if w[0].isupper() and w.isalpha() and len(w) > 2 and p[0].islower()
+    )
     phrases = {}
     for i in range(len(words) - 1):
         for adjective, noun in (("", words[i]), (words[i], words[i + 1])):
             if noun in count and noun not in phrases and (not adjective or adjective in COLOUR_OR_SIZE):
                 if adjective or i == 0 or words[i - 1] not in COLOUR_OR_SIZE:
                     phrases[noun] = f"{adjective} {noun}".strip()
-    ranked = sorted(count, key=lambda w: -count[w] * (2 if w in ACTORS else 1) / (1 + 10 * lexicon[w] / total))
+    ranked = sorted(
+        count, key=lambda w: -count[w] * (2 if w in ACTORS else 1) / (1 + 10 * lexicon[w] / total)
+    )
     found = [phrases.get(w, w) for w in ranked[:4]]
     for name, times in names.most_common(2):
-        match = re.search(rf"\b(girl|boy|dog|cat|bear|rabbit|bird|mouse|fox|frog|duck|man|woman) (?:named|called) {name}\b", text)
-        if times >= 2 and name not in ("Mom", "Dad", "Mommy", "Daddy", "The", "Then", "But", "And", "She", "They"):
+        match = re.search(
+            rf"\b(girl|boy|dog|cat|bear|rabbit|bird|mouse|fox|frog|duck|man|woman) (?:named|called) {name}\b",
+            text,
+        )
+        if times >= 2 and name not in (
+            "Mom",
+            "Dad",
+            "Mommy",
+            "Daddy",
+            "The",
+            "Then",
+            "But",
+            "And",
+            "She",
+            "They",
+        ):
             found.append(f"{match[1]} named {name}" if match else name)
     return found
 
@@ -87,18 +119,55 @@ def with_article(phrase: str, rng: random.Random) -> str:
 
 
 ASKS = [
-    "Write a story about {}", "Write a short story about {}", "Tell me a story about {}", "Tell a story about {}",
-    "Can you tell me a story about {}?", "I want a story about {}", "Please write a story about {}", "A story about {}, please",
-    "Make up a story about {}", "Write a simple story with {} in it", "Tell me a short story with {}", "Write a children's story about {}",
-    "Could you write a story about {}?", "Write me a bedtime story about {}", "Story about {}", "Give me a little story about {}",
-    "Please tell me a bedtime story about {}", "Let me hear a story about {}", "Write about {}", "{}",
+    "Write a story about {}",
+    "Write a short story about {}",
+    "Tell me a story about {}",
+    "Tell a story about {}",
+    "Can you tell me a story about {}?",
+    "I want a story about {}",
+    "Please write a story about {}",
+    "A story about {}, please",
+    "Make up a story about {}",
+    "Write a simple story with {} in it",
+    "Tell me a short story with {}",
+    "Write a children's story about {}",
+    "Could you write a story about {}?",
+    "Write me a bedtime story about {}",
+    "Story about {}",
+    "Give me a little story about {}",
+    "Please tell me a bedtime story about {}",
+    "Let me hear a story about {}",
+    "Write about {}",
+    "{}",
 ]
 OPEN_ASKS = [
-    "Tell me a story", "Write a story", "Write a short story", "Tell me a bedtime story", "Please tell me a story", "Hello! Tell me a story",
-    "Hi", "Hello", "Can you tell me a story?", "Write a story for a small child", "Tell me something nice", "I am bored. Tell me a story",
+    "Tell me a story",
+    "Write a story",
+    "Write a short story",
+    "Tell me a bedtime story",
+    "Please tell me a story",
+    "Hello! Tell me a story",
+    "Hi",
+    "Hello",
+    "Can you tell me a story?",
+    "Write a story for a small child",
+    "Tell me something nice",
+    "I am bored. Tell me a story",
 ]
-MORE_ASKS = ["Another one", "Tell me another story", "One more, please", "Now a different one", "Write another story", "And another?"]
-SYSTEMS = ["You are a helpful assistant.", "You tell short stories for small children.", "You are a storyteller.", "Answer with a story."]
+MORE_ASKS = [
+    "Another one",
+    "Tell me another story",
+    "One more, please",
+    "Now a different one",
+    "Write another story",
+    "And another?",
+]
+SYSTEMS = [
+    "You are a helpful assistant.",
+    "You tell short stories for small children.",
+    "You are a storyteller.",
+    "Answer with a story.",
+]
 
 
 def style(text: str, rng: random.Random) -> str:

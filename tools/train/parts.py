@@ -19,15 +19,19 @@ def save_parts(state: dict, folder: Path):
     small = {k: v.float().cpu() for k, v in state.items() if v.numel() <= SMALL}
     large = {k: v.bfloat16().cpu() for k, v in state.items() if v.numel() > SMALL}
     flat = torch.cat([v.flatten() for v in large.values()]).view(torch.uint8).view(-1, 2)
-    low, high = flat[:, 0].contiguous().numpy().tobytes(), zlib.compress(flat[:, 1].contiguous().numpy().tobytes(), 6)
+    low, high = flat[:, 0].contiguous().numpy().tobytes(), zlib.compress(
+        flat[:, 1].contiguous().numpy().tobytes(), 6
+    )
     vectors = io.BytesIO()
     torch.save(small, vectors)
-    header = json.dumps({"shapes": {k: list(v.shape) for k, v in large.items()}, "low": len(low), "high": len(high)}).encode()
+    header = json.dumps(
+        {"shapes": {k: list(v.shape) for k, v in large.items()}, "low": len(low), "high": len(high)}
+    ).encode()
     blob = len(header).to_bytes(8, "little") + header + low + high + vectors.getvalue()
     for old in folder.glob("part*"):
         old.unlink()
     for i, begin in enumerate(range(0, len(blob), PART)):
-        (folder / f"part{i}").write_bytes(blob[begin:begin + PART])
+        (folder / f"part{i}").write_bytes(blob[begin : begin + PART])
 
 
 def load_parts(folder: Path) -> dict:

@@ -53,8 +53,11 @@ class Mixture:
     def __init__(self, arrays, length, seed):
         self.rng = np.random.default_rng(seed)
         self.length = length
-        self.sources = {n: Source(arrays[n], arrays[n + "_borders"], length, self.rng)
-                        for n in arrays.files if n + "_borders" in arrays.files and n != "valid"}
+        self.sources = {
+            n: Source(arrays[n], arrays[n + "_borders"], length, self.rng)
+            for n in arrays.files
+            if n + "_borders" in arrays.files and n != "valid"
+        }
 
     def batch(self, rows, weights):
         names = list(weights)
@@ -68,15 +71,17 @@ def framed(rows, length):
     ids = np.zeros((len(rows), length), np.int64)
     labels = np.full((len(rows), length), IGNORE, np.int64)
     for i, row in enumerate(rows):
-        ids[i, :len(row)] = row
-        labels[i, :len(row) - 1] = row[1:]
+        ids[i, : len(row)] = row
+        labels[i, : len(row) - 1] = row[1:]
     return ids, labels
 
 
 def valid_batches(arrays, length, rows):
     """Each held-out document alone from its first token; a document longer than the row goes on in another row."""
     tokens, borders = arrays["valid"], arrays["valid_borders"]
-    pieces = [tokens[b:min(b + length, e)] for b0, e in zip(borders, borders[1:]) for b in range(b0, e, length)]
+    pieces = [
+        tokens[b : min(b + length, e)] for b0, e in zip(borders, borders[1:]) for b in range(b0, e, length)
+    ]
     pieces = [p for p in pieces if len(p) > 1]
     pieces += [pieces[-1][:1]] * (-len(pieces) % rows)
-    return [framed(pieces[i:i + rows], length) for i in range(0, len(pieces), rows)]
+    return [framed(pieces[i : i + rows], length) for i in range(0, len(pieces), rows)]

@@ -23,12 +23,28 @@ from architectures import build
 from parts import load_parts, save_parts
 from rows import Mixture, valid_batches
 
-EARLY = {"pd_children": 0.50, "fables": 0.05, "tinystories": 0.14, "chat": 0.12, "generated": 0.11, "chat_generated": 0.08}
-LATE = {"pd_children": 0.07, "fables": 0.03, "tinystories": 0.42, "chat": 0.38, "generated": 0.05, "chat_generated": 0.05}
+EARLY = {
+    "pd_children": 0.50,
+    "fables": 0.05,
+    "tinystories": 0.14,
+    "chat": 0.12,
+    "generated": 0.11,
+    "chat_generated": 0.08,
+}
+LATE = {
+    "pd_children": 0.07,
+    "fables": 0.03,
+    "tinystories": 0.42,
+    "chat": 0.38,
+    "generated": 0.05,
+    "chat_generated": 0.05,
+}
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("model", choices=["delta-story", "latent-story"])
     parser.add_argument("--corpus", required=True)
     parser.add_argument("--out", type=Path, required=True)
@@ -40,7 +56,9 @@ def arguments():
     parser.add_argument("--decay", type=float, default=0.2)
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--early", type=float, default=0.4, help="share of the steps with the early mixture")
-    parser.add_argument("--quantised", type=float, default=0.2, help="share of the steps, the last, on quantised weights")
+    parser.add_argument(
+        "--quantised", type=float, default=0.2, help="share of the steps, the last, on quantised weights"
+    )
     parser.add_argument("--average", type=float, default=0.997)
     parser.add_argument("--balance", type=float, default=0.01, help="weight of the router's balancing loss")
     parser.add_argument("--bias-rate", type=float, default=1e-3, help="step of DeepSeek's router bias")
@@ -49,7 +67,9 @@ def arguments():
     parser.add_argument("--every", type=int, default=200, help="steps between evaluations")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--layers", type=int, default=0, help="cut the model down, for a test")
-    parser.add_argument("--valid-batches", type=int, default=1 << 20, help="evaluate on fewer batches, for a test")
+    parser.add_argument(
+        "--valid-batches", type=int, default=1 << 20, help="evaluate on fewer batches, for a test"
+    )
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--eager", action="store_true", help="do not compile")
     return parser.parse_args()
@@ -70,15 +90,23 @@ class Trainer:
         self.layer, self.head, self.distilled = forward.layer, forward.head, forward.distilled_head
         if not options.eager:
             torch._dynamo.config.recompile_limit = 64
-            self.layer, self.head, self.distilled = (torch.compile(f) for f in (self.layer, self.head, self.distilled))
+            self.layer, self.head, self.distilled = (
+                torch.compile(f) for f in (self.layer, self.head, self.distilled)
+            )
         matrices = [p for p in self.model.parameters() if p.dim() >= 2]
         vectors = [p for p in self.model.parameters() if p.dim() < 2]
         self.optimizer = torch.optim.AdamW(
             [{"params": matrices, "weight_decay": options.decay}, {"params": vectors, "weight_decay": 0.0}],
-            lr=options.rate, betas=(0.9, 0.95), fused=options.device == "cuda")
+            lr=options.rate,
+            betas=(0.9, 0.95),
+            fused=options.device == "cuda",
+        )
         arrays = np.load(options.corpus)
         self.mixture = Mixture(arrays, options.length, options.seed)
-        self.valid = [tuple(map(self.place, b)) for b in valid_batches(arrays, options.length, options.rows)[:options.valid_batches]]
+        self.valid = [
+            tuple(map(self.place, b))
+            for b in valid_batches(arrays, options.length, options.rows)[: options.valid_batches]
+        ]
         self.teachers = [self.load_teacher(t) for t in options.teacher]
         self.biases = [m for m in self.model.modules() if hasattr(m, "e_score_correction_bias")]
 
@@ -123,7 +151,10 @@ class Trainer:
 
     def step(self, number):
         progress, scale = number / self.options.steps, self.rate(number)
-        ids, labels = map(self.place, self.mixture.batch(self.options.rows, EARLY if progress < self.options.early else LATE))
+        ids, labels = map(
+            self.place,
+            self.mixture.batch(self.options.rows, EARLY if progress < self.options.early else LATE),
+        )
         for group in self.optimizer.param_groups:
             group["lr"] = self.options.rate * scale
         with self.grid.applied() if progress >= 1 - self.options.quantised else nullcontext():
@@ -142,7 +173,8 @@ class Trainer:
     @torch.no_grad()
     def steer_router(self, loads, rate):
         """DeepSeek's balance without a loss: the bias rises for experts with little load. Its least value is kept at
-        zero, which changes no choice and keeps every biased score positive, as engines that mask with zero need."""
+        zero, which changes no choice and keeps every biased score positive, as engines that mask with zero need.
+        """
         for gate, load in zip(self.biases, loads):
             bias = gate.e_score_correction_bias
             bias.add_(rate * torch.sign(load.mean() - load))
@@ -167,9 +199,15 @@ class Trainer:
                 continue
             exact, grid = self.evaluate(False), self.evaluate(True)
             crowd = max((x.max() / x.mean()).item() for x in loads if x.numel() > 1)
-            line = {"step": number + 1, "train": round(torch.stack(recent).mean().item(), 4), "valid": round(exact, 4),
-                    "valid_4bit": round(grid, 4), "crowd": round(crowd, 2), "seconds": round(time.time() - began, 1),
-                    "epochs": {n: s.epochs for n, s in self.mixture.sources.items()}}
+            line = {
+                "step": number + 1,
+                "train": round(torch.stack(recent).mean().item(), 4),
+                "valid": round(exact, 4),
+                "valid_4bit": round(grid, 4),
+                "crowd": round(crowd, 2),
+                "seconds": round(time.time() - began, 1),
+                "epochs": {n: s.epochs for n, s in self.mixture.sources.items()},
+            }
             print(json.dumps(line), flush=True)
             with open(self.options.out / "log.jsonl", "a") as log:
                 log.write(json.dumps(line) + "\n")
