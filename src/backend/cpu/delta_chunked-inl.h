@@ -16,6 +16,7 @@
 #include <hwy/contrib/math/math-inl.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "backend/cpu/address.h"
 #include "backend/cpu/delta_heads.h"
@@ -35,7 +36,7 @@ class DeltaChunks {
   static std::size_t floats(const ops::DeltaRule& op, std::int64_t value_heads) {
     const auto key_width = static_cast<std::size_t>(op.k.dim(2));
     const auto value_width = static_cast<std::size_t>(op.v.dim(2));
-    return (2 * kStep + kSquare) * key_width + 4 * kStep * kSquare + kStep * (value_width + kPanel) +
+    return 2 * (kStep + kSquare) * key_width + 4 * kStep * kSquare + kStep * (value_width + kPanel) +
            static_cast<std::size_t>(value_heads) * key_width * value_width;
   }
 
@@ -46,9 +47,10 @@ class DeltaChunks {
         k_(scratch),
         q_(k_ + kStep * key_width_),
         k_panels_(q_ + kStep * key_width_),
-        kk_(k_panels_ + kSquare * key_width_),
-        qk_(kk_ + kStep * kSquare),
-        lower_(qk_ + kStep * kSquare),
+        q_panels_(k_panels_ + kSquare * key_width_),
+        kk_(q_panels_ + kSquare * key_width_),
+        kq_(kk_ + kStep * kSquare),
+        lower_(kq_ + kStep * kSquare),
         mix_(lower_ + kStep * kSquare),
         values_(mix_ + kStep * kSquare),
         x_(values_ + kStep * value_width_),
@@ -109,66 +111,83 @@ class DeltaChunks {
   void read_keys(std::int64_t key_head) {
     read_rows(op_.k, key_head, key_width_, k_);
     read_rows(op_.q, key_head, key_width_, q_);
-    for (std::size_t column = 0; column < kSquare; column += kPanel) {
-      float* panel = k_panels_ + column * key_width_;
-      const std::size_t have = std::min(padded_rows_ - std::min(column, padded_rows_), kPanel);
-      transpose(k_ + column * key_width_, key_width_, have, key_width_, panel, kPanel);
+    make_panels(k_, k_panels_);
+    make_panels(q_, q_panels_);
+  }
+
+  // Rows of tokens to panels [Dk, kPanel] with a token a column.
+  void make_panels(const float* rows, float* panels) {
+    for (std::size_t column = 0; column < padded_rows_; column += kPanel) {
+      float* panel = panels + column * key_width_;
+      const std::size_t have = std::min(padded_rows_ - column, kPanel);
+      transpose(rows + column * key_width_, key_width_, have, key_width_, panel, kPanel);
       if (have < kPanel)
         for (std::size_t p = 0; p < key_width_; ++p)
           std::fill(panel + p * kPanel + have, panel + (p + 1) * kPanel, 0.0f);
     }
   }
 
-  // K KT and Q KT, on and below the diagonal.
+  // Where tokens i.. begin in panels.
+  const float* token_columns(const float* panels, std::size_t i) const {
+    return panels + i / kPanel * kPanel * key_width_ + i % kPanel;
+  }
+
+  // K KT and K QT, on and right of the diagonal.
   void multiply_keys() {
-    for (std::size_t i = 0; i < padded_rows_; i += kTileRows)
-      for (std::size_t column = 0; column < i + kTileRows; column += kPanel) {
-        const float* panel = k_panels_ + column * key_width_;
+    for (std::size_t j = 0; j < padded_rows_; j += kTileRows)
+      for (std::size_t column = j / kPanel * kPanel; column < padded_rows_; column += kPanel) {
+        const float* left = token_columns(k_panels_, j);
         Tile tile;
         clear(tile);
-        add_product(tile, k_ + i * key_width_, key_width_, 1, panel, key_width_);
-        store(tile, kk_ + i * kSquare + column, kSquare);
+        add_product(tile, left, kPanel, k_panels_ + column * key_width_, key_width_);
+        store(tile, kk_ + j * kSquare + column, kSquare);
         clear(tile);
-        add_product(tile, q_ + i * key_width_, key_width_, 1, panel, key_width_);
-        store(tile, qk_ + i * kSquare + column, kSquare);
+        add_product(tile, left, kPanel, q_panels_ + column * key_width_, key_width_);
+        store(tile, kq_ + j * kSquare + column, kSquare);
       }
   }
 
-  // The decays of one value head, and with them lower_ = tril(diag(beta) (K KT o D), -1) and
-  // mix_ = tril(Q KT o D). A decay below e^-200 is none for F32 however large its neighbours are; with that
-  // bound the sums are finite, and double keeps their differences exact enough.
+  // The gates of one value head, and with them the square matrices. A decay below e^-200 is none for F32
+  // however large its neighbours are; with that bound the sums are finite, and double keeps their differences
+  // exact enough.
   void read_gates(std::int64_t head) {
-    double sums[kStep];
     double sum = 0;
     for (std::size_t i = 0; i < padded_rows_; ++i) {
       const std::int64_t token = first_token_ + static_cast<std::int64_t>(i);
-      const bool present = i < rows_;
-      if (present)
-        sum += std::max(-200.0, static_cast<double>(*static_cast<const float*>(address(op_.g, token, head))));
-      sums[i] = sum;
-      beta_[i] = present ? *static_cast<const float*>(address(op_.beta, token, head)) : 0.0f;
+      beta_[i] = 0;
+      if (i < rows_) {
+        const float g = *static_cast<const float*>(address(op_.g, token, head));
+        const float beta = *static_cast<const float*>(address(op_.beta, token, head));
+        sum += std::max(-200.0, static_cast<double>(g));
+        beta_[i] = std::isnan(g) ? g : beta;  // the bound hides a NaN
+      }
+      sums_[i] = sum;
+    }
+    for (std::size_t i = 0; i < padded_rows_; ++i) {
+      from_start_[i] = static_cast<float>(sums_[i]);
+      to_end_[i] = static_cast<float>(sum - sums_[i]);
     }
     const FloatTag d;
-    float difference[kSquare] = {};
-    for (std::size_t i = 0; i < padded_rows_; ++i) {
-      for (std::size_t j = 0; j < i; ++j) difference[j] = static_cast<float>(sums[i] - sums[j]);
-      difference[i] = 0;
-      for (std::size_t j = 0; j <= i; j += kLanes) {
-        const std::size_t at = i * kSquare + j;
-        const auto decay = hn::Exp(d, hn::LoadU(d, difference + j));
-        const auto weight = hn::Mul(hn::Set(d, beta_[i]), decay);
-        hn::StoreU(hn::Mul(weight, hn::LoadU(d, kk_ + at)), d, lower_ + at);
-        hn::StoreU(hn::Mul(decay, hn::LoadU(d, qk_ + at)), d, mix_ + at);
-      }
-      std::fill(mix_ + i * kSquare + i + 1, mix_ + (i + 1) * kSquare, 0.0f);
-    }
-    for (std::size_t i = 0; i < padded_rows_; ++i) {
-      from_start_[i] = static_cast<float>(sums[i]);
-      to_end_[i] = static_cast<float>(sum - sums[i]);
-    }
-    for (std::size_t i = 0; i < kSquare && i < hwy::RoundUpTo(padded_rows_, kLanes); i += kLanes) {
+    for (std::size_t i = 0; i < padded_rows_; i += kLanes) {
       hn::StoreU(hn::Exp(d, hn::LoadU(d, from_start_ + i)), d, from_start_ + i);
       hn::StoreU(hn::Exp(d, hn::LoadU(d, to_end_ + i)), d, to_end_ + i);
+    }
+    for (std::size_t j = 0; j < padded_rows_; ++j) apply_decay(j);
+  }
+
+  // Row j, from the diagonal on, of lower_ = (diag(beta) (K KT o D))T and mix_ = (Q KT o D)T.
+  void apply_decay(std::size_t j) {
+    const FloatTag d;
+    float exponent[kSquare];
+    const std::size_t first = j / kLanes * kLanes;
+    for (std::size_t i = first; i < j; ++i) exponent[i] = -1000;  // left of the diagonal all is zero
+    for (std::size_t i = j; i < padded_rows_; ++i) exponent[i] = static_cast<float>(sums_[i] - sums_[j]);
+    for (std::size_t i = first; i < padded_rows_; i += kLanes) {
+      const std::size_t at = j * kSquare + i;
+      const auto decay = hn::Exp(d, hn::LoadU(d, exponent + i));
+      const auto weight = hn::Mul(hn::LoadU(d, beta_ + i), decay);
+      hn::StoreU(hn::Mul(weight, hn::LoadU(d, kk_ + at)), d, lower_ + at);
+      hn::StoreU(hn::Mul(decay, hn::LoadU(d, kq_ + at)), d, mix_ + at);
     }
   }
 
@@ -186,9 +205,9 @@ class DeltaChunks {
     for (std::size_t i = 0; i < padded_rows_; i += kTileRows) {
       Tile tile;
       clear(tile);
-      add_product(tile, q_ + i * key_width_, key_width_, 1, state, key_width_);
+      add_product(tile, token_columns(q_panels_, i), kPanel, state, key_width_);
       scale(tile, from_start_ + i);
-      add_product(tile, mix_ + i * kSquare, kSquare, 1, x_, i + kTileRows);
+      add_product(tile, mix_ + i, kSquare, x_, i + kTileRows);
       store(tile, values + i * value_width_, value_width_);
     }
     for (std::size_t i = 0; i < padded_rows_; i += kTileRows) {
@@ -205,7 +224,7 @@ class DeltaChunks {
     const FloatTag d;
     Tile tile;
     clear(tile);
-    add_product(tile, k_ + i * key_width_, key_width_, 1, state, key_width_);
+    add_product(tile, token_columns(k_panels_, i), kPanel, state, key_width_);
 #pragma GCC unroll 8
     for (std::size_t r = 0; r < kTileRows; ++r) {
       const auto beta = hn::Set(d, beta_[i + r]);
@@ -214,7 +233,7 @@ class DeltaChunks {
       tile.at[r][0] = hn::Mul(beta, hn::NegMulAdd(decay, tile.at[r][0], hn::LoadU(d, v)));
       tile.at[r][1] = hn::Mul(beta, hn::NegMulAdd(decay, tile.at[r][1], hn::LoadU(d, v + kLanes)));
     }
-    subtract_product(tile, lower_ + i * kSquare, kSquare, x_, i);
+    subtract_product(tile, lower_ + i, kSquare, x_, i);
     solve_unit_lower(tile, lower_ + i * kSquare + i, kSquare);
     store(tile, x_ + i * kPanel, kPanel);
   }
@@ -226,7 +245,7 @@ class DeltaChunks {
       Tile tile;
       load(tile, state + p * kPanel, kPanel);
       scale(tile, decay);
-      add_product(tile, k_ + p, 1, key_width_, x_, rows_);
+      add_product(tile, k_ + p, key_width_, x_, rows_);
       store(tile, state + p * kPanel, kPanel);
     }
   }
@@ -236,14 +255,16 @@ class DeltaChunks {
   const std::size_t value_width_;
   float* const k_;         // [kStep, Dk]
   float* const q_;         // [kStep, Dk]
-  float* const k_panels_;  // K transposed, in panels: [kSquare / kPanel, Dk, kPanel]
-  float* const kk_;        // [kStep, kSquare], like the next three
-  float* const qk_;
+  float* const k_panels_;  // [kSquare / kPanel, Dk, kPanel]
+  float* const q_panels_;
+  float* const kk_;  // [kStep, kSquare], like the next three
+  float* const kq_;
   float* const lower_;
   float* const mix_;
   float* const values_;  // [kStep, Dv]
   float* const x_;       // [kStep, kPanel]
   float* const states_;
+  double sums_[kStep] = {};  // G
   float beta_[kSquare] = {};
   float from_start_[kSquare] = {};  // e^G
   float to_end_[kSquare] = {};      // e^(G_last - G)

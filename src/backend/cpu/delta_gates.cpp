@@ -7,7 +7,7 @@
 #include "backend/cpu/address.h"
 #include "backend/cpu/context.h"
 #include "backend/cpu/parameter.h"
-#include "backend/cpu/sigmoid-inl.h"
+#include "backend/cpu/activation-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {

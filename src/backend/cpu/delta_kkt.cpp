@@ -90,7 +90,7 @@ class KktChunk {
       s2 = hn::MulAdd(x, hn::LoadU(d, key(j + 2) + c), s2);
       s3 = hn::MulAdd(x, hn::LoadU(d, key(j + 3) + c), s3);
     }
-    sum_lanes(d, s0, s1, s2, s3, dots_ + j);
+    hn::StoreU(sum_lanes(d, s0, s1, s2, s3), hn::Full128<float>(), dots_ + j);
   }
 
   // dots *= e^(g_i - g_j); equal sums, -inf too, mean that nothing decayed between.

@@ -22,14 +22,14 @@ HWY_INLINE hn::Vec<hn::Full128<float>> sum_blocks(D, hn::Vec<D> v) {
   }
 }
 
-// Adds the lanes of four vectors: the four sums land side by side in `to`.
-HWY_INLINE void sum_lanes(FloatTag d, FloatVec a, FloatVec b, FloatVec c, FloatVec e, float* to) {
+// Adds the lanes of each of four vectors; the four sums stand side by side.
+HWY_INLINE hn::Vec<hn::Full128<float>> sum_lanes(FloatTag d, FloatVec a, FloatVec b, FloatVec c, FloatVec e) {
   const auto ab = hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
   const auto ce = hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e));
   const hn::Repartition<double, FloatTag> pairs;
   const auto low = hn::InterleaveLower(pairs, hn::BitCast(pairs, ab), hn::BitCast(pairs, ce));
   const auto high = hn::InterleaveUpper(pairs, hn::BitCast(pairs, ab), hn::BitCast(pairs, ce));
-  hn::StoreU(sum_blocks(d, hn::Add(hn::BitCast(d, low), hn::BitCast(d, high))), hn::Full128<float>(), to);
+  return sum_blocks(d, hn::Add(hn::BitCast(d, low), hn::BitCast(d, high)));
 }
 
 }  // namespace sluice::backend::cpu::HWY_NAMESPACE

@@ -58,46 +58,47 @@ HWY_INLINE void scale(Tile& tile, const float* factor) {
   }
 }
 
-// tile += a b, where a[r,p] lies at a[r * row_step + p * depth_step].
-HWY_INLINE void add_product(Tile& tile, const float* HWY_RESTRICT a, std::size_t row_step,
-                            std::size_t depth_step, const float* HWY_RESTRICT panel, std::size_t depth) {
+// tile += aT b: column r of a[depth, ..], whose rows lie `step` floats apart, makes row r of the product.
+// Reading a along its rows takes one pointer, where a by columns would take one for each row of the tile.
+HWY_INLINE void add_product(Tile& tile, const float* HWY_RESTRICT a, std::size_t step,
+                            const float* HWY_RESTRICT panel, std::size_t depth) {
   const FloatTag d;
-  for (std::size_t p = 0; p < depth; ++p) {
-    const auto b0 = hn::LoadU(d, panel + p * kPanel);
-    const auto b1 = hn::LoadU(d, panel + p * kPanel + kLanes);
+  for (std::size_t p = 0; p < depth; ++p, a += step, panel += kPanel) {
+    const auto b0 = hn::LoadU(d, panel);
+    const auto b1 = hn::LoadU(d, panel + kLanes);
 #pragma GCC unroll 8
     for (std::size_t r = 0; r < kTileRows; ++r) {
-      const auto x = hn::Set(d, a[r * row_step + p * depth_step]);
+      const auto x = hn::Set(d, a[r]);
       tile.at[r][0] = hn::MulAdd(x, b0, tile.at[r][0]);
       tile.at[r][1] = hn::MulAdd(x, b1, tile.at[r][1]);
     }
   }
 }
 
-// tile -= a b.
-HWY_INLINE void subtract_product(Tile& tile, const float* HWY_RESTRICT a, std::size_t row_step,
+// tile -= aT b.
+HWY_INLINE void subtract_product(Tile& tile, const float* HWY_RESTRICT a, std::size_t step,
                                  const float* HWY_RESTRICT panel, std::size_t depth) {
   const FloatTag d;
-  for (std::size_t p = 0; p < depth; ++p) {
-    const auto b0 = hn::LoadU(d, panel + p * kPanel);
-    const auto b1 = hn::LoadU(d, panel + p * kPanel + kLanes);
+  for (std::size_t p = 0; p < depth; ++p, a += step, panel += kPanel) {
+    const auto b0 = hn::LoadU(d, panel);
+    const auto b1 = hn::LoadU(d, panel + kLanes);
 #pragma GCC unroll 8
     for (std::size_t r = 0; r < kTileRows; ++r) {
-      const auto x = hn::Set(d, a[r * row_step + p]);
+      const auto x = hn::Set(d, a[r]);
       tile.at[r][0] = hn::NegMulAdd(x, b0, tile.at[r][0]);
       tile.at[r][1] = hn::NegMulAdd(x, b1, tile.at[r][1]);
     }
   }
 }
 
-// Solves (I + a) y = tile in place, a strictly lower triangular.
-HWY_INLINE void solve_unit_lower(Tile& tile, const float* HWY_RESTRICT a, std::size_t row_step) {
+// Solves (I + aT) y = tile in place, where aT is strictly lower triangular.
+HWY_INLINE void solve_unit_lower(Tile& tile, const float* HWY_RESTRICT a, std::size_t step) {
   const FloatTag d;
 #pragma GCC unroll 8
-  for (std::size_t r = 1; r < kTileRows; ++r) {
+  for (std::size_t p = 0; p + 1 < kTileRows; ++p) {
 #pragma GCC unroll 8
-    for (std::size_t p = 0; p < r; ++p) {
-      const auto x = hn::Set(d, a[r * row_step + p]);
+    for (std::size_t r = p + 1; r < kTileRows; ++r) {
+      const auto x = hn::Set(d, a[p * step + r]);
       tile.at[r][0] = hn::NegMulAdd(x, tile.at[p][0], tile.at[r][0]);
       tile.at[r][1] = hn::NegMulAdd(x, tile.at[p][1], tile.at[r][1]);
     }
