@@ -18,8 +18,8 @@ namespace sluice::backend::cpu::HWY_NAMESPACE {
 
 constexpr std::int64_t kPartRows = 512;
 constexpr std::int64_t kMaxTileQueries = 128;
-constexpr std::size_t kTileFloats = std::size_t{1} << 18;     // a tile's scratch, to stay in the L2 cache
-constexpr std::size_t kPartialFloats = std::size_t{1} << 24;  // partial results held at once
+constexpr std::size_t kTileFloats = std::size_t{1} << 18;    // a tile's scratch, to stay in the L2 cache
+constexpr std::size_t kPartialBytes = std::size_t{1} << 26;  // partial results held at once
 
 // Some queries of one sequence and KV head; query r of these is head r % group of token r / group.
 struct Tile {
@@ -46,6 +46,10 @@ class Attend {
     }
     const auto fitting = static_cast<std::int64_t>(kTileFloats / (query_floats_ + 2 * value_floats_));
     tile_queries_ = std::clamp<std::int64_t>(fitting / 8 * 8, 8, kMaxTileQueries);
+    std::int64_t most = 0;
+    for (std::int64_t b = 0; b < sequences.count(); ++b)
+      most = std::max(most, sequences[b].tokens() * group_);
+    tile_queries_ = std::min(tile_queries_, (most + 7) / 8 * 8);
   }
 
   void run() {
@@ -185,49 +189,63 @@ class Attend {
     });
   }
 
+  // Partial results of the tiles [first, first + count), one a query and part.
+  struct PartialTable {
+    std::int64_t first;
+    std::int64_t count;
+    std::int64_t longest;  // parts of the longest tile
+    std::int64_t queries;  // of the largest tile
+    Partial* partials;
+    float* sums;
+    std::size_t at(std::int64_t i, std::int64_t part, std::int64_t r) const {
+      return static_cast<std::size_t>((i * longest + part) * queries + r);
+    }
+  };
+
   void run_parts(std::int64_t tiles, std::int64_t longest) {
-    const auto queries = static_cast<std::size_t>(tile_queries_);
-    const auto slots = static_cast<std::size_t>(longest) * queries;  // partial results of one tile
-    const std::size_t tile_bytes = slots * (value_floats_ * sizeof(float) + sizeof(Partial));
-    const auto wave = std::clamp<std::int64_t>(
-        static_cast<std::int64_t>(kPartialFloats * sizeof(float) / tile_bytes), 1, tiles);
-    auto* sums =
-        reinterpret_cast<float*>(context_.shared_scratch(static_cast<std::size_t>(wave) * tile_bytes));
+    const std::int64_t queries = tile_queries_;
+    const std::size_t each =
+        static_cast<std::size_t>(longest * queries) * (value_floats_ * sizeof(float) + sizeof(Partial));
+    const std::int64_t wave =
+        std::clamp<std::int64_t>(static_cast<std::int64_t>(kPartialBytes / each), 1, tiles);
+    std::byte* memory = context_.shared_scratch(static_cast<std::size_t>(wave) * each);
+    auto* sums = reinterpret_cast<float*>(memory);
     auto* partials =
-        reinterpret_cast<Partial*>(sums + static_cast<std::size_t>(wave) * slots * value_floats_);
-    // Partial result of a tile's query r over its p-th part.
-    const auto slot = [=, this](std::int64_t own, std::int64_t p, std::int64_t r) {
-      return static_cast<std::size_t>((own * longest + p) * tile_queries_ + r);
-    };
+        reinterpret_cast<Partial*>(sums + static_cast<std::size_t>(wave * longest * queries) * value_floats_);
     for (std::int64_t first = 0; first < tiles; first += wave) {
-      const std::int64_t count = std::min(wave, tiles - first);
-      context_.pool().parallel_for_dynamic(0, count * longest, 1,
-                                           [&](std::int64_t i, std::int64_t, int worker) {
-                                             const Tile own = tile(first + i / longest);
-                                             const std::int64_t p = i % longest;
-                                             if (p >= own.parts) return;
-                                             const Scratch s = scratch(worker);
-                                             const std::size_t at = slot(i / longest, p, 0);
-                                             attend_part(load(own, s), part_range(own.first_part + p),
-                                                         s.scores, partials + at, sums + at * value_floats_);
+      const PartialTable table{first, std::min(wave, tiles - first), longest, queries, partials, sums};
+      context_.pool().parallel_for_dynamic(0, table.count * longest, 1,
+                                           [&](std::int64_t begin, std::int64_t end, int worker) {
+                                             for (std::int64_t i = begin; i < end; ++i)
+                                               run_part(table, i / longest, i % longest, worker);
                                            });
-      context_.pool().parallel_for(0, count * tile_queries_, 1,
+      context_.pool().parallel_for(0, table.count * queries, 1,
                                    [&](std::int64_t begin, std::int64_t end, int) {
-                                     for (std::int64_t i = begin; i < end; ++i) {
-                                       const std::int64_t index = i / tile_queries_;
-                                       const std::int64_t r = i % tile_queries_;
-                                       const Tile own = tile(first + index);
-                                       if (r >= own.queries) continue;
-                                       const std::size_t to = slot(index, 0, r);
-                                       for (std::int64_t p = 1; p < own.parts; ++p) {
-                                         const std::size_t from = slot(index, p, r);
-                                         merge(partials[to], sums + to * value_floats_, partials[from],
-                                               sums + from * value_floats_, value_floats_);
-                                       }
-                                       finish(own, r, partials[to], sums + to * value_floats_);
-                                     }
+                                     for (std::int64_t i = begin; i < end; ++i)
+                                       merge_query(table, i / queries, i % queries);
                                    });
     }
+  }
+
+  void run_part(const PartialTable& table, std::int64_t i, std::int64_t part, int worker) {
+    const Tile own = tile(table.first + i);
+    if (part >= own.parts) return;
+    const Scratch s = scratch(worker);
+    const std::size_t at = table.at(i, part, 0);
+    attend_part(load(own, s), part_range(own.first_part + part), s.scores, table.partials + at,
+                table.sums + at * value_floats_);
+  }
+
+  void merge_query(const PartialTable& table, std::int64_t i, std::int64_t r) const {
+    const Tile own = tile(table.first + i);
+    if (r >= own.queries) return;
+    const std::size_t to = table.at(i, 0, r);
+    float* sums = table.sums + to * value_floats_;
+    for (std::int64_t part = 1; part < own.parts; ++part) {
+      const std::size_t from = table.at(i, part, r);
+      merge(table.partials[to], sums, table.partials[from], table.sums + from * value_floats_, value_floats_);
+    }
+    finish(own, r, table.partials[to], sums);
   }
 
   Context& context_;

@@ -13,6 +13,8 @@
 #define SLUICE_BACKEND_CPU_ATTEND_ROWS_INL_H_
 #endif
 
+#include <hwy/cache_control.h>
+
 #include <algorithm>
 
 #include "backend/cpu/rows-inl.h"
@@ -108,12 +110,25 @@ struct Rows {
   const T* row(std::int64_t j) const { return data + j * stride; }
 };
 
+// Rows that will be read next. They are fetched at the pace of the present ones, row by row and column by
+// column, so that memory never idles; addresses behind the cache are harmless.
+struct Ahead {
+  std::uintptr_t data;
+  std::int64_t stride;  // bytes
+  template <class T>
+  HWY_INLINE void fetch(std::int64_t row, std::size_t column) const {
+    const std::uintptr_t at = data + static_cast<std::uintptr_t>(row * stride) + column * sizeof(T);
+    for (std::size_t line = 0; line < kPair * sizeof(T); line += 64)
+      hwy::Prefetch(reinterpret_cast<const std::byte*>(at + line));
+  }
+};
+
 // scores[q][j] (+)= queries[q] . rows[j] for j in [begin, end). May write kMaxQueries - 1 scores
 // behind `end`.
 template <bool kAdd, std::size_t kQueries, class T>
 HWY_INLINE void score_tile(const float* HWY_RESTRICT queries, std::size_t query_stride, const Rows<T>& rows,
-                           std::int64_t begin, std::int64_t end, float* HWY_RESTRICT scores,
-                           std::size_t score_stride) {
+                           const Ahead& ahead, std::int64_t begin, std::int64_t end,
+                           float* HWY_RESTRICT scores, std::size_t score_stride) {
   constexpr std::size_t kRows = rows_at_once(kQueries);
   const FloatTag d;
   const std::size_t whole = rows.width / kPair * kPair;
@@ -136,7 +151,10 @@ HWY_INLINE void score_tile(const float* HWY_RESTRICT queries, std::size_t query_
     };
     Pair pair[kRows];
     for (std::size_t i = 0; i < whole; i += kPair) {
-      for (std::size_t r = 0; r < kRows; ++r) pair[r] = load_pair(row[r] + i);
+      for (std::size_t r = 0; r < kRows; ++r) {
+        pair[r] = load_pair(row[r] + i);
+        ahead.fetch<T>(j + static_cast<std::int64_t>(r), i);
+      }
       step(i, pair);
     }
     if (whole < rows.width) {
@@ -158,8 +176,8 @@ HWY_INLINE void score_tile(const float* HWY_RESTRICT queries, std::size_t query_
 // `column`.
 template <std::size_t kQueries, std::size_t kPairs, class T>
 HWY_INLINE void value_tile(const float* HWY_RESTRICT weights, std::size_t weight_stride, const Rows<T>& rows,
-                           std::int64_t begin, std::int64_t end, std::size_t column, float* HWY_RESTRICT sums,
-                           std::size_t sum_stride) {
+                           const Ahead& ahead, std::int64_t begin, std::int64_t end, std::size_t column,
+                           float* HWY_RESTRICT sums, std::size_t sum_stride) {
   const FloatTag d;
   const std::size_t rest = std::min(rows.width - column, kPairs * kPair);
   Pair sum[kQueries * kPairs];
@@ -179,7 +197,10 @@ HWY_INLINE void value_tile(const float* HWY_RESTRICT weights, std::size_t weight
   Pair pair[kPairs];
   if (rest == kPairs * kPair) {
     for (std::int64_t j = begin; j < end; ++j) {
-      for (std::size_t p = 0; p < kPairs; ++p) pair[p] = load_pair(rows.row(j) + column + p * kPair);
+      for (std::size_t p = 0; p < kPairs; ++p) {
+        pair[p] = load_pair(rows.row(j) + column + p * kPair);
+        ahead.fetch<T>(j, column + p * kPair);
+      }
       step(j, pair);
     }
   } else {
@@ -199,13 +220,14 @@ HWY_INLINE void value_tile(const float* HWY_RESTRICT weights, std::size_t weight
 // All columns.
 template <std::size_t kQueries, class T>
 HWY_INLINE void value_tiles(const float* weights, std::size_t weight_stride, const Rows<T>& rows,
-                            std::int64_t begin, std::int64_t end, float* sums, std::size_t sum_stride) {
+                            const Ahead& ahead, std::int64_t begin, std::int64_t end, float* sums,
+                            std::size_t sum_stride) {
   constexpr std::size_t kPairs = kMaxQueries / kQueries;
   std::size_t column = 0;
   for (; column + kPairs * kPair <= rows.width; column += kPairs * kPair)
-    value_tile<kQueries, kPairs>(weights, weight_stride, rows, begin, end, column, sums, sum_stride);
+    value_tile<kQueries, kPairs>(weights, weight_stride, rows, ahead, begin, end, column, sums, sum_stride);
   for (; column < rows.width; column += kPair)
-    value_tile<kQueries, 1>(weights, weight_stride, rows, begin, end, column, sums, sum_stride);
+    value_tile<kQueries, 1>(weights, weight_stride, rows, ahead, begin, end, column, sums, sum_stride);
 }
 
 }  // namespace sluice::backend::cpu::HWY_NAMESPACE

@@ -46,6 +46,12 @@ struct CacheRows {
   Rows<T> as(std::int64_t first) const {
     return {static_cast<const T*>(data) + first * stride, stride, width};
   }
+  // The same rows for fetching.
+  Ahead ahead(std::int64_t first) const {
+    const auto bytes = static_cast<std::int64_t>(size_bytes(type));
+    return {reinterpret_cast<std::uintptr_t>(data) + static_cast<std::uintptr_t>(first * stride * bytes),
+            stride * bytes};
+  }
   // f(Rows<T>) with the rows from `first` on.
   template <class F>
   HWY_INLINE void visit(std::int64_t first, F&& f) const {
@@ -110,7 +116,10 @@ HWY_INLINE void weigh_block(float* HWY_RESTRICT scores, const Range& seen, float
   auto total = hn::Zero(d);
   for (std::int64_t j = begin; j < seen.end; j += lanes) {
     const auto score = hn::LoadU(d, scores + j);
-    const auto weight = hn::IfThenZeroElse(hn::Eq(score, lowest), hn::Exp(d, hn::Sub(score, reference)));
+    const auto below = hn::Sub(score, reference);
+    // Exp takes NaN for a small number; adding x - x, which is 0 or NaN, lets a NaN that is seen show.
+    const auto power = hn::Add(hn::Exp(d, below), hn::Sub(below, below));
+    const auto weight = hn::IfThenZeroElse(hn::Eq(score, lowest), power);
     hn::StoreU(weight, d, scores + j);
     total = hn::Add(total, weight);
   }
@@ -139,13 +148,16 @@ HWY_NOINLINE void attend_block(const QueryTile& tile, std::size_t first, const R
   }
   if (any.empty()) return;
   const float* queries = tile.queries + first * tile.stride;
+  const Ahead values_ahead = tile.values.ahead(block.begin);
+  const Ahead keys_ahead = tile.keys[0].ahead(block.end);
   tile.keys[0].visit(block.begin, [&](const auto& rows) HWY_ATTR {
-    score_tile<false, kQueries>(queries, tile.stride, rows, any.begin, any.end, scores, kScoreStride);
+    score_tile<false, kQueries>(queries, tile.stride, rows, values_ahead, any.begin, any.end, scores,
+                                kScoreStride);
   });
   for (int piece = 1; piece < tile.pieces; ++piece)
     tile.keys[piece].visit(block.begin, [&](const auto& rows) HWY_ATTR {
-      score_tile<true, kQueries>(queries + tile.piece_offset[piece], tile.stride, rows, any.begin, any.end,
-                                 scores, kScoreStride);
+      score_tile<true, kQueries>(queries + tile.piece_offset[piece], tile.stride, rows, values_ahead,
+                                 any.begin, any.end, scores, kScoreStride);
     });
   for (std::size_t q = 0; q < kQueries; ++q)
     if (!seen[q].empty())
@@ -154,7 +166,7 @@ HWY_NOINLINE void attend_block(const QueryTile& tile, std::size_t first, const R
   tile.values.visit(block.begin, [&](const auto& rows) HWY_ATTR {
     const auto alone = [&](std::size_t q, const Range& part) HWY_ATTR {
       if (!part.empty())
-        value_tiles<1>(scores + q * kScoreStride, kScoreStride, rows, part.begin, part.end,
+        value_tiles<1>(scores + q * kScoreStride, kScoreStride, rows, keys_ahead, part.begin, part.end,
                        sums + (first + q) * sum_stride, sum_stride);
     };
     // Rows that only some of the queries see, then those that all see, then the rest: rising for each query.
@@ -163,8 +175,8 @@ HWY_NOINLINE void attend_block(const QueryTile& tile, std::size_t first, const R
       return;
     }
     for (std::size_t q = 0; q < kQueries; ++q) alone(q, {seen[q].begin, all.begin});
-    value_tiles<kQueries>(scores, kScoreStride, rows, all.begin, all.end, sums + first * sum_stride,
-                          sum_stride);
+    value_tiles<kQueries>(scores, kScoreStride, rows, keys_ahead, all.begin, all.end,
+                          sums + first * sum_stride, sum_stride);
     for (std::size_t q = 0; q < kQueries; ++q) alone(q, {all.end, seen[q].end});
   });
 }

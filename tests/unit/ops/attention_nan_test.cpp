@@ -1,0 +1,49 @@
+// A NaN in the cache reaches the queries that see its row, and no others.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "sluice/ops/backend.h"
+
+namespace sluice::ops {
+namespace {
+
+class AttentionNan : public ::testing::TestWithParam<std::string_view> {};
+
+TEST_P(AttentionNan, StaysWithTheQueriesThatSeeIt) {
+  constexpr std::int64_t kTokens = 20;
+  constexpr std::int64_t kWidth = 16;
+  constexpr std::int64_t kBad = 11;  // with a window of 4, tokens 11..14 see this row
+  const auto backend = make_backend(GetParam(), {.threads = 2});
+  for (const bool in_keys : {true, false}) {
+    std::vector<float> q(kTokens * kWidth, 0.5f);
+    std::vector<float> k(kTokens * kWidth, 0.25f);
+    std::vector<float> v(kTokens * kWidth, 2.0f);
+    std::vector<float> out(kTokens * kWidth);
+    for (std::int64_t i = 0; i < kWidth; ++i)
+      (in_keys ? k : v)[static_cast<std::size_t>(kBad * kWidth + i)] = std::nanf("");
+    const Shape shape = {kTokens, 1, kWidth};
+    Attention op;
+    op.q = View(q.data(), DType::f32, shape);
+    op.k_cache = View(k.data(), DType::f32, shape);
+    op.v_cache = View(v.data(), DType::f32, shape);
+    op.out = View(out.data(), DType::f32, shape);
+    op.window = 4;
+    backend->run(op);
+    for (std::int64_t t = 0; t < kTokens; ++t)
+      for (std::int64_t i = 0; i < kWidth; ++i) {
+        const float value = out[static_cast<std::size_t>(t * kWidth + i)];
+        if (t >= kBad && t < kBad + 4)
+          EXPECT_TRUE(std::isnan(value)) << "token " << t;
+        else
+          EXPECT_FLOAT_EQ(value, 2.0f) << "token " << t;
+      }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Backends, AttentionNan, ::testing::Values("reference", "cpu"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace sluice::ops
