@@ -10,6 +10,8 @@
 #define SLUICE_BACKEND_CPU_DELTA_RECURRENT_INL_H_
 #endif
 
+#include <hwy/cache_control.h>
+
 #include <cmath>
 
 #include "backend/cpu/address.h"
@@ -20,6 +22,7 @@ HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {
 
 constexpr std::size_t kRecurrentRows = 32;  // state rows a work item; Dv is a multiple of it
+constexpr std::size_t kRowsAhead = 12;      // rows to fetch ahead while the first token passes
 
 // What one token does to every row of a head.
 struct RecurrentStep {
@@ -77,6 +80,12 @@ HWY_INLINE void step_four_rows(float* HWY_RESTRICT rows, std::size_t stride, std
   }
 }
 
+// Four rows of a state; the rows behind a block are those of the next work item.
+HWY_INLINE void prefetch_rows(const float* rows, std::size_t stride, std::size_t width) {
+  for (std::size_t r = 0; r < 4; ++r)
+    for (std::size_t j = 0; j < width; j += 16) hwy::Prefetch(rows + r * stride + j);
+}
+
 constexpr std::size_t recurrent_scratch_floats(std::size_t width) {
   return 2 * width + kRecurrentRows;
 }
@@ -99,8 +108,10 @@ HWY_INLINE void run_recurrent(const ops::DeltaRule& op, std::int64_t begin, std:
     const RecurrentStep step{k, q, dot(k, q, width),
                              std::exp(*static_cast<const float*>(address(op.g, t, head))),
                              *static_cast<const float*>(address(op.beta, t, head))};
-    for (std::size_t r = 0; r < kRecurrentRows; r += 4)
+    for (std::size_t r = 0; r < kRecurrentRows; r += 4) {
+      if (t == begin) prefetch_rows(rows + (r + kRowsAhead) * stride, stride, width);
       step_four_rows(rows + r * stride, stride, width, step, values + r);
+    }
     store_row(values, kRecurrentRows, address(op.out, t, head, first_row), op.out.dtype);
   }
 }
