@@ -32,27 +32,21 @@ std::uint64_t read_all(const std::uint64_t* data, std::size_t count) {
   return hn::GetLane(hn::Xor(hn::Xor(a, b), hn::Xor(c, e)));
 }
 
-// Twelve independent multiply-add chains hide the latency of any current core. Returns the operations done.
+// Twelve independent multiply-add chains hide the latency of any current core; they start from different
+// values, or the compiler would run one for all. Returns the operations done.
 double multiply_add(std::size_t rounds, float* sink) {
   const hn::ScalableTag<float> d;
   constexpr int kChains = 12;
   const auto factor = hn::Set(d, *sink + 0.999f);
   const auto addend = hn::Set(d, *sink + 0.001f);
-  auto c0 = addend, c1 = addend, c2 = addend, c3 = addend, c4 = addend, c5 = addend, c6 = addend, c7 = addend,
-       c8 = addend, c9 = addend, c10 = addend, c11 = addend;
+  hn::Vec<decltype(d)> chains[kChains];
+  for (int c = 0; c < kChains; ++c) chains[c] = hn::Set(d, *sink + static_cast<float>(c));
   for (std::size_t i = 0; i < rounds; ++i) {
-    c0 = hn::MulAdd(c0, factor, addend), c1 = hn::MulAdd(c1, factor, addend),
-    c2 = hn::MulAdd(c2, factor, addend);
-    c3 = hn::MulAdd(c3, factor, addend), c4 = hn::MulAdd(c4, factor, addend),
-    c5 = hn::MulAdd(c5, factor, addend);
-    c6 = hn::MulAdd(c6, factor, addend), c7 = hn::MulAdd(c7, factor, addend),
-    c8 = hn::MulAdd(c8, factor, addend);
-    c9 = hn::MulAdd(c9, factor, addend), c10 = hn::MulAdd(c10, factor, addend),
-    c11 = hn::MulAdd(c11, factor, addend);
+    HWY_UNROLL(12)
+    for (int c = 0; c < kChains; ++c) chains[c] = hn::MulAdd(chains[c], factor, addend);
   }
-  const auto sum = hn::Add(
-      hn::Add(hn::Add(c0, c1), hn::Add(c2, c3)),
-      hn::Add(hn::Add(hn::Add(c4, c5), hn::Add(c6, c7)), hn::Add(hn::Add(c8, c9), hn::Add(c10, c11))));
+  auto sum = chains[0];
+  for (int c = 1; c < kChains; ++c) sum = hn::Add(sum, chains[c]);
   *sink = hn::GetLane(sum);
   return 2.0 * kChains * static_cast<double>(rounds) * static_cast<double>(hn::Lanes(d));
 }
