@@ -1,0 +1,68 @@
+// Weights as the CPU kernels see them: storage kind, row sizes in bytes, and where each matrix lies.
+#pragma once
+
+#include "sluice/ops/weight.h"
+
+namespace sluice::backend::cpu {
+
+// How a value is stored; one kernel instantiation each. fp4 serves mxfp4 and nvfp4, which differ in scales
+// only.
+enum class Storage : std::uint8_t {
+  f32,
+  bf16,
+  f16,
+  affine2,
+  affine3,
+  affine4,
+  affine5,
+  affine6,
+  affine8,
+  fp4,
+  fp8,
+};
+
+enum class ScaleType : std::uint8_t { none, f32, bf16, f16, e8m0, e4m3 };
+
+// What all matrices of a field share.
+struct MatrixFormat {
+  Storage storage = Storage::f32;
+  ScaleType scale_type = ScaleType::none;
+  std::int64_t rows = 0;     // N
+  std::int64_t columns = 0;  // K
+  std::int64_t group_size = 1;
+  std::int64_t row_bytes = 0;
+  std::int64_t scale_row_bytes = 0;
+  std::int64_t groups() const { return columns / group_size; }
+};
+
+// One matrix. Rows may lie at any byte address.
+struct Matrix {
+  const std::byte* values = nullptr;
+  const std::byte* scales = nullptr;
+  const std::byte* biases = nullptr;
+};
+
+// The matrices of one weight field: a single one, a stack, one buffer each, or some rows of each head of a
+// larger matrix.
+class Matrices {
+ public:
+  Matrices() = default;
+  explicit Matrices(const ops::Weight& weight);
+  explicit Matrices(const ops::ExpertWeights& experts);
+  // Matrix h is `rows` rows of `weight` from row h * step + first on.
+  Matrices(const ops::Weight& weight, std::int64_t count, std::int64_t step, std::int64_t first,
+           std::int64_t rows);
+
+  const MatrixFormat& format() const { return format_; }
+  std::int64_t count() const { return count_; }
+  Matrix operator[](std::int64_t i) const;
+
+ private:
+  MatrixFormat format_;
+  Matrix base_;
+  std::int64_t count_ = 0;
+  std::int64_t row_step_ = 0;  // rows from one matrix to the next
+  std::span<const ops::Weight> separate_;
+};
+
+}  // namespace sluice::backend::cpu

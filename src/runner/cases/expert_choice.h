@@ -1,0 +1,30 @@
+// How the tables of the expert ops choose experts.
+#pragma once
+
+#include <vector>
+
+#include "runner/random_tensor.h"
+
+namespace sluice::runner {
+
+// I32 [T,k]: every expert equally likely and, as `experts` is often small, a token may name one twice.
+inline HostTensor any_experts(Random& random, std::int64_t tokens, std::int64_t k, std::int64_t experts) {
+  return integers(random, {tokens, k}, experts);
+}
+
+// I32 [T,k]: k different experts a token, as routers give them.
+inline HostTensor distinct_experts(Random& random, std::int64_t tokens, std::int64_t k,
+                                   std::int64_t experts) {
+  HostTensor chosen(ops::DType::i32, {tokens, k});
+  std::vector<std::int32_t> order(static_cast<std::size_t>(experts));
+  for (std::size_t e = 0; e < order.size(); ++e) order[e] = static_cast<std::int32_t>(e);
+  for (std::int64_t t = 0; t < tokens; ++t)
+    for (std::int64_t j = 0; j < k; ++j) {
+      std::swap(order[static_cast<std::size_t>(j)],
+                order[static_cast<std::size_t>(j + random.integer(experts - j))]);
+      chosen.data<std::int32_t>()[t * k + j] = order[static_cast<std::size_t>(j)];
+    }
+  return chosen;
+}
+
+}  // namespace sluice::runner

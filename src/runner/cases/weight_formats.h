@@ -1,0 +1,58 @@
+// The weight formats that the tables of the linear ops go through.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "runner/random_tensor.h"
+
+namespace sluice::runner {
+
+inline WeightFormat dense(ops::DType type) {
+  return {.quantized = false, .dtype = type};
+}
+inline WeightFormat affine(int bits, int group_size, ops::DType type = ops::DType::bf16) {
+  return {.quantized = true,
+          .dtype = type,
+          .mode = ops::QuantMode::affine,
+          .bits = bits,
+          .group_size = group_size};
+}
+inline WeightFormat minifloat(ops::QuantMode mode) {
+  return {.quantized = true,
+          .mode = mode,
+          .bits = mode == ops::QuantMode::mxfp8 ? 8 : 4,
+          .group_size = mode == ops::QuantMode::nvfp4 ? 16 : 32};
+}
+
+// Every format once: all widths, groups and types of scales.
+inline std::vector<WeightFormat> all_formats() {
+  using ops::DType;
+  std::vector<WeightFormat> formats = {dense(DType::f32), dense(DType::bf16), dense(DType::f16)};
+  for (const int bits : {2, 3, 4, 5, 6, 8})
+    for (const int group : {32, 64, 128}) formats.push_back(affine(bits, group));
+  for (const int bits : {3, 4, 8}) {
+    formats.push_back(affine(bits, 64, DType::f32));
+    formats.push_back(affine(bits, 64, DType::f16));
+  }
+  for (const ops::QuantMode mode : {ops::QuantMode::mxfp4, ops::QuantMode::mxfp8, ops::QuantMode::nvfp4})
+    formats.push_back(minifloat(mode));
+  return formats;
+}
+
+// The formats that models mostly come in.
+inline std::vector<WeightFormat> common_formats() {
+  return {affine(4, 64), affine(8, 64), affine(6, 32), minifloat(ops::QuantMode::nvfp4),
+          dense(ops::DType::bf16)};
+}
+
+// Bytes of one weight in storage, scales and biases included.
+inline double bytes_per_value(const WeightFormat& format) {
+  if (!format.quantized) return static_cast<double>(size_bytes(format.dtype));
+  const double group_bytes =
+      format.mode == ops::QuantMode::affine ? 2.0 * static_cast<double>(size_bytes(format.dtype)) : 1;
+  return format.bits / 8.0 + group_bytes / format.group_size;
+}
+
+}  // namespace sluice::runner
