@@ -6,6 +6,7 @@
 namespace sluice::cli {
 
 void add_bench(CLI::App& app);
+void add_convert(CLI::App& app);
 void add_op(CLI::App& app);
 void add_verify(CLI::App& app);
 

@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_help_all_flag("--help-all", "Print the help of every command");
   add_bench(app);
+  add_convert(app);
   add_op(app);
   add_verify(app);
   try {

@@ -27,4 +27,7 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
+// Lets the system take back the memory of mapped bytes that will hardly be read again; they stay valid.
+void release_pages(std::span<const std::byte> mapped);
+
 }  // namespace sluice

@@ -47,6 +47,16 @@ TEST(MappedFile, ViewsSurviveMoves) {
   EXPECT_EQ(text(assigned.bytes()), "first");
 }
 
+TEST(MappedFile, ReleasedPagesReadTheSame) {
+  const TemporaryFolder folder;
+  const std::string content(100'000, 'x');
+  const MappedFile file(folder.write("file", content));
+  release_pages(file.bytes(3, 99'000));
+  release_pages(file.bytes(5, 10));
+  release_pages({});
+  EXPECT_EQ(text(file.bytes()), content);
+}
+
 TEST(MappedFile, SaysWhatIsWrongWithAPath) {
   const TemporaryFolder folder;
   expect_error(ErrorKind::input, {"missing", "No such file"}, [&] { MappedFile(folder.path() / "missing"); });

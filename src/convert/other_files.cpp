@@ -1,0 +1,69 @@
+#include "convert/other_files.h"
+
+#include <algorithm>
+#include <array>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+#include "base/file_writer.h"
+#include "base/mapped_file.h"
+
+namespace sluice::convert {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kGeneration = "generation_config.json";
+
+// Generation stops where the generation defaults say; mlx-lm reads config.json alone.
+void adopt_stop_ids(const fs::path& in, Json& config) {
+  std::error_code ignored;
+  if (!fs::exists(in / kGeneration, ignored)) return;
+  const Json generation = read_json_file(in / kGeneration);
+  const Json* ids = json_find(generation, "eos_token_id", (in / kGeneration).string());
+  if (ids == nullptr || *ids == 0 || *ids == Json::array()) return;
+  config["eos_token_id"] = *ids;
+}
+
+bool is_text_file(std::string_view name) {
+  constexpr std::array<std::string_view, 6> kNames = {kGeneration,         "special_tokens_map.json",
+                                                      "added_tokens.json", "vocab.json",
+                                                      "merges.txt",        "chat_template.json"};
+  return name.starts_with("tokenizer") || name == "chat_template.jinja" ||
+         std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+}  // namespace
+
+void write_config(const fs::path& in, const fs::path& out, Json config, const Json& quantization) {
+  for (const char* stale : {"_name_or_path", "vision_config", "quantization_config"}) config.erase(stale);
+  if (const auto text = config.find("text_config"); text != config.end() && text->is_object())
+    text->erase("quantization_config");
+  // mlx-lm knows a text-only export by the wrapper's name.
+  constexpr std::string_view kText = "_text";
+  if (std::string type = config.at("model_type"); type.ends_with(kText))
+    config["model_type"] = type.substr(0, type.size() - kText.size());
+  adopt_stop_ids(in, config);
+  if (!quantization.is_null()) config["quantization"] = config["quantization_config"] = quantization;
+  FileWriter file(out / "config.json");
+  file.write(config.dump(4));
+  file.commit();
+}
+
+void copy_text_files(const fs::path& in, const fs::path& out) {
+  std::error_code error;
+  for (fs::directory_iterator entry(in, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!is_text_file(name) || !entry->is_regular_file()) continue;
+    const MappedFile source(entry->path());
+    FileWriter target(out / name);
+    target.write(source.bytes());
+    target.commit();
+  }
+  if (error) fail(ErrorKind::input, "cannot list the folder '{}': {}", in.string(), error.message());
+}
+
+}  // namespace sluice::convert

@@ -1,0 +1,42 @@
+// What a conversion writes, and where each row of it comes from.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/quantization_plan.h"
+#include "checkpoint/safetensors.h"
+
+namespace sluice::convert {
+
+// Consecutive rows of a source tensor [.., columns], or that block turned over.
+struct Piece {
+  const checkpoint::TensorEntry* tensor = nullptr;
+  const checkpoint::TensorEntry* scale_inv = nullptr;  // of an E4M3 tensor: a multiplier for each block
+  int64_t first_row = 0;
+  bool transposed = false;
+};
+
+// A tensor of the converted model, before quantisation: pieces of equal shape, one below the other.
+struct Parameter {
+  std::string name;
+  std::vector<int64_t> shape;
+  std::vector<Piece> pieces;
+  checkpoint::FileDType source = checkpoint::FileDType::bf16;  // BF16 for E4M3
+  checkpoint::FileDType dtype = checkpoint::FileDType::bf16;
+  bool add_one = false;                          // in the source's type, before the cast
+  bool quantizable = false;                      // the weight of a matrix product or an embedding
+  std::optional<checkpoint::QuantParams> quant;  // none: stays dense
+
+  int64_t columns() const { return shape.back(); }
+  int64_t rows() const;
+  int64_t rows_per_piece() const { return rows() / static_cast<int64_t>(pieces.size()); }
+  std::string module() const { return name.substr(0, name.rfind('.')); }
+};
+
+// As many as the parameter becomes files' tensors: itself, or packed weight, scales and biases.
+std::vector<checkpoint::TensorInfo> stored_tensors(const Parameter& parameter);
+
+}  // namespace sluice::convert

@@ -1,0 +1,40 @@
+// The numbers of a parameter, one row at a time.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "convert/plan.h"
+#include "sluice/ops/dtype.h"
+
+namespace sluice::convert {
+
+// Reads, computes and rounds in the order that MLX does: E4M3 times its scale to BF16, + 1 in the type that
+// is stored, then the cast. Rows can be read by several threads, each with its own scratch.
+class RowReader {
+ public:
+  struct Scratch {
+    std::vector<float> values;
+    std::vector<std::byte> bytes;
+  };
+
+  RowReader(const Parameter& parameter, checkpoint::Fp8Blocks blocks);
+
+  ops::DType dtype() const { return dtype_; }
+  size_t row_bytes() const { return static_cast<size_t>(parameter_.columns()) * ops::size_bytes(dtype_); }
+  // In dtype(), at any byte address: in the mapped file where nothing changes, else in `scratch`.
+  const std::byte* row(int64_t row, Scratch& scratch) const;
+
+ private:
+  void widen(const Piece& piece, int64_t row, std::vector<float>& values) const;
+  void widen_blocks(const Piece& piece, int64_t row, const std::byte* from, std::vector<float>& values) const;
+  float element(const Piece& piece, int64_t row, int64_t column) const;
+  float scale(const Piece& piece, int64_t row, int64_t column) const;
+
+  const Parameter& parameter_;
+  checkpoint::Fp8Blocks blocks_;
+  ops::DType dtype_;
+  bool verbatim_;  // no number changes
+};
+
+}  // namespace sluice::convert
