@@ -211,14 +211,19 @@ class ModelPlan {
     add(body_.to + prefix + "switch_mlp.down_proj.weight", down.tensor->shape, {down}).quantizable = true;
   }
 
+  int64_t expert_count() const {
+    if (family_ == Family::deepseek_v3) return config_.get<int64_t>("n_routed_experts");
+    const auto renamed = config_.optional<int64_t>("num_local_experts");  // by newer exporters
+    return renamed && !config_.has("num_experts") ? *renamed : config_.get<int64_t>("num_experts");
+  }
+
   void stack_experts(const std::string& prefix, const std::string& name) {
     const std::string stacked = prefix + "switch_mlp." + name + ".weight";
     if (has(stacked)) {
       whole(stacked, 3).quantizable = true;
       return;
     }
-    const auto count =
-        config_.get<int64_t>(family_ == Family::deepseek_v3 ? "n_routed_experts" : "num_experts");
+    const int64_t count = expert_count();
     if (count < 1)
       fail(ErrorKind::checkpoint, "{} says that there are {} experts, expected at least 1", config_.where(),
            count);

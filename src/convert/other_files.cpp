@@ -45,6 +45,9 @@ void write_config(const fs::path& in, const fs::path& out, Json config, const Js
   constexpr std::string_view kText = "_text";
   if (std::string type = config.at("model_type"); type.ends_with(kText))
     config["model_type"] = type.substr(0, type.size() - kText.size());
+  // The name that mlx-lm asks for; newer exporters write the other.
+  if (config.contains("num_local_experts") && !config.contains("num_experts"))
+    config["num_experts"] = config["num_local_experts"];
   adopt_stop_ids(in, config);
   if (!quantization.is_null()) config["quantization"] = config["quantization_config"] = quantization;
   FileWriter file(out / "config.json");

@@ -97,6 +97,17 @@ TEST(Convert, NamesTheWrapperOfATextOnlyExport) {
   EXPECT_EQ(read_json_file(folder.path() / "out/config.json")["model_type"], "qwen3_5");
 }
 
+TEST(Convert, TakesEitherNameOfTheExpertCount) {
+  TinyCheckpoint checkpoint("qwen3_moe");
+  checkpoint.config["num_local_experts"] = checkpoint.config["num_experts"];
+  checkpoint.config.erase("num_experts");
+  const TemporaryFolder folder;
+  convert_checkpoint(checkpoint.write(folder.path() / "in"), folder.path() / "out",
+                     options_of(checkpoint.golden["runs"][0]));
+  EXPECT_EQ(describe(folder.path() / "out"), sorted_tensors(checkpoint.golden["runs"][0]["expect"]));
+  EXPECT_EQ(read_json_file(folder.path() / "out/config.json")["num_experts"], 2);
+}
+
 TEST(Convert, CopiesWhatBelongsToText) {
   const TinyCheckpoint checkpoint("deepseek_v3");
   const TemporaryFolder folder;
