@@ -123,11 +123,17 @@ struct Ahead {
   }
 };
 
+// For rows that are in the cache already.
+struct NothingAhead {
+  template <class T>
+  HWY_INLINE void fetch(std::int64_t, std::size_t) const {}
+};
+
 // scores[q][j] (+)= queries[q] . rows[j] for j in [begin, end). May write kMaxQueries - 1 scores
 // behind `end`.
 template <bool kAdd, std::size_t kQueries, class T>
 HWY_INLINE void score_tile(const float* HWY_RESTRICT queries, std::size_t query_stride, const Rows<T>& rows,
-                           const Ahead& ahead, std::int64_t begin, std::int64_t end,
+                           const auto& ahead, std::int64_t begin, std::int64_t end,
                            float* HWY_RESTRICT scores, std::size_t score_stride) {
   constexpr std::size_t kRows = rows_at_once(kQueries);
   const FloatTag d;
@@ -153,7 +159,7 @@ HWY_INLINE void score_tile(const float* HWY_RESTRICT queries, std::size_t query_
     for (std::size_t i = 0; i < whole; i += kPair) {
       for (std::size_t r = 0; r < kRows; ++r) {
         pair[r] = load_pair(row[r] + i);
-        ahead.fetch<T>(j + static_cast<std::int64_t>(r), i);
+        ahead.template fetch<T>(j + static_cast<std::int64_t>(r), i);
       }
       step(i, pair);
     }
@@ -176,7 +182,7 @@ HWY_INLINE void score_tile(const float* HWY_RESTRICT queries, std::size_t query_
 // `column`.
 template <std::size_t kQueries, std::size_t kPairs, class T>
 HWY_INLINE void value_tile(const float* HWY_RESTRICT weights, std::size_t weight_stride, const Rows<T>& rows,
-                           const Ahead& ahead, std::int64_t begin, std::int64_t end, std::size_t column,
+                           const auto& ahead, std::int64_t begin, std::int64_t end, std::size_t column,
                            float* HWY_RESTRICT sums, std::size_t sum_stride) {
   const FloatTag d;
   const std::size_t rest = std::min(rows.width - column, kPairs * kPair);
@@ -199,7 +205,7 @@ HWY_INLINE void value_tile(const float* HWY_RESTRICT weights, std::size_t weight
     for (std::int64_t j = begin; j < end; ++j) {
       for (std::size_t p = 0; p < kPairs; ++p) {
         pair[p] = load_pair(rows.row(j) + column + p * kPair);
-        ahead.fetch<T>(j, column + p * kPair);
+        ahead.template fetch<T>(j, column + p * kPair);
       }
       step(j, pair);
     }
@@ -220,7 +226,7 @@ HWY_INLINE void value_tile(const float* HWY_RESTRICT weights, std::size_t weight
 // All columns.
 template <std::size_t kQueries, class T>
 HWY_INLINE void value_tiles(const float* weights, std::size_t weight_stride, const Rows<T>& rows,
-                            const Ahead& ahead, std::int64_t begin, std::int64_t end, float* sums,
+                            const auto& ahead, std::int64_t begin, std::int64_t end, float* sums,
                             std::size_t sum_stride) {
   constexpr std::size_t kPairs = kMaxQueries / kQueries;
   std::size_t column = 0;

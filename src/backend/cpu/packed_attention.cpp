@@ -1,0 +1,88 @@
+#include "backend/cpu/packed_attention.h"
+
+#include <cmath>
+
+namespace sluice::backend::cpu {
+
+namespace {
+
+constexpr std::int64_t kGroupQueries = 64;  // query vectors, enough to make unpacking cheap
+constexpr std::int64_t kTileFloats = 8192;  // of the first-level cache
+constexpr std::int64_t kMinTileRows = 16;   // a whole vector of scores
+constexpr std::int64_t kMaxTileRows = 64;
+constexpr std::size_t kPartialFloats = std::size_t{8} << 20;  // of partial results in memory at once
+
+}  // namespace
+
+PackedAttention::PackedAttention(const ops::TurboquantAttention& op)
+    : op(op),
+      sequences(op, op.q.dim(0)),
+      width(static_cast<std::size_t>(op.q.dim(2))),
+      kv_heads(op.k_norms.dim(op.k_norms.rank() - 2)),
+      heads_per_kv(op.q.dim(1) / kv_heads),
+      tokens_per_group(std::max<std::int64_t>(1, kGroupQueries / heads_per_kv)),
+      tile_rows(std::clamp(kTileFloats / op.q.dim(2), kMinTileRows, kMaxTileRows)),
+      root(static_cast<float>(1 / std::sqrt(static_cast<double>(width)))),
+      score_factor(static_cast<float>(op.scale / std::sqrt(static_cast<double>(width)))) {}
+
+QueryGroup PackedAttention::group(std::int64_t b, std::int64_t kv_head, std::int64_t first) const {
+  const ops::Sequence sequence = sequences[b];
+  QueryGroup group{};
+  group.sequence = b;
+  group.kv_head = kv_head;
+  group.first = first;
+  group.tokens = std::min(tokens_per_group, sequence.end - first);
+  group.first_end = ops::Sequences::value(op.length, b) - (sequence.end - first) + 1;
+  group.rows = {sight(group, 0).begin, sight(group, queries(group) - 1).end};
+  return group;
+}
+
+PackedRows PackedAttention::rows(const ops::ConstView& codes, const ops::ConstView& norms,
+                                 const QueryGroup& group) const {
+  const ops::Sequence sequence = sequences[group.sequence];
+  const ops::ConstView head_codes = sequences.part(codes, sequence)[group.kv_head];
+  const ops::ConstView head_norms = sequences.part(norms, sequence)[group.kv_head];
+  return {static_cast<const std::uint8_t*>(head_codes.data), head_codes.strides[0],
+          static_cast<const float*>(head_norms.data), head_norms.dim(0),
+          ops::Sequences::value(op.ring_start, group.sequence)};
+}
+
+WorkMemory::WorkMemory(Context& context, const PackedAttention& call) {
+  std::size_t count = 0;
+  std::size_t largest = 0;
+  std::size_t all = 0;
+  call.for_each_group([&](const QueryGroup& group) {
+    const std::size_t floats = call.partial_floats(group) * static_cast<std::size_t>(group.parts());
+    ++count;
+    all += floats;
+    largest = std::max(largest, floats);
+  });
+  const std::size_t floats = std::max(largest, std::min(all, kPartialFloats));
+  const std::size_t bytes = count * sizeof(QueryGroup) + (call.width + floats) * sizeof(float);
+  auto* first = reinterpret_cast<QueryGroup*>(context.shared_scratch(bytes));
+  groups = {first, count};
+  signs = reinterpret_cast<float*>(first + count);
+  partials = {signs + call.width, floats};
+}
+
+Wave next_wave(const PackedAttention& call, std::span<QueryGroup> groups, std::span<float> partials) {
+  Wave wave;
+  std::size_t used = 0;
+  std::size_t count = 0;
+  while (count < groups.size()) {
+    QueryGroup& group = groups[count];
+    const std::size_t floats = call.partial_floats(group) * static_cast<std::size_t>(group.parts());
+    if (used + floats > partials.size()) break;
+    group.partials = partials.data() + used;
+    group.first_item = wave.items;
+    group.first_query = wave.queries;
+    wave.items += group.parts();
+    wave.queries += call.queries(group);
+    used += floats;
+    ++count;
+  }
+  wave.groups = groups.first(count);
+  return wave;
+}
+
+}  // namespace sluice::backend::cpu
