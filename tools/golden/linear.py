@@ -49,7 +49,8 @@ def write(folder, op, case, tensors, attributes, expected, tolerance="1e-6"):
     save_file(tensors, folder / f"{op}_{case}.safetensors", metadata={"op": op, "tolerance": tolerance, **attributes})
 
 
-FORMATS = [("affine", bits, group) for bits, group in ((2, 32), (3, 64), (4, 32), (4, 64), (4, 128), (5, 64), (6, 128), (8, 64))]
+AFFINE = ((2, 32), (3, 64), (4, 32), (4, 64), (4, 128), (5, 64), (6, 128), (8, 64))
+FORMATS = [("affine", bits, group) for bits, group in AFFINE]
 FORMATS += [(mode, 0, 0) for mode in GROUPS]
 
 

@@ -21,7 +21,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {
 
-constexpr std::int64_t kItemRows = 64;  // weight rows of a work item, a multiple of kPanelRows and kLanes
+constexpr std::int64_t kItemRows = 256;  // weight rows of a work item, a multiple of kPanelRows and kLanes
 constexpr std::int64_t kXBlockBytes = 1 << 20;  // x rows that stay in the second-level cache
 constexpr std::int64_t kMaxBlockTokens = 96;
 
