@@ -7,7 +7,8 @@
 
 namespace sluice {
 
-// What went wrong, coarse enough to act on: a server maps these to status codes, the command line to exit codes.
+// What went wrong, coarse enough to act on: a server maps these to status codes, the command line to exit
+// codes.
 enum class ErrorKind {
   input,        // the caller passed something the contract does not allow
   checkpoint,   // a model file is damaged, incomplete or inconsistent

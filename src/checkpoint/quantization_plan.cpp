@@ -76,13 +76,6 @@ const Json* find_block(const Json& config, std::string_view key, const std::stri
 
 }  // namespace
 
-std::string_view name(QuantMode mode) {
-  for (const ModeRow& row : kModes) {
-    if (row.defaults.mode == mode) return row.name;
-  }
-  fail(ErrorKind::internal, "{} is no quantisation mode", static_cast<int>(mode));
-}
-
 QuantizationPlan::QuantizationPlan(const Json& config, const std::string& where) : where_(where) {
   if (const Json* block = find_block(config, "quantization", where)) {
     parse_mlx(*block, where + ": 'quantization'");

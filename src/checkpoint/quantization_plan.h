@@ -8,12 +8,13 @@
 
 #include "base/json.h"
 #include "checkpoint/tensor_info.h"
+#include "sluice/ops/weight.h"
 
 namespace sluice::checkpoint {
 
-enum class QuantMode { affine, mxfp4, nvfp4, mxfp8 };
+using ops::QuantMode;
 
-std::string_view name(QuantMode mode);
+using ops::name;
 
 struct QuantParams {
   QuantMode mode = QuantMode::affine;

@@ -40,6 +40,7 @@ std::string_view header_text(std::span<const std::byte> image, std::string_view 
 
 std::map<std::string, std::string> parse_metadata(const Json& object, std::string_view where) {
   const std::string place = fmt::format("{}: '{}'", where, kMetadataKey);
+  if (object.is_null()) return {};  // what MLX writes for no metadata
   if (!object.is_object())
     fail(ErrorKind::checkpoint, "{} is an {}, expected an object", place, object.type_name());
   std::map<std::string, std::string> metadata;

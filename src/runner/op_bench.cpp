@@ -3,10 +3,10 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/machine_peak.h"
 #include "runner/bound_op.h"
 #include "runner/case.h"
 #include "runner/find_op.h"
-#include "runner/machine_peak.h"
 #include "sluice/op_runner.h"
 
 namespace sluice {
@@ -70,8 +70,8 @@ MachinePeak bench_ops(const OpBenchOptions& options, const std::function<void(co
   {
     const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
     ThreadPool pool(options.threads > 0 ? options.threads : cores);
-    peak.read_gigabytes_per_second = runner::measure_read_bandwidth(pool) / 1e9;
-    peak.gigaflops = runner::measure_flops(pool) / 1e9;
+    peak.read_gigabytes_per_second = measure_read_bandwidth(pool) / 1e9;
+    peak.gigaflops = measure_flops(pool) / 1e9;
   }
   measured(peak);
   const auto backend = ops::make_backend(options.backend, {.threads = options.threads});

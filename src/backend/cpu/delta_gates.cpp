@@ -4,10 +4,10 @@
 #define HWY_TARGET_INCLUDE "backend/cpu/delta_gates.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 
+#include "backend/cpu/activation-inl.h"
 #include "backend/cpu/address.h"
 #include "backend/cpu/context.h"
 #include "backend/cpu/parameter.h"
-#include "backend/cpu/activation-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {

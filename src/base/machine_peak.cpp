@@ -1,17 +1,17 @@
 // Each figure is the best of several repetitions: the bound is what the machine can do, not what it does on
 // average.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "runner/machine_peak.cpp"
+#define HWY_TARGET_INCLUDE "base/machine_peak.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
 #include <cstddef>
 #include <cstdint>
 
-#include "runner/machine_peak.h"
+#include "base/machine_peak.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::runner::HWY_NAMESPACE {
+namespace sluice::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -51,7 +51,7 @@ double multiply_add(std::size_t rounds, float* sink) {
   return 2.0 * kChains * static_cast<double>(rounds) * static_cast<double>(hn::Lanes(d));
 }
 
-}  // namespace sluice::runner::HWY_NAMESPACE
+}  // namespace sluice::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
@@ -60,7 +60,7 @@ HWY_AFTER_NAMESPACE();
 #include <chrono>
 #include <vector>
 
-namespace sluice::runner {
+namespace sluice {
 
 HWY_EXPORT(read_all);
 HWY_EXPORT(multiply_add);
@@ -106,5 +106,5 @@ double measure_flops(ThreadPool& pool) {
   return best;
 }
 
-}  // namespace sluice::runner
+}  // namespace sluice
 #endif

@@ -3,9 +3,9 @@
 
 #include "base/thread_pool.h"
 
-namespace sluice::runner {
+namespace sluice {
 
 double measure_read_bandwidth(ThreadPool& pool);  // bytes a second
 double measure_flops(ThreadPool& pool);           // operations a second, a multiply-add counts two
 
-}  // namespace sluice::runner
+}  // namespace sluice

@@ -1,0 +1,87 @@
+// A loaded model. Immutable once loaded and shared by its sessions.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice {
+
+class Session;
+
+enum class CacheType { f32, bf16 };
+
+struct EngineOptions {
+  std::string backend = "auto";  // auto, reference, cpu or cuda
+  int threads = 0;               // 0: one a core
+  std::int64_t prefill_chunk = 512;
+  CacheType cache = CacheType::f32;
+};
+
+struct ModelSummary {
+  struct Part {
+    std::string kind;  // embedding, attention, delta net, experts, ...
+    std::int64_t parameters = 0;
+    std::size_t bytes = 0;
+  };
+  std::string architecture;
+  std::int64_t layers = 0;
+  std::int64_t linear_layers = 0;  // of them with a recurrent state in place of a cache
+  std::int64_t hidden = 0;
+  std::int64_t vocab = 0;
+  std::int64_t max_positions = 0;
+  std::int64_t experts = 0;
+  std::int64_t experts_per_token = 0;
+  std::int64_t parameters = 0;
+  std::int64_t active_parameters = 0;  // that one token uses
+  std::size_t weight_bytes = 0;
+  std::size_t bytes_per_token = 0;  // weights read to decode one token
+  std::size_t cache_bytes_per_position = 0;
+  std::size_t state_bytes = 0;  // of a sequence whatever its length
+  std::vector<Part> parts;
+  std::vector<std::string> formats;  // "4-bit g64: 98.1%"
+};
+
+class Engine : public std::enable_shared_from_this<Engine> {
+ public:
+  // Maps the checkpoint folder; weights are used where they lie.
+  static std::shared_ptr<Engine> load(const std::filesystem::path& folder, const EngineOptions& options = {});
+  // A model of that geometry ("qwen3.6-35b-a3b:layers=8,experts=64") with random weights in memory.
+  static std::shared_ptr<Engine> random(std::string_view geometry, int bits,
+                                        const EngineOptions& options = {});
+  ~Engine();
+
+  const ModelSummary& summary() const;
+  std::string backend_description() const;
+
+  // An empty timeline of up to `capacity` tokens; 0: the model's longest.
+  std::unique_ptr<Session> new_session(std::int64_t capacity);
+  // What a session will hold, known before it is made.
+  std::size_t session_bytes(std::int64_t capacity) const;
+
+  // Text, where the checkpoint has a tokenizer.
+  bool has_tokenizer() const;
+  std::vector<std::int32_t> encode(std::string_view text, bool add_special_tokens = false) const;
+  std::string decode(std::span<const std::int32_t> ids, bool skip_special = true) const;
+  bool has_chat_template() const;
+  // The prompt of a conversation: `messages_json` is an array of {"role", "content"}.
+  std::string render_chat(std::string_view messages_json, bool add_generation_prompt = true,
+                          std::string_view variables_json = "{}") const;
+  // Tokens that end an answer.
+  const std::vector<std::int32_t>& stop_ids() const;
+
+  struct Impl;
+  Impl& impl() { return *impl_; }
+  const Impl& impl() const { return *impl_; }
+
+ private:
+  explicit Engine(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sluice

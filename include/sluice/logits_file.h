@@ -1,0 +1,17 @@
+// A model's raw output as a file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+#include "sluice/engine.h"
+
+namespace sluice {
+
+// Writes F32 `logits` [T,vocab] of the tokens and, if greedy > 0, I32 `greedy` [greedy]: the ids then chosen
+// one step at a time.
+void write_logits_file(Engine& engine, std::span<const std::int32_t> tokens, std::int64_t greedy,
+                       const std::filesystem::path& out);
+
+}  // namespace sluice

@@ -1,0 +1,15 @@
+// Checkpoints with random weights of a known model's shape.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string_view>
+
+namespace sluice {
+
+// Writes an MLX checkpoint folder; it appears complete or not at all. `progress` sees bytes done and in all.
+void write_random_model(std::string_view geometry, int bits, const std::filesystem::path& folder,
+                        const std::function<void(std::uint64_t done, std::uint64_t total)>& progress = {});
+
+}  // namespace sluice

@@ -1,0 +1,98 @@
+// One timeline of tokens with everything the model remembers of it. Not for several threads at once.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sluice/engine.h"
+#include "sluice/sampling.h"
+
+namespace sluice {
+
+// A saved point of a timeline.
+class Snapshot {
+ public:
+  std::int64_t length() const { return static_cast<std::int64_t>(tokens_.size()); }
+  std::size_t bytes() const { return state_.size(); }
+
+ private:
+  friend class Session;
+  std::vector<std::int32_t> tokens_;
+  std::vector<float> logits_;
+  std::vector<std::byte> state_;
+  bool with_caches_ = false;
+};
+
+class Session {
+ public:
+  ~Session();
+
+  std::int64_t length() const;
+  std::int64_t capacity() const;
+  std::size_t bytes() const;
+  const std::vector<std::int32_t>& tokens() const;
+  Engine& engine();
+
+  // Appends tokens. Afterwards logits() belongs to the last one.
+  void extend(std::span<const std::int32_t> tokens);
+  // The same, handing every token's logits to `row` in order.
+  void extend(std::span<const std::int32_t> tokens,
+              const std::function<void(std::int64_t position, std::span<const float> logits)>& row);
+  // Of the last token; empty before the first.
+  std::span<const float> logits() const;
+
+  void reset();
+  // A copy of everything, good for restore() in any session of the same engine.
+  Snapshot snapshot();
+  void restore(const Snapshot& snapshot);
+  // A cheap point to come back to: only what cannot be cut off later is copied. rewind() goes back to it
+  // while the timeline still begins with the same tokens.
+  Snapshot mark();
+  void rewind(const Snapshot& mark);
+
+ private:
+  friend class Engine;
+  struct Impl;
+  explicit Session(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+struct GenerateOptions {
+  std::int64_t max_tokens = 256;
+  SamplingSettings sampling;
+  std::vector<std::string> stop;  // texts that end the answer and are not part of it
+  std::vector<std::int32_t> extra_stop_ids;
+  bool ignore_stop_ids = false;
+  bool skip_special = true;
+  int logprobs = 0;  // most likely alternatives to report with each token
+};
+
+enum class FinishReason { stop, length, cancelled };
+
+struct GeneratedToken {
+  std::int32_t id = 0;
+  std::string text;  // what it completes; may be empty
+  double logprob = 0;
+  std::vector<TokenLogprob> top;
+};
+
+struct GenerateResult {
+  std::string text;
+  std::vector<std::int32_t> ids;
+  FinishReason reason = FinishReason::length;
+  std::int64_t prompt_tokens = 0;
+  double prompt_seconds = 0;
+  double first_token_seconds = 0;  // from the call to the first sampled token
+  double decode_seconds = 0;       // for all tokens after the first
+};
+
+// Appends the prompt and answers. `token` sees each token as it comes and returns false to stop there.
+GenerateResult generate(Session& session, std::span<const std::int32_t> prompt,
+                        const GenerateOptions& options,
+                        const std::function<bool(const GeneratedToken&)>& token = {});
+
+}  // namespace sluice

@@ -1,0 +1,223 @@
+#include "checkpoint/checkpoint_binder.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace sluice::checkpoint {
+
+namespace {
+
+constexpr std::string_view kModelPrefix = "model.";
+
+ops::DType tensor_type(const TensorEntry& tensor) {
+  switch (tensor.dtype) {
+    case FileDType::f32:
+      return ops::DType::f32;
+    case FileDType::bf16:
+      return ops::DType::bf16;
+    case FileDType::f16:
+      return ops::DType::f16;
+    case FileDType::u32:
+      return ops::DType::u32;
+    case FileDType::u8:
+      return ops::DType::u8;
+    case FileDType::f8_e4m3:
+      fail(ErrorKind::unsupported, "tensor '{}' is FP8, which 'sluice convert' turns into a format that runs",
+           tensor.name);
+    default:
+      break;
+  }
+  fail(ErrorKind::checkpoint, "tensor '{}' has type {}, weights are F32, BF16, F16 or packed U32",
+       tensor.name, name(tensor.dtype));
+}
+
+ops::ConstView view_of(const TensorEntry& tensor) {
+  if (tensor.shape.empty() || tensor.shape.size() > static_cast<std::size_t>(ops::kMaxRank))
+    fail(ErrorKind::checkpoint, "tensor '{}' has {} dimensions, 1 to {} make sense", tensor.name,
+         tensor.shape.size(), ops::kMaxRank);
+  ops::Shape shape;
+  for (const std::int64_t dim : tensor.shape) shape.push_back(dim);
+  return {tensor.data.data(), tensor_type(tensor), shape};
+}
+
+void check_shape(const TensorEntry& tensor, const ops::Shape& given, const ops::Shape& expected) {
+  if (!(given == expected))
+    fail(ErrorKind::checkpoint, "tensor '{}' has shape {}, config.json implies {}", tensor.name,
+         to_string(given), to_string(expected));
+}
+
+float read_float(const TensorEntry& tensor, std::size_t i) {
+  const std::byte* at = tensor.data.data() + i * static_cast<std::size_t>(size_bytes(tensor.dtype));
+  if (tensor.dtype == FileDType::f32) {
+    float value = 0;
+    std::memcpy(&value, at, sizeof(value));
+    return value;
+  }
+  std::uint16_t bits = 0;
+  std::memcpy(&bits, at, sizeof(bits));
+  return tensor.dtype == FileDType::bf16 ? ops::to_float(ops::BFloat16{bits})
+                                         : ops::to_float(ops::Float16{bits});
+}
+
+// Raw checkpoints keep a convolution as [C,1,W], MLX as [C,W,1]; the same files store norms minus one.
+// Without any convolution the names tell: only MLX stacks experts under switch_mlp or writes scales.
+bool stores_raw_norms(const TensorFiles& files) {
+  bool mlx_names = false;
+  for (const TensorEntry* tensor : files.tensors()) {
+    if (tensor->name.ends_with("conv1d.weight") && tensor->shape.size() == 3) return tensor->shape[2] != 1;
+    mlx_names = mlx_names || tensor->name.ends_with(".scales") ||
+                tensor->name.find(".switch_mlp.") != std::string::npos ||
+                tensor->name.starts_with("language_model.model.");
+  }
+  return !mlx_names;
+}
+
+}  // namespace
+
+CheckpointBinder::CheckpointBinder(WeightStore& store, const QuantizationPlan& plan)
+    : store_(store), plan_(plan), prefix_(kModelPrefix), zero_centered_raw_(stores_raw_norms(store.files())) {
+  for (const std::string_view prefix : {"model.", "model.language_model.", "language_model.model."})
+    if (store.files().find(std::string(prefix) + "embed_tokens.weight") != nullptr) prefix_ = prefix;
+}
+
+std::string CheckpointBinder::stored_name(const std::string& name) const {
+  if (name.starts_with(kModelPrefix)) return prefix_ + name.substr(kModelPrefix.size());
+  return prefix_ == "language_model.model." ? "language_model." + name : name;
+}
+
+const TensorEntry* CheckpointBinder::find(const std::string& stored) {
+  const TensorEntry* tensor = store_.files().find(stored);
+  if (tensor != nullptr) used_.insert(stored);
+  return tensor;
+}
+
+const TensorEntry& CheckpointBinder::get(const std::string& stored) {
+  const TensorEntry* tensor = find(stored);
+  if (tensor == nullptr)
+    fail(ErrorKind::checkpoint, "{}: tensor '{}' is missing", store_.files().folder().string(), stored);
+  return *tensor;
+}
+
+bool CheckpointBinder::has(const std::string& module) const {
+  return store_.files().find(stored_name(module) + ".weight") != nullptr;
+}
+
+ops::Weight CheckpointBinder::bind(const std::string& module, const TensorEntry& values,
+                                   const ops::Shape& shape) {
+  const TensorEntry* scales = find(module + ".scales");
+  const auto params = plan_.params(module, scales != nullptr);
+  ops::Weight weight;
+  weight.values = view_of(values);
+  if (params) {
+    const TensorEntry& present = get(module + ".scales");
+    const TensorEntry* biases = find(module + ".biases");
+    check_quantized(module, *params, values, present, biases);
+    weight.scales = view_of(present);
+    if (biases != nullptr) weight.biases = view_of(*biases);
+    weight.mode = params->mode;
+    weight.bits = params->bits;
+    weight.group_size = params->group_size;
+  } else if (weight.values.dtype == ops::DType::u32 || weight.values.dtype == ops::DType::u8) {
+    fail(ErrorKind::checkpoint, "tensor '{}' is packed but has no scales", values.name);
+  }
+  check_shape(values, weight.shape(), shape);
+  return weight;
+}
+
+ops::Weight CheckpointBinder::weight(const std::string& module, const ops::Shape& shape) {
+  const std::string stored = stored_name(module);
+  return bind(stored, get(stored + ".weight"), shape);
+}
+
+ops::Weight CheckpointBinder::reordered(const std::string& module, const ops::Shape& shape,
+                                        std::span<const std::int64_t> order) {
+  ops::Weight weight = this->weight(module, shape);
+  for (ops::ConstView* part : {&weight.values, &weight.scales, &weight.biases}) {
+    if (!part->present()) continue;
+    const std::size_t row = static_cast<std::size_t>(part->dim(1)) * size_bytes(part->dtype);
+    std::byte* to = store_.allocate(row * order.size());
+    for (std::size_t i = 0; i < order.size(); ++i)
+      std::memcpy(to + i * row,
+                  static_cast<const std::byte*>(part->data) + static_cast<std::size_t>(order[i]) * row, row);
+    *part = {to, part->dtype, {static_cast<std::int64_t>(order.size()), part->dim(1)}};
+  }
+  return weight;
+}
+
+// Gate and up of all experts in one tensor [E,2N,K] without ".weight": gate first.
+ops::ExpertWeights CheckpointBinder::fused_experts(const TensorEntry& fused, const std::string& projection,
+                                                   const ops::Shape& shape) {
+  const bool down = projection == "down_proj";
+  const ops::ConstView all = view_of(fused);
+  check_shape(fused, all.shape, {shape[0], down ? shape[1] : 2 * shape[1], shape[2]});
+  const std::int64_t first = projection == "up_proj" ? shape[1] : 0;
+  std::vector<ops::Weight> experts(static_cast<std::size_t>(shape[0]));
+  for (std::int64_t e = 0; e < shape[0]; ++e)
+    experts[static_cast<std::size_t>(e)].values = all[e].rows(first, shape[1]);
+  return {.stack = {}, .separate = store_.keep(std::move(experts))};
+}
+
+ops::ExpertWeights CheckpointBinder::experts(const std::string& mlp, const std::string& projection,
+                                             const ops::Shape& shape) {
+  const std::string stored = stored_name(mlp);
+  const std::string stacked = stored + ".switch_mlp." + projection;
+  if (const TensorEntry* values = find(stacked + ".weight"))
+    return {.stack = bind(stacked, *values, shape), .separate = {}};
+  const std::string fused = stored + ".experts." + (projection == "down_proj" ? "down_proj" : "gate_up_proj");
+  if (const TensorEntry* values = find(fused)) return fused_experts(*values, projection, shape);
+  std::vector<ops::Weight> experts;
+  for (std::int64_t e = 0; e < shape[0]; ++e) {
+    const std::string one = fmt::format("{}.experts.{}.{}", stored, e, projection);
+    experts.push_back(bind(one, get(one + ".weight"), {shape[1], shape[2]}));
+  }
+  return {.stack = {}, .separate = store_.keep(std::move(experts))};
+}
+
+ops::ConstView CheckpointBinder::parameter(const std::string& tensor, const ops::Shape& shape,
+                                           ParameterKind kind) {
+  const TensorEntry& stored = get(stored_name(tensor));
+  const ops::ConstView given = view_of(stored);
+  if (given.dtype == ops::DType::u32 || given.dtype == ops::DType::u8)
+    fail(ErrorKind::checkpoint, "tensor '{}' has type {}, it must be F32, BF16 or F16", stored.name,
+         name(given.dtype));
+  // Convolutions come with a dimension of one in either place.
+  ops::Shape squeezed;
+  for (int d = 0; d < given.rank(); ++d)
+    if (given.shape[d] != 1 || given.rank() <= shape.rank()) squeezed.push_back(given.shape[d]);
+  if (given.elements() != shape.elements() || (squeezed.rank() == shape.rank() && !(squeezed == shape)))
+    check_shape(stored, given.shape, shape);
+  const auto count = static_cast<std::size_t>(shape.elements());
+  auto* values = reinterpret_cast<float*>(store_.allocate(count * sizeof(float)));
+  const float shift = kind == ParameterKind::zero_centered && zero_centered_raw_ ? 1.0f : 0.0f;
+  for (std::size_t i = 0; i < count; ++i) {
+    values[i] = read_float(stored, i) + shift;
+    if (values[i] != values[i]) fail(ErrorKind::checkpoint, "tensor '{}' holds NaN at {}", stored.name, i);
+  }
+  return {values, ops::DType::f32, shape};
+}
+
+void CheckpointBinder::refuse_unbound(std::span<const std::string> spare) const {
+  constexpr std::string_view kElsewhere[] = {"mtp.",          "model.mtp.", "language_model.mtp.",
+                                             "model.visual.", "visual.",    "vision_tower.",
+                                             "vision_model."};
+  std::vector<std::string_view> unknown;
+  for (const TensorEntry* tensor : store_.files().tensors()) {
+    const std::string& name = tensor->name;
+    const auto begins = [&](std::string_view prefix) { return name.starts_with(prefix); };
+    if (used_.contains(name) || name.ends_with("rotary_emb.inv_freq")) continue;
+    if (std::any_of(std::begin(kElsewhere), std::end(kElsewhere), begins)) continue;
+    if (std::any_of(spare.begin(), spare.end(), [&](const std::string& s) { return begins(stored_name(s)); }))
+      continue;
+    unknown.push_back(name);
+  }
+  if (unknown.empty()) return;
+  const std::size_t shown = std::min<std::size_t>(unknown.size(), 3);
+  fail(ErrorKind::checkpoint, "{}: {} tensors have no place in this model: {}{}",
+       store_.files().folder().string(), unknown.size(), fmt::join(std::span(unknown).first(shown), ", "),
+       unknown.size() > shown ? ", ..." : "");
+}
+
+}  // namespace sluice::checkpoint

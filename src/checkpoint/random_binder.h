@@ -1,0 +1,50 @@
+// Invented weights: for benchmarks of models that are not at hand, and for files to test with.
+#pragma once
+
+#include "checkpoint/binder.h"
+#include "checkpoint/tensor_info.h"
+#include "checkpoint/weight_store.h"
+
+namespace sluice::checkpoint {
+
+// One tensor as MLX would store it, and what to fill it with.
+struct RandomTensor {
+  enum class Fill { bits, constant, uniform };
+  TensorInfo info;
+  Fill fill = Fill::bits;
+  double low = 0;  // or the constant
+  double high = 0;
+};
+
+// Fills `to` with the tensor's contents: the same for the same name.
+void fill_random(const RandomTensor& tensor, std::span<std::byte> to);
+
+// Quantises to `bits` (16: BF16, not quantised) in groups of 64, routers to 8, as mlx-lm does. Values have
+// about the size that keeps activations near 1.
+class RandomBinder final : public Binder {
+ public:
+  // With a store the tensors are made in memory; without, only listed.
+  RandomBinder(int bits, WeightStore* store) : bits_(bits), store_(store) {}
+
+  ops::Weight weight(const std::string& module, const ops::Shape& shape) override;
+  ops::Weight reordered(const std::string& module, const ops::Shape& shape,
+                        std::span<const std::int64_t> order) override;
+  ops::ExpertWeights experts(const std::string& mlp, const std::string& projection,
+                             const ops::Shape& shape) override;
+  ops::ConstView parameter(const std::string& tensor, const ops::Shape& shape, ParameterKind kind) override;
+  bool has(const std::string&) const override { return true; }
+
+  const std::vector<RandomTensor>& tensors() const { return tensors_; }
+  // Modules that are stored with other bits than the rest.
+  const std::vector<std::string>& eight_bit_modules() const { return eight_bit_modules_; }
+
+ private:
+  ops::ConstView make(RandomTensor tensor);
+
+  int bits_;
+  WeightStore* store_;
+  std::vector<RandomTensor> tensors_;
+  std::vector<std::string> eight_bit_modules_;
+};
+
+}  // namespace sluice::checkpoint

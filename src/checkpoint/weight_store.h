@@ -1,0 +1,38 @@
+// Owns what bound weights point to: the mapped files, and the few tensors that could not be used as stored.
+#pragma once
+
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "checkpoint/shards.h"
+#include "sluice/ops/buffer.h"
+#include "sluice/ops/weight.h"
+
+namespace sluice::checkpoint {
+
+class WeightStore {
+ public:
+  WeightStore() = default;
+  explicit WeightStore(std::unique_ptr<TensorFiles> files) : files_(std::move(files)) {}
+
+  const TensorFiles& files() const { return *files_; }
+  // Uninitialised memory that lives as long as the store, aligned for any element type.
+  std::byte* allocate(std::size_t bytes) {
+    owned_bytes_ += bytes;
+    return owned_.emplace_back(new std::byte[bytes]).get();
+  }
+  std::span<const ops::Weight> keep(std::vector<ops::Weight> experts) {
+    return expert_lists_.emplace_back(std::move(experts));
+  }
+  std::size_t owned_bytes() const { return owned_bytes_; }
+
+ private:
+  std::unique_ptr<TensorFiles> files_;
+  std::deque<std::unique_ptr<std::byte[]>> owned_;
+  std::deque<std::vector<ops::Weight>> expert_lists_;
+  std::size_t owned_bytes_ = 0;
+};
+
+}  // namespace sluice::checkpoint

@@ -1,0 +1,119 @@
+#include <fstream>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "checkpoint/checkpoint_binder.h"
+#include "checkpoint/stop_ids.h"
+#include "engine/engine_impl.h"
+#include "engine/summary.h"
+#include "sluice/session.h"
+
+namespace sluice {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void check_options(const EngineOptions& options) {
+  if (options.prefill_chunk < 1 || options.prefill_chunk > (1 << 20))
+    fail(ErrorKind::input, "the prefill chunk is {} tokens, allowed is 1 to {}", options.prefill_chunk,
+         1 << 20);
+}
+
+std::optional<std::string> read_text(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  std::stringstream text;
+  text << file.rdbuf();
+  return std::move(text).str();
+}
+
+void load_text(const fs::path& folder, Engine::Impl& impl) {
+  if (const auto json = read_text(folder / "tokenizer.json"))
+    impl.tokenizer = text::Tokenizer::parse(*json, (folder / "tokenizer.json").string());
+  const auto config = read_text(folder / "tokenizer_config.json");
+  const auto jinja = read_text(folder / "chat_template.jinja");
+  nlohmann::ordered_json parsed = nlohmann::ordered_json::object();
+  if (config) {
+    parse_json(*config, (folder / "tokenizer_config.json").string());  // the strict checks
+    parsed = nlohmann::ordered_json::parse(*config);
+  }
+  if (jinja || parsed.contains("chat_template"))
+    impl.templates.emplace(parsed, jinja ? std::optional<std::string_view>(*jinja) : std::nullopt);
+  const auto token_id = [&](std::string_view token) -> std::optional<int> {
+    return impl.tokenizer ? impl.tokenizer->id(token) : std::nullopt;
+  };
+  for (const int id : checkpoint::stop_ids(folder, token_id)) impl.stop_ids.push_back(id);
+}
+
+}  // namespace
+
+const text::Tokenizer& Engine::Impl::text() const {
+  if (!tokenizer)
+    fail(ErrorKind::unsupported, "this checkpoint has no tokenizer.json; give token ids instead of text");
+  return *tokenizer;
+}
+
+Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Engine::~Engine() = default;
+
+std::shared_ptr<Engine> Engine::load(const fs::path& folder, const EngineOptions& options) {
+  check_options(options);
+  if (!fs::is_directory(folder)) fail(ErrorKind::input, "'{}' is no model folder", folder.string());
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
+  impl->backend = ops::make_backend(options.backend, {.threads = options.threads});
+  const checkpoint::Config config(folder);
+  const checkpoint::QuantizationPlan plan(config.root(), config.where());
+  impl->store = checkpoint::WeightStore(std::make_unique<checkpoint::TensorFiles>(folder));
+  checkpoint::CheckpointBinder binder(impl->store, plan);
+  impl->model = models::build(config, binder);
+  if (impl->model.decoder.lm_head.values.data == impl->model.decoder.embed_tokens.values.data)
+    impl->model.spare_tensors.emplace_back("lm_head.");
+  binder.refuse_unbound(impl->model.spare_tensors);
+  load_text(folder, *impl);
+  impl->summary = engine::summarize(impl->model, impl->cache_type());
+  return std::shared_ptr<Engine>(new Engine(std::move(impl)));
+}
+
+const ModelSummary& Engine::summary() const {
+  return impl_->summary;
+}
+std::string Engine::backend_description() const {
+  return fmt::format("{}: {}", impl_->backend->name(), impl_->backend->description());
+}
+
+bool Engine::has_tokenizer() const {
+  return impl_->tokenizer.has_value();
+}
+
+std::vector<std::int32_t> Engine::encode(std::string_view text, bool add_special_tokens) const {
+  return impl_->text().encode(text, {.add_special_tokens = add_special_tokens});
+}
+
+std::string Engine::decode(std::span<const std::int32_t> ids, bool skip_special) const {
+  return impl_->text().decode(ids, skip_special);
+}
+
+bool Engine::has_chat_template() const {
+  return impl_->templates.has_value();
+}
+
+std::string Engine::render_chat(std::string_view messages_json, bool add_generation_prompt,
+                                std::string_view variables_json) const {
+  if (!impl_->templates)
+    fail(ErrorKind::unsupported, "this checkpoint has no chat template; use the raw mode");
+  parse_json(messages_json, {"messages", ErrorKind::input});
+  parse_json(variables_json, {"template variables", ErrorKind::input});
+  text::ChatOptions options;
+  options.add_generation_prompt = add_generation_prompt;
+  return impl_->templates->render(nlohmann::ordered_json::parse(messages_json), nullptr,
+                                  nlohmann::ordered_json::parse(variables_json), options);
+}
+
+const std::vector<std::int32_t>& Engine::stop_ids() const {
+  return impl_->stop_ids;
+}
+
+}  // namespace sluice

@@ -1,0 +1,98 @@
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "base/error.h"
+#include "engine/engine_impl.h"
+#include "engine/stop_text.h"
+#include "sampling/sampler.h"
+#include "sluice/session.h"
+#include "text/detokenizer.h"
+
+namespace sluice {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+bool ends(const Engine& engine, const GenerateOptions& options, std::int32_t id) {
+  const auto contains = [id](const std::vector<std::int32_t>& ids) {
+    return std::find(ids.begin(), ids.end(), id) != ids.end();
+  };
+  return contains(options.extra_stop_ids) || (!options.ignore_stop_ids && contains(engine.stop_ids()));
+}
+
+// The logits of ids without a token are those of untrained rows: never choose them.
+std::vector<float> choosable(const Engine& engine, std::span<const float> logits) {
+  std::vector<float> copy(logits.begin(), logits.end());
+  if (engine.has_tokenizer()) {
+    const auto known = std::min(copy.size(), static_cast<std::size_t>(engine.impl().text().vocab_size()));
+    copy.resize(known);
+  }
+  return copy;
+}
+
+}  // namespace
+
+GenerateResult generate(Session& session, std::span<const std::int32_t> prompt,
+                        const GenerateOptions& options,
+                        const std::function<bool(const GeneratedToken&)>& token) {
+  sampling::check(options.sampling);
+  if (options.max_tokens < 0)
+    fail(ErrorKind::input, "max_tokens is {}, it must not be negative", options.max_tokens);
+  const Engine& engine = session.engine();
+  if (prompt.empty() && session.length() == 0)
+    fail(ErrorKind::input, "there is nothing to continue: the prompt is empty");
+  GenerateResult result;
+  const auto start = Clock::now();
+  session.extend(prompt);
+  result.prompt_tokens = static_cast<std::int64_t>(prompt.size());
+  result.prompt_seconds = seconds_since(start);
+
+  std::optional<text::Detokenizer> detokenizer;
+  if (engine.has_tokenizer()) detokenizer.emplace(engine.impl().text(), options.skip_special);
+  engine::StopText stops(options.stop);
+  auto first = start;
+  while (static_cast<std::int64_t>(result.ids.size()) < options.max_tokens) {
+    std::vector<float> logits = choosable(engine, session.logits());
+    GeneratedToken next;
+    if (options.logprobs > 0) next.top = sampling::top_logprobs(logits, options.logprobs);
+    const std::vector<float> before = options.logprobs > 0 ? logits : std::vector<float>();
+    next.id = sampling::sample(logits, options.sampling, session.tokens());
+    if (!before.empty()) next.logprob = sampling::logprob(before, next.id);
+    if (result.ids.empty()) {
+      first = Clock::now();
+      result.first_token_seconds = seconds_since(start);
+    }
+    if (ends(engine, options, next.id)) {
+      result.reason = FinishReason::stop;
+      break;
+    }
+    result.ids.push_back(next.id);
+    if (detokenizer) next.text = stops.push(detokenizer->push(next.id));
+    result.text += next.text;
+    const bool go_on = !token || token(next);
+    if (stops.stopped() || !go_on) {
+      result.reason = stops.stopped() ? FinishReason::stop : FinishReason::cancelled;
+      break;
+    }
+    if (session.length() == session.capacity()) break;
+    // The last token is appended too, so that the session continues where the text ends.
+    session.extend(std::span(&next.id, 1));
+  }
+  if (!result.ids.empty()) result.decode_seconds = seconds_since(first);
+  if (detokenizer && !stops.stopped()) {
+    GeneratedToken rest;
+    rest.id = -1;
+    rest.text = stops.push(detokenizer->finish()) + stops.finish();
+    result.text += rest.text;
+    if (token && !rest.text.empty()) token(rest);
+  }
+  return result;
+}
+
+}  // namespace sluice

@@ -1,0 +1,63 @@
+#include "sluice/perplexity.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "base/error.h"
+#include "engine/engine_impl.h"
+#include "sampling/sampler.h"
+#include "sluice/session.h"
+
+namespace sluice {
+
+namespace {
+
+constexpr std::string_view kEnd = "<|endoftext|>";
+
+std::vector<std::string_view> documents(std::string_view text) {
+  std::vector<std::string_view> found;
+  while (!text.empty()) {
+    const auto end = text.find(kEnd);
+    std::string_view one = text.substr(0, end);
+    while (!one.empty() && (one.back() == '\n' || one.back() == '\r')) one.remove_suffix(1);
+    while (!one.empty() && (one.front() == '\n' || one.front() == '\r')) one.remove_prefix(1);
+    if (!one.empty()) found.push_back(one);
+    text = end == std::string_view::npos ? "" : text.substr(end + kEnd.size());
+  }
+  return found;
+}
+
+}  // namespace
+
+PerplexityResult measure_perplexity(Engine& engine, std::string_view text, std::int64_t context,
+                                    const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+  const std::vector<std::string_view> all = documents(text);
+  if (all.empty()) fail(ErrorKind::input, "there is no text to score");
+  const auto end = engine.impl().text().id(kEnd);
+  const std::int64_t limit = context > 0 ? context : engine.summary().max_positions;
+  const auto session = engine.new_session(limit);
+  PerplexityResult result;
+  double nats = 0;
+  std::uint64_t done = 0;
+  for (const std::string_view document : all) {
+    std::vector<std::int32_t> ids = engine.encode(document);
+    if (end) ids.push_back(*end);
+    if (static_cast<std::int64_t>(ids.size()) > limit) ids.resize(static_cast<std::size_t>(limit));
+    session->reset();
+    session->extend(ids, [&](std::int64_t position, std::span<const float> logits) {
+      const auto next = static_cast<std::size_t>(position) + 1;
+      if (next < ids.size()) nats -= sampling::logprob(logits, ids[next]);
+    });
+    result.tokens += static_cast<std::int64_t>(ids.size()) - 1;
+    result.bytes += document.size();
+    ++result.documents;
+    done += document.size();
+    if (progress) progress(done, text.size());
+  }
+  result.nats_per_token = nats / static_cast<double>(std::max<std::int64_t>(result.tokens, 1));
+  result.bits_per_byte = nats / std::numbers::ln2 / static_cast<double>(result.bytes);
+  return result;
+}
+
+}  // namespace sluice

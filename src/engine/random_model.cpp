@@ -1,0 +1,133 @@
+#include "sluice/random_model.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/file_writer.h"
+#include "checkpoint/random_binder.h"
+#include "checkpoint/safetensors_writer.h"
+#include "engine/engine_impl.h"
+#include "engine/summary.h"
+#include "models/geometry.h"
+
+namespace sluice {
+
+namespace {
+
+namespace fs = std::filesystem;
+using checkpoint::RandomTensor;
+
+constexpr std::uint64_t kShardBytes = std::uint64_t{5} << 30;
+
+void check_bits(int bits) {
+  constexpr int kAllowed[] = {2, 3, 4, 5, 6, 8, 16};
+  if (std::find(std::begin(kAllowed), std::end(kAllowed), bits) == std::end(kAllowed))
+    fail(ErrorKind::input, "random weights have 2, 3, 4, 5, 6 or 8 bits, or 16 for BF16, not {}", bits);
+}
+
+// The names mlx-lm uses: Qwen3.5 keeps the language model inside a wrapper.
+std::string stored_name(const std::string& name, bool wrapped) {
+  return wrapped ? "language_model." + name : name;
+}
+
+void write_shard(const fs::path& path, std::span<const RandomTensor> tensors, bool wrapped,
+                 const std::function<void(std::uint64_t)>& wrote) {
+  std::vector<checkpoint::TensorInfo> infos;
+  for (const RandomTensor& tensor : tensors) {
+    infos.push_back(tensor.info);
+    infos.back().name = stored_name(tensor.info.name, wrapped);
+  }
+  checkpoint::SafetensorsWriter writer(path, infos);
+  std::vector<std::byte> bytes;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    bytes.resize(static_cast<std::size_t>(*size_bytes(tensors[i].info)));
+    checkpoint::fill_random(tensors[i], bytes);
+    writer.write(infos[i].name, bytes);
+    wrote(bytes.size());
+  }
+  writer.finish();
+}
+
+Json quantization(const checkpoint::RandomBinder& binder, int bits, bool wrapped) {
+  Json block{{"group_size", 64}, {"bits", bits}, {"mode", "affine"}};
+  for (const std::string& module : binder.eight_bit_modules())
+    block[stored_name(module, wrapped)] = {{"group_size", 64}, {"bits", 8}};
+  return block;
+}
+
+void write_text(const fs::path& path, const std::string& text) {
+  FileWriter file(path);
+  file.write(text);
+  file.commit();
+}
+
+}  // namespace
+
+std::shared_ptr<Engine> Engine::random(std::string_view geometry, int bits, const EngineOptions& options) {
+  check_bits(bits);
+  auto impl = std::make_unique<Impl>();
+  impl->options = options;
+  impl->backend = ops::make_backend(options.backend, {.threads = options.threads});
+  checkpoint::RandomBinder binder(bits, &impl->store);
+  impl->model =
+      models::build(checkpoint::Config(models::geometry_config(geometry), std::string(geometry)), binder);
+  impl->summary = engine::summarize(impl->model, impl->cache_type());
+  return std::shared_ptr<Engine>(new Engine(std::move(impl)));
+}
+
+void write_random_model(std::string_view geometry, int bits, const fs::path& folder,
+                        const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+  check_bits(bits);
+  if (fs::exists(folder)) fail(ErrorKind::input, "'{}' exists already; name a new folder", folder.string());
+  Json config = models::geometry_config(geometry);
+  checkpoint::RandomBinder binder(bits, nullptr);
+  models::build(checkpoint::Config(config, std::string(geometry)), binder);
+  const bool wrapped = config.contains("text_config");
+  if (bits != 16)
+    config["quantization"] = config["quantization_config"] = quantization(binder, bits, wrapped);
+
+  // Cut into shards first, so that each knows its number among them.
+  const std::vector<RandomTensor>& tensors = binder.tensors();
+  std::vector<std::size_t> ends;
+  std::uint64_t total = 0;
+  std::uint64_t in_shard = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const std::uint64_t bytes = *size_bytes(tensors[i].info);
+    if (in_shard > 0 && in_shard + bytes > kShardBytes) ends.push_back(i), in_shard = 0;
+    in_shard += bytes;
+    total += bytes;
+  }
+  ends.push_back(tensors.size());
+
+  const fs::path partial = folder.string() + ".partial";
+  fs::remove_all(partial);
+  fs::create_directories(partial);
+  try {
+    std::uint64_t done = 0;
+    Json map = Json::object();
+    std::size_t begin = 0;
+    for (std::size_t shard = 0; shard < ends.size(); ++shard) {
+      const std::string file = ends.size() == 1
+                                   ? "model.safetensors"
+                                   : fmt::format("model-{:05}-of-{:05}.safetensors", shard + 1, ends.size());
+      const auto part = std::span(tensors).subspan(begin, ends[shard] - begin);
+      write_shard(partial / file, part, wrapped, [&](std::uint64_t bytes) {
+        done += bytes;
+        if (progress) progress(done, total);
+      });
+      for (const RandomTensor& tensor : part) map[stored_name(tensor.info.name, wrapped)] = file;
+      begin = ends[shard];
+    }
+    if (ends.size() > 1)
+      write_text(partial / "model.safetensors.index.json",
+                 Json{{"metadata", {{"total_size", total}}}, {"weight_map", map}}.dump(2));
+    write_text(partial / "config.json", config.dump(2));
+    fs::rename(partial, folder);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(partial, ignored);
+    throw;
+  }
+}
+
+}  // namespace sluice

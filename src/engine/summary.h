@@ -1,0 +1,11 @@
+// Counting a model: parameters, bytes, formats, memory of context.
+#pragma once
+
+#include "models/model.h"
+#include "sluice/engine.h"
+
+namespace sluice::engine {
+
+ModelSummary summarize(const models::Model& model, ops::DType cache_type);
+
+}  // namespace sluice::engine

@@ -1,0 +1,50 @@
+#include "layers/attention.h"
+
+#include <cmath>
+
+namespace sluice::layers {
+
+void Attention::forward(Device& dev, const Batch& batch, const ops::View& x, const state::LayerState& state,
+                        const ops::View& y) const {
+  const Scope scope = dev.scope();
+  const std::int64_t tokens = batch.tokens;
+  const std::int64_t width = heads * head_dim;
+  const ops::View projected = dev.take({tokens, heads, head_dim * (gated ? 2 : 1)});
+  const ops::View k = dev.take({tokens, kv_heads, head_dim});
+  const ops::View v = dev.take({tokens, kv_heads, head_dim});
+  const ops::View out = dev.take({tokens, heads, head_dim});
+  dev.run(ops::Matmul{
+      .x = x, .w = q_proj, .out = projected.reshaped({tokens, projected.dim(1) * projected.dim(2)})});
+  dev.run(ops::Matmul{.x = x, .w = k_proj, .out = k.reshaped({tokens, kv_heads * head_dim})});
+  dev.run(ops::Matmul{.x = x, .w = v_proj, .out = v.reshaped({tokens, kv_heads * head_dim})});
+  const ops::View q = projected.columns(0, head_dim, {head_dim});  // [T,heads,head_dim], beside the gate
+  dev.run(ops::RmsNorm{.x = q, .weight = q_norm.weight, .out = q, .eps = q_norm.eps});
+  dev.run(ops::RmsNorm{.x = k, .weight = k_norm.weight, .out = k, .eps = k_norm.eps});
+  for (const ops::View& rotated : {q, k})
+    dev.run(ops::Rope{.x = rotated,
+                      .inv_freq = rotary->view(),
+                      .positions = batch.positions,
+                      .mscale = rotary->mscale,
+                      .pairing = ops::Pairing::half});
+  dev.run(ops::KvAppend{.k = k,
+                        .v = v,
+                        .k_cache = batch.of(state.first),
+                        .v_cache = batch.of(state.second),
+                        .seq_starts = batch.seq_starts,
+                        .slots = batch.slots,
+                        .start = batch.start});
+  dev.run(ops::Attention{.q = q,
+                         .k_cache = batch.of(state.first),
+                         .v_cache = batch.of(state.second),
+                         .out = out,
+                         .seq_starts = batch.seq_starts,
+                         .slots = batch.slots,
+                         .start = batch.start,
+                         .scale = 1 / std::sqrt(static_cast<double>(head_dim))});
+  if (gated)
+    dev.run(
+        ops::SigmoidGate{.x = out, .gate = projected.columns(head_dim, head_dim, {head_dim}), .out = out});
+  dev.run(ops::Matmul{.x = out.reshaped({tokens, width}), .w = o_proj, .out = y});
+}
+
+}  // namespace sluice::layers

@@ -1,0 +1,31 @@
+// Grouped-query attention with normalised queries and keys, partial rotary embedding and an optional output
+// gate.
+#pragma once
+
+#include "layers/batch.h"
+#include "layers/device.h"
+#include "layers/norm.h"
+#include "layers/rotary.h"
+
+namespace sluice::layers {
+
+struct Attention {
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  bool gated = false;     // q_proj holds per head the query, then the gate
+  ops::Weight q_proj;     // [heads*head_dim*(1 or 2), hidden]
+  ops::Weight k_proj;     // [kv_heads*head_dim, hidden]
+  ops::Weight v_proj;     // [kv_heads*head_dim, hidden]
+  ops::Weight o_proj;     // [hidden, heads*head_dim]
+  RmsNormWeights q_norm;  // [head_dim]
+  RmsNormWeights k_norm;  // [head_dim]
+  const RotaryTable* rotary = nullptr;
+
+  state::LayerStateShape state() const { return state::KvCacheShape{kv_heads, head_dim, head_dim}; }
+  // y [T,hidden] from the normalised x [T,hidden].
+  void forward(Device& dev, const Batch& batch, const ops::View& x, const state::LayerState& state,
+               const ops::View& y) const;
+};
+
+}  // namespace sluice::layers

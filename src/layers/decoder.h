@@ -1,0 +1,42 @@
+// The skeleton all models share: embedding, layers of mixer and feed-forward around a residual, final norm,
+// output head.
+#pragma once
+
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "layers/attention.h"
+#include "layers/feed_forward.h"
+#include "layers/gated_delta_net.h"
+#include "layers/mla.h"
+
+namespace sluice::layers {
+
+struct DecoderLayer {
+  RmsNormWeights input_layernorm;  // [hidden]
+  std::variant<Attention, GatedDeltaNet, Mla> mixer;
+  RmsNormWeights post_attention_layernorm;  // [hidden]
+  std::variant<Mlp, Moe> mlp;
+
+  void forward(Device& dev, const Batch& batch, const ops::View& x, const state::LayerState& state) const;
+};
+
+struct Decoder {
+  std::int64_t hidden = 0;
+  std::int64_t vocab = 0;
+  ops::Weight embed_tokens;  // [vocab, hidden]
+  std::vector<DecoderLayer> layers;
+  RmsNormWeights norm;  // [hidden]
+  ops::Weight lm_head;  // [vocab, hidden]; the embedding where they are tied
+  std::unique_ptr<RotaryTable> rotary;
+
+  std::vector<state::LayerStateShape> states() const;
+  // Runs the tokens through all layers. `logits` takes the rows of the last logits.dim(0) tokens, or is
+  // absent.
+  void forward(Device& dev, const Batch& batch, const state::StatePool& pool, const ops::View& logits) const;
+  // Bytes of activations a pass with so many tokens needs.
+  std::size_t activation_bytes(std::int64_t tokens, const state::StatePool& pool) const;
+};
+
+}  // namespace sluice::layers

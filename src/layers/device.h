@@ -1,0 +1,60 @@
+// What a layer computes on: a backend and an arena for activations. In a planning pass nothing runs and only
+// the arena's size is found, so that memory is known before the first token.
+#pragma once
+
+#include "sluice/ops/backend.h"
+
+namespace sluice::layers {
+
+// A stack of activation buffers in one block of memory.
+class Arena {
+ public:
+  // Counts what is asked for; hands out views without memory.
+  Arena() = default;
+  explicit Arena(ops::Buffer memory) : memory_(std::move(memory)) {}
+
+  ops::View take(ops::DType type, const ops::Shape& shape);
+  std::size_t peak() const { return peak_; }
+
+ private:
+  friend class Scope;
+  ops::Buffer memory_;
+  std::size_t used_ = 0;
+  std::size_t peak_ = 0;
+};
+
+// Gives back what was taken since it was made.
+class Scope {
+ public:
+  explicit Scope(Arena& arena) : arena_(arena), mark_(arena.used_) {}
+  ~Scope() { arena_.used_ = mark_; }
+  Scope(const Scope&) = delete;
+  Scope& operator=(const Scope&) = delete;
+
+ private:
+  Arena& arena_;
+  std::size_t mark_;
+};
+
+class Device {
+ public:
+  // Runs ops on the backend.
+  Device(ops::Backend& backend, Arena& arena) : backend_(&backend), arena_(arena) {}
+  // Plans: only the arena moves.
+  explicit Device(Arena& arena) : arena_(arena) {}
+
+  template <class Op>
+  void run(const Op& op) {
+    if (backend_ != nullptr) backend_->run(op);
+  }
+  ops::View take(const ops::Shape& shape, ops::DType type = ops::DType::f32) {
+    return arena_.take(type, shape);
+  }
+  Scope scope() { return Scope(arena_); }
+
+ private:
+  ops::Backend* backend_ = nullptr;
+  Arena& arena_;
+};
+
+}  // namespace sluice::layers

@@ -1,0 +1,63 @@
+#include "layers/mla.h"
+
+#include <cmath>
+
+namespace sluice::layers {
+
+void Mla::project_queries(Device& dev, const ops::View& x, const ops::View& q) const {
+  if (q_proj.present()) return dev.run(ops::Matmul{.x = x, .w = q_proj, .out = q});
+  const Scope scope = dev.scope();
+  const ops::View compressed = dev.take({x.dim(0), q_a_proj.shape()[0]});
+  dev.run(ops::Matmul{.x = x, .w = q_a_proj, .out = compressed});
+  dev.run(ops::RmsNorm{
+      .x = compressed, .weight = q_a_layernorm.weight, .out = compressed, .eps = q_a_layernorm.eps});
+  dev.run(ops::Matmul{.x = compressed, .w = q_b_proj, .out = q});
+}
+
+void Mla::forward(Device& dev, const Batch& batch, const ops::View& x, const state::LayerState& state,
+                  const ops::View& y) const {
+  const Scope scope = dev.scope();
+  const std::int64_t tokens = batch.tokens;
+  const ops::View q = dev.take({tokens, heads, nope + rope});
+  const ops::View kv = dev.take({tokens, rank + rope});
+  const ops::View q_latent = dev.take({tokens, heads, rank});
+  const ops::View latent = dev.take({tokens, heads, rank});
+  const ops::View out = dev.take({tokens, heads, value_dim});
+  project_queries(dev, x, q.reshaped({tokens, heads * (nope + rope)}));
+  dev.run(ops::Matmul{.x = x, .w = kv_a_proj_with_mqa, .out = kv});
+  const ops::View q_nope = q.columns(0, nope, {nope});      // [T,heads,nope]
+  const ops::View q_pe = q.columns(nope, rope, {rope});     // [T,heads,rope]
+  const ops::View kv_latent = kv.columns(0, rank, {rank});  // [T,rank]
+  const ops::View k_pe = kv.columns(rank, rope, {rope});    // [T,rope], shared by all heads
+  dev.run(ops::RmsNorm{
+      .x = kv_latent, .weight = kv_a_layernorm.weight, .out = kv_latent, .eps = kv_a_layernorm.eps});
+  for (const ops::View& rotated : {q_pe, kv.columns(rank, rope, {1, rope})})
+    dev.run(ops::Rope{.x = rotated,
+                      .inv_freq = rotary->view(),
+                      .positions = batch.positions,
+                      .mscale = rotary->mscale,
+                      .pairing = pairing});
+  dev.run(ops::MlaAppend{.kv_latent = kv_latent,
+                         .k_pe = k_pe,
+                         .latent_cache = batch.of(state.first),
+                         .rope_cache = batch.of(state.second),
+                         .seq_starts = batch.seq_starts,
+                         .slots = batch.slots,
+                         .start = batch.start});
+  dev.run(ops::MlaAbsorbQ{
+      .q_nope = q_nope, .kv_b = kv_b_proj, .embed_q = embed_q, .q_latent = q_latent, .v = value_dim});
+  dev.run(ops::MlaAttention{.q_latent = q_latent,
+                            .q_pe = q_pe,
+                            .latent_cache = batch.of(state.first),
+                            .rope_cache = batch.of(state.second),
+                            .out = latent,
+                            .seq_starts = batch.seq_starts,
+                            .slots = batch.slots,
+                            .start = batch.start,
+                            .scale = rotary->score_scale / std::sqrt(static_cast<double>(nope + rope))});
+  dev.run(ops::MlaProjectOut{
+      .latent = latent, .kv_b = kv_b_proj, .unembed_out = unembed_out, .out = out, .nope = nope});
+  dev.run(ops::Matmul{.x = out.reshaped({tokens, heads * value_dim}), .w = o_proj, .out = y});
+}
+
+}  // namespace sluice::layers

@@ -1,0 +1,90 @@
+#include "layers/rotary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace sluice::layers {
+
+namespace {
+
+using checkpoint::Config;
+
+std::vector<double> plain_table(std::int64_t dims, double theta) {
+  std::vector<double> table(static_cast<std::size_t>(dims / 2));
+  for (std::size_t i = 0; i < table.size(); ++i)
+    table[i] = std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(dims));
+  return table;
+}
+
+// 1 without stretching; grows with the logarithm of the factor.
+double yarn_scale(double factor, double weight) {
+  return factor <= 1 ? 1 : 0.1 * weight * std::log(factor) + 1;
+}
+
+void apply_yarn(const Config& scaling, const Config& config, std::int64_t dims, double theta,
+                std::vector<double>& table, RotaryTable& result) {
+  const auto factor = scaling.get<double>("factor");
+  const auto original = scaling.optional<double>("original_max_position_embeddings")
+                            .value_or(config.get_or<double>("max_position_embeddings", 4096));
+  const auto fast = scaling.get_or<double>("beta_fast", 32);
+  const auto slow = scaling.get_or<double>("beta_slow", 1);
+  const bool truncate = scaling.get_or<bool>("truncate", true);
+  // The channel that turns `rotations` times over the original context.
+  const auto channel = [&](double rotations) {
+    return static_cast<double>(dims) * std::log(original / (rotations * 2 * std::numbers::pi)) /
+           (2 * std::log(theta));
+  };
+  double low = channel(fast);
+  double high = channel(slow);
+  if (truncate) low = std::floor(low), high = std::ceil(high);
+  low = std::max(low, 0.0);
+  high = std::min(high, static_cast<double>(dims - 1));
+  if (low == high) high += 0.001;
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const double ramp = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
+    table[i] *= (1 - ramp) + ramp / factor;
+  }
+  const auto mscale = scaling.optional<double>("mscale");
+  const auto mscale_all = scaling.optional<double>("mscale_all_dim");
+  if (const auto given = scaling.optional<double>("attention_factor"))
+    result.mscale = *given;
+  else if (mscale.value_or(0) != 0 && mscale_all.value_or(0) != 0)
+    result.mscale = yarn_scale(factor, *mscale) / yarn_scale(factor, *mscale_all);
+  else
+    result.mscale = yarn_scale(factor, 1);
+  if (mscale_all.value_or(0) != 0) {
+    const double all = yarn_scale(factor, *mscale_all);
+    result.score_scale = all * all;
+  }
+}
+
+}  // namespace
+
+RotaryTable read_rotary(const Config& config, std::int64_t head_dim, double default_theta) {
+  const auto parameters = config.section("rope_parameters");
+  const auto scaling = config.section("rope_scaling");
+  const Config& source = parameters ? *parameters : scaling ? *scaling : config;
+  double theta = config.get_or<double>("rope_theta", default_theta);
+  if (parameters) theta = parameters->get_or<double>("rope_theta", theta);
+  double partial = config.get_or<double>("partial_rotary_factor", 1);
+  if (parameters) partial = parameters->get_or<double>("partial_rotary_factor", partial);
+  const auto dims = static_cast<std::int64_t>(static_cast<double>(head_dim) * partial);
+  if (dims < 2 || dims % 2 != 0 || dims > head_dim || !(theta > 1))
+    fail(ErrorKind::checkpoint, "{}: rotary embedding over {} of {} channels with base {} makes no sense",
+         config.where(), dims, head_dim, theta);
+  RotaryTable result;
+  std::vector<double> table = plain_table(dims, theta);
+  std::string kind = "default";
+  if (parameters || scaling)
+    kind = source.optional<std::string>("rope_type").value_or(source.get_or<std::string>("type", "default"));
+  if (kind == "yarn")
+    apply_yarn(source, config, dims, theta, table, result);
+  else if (kind != "default" && kind != "mrope")
+    fail(ErrorKind::unsupported, "{}: rope_type '{}' is not supported; known are default and yarn",
+         config.where(), kind);
+  result.inv_freq.assign(table.begin(), table.end());
+  return result;
+}
+
+}  // namespace sluice::layers

@@ -1,0 +1,25 @@
+// The frequency table of rotary embeddings: plain, or stretched by YaRN.
+#pragma once
+
+#include <vector>
+
+#include "checkpoint/config.h"
+#include "sluice/ops/rope.h"
+
+namespace sluice::layers {
+
+struct RotaryTable {
+  std::vector<float> inv_freq;  // [R/2]
+  double mscale = 1;            // factor on cos and sin
+  double score_scale = 1;       // DeepSeek's factor on the softmax scale, already squared
+
+  ops::ConstView view() const {
+    return {inv_freq.data(), ops::DType::f32, {static_cast<std::int64_t>(inv_freq.size())}};
+  }
+};
+
+// Reads rope_parameters, or rope_theta with rope_scaling; refuses by name the kinds it does not know.
+// `rotary_dims` is R before a partial_rotary_factor is applied.
+RotaryTable read_rotary(const checkpoint::Config& config, std::int64_t head_dim, double default_theta);
+
+}  // namespace sluice::layers

@@ -1,0 +1,29 @@
+// Models by name: config.json in, a decoder with its weights bound out.
+#pragma once
+
+#include "checkpoint/binder.h"
+#include "checkpoint/config.h"
+#include "layers/decoder.h"
+
+namespace sluice::models {
+
+struct Model {
+  std::string architecture;  // the model_type of config.json
+  layers::Decoder decoder;
+  std::int64_t max_positions = 0;
+  std::vector<std::string> spare_tensors;  // prefixes a checkpoint may hold and this model does not use
+};
+
+// Chooses by model_type; refuses unknown types, and fields that would change the result but are not
+// understood.
+Model build(const checkpoint::Config& config, checkpoint::Binder& binder);
+// The model types known.
+std::vector<std::string_view> model_types();
+
+// One a file.
+Model build_qwen3_5(const checkpoint::Config& config, checkpoint::Binder& binder);
+Model build_qwen3_next(const checkpoint::Config& config, checkpoint::Binder& binder);
+Model build_qwen3_moe(const checkpoint::Config& config, checkpoint::Binder& binder);
+Model build_deepseek_v3(const checkpoint::Config& config, checkpoint::Binder& binder);
+
+}  // namespace sluice::models

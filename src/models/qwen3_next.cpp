@@ -1,0 +1,88 @@
+// Qwen3-Next: as Qwen3.5, with the input projections of Gated DeltaNet fused and interleaved by key head.
+#include "models/model.h"
+#include "models/qwen.h"
+#include "models/sizes.h"
+
+namespace sluice::models {
+
+namespace {
+
+// The rows of in_proj_qkvz in the order q, k, v (of all heads), and those of z. Per key head the file has
+// q | k | v of its value heads | z of its value heads.
+struct RowOrder {
+  std::vector<std::int64_t> qkv;
+  std::vector<std::int64_t> z;
+  std::vector<std::int64_t> b;
+  std::vector<std::int64_t> a;
+};
+
+RowOrder row_order(const layers::GatedDeltaNet& net) {
+  const std::int64_t ratio = net.value_heads / net.key_heads;
+  const std::int64_t values = ratio * net.value_dim;
+  const std::int64_t block = 2 * net.key_dim + 2 * values;
+  RowOrder order;
+  const auto take = [&](std::vector<std::int64_t>& rows, std::int64_t offset, std::int64_t count,
+                        std::int64_t step) {
+    for (std::int64_t head = 0; head < net.key_heads; ++head)
+      for (std::int64_t i = 0; i < count; ++i) rows.push_back(head * step + offset + i);
+  };
+  take(order.qkv, 0, net.key_dim, block);
+  take(order.qkv, net.key_dim, net.key_dim, block);
+  take(order.qkv, 2 * net.key_dim, values, block);
+  take(order.z, 2 * net.key_dim + values, values, block);
+  take(order.b, 0, ratio, 2 * ratio);
+  take(order.a, ratio, ratio, 2 * ratio);
+  return order;
+}
+
+layers::GatedDeltaNet bind_mixer(const Config& config, Binder& binder, const std::string& module) {
+  layers::GatedDeltaNet net = bind_delta_net(config, binder, module);
+  const std::int64_t hidden = size(config, "hidden_size");
+  const std::int64_t values = net.value_heads * net.value_dim;
+  const RowOrder order = row_order(net);
+  const ops::Shape fused{net.channels() + values, hidden};
+  const ops::Shape gates{2 * net.value_heads, hidden};
+  net.in_proj_qkv = binder.reordered(module + ".in_proj_qkvz", fused, order.qkv);
+  net.in_proj_z = binder.reordered(module + ".in_proj_qkvz", fused, order.z);
+  net.in_proj_b = binder.reordered(module + ".in_proj_ba", gates, order.b);
+  net.in_proj_a = binder.reordered(module + ".in_proj_ba", gates, order.a);
+  return net;
+}
+
+}  // namespace
+
+Model build_qwen3_next(const Config& config, Binder& binder) {
+  Model model;
+  layers::Decoder& decoder = model.decoder;
+  const auto eps = config.get_or<double>("rms_norm_eps", 1e-6);
+  const bool normalize = config.get_or<bool>("norm_topk_prob", true);
+  bind_ends(config, binder, decoder, ParameterKind::zero_centered);
+  const std::vector<bool> linear = linear_layers(config);
+  decoder.rotary = std::make_unique<layers::RotaryTable>(
+      layers::read_rotary(config, size_or(config, "head_dim", 256), 1e7));
+  for (std::size_t i = 0; i < linear.size(); ++i) {
+    const std::string name = "model.layers." + std::to_string(i);
+    layers::DecoderLayer layer;
+    layer.input_layernorm =
+        bind_norm(binder, name + ".input_layernorm", decoder.hidden, eps, ParameterKind::zero_centered);
+    layer.post_attention_layernorm = bind_norm(binder, name + ".post_attention_layernorm", decoder.hidden,
+                                               eps, ParameterKind::zero_centered);
+    if (linear[i]) {
+      layer.mixer = bind_mixer(config, binder, name + ".linear_attn");
+    } else {
+      layers::Attention attention = bind_attention(config, binder, name, true, ParameterKind::zero_centered);
+      attention.rotary = decoder.rotary.get();
+      layer.mixer = attention;
+    }
+    if (is_sparse(config, static_cast<std::int64_t>(i)))
+      layer.mlp = bind_moe(config, binder, name + ".mlp", normalize, true);
+    else
+      layer.mlp = bind_mlp(binder, name + ".mlp", decoder.hidden, size(config, "intermediate_size"));
+    decoder.layers.push_back(std::move(layer));
+  }
+  model.max_positions = config.get_or<std::int64_t>("max_position_embeddings", 262144);
+  refuse_unsupported_fields(config);
+  return model;
+}
+
+}  // namespace sluice::models

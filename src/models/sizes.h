@@ -1,0 +1,32 @@
+// Reading sizes from config.json with their limits.
+#pragma once
+
+#include "base/error.h"
+#include "checkpoint/config.h"
+
+namespace sluice::models {
+
+// A required whole number of at least 1; large enough for any model, small enough that products do not
+// overflow.
+inline std::int64_t size(const checkpoint::Config& config, std::string_view key) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 24;
+  const auto value = config.get<std::int64_t>(key);
+  if (value < 1 || value > kMost)
+    fail(ErrorKind::checkpoint, "{}: '{}' is {}, allowed is 1 to {}", config.where(), key, value, kMost);
+  return value;
+}
+
+inline std::int64_t size_or(const checkpoint::Config& config, std::string_view key, std::int64_t fallback) {
+  return config.has(key) ? size(config, key) : fallback;
+}
+
+// A field that has one value we implement: anything else is refused by name.
+template <class T>
+void expect(const checkpoint::Config& config, std::string_view key, const T& implemented) {
+  const T value = config.get_or<T>(key, implemented);
+  if (value != implemented)
+    fail(ErrorKind::unsupported, "{}: '{}' is {}, only {} is supported", config.where(), key, value,
+         implemented);
+}
+
+}  // namespace sluice::models
