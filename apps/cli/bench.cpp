@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "model_options.h"
+#include "sluice/model_bench.h"
 #include "sluice/op_runner.h"
 
 namespace sluice::cli {
@@ -42,22 +44,77 @@ void run_ops(const OpBenchOptions& options, bool json) {
   fmt::print("{}\n", result.dump(2));
 }
 
+struct ModelBench {
+  ModelBench() { model.model.clear(); }
+
+  ModelOptions model;
+  ModelBenchOptions options;
+  std::string geometry;
+  int bits = 4;
+};
+
+void run_model(ModelBench& bench, bool json) {
+  if (bench.geometry.empty() == bench.model.model.empty())
+    throw CLI::RequiredError("one of MODEL, --geometry and --ops");
+  const auto engine =
+      bench.geometry.empty() ? bench.model.load() : bench.model.random(bench.geometry, bench.bits);
+  const ModelBenchResult r = bench_model(*engine, bench.options);
+  if (json) {
+    const nlohmann::ordered_json result{{"backend", engine->backend_description()},
+                                        {"prompt", bench.options.prompt},
+                                        {"generate", bench.options.generate},
+                                        {"depth", bench.options.depth},
+                                        {"batch", bench.options.batch},
+                                        {"peak_gb_per_s", r.peak_gigabytes_per_second},
+                                        {"prefill_tok_per_s", r.prefill_tokens_per_second},
+                                        {"decode_tok_per_s", r.decode_tokens_per_second},
+                                        {"decode_bytes_per_step", r.decode_bytes_per_step},
+                                        {"decode_gb_per_s", r.decode_gigabytes_per_second},
+                                        {"percent_of_peak", r.percent_of_peak}};
+    fmt::print("{}\n", result.dump(2));
+    return;
+  }
+  fmt::print("{}; this machine reads {:.1f} GB/s\n", engine->backend_description(),
+             r.peak_gigabytes_per_second);
+  if (bench.options.prompt > 0)
+    fmt::print("prefill  {:6} tokens at depth {}: {:.1f} tok/s\n", bench.options.prompt, bench.options.depth,
+               r.prefill_tokens_per_second);
+  if (bench.options.generate > 0)
+    fmt::print(
+        "decode   {:6} tokens at depth {}, batch {}: {:.1f} tok/s, {:.2f} GB a step, {:.1f} GB/s, {:.0f}% of "
+        "peak\n",
+        bench.options.generate, bench.options.depth, bench.options.batch, r.decode_tokens_per_second,
+        r.decode_bytes_per_step / 1e9, r.decode_gigabytes_per_second, r.percent_of_peak);
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app) {
   auto options = std::make_shared<OpBenchOptions>();
+  auto model = std::make_shared<ModelBench>();
   auto json = std::make_shared<bool>(false);
   auto ops = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("bench", "Measure speed as a fraction of this machine's own peak");
-  command->add_flag("--ops", *ops, "Time every op of the catalogue");
-  command->add_option("--op", options->op, "Only this op");
-  command->add_option("--backend", options->backend, "auto, cpu or cuda")->capture_default_str();
-  command->add_option("--threads", options->threads, "CPU threads; 0: one a core")->capture_default_str();
-  command->add_option("--seconds", options->seconds_per_case, "Time to spend on a case")
+  command->add_option("MODEL", model->model.model, "Checkpoint folder or bundled model");
+  command->add_option("--geometry", model->geometry,
+                      "A model's shape with random weights: qwen3.6-35b-a3b:layers=8,experts=64");
+  command->add_option("--bits", model->bits, "Of the random weights")->capture_default_str();
+  command->add_option("-p", model->options.prompt, "Prompt tokens to time; 0: none")->capture_default_str();
+  command->add_option("-n", model->options.generate, "Tokens to decode; 0: none")->capture_default_str();
+  command->add_option("-d", model->options.depth, "Tokens already in the context")->capture_default_str();
+  command->add_option("-b", model->options.batch, "Sequences decoded together")->capture_default_str();
+  command->add_option("-r", model->options.repetitions, "Repetitions; the median counts")
+      ->capture_default_str();
+  add_engine_options(*command, model->model);
+  command->add_flag("--ops", *ops, "Time every op of the catalogue instead");
+  command->add_option("--op", options->op, "With --ops: only this op");
+  command->add_option("--seconds", options->seconds_per_case, "With --ops: time to spend on a case")
       ->capture_default_str();
   command->add_flag("--json", *json, "Machine-readable output");
-  command->callback([options, json, ops] {
-    if (!*ops) throw CLI::RequiredError("--ops");
+  command->callback([=] {
+    if (!*ops) return run_model(*model, *json);
+    options->backend = model->model.engine.backend;
+    options->threads = model->model.engine.threads;
     run_ops(*options, *json);
   });
 }

@@ -6,8 +6,14 @@
 namespace sluice::cli {
 
 void add_bench(CLI::App& app);
+void add_chat(CLI::App& app);
 void add_convert(CLI::App& app);
+void add_inspect(CLI::App& app);
+void add_logits(CLI::App& app);
 void add_op(CLI::App& app);
+void add_perplexity(CLI::App& app);
+void add_random(CLI::App& app);
+void add_run(CLI::App& app);
 void add_verify(CLI::App& app);
 
 // The exit status of a command that ran but found something wrong.

@@ -14,6 +14,12 @@ int main(int argc, char** argv) {
       "sluice");
   app.require_subcommand(1);
   app.set_help_all_flag("--help-all", "Print the help of every command");
+  add_run(app);
+  add_chat(app);
+  add_inspect(app);
+  add_logits(app);
+  add_perplexity(app);
+  add_random(app);
   add_bench(app);
   add_convert(app);
   add_op(app);

@@ -1,0 +1,89 @@
+// sluice inspect: what a checkpoint is made of and what running it takes.
+#include <fmt/ranges.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "model_options.h"
+
+namespace sluice::cli {
+
+namespace {
+
+std::string bytes(double n) {
+  const char* units[] = {"B", "KB", "MB", "GB", "TB"};
+  int unit = 0;
+  while (n >= 1000 && unit < 4) n /= 1000, ++unit;
+  return fmt::format("{:.{}f} {}", n, unit == 0 ? 0 : 2, units[unit]);
+}
+
+std::string count(double n) {
+  const char* units[] = {"", " K", " M", " B", " T"};
+  int unit = 0;
+  while (n >= 1000 && unit < 4) n /= 1000, ++unit;
+  return fmt::format("{:.{}f}{}", n, unit == 0 ? 0 : 2, units[unit]);
+}
+
+void print_json(const ModelSummary& m) {
+  nlohmann::ordered_json json{{"architecture", m.architecture},
+                              {"layers", m.layers},
+                              {"linear_layers", m.linear_layers},
+                              {"hidden", m.hidden},
+                              {"vocab", m.vocab},
+                              {"max_positions", m.max_positions},
+                              {"experts", m.experts},
+                              {"experts_per_token", m.experts_per_token},
+                              {"parameters", m.parameters},
+                              {"active_parameters", m.active_parameters},
+                              {"weight_bytes", m.weight_bytes},
+                              {"bytes_per_token", m.bytes_per_token},
+                              {"cache_bytes_per_position", m.cache_bytes_per_position},
+                              {"state_bytes", m.state_bytes},
+                              {"formats", m.formats}};
+  json["parts"] = nlohmann::ordered_json::array();
+  for (const auto& part : m.parts)
+    json["parts"].push_back({{"kind", part.kind}, {"parameters", part.parameters}, {"bytes", part.bytes}});
+  fmt::print("{}\n", json.dump(2));
+}
+
+void run(ModelOptions& options, bool json) {
+  const auto engine = options.load();
+  const ModelSummary& m = engine->summary();
+  if (json) return print_json(m);
+  fmt::print("architecture      {}\n", m.architecture);
+  fmt::print("layers            {} ({} linear attention), hidden {}, vocabulary {}\n", m.layers,
+             m.linear_layers, m.hidden, m.vocab);
+  if (m.experts > 0) fmt::print("experts           {} a layer, {} a token\n", m.experts, m.experts_per_token);
+  fmt::print("parameters        {}, {} active a token\n", count(static_cast<double>(m.parameters)),
+             count(static_cast<double>(m.active_parameters)));
+  fmt::print("weights           {}, {} read a token\n", bytes(static_cast<double>(m.weight_bytes)),
+             bytes(static_cast<double>(m.bytes_per_token)));
+  fmt::print("formats           {}\n", fmt::join(m.formats, ", "));
+  for (const auto& part : m.parts)
+    fmt::print("  {:18} {:>10} parameters {:>10}\n", part.kind, count(static_cast<double>(part.parameters)),
+               bytes(static_cast<double>(part.bytes)));
+  fmt::print("context           up to {} tokens: {} + {} a token\n", m.max_positions,
+             bytes(static_cast<double>(m.state_bytes)),
+             bytes(static_cast<double>(m.cache_bytes_per_position)));
+  for (const std::int64_t length : {4096, 32768, 262144})
+    if (length <= m.max_positions)
+      fmt::print("  {:>7} tokens    {:>10}\n", length,
+                 bytes(static_cast<double>(engine->session_bytes(length))));
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app) {
+  auto options = std::make_shared<ModelOptions>();
+  auto json = std::make_shared<bool>(false);
+  CLI::App* command =
+      app.add_subcommand("inspect", "Say what a checkpoint is made of and what running it takes");
+  command->add_option("MODEL", options->model, "Checkpoint folder or bundled model")->required();
+  command->add_option("--kv-bits", options->kv, "Cache type to count with: f32 or bf16")
+      ->capture_default_str();
+  command->add_flag("--json", *json, "Machine-readable output");
+  command->callback([options, json] { run(*options, *json); });
+}
+
+}  // namespace sluice::cli

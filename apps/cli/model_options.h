@@ -1,0 +1,32 @@
+// The options that commands which load a model share.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "sluice/engine.h"
+
+namespace sluice::cli {
+
+inline constexpr const char* kDefaultModel = "delta-story";
+
+struct ModelOptions {
+  std::string model = kDefaultModel;
+  EngineOptions engine;
+  std::string kv = "f32";
+  bool exact = false;
+
+  // One of the models in the box, by name.
+  bool bundled() const { return !std::filesystem::is_directory(model); }
+  std::shared_ptr<Engine> load();
+  std::shared_ptr<Engine> random(const std::string& geometry, int bits);
+
+ private:
+  void resolve();
+};
+
+void add_engine_options(CLI::App& command, ModelOptions& options);
+// The folder of a bundled model, or the path itself.
+std::filesystem::path find_model(const std::string& model);
+
+}  // namespace sluice::cli

@@ -1,0 +1,38 @@
+// sluice random: a checkpoint with random weights of a known model's shape.
+#include "sluice/random_model.h"
+
+#include <memory>
+
+#include "command.h"
+#include "progress.h"
+
+namespace sluice::cli {
+
+namespace {
+
+struct Options {
+  std::string geometry;
+  int bits = 4;
+  std::string out;
+};
+
+}  // namespace
+
+void add_random(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      app.add_subcommand("random", "Write a checkpoint with random weights, to test and to measure with");
+  command
+      ->add_option("--geometry", options->geometry,
+                   "A model's shape, e.g. qwen3.6-35b-a3b:layers=8,experts=64")
+      ->required();
+  command->add_option("--bits", options->bits, "2, 3, 4, 5, 6 or 8; 16: BF16")->capture_default_str();
+  command->add_option("OUT", options->out, "Folder to make")->required();
+  command->callback([options] {
+    Progress progress("writing");
+    write_random_model(options->geometry, options->bits, options->out,
+                       [&](std::uint64_t done, std::uint64_t total) { progress.update(done, total); });
+  });
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,103 @@
+// sluice run: continue a prompt, or answer it.
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "generation_options.h"
+#include "sluice/error.h"
+#include "sluice/session.h"
+
+namespace sluice::cli {
+
+namespace {
+
+// The bundled models tell stories; a bare `sluice run` starts one.
+constexpr const char* kDefaultPrompt = "Once upon a time";
+
+struct Options {
+  ModelOptions model;
+  GenerationOptions generation;
+  std::string prompt = kDefaultPrompt;
+  bool raw = false;
+  bool stats = false;
+  bool json = false;
+};
+
+double peak_megabytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) * 1024 / 1e6;
+}
+
+// Whether the prompt is the beginning of the text and not a message to answer. A bundled story model
+// continues a story's first words unless it is told to do something.
+bool continues(const Engine& engine, const Options& options) {
+  const bool story = options.model.bundled() && options.prompt.starts_with(kDefaultPrompt);
+  return options.raw || story || !engine.has_chat_template();
+}
+
+std::vector<std::int32_t> encode_prompt(const Engine& engine, const Options& options) {
+  if (continues(engine, options)) return engine.encode(options.prompt, true);
+  const nlohmann::ordered_json messages{{{"role", "user"}, {"content", options.prompt}}};
+  return engine.encode(engine.render_chat(messages.dump()));
+}
+
+void print_stats(const GenerateResult& result) {
+  const auto generated = static_cast<double>(result.ids.size());
+  fmt::print(
+      stderr,
+      "\nprompt {} tokens in {:.2f} s ({:.1f} tok/s), first token after {:.2f} s, {} tokens at {:.1f} tok/s, "
+      "peak memory {:.0f} MB\n",
+      result.prompt_tokens, result.prompt_seconds,
+      static_cast<double>(result.prompt_tokens) / result.prompt_seconds, result.first_token_seconds,
+      result.ids.size(), result.decode_seconds > 0 ? (generated - 1) / result.decode_seconds : 0.0,
+      peak_megabytes());
+}
+
+void run(Options& options) {
+  const auto engine = options.model.load();
+  const std::vector<std::int32_t> prompt = encode_prompt(*engine, options);
+  const GenerateOptions generation = options.generation.resolve();
+  const auto session = engine->new_session(options.generation.context(*engine, prompt.size()));
+  // A story is read from its first word.
+  if (!options.json && continues(*engine, options)) fmt::print("{}", options.prompt);
+  const GenerateResult result = generate(*session, prompt, generation, [&](const GeneratedToken& token) {
+    if (!options.json) fmt::print("{}", token.text);
+    std::fflush(stdout);
+    return true;
+  });
+  if (options.json) {
+    const nlohmann::ordered_json json{{"text", result.text},
+                                      {"ids", result.ids},
+                                      {"prompt_tokens", result.prompt_tokens},
+                                      {"prompt_seconds", result.prompt_seconds},
+                                      {"first_token_seconds", result.first_token_seconds},
+                                      {"decode_seconds", result.decode_seconds},
+                                      {"peak_bytes", peak_megabytes() * 1e6}};
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  } else {
+    fmt::print("\n");
+  }
+  if (options.stats) print_stats(result);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("run", "Answer a prompt, or continue it with --raw");
+  command->add_option("PROMPT", options->prompt, "The prompt")->capture_default_str();
+  command->add_option("-m,--model", options->model.model, "Checkpoint folder or bundled model")
+      ->capture_default_str();
+  command->add_flag("--raw", options->raw, "No chat template: the prompt as it is");
+  command->add_flag("--stats", options->stats, "Print speed and memory to stderr");
+  command->add_flag("--json", options->json, "Machine-readable output");
+  add_engine_options(*command, options->model);
+  options->generation.add(*command);
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace sluice::cli
