@@ -14,7 +14,7 @@ class VerifyOp : public ::testing::TestWithParam<std::string> {};
 TEST_P(VerifyOp, CpuMatchesReference) {
   const auto results = verify_ops({.backend = "cpu", .op = GetParam(), .threads = 2}, {});
   ASSERT_EQ(results.size(), 1u);
-  if (results[0].cases == 0) GTEST_SKIP() << "the op is not written yet";
+  EXPECT_GT(results[0].cases, 0);
   for (const std::string& failure : results[0].failures) ADD_FAILURE() << failure;
 }
 
