@@ -25,6 +25,11 @@ FileWriter::FileWriter(std::filesystem::path path) : path_(std::move(path)) {
   if (!path_.has_filename() || std::filesystem::is_directory(path_, ignored)) {
     fail(ErrorKind::input, "cannot write '{}': it is a directory, expected a file name", path_.string());
   }
+  // The file is moved into place, which would turn a link, pipe or device into a plain file.
+  if (std::filesystem::is_symlink(path_, ignored)) path_ = std::filesystem::weakly_canonical(path_);
+  if (std::filesystem::exists(path_, ignored) && !std::filesystem::is_regular_file(path_, ignored)) {
+    fail(ErrorKind::input, "cannot write '{}': it is a device or pipe, expected a file name", path_.string());
+  }
   for (int attempt = 0; attempt < kMaxTemporaries && !file_.valid(); ++attempt) {
     temporary_ = path_;
     temporary_ += fmt::format(".{}-{}.tmp", ::getpid(), attempt);

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 #include "sluice/op_runner.h"
@@ -13,6 +15,20 @@ TEST(Docs, OpCatalogueIsCurrent) {
   std::stringstream text;
   text << file.rdbuf();
   EXPECT_EQ(text.str(), ops_markdown()) << "run: sluice op --markdown > docs/ops.md";
+}
+
+// The walk through the files must not name one that is gone.
+TEST(Docs, LifeOfATokenNamesFilesThatExist) {
+  std::ifstream file(SLUICE_SOURCE_DIR "/docs/life_of_a_token.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  const std::string all = text.str();
+  const std::regex path("`((?:src|apps|include)/[a-z0-9_/.]+)`");
+  int found = 0;
+  for (std::sregex_iterator it(all.begin(), all.end(), path), end; it != end; ++it, ++found)
+    EXPECT_TRUE(std::filesystem::exists(std::filesystem::path(SLUICE_SOURCE_DIR) / (*it)[1].str()))
+        << (*it)[1];
+  EXPECT_GT(found, 20);
 }
 
 }  // namespace
