@@ -1,5 +1,5 @@
-// Op files: whatever the bytes, reading and binding them either works or throws one sluice::Error. The first byte picks the
-// op.
+// Op files: whatever the bytes, reading and binding them either works or throws one sluice::Error. The first
+// byte picks the op.
 #include <cstddef>
 #include <cstdint>
 #include <span>
