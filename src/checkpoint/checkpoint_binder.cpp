@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "checkpoint/tensor_type.h"
 
 namespace sluice::checkpoint {
 
@@ -12,24 +13,12 @@ namespace {
 
 constexpr std::string_view kModelPrefix = "model.";
 
-ops::DType tensor_type(const TensorEntry& tensor) {
-  switch (tensor.dtype) {
-    case FileDType::f32:
-      return ops::DType::f32;
-    case FileDType::bf16:
-      return ops::DType::bf16;
-    case FileDType::f16:
-      return ops::DType::f16;
-    case FileDType::u32:
-      return ops::DType::u32;
-    case FileDType::u8:
-      return ops::DType::u8;
-    case FileDType::f8_e4m3:
-      fail(ErrorKind::unsupported, "tensor '{}' is FP8, which 'sluice convert' turns into a format that runs",
-           tensor.name);
-    default:
-      break;
-  }
+ops::DType weight_type(const TensorEntry& tensor) {
+  if (tensor.dtype == FileDType::f8_e4m3)
+    fail(ErrorKind::unsupported, "tensor '{}' is FP8, which 'sluice convert' turns into a format that runs",
+         tensor.name);
+  const auto known = tensor_type(tensor.dtype);
+  if (known && *known != ops::DType::i32) return *known;
   fail(ErrorKind::checkpoint, "tensor '{}' has type {}, weights are F32, BF16, F16 or packed U32",
        tensor.name, name(tensor.dtype));
 }
@@ -40,7 +29,7 @@ ops::ConstView view_of(const TensorEntry& tensor) {
          tensor.shape.size(), ops::kMaxRank);
   ops::Shape shape;
   for (const std::int64_t dim : tensor.shape) shape.push_back(dim);
-  return {tensor.data.data(), tensor_type(tensor), shape};
+  return {tensor.data.data(), weight_type(tensor), shape};
 }
 
 void check_shape(const TensorEntry& tensor, const ops::Shape& given, const ops::Shape& expected) {

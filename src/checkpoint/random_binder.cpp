@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "checkpoint/tensor_type.h"
 
 namespace sluice::checkpoint {
 
@@ -46,12 +47,6 @@ void store_float(FileDType type, float value, std::byte* at) {
   }
 }
 
-ops::DType type_of(FileDType type) {
-  return type == FileDType::f32    ? ops::DType::f32
-         : type == FileDType::bf16 ? ops::DType::bf16
-                                   : ops::DType::u32;
-}
-
 bool is_router(const std::string& module) {
   return module.ends_with(".mlp.gate") || module.ends_with(".shared_expert_gate");
 }
@@ -75,7 +70,7 @@ ops::ConstView RandomBinder::make(RandomTensor tensor) {
   for (const std::int64_t dim : tensor.info.shape) shape.push_back(dim);
   const auto bytes = size_bytes(tensor.info);
   if (!bytes) fail(ErrorKind::input, "tensor '{}' would be too large", tensor.info.name);
-  const ops::DType type = type_of(tensor.info.dtype);
+  const ops::DType type = *tensor_type(tensor.info.dtype);
   std::byte* data = nullptr;
   if (store_ != nullptr) {
     data = store_->allocate(static_cast<std::size_t>(*bytes));

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/safetensors_writer.h"
+#include "checkpoint/tensor_type.h"
 
 namespace sluice::runner {
 
@@ -14,42 +15,9 @@ using checkpoint::FileDType;
 constexpr std::string_view kAttributePrefix = "attr.";
 
 ops::DType tensor_dtype(FileDType type, std::string_view where, std::string_view tensor) {
-  switch (type) {
-    case FileDType::f32:
-      return ops::DType::f32;
-    case FileDType::bf16:
-      return ops::DType::bf16;
-    case FileDType::f16:
-      return ops::DType::f16;
-    case FileDType::i32:
-      return ops::DType::i32;
-    case FileDType::u32:
-      return ops::DType::u32;
-    case FileDType::u8:
-      return ops::DType::u8;
-    default:
-      break;
-  }
+  if (const auto known = checkpoint::tensor_type(type)) return *known;
   fail(ErrorKind::input, "{}: tensor '{}' has type {}, ops take F32, BF16, F16, I32, U32 and U8", where,
        tensor, checkpoint::name(type));
-}
-
-FileDType file_dtype(ops::DType type) {
-  switch (type) {
-    case ops::DType::f32:
-      return FileDType::f32;
-    case ops::DType::bf16:
-      return FileDType::bf16;
-    case ops::DType::f16:
-      return FileDType::f16;
-    case ops::DType::i32:
-      return FileDType::i32;
-    case ops::DType::u32:
-      return FileDType::u32;
-    case ops::DType::u8:
-      return FileDType::u8;
-  }
-  return FileDType::u8;
 }
 
 OpFile to_op_file(const checkpoint::Safetensors& from, std::string_view where) {
@@ -102,7 +70,7 @@ void write_op_file(const std::filesystem::path& path, const OpFile& file) {
   std::vector<checkpoint::TensorInfo> infos;
   for (const auto& [name, tensor] : file.tensors) {
     const auto dims = tensor.shape.dims();
-    infos.push_back({name, file_dtype(tensor.dtype), {dims.begin(), dims.end()}});
+    infos.push_back({name, checkpoint::file_type(tensor.dtype), {dims.begin(), dims.end()}});
   }
   std::map<std::string, std::string> metadata;
   for (const auto& [name, value] : file.attributes)

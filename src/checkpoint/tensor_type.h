@@ -1,0 +1,14 @@
+// Element types of files that tensors can hold too.
+#pragma once
+
+#include <optional>
+
+#include "checkpoint/tensor_info.h"
+#include "sluice/ops/dtype.h"
+
+namespace sluice::checkpoint {
+
+std::optional<ops::DType> tensor_type(FileDType type);  // none for the types no op takes
+FileDType file_type(ops::DType type);
+
+}  // namespace sluice::checkpoint
