@@ -177,6 +177,11 @@ struct Broken {
   const char* sentence;
 };
 
+// Names the case in the list of tests.
+void PrintTo(const Broken& broken, std::ostream* out) {
+  *out << broken.pointer;
+}
+
 class BrokenTokenizer : public ::testing::TestWithParam<Broken> {};
 
 TEST_P(BrokenTokenizer, IsRefusedInOneSentence) {
