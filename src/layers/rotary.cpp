@@ -10,6 +10,8 @@ namespace {
 
 using checkpoint::Config;
 
+constexpr double kDefaultTheta = 1e4;  // of transformers, for every family
+
 std::vector<double> plain_table(std::int64_t dims, double theta) {
   std::vector<double> table(static_cast<std::size_t>(dims / 2));
   for (std::size_t i = 0; i < table.size(); ++i)
@@ -61,13 +63,13 @@ void apply_yarn(const Config& scaling, const Config& config, std::int64_t dims, 
 
 }  // namespace
 
-RotaryTable read_rotary(const Config& config, std::int64_t head_dim, double default_theta) {
+RotaryTable read_rotary(const Config& config, std::int64_t head_dim, double default_partial) {
   const auto parameters = config.section("rope_parameters");
   const auto scaling = config.section("rope_scaling");
   const Config& source = parameters ? *parameters : scaling ? *scaling : config;
-  double theta = config.get_or<double>("rope_theta", default_theta);
+  double theta = config.get_or<double>("rope_theta", kDefaultTheta);
   if (parameters) theta = parameters->get_or<double>("rope_theta", theta);
-  double partial = config.get_or<double>("partial_rotary_factor", 1);
+  double partial = config.get_or<double>("partial_rotary_factor", default_partial);
   if (parameters) partial = parameters->get_or<double>("partial_rotary_factor", partial);
   const auto dims = static_cast<std::int64_t>(static_cast<double>(head_dim) * partial);
   if (dims < 2 || dims % 2 != 0 || dims > head_dim || !(theta > 1))

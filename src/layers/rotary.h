@@ -19,7 +19,7 @@ struct RotaryTable {
 };
 
 // Reads rope_parameters, or rope_theta with rope_scaling; refuses by name the kinds it does not know.
-// `rotary_dims` is R before a partial_rotary_factor is applied.
-RotaryTable read_rotary(const checkpoint::Config& config, std::int64_t head_dim, double default_theta);
+// `default_partial` is the part of a head that turns where the file does not say.
+RotaryTable read_rotary(const checkpoint::Config& config, std::int64_t head_dim, double default_partial);
 
 }  // namespace sluice::layers

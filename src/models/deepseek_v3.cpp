@@ -77,8 +77,8 @@ Model build_deepseek_v3(const Config& config, Binder& binder) {
   layers::Decoder& decoder = model.decoder;
   const auto eps = config.get_or<double>("rms_norm_eps", 1e-6);
   bind_ends(config, binder, decoder, ParameterKind::plain);
-  decoder.rotary = std::make_unique<layers::RotaryTable>(
-      layers::read_rotary(config, size(config, "qk_rope_head_dim"), 1e4));
+  decoder.rotary =
+      std::make_unique<layers::RotaryTable>(layers::read_rotary(config, size(config, "qk_rope_head_dim"), 1));
   const std::int64_t count = size(config, "num_hidden_layers");
   const auto dense = config.get_or<std::int64_t>("first_k_dense_replace", 0);
   for (std::int64_t i = 0; i < count; ++i) {
@@ -101,7 +101,16 @@ Model build_deepseek_v3(const Config& config, Binder& binder) {
   // Draft layers are stored behind the last one.
   for (std::int64_t i = 0; i < config.get_or<std::int64_t>("num_nextn_predict_layers", 1); ++i)
     model.spare_tensors.push_back("model.layers." + std::to_string(count + i) + ".");
+  // Without effect, checked below, or sizes of experts where every layer is dense.
   config.refuse_unread({"hidden_act",
+                        "n_routed_experts",
+                        "n_shared_experts",
+                        "num_experts_per_tok",
+                        "moe_intermediate_size",
+                        "n_group",
+                        "topk_group",
+                        "norm_topk_prob",
+                        "routed_scaling_factor",
                         "num_key_value_heads",
                         "head_dim",
                         "qk_head_dim",

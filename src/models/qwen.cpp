@@ -6,6 +6,24 @@
 
 namespace sluice::models {
 
+namespace {
+
+// transformers writes Qwen3-MoE's number of experts under either name.
+std::string_view experts_key(const Config& config) {
+  return config.has("num_experts") ? "num_experts" : "num_local_experts";
+}
+
+// What the op delta_rule takes, said when the model is loaded and by the name that the file gives it.
+std::int64_t delta_width(const Config& config, std::string_view key) {
+  const std::int64_t width = size(config, key);
+  if (width % 32 != 0 || width > 256)
+    fail(ErrorKind::unsupported, "{}: '{}' is {}, supported are multiples of 32 up to 256", config.where(),
+         key, width);
+  return width;
+}
+
+}  // namespace
+
 layers::RmsNormWeights bind_norm(Binder& binder, const std::string& module, std::int64_t width, double eps,
                                  ParameterKind kind) {
   return {binder.parameter(module + ".weight", {width}, kind), eps};
@@ -45,8 +63,7 @@ layers::Mlp bind_mlp(Binder& binder, const std::string& module, std::int64_t hid
 layers::Moe bind_moe(const Config& config, Binder& binder, const std::string& module, bool normalize,
                      bool shared_expert) {
   const std::int64_t hidden = size(config, "hidden_size");
-  // transformers writes Qwen3-MoE's number under either name.
-  const std::int64_t experts = size(config, config.has("num_experts") ? "num_experts" : "num_local_experts");
+  const std::int64_t experts = size(config, experts_key(config));
   const std::int64_t inner = size(config, "moe_intermediate_size");
   layers::Moe moe;
   moe.router.gate = binder.weight(module + ".gate", {experts, hidden});
@@ -70,8 +87,8 @@ layers::GatedDeltaNet bind_delta_net(const Config& config, Binder& binder, const
   layers::GatedDeltaNet net;
   net.key_heads = size(config, "linear_num_key_heads");
   net.value_heads = size(config, "linear_num_value_heads");
-  net.key_dim = size(config, "linear_key_head_dim");
-  net.value_dim = size(config, "linear_value_head_dim");
+  net.key_dim = delta_width(config, "linear_key_head_dim");
+  net.value_dim = delta_width(config, "linear_value_head_dim");
   net.conv_width = size_or(config, "linear_conv_kernel_dim", 4);
   if (net.value_heads % net.key_heads != 0)
     fail(ErrorKind::checkpoint, "{}: {} linear value heads cannot share {} key heads evenly", config.where(),
@@ -93,9 +110,9 @@ void bind_ends(const Config& config, Binder& binder, layers::Decoder& decoder, P
   decoder.embed_tokens = binder.weight("model.embed_tokens", {decoder.vocab, decoder.hidden});
   decoder.norm =
       bind_norm(binder, "model.norm", decoder.hidden, config.get_or<double>("rms_norm_eps", 1e-6), norms);
-  decoder.lm_head = config.get_or<bool>("tie_word_embeddings", false)
-                        ? decoder.embed_tokens
-                        : binder.weight("lm_head", {decoder.vocab, decoder.hidden});
+  // A file that has a head of its own is believed, as transformers does, whatever its config says.
+  const bool tied = config.get_or<bool>("tie_word_embeddings", false) && !binder.has("lm_head");
+  decoder.lm_head = tied ? decoder.embed_tokens : binder.weight("lm_head", {decoder.vocab, decoder.hidden});
 }
 
 std::vector<bool> linear_layers(const Config& config) {
@@ -122,7 +139,8 @@ std::vector<bool> linear_layers(const Config& config) {
 bool is_sparse(const Config& config, std::int64_t layer) {
   const auto dense = config.get_or<std::vector<std::int64_t>>("mlp_only_layers", {});
   if (std::find(dense.begin(), dense.end(), layer) != dense.end()) return false;
-  return (layer + 1) % size_or(config, "decoder_sparse_step", 1) == 0;
+  const bool has_experts = config.get_or<std::int64_t>(experts_key(config), 0) > 0;
+  return has_experts && (layer + 1) % size_or(config, "decoder_sparse_step", 1) == 0;
 }
 
 void refuse_unsupported_fields(const Config& config) {
@@ -133,7 +151,8 @@ void refuse_unsupported_fields(const Config& config) {
   if (gate != "swish" && gate != "silu")
     fail(ErrorKind::unsupported, "{}: 'output_gate_type' is '{}', only swish and silu are supported",
          config.where(), gate);
-  // Read for completeness: none of these changes a forward pass over text.
+  // Not read so far: without effect on a forward pass over text, or sizes of a kind of layer that this model
+  // does not have.
   config.refuse_unread({"attention_dropout",
                         "initializer_range",
                         "use_cache",
@@ -164,6 +183,18 @@ void refuse_unsupported_fields(const Config& config) {
                         "tie_word_embeddings",
                         "full_attention_interval",
                         "attn_output_gate",
+                        "linear_conv_kernel_dim",
+                        "linear_key_head_dim",
+                        "linear_num_key_heads",
+                        "linear_num_value_heads",
+                        "linear_value_head_dim",
+                        "num_attention_heads",
+                        "num_key_value_heads",
+                        "num_experts",
+                        "num_local_experts",
+                        "num_experts_per_tok",
+                        "moe_intermediate_size",
+                        "shared_expert_intermediate_size",
                         "max_position_embeddings"});
 }
 

@@ -48,7 +48,7 @@ Model build_qwen3_5(const Config& config, Binder& binder) {
   }
   const std::int64_t head_dim =
       size_or(config, "head_dim", decoder.hidden / size(config, "num_attention_heads"));
-  decoder.rotary = std::make_unique<layers::RotaryTable>(layers::read_rotary(config, head_dim, 1e7));
+  decoder.rotary = std::make_unique<layers::RotaryTable>(layers::read_rotary(config, head_dim, 0.25));
   for (layers::DecoderLayer& layer : decoder.layers)
     if (auto* attention = std::get_if<layers::Attention>(&layer.mixer))
       attention->rotary = decoder.rotary.get();

@@ -13,7 +13,7 @@ Model build_qwen3_moe(const Config& config, Binder& binder) {
   bind_ends(config, binder, decoder, ParameterKind::plain);
   const std::int64_t head_dim =
       size_or(config, "head_dim", decoder.hidden / size(config, "num_attention_heads"));
-  decoder.rotary = std::make_unique<layers::RotaryTable>(layers::read_rotary(config, head_dim, 1e6));
+  decoder.rotary = std::make_unique<layers::RotaryTable>(layers::read_rotary(config, head_dim, 1));
   for (std::int64_t i = 0; i < size(config, "num_hidden_layers"); ++i) {
     const std::string name = "model.layers." + std::to_string(i);
     layers::DecoderLayer layer;

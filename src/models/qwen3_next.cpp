@@ -59,7 +59,7 @@ Model build_qwen3_next(const Config& config, Binder& binder) {
   bind_ends(config, binder, decoder, ParameterKind::zero_centered);
   const std::vector<bool> linear = linear_layers(config);
   decoder.rotary = std::make_unique<layers::RotaryTable>(
-      layers::read_rotary(config, size_or(config, "head_dim", 256), 1e7));
+      layers::read_rotary(config, size_or(config, "head_dim", 256), 0.25));
   for (std::size_t i = 0; i < linear.size(); ++i) {
     const std::string name = "model.layers." + std::to_string(i);
     layers::DecoderLayer layer;

@@ -119,6 +119,26 @@ CHECKPOINTS = {
             "rope_type": "yarn", "rope_theta": 1e4, "factor": 8.0, "original_max_position_embeddings": 256,
             "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 0.707, "mscale_all_dim": 1.0}),
         {"dtype": torch.bfloat16, "old_config": True, "float32": ("e_score_correction_bias",)}),
+    # Kinds of layers that a config describes and the model does not have.
+    "qwen3_5_moe-all_full": ("Qwen3_5Moe", QWEN35 | dict(
+        vocab_size=97, hidden_size=40, num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=1, head_dim=24,
+        linear_num_key_heads=1, linear_num_value_heads=2, linear_key_head_dim=32, linear_value_head_dim=32,
+        num_experts=3, num_experts_per_tok=2, moe_intermediate_size=12, shared_expert_intermediate_size=8,
+        layer_types=[FULL, FULL], tie_word_embeddings=True,
+        rope_parameters=rope(1e6, partial_rotary_factor=0.75, mrope_interleaved=True, mrope_section=[3, 3, 3])),
+        {"dtype": torch.bfloat16, "own_head": True}),
+    "qwen3_next-dense": ("Qwen3Next", dict(
+        vocab_size=97, hidden_size=24, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2, head_dim=16,
+        linear_num_key_heads=1, linear_num_value_heads=3, linear_key_head_dim=32, linear_value_head_dim=32,
+        linear_conv_kernel_dim=3, intermediate_size=36, decoder_sparse_step=3, layer_types=[LINEAR, FULL],
+        max_position_embeddings=512, rms_norm_eps=1e-5, rope_parameters={
+            "rope_type": "yarn", "rope_theta": 1e5, "factor": 2.0, "original_max_position_embeddings": 256,
+            "partial_rotary_factor": 0.5}), {"dtype": torch.bfloat16}),
+    "deepseek_v3-dense": ("DeepseekV3", dict(
+        vocab_size=97, hidden_size=40, num_hidden_layers=2, num_attention_heads=1, num_key_value_heads=1,
+        q_lora_rank=None, kv_lora_rank=24, qk_nope_head_dim=8, qk_rope_head_dim=12, v_head_dim=20,
+        intermediate_size=36, first_k_dense_replace=9, max_position_embeddings=512, rope_interleave=False,
+        rope_parameters=rope(5e5)), {"dtype": torch.bfloat16}),
 }
 
 
@@ -201,7 +221,16 @@ def publish(folder, hidden, experts):
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
 
 
-def store(model, folder, dtype=torch.float32, float32=(), shard="1GB", old_config=False, wrapped=False):
+def add_head(folder):
+    """An output head that differs from the embedding in a file whose config says that they are tied."""
+    tensors = load_file(folder / "model.safetensors")
+    embedding = tensors["model.embed_tokens.weight"]
+    tensors["lm_head.weight"] = (embedding + 0.3 * torch.randn(embedding.shape)).to(embedding.dtype)
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def store(model, folder, dtype=torch.float32, float32=(), shard="1GB", old_config=False, wrapped=False,
+          own_head=False):
     model = model.to(dtype)
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
         if name.endswith(float32):
@@ -209,6 +238,8 @@ def store(model, folder, dtype=torch.float32, float32=(), shard="1GB", old_confi
     model.save_pretrained(folder, max_shard_size=shard)
     if wrapped:
         publish(folder, model.config.text_config.hidden_size, getattr(model.config.text_config, "num_experts", 0))
+    if own_head:
+        add_head(folder)
     if old_config:
         path = folder / "config.json"
         path.write_text(json.dumps(old_deepseek_config(json.loads(path.read_text())), indent=2) + "\n")

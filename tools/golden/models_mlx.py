@@ -176,10 +176,9 @@ def dequantise_into(reference, model):
     weights = {k: np.array(v) for k, v in tree_flatten(model.parameters())}
     weights |= {f"{path}.weight": dense(m) for path, m in model.named_modules() if "weight" in m}
     zero_centred = reference.config.model_type.startswith(golden.ZERO_CENTRED)
+    wrapped = "language_model." if any(k.startswith("language_model.") for k in weights) else ""
     for name, tensor in reference.state_dict().items():
-        key = name.replace("model.language_model.", "language_model.model.")
-        if key == "lm_head.weight" and any(k.startswith("language_model.") for k in weights):
-            key = "language_model.lm_head.weight"
+        key = wrapped + name.replace("model.language_model.", "model.")
         if name.startswith("model.visual.") or (name == "lm_head.weight" and key not in weights):
             continue
         path = key.rsplit(".", 1)[0].replace(".experts", ".switch_mlp")

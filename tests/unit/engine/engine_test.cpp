@@ -169,6 +169,16 @@ TEST_F(BrokenCheckpoint, UnknownFieldThatMayChangeTheResult) {
   expect(ErrorKind::unsupported, {"attention_sink_size"});
 }
 
+TEST_F(BrokenCheckpoint, ValuesThatAreNotImplemented) {
+  replace("\"attention_bias\": false", "\"attention_bias\": true");
+  expect(ErrorKind::unsupported, {"attention_bias"});
+}
+
+TEST_F(BrokenCheckpoint, DeltaHeadsOfAWidthThatTheOpDoesNotTake) {
+  replace("\"linear_key_head_dim\": 32", "\"linear_key_head_dim\": 16");
+  expect(ErrorKind::unsupported, {"linear_key_head_dim", "16", "multiples of 32"});
+}
+
 TEST_F(BrokenCheckpoint, NoConfig) {
   fs::remove(model_ / "config.json");
   expect(ErrorKind::input, {"config.json"});
