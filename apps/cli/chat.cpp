@@ -2,11 +2,11 @@
 // program.
 #include <fmt/format.h>
 
-#include <atomic>
 #include <csignal>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "command.h"
 #include "generation_options.h"
@@ -26,17 +26,81 @@ struct Options {
   ModelOptions model;
   GenerationOptions generation;
   std::string system;
+  bool stats = false;
 };
 
-// Appends what the conversation adds to the timeline; starts over where a template rewrites its past.
-std::vector<std::int32_t> continuation(Session& session, const Engine& engine,
-                                       const nlohmann::ordered_json& messages) {
-  const std::vector<std::int32_t> whole = engine.encode(engine.render_chat(messages.dump()));
-  const auto& past = session.tokens();
-  if (past.size() < whole.size() && std::equal(past.begin(), past.end(), whole.begin()))
-    return {whole.begin() + static_cast<std::ptrdiff_t>(past.size()), whole.end()};
-  session.reset();
-  return whole;
+// What was said, and how much of it the session has seen.
+class Conversation {
+ public:
+  Conversation(const Engine& engine, Session& session, const std::string& system)
+      : engine_(engine), session_(session) {
+    if (!system.empty()) messages_.push_back({{"role", "system"}, {"content", system}});
+  }
+
+  // Answers the message. One that fails is forgotten, and the conversation can go on without it.
+  GenerateResult ask(const std::string& message, const GenerateOptions& options) {
+    messages_.push_back({{"role", "user"}, {"content", message}});
+    try {
+      const std::string rendered = engine_.render_chat(messages_.dump());
+      const std::vector<std::int32_t> added = unseen(rendered);
+      kept_ = session_.length();
+      const GenerateResult answer = generate(session_, added, options, [](const GeneratedToken& token) {
+        fmt::print("{}", token.text);
+        std::fflush(stdout);
+        return interrupted == 0;
+      });
+      messages_.push_back({{"role", "assistant"}, {"content", answer.text}});
+      remember(rendered, answer);
+      return answer;
+    } catch (const Error&) {
+      messages_.erase(messages_.size() - 1);
+      forget();
+      throw;
+    }
+  }
+
+  std::int64_t kept() const { return kept_; }  // tokens that the last message did not have to run again
+
+ private:
+  // The ids to append. Where a template rewrites its past, everything is said anew.
+  std::vector<std::int32_t> unseen(const std::string& rendered) {
+    if (seen_.empty() || !rendered.starts_with(seen_)) {
+      forget();
+      return engine_.encode(rendered);
+    }
+    std::vector<std::int32_t> ids = std::exchange(pending_, {});
+    const std::vector<std::int32_t> rest = engine_.encode(rendered.substr(seen_.size()));
+    ids.insert(ids.end(), rest.begin(), rest.end());
+    return ids;
+  }
+
+  // The answer's own ids stay: encoding its text again could split it otherwise.
+  void remember(const std::string& rendered, const GenerateResult& answer) {
+    seen_ = engine_.decode(answer.ids) == answer.text ? rendered + answer.text : "";
+    // An answer that was stopped has a last token that the model has not run.
+    const auto run = static_cast<std::ptrdiff_t>(session_.length() - kept_ - answer.prompt_tokens);
+    pending_.assign(answer.ids.begin() + run, answer.ids.end());
+  }
+
+  void forget() {
+    session_.reset();
+    seen_.clear();
+    pending_.clear();
+  }
+
+  const Engine& engine_;
+  Session& session_;
+  nlohmann::ordered_json messages_ = nlohmann::ordered_json::array();
+  std::string seen_;                   // the text that the session and then pending_ stand for
+  std::vector<std::int32_t> pending_;  // said, not yet run
+  std::int64_t kept_ = 0;
+};
+
+void print_stats(const GenerateResult& answer, std::int64_t kept) {
+  const auto generated = static_cast<double>(answer.ids.size());
+  fmt::print(stderr, "prompt {} tokens after {} kept in {:.2f} s, {} tokens at {:.1f} tok/s\n",
+             answer.prompt_tokens, kept, answer.prompt_seconds, answer.ids.size(),
+             answer.decode_seconds > 0 ? (generated - 1) / answer.decode_seconds : 0.0);
 }
 
 void run(Options& options) {
@@ -46,31 +110,22 @@ void run(Options& options) {
   constexpr std::int64_t kDefaultContext = 8192;
   const std::int64_t wanted = options.generation.context(*engine, kDefaultContext);
   const auto session = engine->new_session(std::min(wanted, engine->summary().max_positions));
-  auto messages = nlohmann::ordered_json::array();
-  if (!options.system.empty()) messages.push_back({{"role", "system"}, {"content", options.system}});
+  Conversation conversation(*engine, *session, options.system);
   fmt::print(stderr, "Type a message; Ctrl-C stops an answer, Ctrl-D ends.\n");
   std::signal(SIGINT, on_interrupt);
   for (std::string line; fmt::print(stderr, "\n> "), std::getline(std::cin, line);) {
     if (line.empty()) continue;
-    messages.push_back({{"role", "user"}, {"content", line}});
     interrupted = 0;
     try {
-      const auto prompt = continuation(*session, *engine, messages);
-      const GenerateResult answer =
-          generate(*session, prompt, options.generation.resolve(), [](const GeneratedToken& token) {
-            fmt::print("{}", token.text);
-            std::fflush(stdout);
-            return interrupted == 0;
-          });
+      const GenerateResult answer = conversation.ask(line, options.generation.resolve());
       fmt::print("\n");
-      messages.push_back({{"role", "assistant"}, {"content", answer.text}});
+      std::fflush(stdout);
+      if (options.stats) print_stats(answer, conversation.kept());
     } catch (const Error& error) {
-      // A message that does not fit is taken back; the conversation goes on without it.
-      messages.erase(messages.size() - 1);
-      session->reset();
       fmt::print(stderr, "sluice: {}\n", error.what());
     }
   }
+  fmt::print(stderr, "\n");
 }
 
 }  // namespace
@@ -81,6 +136,7 @@ void add_chat(CLI::App& app) {
   command->add_option("-m,--model", options->model.model, "Checkpoint folder or bundled model")
       ->capture_default_str();
   command->add_option("--system", options->system, "What the model is told before the conversation");
+  command->add_flag("--stats", options->stats, "Print speed and what was kept to stderr");
   add_engine_options(*command, options->model);
   options->generation.add(*command);
   command->callback([options] { run(*options); });
