@@ -1,0 +1,121 @@
+// Contexts of 262,144 tokens: the last positions compute, and memory is what was said before.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+
+#include "engine/engine_impl.h"
+#include "layers/batch.h"
+#include "sluice/session.h"
+#include "temporary_folder.h"
+
+namespace sluice {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kContext = 262144;
+
+struct Case {
+  const char* model;
+  std::size_t prompt;
+};
+
+class LongContext : public ::testing::TestWithParam<Case> {
+ protected:
+  // A fixture that says it was made for a long context.
+  LongContext() {
+    fs::copy(fs::path(SLUICE_TEST_DATA "/models") / GetParam().model, model_);
+    std::ifstream file(model_ / "config.json");
+    Json config = Json::parse(file);
+    config["max_position_embeddings"] = kContext;
+    std::ofstream(model_ / "config.json") << config.dump();
+  }
+
+  TemporaryFolder folder_;
+  fs::path model_ = folder_.path() / "model";
+};
+
+std::size_t peak_memory() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
+}
+
+// A past that was never computed: caches full of numbers as real ones have.
+void fill_caches(ops::Backend& backend, const state::StatePool& pool) {
+  std::vector<float> noise(1 << 16);
+  for (std::size_t i = 0; i < noise.size(); ++i) noise[i] = std::sin(static_cast<float>(i) * 0.7f + 0.3f);
+  for (const state::LayerState& layer : pool.layers()) {
+    if (layer.recurrent) continue;
+    for (const ops::View& cache : {layer.first, layer.second}) {
+      const std::size_t bytes = static_cast<std::size_t>(cache.elements()) * sizeof(float);
+      for (std::size_t at = 0; at < bytes; at += noise.size() * sizeof(float))
+        backend.upload(static_cast<std::byte*>(cache.data) + at, noise.data(),
+                       std::min(noise.size() * sizeof(float), bytes - at));
+    }
+  }
+}
+
+// The logits of tokens 1, 2, 3, ... at the very end of the context.
+std::vector<float> last_logits(Engine& engine, std::int64_t tokens) {
+  Engine::Impl& impl = engine.impl();
+  const layers::Decoder& decoder = impl.model.decoder;
+  state::StatePool pool(*impl.backend, decoder.states(), 1, kContext, ops::DType::f32);
+  pool.reset(0);
+  fill_caches(*impl.backend, pool);
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(tokens));
+  std::iota(ids.begin(), ids.end(), 1);
+  std::vector<std::int32_t> positions(ids.size());
+  std::iota(positions.begin(), positions.end(), static_cast<std::int32_t>(kContext - tokens));
+  std::vector<float> logits(ids.size() * static_cast<std::size_t>(decoder.vocab));
+  layers::Batch batch;
+  batch.tokens = tokens;
+  batch.ids = {ids.data(), ops::DType::i32, {tokens}};
+  batch.positions = {positions.data(), ops::DType::i32, {tokens}};
+  batch.start = kContext - tokens;
+  layers::Arena arena(impl.backend->allocate(decoder.activation_bytes(tokens, pool)));
+  layers::Device device(*impl.backend, arena);
+  decoder.forward(device, batch, pool, {logits.data(), ops::DType::f32, {tokens, decoder.vocab}});
+  return logits;
+}
+
+TEST_P(LongContext, LastPositionsComputeAsTheReferenceDoes) {
+  const auto cpu = Engine::load(model_, {.backend = "cpu", .threads = 1});
+  const auto reference = Engine::load(model_, {.backend = "reference"});
+  const std::vector<float> got = last_logits(*cpu, 2);
+  const std::vector<float> want = last_logits(*reference, 2);
+  double difference = 0;
+  double size = 0;
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    difference += std::pow(got[i] - want[i], 2);
+    size += std::pow(want[i], 2);
+  }
+  EXPECT_GT(size, 0);
+  EXPECT_LT(std::sqrt(difference / size), 1e-4);
+}
+
+TEST_P(LongContext, LongPromptsTakeTheMemoryThatWasSaid) {
+  const std::size_t tokens = GetParam().prompt;
+  const auto engine = Engine::load(model_, {.backend = "cpu", .threads = 1});
+  std::vector<std::int32_t> prompt(tokens);
+  for (std::size_t i = 0; i < tokens; ++i) prompt[i] = static_cast<std::int32_t>(i * 31 % 97);
+  const std::size_t before = peak_memory();
+  const auto session = engine->new_session(tokens);
+  session->extend(prompt);
+  EXPECT_EQ(session->length(), static_cast<std::int64_t>(tokens));
+  // All scores at once would take 140 MB a head and more.
+  constexpr std::size_t kSlack = 48u << 20;
+  EXPECT_LT(peak_memory() - before, session->bytes() + kSlack);
+  EXPECT_EQ(session->bytes(), engine->session_bytes(tokens));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, LongContext,
+                         ::testing::Values(Case{"qwen3_5_moe", 20000}, Case{"deepseek_v3", 6000}),
+                         [](const auto& info) { return std::string(info.param.model); });
+
+}  // namespace
+}  // namespace sluice
