@@ -26,7 +26,7 @@ def shown(output):
     lines = output.rstrip("\n").split("\n")
     for at, line in enumerate(lines):
         following = lines[at + 1] if at + 1 < len(lines) else ""
-        if PROGRESS.match(line) and PROGRESS.match(following):
+        if PROGRESS.match(line) and (PROGRESS.match(following) or following.startswith("ninja:")):
             continue
         quiet = PROGRESS.match(line) or line.startswith(("ninja:", "Installing:", "prompt "))
         colour = ACCENT if line.startswith("== ") else DIM if quiet else TEXT
