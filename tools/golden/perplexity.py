@@ -84,7 +84,7 @@ def main():
     assert our_tokens == their_tokens, f"{our_tokens} tokens by sluice, {their_tokens} by mlx-lm"
     print(f"{options.model}: {len(documents)} documents, {our_tokens} tokens: sluice {ours:.5f}, mlx-lm {theirs:.5f} "
           f"nats a token, {ours / theirs - 1:+.5%}")
-    sys.exit(abs(ours / theirs - 1) > LIMIT)
+    sys.exit(bool(abs(ours / theirs - 1) > LIMIT))
 
 
 if __name__ == "__main__":
