@@ -6,8 +6,25 @@
 
 namespace sluice::ops {
 
+namespace {
+
+class CalledProgram final : public Program {
+ public:
+  explicit CalledProgram(std::function<void()> body) : body_(std::move(body)) {}
+  void run() override { body_(); }
+
+ private:
+  std::function<void()> body_;
+};
+
+}  // namespace
+
+std::unique_ptr<Program> Backend::record(std::function<void()> body) {
+  return std::make_unique<CalledProgram>(std::move(body));
+}
+
 std::vector<std::string_view> backend_names() {
-  return {"reference", "cpu"};
+  return {"reference", "cpu", "cuda"};
 }
 
 std::unique_ptr<Backend> make_backend(std::string_view name, const BackendOptions& options) {
@@ -15,8 +32,10 @@ std::unique_ptr<Backend> make_backend(std::string_view name, const BackendOption
     fail(ErrorKind::input, "the number of threads is {}, it must be at least 1, or 0 for one a core",
          options.threads);
   if (name == "reference") return backend::reference::make();
-  if (name == "cpu" || name == "auto") return backend::cpu::make(options);
-  if (name == "cuda") fail(ErrorKind::unsupported, "this build has no CUDA backend; use 'cpu'");
+  if (name == "cpu") return backend::cpu::make(options);
+  if (name == "cuda") return backend::cuda::make();
+  if (name == "auto")
+    return backend::cuda::unavailable().empty() ? backend::cuda::make() : backend::cpu::make(options);
   fail(ErrorKind::input, "there is no backend '{}'; known are auto, {}", name,
        fmt::join(backend_names(), ", "));
 }

@@ -13,5 +13,10 @@ std::unique_ptr<ops::Backend> make();
 namespace cpu {
 std::unique_ptr<ops::Backend> make(const ops::BackendOptions& options);
 }
+namespace cuda {
+// Why there is no CUDA here, empty where there is.
+std::string unavailable();
+std::unique_ptr<ops::Backend> make();
+}  // namespace cuda
 
 }  // namespace sluice::backend

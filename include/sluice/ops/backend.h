@@ -1,6 +1,7 @@
 // Where ops run. A backend owns memory of its kind and executes every op of the vocabulary.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -10,6 +11,13 @@
 #include "sluice/ops/ops.h"
 
 namespace sluice::ops {
+
+// A fixed sequence of ops.
+class Program {
+ public:
+  virtual ~Program() = default;
+  virtual void run() = 0;
+};
 
 class Backend {
  public:
@@ -25,7 +33,17 @@ class Backend {
   virtual Buffer allocate(std::size_t bytes) = 0;
   virtual void upload(void* to, const void* from, std::size_t bytes) = 0;
   virtual void download(void* to, const void* from, std::size_t bytes) = 0;
+  // Waits until everything asked for is done. A device reports here what it met in the contents of fields,
+  // which only it can read.
   virtual void synchronize() = 0;
+
+  // Which of an op's kernels may run. Each class gives a token the same bits whatever else is in the call;
+  // the caller chooses it from the request, never from the batch. Backends whose ops have one class ignore it.
+  enum class Phase : std::uint8_t { automatic, decode, prefill };
+  virtual void set_phase(Phase) {}
+  // The ops `body` runs, to be run again and again over the same memory. A device that can records them once
+  // and replays them with one launch; others call `body`.
+  virtual std::unique_ptr<Program> record(std::function<void()> body);
 
   // Checks the op against its contract, then runs it.
   template <class Op>

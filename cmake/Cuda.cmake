@@ -1,0 +1,32 @@
+# The CUDA backend. AUTO builds it where both a compiler and a GPU are; elsewhere a stub says that it is missing.
+set(SLUICE_CUDA AUTO CACHE STRING "Build the CUDA backend: ON, OFF, or AUTO (where nvcc and a GPU are)")
+if(SLUICE_CUDA STREQUAL "AUTO")
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER AND EXISTS /dev/nvidiactl)
+    set(SLUICE_WITH_CUDA ON)
+  else()
+    set(SLUICE_WITH_CUDA OFF)
+  endif()
+else()
+  set(SLUICE_WITH_CUDA ${SLUICE_CUDA})
+endif()
+if(NOT SLUICE_WITH_CUDA)
+  return()
+endif()
+
+# 90a, not 90: Hopper's matrix instructions exist under that name only.
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  set(CMAKE_CUDA_ARCHITECTURES 80-real 86-real 89-real 90a-real 120)
+endif()
+enable_language(CUDA)
+find_package(CUDAToolkit 12.4 REQUIRED)
+# CMake 3.25 does not know nvcc's C++20: given the flags itself, it asks for nothing.
+set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
+set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+list(APPEND CMAKE_CUDA_COMPILE_FEATURES cuda_std_20)
+add_library(sluice_cuda_flags INTERFACE)
+target_compile_options(
+  sluice_cuda_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CUDA>: --expt-relaxed-constexpr --Werror all-warnings>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Werror>)

@@ -1,0 +1,105 @@
+#include <fmt/format.h>
+
+#include "backend/cuda/context.h"
+#include "backend/cuda/transfer.h"
+#include "backend/make.h"
+#include "base/error.h"
+
+namespace sluice::backend::cuda {
+
+namespace {
+
+// A recorded program: one graph, launched as a whole.
+class GraphProgram final : public ops::Program {
+ public:
+  GraphProgram(Context& context, const std::function<void()>& body) : context_(context) {
+    check(cudaStreamBeginCapture(context.stream(), cudaStreamCaptureModeRelaxed), "recording a program");
+    cudaGraph_t graph = nullptr;
+    try {
+      body();
+    } catch (...) {
+      cudaStreamEndCapture(context.stream(), &graph);
+      if (graph != nullptr) cudaGraphDestroy(graph);
+      throw;
+    }
+    check(cudaStreamEndCapture(context.stream(), &graph), "recording a program");
+    const cudaError_t status = cudaGraphInstantiate(&executable_, graph, 0);
+    cudaGraphDestroy(graph);
+    check(status, "preparing a recorded program");
+  }
+  ~GraphProgram() override { cudaGraphExecDestroy(executable_); }
+  GraphProgram(const GraphProgram&) = delete;
+  GraphProgram& operator=(const GraphProgram&) = delete;
+
+  void run() override {
+    check(cudaGraphLaunch(executable_, context_.stream()), "running a recorded program");
+  }
+
+ private:
+  Context& context_;
+  cudaGraphExec_t executable_ = nullptr;
+};
+
+class CudaBackend final : public ops::Backend {
+ public:
+  std::string_view name() const override { return "cuda"; }
+  std::string description() const override {
+    const DeviceInfo& device = context_.device();
+    return fmt::format("{}, {} multiprocessors, {:.1f} GB", device.name, device.multiprocessors,
+                       static_cast<double>(device.memory_bytes) / 1e9);
+  }
+  ops::Buffer allocate(std::size_t bytes) override { return allocate_device(bytes); }
+  void upload(void* to, const void* from, std::size_t bytes) override {
+    transfer_.upload(context_.stream(), to, from, bytes);
+  }
+  void download(void* to, const void* from, std::size_t bytes) override {
+    if (bytes == 0) return;
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, context_.stream()),
+          "copying from the device");
+    synchronize();
+  }
+  void synchronize() override {
+    check(cudaStreamSynchronize(context_.stream()), "running on the device");
+    if (context_.fault()->kind == 0) return;
+    const Fault fault = *context_.fault();
+    *context_.fault() = {};
+    fail(ErrorKind::input, "{}", describe(fault));
+  }
+  void set_phase(Phase phase) override { context_.phase = phase; }
+  std::unique_ptr<ops::Program> record(std::function<void()> body) override {
+    return std::make_unique<GraphProgram>(context_, body);
+  }
+
+ private:
+  bool host_memory() const override { return false; }
+  void execute(const ops::AnyOp& op) override {
+    std::visit([this](const auto* known) { cuda::run(context_, *known); }, op);
+  }
+
+  Context context_;
+  Transfer transfer_;
+};
+
+}  // namespace
+
+std::string unavailable() {
+  int devices = 0;
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
+    return "there is no NVIDIA driver on this machine";
+  if (driver < CUDART_VERSION / 1000 * 1000)
+    return fmt::format("the NVIDIA driver supports CUDA {}.{}, this build needs {}", driver / 1000,
+                       driver % 1000 / 10, CUDART_VERSION / 1000);
+  const cudaError_t status = cudaGetDeviceCount(&devices);
+  if (status != cudaSuccess) return fmt::format("CUDA does not start: {}", cudaGetErrorString(status));
+  if (devices == 0) return "there is no NVIDIA GPU on this machine";
+  return {};
+}
+
+std::unique_ptr<ops::Backend> make() {
+  if (const std::string reason = unavailable(); !reason.empty())
+    fail(ErrorKind::unsupported, "no CUDA backend: {}", reason);
+  return std::make_unique<CudaBackend>();
+}
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,39 @@
+// What a kernel met in the contents of a field. The host cannot look before the op runs, so the kernel leaves
+// out the offending row, notes the first fault, and the next synchronize() throws it.
+#pragma once
+
+#include <string>
+
+namespace sluice::backend::cuda {
+
+enum class FaultKind : int {
+  none,
+  token_id,        // embed: an id outside the table
+  expert_id,       // an expert outside the stack
+  cache_row,       // a position past a cache's capacity
+  pool_slot,       // a slot outside the pool
+  sequence_start,  // seq_starts that fall or leave the tokens
+  router_logit,    // NaN among a router's logits
+  ring_start,      // a ring that starts inside a cache that is not full
+  token_index,     // moe_scatter_add: a token outside the sums
+};
+
+struct Fault {
+  int kind = 0;
+  long long given = 0;
+  long long limit = 0;  // allowed is [0, limit)
+};
+
+std::string describe(const Fault& fault);
+
+#ifdef __CUDACC__
+// Only the first fault is kept.
+__device__ inline void report(Fault* fault, FaultKind kind, long long given, long long limit) {
+  if (atomicCAS_system(&fault->kind, 0, static_cast<int>(kind)) != 0) return;
+  fault->given = given;
+  fault->limit = limit;
+  __threadfence_system();
+}
+#endif
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,33 @@
+// Reductions over the lanes of a warp and the warps of a block; every lane gets the result, in a fixed order.
+#pragma once
+
+namespace sluice::backend::cuda {
+
+inline constexpr int kWarp = 32;
+
+__device__ __forceinline__ float warp_sum(float x) {
+#pragma unroll
+  for (int step = kWarp / 2; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
+  return x;
+}
+
+__device__ __forceinline__ float warp_max(float x) {
+#pragma unroll
+  for (int step = kWarp / 2; step > 0; step /= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, step));
+  return x;
+}
+
+// `partial` is shared memory of one float a warp; the block must be whole warps.
+__device__ __forceinline__ float block_sum(float x, float* partial) {
+  x = warp_sum(x);
+  const int warps = static_cast<int>(blockDim.x) / kWarp;
+  if (warps == 1) return x;
+  __syncthreads();
+  if (threadIdx.x % kWarp == 0) partial[threadIdx.x / kWarp] = x;
+  __syncthreads();
+  float sum = 0;
+  for (int w = 0; w < warps; ++w) sum += partial[w];
+  return sum;
+}
+
+}  // namespace sluice::backend::cuda
