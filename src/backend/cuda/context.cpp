@@ -81,4 +81,21 @@ std::byte* Context::scratch(std::size_t bytes) {
   return static_cast<std::byte*>(scratch_.back().data());
 }
 
+const std::byte* Context::resident(std::span<const std::byte> contents) {
+  std::string key(reinterpret_cast<const char*>(contents.data()), contents.size());
+  const auto known = resident_.find(key);
+  if (known != resident_.end()) return static_cast<const std::byte*>(known->second.data());
+  ops::Buffer copy = allocate_device(contents.size());
+  // The ops' stream may be recording, and a recorded copy would read the host's memory anew at each run.
+  cudaStream_t apart = nullptr;
+  check(cudaStreamCreateWithFlags(&apart, cudaStreamNonBlocking), "making a stream");
+  cudaError_t status =
+      cudaMemcpyAsync(copy.data(), key.data(), contents.size(), cudaMemcpyHostToDevice, apart);
+  if (status == cudaSuccess) status = cudaStreamSynchronize(apart);
+  cudaStreamDestroy(apart);
+  check(status, "copying to the device");
+  return static_cast<const std::byte*>(
+      resident_.emplace(std::move(key), std::move(copy)).first->second.data());
+}
+
 }  // namespace sluice::backend::cuda

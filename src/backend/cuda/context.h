@@ -5,6 +5,9 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <map>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "backend/cuda/fault.h"
@@ -42,6 +45,8 @@ class Context {
   // Zeroed once at the start; kernels that count in it leave it zero behind (tickets of split reductions).
   int* counters() const { return counters_; }
   static constexpr int kCounters = 1 << 16;
+  // A device copy of small constant contents, made once for equal contents and kept as long as the context.
+  const std::byte* resident(std::span<const std::byte> contents);
   // Written by kernels through report().
   Fault* fault() const { return fault_; }
 
@@ -59,6 +64,7 @@ class Context {
   Fault* fault_ = nullptr;  // pinned host memory that the device writes to
   int* counters_ = nullptr;
   std::vector<ops::Buffer> scratch_;
+  std::map<std::string, ops::Buffer> resident_;  // by contents
 };
 
 ops::Buffer allocate_device(std::size_t bytes);

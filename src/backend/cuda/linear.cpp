@@ -1,0 +1,116 @@
+#include "backend/cuda/linear.h"
+
+#include <vector>
+
+#include "backend/cuda/linear_decode.h"
+#include "backend/cuda/linear_prefill.h"
+
+namespace sluice::backend::cuda {
+
+namespace {
+
+Storage storage_of(const ops::Weight& w) {
+  if (!w.quantized()) {
+    if (w.values.dtype == ops::DType::f32) return Storage::f32;
+    return w.values.dtype == ops::DType::bf16 ? Storage::bf16 : Storage::f16;
+  }
+  if (w.mode == ops::QuantMode::mxfp8) return Storage::fp8;
+  if (w.mode != ops::QuantMode::affine) return Storage::fp4;
+  switch (w.bits) {
+    case 2:
+      return Storage::affine2;
+    case 3:
+      return Storage::affine3;
+    case 4:
+      return Storage::affine4;
+    case 5:
+      return Storage::affine5;
+    case 6:
+      return Storage::affine6;
+    default:
+      return Storage::affine8;
+  }
+}
+
+ScaleType scale_type_of(const ops::Weight& w) {
+  if (!w.quantized()) return ScaleType::none;
+  if (w.mode == ops::QuantMode::nvfp4) return ScaleType::e4m3;
+  if (w.mode != ops::QuantMode::affine) return ScaleType::e8m0;
+  if (w.scales.dtype == ops::DType::f32) return ScaleType::f32;
+  return w.scales.dtype == ops::DType::bf16 ? ScaleType::bf16 : ScaleType::f16;
+}
+
+MatrixPointers pointers_of(const ops::Weight& w) {
+  return {static_cast<const std::byte*>(w.values.data), static_cast<const std::byte*>(w.scales.data),
+          static_cast<const std::byte*>(w.biases.data)};
+}
+
+bool aligned(const MatrixPointers& matrix, const Matrices& format) {
+  return reinterpret_cast<std::uintptr_t>(matrix.values) % 16 == 0 && format.row_bytes % 16 == 0;
+}
+
+}  // namespace
+
+Matrices matrices_of(const ops::Weight& w) {
+  Matrices all;
+  const ops::Shape shape = w.shape();
+  all.storage = storage_of(w);
+  all.scale_type = scale_type_of(w);
+  all.bits = w.quantized() ? w.bits : 8 * static_cast<int>(size_bytes(w.values.dtype));
+  all.group_size = w.quantized() ? w.group_size : 1;
+  all.row_bytes = shape.back() * all.bits / 8;
+  if (w.quantized())
+    all.scale_row_bytes = w.scales.shape.back() * static_cast<std::int64_t>(size_bytes(w.scales.dtype));
+  all.first = pointers_of(w);
+  all.step = shape.rank() == 3 ? shape[1] : 0;
+  all.aligned = aligned(all.first, all);
+  return all;
+}
+
+Matrices matrices_of(Context& context, const ops::ExpertWeights& experts) {
+  if (experts.separate.empty()) return matrices_of(experts.stack);
+  Matrices all = matrices_of(experts.separate[0]);
+  std::vector<MatrixPointers> table;
+  table.reserve(experts.separate.size());
+  for (const ops::Weight& expert : experts.separate) {
+    table.push_back(pointers_of(expert));
+    all.aligned = all.aligned && aligned(table.back(), all);
+  }
+  all.table = reinterpret_cast<const MatrixPointers*>(
+      context.resident(std::as_bytes(std::span<const MatrixPointers>(table))));
+  return all;
+}
+
+LinearCall linear_call(const ops::ConstView& x, const ops::View& out) {
+  LinearCall call;
+  call.type = x.dtype;
+  call.x = x.data;
+  call.x_token = x.strides[0];
+  call.x_slot = x.rank() == 3 ? x.strides[1] : 0;
+  call.out = out.data;
+  call.out_token = out.strides[0];
+  call.out_slot = out.rank() == 3 ? out.strides[1] : 0;
+  call.tokens = out.dim(0);
+  call.slots = out.rank() == 3 ? out.dim(1) : 1;
+  call.matrices = call.slots;
+  call.inputs = x.shape.back();
+  call.outputs = out.shape.back();
+  return call;
+}
+
+LinearCall linear_call(const ops::ConstView& x, const ops::ConstView& experts, std::int64_t matrices,
+                       const ops::View& out) {
+  LinearCall call = linear_call(x, out);
+  call.experts = static_cast<const int*>(experts.data);
+  call.experts_token = experts.strides[0];
+  call.matrices = matrices;
+  return call;
+}
+
+void run_linear(Context& context, const LinearCall& call) {
+  if (!context.decode_class(call.tokens) && supports_prefill(call, context.device()))
+    return launch_prefill(context, call);
+  launch_decode(context, call);
+}
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,67 @@
+// One value of a matrix, whatever its storage: for paths where speed does not matter or a row is read once.
+#pragma once
+
+#include "backend/cuda/element.cuh"
+#include "backend/cuda/linear.h"
+
+namespace sluice::backend::cuda {
+
+__device__ __forceinline__ float e2m1_to_float(unsigned code) {
+  // Sign, two exponent bits and one of mantissa as a float of the same shape, 2^126 times too small.
+  return __uint_as_float((code & 8) << 28 | (code & 7) << 22) * 0x1p126f;
+}
+
+__device__ __forceinline__ float e4m3_to_float(unsigned code) {
+  if ((code & 0x7f) == 0x7f) return __uint_as_float(0x7fc00000);
+  return __uint_as_float((code & 0x80) << 24 | (code & 0x7f) << 20) * 0x1p120f;
+}
+
+__device__ __forceinline__ float e8m0_to_float(unsigned code) {
+  return __uint_as_float(code == 255 ? 0x7fc00000 : code == 0 ? 0x00400000 : code << 23);
+}
+
+// Scale or bias number i at `from`.
+__device__ __forceinline__ float scale_value(ScaleType type, const std::byte* from, long long i) {
+  switch (type) {
+    case ScaleType::f32:
+      return reinterpret_cast<const float*>(from)[i];
+    case ScaleType::bf16:
+      return to_float(reinterpret_cast<const Bf16*>(from)[i]);
+    case ScaleType::f16:
+      return to_float(reinterpret_cast<const __half*>(from)[i]);
+    case ScaleType::e8m0:
+      return e8m0_to_float(reinterpret_cast<const unsigned char*>(from)[i]);
+    case ScaleType::e4m3:
+      return e4m3_to_float(reinterpret_cast<const unsigned char*>(from)[i]);
+    default:
+      return 1.0f;
+  }
+}
+
+// Code i of a row, which is one little-endian bit stream.
+__device__ __forceinline__ unsigned packed_code(const std::byte* row, long long i, int bits) {
+  const long long at = i * bits;
+  const auto* bytes = reinterpret_cast<const unsigned char*>(row) + at / 8;
+  const int shift = static_cast<int>(at % 8);
+  unsigned window = bytes[0];
+  if (shift + bits > 8) window |= static_cast<unsigned>(bytes[1]) << 8;
+  return window >> shift & ((1u << bits) - 1);
+}
+
+// Element (n, i) of the matrix at `at`.
+__device__ __forceinline__ float weight_value(const Matrices& w, const MatrixPointers& at, long long n,
+                                              long long i) {
+  const std::byte* row = at.values + n * w.row_bytes;
+  if (w.storage == Storage::f32) return reinterpret_cast<const float*>(row)[i];
+  if (w.storage == Storage::bf16) return to_float(reinterpret_cast<const Bf16*>(row)[i]);
+  if (w.storage == Storage::f16) return to_float(reinterpret_cast<const __half*>(row)[i]);
+  const unsigned code = packed_code(row, i, w.bits);
+  const long long group = i / w.group_size;
+  const float scale = scale_value(w.scale_type, at.scales + n * w.scale_row_bytes, group);
+  if (w.storage == Storage::fp4) return e2m1_to_float(code) * scale;
+  if (w.storage == Storage::fp8) return e4m3_to_float(code) * scale;
+  return static_cast<float>(code) * scale +
+         scale_value(w.scale_type, at.biases + n * w.scale_row_bytes, group);
+}
+
+}  // namespace sluice::backend::cuda
