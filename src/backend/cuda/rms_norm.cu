@@ -1,66 +1,51 @@
-// out = x * rsqrt(mean(x^2) + eps) * weight over rows of D.
-//
-// One block a row, or one warp where rows are short (heads); the row is read twice, the second time from the
-// cache. Bytes: x and out once. The order of a row's sum depends on D alone.
-#include "backend/cuda/element.cuh"
-#include "backend/cuda/launch.h"
-#include "backend/cuda/rows.cuh"
-#include "backend/cuda/warp.cuh"
+// out = x * rsqrt(mean(x^2) + eps) * weight over rows of D (norm.cuh). Bytes: x and out once.
 #include "sluice/ops/rms_norm.h"
+
+#include "backend/cuda/norm.cuh"
 
 namespace sluice::backend::cuda {
 
 namespace {
 
-struct NormCall {
-  const void* x;
-  void* out;
-  RowOffsets x_rows;
-  RowOffsets out_rows;
-  Parameter weight;
-  long long width;
-  float eps;
-};
-
 template <class T>
-__global__ void rms_norm_rows(NormCall call) {
-  __shared__ float partial[32];
-  wait_for_inputs();
-  allow_successor();
-  const long long row = static_cast<long long>(blockIdx.x) * blockDim.y + threadIdx.y;
-  if (row >= call.x_rows.count) return;
-  const T* x = static_cast<const T*>(call.x) + call.x_rows[row];
-  T* out = static_cast<T*>(call.out) + call.out_rows[row];
-  float squares = 0;
-  for (long long i = threadIdx.x; i < call.width; i += blockDim.x) {
-    const float value = to_float(x[i]);
-    squares += value * value;
+struct RmsNorm {
+  static constexpr int kV = kChunk<T>;
+  using Raw = Chunk<T, kV>;
+
+  ChunkedRows<const void*> x;
+  ChunkedRows<void*> out;
+  NormWeight weight;
+
+  struct Row {
+    const T* x;
+    T* out;
+    bool x_aligned;
+    bool out_aligned;
+
+    __device__ Raw load(long long at, long long left) const {
+      return load_chunk<kV>(x + at, left, x_aligned);
+    }
+    __device__ void values(const Raw& raw, long long, long long, float (&v)[kV]) const { widen(raw, v); }
+    __device__ Raw again(long long at, long long left) const { return load(at, left); }
+    __device__ void widen_again(const Raw& raw, float (&v)[kV]) const { widen(raw, v); }
+    __device__ void write(const Raw&, long long at, long long left, const float (&v)[kV]) const {
+      store_chunk(narrow<T>(v), out + at, left, out_aligned);
+    }
+  };
+  __device__ Row row(long long i) const {
+    return {x.template row<T>(i), out.template row<T>(i), x.aligned, out.aligned};
   }
-  const float factor = rsqrtf(block_sum(squares, partial) / static_cast<float>(call.width) + call.eps);
-  for (long long i = threadIdx.x; i < call.width; i += blockDim.x) {
-    const float weight = call.weight.present() ? call.weight[i] : 1.0f;
-    out[i] = from_float<T>(to_float(x[i]) * factor * weight);
-  }
-}
+};
 
 }  // namespace
 
 template <>
 void run(Context& context, const ops::RmsNorm& op) {
-  const NormCall call{op.x.data,
-                      op.out.data,
-                      RowOffsets(op.x),
-                      RowOffsets(op.out),
-                      {op.weight.data, op.weight.dtype},
-                      op.x.shape.back(),
-                      static_cast<float>(op.eps)};
-  // Short rows: several warps a block, a row each. Long rows: one block of many warps.
-  const bool head = call.width <= 512;
-  const unsigned threads = head ? kWarp : call.width >= 4096 ? 1024 : 512;
-  const unsigned rows = head ? 8 : 1;
-  const auto blocks = static_cast<unsigned>(divide_up<long long>(call.x_rows.count, rows));
   with_activation(op.x.dtype, [&]<class T>() {
-    launch(context, rms_norm_rows<T>, {dim3(blocks), dim3(threads, rows)}, call);
+    constexpr int V = kChunk<T>;
+    const RmsNorm<T> norm{{op.x, V}, {op.out, V}, {op.weight, V}};
+    const auto width = op.x.shape.back();
+    launch_norm(context, norm, {norm.x.offsets.count, width, static_cast<double>(width), op.eps, 1});
   });
 }
 
