@@ -1,0 +1,46 @@
+// The Lloyd-Max levels and borders of one width, handed to kernels by value, and the bit stream of codes.
+#pragma once
+
+#include "quant/codebook.h"
+
+namespace sluice::backend::cuda {
+
+struct Levels {
+  float values[quant::Codebook::kMaxLevels];
+
+  explicit Levels(std::int64_t bits) {
+    const quant::Codebook& book = quant::codebook(bits);
+    for (std::size_t c = 0; c < quant::Codebook::kMaxLevels; ++c) values[c] = book.float_levels()[c];
+  }
+};
+
+// Borders in double: only there does every value fall on the reference's side.
+struct Bounds {
+  double values[quant::Codebook::kMaxLevels];
+
+  explicit Bounds(std::int64_t bits) {
+    const quant::Codebook& book = quant::codebook(bits);
+    for (std::size_t c = 0; c < quant::Codebook::kMaxLevels; ++c) values[c] = book.bounds()[c];
+  }
+};
+
+// Code i of a row: bits [i*bits, (i+1)*bits) of a little-endian stream at any byte address.
+__device__ __forceinline__ unsigned read_code(const unsigned char* row, int i, int bits) {
+  const int at = i * bits;
+  const int shift = at % 8;
+  unsigned window = row[at / 8];
+  if (shift + bits > 8) window |= static_cast<unsigned>(row[at / 8 + 1]) << 8;
+  return window >> shift & ((1u << bits) - 1);
+}
+
+// Byte j of the stream of `codes`.
+__device__ __forceinline__ unsigned char pack_byte(const unsigned char* codes, int j, int bits) {
+  unsigned byte = 0;
+  for (int i = 8 * j / bits; i * bits < 8 * j + 8; ++i) {
+    const int shift = i * bits - 8 * j;
+    byte |= shift >= 0 ? static_cast<unsigned>(codes[i]) << shift : static_cast<unsigned>(codes[i]) >> -shift;
+  }
+  return static_cast<unsigned char>(byte);
+}
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,66 @@
+// One vector into a TurboQuant cache, by one warp: rotate, take the nearest level of each coordinate times
+// sqrt(D)/|x|, pack. Rotation and comparison are in double, so that codes equal the reference's.
+#pragma once
+
+#include "backend/cuda/codebook.cuh"
+#include "backend/cuda/element.cuh"
+#include "backend/cuda/rotation.cuh"
+
+namespace sluice::backend::cuda {
+
+struct Encoder {
+  Bounds bounds;
+  Levels levels;
+  int bits;
+  bool matched;
+};
+
+__device__ __forceinline__ double warp_sum(double x) {
+#pragma unroll
+  for (int step = kWarp / 2; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
+  return x;
+}
+
+// How many borders the value lies beyond: on a border the lower code, code 0 for NaN.
+__device__ __forceinline__ int nearest_code(const Encoder& encoder, double value) {
+  int code = 0;
+  for (int step = 1 << (encoder.bits - 1); step > 0; step /= 2)
+    if (value > encoder.bounds.values[code + step - 1]) code += step;
+  return code;
+}
+
+// `scratch` is shared memory of the warp's own, a byte a coordinate.
+template <class T, int kCount>
+__device__ void encode_vector(const Encoder& encoder, const T* x, const unsigned char* signs,
+                              unsigned char* scratch, unsigned char* codes, float* norm) {
+  constexpr int kWidth = kCount * kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const double root = sqrt(static_cast<double>(kWidth));
+  double values[kCount];
+  double squares = 0;
+#pragma unroll
+  for (int r = 0; r < kCount; ++r) {
+    const double value = static_cast<double>(to_float(x[lane + r * kWarp]));
+    squares += value * value;
+    values[r] = value * sign_of(signs, lane + r * kWarp);
+  }
+  const double length = sqrt(warp_sum(squares));
+  transform(values);
+  double level_squares = 0;
+#pragma unroll
+  for (int r = 0; r < kCount; ++r) {
+    const int code = nearest_code(encoder, length == 0 ? 0.0 : values[r] / root * root / length);
+    const double level = static_cast<double>(encoder.levels.values[code]);
+    level_squares += level * level;
+    scratch[lane + r * kWarp] = static_cast<unsigned char>(code);
+  }
+  level_squares = warp_sum(level_squares);
+  __syncwarp();
+  for (int j = lane; j < kWidth * encoder.bits / 8; j += kWarp)
+    codes[j] = pack_byte(scratch, j, encoder.bits);
+  if (lane == 0)
+    *norm = static_cast<float>(encoder.matched ? length * root / sqrt(level_squares) : length);
+  __syncwarp();  // before the next vector's codes
+}
+
+}  // namespace sluice::backend::cuda
