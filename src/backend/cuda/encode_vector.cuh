@@ -58,8 +58,7 @@ __device__ void encode_vector(const Encoder& encoder, const T* x, const unsigned
   __syncwarp();
   for (int j = lane; j < kWidth * encoder.bits / 8; j += kWarp)
     codes[j] = pack_byte(scratch, j, encoder.bits);
-  if (lane == 0)
-    *norm = static_cast<float>(encoder.matched ? length * root / sqrt(level_squares) : length);
+  if (lane == 0) *norm = static_cast<float>(encoder.matched ? length * root / sqrt(level_squares) : length);
   __syncwarp();  // before the next vector's codes
 }
 

@@ -87,14 +87,10 @@ RingSide ring_side(const ops::ConstView& x, const ops::View& codes, const ops::V
 void append_side(Context& context, const ops::TurboquantAppend& op, const ops::ConstView& x,
                  const ops::View& codes, const ops::View& norms, std::int64_t bits) {
   const bool pooled = op.seq_starts.present();
-  const RingCall call{ring_side(x, codes, norms, pooled),
-                      DeviceSequences(op, x.dim(0)),
-                      SequenceNumber(op.start),
-                      static_cast<const unsigned char*>(op.signs.data),
-                      static_cast<int>(x.dim(1)),
-                      codes.dim(pooled ? 2 : 1),
-                      pooled ? codes.dim(0) : 1,
-                      context.fault()};
+  const RingCall call{ring_side(x, codes, norms, pooled), DeviceSequences(op, x.dim(0)),
+                      SequenceNumber(op.start),           static_cast<const unsigned char*>(op.signs.data),
+                      static_cast<int>(x.dim(1)),         codes.dim(pooled ? 2 : 1),
+                      pooled ? codes.dim(0) : 1,          context.fault()};
   const Encoder encoder{Bounds(bits), Levels(bits), static_cast<int>(bits),
                         op.norm == ops::TurboquantNorm::matched};
   const auto blocks = static_cast<unsigned>(divide_up<long long>(x.dim(0) * x.dim(1), kWarps));

@@ -49,8 +49,7 @@ __global__ void decode_kernel(DecodeCall call, Levels levels) {
   if (!call.rotated) {
     transform(x);
 #pragma unroll
-    for (int r = 0; r < kCount; ++r)
-      x[r] *= root * static_cast<float>(sign_of(call.signs, lane + r * kWarp));
+    for (int r = 0; r < kCount; ++r) x[r] *= root * static_cast<float>(sign_of(call.signs, lane + r * kWarp));
   }
   T* out = static_cast<T*>(call.out) + token * call.out_token_stride + head * call.out_head_stride;
 #pragma unroll

@@ -35,11 +35,11 @@ __global__ void encode_kernel(EncodeCall call, Encoder encoder) {
   if (vector >= call.vectors) return;
   const long long token = vector / call.heads;
   const long long head = vector % call.heads;
-  encode_vector<T, kCount>(encoder,
-                           static_cast<const T*>(call.x) + token * call.x_token_stride + head * call.x_head_stride,
-                           call.signs, scratch[threadIdx.x / kWarp],
-                           call.codes + head * call.code_head_stride + token * call.code_token_stride,
-                           call.norms + head * call.norm_head_stride + token);
+  encode_vector<T, kCount>(
+      encoder, static_cast<const T*>(call.x) + token * call.x_token_stride + head * call.x_head_stride,
+      call.signs, scratch[threadIdx.x / kWarp],
+      call.codes + head * call.code_head_stride + token * call.code_token_stride,
+      call.norms + head * call.norm_head_stride + token);
 }
 
 }  // namespace

@@ -1,0 +1,24 @@
+// out = softmax(scale * q kT) v over the rows of the cache that a query sees.
+#include "sluice/ops/attention.h"
+
+#include "backend/cuda/attend_plain.cuh"
+#include "backend/cuda/dense_cache.cuh"
+
+namespace sluice::backend::cuda {
+
+template <>
+void run(Context& context, const ops::Attention& op) {
+  const bool pooled = op.seq_starts.present();
+  const int row = pooled ? 1 : 0;
+  AttendCall attend(op, op.q.dim(0), op.out, op.start);
+  attend.group = static_cast<int>(op.q.dim(1) / op.k_cache.dim(row + 1));
+  attend.window = op.window;
+  attend.capacity = op.k_cache.dim(row);
+  attend.pool = pooled ? op.k_cache.dim(0) : 1;
+  attend.fault = context.fault();
+  const PlainCall<DenseCache, DenseCache> call{
+      attend, {{HeadRows(op.q), {}}}, DenseCache(op.k_cache, pooled), DenseCache(op.v_cache, pooled)};
+  run_plain(context, call);
+}
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,41 @@
+// Caches of F32 or BF16 rows.
+#pragma once
+
+#include "backend/cuda/element.cuh"
+#include "backend/cuda/sequences.cuh"
+
+namespace sluice::backend::cuda {
+
+struct DenseRows {
+  const void* data;
+  long long stride;
+  bool bf16;
+
+  __device__ __forceinline__ float at(long long row, int i) const {
+    const long long offset = row * stride + i;
+    return bf16 ? to_float(static_cast<const Bf16*>(data)[offset]) : static_cast<const float*>(data)[offset];
+  }
+};
+
+// [S,KH,width], or [S,width] for one head; pooled or not.
+struct DenseCache {
+  const void* data = nullptr;
+  bool bf16 = false;
+  long long pool_stride = 0;
+  long long row_stride = 0;
+  long long head_stride = 0;
+
+  DenseCache() = default;
+  DenseCache(const ops::ConstView& view, bool pooled)
+      : data(view.data), bf16(view.dtype == ops::DType::bf16), pool_stride(cuda::pool_stride(view, pooled)) {
+    const int row = pooled ? 1 : 0;
+    row_stride = view.strides[row];
+    if (view.rank() - row == 3) head_stride = view.strides[row + 1];
+  }
+  __device__ __forceinline__ DenseRows of(long long slot, int kv_head, long long) const {
+    const long long offset = slot * pool_stride + kv_head * head_stride;
+    return {static_cast<const char*>(data) + offset * (bf16 ? 2 : 4), row_stride, bf16};
+  }
+};
+
+}  // namespace sluice::backend::cuda

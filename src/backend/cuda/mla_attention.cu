@@ -1,0 +1,51 @@
+// scores = scale * (q_latent . latent + q_pe . rope); out = softmax(scores) latent.
+#include "sluice/ops/mla_attention.h"
+
+#include "backend/cuda/attend_plain.cuh"
+#include "backend/cuda/dense_cache.cuh"
+
+namespace sluice::backend::cuda {
+
+namespace {
+
+// A key is a row of the latents and then one of the rotary keys.
+struct JoinedRows {
+  DenseRows latent;
+  DenseRows rope;
+  int rank;
+
+  __device__ __forceinline__ float at(long long row, int i) const {
+    return i < rank ? latent.at(row, i) : rope.at(row, i - rank);
+  }
+};
+
+struct JoinedCache {
+  DenseCache latent;
+  DenseCache rope;
+  int rank;
+
+  __device__ __forceinline__ JoinedRows of(long long slot, int kv_head, long long ring_start) const {
+    return {latent.of(slot, kv_head, ring_start), rope.of(slot, kv_head, ring_start), rank};
+  }
+};
+
+}  // namespace
+
+template <>
+void run(Context& context, const ops::MlaAttention& op) {
+  const bool pooled = op.seq_starts.present();
+  AttendCall attend(op, op.q_latent.dim(0), op.out, op.start);
+  attend.group = attend.heads;
+  attend.capacity = op.latent_cache.dim(pooled ? 1 : 0);
+  attend.pool = pooled ? op.latent_cache.dim(0) : 1;
+  attend.fault = context.fault();
+  const DenseCache latent(op.latent_cache, pooled);
+  const DenseCache rope(op.rope_cache, pooled);
+  const PlainCall<JoinedCache, DenseCache> call{attend,
+                                                {{HeadRows(op.q_latent), HeadRows(op.q_pe)}},
+                                                {latent, rope, static_cast<int>(op.q_latent.dim(2))},
+                                                latent};
+  run_plain(context, call);
+}
+
+}  // namespace sluice::backend::cuda

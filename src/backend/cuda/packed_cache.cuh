@@ -1,0 +1,69 @@
+// TurboQuant caches: rows of codes and a norm each, on a ring. Kernels see logical rows, the oldest first.
+#pragma once
+
+#include "backend/cuda/codebook.cuh"
+#include "backend/cuda/sequences.cuh"
+
+namespace sluice::backend::cuda {
+
+struct PackedRows {
+  const unsigned char* codes;
+  const float* norms;
+  const float* levels;
+  long long stride;
+  long long ring_start;
+  long long capacity;
+  float root;  // 1/sqrt(D)
+  int bits;
+
+  __device__ __forceinline__ long long slot_of(long long row) const {
+    const long long at = ring_start + row;
+    return at >= capacity ? at - capacity : at;
+  }
+  __device__ __forceinline__ float at(long long row, int i) const {
+    const long long slot = slot_of(row);
+    return levels[read_code(codes + slot * stride, i, bits)] * (norms[slot] * root);
+  }
+};
+
+// codes [KH,S,bytes] and norms [KH,S], pooled or not.
+struct PackedCache {
+  const unsigned char* codes;
+  const float* norms;
+  long long code_pool_stride;
+  long long code_head_stride;
+  long long code_row_stride;
+  long long norm_pool_stride;
+  long long norm_head_stride;
+  long long capacity;
+  float root;
+  int bits;
+  Levels levels;
+
+  PackedCache(const ops::ConstView& code_view, const ops::ConstView& norm_view, std::int64_t bits,
+              bool pooled)
+      : codes(static_cast<const unsigned char*>(code_view.data)),
+        norms(static_cast<const float*>(norm_view.data)),
+        code_pool_stride(pool_stride(code_view, pooled)),
+        code_head_stride(code_view.strides[pooled ? 1 : 0]),
+        code_row_stride(code_view.strides[pooled ? 2 : 1]),
+        norm_pool_stride(pool_stride(norm_view, pooled)),
+        norm_head_stride(norm_view.strides[pooled ? 1 : 0]),
+        capacity(code_view.dim(pooled ? 2 : 1)),
+        root(1 / std::sqrt(static_cast<float>(code_view.shape.back() * 8 / bits))),
+        bits(static_cast<int>(bits)),
+        levels(bits) {}
+
+  __device__ __forceinline__ PackedRows of(long long slot, int kv_head, long long ring_start) const {
+    return {codes + slot * code_pool_stride + kv_head * code_head_stride,
+            norms + slot * norm_pool_stride + kv_head * norm_head_stride,
+            levels.values,
+            code_row_stride,
+            ring_start,
+            capacity,
+            root,
+            bits};
+  }
+};
+
+}  // namespace sluice::backend::cuda
