@@ -81,6 +81,15 @@ Matrices matrices_of(Context& context, const ops::ExpertWeights& experts) {
   return all;
 }
 
+Matrices head_rows(const ops::Weight& weight, std::int64_t step, std::int64_t first) {
+  Matrices all = matrices_of(weight);
+  all.first.values += first * all.row_bytes;
+  all.first.scales += first * all.scale_row_bytes;
+  all.first.biases += first * all.scale_row_bytes;
+  all.step = step;
+  return all;
+}
+
 LinearCall linear_call(const ops::ConstView& x, const ops::View& out) {
   LinearCall call;
   call.type = x.dtype;

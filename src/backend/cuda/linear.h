@@ -101,6 +101,8 @@ struct LinearCall {
 
 Matrices matrices_of(const ops::Weight& weight);  // [N,K] or a stack [E,N,K]
 Matrices matrices_of(Context& context, const ops::ExpertWeights& experts);
+// Matrix h begins at row h * step + first of `weight` [..,K].
+Matrices head_rows(const ops::Weight& weight, std::int64_t step, std::int64_t first);
 
 // The call without its operands: x [T,K] or [T,slots,K], out [T,N] or [T,slots,N], slot j using matrix j.
 LinearCall linear_call(const ops::ConstView& x, const ops::View& out);

@@ -60,8 +60,45 @@ __device__ __forceinline__ float weight_value(const Matrices& w, const MatrixPoi
   const float scale = scale_value(w.scale_type, at.scales + n * w.scale_row_bytes, group);
   if (w.storage == Storage::fp4) return e2m1_to_float(code) * scale;
   if (w.storage == Storage::fp8) return e4m3_to_float(code) * scale;
-  return static_cast<float>(code) * scale +
-         scale_value(w.scale_type, at.biases + n * w.scale_row_bytes, group);
+  return fmaf(static_cast<float>(code), scale,
+              scale_value(w.scale_type, at.biases + n * w.scale_row_bytes, group));
+}
+
+// Codes 8*eighth and the seven behind it, the first in the lowest bits.
+__device__ __forceinline__ unsigned long long eight_codes(const std::byte* row, long long eighth, int bits) {
+  const std::byte* from = row + eighth * bits;
+  if (bits == 4) return *reinterpret_cast<const unsigned*>(from);
+  if (bits == 8) {
+    const auto* words = reinterpret_cast<const unsigned*>(from);
+    return words[0] | static_cast<unsigned long long>(words[1]) << 32;
+  }
+  unsigned long long codes = 0;
+  for (int b = 0; b < bits; ++b)
+    codes |= static_cast<unsigned long long>(reinterpret_cast<const unsigned char*>(from)[b]) << (8 * b);
+  return codes;
+}
+
+// Elements (n, 8*eighth) to (n, 8*eighth + 7); 0 from column `columns` on. Groups are multiples of eight.
+__device__ __forceinline__ void eight_values(const Matrices& w, const MatrixPointers& at, long long n,
+                                             long long eighth, long long columns, float (&values)[8]) {
+  if (w.scale_type == ScaleType::none) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      values[i] = 8 * eighth + i < columns ? weight_value(w, at, n, 8 * eighth + i) : 0.0f;
+    return;
+  }
+  const unsigned long long codes = eight_codes(at.values + n * w.row_bytes, eighth, w.bits);
+  const long long group = 8 * eighth / w.group_size;
+  const float scale = scale_value(w.scale_type, at.scales + n * w.scale_row_bytes, group);
+  const bool affine = w.storage != Storage::fp4 && w.storage != Storage::fp8;
+  const float bias = affine ? scale_value(w.scale_type, at.biases + n * w.scale_row_bytes, group) : 0.0f;
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const unsigned code = static_cast<unsigned>(codes >> (i * w.bits)) & ((1u << w.bits) - 1);
+    values[i] = w.storage == Storage::fp4   ? e2m1_to_float(code) * scale
+                : w.storage == Storage::fp8 ? e4m3_to_float(code) * scale
+                                            : fmaf(static_cast<float>(code), scale, bias);
+  }
 }
 
 }  // namespace sluice::backend::cuda
