@@ -53,6 +53,32 @@ struct ModelBench {
   int bits = 4;
 };
 
+nlohmann::ordered_json to_json(const std::vector<OpProfile>& profile) {
+  auto rows = nlohmann::ordered_json::array();
+  for (const OpProfile& row : profile)
+    rows.push_back({{"op", row.op},
+                    {"detail", row.detail},
+                    {"calls", row.calls},
+                    {"us", row.microseconds},
+                    {"bytes", row.bytes},
+                    {"percent_of_bound", row.percent_of_bound}});
+  return rows;
+}
+
+void print_profile(const std::vector<OpProfile>& profile) {
+  if (profile.empty()) return;
+  double total = 0;
+  fmt::print("\n{:22} {:24} {:>6} {:>9} {:>10} {:>9} {:>7}\n", "op of a decode step", "shape", "calls",
+             "us each", "us in all", "MB each", "% bound");
+  for (const OpProfile& row : profile) {
+    const double all = row.microseconds * static_cast<double>(row.calls);
+    total += all;
+    fmt::print("{:22} {:24} {:6} {:9.2f} {:10.1f} {:9.3f} {:7.1f}\n", row.op, row.detail, row.calls,
+               row.microseconds, all, row.bytes / 1e6, row.percent_of_bound);
+  }
+  fmt::print("{:22} {:24} {:6} {:9} {:10.1f}\n", "sum", "", "", "", total);
+}
+
 void run_model(ModelBench& bench, bool json) {
   if (bench.geometry.empty() == bench.model.model.empty())
     throw CLI::RequiredError("one of MODEL, --geometry and --ops");
@@ -70,7 +96,8 @@ void run_model(ModelBench& bench, bool json) {
                                         {"decode_tok_per_s", r.decode_tokens_per_second},
                                         {"decode_bytes_per_step", r.decode_bytes_per_step},
                                         {"decode_gb_per_s", r.decode_gigabytes_per_second},
-                                        {"percent_of_peak", r.percent_of_peak}};
+                                        {"percent_of_peak", r.percent_of_peak},
+                                        {"profile", to_json(r.profile)}};
     fmt::print("{}\n", result.dump(2));
     return;
   }
@@ -85,6 +112,7 @@ void run_model(ModelBench& bench, bool json) {
         "peak\n",
         bench.options.generate, bench.options.depth, bench.options.batch, r.decode_tokens_per_second,
         r.decode_bytes_per_step / 1e9, r.decode_gigabytes_per_second, r.percent_of_peak);
+  print_profile(r.profile);
 }
 
 }  // namespace
@@ -105,6 +133,7 @@ void add_bench(CLI::App& app) {
   command->add_option("-b", model->options.batch, "Sequences decoded together")->capture_default_str();
   command->add_option("-r", model->options.repetitions, "Repetitions; the median counts")
       ->capture_default_str();
+  command->add_flag("--profile", model->options.profile, "Also time the ops of a decode step one by one");
   add_engine_options(*command, model->model);
   command->add_flag("--ops", *ops, "Time every op of the catalogue instead");
   command->add_option("--op", options->op, "With --ops: only this op");

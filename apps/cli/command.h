@@ -9,6 +9,7 @@ void add_bench(CLI::App& app);
 void add_chat(CLI::App& app);
 void add_convert(CLI::App& app);
 void add_inspect(CLI::App& app);
+void add_plan(CLI::App& app);
 void add_logits(CLI::App& app);
 void add_op(CLI::App& app);
 void add_perplexity(CLI::App& app);

@@ -48,6 +48,7 @@ void print_json(const ModelSummary& m) {
 }
 
 void run(ModelOptions& options, bool json) {
+  options.engine.backend = "cpu";  // maps the files, copies nothing
   const auto engine = options.load();
   const ModelSummary& m = engine->summary();
   if (json) return print_json(m);

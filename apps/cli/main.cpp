@@ -17,6 +17,7 @@ int main(int argc, char** argv) {
   add_run(app);
   add_chat(app);
   add_inspect(app);
+  add_plan(app);
   add_logits(app);
   add_perplexity(app);
   add_random(app);

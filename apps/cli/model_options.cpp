@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "progress.h"
 #include "sluice/error.h"
 
 namespace sluice::cli {
@@ -13,10 +14,13 @@ void add_engine_options(CLI::App& command, ModelOptions& options) {
       ->capture_default_str();
   command.add_option("--threads", options.engine.threads, "CPU threads; 0: one a core")
       ->capture_default_str();
-  command.add_option("--prefill-chunk", options.engine.prefill_chunk, "Prompt tokens a pass")
+  command
+      .add_option("--prefill-chunk", options.engine.prefill_chunk,
+                  "Prompt tokens a pass; 0: what suits the backend")
       ->capture_default_str();
-  command.add_option("--kv-bits", options.kv, "Cache type: f32 or bf16")->capture_default_str();
-  command.add_flag("--exact", options.exact, "F32 arithmetic throughout (what the CPU does today)");
+  command.add_option("--kv-bits", options.kv, "Cache type: f32, bf16 or auto (F32 on CPUs, BF16 on GPUs)")
+      ->capture_default_str();
+  command.add_flag("--exact", options.engine.exact, "F32 arithmetic throughout (what CPUs do anyway)");
 }
 
 fs::path find_model(const std::string& model) {
@@ -33,15 +37,19 @@ fs::path find_model(const std::string& model) {
 }
 
 void ModelOptions::resolve() {
-  if (kv != "f32" && kv != "bf16")
-    throw Error(ErrorKind::input, fmt::format("--kv-bits is '{}', allowed is f32 or bf16", kv));
-  if (exact && kv != "f32") throw Error(ErrorKind::input, "--exact keeps caches in F32; leave --kv-bits out");
-  engine.cache = kv == "bf16" ? CacheType::bf16 : CacheType::f32;
+  if (kv != "f32" && kv != "bf16" && kv != "auto")
+    throw Error(ErrorKind::input, fmt::format("--kv-bits is '{}', allowed is f32, bf16 or auto", kv));
+  if (engine.exact && kv == "bf16")
+    throw Error(ErrorKind::input, "--exact keeps caches in F32; leave --kv-bits out");
+  engine.cache = kv == "bf16" ? CacheType::bf16 : kv == "f32" ? CacheType::f32 : CacheType::automatic;
 }
 
 std::shared_ptr<Engine> ModelOptions::load() {
   resolve();
-  return Engine::load(find_model(model), engine);
+  Progress progress("copying to the GPU");
+  EngineOptions options = engine;
+  options.progress = [&](std::uint64_t done, std::uint64_t all) { progress.update(done, all); };
+  return Engine::load(find_model(model), options);
 }
 
 std::shared_ptr<Engine> ModelOptions::random(const std::string& geometry, int bits) {

@@ -13,15 +13,13 @@ inline constexpr const char* kDefaultModel = "delta-story";
 struct ModelOptions {
   std::string model = kDefaultModel;
   EngineOptions engine;
-  std::string kv = "f32";
-  bool exact = false;
+  std::string kv = "auto";
 
   // One of the models in the box, by name.
   bool bundled() const { return !std::filesystem::is_directory(model); }
   std::shared_ptr<Engine> load();
   std::shared_ptr<Engine> random(const std::string& geometry, int bits);
-
- private:
+  // Checks the options and writes them into `engine`; load and random do so themselves.
   void resolve();
 };
 

@@ -14,13 +14,16 @@ namespace sluice {
 
 class Session;
 
-enum class CacheType { f32, bf16 };
+enum class CacheType { automatic, f32, bf16 };
 
 struct EngineOptions {
-  std::string backend = "auto";  // auto, reference, cpu or cuda
-  int threads = 0;               // 0: one a core
-  std::int64_t prefill_chunk = 512;
-  CacheType cache = CacheType::f32;
+  std::string backend = "auto";    // auto, reference, cpu or cuda
+  int threads = 0;                 // 0: one a core
+  std::int64_t prefill_chunk = 0;  // prompt tokens a pass; 0: what suits the backend
+  CacheType cache = CacheType::automatic;
+  bool exact = false;  // F32 activations and caches; otherwise a GPU computes with BF16 ones
+  // Hears of the bytes copied to a device, done and in all.
+  std::function<void(std::uint64_t done, std::uint64_t all)> progress = {};
 };
 
 struct ModelSummary {

@@ -13,6 +13,17 @@ struct ModelBenchOptions {
   std::int64_t depth = 0;      // tokens already in the context
   std::int64_t batch = 1;      // sequences decoded together
   int repetitions = 3;
+  bool profile = false;  // also time the ops of a decode step one by one
+};
+
+// All equal ops of a decode step.
+struct OpProfile {
+  std::string op;
+  std::string detail;  // the shape of its weight, or of its first field
+  std::int64_t calls = 0;
+  double microseconds = 0;  // one call
+  double bytes = 0;         // that one call must move
+  double percent_of_bound = 0;
 };
 
 struct ModelBenchResult {
@@ -22,6 +33,7 @@ struct ModelBenchResult {
   double decode_bytes_per_step = 0;  // weights of the experts a step is expected to touch, states and caches
   double decode_gigabytes_per_second = 0;
   double percent_of_peak = 0;
+  std::vector<OpProfile> profile;  // longest first
 };
 
 ModelBenchResult bench_model(Engine& engine, const ModelBenchOptions& options);

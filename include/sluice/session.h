@@ -37,11 +37,13 @@ class Session {
   const std::vector<std::int32_t>& tokens() const;
   Engine& engine();
 
-  // Appends tokens. Afterwards logits() belongs to the last one.
+  // Appends tokens of a prompt. Afterwards logits() belongs to the last one.
   void extend(std::span<const std::int32_t> tokens);
   // The same, handing every token's logits to `row` in order.
   void extend(std::span<const std::int32_t> tokens,
               const std::function<void(std::int64_t position, std::span<const float> logits)>& row);
+  // Appends one generated token. Devices have faster kernels for that, whose rounding differs.
+  void step(std::int32_t token);
   // Of the last token; empty before the first.
   std::span<const float> logits() const;
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/machine_peak.h"
 
 namespace sluice::backend {
 
@@ -27,6 +28,11 @@ ops::Buffer allocate_host(std::size_t bytes) {
 
 void HostBackend::upload(void* to, const void* from, std::size_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+ops::Rates HostBackend::measure_rates() {
+  ThreadPool one(1);
+  return {measure_read_bandwidth(one), measure_flops(one)};
 }
 
 void HostBackend::download(void* to, const void* from, std::size_t bytes) {

@@ -14,9 +14,8 @@ class HostBackend : public ops::Backend {
   void upload(void* to, const void* from, std::size_t bytes) final;
   void download(void* to, const void* from, std::size_t bytes) final;
   void synchronize() final {}
-
- protected:
   bool host_memory() const final { return true; }
+  ops::Rates measure_rates() override;
 };
 
 }  // namespace sluice::backend

@@ -74,10 +74,18 @@ ops::ConstView RandomBinder::make(RandomTensor tensor) {
   std::byte* data = nullptr;
   if (store_ != nullptr) {
     data = store_->allocate(static_cast<std::size_t>(*bytes));
-    fill_random(tensor, {data, static_cast<std::size_t>(*bytes)});
+    memory_.emplace_back(data, static_cast<std::size_t>(*bytes));
   }
   tensors_.push_back(std::move(tensor));
   return {data, type, shape};
+}
+
+void RandomBinder::fill(ThreadPool& pool) {
+  pool.parallel_for_dynamic(
+      0, static_cast<std::int64_t>(memory_.size()), 1, [&](std::int64_t begin, std::int64_t end, int) {
+        for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+          fill_random(tensors_[i], memory_[i]);
+      });
 }
 
 ops::Weight RandomBinder::weight(const std::string& module, const ops::Shape& shape) {

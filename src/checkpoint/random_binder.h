@@ -1,6 +1,7 @@
 // Invented weights: for benchmarks of models that are not at hand, and for files to test with.
 #pragma once
 
+#include "base/thread_pool.h"
 #include "checkpoint/binder.h"
 #include "checkpoint/tensor_info.h"
 #include "checkpoint/weight_store.h"
@@ -23,7 +24,7 @@ void fill_random(const RandomTensor& tensor, std::span<std::byte> to);
 // about the size that keeps activations near 1.
 class RandomBinder final : public Binder {
  public:
-  // With a store the tensors are made in memory; without, only listed.
+  // With a store the tensors get memory, for fill() to write; without, they are only listed.
   RandomBinder(int bits, WeightStore* store) : bits_(bits), store_(store) {}
 
   ops::Weight weight(const std::string& module, const ops::Shape& shape) override;
@@ -34,6 +35,7 @@ class RandomBinder final : public Binder {
   ops::ConstView parameter(const std::string& tensor, const ops::Shape& shape, ParameterKind kind) override;
   bool has(const std::string&) const override { return true; }
 
+  void fill(ThreadPool& pool);
   const std::vector<RandomTensor>& tensors() const { return tensors_; }
   // Modules that are stored with other bits than the rest.
   const std::vector<std::string>& eight_bit_modules() const { return eight_bit_modules_; }
@@ -44,6 +46,7 @@ class RandomBinder final : public Binder {
   int bits_;
   WeightStore* store_;
   std::vector<RandomTensor> tensors_;
+  std::vector<std::span<std::byte>> memory_;  // of each tensor, with a store
   std::vector<std::string> eight_bit_modules_;
 };
 

@@ -7,6 +7,7 @@
 #include "checkpoint/stop_ids.h"
 #include "engine/engine_impl.h"
 #include "engine/summary.h"
+#include "engine/upload.h"
 #include "sluice/session.h"
 
 namespace sluice {
@@ -16,9 +17,9 @@ namespace {
 namespace fs = std::filesystem;
 
 void check_options(const EngineOptions& options) {
-  if (options.prefill_chunk < 1 || options.prefill_chunk > (1 << 20))
-    fail(ErrorKind::input, "the prefill chunk is {} tokens, allowed is 1 to {}", options.prefill_chunk,
-         1 << 20);
+  if (options.prefill_chunk < 0 || options.prefill_chunk > (1 << 20))
+    fail(ErrorKind::input, "the prefill chunk is {} tokens, allowed is 1 to {}, or 0 for the backend's own",
+         options.prefill_chunk, 1 << 20);
 }
 
 std::optional<std::string> read_text(const fs::path& path) {
@@ -55,6 +56,13 @@ const text::Tokenizer& Engine::Impl::text() const {
   return *tokenizer;
 }
 
+void Engine::Impl::place_weights() {
+  if (backend->host_memory()) return;
+  device_weights = engine::upload(model, *backend, options.progress);
+  store = {};
+  options.progress = {};  // the caller's; it may be gone after loading
+}
+
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
@@ -74,6 +82,7 @@ std::shared_ptr<Engine> Engine::load(const fs::path& folder, const EngineOptions
   binder.refuse_unbound(impl->model.spare_tensors);
   load_text(folder, *impl);
   impl->summary = engine::summarize(impl->model, impl->cache_type());
+  impl->place_weights();
   return std::shared_ptr<Engine>(new Engine(std::move(impl)));
 }
 

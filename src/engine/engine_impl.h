@@ -17,15 +17,26 @@ struct Engine::Impl {
   EngineOptions options;
   std::unique_ptr<ops::Backend> backend;
   checkpoint::WeightStore store;
+  ops::Buffer device_weights;  // copies on a device with memory of its own
   models::Model model;
   ModelSummary summary;
   std::optional<text::Tokenizer> tokenizer;
   std::optional<text::ChatTemplates> templates;
   std::vector<std::int32_t> stop_ids;
 
+  // What the options leave to the backend: a GPU computes with BF16 and takes long chunks.
+  bool fast() const { return !options.exact && !backend->host_memory(); }
+  ops::DType activation_type() const { return fast() ? ops::DType::bf16 : ops::DType::f32; }
   ops::DType cache_type() const {
+    if (options.cache == CacheType::automatic) return activation_type();
     return options.cache == CacheType::bf16 ? ops::DType::bf16 : ops::DType::f32;
   }
+  std::int64_t prefill_chunk() const {
+    if (options.prefill_chunk > 0) return options.prefill_chunk;
+    return backend->host_memory() ? 512 : 4096;
+  }
+  // Copies the bound weights to the backend where it cannot use them in place; the host's go.
+  void place_weights();
   const text::Tokenizer& text() const;  // throws where there is none
 };
 

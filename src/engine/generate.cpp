@@ -82,7 +82,7 @@ GenerateResult generate(Session& session, std::span<const std::int32_t> prompt,
     }
     if (session.length() == session.capacity()) break;
     // The last token is appended too, so that the session continues where the text ends.
-    session.extend(std::span(&next.id, 1));
+    session.step(next.id);
   }
   if (!result.ids.empty()) result.decode_seconds = seconds_since(first);
   if (detokenizer && !stops.stopped()) {

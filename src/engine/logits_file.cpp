@@ -19,7 +19,7 @@ void write_logits_file(Engine& engine, std::span<const std::int32_t> tokens, std
   std::vector<std::int32_t> chosen;
   for (std::int64_t i = 0; i < greedy; ++i) {
     chosen.push_back(sampling::argmax(session->logits()));
-    if (i + 1 < greedy) session->extend(std::span(&chosen.back(), 1));
+    if (i + 1 < greedy) session->step(chosen.back());
   }
   if (greedy > 0) writer.write("greedy", std::as_bytes(std::span<const std::int32_t>(chosen)));
   writer.finish();

@@ -1,6 +1,7 @@
 #include "sluice/random_model.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "base/error.h"
 #include "base/file_writer.h"
@@ -71,7 +72,12 @@ std::shared_ptr<Engine> Engine::random(std::string_view geometry, int bits, cons
   checkpoint::RandomBinder binder(bits, &impl->store);
   impl->model =
       models::build(checkpoint::Config(models::geometry_config(geometry), std::string(geometry)), binder);
+  {
+    ThreadPool pool(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+    binder.fill(pool);
+  }
   impl->summary = engine::summarize(impl->model, impl->cache_type());
+  impl->place_weights();
   return std::shared_ptr<Engine>(new Engine(std::move(impl)));
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "engine/parts.h"
+
 namespace sluice::engine {
 
 namespace {
@@ -14,7 +16,7 @@ class Counter {
   explicit Counter(ModelSummary& summary) : summary_(summary) {}
 
   // Counts a weight, of which a token uses the fraction `active`.
-  void add(const std::string& kind, const ops::Weight& weight, double active = 1) {
+  void add(const std::string& kind, const ops::Weight& weight, double active) {
     if (!weight.present()) return;
     const std::int64_t parameters = weight.shape().elements();
     const std::size_t bytes = weight.bytes();
@@ -31,9 +33,9 @@ class Counter {
     if (experts.separate.empty()) return add(kind, experts.stack, active);
     for (const ops::Weight& expert : experts.separate) add(kind, expert, active);
   }
-  void add(const std::string& kind, const ops::ConstView& parameter) {
+  void add(const std::string& kind, const ops::ConstView& parameter, double active) {
     if (!parameter.present()) return;
-    add(kind, ops::Weight{.values = parameter, .scales = {}, .biases = {}});
+    add(kind, ops::Weight{.values = parameter, .scales = {}, .biases = {}}, active);
   }
   void finish() {
     for (const auto& [format, bytes] : format_bytes_)
@@ -59,44 +61,6 @@ class Counter {
   std::map<std::string, std::size_t> format_bytes_;
 };
 
-void count(Counter& counter, const layers::Attention& a) {
-  for (const ops::Weight* weight : {&a.q_proj, &a.k_proj, &a.v_proj, &a.o_proj})
-    counter.add("attention", *weight);
-  counter.add("norms", a.q_norm.weight);
-  counter.add("norms", a.k_norm.weight);
-}
-
-void count(Counter& counter, const layers::GatedDeltaNet& net) {
-  for (const ops::Weight* weight :
-       {&net.in_proj_qkv, &net.in_proj_z, &net.in_proj_b, &net.in_proj_a, &net.out_proj})
-    counter.add("delta net", *weight);
-  for (const ops::ConstView* parameter : {&net.conv1d, &net.A_log, &net.dt_bias, &net.norm.weight})
-    counter.add("delta net", *parameter);
-}
-
-void count(Counter& counter, const layers::Mla& mla) {
-  for (const ops::Weight* weight : {&mla.q_proj, &mla.q_a_proj, &mla.q_b_proj, &mla.kv_a_proj_with_mqa,
-                                    &mla.kv_b_proj, &mla.embed_q, &mla.unembed_out, &mla.o_proj})
-    counter.add("latent attention", *weight);
-  counter.add("norms", mla.q_a_layernorm.weight);
-  counter.add("norms", mla.kv_a_layernorm.weight);
-}
-
-void count(Counter& counter, const layers::Mlp& mlp, const std::string& kind = "feed-forward") {
-  for (const ops::Weight* weight : {&mlp.gate_proj, &mlp.up_proj, &mlp.down_proj}) counter.add(kind, *weight);
-}
-
-void count(Counter& counter, const layers::Moe& moe) {
-  const double active =
-      static_cast<double>(moe.router.top_k) / static_cast<double>(moe.router.gate.shape()[0]);
-  counter.add("router", moe.router.gate);
-  counter.add("router", moe.router.selection_bias);
-  for (const ops::ExpertWeights* experts : {&moe.gate_proj, &moe.up_proj, &moe.down_proj})
-    counter.add("experts", *experts, active);
-  count(counter, moe.shared_expert, "shared expert");
-  counter.add("shared expert", moe.shared_expert_gate);
-}
-
 }  // namespace
 
 ModelSummary summarize(const models::Model& model, ops::DType cache_type) {
@@ -108,22 +72,18 @@ ModelSummary summarize(const models::Model& model, ops::DType cache_type) {
   summary.vocab = decoder.vocab;
   summary.max_positions = model.max_positions;
   Counter counter(summary);
-  // Of the embedding a token reads one row, unless it is the output head too.
   const bool tied = decoder.lm_head.values.data == decoder.embed_tokens.values.data;
-  counter.add("embedding", decoder.embed_tokens, tied ? 1.0 : 1.0 / static_cast<double>(decoder.vocab));
+  for_each_part(decoder, [&](std::string_view kind, const auto& tensor, double active) {
+    if (tied && kind == "output head") return;
+    counter.add(std::string(kind), tensor, tied && kind == "embedding" ? 1.0 : active);
+  });
   for (const layers::DecoderLayer& layer : decoder.layers) {
-    counter.add("norms", layer.input_layernorm.weight);
-    counter.add("norms", layer.post_attention_layernorm.weight);
-    std::visit([&](const auto& mixer) { count(counter, mixer); }, layer.mixer);
-    std::visit([&](const auto& mlp) { count(counter, mlp); }, layer.mlp);
     summary.linear_layers += std::holds_alternative<layers::GatedDeltaNet>(layer.mixer) ? 1 : 0;
     if (const auto* moe = std::get_if<layers::Moe>(&layer.mlp)) {
       summary.experts = moe->router.gate.shape()[0];
       summary.experts_per_token = moe->router.top_k;
     }
   }
-  counter.add("norms", decoder.norm.weight);
-  if (!tied) counter.add("output head", decoder.lm_head);
   counter.finish();
   const std::size_t one = state::StatePool::bytes(decoder.states(), 1, 1, cache_type);
   const std::size_t two = state::StatePool::bytes(decoder.states(), 1, 2, cache_type);

@@ -36,9 +36,10 @@ void Decoder::forward(Device& dev, const Batch& batch, const state::StatePool& p
   dev.run(ops::Matmul{.x = last, .w = lm_head, .out = logits});
 }
 
-std::size_t Decoder::activation_bytes(std::int64_t tokens, const state::StatePool& pool) const {
+std::size_t Decoder::activation_bytes(std::int64_t tokens, const state::StatePool& pool,
+                                      ops::DType activations) const {
   Arena arena;
-  Device planning(arena);
+  Device planning(arena, activations);
   Batch batch;
   batch.tokens = tokens;
   forward(planning, batch, pool, {});

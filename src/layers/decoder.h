@@ -36,7 +36,8 @@ struct Decoder {
   // absent.
   void forward(Device& dev, const Batch& batch, const state::StatePool& pool, const ops::View& logits) const;
   // Bytes of activations a pass with so many tokens needs.
-  std::size_t activation_bytes(std::int64_t tokens, const state::StatePool& pool) const;
+  std::size_t activation_bytes(std::int64_t tokens, const state::StatePool& pool,
+                               ops::DType activations) const;
 };
 
 }  // namespace sluice::layers

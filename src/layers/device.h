@@ -39,22 +39,24 @@ class Scope {
 class Device {
  public:
   // Runs ops on the backend.
-  Device(ops::Backend& backend, Arena& arena) : backend_(&backend), arena_(arena) {}
+  Device(ops::Backend& backend, Arena& arena, ops::DType activations)
+      : backend_(&backend), arena_(arena), activations_(activations) {}
   // Plans: only the arena moves.
-  explicit Device(Arena& arena) : arena_(arena) {}
+  Device(Arena& arena, ops::DType activations) : arena_(arena), activations_(activations) {}
 
   template <class Op>
   void run(const Op& op) {
     if (backend_ != nullptr) backend_->run(op);
   }
-  ops::View take(const ops::Shape& shape, ops::DType type = ops::DType::f32) {
-    return arena_.take(type, shape);
-  }
+  // An activation, or a tensor of a type that is the same whatever the activations are.
+  ops::View take(const ops::Shape& shape) { return arena_.take(activations_, shape); }
+  ops::View take(const ops::Shape& shape, ops::DType type) { return arena_.take(type, shape); }
   Scope scope() { return Scope(arena_); }
 
  private:
   ops::Backend* backend_ = nullptr;
   Arena& arena_;
+  ops::DType activations_;
 };
 
 }  // namespace sluice::layers

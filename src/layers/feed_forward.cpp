@@ -19,7 +19,7 @@ void Mlp::forward(Device& dev, const ops::View& h, const ops::View& x) const {
 void Router::forward(Device& dev, const ops::View& h, const ops::View& experts,
                      const ops::View& weights) const {
   const Scope scope = dev.scope();
-  const ops::View logits = dev.take({h.dim(0), gate.shape()[0]});
+  const ops::View logits = dev.take({h.dim(0), gate.shape()[0]}, ops::DType::f32);
   dev.run(ops::Matmul{.x = h, .w = gate, .out = logits});
   if (selection_bias.present())
     dev.run(ops::RouteSigmoid{.logits = logits,
@@ -41,7 +41,7 @@ void Moe::forward(Device& dev, const ops::View& h, const ops::View& x) const {
   const std::int64_t tokens = h.dim(0);
   const std::int64_t hidden = x.dim(1);
   const ops::View experts = dev.take({tokens, router.top_k}, ops::DType::i32);
-  const ops::View weights = dev.take({tokens, router.top_k});
+  const ops::View weights = dev.take({tokens, router.top_k}, ops::DType::f32);
   const ops::View inner = dev.take({tokens, router.top_k, gate_proj.shape()[1]});
   const ops::View expert_out = dev.take({tokens, router.top_k, hidden});
   router.forward(dev, h, experts, weights);
@@ -55,7 +55,7 @@ void Moe::forward(Device& dev, const ops::View& h, const ops::View& x) const {
     shared_expert.project(dev, h, shared_out);
   }
   if (shared_expert_gate.present()) {
-    shared_gate = dev.take({tokens, 1});
+    shared_gate = dev.take({tokens, 1}, ops::DType::f32);
     dev.run(ops::Matmul{.x = h, .w = shared_expert_gate, .out = shared_gate});
     shared_gate = shared_gate.reshaped({tokens});
   }

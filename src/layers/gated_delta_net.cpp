@@ -13,10 +13,10 @@ void GatedDeltaNet::forward(Device& dev, const Batch& batch, const ops::View& x,
   const ops::View qkv = dev.take({tokens, channels()});
   const ops::View convolved = dev.take({tokens, channels()});
   const ops::View z = dev.take({tokens, value_heads, value_dim});
-  const ops::View b = dev.take({tokens, value_heads});
-  const ops::View a = dev.take({tokens, value_heads});
-  const ops::View g = dev.take({tokens, value_heads});
-  const ops::View beta = dev.take({tokens, value_heads});
+  const ops::View b = dev.take({tokens, value_heads}, ops::DType::f32);
+  const ops::View a = dev.take({tokens, value_heads}, ops::DType::f32);
+  const ops::View g = dev.take({tokens, value_heads}, ops::DType::f32);
+  const ops::View beta = dev.take({tokens, value_heads}, ops::DType::f32);
   const ops::View out = dev.take({tokens, value_heads, value_dim});
   dev.run(ops::Matmul{.x = x, .w = in_proj_qkv, .out = qkv});
   dev.run(ops::Matmul{.x = x, .w = in_proj_z, .out = z.reshaped({tokens, values})});

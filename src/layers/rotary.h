@@ -13,7 +13,10 @@ struct RotaryTable {
   double mscale = 1;            // factor on cos and sin
   double score_scale = 1;       // DeepSeek's factor on the softmax scale, already squared
 
+  ops::ConstView placed;  // the copy in a device's memory, if there is one
+
   ops::ConstView view() const {
+    if (placed.present()) return placed;
     return {inv_freq.data(), ops::DType::f32, {static_cast<std::int64_t>(inv_freq.size())}};
   }
 };

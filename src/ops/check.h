@@ -18,6 +18,7 @@ struct FieldView {
   const ShapeSpec* other_shape;
   bool pooled;
   bool same_as_input;
+  bool or_f32;
   ConstView view;                          // tensors
   const Weight* weight = nullptr;          // weights
   const ExpertWeights* experts = nullptr;  // stacks of weights

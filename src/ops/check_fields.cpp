@@ -180,7 +180,7 @@ void check_output_types(std::string_view op, std::span<const FieldView> fields) 
   if (first == nullptr) return;
   for (const FieldView& field : fields)
     if (field.role == Role::out && field.types == TypeClass::activation &&
-        field.view.dtype != first->view.dtype)
+        field.view.dtype != first->view.dtype && !(field.or_f32 && field.view.dtype == DType::f32))
       fail(ErrorKind::input, "{}: output '{}' has type {}, allowed is that of '{}', {}", op, field.name,
            name(field.view.dtype), first->name, name(first->view.dtype));
 }

@@ -12,6 +12,12 @@
 
 namespace sluice::ops {
 
+// What a machine can do at best.
+struct Rates {
+  double read_bytes_per_second = 0;
+  double flops_per_second = 0;  // of the unit that does an op's products; a multiply-add counts two
+};
+
 // A fixed sequence of ops.
 class Program {
  public:
@@ -31,14 +37,21 @@ class Backend {
   virtual std::string description() const = 0;
   // Aligned to 64 bytes at least, contents undefined.
   virtual Buffer allocate(std::size_t bytes) = 0;
+  // Of its own; 0 for backends that use the host's.
+  virtual std::uint64_t memory_bytes() const { return 0; }
   virtual void upload(void* to, const void* from, std::size_t bytes) = 0;
   virtual void download(void* to, const void* from, std::size_t bytes) = 0;
+  // Whether the host can read what views of this backend point to.
+  virtual bool host_memory() const = 0;
+  // Measured now, in some tenths of a second.
+  virtual Rates measure_rates() = 0;
   // Waits until everything asked for is done. A device reports here what it met in the contents of fields,
   // which only it can read.
   virtual void synchronize() = 0;
 
   // Which of an op's kernels may run. Each class gives a token the same bits whatever else is in the call;
-  // the caller chooses it from the request, never from the batch. Backends whose ops have one class ignore it.
+  // the caller chooses it from the request, never from the batch. Backends whose ops have one class ignore
+  // it.
   enum class Phase : std::uint8_t { automatic, decode, prefill };
   virtual void set_phase(Phase) {}
   // The ops `body` runs, to be run again and again over the same memory. A device that can records them once
@@ -53,8 +66,6 @@ class Backend {
   }
 
  protected:
-  // Whether the host can read what views of this backend point to.
-  virtual bool host_memory() const = 0;
   virtual void execute(const AnyOp& op) = 0;
 };
 

@@ -147,6 +147,7 @@ struct Field {
   ShapeSpec other_shape;       // a second allowed shape of another rank; text empty if there is none
   bool pooled = false;         // gets a leading pool dimension P under seq_starts
   bool same_as_input = false;  // an output that may be the very memory of an input
+  bool or_f32 = false;         // an output that may be F32 whatever the activations are
 };
 
 // A scalar of an op.
@@ -181,6 +182,12 @@ template <class Op, class M>
 constexpr Field<Op, M> output_over(std::string_view name, M Op::*member, TypeClass types,
                                    std::string_view shape) {
   return {name, member, Role::out, types, parse_shape(shape), {}, false, true};
+}
+// An output that need not be rounded to the activations' type: logits decide between near values.
+template <class Op, class M>
+constexpr Field<Op, M> or_f32(Field<Op, M> field) {
+  field.or_f32 = true;
+  return field;
 }
 template <class Op, class M>
 constexpr Field<Op, M> updated(std::string_view name, M Op::*member, TypeClass types,

@@ -12,11 +12,11 @@ struct Matmul {
 
   ConstView x;  // [T,K]
   Weight w;     // [N,K]
-  View out;     // [T,N]
+  View out;     // [T,N], of x's type or F32
 
   static constexpr auto fields() {
     return std::tuple(input("x", &Matmul::x, TypeClass::activation, "T,K"), matrix("w", &Matmul::w, "N,K"),
-                      output("out", &Matmul::out, TypeClass::activation, "T,N"));
+                      or_f32(output("out", &Matmul::out, TypeClass::activation, "T,N")));
   }
 };
 

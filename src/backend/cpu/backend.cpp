@@ -7,6 +7,7 @@
 #include "backend/cpu/context.h"
 #include "backend/host_memory.h"
 #include "backend/make.h"
+#include "base/machine_peak.h"
 
 namespace sluice::backend::cpu {
 
@@ -28,6 +29,10 @@ class CpuBackend final : public HostBackend {
   std::string description() const override {
     const auto best = hwy::SupportedTargets() & -hwy::SupportedTargets();
     return fmt::format("{} threads, {}", context_.pool().size(), hwy::TargetName(best));
+  }
+
+  ops::Rates measure_rates() override {
+    return {measure_read_bandwidth(context_.pool()), measure_flops(context_.pool())};
   }
 
  private:

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "backend/cuda/context.h"
+#include "backend/cuda/rates.h"
 #include "backend/cuda/transfer.h"
 #include "backend/make.h"
 #include "base/error.h"
@@ -48,6 +49,7 @@ class CudaBackend final : public ops::Backend {
     return fmt::format("{}, {} multiprocessors, {:.1f} GB", device.name, device.multiprocessors,
                        static_cast<double>(device.memory_bytes) / 1e9);
   }
+  std::uint64_t memory_bytes() const override { return context_.device().memory_bytes; }
   ops::Buffer allocate(std::size_t bytes) override { return allocate_device(bytes); }
   void upload(void* to, const void* from, std::size_t bytes) override {
     transfer_.upload(context_.stream(), to, from, bytes);
@@ -65,13 +67,14 @@ class CudaBackend final : public ops::Backend {
     *context_.fault() = {};
     fail(ErrorKind::input, "{}", describe(fault));
   }
+  bool host_memory() const override { return false; }
+  ops::Rates measure_rates() override { return cuda::measure_rates(context_); }
   void set_phase(Phase phase) override { context_.phase = phase; }
   std::unique_ptr<ops::Program> record(std::function<void()> body) override {
     return std::make_unique<GraphProgram>(context_, body);
   }
 
  private:
-  bool host_memory() const override { return false; }
   void execute(const ops::AnyOp& op) override {
     std::visit([this](const auto* known) { cuda::run(context_, *known); }, op);
   }

@@ -1,0 +1,98 @@
+// sluice plan: where a model fits and how fast it can be there at best, before anything is allocated.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "model_options.h"
+#include "sluice/plan.h"
+
+namespace sluice::cli {
+
+namespace {
+
+struct PlanCommand {
+  PlanCommand() { model.model.clear(); }
+
+  ModelOptions model;
+  std::string geometry;
+  int bits = 4;
+  PlanOptions options;
+  bool json = false;
+};
+
+double gigabytes(std::uint64_t bytes) {
+  return static_cast<double>(bytes) / 1e9;
+}
+
+void print_json(const MemoryPlan& plan) {
+  nlohmann::ordered_json json{
+      {"weights", plan.model.weight_bytes}, {"dense", plan.dense}, {"experts", plan.experts}};
+  json["places"] = nlohmann::ordered_json::array();
+  for (const PlacePlan& place : plan.places) {
+    auto contexts = nlohmann::ordered_json::array();
+    for (const auto& context : place.contexts)
+      contexts.push_back({{"tokens", context.tokens}, {"bytes", context.bytes}, {"fits", context.fits}});
+    json["places"].push_back({{"place", place.place},
+                              {"budget", place.budget},
+                              {"scratch", place.scratch},
+                              {"longest_context", place.longest_context},
+                              {"gb_per_s", place.bytes_per_second / 1e9},
+                              {"decode_tok_per_s", place.decode_tokens_per_second},
+                              {"contexts", contexts}});
+  }
+  fmt::print("{}\n", json.dump(2));
+}
+
+void print(const PlacePlan& place) {
+  fmt::print("\n{} with {:.1f} GB\n", place.place, gigabytes(place.budget));
+  fmt::print("  scratch           {:8.2f} GB\n", gigabytes(place.scratch));
+  for (const auto& context : place.contexts)
+    fmt::print("  context {:9} {:8.2f} GB{}\n", context.tokens, gigabytes(context.bytes),
+               context.fits ? "" : "  does not fit");
+  if (place.longest_context == 0)
+    fmt::print("  the weights do not fit\n");
+  else
+    fmt::print("  longest context   {:8} tokens\n", place.longest_context);
+  if (place.decode_tokens_per_second > 0)
+    fmt::print("  decode            {:8.1f} tok/s at most, at the {:.1f} GB/s measured here\n",
+               place.decode_tokens_per_second, place.bytes_per_second / 1e9);
+}
+
+void run(PlanCommand& command) {
+  if (command.geometry.empty() == command.model.model.empty())
+    throw CLI::RequiredError("one of MODEL and --geometry");
+  command.model.resolve();
+  const MemoryPlan plan =
+      command.geometry.empty()
+          ? plan_model(find_model(command.model.model), command.options, command.model.engine)
+          : plan_geometry(command.geometry, command.bits, command.options, command.model.engine);
+  if (command.json) return print_json(plan);
+  fmt::print("weights             {:8.2f} GB: {:.2f} GB of them experts, {} of {} a token\n",
+             gigabytes(plan.model.weight_bytes), gigabytes(plan.experts), plan.model.experts_per_token,
+             plan.model.experts);
+  fmt::print("read for a token    {:8.2f} GB\n", gigabytes(plan.model.bytes_per_token));
+  for (const PlacePlan& place : plan.places) print(place);
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app) {
+  auto plan = std::make_shared<PlanCommand>();
+  CLI::App* command =
+      app.add_subcommand("plan", "Say where a model fits, with which context, and how fast at best");
+  command->add_option("MODEL", plan->model.model, "Checkpoint folder or bundled model");
+  command->add_option("--geometry", plan->geometry, "A model's shape instead: qwen3.6-35b-a3b");
+  command->add_option("--bits", plan->bits, "Of the geometry's weights")->capture_default_str();
+  command->add_option("--vram", plan->options.vram, "Bytes of GPU memory, e.g. 24GB; default: this GPU's")
+      ->transform(CLI::AsSizeValue(true));
+  command->add_option("--memory", plan->options.memory, "Bytes of RAM, e.g. 64GB; default: this machine's")
+      ->transform(CLI::AsSizeValue(true));
+  command->add_option("-b", plan->options.sequences, "Sequences at once")->capture_default_str();
+  add_engine_options(*command, plan->model);
+  command->add_flag("--json", plan->json, "Machine-readable output");
+  command->callback([plan] { run(*plan); });
+}
+
+}  // namespace sluice::cli

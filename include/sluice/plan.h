@@ -1,0 +1,44 @@
+// What running a model takes, known before anything is allocated.
+#pragma once
+
+#include "sluice/engine.h"
+
+namespace sluice {
+
+struct PlanOptions {
+  std::uint64_t vram = 0;    // bytes of the GPU; 0: what this machine's has, none where there is no GPU
+  std::uint64_t memory = 0;  // bytes of RAM; 0: this machine's
+  std::int64_t sequences = 1;
+};
+
+// One place to run the model in: a GPU's memory, or RAM.
+struct PlacePlan {
+  std::string place;  // "GPU" or "CPU"
+  std::uint64_t budget = 0;
+  std::uint64_t scratch = 0;  // activations of a prefill pass
+  std::int64_t longest_context =
+      0;  // tokens that fit a sequence beside weights and scratch; 0: not even the weights fit
+  double bytes_per_second = 0;          // measured; 0 where the place is not of this machine
+  double decode_tokens_per_second = 0;  // at an empty context, if every byte moved at that rate; 0: unknown
+  struct Context {
+    std::int64_t tokens = 0;
+    std::uint64_t bytes = 0;  // caches and states of all sequences
+    bool fits = false;
+  };
+  std::vector<Context> contexts;
+};
+
+struct MemoryPlan {
+  ModelSummary model;
+  std::uint64_t dense = 0;    // bytes of weights every token uses
+  std::uint64_t experts = 0;  // bytes of weights that tokens choose from
+  std::vector<PlacePlan> places;
+};
+
+// Of a checkpoint folder, or of a geometry with random weights of so many bits.
+MemoryPlan plan_model(const std::filesystem::path& folder, const PlanOptions& options,
+                      const EngineOptions& engine);
+MemoryPlan plan_geometry(std::string_view geometry, int bits, const PlanOptions& options,
+                         const EngineOptions& engine);
+
+}  // namespace sluice

@@ -1,0 +1,113 @@
+#include "engine/forward_pass.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace sluice::engine {
+
+namespace {
+
+using ops::DType;
+
+ops::ConstView integers(const ops::Buffer& buffer, std::int64_t count) {
+  return {buffer.data(), DType::i32, {count}};
+}
+
+}  // namespace
+
+ForwardPass::ForwardPass(Engine::Impl& impl, std::int64_t slots, std::int64_t capacity, std::int64_t chunk)
+    : impl_(impl),
+      chunk_(chunk),
+      pool_(*impl.backend, decoder().states(), slots, capacity, impl.cache_type()),
+      arena_(impl.backend->allocate(
+          decoder().activation_bytes(std::max(chunk, slots), pool_, impl.activation_type()))) {
+  const auto bytes = static_cast<std::size_t>(std::max(chunk, slots) + 1) * sizeof(std::int32_t);
+  for (ops::Buffer* buffer : {&ids_, &positions_, &seq_starts_, &slots_}) *buffer = backend().allocate(bytes);
+  std::vector<std::int32_t> counting(static_cast<std::size_t>(slots) + 1);
+  std::iota(counting.begin(), counting.end(), 0);
+  put(seq_starts_, counting);
+  make_room(slots);  // now: a recorded step keeps the address
+}
+
+ops::ConstView ForwardPass::put(ops::Buffer& buffer, std::span<const std::int32_t> values) {
+  backend().upload(buffer.data(), values.data(), values.size_bytes());
+  return integers(buffer, static_cast<std::int64_t>(values.size()));
+}
+
+void ForwardPass::make_room(std::int64_t rows) {
+  const auto bytes = static_cast<std::size_t>(rows * decoder().vocab) * sizeof(float);
+  if (logits_buffer_.bytes() >= bytes) return;
+  backend().synchronize();
+  logits_buffer_ = backend().allocate(bytes);
+  steps_.clear();
+}
+
+void ForwardPass::run(ops::Backend& backend, const layers::Batch& batch, std::int64_t rows) {
+  logits_ = rows > 0 ? ops::View(logits_buffer_.data(), DType::f32, {rows, decoder().vocab}) : ops::View{};
+  layers::Device device(backend, arena_, impl_.activation_type());
+  decoder().forward(device, batch, pool_, logits_);
+}
+
+void ForwardPass::prefill(std::int64_t slot, std::int64_t start, std::span<const std::int32_t> ids,
+                          std::int64_t rows) {
+  std::vector<std::int32_t> positions(ids.size());
+  std::iota(positions.begin(), positions.end(), static_cast<std::int32_t>(start));
+  make_room(rows);
+  layers::Batch batch;
+  batch.tokens = static_cast<std::int64_t>(ids.size());
+  batch.ids = put(ids_, ids);
+  batch.positions = put(positions_, positions);
+  batch.start = start;
+  batch.slot = slot;
+  backend().set_phase(ops::Backend::Phase::prefill);
+  run(backend(), batch, rows);
+}
+
+layers::Batch ForwardPass::step_batch(std::int64_t sequences) const {
+  layers::Batch batch;
+  batch.tokens = sequences;
+  batch.ids = integers(ids_, sequences);
+  batch.positions = integers(positions_, sequences);
+  batch.seq_starts = integers(seq_starts_, sequences + 1);
+  batch.slots = integers(slots_, sequences);
+  batch.start = integers(positions_, sequences);
+  return batch;
+}
+
+std::unique_ptr<ops::Program> ForwardPass::record_step(std::int64_t sequences) {
+  return backend().record([this, batch = step_batch(sequences), sequences] {
+    backend().set_phase(ops::Backend::Phase::decode);
+    run(backend(), batch, sequences);
+  });
+}
+
+void ForwardPass::describe_step(ops::Backend& other, std::int64_t sequences) {
+  run(other, step_batch(sequences), sequences);
+}
+
+void ForwardPass::step(std::span<const Next> tokens) {
+  std::vector<std::int32_t> ids;
+  std::vector<std::int32_t> positions;
+  std::vector<std::int32_t> slots;
+  for (const Next& next : tokens) {
+    ids.push_back(next.id);
+    positions.push_back(next.position);
+    slots.push_back(next.slot);
+  }
+  put(ids_, ids);
+  put(positions_, positions);
+  put(slots_, slots);
+  const auto sequences = static_cast<std::int64_t>(tokens.size());
+  std::unique_ptr<ops::Program>& program = steps_[sequences];
+  if (program == nullptr) program = record_step(sequences);
+  program->run();
+  logits_ = {logits_buffer_.data(), DType::f32, {sequences, decoder().vocab}};
+}
+
+void ForwardPass::read_logits(std::vector<float>& to) {
+  to.resize(static_cast<std::size_t>(logits_.present() ? logits_.elements() : 0));
+  backend().synchronize();
+  backend().download(to.data(), logits_.data, to.size() * sizeof(float));
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,62 @@
+// Running a model over the sequences in the slots of one state pool: prompts in chunks, generated tokens in
+// steps.
+#pragma once
+
+#include <map>
+
+#include "engine/engine_impl.h"
+#include "layers/batch.h"
+
+namespace sluice::engine {
+
+class ForwardPass {
+ public:
+  // `chunk` is the most tokens of one prefill.
+  ForwardPass(Engine::Impl& impl, std::int64_t slots, std::int64_t capacity, std::int64_t chunk);
+
+  state::StatePool& pool() { return pool_; }
+  std::int64_t chunk() const { return chunk_; }
+
+  // Prompt tokens of the sequence in `slot`, behind `start` past ones. Afterwards logits() are those of the
+  // last `rows` tokens.
+  void prefill(std::int64_t slot, std::int64_t start, std::span<const std::int32_t> ids, std::int64_t rows);
+
+  // A generated token of one sequence: it goes to `position`.
+  struct Next {
+    std::int32_t slot = 0;
+    std::int32_t position = 0;
+    std::int32_t id = 0;
+  };
+  // One token of every sequence named, in one program that is recorded once for that many sequences.
+  void step(std::span<const Next> tokens);
+
+  // Names the ops of a step of the first so many slots to another backend, over this pass's memory.
+  void describe_step(ops::Backend& other, std::int64_t sequences);
+
+  // F32 [rows, vocab] in the backend's memory.
+  const ops::View& logits() const { return logits_; }
+  void read_logits(std::vector<float>& to);
+
+ private:
+  const layers::Decoder& decoder() const { return impl_.model.decoder; }
+  ops::Backend& backend() { return *impl_.backend; }
+  ops::ConstView put(ops::Buffer& buffer, std::span<const std::int32_t> values);
+  layers::Batch step_batch(std::int64_t sequences) const;
+  void run(ops::Backend& backend, const layers::Batch& batch, std::int64_t rows);
+  void make_room(std::int64_t rows);
+  std::unique_ptr<ops::Program> record_step(std::int64_t sequences);
+
+  Engine::Impl& impl_;
+  std::int64_t chunk_;
+  state::StatePool pool_;
+  layers::Arena arena_;
+  ops::Buffer logits_buffer_;
+  ops::View logits_;
+  ops::Buffer ids_;
+  ops::Buffer positions_;
+  ops::Buffer seq_starts_;  // 0, 1, 2, ...: a step has one token a sequence
+  ops::Buffer slots_;
+  std::map<std::int64_t, std::unique_ptr<ops::Program>> steps_;  // by number of sequences
+};
+
+}  // namespace sluice::engine
