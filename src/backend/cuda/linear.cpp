@@ -93,6 +93,7 @@ Matrices head_rows(const ops::Weight& weight, std::int64_t step, std::int64_t fi
 LinearCall linear_call(const ops::ConstView& x, const ops::View& out) {
   LinearCall call;
   call.type = x.dtype;
+  call.out_type = out.dtype;
   call.x = x.data;
   call.x_token = x.strides[0];
   call.x_slot = x.rank() == 3 ? x.strides[1] : 0;

@@ -5,6 +5,10 @@
 //   operands.
 #pragma once
 
+#ifdef __CUDACC__
+#include <cuda_bf16.h>
+#endif
+
 #include <cstdint>
 
 #include "backend/cuda/context.h"
@@ -63,7 +67,8 @@ struct Matrices {
 };
 
 struct LinearCall {
-  ops::DType type = ops::DType::f32;  // of x and out
+  ops::DType type = ops::DType::f32;      // of x
+  ops::DType out_type = ops::DType::f32;  // of out: x's, or F32
   const void* x = nullptr;
   long long x_token = 0;  // elements from a token to the next
   long long x_slot = 0;   // from a token's slot to the next; 0 where its slots share one row
@@ -89,6 +94,13 @@ struct LinearCall {
     if (expert >= 0 && expert < matrices) return expert;
     report(fault, FaultKind::expert_id, expert, matrices);
     return -1;
+  }
+  // Puts a result at `offset` elements from `out`, rounded to its type.
+  __device__ __forceinline__ void store(long long offset, float value) const {
+    if (out_type == ops::DType::f32)
+      static_cast<float*>(out)[offset] = value;
+    else
+      static_cast<__nv_bfloat16*>(out)[offset] = __float2bfloat16_rn(value);
   }
   __device__ __forceinline__ long long x_offset(long long row) const {
     return row / slots * x_token + row % slots * x_slot;

@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kWarps* kWarp) linear_rows(LinearCall call, Fa
     const float up = row_product(x, call.w[1], matrix, n, call.inputs);
     value = value / (1.0f + expf(-value)) * up;
   }
-  if (threadIdx.x == 0) static_cast<T*>(call.out)[call.out_offset(row) + n] = from_float<T>(value);
+  if (threadIdx.x == 0) call.store(call.out_offset(row) + n, value);
 }
 
 }  // namespace
