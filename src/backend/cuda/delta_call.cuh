@@ -73,6 +73,8 @@ struct DeltaCall {
 };
 
 void launch_recurrent(Context& context, const ops::DeltaRule& op);
+// The chunked form takes BF16 alone, in rows aligned to 16 bytes.
+bool chunked_supports(const Context& context, const ops::DeltaRule& op);
 void launch_chunked(Context& context, const ops::DeltaRule& op);
 
 }  // namespace sluice::backend::cuda

@@ -12,10 +12,10 @@ template <>
 void run(Context& context, const ops::DeltaRule& op) {
   const bool recurrent = op.form == ops::DeltaForm::recurrent ||
                          (op.form == ops::DeltaForm::automatic && context.decode_class(op.q.dim(0)));
-  if (recurrent)
-    launch_recurrent(context, op);
-  else
+  if (!recurrent && chunked_supports(context, op))
     launch_chunked(context, op);
+  else
+    launch_recurrent(context, op);
 }
 
 }  // namespace sluice::backend::cuda
