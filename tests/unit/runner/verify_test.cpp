@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "op_names.h"
 #include "runner/case.h"
 #include "runner/compare.h"
 #include "sluice/op_runner.h"
@@ -16,12 +17,6 @@ TEST_P(VerifyOp, CpuMatchesReference) {
   ASSERT_EQ(results.size(), 1u);
   EXPECT_GT(results[0].cases, 0);
   for (const std::string& failure : results[0].failures) ADD_FAILURE() << failure;
-}
-
-std::vector<std::string> op_names() {
-  std::vector<std::string> names;
-  for (const OpDescription& op : describe_ops()) names.push_back(op.name);
-  return names;
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, VerifyOp, ::testing::ValuesIn(op_names()),
