@@ -1,7 +1,7 @@
 // What the norms share: out = x * scale * rsqrt(sum(x^2)/divisor + eps), and what each op puts around it.
 //
 // A row belongs to a power of two of lanes of one warp where it is short (heads), else to a whole block. It
-// is read once and held in registers between the two passes, two chunks a thread; only rows beyond 2048
+// is read once and held in registers between the two passes, one or two chunks a thread; only rows beyond 1024
 // chunks are read twice. Blocks walk several rows, so that a weight is read once a block, before the inputs
 // arrive. The order of a row's sum depends on its width and type alone. Squares that leave the range of F32
 // are summed again in double.
@@ -14,6 +14,7 @@
 namespace sluice::backend::cuda {
 
 inline constexpr int kHeldChunks = 2;
+inline constexpr int kNormThreads = 512;  // at most; more would spill what a thread holds
 
 struct NormShape {
   long long rows;
@@ -170,7 +171,7 @@ __device__ __forceinline__ void norm_rows(const Norm& norm, const NormShape& sha
 }
 
 template <class Norm>
-__global__ void __launch_bounds__(1024) norm_kernel(Norm norm, NormShape shape) {
+__global__ void __launch_bounds__(kNormThreads) norm_kernel(Norm norm, NormShape shape) {
   norm_rows(norm, shape, blockIdx.x, gridDim.x);
 }
 
@@ -179,7 +180,7 @@ inline dim3 norm_threads(long long width, int v) {
   const long long chunks = divide_up<long long>(width, v);
   if (chunks > kHeldChunks * kWarp) {
     const long long warps = divide_up<long long>(chunks, kHeldChunks * kWarp);
-    return dim3(static_cast<unsigned>(warps < 32 ? warps : 32) * kWarp);
+    return dim3(static_cast<unsigned>(warps < kNormThreads / kWarp ? warps * kWarp : kNormThreads));
   }
   unsigned lanes = 1;
   while (lanes < kWarp && lanes < chunks) lanes *= 2;

@@ -34,7 +34,7 @@ struct L2Norm {
 };
 
 template <class Q, class K, int V>
-__global__ void __launch_bounds__(1024)
+__global__ void __launch_bounds__(kNormThreads)
     qk_l2_norm(L2Norm<Q, V> q, L2Norm<K, V> k, NormShape q_shape, NormShape k_shape, unsigned q_blocks) {
   if (blockIdx.x < q_blocks)
     norm_rows(q, q_shape, blockIdx.x, q_blocks);
