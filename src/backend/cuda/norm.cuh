@@ -1,10 +1,10 @@
 // What the norms share: out = x * scale * rsqrt(sum(x^2)/divisor + eps), and what each op puts around it.
 //
 // A row belongs to a power of two of lanes of one warp where it is short (heads), else to a whole block. It
-// is read once and held in registers between the two passes, one or two chunks a thread; only rows beyond 1024
-// chunks are read twice. Blocks walk several rows, so that a weight is read once a block, before the inputs
-// arrive. The order of a row's sum depends on its width and type alone. Squares that leave the range of F32
-// are summed again in double.
+// is read once and held in registers between the two passes, one or two chunks a thread; only rows beyond
+// 1024 chunks are read twice. Blocks walk several rows, so that a weight is read once a block, before the
+// inputs arrive. The order of a row's sum depends on its width and type alone. Squares that leave the range
+// of F32 are summed again in double.
 #pragma once
 
 #include "backend/cuda/chunk.cuh"
@@ -13,7 +13,7 @@
 
 namespace sluice::backend::cuda {
 
-inline constexpr int kHeldChunks = 2;
+inline constexpr int kHeldChunks = 2;     // at most, a thread
 inline constexpr int kNormThreads = 512;  // at most; more would spill what a thread holds
 
 struct NormShape {
@@ -100,17 +100,16 @@ __device__ __forceinline__ Sum sum_of_squares(const float (&x)[V]) {
 //   again(at, left)            the chunk on a second visit, after values() stored
 //   widen_again(raw, x)        its values
 //   write(raw, at, left, x)    x times the row's factor and the weight, to the output
-template <class Norm>
+template <int kHeld, class Norm>
 __device__ __forceinline__ void norm_rows(const Norm& norm, const NormShape& shape, long long block,
                                           long long blocks) {
   constexpr int V = Norm::kV;
   __shared__ double partial[kWarp];
   const long long first = threadIdx.x * V;
   const long long step = static_cast<long long>(blockDim.x) * V;
-  WeightChunk<V> weight[kHeldChunks];
+  WeightChunk<V> weight[kHeld];
 #pragma unroll
-  for (int h = 0; h < kHeldChunks; ++h)
-    weight[h] = norm.weight.template load<V>(first + h * step, shape.width);
+  for (int h = 0; h < kHeld; ++h) weight[h] = norm.weight.template load<V>(first + h * step, shape.width);
   wait_for_inputs();
   allow_successor();
   for (long long base = block * blockDim.y; base < shape.rows; base += blocks * blockDim.y) {
@@ -118,19 +117,19 @@ __device__ __forceinline__ void norm_rows(const Norm& norm, const NormShape& sha
     const bool live = base + threadIdx.y < shape.rows;
     const long long width = live ? shape.width : 0;
     const auto row = norm.row(live ? base + threadIdx.y : base);
-    typename Norm::Raw raw[kHeldChunks];
-    float x[kHeldChunks][V] = {};
+    typename Norm::Raw raw[kHeld];
+    float x[kHeld][V] = {};
 #pragma unroll
-    for (int h = 0; h < kHeldChunks; ++h)
+    for (int h = 0; h < kHeld; ++h)
       if (const long long at = first + h * step; at < width) raw[h] = row.load(at, width - at);
     float squares = 0;
 #pragma unroll
-    for (int h = 0; h < kHeldChunks; ++h)
+    for (int h = 0; h < kHeld; ++h)
       if (const long long at = first + h * step; at < width) {
         row.values(raw[h], at, width - at, x[h]);
         squares += sum_of_squares<float>(x[h]);
       }
-    for (long long at = first + kHeldChunks * step; at < width; at += step) {
+    for (long long at = first + kHeld * step; at < width; at += step) {
       float y[V];
       row.values(row.load(at, width - at), at, width - at, y);
       squares += sum_of_squares<float>(y);
@@ -142,8 +141,8 @@ __device__ __forceinline__ void norm_rows(const Norm& norm, const NormShape& sha
     if (__any_sync(0xffffffffu, live && !in_range)) {
       double exact = 0;
 #pragma unroll
-      for (int h = 0; h < kHeldChunks; ++h) exact += sum_of_squares<double>(x[h]);
-      for (long long at = first + kHeldChunks * step; at < width; at += step) {
+      for (int h = 0; h < kHeld; ++h) exact += sum_of_squares<double>(x[h]);
+      for (long long at = first + kHeld * step; at < width; at += step) {
         float y[V];
         row.widen_again(row.again(at, width - at), y);
         exact += sum_of_squares<double>(y);
@@ -159,9 +158,9 @@ __device__ __forceinline__ void norm_rows(const Norm& norm, const NormShape& sha
       row.write(from, at, width - at, y);
     };
 #pragma unroll
-    for (int h = 0; h < kHeldChunks; ++h)
+    for (int h = 0; h < kHeld; ++h)
       if (const long long at = first + h * step; at < width) write(raw[h], at, weight[h], x[h]);
-    for (long long at = first + kHeldChunks * step; at < width; at += step) {
+    for (long long at = first + kHeld * step; at < width; at += step) {
       float y[V];
       const typename Norm::Raw from = row.again(at, width - at);
       row.widen_again(from, y);
@@ -170,9 +169,9 @@ __device__ __forceinline__ void norm_rows(const Norm& norm, const NormShape& sha
   }
 }
 
-template <class Norm>
+template <int kHeld, class Norm>
 __global__ void __launch_bounds__(kNormThreads) norm_kernel(Norm norm, NormShape shape) {
-  norm_rows(norm, shape, blockIdx.x, gridDim.x);
+  norm_rows<kHeld>(norm, shape, blockIdx.x, gridDim.x);
 }
 
 // A block's threads: (lanes of a row, rows).
@@ -187,6 +186,11 @@ inline dim3 norm_threads(long long width, int v) {
   return {lanes, 128 / lanes};
 }
 
+// Whether a thread has one chunk of a row, as with heads; it then needs half the registers.
+inline bool one_chunk(long long width, int v, const dim3& threads) {
+  return width <= static_cast<long long>(threads.x) * v;
+}
+
 // Blocks that `rows` rows keep busy, no more than the device holds at once.
 inline unsigned norm_blocks(const Context& context, long long rows, const dim3& threads) {
   const long long wanted = divide_up<long long>(rows, threads.y);
@@ -197,7 +201,11 @@ inline unsigned norm_blocks(const Context& context, long long rows, const dim3& 
 template <class Norm>
 void launch_norm(Context& context, const Norm& norm, const NormShape& shape) {
   const dim3 threads = norm_threads(shape.width, Norm::kV);
-  launch(context, norm_kernel<Norm>, {dim3(norm_blocks(context, shape.rows, threads)), threads}, norm, shape);
+  const Grid grid{dim3(norm_blocks(context, shape.rows, threads)), threads};
+  if (one_chunk(shape.width, Norm::kV, threads))
+    launch(context, norm_kernel<1, Norm>, grid, norm, shape);
+  else
+    launch(context, norm_kernel<kHeldChunks, Norm>, grid, norm, shape);
 }
 
 }  // namespace sluice::backend::cuda

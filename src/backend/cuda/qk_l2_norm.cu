@@ -33,13 +33,14 @@ struct L2Norm {
   __device__ Row row(long long i) const { return {x.template row<T>(i), x.aligned}; }
 };
 
-template <class Q, class K, int V>
+template <int kHeld, class Q, class K, int V>
 __global__ void __launch_bounds__(kNormThreads)
-    qk_l2_norm(L2Norm<Q, V> q, L2Norm<K, V> k, NormShape q_shape, NormShape k_shape, unsigned q_blocks) {
+    qk_l2_norm(const __grid_constant__ L2Norm<Q, V> q, const __grid_constant__ L2Norm<K, V> k,
+               NormShape q_shape, NormShape k_shape, unsigned q_blocks) {
   if (blockIdx.x < q_blocks)
-    norm_rows(q, q_shape, blockIdx.x, q_blocks);
+    norm_rows<kHeld>(q, q_shape, blockIdx.x, q_blocks);
   else
-    norm_rows(k, k_shape, blockIdx.x - q_blocks, gridDim.x - q_blocks);
+    norm_rows<kHeld>(k, k_shape, blockIdx.x - q_blocks, gridDim.x - q_blocks);
 }
 
 }  // namespace
@@ -56,8 +57,11 @@ void run(Context& context, const ops::QkL2Norm& op) {
     const dim3 threads = norm_threads(width, V);
     const unsigned q_blocks = norm_blocks(context, q_shape.rows, threads);
     const unsigned k_blocks = norm_blocks(context, k_shape.rows, threads);
-    launch(context, qk_l2_norm<Q, K, V>, {dim3(q_blocks + k_blocks), threads}, q, k, q_shape, k_shape,
-           q_blocks);
+    const Grid grid{dim3(q_blocks + k_blocks), threads};
+    if (one_chunk(width, V, threads))
+      launch(context, qk_l2_norm<1, Q, K, V>, grid, q, k, q_shape, k_shape, q_blocks);
+    else
+      launch(context, qk_l2_norm<kHeldChunks, Q, K, V>, grid, q, k, q_shape, k_shape, q_blocks);
   });
 }
 
