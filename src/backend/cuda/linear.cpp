@@ -45,8 +45,16 @@ MatrixPointers pointers_of(const ops::Weight& w) {
           static_cast<const std::byte*>(w.biases.data)};
 }
 
-bool aligned(const MatrixPointers& matrix, const Matrices& format) {
-  return reinterpret_cast<std::uintptr_t>(matrix.values) % 16 == 0 && format.row_bytes % 16 == 0;
+int alignment_of(const std::byte* pointer, int at_most) {
+  while (reinterpret_cast<std::uintptr_t>(pointer) % static_cast<unsigned>(at_most) != 0) at_most /= 2;
+  return at_most;
+}
+
+// Lowers what `all` claims to what holds for `matrix` too.
+void align(Matrices& all, const MatrixPointers& matrix) {
+  all.alignment = alignment_of(matrix.values, all.alignment);
+  all.scale_alignment = alignment_of(matrix.biases, alignment_of(matrix.scales, all.scale_alignment));
+  all.aligned = all.alignment == 16 && all.row_bytes % 16 == 0;
 }
 
 }  // namespace
@@ -63,7 +71,8 @@ Matrices matrices_of(const ops::Weight& w) {
     all.scale_row_bytes = w.scales.shape.back() * static_cast<std::int64_t>(size_bytes(w.scales.dtype));
   all.first = pointers_of(w);
   all.step = shape.rank() == 3 ? shape[1] : 0;
-  all.aligned = aligned(all.first, all);
+  all.alignment = all.scale_alignment = 16;
+  align(all, all.first);
   return all;
 }
 
@@ -74,7 +83,7 @@ Matrices matrices_of(Context& context, const ops::ExpertWeights& experts) {
   table.reserve(experts.separate.size());
   for (const ops::Weight& expert : experts.separate) {
     table.push_back(pointers_of(expert));
-    all.aligned = all.aligned && aligned(table.back(), all);
+    align(all, table.back());
   }
   all.table = reinterpret_cast<const MatrixPointers*>(
       context.resident(std::as_bytes(std::span<const MatrixPointers>(table))));
@@ -87,6 +96,7 @@ Matrices head_rows(const ops::Weight& weight, std::int64_t step, std::int64_t fi
   all.first.scales += first * all.scale_row_bytes;
   all.first.biases += first * all.scale_row_bytes;
   all.step = step;
+  align(all, all.first);
   return all;
 }
 

@@ -54,6 +54,8 @@ struct Matrices {
   long long step = 0;                     // rows from one matrix to the next
   const MatrixPointers* table = nullptr;  // device memory; matrices wherever they lie
   bool aligned = false;                   // every row of values begins at a multiple of 16 bytes
+  int alignment = 1;                      // of every matrix's values, at most 16 bytes
+  int scale_alignment = 1;                // of their scales and biases, likewise
 
   bool quantized() const { return scale_type != ScaleType::none; }
 #ifdef __CUDACC__
@@ -88,9 +90,9 @@ struct LinearCall {
 #ifdef __CUDACC__
   // The matrix of row t * slots + j; reports an expert that does not exist and returns -1.
   __device__ __forceinline__ long long matrix_of(long long row, Fault* fault) const {
-    const long long j = row % slots;
+    const long long j = slot(row);
     if (experts == nullptr) return j;
-    const int expert = experts[row / slots * experts_token + j];
+    const int expert = experts[token(row) * experts_token + j];
     if (expert >= 0 && expert < matrices) return expert;
     report(fault, FaultKind::expert_id, expert, matrices);
     return -1;
@@ -103,10 +105,17 @@ struct LinearCall {
       static_cast<__nv_bfloat16*>(out)[offset] = __float2bfloat16_rn(value);
   }
   __device__ __forceinline__ long long x_offset(long long row) const {
-    return row / slots * x_token + row % slots * x_slot;
+    return token(row) * x_token + slot(row) * x_slot;
   }
   __device__ __forceinline__ long long out_offset(long long row) const {
-    return row / slots * out_token + row % slots * out_slot;
+    return token(row) * out_token + slot(row) * out_slot;
+  }
+  // Rows are fewer than 2^32: a 64-bit division would take longer than the rest of an epilogue.
+  __device__ __forceinline__ long long token(long long row) const {
+    return static_cast<unsigned>(row) / static_cast<unsigned>(slots);
+  }
+  __device__ __forceinline__ long long slot(long long row) const {
+    return static_cast<unsigned>(row) % static_cast<unsigned>(slots);
   }
 #endif
 };

@@ -1,9 +1,47 @@
 #include "backend/cuda/linear_decode.h"
 
+#include <algorithm>
+
+#include "backend/cuda/decode_plan.h"
+
 namespace sluice::backend::cuda {
 
+namespace {
+
+// Tokens [first, first + count) of the call.
+LinearCall tokens_of(const LinearCall& call, long long first, long long count) {
+  LinearCall part = call;
+  const auto bytes = static_cast<long long>(size_bytes(call.type));
+  part.x = static_cast<const std::byte*>(call.x) + first * call.x_token * bytes;
+  part.out = static_cast<std::byte*>(call.out) + first * call.out_token * bytes;
+  if (call.experts != nullptr) part.experts = call.experts + first * call.experts_token;
+  part.tokens = count;
+  return part;
+}
+
+void launch_part(Context& context, const LinearCall& call) {
+  const auto plan = decode_plan(call, context.device());
+  if (!plan) return launch_generic(context, call);
+  switch (call.w[0].storage) {
+    case Storage::f32:
+    case Storage::bf16:
+    case Storage::f16:
+      return launch_dense(context, call, *plan);
+    case Storage::fp4:
+    case Storage::fp8:
+      return launch_minifloat(context, call, *plan);
+    default:
+      return launch_affine(context, call, *plan);
+  }
+}
+
+}  // namespace
+
 void launch_decode(Context& context, const LinearCall& call) {
-  launch_generic(context, call);
+  constexpr long long kRows = 1 << 15;  // of a launch: a grid's second dimension, and marks in shared memory
+  const long long most = std::max<long long>(1, kRows / call.slots);
+  for (long long first = 0; first < call.tokens; first += most)
+    launch_part(context, tokens_of(call, first, std::min(most, call.tokens - first)));
 }
 
 }  // namespace sluice::backend::cuda
