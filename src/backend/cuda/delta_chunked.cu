@@ -3,11 +3,11 @@
 // Grid: (sequence, value head, 16 kWarps rows of the state). Rows of a state never meet, so each of kWarps
 // state warps keeps 16 of them in registers, as the sums of the tensor cores, over all chunks; from chunk to
 // chunk R, X and the new state follow from products whose left operand is made from the sums of the one
-// before, with no exchange between warps. What the state passes to its products, and R, X and the inverse,
-// are sums of two BF16 terms: the state stays right to 1e-5. Beside each state warp runs an output warp, one
-// chunk behind: it gets the rounded state and X through shared memory, makes out from them (rounded once:
-// relative error about 3e-3), and copies the tiles of the chunks to come. Bytes: q, k, v, out once, 16 KB of
-// tables a chunk and head, the state twice; k, q and tables again from the cache for the other slices of Dv.
+// before, with no exchange between warps. The state, R, X and both square matrices enter products as sums of
+// two BF16 terms: out is right to its own rounding, the state to 1e-5. Beside each state warp runs an output
+// warp, one chunk behind: it gets the state and X through shared memory, makes out from them, and copies the
+// tiles of the chunks to come. Bytes: q, k, v, out once, 21 KB of tables a chunk and head, the state twice;
+// k, q and tables again from the cache for the other slices of Dv.
 #include <algorithm>
 
 #include "backend/cuda/delta_chunks.cuh"
@@ -19,13 +19,13 @@ namespace {
 
 constexpr int kTokenTiles = kChunk / 8;  // sums across the tokens of a chunk
 // Chunks whose tables are in scratch memory at a time.
-constexpr std::int64_t kChunksAtOnce = 512;
+constexpr std::int64_t kChunksAtOnce = 256;
 
 // What passes from a state warp to its output warp.
 template <int kWidth>
 struct Handover {
-  Fragment state[kWidth / 16][kWarp];
-  Fragment x[kSide][kWarp];
+  Sums state[kWidth / 8][kWarp];
+  Sums x[kTokenTiles][kWarp];
 };
 
 // Tiles of one chunk that the state warps read, and those that the output warps read.
@@ -56,51 +56,79 @@ __device__ __forceinline__ void scale_tokens(Sums& sums, const float* factors, i
   sums.at[3] *= factor.y;
 }
 
-// One chunk on 16 rows of the state, held as [16, Dk].
-template <int kWidth, int kWarps>
-__device__ __forceinline__ void advance_state(Sums (&state)[kWidth / 8],
-                                              const StateTiles<kWidth, kWarps>& tiles,
-                                              Handover<kWidth>& handover, int warp, int lane) {
-  constexpr int kPieces = kWidth / 8;
-  Sums r[kTokenTiles] = {};  // S KT
+// products += S KT (or S QT) over the tokens of a chunk, where sums(n) are columns 8n.. of S.
+template <int kWidth, class SumsAt>
+__device__ __forceinline__ void multiply_state(const SumsAt& sums, const Bf16* tile,
+                                               Sums (&products)[kTokenTiles], int lane) {
 #pragma unroll
   for (int step = 0; step < kWidth / 16; ++step) {
-    const TwoTerms s = split_sums(state[2 * step], state[2 * step + 1]);
-    handover.state[step][lane] = s.high;
+    const TwoTerms s = split_sums(sums(2 * step), sums(2 * step + 1));
+    Fragment tokens[kSide];
 #pragma unroll
-    for (int block = 0; block < kSide; ++block) {
-      const int at = swizzled<kPieces>(block * 16 + halves_first(lane), 2 * step + lane / 8 % 2) * 8;
-      const Fragment k = load_matrices(tiles.k + at);
-      multiply_add(r[2 * block], r[2 * block + 1], s.high, k);
-      multiply_add(r[2 * block], r[2 * block + 1], s.low, k);
-    }
+    for (int i = 0; i < kSide; ++i)
+      tokens[i] = load_matrices(
+          tile + swizzled<kWidth / 8>(i * 16 + halves_first(lane), 2 * step + lane / 8 % 2) * 8);
+#pragma unroll
+    for (int i = 0; i < kSide; ++i) multiply_add(products[2 * i], products[2 * i + 1], s.high, tokens[i]);
+#pragma unroll
+    for (int i = 0; i < kSide; ++i) multiply_add(products[2 * i], products[2 * i + 1], s.low, tokens[i]);
   }
+}
+
+// products += values times a lower square matrix given in two terms, in three of the four pairs of terms.
+template <class SumsAt>
+__device__ __forceinline__ void multiply_lower(const SumsAt& values, const LowerMatrix& matrix,
+                                               Sums (&products)[kTokenTiles], int lane) {
 #pragma unroll
-  for (int block = 0; block < kSide; ++block) {
-    const int at = swizzled<2 * kWarps>(block * 16 + halves_first(lane), 2 * warp + lane / 8 % 2) * 8;
-    const Fragment v = load_transposed(tiles.v + at);
+  for (int j = 0; j < kSide; ++j) {
+    const TwoTerms left = split_sums(values(2 * j), values(2 * j + 1));
+#pragma unroll
+    for (int i = j; i < kSide; ++i)
+      multiply_add(products[2 * i], products[2 * i + 1], left.high, matrix.high[lower_block(i, j)][lane]);
+#pragma unroll
+    for (int i = j; i < kSide; ++i)
+      multiply_add(products[2 * i], products[2 * i + 1], left.low, matrix.high[lower_block(i, j)][lane]);
+#pragma unroll
+    for (int i = j; i < kSide; ++i)
+      multiply_add(products[2 * i], products[2 * i + 1], left.high, matrix.low[lower_block(i, j)][lane]);
+  }
+}
+
+// r = v - e^G o r for the 16 rows of a warp.
+template <int kWarps>
+__device__ __forceinline__ void subtract_from_values(const Bf16* v_tile, const float* from_start,
+                                                     Sums (&r)[kTokenTiles], int warp, int lane) {
+#pragma unroll
+  for (int i = 0; i < kSide; ++i) {
+    const Fragment v = load_transposed(
+        v_tile + swizzled<2 * kWarps>(i * 16 + halves_first(lane), 2 * warp + lane / 8 % 2) * 8);
 #pragma unroll
     for (int n = 0; n < 2; ++n) {
-      Sums& sums = r[2 * block + n];
-      scale_tokens(sums, tiles.table.from_start + block * 16 + n * 8, lane);
+      Sums& sums = r[2 * i + n];
+      scale_tokens(sums, from_start + i * 16 + n * 8, lane);
       const float2 top = unpack_pair(v.at[2 * n]);
       const float2 bottom = unpack_pair(v.at[2 * n + 1]);
       sums = {top.x - sums.at[0], top.y - sums.at[1], bottom.x - sums.at[2], bottom.y - sums.at[3]};
     }
   }
+}
+
+// One chunk on 16 rows of the state, held as [16, Dk]. Stores to the handover come before the loads of a
+// stage: a load could not be moved ahead of them.
+template <int kWidth, int kWarps>
+__device__ __forceinline__ void advance_state(Sums (&state)[kWidth / 8],
+                                              const StateTiles<kWidth, kWarps>& tiles,
+                                              Handover<kWidth>& handover, int warp, int lane) {
+#pragma unroll
+  for (int n = 0; n < kWidth / 8; ++n) handover.state[n][lane] = state[n];
+  Sums r[kTokenTiles] = {};
+  multiply_state<kWidth>([&](int n) -> const Sums& { return state[n]; }, tiles.k, r, lane);
+  subtract_from_values<kWarps>(tiles.v, tiles.table.from_start, r, warp, lane);
   Sums x[kTokenTiles] = {};
+  multiply_lower([&](int n) -> const Sums& { return r[n]; }, tiles.table.inverse, x, lane);
 #pragma unroll
-  for (int j = 0; j < kSide; ++j) {
-    const TwoTerms left = split_sums(r[2 * j], r[2 * j + 1]);
-#pragma unroll
-    for (int i = j; i < kSide; ++i) {
-      const Fragment high = tiles.table.inverse[0][lower_block(i, j)][lane];
-      const Fragment low = tiles.table.inverse[1][lower_block(i, j)][lane];
-      multiply_add(x[2 * i], x[2 * i + 1], left.high, high);
-      multiply_add(x[2 * i], x[2 * i + 1], left.low, high);
-      multiply_add(x[2 * i], x[2 * i + 1], left.high, low);
-    }
-  }
+  for (int n = 0; n < kTokenTiles; ++n) handover.x[n][lane] = x[n];
+
   const float decay = tiles.table.from_start[kChunk - 1];
 #pragma unroll
   for (Sums& sums : state)
@@ -108,13 +136,12 @@ __device__ __forceinline__ void advance_state(Sums (&state)[kWidth / 8],
     for (float& value : sums.at) value *= decay;
 #pragma unroll
   for (int j = 0; j < kSide; ++j) {
-    handover.x[j][lane] = round_sums(x[2 * j], x[2 * j + 1]);
     scale_tokens(x[2 * j], tiles.table.to_end + j * 16, lane);
     scale_tokens(x[2 * j + 1], tiles.table.to_end + j * 16 + 8, lane);
     const TwoTerms left = split_sums(x[2 * j], x[2 * j + 1]);
 #pragma unroll
     for (int n = 0; n < kWidth / 16; ++n) {
-      const int at = swizzled<kPieces>(j * 16 + rows_first(lane), 2 * n + lane / 16) * 8;
+      const int at = swizzled<kWidth / 8>(j * 16 + rows_first(lane), 2 * n + lane / 16) * 8;
       const Fragment k = load_transposed(tiles.k + at);
       multiply_add(state[2 * n], state[2 * n + 1], left.high, k);
       multiply_add(state[2 * n], state[2 * n + 1], left.low, k);
@@ -126,27 +153,11 @@ __device__ __forceinline__ void advance_state(Sums (&state)[kWidth / 8],
 template <int kWidth>
 __device__ __forceinline__ void write_out(const OutTiles<kWidth>& tiles, const Handover<kWidth>& handover,
                                           Bf16* out, long long stride, int rows, int lane) {
-  constexpr int kPieces = kWidth / 8;
   Sums sums[kTokenTiles] = {};
-#pragma unroll 4
-  for (int step = 0; step < kWidth / 16; ++step) {
-    const Fragment s = handover.state[step][lane];
-#pragma unroll
-    for (int block = 0; block < kSide; ++block) {
-      const int at = swizzled<kPieces>(block * 16 + halves_first(lane), 2 * step + lane / 8 % 2) * 8;
-      const Fragment q = load_matrices(tiles.q + at);
-      multiply_add(sums[2 * block], sums[2 * block + 1], s, q);
-    }
-  }
+  multiply_state<kWidth>([&](int n) -> const Sums& { return handover.state[n][lane]; }, tiles.q, sums, lane);
 #pragma unroll
   for (int n = 0; n < kTokenTiles; ++n) scale_tokens(sums[n], tiles.table.from_start + n * 8, lane);
-#pragma unroll
-  for (int j = 0; j < kSide; ++j) {
-    const Fragment x = handover.x[j][lane];
-#pragma unroll
-    for (int i = j; i < kSide; ++i)
-      multiply_add(sums[2 * i], sums[2 * i + 1], x, tiles.table.mix[lower_block(i, j)][lane]);
-  }
+  multiply_lower([&](int n) -> const Sums& { return handover.x[n][lane]; }, tiles.table.mix, sums, lane);
 #pragma unroll
   for (int n = 0; n < kTokenTiles; ++n) {
     const std::uint32_t left = transpose_matrix(pack_pair(sums[n].at[0], sums[n].at[1]));
@@ -289,10 +300,10 @@ void launch_walks(Context& context, const DeltaCall& call, const ChunkRange& ran
   const int small_blocks = call.sequences.count * call.value_heads * (call.value_width / 32);
   const bool large = small_blocks > context.device().multiprocessors && call.value_width % 64 == 0;
   with_key_width(call.key_width, [&]<int kWidth>() {
-    if constexpr (kWidth <= 128)
-      if (large && sizeof(Shared<kWidth, 4>) <= context.device().shared_bytes_per_block)
-        return launch_walk<kWidth, 4>(context, call, range);
-    launch_walk<kWidth, 2>(context, call, range);
+    if (large && sizeof(Shared<kWidth, 4>) <= context.device().shared_bytes_per_block)
+      launch_walk<kWidth, 4>(context, call, range);
+    else
+      launch_walk<kWidth, 2>(context, call, range);
   });
 }
 
@@ -304,8 +315,8 @@ bool chunked_supports(const Context& context, const ops::DeltaRule& op) {
   const auto fits = [](const auto& view, int elements) {
     return view.dtype == ops::DType::bf16 && aligned(view, elements);
   };
-  return needed <= context.device().shared_bytes_per_block && fits(op.q, 8) && fits(op.k, 8) &&
-         fits(op.v, 8) && fits(op.out, 2);
+  return op.k.dim(2) <= kWidestKey && needed <= context.device().shared_bytes_per_block && fits(op.q, 8) &&
+         fits(op.k, 8) && fits(op.v, 8) && fits(op.out, 2);
 }
 
 void launch_chunked(Context& context, const ops::DeltaRule& op) {

@@ -24,16 +24,22 @@ __host__ __device__ constexpr int lower_block(int i, int j) {
   return i * (i + 1) / 2 + j;
 }
 
-// What one chunk and value head need of the first kernel. Blocks are right operands by lane, with rows as
-// columns of the operand: at[0..1] are of row l / 4, at[2..3] of row l / 4 + 8; at[0], at[2] of columns 2 (l
-// % 4) and the next, at[1], at[3] of those eight further.
+// A lower triangular matrix as right operands by lane, in two terms, with its rows as columns of the
+// operand: at[0..1] are of row l / 4, at[2..3] of row l / 4 + 8; at[0], at[2] of columns 2 (l % 4) and the
+// next, at[1], at[3] of those eight further.
+struct LowerMatrix {
+  Fragment high[kLowerBlocks][kWarp];
+  Fragment low[kLowerBlocks][kWarp];
+};
+
+// What one chunk and value head need of the first kernel.
 struct StateTable {
-  Fragment inverse[2][kLowerBlocks][kWarp];  // times diag(beta), in two terms
-  float from_start[kChunk];                  // e^G
-  float to_end[kChunk];                      // e^(G_last - G)
+  LowerMatrix inverse;       // times diag(beta)
+  float from_start[kChunk];  // e^G
+  float to_end[kChunk];      // e^(G_last - G)
 };
 struct OutTable {
-  Fragment mix[kLowerBlocks][kWarp];  // tril(Q KT o D)
+  LowerMatrix mix;  // tril(Q KT o D)
   float from_start[kChunk];
 };
 struct ChunkTable {
@@ -110,12 +116,12 @@ __device__ __forceinline__ int halves_first(int lane) {
 void launch_prepare(Context& context, const DeltaCall& call, const ChunkRange& range);
 
 // Calls f with Dk rounded up to a width that kernels are made for.
+constexpr int kWidestKey = 128;
 template <class F>
 void with_key_width(int width, F&& f) {
   if (width <= 32) return f.template operator()<32>();
   if (width <= 64) return f.template operator()<64>();
-  if (width <= 128) return f.template operator()<128>();
-  f.template operator()<256>();
+  f.template operator()<kWidestKey>();
 }
 
 }  // namespace sluice::backend::cuda

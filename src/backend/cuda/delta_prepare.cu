@@ -6,7 +6,7 @@
 // in registers for all value heads that share the key head. Those are taken two at a time: 64 threads solve
 // for the columns of one inverse, a column a thread, by forward substitution in F32. Sums of g are kept in
 // two floats, so that their differences are right after a reset (g = -inf counts as -200). Bytes: q and k
-// once, 16 KB of tables a chunk and value head.
+// once, 21 KB of tables a chunk and value head.
 #include "backend/cuda/delta_chunks.cuh"
 #include "backend/cuda/launch.h"
 
@@ -73,36 +73,53 @@ __device__ __forceinline__ void apply_gates(const Sums (&kk)[2 * kSide], const S
                                             const Gates& gates, int half, float* matrix, OutTable& table) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  float sum[2];
+  float rest[2];
+  float beta[2];
+#pragma unroll
+  for (int e = 0; e < 2; ++e) {
+    const int i = warp * 16 + lane / 4 + e * 8;
+    sum[e] = gates.sum[half][i];
+    rest[e] = gates.rest[half][i];
+    beta[e] = gates.beta[half][i];
+  }
 #pragma unroll
   for (int block = 0; block < kSide; ++block) {
     if (block > warp) break;
-    Sums mix[2];
+    TwoTerms mix;
 #pragma unroll
-    for (int n = 0; n < 2; ++n)
+    for (int n = 0; n < 2; ++n) {
+      const int j = block * 16 + n * 8 + lane % 4 * 2;
+      const float2 sum_j = *reinterpret_cast<const float2*>(&gates.sum[half][j]);
+      const float2 rest_j = *reinterpret_cast<const float2*>(&gates.rest[half][j]);
 #pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const int i = warp * 16 + lane / 4 + e / 2 * 8;
-        const int j = block * 16 + n * 8 + lane % 4 * 2 + e % 2;
-        const float difference =
-            (gates.sum[half][i] - gates.sum[half][j]) + (gates.rest[half][i] - gates.rest[half][j]);
-        const float decay = j <= i ? expf(difference) : 0.0f;
-        matrix[i * kStride + j] = j < i ? gates.beta[half][i] * kk[2 * block + n].at[e] * decay : 0.0f;
-        mix[n].at[e] = j <= i ? qk[2 * block + n].at[e] * decay : 0.0f;
+      for (int e = 0; e < 2; ++e) {
+        const int i = warp * 16 + lane / 4 + e * 8;
+        const float first = j <= i ? __expf((sum[e] - sum_j.x) + (rest[e] - rest_j.x)) : 0.0f;
+        const float second = j + 1 <= i ? __expf((sum[e] - sum_j.y) + (rest[e] - rest_j.y)) : 0.0f;
+        const Sums& keys = kk[2 * block + n];
+        const Sums& queries = qk[2 * block + n];
+        *reinterpret_cast<float2*>(matrix + i * kStride + j) = {beta[e] * keys.at[2 * e] * first,
+                                                                beta[e] * keys.at[2 * e + 1] * second};
+        // Rows become columns of a right operand, so the halves change places: see LowerMatrix.
+        const float2 mixed = {queries.at[2 * e] * first, queries.at[2 * e + 1] * second};
+        mix.high.at[2 * e + n] = pack_pair(mixed.x, mixed.y);
+        mix.low.at[2 * e + n] = pack_rest(mixed.x, mixed.y, mix.high.at[2 * e + n]);
       }
-    // Rows become columns of a right operand, so the halves change places: see StateTable.
-    table.mix[lower_block(warp, block)][lane] = {
-        pack_pair(mix[0].at[0], mix[0].at[1]), pack_pair(mix[1].at[0], mix[1].at[1]),
-        pack_pair(mix[0].at[2], mix[0].at[3]), pack_pair(mix[1].at[2], mix[1].at[3])};
+    }
+    table.mix.high[lower_block(warp, block)][lane] = mix.high;
+    table.mix.low[lower_block(warp, block)][lane] = mix.low;
   }
 }
 
-// Column j of (I + matrix)^-1.
+// Column j >= kFirst of (I + matrix)^-1, from row kFirst on: above it all is zero.
+template <int kFirst>
 __device__ __forceinline__ void solve_column(const float* matrix, int j, float (&x)[kChunk]) {
 #pragma unroll
-  for (int i = 0; i < kChunk; ++i) {
+  for (int i = kFirst; i < kChunk; ++i) {
     float sums[4] = {i == j ? 1.0f : 0.0f, 0, 0, 0};
 #pragma unroll
-    for (int l = 0; l < i; l += 4) {
+    for (int l = kFirst; l < i; l += 4) {
       const float4 row = *reinterpret_cast<const float4*>(matrix + i * kStride + l);
       sums[0] -= row.x * x[l];
       if (l + 1 < i) sums[1] -= row.y * x[l + 1];
@@ -117,7 +134,7 @@ __device__ __forceinline__ void solve_column(const float* matrix, int j, float (
 __device__ __forceinline__ void place_column(const float (&x)[kChunk], float beta, int j, Bf16* blocks) {
 #pragma unroll
   for (int i = 0; i < kChunk; ++i) {
-    if (i / 16 < j / 16) continue;
+    if (i / 16 < j / 16) continue;  // not in the table, nor solved for
     const float value = x[i] * beta;
     const Bf16 high = from_float<Bf16>(value);
     const int lane = i % 8 * 4 + j % 8 / 2;
@@ -189,7 +206,10 @@ __global__ void __launch_bounds__(kThreads, 3) delta_prepare(DeltaCall call, Chu
   multiply_keys<kWidth>(k_tile, q_tile, kk, qk);
 
   const int half = thread / kChunk;
-  const int column = thread % kChunk;
+  // The right half of the columns is a quarter of the work: which warps have it changes from block to block,
+  // or two of the four schedulers would idle.
+  const unsigned change = blockIdx.x * 0x9e3779b9u >> 31;
+  const int column = thread % kChunk ^ static_cast<int>(change * kWarp);
   auto* matrix =
       reinterpret_cast<float*>(memory);  // takes the place of the tiles, and the placed blocks its own
   float* mine = matrix + half * kChunk * kStride;
@@ -207,12 +227,13 @@ __global__ void __launch_bounds__(kThreads, 3) delta_prepare(DeltaCall call, Chu
     __syncthreads();
     const int head = value_head(call, key_head, pair + half);
     float x[kChunk];
-    if (head >= 0) solve_column(mine, column, x);
+    if (head >= 0 && column < kWarp) solve_column<0>(mine, column, x);
+    if (head >= 0 && column >= kWarp) solve_column<kWarp>(mine, column, x);
     __syncthreads();
     if (head >= 0) place_column(x, gates.beta[half][column], column, reinterpret_cast<Bf16*>(mine));
     __syncthreads();
     if (head >= 0) {
-      auto* to = reinterpret_cast<uint4*>(range.at(call, chunk, head).state.inverse);
+      auto* to = reinterpret_cast<uint4*>(&range.at(call, chunk, head).state.inverse);
       for (int i = column; i < 2 * kLowerBlocks * kWarp; i += kChunk)
         to[i] = reinterpret_cast<const uint4*>(mine)[i];
     }

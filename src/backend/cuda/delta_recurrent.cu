@@ -25,9 +25,9 @@ __device__ __forceinline__ float sum_lanes(float (&x)[2 * kRows], int lane) {
     const bool upper = (lane & (2 * half)) != 0;
 #pragma unroll
     for (int i = 0; i < half; ++i) {
-      const float keep = upper ? x[i + half] : x[i];
-      const float send = upper ? x[i] : x[i + half];
-      x[i] = keep + __shfl_xor_sync(0xffffffffu, send, 2 * half);
+      const float low = x[i];
+      const float high = x[i + half];
+      x[i] = (upper ? high : low) + __shfl_xor_sync(0xffffffffu, upper ? low : high, 2 * half);
     }
   }
   return x[0] + __shfl_xor_sync(0xffffffffu, x[0], 1);

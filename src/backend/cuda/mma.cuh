@@ -11,12 +11,12 @@ namespace sluice::backend::cuda {
 
 // Four 8x8 matrices of BF16. As the left operand (16x16): rows 0-7 and 8-15 of the left half, then of the
 // right one. As two right operands (16x8 each, columns 0-7 then 8-15): upper then lower half of each.
-struct Fragment {
+struct alignas(16) Fragment {
   std::uint32_t at[4];
 };
 
 // 16x8 sums: at[0..1] of row l / 4, at[2..3] of row l / 4 + 8.
-struct Sums {
+struct alignas(16) Sums {
   float at[4];
 };
 
@@ -68,27 +68,23 @@ __device__ __forceinline__ float2 unpack_pair(std::uint32_t pair) {
   return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(&pair));
 }
 
-// 16x16 sums, left and right half, as a left operand: rounded once, or as the sum of two BF16 terms (16
-// bits).
-__device__ __forceinline__ Fragment round_sums(const Sums& left, const Sums& right) {
-  return {pack_pair(left.at[0], left.at[1]), pack_pair(left.at[2], left.at[3]),
-          pack_pair(right.at[0], right.at[1]), pack_pair(right.at[2], right.at[3])};
+// What rounding took from a pair, rounded.
+__device__ __forceinline__ std::uint32_t pack_rest(float first, float second, std::uint32_t rounded) {
+  const float2 taken = unpack_pair(rounded);
+  return pack_pair(first - taken.x, second - taken.y);
 }
+
+// 16x16 sums, left and right half, as a left operand: the sum of two BF16 terms (16 bits).
 struct TwoTerms {
   Fragment high;
   Fragment low;
 };
 __device__ __forceinline__ TwoTerms split_sums(const Sums& left, const Sums& right) {
-  TwoTerms terms;
-  terms.high = round_sums(left, right);
-  const auto rest = [](float first, float second, std::uint32_t rounded) {
-    const float2 taken = unpack_pair(rounded);
-    return pack_pair(first - taken.x, second - taken.y);
-  };
-  terms.low = {rest(left.at[0], left.at[1], terms.high.at[0]), rest(left.at[2], left.at[3], terms.high.at[1]),
-               rest(right.at[0], right.at[1], terms.high.at[2]),
-               rest(right.at[2], right.at[3], terms.high.at[3])};
-  return terms;
+  const Fragment high = {pack_pair(left.at[0], left.at[1]), pack_pair(left.at[2], left.at[3]),
+                         pack_pair(right.at[0], right.at[1]), pack_pair(right.at[2], right.at[3])};
+  return {high,
+          {pack_rest(left.at[0], left.at[1], high.at[0]), pack_rest(left.at[2], left.at[3], high.at[1]),
+           pack_rest(right.at[0], right.at[1], high.at[2]), pack_rest(right.at[2], right.at[3], high.at[3])}};
 }
 
 // Where 16 bytes number `chunk` of row `row` lie in a tile of kChunks of them a row: any eight neighbouring
