@@ -6,6 +6,7 @@
 // by asynchronous copies and its packed weights wait in registers. Two blocks share a multiprocessor and hide
 // each other's gaps. An element's sum runs over K in one fixed order, whatever the tile.
 #include "backend/cuda/launch.h"
+#include "backend/cuda/mma.cuh"
 #include "backend/cuda/prefill_store.cuh"
 #include "backend/cuda/warp.cuh"
 
@@ -17,46 +18,26 @@ constexpr int kThreads = 256;
 constexpr int kColumns = 128;
 constexpr int kRowBlocks = 2;  // of 16 rows a warp
 constexpr int kGroups = 8;     // of 8 columns a warp
-using Sums = float[kRowBlocks][kGroups][4];
-
-// Four 8x8 matrices of BF16; lane l gives the address of row l % 8 of matrix l / 8.
-__device__ __forceinline__ void load_matrices(std::uint32_t (&to)[4], const std::byte* from) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(shared_address(from))
-               : "memory");
-}
-
-__device__ __forceinline__ void multiply(float (&sums)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
-                                         std::uint32_t b1) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
+using WarpSums = Sums[kRowBlocks][kGroups];
 
 __device__ __forceinline__ const std::byte* chunk_at(const std::byte* rows, int row, int chunk) {
-  return rows + row * kRowBytes + (chunk ^ row % 8) * 16;
+  return rows + swizzled<8>(row, chunk) * 16;
 }
 
-__device__ __forceinline__ void accumulate(Sums& sums, const std::byte* x, const std::byte* w) {
+__device__ __forceinline__ void accumulate(WarpSums& sums, const std::byte* x, const std::byte* w) {
   const int lane = threadIdx.x % kWarp;
 #pragma unroll
   for (int step = 0; step < kTileDepth / 16; ++step) {
-    std::uint32_t a[kRowBlocks][4];
+    Fragment a[kRowBlocks];
 #pragma unroll
     for (int m = 0; m < kRowBlocks; ++m)
-      load_matrices(a[m], chunk_at(x, 16 * m + lane % 16, 2 * step + lane / 16));
+      a[m] = load_matrices(chunk_at(x, 16 * m + lane % 16, 2 * step + lane / 16));
 #pragma unroll
     for (int g = 0; g < kGroups; g += 2) {
-      std::uint32_t b[4];
-      load_matrices(b, chunk_at(w, 8 * g + lane / 16 * 8 + lane % 8, 2 * step + lane / 8 % 2));
+      const Fragment b =
+          load_matrices(chunk_at(w, 8 * g + lane / 16 * 8 + lane % 8, 2 * step + lane / 8 % 2));
 #pragma unroll
-      for (int m = 0; m < kRowBlocks; ++m) {
-        multiply(sums[m][g], a[m], b[0], b[1]);
-        multiply(sums[m][g + 1], a[m], b[2], b[3]);
-      }
+      for (int m = 0; m < kRowBlocks; ++m) multiply_add(sums[m][g], sums[m][g + 1], a[m], b);
     }
   }
 }
@@ -76,7 +57,7 @@ __global__ void __launch_bounds__(kThreads, 2) multiply_tiles(const __grid_const
   Loader loader(call, thread);
   for (int index = static_cast<int>(blockIdx.x); index < tiles; index += static_cast<int>(gridDim.x)) {
     const Tile tile = tile_at<kColumns>(call, index);
-    Sums sums = {};
+    WarpSums sums = {};
     typename Loader::Slices slices;
     loader.begin(tile);
     __syncthreads();
@@ -99,7 +80,7 @@ __global__ void __launch_bounds__(kThreads, 2) multiply_tiles(const __grid_const
 #pragma unroll
       for (int half = 0; half < 2; ++half)
         store_row<kGroups>(call, out_row(call, tile, warp_row + 16 * m + 8 * half + lane / 4), column,
-                           [&](int g, int i) { return sums[m][g][2 * half + i]; });
+                           [&](int g, int i) { return sums[m][g].at[2 * half + i]; });
   }
 }
 

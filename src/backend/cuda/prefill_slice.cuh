@@ -4,7 +4,7 @@
 // exact operands.
 #pragma once
 
-#include "backend/cuda/async_copy.cuh"
+#include "backend/cuda/mma.cuh"
 #include "backend/cuda/weight_value.cuh"
 
 namespace sluice::backend::cuda {
@@ -24,11 +24,6 @@ struct SlicePlace {
   int group;  // of scales
   int left;   // values to the row's end; 8 | left, and 32 | left where quantised
 };
-
-__device__ __forceinline__ std::uint32_t pack_bf16(float low, float high) {
-  const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
-  return *reinterpret_cast<const std::uint32_t*>(&pair);
-}
 
 // The widest loads that a slice's size allows: its address is a multiple of its size from the row's start.
 template <int kWords>
@@ -103,7 +98,7 @@ struct AffineSlice {
 #pragma unroll
       for (int i = 0; i < 4; ++i)
         out[i] =
-            pack_bf16(fmaf(code(8 * j + 2 * i), scale, bias), fmaf(code(8 * j + 2 * i + 1), scale, bias));
+            pack_pair(fmaf(code(8 * j + 2 * i), scale, bias), fmaf(code(8 * j + 2 * i + 1), scale, bias));
       *reinterpret_cast<uint4*>(to[j]) = make_uint4(out[0], out[1], out[2], out[3]);
     }
   }
@@ -168,7 +163,7 @@ struct MinifloatSlice {
       std::uint32_t out[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i)
-        out[i] = pack_bf16(code(8 * j + 2 * i) * scale, code(8 * j + 2 * i + 1) * scale);
+        out[i] = pack_pair(code(8 * j + 2 * i) * scale, code(8 * j + 2 * i + 1) * scale);
       *reinterpret_cast<uint4*>(to[j]) = make_uint4(out[0], out[1], out[2], out[3]);
     }
   }
@@ -214,7 +209,7 @@ struct ConvertedSlice {
       if (8 * j < left)
 #pragma unroll
         for (int i = 0; i < 4; ++i)
-          out[i] = pack_bf16(to_float(values[8 * j + 2 * i]), to_float(values[8 * j + 2 * i + 1]));
+          out[i] = pack_pair(to_float(values[8 * j + 2 * i]), to_float(values[8 * j + 2 * i + 1]));
       *reinterpret_cast<uint4*>(to[j]) = make_uint4(out[0], out[1], out[2], out[3]);
     }
   }

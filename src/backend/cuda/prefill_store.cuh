@@ -3,13 +3,10 @@
 // lane writes one whole group, 16 bytes.
 #pragma once
 
+#include "backend/cuda/activation.cuh"
 #include "backend/cuda/prefill_tile.cuh"
 
 namespace sluice::backend::cuda {
-
-__device__ __forceinline__ float silu(float x) {
-  return __fdividef(x, 1.0f + __expf(-x));
-}
 
 // p[i] becomes what p[i ^ c] was.
 __device__ __forceinline__ void permute_by(int c, std::uint32_t (&p)[4]) {
@@ -68,7 +65,7 @@ __device__ __forceinline__ void store_row(const PrefillCall& call, Bf16* row, in
 #pragma unroll
     for (int g = 0; g < kGroups; g += 4) {
 #pragma unroll
-      for (int j = 0; j < 4; ++j) pairs[j] = pack_bf16(sum(g + j, 0), sum(g + j, 1));
+      for (int j = 0; j < 4; ++j) pairs[j] = pack_pair(sum(g + j, 0), sum(g + j, 1));
       store_groups(call, row, column + 8 * g, pairs);
     }
     return;
@@ -79,7 +76,7 @@ __device__ __forceinline__ void store_row(const PrefillCall& call, Bf16* row, in
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const int gate = g + j / 2 * 4 + j % 2;
-      pairs[j] = pack_bf16(silu(sum(gate, 0)) * sum(gate + 2, 0), silu(sum(gate, 1)) * sum(gate + 2, 1));
+      pairs[j] = pack_pair(silu(sum(gate, 0)) * sum(gate + 2, 0), silu(sum(gate, 1)) * sum(gate + 2, 1));
     }
     store_groups(call, row, column + 4 * g, pairs);
   }
