@@ -16,8 +16,6 @@
 
 namespace sluice::backend::cuda {
 
-inline constexpr int kSplitRows = 256;
-
 // A [T,H,width] field.
 struct HeadRows {
   const void* data = nullptr;
@@ -35,6 +33,11 @@ struct HeadRows {
         head_stride(view.strides[1]),
         width(static_cast<int>(view.dim(2))) {}
 
+  // BF16 rows that begin at multiples of 16 bytes.
+  bool whole_chunks() const {
+    return bf16 && reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && token_stride % 8 == 0 &&
+           head_stride % 8 == 0;
+  }
   __device__ __forceinline__ float at(long long token, int head, int i) const {
     const long long offset = token * token_stride + head * head_stride + i;
     return bf16 ? to_float(static_cast<const Bf16*>(data)[offset]) : static_cast<const float*>(data)[offset];
@@ -73,6 +76,7 @@ struct AttendCall {
   int first_token = 0;   // of this launch
   long long window = 0;  // 0: none
   float scale = 1;
+  int split_rows = 256;  // of the cache, in decode kernels
   long long capacity = 0;
   long long pool = 1;
   Partials partials;
@@ -183,7 +187,7 @@ struct SplitSizes {
   std::size_t bytes;  // of sums and scales
 
   explicit SplitSizes(const AttendCall& call)
-      : splits(static_cast<int>(divide_up<long long>(call.capacity, kSplitRows))),
+      : splits(static_cast<int>(divide_up<long long>(call.capacity, call.split_rows))),
         width(divide_up(call.out.width, 4) * 4) {
     constexpr std::size_t kMostBytes = std::size_t{1} << 29;
     const std::size_t entries = static_cast<std::size_t>(call.heads) * splits;

@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(kPlainThreads)
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const long long low = tile.first(tile.begin);
   const long long high = tile.last(tile.end - 1) + 1;
-  const long long split_rows = kSplit ? kSplitRows : high;
+  const long long split_rows = kSplit ? attend.split_rows : high;
   for (long long split = blockIdx.z; split * split_rows < high; split += gridDim.z) {
     const long long split_end = min((split + 1) * split_rows, high);
     if (split_end <= low) continue;

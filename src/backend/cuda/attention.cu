@@ -1,6 +1,7 @@
 // out = softmax(scale * q kT) v over the rows of the cache that a query sees.
 #include "sluice/ops/attention.h"
 
+#include "backend/cuda/attend_mma.cuh"
 #include "backend/cuda/attend_plain.cuh"
 #include "backend/cuda/dense_cache.cuh"
 
@@ -16,9 +17,11 @@ void run(Context& context, const ops::Attention& op) {
   attend.capacity = op.k_cache.dim(row);
   attend.pool = pooled ? op.k_cache.dim(0) : 1;
   attend.fault = context.fault();
-  const PlainCall<DenseCache, DenseCache> call{
-      attend, {{HeadRows(op.q), {}}}, DenseCache(op.k_cache, pooled), DenseCache(op.v_cache, pooled)};
-  run_plain(context, call);
+  const MmaCall call{attend, HeadRows(op.q), DenseCache(op.k_cache, pooled), DenseCache(op.v_cache, pooled)};
+  const bool decode = context.decode_class(op.q.dim(0));
+  if (decode && decode_mma_supports(context, call)) return attend_decode_mma(context, call);
+  if (!decode && prefill_mma_supports(context, call)) return attend_prefill_mma(context, call);
+  run_plain(context, PlainCall<DenseCache, DenseCache>{attend, {{call.queries, {}}}, call.keys, call.values});
 }
 
 }  // namespace sluice::backend::cuda

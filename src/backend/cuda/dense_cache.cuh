@@ -32,6 +32,11 @@ struct DenseCache {
     row_stride = view.strides[row];
     if (view.rank() - row == 3) head_stride = view.strides[row + 1];
   }
+  // BF16 rows that begin at multiples of 16 bytes.
+  bool whole_chunks() const {
+    return bf16 && reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && pool_stride % 8 == 0 &&
+           row_stride % 8 == 0 && head_stride % 8 == 0;
+  }
   __device__ __forceinline__ DenseRows of(long long slot, int kv_head, long long) const {
     const long long offset = slot * pool_stride + kv_head * head_stride;
     return {static_cast<const char*>(data) + offset * (bf16 ? 2 : 4), row_stride, bf16};

@@ -3,6 +3,7 @@
 
 #include "backend/cuda/attend_plain.cuh"
 #include "backend/cuda/dense_cache.cuh"
+#include "backend/cuda/mla_mma.h"
 
 namespace sluice::backend::cuda {
 
@@ -41,11 +42,12 @@ void run(Context& context, const ops::MlaAttention& op) {
   attend.fault = context.fault();
   const DenseCache latent(op.latent_cache, pooled);
   const DenseCache rope(op.rope_cache, pooled);
-  const PlainCall<JoinedCache, DenseCache> call{attend,
-                                                {{HeadRows(op.q_latent), HeadRows(op.q_pe)}},
-                                                {latent, rope, static_cast<int>(op.q_latent.dim(2))},
-                                                latent};
-  run_plain(context, call);
+  const MlaCall call{attend, HeadRows(op.q_latent), HeadRows(op.q_pe), latent, rope};
+  if (mla_mma_supports(context, call)) return attend_mla_mma(context, call);
+  run_plain(context, PlainCall<JoinedCache, DenseCache>{attend,
+                                                        {{call.latent_queries, call.rope_queries}},
+                                                        {latent, rope, call.latent_queries.width},
+                                                        latent});
 }
 
 }  // namespace sluice::backend::cuda

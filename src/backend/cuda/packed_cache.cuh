@@ -1,6 +1,8 @@
 // TurboQuant caches: rows of codes and a norm each, on a ring. Kernels see logical rows, the oldest first.
 #pragma once
 
+#include <cmath>
+
 #include "backend/cuda/codebook.cuh"
 #include "backend/cuda/sequences.cuh"
 
@@ -54,6 +56,11 @@ struct PackedCache {
         bits(static_cast<int>(bits)),
         levels(bits) {}
 
+  // 4- or 8-bit rows that begin at multiples of 16 bytes.
+  bool whole_chunks() const {
+    return (bits == 4 || bits == 8) && reinterpret_cast<std::uintptr_t>(codes) % 16 == 0 &&
+           code_pool_stride % 16 == 0 && code_head_stride % 16 == 0 && code_row_stride % 16 == 0;
+  }
   __device__ __forceinline__ PackedRows of(long long slot, int kv_head, long long ring_start) const {
     return {codes + slot * code_pool_stride + kv_head * code_head_stride,
             norms + slot * norm_pool_stride + kv_head * norm_head_stride,

@@ -113,6 +113,12 @@ void add_sizes(std::vector<Case>& table, DType q, DType cache, const std::string
   with(70, 500, 4, 2, 32, 32, 64);
   with(40, 0, 4, 1, 32, 32, 1);
   with(9, 3, 4, 1, 32, 32, 1000);
+  // Whole heads of 64, 128 and 256: several parts of the cache, more heads than one tile, ragged tiles.
+  with(2, 700, 6, 2, 128, 128, 0);
+  with(1, 1100, 20, 1, 256, 256, 600);
+  with(65, 100, 6, 2, 256, 256, 0);
+  with(70, 40, 3, 1, 128, 128, 50);
+  with(150, 3, 4, 2, 64, 64, 0);
 }
 
 }  // namespace

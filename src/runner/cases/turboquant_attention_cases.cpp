@@ -99,6 +99,30 @@ void add_widths(std::vector<Settings>& table) {
     }
 }
 
+// BF16 queries of 128 and 256 over whole bytes: several parts of the cache, wrapped rings, ragged tiles.
+void add_bytes(std::vector<Settings>& table) {
+  for (const auto& [k_bits, v_bits] : {std::pair{4, 4}, std::pair{8, 8}, std::pair{8, 4}, std::pair{4, 8}})
+    for (const std::int64_t width : {128, 256}) {
+      Settings s;
+      s.type = ops::DType::bf16;
+      s.k_bits = k_bits;
+      s.v_bits = v_bits;
+      s.width = width;
+      s.heads = 18;
+      s.kv_heads = 1;
+      s.slots = s.length = 1200;
+      s.ring_start = 700;
+      table.push_back(s);
+      s.heads = 3;
+      s.tokens = 50;
+      s.slots = s.length = 230;
+      s.ring_start = 100;
+      table.push_back(s);
+      s.window = 70;
+      table.push_back(s);
+    }
+}
+
 void add_shapes(std::vector<Settings>& table) {
   for (const std::int64_t tokens : {1, 2, 63, 64, 65}) {
     Settings s;
@@ -170,6 +194,7 @@ template <>
 std::vector<Case> cases<ops::TurboquantAttention>() {
   std::vector<Settings> settings;
   add_widths(settings);
+  add_bytes(settings);
   add_shapes(settings);
   add_modes(settings);
   std::vector<Case> table;

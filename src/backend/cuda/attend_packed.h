@@ -1,0 +1,44 @@
+// Attention from packed caches on tensor cores.
+#pragma once
+
+#include "backend/cuda/attend.cuh"
+#include "backend/cuda/packed_cache.cuh"
+
+namespace sluice::backend::cuda {
+
+inline constexpr int kPackedSplitRows = 512;
+
+struct PackedCall {
+  AttendCall attend;  // its output is in the rotated basis
+  HeadRows queries;
+  PackedCache keys;
+  PackedCache values;
+  const unsigned char* signs;
+  bool rotated;  // the queries come rotated
+};
+
+// BF16 queries of 128 or 256 over codes of 4, 8 or 8 and 4 bits in whole 16-byte chunks, on devices with
+// enough shared memory a block.
+inline bool packed_mma_supports(const Context& context, const PackedCall& call) {
+  constexpr std::size_t kSharedBytes = 220 * 1024;  // what either kernel takes at most
+  return call.queries.bf16 && (call.queries.width == 128 || call.queries.width == 256) &&
+         call.keys.whole_chunks() && call.values.whole_chunks() && call.keys.bits >= call.values.bits &&
+         context.device().shared_bytes_per_block >= kSharedBytes;
+}
+// `scratch` holds SplitSizes(call.attend).bytes for splits of kPackedSplitRows.
+void attend_packed_mma(Context& context, const PackedCall& call, std::byte* scratch);
+void attend_packed_prefill(Context& context, const PackedCall& call);
+
+// Calls f.operator()<k_bits, v_bits, width>().
+template <class F>
+void with_packed_format(const PackedCall& call, F&& f) {
+  const auto with_width = [&]<int kWidth>() {
+    if (call.keys.bits == 4) return f.template operator()<4, 4, kWidth>();
+    if (call.values.bits == 4) return f.template operator()<8, 4, kWidth>();
+    f.template operator()<8, 8, kWidth>();
+  };
+  if (call.queries.width == 128) return with_width.template operator()<128>();
+  with_width.template operator()<256>();
+}
+
+}  // namespace sluice::backend::cuda
