@@ -19,10 +19,9 @@ namespace {
 constexpr int kStages = 4;
 constexpr int kMultipliers = 256;  // threads
 constexpr int kLoaders = 128;
-constexpr int kWarpgroup = 128;
 // The block is launched with 168 registers a thread, which the two roles divide anew.
-constexpr int kMultiplierRegisters = 184;
-constexpr int kLoaderRegisters = 136;
+constexpr int kMultiplierRegisters = 176;
+constexpr int kLoaderRegisters = 152;
 static_assert(kMultiplierRegisters * kMultipliers + kLoaderRegisters * kLoaders <=
               168 * (kMultipliers + kLoaders));
 constexpr int kAlignment = 1024;  // of swizzled rows
@@ -113,7 +112,7 @@ __device__ __forceinline__ void multiply_stages(Stages<kStageBytes>& stages, int
 
 template <int kStageBytes, int kColumns>
 __device__ __forceinline__ void multiply_tiles(const PrefillCall& call, Stages<kStageBytes> stages) {
-  const int warpgroup = static_cast<int>(threadIdx.x) / kWarpgroup;
+  const int warpgroup = static_cast<int>(threadIdx.x) / (kMultipliers / 2);
   const int inputs = static_cast<int>(call.linear.inputs);
   const int tiles = count_tiles(call);
   const int row = static_cast<int>(threadIdx.x) / kWarp * 16 + static_cast<int>(threadIdx.x) % kWarp / 4;
