@@ -179,11 +179,11 @@ void launch_columns(Context& context, PrefillCall call) {
   });
 }
 
-// Narrow tiles where wide ones would leave multiprocessors idle.
+// Narrow tiles where wide ones would leave half of the multiprocessors idle.
 bool too_few_wide_tiles(const PrefillCall& call, int multiprocessors) {
   const long long columns = call.linear.outputs * call.linear.operands;
   const long long rows = call.row_tiles * call.linear.slots;
-  return rows * divide_up<long long>(columns, 256) < multiprocessors;
+  return 2 * rows * divide_up<long long>(columns, 256) <= multiprocessors;
 }
 
 }  // namespace
