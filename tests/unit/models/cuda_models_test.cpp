@@ -1,0 +1,124 @@
+// Whole models on the GPU: against the implementations they come from, against themselves cut otherwise, and
+// among other sequences.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "checkpoint/safetensors.h"
+#include "cuda_device.h"
+#include "engine/forward_pass.h"
+#include "golden_model.h"
+#include "sampling/sampler.h"
+#include "sluice/session.h"
+
+namespace sluice {
+namespace {
+
+class CudaModel : public GoldenModelTest {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = missing_cuda_device(); !reason.empty()) GTEST_SKIP() << reason;
+  }
+  std::shared_ptr<Engine> load(bool exact, std::int64_t chunk = 0) const {
+    return Engine::load(folder(), {.backend = "cuda", .prefill_chunk = chunk, .exact = exact});
+  }
+};
+
+TEST_P(CudaModel, ExactLogitsAndGreedyTextMatchTheOracle) {
+  const GoldenRun run = golden_run(*load(true));
+  EXPECT_LT(run.logits_error, 3e-5);
+  EXPECT_EQ(run.chosen, run.greedy);
+}
+
+// Activations of 8 bits of mantissa: a share of the greedy choices of a random model falls the other way.
+TEST_P(CudaModel, FastLogitsAreNearTheOracle) {
+  const GoldenRun run = golden_run(*load(false));
+  EXPECT_LT(run.logits_error, 6e-2);
+}
+
+TEST_P(CudaModel, ChunksSnapshotsAndRewindsGiveTheSameBits) {
+  const std::vector<std::int32_t> tokens = golden_tokens();
+  for (const bool exact : {true, false}) {
+    const auto engine = load(exact, 64);
+    const auto capacity = static_cast<std::int64_t>(tokens.size()) + 8;
+    const auto whole = engine->new_session(capacity);
+    whole->extend(tokens);
+    const std::vector<float> want(whole->logits().begin(), whole->logits().end());
+    const auto cut = engine->new_session(capacity);
+    cut->extend(std::span(tokens).first(128));
+    const Snapshot middle = cut->snapshot();
+    const Snapshot mark = cut->mark();
+    cut->extend(std::span(tokens).subspan(128));
+    EXPECT_TRUE(std::equal(want.begin(), want.end(), cut->logits().begin()));
+    cut->rewind(mark);
+    cut->extend(std::span(tokens).subspan(128));
+    EXPECT_TRUE(std::equal(want.begin(), want.end(), cut->logits().begin()));
+    const auto restored = engine->new_session(capacity);
+    restored->extend(std::span(tokens).last(70));
+    restored->restore(middle);
+    restored->extend(std::span(tokens).subspan(128));
+    EXPECT_TRUE(std::equal(want.begin(), want.end(), restored->logits().begin()));
+    const auto stepped = engine->new_session(capacity);
+    stepped->extend(std::span(tokens).first(tokens.size() - 3));
+    for (std::size_t i = tokens.size() - 3; i < tokens.size(); ++i) stepped->step(tokens[i]);
+    EXPECT_LT(relative_difference(stepped->logits(), want), exact ? 1e-4 : 6e-2);
+  }
+}
+
+// A sequence alone, and the same one among seven others of other lengths, slots changed.
+TEST_P(CudaModel, BatchingDoesNotChangeASequence) {
+  const std::vector<std::int32_t> tokens = golden_tokens();
+  const auto engine = load(false);
+  constexpr int kSequences = 8;
+  constexpr int kSteps = 24;
+  const auto vocab = static_cast<std::size_t>(engine->summary().vocab);
+  const auto generate = [&](int sequences, int watched) {
+    engine::ForwardPass pass(engine->impl(), kSequences, 256, 64);
+    std::vector<engine::ForwardPass::Next> next;
+    for (int b = 0; b < sequences; ++b) {
+      // The watched sequence is the same in both runs, the others are not.
+      const std::size_t length = b == watched ? 20 : 5 + 3 * static_cast<std::size_t>(b);
+      const int slot = kSequences - 1 - b;
+      pass.prefill(slot, 0, std::span(tokens).subspan(b == watched ? 0 : static_cast<std::size_t>(b), length),
+                   1);
+      next.push_back(
+          {slot, static_cast<std::int32_t>(length), tokens[static_cast<std::size_t>(b == watched ? 0 : b)]});
+    }
+    std::vector<std::vector<float>> rows;
+    std::vector<float> logits;
+    for (int i = 0; i < kSteps; ++i) {
+      pass.step(next);
+      pass.read_logits(logits);
+      for (int b = 0; b < sequences; ++b) {
+        const std::span<const float> row(logits.data() + static_cast<std::size_t>(b) * vocab, vocab);
+        if (b == watched) rows.emplace_back(row.begin(), row.end());
+        auto& one = next[static_cast<std::size_t>(b)];
+        one.id = sampling::argmax(row);
+        ++one.position;
+      }
+    }
+    return rows;
+  };
+  EXPECT_EQ(generate(1, 0), generate(kSequences, 3));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, CudaModel, ::testing::ValuesIn(golden_model_names()), golden_test_name);
+
+TEST(CudaBundledModel, TellsTheSameStoryAsTheCpu) {
+  if (const std::string reason = missing_cuda_device(); !reason.empty()) GTEST_SKIP() << reason;
+  for (const char* name : {"delta-story", "latent-story"}) {
+    const auto story = [&](const char* backend) {
+      const auto engine = Engine::load(std::filesystem::path(SLUICE_SOURCE_DIR "/models") / name,
+                                       {.backend = backend, .exact = true});
+      GenerateOptions options;
+      options.max_tokens = 200;
+      return generate(*engine->new_session(256), engine->encode("Once upon a time"), options).text;
+    };
+    EXPECT_EQ(story("cuda"), story("cpu")) << name;
+  }
+}
+
+}  // namespace
+}  // namespace sluice
