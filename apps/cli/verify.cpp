@@ -46,6 +46,8 @@ void add_verify(CLI::App& app) {
   command->add_option("--backend", options->backend, "auto, cpu or cuda")->capture_default_str();
   command->add_option("--op", options->op, "Only this op");
   command->add_option("--threads", options->threads, "CPU threads; 0: one a core")->capture_default_str();
+  command->add_option("--cases", options->cases, "Cases of each op, spread over its table; 0: all")
+      ->capture_default_str();
   command->add_flag("--json", *json, "Machine-readable output");
   command->callback([options, json] { run(*options, *json); });
 }

@@ -52,6 +52,7 @@ struct VerifyOptions {
   std::string backend = "auto";
   std::string op;  // empty: every op
   int threads = 0;
+  int cases = 0;  // of each op's table, spread over it; 0: all
 };
 // Runs the case table against the reference; reports each op as it is done.
 std::vector<OpVerification> verify_ops(const VerifyOptions& options,

@@ -44,6 +44,11 @@ class Session {
               const std::function<void(std::int64_t position, std::span<const float> logits)>& row);
   // Appends one generated token. Devices have faster kernels for that, whose rounding differs.
   void step(std::int32_t token);
+  // Chooses the next token among the first `candidates` ids, where the model runs: by temperature, top_k,
+  // top_p, min_p and seed; other settings are refused. step_and_sample() appends the token chosen last and
+  // chooses the next one.
+  std::int32_t sample(const SamplingSettings& settings, std::int64_t candidates);
+  std::int32_t step_and_sample(const SamplingSettings& settings, std::int64_t candidates);
   // Of the last token; empty before the first.
   std::span<const float> logits() const;
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/error.h"
+
 namespace sluice::engine {
 
 namespace {
@@ -26,6 +28,7 @@ ForwardPass::ForwardPass(Engine::Impl& impl, std::int64_t slots, std::int64_t ca
   std::vector<std::int32_t> counting(static_cast<std::size_t>(slots) + 1);
   std::iota(counting.begin(), counting.end(), 0);
   put(seq_starts_, counting);
+  put(slots_, std::span(counting).first(static_cast<std::size_t>(slots)));
   make_room(slots);  // now: a recorded step keeps the address
 }
 
@@ -40,6 +43,7 @@ void ForwardPass::make_room(std::int64_t rows) {
   backend().synchronize();
   logits_buffer_ = backend().allocate(bytes);
   steps_.clear();
+  sampled_step_ = nullptr;
 }
 
 void ForwardPass::run(ops::Backend& backend, const layers::Batch& batch, std::int64_t rows) {
@@ -102,6 +106,60 @@ void ForwardPass::step(std::span<const Next> tokens) {
   if (program == nullptr) program = record_step(sequences);
   program->run();
   logits_ = {logits_buffer_.data(), DType::f32, {sequences, decoder().vocab}};
+}
+
+ops::Sample ForwardPass::sample_op(const SamplingSettings& settings, std::int64_t candidates,
+                                   std::int64_t rows) const {
+  if (settings.repetition_penalty != 1 || settings.presence_penalty != 0 || settings.frequency_penalty != 0 ||
+      !settings.logit_bias.empty())
+    fail(ErrorKind::unsupported, "penalties and biases are applied by the host's sampler only");
+  const ops::View all(logits_buffer_.data(), DType::f32, {rows, decoder().vocab});
+  return {.logits = all.columns(0, candidates, {candidates}),
+          .positions = ops::View(positions_.data(), DType::i32, {rows}),
+          .ids = ops::View(ids_.data(), DType::i32, {rows}),
+          .temperature = settings.temperature,
+          .top_k = settings.top_k,
+          .top_p = settings.top_p,
+          .min_p = settings.min_p,
+          .seed = static_cast<std::int64_t>(settings.seed)};
+}
+
+std::vector<std::int32_t> ForwardPass::read_ids(std::int64_t rows) {
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(rows));
+  backend().download(ids.data(), ids_.data(), ids.size() * sizeof(std::int32_t));
+  return ids;
+}
+
+std::vector<std::int32_t> ForwardPass::sample(std::span<const std::int32_t> positions,
+                                              const SamplingSettings& settings, std::int64_t candidates) {
+  const auto rows = static_cast<std::int64_t>(positions.size());
+  if (!logits_.present() || logits_.dim(0) != rows)
+    fail(ErrorKind::input, "there are logits of {} tokens to sample from, not {}",
+         logits_.present() ? logits_.dim(0) : 0, rows);
+  put(positions_, positions);
+  backend().run(sample_op(settings, candidates, rows));
+  return read_ids(rows);
+}
+
+std::vector<std::int32_t> ForwardPass::step_and_sample(const SamplingSettings& settings,
+                                                       std::int64_t candidates) {
+  const std::int64_t rows = logits_.dim(0);
+  const ops::Sample op = sample_op(settings, candidates, rows);
+  const auto same = [](const ops::Sample& a, const ops::Sample& b) {
+    return a.logits.data == b.logits.data && a.logits.shape == b.logits.shape &&
+           a.temperature == b.temperature && a.top_k == b.top_k && a.top_p == b.top_p && a.min_p == b.min_p &&
+           a.seed == b.seed;
+  };
+  if (sampled_step_ == nullptr || !same(op, sampled_settings_)) {
+    sampled_settings_ = op;
+    sampled_step_ = backend().record([this, op, rows] {
+      backend().set_phase(ops::Backend::Phase::decode);
+      run(backend(), step_batch(rows), rows);
+      backend().run(op);
+    });
+  }
+  sampled_step_->run();
+  return read_ids(rows);
 }
 
 void ForwardPass::read_logits(std::vector<float>& to) {

@@ -6,6 +6,7 @@
 
 #include "engine/engine_impl.h"
 #include "layers/batch.h"
+#include "sluice/sampling.h"
 
 namespace sluice::engine {
 
@@ -30,6 +31,12 @@ class ForwardPass {
   // One token of every sequence named, in one program that is recorded once for that many sequences.
   void step(std::span<const Next> tokens);
 
+  // Chooses a token for the position behind each of `positions` from the rows of logits().
+  std::vector<std::int32_t> sample(std::span<const std::int32_t> positions, const SamplingSettings& settings,
+                                   std::int64_t candidates);
+  // Appends what was chosen last to the first slots and chooses again, in one program.
+  std::vector<std::int32_t> step_and_sample(const SamplingSettings& settings, std::int64_t candidates);
+
   // Names the ops of a step of the first so many slots to another backend, over this pass's memory.
   void describe_step(ops::Backend& other, std::int64_t sequences);
 
@@ -45,6 +52,8 @@ class ForwardPass {
   void run(ops::Backend& backend, const layers::Batch& batch, std::int64_t rows);
   void make_room(std::int64_t rows);
   std::unique_ptr<ops::Program> record_step(std::int64_t sequences);
+  ops::Sample sample_op(const SamplingSettings& settings, std::int64_t candidates, std::int64_t rows) const;
+  std::vector<std::int32_t> read_ids(std::int64_t rows);
 
   Engine::Impl& impl_;
   std::int64_t chunk_;
@@ -57,6 +66,8 @@ class ForwardPass {
   ops::Buffer seq_starts_;  // 0, 1, 2, ...: a step has one token a sequence
   ops::Buffer slots_;
   std::map<std::int64_t, std::unique_ptr<ops::Program>> steps_;  // by number of sequences
+  std::unique_ptr<ops::Program> sampled_step_;                   // for the settings below
+  ops::Sample sampled_settings_;
 };
 
 }  // namespace sluice::engine

@@ -27,13 +27,28 @@ bool ends(const Engine& engine, const GenerateOptions& options, std::int32_t id)
 }
 
 // The logits of ids without a token are those of untrained rows: never choose them.
-std::vector<float> choosable(const Engine& engine, std::span<const float> logits) {
-  std::vector<float> copy(logits.begin(), logits.end());
-  if (engine.has_tokenizer()) {
-    const auto known = std::min(copy.size(), static_cast<std::size_t>(engine.impl().text().vocab_size()));
-    copy.resize(known);
-  }
-  return copy;
+std::int64_t choosable(const Engine& engine) {
+  const std::int64_t vocab = engine.summary().vocab;
+  return engine.has_tokenizer() ? std::min<std::int64_t>(vocab, engine.impl().text().vocab_size()) : vocab;
+}
+
+// Devices choose where the logits are, unless the choice depends on more than them.
+bool chooses_on_device(const Engine& engine, const GenerateOptions& options) {
+  const SamplingSettings& s = options.sampling;
+  return !engine.impl().backend->host_memory() && options.logprobs == 0 && s.logit_bias.empty() &&
+         s.repetition_penalty == 1 && s.presence_penalty == 0 && s.frequency_penalty == 0;
+}
+
+// The choice on the host, with what was asked about it.
+GeneratedToken choose(const Session& session, std::int64_t candidates, const GenerateOptions& options) {
+  const auto known = session.logits().first(static_cast<std::size_t>(candidates));
+  std::vector<float> logits(known.begin(), known.end());
+  GeneratedToken next;
+  if (options.logprobs > 0) next.top = sampling::top_logprobs(logits, options.logprobs);
+  const std::vector<float> before = options.logprobs > 0 ? logits : std::vector<float>();
+  next.id = sampling::sample(logits, options.sampling, session.tokens());
+  if (!before.empty()) next.logprob = sampling::logprob(before, next.id);
+  return next;
 }
 
 }  // namespace
@@ -57,13 +72,16 @@ GenerateResult generate(Session& session, std::span<const std::int32_t> prompt,
   if (engine.has_tokenizer()) detokenizer.emplace(engine.impl().text(), options.skip_special);
   engine::StopText stops(options.stop);
   auto first = start;
+  const std::int64_t candidates = choosable(engine);
+  const bool on_device = chooses_on_device(engine, options);
+  std::int32_t chosen =
+      on_device && options.max_tokens > 0 ? session.sample(options.sampling, candidates) : 0;
   while (static_cast<std::int64_t>(result.ids.size()) < options.max_tokens) {
-    std::vector<float> logits = choosable(engine, session.logits());
     GeneratedToken next;
-    if (options.logprobs > 0) next.top = sampling::top_logprobs(logits, options.logprobs);
-    const std::vector<float> before = options.logprobs > 0 ? logits : std::vector<float>();
-    next.id = sampling::sample(logits, options.sampling, session.tokens());
-    if (!before.empty()) next.logprob = sampling::logprob(before, next.id);
+    if (on_device)
+      next.id = chosen;
+    else
+      next = choose(session, candidates, options);
     if (result.ids.empty()) {
       first = Clock::now();
       result.first_token_seconds = seconds_since(start);
@@ -82,7 +100,10 @@ GenerateResult generate(Session& session, std::span<const std::int32_t> prompt,
     }
     if (session.length() == session.capacity()) break;
     // The last token is appended too, so that the session continues where the text ends.
-    session.step(next.id);
+    if (on_device)
+      chosen = session.step_and_sample(options.sampling, candidates);
+    else
+      session.step(next.id);
   }
   if (!result.ids.empty()) result.decode_seconds = seconds_since(first);
   if (detokenizer && !stops.stopped()) {

@@ -55,13 +55,17 @@ void prefill(engine::ForwardPass& pass, std::int64_t depth, std::int64_t tokens,
   }
 }
 
-// One token of every sequence, all at the same position.
-void step(engine::ForwardPass& pass, std::int64_t position, std::int64_t vocab) {
+// One token of every sequence, all at the same position, and greedy choices behind it.
+void start_decoding(engine::ForwardPass& pass, std::int64_t position, std::int64_t vocab) {
   std::vector<engine::ForwardPass::Next> tokens;
-  for (std::int64_t b = 0; b < pass.pool().slots(); ++b)
-    tokens.push_back({static_cast<std::int32_t>(b), static_cast<std::int32_t>(position),
-                      token(position * pass.pool().slots() + b, vocab)});
+  std::vector<std::int32_t> positions;
+  for (std::int64_t b = 0; b < pass.pool().slots(); ++b) {
+    positions.push_back(static_cast<std::int32_t>(position));
+    tokens.push_back(
+        {static_cast<std::int32_t>(b), positions.back(), token(position * pass.pool().slots() + b, vocab)});
+  }
   pass.step(tokens);
+  pass.sample(positions, {}, vocab);
 }
 
 // Bytes one decode step must move: dense weights once, of the experts the share that so many tokens are
@@ -98,7 +102,7 @@ ModelBenchResult bench_model(Engine& engine, const ModelBenchOptions& options) {
   result.peak_gigabytes_per_second = impl.backend->measure_rates().read_bytes_per_second / 1e9;
   const std::int64_t vocab = impl.model.decoder.vocab;
   const std::int64_t chunk = std::min(std::max<std::int64_t>(options.prompt, 1), impl.prefill_chunk());
-  const std::int64_t capacity = options.depth + std::max(options.prompt, options.generate) + 1;
+  const std::int64_t capacity = options.depth + std::max(options.prompt, options.generate + 1) + 1;
   engine::ForwardPass pass(impl, options.batch, capacity, chunk);
   if (options.depth > 0) fill_caches(*impl.backend, pass.pool());
   std::vector<double> prefills;
@@ -112,17 +116,19 @@ ModelBenchResult bench_model(Engine& engine, const ModelBenchOptions& options) {
   };
   // The first pass of each kind touches weights, grows scratch and records programs.
   if (options.prompt > 0) prefill(pass, options.depth, options.prompt, vocab);
-  if (options.generate > 0) step(pass, options.depth, vocab);
+  if (options.generate > 0) {
+    start_decoding(pass, options.depth, vocab);
+    pass.step_and_sample({}, vocab);
+  }
   for (int repetition = 0; repetition < options.repetitions; ++repetition) {
     if (options.prompt > 0)
       prefills.push_back(timed([&] { prefill(pass, options.depth, options.prompt, vocab); }));
-    if (options.generate > 0)
+    if (options.generate > 0) {
+      start_decoding(pass, options.depth, vocab);
       decodes.push_back(timed([&] {
-        for (std::int64_t i = 0; i < options.generate; ++i) {
-          step(pass, options.depth + i, vocab);
-          impl.backend->synchronize();
-        }
+        for (std::int64_t i = 0; i < options.generate; ++i) pass.step_and_sample({}, vocab);
       }));
+    }
   }
   if (!prefills.empty())
     result.prefill_tokens_per_second = static_cast<double>(options.prompt) / median(prefills);

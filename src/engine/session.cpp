@@ -11,8 +11,10 @@ struct Session::Impl {
   std::shared_ptr<Engine> engine;
   engine::ForwardPass pass;
   std::vector<std::int32_t> tokens;
-  std::vector<float> logits;
-  bool broken = false;  // a pass failed half-way: states and tokens no longer agree
+  std::vector<float> logits;  // of the last pass, unless they are still where it left them
+  bool logits_read = true;
+  std::int32_t sampled = -1;  // chosen and not appended yet
+  bool broken = false;        // a pass failed half-way: states and tokens no longer agree
 
   Impl(std::shared_ptr<Engine> owner, std::int64_t capacity)
       : engine(std::move(owner)),
@@ -25,6 +27,14 @@ struct Session::Impl {
   // One pass over a chunk; the logits of its last `rows` tokens end up in `logits`.
   void prefill(std::span<const std::int32_t> added, std::int64_t rows);
   void step(std::int32_t id);
+  // Runs `choose` and keeps what it chose.
+  template <class F>
+  std::int32_t choose(F&& choose) {
+    broken = true;
+    sampled = choose();
+    broken = false;
+    return sampled;
+  }
 };
 
 void Session::Impl::check_tokens(std::span<const std::int32_t> added) {
@@ -42,6 +52,8 @@ void Session::Impl::prefill(std::span<const std::int32_t> added, std::int64_t ro
   broken = true;  // until the pass is through
   pass.prefill(0, static_cast<std::int64_t>(tokens.size()), added, rows);
   pass.read_logits(logits);
+  logits_read = true;
+  sampled = -1;
   tokens.insert(tokens.end(), added.begin(), added.end());
   broken = false;
 }
@@ -51,6 +63,8 @@ void Session::Impl::step(std::int32_t id) {
   const engine::ForwardPass::Next next{0, static_cast<std::int32_t>(tokens.size()), id};
   pass.step(std::span(&next, 1));
   pass.read_logits(logits);
+  logits_read = true;
+  sampled = -1;
   tokens.push_back(id);
   broken = false;
 }
@@ -87,7 +101,29 @@ Engine& Session::engine() {
   return *impl_->engine;
 }
 
+std::int32_t Session::sample(const SamplingSettings& settings, std::int64_t candidates) {
+  impl_->check_tokens({});
+  if (length() == 0) fail(ErrorKind::input, "there is nothing to sample from: the session is empty");
+  const auto position = static_cast<std::int32_t>(length() - 1);
+  return impl_->choose([&] { return impl_->pass.sample(std::span(&position, 1), settings, candidates)[0]; });
+}
+
+std::int32_t Session::step_and_sample(const SamplingSettings& settings, std::int64_t candidates) {
+  if (impl_->sampled < 0) fail(ErrorKind::input, "no token is sampled that could be appended");
+  const std::int32_t appended = impl_->sampled;
+  impl_->check_tokens(std::span(&appended, 1));
+  const std::int32_t next =
+      impl_->choose([&] { return impl_->pass.step_and_sample(settings, candidates)[0]; });
+  impl_->tokens.push_back(appended);
+  impl_->logits_read = false;
+  return next;
+}
+
 std::span<const float> Session::logits() const {
+  if (!impl_->logits_read) {
+    impl_->pass.read_logits(impl_->logits);
+    impl_->logits_read = true;
+  }
   const auto vocab = static_cast<std::size_t>(impl_->vocab());
   if (impl_->logits.size() < vocab) return {};
   return std::span<const float>(impl_->logits).last(vocab);
@@ -127,6 +163,8 @@ void Session::reset() {
   impl_->pool().reset(0);
   impl_->tokens.clear();
   impl_->logits.clear();
+  impl_->logits_read = true;
+  impl_->sampled = -1;
   impl_->broken = false;
 }
 
@@ -134,6 +172,7 @@ Snapshot Session::mark() {
   impl_->check_tokens({});
   Snapshot point;
   point.tokens_ = impl_->tokens;
+  logits();
   point.logits_ = impl_->logits;
   point.state_ = impl_->pool().save(0, length(), false);
   return point;
@@ -143,6 +182,7 @@ Snapshot Session::snapshot() {
   impl_->check_tokens({});
   Snapshot point;
   point.tokens_ = impl_->tokens;
+  logits();
   point.logits_ = impl_->logits;
   point.state_ = impl_->pool().save(0, length(), true);
   point.with_caches_ = true;
@@ -158,6 +198,8 @@ void Session::restore(const Snapshot& snapshot) {
   impl_->pool().load(0, snapshot.length(), true, snapshot.state_);
   impl_->tokens = snapshot.tokens_;
   impl_->logits = snapshot.logits_;
+  impl_->logits_read = true;
+  impl_->sampled = -1;
   impl_->broken = false;
 }
 
@@ -170,6 +212,8 @@ void Session::rewind(const Snapshot& mark) {
   impl_->pool().load(0, mark.length(), false, mark.state_);
   impl_->tokens = mark.tokens_;
   impl_->logits = mark.logits_;
+  impl_->logits_read = true;
+  impl_->sampled = -1;
   impl_->broken = false;
 }
 

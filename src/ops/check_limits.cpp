@@ -146,6 +146,17 @@ void RouteSoftmax::check_limits(const Dims& dims, bool host_memory) const {
   if (host_memory) check_no_nan(kName, logits);
 }
 
+void Sample::check_limits(const Dims&, bool host_memory) const {
+  const auto refuse = [](std::string_view attribute, double given, std::string_view allowed) {
+    fail(ErrorKind::input, "{}: attribute '{}' is {}, allowed is {}", kName, attribute, given, allowed);
+  };
+  if (!(temperature >= 0) || !std::isfinite(temperature)) refuse("temperature", temperature, "0 or more");
+  if (top_k < 0) refuse("top_k", static_cast<double>(top_k), "0 (all) or more");
+  if (!(top_p > 0 && top_p <= 1)) refuse("top_p", top_p, "above 0, at most 1");
+  if (!(min_p >= 0 && min_p <= 1)) refuse("min_p", min_p, "0 to 1");
+  if (host_memory) check_no_nan(kName, logits);
+}
+
 void RouteSigmoid::check_limits(const Dims& dims, bool host_memory) const {
   check_divides(kName, "E", dims["E"], "groups", groups);
   if (top_groups < 1 || top_groups > groups)

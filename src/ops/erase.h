@@ -49,8 +49,9 @@ struct ErasedOp {
  private:
   template <class M>
   static FieldView erase(const Op& op, const Field<Op, M>& field) {
-    FieldView erased{field.name,         field.role,   field.types,         &field.shape,
-                     &field.other_shape, field.pooled, field.same_as_input, field.or_f32, {}};
+    FieldView erased{field.name,          field.role,         field.types,
+                     &field.shape,        &field.other_shape, field.pooled,
+                     field.same_as_input, field.or_f32,       {}};
     if constexpr (std::is_same_v<M, Weight>)
       erased.weight = &(op.*field.member);
     else if constexpr (std::is_same_v<M, ExpertWeights>)

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -21,10 +22,14 @@ std::uint64_t case_seed(std::string_view op, std::string_view label) {
 namespace {
 
 template <class Op>
-OpVerification verify(ops::Backend& backend, ops::Backend& reference) {
+OpVerification verify(ops::Backend& backend, ops::Backend& reference, int at_most) {
   OpVerification result;
   result.op = Op::kName;
-  for (const Case& one : cases<Op>()) {
+  const std::vector<Case> table = cases<Op>();
+  const std::size_t step =
+      at_most > 0 ? std::max<std::size_t>(1, table.size() / static_cast<std::size_t>(at_most)) : 1;
+  for (std::size_t i = 0; i < table.size(); i += step) {
+    const Case& one = table[i];
     const std::uint64_t seed = case_seed(Op::kName, one.label);
     Verdict verdict;
     try {
@@ -57,7 +62,7 @@ std::vector<OpVerification> verify_ops(const VerifyOptions& options,
   const auto reference = ops::make_backend("reference");
   std::vector<OpVerification> results;
   const auto verify_one = [&]<class Op>() {
-    results.push_back(runner::verify<Op>(*backend, *reference));
+    results.push_back(runner::verify<Op>(*backend, *reference, options.cases));
     if (report) report(results.back());
   };
   if (options.op.empty())

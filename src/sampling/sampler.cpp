@@ -2,22 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <unordered_map>
 
 #include "base/error.h"
+#include "ops/draw.h"
 
 namespace sluice::sampling {
 
 namespace {
-
-// One number in [0, 1) from the seed and the position (SplitMix64).
-double draw(std::uint64_t seed, std::uint64_t position) {
-  std::uint64_t z = seed + (position + 1) * 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return static_cast<double>((z ^ (z >> 31)) >> 11) * 0x1p-53;
-}
 
 void apply_penalties(std::span<float> logits, const SamplingSettings& settings,
                      std::span<const std::int32_t> past) {
@@ -34,32 +26,6 @@ void apply_penalties(std::span<float> logits, const SamplingSettings& settings,
     logit = logit > 0 ? logit / repetition : logit * repetition;
     logit -= static_cast<float>(settings.presence_penalty + settings.frequency_penalty * count);
   }
-}
-
-struct Candidate {
-  std::int32_t id;
-  double weight;  // proportional to its probability; the first has 1
-};
-
-// The candidates in falling order with top-k applied; weights are exp((logit - max) / temperature).
-std::vector<Candidate> rank(std::span<const float> logits, const SamplingSettings& settings) {
-  std::vector<std::int32_t> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto before = [&](std::int32_t a, std::int32_t b) {
-    const float x = logits[static_cast<std::size_t>(a)];
-    const float y = logits[static_cast<std::size_t>(b)];
-    return x != y ? x > y : a < b;
-  };
-  std::size_t keep = order.size();
-  if (settings.top_k > 0) keep = std::min(keep, static_cast<std::size_t>(settings.top_k));
-  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(keep), order.end(), before);
-  std::vector<Candidate> candidates(keep);
-  const double top = logits[static_cast<std::size_t>(order[0])];
-  for (std::size_t i = 0; i < keep; ++i) {
-    const double logit = logits[static_cast<std::size_t>(order[i])];
-    candidates[i] = {order[i], std::exp((logit - top) / settings.temperature)};
-  }
-  return candidates;
 }
 
 double log_sum_exp(std::span<const float> logits) {
@@ -113,20 +79,8 @@ std::int32_t sample(std::span<float> logits, const SamplingSettings& settings,
   apply_penalties(logits, settings, past);
   const std::int32_t best = argmax(logits);  // finds NaN too
   if (settings.temperature == 0 || !std::isfinite(logits[static_cast<std::size_t>(best)])) return best;
-  std::vector<Candidate> candidates = rank(logits, settings);
-  double total = 0;
-  for (const Candidate& candidate : candidates) total += candidate.weight;
-  double kept = 0;
-  std::size_t count = 0;
-  while (count < candidates.size() && candidates[count].weight >= settings.min_p &&
-         (count == 0 || kept < settings.top_p * total))
-    kept += candidates[count++].weight;
-  double left = draw(settings.seed, past.size()) * kept;
-  for (std::size_t i = 0; i < count; ++i) {
-    left -= candidates[i].weight;
-    if (left < 0) return candidates[i].id;
-  }
-  return candidates[count - 1].id;  // rounding at the very end of the range
+  return ops::draw(logits, {settings.temperature, settings.top_k, settings.top_p, settings.min_p},
+                   settings.seed, past.size());
 }
 
 double logprob(std::span<const float> logits, std::int32_t id) {
@@ -134,16 +88,17 @@ double logprob(std::span<const float> logits, std::int32_t id) {
 }
 
 std::vector<TokenLogprob> top_logprobs(std::span<const float> logits, int count) {
-  SamplingSettings settings;
-  settings.temperature = 1;
-  settings.top_k = std::max(count, 1);
+  std::vector<TokenLogprob> all(logits.size());
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = {static_cast<std::int32_t>(i), logits[i]};
+  const auto end = all.begin() + static_cast<std::ptrdiff_t>(
+                                     std::min(all.size(), static_cast<std::size_t>(std::max(count, 0))));
+  std::partial_sort(all.begin(), end, all.end(), [](const TokenLogprob& a, const TokenLogprob& b) {
+    return a.logprob != b.logprob ? a.logprob > b.logprob : a.id < b.id;
+  });
+  all.erase(end, all.end());
   const double normalizer = log_sum_exp(logits);
-  std::vector<TokenLogprob> top;
-  for (const Candidate& candidate : rank(logits, settings)) {
-    if (static_cast<int>(top.size()) == count) break;
-    top.push_back({candidate.id, logits[static_cast<std::size_t>(candidate.id)] - normalizer});
-  }
-  return top;
+  for (TokenLogprob& one : all) one.logprob -= normalizer;
+  return all;
 }
 
 }  // namespace sluice::sampling

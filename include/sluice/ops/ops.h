@@ -30,6 +30,7 @@
 #include "sluice/ops/rope.h"
 #include "sluice/ops/route_sigmoid.h"
 #include "sluice/ops/route_softmax.h"
+#include "sluice/ops/sample.h"
 #include "sluice/ops/sigmoid_gate.h"
 #include "sluice/ops/split_q_gate.h"
 #include "sluice/ops/swiglu.h"
@@ -56,7 +57,7 @@ using AllOps = OpList<Embed, Matmul, ExpertMatmul, GateUpSwiglu, ExpertGateUpSwi
                       RmsNorm, AddRmsNorm, GatedRmsNorm, QkL2Norm, Rope, SplitQGate, KvAppend, Attention,
                       Hadamard, TurboquantEncode, TurboquantDecode, TurboquantAppend, TurboquantAttention,
                       CausalConv1d, DeltaGates, DeltaRule, DeltaKkt, RouteSoftmax, RouteSigmoid, MoeCombine,
-                      MoeScatterAdd, MlaSplit, MlaAppend, MlaAbsorbQ, MlaAttention, MlaProjectOut>;
+                      MoeScatterAdd, MlaSplit, MlaAppend, MlaAbsorbQ, MlaAttention, MlaProjectOut, Sample>;
 using AnyOp = AllOps::Reference;
 
 // Throws sluice::Error unless the op's fields fit its contract; writes nothing. Rules on the contents of

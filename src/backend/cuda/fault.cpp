@@ -23,6 +23,11 @@ std::string describe(const Fault& fault) {
       return outside("an entry of 'seq_starts'");
     case FaultKind::router_logit:
       return fmt::format("'logits' of token {} hold NaN", fault.given);
+    case FaultKind::sampled_logit:
+      return fmt::format(
+          "the logit of token {} is NaN: the weights are damaged, or their format is not what config.json "
+          "says",
+          fault.given);
     case FaultKind::ring_start:
       return fmt::format("'ring_start' is {}, allowed is 0 unless the cache is full", fault.given);
     case FaultKind::token_index:

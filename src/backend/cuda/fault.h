@@ -15,6 +15,7 @@ enum class FaultKind : int {
   sequence_start,  // seq_starts that fall or leave the tokens
   router_logit,    // NaN among a router's logits
   ring_start,      // a ring that starts inside a cache that is not full
+  sampled_logit,   // NaN among the logits of a model
   token_index,     // moe_scatter_add: a token outside the sums
 };
 
