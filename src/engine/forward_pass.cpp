@@ -63,7 +63,7 @@ void ForwardPass::prefill(std::int64_t slot, std::int64_t start, std::span<const
   batch.positions = put(positions_, positions);
   batch.start = start;
   batch.slot = slot;
-  backend().set_phase(ops::Backend::Phase::prefill);
+  backend().set_phase(ops::Phase::prefill);
   run(backend(), batch, rows);
 }
 
@@ -80,7 +80,7 @@ layers::Batch ForwardPass::step_batch(std::int64_t sequences) const {
 
 std::unique_ptr<ops::Program> ForwardPass::record_step(std::int64_t sequences) {
   return backend().record([this, batch = step_batch(sequences), sequences] {
-    backend().set_phase(ops::Backend::Phase::decode);
+    backend().set_phase(ops::Phase::decode);
     run(backend(), batch, sequences);
   });
 }
@@ -153,7 +153,7 @@ std::vector<std::int32_t> ForwardPass::step_and_sample(const SamplingSettings& s
   if (sampled_step_ == nullptr || !same(op, sampled_settings_)) {
     sampled_settings_ = op;
     sampled_step_ = backend().record([this, op, rows] {
-      backend().set_phase(ops::Backend::Phase::decode);
+      backend().set_phase(ops::Phase::decode);
       run(backend(), step_batch(rows), rows);
       backend().run(op);
     });

@@ -139,7 +139,7 @@ std::vector<OpProfile> profile_step(Engine::Impl& impl, ForwardPass& pass, std::
     // Few equal ops are repeated, so that the start of a program does not count.
     const auto repeats = std::max<std::size_t>(1, 32 / groups[i].size());
     const auto program = backend.record([&] {
-      backend.set_phase(ops::Backend::Phase::decode);
+      backend.set_phase(ops::Phase::decode);
       for (std::size_t r = 0; r < repeats; ++r)
         for (const Call* call : groups[i]) call->run(backend);
     });

@@ -9,14 +9,10 @@
 
 #include "sluice/ops/buffer.h"
 #include "sluice/ops/ops.h"
+#include "sluice/ops/phase.h"
+#include "sluice/ops/rates.h"
 
 namespace sluice::ops {
-
-// What a machine can do at best.
-struct Rates {
-  double read_bytes_per_second = 0;
-  double flops_per_second = 0;  // of the unit that does an op's products; a multiply-add counts two
-};
 
 // A fixed sequence of ops.
 class Program {
@@ -49,10 +45,7 @@ class Backend {
   // which only it can read.
   virtual void synchronize() = 0;
 
-  // Which of an op's kernels may run. Each class gives a token the same bits whatever else is in the call;
-  // the caller chooses it from the request, never from the batch. Backends whose ops have one class ignore
-  // it.
-  enum class Phase : std::uint8_t { automatic, decode, prefill };
+  // Backends whose ops have one class ignore it.
   virtual void set_phase(Phase) {}
   // The ops `body` runs, to be run again and again over the same memory. A device that can records them once
   // and replays them with one launch; others call `body`.

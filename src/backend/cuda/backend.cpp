@@ -69,7 +69,7 @@ class CudaBackend final : public ops::Backend {
   }
   bool host_memory() const override { return false; }
   ops::Rates measure_rates() override { return cuda::measure_rates(context_); }
-  void set_phase(Phase phase) override { context_.phase = phase; }
+  void set_phase(ops::Phase phase) override { context_.phase = phase; }
   std::unique_ptr<ops::Program> record(std::function<void()> body) override {
     return std::make_unique<GraphProgram>(context_, body);
   }

@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "backend/cuda/fault.h"
-#include "sluice/ops/backend.h"
 #include "sluice/ops/buffer.h"
+#include "sluice/ops/dtype.h"
+#include "sluice/ops/phase.h"
 
 namespace sluice::backend::cuda {
 
@@ -50,11 +51,10 @@ class Context {
   // Written by kernels through report().
   Fault* fault() const { return fault_; }
 
-  ops::Backend::Phase phase = ops::Backend::Phase::automatic;
+  ops::Phase phase = ops::Phase::automatic;
   // Whether an op of `tokens` tokens runs its decode kernels.
   bool decode_class(std::int64_t tokens) const {
-    using Phase = ops::Backend::Phase;
-    return phase == Phase::decode || (phase == Phase::automatic && tokens <= kDecodeTokens);
+    return phase == ops::Phase::decode || (phase == ops::Phase::automatic && tokens <= kDecodeTokens);
   }
   static constexpr std::int64_t kDecodeTokens = 16;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/cuda/context.h"
+#include "sluice/ops/rates.h"
 
 namespace sluice::backend::cuda {
 

@@ -13,7 +13,7 @@ namespace sluice::runner {
 namespace {
 
 using ops::DType;
-using Phase = ops::Backend::Phase;
+using Phase = ops::Phase;
 
 class Cuda : public ::testing::Test {
  protected:
