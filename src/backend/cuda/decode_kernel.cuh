@@ -28,11 +28,7 @@ __device__ __forceinline__ void write_round(const LinearCall& call, const Decode
     };
     float result = sum(0);
     if (call.operands == 2) result = result / (1.0f + expf(-result)) * sum(1);
-    const long long at = call.out_offset(rows[token]) + n;
-    if (call.type == ops::DType::f32)
-      static_cast<float*>(call.out)[at] = result;
-    else
-      static_cast<Bf16*>(call.out)[at] = from_float<Bf16>(result);
+    call.store(call.out_offset(rows[token]) + n, result);
   }
 }
 

@@ -38,6 +38,7 @@ int log2_of(int power) {
 bool supports_prefill(const LinearCall& call, const DeviceInfo&) {
   constexpr long long kMost = 1LL << 30;  // rows, columns and chunks of x are counted in 32 bits
   if (call.type != ops::DType::bf16) return false;
+  if (call.operands == 2 && call.out_type != ops::DType::bf16) return false;
   if (call.tokens * call.x_token + call.slots * call.x_slot >= 8 * kMost) return false;
   if (!in_chunks(call.x, call.x_token, call.x_slot, call.inputs)) return false;
   if (call.operands == 2 && !same_format(call.w[0], call.w[1])) return false;

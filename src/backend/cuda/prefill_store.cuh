@@ -29,15 +29,17 @@ __device__ __forceinline__ void transpose_in_quad(int c, std::uint32_t (&p)[4]) 
   permute_by(c, p);
 }
 
-// Four groups of a row from `column` on; all lanes of the warp come here, `row` is null where there is
-// nothing to write.
-__device__ __forceinline__ void store_groups(const PrefillCall& call, Bf16* row, int column,
+// Where a row of the result begins, in elements; kNoRow where there is nothing to write.
+constexpr long long kNoRow = -1;
+
+// Four groups of a row from `column` on; all lanes of the warp come here.
+__device__ __forceinline__ void store_groups(const PrefillCall& call, long long row, int column,
                                              std::uint32_t (&pairs)[4]) {
   const int c = threadIdx.x % 4;
   transpose_in_quad(c, pairs);
   const auto left = static_cast<int>(call.linear.outputs) - (column + 8 * c);
-  if (row == nullptr || left <= 0) return;
-  Bf16* to = row + column + 8 * c;
+  if (row == kNoRow || left <= 0) return;
+  Bf16* to = static_cast<Bf16*>(call.linear.out) + row + column + 8 * c;
   if (call.vector_out && left >= 8) {
     *reinterpret_cast<uint4*>(to) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
     return;
@@ -48,18 +50,31 @@ __device__ __forceinline__ void store_groups(const PrefillCall& call, Bf16* row,
       reinterpret_cast<std::uint16_t*>(to)[i] = static_cast<std::uint16_t>(pairs[i / 2] >> (i % 2 * 16));
 }
 
-__device__ __forceinline__ Bf16* out_row(const PrefillCall& call, const Tile& tile, int r) {
-  if (r >= tile.rows) return nullptr;
+__device__ __forceinline__ long long out_row(const PrefillCall& call, const Tile& tile, int r) {
+  if (r >= tile.rows) return kNoRow;
   const TileRow row = row_of(call, tile, r);
-  return static_cast<Bf16*>(call.linear.out) + row.token * call.linear.out_token +
-         row.slot * call.linear.out_slot;
+  return row.token * call.linear.out_token + row.slot * call.linear.out_slot;
+}
+
+// F32 results are few (router logits, gates): each lane writes its pairs.
+template <int kGroups, class Sum>
+__device__ __forceinline__ void store_floats(const PrefillCall& call, long long row, int column, Sum sum) {
+  if (row == kNoRow) return;
+#pragma unroll
+  for (int g = 0; g < kGroups; ++g)
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int n = column + 8 * g + 2 * (threadIdx.x % 4) + i;
+      if (n < call.linear.outputs) static_cast<float*>(call.linear.out)[row + n] = sum(g, i);
+    }
 }
 
 // kGroups groups of tile columns; sum(g, i) is this lane's i-th value of group g. `column` is the output
 // column of the first.
 template <int kGroups, class Sum>
-__device__ __forceinline__ void store_row(const PrefillCall& call, Bf16* row, int column, Sum sum) {
+__device__ __forceinline__ void store_row(const PrefillCall& call, long long row, int column, Sum sum) {
   static_assert(kGroups % 8 == 0 && kOperandRun == 16);
+  if (call.linear.out_type == ops::DType::f32) return store_floats<kGroups>(call, row, column, sum);
   std::uint32_t pairs[4];
   if (call.linear.operands == 1) {
 #pragma unroll
