@@ -11,9 +11,9 @@ namespace {
 // Tokens [first, first + count) of the call.
 LinearCall tokens_of(const LinearCall& call, long long first, long long count) {
   LinearCall part = call;
-  const auto bytes = static_cast<long long>(size_bytes(call.type));
-  part.x = static_cast<const std::byte*>(call.x) + first * call.x_token * bytes;
-  part.out = static_cast<std::byte*>(call.out) + first * call.out_token * bytes;
+  const auto bytes = [](ops::DType type) { return static_cast<long long>(size_bytes(type)); };
+  part.x = static_cast<const std::byte*>(call.x) + first * call.x_token * bytes(call.type);
+  part.out = static_cast<std::byte*>(call.out) + first * call.out_token * bytes(call.out_type);
   if (call.experts != nullptr) part.experts = call.experts + first * call.experts_token;
   part.tokens = count;
   return part;
