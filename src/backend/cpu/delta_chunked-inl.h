@@ -180,7 +180,7 @@ class DeltaChunks {
     const FloatTag d;
     float exponent[kSquare];
     const std::size_t first = j / kLanes * kLanes;
-    for (std::size_t i = first; i < j; ++i) exponent[i] = -1000;  // left of the diagonal all is zero
+    for (std::size_t i = first; i < j; ++i) exponent[i] = 0;  // nothing left of the diagonal is ever read
     for (std::size_t i = j; i < padded_rows_; ++i) exponent[i] = static_cast<float>(sums_[i] - sums_[j]);
     for (std::size_t i = first; i < padded_rows_; i += kLanes) {
       const std::size_t at = j * kSquare + i;
@@ -207,7 +207,8 @@ class DeltaChunks {
       clear(tile);
       add_product(tile, token_columns(q_panels_, i), kPanel, state, key_width_);
       scale(tile, from_start_ + i);
-      add_product(tile, mix_ + i, kSquare, x_, i + kTileRows);
+      add_product(tile, mix_ + i, kSquare, x_, i);
+      add_lower_product(tile, mix_ + i * kSquare + i, kSquare, x_ + i * kPanel);
       store(tile, values + i * value_width_, value_width_);
     }
     for (std::size_t i = 0; i < padded_rows_; i += kTileRows) {

@@ -99,9 +99,11 @@ class KktChunk {
     const auto g_i = hn::Set(d, row_g_);
     for (std::size_t j = 0; j < columns; j += hn::Lanes(d)) {
       const auto g_j = hn::LoadU(d, g_ + j);
-      const auto difference = hn::Min(hn::Sub(g_i, g_j), hn::Set(d, 100.0f));
-      const auto exponent = hn::IfThenElseZero(hn::Ne(g_i, g_j), difference);
-      hn::StoreU(hn::Mul(hn::LoadU(d, dots_ + j), hn::Exp(d, exponent)), d, dots_ + j);
+      const auto difference = hn::Sub(g_i, g_j);
+      const auto bounded = hn::IfThenElseZero(hn::Ne(g_i, g_j), hn::Min(difference, hn::Set(d, 100.0f)));
+      // The bound hides a NaN.
+      const auto decay = hn::IfThenElse(hn::IsNaN(hn::Add(g_i, g_j)), difference, hn::Exp(d, bounded));
+      hn::StoreU(hn::Mul(hn::LoadU(d, dots_ + j), decay), d, dots_ + j);
     }
   }
 

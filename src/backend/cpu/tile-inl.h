@@ -75,6 +75,24 @@ HWY_INLINE void add_product(Tile& tile, const float* HWY_RESTRICT a, std::size_t
   }
 }
 
+// tile += aT b with aT lower triangular, the diagonal included: above it nothing is multiplied, for zero times
+// what a later row holds may be NaN.
+HWY_INLINE void add_lower_product(Tile& tile, const float* HWY_RESTRICT a, std::size_t step,
+                                  const float* HWY_RESTRICT panel) {
+  const FloatTag d;
+#pragma GCC unroll 8
+  for (std::size_t p = 0; p < kTileRows; ++p) {
+    const auto b0 = hn::LoadU(d, panel + p * kPanel);
+    const auto b1 = hn::LoadU(d, panel + p * kPanel + kLanes);
+#pragma GCC unroll 8
+    for (std::size_t r = p; r < kTileRows; ++r) {
+      const auto x = hn::Set(d, a[p * step + r]);
+      tile.at[r][0] = hn::MulAdd(x, b0, tile.at[r][0]);
+      tile.at[r][1] = hn::MulAdd(x, b1, tile.at[r][1]);
+    }
+  }
+}
+
 // tile -= aT b.
 HWY_INLINE void subtract_product(Tile& tile, const float* HWY_RESTRICT a, std::size_t step,
                                  const float* HWY_RESTRICT panel, std::size_t depth) {
