@@ -63,11 +63,11 @@ void print_description(const std::string& name, bool json) {
   }
   fmt::print("{}\n  {}\n\nfields\n", op.name, op.formula);
   for (const auto& field : op.fields)
-    fmt::print("  {:14} {:9} {:15} {}\n", field.name, field.role, field.types, field.shape);
+    fmt::print("  {:14} {:9} {:20} {}\n", field.name, field.role, field.types, field.shape);
   if (op.attributes.empty()) return;
   fmt::print("\nattributes\n");
   for (const auto& attribute : op.attributes)
-    fmt::print("  {:14} {}; {}: {}\n", attribute.name, attribute.type,
+    fmt::print("  {:17} {}; {}: {}\n", attribute.name, attribute.type,
                attribute.default_value.empty() ? "required" : "default " + attribute.default_value,
                attribute.meaning);
 }

@@ -7,11 +7,13 @@ namespace sluice::ops {
 
 template <class Op>
 void check(const Op& op, bool host_memory) {
+  check_attributes(op);
   ErasedOp<Op> erased(op);
   Dims& dims = erased.dims;
-  check_fields(Op::kName, erased.fields, erased.several_sequences, dims);
+  check_fields(Op::kName, erased.fields, erased.several_sequences, host_memory, dims);
   if constexpr (kHasSequences<Op>) {
-    check_sequences(Op::kName, {op.seq_starts, op.slots, dims["T"], dims["P"]}, host_memory);
+    check_sequences(Op::kName, {op.seq_starts, op.slots, dims["T"], dims["P"], erased.pool_written()},
+                    host_memory);
     for_each_entry<Op>([&](const auto& entry) {
       if constexpr (std::is_same_v<Member<std::remove_cvref_t<decltype(entry)>>, SequenceValue>)
         check_sequence_value(Op::kName, entry.name, op.*entry.member, op.seq_starts);

@@ -19,6 +19,7 @@ struct FieldView {
   bool pooled;
   bool same_as_input;
   bool or_f32;
+  bool may_be_empty;
   ConstView view;                          // tensors
   const Weight* weight = nullptr;          // weights
   const ExpertWeights* experts = nullptr;  // stacks of weights
@@ -29,10 +30,13 @@ struct FieldView {
 };
 
 // Binds the symbols of all shapes; throws on the first field that does not fit.
-void check_fields(std::string_view op, std::span<const FieldView> fields, bool several_sequences, Dims& dims);
+// Parameters may lie at any byte address of host memory, as in a mapped file.
+void check_fields(std::string_view op, std::span<const FieldView> fields, bool several_sequences,
+                  bool host_memory, Dims& dims);
 
 // The same for inputs and updated fields only, so that the shapes of the outputs can be worked out.
-void check_inputs(std::string_view op, std::span<const FieldView> fields, bool several_sequences, Dims& dims);
+void check_inputs(std::string_view op, std::span<const FieldView> fields, bool several_sequences,
+                  bool host_memory, Dims& dims);
 
 // How the tokens of a call are cut into sequences.
 struct SequenceFields {
@@ -40,6 +44,7 @@ struct SequenceFields {
   ConstView slots;
   std::int64_t tokens;
   std::int64_t pool;  // rows of the pooled states or caches
+  bool pool_written;  // sequences may share a row of a pool that is only read
 };
 void check_sequences(std::string_view op, const SequenceFields& fields, bool host_memory);
 // A value given per call or, under seq_starts, per sequence.

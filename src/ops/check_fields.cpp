@@ -116,20 +116,16 @@ bool matches(const Shape& given, const ShapeSpec& spec, bool pooled, Dims& dims)
   return true;
 }
 
-// No experts a token (k = 0) and no history (W = 1) are the only empty dimensions that mean something.
-bool may_be_empty(const FieldView& field) {
-  return field.shape->text == "T,k" || field.shape->text == "T,k,D" || field.shape->text == "W-1,C";
-}
-
-void check_layout(std::string_view op, const FieldView& field) {
+void check_layout(std::string_view op, const FieldView& field, bool host_memory) {
   const ConstView& view = field.view;
   for (int d = 0; d < view.rank(); ++d)
-    if (view.shape[d] < 0 || (view.shape[d] == 0 && !may_be_empty(field)))
+    if (view.shape[d] < 0 || (view.shape[d] == 0 && !field.may_be_empty))
       fail(ErrorKind::input, "{}: field '{}' has shape {}, every dimension must be at least 1", op,
            field.name, to_string(view.shape));
   if (view.elements() == 0) return;
   if (view.data == nullptr) fail(ErrorKind::input, "{}: field '{}' has a null pointer", op, field.name);
-  if (reinterpret_cast<std::uintptr_t>(view.data) % size_bytes(view.dtype) != 0)
+  const bool any_address = host_memory && field.types == TypeClass::parameter;
+  if (!any_address && reinterpret_cast<std::uintptr_t>(view.data) % size_bytes(view.dtype) != 0)
     fail(ErrorKind::input, "{}: field '{}' lies at an address that is not a multiple of {} bytes", op,
          field.name, size_bytes(view.dtype));
   std::int64_t inner = 1;
@@ -144,11 +140,12 @@ void check_layout(std::string_view op, const FieldView& field) {
   }
 }
 
-void check_tensor(std::string_view op, const FieldView& field, bool several_sequences, Dims& dims) {
+void check_tensor(std::string_view op, const FieldView& field, bool several_sequences, bool host_memory,
+                  Dims& dims) {
   if (!allows(field.types, field.view.dtype))
     fail(ErrorKind::input, "{}: field '{}' has type {}, allowed is {}", op, field.name,
          name(field.view.dtype), allowed_types(field.types));
-  check_layout(op, field);
+  check_layout(op, field, host_memory);
   const bool pooled = field.pooled && several_sequences;
   const bool other = !field.other_shape->text.empty() && field.view.rank() == field.other_shape->rank;
   const ShapeSpec& spec = other ? *field.other_shape : *field.shape;
@@ -212,7 +209,8 @@ void check_overlap(std::string_view op, std::span<const FieldView> fields) {
   }
 }
 
-void check_field(std::string_view op, const FieldView& field, bool several_sequences, Dims& dims) {
+void check_field(std::string_view op, const FieldView& field, bool several_sequences, bool host_memory,
+                 Dims& dims) {
   if (!field.present()) {
     if (field.role == Role::optional) return;
     fail(ErrorKind::input, "{}: field '{}' is missing, it must be [{}]", op, field.name, field.shape->text);
@@ -220,20 +218,20 @@ void check_field(std::string_view op, const FieldView& field, bool several_seque
   if (field.weight != nullptr || field.experts != nullptr)
     check_matrix(op, field, dims);
   else
-    check_tensor(op, field, several_sequences, dims);
+    check_tensor(op, field, several_sequences, host_memory, dims);
 }
 
 }  // namespace
 
 void check_inputs(std::string_view op, std::span<const FieldView> fields, bool several_sequences,
-                  Dims& dims) {
+                  bool host_memory, Dims& dims) {
   for (const FieldView& field : fields)
-    if (field.role != Role::out) check_field(op, field, several_sequences, dims);
+    if (field.role != Role::out) check_field(op, field, several_sequences, host_memory, dims);
 }
 
 void check_fields(std::string_view op, std::span<const FieldView> fields, bool several_sequences,
-                  Dims& dims) {
-  for (const FieldView& field : fields) check_field(op, field, several_sequences, dims);
+                  bool host_memory, Dims& dims) {
+  for (const FieldView& field : fields) check_field(op, field, several_sequences, host_memory, dims);
   check_output_types(op, fields);
   check_overlap(op, fields);
 }

@@ -1,5 +1,7 @@
 // What each op demands beyond its shapes.
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "ops/limits.h"
 
@@ -55,19 +57,28 @@ void Hadamard::check_limits(const Dims& dims, bool) const {
   check_rotation_width(kName, dims["D"]);
 }
 
-void TurboquantEncode::check_limits(const Dims& dims, bool) const {
+void TurboquantEncode::check_attributes() const {
   check_turboquant_bits(kName, "bits", bits);
+}
+
+void TurboquantEncode::check_limits(const Dims& dims, bool) const {
   check_rotation_width(kName, dims["D"]);
+}
+
+void TurboquantDecode::check_attributes() const {
+  check_turboquant_bits(kName, "bits", bits);
 }
 
 void TurboquantDecode::check_limits(const Dims& dims, bool) const {
-  check_turboquant_bits(kName, "bits", bits);
   check_rotation_width(kName, dims["D"]);
 }
 
-void TurboquantAppend::check_limits(const Dims& dims, bool host_memory) const {
+void TurboquantAppend::check_attributes() const {
   check_turboquant_bits(kName, "k_bits", k_bits);
   check_turboquant_bits(kName, "v_bits", v_bits);
+}
+
+void TurboquantAppend::check_limits(const Dims& dims, bool host_memory) const {
   check_rotation_width(kName, dims["D"]);
   if (seq_starts.present() && !host_memory) return;
   const Sequences sequences(*this, dims["T"]);
@@ -77,13 +88,16 @@ void TurboquantAppend::check_limits(const Dims& dims, bool host_memory) const {
            Sequences::value(start, b), b);
 }
 
-void TurboquantAttention::check_limits(const Dims& dims, bool host_memory) const {
+void TurboquantAttention::check_attributes() const {
   check_turboquant_bits(kName, "k_bits", k_bits);
   check_turboquant_bits(kName, "v_bits", v_bits);
-  check_rotation_width(kName, dims["D"]);
-  check_divides(kName, "H", dims["H"], "KH", dims["KH"]);
   check_window(kName, window);
   check_finite(kName, "scale", scale);
+}
+
+void TurboquantAttention::check_limits(const Dims& dims, bool host_memory) const {
+  check_rotation_width(kName, dims["D"]);
+  check_divides(kName, "H", dims["H"], "KH", dims["KH"]);
   if (seq_starts.present() && !host_memory) return;
   const Sequences sequences(*this, dims["T"]);
   for (std::int64_t b = 0; b < sequences.count(); ++b) {
@@ -101,12 +115,25 @@ void TurboquantAttention::check_limits(const Dims& dims, bool host_memory) const
   }
 }
 
-void DeltaRule::check_limits(const Dims& dims, bool) const {
+void DeltaRule::check_limits(const Dims& dims, bool host_memory) const {
   check_divides(kName, "Hv", dims["Hv"], "Hk", dims["Hk"]);
   for (const std::string_view width : {"Dk", "Dv"})
     if (dims[width] % 32 != 0 || dims[width] > 256)
       fail(ErrorKind::input, "{}: {} is {}, allowed is a multiple of 32 up to 256", kName, width,
            dims[width]);
+  if (!host_memory) return;
+  for (std::int64_t t = 0; t < g.dim(0); ++t)
+    for (std::int64_t h = 0; h < g.dim(1); ++h) {
+      const float decay = static_cast<const float*>(g.data)[t * g.strides[0] + h];
+      if (!(decay <= 0))
+        fail(ErrorKind::input, "{}: field 'g' is {} at [{},{}], allowed is at most 0, the log of a decay",
+             kName, decay, t, h);
+    }
+}
+
+void DeltaKkt::check_attributes() const {
+  constexpr std::int64_t kMaxChunk = 65536;
+  check_range(kName, "chunk", chunk, 1, kMaxChunk);
 }
 
 void DeltaKkt::check_limits(const Dims& dims, bool) const {
@@ -115,15 +142,27 @@ void DeltaKkt::check_limits(const Dims& dims, bool) const {
 
 namespace {
 
-void check_choices(std::string_view op, std::int64_t k, std::int64_t experts) {
-  if (k < 1 || k > experts)
-    fail(ErrorKind::input, "{}: attribute 'k' is {}, allowed is 1 to {}", op, k, experts);
+// Bounds what only has to fit others, so that sums and products of sizes cannot overflow.
+constexpr std::int64_t kMaxWidth = std::int64_t{1} << 20;
+
+// The last dimension before shapes are checked; what has none is refused by them later.
+std::int64_t last_dim(const ConstView& view) {
+  return view.rank() > 0 ? view.shape.back() : kMaxWidth;
+}
+
+// Works at any byte address, which parameters may have.
+template <class T>
+T read(const ConstView& view, std::int64_t at) {
+  T value;
+  std::memcpy(&value, static_cast<const std::byte*>(view.data) + at * static_cast<std::int64_t>(sizeof(T)),
+              sizeof(T));
+  return value;
 }
 
 float element(const ConstView& view, std::int64_t at) {
-  if (view.dtype == DType::f32) return static_cast<const float*>(view.data)[at];
-  if (view.dtype == DType::bf16) return to_float(static_cast<const BFloat16*>(view.data)[at]);
-  return to_float(static_cast<const Float16*>(view.data)[at]);
+  if (view.dtype == DType::f32) return read<float>(view, at);
+  if (view.dtype == DType::bf16) return to_float(read<BFloat16>(view, at));
+  return to_float(read<Float16>(view, at));
 }
 
 void check_no_nan(std::string_view op, const ConstView& logits) {
@@ -141,8 +180,11 @@ void check_bias(std::string_view op, const ConstView& bias) {
 
 }  // namespace
 
-void RouteSoftmax::check_limits(const Dims& dims, bool host_memory) const {
-  check_choices(kName, k, dims["E"]);
+void RouteSoftmax::check_attributes() const {
+  check_range(kName, "k", k, 1, last_dim(logits));
+}
+
+void RouteSoftmax::check_limits(const Dims&, bool host_memory) const {
   if (host_memory) check_no_nan(kName, logits);
 }
 
@@ -157,13 +199,17 @@ void Sample::check_limits(const Dims&, bool host_memory) const {
   if (host_memory) check_no_nan(kName, logits);
 }
 
-void RouteSigmoid::check_limits(const Dims& dims, bool host_memory) const {
-  check_divides(kName, "E", dims["E"], "groups", groups);
-  if (top_groups < 1 || top_groups > groups)
-    fail(ErrorKind::input, "{}: attribute 'top_groups' is {}, allowed is 1 to groups = {}", kName, top_groups,
-         groups);
-  check_choices(kName, k, dims["E"] / groups * top_groups);
+void RouteSigmoid::check_attributes() const {
+  const std::int64_t count = last_dim(logits);
+  if (groups < 1 || count % groups != 0)
+    fail(ErrorKind::input, "{}: attribute 'groups' is {}, allowed is a divisor of E = {}", kName, groups,
+         count);
+  check_range(kName, "top_groups", top_groups, 1, groups);
+  check_range(kName, "k", k, 1, count / groups * top_groups);
   check_finite(kName, "scale", scale);
+}
+
+void RouteSigmoid::check_limits(const Dims&, bool host_memory) const {
   if (!host_memory) return;
   check_no_nan(kName, logits);
   check_bias(kName, bias);
@@ -178,21 +224,18 @@ void MoeScatterAdd::check_limits(const Dims& dims, bool host_memory) const {
   if (host_memory) check_ids(kName, "token_idx", token_idx, dims["T"]);
 }
 
-void MlaSplit::check_limits(const Dims& dims, bool) const {
-  if (nope < 1 || rope < 1 || dims["rank"] < 1)
-    fail(ErrorKind::input, "{}: nope = {}, rope = {} and rank = {} must each be at least 1", kName, nope,
-         rope, dims["rank"]);
+void MlaSplit::check_attributes() const {
+  check_range(kName, "nope", nope, 1, last_dim(q_full) - 1);
+  check_range(kName, "rope", rope, 1, std::min(last_dim(q_full), last_dim(kv_pre)) - 1);
 }
 
 void MlaAppend::check_limits(const Dims& dims, bool host_memory) const {
   check_rows(*this, dims["T"], dims["S"], host_memory);
 }
 
-void MlaAbsorbQ::check_limits(const Dims&, bool) const {
-  if (kv_b.present() == embed_q.present())
-    fail(ErrorKind::input, "{}: exactly one of 'kv_b' and 'embed_q' must be given", kName);
-  if (v < 0 || (kv_b.present() && v < 1))
-    fail(ErrorKind::input, "{}: attribute 'v' is {}, with 'kv_b' it must be at least 1", kName, v);
+void MlaAbsorbQ::check_attributes() const {
+  check_one_of(kName, "kv_b", kv_b, "embed_q", embed_q);
+  check_range(kName, "v", v, kv_b.present() ? 1 : 0, kMaxWidth);
 }
 
 void MlaAttention::check_limits(const Dims& dims, bool host_memory) const {
@@ -200,11 +243,9 @@ void MlaAttention::check_limits(const Dims& dims, bool host_memory) const {
   check_rows(*this, dims["T"], dims["S"], host_memory);
 }
 
-void MlaProjectOut::check_limits(const Dims&, bool) const {
-  if (kv_b.present() == unembed_out.present())
-    fail(ErrorKind::input, "{}: exactly one of 'kv_b' and 'unembed_out' must be given", kName);
-  if (nope < 0 || (kv_b.present() && nope < 1))
-    fail(ErrorKind::input, "{}: attribute 'nope' is {}, with 'kv_b' it must be at least 1", kName, nope);
+void MlaProjectOut::check_attributes() const {
+  check_one_of(kName, "kv_b", kv_b, "unembed_out", unembed_out);
+  check_range(kName, "nope", nope, kv_b.present() ? 1 : 0, kMaxWidth);
 }
 
 }  // namespace sluice::ops

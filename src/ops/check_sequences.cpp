@@ -36,8 +36,9 @@ void check_sequences(std::string_view op, const SequenceFields& fields, bool hos
     if (slots[b] < 0 || slots[b] >= fields.pool)
       fail(ErrorKind::input, "{}: field 'slots' has {} at {}, allowed is 0 to {}", op, slots[b], b,
            fields.pool - 1);
-    if (taken[static_cast<std::size_t>(slots[b])])
-      fail(ErrorKind::input, "{}: field 'slots' names row {} twice, sequences must not share a state", op,
+    if (fields.pool_written && taken[static_cast<std::size_t>(slots[b])])
+      fail(ErrorKind::input,
+           "{}: field 'slots' names row {} twice, sequences must not share a row that the op writes", op,
            slots[b]);
     taken[static_cast<std::size_t>(slots[b])] = true;
   }

@@ -81,9 +81,6 @@ void check_weight(std::string_view op, std::string_view field, const Weight& w) 
          w.mode == QuantMode::affine ? "needs" : "does not take");
   if (!w.biases.present()) return;
   check_scale_part(op, field, ".biases", w.biases, w);
-  if (w.biases.dtype != w.scales.dtype)
-    fail(ErrorKind::input, "{}: weight '{}' has scales of type {} and biases of type {}, they must be equal",
-         op, field, name(w.scales.dtype), name(w.biases.dtype));
 }
 
 void check_expert_weights(std::string_view op, std::string_view field, const ExpertWeights& weights) {
@@ -96,7 +93,7 @@ void check_expert_weights(std::string_view op, std::string_view field, const Exp
     if (expert.values.rank() != 2 || !(expert.shape() == first.shape()) ||
         expert.quantized() != first.quantized() || expert.values.dtype != first.values.dtype ||
         expert.mode != first.mode || expert.bits != first.bits || expert.group_size != first.group_size ||
-        expert.scales.dtype != first.scales.dtype)
+        expert.scales.dtype != first.scales.dtype || expert.biases.dtype != first.biases.dtype)
       fail(ErrorKind::input,
            "{}: experts '{}' differ: one has shape {}, another {}; all must be [N,K] in one format", op,
            field, to_string(first.shape()), to_string(expert.shape()));

@@ -1,6 +1,7 @@
 // An op's fields with their types erased, gathered from its table.
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include "ops/check.h"
@@ -27,6 +28,12 @@ constexpr bool kHasSequences = requires(const Op& op) {
   op.seq_starts;
 };
 
+// Limits of attributes that shapes follow from, so that an error names the attribute and not the shape.
+template <class Op>
+void check_attributes(const Op& op) {
+  if constexpr (requires { op.check_attributes(); }) op.check_attributes();
+}
+
 template <class Op>
 struct ErasedOp {
   std::array<FieldView, field_count<Op>()> fields;
@@ -46,12 +53,16 @@ struct ErasedOp {
     if constexpr (kHasSequences<Op>) several_sequences = op.seq_starts.present();
   }
 
+  bool pool_written() const {
+    return std::any_of(fields.begin(), fields.end(),
+                       [](const FieldView& field) { return field.pooled && field.role == Role::in_place; });
+  }
+
  private:
   template <class M>
   static FieldView erase(const Op& op, const Field<Op, M>& field) {
-    FieldView erased{field.name,          field.role,         field.types,
-                     &field.shape,        &field.other_shape, field.pooled,
-                     field.same_as_input, field.or_f32,       {}};
+    FieldView erased{field.name,   field.role,          field.types,  &field.shape,       &field.other_shape,
+                     field.pooled, field.same_as_input, field.or_f32, field.may_be_empty, {}};
     if constexpr (std::is_same_v<M, Weight>)
       erased.weight = &(op.*field.member);
     else if constexpr (std::is_same_v<M, ExpertWeights>)

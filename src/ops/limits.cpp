@@ -27,6 +27,19 @@ void check_finite_positive(std::string_view op, std::string_view attribute, doub
          value);
 }
 
+void check_range(std::string_view op, std::string_view attribute, std::int64_t value, std::int64_t low,
+                 std::int64_t high) {
+  if (value < low || value > high)
+    fail(ErrorKind::input, "{}: attribute '{}' is {}, allowed is {} to {}", op, attribute, value, low, high);
+}
+
+void check_one_of(std::string_view op, std::string_view first_name, const Weight& first,
+                  std::string_view second_name, const Weight& second) {
+  if (first.present() == second.present())
+    fail(ErrorKind::input, "{}: {} of '{}' and '{}' given, allowed is exactly one", op,
+         first.present() ? "both" : "neither", first_name, second_name);
+}
+
 void check_divides(std::string_view op, std::string_view large_name, std::int64_t large,
                    std::string_view small_name, std::int64_t small) {
   if (small < 1 || large % small != 0)

@@ -11,6 +11,12 @@ namespace sluice::ops {
 void check_ids(std::string_view op, std::string_view field, const ConstView& ids, std::int64_t limit);
 void check_finite_positive(std::string_view op, std::string_view attribute, double value);
 void check_finite(std::string_view op, std::string_view attribute, double value);
+// low <= value <= high.
+void check_range(std::string_view op, std::string_view attribute, std::int64_t value, std::int64_t low,
+                 std::int64_t high);
+// One of two weights is given, not both.
+void check_one_of(std::string_view op, std::string_view first_name, const Weight& first,
+                  std::string_view second_name, const Weight& second);
 void check_divides(std::string_view op, std::string_view large_name, std::int64_t large,
                    std::string_view small_name, std::int64_t small);
 void check_turboquant_bits(std::string_view op, std::string_view attribute, std::int64_t bits);

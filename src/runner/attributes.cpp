@@ -12,7 +12,9 @@ template <class T>
 T parse(std::string_view op, std::string_view attribute, const std::string& text, std::string_view kind) {
   T value{};
   const char* end = text.data() + text.size();
-  const auto [stop, status] = std::from_chars(text.data(), end, value);
+  // A plus sign is part of a decimal number, though not for from_chars.
+  const bool plus = text.size() > 1 && text[0] == '+' && text[1] != '-';
+  const auto [stop, status] = std::from_chars(text.data() + (plus ? 1 : 0), end, value);
   if (status != std::errc() || stop != end)
     fail(ErrorKind::input, "{}: attribute '{}' is '{}', it must be {}", op, attribute, text, kind);
   return value;

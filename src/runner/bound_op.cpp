@@ -20,8 +20,9 @@ class TypedBoundOp final : public BoundOp {
   TypedBoundOp(Backend& backend, const OpFile& file) : backend_(backend), file_(file) {
     for_each_entry<Op>([&](const auto& entry) { bind_entry(entry); });
     refuse_unknown();
+    check_attributes(op_);
     ErasedOp<Op> erased(op_);
-    check_inputs(Op::kName, erased.fields, erased.several_sequences, erased.dims);
+    check_inputs(Op::kName, erased.fields, erased.several_sequences, false, erased.dims);
     for_each_entry<Op>([&](const auto& entry) { allocate_output(entry, erased); });
     check(op_, false);  // shapes; the backend checks contents before it runs
   }
@@ -75,6 +76,7 @@ class TypedBoundOp final : public BoundOp {
     weight.biases = upload(name + ".biases");
     if (packed.present() && !weight.scales.present())
       fail(ErrorKind::input, "{}: weight '{}.weight' has no '{}.scales'", Op::kName, name, name);
+    if (!packed.present()) return refuse_format(name), weight;
     constexpr std::array<std::string_view, 4> kModes = {"affine", "mxfp4", "mxfp8", "nvfp4"};
     if (const auto* mode = take_attribute(name + ".mode"))
       weight.mode = static_cast<QuantMode>(parse_choice(Op::kName, name + ".mode", *mode, kModes));
@@ -85,6 +87,15 @@ class TypedBoundOp final : public BoundOp {
     if (const auto* group = take_attribute(name + ".group_size"))
       weight.group_size = static_cast<int>(small_integer(name + ".group_size", *group));
     return weight;
+  }
+
+  // Only packed weights have a format to choose.
+  void refuse_format(const std::string& weight) {
+    for (const char* attribute : {".mode", ".bits", ".group_size"})
+      if (file_.attributes.contains(weight + attribute))
+        fail(ErrorKind::input,
+             "{}: attribute '{}{}' is given without '{}.weight', a dense weight has no such", Op::kName,
+             weight, attribute, weight);
   }
 
   std::int64_t small_integer(const std::string& attribute, const std::string& text) {
@@ -114,6 +125,10 @@ class TypedBoundOp final : public BoundOp {
       value.per_sequence = upload(name);
       if (text != nullptr && value.per_sequence.present())
         fail(ErrorKind::input, "{}: '{}' is given both as a field and as an attribute", Op::kName, name);
+      if (text != nullptr && file_.tensors.contains("seq_starts"))
+        fail(ErrorKind::input,
+             "{}: attribute '{}' is one number, under 'seq_starts' it must be a field I32 [B]", Op::kName,
+             name);
       if (text != nullptr) value.value = parse_integer(Op::kName, name, *text);
       if (text == nullptr && !value.per_sequence.present() && attribute.required) missing(name);
       return;

@@ -46,13 +46,41 @@ std::string shape_text(const ops::ShapeSpec& shape, bool pooled) {
   return fmt::format("[{}{}]", pooled ? "(P,)" : "", inner);
 }
 
+template <class Op>
+bool takes_activations() {
+  bool found = false;
+  ops::for_each_entry<Op>([&](const auto& entry) {
+    if constexpr (ops::kIsField<std::remove_cvref_t<decltype(entry)>>)
+      found |= entry.role != ops::Role::out && entry.types == ops::TypeClass::activation;
+  });
+  return found;
+}
+
+// The attributes of a packed weight.
+void add_format(OpDescription& description, const std::string& weight) {
+  description.attributes.push_back(
+      {weight + ".mode", "affine, mxfp4, mxfp8, nvfp4", "affine",
+       fmt::format("packed only: fields {0}.weight, {0}.scales and, if affine, {0}.biases in place of {0}",
+                   weight)});
+  description.attributes.push_back({weight + ".bits", "2, 3, 4, 5, 6, 8", "4 (mxfp8: 8)",
+                                    "packed only: bits a code; mxfp4 and nvfp4 allow 4, mxfp8 allows 8"});
+  description.attributes.push_back(
+      {weight + ".group_size", "32, 64, 128; nvfp4: 16", "64 (mxfp4, mxfp8: 32, nvfp4: 16)",
+       "packed only: values that share a scale; mxfp4 and mxfp8 allow 32, nvfp4 allows 16"});
+}
+
 template <class Op, class M>
 void add_entry(OpDescription& description, const ops::Field<Op, M>& field) {
   constexpr bool kWeight = std::is_same_v<M, ops::Weight> || std::is_same_v<M, ops::ExpertWeights>;
   std::string shape = shape_text(field.shape, field.pooled);
   if (!field.other_shape.text.empty()) shape += " or " + shape_text(field.other_shape, field.pooled);
-  description.fields.push_back({std::string(field.name), std::string(role_name(field.role)),
-                                kWeight ? "weight" : std::string(type_names(field.types)), std::move(shape)});
+  std::string types = kWeight ? "weight" : std::string(type_names(field.types));
+  // Without an activation among the inputs there is no type to follow.
+  if (field.role == ops::Role::out && field.types == ops::TypeClass::activation && !takes_activations<Op>())
+    types = "F32 (default), BF16";
+  description.fields.push_back(
+      {std::string(field.name), std::string(role_name(field.role)), std::move(types), std::move(shape)});
+  if constexpr (kWeight) add_format(description, std::string(field.name));
 }
 
 template <class Op, class M>

@@ -92,7 +92,9 @@ HostTensor random_bytes(Random& random, DType type, const ops::Shape& shape) {
 std::string label(const WeightFormat& format) {
   if (!format.quantized) return fmt::format("dense {}", name(format.dtype));
   if (format.mode != ops::QuantMode::affine) return std::string(name(format.mode));
-  return fmt::format("{}-bit g{} {}", format.bits, format.group_size, name(format.dtype));
+  const std::string mixed =
+      format.bias_dtype == format.dtype ? "" : fmt::format(" and {}", name(format.bias_dtype));
+  return fmt::format("{}-bit g{} {}{}", format.bits, format.group_size, name(format.dtype), mixed);
 }
 
 void add_weight(OpFile& file, Random& random, const std::string& name, const ops::Shape& shape,
@@ -113,7 +115,7 @@ void add_weight(OpFile& file, Random& random, const std::string& name, const ops
     // Levels spread evenly over about +-2*scale, with scales of either sign as MLX writes them.
     const double step = 4 * scale / ((1 << format.bits) - 1);
     HostTensor scales(format.dtype, groups);
-    HostTensor biases(format.dtype, groups);
+    HostTensor biases(format.bias_dtype, groups);
     for (std::int64_t i = 0; i < groups.elements(); ++i) {
       const double s = step * random.uniform(0.5, 1.5) * (random.integer(2) == 0 ? 1 : -1);
       set(scales, i, s);

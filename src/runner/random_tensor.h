@@ -35,7 +35,8 @@ void set(HostTensor& tensor, std::int64_t i, double value);
 // How a case stores a weight.
 struct WeightFormat {
   bool quantized = false;
-  ops::DType dtype = ops::DType::f32;  // of a dense weight, or of affine scales and biases
+  ops::DType dtype = ops::DType::f32;       // of a dense weight, or of affine scales
+  ops::DType bias_dtype = ops::DType::f32;  // of affine biases
   ops::QuantMode mode = ops::QuantMode::affine;
   int bits = 4;
   int group_size = 64;

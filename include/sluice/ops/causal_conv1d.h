@@ -22,7 +22,7 @@ struct CausalConv1d {
   static constexpr auto fields() {
     return std::tuple(input("x", &CausalConv1d::x, TypeClass::activation, "T,C"),
                       input("weight", &CausalConv1d::weight, TypeClass::parameter, "C,W"),
-                      pooled(updated("state", &CausalConv1d::state, TypeClass::f32, "W-1,C")),
+                      pooled(may_be_empty(updated("state", &CausalConv1d::state, TypeClass::f32, "W-1,C"))),
                       output("out", &CausalConv1d::out, TypeClass::activation, "T,C"),
                       optional_input("seq_starts", &CausalConv1d::seq_starts, TypeClass::i32, "B1"),
                       optional_input("slots", &CausalConv1d::slots, TypeClass::i32, "B"));

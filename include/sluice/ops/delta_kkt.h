@@ -25,6 +25,8 @@ struct DeltaKkt {
                       output("A", &DeltaKkt::A, TypeClass::f32, "B,T,H,chunk"),
                       attribute("chunk", &DeltaKkt::chunk, "tokens a chunk"));
   }
+  // Limits of attributes that the shapes of fields follow from.
+  void check_attributes() const;
   // Limits that shapes cannot express; reads the field contents only where they are in host memory.
   void check_limits(const Dims& dims, bool host_memory) const;
 };

@@ -148,6 +148,7 @@ struct Field {
   bool pooled = false;         // gets a leading pool dimension P under seq_starts
   bool same_as_input = false;  // an output that may be the very memory of an input
   bool or_f32 = false;         // an output that may be F32 whatever the activations are
+  bool may_be_empty = false;   // a dimension may be 0
 };
 
 // A scalar of an op.
@@ -206,6 +207,12 @@ constexpr Field<Op, M> optional_matrix(std::string_view name, M Op::*member, std
 template <class Op, class M>
 constexpr Field<Op, M> pooled(Field<Op, M> field) {
   field.pooled = true;
+  return field;
+}
+// A field where no element at all means something: no experts a token, no history.
+template <class Op, class M>
+constexpr Field<Op, M> may_be_empty(Field<Op, M> field) {
+  field.may_be_empty = true;
   return field;
 }
 template <class Op, class M>

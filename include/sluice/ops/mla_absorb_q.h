@@ -24,8 +24,8 @@ struct MlaAbsorbQ {
                       output("q_latent", &MlaAbsorbQ::q_latent, TypeClass::activation, "T,H,rank"),
                       optional_attribute("v", &MlaAbsorbQ::v, "V rows a head of kv_b; needed with kv_b"));
   }
-  // Limits that shapes cannot express; reads the field contents only where they are in host memory.
-  void check_limits(const Dims& dims, bool host_memory) const;
+  // Limits of attributes that the shapes of fields follow from.
+  void check_attributes() const;
 };
 
 }  // namespace sluice::ops

@@ -30,8 +30,8 @@ struct MlaProjectOut {
     if (kv_b.present() && latent.rank() == 3 && latent.dim(1) > 0)
       dims["v"] = kv_b.shape()[0] / latent.dim(1) - nope;
   }
-  // Limits that shapes cannot express; reads the field contents only where they are in host memory.
-  void check_limits(const Dims& dims, bool host_memory) const;
+  // Limits of attributes that the shapes of fields follow from.
+  void check_attributes() const;
 };
 
 }  // namespace sluice::ops

@@ -34,8 +34,8 @@ struct MlaSplit {
   void derive(Dims& dims) const {
     if (kv_pre.rank() == 2) dims["rank"] = kv_pre.dim(1) - rope;
   }
-  // Limits that shapes cannot express; reads the field contents only where they are in host memory.
-  void check_limits(const Dims& dims, bool host_memory) const;
+  // Limits of attributes that the shapes of fields follow from.
+  void check_attributes() const;
 };
 
 }  // namespace sluice::ops

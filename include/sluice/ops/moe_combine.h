@@ -19,12 +19,13 @@ struct MoeCombine {
   View out;               // [T,D]
 
   static constexpr auto fields() {
-    return std::tuple(input("residual", &MoeCombine::residual, TypeClass::activation, "T,D"),
-                      input("expert_out", &MoeCombine::expert_out, TypeClass::activation, "T,k,D"),
-                      input("weights", &MoeCombine::weights, TypeClass::f32, "T,k"),
-                      optional_input("shared_out", &MoeCombine::shared_out, TypeClass::activation, "T,D"),
-                      optional_input("shared_gate", &MoeCombine::shared_gate, TypeClass::activation, "T"),
-                      output_over("out", &MoeCombine::out, TypeClass::activation, "T,D"));
+    return std::tuple(
+        input("residual", &MoeCombine::residual, TypeClass::activation, "T,D"),
+        may_be_empty(input("expert_out", &MoeCombine::expert_out, TypeClass::activation, "T,k,D")),
+        may_be_empty(input("weights", &MoeCombine::weights, TypeClass::f32, "T,k")),
+        optional_input("shared_out", &MoeCombine::shared_out, TypeClass::activation, "T,D"),
+        optional_input("shared_gate", &MoeCombine::shared_gate, TypeClass::activation, "T"),
+        output_over("out", &MoeCombine::out, TypeClass::activation, "T,D"));
   }
   // Limits that shapes cannot express; reads the field contents only where they are in host memory.
   void check_limits(const Dims& dims, bool host_memory) const;

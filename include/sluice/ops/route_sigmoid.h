@@ -35,6 +35,8 @@ struct RouteSigmoid {
         optional_attribute("scale", &RouteSigmoid::scale, "factor on the weights"),
         optional_attribute("normalize", &RouteSigmoid::normalize, "divide the weights by their sum"));
   }
+  // Limits of attributes that the shapes of fields follow from.
+  void check_attributes() const;
   // Limits that shapes cannot express; reads the field contents only where they are in host memory.
   void check_limits(const Dims& dims, bool host_memory) const;
 };

@@ -25,6 +25,8 @@ struct RouteSoftmax {
         attribute("k", &RouteSoftmax::k, "experts a token chooses"),
         optional_attribute("normalize", &RouteSoftmax::normalize, "divide the weights by their sum"));
   }
+  // Limits of attributes that the shapes of fields follow from.
+  void check_attributes() const;
   // Limits that shapes cannot express; reads the field contents only where they are in host memory.
   void check_limits(const Dims& dims, bool host_memory) const;
 };

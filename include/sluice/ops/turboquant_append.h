@@ -41,6 +41,8 @@ struct TurboquantAppend {
         optional_attribute("norm", &TurboquantAppend::norm, "plain: |x|; matched: |x|*sqrt(D)/|levels|"),
         attribute("start", &TurboquantAppend::start, "tokens appended before"));
   }
+  // Limits of attributes that the shapes of fields follow from.
+  void check_attributes() const;
   // Limits that shapes cannot express; reads the field contents only where they are in host memory.
   void check_limits(const Dims& dims, bool host_memory) const;
 };

@@ -51,6 +51,8 @@ struct TurboquantAttention {
         optional_attribute("rotated", &TurboquantAttention::rotated,
                            "q comes rotated and out stays rotated"));
   }
+  // Limits of attributes that the shapes of fields follow from.
+  void check_attributes() const;
   // Limits that shapes cannot express; reads the field contents only where they are in host memory.
   void check_limits(const Dims& dims, bool host_memory) const;
 };

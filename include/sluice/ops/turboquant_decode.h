@@ -31,6 +31,8 @@ struct TurboquantDecode {
   void derive(Dims& dims) const {
     if (codes.rank() == 3 && bits > 0) dims["D"] = codes.dim(2) * 8 / bits;
   }
+  // Limits of attributes that the shapes of fields follow from.
+  void check_attributes() const;
   // Limits that shapes cannot express; reads the field contents only where they are in host memory.
   void check_limits(const Dims& dims, bool host_memory) const;
 };

@@ -33,6 +33,8 @@ struct TurboquantEncode {
         attribute("bits", &TurboquantEncode::bits, "2, 3, 4, 5, 6 or 8"),
         optional_attribute("norm", &TurboquantEncode::norm, "plain: |x|; matched: |x|*sqrt(D)/|levels|"));
   }
+  // Limits of attributes that the shapes of fields follow from.
+  void check_attributes() const;
   // Limits that shapes cannot express; reads the field contents only where they are in host memory.
   void check_limits(const Dims& dims, bool host_memory) const;
 };

@@ -68,7 +68,7 @@ class ConvBlock {
 
   void load_taps() {
     if (width_ == 4 && op_.weight.strides[0] == 4 && count_ == kChannelBlock &&
-        op_.weight.dtype != ops::DType::f16) {
+        op_.weight.dtype != ops::DType::f16 && aligned(op_.weight)) {
       if (op_.weight.dtype == ops::DType::f32)
         load_four_taps(static_cast<const float*>(address(op_.weight, first_)));
       else

@@ -22,6 +22,11 @@ inline float read_parameter(const ops::ConstView& view, std::int64_t i) {
                                         : ops::to_float(ops::Float16{bits});
 }
 
+// Whether the parameters can be read as an array of their type.
+inline bool aligned(const ops::ConstView& view) {
+  return reinterpret_cast<std::uintptr_t>(view.data) % size_bytes(view.dtype) == 0;
+}
+
 inline void read_parameters(const ops::ConstView& view, float* to) {
   for (std::int64_t i = 0; i < view.elements(); ++i) to[i] = read_parameter(view, i);
 }

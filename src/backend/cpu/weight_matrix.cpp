@@ -34,13 +34,14 @@ Storage storage_of(const ops::Weight& w) {
   }
 }
 
-ScaleType scale_type_of(const ops::Weight& w) {
-  if (!w.quantized()) return ScaleType::none;
+// Of the scales or the biases of a weight.
+ScaleType scale_type_of(const ops::Weight& w, const ops::ConstView& part) {
+  if (!part.present()) return ScaleType::none;
   if (w.mode == QuantMode::nvfp4) return ScaleType::e4m3;
   if (w.mode != QuantMode::affine) return ScaleType::e8m0;
-  return w.scales.dtype == DType::f32    ? ScaleType::f32
-         : w.scales.dtype == DType::bf16 ? ScaleType::bf16
-                                         : ScaleType::f16;
+  return part.dtype == DType::f32    ? ScaleType::f32
+         : part.dtype == DType::bf16 ? ScaleType::bf16
+                                     : ScaleType::f16;
 }
 
 std::int64_t last_dim_bytes(const ops::ConstView& view) {
@@ -51,12 +52,14 @@ MatrixFormat format_of(const ops::Weight& w) {
   const ops::Shape shape = w.shape();
   MatrixFormat format;
   format.storage = storage_of(w);
-  format.scale_type = scale_type_of(w);
+  format.scale_type = scale_type_of(w, w.scales);
+  format.bias_type = scale_type_of(w, w.biases);
   format.rows = shape[shape.rank() - 2];
   format.columns = shape.back();
   format.group_size = w.quantized() ? w.group_size : format.columns;
   format.row_bytes = last_dim_bytes(w.values);
   format.scale_row_bytes = last_dim_bytes(w.scales);
+  format.bias_row_bytes = last_dim_bytes(w.biases);
   return format;
 }
 
@@ -91,7 +94,7 @@ Matrices::Matrices(const ops::Weight& weight, std::int64_t count, std::int64_t s
   format_.rows = rows;
   base_.values += first * format_.row_bytes;
   if (base_.scales != nullptr) base_.scales += first * format_.scale_row_bytes;
-  if (base_.biases != nullptr) base_.biases += first * format_.scale_row_bytes;
+  if (base_.biases != nullptr) base_.biases += first * format_.bias_row_bytes;
 }
 
 Matrix Matrices::operator[](std::int64_t i) const {
@@ -99,7 +102,7 @@ Matrix Matrices::operator[](std::int64_t i) const {
   Matrix matrix = base_;
   matrix.values += i * row_step_ * format_.row_bytes;
   if (matrix.scales != nullptr) matrix.scales += i * row_step_ * format_.scale_row_bytes;
-  if (matrix.biases != nullptr) matrix.biases += i * row_step_ * format_.scale_row_bytes;
+  if (matrix.biases != nullptr) matrix.biases += i * row_step_ * format_.bias_row_bytes;
   return matrix;
 }
 

@@ -27,11 +27,13 @@ enum class ScaleType : std::uint8_t { none, f32, bf16, f16, e8m0, e4m3 };
 struct MatrixFormat {
   Storage storage = Storage::f32;
   ScaleType scale_type = ScaleType::none;
+  ScaleType bias_type = ScaleType::none;
   std::int64_t rows = 0;     // N
   std::int64_t columns = 0;  // K
   std::int64_t group_size = 1;
   std::int64_t row_bytes = 0;
   std::int64_t scale_row_bytes = 0;
+  std::int64_t bias_row_bytes = 0;
   std::int64_t groups() const { return columns / group_size; }
 };
 

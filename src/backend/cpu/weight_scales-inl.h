@@ -74,7 +74,7 @@ HWY_INLINE void read_groups(const MatrixFormat& format, const Matrix& matrix, st
       hn::StoreU(hn::Mul(scale, hn::Set(d, -6.0f)), d, biases + i);
     }
   } else if constexpr (Format::kBiased) {
-    read_scales(matrix.biases + row * format.scale_row_bytes, format.scale_type, format.groups(), biases);
+    read_scales(matrix.biases + row * format.bias_row_bytes, format.bias_type, format.groups(), biases);
   }
 }
 

@@ -15,9 +15,15 @@ inline WeightFormat dense(ops::DType type) {
 inline WeightFormat affine(int bits, int group_size, ops::DType type = ops::DType::bf16) {
   return {.quantized = true,
           .dtype = type,
+          .bias_dtype = type,
           .mode = ops::QuantMode::affine,
           .bits = bits,
           .group_size = group_size};
+}
+inline WeightFormat mixed(int bits, int group_size, ops::DType scales, ops::DType biases) {
+  WeightFormat format = affine(bits, group_size, scales);
+  format.bias_dtype = biases;
+  return format;
 }
 inline WeightFormat minifloat(ops::QuantMode mode) {
   return {.quantized = true,
@@ -36,6 +42,9 @@ inline std::vector<WeightFormat> all_formats() {
     formats.push_back(affine(bits, 64, DType::f32));
     formats.push_back(affine(bits, 64, DType::f16));
   }
+  formats.push_back(mixed(4, 64, DType::bf16, DType::f32));
+  formats.push_back(mixed(3, 32, DType::f32, DType::f16));
+  formats.push_back(mixed(8, 128, DType::f16, DType::bf16));
   for (const ops::QuantMode mode : {ops::QuantMode::mxfp4, ops::QuantMode::mxfp8, ops::QuantMode::nvfp4})
     formats.push_back(minifloat(mode));
   return formats;
@@ -51,7 +60,9 @@ inline std::vector<WeightFormat> common_formats() {
 inline double bytes_per_value(const WeightFormat& format) {
   if (!format.quantized) return static_cast<double>(size_bytes(format.dtype));
   const double group_bytes =
-      format.mode == ops::QuantMode::affine ? 2.0 * static_cast<double>(size_bytes(format.dtype)) : 1;
+      format.mode == ops::QuantMode::affine
+          ? static_cast<double>(size_bytes(format.dtype) + size_bytes(format.bias_dtype))
+          : 1;
   return format.bits / 8.0 + group_bytes / format.group_size;
 }
 

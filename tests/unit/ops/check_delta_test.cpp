@@ -257,6 +257,19 @@ TEST(CheckDeltaRule, RefusesWrongTypesAndOverlap) {
                             {"'out'", "overlaps", "'v'"});
 }
 
+TEST(CheckDeltaRule, RefusesGatesThatAreNoDecay) {
+  // Memory starts as NaN; the bits of a refused op stay.
+  expect_refused<DeltaRule>(rule, [](auto&, auto&) {}, {"'g'", "nan at [0,0]", "at most 0"});
+  std::vector<float> g(12, -1.0f);
+  g[2] = -std::numeric_limits<float>::infinity();
+  g[6] = 0.5f;
+  expect_refused<DeltaRule>(rule,
+                            [&](auto& op, auto&) {
+                              op.g = ConstView(g.data(), DType::f32, {3, 4});
+                            },
+                            {"'g'", "0.5 at [1,2]", "at most 0"});
+}
+
 TEST(CheckDeltaRule, RefusesWrongSequences) {
   const auto pooled = [](Memory& memory) {
     DeltaRule op = rule(memory);
@@ -298,7 +311,9 @@ TEST(CheckDeltaKkt, RefusesWrongFields) {
                              op.A = m({2, 5, 4, 8});
                            },
                            {"'A'", "[2,5,4,8]", "[2,5,4,4]"});
-  expect_refused<DeltaKkt>(kkt, [](auto& op, auto&) { op.chunk = 0; }, {"'A'", "[2,5,4,0]"});
+  expect_refused<DeltaKkt>(kkt, [](auto& op, auto&) { op.chunk = 0; }, {"'chunk' is 0", "1 to 65536"});
+  expect_refused<DeltaKkt>(kkt, [](auto& op, auto&) { op.chunk = std::int64_t{1} << 62; },
+                           {"'chunk'", "1 to 65536"});
   expect_refused<DeltaKkt>(kkt, [](auto& op, auto&) { op.A.dtype = DType::bf16; }, {"'A'", "BF16", "F32"});
   expect_refused<DeltaKkt>(kkt, [](auto& op, auto& m) { op.k = m({2, 5, 3, 32}); }, {"H", "4", "Hg", "3"});
   expect_refused<DeltaKkt>(kkt, [](auto& op, auto&) { op.beta.data = op.A.data; }, {"'A'", "overlaps"});

@@ -182,7 +182,7 @@ TEST_F(CheckElementwise, RouteSoftmax) {
     other.k = k;
     other.experts = tensor(DType::i32, {2, std::max<std::int64_t>(k, 1)});
     other.weights = f32({2, std::max<std::int64_t>(k, 1)});
-    expect_refused(other, {"route_softmax"});
+    expect_refused(other, {"route_softmax", "'k' is " + std::to_string(k), "1 to 8"});
   }
   static_cast<float*>(logits.data)[11] = std::numeric_limits<float>::quiet_NaN();
   keep(logits);
@@ -204,12 +204,19 @@ TEST_F(CheckElementwise, RouteSigmoid) {
   keep(bias);
   RouteSigmoid other = op;
   other.groups = 3;
-  expect_refused(other, {"route_sigmoid", "E = 8", "groups = 3"});
+  expect_refused(other, {"route_sigmoid", "'groups' is 3", "E = 8"});
   other.groups = 0;
-  expect_refused(other, {"route_sigmoid", "groups = 0"});
+  expect_refused(other, {"route_sigmoid", "'groups' is 0", "E = 8"});
   other = op;
-  other.top_groups = 5;
-  expect_refused(other, {"route_sigmoid", "'top_groups'", "5", "4"});
+  for (const std::int64_t top_groups : {0, 5}) {
+    other.top_groups = top_groups;
+    expect_refused(other, {"route_sigmoid", "'top_groups' is " + std::to_string(top_groups), "1 to 4"});
+  }
+  for (const std::int64_t k : {-1, 0, 5}) {
+    other = op;
+    other.k = k;
+    expect_refused(other, {"route_sigmoid", "'k' is " + std::to_string(k), "1 to 4"});
+  }
   other = op;
   other.top_groups = 1;
   expect_refused(other, {"route_sigmoid", "'k'", "3", "1 to 2"});
@@ -276,10 +283,10 @@ TEST_F(CheckElementwise, MlaSplit) {
   expect_refused(other, {"mla_split", "'q_full'", "[2,3,12]"});
   other = op;
   other.rope = 0;
-  expect_refused(other, {"mla_split"});
+  expect_refused(other, {"mla_split", "'rope' is 0", "1 to 11"});
   other = op;
   other.rope = 20;
-  expect_refused(other, {"mla_split"});
+  expect_refused(other, {"mla_split", "'rope' is 20", "1 to 11"});
   other = op;
   other.k_pe = f32({2, 5});
   expect_refused(other, {"mla_split", "'k_pe'", "[2,5]", "[2,4]"});

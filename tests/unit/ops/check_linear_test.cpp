@@ -138,8 +138,8 @@ TEST(CheckMatmul, WeightFormats) {
   op.w.biases = {};
   o.refuse(op, {"'w'", "lacks biases"});
   op = good_matmul(o);
-  op.w.biases.dtype = DType::bf16;
-  o.refuse(op, {"'w'", "F32", "BF16"});
+  op.w.biases.dtype = DType::i32;
+  o.refuse(op, {"'w.biases'", "I32", "F32, BF16 or F16"});
   op = good_matmul(o);
   op.w.scales = {};
   o.refuse(op, {"'w'", "biases but no scales"});
@@ -176,6 +176,9 @@ TEST(CheckExpertMatmul, IdsAndShapes) {
   op.x = o.f32({2, 3, 64});
   o.refuse(op, {"'experts'", "[2,2]", "3"});
   op.x = o.f32({2, 64});
+  op.experts = o.i32({2, 0});
+  o.refuse(op, {"'experts'", "[2,0]", "at least 1"});
+  op.experts = o.i32({2, 2});
   const std::vector<Weight> separate = {o.packed({8, 64}), o.packed({8, 128})};
   op.w.separate = separate;
   o.refuse(op, {"'w'", "both"});
@@ -214,17 +217,17 @@ TEST(CheckMlaAbsorbQ, OneWeightAndItsRows) {
   MlaAbsorbQ op;
   op.q_nope = o.f32({2, 2, 64});
   op.q_latent = o.output({2, 2, 64});
-  o.refuse(op, {"exactly one", "'kv_b'", "'embed_q'"});
+  o.refuse(op, {"neither", "'kv_b'", "'embed_q'", "exactly one"});
   op.embed_q = o.packed({2, 64, 64});
   op.kv_b = o.packed({2 * 96, 64});
   op.v = 32;
-  o.refuse(op, {"exactly one"});
+  o.refuse(op, {"both", "'kv_b'", "'embed_q'", "exactly one"});
   op.embed_q = {};
   op.v = 16;
   o.refuse(op, {"'kv_b'", "[192,64]", "160"});
   op.v = 0;
   op.kv_b = o.packed({2 * 64, 64});
-  o.refuse(op, {"'v'", "at least 1"});
+  o.refuse(op, {"'v' is 0", "allowed is 1"});
 }
 
 TEST(CheckMlaProjectOut, OneWeightAndItsRows) {
@@ -232,13 +235,16 @@ TEST(CheckMlaProjectOut, OneWeightAndItsRows) {
   MlaProjectOut op;
   op.latent = o.f32({2, 2, 64});
   op.out = o.output({2, 2, 32});
-  o.refuse(op, {"exactly one", "'kv_b'", "'unembed_out'"});
+  o.refuse(op, {"neither", "'kv_b'", "'unembed_out'", "exactly one"});
   op.kv_b = o.packed({2 * 96, 64});
   op.nope = 200;
   o.refuse(op, {"'kv_b'", "[192,64]"});
   op.nope = 0;
   op.out = o.output({2, 2, 96});
-  o.refuse(op, {"'nope'", "at least 1"});
+  o.refuse(op, {"'nope' is 0", "allowed is 1"});
+  op.nope = 64;
+  op.kv_b.bits = 0;
+  o.refuse(op, {"'kv_b'", "0 bits"});
 }
 
 }  // namespace

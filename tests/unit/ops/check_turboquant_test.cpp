@@ -167,6 +167,25 @@ TEST_F(CheckTurboquant, EncodeBits) {
   }
 }
 
+// The codes' shape follows from the bits, yet the message is about the bits.
+TEST_F(CheckTurboquant, BitsComeBeforeShapes) {
+  for (const std::int64_t bits : {-4, 0, 7}) {
+    const std::string given = "is " + std::to_string(bits);
+    TurboquantEncode encoded = encode();
+    encoded.bits = bits;
+    refused(encoded, {"'bits'", given, "2, 3, 4, 5, 6 or 8"});
+    TurboquantDecode decoded = decode();
+    decoded.bits = bits;
+    refused(decoded, {"'bits'", given, "2, 3, 4, 5, 6 or 8"});
+    TurboquantAppend appended = append();
+    appended.v_bits = bits;
+    refused(appended, {"'v_bits'", given, "2, 3, 4, 5, 6 or 8"});
+    TurboquantAttention attended = attention();
+    attended.k_bits = bits;
+    refused(attended, {"'k_bits'", given, "2, 3, 4, 5, 6 or 8"});
+  }
+}
+
 TEST_F(CheckTurboquant, EncodeFields) {
   const TurboquantEncode good = encode();
   TurboquantEncode op = good;
