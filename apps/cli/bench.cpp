@@ -21,7 +21,8 @@ void run_ops(const OpBenchOptions& options, bool json) {
         if (json) return;
         fmt::print("this machine reads {:.1f} GB/s and computes {:.1f} GFLOP/s (F32)\n\n",
                    measured.read_gigabytes_per_second, measured.gigaflops);
-        fmt::print("{:22} {:38} {:>10} {:>8} {:>9} {:>6}\n", "op", "case", "us", "GB/s", "GFLOP/s", "% peak");
+        fmt::print("{:22} {:38} {:>10} {:>8} {:>9} {:>13} {:>6}\n", "op", "case", "us", "GB/s", "GFLOP/s",
+                   "peaks", "% peak");
       },
       [&](const OpTiming& row) {
         if (json) {
@@ -30,11 +31,15 @@ void run_ops(const OpBenchOptions& options, bool json) {
                           {"us", row.microseconds},
                           {"gb_per_s", row.gigabytes_per_second},
                           {"gflop_per_s", row.gigaflops},
+                          {"peak_gb_per_s", row.peak.read_gigabytes_per_second},
+                          {"peak_gflop_per_s", row.peak.gigaflops},
                           {"percent_of_peak", row.percent_of_peak}});
           return;
         }
-        fmt::print("{:22} {:38} {:10.1f} {:8.1f} {:9.1f} {:6.1f}\n", row.op, row.label, row.microseconds,
-                   row.gigabytes_per_second, row.gigaflops, row.percent_of_peak);
+        const std::string peaks =
+            fmt::format("{:.1f}, {:.0f}", row.peak.read_gigabytes_per_second, row.peak.gigaflops);
+        fmt::print("{:22} {:38} {:10.1f} {:8.1f} {:9.1f} {:>13} {:6.1f}\n", row.op, row.label,
+                   row.microseconds, row.gigabytes_per_second, row.gigaflops, peaks, row.percent_of_peak);
         std::fflush(stdout);
       });
   if (!json) return;

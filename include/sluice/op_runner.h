@@ -58,17 +58,18 @@ struct VerifyOptions {
 std::vector<OpVerification> verify_ops(const VerifyOptions& options,
                                        const std::function<void(const OpVerification&)>& report);
 
+struct MachinePeak {
+  double read_gigabytes_per_second = 0;
+  double gigaflops = 0;  // F32 multiply-adds, two operations each
+};
 struct OpTiming {
   std::string op;
   std::string label;
   double microseconds = 0;  // median
   double gigabytes_per_second = 0;
   double gigaflops = 0;
+  MachinePeak peak;            // the better of one measurement before and one after: machines drift
   double percent_of_peak = 0;  // of the bound that is nearer: memory or arithmetic
-};
-struct MachinePeak {
-  double read_gigabytes_per_second = 0;
-  double gigaflops = 0;  // F32 multiply-adds, two operations each
 };
 struct OpBenchOptions {
   std::string backend = "auto";

@@ -78,7 +78,7 @@ double measure_read_bandwidth(ThreadPool& pool) {
   std::vector<std::uint64_t> data(kWords, 1);
   std::atomic<std::uint64_t> sink{0};
   double best = 0;
-  for (int repetition = 0; repetition < 12; ++repetition) {
+  for (int repetition = 0; repetition < 5; ++repetition) {
     const auto start = std::chrono::steady_clock::now();
     pool.parallel_for(0, kWords, 4096, [&](std::int64_t begin, std::int64_t end, int) {
       sink ^= HWY_DYNAMIC_DISPATCH(read_all)(data.data() + begin, static_cast<std::size_t>(end - begin));
@@ -90,7 +90,7 @@ double measure_read_bandwidth(ThreadPool& pool) {
 
 double measure_flops(ThreadPool& pool) {
   double best = 0;
-  for (int repetition = 0; repetition < 12; ++repetition) {
+  for (int repetition = 0; repetition < 5; ++repetition) {
     std::vector<double> done(static_cast<std::size_t>(pool.size()) * 8);  // one cache line a worker
     const auto start = std::chrono::steady_clock::now();
     pool.run([&](int worker) {

@@ -27,8 +27,9 @@ class TypedBoundOp final : public BoundOp {
     check(op_, false);  // shapes; the backend checks contents before it runs
   }
 
+  void enqueue() override { backend_.run(op_); }
   void run() override {
-    backend_.run(op_);
+    enqueue();
     backend_.synchronize();
   }
 

@@ -11,6 +11,9 @@ namespace sluice::runner {
 class BoundOp {
  public:
   virtual ~BoundOp() = default;
+  // Starts the op; a device may still be at it afterwards.
+  virtual void enqueue() = 0;
+  // Runs the op to its end.
   virtual void run() = 0;
   // Every output and updated field, as they are now.
   virtual OpFile outputs() = 0;

@@ -14,9 +14,9 @@ struct Verdict {
 };
 
 // Runs the case on both backends. F32 activations: relative L2 at most 1e-5. BF16 activations: at most 1e-2
-// and at most 1.3 times the error that `reference` itself makes by rounding its outputs, both against
-// `reference` on the same inputs widened to F32. Integer outputs must be equal; NaN or an unwritten element
-// never passes.
+// and at most 1.3 times the error that `reference` itself makes by rounding its outputs (by as many roundings
+// as the backend's kernels need), both against `reference` on the same inputs widened to F32. Integer outputs
+// must be equal; NaN or an unwritten element never passes.
 Verdict compare(ops::Backend& backend, ops::Backend& reference, std::string_view op, const OpFile& inputs);
 
 // sqrt(sum (a-b)^2 / sum b^2); NaN where either has a NaN or only one has an infinity.

@@ -1,9 +1,7 @@
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
 #include "base/error.h"
-#include "base/machine_peak.h"
 #include "runner/bound_op.h"
 #include "runner/case.h"
 #include "runner/find_op.h"
@@ -20,26 +18,51 @@ using Clock = std::chrono::steady_clock;
 // Copies of a case's operands to rotate through, so that together they exceed the caches as weights and
 // states do when a model runs. Cases that are large by themselves need one.
 constexpr double kRotationBytes = 768e6;
-constexpr std::size_t kMaxCopies = 64;
+constexpr std::size_t kMaxCopies = 512;
 
-double median_seconds(std::vector<std::unique_ptr<BoundOp>>& copies, double budget) {
-  std::vector<double> times;
+double seconds_of(auto&& work) {
+  const auto begin = Clock::now();
+  work();
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// The median of one run. A device runs all copies as one program: its launches would outlast small ops.
+double median_seconds(ops::Backend& backend, std::vector<std::unique_ptr<BoundOp>>& copies, double budget) {
   for (auto& copy : copies) copy->run();  // touch every page, grow every scratch buffer
+  std::unique_ptr<ops::Program> program;
+  if (!backend.host_memory())
+    program = backend.record([&] {
+      for (auto& copy : copies) copy->enqueue();
+    });
+  std::vector<double> times;
   const auto start = Clock::now();
-  std::size_t next = 0;
   while (times.size() < 5 || std::chrono::duration<double>(Clock::now() - start).count() < budget) {
-    const auto begin = Clock::now();
-    copies[next]->run();
-    times.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
-    next = (next + 1) % copies.size();
+    if (program == nullptr) {
+      times.push_back(seconds_of([&] { copies[times.size() % copies.size()]->run(); }));
+    } else {
+      times.push_back(seconds_of([&] {
+                        program->run();
+                        backend.synchronize();
+                      }) /
+                      static_cast<double>(copies.size()));
+    }
   }
   std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
   return times[times.size() / 2];
 }
 
+MachinePeak peak_of(ops::Backend& backend) {
+  const ops::Rates rates = backend.measure_rates();
+  return {rates.read_bytes_per_second / 1e9, rates.flops_per_second / 1e9};
+}
+
+MachinePeak better(const MachinePeak& a, const MachinePeak& b) {
+  return {std::max(a.read_gigabytes_per_second, b.read_gigabytes_per_second),
+          std::max(a.gigaflops, b.gigaflops)};
+}
+
 template <class Op>
-void time_op(ops::Backend& backend, const MachinePeak& peak, double budget,
-             const std::function<void(const OpTiming&)>& report) {
+void time_op(ops::Backend& backend, double budget, const std::function<void(const OpTiming&)>& report) {
   for (const BenchCase& one : bench_cases<Op>()) {
     const OpFile file = one.make(case_seed(Op::kName, one.label));
     double held = 0;
@@ -48,15 +71,19 @@ void time_op(ops::Backend& backend, const MachinePeak& peak, double budget,
         std::clamp(static_cast<std::size_t>(kRotationBytes / held), std::size_t{1}, kMaxCopies);
     std::vector<std::unique_ptr<BoundOp>> bound;
     for (std::size_t i = 0; i < copies; ++i) bound.push_back(bind(backend, Op::kName, file));
-    const double seconds = median_seconds(bound, budget);
+    // Before and after: a shared machine changes its speed from minute to minute.
+    const MachinePeak before = peak_of(backend);
+    const double seconds = median_seconds(backend, bound, budget);
     OpTiming timing;
+    timing.peak = better(before, peak_of(backend));
     timing.op = Op::kName;
     timing.label = one.label;
     timing.microseconds = seconds * 1e6;
     timing.gigabytes_per_second = one.bytes / seconds / 1e9;
     timing.gigaflops = one.flops / seconds / 1e9;
-    timing.percent_of_peak = 100 * std::max(timing.gigabytes_per_second / peak.read_gigabytes_per_second,
-                                            timing.gigaflops / peak.gigaflops);
+    timing.percent_of_peak =
+        100 * std::max(timing.gigabytes_per_second / timing.peak.read_gigabytes_per_second,
+                       timing.gigaflops / timing.peak.gigaflops);
     report(timing);
   }
 }
@@ -66,18 +93,10 @@ void time_op(ops::Backend& backend, const MachinePeak& peak, double budget,
 
 MachinePeak bench_ops(const OpBenchOptions& options, const std::function<void(const MachinePeak&)>& measured,
                       const std::function<void(const OpTiming&)>& report) {
-  MachinePeak peak;
-  {
-    const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-    ThreadPool pool(options.threads > 0 ? options.threads : cores);
-    peak.read_gigabytes_per_second = measure_read_bandwidth(pool) / 1e9;
-    peak.gigaflops = measure_flops(pool) / 1e9;
-  }
-  measured(peak);
   const auto backend = ops::make_backend(options.backend, {.threads = options.threads});
-  const auto time_one = [&]<class Op>() {
-    runner::time_op<Op>(*backend, peak, options.seconds_per_case, report);
-  };
+  const MachinePeak peak = runner::peak_of(*backend);
+  measured(peak);
+  const auto time_one = [&]<class Op>() { runner::time_op<Op>(*backend, options.seconds_per_case, report); };
   if (options.op.empty())
     ops::AllOps::for_each(time_one);
   else

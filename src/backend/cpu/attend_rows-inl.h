@@ -178,62 +178,61 @@ HWY_INLINE void score_tile(const float* HWY_RESTRICT queries, std::size_t query_
   }
 }
 
-// sums[q] += sum over j in [begin, end) of weights[q][j] * rows[j], for kPairs pairs of columns from
-// `column`.
-template <std::size_t kQueries, std::size_t kPairs, class T>
-HWY_INLINE void value_tile(const float* HWY_RESTRICT weights, std::size_t weight_stride, const Rows<T>& rows,
-                           const auto& ahead, std::int64_t begin, std::int64_t end, std::size_t column,
-                           float* HWY_RESTRICT sums, std::size_t sum_stride) {
+// Rows weighed together: their pairs stay in registers while the sums of all queries pass by once.
+constexpr std::size_t kValueRows = kMaxQueries;
+
+// sums[q] += sum over r of weights[q][r] * pair[r], for one pair of columns.
+template <std::size_t kRows>
+HWY_INLINE void add_pairs(const float* HWY_RESTRICT weights, std::size_t weight_stride, std::size_t queries,
+                          const Pair* pair, float* HWY_RESTRICT sums, std::size_t sum_stride) {
   const FloatTag d;
-  const std::size_t rest = std::min(rows.width - column, kPairs * kPair);
-  Pair sum[kQueries * kPairs];
-  for (std::size_t q = 0; q < kQueries; ++q)
-    for (std::size_t p = 0; p < kPairs; ++p)
-      sum[q * kPairs + p] = load_pair(sums + q * sum_stride + column + p * kPair);
-  const auto step = [&](std::int64_t j, const Pair* pair) HWY_ATTR {
-    for (std::size_t q = 0; q < kQueries; ++q) {
-      const auto weight = hn::Set(d, weights[q * weight_stride + static_cast<std::size_t>(j)]);
-      for (std::size_t p = 0; p < kPairs; ++p) {
-        Pair& s = sum[q * kPairs + p];
-        s.first = hn::MulAdd(weight, pair[p].first, s.first);
-        s.second = hn::MulAdd(weight, pair[p].second, s.second);
-      }
+  for (std::size_t q = 0; q < queries; ++q, weights += weight_stride, sums += sum_stride) {
+    Pair sum = load_pair(sums);
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < kRows; ++r) {
+      const auto weight = hn::Set(d, weights[r]);
+      sum.first = hn::MulAdd(weight, pair[r].first, sum.first);
+      sum.second = hn::MulAdd(weight, pair[r].second, sum.second);
     }
-  };
-  Pair pair[kPairs];
-  if (rest == kPairs * kPair) {
-    for (std::int64_t j = begin; j < end; ++j) {
-      for (std::size_t p = 0; p < kPairs; ++p) {
-        pair[p] = load_pair(rows.row(j) + column + p * kPair);
-        ahead.template fetch<T>(j, column + p * kPair);
-      }
-      step(j, pair);
-    }
-  } else {
-    for (std::int64_t j = begin; j < end; ++j) {
-      for (std::size_t p = 0; p < kPairs; ++p) pair[p] = load_pair(rows.row(j) + column, rest);
-      step(j, pair);
-    }
+    hn::StoreU(sum.first, d, sums);
+    hn::StoreU(sum.second, d, sums + kLanes);
   }
-  for (std::size_t q = 0; q < kQueries; ++q)
-    for (std::size_t p = 0; p < kPairs; ++p) {
-      float* to = sums + q * sum_stride + column + p * kPair;
-      hn::StoreU(sum[q * kPairs + p].first, d, to);
-      hn::StoreU(sum[q * kPairs + p].second, d, to + kLanes);
-    }
 }
 
-// All columns.
-template <std::size_t kQueries, class T>
-HWY_INLINE void value_tiles(const float* weights, std::size_t weight_stride, const Rows<T>& rows,
-                            const auto& ahead, std::int64_t begin, std::int64_t end, float* sums,
-                            std::size_t sum_stride) {
-  constexpr std::size_t kPairs = kMaxQueries / kQueries;
-  std::size_t column = 0;
-  for (; column + kPairs * kPair <= rows.width; column += kPairs * kPair)
-    value_tile<kQueries, kPairs>(weights, weight_stride, rows, ahead, begin, end, column, sums, sum_stride);
-  for (; column < rows.width; column += kPair)
-    value_tile<kQueries, 1>(weights, weight_stride, rows, ahead, begin, end, column, sums, sum_stride);
+// kRows rows from `j` on; weights[q] is that of row j.
+template <std::size_t kRows, class T>
+HWY_INLINE void add_rows(const float* weights, std::size_t weight_stride, std::size_t queries,
+                         const Rows<T>& rows, const auto& ahead, std::int64_t j, float* sums,
+                         std::size_t sum_stride) {
+  const T* const row = rows.row(j);
+  const std::size_t whole = rows.width / kPair * kPair;
+  Pair pair[kRows];
+  for (std::size_t i = 0; i < whole; i += kPair) {
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < kRows; ++r) {
+      const auto at = static_cast<std::int64_t>(r);
+      pair[r] = load_pair(row + at * rows.stride + i);
+      ahead.template fetch<T>(j + at, i);
+    }
+    add_pairs<kRows>(weights, weight_stride, queries, pair, sums + i, sum_stride);
+  }
+  if (whole == rows.width) return;
+#pragma GCC unroll 8
+  for (std::size_t r = 0; r < kRows; ++r)
+    pair[r] = load_pair(row + static_cast<std::int64_t>(r) * rows.stride + whole, rows.width - whole);
+  add_pairs<kRows>(weights, weight_stride, queries, pair, sums + whole, sum_stride);
+}
+
+// sums[q] += sum over j in [begin, end) of weights[q][j] * rows[j].
+template <class T>
+HWY_INLINE void add_weighted(const float* weights, std::size_t weight_stride, std::size_t queries,
+                             const Rows<T>& rows, const auto& ahead, std::int64_t begin, std::int64_t end,
+                             float* sums, std::size_t sum_stride) {
+  constexpr auto kStep = static_cast<std::int64_t>(kValueRows);
+  std::int64_t j = begin;
+  for (; j + kStep <= end; j += kStep)
+    add_rows<kValueRows>(weights + j, weight_stride, queries, rows, ahead, j, sums, sum_stride);
+  for (; j < end; ++j) add_rows<1>(weights + j, weight_stride, queries, rows, ahead, j, sums, sum_stride);
 }
 
 }  // namespace sluice::backend::cpu::HWY_NAMESPACE

@@ -166,8 +166,8 @@ HWY_NOINLINE void attend_block(const QueryTile& tile, std::size_t first, const R
   tile.values.visit(block.begin, [&](const auto& rows) HWY_ATTR {
     const auto alone = [&](std::size_t q, const Range& part) HWY_ATTR {
       if (!part.empty())
-        value_tiles<1>(scores + q * kScoreStride, kScoreStride, rows, keys_ahead, part.begin, part.end,
-                       sums + (first + q) * sum_stride, sum_stride);
+        add_weighted(scores + q * kScoreStride, kScoreStride, 1, rows, keys_ahead, part.begin, part.end,
+                     sums + (first + q) * sum_stride, sum_stride);
     };
     // Rows that only some of the queries see, then those that all see, then the rest: rising for each query.
     if (all.empty()) {
@@ -175,8 +175,8 @@ HWY_NOINLINE void attend_block(const QueryTile& tile, std::size_t first, const R
       return;
     }
     for (std::size_t q = 0; q < kQueries; ++q) alone(q, {seen[q].begin, all.begin});
-    value_tiles<kQueries>(scores, kScoreStride, rows, keys_ahead, all.begin, all.end,
-                          sums + first * sum_stride, sum_stride);
+    add_weighted(scores, kScoreStride, kQueries, rows, keys_ahead, all.begin, all.end,
+                 sums + first * sum_stride, sum_stride);
     for (std::size_t q = 0; q < kQueries; ++q) alone(q, {all.end, seen[q].end});
   });
 }

@@ -109,10 +109,7 @@ HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group
     if (rescale != 1) scale_signed(to.values + q * width, width, rescale, nullptr);
   }
   read_levels(values, call.op.v_bits, width, first, begin, end, scratch.tile);
-  for_each_query_tile(queries, [&](std::size_t q, auto count) HWY_ATTR {
-    value_tiles<decltype(count)::value>(scratch.scores + q * stride, stride, tile, NothingAhead(), begin, end,
-                                        to.values + q * width, width);
-  });
+  add_weighted(scratch.scores, stride, queries, tile, NothingAhead(), begin, end, to.values, width);
 }
 
 // One part of the rows for one group of queries.
