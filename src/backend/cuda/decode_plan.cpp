@@ -17,7 +17,7 @@ bool takes(const LinearCall& call, const StorageShape& shape) {
     const Matrices& w = call.w[i];
     if (w.storage != first.storage || w.scale_type != first.scale_type || w.group_size != first.group_size)
       return false;
-    if (w.alignment != 16 || w.row_bytes % (4 * shape.vector_words) != 0) return false;
+    if (!w.uniform() || w.alignment != 16 || w.row_bytes % (4 * shape.vector_words) != 0) return false;
   }
   return true;
 }

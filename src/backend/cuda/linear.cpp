@@ -32,12 +32,20 @@ Storage storage_of(const ops::Weight& w) {
   }
 }
 
+ScaleType float_type(ops::DType type) {
+  if (type == ops::DType::f32) return ScaleType::f32;
+  return type == ops::DType::bf16 ? ScaleType::bf16 : ScaleType::f16;
+}
+
 ScaleType scale_type_of(const ops::Weight& w) {
   if (!w.quantized()) return ScaleType::none;
   if (w.mode == ops::QuantMode::nvfp4) return ScaleType::e4m3;
   if (w.mode != ops::QuantMode::affine) return ScaleType::e8m0;
-  if (w.scales.dtype == ops::DType::f32) return ScaleType::f32;
-  return w.scales.dtype == ops::DType::bf16 ? ScaleType::bf16 : ScaleType::f16;
+  return float_type(w.scales.dtype);
+}
+
+long long row_bytes_of(const ops::ConstView& scales) {
+  return scales.shape.back() * static_cast<std::int64_t>(size_bytes(scales.dtype));
 }
 
 MatrixPointers pointers_of(const ops::Weight& w) {
@@ -67,8 +75,11 @@ Matrices matrices_of(const ops::Weight& w) {
   all.bits = w.quantized() ? w.bits : 8 * static_cast<int>(size_bytes(w.values.dtype));
   all.group_size = w.quantized() ? w.group_size : 1;
   all.row_bytes = shape.back() * all.bits / 8;
-  if (w.quantized())
-    all.scale_row_bytes = w.scales.shape.back() * static_cast<std::int64_t>(size_bytes(w.scales.dtype));
+  if (w.quantized()) all.scale_row_bytes = row_bytes_of(w.scales);
+  if (w.biases.present()) {
+    all.bias_type = float_type(w.biases.dtype);
+    all.bias_row_bytes = row_bytes_of(w.biases);
+  }
   all.first = pointers_of(w);
   all.step = shape.rank() == 3 ? shape[1] : 0;
   all.alignment = all.scale_alignment = 16;
@@ -94,7 +105,7 @@ Matrices head_rows(const ops::Weight& weight, std::int64_t step, std::int64_t fi
   Matrices all = matrices_of(weight);
   all.first.values += first * all.row_bytes;
   all.first.scales += first * all.scale_row_bytes;
-  all.first.biases += first * all.scale_row_bytes;
+  all.first.biases += first * all.bias_row_bytes;
   all.step = step;
   align(all, all.first);
   return all;

@@ -46,10 +46,12 @@ struct MatrixPointers {
 struct Matrices {
   Storage storage = Storage::f32;
   ScaleType scale_type = ScaleType::none;
+  ScaleType bias_type = ScaleType::none;
   int bits = 32;
   int group_size = 1;
   long long row_bytes = 0;
-  long long scale_row_bytes = 0;  // of scales and, alike, of biases
+  long long scale_row_bytes = 0;
+  long long bias_row_bytes = 0;
   MatrixPointers first;
   long long step = 0;                     // rows from one matrix to the next
   const MatrixPointers* table = nullptr;  // device memory; matrices wherever they lie
@@ -58,12 +60,14 @@ struct Matrices {
   int scale_alignment = 1;                // of their scales and biases, likewise
 
   bool quantized() const { return scale_type != ScaleType::none; }
+  // Tuned kernels take scales and biases of one type.
+  bool uniform() const { return bias_type == ScaleType::none || bias_type == scale_type; }
 #ifdef __CUDACC__
   __device__ __forceinline__ MatrixPointers operator[](long long m) const {
     if (table != nullptr) return table[m];
     const long long rows = m * step;
     return {first.values + rows * row_bytes, first.scales + rows * scale_row_bytes,
-            first.biases + rows * scale_row_bytes};
+            first.biases + rows * bias_row_bytes};
   }
 #endif
 };

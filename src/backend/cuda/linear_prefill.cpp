@@ -22,7 +22,7 @@ bool same_format(const Matrices& a, const Matrices& b) {
 
 // Whether every row may be read in the pieces that its storage asks for.
 bool readable(const Matrices& w, long long inputs) {
-  if (w.quantized() && inputs % 32 != 0) return false;
+  if (!w.uniform() || (w.quantized() && inputs % 32 != 0)) return false;
   if (w.aligned) return true;
   return w.table == nullptr && divisible(w.first.values, 16) && (w.quantized() || inputs % 8 == 0);
 }

@@ -61,7 +61,7 @@ __device__ __forceinline__ float weight_value(const Matrices& w, const MatrixPoi
   if (w.storage == Storage::fp4) return e2m1_to_float(code) * scale;
   if (w.storage == Storage::fp8) return e4m3_to_float(code) * scale;
   return fmaf(static_cast<float>(code), scale,
-              scale_value(w.scale_type, at.biases + n * w.scale_row_bytes, group));
+              scale_value(w.bias_type, at.biases + n * w.bias_row_bytes, group));
 }
 
 // Codes 8*eighth and the seven behind it, the first in the lowest bits.
@@ -91,7 +91,7 @@ __device__ __forceinline__ void eight_values(const Matrices& w, const MatrixPoin
   const long long group = 8 * eighth / w.group_size;
   const float scale = scale_value(w.scale_type, at.scales + n * w.scale_row_bytes, group);
   const bool affine = w.storage != Storage::fp4 && w.storage != Storage::fp8;
-  const float bias = affine ? scale_value(w.scale_type, at.biases + n * w.scale_row_bytes, group) : 0.0f;
+  const float bias = affine ? scale_value(w.bias_type, at.biases + n * w.bias_row_bytes, group) : 0.0f;
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
     const unsigned code = static_cast<unsigned>(codes >> (i * w.bits)) & ((1u << w.bits) - 1);
