@@ -58,7 +58,7 @@ const text::Tokenizer& Engine::Impl::text() const {
 
 void Engine::Impl::place_weights() {
   if (backend->host_memory()) return;
-  device_weights = engine::upload(model, *backend, options.progress);
+  placed = engine::upload(model, *backend, prefill_chunk(), options.progress);
   store = {};
   options.progress = {};  // the caller's; it may be gone after loading
 }

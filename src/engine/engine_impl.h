@@ -5,6 +5,7 @@
 
 #include "checkpoint/config.h"
 #include "checkpoint/weight_store.h"
+#include "engine/upload.h"
 #include "models/model.h"
 #include "sluice/engine.h"
 #include "sluice/ops/backend.h"
@@ -17,7 +18,7 @@ struct Engine::Impl {
   EngineOptions options;
   std::unique_ptr<ops::Backend> backend;
   checkpoint::WeightStore store;
-  ops::Buffer device_weights;  // copies on a device with memory of its own
+  engine::PlacedModel placed;  // copies on a device with memory of its own
   models::Model model;
   ModelSummary summary;
   std::optional<text::Tokenizer> tokenizer;

@@ -8,9 +8,16 @@
 
 namespace sluice::engine {
 
-// Copies every tensor into one block on the backend and points the model at the copies. Refuses before
-// anything is copied if the block does not fit. `progress` hears of bytes done and in all.
-ops::Buffer upload(models::Model& model, ops::Backend& backend,
+// What a placed model points to.
+struct PlacedModel {
+  ops::Buffer weights;
+  ops::Buffer choices;
+};
+
+// Copies every tensor into one block on the backend, those that are multiplied with the same input side by
+// side, and points the model at the copies. Refuses before anything is copied if the block does not fit.
+// `tokens` is the most of one pass; `progress` hears of bytes done and in all.
+PlacedModel upload(models::Model& model, ops::Backend& backend, std::int64_t tokens,
                    const std::function<void(std::uint64_t done, std::uint64_t all)>& progress);
 
 }  // namespace sluice::engine

@@ -4,19 +4,32 @@
 
 namespace sluice::layers {
 
+Attention::Projections Attention::project(Device& dev, const ops::View& x) const {
+  const std::int64_t tokens = x.dim(0);
+  const std::int64_t query_dim = head_dim * (gated ? 2 : 1);
+  const std::int64_t keys = kv_heads * head_dim;
+  if (qkv_proj.present()) {
+    const ops::View all = dev.take({tokens, qkv_proj.shape()[0]});
+    dev.run(ops::Matmul{.x = x, .w = qkv_proj, .out = all});
+    return {all.columns(0, heads * query_dim, {heads, query_dim}),
+            all.columns(heads * query_dim, keys, {kv_heads, head_dim}),
+            all.columns(heads * query_dim + keys, keys, {kv_heads, head_dim})};
+  }
+  const Projections to{dev.take({tokens, heads, query_dim}), dev.take({tokens, kv_heads, head_dim}),
+                       dev.take({tokens, kv_heads, head_dim})};
+  dev.run(ops::Matmul{.x = x, .w = q_proj, .out = to.q.reshaped({tokens, heads * query_dim})});
+  dev.run(ops::Matmul{.x = x, .w = k_proj, .out = to.k.reshaped({tokens, keys})});
+  dev.run(ops::Matmul{.x = x, .w = v_proj, .out = to.v.reshaped({tokens, keys})});
+  return to;
+}
+
 void Attention::forward(Device& dev, const Batch& batch, const ops::View& x, const state::LayerState& state,
                         const ops::View& y) const {
   const Scope scope = dev.scope();
   const std::int64_t tokens = batch.tokens;
   const std::int64_t width = heads * head_dim;
-  const ops::View projected = dev.take({tokens, heads, head_dim * (gated ? 2 : 1)});
-  const ops::View k = dev.take({tokens, kv_heads, head_dim});
-  const ops::View v = dev.take({tokens, kv_heads, head_dim});
+  const auto [projected, k, v] = project(dev, x);
   const ops::View out = dev.take({tokens, heads, head_dim});
-  dev.run(ops::Matmul{
-      .x = x, .w = q_proj, .out = projected.reshaped({tokens, projected.dim(1) * projected.dim(2)})});
-  dev.run(ops::Matmul{.x = x, .w = k_proj, .out = k.reshaped({tokens, kv_heads * head_dim})});
-  dev.run(ops::Matmul{.x = x, .w = v_proj, .out = v.reshaped({tokens, kv_heads * head_dim})});
   const ops::View q = projected.columns(0, head_dim, {head_dim});  // [T,heads,head_dim], beside the gate
   dev.run(ops::RmsNorm{.x = q, .weight = q_norm.weight, .out = q, .eps = q_norm.eps});
   dev.run(ops::RmsNorm{.x = k, .weight = k_norm.weight, .out = k, .eps = k_norm.eps});

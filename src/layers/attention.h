@@ -17,6 +17,7 @@ struct Attention {
   ops::Weight q_proj;     // [heads*head_dim*(1 or 2), hidden]
   ops::Weight k_proj;     // [kv_heads*head_dim, hidden]
   ops::Weight v_proj;     // [kv_heads*head_dim, hidden]
+  ops::Weight qkv_proj;   // the three above, one below the other, where they were joined; else absent
   ops::Weight o_proj;     // [hidden, heads*head_dim]
   RmsNormWeights q_norm;  // [head_dim]
   RmsNormWeights k_norm;  // [head_dim]
@@ -26,6 +27,14 @@ struct Attention {
   // y [T,hidden] from the normalised x [T,hidden].
   void forward(Device& dev, const Batch& batch, const ops::View& x, const state::LayerState& state,
                const ops::View& y) const;
+
+ private:
+  struct Projections {
+    ops::View q;  // [T,heads,head_dim*(1 or 2)]
+    ops::View k;  // [T,kv_heads,head_dim]
+    ops::View v;  // [T,kv_heads,head_dim]
+  };
+  Projections project(Device& dev, const ops::View& x) const;
 };
 
 }  // namespace sluice::layers

@@ -16,11 +16,8 @@ void Mlp::forward(Device& dev, const ops::View& h, const ops::View& x) const {
   dev.run(ops::Add{.a = x, .b = y, .out = x});
 }
 
-void Router::forward(Device& dev, const ops::View& h, const ops::View& experts,
-                     const ops::View& weights) const {
-  const Scope scope = dev.scope();
-  const ops::View logits = dev.take({h.dim(0), gate.shape()[0]}, ops::DType::f32);
-  dev.run(ops::Matmul{.x = h, .w = gate, .out = logits});
+void Router::choose(Device& dev, const ops::View& logits, const ops::View& experts,
+                    const ops::View& weights) const {
   if (selection_bias.present())
     dev.run(ops::RouteSigmoid{.logits = logits,
                               .bias = selection_bias,
@@ -36,34 +33,69 @@ void Router::forward(Device& dev, const ops::View& h, const ops::View& experts,
         .logits = logits, .experts = experts, .weights = weights, .k = top_k, .normalize = normalize});
 }
 
+Moe::Scores Moe::score(Device& dev, const ops::View& h) const {
+  const std::int64_t tokens = h.dim(0);
+  const std::int64_t experts = router.gate.shape()[0];
+  if (gates.present()) {
+    const ops::View all = dev.take({tokens, experts + 1}, ops::DType::f32);
+    dev.run(ops::Matmul{.x = h, .w = gates, .out = all});
+    return {all.columns(0, experts, {experts}), all.columns(experts, 1, {1})};
+  }
+  Scores scores{dev.take({tokens, experts}, ops::DType::f32), {}};
+  dev.run(ops::Matmul{.x = h, .w = router.gate, .out = scores.logits});
+  if (shared_expert_gate.present()) {
+    scores.shared_gate = dev.take({tokens, 1}, ops::DType::f32);
+    dev.run(ops::Matmul{.x = h, .w = shared_expert_gate, .out = scores.shared_gate});
+  }
+  return scores;
+}
+
+// The shared expert as one more choice of every token.
+void Moe::forward_joined(Device& dev, const ops::View& h, const Scores& scores, const ops::View& x) const {
+  const std::int64_t tokens = h.dim(0);
+  const std::int64_t hidden = x.dim(1);
+  const std::int64_t k = router.top_k;
+  const ops::View all_choices = choices.rows(0, tokens);
+  const ops::View weights = dev.take({tokens, k}, ops::DType::f32);
+  const ops::View inner = dev.take({tokens, k + 1, all_gate_proj.shape()[1]});
+  const ops::View out = dev.take({tokens, k + 1, hidden});
+  router.choose(dev, scores.logits, all_choices.columns(0, k, {k}), weights);
+  dev.run(ops::ExpertGateUpSwiglu{
+      .x = h, .gate_w = all_gate_proj, .up_w = all_up_proj, .experts = all_choices, .out = inner});
+  dev.run(ops::ExpertMatmul{.x = inner, .w = all_down_proj, .experts = all_choices, .out = out});
+  const ops::View slots = out.reshaped({tokens, (k + 1) * hidden});
+  dev.run(ops::MoeCombine{.residual = x,
+                          .expert_out = slots.columns(0, k * hidden, {k, hidden}),
+                          .weights = weights,
+                          .shared_out = slots.columns(k * hidden, hidden, {hidden}),
+                          .shared_gate = scores.shared_gate,
+                          .out = x});
+}
+
 void Moe::forward(Device& dev, const ops::View& h, const ops::View& x) const {
   const Scope scope = dev.scope();
   const std::int64_t tokens = h.dim(0);
   const std::int64_t hidden = x.dim(1);
+  const Scores scores = score(dev, h);
+  if (joined(tokens)) return forward_joined(dev, h, scores, x);
   const ops::View experts = dev.take({tokens, router.top_k}, ops::DType::i32);
   const ops::View weights = dev.take({tokens, router.top_k}, ops::DType::f32);
   const ops::View inner = dev.take({tokens, router.top_k, gate_proj.shape()[1]});
   const ops::View expert_out = dev.take({tokens, router.top_k, hidden});
-  router.forward(dev, h, experts, weights);
+  router.choose(dev, scores.logits, experts, weights);
   dev.run(ops::ExpertGateUpSwiglu{
       .x = h, .gate_w = gate_proj, .up_w = up_proj, .experts = experts, .out = inner});
   dev.run(ops::ExpertMatmul{.x = inner, .w = down_proj, .experts = experts, .out = expert_out});
   ops::View shared_out;
-  ops::View shared_gate;
   if (shared_expert.gate_proj.present()) {
     shared_out = dev.take({tokens, hidden});
     shared_expert.project(dev, h, shared_out);
-  }
-  if (shared_expert_gate.present()) {
-    shared_gate = dev.take({tokens, 1}, ops::DType::f32);
-    dev.run(ops::Matmul{.x = h, .w = shared_expert_gate, .out = shared_gate});
-    shared_gate = shared_gate.reshaped({tokens});
   }
   dev.run(ops::MoeCombine{.residual = x,
                           .expert_out = expert_out,
                           .weights = weights,
                           .shared_out = shared_out,
-                          .shared_gate = shared_gate,
+                          .shared_gate = scores.shared_gate,
                           .out = x});
 }
 

@@ -26,7 +26,8 @@ struct Router {
   std::int64_t top_groups = 1;
   double scale = 1;
 
-  void forward(Device& dev, const ops::View& h, const ops::View& experts, const ops::View& weights) const;
+  // From `logits` [T,experts].
+  void choose(Device& dev, const ops::View& logits, const ops::View& experts, const ops::View& weights) const;
 };
 
 struct Moe {
@@ -37,7 +38,25 @@ struct Moe {
   Mlp shared_expert;               // absent: no weights
   ops::Weight shared_expert_gate;  // [1, hidden], or absent: the shared expert counts fully
 
+  // What a device's upload joins; else absent.
+  ops::Weight gates;  // the router's gate and the shared expert's
+  // The experts with the shared one behind the last, [experts+1,..], and I32 [tokens, top_k+1] to choose in,
+  // whose last column names the shared one.
+  ops::ExpertWeights all_gate_proj;
+  ops::ExpertWeights all_up_proj;
+  ops::ExpertWeights all_down_proj;
+  ops::View choices;
+
   void forward(Device& dev, const ops::View& h, const ops::View& x) const;
+
+ private:
+  struct Scores {
+    ops::View logits;       // F32 [T,experts]
+    ops::View shared_gate;  // F32 [T,1], or absent
+  };
+  Scores score(Device& dev, const ops::View& h) const;
+  bool joined(std::int64_t tokens) const { return choices.present() && tokens <= choices.dim(0); }
+  void forward_joined(Device& dev, const ops::View& h, const Scores& scores, const ops::View& x) const;
 };
 
 }  // namespace sluice::layers

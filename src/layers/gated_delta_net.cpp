@@ -4,24 +4,38 @@
 
 namespace sluice::layers {
 
+GatedDeltaNet::Projections GatedDeltaNet::project(Device& dev, const ops::View& x) const {
+  const std::int64_t tokens = x.dim(0);
+  const std::int64_t values = value_heads * value_dim;
+  if (in_proj.present()) {
+    const ops::View all = dev.take({tokens, in_proj.shape()[0]});
+    dev.run(ops::Matmul{.x = x, .w = in_proj, .out = all});
+    return {all.columns(0, channels(), {channels()}),
+            all.columns(channels(), values, {value_heads, value_dim}),
+            all.columns(channels() + values, value_heads, {value_heads}),
+            all.columns(channels() + values + value_heads, value_heads, {value_heads})};
+  }
+  const Projections to{dev.take({tokens, channels()}), dev.take({tokens, value_heads, value_dim}),
+                       dev.take({tokens, value_heads}, ops::DType::f32),
+                       dev.take({tokens, value_heads}, ops::DType::f32)};
+  dev.run(ops::Matmul{.x = x, .w = in_proj_qkv, .out = to.qkv});
+  dev.run(ops::Matmul{.x = x, .w = in_proj_z, .out = to.z.reshaped({tokens, values})});
+  dev.run(ops::Matmul{.x = x, .w = in_proj_b, .out = to.b});
+  dev.run(ops::Matmul{.x = x, .w = in_proj_a, .out = to.a});
+  return to;
+}
+
 void GatedDeltaNet::forward(Device& dev, const Batch& batch, const ops::View& x,
                             const state::LayerState& state, const ops::View& y) const {
   const Scope scope = dev.scope();
   const std::int64_t tokens = batch.tokens;
   const std::int64_t keys = key_heads * key_dim;
   const std::int64_t values = value_heads * value_dim;
-  const ops::View qkv = dev.take({tokens, channels()});
+  const auto [qkv, z, b, a] = project(dev, x);
   const ops::View convolved = dev.take({tokens, channels()});
-  const ops::View z = dev.take({tokens, value_heads, value_dim});
-  const ops::View b = dev.take({tokens, value_heads}, ops::DType::f32);
-  const ops::View a = dev.take({tokens, value_heads}, ops::DType::f32);
   const ops::View g = dev.take({tokens, value_heads}, ops::DType::f32);
   const ops::View beta = dev.take({tokens, value_heads}, ops::DType::f32);
   const ops::View out = dev.take({tokens, value_heads, value_dim});
-  dev.run(ops::Matmul{.x = x, .w = in_proj_qkv, .out = qkv});
-  dev.run(ops::Matmul{.x = x, .w = in_proj_z, .out = z.reshaped({tokens, values})});
-  dev.run(ops::Matmul{.x = x, .w = in_proj_b, .out = b});
-  dev.run(ops::Matmul{.x = x, .w = in_proj_a, .out = a});
   dev.run(ops::CausalConv1d{.x = qkv,
                             .weight = conv1d,
                             .state = batch.of(state.second),

@@ -17,6 +17,7 @@ struct GatedDeltaNet {
   ops::Weight in_proj_z;    // [value_heads*value_dim, hidden]
   ops::Weight in_proj_b;    // [value_heads, hidden]
   ops::Weight in_proj_a;    // [value_heads, hidden]
+  ops::Weight in_proj;      // the four above, one below the other, where they were joined; else absent
   ops::ConstView conv1d;    // F32 [channels, conv_width]
   ops::ConstView A_log;     // F32 [value_heads]
   ops::ConstView dt_bias;   // F32 [value_heads]
@@ -29,6 +30,15 @@ struct GatedDeltaNet {
   }
   void forward(Device& dev, const Batch& batch, const ops::View& x, const state::LayerState& state,
                const ops::View& y) const;
+
+ private:
+  struct Projections {
+    ops::View qkv;  // [T,channels]
+    ops::View z;    // [T,value_heads,value_dim]
+    ops::View b;    // [T,value_heads]
+    ops::View a;    // [T,value_heads]
+  };
+  Projections project(Device& dev, const ops::View& x) const;
 };
 
 }  // namespace sluice::layers

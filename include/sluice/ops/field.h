@@ -175,6 +175,11 @@ constexpr Field<Op, M> optional_input(std::string_view name, M Op::*member, Type
   return {name, member, Role::optional, types, parse_shape(shape), {}};
 }
 template <class Op, class M>
+constexpr Field<Op, M> optional_input_either(std::string_view name, M Op::*member, TypeClass types,
+                                             std::string_view shape, std::string_view other) {
+  return {name, member, Role::optional, types, parse_shape(shape), parse_shape(other)};
+}
+template <class Op, class M>
 constexpr Field<Op, M> output(std::string_view name, M Op::*member, TypeClass types, std::string_view shape) {
   return {name, member, Role::out, types, parse_shape(shape), {}};
 }

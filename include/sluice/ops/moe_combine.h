@@ -15,7 +15,7 @@ struct MoeCombine {
   ConstView expert_out;   // [T,k,D]
   ConstView weights;      // [T,k]
   ConstView shared_out;   // [T,D], or absent
-  ConstView shared_gate;  // [T], or absent
+  ConstView shared_gate;  // [T] or [T,1], or absent
   View out;               // [T,D]
 
   static constexpr auto fields() {
@@ -24,7 +24,7 @@ struct MoeCombine {
         may_be_empty(input("expert_out", &MoeCombine::expert_out, TypeClass::activation, "T,k,D")),
         may_be_empty(input("weights", &MoeCombine::weights, TypeClass::f32, "T,k")),
         optional_input("shared_out", &MoeCombine::shared_out, TypeClass::activation, "T,D"),
-        optional_input("shared_gate", &MoeCombine::shared_gate, TypeClass::activation, "T"),
+        optional_input_either("shared_gate", &MoeCombine::shared_gate, TypeClass::activation, "T", "T,1"),
         output_over("out", &MoeCombine::out, TypeClass::activation, "T,D"));
   }
   // Limits that shapes cannot express; reads the field contents only where they are in host memory.

@@ -28,6 +28,7 @@ struct CombineCall {
   ops::DType shared_type;
   long long shared_stride;
   Parameter shared_gate;
+  long long gate_stride;
   long long slots;
   long long width;
   unsigned column_blocks;
@@ -76,7 +77,7 @@ __global__ void __launch_bounds__(kThreads) moe_combine(CombineCall call) {
   widen(residual, sum);
   add_experts<Expert>(call, token, at, sum);
   if (call.shared_out != nullptr) {
-    const float gate = call.shared_gate.present() ? sigmoid(call.shared_gate[token]) : 1.0f;
+    const float gate = call.shared_gate.present() ? sigmoid(call.shared_gate[token * call.gate_stride]) : 1.0f;
     const long long shared_at = token * call.shared_stride + at;
     if (call.shared_type == ops::DType::f32)
       add_scaled(
@@ -106,6 +107,7 @@ CombineCall combine_call(const ops::MoeCombine& op) {
           op.shared_out.dtype,
           shared ? op.shared_out.strides[0] : 0,
           {op.shared_gate.data, op.shared_gate.dtype},
+          op.shared_gate.present() ? op.shared_gate.strides[0] : 0,
           op.weights.dim(1),
           width,
           static_cast<unsigned>(divide_up<long long>(width, V * kThreads)),
