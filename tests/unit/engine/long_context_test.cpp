@@ -77,8 +77,8 @@ std::vector<float> last_logits(Engine& engine, std::int64_t tokens) {
   batch.ids = {ids.data(), ops::DType::i32, {tokens}};
   batch.positions = {positions.data(), ops::DType::i32, {tokens}};
   batch.start = kContext - tokens;
-  layers::Arena arena(impl.backend->allocate(decoder.activation_bytes(tokens, pool)));
-  layers::Device device(*impl.backend, arena);
+  layers::Arena arena(impl.backend->allocate(decoder.activation_bytes(tokens, pool, ops::DType::f32)));
+  layers::Device device(*impl.backend, arena, ops::DType::f32);
   decoder.forward(device, batch, pool, {logits.data(), ops::DType::f32, {tokens, decoder.vocab}});
   return logits;
 }
