@@ -1,5 +1,5 @@
 // sluice bench: what this machine reaches, as a fraction of what it could.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -85,8 +85,7 @@ void print_profile(const std::vector<OpProfile>& profile) {
 }
 
 void run_model(ModelBench& bench, bool json) {
-  if (bench.geometry.empty() == bench.model.model.empty())
-    throw CLI::RequiredError("one of MODEL, --geometry and --ops");
+  if (bench.geometry.empty() == bench.model.model.empty()) fail_usage("one of MODEL, --geometry and --ops");
   const auto engine =
       bench.geometry.empty() ? bench.model.load() : bench.model.random(bench.geometry, bench.bits);
   const ModelBenchResult r = bench_model(*engine, bench.options);
@@ -122,30 +121,28 @@ void run_model(ModelBench& bench, bool json) {
 
 }  // namespace
 
-void add_bench(CLI::App& app) {
+void add_bench(Parser& parser) {
   auto options = std::make_shared<OpBenchOptions>();
   auto model = std::make_shared<ModelBench>();
   auto json = std::make_shared<bool>(false);
   auto ops = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("bench", "Measure speed as a fraction of this machine's own peak");
-  command->add_option("MODEL", model->model.model, "Checkpoint folder or bundled model");
-  command->add_option("--geometry", model->geometry,
-                      "A model's shape with random weights: qwen3.6-35b-a3b:layers=8,experts=64");
-  command->add_option("--bits", model->bits, "Of the random weights")->capture_default_str();
-  command->add_option("-p", model->options.prompt, "Prompt tokens to time; 0: none")->capture_default_str();
-  command->add_option("-n", model->options.generate, "Tokens to decode; 0: none")->capture_default_str();
-  command->add_option("-d", model->options.depth, "Tokens already in the context")->capture_default_str();
-  command->add_option("-b", model->options.batch, "Sequences decoded together")->capture_default_str();
-  command->add_option("-r", model->options.repetitions, "Repetitions; the median counts")
-      ->capture_default_str();
-  command->add_flag("--profile", model->options.profile, "Also time the ops of a decode step one by one");
-  add_engine_options(*command, model->model);
-  command->add_flag("--ops", *ops, "Time every op of the catalogue instead");
-  command->add_option("--op", options->op, "With --ops: only this op");
-  command->add_option("--seconds", options->seconds_per_case, "With --ops: time to spend on a case")
-      ->capture_default_str();
-  command->add_flag("--json", *json, "Machine-readable output");
-  command->callback([=] {
+  Command command = parser.add("bench", "Measure speed as a fraction of this machine's own peak");
+  command.option("MODEL", model->model.model, "Checkpoint folder or bundled model");
+  command.option("--geometry", model->geometry,
+                 "A model's shape with random weights: qwen3.6-35b-a3b:layers=8,experts=64");
+  command.option("--bits", model->bits, "Of the random weights");
+  command.option("-p", model->options.prompt, "Prompt tokens to time; 0: none");
+  command.option("-n", model->options.generate, "Tokens to decode; 0: none");
+  command.option("-d", model->options.depth, "Tokens already in the context");
+  command.option("-b", model->options.batch, "Sequences decoded together");
+  command.option("-r", model->options.repetitions, "Repetitions; the median counts");
+  command.flag("--profile", model->options.profile, "Also time the ops of a decode step one by one");
+  add_engine_options(command, model->model);
+  command.flag("--ops", *ops, "Time every op of the catalogue instead");
+  command.option("--op", options->op, "With --ops: only this op");
+  command.option("--seconds", options->seconds_per_case, "With --ops: time to spend on a case");
+  command.flag("--json", *json, "Machine-readable output");
+  command.on_run([=] {
     if (!*ops) return run_model(*model, *json);
     options->backend = model->model.engine.backend;
     options->threads = model->model.engine.threads;

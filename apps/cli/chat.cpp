@@ -1,6 +1,6 @@
 // sluice chat: a conversation. The model keeps its state between turns; Ctrl-C stops the answer, not the
 // program.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <csignal>
 #include <iostream>
@@ -130,16 +130,15 @@ void run(Options& options) {
 
 }  // namespace
 
-void add_chat(CLI::App& app) {
+void add_chat(Parser& parser) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("chat", "Talk with a model");
-  command->add_option("-m,--model", options->model.model, "Checkpoint folder or bundled model")
-      ->capture_default_str();
-  command->add_option("--system", options->system, "What the model is told before the conversation");
-  command->add_flag("--stats", options->stats, "Print speed and what was kept to stderr");
-  add_engine_options(*command, options->model);
-  options->generation.add(*command);
-  command->callback([options] { run(*options); });
+  Command command = parser.add("chat", "Talk with a model");
+  command.option("-m,--model", options->model.model, "Checkpoint folder or bundled model");
+  command.option("--system", options->system, "What the model is told before the conversation");
+  command.flag("--stats", options->stats, "Print speed and what was kept to stderr");
+  add_engine_options(command, options->model);
+  options->generation.add(command);
+  command.on_run([options] { run(*options); });
 }
 
 }  // namespace sluice::cli

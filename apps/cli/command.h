@@ -1,21 +1,23 @@
 // One file a command; each adds itself to the parser and runs when chosen.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <exception>
+
+#include "parser.h"
 
 namespace sluice::cli {
 
-void add_bench(CLI::App& app);
-void add_chat(CLI::App& app);
-void add_convert(CLI::App& app);
-void add_inspect(CLI::App& app);
-void add_plan(CLI::App& app);
-void add_logits(CLI::App& app);
-void add_op(CLI::App& app);
-void add_perplexity(CLI::App& app);
-void add_random(CLI::App& app);
-void add_run(CLI::App& app);
-void add_verify(CLI::App& app);
+void add_bench(Parser& parser);
+void add_chat(Parser& parser);
+void add_convert(Parser& parser);
+void add_inspect(Parser& parser);
+void add_plan(Parser& parser);
+void add_logits(Parser& parser);
+void add_op(Parser& parser);
+void add_perplexity(Parser& parser);
+void add_random(Parser& parser);
+void add_run(Parser& parser);
+void add_verify(Parser& parser);
 
 // The exit status of a command that ran but found something wrong.
 class Failed : public std::exception {};

@@ -1,5 +1,5 @@
 // sluice convert: a Hugging Face checkpoint to the MLX format.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -87,30 +87,27 @@ void run(Options options) {
 
 }  // namespace
 
-void add_convert(CLI::App& app) {
+void add_convert(Parser& parser) {
   auto options = std::make_shared<Options>();
   ConvertOptions& convert = options->convert;
-  CLI::App* command = app.add_subcommand("convert", "Turn a Hugging Face checkpoint into an MLX one");
-  command->add_option("IN", options->in, "Folder with config.json and *.safetensors in BF16, F16, F32 or FP8")
-      ->required();
-  command->add_option("OUT", options->out, "Folder to make; it appears when it is complete")->required();
-  command->add_option("--bits", convert.bits, "Bits a quantised weight: 2, 3, 4, 5, 6 or 8")
-      ->capture_default_str();
-  command->add_option("--group-size", convert.group_size, "Weights that share a scale: 32, 64 or 128")
-      ->capture_default_str();
-  command->add_option("--mixed", convert.mixed,
-                      "Few bits, but more where they matter: mixed_2_6, mixed_3_4, mixed_3_6 or mixed_4_6");
-  command->add_option("--dtype", convert.dtype,
-                      "Type of scales and dense weights: bfloat16, float16 or float32; default: the model's");
-  command->add_flag("--no-quantize", options->dense, "Only rename and rearrange, all weights dense");
-  command->add_option("--threads", convert.threads, "CPU threads; 0: one a core")->capture_default_str();
-  command->add_flag("--json", options->json, "Machine-readable summary");
-  command->footer(
+  Command command = parser.add("convert", "Turn a Hugging Face checkpoint into an MLX one");
+  command.required("IN", options->in, "Folder with config.json and *.safetensors in BF16, F16, F32 or FP8");
+  command.required("OUT", options->out, "Folder to make; it appears when it is complete");
+  command.option("--bits", convert.bits, "Bits a quantised weight: 2, 3, 4, 5, 6 or 8");
+  command.option("--group-size", convert.group_size, "Weights that share a scale: 32, 64 or 128");
+  command.option("--mixed", convert.mixed,
+                 "Few bits, but more where they matter: mixed_2_6, mixed_3_4, mixed_3_6 or mixed_4_6");
+  command.option("--dtype", convert.dtype,
+                 "Type of scales and dense weights: bfloat16, float16 or float32; default: the model's");
+  command.flag("--no-quantize", options->dense, "Only rename and rearrange, all weights dense");
+  command.option("--threads", convert.threads, "CPU threads; 0: one a core");
+  command.flag("--json", options->json, "Machine-readable summary");
+  command.footer(
       "The result equals that of mlx_lm.convert bit for bit, and mlx-lm can load it. Routers keep 8 bits.\n"
       "Models: qwen3_5_moe, qwen3_5, qwen3_next, qwen3_moe, deepseek_v3 (from FP8 too).\n"
       "Memory stays small whatever the model's size; the disk must hold the result, about bits/16 of BF16.\n"
       "Example: sluice convert Qwen3.6-35B-A3B qwen3.6-35b-4bit --bits 4 --group-size 64");
-  command->callback([options] { run(*options); });
+  command.on_run([options] { run(*options); });
 }
 
 }  // namespace sluice::cli

@@ -8,7 +8,7 @@ namespace sluice::cli {
 
 class GenerationOptions {
  public:
-  void add(CLI::App& command);
+  void add(Command& command);
   GenerateOptions resolve() const { return options_; }
   // The context to make for a prompt of that length: what --ctx says, or enough.
   std::int64_t context(const Engine& engine, std::size_t prompt) const;

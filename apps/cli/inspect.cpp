@@ -1,5 +1,5 @@
 // sluice inspect: what a checkpoint is made of and what running it takes.
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -75,16 +75,14 @@ void run(ModelOptions& options, bool json) {
 
 }  // namespace
 
-void add_inspect(CLI::App& app) {
+void add_inspect(Parser& parser) {
   auto options = std::make_shared<ModelOptions>();
   auto json = std::make_shared<bool>(false);
-  CLI::App* command =
-      app.add_subcommand("inspect", "Say what a checkpoint is made of and what running it takes");
-  command->add_option("MODEL", options->model, "Checkpoint folder or bundled model")->required();
-  command->add_option("--kv-bits", options->kv, "Cache type to count with: f32 or bf16")
-      ->capture_default_str();
-  command->add_flag("--json", *json, "Machine-readable output");
-  command->callback([options, json] { run(*options, *json); });
+  Command command = parser.add("inspect", "Say what a checkpoint is made of and what running it takes");
+  command.required("MODEL", options->model, "Checkpoint folder or bundled model");
+  command.option("--kv-bits", options->kv, "Cache type to count with: f32 or bf16");
+  command.flag("--json", *json, "Machine-readable output");
+  command.on_run([options, json] { run(*options, *json); });
 }
 
 }  // namespace sluice::cli

@@ -1,5 +1,5 @@
 // sluice logits: the model's raw output for given token ids.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <fstream>
@@ -61,20 +61,16 @@ void run(Options& options) {
 
 }  // namespace
 
-void add_logits(CLI::App& app) {
+void add_logits(Parser& parser) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
-      app.add_subcommand("logits", "Write the logits of given token ids to a safetensors file");
-  command->add_option("MODEL", options->model.model, "Checkpoint folder or bundled model")->required();
-  command->add_option("--tokens", options->tokens, "Ids as 1,2,3 or @FILE")->required();
-  command->add_option("--greedy", options->greedy, "Then choose so many ids, one step at a time")
-      ->capture_default_str();
-  command
-      ->add_option("--out", options->out,
-                   "File to write: F32 logits [T,vocab] and, with --greedy, I32 greedy [N]")
-      ->required();
-  add_engine_options(*command, options->model);
-  command->callback([options] { run(*options); });
+  Command command = parser.add("logits", "Write the logits of given token ids to a safetensors file");
+  command.required("MODEL", options->model.model, "Checkpoint folder or bundled model");
+  command.required("--tokens", options->tokens, "Ids as 1,2,3 or @FILE");
+  command.option("--greedy", options->greedy, "Then choose so many ids, one step at a time");
+  command.required("--out", options->out,
+                   "File to write: F32 logits [T,vocab] and, with --greedy, I32 greedy [N]");
+  add_engine_options(command, options->model);
+  command.on_run([options] { run(*options); });
 }
 
 }  // namespace sluice::cli

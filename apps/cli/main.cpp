@@ -1,6 +1,6 @@
 // The command line: parses, runs one command, turns errors into one sentence on stderr. Exit status 1 for an
 // error or a failed check, 2 for wrong usage.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 
@@ -9,26 +9,22 @@
 
 int main(int argc, char** argv) {
   using namespace sluice::cli;
-  CLI::App app(
+  Parser parser(
       "sluice runs mixture-of-experts language models with linear attention on the machine you have.",
       "sluice");
-  app.require_subcommand(1);
-  app.set_help_all_flag("--help-all", "Print the help of every command");
-  add_run(app);
-  add_chat(app);
-  add_inspect(app);
-  add_plan(app);
-  add_logits(app);
-  add_perplexity(app);
-  add_random(app);
-  add_bench(app);
-  add_convert(app);
-  add_op(app);
-  add_verify(app);
+  add_run(parser);
+  add_chat(parser);
+  add_inspect(parser);
+  add_plan(parser);
+  add_logits(parser);
+  add_perplexity(parser);
+  add_random(parser);
+  add_bench(parser);
+  add_convert(parser);
+  add_op(parser);
+  add_verify(parser);
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    return parser.run(argc, argv);
   } catch (const Failed&) {
     return 1;
   } catch (const sluice::Error& error) {
@@ -41,5 +37,4 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "sluice: {}\n", error.what());
     return 1;
   }
-  return 0;
 }

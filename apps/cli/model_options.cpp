@@ -1,6 +1,6 @@
 #include "model_options.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "progress.h"
 #include "sluice/error.h"
@@ -9,18 +9,13 @@ namespace sluice::cli {
 
 namespace fs = std::filesystem;
 
-void add_engine_options(CLI::App& command, ModelOptions& options) {
-  command.add_option("--backend", options.engine.backend, "auto, cpu, cuda or reference")
-      ->capture_default_str();
-  command.add_option("--threads", options.engine.threads, "CPU threads; 0: one a core")
-      ->capture_default_str();
-  command
-      .add_option("--prefill-chunk", options.engine.prefill_chunk,
-                  "Prompt tokens a pass; 0: what suits the backend")
-      ->capture_default_str();
-  command.add_option("--kv-bits", options.kv, "Cache type: f32, bf16 or auto (F32 on CPUs, BF16 on GPUs)")
-      ->capture_default_str();
-  command.add_flag("--exact", options.engine.exact, "F32 arithmetic throughout (what CPUs do anyway)");
+void add_engine_options(Command& command, ModelOptions& options) {
+  command.option("--backend", options.engine.backend, "auto, cpu, cuda or reference");
+  command.option("--threads", options.engine.threads, "CPU threads; 0: one a core");
+  command.option("--prefill-chunk", options.engine.prefill_chunk,
+                 "Prompt tokens a pass; 0: what suits the backend");
+  command.option("--kv-bits", options.kv, "Cache type: f32, bf16 or auto (F32 on CPUs, BF16 on GPUs)");
+  command.flag("--exact", options.engine.exact, "F32 arithmetic throughout (what CPUs do anyway)");
 }
 
 fs::path find_model(const std::string& model) {

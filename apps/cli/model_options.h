@@ -1,9 +1,9 @@
 // The options that commands which load a model share.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 
+#include "parser.h"
 #include "sluice/engine.h"
 
 namespace sluice::cli {
@@ -23,7 +23,7 @@ struct ModelOptions {
   void resolve();
 };
 
-void add_engine_options(CLI::App& command, ModelOptions& options);
+void add_engine_options(Command& command, ModelOptions& options);
 // The folder of a bundled model, or the path itself.
 std::filesystem::path find_model(const std::string& model);
 

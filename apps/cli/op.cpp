@@ -1,5 +1,5 @@
 // sluice op: one op on files, or the catalogue.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -81,27 +81,27 @@ void run(const Options& options) {
     print_description(options.describe, options.json);
   } else {
     if (options.name.empty() || options.in.empty() || options.out.empty())
-      throw CLI::RequiredError("NAME with --in and --out, or --list, or --describe");
+      fail_usage("NAME with --in and --out, or --list, or --describe");
     run_op_file(options.name, options.in, options.out, options.backend, options.threads);
   }
 }
 
 }  // namespace
 
-void add_op(CLI::App& app) {
+void add_op(Parser& parser) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("op", "Run one op on safetensors files, or print the catalogue");
-  command->add_option("NAME", options->name, "The op to run");
-  command->add_option("--in", options->in, "File with the op's fields; attributes as metadata 'attr.NAME'");
-  command->add_option("--out", options->out, "File to write every output and updated field to");
-  command->add_option("--backend", options->backend, "auto, reference, cpu or cuda")->capture_default_str();
-  command->add_option("--threads", options->threads, "CPU threads; 0: one a core")->capture_default_str();
-  command->add_flag("--list", options->list, "Print the catalogue");
-  command->add_option("--describe", options->describe, "Print the contract of one op");
-  command->add_flag("--markdown", options->markdown, "Print the catalogue as docs/ops.md");
-  command->add_flag("--json", options->json, "Machine-readable --list and --describe");
-  command->footer("Example: sluice op rms_norm --in x.safetensors --out y.safetensors --backend reference");
-  command->callback([options] { run(*options); });
+  Command command = parser.add("op", "Run one op on safetensors files, or print the catalogue");
+  command.option("NAME", options->name, "The op to run");
+  command.option("--in", options->in, "File with the op's fields; attributes as metadata 'attr.NAME'");
+  command.option("--out", options->out, "File to write every output and updated field to");
+  command.option("--backend", options->backend, "auto, reference, cpu or cuda");
+  command.option("--threads", options->threads, "CPU threads; 0: one a core");
+  command.flag("--list", options->list, "Print the catalogue");
+  command.option("--describe", options->describe, "Print the contract of one op");
+  command.flag("--markdown", options->markdown, "Print the catalogue as docs/ops.md");
+  command.flag("--json", options->json, "Machine-readable --list and --describe");
+  command.footer("Example: sluice op rms_norm --in x.safetensors --out y.safetensors --backend reference");
+  command.on_run([options] { run(*options); });
 }
 
 }  // namespace sluice::cli

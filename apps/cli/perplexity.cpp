@@ -1,7 +1,7 @@
 // sluice perplexity: how well a model predicts a text file.
 #include "sluice/perplexity.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <fstream>
 #include <memory>
@@ -52,16 +52,15 @@ void run(Options& options) {
 
 }  // namespace
 
-void add_perplexity(CLI::App& app) {
+void add_perplexity(Parser& parser) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("perplexity", "Measure how well a model predicts a text");
-  command->add_option("MODEL", options->model.model, "Checkpoint folder or bundled model")->required();
-  command->add_option("FILE", options->file, "Text; lines <|endoftext|> separate documents")->required();
-  command->add_option("--ctx", options->context, "Cut documents at so many tokens; 0: the model's longest")
-      ->capture_default_str();
-  command->add_flag("--json", options->json, "Machine-readable output");
-  add_engine_options(*command, options->model);
-  command->callback([options] { run(*options); });
+  Command command = parser.add("perplexity", "Measure how well a model predicts a text");
+  command.required("MODEL", options->model.model, "Checkpoint folder or bundled model");
+  command.required("FILE", options->file, "Text; lines <|endoftext|> separate documents");
+  command.option("--ctx", options->context, "Cut documents at so many tokens; 0: the model's longest");
+  command.flag("--json", options->json, "Machine-readable output");
+  add_engine_options(command, options->model);
+  command.on_run([options] { run(*options); });
 }
 
 }  // namespace sluice::cli

@@ -1,5 +1,5 @@
 // sluice plan: where a model fits and how fast it can be there at best, before anything is allocated.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -61,8 +61,7 @@ void print(const PlacePlan& place) {
 }
 
 void run(PlanCommand& command) {
-  if (command.geometry.empty() == command.model.model.empty())
-    throw CLI::RequiredError("one of MODEL and --geometry");
+  if (command.geometry.empty() == command.model.model.empty()) fail_usage("one of MODEL and --geometry");
   command.model.resolve();
   const MemoryPlan plan =
       command.geometry.empty()
@@ -78,21 +77,18 @@ void run(PlanCommand& command) {
 
 }  // namespace
 
-void add_plan(CLI::App& app) {
+void add_plan(Parser& parser) {
   auto plan = std::make_shared<PlanCommand>();
-  CLI::App* command =
-      app.add_subcommand("plan", "Say where a model fits, with which context, and how fast at best");
-  command->add_option("MODEL", plan->model.model, "Checkpoint folder or bundled model");
-  command->add_option("--geometry", plan->geometry, "A model's shape instead: qwen3.6-35b-a3b");
-  command->add_option("--bits", plan->bits, "Of the geometry's weights")->capture_default_str();
-  command->add_option("--vram", plan->options.vram, "Bytes of GPU memory, e.g. 24GB; default: this GPU's")
-      ->transform(CLI::AsSizeValue(true));
-  command->add_option("--memory", plan->options.memory, "Bytes of RAM, e.g. 64GB; default: this machine's")
-      ->transform(CLI::AsSizeValue(true));
-  command->add_option("-b", plan->options.sequences, "Sequences at once")->capture_default_str();
-  add_engine_options(*command, plan->model);
-  command->add_flag("--json", plan->json, "Machine-readable output");
-  command->callback([plan] { run(*plan); });
+  Command command = parser.add("plan", "Say where a model fits, with which context, and how fast at best");
+  command.option("MODEL", plan->model.model, "Checkpoint folder or bundled model");
+  command.option("--geometry", plan->geometry, "A model's shape instead: qwen3.6-35b-a3b");
+  command.option("--bits", plan->bits, "Of the geometry's weights");
+  command.size("--vram", plan->options.vram, "Bytes of GPU memory, e.g. 24GB; default: this GPU's");
+  command.size("--memory", plan->options.memory, "Bytes of RAM, e.g. 64GB; default: this machine's");
+  command.option("-b", plan->options.sequences, "Sequences at once");
+  add_engine_options(command, plan->model);
+  command.flag("--json", plan->json, "Machine-readable output");
+  command.on_run([plan] { run(*plan); });
 }
 
 }  // namespace sluice::cli

@@ -18,17 +18,15 @@ struct Options {
 
 }  // namespace
 
-void add_random(CLI::App& app) {
+void add_random(Parser& parser) {
   auto options = std::make_shared<Options>();
-  CLI::App* command =
-      app.add_subcommand("random", "Write a checkpoint with random weights, to test and to measure with");
-  command
-      ->add_option("--geometry", options->geometry,
-                   "A model's shape, e.g. qwen3.6-35b-a3b:layers=8,experts=64")
-      ->required();
-  command->add_option("--bits", options->bits, "2, 3, 4, 5, 6 or 8; 16: BF16")->capture_default_str();
-  command->add_option("OUT", options->out, "Folder to make")->required();
-  command->callback([options] {
+  Command command =
+      parser.add("random", "Write a checkpoint with random weights, to test and to measure with");
+  command.required("--geometry", options->geometry,
+                   "A model's shape, e.g. qwen3.6-35b-a3b:layers=8,experts=64");
+  command.option("--bits", options->bits, "2, 3, 4, 5, 6 or 8; 16: BF16");
+  command.required("OUT", options->out, "Folder to make");
+  command.on_run([options] {
     Progress progress("writing");
     write_random_model(options->geometry, options->bits, options->out,
                        [&](std::uint64_t done, std::uint64_t total) { progress.update(done, total); });

@@ -1,5 +1,5 @@
 // sluice run: continue a prompt, or answer it.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/resource.h>
 
 #include <memory>
@@ -86,18 +86,17 @@ void run(Options& options) {
 
 }  // namespace
 
-void add_run(CLI::App& app) {
+void add_run(Parser& parser) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("run", "Answer a prompt, or continue it with --raw");
-  command->add_option("PROMPT", options->prompt, "The prompt")->capture_default_str();
-  command->add_option("-m,--model", options->model.model, "Checkpoint folder or bundled model")
-      ->capture_default_str();
-  command->add_flag("--raw", options->raw, "No chat template: the prompt as it is");
-  command->add_flag("--stats", options->stats, "Print speed and memory to stderr");
-  command->add_flag("--json", options->json, "Machine-readable output");
-  add_engine_options(*command, options->model);
-  options->generation.add(*command);
-  command->callback([options] { run(*options); });
+  Command command = parser.add("run", "Answer a prompt, or continue it with --raw");
+  command.option("PROMPT", options->prompt, "The prompt");
+  command.option("-m,--model", options->model.model, "Checkpoint folder or bundled model");
+  command.flag("--raw", options->raw, "No chat template: the prompt as it is");
+  command.flag("--stats", options->stats, "Print speed and memory to stderr");
+  command.flag("--json", options->json, "Machine-readable output");
+  add_engine_options(command, options->model);
+  options->generation.add(command);
+  command.on_run([options] { run(*options); });
 }
 
 }  // namespace sluice::cli

@@ -1,11 +1,12 @@
 // sluice verify: the built-in case table of every op on this machine against the reference.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "sluice/op_runner.h"
+#include "sluice/ops/backend.h"
 
 namespace sluice::cli {
 
@@ -14,7 +15,11 @@ namespace {
 void run(const VerifyOptions& options, bool json) {
   auto rows = nlohmann::ordered_json::array();
   bool failed = false;
-  if (!json) fmt::print("{:24} {:>6} {:>12} {:>9}  {}\n", "op", "cases", "worst error", "limit", "result");
+  if (!json) {
+    const auto backend = ops::make_backend(options.backend, {.threads = options.threads});
+    fmt::print("{}: {}\n\n", backend->name(), backend->description());
+    fmt::print("{:24} {:>6} {:>12} {:>9}  {}\n", "op", "cases", "worst error", "limit", "result");
+  }
   verify_ops(options, [&](const OpVerification& op) {
     failed = failed || op.failed > 0 || op.cases == 0;
     const std::string result = op.failed > 0   ? fmt::format("FAIL ({})", op.failed)
@@ -39,17 +44,16 @@ void run(const VerifyOptions& options, bool json) {
 
 }  // namespace
 
-void add_verify(CLI::App& app) {
+void add_verify(Parser& parser) {
   auto options = std::make_shared<VerifyOptions>();
   auto json = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("verify", "Check every op on this machine against the reference");
-  command->add_option("--backend", options->backend, "auto, cpu or cuda")->capture_default_str();
-  command->add_option("--op", options->op, "Only this op");
-  command->add_option("--threads", options->threads, "CPU threads; 0: one a core")->capture_default_str();
-  command->add_option("--cases", options->cases, "Cases of each op, spread over its table; 0: all")
-      ->capture_default_str();
-  command->add_flag("--json", *json, "Machine-readable output");
-  command->callback([options, json] { run(*options, *json); });
+  Command command = parser.add("verify", "Check every op on this machine against the reference");
+  command.option("--backend", options->backend, "auto, cpu or cuda");
+  command.option("--op", options->op, "Only this op");
+  command.option("--threads", options->threads, "CPU threads; 0: one a core");
+  command.option("--cases", options->cases, "Cases of each op, spread over its table; 0: all");
+  command.flag("--json", *json, "Machine-readable output");
+  command.on_run([options, json] { run(*options, *json); });
 }
 
 }  // namespace sluice::cli
