@@ -1,6 +1,6 @@
 #include "sluice/ops/view.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include "base/error.h"
 

@@ -1,25 +1,13 @@
 // Small parameter vectors (norm weights, taps, biases) of any float type, read as float.
 #pragma once
 
-#include <cstring>
-
 #include "sluice/ops/view.h"
+#include "tensor/element.h"
 
 namespace sluice::backend::cpu {
 
-// Works at any byte address: parameters may lie unaligned in a mapped file.
 inline float read_parameter(const ops::ConstView& view, std::int64_t i) {
-  const auto* at =
-      static_cast<const std::byte*>(view.data) + i * static_cast<std::int64_t>(size_bytes(view.dtype));
-  if (view.dtype == ops::DType::f32) {
-    float value = 0;
-    std::memcpy(&value, at, sizeof(value));
-    return value;
-  }
-  std::uint16_t bits = 0;
-  std::memcpy(&bits, at, sizeof(bits));
-  return view.dtype == ops::DType::bf16 ? ops::to_float(ops::BFloat16{bits})
-                                        : ops::to_float(ops::Float16{bits});
+  return static_cast<float>(ops::load(view.data, view.dtype, i));
 }
 
 // Whether the parameters can be read as an array of their type.

@@ -28,7 +28,7 @@ void apply_signs(std::vector<double>& x, const ops::ConstView& signs) {
 
 double sign_of(const ops::ConstView& signs, std::int64_t i) {
   if (!signs.present()) return 1;
-  const int byte = read<std::uint8_t>(signs.data, i / 8);
+  const int byte = ops::read<std::uint8_t>(signs.data, i / 8);
   return (byte >> (i % 8) & 1) != 0 ? -1 : 1;
 }
 

@@ -54,7 +54,7 @@ std::vector<double> decode_vector(const ops::ConstView& codes, double norm, std:
     std::size_t code = 0;
     for (std::size_t b = 0; b < static_cast<std::size_t>(bits); ++b) {
       const std::size_t bit = i * static_cast<std::size_t>(bits) + b;
-      const std::size_t byte = read<std::uint8_t>(codes.data, static_cast<std::int64_t>(bit / 8));
+      const std::size_t byte = ops::read<std::uint8_t>(codes.data, static_cast<std::int64_t>(bit / 8));
       code |= (byte >> bit % 8 & 1) << b;
     }
     values[i] = book.levels()[code] * factor;

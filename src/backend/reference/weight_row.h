@@ -18,7 +18,7 @@ inline double weight_value(const ops::Weight& w, std::int64_t row, std::int64_t 
       quant::read_code(static_cast<const std::byte*>(w.values.data) + row * row_bytes, i, w.bits);
   const std::int64_t group = i / w.group_size;
   if (w.mode == ops::QuantMode::affine) return code * get(w.scales, row, group) + get(w.biases, row, group);
-  const auto scale = read<std::uint8_t>(w.scales.data, offset(w.scales, row, group));
+  const auto scale = ops::read<std::uint8_t>(w.scales.data, offset(w.scales, row, group));
   switch (w.mode) {
     case ops::QuantMode::mxfp8:
       return static_cast<double>(quant::e4m3_to_float(static_cast<std::uint8_t>(code))) *

@@ -1,7 +1,7 @@
 // The weight formats that the tables of the linear ops go through.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <vector>
 

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <string>
 
-#include "text/jinja/unicode.h"
+#include "text/utf8.h"
 
 namespace sluice::text::jinja {
 namespace {
@@ -110,9 +110,9 @@ void unescape_one(std::string_view s, std::size_t& i, std::string& out) {
   } else if (c == '\n') {
     ++i;
   } else if (is_digit(c, 8)) {
-    append_code_point(out, octal_escape(s, i));
+    append_utf8(out, octal_escape(s, i));
   } else if (c == 'x' || c == 'u' || c == 'U') {
-    append_code_point(out, hex_escape(s, ++i, c == 'x' ? 2 : c == 'u' ? 4 : 8, c));
+    append_utf8(out, hex_escape(s, ++i, c == 'x' ? 2 : c == 'u' ? 4 : 8, c));
   } else if (c == 'N') {
     fault("character names (\\N) are not supported");
   } else {

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "text/jinja/budget.h"
+#include "text/utf8.h"
 
 namespace sluice::text::jinja {
 namespace {
@@ -56,7 +57,7 @@ class Pattern {
 
 std::string one(char32_t code_point) {
   std::string text;
-  append_code_point(text, code_point);
+  append_utf8(text, code_point);
   return text;
 }
 
@@ -78,22 +79,6 @@ char32_t next_code_point(std::string_view text, std::size_t& position) {
   if (code_point < kSmallest[extra] || code_point > 0x10FFFF || surrogate) return kReplacement;
   position += extra;
   return code_point;
-}
-
-void append_code_point(std::string& text, char32_t c) {
-  auto tail = [&](int shift) { text += static_cast<char>(0x80 | (c >> shift & 0x3F)); };
-  if (c < 0x80) {
-    text += static_cast<char>(c);
-  } else if (c < 0x800) {
-    text += static_cast<char>(0xC0 | c >> 6);
-    tail(0);
-  } else if (c < 0x10000) {
-    text += static_cast<char>(0xE0 | c >> 12);
-    tail(6), tail(0);
-  } else {
-    text += static_cast<char>(0xF0 | c >> 18);
-    tail(12), tail(6), tail(0);
-  }
 }
 
 std::size_t count_code_points(std::string_view text) {

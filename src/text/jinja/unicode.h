@@ -11,7 +11,6 @@ namespace sluice::text::jinja {
 // The code point at `position`, which moves behind it; a byte that is not UTF-8 counts as one code point
 // U+FFFD.
 char32_t next_code_point(std::string_view text, std::size_t& position);
-void append_code_point(std::string& text, char32_t code_point);
 
 std::size_t count_code_points(std::string_view text);
 // Byte offsets of every code point and of the end.
