@@ -3,6 +3,7 @@
 #include "checkpoint/config.h"
 
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 #include "checkpoint/quantization_plan.h"
 #include "sluice/error.h"

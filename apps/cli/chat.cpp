@@ -2,6 +2,7 @@
 // program.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <csignal>
 #include <iostream>
 #include <memory>

@@ -1,6 +1,6 @@
 #include "backend/make.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include "base/error.h"
 

@@ -18,4 +18,8 @@ std::string_view name(ErrorKind kind) {
   return "unknown";
 }
 
+void fail_formatted(ErrorKind kind, fmt::string_view format, fmt::format_args args) {
+  throw Error(kind, fmt::vformat(format, args));
+}
+
 }  // namespace sluice

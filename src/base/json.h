@@ -1,10 +1,11 @@
-// JSON from files and requests: strict, bounded, with errors that name the place.
+// JSON from files and requests: strict, bounded, with errors that name the place. Who looks into a Json
+// includes nlohmann/json.hpp, which takes longer to compile than most files here.
 #pragma once
 
 #include <concepts>
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -1,11 +1,13 @@
 #include "checkpoint/checkpoint_binder.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
 #include "checkpoint/tensor_type.h"
+#include "tensor/element.h"
 
 namespace sluice::checkpoint {
 
@@ -36,19 +38,6 @@ void check_shape(const TensorEntry& tensor, const ops::Shape& given, const ops::
   if (!(given == expected))
     fail(ErrorKind::checkpoint, "tensor '{}' has shape {}, config.json implies {}", tensor.name,
          to_string(given), to_string(expected));
-}
-
-float read_float(const TensorEntry& tensor, std::size_t i) {
-  const std::byte* at = tensor.data.data() + i * static_cast<std::size_t>(size_bytes(tensor.dtype));
-  if (tensor.dtype == FileDType::f32) {
-    float value = 0;
-    std::memcpy(&value, at, sizeof(value));
-    return value;
-  }
-  std::uint16_t bits = 0;
-  std::memcpy(&bits, at, sizeof(bits));
-  return tensor.dtype == FileDType::bf16 ? ops::to_float(ops::BFloat16{bits})
-                                         : ops::to_float(ops::Float16{bits});
 }
 
 // Raw checkpoints keep a convolution as [C,1,W], MLX as [C,W,1]; the same files store norms minus one.
@@ -182,7 +171,8 @@ ops::ConstView CheckpointBinder::parameter(const std::string& tensor, const ops:
   auto* values = reinterpret_cast<float*>(store_.allocate(count * sizeof(float)));
   const float shift = kind == ParameterKind::zero_centered && zero_centered_raw_ ? 1.0f : 0.0f;
   for (std::size_t i = 0; i < count; ++i) {
-    values[i] = read_float(stored, i) + shift;
+    const double value = ops::load(given.data, given.dtype, static_cast<std::int64_t>(i));
+    values[i] = static_cast<float>(value) + shift;
     if (values[i] != values[i]) fail(ErrorKind::checkpoint, "tensor '{}' holds NaN at {}", stored.name, i);
   }
   return {values, ops::DType::f32, shape};

@@ -1,6 +1,8 @@
 #include "checkpoint/config.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -31,6 +33,11 @@ bool contains(auto&& range, std::string_view key) {
 
 }  // namespace
 
+struct Config::State {
+  Json root;
+  std::set<std::string, std::less<>> read;  // paths of values; "path." for sections
+};
+
 Config::Config(const std::filesystem::path& folder)
     : Config(read_json_file(folder / "config.json", kLimits), (folder / "config.json").string()) {}
 
@@ -46,6 +53,10 @@ Config::Config(Json root, std::string where)
 
 Config::Config(std::shared_ptr<State> state, std::string where, std::string prefix, const Json* object)
     : state_(std::move(state)), where_(std::move(where)), prefix_(std::move(prefix)), object_(object) {}
+
+const Json& Config::root() const {
+  return state_->root;
+}
 
 std::string Config::model_type() const {
   return json_get<std::string>(state_->root, "model_type", where_);

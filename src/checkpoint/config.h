@@ -5,7 +5,6 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,7 +22,7 @@ class Config {
   Config(Json root, std::string where);
 
   const std::string& where() const { return where_; }
-  const Json& root() const { return state_->root; }
+  const Json& root() const;
   // Of the file, not of its text_config: "qwen3_5_moe".
   std::string model_type() const;
 
@@ -58,10 +57,7 @@ class Config {
   void refuse_unread(std::initializer_list<std::string_view> harmless) const;
 
  private:
-  struct State {
-    Json root;
-    std::set<std::string, std::less<>> read;  // paths of values; "path." for sections
-  };
+  struct State;
 
   Config(std::shared_ptr<State> state, std::string where, std::string prefix, const Json* object);
   const Json* find(std::string_view key) const;

@@ -1,5 +1,8 @@
 #include "checkpoint/quantization_plan.h"
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <array>
 

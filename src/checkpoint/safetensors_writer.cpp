@@ -1,5 +1,7 @@
 #include "checkpoint/safetensors_writer.h"
 
+#include <nlohmann/json.hpp>
+
 #include "base/error.h"
 #include "base/json.h"
 #include "base/quote.h"

@@ -1,5 +1,6 @@
 #include "checkpoint/stop_ids.h"
 
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 

@@ -1,5 +1,7 @@
 #include "convert/model_plan.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <utility>
 

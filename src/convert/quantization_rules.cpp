@@ -1,5 +1,8 @@
 #include "convert/quantization_rules.h"
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <array>
 #include <charconv>

@@ -1,5 +1,6 @@
 #include "convert/shard_writer.h"
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/error.h"

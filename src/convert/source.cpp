@@ -1,5 +1,7 @@
 #include "convert/source.h"
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "base/quote.h"
 

@@ -1,6 +1,7 @@
 #include "sluice/random_model.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/error.h"

@@ -1,6 +1,7 @@
 #include "models/geometry.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <charconv>
 

@@ -1,9 +1,10 @@
 // What each op demands beyond its shapes.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "ops/limits.h"
+#include "sluice/ops/ops.h"
+#include "tensor/element.h"
 
 namespace sluice::ops {
 
@@ -150,32 +151,19 @@ std::int64_t last_dim(const ConstView& view) {
   return view.rank() > 0 ? view.shape.back() : kMaxWidth;
 }
 
-// Works at any byte address, which parameters may have.
-template <class T>
-T read(const ConstView& view, std::int64_t at) {
-  T value;
-  std::memcpy(&value, static_cast<const std::byte*>(view.data) + at * static_cast<std::int64_t>(sizeof(T)),
-              sizeof(T));
-  return value;
-}
-
-float element(const ConstView& view, std::int64_t at) {
-  if (view.dtype == DType::f32) return read<float>(view, at);
-  if (view.dtype == DType::bf16) return to_float(read<BFloat16>(view, at));
-  return to_float(read<Float16>(view, at));
-}
-
 void check_no_nan(std::string_view op, const ConstView& logits) {
   for (std::int64_t t = 0; t < logits.dim(0); ++t)
     for (std::int64_t e = 0; e < logits.dim(1); ++e)
-      if (std::isnan(element(logits, t * logits.strides[0] + e)))
+      if (std::isnan(load(logits.data, logits.dtype, t * logits.strides[0] + e)))
         fail(ErrorKind::input, "{}: field 'logits' is NaN at [{},{}]", op, t, e);
 }
 
 void check_bias(std::string_view op, const ConstView& bias) {
-  for (std::int64_t e = 0; e < bias.dim(0); ++e)
-    if (!std::isfinite(element(bias, e)))
-      fail(ErrorKind::input, "{}: field 'bias' is {} at [{}], it must be finite", op, element(bias, e), e);
+  for (std::int64_t e = 0; e < bias.dim(0); ++e) {
+    const double value = load(bias.data, bias.dtype, e);
+    if (!std::isfinite(value))
+      fail(ErrorKind::input, "{}: field 'bias' is {} at [{}], it must be finite", op, value, e);
+  }
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include "base/error.h"
 #include "ops/sequences.h"
-#include "sluice/ops/ops.h"
 
 namespace sluice::ops {
 

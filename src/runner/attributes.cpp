@@ -1,6 +1,6 @@
 #include "runner/attributes.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <charconv>
 

@@ -1,11 +1,10 @@
 #include "runner/op_file.h"
 
-#include <cstring>
-
 #include "base/error.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/safetensors_writer.h"
 #include "checkpoint/tensor_type.h"
+#include "tensor/element.h"
 
 namespace sluice::runner {
 
@@ -41,21 +40,7 @@ OpFile to_op_file(const checkpoint::Safetensors& from, std::string_view where) {
 }  // namespace
 
 double HostTensor::at(std::int64_t i) const {
-  switch (dtype) {
-    case ops::DType::f32:
-      return data<float>()[i];
-    case ops::DType::bf16:
-      return to_float(data<ops::BFloat16>()[i]);
-    case ops::DType::f16:
-      return to_float(data<ops::Float16>()[i]);
-    case ops::DType::i32:
-      return data<std::int32_t>()[i];
-    case ops::DType::u32:
-      return data<std::uint32_t>()[i];
-    case ops::DType::u8:
-      return data<std::uint8_t>()[i];
-  }
-  return 0;
+  return ops::load(bytes.data(), dtype, i);
 }
 
 OpFile read_op_file(const std::filesystem::path& path) {

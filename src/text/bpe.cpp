@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "text/byte_level.h"

@@ -1,6 +1,7 @@
 #include "text/normalizer.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 

@@ -1,6 +1,7 @@
 #include "text/pretokenizer.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "text/unicode.h"

@@ -1,5 +1,6 @@
 #include "text/tokenizer.h"
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "text/byte_level.h"

@@ -5,6 +5,7 @@
 
 #include "backend/cpu/context.h"
 #include "backend/cpu/elementwise-inl.h"
+#include "sluice/ops/add.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {

@@ -1,4 +1,4 @@
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <hwy/targets.h>
 
 #include <algorithm>
@@ -27,8 +27,9 @@ class CpuBackend final : public HostBackend {
 
   std::string_view name() const override { return "cpu"; }
   std::string description() const override {
-    const auto best = hwy::SupportedTargets() & -hwy::SupportedTargets();
-    return fmt::format("{} threads, {}", context_.pool().size(), hwy::TargetName(best));
+    // The best of those the kernels are compiled for: the machine may have more.
+    const auto usable = hwy::SupportedTargets() & HWY_TARGETS;
+    return fmt::format("{} threads, {}", context_.pool().size(), hwy::TargetName(usable & -usable));
   }
 
   ops::Rates measure_rates() override {

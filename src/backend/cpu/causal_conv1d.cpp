@@ -15,6 +15,7 @@
 #include "backend/cpu/context.h"
 #include "backend/cpu/parameter.h"
 #include "ops/sequences.h"
+#include "sluice/ops/causal_conv1d.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {

@@ -6,7 +6,6 @@
 
 #include "base/thread_pool.h"
 #include "sluice/ops/buffer.h"
-#include "sluice/ops/ops.h"
 
 namespace sluice::backend::cpu {
 

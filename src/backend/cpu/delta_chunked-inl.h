@@ -21,6 +21,7 @@
 #include "backend/cpu/address.h"
 #include "backend/cpu/delta_heads.h"
 #include "backend/cpu/tile-inl.h"
+#include "sluice/ops/delta_rule.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {

@@ -8,6 +8,7 @@
 #include "backend/cpu/address.h"
 #include "backend/cpu/context.h"
 #include "backend/cpu/parameter.h"
+#include "sluice/ops/delta_gates.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {

@@ -12,6 +12,7 @@
 #include "backend/cpu/address.h"
 #include "backend/cpu/context.h"
 #include "backend/cpu/lane_sums-inl.h"
+#include "sluice/ops/delta_kkt.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {

@@ -17,6 +17,7 @@
 #include "backend/cpu/address.h"
 #include "backend/cpu/delta_heads.h"
 #include "backend/cpu/lane_sums-inl.h"
+#include "sluice/ops/delta_rule.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {

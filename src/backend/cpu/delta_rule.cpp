@@ -6,10 +6,13 @@
 #define HWY_TARGET_INCLUDE "backend/cpu/delta_rule.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 
+#include <algorithm>
+
 #include "backend/cpu/context.h"
 #include "backend/cpu/delta_chunked-inl.h"
 #include "backend/cpu/delta_recurrent-inl.h"
 #include "ops/sequences.h"
+#include "sluice/ops/delta_rule.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {

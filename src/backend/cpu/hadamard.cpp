@@ -12,6 +12,7 @@
 #include "backend/cpu/row_walk.h"
 #include "backend/cpu/rows-inl.h"
 #include "backend/cpu/signs.h"
+#include "sluice/ops/hadamard.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {

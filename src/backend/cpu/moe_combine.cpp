@@ -12,6 +12,7 @@
 #include "backend/cpu/context.h"
 #include "backend/cpu/parameter.h"
 #include "backend/cpu/row_walk.h"
+#include "sluice/ops/moe_combine.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {

@@ -9,6 +9,7 @@
 #include "backend/cpu/accumulate-inl.h"
 #include "backend/cpu/context.h"
 #include "backend/cpu/row_walk.h"
+#include "sluice/ops/moe_scatter_add.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {

@@ -4,9 +4,12 @@
 #define HWY_TARGET_INCLUDE "backend/cpu/qk_l2_norm.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 
+#include <cmath>
+
 #include "backend/cpu/context.h"
 #include "backend/cpu/norm-inl.h"
 #include "backend/cpu/row_walk.h"
+#include "sluice/ops/qk_l2_norm.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {

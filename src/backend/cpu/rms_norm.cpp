@@ -7,6 +7,7 @@
 #include "backend/cpu/context.h"
 #include "backend/cpu/norm-inl.h"
 #include "backend/cpu/row_walk.h"
+#include "sluice/ops/rms_norm.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {

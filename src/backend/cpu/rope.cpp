@@ -9,6 +9,7 @@
 #include "backend/cpu/angle-inl.h"
 #include "backend/cpu/context.h"
 #include "backend/cpu/rows-inl.h"
+#include "sluice/ops/rope.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {

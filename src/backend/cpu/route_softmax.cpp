@@ -6,11 +6,13 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "backend/cpu/activation-inl.h"
 #include "backend/cpu/context.h"
 #include "backend/cpu/largest.h"
 #include "backend/cpu/row_walk.h"
+#include "sluice/ops/route_softmax.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {

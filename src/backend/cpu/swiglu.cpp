@@ -7,6 +7,7 @@
 #include "backend/cpu/activation-inl.h"
 #include "backend/cpu/context.h"
 #include "backend/cpu/elementwise-inl.h"
+#include "sluice/ops/swiglu.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {

@@ -15,6 +15,7 @@
 #define HWY_TARGET_INCLUDE "backend/cpu/turboquant_attention.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -26,6 +27,7 @@
 #include "backend/cpu/row_walk.h"
 #include "backend/cpu/signs.h"
 #include "backend/cpu/softmax_tile-inl.h"
+#include "sluice/ops/turboquant_attention.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {

@@ -1,10 +1,6 @@
 // The specification: every op in scalar code with double accumulation. One file an op, each defining run<Op>.
 #pragma once
 
-#include <cstring>
-
-#include "sluice/ops/ops.h"
-
 namespace sluice::backend::reference {
 
 template <class Op>

@@ -2,12 +2,11 @@
 // for.
 #pragma once
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
-#include <utility>
 
 namespace sluice::text::jinja {
 
@@ -16,9 +15,11 @@ struct Fault : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+[[noreturn]] void fault_formatted(fmt::string_view format, fmt::format_args args);
+
 template <class... Args>
 [[noreturn]] void fault(fmt::format_string<Args...> format, Args&&... args) {
-  throw Fault(fmt::format(format, std::forward<Args>(args)...));
+  fault_formatted(format, fmt::make_format_args(args...));
 }
 
 // Containers, JSON inputs and syntax nest at most this deep, which bounds every recursive walk over them.

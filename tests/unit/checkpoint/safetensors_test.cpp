@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "base/json.h"
 #include "expect_error.h"
 #include "temporary_folder.h"

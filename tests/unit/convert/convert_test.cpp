@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "temporary_folder.h"
 #include "tiny_checkpoint.h"
 

@@ -1,9 +1,12 @@
 // The checkpoints that tools/golden/convert.py describes: every number follows from its tensor's name.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,6 +1,8 @@
 // Against the tokenizers package, on texts of all scripts: see tools/golden/tokenizer.py.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "text/detokenizer.h"
 #include "text/tokenizer.h"
 #include "unit/text/random_text.h"
