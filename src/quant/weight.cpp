@@ -21,8 +21,7 @@ std::string_view name(QuantMode mode) {
 Shape Weight::shape() const {
   Shape logical = values.shape;
   // Asked for before the format is checked, so any number of bits must do.
-  if (quantized() && logical.rank() > 0 && bits > 0)
-    logical[logical.rank() - 1] = logical.back() * 32 / bits;
+  if (quantized() && logical.rank() > 0 && bits > 0) logical[logical.rank() - 1] = logical.back() * 32 / bits;
   return logical;
 }
 

@@ -32,7 +32,9 @@ HWY_INLINE void combine_block(const ops::MoeCombine& op, std::int64_t t, std::in
     accumulate(row_at(op.expert_out, t * slots + j), op.expert_out.dtype, at, count,
                static_cast<const float*>(row_at(op.weights, t))[j], sum);
   if (op.shared_out.present()) {
-    const float gate = op.shared_gate.present() ? sigmoid(read_parameter(op.shared_gate, t * op.shared_gate.strides[0])) : 1.0f;
+    const float gate = op.shared_gate.present()
+                           ? sigmoid(read_parameter(op.shared_gate, t * op.shared_gate.strides[0]))
+                           : 1.0f;
     accumulate(row_at(op.shared_out, t), op.shared_out.dtype, at, count, gate, sum);
   }
   store_row(sum, count, static_cast<T*>(row_at(op.out, t)) + at);

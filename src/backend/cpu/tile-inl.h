@@ -75,8 +75,8 @@ HWY_INLINE void add_product(Tile& tile, const float* HWY_RESTRICT a, std::size_t
   }
 }
 
-// tile += aT b with aT lower triangular, the diagonal included: above it nothing is multiplied, for zero times
-// what a later row holds may be NaN.
+// tile += aT b with aT lower triangular, the diagonal included: above it nothing is multiplied, for zero
+// times what a later row holds may be NaN.
 HWY_INLINE void add_lower_product(Tile& tile, const float* HWY_RESTRICT a, std::size_t step,
                                   const float* HWY_RESTRICT panel) {
   const FloatTag d;

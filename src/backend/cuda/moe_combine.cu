@@ -77,7 +77,8 @@ __global__ void __launch_bounds__(kThreads) moe_combine(CombineCall call) {
   widen(residual, sum);
   add_experts<Expert>(call, token, at, sum);
   if (call.shared_out != nullptr) {
-    const float gate = call.shared_gate.present() ? sigmoid(call.shared_gate[token * call.gate_stride]) : 1.0f;
+    const float gate =
+        call.shared_gate.present() ? sigmoid(call.shared_gate[token * call.gate_stride]) : 1.0f;
     const long long shared_at = token * call.shared_stride + at;
     if (call.shared_type == ops::DType::f32)
       add_scaled(
