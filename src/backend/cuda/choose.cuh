@@ -71,4 +71,31 @@ class Chooser {
   Choice<Key> best_;
 };
 
+// The same with the lane's entries l, l+32, ... in registers.
+template <class Key, int kHeld>
+class HeldChooser {
+ public:
+  __device__ __forceinline__ explicit HeldChooser(const Key (&keys)[kHeld]) {
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i) keys_[i] = keys[i];
+  }
+  __device__ __forceinline__ Choice<Key> take() {
+    Choice<Key> best{0, 0};
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i)
+      if (keys_[i] > best.key) best = {keys_[i], i};
+    const Key key = warp_max_key(best.key);
+    const int mine = best.index * kWarp + static_cast<int>(threadIdx.x) % kWarp;
+    const auto index = static_cast<int>(
+        __reduce_min_sync(0xffffffffu, best.key == key ? static_cast<unsigned>(mine) : 0xffffffffu));
+#pragma unroll
+    for (int i = 0; i < kHeld; ++i)
+      if (index == mine && best.index == i) keys_[i] = 0;
+    return {key, index};
+  }
+
+ private:
+  Key keys_[kHeld];
+};
+
 }  // namespace sluice::backend::cuda

@@ -2,7 +2,7 @@
 //
 // One warp a token. Experts are chosen by their logits, so that no rounding of exp can reorder them; masses
 // and sums are F32. A token with NaN among its logits is reported and left out. Bytes: logits once, k pairs
-// out.
+// out. Up to 512 experts are kept in registers, all of them loaded at once.
 #include "sluice/ops/route_softmax.h"
 
 #include "backend/cuda/choose.cuh"
@@ -31,6 +31,15 @@ struct SoftmaxCall {
 // Equal to the largest means 1, also where both are infinite.
 __device__ __forceinline__ float mass(float logit, float largest) {
   return logit == largest ? 1.0f : expf(logit - largest);
+}
+
+// Of all experts, where not only the chosen ones count.
+template <class T>
+__device__ __forceinline__ float whole_mass(const SoftmaxCall& call, const T* logits, float largest) {
+  float sum = 0;
+  for (int e = threadIdx.x % kWarp; e < call.expert_count; e += kWarp)
+    sum += mass(to_float(logits[e]), largest);
+  return warp_sum(sum);
 }
 
 template <class T>
@@ -70,12 +79,57 @@ __global__ void route_softmax(SoftmaxCall call) {
       weights[j] = chosen;
     }
   }
-  if (!call.normalize) {
-    sum = 0;
-    for (int e = lane; e < call.expert_count; e += kWarp) sum += mass(to_float(logits[e]), largest);
-    sum = warp_sum(sum);
-  }
+  if (!call.normalize) sum = whole_mass(call, logits, largest);
   for (int j = lane; j < call.k; j += kWarp) weights[j] /= sum;
+}
+
+// For 32 * kHeld experts at most, of which up to 32 are chosen: lane j keeps choice j.
+template <class T, int kHeld>
+__global__ void __launch_bounds__(4 * kWarp) route_softmax_held(SoftmaxCall call) {
+  const int lane = threadIdx.x % kWarp;
+  const long long token = static_cast<long long>(blockIdx.x) * call.memory.block_tokens + threadIdx.x / kWarp;
+  wait_for_inputs();
+  allow_successor();
+  if (token >= call.tokens) return;
+  const T* logits = static_cast<const T*>(call.logits) + token * call.logit_stride;
+  float held[kHeld];
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i)
+    held[i] = i * kWarp + lane < call.expert_count ? to_float(logits[i * kWarp + lane]) : -INFINITY;
+  Key32 keys[kHeld];
+  bool nan = false;
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    nan |= held[i] != held[i];
+    keys[i] = i * kWarp + lane < call.expert_count ? key_of(held[i]) : 0;
+  }
+  if (__any_sync(0xffffffffu, nan)) {
+    if (lane == 0) report(call.fault, FaultKind::router_logit, token, call.tokens);
+    return;
+  }
+  HeldChooser<Key32, kHeld> chooser(keys);
+  Choice<Key32> mine{0, 0};
+  float largest = 0;
+  float sum = 0;
+#pragma unroll 1
+  for (int j = 0; j < call.k; ++j) {
+    const Choice<Key32> choice = chooser.take();
+    if (j == 0) largest = value_of(choice.key);
+    sum += mass(value_of(choice.key), largest);
+    if (j == lane) mine = choice;
+  }
+  if (!call.normalize) sum = whole_mass(call, logits, largest);
+  if (lane >= call.k) return;
+  call.experts[token * call.expert_stride + lane] = mine.index;
+  call.weights[token * call.weight_stride + lane] = mass(value_of(mine.key), largest) / sum;
+}
+
+template <class T>
+void launch_router(Context& context, const Grid& grid, const SoftmaxCall& call) {
+  if (call.k > kWarp || call.expert_count > 16 * kWarp) return launch(context, route_softmax<T>, grid, call);
+  const Grid held{grid.blocks, grid.threads};
+  launch(context, call.expert_count <= 8 * kWarp ? route_softmax_held<T, 8> : route_softmax_held<T, 16>, held,
+         call);
 }
 
 }  // namespace
@@ -96,7 +150,7 @@ void run(Context& context, const ops::RouteSoftmax& op) {
                          op.normalize,
                          router.memory,
                          context.fault()};
-  with_activation(op.logits.dtype, [&]<class T>() { launch(context, route_softmax<T>, router.grid, call); });
+  with_activation(op.logits.dtype, [&]<class T>() { launch_router<T>(context, router.grid, call); });
 }
 
 }  // namespace sluice::backend::cuda
