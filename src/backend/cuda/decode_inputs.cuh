@@ -11,19 +11,25 @@ class RowList {
   __device__ __forceinline__ RowList(const LinearCall& call, const DecodePlan& plan, std::byte* shared)
       : call_(call),
         plan_(plan),
-        rows_(reinterpret_cast<int*>(shared + plan.rows)),
-        marks_(reinterpret_cast<unsigned*>(shared + plan.marks)) {}
-
-  // Without experts the block's place says it all.
-  __device__ __forceinline__ int matrix() const {
-    return static_cast<int>(blockIdx.y % static_cast<unsigned>(call_.slots));
+        rows_(reinterpret_cast<PassRow*>(shared + plan.rows)),
+        marks_(reinterpret_cast<unsigned*>(shared + plan.marks)),
+        slot_(static_cast<int>(blockIdx.y)) {
+    // A division takes as long as a load from shared memory: only where there are several passes.
+    if (!plan.listed && slot_ >= call.slots) {
+      pass_ = slot_ / static_cast<int>(call.slots);
+      slot_ -= pass_ * static_cast<int>(call.slots);
+    }
   }
-  // With experts: marks the rows of the block's matrix and returns it; -1 where another block serves it, or
-  // no row asks for it. The whole block calls.
+
+  // Of the block, where its place says it all.
+  __device__ __forceinline__ int slot() const { return slot_; }
+
+  // With experts: the block's matrix, its rows marked; -1 where another block serves it, or no row asks for
+  // it. The whole block calls.
   __device__ __forceinline__ int find_matrix(Fault* fault) {
+    if (!plan_.listed) return checked(call_.experts[slot_], fault);
+    const int mine = plan_.by_matrix ? slot_ : static_cast<int>(call_.matrix_of(slot_, fault));
     const int count = static_cast<int>(call_.tokens * call_.slots);
-    const int mine =
-        plan_.by_matrix ? static_cast<int>(blockIdx.y) : static_cast<int>(call_.matrix_of(blockIdx.y, fault));
     bool earlier = false;
     bool any = false;
     for (int base = 0; base < count; base += kDecodeWarps * kWarp) {
@@ -32,66 +38,66 @@ class RowList {
       const unsigned mark = __ballot_sync(0xffffffffu, same);
       if (threadIdx.x % kWarp == 0 && row < count) marks_[row / kWarp] = mark;
       any = any || same;
-      earlier = earlier || (same && !plan_.by_matrix && row < static_cast<int>(blockIdx.y));
+      earlier = earlier || (same && !plan_.by_matrix && row < slot_);
     }
-    if (threadIdx.x == 0) rows_[kCursor] = 0;
     const bool taken = __syncthreads_or(earlier) != 0;
-    return __syncthreads_or(any) != 0 && !taken ? mine : -1;
+    const bool wanted = __syncthreads_or(any) != 0;
+    mark_ = marks_[0];
+    return wanted && !taken ? mine : -1;
   }
-  // Takes the next rows; 0 when there are none left. The whole block calls.
+  // Takes the next rows; 0 when there are none left. The whole block calls, and nobody reads the last ones.
   __device__ __forceinline__ int next() {
-    if (call_.experts == nullptr) return next_in_order();
-    __syncthreads();
-    if (threadIdx.x == 0) {
+    const auto thread = static_cast<int>(threadIdx.x);
+    int count = 0;
+    if (plan_.listed) {
+      // Every thread counts; thread i remembers row i.
+      int row = 0;
       const int words = (static_cast<int>(call_.tokens * call_.slots) + kWarp - 1) / kWarp;
-      int found = 0;
-      int word = rows_[kCursor];
-      while (word < words && found < plan_.tokens) {
-        const unsigned mark = marks_[word];
-        if (mark == 0) {
-          ++word;
+      while (word_ < words && count < plan_.tokens) {
+        if (mark_ == 0) {
+          if (++word_ < words) mark_ = marks_[word_];
           continue;
         }
-        rows_[found++] = word * kWarp + __ffs(static_cast<int>(mark)) - 1;
-        marks_[word] = mark & (mark - 1);
+        if (thread == count) row = word_ * kWarp + __ffs(static_cast<int>(mark_)) - 1;
+        mark_ &= mark_ - 1;
+        ++count;
       }
-      rows_[kCursor] = word;
-      rows_[kCount] = found;
+      if (thread < count) rows_[thread] = {call_.x_offset(row), call_.out_offset(row)};
+    } else if (word_ == 0) {
+      word_ = 1;
+      const int first = pass_ * plan_.tokens;
+      count = min(plan_.tokens, static_cast<int>(call_.tokens) - first);
+      const long long token = first + thread;
+      if (thread < count)
+        rows_[thread] = {token * call_.x_token + slot_ * call_.x_slot,
+                         token * call_.out_token + slot_ * call_.out_slot};
     }
     __syncthreads();
-    return rows_[kCount];
+    return count;
   }
-  __device__ __forceinline__ int operator[](int i) const { return rows_[i]; }
-
-  static constexpr int kMost = 32;
-  static constexpr int kCursor = kMost;
-  static constexpr int kCount = kMost + 1;
-  static constexpr int kBytes = (kMost + 2) * 4;
+  __device__ __forceinline__ const PassRow& operator[](int i) const { return rows_[i]; }
 
  private:
-  __device__ __forceinline__ int next_in_order() {
-    if (taken_) return 0;
-    taken_ = true;
-    const auto slots = static_cast<unsigned>(call_.slots);
-    const int first = static_cast<int>(blockIdx.y / slots) * plan_.tokens;
-    const int count = min(plan_.tokens, static_cast<int>(call_.tokens) - first);
-    if (static_cast<int>(threadIdx.x) < count)
-      rows_[threadIdx.x] = (first + static_cast<int>(threadIdx.x)) * static_cast<int>(slots) +
-                           static_cast<int>(blockIdx.y % slots);
-    __syncthreads();
-    return count;
+  __device__ __forceinline__ int checked(int expert, Fault* fault) const {
+    if (expert >= 0 && expert < call_.matrices) return expert;
+    report(fault, FaultKind::expert_id, expert, call_.matrices);
+    return -1;
   }
 
   const LinearCall& call_;
   const DecodePlan& plan_;
-  int* rows_;
+  PassRow* rows_;
   unsigned* marks_;
-  bool taken_ = false;
+  int slot_;
+  int pass_ = 0;
+  int word_ = 0;
+  unsigned mark_ = 0;  // what is left of marks_[word_]
 };
 
-// Eight inputs from `column` on; 0 beyond the row.
-__device__ __forceinline__ void load_eight(const LinearCall& call, long long row, int column, float (&x)[8]) {
-  const long long at = call.x_offset(row) + column;
+// Eight inputs from `column` of the row at `offset` on; 0 beyond the row.
+__device__ __forceinline__ void load_eight(const LinearCall& call, long long offset, int column,
+                                           float (&x)[8]) {
+  const long long at = offset + column;
   const int left = static_cast<int>(call.inputs) - column;
   if (call.type == ops::DType::f32) {
     const float* from = static_cast<const float*>(call.x) + at;
@@ -107,14 +113,6 @@ __device__ __forceinline__ void load_eight(const LinearCall& call, long long row
     return;
   }
   const Bf16* from = static_cast<const Bf16*>(call.x) + at;
-  if (left >= 8 && reinterpret_cast<std::uintptr_t>(from) % 16 == 0) {
-    const uint4 all = *reinterpret_cast<const uint4*>(from);
-    const unsigned words[4] = {all.x, all.y, all.z, all.w};
-#pragma unroll
-    for (int i = 0; i < 8; ++i)
-      x[i] = __uint_as_float(i % 2 == 0 ? words[i / 2] << 16 : words[i / 2] & 0xffff0000u);
-    return;
-  }
 #pragma unroll
   for (int i = 0; i < 8; ++i) x[i] = i < left ? to_float(from[i]) : 0.0f;
 }
@@ -135,36 +133,99 @@ __device__ __forceinline__ uint4 split_off(float (&x)[8]) {
 
 // Lays out the inputs of `count` rows: column token * terms + term, and in it the eights in the order in
 // which the four lanes of a row read them side by side. Sums of groups go to the first term.
-template <Storage S>
-__device__ __forceinline__ void stage_inputs(const LinearCall& call, const DecodePlan& plan,
-                                             const RowList& rows, int count, std::byte* shared) {
+template <Storage S, int Blocks>
+class InputStage {
+ public:
   using Shape = Fragment<S>;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int eights = plan.strides * (Shape::kStrideValues / 8);
-  const int eights_of_group = call.w[0].group_size / 8;
-  auto* sums = reinterpret_cast<float*>(shared + plan.sums);
-  if (threadIdx.x < 16) reinterpret_cast<uint4*>(shared + plan.zeros)[threadIdx.x] = make_uint4(0, 0, 0, 0);
-  for (int base = static_cast<int>(threadIdx.x) - lane; base < count * eights; base += kDecodeWarps * kWarp) {
-    const int token = min((base + lane) / eights, count - 1);
-    const int eighth = base + lane - token * eights;
-    float x[8] = {};
-    if (eighth < eights) load_eight(call, rows[token], 8 * eighth, x);
-    if constexpr (Shape::kAffine) {
-      float sum = ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
-      for (int step = 1; step < eights_of_group; step *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-      if (eighth < eights && eighth % eights_of_group == 0)
-        for (int term = 0; term < plan.terms; ++term)
-          sums[(token * plan.terms + term) * plan.groups + eighth / eights_of_group] = term == 0 ? sum : 0.0f;
+
+  __device__ __forceinline__ InputStage(const LinearCall& call, const DecodePlan& plan, const RowList& rows,
+                                        int count, std::byte* shared)
+      : call_(call),
+        plan_(plan),
+        rows_(rows),
+        shared_(shared),
+        eights_(plan.steps * (Shape::kStepValues / 8)),
+        total_(count * eights_) {}
+
+  __device__ __forceinline__ void fill() const {
+    if (threadIdx.x < 16)
+      reinterpret_cast<uint4*>(shared_ + plan_.zeros)[threadIdx.x] = make_uint4(0, 0, 0, 0);
+    constexpr int kThreads = kDecodeWarps * kWarp;
+    const auto thread = static_cast<int>(threadIdx.x);
+    if (!plan_.whole_inputs) {
+      for (int i = thread; i - thread % kWarp < total_; i += kThreads) {
+        const int token = token_of(i);
+        float x[8] = {};
+        if (i < total_) load_eight(call_, rows_[token].x, 8 * (i - token * eights_), x);
+        write_sum(i, x);
+        for (int term = 0; term < plan_.terms; ++term) write(i, term, split_off(x));
+      }
+      return;
     }
-    if (eighth >= eights) continue;
-    const int step = eighth / (4 * Shape::kEights);
-    const int within = eighth % (4 * Shape::kEights);
-    const int place = step * 4 * Shape::kEights + within % Shape::kEights * 4 + within / Shape::kEights;
-    for (int term = 0; term < plan.terms; ++term) {
-      std::byte* column = shared + (token * plan.terms + term) * plan.input_pitch;
-      reinterpret_cast<uint4*>(column)[place] = in_pair_order<Shape::kOrder>(split_off(x));
+    // Where there are many, all of them travel at once, to where they will be replaced.
+    if constexpr (Blocks > 1) {
+      for (int i = thread; i < total_; i += kThreads) copy_16(place(i, 0), source(i), inside(i));
+      close_copies();
+      wait_for_copies<0>();
+    }
+#pragma unroll 1
+    for (int i = thread; i - thread % kWarp < total_; i += kThreads) {
+      uint4 eight = make_uint4(0, 0, 0, 0);
+      if (Blocks > 1 ? i < total_ : i < total_ && inside(i))
+        eight = *static_cast<const uint4*>(Blocks > 1 ? place(i, 0) : source(i));
+      const unsigned words[4] = {eight.x, eight.y, eight.z, eight.w};
+      float x[8];
+#pragma unroll
+      for (int e = 0; e < 8; ++e)
+        x[e] = __uint_as_float(e % 2 == 0 ? words[e / 2] << 16 : words[e / 2] & 0xffff0000u);
+      write_sum(i, x);
+      write(i, 0, eight);
     }
   }
-}
+
+ private:
+  __device__ __forceinline__ int token_of(int i) const {
+    return static_cast<int>(__umulhi(static_cast<unsigned>(i), plan_.eights_reciprocal));
+  }
+  // The whole warp calls.
+  __device__ __forceinline__ void write_sum(int i, const float (&x)[8]) const {
+    if constexpr (Shape::kAffine) {
+      const int eights_log2 = plan_.group_log2 - 3;  // of a group
+      float sum = ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7]));
+      for (int step = 1; step < 1 << eights_log2; step *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+      const int token = token_of(i);
+      const int eighth = i - token * eights_;
+      if (i >= total_ || (eighth & ((1 << eights_log2) - 1)) != 0) return;
+      auto* to = reinterpret_cast<float*>(shared_ + plan_.sums) + token * plan_.terms * plan_.groups +
+                 (eighth >> eights_log2);
+      for (int term = 0; term < plan_.terms; ++term) to[term * plan_.groups] = term == 0 ? sum : 0.0f;
+    }
+  }
+  __device__ __forceinline__ void write(int i, int term, const uint4& eight) const {
+    if (i < total_) *static_cast<uint4*>(place(i, term)) = in_pair_order<Shape::kOrder>(eight);
+  }
+  __device__ __forceinline__ void* place(int i, int term) const {
+    const int token = token_of(i);
+    const int eighth = i - token * eights_;
+    const int within = eighth % (4 * Shape::kEights);
+    const int index = eighth - within + within % Shape::kEights * 4 + within / Shape::kEights;
+    return shared_ + (token * plan_.terms + term) * plan_.input_pitch + 16 * index;
+  }
+  // Of whole inputs.
+  __device__ __forceinline__ bool inside(int i) const {
+    return 8 * (i - token_of(i) * eights_) < static_cast<int>(call_.inputs);
+  }
+  __device__ __forceinline__ const void* source(int i) const {
+    const int token = token_of(i);
+    return static_cast<const Bf16*>(call_.x) + rows_[token].x + 8 * (i - token * eights_);
+  }
+
+  const LinearCall& call_;
+  const DecodePlan& plan_;
+  const RowList& rows_;
+  std::byte* shared_;
+  int eights_;  // of a row, padding included
+  int total_;
+};
 
 }  // namespace sluice::backend::cuda

@@ -6,101 +6,105 @@
 namespace sluice::backend::cuda {
 
 // Adds up what the warps of each tile hold, in a fixed order, and writes the rows of a round.
-template <int Blocks>
 __device__ __forceinline__ void write_round(const LinearCall& call, const DecodePlan& plan,
                                             const RowList& rows, int count, int round,
                                             const float* partials) {
-  const int rows_of_block = plan.tiles * kTileRows;
-  constexpr int kPartial = Blocks * kTileColumns * kTileRows;
-  for (int i = static_cast<int>(threadIdx.x); i < rows_of_block * count; i += kDecodeWarps * kWarp) {
-    const int row = i % rows_of_block;
-    const int token = i / rows_of_block;
-    const long long n = static_cast<long long>(round) * rows_of_block + row;
+  const int rows_log2 = plan.tiles_log2 + 4;
+#pragma unroll 1
+  for (int i = static_cast<int>(threadIdx.x); i < count << rows_log2; i += kDecodeWarps * kWarp) {
+    const int row = i & (plan.rows_of_block() - 1);
+    const int token = i >> rows_log2;
+    const int n = (round << rows_log2) + row;
     if (n >= call.outputs) continue;
-    const int columns = plan.terms << plan.ways_log2;
     const auto sum = [&](int operand) {
-      const int warp = (operand * plan.tiles + row / kTileRows) * plan.parts;
-      const float* from = partials + warp * kPartial + token * columns * kTileRows + row % kTileRows;
+      const int warp = ((operand << plan.tiles_log2) + row / kTileRows) << plan.parts_log2;
+      const float* from =
+          partials + warp * plan.partial_pitch + token * plan.terms * kTileRows + row % kTileRows;
       float value = 0;
-      for (int part = 0; part < plan.parts; ++part)
-        for (int c = 0; c < columns; ++c) value += from[part * kPartial + c * kTileRows];
+      for (int term = 0; term < plan.terms; ++term)
+#pragma unroll
+        for (int part = 0; part < kDecodeWarps; ++part)
+          if (part < plan.parts()) value += from[part * plan.partial_pitch + term * kTileRows];
       return value;
     };
     float result = sum(0);
     if (call.operands == 2) result = result / (1.0f + expf(-result)) * sum(1);
-    call.store(call.out_offset(rows[token]) + n, result);
+    call.store(rows[token].out + n, result);
   }
 }
 
+// Leaves a warp's results in shared memory: [column of inputs][row], the ways of a column added up.
+template <int Blocks>
+__device__ __forceinline__ void leave_partials(const DecodePlan& plan, const float (&total)[Blocks][4],
+                                               float* to) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int row = lane / 4;
+#pragma unroll
+  for (int b = 0; b < Blocks; ++b)
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float* at = to + (b << (3 - plan.ways_log2)) * kTileRows + row + 8 * r;
+      const float left = total[b][2 * r];
+      const float right = total[b][2 * r + 1];
+      if (plan.ways_log2 == 0) {
+        at[lane % 4 * 2 * kTileRows] = left;
+        at[(lane % 4 * 2 + 1) * kTileRows] = right;
+      } else {
+        float both = left + right;
+        if (plan.ways_log2 == 2) both += __shfl_xor_sync(0xffffffffu, both, 1);
+        at[(lane % 4 >> (plan.ways_log2 - 1)) * kTileRows] = both;
+      }
+    }
+}
+
 template <Storage S, bool Bf16Scales, int Blocks>
-__global__ void __launch_bounds__(kDecodeWarps* kWarp, 2)
+__global__ void __launch_bounds__(kDecodeWarps* kWarp, blocks_per_multiprocessor(Blocks))
     linear_decode(const __grid_constant__ LinearCall call, const __grid_constant__ DecodePlan plan,
                   Fault* fault) {
   using Shape = Fragment<S>;
   extern __shared__ __align__(16) std::byte shared[];
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
-  const int part = warp % plan.parts;
-  const int tile = warp / plan.parts % plan.tiles;
-  const int operand = warp / plan.parts / plan.tiles;
-  const int rows_of_block = plan.tiles * kTileRows;
-  constexpr int kKinds = Shape::kShape.kinds;
-  const int scale_bytes = call.operands * kKinds * rows_of_block * plan.scale_pitch;
   auto* partials = reinterpret_cast<float*>(shared + plan.partials);
 
   RowList rows(call, plan, shared);
-  WeightStream<S> weights(call, plan, operand, tile, part);
-  const auto begin = [&](int matrix) {
-    weights.begin(call.w[operand][matrix].values);
-    if constexpr (kKinds > 0)
-      copy_scales<S>(call, plan, matrix, static_cast<int>(blockIdx.x), shared + plan.scales);
-  };
-  int matrix = call.experts == nullptr ? rows.matrix() : -1;
-  if (matrix >= 0) begin(matrix);
-  if constexpr (kKinds > 0)
-    clear_padding(call, plan, shared + plan.scales, 2 * call.operands * kKinds * rows_of_block);
+  WeightStream<S, Blocks> stream(call, plan, shared);
+  int matrix = rows.slot();
+  if (call.experts == nullptr) stream.begin(matrix);
   wait_for_inputs();
   allow_successor();
   if (call.experts != nullptr) {
     matrix = rows.find_matrix(fault);
     if (matrix < 0) return;
-    begin(matrix);
+    stream.begin(matrix);
   }
+  const int biases = plan.rows_of_block() * plan.scale_pitch;  // behind their scales
+  const int scale_bytes = call.operands * Shape::kShape.kinds * biases;
+  int buffer = 0;
   for (bool first = true;; first = false) {
+    if (!first) __syncthreads();
     const int count = rows.next();
     if (count == 0) return;
-    if (!first) begin(matrix);
-    stage_inputs<S>(call, plan, rows, count, shared);
-    const Columns<S> columns(call, plan, shared, count * plan.terms);
-    int buffer = 0;
+    if (!first) stream.begin(matrix);
+    InputStage<S, Blocks>(call, plan, rows, count, shared).fill();
+    const Columns<S, Blocks> columns(plan, shared, count * plan.terms);
+#pragma unroll 1
     for (int round = static_cast<int>(blockIdx.x); round < plan.rounds;
-         round += static_cast<int>(gridDim.x), buffer ^= 1) {
-      wait_for_copies();
+         round += static_cast<int>(gridDim.x)) {
+      stream.wait();
       __syncthreads();
-      if constexpr (kKinds > 0)
-        copy_scales<S>(call, plan, matrix, round + static_cast<int>(gridDim.x),
-                       shared + plan.scales + (buffer ^ 1) * scale_bytes);
-      const int field = rows_of_block * plan.scale_pitch;
-      const int scales = plan.scales + buffer * scale_bytes + operand * kKinds * field +
-                         (tile * kTileRows + lane / 4) * plan.scale_pitch;
+      const int scales = plan.scales + buffer * scale_bytes +
+                         stream.operand() * Shape::kShape.kinds * biases + stream.row() * plan.scale_pitch;
+      buffer = buffer + 1 == plan.scale_buffers ? 0 : buffer + 1;
       float total[Blocks][4] = {};
-      for (int stride = part; stride < plan.strides; stride += plan.parts) {
-#pragma unroll
-        for (int s = 0; s < Shape::kSteps; ++s) {
-          multiply_step<S, Bf16Scales, Blocks>(call, plan, columns, shared, scales, field,
-                                               stride * Shape::kSteps + s, weights.words[s], total);
-          weights.load(s);
-        }
-        weights.advance();
+#pragma unroll 1
+      for (int step = stream.part(); step < plan.steps; step += plan.parts()) {
+        unsigned words[2][Shape::kWords];
+        stream.take(words);
+        multiply_step<S, Bf16Scales, Blocks>(call, plan, columns, shared, scales, biases, step, words, total);
       }
-      float* mine = partials + warp * Blocks * kTileColumns * kTileRows;
-#pragma unroll
-      for (int b = 0; b < Blocks; ++b)
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-          mine[(b * kTileColumns + lane % 4 * 2 + i % 2) * kTileRows + lane / 4 + i / 2 * 8] = total[b][i];
+      leave_partials<Blocks>(plan, total, partials + warp * plan.partial_pitch);
       __syncthreads();
-      write_round<Blocks>(call, plan, rows, count, round, partials);
+      write_round(call, plan, rows, count, round, partials);
     }
   }
 }

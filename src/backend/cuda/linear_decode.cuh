@@ -2,17 +2,18 @@
 //
 //   out[t,n] = sum over groups g of scale[n,g] * (codes[n,g] . x[t,g]) + bias[n,g] * sum(x[t,g])
 //
-// A warp multiplies 16 rows of weights by 8 columns of inputs. Weights travel from memory to registers in
-// loads of up to 16 bytes a lane, a whole stride (4 KB a warp) ahead of their use, the first one before the
-// inputs are there; codes become BF16 exactly, a group's sum stays in the tensor core's F32 accumulator, and
-// only that is scaled. F32 inputs are three BF16 columns, so that nothing is rounded either. Scales come
-// through shared memory: those of 16 rows lie behind one another.
+// A warp multiplies 16 rows of weights by 8 columns of inputs. Weights travel to a ring in shared memory,
+// every lane's own, some steps ahead of their use, the first ones before the inputs are there; codes become
+// BF16 exactly, a group's sum stays in the tensor core's F32 accumulator, and only that is scaled. F32 inputs
+// are three BF16 columns, so that nothing is rounded either. Scales travel with the first step of their rows.
+// The kernel is short on purpose: in a decode step, fetching its instructions is most of a small product.
 //
-// K is cut into strides, dealt out to the `parts` warps of a tile; their sums meet in shared memory in a
-// fixed order. A column does not depend on the others, hence a token's bits not on the batch. Bytes: the
-// weights once a pass of up to 32 tokens; an expert's once a pass of the tokens that chose it.
+// Steps of K are dealt out to the `parts` warps of a tile; their sums meet in shared memory in a fixed order.
+// A column does not depend on the others, hence a token's bits not on the batch. Bytes: the weights once a
+// pass of up to 32 tokens; an expert's once a pass of the tokens that chose it.
 #pragma once
 
+#include "backend/cuda/async_copy.cuh"
 #include "backend/cuda/decode_plan.h"
 #include "backend/cuda/element.cuh"
 #include "backend/cuda/launch.h"
@@ -22,140 +23,161 @@
 
 namespace sluice::backend::cuda {
 
-// Zero where not valid: no branch around a load in flight.
-template <int Words>
-__device__ __forceinline__ void load_words(const std::byte* from, bool valid, unsigned* words) {
-  if constexpr (Words == 4) {
-    asm volatile(
-        "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %5, 0;\n\t"
-        "mov.b32 %0, 0;\n\tmov.b32 %1, 0;\n\tmov.b32 %2, 0;\n\tmov.b32 %3, 0;\n\t"
-        "@p ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0,%1,%2,%3}, [%4];\n\t}"
-        : "=&r"(words[0]), "=&r"(words[1]), "=&r"(words[2]), "=&r"(words[3])
-        : "l"(from), "r"(static_cast<int>(valid)));
-  } else if constexpr (Words == 2) {
-    asm volatile(
-        "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %3, 0;\n\tmov.b32 %0, 0;\n\tmov.b32 %1, 0;\n\t"
-        "@p ld.global.nc.L1::no_allocate.L2::128B.v2.u32 {%0,%1}, [%2];\n\t}"
-        : "=&r"(words[0]), "=&r"(words[1])
-        : "l"(from), "r"(static_cast<int>(valid)));
-  } else {
-    asm volatile(
-        "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %2, 0;\n\tmov.b32 %0, 0;\n\t"
-        "@p ld.global.nc.L2::128B.u32 %0, [%1];\n\t}"
-        : "=&r"(words[0])
-        : "l"(from), "r"(static_cast<int>(valid)));
-  }
+// Copies Bytes (4, 8 or 16) beside the thread; zeros where not valid.
+template <int Bytes>
+__device__ __forceinline__ void copy_beside(unsigned to, const std::byte* from, bool valid) {
+  if constexpr (Bytes == 16)
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+                 "r"(valid ? 16 : 0)
+                 : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(Bytes),
+                 "r"(valid ? Bytes : 0)
+                 : "memory");
 }
 
-// The weights of a warp: two rows of a 16-row tile a lane, one stride in registers. Where a step is used up,
-// the same registers take that step of the next stride.
-template <Storage S>
+template <int Words>
+__device__ __forceinline__ void load_shared(unsigned address, unsigned* words) {
+  if constexpr (Words == 4)
+    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(address));
+  else if constexpr (Words == 2)
+    asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];" : "=r"(words[0]), "=r"(words[1]) : "r"(address));
+  else
+    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(words[0]) : "r"(address));
+}
+
+// The weights of a warp, two rows of a 16-row tile a lane, and its threads' share of the scales of a round.
+template <Storage S, int Blocks>
 class WeightStream {
  public:
   using Shape = Fragment<S>;
+  static constexpr int kDepth = Shape::kShape.depth(Blocks);
+  static constexpr int kWords = Shape::kWords;
   static constexpr int kVector = Shape::kShape.vector_words;
+  static constexpr int kKinds = Shape::kShape.kinds;
 
-  __device__ __forceinline__ WeightStream(const LinearCall& call, const DecodePlan& plan, int operand,
-                                          int tile, int part)
-      : call_(call), plan_(plan), operand_(operand), tile_(tile), part_(part) {}
-
-  __device__ __forceinline__ void begin(const std::byte* values) {
-    values_ = values;
-    round_ = static_cast<int>(blockIdx.x);
-    stride_ = part_;
-    seek();
-#pragma unroll
-    for (int step = 0; step < Shape::kSteps; ++step) load(step);
-    advance();
+  __device__ __forceinline__ WeightStream(const LinearCall& call, const DecodePlan& plan, std::byte* shared)
+      : call_(call), plan_(plan), shared_(shared) {
+    const int warp = static_cast<int>(threadIdx.x) / kWarp;
+    part_ = warp & (plan.parts() - 1);
+    row_ = (warp >> plan.parts_log2 & ((1 << plan.tiles_log2) - 1)) * kTileRows + lane() / 4;
+    operand_ = warp >> (plan.parts_log2 + plan.tiles_log2);
+    ring_ = static_cast<unsigned>(__cvta_generic_to_shared(shared)) +
+            static_cast<unsigned>(plan.ring + warp * kDepth * kSlotBytes + lane() * 4 * kVector);
   }
-  __device__ __forceinline__ void load(int step) {
-#pragma unroll
-    for (int v = 0; v < Shape::kWords; v += kVector) {
-      const int offset = step * Shape::kWords * 16 + 4 * v;
-      const int value = step * Shape::kStepValues + v * 32 / Shape::kBits;
-#pragma unroll
-      for (int r = 0; r < 2; ++r) load_words<kVector>(from_[r] + offset, value < left_, &words[step][r][v]);
+  __device__ __forceinline__ int part() const { return part_; }
+  __device__ __forceinline__ int row() const { return row_; }  // of the block, the lane's first
+  __device__ __forceinline__ int operand() const { return operand_; }
+
+  __device__ __forceinline__ void begin(int matrix) {
+    values_ = call_.w[operand_][matrix].values + part_ * kStepBytes + lane() % 4 * (kStepBytes / 4);
+    if constexpr (kKinds > 0) {
+      const int field = static_cast<int>(threadIdx.x) >> (threads_log2() + plan_.tiles_log2 + 4);
+      const MatrixPointers at = call_.w[field / kKinds][matrix];
+      scales_ = field % kKinds == 0 ? at.scales : at.biases;
     }
+    round_ = static_cast<int>(blockIdx.x) - static_cast<int>(gridDim.x);
+    step_ = plan_.steps;
+#pragma unroll 1
+    for (int i = 0; i < kDepth; ++i) load();
   }
-  // To the stride after the one that was loaded last.
-  __device__ __forceinline__ void advance() {
-    stride_ += plan_.parts;
-    if (stride_ >= plan_.strides) {
-      stride_ = part_;
-      round_ += static_cast<int>(gridDim.x);
-    }
-    seek();
+  // Until the step after the last one taken, and with it the thread's share of its scales, is there.
+  __device__ __forceinline__ void wait() const {
+    wait_for_copies<kDepth - 1>();
   }
-
-  unsigned words[Shape::kSteps][2][Shape::kWords];
+  // That step's weights; asks for a later one in their place.
+  __device__ __forceinline__ void take(unsigned (&words)[2][kWords]) {
+    wait();
+    const unsigned from = ring_ + static_cast<unsigned>(slot_ * kSlotBytes);
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+#pragma unroll
+      for (int v = 0; v < kWords; v += kVector) load_shared<kVector>(from + place(r, v), &words[r][v]);
+    load();
+  }
 
  private:
-  __device__ __forceinline__ void seek() {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
-    const long long first = (static_cast<long long>(round_) * plan_.tiles + tile_) * kTileRows + lane / 4;
-    const long long column =
-        static_cast<long long>(stride_) * Shape::kStrideValues + lane % 4 * Shape::kLaneValues;
-    left_ = round_ < plan_.rounds ? static_cast<int>(call_.inputs - column) : 0;
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const long long row = min(first + 8 * r, call_.outputs - 1);
-      from_[r] = values_ + row * call_.w[operand_].row_bytes + column * Shape::kBits / 8;
-    }
+  static constexpr int kSlotBytes = 2 * kWords * 4 * kWarp;
+  static constexpr unsigned place(int r, int v) {
+    return static_cast<unsigned>((r * kWords + v) * 4 * kWarp);
   }
+  __device__ static __forceinline__ int lane() {
+    return static_cast<int>(threadIdx.x) % kWarp;
+  }
+
+  __device__ __forceinline__ void load() {
+    if (step_ >= plan_.steps) begin_round(round_ + static_cast<int>(gridDim.x));
+    if (round_ < plan_.rounds) {
+      const unsigned to = ring_ + static_cast<unsigned>(slot_ * kSlotBytes);
+      const int left =
+          static_cast<int>(call_.inputs) - step_ * Shape::kStepValues - lane() % 4 * Shape::kLaneValues;
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+#pragma unroll
+        for (int v = 0; v < kWords; v += kVector)
+          copy_beside<4 * kVector>(to + place(r, v), from_[r] + 4 * v, v * 32 / Shape::kBits < left);
+      step_ += plan_.parts();
+      from_[0] += kStepBytes << plan_.parts_log2;
+      from_[1] += kStepBytes << plan_.parts_log2;
+    }
+    close_copies();
+    slot_ = slot_ + 1 == kDepth ? 0 : slot_ + 1;
+  }
+  __device__ __forceinline__ void begin_round(int round) {
+    round_ = round;
+    step_ = part_;
+    if (round_ >= plan_.rounds) return;
+    const int first = round_ * plan_.rows_of_block();
+    const int last = static_cast<int>(call_.outputs) - 1;
+    const auto row_bytes = static_cast<unsigned>(call_.w[0].row_bytes);
+#pragma unroll
+    for (int r = 0; r < 2; ++r)
+      from_[r] = values_ + static_cast<std::uint64_t>(min(first + row_ + 8 * r, last)) * row_bytes;
+    if constexpr (kKinds > 0) copy_scales(first, last);
+  }
+  // Some threads a row: the rows of all kinds of scales are at most as many as threads. Padding is zeros.
+  __device__ __forceinline__ int threads_log2() const {
+    return plan_.parts_log2 + (kKinds == 1 ? 1 : 0);
+  }
+  __device__ __forceinline__ void copy_scales(int first, int last) {
+    const int index = static_cast<int>(threadIdx.x) >> threads_log2();
+    const int row = min(first + (index & (plan_.rows_of_block() - 1)), last);
+    const auto row_bytes = static_cast<unsigned>(call_.w[0].scale_row_bytes);
+    const std::byte* from = scales_ + static_cast<std::uint64_t>(row) * row_bytes;
+    const int rows = call_.operands * kKinds * plan_.rows_of_block();
+    std::byte* to = shared_ + plan_.scales + (buffer_ * rows + index) * plan_.scale_pitch;
+    const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
+    const auto granule = static_cast<unsigned>(plan_.scale_granule);
+    const unsigned end = plan_.scale_granules * granule;
+#pragma unroll 1
+    for (unsigned at = (threadIdx.x & ((1u << threads_log2()) - 1)) * granule; at < end;
+         at += granule << threads_log2()) {
+      if (granule == 16)
+        copy_beside<16>(address + at, from + at, at < row_bytes);
+      else if (granule == 4)
+        copy_beside<4>(address + at, from + at, at < row_bytes);
+      else
+        for (unsigned b = at; b < at + granule; ++b) to[b] = b < row_bytes ? from[b] : std::byte{0};
+    }
+    buffer_ = buffer_ + 1 == plan_.scale_buffers ? 0 : buffer_ + 1;
+  }
+  static constexpr int kStepBytes = Shape::kStepValues * Shape::kBits / 8;  // of a row
 
   const LinearCall& call_;
   const DecodePlan& plan_;
-  int operand_, tile_, part_;
-  const std::byte* values_ = nullptr;
+  std::byte* shared_;
+  unsigned ring_;
   const std::byte* from_[2];
+  int part_, row_, operand_;
+  const std::byte* values_ = nullptr;  // of the lane, in the matrix's first row
+  const std::byte* scales_ = nullptr;  // or biases, whichever the thread copies
   int round_ = 0;
-  int stride_ = 0;
-  int left_ = 0;  // values of the row from this lane's first on; none after the last round
+  int step_ = 0;
+  int slot_ = 0;    // the next to take, and the one that the next load fills
+  int buffer_ = 0;  // of scales, the next to fill
 };
-
-// Copies the scales and biases of a round's rows into one of two buffers.
-template <Storage S>
-__device__ __forceinline__ void copy_scales(const LinearCall& call, const DecodePlan& plan, int matrix,
-                                            int round, std::byte* to) {
-  constexpr int kKinds = Fragment<S>::kShape.kinds;
-  const int rows_of_block = plan.tiles * kTileRows;
-  const long long first = static_cast<long long>(round) * rows_of_block;
-  if (first >= call.outputs) return;
-  const int rows = static_cast<int>(min(static_cast<long long>(rows_of_block), call.outputs - first));
-  const int row_bytes = static_cast<int>(call.w[0].scale_row_bytes);
-  const int granule = plan.scale_granule;
-  const int granules = row_bytes / granule;
-#pragma unroll
-  for (int field = 0; field < 2 * kKinds; ++field) {
-    if (field >= call.operands * kKinds) break;
-    const MatrixPointers at = call.w[field / kKinds][matrix];
-    const std::byte* from = (field % kKinds == 0 ? at.scales : at.biases) + first * row_bytes;
-    std::byte* field_to = to + field * rows_of_block * plan.scale_pitch;
-    for (int i = static_cast<int>(threadIdx.x); i < rows * granules; i += kDecodeWarps * kWarp) {
-      const std::byte* source = from + i * granule;
-      std::byte* target = field_to + i / granules * plan.scale_pitch + i % granules * granule;
-      const auto address = static_cast<unsigned>(__cvta_generic_to_shared(target));
-      if (granule == 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(address), "l"(source) : "memory");
-      else if (granule == 4)
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(address), "l"(source) : "memory");
-      else
-        for (int b = 0; b < granule; ++b) target[b] = source[b];
-    }
-  }
-}
-
-__device__ __forceinline__ void wait_for_copies() {
-  asm volatile("cp.async.wait_all;" ::: "memory");
-}
-
-// Behind a row's last scale, where its padding reads: zeros.
-__device__ __forceinline__ void clear_padding(const LinearCall& call, const DecodePlan& plan,
-                                              std::byte* scales, int rows) {
-  for (int row = static_cast<int>(threadIdx.x); row < rows; row += kDecodeWarps * kWarp)
-    for (int b = static_cast<int>(call.w[0].scale_row_bytes); b < plan.scale_pitch; ++b)
-      scales[row * plan.scale_pitch + b] = std::byte{0};
-}
 
 // The scales of groups `first` and `second`, which a lane's two columns need: neighbours, the first of them
 // even, or one and the same. `at` is the row's first scale in shared memory.
@@ -185,7 +207,7 @@ __device__ __forceinline__ float2 scale_pair(ScaleType type, const std::byte* at
 }
 
 // What a lane needs to know to multiply: its columns of inputs, and the groups of its two results.
-template <Storage S>
+template <Storage S, int Blocks>
 struct Columns {
   unsigned inputs;  // shared address of this lane's column of the first tile
   unsigned zeros;
@@ -198,8 +220,7 @@ struct Columns {
   int columns_of_tile;
   int last;
 
-  __device__ __forceinline__ Columns(const LinearCall& call, const DecodePlan& plan, const std::byte* shared,
-                                     int columns)
+  __device__ __forceinline__ Columns(const DecodePlan& plan, const std::byte* shared, int columns)
       : last(columns - 1) {
     const int lane = static_cast<int>(threadIdx.x) % kWarp;
     const int quarter = lane % 4;
@@ -213,10 +234,11 @@ struct Columns {
     tiles = (columns + columns_of_tile - 1) >> (3 - plan.ways_log2);
     tile_pitch = columns_of_tile * plan.input_pitch;
     live = 0;
-    for (int b = 0; b < plan.blocks; ++b)
+#pragma unroll
+    for (int b = 0; b < Blocks; ++b)
       if ((mine & (ways - 1)) == quarter * ways / 4 && b * columns_of_tile + column < columns)
         live |= 1u << b;
-    groups_of_step = Fragment<S>::kStepValues / call.w[0].group_size;
+    groups_of_step = Fragment<S>::kStepValues >> plan.group_log2;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const int way = (2 * quarter + i) & (ways - 1);
@@ -224,8 +246,8 @@ struct Columns {
 #pragma unroll
       for (int f = 0; f < Fragment<S>::kFlushes; ++f)
         group[f][i] = (way * (Fragment<S>::kStepValues >> plan.ways_log2) +
-                       f * (Fragment<S>::kLaneValues / Fragment<S>::kFlushes)) /
-                      call.w[0].group_size;
+                       f * (Fragment<S>::kLaneValues / Fragment<S>::kFlushes)) >>
+                      plan.group_log2;
     }
   }
   // Of the sums of inputs; a column beyond the last is nobody's and may take any.
@@ -234,21 +256,13 @@ struct Columns {
   }
 };
 
-__device__ __forceinline__ uint4 load_shared(unsigned address) {
-  uint4 v;
-  asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
-               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-               : "r"(address));
-  return v;
-}
-
 // The inputs of one step times its weights: 16 rows by 4 * kLaneValues of K. `scales`: where the scales of
 // the lane's first row begin in shared memory; those of its other row lie `plan.scale_pitch` * 8 behind,
 // biases `biases` bytes behind their scales.
 template <Storage S, bool Bf16Scales, int Blocks>
 __device__ __forceinline__ void multiply_step(const LinearCall& call, const DecodePlan& plan,
-                                              const Columns<S>& columns, const std::byte* shared, int scales,
-                                              int biases, int step,
+                                              const Columns<S, Blocks>& columns, const std::byte* shared,
+                                              int scales, int biases, int step,
                                               const unsigned (&words)[2][Fragment<S>::kWords],
                                               float (&total)[Blocks][4]) {
   using Shape = Fragment<S>;
@@ -262,7 +276,9 @@ __device__ __forceinline__ void multiply_step(const LinearCall& call, const Deco
             : columns.zeros;
 #pragma unroll
   for (int f = 0; f < Shape::kFlushes; ++f) {
+    // Two sums: a product on the tensor cores waits for the one before it.
     float part[Blocks][4] = {};
+    float other[Blocks][4] = {};
 #pragma unroll
     for (int i = f * kEights; i < (f + 1) * kEights; ++i) {
       unsigned low[Shape::kTerms][4];
@@ -272,14 +288,19 @@ __device__ __forceinline__ void multiply_step(const LinearCall& call, const Deco
 #pragma unroll
       for (int b = 0; b < Blocks; ++b) {
         if (b > 0 && b >= columns.tiles) break;
-        const uint4 x = load_shared(inputs[b] + 64u * i);
+        unsigned x[4];
+        load_shared<4>(inputs[b] + 64u * i, x);
 #pragma unroll
         for (int term = 0; term < Shape::kTerms; ++term) {
-          multiply_tile(part[b], low[term][0], high[term][0], low[term][1], high[term][1], x.x, x.y);
-          multiply_tile(part[b], low[term][2], high[term][2], low[term][3], high[term][3], x.z, x.w);
+          multiply_tile(part[b], low[term][0], high[term][0], low[term][1], high[term][1], x[0], x[1]);
+          multiply_tile(other[b], low[term][2], high[term][2], low[term][3], high[term][3], x[2], x[3]);
         }
       }
     }
+#pragma unroll
+    for (int b = 0; b < Blocks; ++b)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) part[b][i] += other[b][i];
     const int first = step * columns.groups_of_step + columns.group[f][0];
     const int second = step * columns.groups_of_step + columns.group[f][1];
 #pragma unroll

@@ -14,9 +14,7 @@ struct StorageShape {
   int words = 0;
   int vector_words = 0;  // of a load
   int step_values = 0;   // of K
-  int steps = 0;         // of a stride: what is loaded ahead, up to 16 words a row and lane
-  int stride_values = 0;
-  int kinds = 0;  // of scales: none, scales, or biases too
+  int kinds = 0;         // of scales: none, scales, or biases too
 
   constexpr explicit StorageShape(Storage storage)
       : bits(bits_of(storage)),
@@ -28,11 +26,13 @@ struct StorageShape {
                      : words % 2 == 0 ? 2
                                       : 1),
         step_values(4 * lane_values),
-        steps(words < 4 ? 4 : 16 / words),
-        stride_values(steps * step_values),
         kinds(dense    ? 0
               : affine ? 2
                        : 1) {}
+
+  // Steps that a warp asks for ahead of their use: 4 KB where a block has room for eight columns of results
+  // only, half of it where inputs need the shared memory.
+  constexpr int depth(int blocks) const { return words > 4 ? 2 : (blocks == 1 ? 16 : 8) / words; }
 
  private:
   static constexpr int bits_of(Storage storage) {

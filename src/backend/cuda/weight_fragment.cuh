@@ -29,8 +29,6 @@ struct Fragment {
                                       : kBits <= 4 ? PairOrder::four_apart
                                                    : PairOrder::two_apart;
   static constexpr int kStepValues = kShape.step_values;
-  static constexpr int kSteps = kShape.steps;
-  static constexpr int kStrideValues = kShape.stride_values;
   // Times a step's sums are scaled: groups of nvfp4 are half of what a lane owns.
   static constexpr int kFlushes = S == Storage::fp4 ? 2 : 1;
 };
