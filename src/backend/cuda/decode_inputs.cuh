@@ -162,24 +162,25 @@ class InputStage {
       }
       return;
     }
-    // Where there are many, all of them travel at once, to where they will be replaced.
-    if constexpr (Blocks > 1) {
-      for (int i = thread; i < total_; i += kThreads) copy_16(place(i, 0), source(i), inside(i));
-      close_copies();
-      wait_for_copies<0>();
-    }
 #pragma unroll 1
-    for (int i = thread; i - thread % kWarp < total_; i += kThreads) {
-      uint4 eight = make_uint4(0, 0, 0, 0);
-      if (Blocks > 1 ? i < total_ : i < total_ && inside(i))
-        eight = *static_cast<const uint4*>(Blocks > 1 ? place(i, 0) : source(i));
-      const unsigned words[4] = {eight.x, eight.y, eight.z, eight.w};
-      float x[8];
+    for (int first = thread; first - thread % kWarp < total_; first += Blocks * kThreads) {
+      uint4 eight[Blocks];  // as many loads in flight
 #pragma unroll
-      for (int e = 0; e < 8; ++e)
-        x[e] = __uint_as_float(e % 2 == 0 ? words[e / 2] << 16 : words[e / 2] & 0xffff0000u);
-      write_sum(i, x);
-      write(i, 0, eight);
+      for (int j = 0; j < Blocks; ++j) {
+        const int i = first + j * kThreads;
+        eight[j] = make_uint4(0, 0, 0, 0);
+        if (i < total_ && inside(i)) eight[j] = *source(i);
+      }
+#pragma unroll
+      for (int j = 0; j < Blocks; ++j) {
+        const unsigned words[4] = {eight[j].x, eight[j].y, eight[j].z, eight[j].w};
+        float x[8];
+#pragma unroll
+        for (int e = 0; e < 8; ++e)
+          x[e] = __uint_as_float(e % 2 == 0 ? words[e / 2] << 16 : words[e / 2] & 0xffff0000u);
+        write_sum(first + j * kThreads, x);
+        write(first + j * kThreads, 0, eight[j]);
+      }
     }
   }
 
@@ -202,22 +203,22 @@ class InputStage {
     }
   }
   __device__ __forceinline__ void write(int i, int term, const uint4& eight) const {
-    if (i < total_) *static_cast<uint4*>(place(i, term)) = in_pair_order<Shape::kOrder>(eight);
-  }
-  __device__ __forceinline__ void* place(int i, int term) const {
+    if (i >= total_) return;
     const int token = token_of(i);
     const int eighth = i - token * eights_;
     const int within = eighth % (4 * Shape::kEights);
-    const int index = eighth - within + within % Shape::kEights * 4 + within / Shape::kEights;
-    return shared_ + (token * plan_.terms + term) * plan_.input_pitch + 16 * index;
+    const int place = eighth - within + within % Shape::kEights * 4 + within / Shape::kEights;
+    std::byte* column = shared_ + (token * plan_.terms + term) * plan_.input_pitch;
+    reinterpret_cast<uint4*>(column)[place] = in_pair_order<Shape::kOrder>(eight);
   }
   // Of whole inputs.
   __device__ __forceinline__ bool inside(int i) const {
     return 8 * (i - token_of(i) * eights_) < static_cast<int>(call_.inputs);
   }
-  __device__ __forceinline__ const void* source(int i) const {
+  __device__ __forceinline__ const uint4* source(int i) const {
     const int token = token_of(i);
-    return static_cast<const Bf16*>(call_.x) + rows_[token].x + 8 * (i - token * eights_);
+    return reinterpret_cast<const uint4*>(static_cast<const Bf16*>(call_.x) + rows_[token].x +
+                                          8 * (i - token * eights_));
   }
 
   const LinearCall& call_;
