@@ -80,10 +80,15 @@ dim3 grid_of(const LinearCall& call, const DecodePlan& plan, const DeviceInfo& d
                                ? call.slots * divide_up<long long>(call.tokens, plan.tokens)
                            : plan.by_matrix ? call.matrices
                                             : rows;
-  // What is not resident takes several rounds. Many experts have nothing to do: smaller shares even it out.
-  const long long waves = plan.listed ? 3 : 1;
+  // What is not resident takes several rounds. Many experts have nothing to do, and one that every token
+  // chose has many passes: smaller shares even it out.
+  const long long waves = plan.by_matrix ? 12 : plan.listed ? 3 : 1;
   const long long wanted = waves * resident_blocks(plan, device) * device.multiprocessors;
-  const long long along = std::clamp<long long>(divide_up(wanted, across), 1, plan.rounds);
+  // Where a round each is a little more than what is resident, two rounds for some would cost as much for
+  // all.
+  const bool one_round = across * plan.rounds <= wanted + wanted / 4;
+  const long long along =
+      one_round ? plan.rounds : std::clamp<long long>(divide_up(wanted, across), 1, plan.rounds);
   const long long rounds = divide_up<long long>(plan.rounds, along);
   return dim3(static_cast<unsigned>(divide_up<long long>(plan.rounds, rounds)),
               static_cast<unsigned>(across));
