@@ -1,21 +1,24 @@
 // Tests that need a GPU skip with the reason why there is none.
 #pragma once
 
-#include <string>
+#include <gtest/gtest.h>
 
 #include "sluice/error.h"
 #include "sluice/ops/backend.h"
 
 namespace sluice {
 
-// Empty where CUDA works.
-inline std::string missing_cuda_device() {
+// The CUDA backend, or nothing and the reason.
+inline std::unique_ptr<ops::Backend> cuda_backend(std::string& reason) {
   try {
-    ops::make_backend("cuda");
-    return {};
+    return ops::make_backend("cuda");
   } catch (const Error& error) {
-    return error.what();
+    reason = error.what();
+    return nullptr;
   }
 }
 
 }  // namespace sluice
+
+#define SLUICE_NEED_CUDA() \
+  if (std::string reason; ::sluice::cuda_backend(reason) == nullptr) GTEST_SKIP() << "needs a GPU: " << reason

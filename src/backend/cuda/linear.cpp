@@ -9,45 +9,6 @@ namespace sluice::backend::cuda {
 
 namespace {
 
-Storage storage_of(const ops::Weight& w) {
-  if (!w.quantized()) {
-    if (w.values.dtype == ops::DType::f32) return Storage::f32;
-    return w.values.dtype == ops::DType::bf16 ? Storage::bf16 : Storage::f16;
-  }
-  if (w.mode == ops::QuantMode::mxfp8) return Storage::fp8;
-  if (w.mode != ops::QuantMode::affine) return Storage::fp4;
-  switch (w.bits) {
-    case 2:
-      return Storage::affine2;
-    case 3:
-      return Storage::affine3;
-    case 4:
-      return Storage::affine4;
-    case 5:
-      return Storage::affine5;
-    case 6:
-      return Storage::affine6;
-    default:
-      return Storage::affine8;
-  }
-}
-
-ScaleType float_type(ops::DType type) {
-  if (type == ops::DType::f32) return ScaleType::f32;
-  return type == ops::DType::bf16 ? ScaleType::bf16 : ScaleType::f16;
-}
-
-ScaleType scale_type_of(const ops::Weight& w) {
-  if (!w.quantized()) return ScaleType::none;
-  if (w.mode == ops::QuantMode::nvfp4) return ScaleType::e4m3;
-  if (w.mode != ops::QuantMode::affine) return ScaleType::e8m0;
-  return float_type(w.scales.dtype);
-}
-
-long long row_bytes_of(const ops::ConstView& scales) {
-  return scales.shape.back() * static_cast<std::int64_t>(size_bytes(scales.dtype));
-}
-
 MatrixPointers pointers_of(const ops::Weight& w) {
   return {static_cast<const std::byte*>(w.values.data), static_cast<const std::byte*>(w.scales.data),
           static_cast<const std::byte*>(w.biases.data)};
@@ -70,16 +31,14 @@ void align(Matrices& all, const MatrixPointers& matrix) {
 Matrices matrices_of(const ops::Weight& w) {
   Matrices all;
   const ops::Shape shape = w.shape();
-  all.storage = storage_of(w);
-  all.scale_type = scale_type_of(w);
+  all.storage = quant::storage_of(w);
+  all.scale_type = quant::scale_type_of(w, w.scales);
   all.bits = w.quantized() ? w.bits : 8 * static_cast<int>(size_bytes(w.values.dtype));
   all.group_size = w.quantized() ? w.group_size : 1;
   all.row_bytes = shape.back() * all.bits / 8;
-  if (w.quantized()) all.scale_row_bytes = row_bytes_of(w.scales);
-  if (w.biases.present()) {
-    all.bias_type = float_type(w.biases.dtype);
-    all.bias_row_bytes = row_bytes_of(w.biases);
-  }
+  all.bias_type = quant::scale_type_of(w, w.biases);
+  all.scale_row_bytes = quant::row_bytes(w.scales);
+  all.bias_row_bytes = quant::row_bytes(w.biases);
   all.first = pointers_of(w);
   all.step = shape.rank() == 3 ? shape[1] : 0;
   all.alignment = all.scale_alignment = 16;

@@ -12,27 +12,12 @@
 #include <cstdint>
 
 #include "backend/cuda/context.h"
-#include "sluice/ops/weight.h"
+#include "quant/storage.h"
 
 namespace sluice::backend::cuda {
 
-// How a value is stored; one kernel instantiation each. fp4 serves mxfp4 and nvfp4, which differ in scales
-// only.
-enum class Storage : std::uint8_t {
-  f32,
-  bf16,
-  f16,
-  affine2,
-  affine3,
-  affine4,
-  affine5,
-  affine6,
-  affine8,
-  fp4,
-  fp8,
-};
-
-enum class ScaleType : std::uint8_t { none, f32, bf16, f16, e8m0, e4m3 };
+using quant::ScaleType;
+using quant::Storage;
 
 // One matrix in device memory. Rows are contiguous behind one another.
 struct MatrixPointers {

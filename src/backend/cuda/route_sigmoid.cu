@@ -13,24 +13,18 @@ namespace sluice::backend::cuda {
 
 namespace {
 
-struct SigmoidCall {
-  const void* logits;
-  long long logit_stride;
+struct SigmoidCall : RouterCall {
   Parameter bias;
-  int* experts;
-  long long expert_stride;
-  float* weights;
-  long long weight_stride;
-  long long tokens;
-  int expert_count;
-  int k;
   int groups;
   int top_groups;
   double scale;
-  bool normalize;
-  RouterMemory memory;
-  Fault* fault;
 
+  SigmoidCall(const ops::RouteSigmoid& op, const RouterMemory& memory, Fault* fault)
+      : RouterCall(op, memory, fault),
+        bias{op.bias.data, op.bias.dtype},
+        groups(static_cast<int>(op.groups)),
+        top_groups(static_cast<int>(op.top_groups)),
+        scale(op.scale) {}
   __device__ __forceinline__ int group_size() const { return expert_count / groups; }
 };
 
@@ -109,11 +103,11 @@ template <class T>
 __global__ void route_sigmoid(SigmoidCall call) {
   extern __shared__ __align__(16) std::byte shared[];
   const int lane = threadIdx.x % kWarp;
-  const long long token = static_cast<long long>(blockIdx.x) * call.memory.block_tokens + threadIdx.x / kWarp;
+  const long long token = call.token();
   wait_for_inputs();
   allow_successor();
   if (token >= call.tokens) return;
-  const T* logits = static_cast<const T*>(call.logits) + token * call.logit_stride;
+  const T* logits = call.logits_of<T>(token);
   const Scores scores(call.memory.of(token, shared), call);
   bool nan = false;
   for (int e = lane; e < call.expert_count; e += kWarp) {
@@ -121,10 +115,7 @@ __global__ void route_sigmoid(SigmoidCall call) {
     nan |= logit != logit;
     scores.keys[e] = key_of(exact_sigmoid(logit) + static_cast<double>(call.bias[e]));
   }
-  if (__any_sync(0xffffffffu, nan)) {
-    if (lane == 0) report(call.fault, FaultKind::router_logit, token, call.tokens);
-    return;
-  }
+  if (call.refuses(token, nan)) return;
   if (call.top_groups < call.groups) {
     __syncwarp();
     score_groups(call, scores, lane);
@@ -154,22 +145,7 @@ __global__ void route_sigmoid(SigmoidCall call) {
 template <>
 void run(Context& context, const ops::RouteSigmoid& op) {
   const RouterGrid router(context, op.logits.dim(0), Scores::bytes(op.logits.dim(1), op.groups));
-  const SigmoidCall call{op.logits.data,
-                         op.logits.strides[0],
-                         {op.bias.data, op.bias.dtype},
-                         static_cast<int*>(op.experts.data),
-                         op.experts.strides[0],
-                         static_cast<float*>(op.weights.data),
-                         op.weights.strides[0],
-                         op.logits.dim(0),
-                         static_cast<int>(op.logits.dim(1)),
-                         static_cast<int>(op.k),
-                         static_cast<int>(op.groups),
-                         static_cast<int>(op.top_groups),
-                         op.scale,
-                         op.normalize,
-                         router.memory,
-                         context.fault()};
+  const SigmoidCall call(op, router.memory, context.fault());
   with_activation(op.logits.dtype, [&]<class T>() { launch(context, route_sigmoid<T>, router.grid, call); });
 }
 

@@ -13,21 +13,6 @@ namespace sluice::backend::cuda {
 
 namespace {
 
-struct SoftmaxCall {
-  const void* logits;
-  long long logit_stride;
-  int* experts;
-  long long expert_stride;
-  float* weights;
-  long long weight_stride;
-  long long tokens;
-  int expert_count;
-  int k;
-  bool normalize;
-  RouterMemory memory;
-  Fault* fault;
-};
-
 // Equal to the largest means 1, also where both are infinite.
 __device__ __forceinline__ float mass(float logit, float largest) {
   return logit == largest ? 1.0f : expf(logit - largest);
@@ -35,7 +20,7 @@ __device__ __forceinline__ float mass(float logit, float largest) {
 
 // Of all experts, where not only the chosen ones count.
 template <class T>
-__device__ __forceinline__ float whole_mass(const SoftmaxCall& call, const T* logits, float largest) {
+__device__ __forceinline__ float whole_mass(const RouterCall& call, const T* logits, float largest) {
   float sum = 0;
   for (int e = threadIdx.x % kWarp; e < call.expert_count; e += kWarp)
     sum += mass(to_float(logits[e]), largest);
@@ -43,14 +28,14 @@ __device__ __forceinline__ float whole_mass(const SoftmaxCall& call, const T* lo
 }
 
 template <class T>
-__global__ void route_softmax(SoftmaxCall call) {
+__global__ void route_softmax(RouterCall call) {
   extern __shared__ __align__(16) std::byte shared[];
   const int lane = threadIdx.x % kWarp;
-  const long long token = static_cast<long long>(blockIdx.x) * call.memory.block_tokens + threadIdx.x / kWarp;
+  const long long token = call.token();
   wait_for_inputs();
   allow_successor();
   if (token >= call.tokens) return;
-  const T* logits = static_cast<const T*>(call.logits) + token * call.logit_stride;
+  const T* logits = call.logits_of<T>(token);
   auto* keys = reinterpret_cast<Key32*>(call.memory.of(token, shared));
   bool nan = false;
   for (int e = lane; e < call.expert_count; e += kWarp) {
@@ -58,10 +43,7 @@ __global__ void route_softmax(SoftmaxCall call) {
     nan |= logit != logit;
     keys[e] = key_of(logit);
   }
-  if (__any_sync(0xffffffffu, nan)) {
-    if (lane == 0) report(call.fault, FaultKind::router_logit, token, call.tokens);
-    return;
-  }
+  if (call.refuses(token, nan)) return;
 
   Chooser<Key32> chooser(keys, call.expert_count);
   int* experts = call.experts + token * call.expert_stride;
@@ -85,13 +67,13 @@ __global__ void route_softmax(SoftmaxCall call) {
 
 // For 32 * kHeld experts at most, of which up to 32 are chosen: lane j keeps choice j.
 template <class T, int kHeld>
-__global__ void __launch_bounds__(4 * kWarp) route_softmax_held(SoftmaxCall call) {
+__global__ void __launch_bounds__(4 * kWarp) route_softmax_held(RouterCall call) {
   const int lane = threadIdx.x % kWarp;
-  const long long token = static_cast<long long>(blockIdx.x) * call.memory.block_tokens + threadIdx.x / kWarp;
+  const long long token = call.token();
   wait_for_inputs();
   allow_successor();
   if (token >= call.tokens) return;
-  const T* logits = static_cast<const T*>(call.logits) + token * call.logit_stride;
+  const T* logits = call.logits_of<T>(token);
   float held[kHeld];
 #pragma unroll
   for (int i = 0; i < kHeld; ++i)
@@ -103,10 +85,7 @@ __global__ void __launch_bounds__(4 * kWarp) route_softmax_held(SoftmaxCall call
     nan |= held[i] != held[i];
     keys[i] = i * kWarp + lane < call.expert_count ? key_of(held[i]) : 0;
   }
-  if (__any_sync(0xffffffffu, nan)) {
-    if (lane == 0) report(call.fault, FaultKind::router_logit, token, call.tokens);
-    return;
-  }
+  if (call.refuses(token, nan)) return;
   HeldChooser<Key32, kHeld> chooser(keys);
   Choice<Key32> mine{0, 0};
   float largest = 0;
@@ -125,7 +104,7 @@ __global__ void __launch_bounds__(4 * kWarp) route_softmax_held(SoftmaxCall call
 }
 
 template <class T>
-void launch_router(Context& context, const Grid& grid, const SoftmaxCall& call) {
+void launch_router(Context& context, const Grid& grid, const RouterCall& call) {
   if (call.k > kWarp || call.expert_count > 16 * kWarp) return launch(context, route_softmax<T>, grid, call);
   const Grid held{grid.blocks, grid.threads};
   launch(context, call.expert_count <= 8 * kWarp ? route_softmax_held<T, 8> : route_softmax_held<T, 16>, held,
@@ -138,18 +117,7 @@ template <>
 void run(Context& context, const ops::RouteSoftmax& op) {
   const RouterGrid router(context, op.logits.dim(0),
                           op.logits.dim(1) * static_cast<long long>(sizeof(Key32)));
-  const SoftmaxCall call{op.logits.data,
-                         op.logits.strides[0],
-                         static_cast<int*>(op.experts.data),
-                         op.experts.strides[0],
-                         static_cast<float*>(op.weights.data),
-                         op.weights.strides[0],
-                         op.logits.dim(0),
-                         static_cast<int>(op.logits.dim(1)),
-                         static_cast<int>(op.k),
-                         op.normalize,
-                         router.memory,
-                         context.fault()};
+  const RouterCall call(op, router.memory, context.fault());
   with_activation(op.logits.dtype, [&]<class T>() { launch_router<T>(context, router.grid, call); });
 }
 

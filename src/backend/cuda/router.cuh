@@ -1,7 +1,8 @@
-// Where routers keep a token's keys: one warp a token, in shared memory, or in scratch where a row is too
-// long.
+// What the two routers share: the fields of their ops, and where a token's keys are kept: one warp a token,
+// in shared memory, or in scratch where a row is too long.
 #pragma once
 
+#include "backend/cuda/element.cuh"
 #include "backend/cuda/launch.h"
 #include "backend/cuda/warp.cuh"
 
@@ -36,6 +37,51 @@ struct RouterGrid {
     grid.threads = dim3(static_cast<unsigned>(memory.block_tokens * kWarp));
     if (memory.scratch == nullptr)
       grid.shared_bytes = static_cast<std::size_t>(memory.block_tokens * memory.token_bytes);
+  }
+};
+
+struct RouterCall {
+  const void* logits;
+  long long logit_stride;
+  int* experts;
+  long long expert_stride;
+  float* weights;
+  long long weight_stride;
+  long long tokens;
+  int expert_count;
+  int k;
+  bool normalize;
+  RouterMemory memory;
+  Fault* fault;
+
+  template <class Op>
+  RouterCall(const Op& op, const RouterMemory& memory, Fault* fault)
+      : logits(op.logits.data),
+        logit_stride(op.logits.strides[0]),
+        experts(static_cast<int*>(op.experts.data)),
+        expert_stride(op.experts.strides[0]),
+        weights(static_cast<float*>(op.weights.data)),
+        weight_stride(op.weights.strides[0]),
+        tokens(op.logits.dim(0)),
+        expert_count(static_cast<int>(op.logits.dim(1))),
+        k(static_cast<int>(op.k)),
+        normalize(op.normalize),
+        memory(memory),
+        fault(fault) {}
+
+  // Of the calling warp.
+  __device__ __forceinline__ long long token() const {
+    return static_cast<long long>(blockIdx.x) * memory.block_tokens + threadIdx.x / kWarp;
+  }
+  template <class T>
+  __device__ __forceinline__ const T* logits_of(long long token) const {
+    return static_cast<const T*>(logits) + token * logit_stride;
+  }
+  // Whether any lane of the warp met NaN; the token is then reported.
+  __device__ __forceinline__ bool refuses(long long token, bool nan) const {
+    if (!__any_sync(0xffffffffu, nan)) return false;
+    if (threadIdx.x % kWarp == 0) report(fault, FaultKind::router_logit, token, tokens);
+    return true;
   }
 };
 

@@ -3,6 +3,7 @@
 // device.
 #include <cmath>
 
+#include "cuda_device.h"
 #include "expect_error.h"
 #include "invariance.h"
 #include "op_names.h"
@@ -18,11 +19,8 @@ using Phase = ops::Phase;
 class Cuda : public ::testing::Test {
  protected:
   void SetUp() override {
-    try {
-      backend_ = ops::make_backend("cuda");
-    } catch (const Error& error) {
-      GTEST_SKIP() << error.what();
-    }
+    SLUICE_NEED_CUDA();
+    backend_ = ops::make_backend("cuda");
   }
   // Runs an op whose answer is known.
   void expect_usable() {

@@ -18,9 +18,7 @@ namespace {
 
 class CudaModel : public GoldenModelTest {
  protected:
-  void SetUp() override {
-    if (const std::string reason = missing_cuda_device(); !reason.empty()) GTEST_SKIP() << reason;
-  }
+  void SetUp() override { SLUICE_NEED_CUDA(); }
   std::shared_ptr<Engine> load(bool exact, std::int64_t chunk = 0) const {
     return Engine::load(folder(), {.backend = "cuda", .prefill_chunk = chunk, .exact = exact});
   }
@@ -112,7 +110,7 @@ TEST_P(CudaModel, BatchingDoesNotChangeASequence) {
 INSTANTIATE_TEST_SUITE_P(Models, CudaModel, ::testing::ValuesIn(golden_model_names()), golden_test_name);
 
 TEST(CudaBundledModel, TellsTheSameStoryAsTheCpu) {
-  if (const std::string reason = missing_cuda_device(); !reason.empty()) GTEST_SKIP() << reason;
+  SLUICE_NEED_CUDA();
   for (const char* name : {"delta-story", "latent-story"}) {
     const auto story = [&](const char* backend) {
       const auto engine = Engine::load(std::filesystem::path(SLUICE_SOURCE_DIR "/models") / name,

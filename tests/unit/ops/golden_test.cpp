@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "checkpoint/safetensors.h"
+#include "cuda_device.h"
 #include "runner/bound_op.h"
 #include "runner/compare.h"
 
@@ -46,13 +47,10 @@ TEST_P(Goldens, Agree) {
   const auto& [file, backend_name] = GetParam();
   const Golden golden = read_golden(fs::path(SLUICE_TEST_DATA) / "ops" / (file + ".safetensors"));
   ASSERT_FALSE(golden.expected.empty());
-  std::unique_ptr<ops::Backend> backend;
-  try {
-    backend = ops::make_backend(backend_name, {.threads = 2});
-  } catch (const Error& error) {
-    if (backend_name != "cuda") throw;
-    GTEST_SKIP() << error.what();
+  if (backend_name == "cuda") {
+    SLUICE_NEED_CUDA();
   }
+  const auto backend = ops::make_backend(backend_name, {.threads = 2});
   const OpFile outputs = run_op(*backend, golden.op, golden.inputs);
   for (const auto& [field, want] : golden.expected) {
     ASSERT_TRUE(outputs.tensors.contains(field)) << golden.op << " has no output '" << field << "'";

@@ -1,0 +1,32 @@
+// What kernels ask of a weight: how its values, scales and biases are stored. One kernel instantiation a
+// storage.
+#pragma once
+
+#include "sluice/ops/weight.h"
+
+namespace sluice::quant {
+
+// fp4 serves mxfp4 and nvfp4, which differ in scales only.
+enum class Storage : std::uint8_t {
+  f32,
+  bf16,
+  f16,
+  affine2,
+  affine3,
+  affine4,
+  affine5,
+  affine6,
+  affine8,
+  fp4,
+  fp8,
+};
+Storage storage_of(const ops::Weight& weight);
+
+enum class ScaleType : std::uint8_t { none, f32, bf16, f16, e8m0, e4m3 };
+// Of the weight's scales or biases.
+ScaleType scale_type_of(const ops::Weight& weight, const ops::ConstView& part);
+
+// Bytes of a row; 0 for an absent part.
+std::int64_t row_bytes(const ops::ConstView& part);
+
+}  // namespace sluice::quant
