@@ -80,7 +80,7 @@ void add_inspect(Parser& parser) {
   auto json = std::make_shared<bool>(false);
   Command command = parser.add("inspect", "Say what a checkpoint is made of and what running it takes");
   command.required("MODEL", options->model, "Checkpoint folder or bundled model");
-  command.option("--kv-bits", options->kv, "Cache type to count with: f32 or bf16");
+  command.option("--kv-bits", options->kv, kCacheMeaning);
   command.flag("--json", *json, "Machine-readable output");
   command.on_run([options, json] { run(*options, *json); });
 }

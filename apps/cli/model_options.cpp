@@ -14,7 +14,7 @@ void add_engine_options(Command& command, ModelOptions& options) {
   command.option("--threads", options.engine.threads, "CPU threads; 0: one a core");
   command.option("--prefill-chunk", options.engine.prefill_chunk,
                  "Prompt tokens a pass; 0: what suits the backend");
-  command.option("--kv-bits", options.kv, "Cache type: f32, bf16 or auto (F32 on CPUs, BF16 on GPUs)");
+  command.option("--kv-bits", options.kv, kCacheMeaning);
   command.flag("--exact", options.engine.exact, "F32 arithmetic throughout (what CPUs do anyway)");
 }
 
@@ -32,11 +32,32 @@ fs::path find_model(const std::string& model) {
 }
 
 void ModelOptions::resolve() {
-  if (kv != "f32" && kv != "bf16" && kv != "auto")
-    throw Error(ErrorKind::input, fmt::format("--kv-bits is '{}', allowed is f32, bf16 or auto", kv));
-  if (engine.exact && kv == "bf16")
+  parse_cache(kv, engine);
+  if (engine.exact && engine.cache == CacheType::bf16)
     throw Error(ErrorKind::input, "--exact keeps caches in F32; leave --kv-bits out");
-  engine.cache = kv == "bf16" ? CacheType::bf16 : kv == "f32" ? CacheType::f32 : CacheType::automatic;
+}
+
+void parse_cache(const std::string& text, EngineOptions& options) {
+  const auto bits = [&](const std::string& one) {
+    if (one == "bf16") return 16;
+    if (one.size() == 1 && std::string("234568").find(one) != std::string::npos) return one[0] - '0';
+    throw Error(
+        ErrorKind::input,
+        fmt::format("--kv-bits is '{}', allowed is auto, f32, bf16, or 2, 3, 4, 5, 6, 8 or bf16 for keys "
+                    "and values, as in 4 or 8,bf16",
+                    text));
+  };
+  options.cache = CacheType::automatic;
+  options.key_bits = options.value_bits = 16;
+  if (text == "auto") return;
+  if (text == "f32") {
+    options.cache = CacheType::f32;
+    return;
+  }
+  const auto comma = text.find(',');
+  options.key_bits = bits(text.substr(0, comma));
+  options.value_bits = comma == std::string::npos ? options.key_bits : bits(text.substr(comma + 1));
+  if (options.key_bits == 16 && options.value_bits == 16) options.cache = CacheType::bf16;
 }
 
 std::shared_ptr<Engine> ModelOptions::load() {

@@ -23,6 +23,13 @@ struct ModelOptions {
   void resolve();
 };
 
+inline constexpr const char* kCacheMeaning =
+    "Bits of cached keys and values: 2, 3, 4, 5, 6, 8 or bf16, as in 4 or 8,bf16; f32; auto (F32 on CPUs, "
+    "BF16 on "
+    "GPUs)";
+// Reads what --kv-bits was given.
+void parse_cache(const std::string& text, EngineOptions& options);
+
 void add_engine_options(Command& command, ModelOptions& options);
 // The folder of a bundled model, or the path itself.
 std::filesystem::path find_model(const std::string& model);

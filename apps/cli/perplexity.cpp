@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <cmath>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 #include "command.h"
 #include "model_options.h"
 #include "progress.h"
+#include "sluice/cache_quality.h"
 #include "sluice/error.h"
 
 namespace sluice::cli {
@@ -21,14 +23,50 @@ struct Options {
   ModelOptions model;
   std::string file;
   std::int64_t context = 0;
+  std::string against;
+  std::int64_t contexts = 0;
   bool json = false;
 };
+
+// The options' cache against another one.
+void compare(Options& options, const std::string& text) {
+  const auto engine = options.model.load();
+  ModelOptions other = options.model;
+  other.kv = options.against;
+  const auto against = other.load();
+  CacheQuality result;
+  {
+    Progress progress("comparing");
+    result = compare_caches(
+        *engine, *against, text, options.context != 0 ? options.context : engine->summary().max_positions,
+        options.contexts, [&](std::uint64_t done, std::uint64_t total) { progress.update(done, total); });
+  }
+  if (options.json) {
+    const nlohmann::ordered_json json{{"contexts", result.contexts},
+                                      {"tokens", result.tokens},
+                                      {"nats_per_token", result.nats_per_token},
+                                      {"nats_per_token_against", result.nats_per_token_against},
+                                      {"kl", result.divergence},
+                                      {"kl_of_worst_context", result.worst_context},
+                                      {"top1_agreement", result.agreement}};
+    fmt::print("{}\n", json.dump(2));
+    return;
+  }
+  fmt::print(
+      "{:.5f} nats a token with a cache of {}, {:.5f} with {} (perplexity {:+.3f}%); KL {:.2e}, at worst "
+      "{:.2e} in a "
+      "context; same first choice {:.2f}% ({} tokens in {} contexts)\n",
+      result.nats_per_token, options.model.kv, result.nats_per_token_against, options.against,
+      100 * std::expm1(result.nats_per_token - result.nats_per_token_against), result.divergence,
+      result.worst_context, 100 * result.agreement, result.tokens, result.contexts);
+}
 
 void run(Options& options) {
   std::ifstream file(options.file, std::ios::binary);
   if (!file) throw Error(ErrorKind::input, fmt::format("cannot read '{}'", options.file));
   std::stringstream text;
   text << file.rdbuf();
+  if (!options.against.empty()) return compare(options, text.str());
   const auto engine = options.model.load();
   PerplexityResult result;
   {
@@ -58,6 +96,11 @@ void add_perplexity(Parser& parser) {
   command.required("MODEL", options->model.model, "Checkpoint folder or bundled model");
   command.required("FILE", options->file, "Text; lines <|endoftext|> separate documents");
   command.option("--ctx", options->context, "Cut documents at so many tokens; 0: the model's longest");
+  command.option(
+      "--against", options->against,
+      "Compare caches: this one is the measure of --kv-bits, on joined documents cut into contexts of --ctx "
+      "tokens");
+  command.option("--contexts", options->contexts, "With --against: so many contexts; 0: the whole text");
   command.flag("--json", options->json, "Machine-readable output");
   add_engine_options(command, options->model);
   command.on_run([options] { run(*options); });

@@ -21,6 +21,11 @@ struct EngineOptions {
   int threads = 0;                 // 0: one a core
   std::int64_t prefill_chunk = 0;  // prompt tokens a pass; 0: what suits the backend
   CacheType cache = CacheType::automatic;
+  // Bits of cached keys and values: 2, 3, 4, 5, 6 or 8 pack them as codes with a norm a row; 16 on both sides
+  // leaves them as `cache` says, on one side BF16. Latent attention keeps one row for both, in the keys'
+  // bits.
+  int key_bits = 16;
+  int value_bits = 16;
   bool exact = false;  // F32 activations and caches; otherwise a GPU computes with BF16 ones
   // Hears of the bytes copied to a device, done and in all.
   std::function<void(std::uint64_t done, std::uint64_t all)> progress = {};

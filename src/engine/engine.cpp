@@ -21,6 +21,13 @@ void check_options(const EngineOptions& options) {
   if (options.prefill_chunk < 0 || options.prefill_chunk > (1 << 20))
     fail(ErrorKind::input, "the prefill chunk is {} tokens, allowed is 1 to {}, or 0 for the backend's own",
          options.prefill_chunk, 1 << 20);
+  for (const auto& [side, bits] :
+       {std::pair{"keys", options.key_bits}, std::pair{"values", options.value_bits}})
+    if (!(bits >= 2 && bits <= 6) && bits != 8 && bits != 16)
+      fail(ErrorKind::input, "cached {} are to have {} bits, allowed is 2, 3, 4, 5, 6, 8 or 16", side, bits);
+  if ((options.key_bits != 16 || options.value_bits != 16) && options.cache == CacheType::f32)
+    fail(ErrorKind::input, "a packed cache of {} and {} bits holds no F32 rows", options.key_bits,
+         options.value_bits);
 }
 
 std::optional<std::string> read_text(const fs::path& path) {
@@ -82,7 +89,7 @@ std::shared_ptr<Engine> Engine::load(const fs::path& folder, const EngineOptions
     impl->model.spare_tensors.emplace_back("lm_head.");
   binder.refuse_unbound(impl->model.spare_tensors);
   load_text(folder, *impl);
-  impl->summary = engine::summarize(impl->model, impl->cache_type());
+  impl->summary = engine::summarize(impl->model, impl->cache_format());
   impl->place_weights();
   return std::shared_ptr<Engine>(new Engine(std::move(impl)));
 }

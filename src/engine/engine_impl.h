@@ -28,9 +28,11 @@ struct Engine::Impl {
   // What the options leave to the backend: a GPU computes with BF16 and takes long chunks.
   bool fast() const { return !options.exact && !backend->host_memory(); }
   ops::DType activation_type() const { return fast() ? ops::DType::bf16 : ops::DType::f32; }
-  ops::DType cache_type() const {
-    if (options.cache == CacheType::automatic) return activation_type();
-    return options.cache == CacheType::bf16 ? ops::DType::bf16 : ops::DType::f32;
+  state::CacheFormat cache_format() const {
+    return {options.cache == CacheType::automatic ? activation_type()
+            : options.cache == CacheType::bf16    ? ops::DType::bf16
+                                                  : ops::DType::f32,
+            options.key_bits, options.value_bits};
   }
   std::int64_t prefill_chunk() const {
     if (options.prefill_chunk > 0) return options.prefill_chunk;

@@ -20,7 +20,7 @@ ops::ConstView integers(const ops::Buffer& buffer, std::int64_t count) {
 ForwardPass::ForwardPass(Engine::Impl& impl, std::int64_t slots, std::int64_t capacity, std::int64_t chunk)
     : impl_(impl),
       chunk_(chunk),
-      pool_(*impl.backend, decoder().states(), slots, capacity, impl.cache_type()),
+      pool_(*impl.backend, decoder().states(), slots, capacity, impl.cache_format()),
       arena_(impl.backend->allocate(
           decoder().activation_bytes(std::max(chunk, slots), pool_, impl.activation_type()))) {
   const auto bytes = static_cast<std::size_t>(std::max(chunk, slots) + 1) * sizeof(std::int32_t);
@@ -29,6 +29,7 @@ ForwardPass::ForwardPass(Engine::Impl& impl, std::int64_t slots, std::int64_t ca
   std::iota(counting.begin(), counting.end(), 0);
   put(seq_starts_, counting);
   put(slots_, std::span(counting).first(static_cast<std::size_t>(slots)));
+  replayed_ = backend().allocate(4 * sizeof(std::int32_t));
   make_room(slots);  // now: a recorded step keeps the address
 }
 
@@ -52,17 +53,37 @@ void ForwardPass::run(ops::Backend& backend, const layers::Batch& batch, std::in
   decoder().forward(device, batch, pool_, logits_);
 }
 
-void ForwardPass::prefill(std::int64_t slot, std::int64_t start, std::span<const std::int32_t> ids,
-                          std::int64_t rows) {
+layers::Batch ForwardPass::prefill_batch(std::int64_t slot, std::int64_t start,
+                                         std::span<const std::int32_t> ids) {
   std::vector<std::int32_t> positions(ids.size());
   std::iota(positions.begin(), positions.end(), static_cast<std::int32_t>(start));
-  make_room(rows);
   layers::Batch batch;
   batch.tokens = static_cast<std::int64_t>(ids.size());
   batch.ids = put(ids_, ids);
   batch.positions = put(positions_, positions);
   batch.start = start;
   batch.slot = slot;
+  return batch;
+}
+
+void ForwardPass::prefill(std::int64_t slot, std::int64_t start, std::span<const std::int32_t> ids,
+                          std::int64_t rows) {
+  make_room(rows);
+  const layers::Batch batch = prefill_batch(slot, start, ids);
+  backend().set_phase(ops::Phase::prefill);
+  run(backend(), batch, rows);
+}
+
+void ForwardPass::replay(std::int64_t slot, std::int64_t start, std::span<const std::int32_t> ids,
+                         std::int64_t rows) {
+  make_room(rows);
+  layers::Batch batch = prefill_batch(slot, start, ids);
+  const std::int32_t sequence[] = {0, static_cast<std::int32_t>(ids.size()), static_cast<std::int32_t>(slot),
+                                   static_cast<std::int32_t>(start)};
+  const ops::ConstView all = put(replayed_, sequence);
+  batch.seq_starts = all.rows(0, 2);
+  batch.slots = all.rows(2, 1);
+  batch.start = all.rows(3, 1);
   backend().set_phase(ops::Phase::prefill);
   run(backend(), batch, rows);
 }

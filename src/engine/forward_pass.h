@@ -22,6 +22,10 @@ class ForwardPass {
   // last `rows` tokens.
   void prefill(std::int64_t slot, std::int64_t start, std::span<const std::int32_t> ids, std::int64_t rows);
 
+  // The same with every row read from the caches, the tokens' own too, as if each had been generated: packed
+  // caches show their full error.
+  void replay(std::int64_t slot, std::int64_t start, std::span<const std::int32_t> ids, std::int64_t rows);
+
   // A generated token of one sequence: it goes to `position`.
   struct Next {
     std::int32_t slot = 0;
@@ -48,6 +52,7 @@ class ForwardPass {
   const layers::Decoder& decoder() const { return impl_.model.decoder; }
   ops::Backend& backend() { return *impl_.backend; }
   ops::ConstView put(ops::Buffer& buffer, std::span<const std::int32_t> values);
+  layers::Batch prefill_batch(std::int64_t slot, std::int64_t start, std::span<const std::int32_t> ids);
   layers::Batch step_batch(std::int64_t sequences) const;
   void run(ops::Backend& backend, const layers::Batch& batch, std::int64_t rows);
   void make_room(std::int64_t rows);
@@ -65,6 +70,7 @@ class ForwardPass {
   ops::Buffer positions_;
   ops::Buffer seq_starts_;  // 0, 1, 2, ...: a step has one token a sequence
   ops::Buffer slots_;
+  ops::Buffer replayed_;  // sequence starts, slot and start of a replay
   std::map<std::int64_t, std::unique_ptr<ops::Program>> steps_;  // by number of sequences
   std::unique_ptr<ops::Program> sampled_step_;                   // for the settings below
   ops::Sample sampled_settings_;

@@ -20,7 +20,8 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Gives caches contents that are neither NaN nor subnormal, as a real context has.
+// Gives caches contents that are neither NaN nor subnormal, as a real context has. Packed codes may be
+// anything; as bytes of BF16 numbers they are that too.
 void fill_caches(ops::Backend& backend, const state::StatePool& pool) {
   std::vector<float> noise(std::size_t{1} << 22);
   for (std::size_t i = 0; i < noise.size(); ++i)
@@ -29,11 +30,12 @@ void fill_caches(ops::Backend& backend, const state::StatePool& pool) {
   for (std::size_t i = 0; i < noise.size(); ++i) rounded[i] = ops::to_bfloat16(noise[i]);
   for (const state::LayerState& layer : pool.layers()) {
     if (layer.recurrent) continue;
-    for (const ops::View& cache : {layer.first, layer.second}) {
+    for (const ops::View& cache : {layer.first, layer.second, layer.first_norms, layer.second_norms}) {
+      if (!cache.present()) continue;
       const std::size_t bytes = static_cast<std::size_t>(cache.elements()) * size_bytes(cache.dtype);
-      const void* from =
-          cache.dtype == ops::DType::f32 ? static_cast<const void*>(noise.data()) : rounded.data();
-      const std::size_t block = noise.size() * size_bytes(cache.dtype);
+      const bool floats = cache.dtype == ops::DType::f32;
+      const void* from = floats ? static_cast<const void*>(noise.data()) : rounded.data();
+      const std::size_t block = noise.size() * (floats ? sizeof(float) : sizeof(ops::BFloat16));
       for (std::size_t at = 0; at < bytes; at += block)
         backend.upload(static_cast<std::byte*>(cache.data) + at, from, std::min(block, bytes - at));
     }

@@ -5,36 +5,18 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "engine/documents.h"
 #include "engine/engine_impl.h"
 #include "sampling/sampler.h"
 #include "sluice/session.h"
 
 namespace sluice {
 
-namespace {
-
-constexpr std::string_view kEnd = "<|endoftext|>";
-
-std::vector<std::string_view> documents(std::string_view text) {
-  std::vector<std::string_view> found;
-  while (!text.empty()) {
-    const auto end = text.find(kEnd);
-    std::string_view one = text.substr(0, end);
-    while (!one.empty() && (one.back() == '\n' || one.back() == '\r')) one.remove_suffix(1);
-    while (!one.empty() && (one.front() == '\n' || one.front() == '\r')) one.remove_prefix(1);
-    if (!one.empty()) found.push_back(one);
-    text = end == std::string_view::npos ? "" : text.substr(end + kEnd.size());
-  }
-  return found;
-}
-
-}  // namespace
-
 PerplexityResult measure_perplexity(Engine& engine, std::string_view text, std::int64_t context,
                                     const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
-  const std::vector<std::string_view> all = documents(text);
+  const std::vector<std::string_view> all = engine::split_documents(text);
   if (all.empty()) fail(ErrorKind::input, "there is no text to score");
-  const auto end = engine.impl().text().id(kEnd);
+  const auto end = engine.impl().text().id(engine::kEndOfDocument);
   const std::int64_t limit = context > 0 ? context : engine.summary().max_positions;
   const auto session = engine.new_session(limit);
   PerplexityResult result;

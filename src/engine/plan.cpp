@@ -28,7 +28,7 @@ struct Setting {
   std::string place;
   std::uint64_t budget;
   ops::DType activations;
-  ops::DType cache;
+  state::CacheFormat cache;
   std::int64_t chunk;
   double bytes_per_second;
 };
@@ -73,7 +73,7 @@ MemoryPlan plan(const models::Model& model, const PlanOptions& options, const En
     result.places.push_back(
         plan_place(model,
                    {std::move(place), budget != 0 ? budget : settings.backend->memory_bytes(),
-                    settings.activation_type(), settings.cache_type(), settings.prefill_chunk(),
+                    settings.activation_type(), settings.cache_format(), settings.prefill_chunk(),
                     settings.backend->measure_rates().read_bytes_per_second},
                    options.sequences));
   };
@@ -81,15 +81,14 @@ MemoryPlan plan(const models::Model& model, const PlanOptions& options, const En
     add("cuda", "GPU", options.vram);
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::unsupported) throw;
+    const ops::DType type = engine.exact ? ops::DType::f32 : ops::DType::bf16;
     if (options.vram != 0)  // a GPU that is somewhere else
       result.places.push_back(
-          plan_place(model,
-                     {"GPU", options.vram, engine.exact ? ops::DType::f32 : ops::DType::bf16,
-                      engine.exact ? ops::DType::f32 : ops::DType::bf16, 4096, 0},
+          plan_place(model, {"GPU", options.vram, type, {type, engine.key_bits, engine.value_bits}, 4096, 0},
                      options.sequences));
   }
   add("cpu", "CPU", options.memory != 0 ? options.memory : machine_memory());
-  result.model = engine::summarize(model, settings.cache_type());
+  result.model = engine::summarize(model, settings.cache_format());
   for (const ModelSummary::Part& part : result.model.parts)
     (part.kind == "experts" ? result.experts : result.dense) += part.bytes;
   return result;

@@ -77,7 +77,7 @@ std::shared_ptr<Engine> Engine::random(std::string_view geometry, int bits, cons
     ThreadPool pool(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
     binder.fill(pool);
   }
-  impl->summary = engine::summarize(impl->model, impl->cache_type());
+  impl->summary = engine::summarize(impl->model, impl->cache_format());
   impl->place_weights();
   return std::shared_ptr<Engine>(new Engine(std::move(impl)));
 }

@@ -82,7 +82,7 @@ std::unique_ptr<Session> Engine::new_session(std::int64_t capacity) {
 }
 
 std::size_t Engine::session_bytes(std::int64_t capacity) const {
-  return state::StatePool::bytes(impl_->model.decoder.states(), 1, capacity, impl_->cache_type());
+  return state::StatePool::bytes(impl_->model.decoder.states(), 1, capacity, impl_->cache_format());
 }
 
 std::int64_t Session::length() const {

@@ -21,6 +21,17 @@ std::size_t bytes_of(const ops::ConstView& view) {
   return static_cast<std::size_t>(view.elements()) * size_bytes(view.dtype);
 }
 
+// The rows a slot of a cache has, by the contract's symbol for them; 0 for anything else.
+std::int64_t cache_rows(const ops::FieldView& field) {
+  if (!field.pooled) return 0;
+  for (int d = 0; d < field.shape->rank; ++d) {
+    const ops::DimExpression& e = field.shape->dims[static_cast<std::size_t>(d)];
+    if (e.lone_symbol() && ops::kSymbols[static_cast<std::size_t>(e.code[0])] == "S")
+      return field.view.dim(d + 1);
+  }
+  return 0;
+}
+
 // Bytes the op must move: of experts as many as tokens can choose, of a cache the rows in use, of pooled
 // states those of the step's sequences, read and written.
 template <class Op>
@@ -39,9 +50,9 @@ double bytes_moved(const Op& op, std::int64_t sequences, std::int64_t position) 
     } else if (field.experts != nullptr) {
       const auto all = static_cast<double>(field.experts->shape()[0]);
       bytes += static_cast<double>((*field.experts)[0].bytes()) * std::min(all, static_cast<double>(choices));
-    } else if (field.pooled && field.types == ops::TypeClass::cache) {
+    } else if (const std::int64_t rows = cache_rows(field); rows > 0) {
       const double row = static_cast<double>(bytes_of(field.view)) / static_cast<double>(field.view.dim(0)) /
-                         static_cast<double>(field.view.dim(1));
+                         static_cast<double>(rows);
       const bool appends = field.role == ops::Role::in_place;
       bytes += row * static_cast<double>(sequences) * static_cast<double>(appends ? 1 : position + 1);
     } else if (field.pooled) {

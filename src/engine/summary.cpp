@@ -63,7 +63,7 @@ class Counter {
 
 }  // namespace
 
-ModelSummary summarize(const models::Model& model, ops::DType cache_type) {
+ModelSummary summarize(const models::Model& model, const state::CacheFormat& cache) {
   const layers::Decoder& decoder = model.decoder;
   ModelSummary summary;
   summary.architecture = model.architecture;
@@ -85,8 +85,8 @@ ModelSummary summarize(const models::Model& model, ops::DType cache_type) {
     }
   }
   counter.finish();
-  const std::size_t one = state::StatePool::bytes(decoder.states(), 1, 1, cache_type);
-  const std::size_t two = state::StatePool::bytes(decoder.states(), 1, 2, cache_type);
+  const std::size_t one = state::StatePool::bytes(decoder.states(), 1, 1, cache);
+  const std::size_t two = state::StatePool::bytes(decoder.states(), 1, 2, cache);
   summary.cache_bytes_per_position = two - one;
   summary.state_bytes = one - summary.cache_bytes_per_position;
   return summary;

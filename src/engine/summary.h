@@ -6,6 +6,6 @@
 
 namespace sluice::engine {
 
-ModelSummary summarize(const models::Model& model, ops::DType cache_type);
+ModelSummary summarize(const models::Model& model, const state::CacheFormat& cache);
 
 }  // namespace sluice::engine

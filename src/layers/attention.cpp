@@ -23,6 +23,61 @@ Attention::Projections Attention::project(Device& dev, const ops::View& x) const
   return to;
 }
 
+void Attention::attend(Device& dev, const Batch& batch, const Projections& rotated,
+                       const state::LayerState& state, const ops::View& out) const {
+  dev.run(ops::KvAppend{.k = rotated.k,
+                        .v = rotated.v,
+                        .k_cache = batch.of(state.first),
+                        .v_cache = batch.of(state.second),
+                        .seq_starts = batch.seq_starts,
+                        .slots = batch.slots,
+                        .start = batch.start});
+  dev.run(ops::Attention{.q = rotated.q,
+                         .k_cache = batch.of(state.first),
+                         .v_cache = batch.of(state.second),
+                         .out = out,
+                         .seq_starts = batch.seq_starts,
+                         .slots = batch.slots,
+                         .start = batch.start,
+                         .scale = 1 / std::sqrt(static_cast<double>(head_dim))});
+}
+
+// A prompt sees the rows of its own chunk as they are, a generated token all rows from the cache.
+void Attention::attend_packed(Device& dev, const Batch& batch, const Projections& rotated,
+                              const state::LayerState& state, const ops::View& out) const {
+  const bool generated = batch.several();
+  dev.run(ops::TurboquantAppend{.k = rotated.k,
+                                .v = rotated.v,
+                                .signs = state.signs,
+                                .k_codes = batch.of(state.first),
+                                .v_codes = batch.of(state.second),
+                                .k_norms = batch.of(state.first_norms),
+                                .v_norms = batch.of(state.second_norms),
+                                .seq_starts = batch.seq_starts,
+                                .slots = batch.slots,
+                                .k_bits = state.first_bits,
+                                .v_bits = state.second_bits,
+                                .norm = ops::TurboquantNorm::matched,
+                                .start = batch.start});
+  dev.run(ops::TurboquantAttention{.q = rotated.q,
+                                   .k_codes = batch.of(state.first),
+                                   .v_codes = batch.of(state.second),
+                                   .k_norms = batch.of(state.first_norms),
+                                   .v_norms = batch.of(state.second_norms),
+                                   .signs = state.signs,
+                                   .k_new = generated ? ops::View{} : rotated.k,
+                                   .v_new = generated ? ops::View{} : rotated.v,
+                                   .out = out,
+                                   .seq_starts = batch.seq_starts,
+                                   .slots = batch.slots,
+                                   .k_bits = state.first_bits,
+                                   .v_bits = state.second_bits,
+                                   .length = {},
+                                   .start = batch.start,
+                                   .ring_start = {},
+                                   .scale = 1 / std::sqrt(static_cast<double>(head_dim))});
+}
+
 void Attention::forward(Device& dev, const Batch& batch, const ops::View& x, const state::LayerState& state,
                         const ops::View& y) const {
   const Scope scope = dev.scope();
@@ -39,21 +94,10 @@ void Attention::forward(Device& dev, const Batch& batch, const ops::View& x, con
                       .positions = batch.positions,
                       .mscale = rotary->mscale,
                       .pairing = ops::Pairing::half});
-  dev.run(ops::KvAppend{.k = k,
-                        .v = v,
-                        .k_cache = batch.of(state.first),
-                        .v_cache = batch.of(state.second),
-                        .seq_starts = batch.seq_starts,
-                        .slots = batch.slots,
-                        .start = batch.start});
-  dev.run(ops::Attention{.q = q,
-                         .k_cache = batch.of(state.first),
-                         .v_cache = batch.of(state.second),
-                         .out = out,
-                         .seq_starts = batch.seq_starts,
-                         .slots = batch.slots,
-                         .start = batch.start,
-                         .scale = 1 / std::sqrt(static_cast<double>(head_dim))});
+  if (state.packed())
+    attend_packed(dev, batch, {q, k, v}, state, out);
+  else
+    attend(dev, batch, {q, k, v}, state, out);
   if (gated)
     dev.run(
         ops::SigmoidGate{.x = out, .gate = projected.columns(head_dim, head_dim, {head_dim}), .out = out});

@@ -14,6 +14,59 @@ void Mla::project_queries(Device& dev, const ops::View& x, const ops::View& q) c
   dev.run(ops::Matmul{.x = compressed, .w = q_b_proj, .out = q});
 }
 
+double Mla::scale() const {
+  return rotary->score_scale / std::sqrt(static_cast<double>(nope + rope));
+}
+
+void Mla::attend(Device& dev, const Batch& batch, const Rotated& rotated, const state::LayerState& state,
+                 const ops::View& out) const {
+  dev.run(ops::MlaAppend{.kv_latent = rotated.kv_latent,
+                         .k_pe = rotated.k_pe,
+                         .latent_cache = batch.of(state.first),
+                         .rope_cache = batch.of(state.second),
+                         .seq_starts = batch.seq_starts,
+                         .slots = batch.slots,
+                         .start = batch.start});
+  dev.run(ops::MlaAttention{.q_latent = rotated.q_latent,
+                            .q_pe = rotated.q_pe,
+                            .latent_cache = batch.of(state.first),
+                            .rope_cache = batch.of(state.second),
+                            .out = out,
+                            .seq_starts = batch.seq_starts,
+                            .slots = batch.slots,
+                            .start = batch.start,
+                            .scale = scale()});
+}
+
+// A prompt sees the rows of its own chunk as they are, a generated token all rows from the cache.
+void Mla::attend_packed(Device& dev, const Batch& batch, const Rotated& rotated,
+                        const state::LayerState& state, const ops::View& out) const {
+  dev.run(ops::MlaTurboquantAppend{.kv_latent = rotated.kv_latent,
+                                   .k_pe = rotated.k_pe,
+                                   .signs = state.signs,
+                                   .latent_codes = batch.of(state.first),
+                                   .latent_norms = batch.of(state.first_norms),
+                                   .rope_cache = batch.of(state.second),
+                                   .seq_starts = batch.seq_starts,
+                                   .slots = batch.slots,
+                                   .bits = state.first_bits,
+                                   .norm = ops::TurboquantNorm::matched,
+                                   .start = batch.start});
+  dev.run(ops::MlaTurboquantAttention{.q_latent = rotated.q_latent,
+                                      .q_pe = rotated.q_pe,
+                                      .latent_codes = batch.of(state.first),
+                                      .latent_norms = batch.of(state.first_norms),
+                                      .rope_cache = batch.of(state.second),
+                                      .signs = state.signs,
+                                      .latent_new = batch.several() ? ops::View{} : rotated.kv_latent,
+                                      .out = out,
+                                      .seq_starts = batch.seq_starts,
+                                      .slots = batch.slots,
+                                      .bits = state.first_bits,
+                                      .start = batch.start,
+                                      .scale = scale()});
+}
+
 void Mla::forward(Device& dev, const Batch& batch, const ops::View& x, const state::LayerState& state,
                   const ops::View& y) const {
   const Scope scope = dev.scope();
@@ -37,24 +90,13 @@ void Mla::forward(Device& dev, const Batch& batch, const ops::View& x, const sta
                       .positions = batch.positions,
                       .mscale = rotary->mscale,
                       .pairing = pairing});
-  dev.run(ops::MlaAppend{.kv_latent = kv_latent,
-                         .k_pe = k_pe,
-                         .latent_cache = batch.of(state.first),
-                         .rope_cache = batch.of(state.second),
-                         .seq_starts = batch.seq_starts,
-                         .slots = batch.slots,
-                         .start = batch.start});
   dev.run(ops::MlaAbsorbQ{
       .q_nope = q_nope, .kv_b = kv_b_proj, .embed_q = embed_q, .q_latent = q_latent, .v = value_dim});
-  dev.run(ops::MlaAttention{.q_latent = q_latent,
-                            .q_pe = q_pe,
-                            .latent_cache = batch.of(state.first),
-                            .rope_cache = batch.of(state.second),
-                            .out = latent,
-                            .seq_starts = batch.seq_starts,
-                            .slots = batch.slots,
-                            .start = batch.start,
-                            .scale = rotary->score_scale / std::sqrt(static_cast<double>(nope + rope))});
+  const Rotated rotated{q_latent, q_pe, kv_latent, k_pe};
+  if (state.packed())
+    attend_packed(dev, batch, rotated, state, latent);
+  else
+    attend(dev, batch, rotated, state, latent);
   dev.run(ops::MlaProjectOut{
       .latent = latent, .kv_b = kv_b_proj, .unembed_out = unembed_out, .out = out, .nope = nope});
   dev.run(ops::Matmul{.x = out.reshaped({tokens, heads * value_dim}), .w = o_proj, .out = y});

@@ -32,7 +32,20 @@ struct Mla {
                const ops::View& y) const;
 
  private:
+  // What attention sees of the tokens, positions applied.
+  struct Rotated {
+    ops::View q_latent;   // [T,heads,rank]
+    ops::View q_pe;       // [T,heads,rope]
+    ops::View kv_latent;  // [T,rank]
+    ops::View k_pe;       // [T,rope]
+  };
   void project_queries(Device& dev, const ops::View& x, const ops::View& q) const;
+  double scale() const;
+  // Appends the latents, then out = attention in the latent space [T,heads,rank].
+  void attend(Device& dev, const Batch& batch, const Rotated& rotated, const state::LayerState& state,
+              const ops::View& out) const;
+  void attend_packed(Device& dev, const Batch& batch, const Rotated& rotated, const state::LayerState& state,
+                     const ops::View& out) const;
 };
 
 }  // namespace sluice::layers

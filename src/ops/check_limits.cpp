@@ -75,8 +75,8 @@ void TurboquantDecode::check_limits(const Dims& dims, bool) const {
 }
 
 void TurboquantAppend::check_attributes() const {
-  check_turboquant_bits(kName, "k_bits", k_bits);
-  check_turboquant_bits(kName, "v_bits", v_bits);
+  check_cache_bits(kName, "k_bits", k_bits);
+  check_cache_bits(kName, "v_bits", v_bits);
 }
 
 void TurboquantAppend::check_limits(const Dims& dims, bool host_memory) const {
@@ -90,8 +90,8 @@ void TurboquantAppend::check_limits(const Dims& dims, bool host_memory) const {
 }
 
 void TurboquantAttention::check_attributes() const {
-  check_turboquant_bits(kName, "k_bits", k_bits);
-  check_turboquant_bits(kName, "v_bits", v_bits);
+  check_cache_bits(kName, "k_bits", k_bits);
+  check_cache_bits(kName, "v_bits", v_bits);
   check_window(kName, window);
   check_finite(kName, "scale", scale);
 }
@@ -99,10 +99,18 @@ void TurboquantAttention::check_attributes() const {
 void TurboquantAttention::check_limits(const Dims& dims, bool host_memory) const {
   check_rotation_width(kName, dims["D"]);
   check_divides(kName, "H", dims["H"], "KH", dims["KH"]);
+  if (k_new.present() != v_new.present())
+    fail(ErrorKind::input, "{}: field '{}' is given without '{}'", kName, k_new.present() ? "k_new" : "v_new",
+         k_new.present() ? "v_new" : "k_new");
+  if (length.value != 0 && start.value != 0)
+    fail(ErrorKind::input, "{}: both 'length' {} and 'start' {} are given, allowed is one of them", kName,
+         length.value, start.value);
+  if (length.per_sequence.present() && start.per_sequence.present())
+    fail(ErrorKind::input, "{}: both fields 'length' and 'start' are given, allowed is one of them", kName);
   if (seq_starts.present() && !host_memory) return;
   const Sequences sequences(*this, dims["T"]);
   for (std::int64_t b = 0; b < sequences.count(); ++b) {
-    const std::int64_t rows = Sequences::value(length, b);
+    const std::int64_t rows = sequences.length(*this, b);
     const std::int64_t oldest = Sequences::value(ring_start, b);
     if (rows < sequences[b].tokens() || rows > dims["S"])
       fail(ErrorKind::input,
@@ -228,6 +236,25 @@ void MlaAbsorbQ::check_attributes() const {
 
 void MlaAttention::check_limits(const Dims& dims, bool host_memory) const {
   check_finite(kName, "scale", scale);
+  check_rows(*this, dims["T"], dims["S"], host_memory);
+}
+
+void MlaTurboquantAppend::check_attributes() const {
+  check_turboquant_bits(kName, "bits", bits);
+}
+
+void MlaTurboquantAppend::check_limits(const Dims& dims, bool host_memory) const {
+  check_rotation_width(kName, dims["rank"]);
+  check_rows(*this, dims["T"], dims["S"], host_memory);
+}
+
+void MlaTurboquantAttention::check_attributes() const {
+  check_turboquant_bits(kName, "bits", bits);
+  check_finite(kName, "scale", scale);
+}
+
+void MlaTurboquantAttention::check_limits(const Dims& dims, bool host_memory) const {
+  check_rotation_width(kName, dims["rank"]);
   check_rows(*this, dims["T"], dims["S"], host_memory);
 }
 

@@ -46,9 +46,21 @@ void check_divides(std::string_view op, std::string_view large_name, std::int64_
     fail(ErrorKind::input, "{}: {} = {} is no multiple of {} = {}", op, large_name, large, small_name, small);
 }
 
+namespace {
+bool has_codebook(std::int64_t bits) {
+  return (bits >= 2 && bits <= 6) || bits == 8;
+}
+}  // namespace
+
 void check_turboquant_bits(std::string_view op, std::string_view attribute, std::int64_t bits) {
-  if (bits != 2 && bits != 3 && bits != 4 && bits != 5 && bits != 6 && bits != 8)
+  if (!has_codebook(bits))
     fail(ErrorKind::input, "{}: attribute '{}' is {}, allowed is 2, 3, 4, 5, 6 or 8", op, attribute, bits);
+}
+
+void check_cache_bits(std::string_view op, std::string_view attribute, std::int64_t bits) {
+  if (!has_codebook(bits) && bits != 16)
+    fail(ErrorKind::input, "{}: attribute '{}' is {}, allowed is 2, 3, 4, 5, 6, 8 or 16", op, attribute,
+         bits);
 }
 
 void check_rotation_width(std::string_view op, std::int64_t width) {

@@ -19,6 +19,8 @@ void check_one_of(std::string_view op, std::string_view first_name, const Weight
 void check_divides(std::string_view op, std::string_view large_name, std::int64_t large,
                    std::string_view small_name, std::int64_t small);
 void check_turboquant_bits(std::string_view op, std::string_view attribute, std::int64_t bits);
+// The same or 16, BF16 numbers in the place of codes.
+void check_cache_bits(std::string_view op, std::string_view attribute, std::int64_t bits);
 void check_rotation_width(std::string_view op, std::int64_t width);
 void check_window(std::string_view op, std::int64_t window);
 

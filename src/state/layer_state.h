@@ -30,22 +30,37 @@ struct DeltaStateShape {
 };
 using LayerStateShape = std::variant<KvCacheShape, LatentCacheShape, DeltaStateShape>;
 
-// Two tensors a layer: k/v caches, latent/rope caches, or delta/conv states; pooled over slots in front.
+// How caches hold their rows: as numbers, or packed, as codes of so many bits and a norm each. A latent row
+// is key and value at once and takes the bits of keys.
+struct CacheFormat {
+  ops::DType type = ops::DType::f32;  // of numbers
+  std::int64_t key_bits = 16;         // 16: numbers; BF16 beside packed values
+  std::int64_t value_bits = 16;
+  bool packed() const { return key_bits != 16 || value_bits != 16; }
+};
+
+// The tensors of a layer, pooled over slots in front.
 struct LayerState {
-  ops::View first;
-  ops::View second;
+  ops::View first;         // k cache, latents, or delta states; codes where packed
+  ops::View second;        // v cache, rotary keys, or inputs of the convolution; codes of values where packed
+  ops::View first_norms;   // of packed rows, else absent
+  ops::View second_norms;  // the same; a latent's row has only the first
+  ops::ConstView signs;    // of the rotation of packed rows
+  std::int64_t first_bits = 16;
+  std::int64_t second_bits = 16;
   bool recurrent = false;
+  bool packed() const { return first_norms.present(); }
 };
 
 // The states of all layers for a number of sequences ("slots"), each up to `capacity` tokens.
 class StatePool {
  public:
   StatePool(ops::Backend& backend, const std::vector<LayerStateShape>& layers, std::int64_t slots,
-            std::int64_t capacity, ops::DType cache_type);
+            std::int64_t capacity, const CacheFormat& format);
 
   // Known before anything is allocated.
   static std::size_t bytes(const std::vector<LayerStateShape>& layers, std::int64_t slots,
-                           std::int64_t capacity, ops::DType cache_type);
+                           std::int64_t capacity, const CacheFormat& format);
 
   std::int64_t slots() const { return slots_; }
   std::int64_t capacity() const { return capacity_; }

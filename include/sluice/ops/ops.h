@@ -23,6 +23,8 @@
 #include "sluice/ops/mla_attention.h"
 #include "sluice/ops/mla_project_out.h"
 #include "sluice/ops/mla_split.h"
+#include "sluice/ops/mla_turboquant_append.h"
+#include "sluice/ops/mla_turboquant_attention.h"
 #include "sluice/ops/moe_combine.h"
 #include "sluice/ops/moe_scatter_add.h"
 #include "sluice/ops/qk_l2_norm.h"
@@ -57,7 +59,8 @@ using AllOps = OpList<Embed, Matmul, ExpertMatmul, GateUpSwiglu, ExpertGateUpSwi
                       RmsNorm, AddRmsNorm, GatedRmsNorm, QkL2Norm, Rope, SplitQGate, KvAppend, Attention,
                       Hadamard, TurboquantEncode, TurboquantDecode, TurboquantAppend, TurboquantAttention,
                       CausalConv1d, DeltaGates, DeltaRule, DeltaKkt, RouteSoftmax, RouteSigmoid, MoeCombine,
-                      MoeScatterAdd, MlaSplit, MlaAppend, MlaAbsorbQ, MlaAttention, MlaProjectOut, Sample>;
+                      MoeScatterAdd, MlaSplit, MlaAppend, MlaAbsorbQ, MlaAttention, MlaProjectOut,
+                      MlaTurboquantAppend, MlaTurboquantAttention, Sample>;
 using AnyOp = AllOps::Reference;
 
 // Throws sluice::Error unless the op's fields fit its contract; writes nothing. Rules on the contents of

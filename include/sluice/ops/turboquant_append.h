@@ -20,8 +20,8 @@ struct TurboquantAppend {
   View v_norms;             // [KH,S], in place, pooled
   ConstView seq_starts;     // I32 [B+1], optional: cuts the tokens into B sequences
   ConstView slots;          // I32 [B], optional: the pool row of each sequence, default 0..B-1
-  std::int64_t k_bits = 4;  // 2, 3, 4, 5, 6 or 8
-  std::int64_t v_bits = 4;  // 2, 3, 4, 5, 6 or 8
+  std::int64_t k_bits = 4;  // 2, 3, 4, 5, 6, 8, or 16: BF16 numbers
+  std::int64_t v_bits = 4;  // the same
   TurboquantNorm norm = TurboquantNorm::plain;  // plain: |x|; matched: |x|*sqrt(D)/|levels|
   SequenceValue start;                          // tokens appended before
 
@@ -36,8 +36,8 @@ struct TurboquantAppend {
         pooled(updated("v_norms", &TurboquantAppend::v_norms, TypeClass::f32, "KH,S")),
         optional_input("seq_starts", &TurboquantAppend::seq_starts, TypeClass::i32, "B1"),
         optional_input("slots", &TurboquantAppend::slots, TypeClass::i32, "B"),
-        attribute("k_bits", &TurboquantAppend::k_bits, "2, 3, 4, 5, 6 or 8"),
-        attribute("v_bits", &TurboquantAppend::v_bits, "2, 3, 4, 5, 6 or 8"),
+        attribute("k_bits", &TurboquantAppend::k_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
+        attribute("v_bits", &TurboquantAppend::v_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
         optional_attribute("norm", &TurboquantAppend::norm, "plain: |x|; matched: |x|*sqrt(D)/|levels|"),
         attribute("start", &TurboquantAppend::start, "tokens appended before"));
   }

@@ -4,13 +4,16 @@
 
 namespace sluice::ops {
 
-// Causal attention straight from the packed cache.
+// Causal attention straight from the packed cache. The rows of the call's own tokens may come beside it as
+// they were before encoding: a prompt then sees its own chunk unquantised, and its bits depend on how it was
+// cut.
 struct TurboquantAttention {
   static constexpr std::string_view kName = "turboquant_attention";
   static constexpr std::string_view kFamily = "Attention and its caches";
   static constexpr std::string_view kFormula =
       "physical slot p is logical row (p-ring_start) mod S; query i sees logical rows 0..length-T+i, only "
-      "the last `window` of them if set; out = softmax(scale * q kT) v";
+      "the last `window` of them if set, the last T of all rows from k_new and v_new if given; out = "
+      "softmax(scale * q kT) v";
 
   ConstView q;               // [T,H,D]
   ConstView k_codes;         // [KH,S,D*k_bits/8], pooled
@@ -18,16 +21,19 @@ struct TurboquantAttention {
   ConstView k_norms;         // [KH,S], pooled
   ConstView v_norms;         // [KH,S], pooled
   ConstView signs;           // [D/8], or absent
+  ConstView k_new;           // [T,KH,D], or absent: the keys of the call's tokens before encoding
+  ConstView v_new;           // [T,KH,D], or absent
   View out;                  // [T,H,D]
   ConstView seq_starts;      // I32 [B+1], optional: cuts the tokens into B sequences
   ConstView slots;           // I32 [B], optional: the pool row of each sequence, default 0..B-1
-  std::int64_t k_bits = 4;   // 2, 3, 4, 5, 6 or 8
-  std::int64_t v_bits = 4;   // 2, 3, 4, 5, 6 or 8
-  SequenceValue length;      // rows in the cache, the queries' own included
+  std::int64_t k_bits = 4;   // 2, 3, 4, 5, 6, 8, or 16: BF16 numbers
+  std::int64_t v_bits = 4;   // the same
+  SequenceValue length;      // rows in the cache, the queries' own included; 0: start + T
+  SequenceValue start;       // rows before the queries' own, where no length is given
   SequenceValue ring_start;  // slot of the oldest row; not 0 only when length = S
   std::int64_t window = 0;   // rows a query sees, its own included; 0: all
   double scale = 1;          // factor on the scores
-  bool rotated = false;      // q comes rotated and out stays rotated
+  bool rotated = false;      // q, k_new and v_new come rotated and out stays rotated
 
   static constexpr auto fields() {
     return std::tuple(
@@ -37,19 +43,24 @@ struct TurboquantAttention {
         pooled(input("k_norms", &TurboquantAttention::k_norms, TypeClass::f32, "KH,S")),
         pooled(input("v_norms", &TurboquantAttention::v_norms, TypeClass::f32, "KH,S")),
         optional_input("signs", &TurboquantAttention::signs, TypeClass::u8, "D/8"),
+        optional_input("k_new", &TurboquantAttention::k_new, TypeClass::activation, "T,KH,D"),
+        optional_input("v_new", &TurboquantAttention::v_new, TypeClass::activation, "T,KH,D"),
         output("out", &TurboquantAttention::out, TypeClass::activation, "T,H,D"),
         optional_input("seq_starts", &TurboquantAttention::seq_starts, TypeClass::i32, "B1"),
         optional_input("slots", &TurboquantAttention::slots, TypeClass::i32, "B"),
-        attribute("k_bits", &TurboquantAttention::k_bits, "2, 3, 4, 5, 6 or 8"),
-        attribute("v_bits", &TurboquantAttention::v_bits, "2, 3, 4, 5, 6 or 8"),
-        attribute("length", &TurboquantAttention::length, "rows in the cache, the queries' own included"),
+        attribute("k_bits", &TurboquantAttention::k_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
+        attribute("v_bits", &TurboquantAttention::v_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
+        optional_attribute("length", &TurboquantAttention::length,
+                           "rows in the cache, the queries' own included; 0: start + T"),
+        optional_attribute("start", &TurboquantAttention::start,
+                           "rows before the queries' own, where no length is given"),
         optional_attribute("ring_start", &TurboquantAttention::ring_start,
                            "slot of the oldest row; not 0 only when length = S"),
         optional_attribute("window", &TurboquantAttention::window,
                            "rows a query sees, its own included; 0: all"),
         attribute("scale", &TurboquantAttention::scale, "factor on the scores"),
         optional_attribute("rotated", &TurboquantAttention::rotated,
-                           "q comes rotated and out stays rotated"));
+                           "q, k_new and v_new come rotated and out stays rotated"));
   }
   // Limits of attributes that the shapes of fields follow from.
   void check_attributes() const;

@@ -79,6 +79,19 @@ HWY_INLINE void pack(std::int64_t bits, const std::uint8_t* codes, std::size_t c
   }
 }
 
+// BF16 numbers in the place of codes; returns the sum of their squares.
+HWY_INLINE double store_numbers(const double* HWY_RESTRICT values, double factor, std::size_t count,
+                                std::uint8_t* to) {
+  double squares = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const ops::BFloat16 number = ops::to_bfloat16(static_cast<float>(values[i] * factor));
+    std::memcpy(to + 2 * i, &number, 2);
+    const auto stored = static_cast<double>(ops::to_float(number));
+    squares += stored * stored;
+  }
+  return squares;
+}
+
 void encode_all(Context& context, const EncodeCall& call, FunctionRef<EncodeVector(std::int64_t)> vector) {
   const std::size_t width = call.width;
   const float* signs =
@@ -91,15 +104,20 @@ void encode_all(Context& context, const EncodeCall& call, FunctionRef<EncodeVect
     for (std::int64_t i = begin; i < end; ++i) {
       const EncodeVector one = vector(i);
       if (one.x == nullptr) continue;
-      const quant::Codebook& book = quant::codebook(one.bits);
       load_row(one.x, one.dtype, width, row);
       const double norm = std::sqrt(widen_signed(row, signs, width, values));
+      const double factor = norm == 0 ? 0 : 1 / norm;  // a zero vector has the codes of value 0
       hadamard_transform(values, width);
-      // A zero vector has the codes of value 0.
-      find_codes(book, values, norm == 0 ? 0 : 1 / norm, width, codes);
-      pack(one.bits, codes, width, one.codes);
-      const bool matched = call.norm == ops::TurboquantNorm::matched;
-      const double squares = matched ? sum_of_squared_levels(book, codes, width) : static_cast<double>(width);
+      double squares = 0;
+      if (one.bits == 16) {
+        squares = store_numbers(values, factor, width, one.codes);
+      } else {
+        const quant::Codebook& book = quant::codebook(one.bits);
+        find_codes(book, values, factor, width, codes);
+        pack(one.bits, codes, width, one.codes);
+        squares = sum_of_squared_levels(book, codes, width);
+      }
+      if (call.norm == ops::TurboquantNorm::plain || norm == 0) squares = static_cast<double>(width);
       *one.norm = static_cast<float>(norm * std::sqrt(static_cast<double>(width) / squares));
     }
   };

@@ -111,6 +111,13 @@ class LevelReader {
   FloatVec tables_[kMaxTables];
 };
 
+// BF16 numbers in the place of codes.
+struct NumberReader {
+  HWY_INLINE void read(const std::uint8_t* numbers, std::size_t width, float* HWY_RESTRICT to) const {
+    load_row(reinterpret_cast<const ops::BFloat16*>(numbers), width, to);
+  }
+};
+
 // Calls f with the reader of a bit width.
 template <class F>
 HWY_INLINE void with_level_reader(std::int64_t bits, F&& f) {
@@ -125,8 +132,10 @@ HWY_INLINE void with_level_reader(std::int64_t bits, F&& f) {
       return f(LevelReader<5>());
     case 6:
       return f(LevelReader<6>());
-    default:
+    case 8:
       return f(LevelReader<8>());
+    default:
+      return f(NumberReader());
   }
 }
 

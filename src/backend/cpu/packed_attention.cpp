@@ -1,6 +1,7 @@
 #include "backend/cpu/packed_attention.h"
 
 #include <cmath>
+#include <limits>
 
 namespace sluice::backend::cpu {
 
@@ -14,11 +15,14 @@ constexpr std::size_t kPartialFloats = std::size_t{8} << 20;  // of partial resu
 
 }  // namespace
 
-PackedAttention::PackedAttention(const ops::TurboquantAttention& op)
+PackedAttention::PackedAttention(const PackedCall& op, const ops::Sequences& sequences,
+                                 FunctionRef<std::int64_t(std::int64_t)> lengths)
     : op(op),
-      sequences(op, op.q.dim(0)),
+      sequences(sequences),
+      lengths(lengths),
       width(static_cast<std::size_t>(op.q.dim(2))),
-      kv_heads(op.k_norms.dim(op.k_norms.rank() - 2)),
+      rope_width(op.rope_q.present() ? static_cast<std::size_t>(op.rope_q.dim(2)) : 0),
+      kv_heads(op.keys.norms.dim(op.keys.norms.rank() - 2)),
       heads_per_kv(op.q.dim(1) / kv_heads),
       tokens_per_group(std::max<std::int64_t>(1, kGroupQueries / heads_per_kv)),
       tile_rows(std::clamp(kTileFloats / op.q.dim(2), kMinTileRows, kMaxTileRows)),
@@ -32,19 +36,31 @@ QueryGroup PackedAttention::group(std::int64_t b, std::int64_t kv_head, std::int
   group.kv_head = kv_head;
   group.first = first;
   group.tokens = std::min(tokens_per_group, sequence.end - first);
-  group.first_end = ops::Sequences::value(op.length, b) - (sequence.end - first) + 1;
+  group.first_end = lengths(b) - (sequence.end - first) + 1;
   group.rows = {sight(group, 0).begin, sight(group, queries(group) - 1).end};
   return group;
 }
 
-PackedRows PackedAttention::rows(const ops::ConstView& codes, const ops::ConstView& norms,
-                                 const QueryGroup& group) const {
+PackedRows PackedAttention::rows(const PackedCache& cache, const QueryGroup& group) const {
   const ops::Sequence sequence = sequences[group.sequence];
-  const ops::ConstView head_codes = sequences.part(codes, sequence)[group.kv_head];
-  const ops::ConstView head_norms = sequences.part(norms, sequence)[group.kv_head];
-  return {static_cast<const std::uint8_t*>(head_codes.data), head_codes.strides[0],
-          static_cast<const float*>(head_norms.data), head_norms.dim(0),
-          ops::Sequences::value(op.ring_start, group.sequence)};
+  const ops::ConstView codes = sequences.part(cache.codes, sequence)[group.kv_head];
+  const ops::ConstView norms = sequences.part(cache.norms, sequence)[group.kv_head];
+  PackedRows rows{static_cast<const std::uint8_t*>(codes.data),
+                  codes.strides[0],
+                  static_cast<const float*>(norms.data),
+                  norms.dim(0),
+                  ops::Sequences::value(op.ring_start, group.sequence),
+                  nullptr,
+                  nullptr,
+                  kv_heads * static_cast<std::int64_t>(width),
+                  kv_heads,
+                  std::numeric_limits<std::int64_t>::max()};
+  if (cache.rotated_tokens == nullptr) return rows;
+  rows.first_token = lengths(group.sequence) - sequence.tokens();
+  rows.tokens = cache.rotated_tokens + sequence.begin * rows.token_floats +
+                group.kv_head * static_cast<std::int64_t>(width);
+  rows.token_norms = cache.token_norms + sequence.begin * kv_heads + group.kv_head;
+  return rows;
 }
 
 WorkMemory::WorkMemory(Context& context, const PackedAttention& call) {
@@ -58,11 +74,16 @@ WorkMemory::WorkMemory(Context& context, const PackedAttention& call) {
     largest = std::max(largest, floats);
   });
   const std::size_t floats = std::max(largest, std::min(all, kPartialFloats));
-  const std::size_t bytes = count * sizeof(QueryGroup) + (call.width + floats) * sizeof(float);
+  const ops::ConstView& own = call.op.keys.tokens;
+  const std::size_t tokens =
+      own.present() ? static_cast<std::size_t>(own.elements() + own.dim(0) * own.dim(1)) : 0;
+  const std::size_t bytes = count * sizeof(QueryGroup) + (call.width + 2 * tokens + floats) * sizeof(float);
   auto* first = reinterpret_cast<QueryGroup*>(context.shared_scratch(bytes));
   groups = {first, count};
   signs = reinterpret_cast<float*>(first + count);
-  partials = {signs + call.width, floats};
+  key_tokens = signs + call.width;
+  value_tokens = key_tokens + tokens;
+  partials = {value_tokens + tokens, floats};
 }
 
 Wave next_wave(const PackedAttention& call, std::span<QueryGroup> groups, std::span<float> partials) {

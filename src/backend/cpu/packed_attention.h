@@ -1,15 +1,40 @@
-// How a call of turboquant_attention is cut into work: groups of queries, parts of rows, and where each part
-// leaves its result.
+// Attention from packed caches, common to turboquant_attention and mla_turboquant_attention: the call, how it
+// is cut into groups of queries and parts of rows, and where each part leaves its result.
 #pragma once
 
 #include <algorithm>
 #include <span>
 
 #include "backend/cpu/context.h"
+#include "base/function_ref.h"
 #include "ops/sequences.h"
-#include "sluice/ops/turboquant_attention.h"
 
 namespace sluice::backend::cpu {
+
+// Codes and norms of keys or values, and the rows of the call's tokens where these are not read from codes.
+struct PackedCache {
+  ops::ConstView codes;   // [KH,S,bytes] or, pooled, [P,KH,S,bytes]
+  ops::ConstView norms;   // the same without bytes
+  ops::ConstView tokens;  // [T,KH,D], or absent
+  std::int64_t bits;
+  const float* rotated_tokens = nullptr;  // [T,KH,D], times sqrt(D), zeros in place of rows with a NaN
+  const float* token_norms = nullptr;     // [T,KH], 1 or NaN
+};
+
+struct PackedCall {
+  ops::ConstView q;  // [T,H,D]
+  ops::View out;     // [T,H,D]
+  PackedCache keys;
+  PackedCache values;         // the keys again where one row serves as both
+  ops::ConstView rope_q;      // [T,H,R], or absent: what adds to the scores
+  ops::ConstView rope_cache;  // [S,R] or, pooled, [P,S,R]
+  ops::ConstView signs;
+  ops::SequenceValue ring_start;
+  std::int64_t window = 0;
+  double scale = 1;
+  bool rotated = false;
+  bool shared_rows() const { return keys.codes.data == values.codes.data; }
+};
 
 // Logical rows of one softmax; fixed, so that results do not depend on the call.
 inline constexpr std::int64_t kPartRows = 512;
@@ -26,6 +51,11 @@ struct PackedRows {
   const float* norms;
   std::int64_t slots;
   std::int64_t ring_start;
+  const float* tokens;        // of logical rows from first_token on, levels in place of codes
+  const float* token_norms;   // theirs
+  std::int64_t token_floats;  // from one to the next
+  std::int64_t kv_heads;
+  std::int64_t first_token;
 
   std::int64_t slot(std::int64_t logical) const {
     const std::int64_t at = ring_start + logical;
@@ -58,11 +88,15 @@ struct Partial {
 };
 
 struct PackedAttention {
-  explicit PackedAttention(const ops::TurboquantAttention& op);
+  // `lengths(b)` is the number of rows of sequence b, its tokens' own included.
+  PackedAttention(const PackedCall& op, const ops::Sequences& sequences,
+                  FunctionRef<std::int64_t(std::int64_t)> lengths);
 
-  const ops::TurboquantAttention& op;
+  const PackedCall& op;
   ops::Sequences sequences;
+  FunctionRef<std::int64_t(std::int64_t)> lengths;
   std::size_t width;
+  std::size_t rope_width;  // 0: none
   std::int64_t kv_heads;
   std::int64_t heads_per_kv;
   std::int64_t tokens_per_group;
@@ -81,8 +115,7 @@ struct PackedAttention {
     const std::int64_t end = group.first_end + r / heads_per_kv;
     return {op.window > 0 ? std::max<std::int64_t>(0, end - op.window) : 0, end};
   }
-  PackedRows keys(const QueryGroup& group) const { return rows(op.k_codes, op.k_norms, group); }
-  PackedRows values(const QueryGroup& group) const { return rows(op.v_codes, op.v_norms, group); }
+  PackedRows rows(const PackedCache& cache, const QueryGroup& group) const;
 
   std::size_t partial_floats(const QueryGroup& group) const {
     return static_cast<std::size_t>(queries(group)) * (width + 2);
@@ -102,7 +135,6 @@ struct PackedAttention {
 
  private:
   QueryGroup group(std::int64_t b, std::int64_t kv_head, std::int64_t first) const;
-  PackedRows rows(const ops::ConstView& codes, const ops::ConstView& norms, const QueryGroup& group) const;
 };
 
 // Groups whose partial results are in memory at the same time.
@@ -123,11 +155,17 @@ struct Wave {
 struct WorkMemory {
   WorkMemory(Context& context, const PackedAttention& call);
   float* signs;
+  float* key_tokens;    // [T,KH,D] where the call has such, then their norms
+  float* value_tokens;  // the same
   std::span<QueryGroup> groups;
   std::span<float> partials;
 };
 
 // Takes groups from the front while their partial results fit, at least one, and numbers their work.
 Wave next_wave(const PackedAttention& call, std::span<QueryGroup> groups, std::span<float> partials);
+
+// Runs the call, in waves. One file an instruction set implements it.
+void attend_packed(Context& context, PackedCall call, const ops::Sequences& sequences,
+                   FunctionRef<std::int64_t(std::int64_t)> lengths);
 
 }  // namespace sluice::backend::cpu

@@ -8,17 +8,6 @@ namespace sluice::backend::cpu {
 
 namespace {
 
-// The sequence that holds a token: the last one that starts at or before it and is not empty.
-std::int64_t sequence_of(const ops::Sequences& sequences, std::int64_t token) {
-  std::int64_t low = 0;
-  std::int64_t high = sequences.count();
-  while (high - low > 1) {
-    const std::int64_t middle = (low + high) / 2;
-    (sequences[middle].begin <= token ? low : high) = middle;
-  }
-  return low;
-}
-
 EncodeVector place(const ops::ConstView& x, std::int64_t row, std::int64_t bits, const ops::View& codes,
                    const ops::View& norms, std::int64_t head, std::int64_t slot) {
   return {row_at(x, row), x.dtype, bits,
@@ -39,7 +28,7 @@ void run(Context& context, const ops::TurboquantAppend& op) {
   encode_vectors(context, call, [&](std::int64_t i) {
     const std::int64_t row = i / 2;
     const std::int64_t token = row / heads;
-    const std::int64_t b = sequence_of(sequences, token);
+    const std::int64_t b = sequences.of_token(token);
     const ops::Sequence one = sequences[b];
     if (one.end - token > slots) return EncodeVector{};
     const std::int64_t slot = (ops::Sequences::value(op.start, b) % slots + token - one.begin) % slots;

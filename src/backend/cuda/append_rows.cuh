@@ -59,7 +59,7 @@ __device__ void copy_token(const AppendSide& side, const void* from_token, void*
   }
 }
 
-// Grid: tokens, 2.
+// Grid: tokens, sides.
 static __global__ void append_rows(AppendCall call) {
   wait_for_inputs();
   allow_successor();
@@ -103,6 +103,19 @@ void append(Context& context, const Op& op, const ops::ConstView& first, const o
                         pooled ? first_cache.dim(0) : 1,
                         context.fault()};
   launch(context, append_rows, {dim3(static_cast<unsigned>(first.dim(0)), 2), dim3(256)}, call);
+}
+
+// The same for one cache.
+template <class Op>
+void append(Context& context, const Op& op, const ops::ConstView& tokens, const ops::View& cache) {
+  const bool pooled = op.seq_starts.present();
+  const AppendCall call{{append_side(tokens, cache, pooled), {}},
+                        DeviceSequences(op, tokens.dim(0)),
+                        SequenceNumber(op.start),
+                        cache.dim(pooled ? 1 : 0),
+                        pooled ? cache.dim(0) : 1,
+                        context.fault()};
+  launch(context, append_rows, {dim3(static_cast<unsigned>(tokens.dim(0)), 1), dim3(256)}, call);
 }
 
 }  // namespace sluice::backend::cuda

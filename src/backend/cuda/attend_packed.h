@@ -8,6 +8,12 @@ namespace sluice::backend::cuda {
 
 inline constexpr int kPackedSplitRows = 512;
 
+// The rows of the call's own tokens where they are not read from codes: rotated, as levels and norms.
+struct FreshLevels {
+  const __half* levels = nullptr;  // [T,KH,D]; null: none
+  const float* norms = nullptr;    // [T,KH]
+};
+
 struct PackedCall {
   AttendCall attend;  // its output is in the rotated basis
   HeadRows queries;
@@ -15,6 +21,8 @@ struct PackedCall {
   PackedCache values;
   const unsigned char* signs;
   bool rotated;  // the queries come rotated
+  FreshLevels fresh_keys;
+  FreshLevels fresh_values;
 };
 
 // BF16 queries of 128 or 256 over codes of 4, 8 or 8 and 4 bits in whole 16-byte chunks, on devices with
@@ -28,6 +36,9 @@ inline bool packed_mma_supports(const Context& context, const PackedCall& call) 
 // `scratch` holds SplitSizes(call.attend).bytes for splits of kPackedSplitRows.
 void attend_packed_mma(Context& context, const PackedCall& call, std::byte* scratch);
 void attend_packed_prefill(Context& context, const PackedCall& call);
+// Tokens [T,KH,D] of width 128 or 256 as `to` holds them.
+void make_fresh_levels(Context& context, const HeadRows& tokens, long long count, int kv_heads,
+                       const unsigned char* signs, bool rotated, const FreshLevels& to);
 
 // Calls f.operator()<k_bits, v_bits, width>().
 template <class F>

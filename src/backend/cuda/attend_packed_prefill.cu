@@ -75,15 +75,30 @@ __device__ __forceinline__ void fetch_codes(const PackedRows& rows, long long ro
   }
 }
 
+// Rows of a tile that are levels already: [begin, end) of its 64.
+struct FreshTile {
+  const __half* first;  // row 0 of the tile, were it one of them
+  long long stride;
+  int begin;
+  int end;
+};
+
 // Codes to levels, 8 at a time; rows with a negative norm take their levels negated.
 template <int kBits, int kWidth>
 __device__ __forceinline__ void decode_rows(const char* codes, const float* norms, const char* own,
-                                            const TileRows<kWidth>& to) {
+                                            const FreshTile& fresh, const TileRows<kWidth>& to) {
   constexpr int kChunks = kWidth / 8;
 #pragma unroll 4
   for (int i = threadIdx.x; i < kRows * kChunks; i += kThreads) {
     const int row = i / kChunks;
     uint4 levels;
+    if (row >= fresh.begin) {
+      *reinterpret_cast<uint4*>(to.at(row, i % kChunks)) =
+          row < fresh.end
+              ? *reinterpret_cast<const uint4*>(fresh.first + row * fresh.stride + i % kChunks * 8)
+              : uint4{};
+      continue;
+    }
     if constexpr (kBits == 4) {
       const std::uint32_t word = reinterpret_cast<const std::uint32_t*>(codes)[i];
       levels = {look_up(own, word, 0), look_up(own, word, 1), look_up(own, word, 2), look_up(own, word, 3)};
@@ -231,15 +246,28 @@ __global__ void __launch_bounds__(kThreads, 1)
   const PackedRows values = call.values.of(tile.slot, kv_head, tile.ring_start);
   const int low = static_cast<int>(tile.first(tile.begin));
   const int high = static_cast<int>(tile.last(tile.end - 1)) + 1;
+  // Rows from first_fresh on are tokens, row - base of the call.
+  const int base = static_cast<int>(tile.base);
+  const int first_fresh =
+      call.fresh_keys.levels != nullptr ? base + attend.sequences.begin(tile.sequence) : high;
+  const int kv_heads = attend.kv_heads();
+  const auto fresh_tile = [&](const FreshLevels& fresh, int row) -> FreshTile {
+    const long long stride = static_cast<long long>(kv_heads) * kWidth;
+    return {fresh.levels + (row - base) * stride + kv_head * kWidth, stride,
+            first_fresh < high ? first_fresh - row : kRows, high - row};
+  };
   const auto fetch = [&](int row) {
     const int begin = max(low - row, 0);
-    const int end = min(high - row, kRows);
+    const int end = min(min(high, first_fresh) - row, kRows);
     fetch_codes<Shared::kKeyBytes>(keys, row, begin, end, shared + Shared::kKeyCodesAt);
     fetch_codes<Shared::kValueBytes>(values, row, begin, end, shared + Shared::kValueCodesAt);
     if (thread < 2 * kRows) {
       const int r = thread % kRows;
       const float* from = thread < kRows ? keys.norms : values.norms;
       if (r >= begin && r < end) copy_4(norms + thread, from + keys.slot_of(row + r));
+      const float* fresh = thread < kRows ? call.fresh_keys.norms : call.fresh_values.norms;
+      if (row + r >= first_fresh && row + r < high)
+        norms[thread] = fresh[static_cast<long long>(row + r - base) * kv_heads + kv_head];
     }
     close_copies();
   };
@@ -257,9 +285,10 @@ __global__ void __launch_bounds__(kThreads, 1)
   for (int row = first; row < high; row += kRows) {
     wait_for_copies<0>();
     __syncthreads();
-    decode_rows<kKeyBits>(shared + Shared::kKeyCodesAt, nullptr, key_table + lane * 4, key_tile);
+    decode_rows<kKeyBits>(shared + Shared::kKeyCodesAt, nullptr, key_table + lane * 4,
+                          fresh_tile(call.fresh_keys, row), key_tile);
     decode_rows<kValueBits>(shared + Shared::kValueCodesAt, norms + kRows, value_table + lane * 4,
-                            value_tile);
+                            fresh_tile(call.fresh_values, row), value_tile);
     if (thread < kRows)
       columns[thread] = make_float2(norms[thread], norm_exponent(norms[kRows + thread] * values.root));
     __syncthreads();
@@ -284,6 +313,41 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
 }
 
+struct FreshCall {
+  HeadRows tokens;
+  long long vectors;
+  int kv_heads;
+  const unsigned char* signs;
+  bool rotated;
+  __half* levels;
+  float* norms;
+};
+
+// A warp a vector: rotated and scaled by a power of two, which becomes the norm. A NaN goes to the norm
+// alone: levels are multiplied by the weight 0 where a query does not see them.
+template <int kWidth>
+__global__ void fresh_levels(FreshCall call) {
+  constexpr int kCount = kWidth / kWarp;
+  wait_for_inputs();
+  allow_successor();
+  const long long vector = static_cast<long long>(blockIdx.x) * kWarps + threadIdx.x / kWarp;
+  if (vector >= call.vectors) return;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  float x[kCount];
+#pragma unroll
+  for (int r = 0; r < kCount; ++r)
+    x[r] = call.tokens.at(vector / call.kv_heads, static_cast<int>(vector % call.kv_heads), lane + r * kWarp);
+  const float factor = rotate_query(x, call.signs, call.rotated);
+  bool finite = true;
+#pragma unroll
+  for (int r = 0; r < kCount; ++r) finite &= isfinite(x[r]);
+  finite = __all_sync(0xffffffffu, finite);
+#pragma unroll
+  for (int r = 0; r < kCount; ++r)
+    call.levels[vector * kWidth + lane + r * kWarp] = __float2half(finite ? x[r] : 0.0f);
+  if (lane == 0) call.norms[vector] = finite ? factor * sqrtf(static_cast<float>(kWidth)) : NAN;
+}
+
 template <int kKeyBits, int kValueBits, int kWidth>
 void launch_bits(Context& context, const PackedCall& call, const dim3& blocks) {
   launch(context, packed_prefill_kernel<kKeyBits, kValueBits, kWidth>,
@@ -291,6 +355,22 @@ void launch_bits(Context& context, const PackedCall& call, const dim3& blocks) {
 }
 
 }  // namespace
+
+void make_fresh_levels(Context& context, const HeadRows& tokens, long long count, int kv_heads,
+                       const unsigned char* signs, bool rotated, const FreshLevels& to) {
+  const FreshCall call{tokens,
+                       count * kv_heads,
+                       kv_heads,
+                       signs,
+                       rotated,
+                       const_cast<__half*>(to.levels),
+                       const_cast<float*>(to.norms)};
+  const Grid grid{dim3(static_cast<unsigned>(divide_up<long long>(call.vectors, kWarps))), dim3(kThreads)};
+  if (tokens.width == 128)
+    launch(context, fresh_levels<128>, grid, call);
+  else
+    launch(context, fresh_levels<256>, grid, call);
+}
 
 void attend_packed_prefill(Context& context, const PackedCall& given) {
   PackedCall call = given;

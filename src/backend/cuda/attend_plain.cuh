@@ -30,7 +30,7 @@ struct PlainQueries {
   }
 };
 
-// Keys and Values offer of(slot, kv_head, ring_start), whose at(row, i) is an element.
+// Keys and Values offer of(tile, kv_head), whose at(row, i) is an element.
 template <class Keys, class Values>
 struct PlainCall {
   AttendCall attend;
@@ -137,8 +137,8 @@ __global__ void __launch_bounds__(kPlainThreads)
     const int head = kv_head * attend.group + first_head + m % attend.head_tile;
     queries[i] = inside ? call.queries.at(token, head, i % padded) : 0.0f;
   }
-  const auto keys = call.keys.of(tile.slot, kv_head, tile.ring_start);
-  const auto values = call.values.of(tile.slot, kv_head, tile.ring_start);
+  const auto keys = call.keys.of(tile, kv_head);
+  const auto values = call.values.of(tile, kv_head);
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const long long low = tile.first(tile.begin);

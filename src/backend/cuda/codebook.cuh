@@ -1,4 +1,5 @@
 // The Lloyd-Max levels and borders of one width, handed to kernels by value, and the bit stream of codes.
+// Rows of 16 bits hold BF16 numbers in the place of codes and need neither.
 #pragma once
 
 #include "quant/codebook.h"
@@ -6,9 +7,10 @@
 namespace sluice::backend::cuda {
 
 struct Levels {
-  float values[quant::Codebook::kMaxLevels];
+  float values[quant::Codebook::kMaxLevels] = {};
 
   explicit Levels(std::int64_t bits) {
+    if (bits == 16) return;
     const quant::Codebook& book = quant::codebook(bits);
     for (std::size_t c = 0; c < quant::Codebook::kMaxLevels; ++c) values[c] = book.float_levels()[c];
   }
@@ -16,9 +18,10 @@ struct Levels {
 
 // Borders in double: only there does every value fall on the reference's side.
 struct Bounds {
-  double values[quant::Codebook::kMaxLevels];
+  double values[quant::Codebook::kMaxLevels] = {};
 
   explicit Bounds(std::int64_t bits) {
+    if (bits == 16) return;
     const quant::Codebook& book = quant::codebook(bits);
     for (std::size_t c = 0; c < quant::Codebook::kMaxLevels; ++c) values[c] = book.bounds()[c];
   }
@@ -31,6 +34,13 @@ __device__ __forceinline__ unsigned read_code(const unsigned char* row, int i, i
   unsigned window = row[at / 8];
   if (shift + bits > 8) window |= static_cast<unsigned>(row[at / 8 + 1]) << 8;
   return window >> shift & ((1u << bits) - 1);
+}
+
+// The level of code i of a row, or its number i.
+__device__ __forceinline__ float read_level(const unsigned char* row, int i, int bits, const float* levels) {
+  if (bits != 16) return levels[read_code(row, i, bits)];
+  return __uint_as_float(static_cast<unsigned>(row[2 * i]) << 16 | static_cast<unsigned>(row[2 * i + 1])
+                                                                       << 24);
 }
 
 // Byte j of the stream of `codes`.

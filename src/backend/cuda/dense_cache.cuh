@@ -37,6 +37,10 @@ struct DenseCache {
     return bf16 && reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && pool_stride % 8 == 0 &&
            row_stride % 8 == 0 && head_stride % 8 == 0;
   }
+  template <class Tile>
+  __device__ __forceinline__ DenseRows of(const Tile& tile, int kv_head) const {
+    return of(tile.slot, kv_head, 0);
+  }
   __device__ __forceinline__ DenseRows of(long long slot, int kv_head, long long) const {
     const long long offset = slot * pool_stride + kv_head * head_stride;
     return {static_cast<const char*>(data) + offset * (bf16 ? 2 : 4), row_stride, bf16};

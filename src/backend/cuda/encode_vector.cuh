@@ -49,16 +49,26 @@ __device__ void encode_vector(const Encoder& encoder, const T* x, const unsigned
   double level_squares = 0;
 #pragma unroll
   for (int r = 0; r < kCount; ++r) {
-    const int code = nearest_code(encoder, length == 0 ? 0.0 : values[r] / root * root / length);
-    const double level = static_cast<double>(encoder.levels.values[code]);
+    const double value = length == 0 ? 0.0 : values[r] / root * root / length;
+    double level;
+    if (encoder.bits == 16) {
+      const Bf16 number = from_float<Bf16>(static_cast<float>(value));
+      level = static_cast<double>(to_float(number));
+      memcpy(codes + 2 * (lane + r * kWarp), &number, 2);
+    } else {
+      const int code = nearest_code(encoder, value);
+      level = static_cast<double>(encoder.levels.values[code]);
+      scratch[lane + r * kWarp] = static_cast<unsigned char>(code);
+    }
     level_squares += level * level;
-    scratch[lane + r * kWarp] = static_cast<unsigned char>(code);
   }
   level_squares = warp_sum(level_squares);
   __syncwarp();
-  for (int j = lane; j < kWidth * encoder.bits / 8; j += kWarp)
-    codes[j] = pack_byte(scratch, j, encoder.bits);
-  if (lane == 0) *norm = static_cast<float>(encoder.matched ? length * root / sqrt(level_squares) : length);
+  if (encoder.bits != 16)
+    for (int j = lane; j < kWidth * encoder.bits / 8; j += kWarp)
+      codes[j] = pack_byte(scratch, j, encoder.bits);
+  const bool matched = encoder.matched && length != 0;
+  if (lane == 0) *norm = static_cast<float>(matched ? length * root / sqrt(level_squares) : length);
   __syncwarp();  // before the next vector's codes
 }
 

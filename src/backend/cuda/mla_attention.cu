@@ -2,35 +2,10 @@
 #include "sluice/ops/mla_attention.h"
 
 #include "backend/cuda/attend_plain.cuh"
-#include "backend/cuda/dense_cache.cuh"
+#include "backend/cuda/joined_cache.cuh"
 #include "backend/cuda/mla_mma.h"
 
 namespace sluice::backend::cuda {
-
-namespace {
-
-// A key is a row of the latents and then one of the rotary keys.
-struct JoinedRows {
-  DenseRows latent;
-  DenseRows rope;
-  int rank;
-
-  __device__ __forceinline__ float at(long long row, int i) const {
-    return i < rank ? latent.at(row, i) : rope.at(row, i - rank);
-  }
-};
-
-struct JoinedCache {
-  DenseCache latent;
-  DenseCache rope;
-  int rank;
-
-  __device__ __forceinline__ JoinedRows of(long long slot, int kv_head, long long ring_start) const {
-    return {latent.of(slot, kv_head, ring_start), rope.of(slot, kv_head, ring_start), rank};
-  }
-};
-
-}  // namespace
 
 template <>
 void run(Context& context, const ops::MlaAttention& op) {
@@ -44,10 +19,11 @@ void run(Context& context, const ops::MlaAttention& op) {
   const DenseCache rope(op.rope_cache, pooled);
   const MlaCall call{attend, HeadRows(op.q_latent), HeadRows(op.q_pe), latent, rope};
   if (mla_mma_supports(context, call)) return attend_mla_mma(context, call);
-  run_plain(context, PlainCall<JoinedCache, DenseCache>{attend,
-                                                        {{call.latent_queries, call.rope_queries}},
-                                                        {latent, rope, call.latent_queries.width},
-                                                        latent});
+  run_plain(context,
+            PlainCall<JoinedCache<DenseCache>, DenseCache>{attend,
+                                                           {{call.latent_queries, call.rope_queries}},
+                                                           {latent, rope, call.latent_queries.width},
+                                                           latent});
 }
 
 }  // namespace sluice::backend::cuda

@@ -24,11 +24,11 @@ struct PackedRows {
   }
   __device__ __forceinline__ float at(long long row, int i) const {
     const long long slot = slot_of(row);
-    return levels[read_code(codes + slot * stride, i, bits)] * (norms[slot] * root);
+    return read_level(codes + slot * stride, i, bits, levels) * (norms[slot] * root);
   }
 };
 
-// codes [KH,S,bytes] and norms [KH,S], pooled or not.
+// codes [KH,S,bytes] and norms [KH,S], or without heads; pooled or not.
 struct PackedCache {
   const unsigned char* codes;
   const float* norms;
@@ -43,15 +43,15 @@ struct PackedCache {
   Levels levels;
 
   PackedCache(const ops::ConstView& code_view, const ops::ConstView& norm_view, std::int64_t bits,
-              bool pooled)
+              bool pooled, bool heads = true)
       : codes(static_cast<const unsigned char*>(code_view.data)),
         norms(static_cast<const float*>(norm_view.data)),
         code_pool_stride(pool_stride(code_view, pooled)),
-        code_head_stride(code_view.strides[pooled ? 1 : 0]),
-        code_row_stride(code_view.strides[pooled ? 2 : 1]),
+        code_head_stride(heads ? code_view.strides[pooled ? 1 : 0] : 0),
+        code_row_stride(code_view.strides[code_view.rank() - 2]),
         norm_pool_stride(pool_stride(norm_view, pooled)),
-        norm_head_stride(norm_view.strides[pooled ? 1 : 0]),
-        capacity(code_view.dim(pooled ? 2 : 1)),
+        norm_head_stride(heads ? norm_view.strides[pooled ? 1 : 0] : 0),
+        capacity(code_view.dim(code_view.rank() - 2)),
         root(1 / std::sqrt(static_cast<float>(code_view.shape.back() * 8 / bits))),
         bits(static_cast<int>(bits)),
         levels(bits) {}

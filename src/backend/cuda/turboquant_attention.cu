@@ -1,62 +1,114 @@
 // out = softmax(scale * q kT) v straight from the packed cache.
 //
 // Keys and values stay in the rotated basis: q is rotated once, the sum of values rotated back once, in F32.
-// BF16 queries of common widths over whole bytes run on tensor cores, everything else in F32.
+// BF16 queries of common widths over whole bytes run on tensor cores, everything else in F32. So do rows of
+// the call's own tokens that come beside the cache, unless a prompt brings them, which is what they are for.
 #include "sluice/ops/turboquant_attention.h"
 
 #include "backend/cuda/attend_packed.h"
 #include "backend/cuda/attend_plain.cuh"
+#include "backend/cuda/fresh_cache.cuh"
 #include "backend/cuda/rotate_rows.h"
 
 namespace sluice::backend::cuda {
 
-template <>
-void run(Context& context, const ops::TurboquantAttention& op) {
+namespace {
+
+bool given(const ops::SequenceValue& value) {
+  return value.per_sequence.present() || value.value != 0;
+}
+
+AttendCall attend_call(Context& context, const ops::TurboquantAttention& op) {
   const bool pooled = op.seq_starts.present();
   const int head = pooled ? 1 : 0;
-  AttendCall attend(op, op.q.dim(0), op.out, op.length);
-  attend.position_is_length = true;
+  AttendCall attend(op, op.q.dim(0), op.out, given(op.length) ? op.length : op.start);
+  attend.position_is_length = given(op.length);
   attend.group = static_cast<int>(op.q.dim(1) / op.k_codes.dim(head));
   attend.window = op.window;
   attend.capacity = op.k_codes.dim(head + 1);
   attend.pool = pooled ? op.k_codes.dim(0) : 1;
   attend.fault = context.fault();
   attend.ring_start = SequenceNumber(op.ring_start);
-  PackedCall packed{attend,
+  return attend;
+}
+
+std::size_t aligned(std::size_t bytes) {
+  return divide_up<std::size_t>(bytes, 256) * 256;
+}
+
+// Scratch memory from the front.
+struct Scratch {
+  std::byte* at;
+  template <class T = void>
+  T* take(std::size_t bytes) {
+    std::byte* taken = at;
+    at += aligned(bytes);
+    return reinterpret_cast<T*>(taken);
+  }
+  // x in the rotated basis, F32 unless it comes rotated.
+  HeadRows rotated(Context& context, const ops::ConstView& x, const unsigned char* signs, bool already) {
+    if (already || !x.present()) return x.present() ? HeadRows(x) : HeadRows();
+    const ops::View to(take(static_cast<std::size_t>(x.elements()) * sizeof(float)), ops::DType::f32,
+                       x.shape);
+    rotate_rows(context, {x.data, to.data, RowOffsets(x), RowOffsets(to), signs, false}, x.dim(2), x.dtype,
+                ops::DType::f32);
+    return HeadRows(to);
+  }
+};
+
+FreshLevels fresh_levels(Context& context, const PackedCall& call, const ops::ConstView& tokens,
+                         Scratch& scratch) {
+  const auto elements = static_cast<std::size_t>(tokens.elements());
+  const FreshLevels to{scratch.take<__half>(elements * sizeof(__half)),
+                       scratch.take<float>(elements / tokens.dim(2) * sizeof(float))};
+  make_fresh_levels(context, HeadRows(tokens), tokens.dim(0), static_cast<int>(tokens.dim(1)), call.signs,
+                    call.rotated, to);
+  return to;
+}
+
+}  // namespace
+
+template <>
+void run(Context& context, const ops::TurboquantAttention& op) {
+  const bool pooled = op.seq_starts.present();
+  const auto* signs = static_cast<const unsigned char*>(op.signs.data);
+  PackedCall packed{attend_call(context, op),
                     HeadRows(op.q),
                     PackedCache(op.k_codes, op.k_norms, op.k_bits, pooled),
                     PackedCache(op.v_codes, op.v_norms, op.v_bits, pooled),
-                    static_cast<const unsigned char*>(op.signs.data),
-                    op.rotated};
+                    signs,
+                    op.rotated,
+                    {},
+                    {}};
   const bool decode = context.decode_class(op.q.dim(0));
-  const bool fast = packed_mma_supports(context, packed);
+  const bool fresh = op.k_new.present();
+  const bool fast = packed_mma_supports(context, packed) && !(fresh && decode);
   if (fast) packed.attend.split_rows = kPackedSplitRows;
-  // Scratch memory: rotated queries (the fast kernels rotate their own), sums to be rotated back, partial
-  // results.
-  const std::size_t bytes =
-      op.rotated ? 0 : divide_up<std::size_t>(op.q.elements() * sizeof(float), 256) * 256;
-  std::byte* scratch = context.scratch(2 * bytes + (decode ? SplitSizes(packed.attend).bytes : 0));
-  const ops::View queries(scratch, ops::DType::f32, op.q.shape);
-  const ops::View sums(scratch + bytes, ops::DType::f32, op.q.shape);
+  // Queries in F32 (the fast kernels rotate their own), sums to be rotated back, fresh rows, partial results.
+  const std::size_t floats = aligned(static_cast<std::size_t>(op.q.elements()) * sizeof(float));
+  const std::size_t fresh_bytes =
+      fresh ? 2 * aligned(static_cast<std::size_t>(op.k_new.elements()) * sizeof(float)) + 512 : 0;
+  Scratch scratch{context.scratch(2 * floats + fresh_bytes + (decode ? SplitSizes(packed.attend).bytes : 0))};
+  const ops::View sums(op.rotated ? nullptr : scratch.take(floats), ops::DType::f32, op.q.shape);
   if (!op.rotated) packed.attend.out = HeadRows(sums);
   if (fast && decode) {
-    attend_packed_mma(context, packed, scratch + 2 * bytes);
+    attend_packed_mma(context, packed, scratch.at);
   } else if (fast) {
+    if (fresh) {
+      packed.fresh_keys = fresh_levels(context, packed, op.k_new, scratch);
+      packed.fresh_values = fresh_levels(context, packed, op.v_new, scratch);
+    }
     attend_packed_prefill(context, packed);
   } else {
-    if (!op.rotated) {
-      rotate_rows(context,
-                  {op.q.data, queries.data, RowOffsets(op.q), RowOffsets(queries), packed.signs, false},
-                  op.q.dim(2), op.q.dtype, ops::DType::f32);
-      packed.queries = HeadRows(queries);
-    }
-    run_plain(context,
-              PlainCall<PackedCache, PackedCache>{
-                  packed.attend, {{packed.queries, {}}}, packed.keys, packed.values},
-              scratch + 2 * bytes);
+    packed.queries = scratch.rotated(context, op.q, signs, op.rotated);
+    const DeviceSequences& sequences = packed.attend.sequences;
+    const FreshCache keys{packed.keys, scratch.rotated(context, op.k_new, signs, op.rotated), sequences};
+    const FreshCache values{packed.values, scratch.rotated(context, op.v_new, signs, op.rotated), sequences};
+    run_plain(context, PlainCall<FreshCache, FreshCache>{packed.attend, {{packed.queries, {}}}, keys, values},
+              scratch.at);
   }
   if (!op.rotated)
-    rotate_rows(context, {sums.data, op.out.data, RowOffsets(sums), RowOffsets(op.out), packed.signs, true},
+    rotate_rows(context, {sums.data, op.out.data, RowOffsets(sums), RowOffsets(op.out), signs, true},
                 op.q.dim(2), ops::DType::f32, op.out.dtype);
 }
 

@@ -14,14 +14,17 @@ namespace sluice::backend::reference {
 
 namespace {
 
-// The codes and norms of one KV head, rows in logical order.
+// The keys or values of one KV head, rows in logical order and in the rotated basis.
 struct Head {
   ops::ConstView codes;  // [S,bytes]
   ops::ConstView norms;  // [S]
   std::int64_t bits;
   std::int64_t ring_start;
+  std::int64_t first_new;                     // rows from here on are not read from codes
+  std::vector<std::vector<double>> new_rows;  // but here
 
   std::vector<double> row(std::int64_t logical) const {
+    if (logical >= first_new) return new_rows[static_cast<std::size_t>(logical - first_new)];
     const std::int64_t slot = (ring_start + logical) % codes.dim(0);
     return decode_vector(codes[slot], get(norms, slot), bits);
   }
@@ -31,6 +34,25 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
   return sum;
+}
+
+Head head(const ops::TurboquantAttention& op, const ops::Sequences& sequences, std::int64_t b,
+          std::int64_t kv, bool keys) {
+  const ops::Sequence one = sequences[b];
+  const ops::ConstView& tokens = keys ? op.k_new : op.v_new;
+  Head head{sequences.part(keys ? op.k_codes : op.v_codes, one)[kv],
+            sequences.part(keys ? op.k_norms : op.v_norms, one)[kv],
+            keys ? op.k_bits : op.v_bits,
+            ops::Sequences::value(op.ring_start, b),
+            std::numeric_limits<std::int64_t>::max(),
+            {}};
+  if (!tokens.present()) return head;
+  head.first_new = sequences.length(op, b) - one.tokens();
+  for (std::int64_t t = one.begin; t < one.end; ++t) {
+    head.new_rows.push_back(read_row(tokens[t][kv]));
+    if (!op.rotated) rotate(head.new_rows.back(), op.signs);
+  }
+  return head;
 }
 
 // softmax(scale * q kT) v over logical rows [begin, end), in the rotated basis.
@@ -55,29 +77,25 @@ std::vector<double> attend(const std::vector<double>& q, const Head& keys, const
 template <>
 void run(const ops::TurboquantAttention& op) {
   const ops::Sequences sequences(op, op.q.dim(0));
-  for (std::int64_t b = 0; b < sequences.count(); ++b) {
-    const ops::Sequence one = sequences[b];
-    const ops::ConstView k_codes = sequences.part(op.k_codes, one);
-    const ops::ConstView k_norms = sequences.part(op.k_norms, one);
-    const ops::ConstView v_codes = sequences.part(op.v_codes, one);
-    const ops::ConstView v_norms = sequences.part(op.v_norms, one);
-    const std::int64_t ring_start = ops::Sequences::value(op.ring_start, b);
-    const std::int64_t heads_per_kv = op.q.dim(1) / k_codes.dim(0);
-    for (std::int64_t i = 0; i < one.tokens(); ++i) {
-      const std::int64_t end = ops::Sequences::value(op.length, b) - one.tokens() + i + 1;
-      const std::int64_t begin = op.window > 0 ? std::max<std::int64_t>(0, end - op.window) : 0;
-      for (std::int64_t h = 0; h < op.q.dim(1); ++h) {
-        const std::int64_t kv = h / heads_per_kv;
-        std::vector<double> q = read_row(op.q[one.begin + i][h]);
-        if (!op.rotated) rotate(q, op.signs);
-        std::vector<double> out =
-            attend(q, {k_codes[kv], k_norms[kv], op.k_bits, ring_start},
-                   {v_codes[kv], v_norms[kv], op.v_bits, ring_start}, op.scale, begin, end);
-        if (!op.rotated) rotate_back(out, op.signs);
-        write_row(out, op.out[one.begin + i][h]);
+  const std::int64_t kv_heads = op.k_norms.dim(op.k_norms.rank() - 2);
+  const std::int64_t heads_per_kv = op.q.dim(1) / kv_heads;
+  for (std::int64_t b = 0; b < sequences.count(); ++b)
+    for (std::int64_t kv = 0; kv < kv_heads; ++kv) {
+      const ops::Sequence one = sequences[b];
+      const Head keys = head(op, sequences, b, kv, true);
+      const Head values = head(op, sequences, b, kv, false);
+      for (std::int64_t i = 0; i < one.tokens(); ++i) {
+        const std::int64_t end = sequences.length(op, b) - one.tokens() + i + 1;
+        const std::int64_t begin = op.window > 0 ? std::max<std::int64_t>(0, end - op.window) : 0;
+        for (std::int64_t h = kv * heads_per_kv; h < (kv + 1) * heads_per_kv; ++h) {
+          std::vector<double> q = read_row(op.q[one.begin + i][h]);
+          if (!op.rotated) rotate(q, op.signs);
+          std::vector<double> out = attend(q, keys, values, op.scale, begin, end);
+          if (!op.rotated) rotate_back(out, op.signs);
+          write_row(out, op.out[one.begin + i][h]);
+        }
       }
     }
-  }
 }
 
 }  // namespace sluice::backend::reference

@@ -83,6 +83,13 @@ std::vector<Case> cases<ops::TurboquantAppend>() {
     s.k_type = s.v_type = ops::DType::bf16;
     add(fmt::format("{} bits bf16 plain no signs", bits), s);
   }
+  for (const bool matched : {false, true}) {
+    Settings s;
+    s.k_bits = matched ? 16 : 8;
+    s.v_bits = 16;
+    s.matched = matched;
+    add(fmt::format("{}+16 bits{}", s.k_bits, matched ? "" : " plain"), s);
+  }
   for (const std::int64_t tokens : {1, 2, 15, 16, 17, 63, 64, 65, 257})
     for (const std::int64_t start : {0, 14, 1234567}) {
       Settings s;

@@ -24,11 +24,19 @@ struct Settings {
   std::int64_t v_bits = 4;
   bool rotated = false;
   bool signs = true;
+  bool fresh = false;  // the call's own rows come beside the cache
   ops::DType type = ops::DType::f32;
   double sharpness = 1;  // the spread of the scores
 };
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// BF16 numbers as bytes.
+HostTensor numbers(Random& random, const ops::Shape& bytes) {
+  HostTensor tensor(ops::DType::u8, bytes);
+  tensor.bytes = normal(random, ops::DType::bf16, {bytes.elements() / 2}).bytes;
+  return tensor;
+}
 
 // The caches of `pool` sequences, or of one without a pool dimension.
 void add_caches(OpFile& file, Random& random, const Settings& s, std::int64_t pool) {
@@ -41,8 +49,9 @@ void add_caches(OpFile& file, Random& random, const Settings& s, std::int64_t po
   const double norm = std::sqrt(static_cast<double>(s.width));
   for (const std::string side : {"k", "v"}) {
     const std::int64_t bits = side == "k" ? s.k_bits : s.v_bits;
+    const ops::Shape codes = shape({s.kv_heads, s.slots, s.width * bits / 8});
     file.tensors[side + "_codes"] =
-        random_bytes(random, ops::DType::u8, shape({s.kv_heads, s.slots, s.width * bits / 8}));
+        bits == 16 ? numbers(random, codes) : random_bytes(random, ops::DType::u8, codes);
     file.tensors[side + "_norms"] =
         uniform(random, ops::DType::f32, shape({s.kv_heads, s.slots}), 0.5 * norm, 1.5 * norm);
   }
@@ -54,6 +63,9 @@ OpFile make(std::uint64_t seed, const Settings& s, std::int64_t pool = 0) {
   file.tensors["q"] = normal(random, s.type, {s.tokens, s.heads, s.width});
   if (s.signs) file.tensors["signs"] = random_bytes(random, ops::DType::u8, {s.width / 8});
   add_caches(file, random, s, pool);
+  if (s.fresh)
+    for (const char* side : {"k_new", "v_new"})
+      file.tensors[side] = normal(random, s.type, {s.tokens, s.kv_heads, s.width});
   file.attributes["k_bits"] = std::to_string(s.k_bits);
   file.attributes["v_bits"] = std::to_string(s.v_bits);
   file.attributes["window"] = std::to_string(s.window);
@@ -62,12 +74,13 @@ OpFile make(std::uint64_t seed, const Settings& s, std::int64_t pool = 0) {
   if (pool > 0) return file;
   file.attributes["length"] = std::to_string(s.length);
   file.attributes["ring_start"] = std::to_string(s.ring_start);
-  // Rows that no query sees are poisoned.
+  // Rows that no query reads are poisoned.
+  const std::int64_t read_end = s.length - (s.fresh ? s.tokens : 0);
   const std::int64_t seen = s.length - s.tokens + 1;
   const std::int64_t first = s.window > 0 && seen > s.window ? seen - s.window : 0;
   for (std::int64_t i = 0; i < s.kv_heads * s.slots; ++i) {
     const std::int64_t logical = (i % s.slots - s.ring_start + s.slots) % s.slots;
-    if (logical >= first && logical < s.length) continue;
+    if (logical >= first && logical < read_end) continue;
     set(file.tensors["k_norms"], i, kNan);
     set(file.tensors["v_norms"], i, kNan);
   }
@@ -75,15 +88,25 @@ OpFile make(std::uint64_t seed, const Settings& s, std::int64_t pool = 0) {
 }
 
 // Four sequences, one of them empty and one on a wrapped ring, in a pool of five.
-OpFile make_sequences(std::uint64_t seed, bool slots) {
+OpFile make_sequences(std::uint64_t seed, bool slots, bool fresh) {
   Settings s;
   s.tokens = 14;
   s.window = 40;
+  s.fresh = fresh;
   OpFile file = make(seed, s, 5);
   file.tensors["seq_starts"] = indices({0, 3, 3, 4, 14});
   file.tensors["length"] = indices({3, 0, 96, 50});
   file.tensors["ring_start"] = indices({0, 0, 17, 0});
   if (slots) file.tensors["slots"] = indices({4, 2, 0, 1});
+  return file;
+}
+
+// The same by starts instead of lengths; on no ring.
+OpFile make_started_sequences(std::uint64_t seed) {
+  OpFile file = make_sequences(seed, true, true);
+  file.tensors.erase("length");
+  file.tensors.erase("ring_start");
+  file.tensors["start"] = indices({0, 0, 95, 40});
   return file;
 }
 
@@ -180,11 +203,42 @@ void add_modes(std::vector<Settings>& table) {
   table.push_back(long_call);
 }
 
+// Rows of the call beside the cache, on both sides of a tile's and a part's border, and 16-bit rows.
+void add_fresh(std::vector<Settings>& table) {
+  for (const ops::DType type : {ops::DType::f32, ops::DType::bf16})
+    for (const std::int64_t tokens : {1, 5, 64, 100})
+      for (const std::int64_t past : {0, 1, 63, 450, 600}) {
+        Settings s;
+        s.type = type;
+        s.fresh = true;
+        s.tokens = tokens;
+        s.width = type == ops::DType::f32 ? 64 : 128;
+        s.heads = 6;
+        s.length = past + tokens;
+        s.slots = s.length + 3;
+        s.window = past == 450 ? 130 : 0;
+        s.rotated = past == 63;
+        table.push_back(s);
+      }
+  for (const auto& [k_bits, v_bits] : {std::pair{16, 16}, std::pair{8, 16}, std::pair{16, 3}})
+    for (const bool fresh : {false, true}) {
+      Settings s;
+      s.tokens = 3;
+      s.k_bits = k_bits;
+      s.v_bits = v_bits;
+      s.fresh = fresh;
+      s.length = s.slots;
+      s.ring_start = 91;
+      table.push_back(s);
+    }
+}
+
 std::string label(const Settings& s) {
-  return fmt::format("{} tokens, {}/{} heads of {}, {}+{} bits, rows {} of {} from {}{}{}{}{}{}", s.tokens,
+  return fmt::format("{} tokens, {}/{} heads of {}, {}+{} bits, rows {} of {} from {}{}{}{}{}{}{}", s.tokens,
                      s.heads, s.kv_heads, s.width, s.k_bits, s.v_bits, s.length, s.slots, s.ring_start,
                      s.window > 0 ? fmt::format(", window {}", s.window) : "", s.rotated ? ", rotated" : "",
-                     s.signs ? "" : ", no signs", s.type == ops::DType::bf16 ? ", bf16" : "",
+                     s.signs ? "" : ", no signs", s.fresh ? ", own rows" : "",
+                     s.type == ops::DType::bf16 ? ", bf16" : "",
                      s.sharpness == 1 ? "" : fmt::format(", sharpness {}", s.sharpness));
 }
 
@@ -197,12 +251,15 @@ std::vector<Case> cases<ops::TurboquantAttention>() {
   add_bytes(settings);
   add_shapes(settings);
   add_modes(settings);
+  add_fresh(settings);
   std::vector<Case> table;
   for (const Settings& s : settings)
     table.push_back({label(s), [=](std::uint64_t seed) { return make(seed, s); }});
-  for (const bool slots : {false, true})
-    table.push_back({slots ? "sequences with slots" : "sequences",
-                     [=](std::uint64_t seed) { return make_sequences(seed, slots); }});
+  for (const bool fresh : {false, true})
+    for (const bool slots : {false, true})
+      table.push_back({fmt::format("sequences{}{}", slots ? " with slots" : "", fresh ? ", own rows" : ""),
+                       [=](std::uint64_t seed) { return make_sequences(seed, slots, fresh); }});
+  table.push_back({"sequences that start", make_started_sequences});
   return table;
 }
 

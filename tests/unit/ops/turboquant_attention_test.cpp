@@ -138,6 +138,113 @@ TEST(TurboquantAttention, ReadsARingInOrder) {
             run_op(*backend, "turboquant_attention", straight).tensors.at("out").bytes);
 }
 
+// One token after another into a ring of 16 slots. From the first wrap on the oldest row is the one behind
+// the newest: a ring_start one too low takes the newest for the oldest.
+TEST(TurboquantAttention, FirstWrapForgetsTheOldestRow) {
+  constexpr std::int64_t kSlots = 16;
+  constexpr std::int64_t kTokens = 2 * kSlots + 3;
+  Random random(kSeed);
+  OpFile all;  // every token, in a cache that holds them all
+  all.tensors["k"] = normal(random, DType::f32, {kTokens, kKvHeads, kWidth});
+  all.tensors["v"] = normal(random, DType::f32, {kTokens, kKvHeads, kWidth});
+  all.attributes = {{"k_bits", "4"}, {"v_bits", "5"}, {"start", "0"}};
+  const auto add_cache = [&](OpFile& file, std::int64_t slots) {
+    file.tensors["k_codes"] = random_bytes(random, DType::u8, {kKvHeads, slots, kWidth * 4 / 8});
+    file.tensors["v_codes"] = random_bytes(random, DType::u8, {kKvHeads, slots, kWidth * 5 / 8});
+    for (const char* norms : {"k_norms", "v_norms"})
+      file.tensors[norms] = constant(DType::f32, {kKvHeads, slots}, std::numeric_limits<double>::quiet_NaN());
+  };
+  OpFile ring = all;
+  add_cache(all, kTokens);
+  add_cache(ring, kSlots);
+  for (const char* name : {"reference", "cpu"}) {
+    const auto backend = ops::make_backend(name, {.threads = 2});
+    const OpFile straight = run_op(*backend, "turboquant_append", all);
+    OpFile step = ring;
+    for (std::int64_t t = 0; t < kTokens; ++t) {
+      step.tensors["k"] = rows_of(all.tensors["k"], t, t + 1);
+      step.tensors["v"] = rows_of(all.tensors["v"], t, t + 1);
+      step.attributes["start"] = std::to_string(t);
+      for (auto& [field, tensor] : run_op(*backend, "turboquant_append", step).tensors)
+        step.tensors[field] = tensor;
+      const HostTensor q = normal(random, DType::f32, {1, kHeads, kWidth});
+      const auto attend = [&](const OpFile& cache, std::int64_t length, std::int64_t ring_start,
+                              std::int64_t window) {
+        OpFile call;
+        call.tensors["q"] = q;
+        for (const char* field : {"k_codes", "v_codes", "k_norms", "v_norms"})
+          call.tensors[field] = cache.tensors.at(field);
+        call.attributes = {{"k_bits", "4"},
+                           {"v_bits", "5"},
+                           {"length", std::to_string(length)},
+                           {"ring_start", std::to_string(ring_start)},
+                           {"window", std::to_string(window)},
+                           {"scale", "0.3"}};
+        return run_op(*backend, "turboquant_attention", call).tensors.at("out");
+      };
+      const std::int64_t length = std::min(t + 1, kSlots);
+      const std::int64_t oldest = t + 1 > kSlots ? (t + 1) % kSlots : 0;
+      for (const std::int64_t window : {kSlots, kSlots - 1, std::int64_t{3}}) {
+        const HostTensor want = attend(straight, t + 1, 0, window);
+        EXPECT_LT(relative_l2(attend(step, length, oldest, window), want), 1e-5)
+            << name << ", token " << t << ", window " << window;
+        if (length == kSlots && window < kSlots) {
+          const std::int64_t wrong = (oldest + kSlots - 1) % kSlots;
+          EXPECT_GT(relative_l2(attend(step, length, wrong, window), want), 1e-2);
+        }
+      }
+    }
+  }
+}
+
+// The layout of the flash-attention kernel that reads nibbles: low nibble for the even coordinate, F32 norms
+// of the whole vector, no signs, queries rotated by the caller. Decoded here by its own formula.
+TEST(TurboquantAttention, ReadsPlainNibbleCachesOfOtherWriters) {
+  constexpr float kLevels[] = {-2.7325896F, -2.0690172F, -1.6180464F, -1.2562312F, -0.9423405F, -0.6567591F,
+                               -0.3880483F, -0.1283950F, 0.1283950F,  0.3880483F,  0.6567591F,  0.9423405F,
+                               1.2562312F,  1.6180464F,  2.0690172F,  2.7325896F};
+  for (const std::int64_t width : {256, 512}) {
+    constexpr std::int64_t kRows = 40;
+    Random random(kSeed);
+    OpFile call;
+    call.tensors["q"] = normal(random, DType::f32, {1, 2, width});
+    for (const std::string side : {"k", "v"}) {
+      call.tensors[side + "_codes"] = random_bytes(random, DType::u8, {1, kRows, width / 2});
+      call.tensors[side + "_norms"] = uniform(random, DType::f32, {1, kRows}, 5, 20);
+    }
+    call.attributes = {{"k_bits", "4"},
+                       {"v_bits", "4"},
+                       {"length", std::to_string(kRows)},
+                       {"scale", "0.1"},
+                       {"rotated", "1"}};
+    const auto value = [&](const std::string& side, std::int64_t row, std::int64_t i) {
+      const auto byte = static_cast<unsigned>(call.tensors[side + "_codes"].at(row * width / 2 + i / 2));
+      const double norm = call.tensors[side + "_norms"].at(row) / std::sqrt(static_cast<double>(width));
+      return static_cast<double>(kLevels[i % 2 == 0 ? byte & 15 : byte >> 4]) * norm;
+    };
+    HostTensor want(DType::f32, {1, 2, width});
+    for (std::int64_t h = 0; h < 2; ++h) {
+      std::vector<double> sum(static_cast<std::size_t>(width));
+      double total = 0;
+      for (std::int64_t row = 0; row < kRows; ++row) {
+        double score = 0;
+        for (std::int64_t i = 0; i < width; ++i)
+          score += call.tensors["q"].at(h * width + i) * value("k", row, i);
+        const double weight = std::exp(0.1 * score);
+        total += weight;
+        for (std::int64_t i = 0; i < width; ++i)
+          sum[static_cast<std::size_t>(i)] += weight * value("v", row, i);
+      }
+      for (std::int64_t i = 0; i < width; ++i)
+        set(want, h * width + i, sum[static_cast<std::size_t>(i)] / total);
+    }
+    for (const char* name : {"reference", "cpu"}) {
+      const OpFile out = run_op(*ops::make_backend(name), "turboquant_attention", call);
+      EXPECT_LT(relative_l2(out.tensors.at("out"), want), 1e-5) << name << " " << width;
+    }
+  }
+}
+
 TEST(TurboquantAppend, AnyCutLeavesTheSameCache) {
   constexpr std::int64_t kTokens = 41;
   constexpr std::int64_t kSlots = 16;

@@ -2,12 +2,14 @@
 // and attention that does not depend on how tokens are cut into calls.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <numbers>
 
 #include "quant/codebook.h"
+#include "quant/rotation_signs.h"
 #include "runner/bound_op.h"
 #include "runner/random_tensor.h"
 
@@ -94,6 +96,27 @@ INSTANTIATE_TEST_SUITE_P(All, TurboquantError,
                          ::testing::Combine(::testing::Values(2, 3, 4, 5, 6, 8),
                                             ::testing::Values(32, 64, 128, 256, 512, 1024),
                                             ::testing::Bool()));
+
+// 30% of the energy on one Walsh function, or on a constant, which is the first of them, under the signs that
+// caches use: the error stays that of a random vector.
+TEST_P(TurboquantError, StaysThatUnderTheSignsOfCaches) {
+  const auto [bits, width, constant_part] = GetParam();
+  if (width < 64 || width > 512) GTEST_SKIP() << "promised from 64 to 512";
+  Random random(kSeed);
+  constexpr auto kSigns = quant::rotation_signs();
+  HostTensor signs(DType::u8, {width / 8});
+  std::memcpy(signs.bytes.data(), kSigns.data(), signs.bytes.size());
+  HostTensor x = normal(random, DType::f32, {262144 / width, 1, width}, std::sqrt(0.7));
+  const std::int64_t walsh = constant_part ? 0 : width / 2 + 5;
+  for (std::int64_t i = 0; i < x.shape.elements(); ++i) {
+    const bool odd = std::popcount(static_cast<std::uint64_t>(i % width & walsh)) % 2 != 0;
+    set(x, i, x.at(i) + std::sqrt(0.3) * (odd ? -1 : 1));
+  }
+  const double error = relative_squared_error(x, round_trip(*cpu(), x, &signs, bits, "plain"));
+  EXPECT_NEAR(error / expected_error(bits, width), 1, 0.02) << "seed " << kSeed;
+  const double unsigned_error = relative_squared_error(x, round_trip(*cpu(), x, nullptr, bits, "plain"));
+  EXPECT_GT(unsigned_error, 1.15 * error);
+}
 
 // Known optima for the sphere itself: one Gaussian table for every D costs next to nothing from 128 on.
 TEST(Turboquant, GaussianTableIsNearlyOptimalOnTheSphere) {

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "sluice/ops/field.h"
+#include "sluice/ops/turboquant_encode.h"
+
+namespace sluice::ops {
+
+// Encodes the latents of new tokens into a packed cache and writes their rotary keys beside it.
+struct MlaTurboquantAppend {
+  static constexpr std::string_view kName = "mla_turboquant_append";
+  static constexpr std::string_view kFamily = "Multi-head latent attention";
+  static constexpr std::string_view kFormula =
+      "kv_latent[i] is encoded into row start+i as turboquant_append does, rope_cache[start+i] = k_pe[i]";
+
+  ConstView kv_latent;                          // [T,rank]
+  ConstView k_pe;                               // [T,rope]
+  ConstView signs;                              // [rank/8], or absent
+  View latent_codes;                            // [S,rank*bits/8], in place, pooled
+  View latent_norms;                            // [S], in place, pooled
+  View rope_cache;                              // [S,rope], in place, pooled
+  ConstView seq_starts;                         // I32 [B+1], optional: cuts the tokens into B sequences
+  ConstView slots;                              // I32 [B], optional: the pool row of each sequence
+  std::int64_t bits = 4;                        // 2, 3, 4, 5, 6 or 8
+  TurboquantNorm norm = TurboquantNorm::plain;  // plain: |x|; matched: |x|*sqrt(D)/|levels|
+  SequenceValue start;                          // rows already in the cache
+
+  static constexpr auto fields() {
+    return std::tuple(
+        input("kv_latent", &MlaTurboquantAppend::kv_latent, TypeClass::activation, "T,rank"),
+        input("k_pe", &MlaTurboquantAppend::k_pe, TypeClass::activation, "T,rope"),
+        optional_input("signs", &MlaTurboquantAppend::signs, TypeClass::u8, "rank/8"),
+        pooled(updated("latent_codes", &MlaTurboquantAppend::latent_codes, TypeClass::u8, "S,rank*bits/8")),
+        pooled(updated("latent_norms", &MlaTurboquantAppend::latent_norms, TypeClass::f32, "S")),
+        pooled(updated("rope_cache", &MlaTurboquantAppend::rope_cache, TypeClass::cache, "S,rope")),
+        optional_input("seq_starts", &MlaTurboquantAppend::seq_starts, TypeClass::i32, "B1"),
+        optional_input("slots", &MlaTurboquantAppend::slots, TypeClass::i32, "B"),
+        attribute("bits", &MlaTurboquantAppend::bits, "2, 3, 4, 5, 6 or 8"),
+        optional_attribute("norm", &MlaTurboquantAppend::norm, "plain: |x|; matched: |x|*sqrt(D)/|levels|"),
+        attribute("start", &MlaTurboquantAppend::start, "rows already in the cache"));
+  }
+  // Limits of attributes that the shapes of fields follow from.
+  void check_attributes() const;
+  // Limits that shapes cannot express; reads the field contents only where they are in host memory.
+  void check_limits(const Dims& dims, bool host_memory) const;
+};
+
+}  // namespace sluice::ops

@@ -1,0 +1,52 @@
+#pragma once
+
+#include "sluice/ops/field.h"
+
+namespace sluice::ops {
+
+// Causal attention in the latent space, straight from packed latents: one row of codes is key and value of
+// every head. The latents of the call's own tokens may come beside the cache as they were before encoding.
+struct MlaTurboquantAttention {
+  static constexpr std::string_view kName = "mla_turboquant_attention";
+  static constexpr std::string_view kFamily = "Multi-head latent attention";
+  static constexpr std::string_view kFormula =
+      "scores = scale * (q_latent . latent + q_pe . rope); out = softmax(scores) latent; latent is decoded, "
+      "that of the call's tokens is latent_new if given; query i sees rows 0..start+i";
+
+  ConstView q_latent;      // [T,H,rank]
+  ConstView q_pe;          // [T,H,rope]
+  ConstView latent_codes;  // [S,rank*bits/8], pooled
+  ConstView latent_norms;  // [S], pooled
+  ConstView rope_cache;    // [S,rope], pooled
+  ConstView signs;         // [rank/8], or absent
+  ConstView latent_new;    // [T,rank], or absent: the latents of the call's tokens before encoding
+  View out;                // [T,H,rank]
+  ConstView seq_starts;    // I32 [B+1], optional: cuts the tokens into B sequences
+  ConstView slots;         // I32 [B], optional: the pool row of each sequence, default 0..B-1
+  std::int64_t bits = 4;   // 2, 3, 4, 5, 6 or 8
+  SequenceValue start;     // cache row of the first query
+  double scale = 1;        // factor on the scores
+
+  static constexpr auto fields() {
+    return std::tuple(
+        input("q_latent", &MlaTurboquantAttention::q_latent, TypeClass::activation, "T,H,rank"),
+        input("q_pe", &MlaTurboquantAttention::q_pe, TypeClass::activation, "T,H,rope"),
+        pooled(input("latent_codes", &MlaTurboquantAttention::latent_codes, TypeClass::u8, "S,rank*bits/8")),
+        pooled(input("latent_norms", &MlaTurboquantAttention::latent_norms, TypeClass::f32, "S")),
+        pooled(input("rope_cache", &MlaTurboquantAttention::rope_cache, TypeClass::cache, "S,rope")),
+        optional_input("signs", &MlaTurboquantAttention::signs, TypeClass::u8, "rank/8"),
+        optional_input("latent_new", &MlaTurboquantAttention::latent_new, TypeClass::activation, "T,rank"),
+        output("out", &MlaTurboquantAttention::out, TypeClass::activation, "T,H,rank"),
+        optional_input("seq_starts", &MlaTurboquantAttention::seq_starts, TypeClass::i32, "B1"),
+        optional_input("slots", &MlaTurboquantAttention::slots, TypeClass::i32, "B"),
+        attribute("bits", &MlaTurboquantAttention::bits, "2, 3, 4, 5, 6 or 8"),
+        attribute("start", &MlaTurboquantAttention::start, "cache row of the first query"),
+        attribute("scale", &MlaTurboquantAttention::scale, "factor on the scores"));
+  }
+  // Limits of attributes that the shapes of fields follow from.
+  void check_attributes() const;
+  // Limits that shapes cannot express; reads the field contents only where they are in host memory.
+  void check_limits(const Dims& dims, bool host_memory) const;
+};
+
+}  // namespace sluice::ops
