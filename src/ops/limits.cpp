@@ -59,8 +59,8 @@ void check_turboquant_bits(std::string_view op, std::string_view attribute, std:
 
 void check_cache_bits(std::string_view op, std::string_view attribute, std::int64_t bits) {
   if (!has_codebook(bits) && bits != 16)
-    fail(ErrorKind::input, "{}: attribute '{}' is {}, allowed is 2, 3, 4, 5, 6, 8 or 16", op, attribute,
-         bits);
+    fail(ErrorKind::input, "{}: attribute '{}' is {}, allowed is 2, 3, 4, 5, 6 or 8, or 16 for BF16 numbers",
+         op, attribute, bits);
 }
 
 void check_rotation_width(std::string_view op, std::int64_t width) {

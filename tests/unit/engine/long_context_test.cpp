@@ -65,7 +65,7 @@ void fill_caches(ops::Backend& backend, const state::StatePool& pool) {
 std::vector<float> last_logits(Engine& engine, std::int64_t tokens) {
   Engine::Impl& impl = engine.impl();
   const layers::Decoder& decoder = impl.model.decoder;
-  state::StatePool pool(*impl.backend, decoder.states(), 1, kContext, ops::DType::f32);
+  state::StatePool pool(*impl.backend, decoder.states(), 1, kContext, {});
   pool.reset(0);
   fill_caches(*impl.backend, pool);
   std::vector<std::int32_t> ids(static_cast<std::size_t>(tokens));

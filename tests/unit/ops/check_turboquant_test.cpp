@@ -116,6 +116,46 @@ TEST_F(CheckTurboquant, ValidCallsAreAccepted) {
   accepted(attention());
 }
 
+TEST_F(CheckTurboquant, AttentionTakesOwnRowsInPairsAndOneCount) {
+  TurboquantAttention op = attention();
+  op.k_new = field(DType::f32, {kTokens, kKvHeads, kWidth});
+  refused(op, {"'k_new'", "'v_new'"});
+  op.v_new = field(DType::f32, {kTokens, kKvHeads, kWidth});
+  accepted(op);
+  op.start = 2;
+  refused(op, {"'length' 5", "'start' 2", "one of them"});
+  op.length = 0;
+  accepted(op);
+  op.start = kSlots - kTokens + 1;
+  refused(op, {"'length'", "S = 8"});
+}
+
+TEST_F(CheckTurboquant, SixteenBitsAreForCachesAlone) {
+  TurboquantAppend op = append();
+  op.v_bits = 16;
+  op.v_codes = field(DType::u8, {kKvHeads, kSlots, kWidth * 2});
+  accepted(op);
+  TurboquantEncode alone = encode();
+  alone.bits = 16;
+  refused(alone, {"'bits'", "16", "2, 3, 4, 5, 6 or 8"});
+}
+
+TEST_F(CheckTurboquant, LatentRowsStayInTheCache) {
+  MlaTurboquantAppend op;
+  op.kv_latent = field(DType::f32, {kTokens, kWidth});
+  op.k_pe = field(DType::f32, {kTokens, 8});
+  op.latent_codes = field(DType::u8, {kSlots, kWidth / 2});
+  op.latent_norms = field(DType::f32, {kSlots});
+  op.rope_cache = field(DType::bf16, {kSlots, 8});
+  op.start = kSlots - kTokens;
+  accepted(op);
+  op.start = kSlots - kTokens + 1;
+  refused(op, {"'start'", "8 rows"});
+  op.start = 0;
+  op.bits = 7;
+  refused(op, {"'bits'", "7"});
+}
+
 TEST_F(CheckTurboquant, HadamardWidth) {
   for (const std::int64_t width : {8, 16, 48, 96, 2048}) {
     Hadamard op;
