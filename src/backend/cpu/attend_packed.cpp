@@ -239,12 +239,11 @@ HWY_INLINE float rotate_token(const PackedAttention& call, const ops::ConstView&
 // Into to [T,KH,D] and the norms behind it.
 void rotate_tokens(Context& context, const PackedAttention& call, const ops::ConstView& tokens, float* to) {
   float* norms = to + tokens.elements();
-  context.pool().parallel_for(0, tokens.dim(0) * tokens.dim(1), 16,
-                              [&](std::int64_t begin, std::int64_t end, int) HWY_ATTR {
-                                for (std::int64_t i = begin; i < end; ++i)
-                                  norms[i] = rotate_token(call, tokens, i,
-                                                          to + static_cast<std::size_t>(i) * call.width);
-                              });
+  context.pool().parallel_for(
+      0, tokens.dim(0) * tokens.dim(1), 16, [&](std::int64_t begin, std::int64_t end, int) HWY_ATTR {
+        for (std::int64_t i = begin; i < end; ++i)
+          norms[i] = rotate_token(call, tokens, i, to + static_cast<std::size_t>(i) * call.width);
+      });
 }
 
 void attend_wave(Context& context, const PackedAttention& call, const Wave& wave) {
