@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "model_options.h"
+#include "sluice/experts.h"
 #include "sluice/model_bench.h"
 #include "sluice/op_runner.h"
 
@@ -84,6 +85,34 @@ void print_profile(const std::vector<OpProfile>& profile) {
   fmt::print("{:22} {:24} {:6} {:9} {:10.1f}\n", "sum", "", "", "", total);
 }
 
+// Records which experts a model needs and says how often each policy would have them in memory.
+void run_trace(ModelBench& bench, std::int64_t tokens, bool json) {
+  constexpr std::int64_t kAll = std::int64_t{1} << 30;
+  if (bench.model.engine.expert_slots == 0 && bench.model.engine.memory == 0)
+    bench.model.engine.expert_slots = kAll;
+  const auto engine = bench.model.load();
+  const std::vector<std::int32_t> prompt =
+      engine->has_tokenizer() ? engine->encode("Once upon a time") : std::vector<std::int32_t>{1, 2, 3};
+  const PolicyComparison result = compare_policies(engine, prompt, tokens, 1);
+  if (json) {
+    nlohmann::ordered_json rows = nlohmann::ordered_json::object();
+    for (const auto& row : result.rows) rows[row.policy] = row.hit_rates;
+    const nlohmann::ordered_json all{{"passes", result.passes}, {"slots", result.slots}, {"hit_rates", rows}};
+    fmt::print("{}\n", all.dump(2));
+    return;
+  }
+  fmt::print(
+      "% of experts in memory, by policy and slots a layer of {} ({} tokens after as many to warm up)\n",
+      engine->summary().experts, result.passes);
+  fmt::print("{:8}", "");
+  for (const std::int64_t slots : result.slots) fmt::print("{:8}", slots);
+  for (const auto& row : result.rows) {
+    fmt::print("\n{:8}", row.policy);
+    for (const double rate : row.hit_rates) fmt::print("{:8.1f}", 100 * rate);
+  }
+  fmt::print("\n");
+}
+
 void run_model(ModelBench& bench, bool json) {
   if (bench.geometry.empty() == bench.model.model.empty()) fail_usage("one of MODEL, --geometry and --ops");
   const auto engine =
@@ -126,6 +155,7 @@ void add_bench(Parser& parser) {
   auto model = std::make_shared<ModelBench>();
   auto json = std::make_shared<bool>(false);
   auto ops = std::make_shared<bool>(false);
+  auto trace = std::make_shared<std::int64_t>(0);
   Command command = parser.add("bench", "Measure speed as a fraction of this machine's own peak");
   command.option("MODEL", model->model.model, "Checkpoint folder or bundled model");
   command.option("--geometry", model->geometry,
@@ -138,11 +168,15 @@ void add_bench(Parser& parser) {
   command.option("-r", model->options.repetitions, "Repetitions; the median counts");
   command.flag("--profile", model->options.profile, "Also time the ops of a decode step one by one");
   add_engine_options(command, model->model);
+  command.option("--routing", model->model.routing, "Of the random weights: zipf:1.0 prefers some experts");
+  command.option("--trace", *trace,
+                 "Generate so many tokens and compare policies for keeping experts in memory instead");
   command.flag("--ops", *ops, "Time every op of the catalogue instead");
   command.option("--op", options->op, "With --ops: only this op");
   command.option("--seconds", options->seconds_per_case, "With --ops: time to spend on a case");
   command.flag("--json", *json, "Machine-readable output");
   command.on_run([=] {
+    if (*trace > 0) return run_trace(*model, *trace, *json);
     if (!*ops) return run_model(*model, *json);
     options->backend = model->model.engine.backend;
     options->threads = model->model.engine.threads;

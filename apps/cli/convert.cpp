@@ -21,6 +21,7 @@ struct Options {
   std::string out;
   ConvertOptions convert;
   bool dense = false;
+  bool pack = false;
   bool json = false;
 };
 
@@ -55,7 +56,17 @@ class ProgressBar {
   bool shown_ = false;
 };
 
+void pack(const Options& options) {
+  const auto start = Clock::now();
+  {
+    ProgressBar bar;
+    pack_experts(options.in, options.out, [&bar](const ConvertProgress& progress) { bar(progress); });
+  }
+  if (!options.json) fmt::print("{}: experts packed in {:.1f} s\n", options.out, seconds_since(start));
+}
+
 void run(Options options) {
+  if (options.pack) return pack(options);
   const auto start = Clock::now();
   options.convert.quantize = !options.dense;
   ConvertSummary summary;
@@ -100,6 +111,9 @@ void add_convert(Parser& parser) {
   command.option("--dtype", convert.dtype,
                  "Type of scales and dense weights: bfloat16, float16 or float32; default: the model's");
   command.flag("--no-quantize", options->dense, "Only rename and rearrange, all weights dense");
+  command.flag(
+      "--pack-experts", options->pack,
+      "Only rearrange a checkpoint that runs, so that each expert is one aligned read (see --memory of run)");
   command.option("--threads", convert.threads, "CPU threads; 0: one a core");
   command.flag("--json", options->json, "Machine-readable summary");
   command.footer(

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <cstdlib>
+
 #include "progress.h"
 #include "sluice/error.h"
 
@@ -15,7 +17,23 @@ void add_engine_options(Command& command, ModelOptions& options) {
   command.option("--prefill-chunk", options.engine.prefill_chunk,
                  "Prompt tokens a pass; 0: what suits the backend");
   command.option("--kv-bits", options.kv, kCacheMeaning);
+  command.size("--memory", options.engine.memory,
+               "Bytes of RAM to use at most, e.g. 6GB: experts beyond that stay on disk; default: no limit");
+  command.option("--expert-slots", options.engine.expert_slots,
+                 "Experts a layer to keep in RAM, whatever --memory says; 0: what it allows");
+  command.option("--expert-policy", options.engine.expert_policy, "Which experts leave RAM: lru or lfru");
   command.flag("--exact", options.engine.exact, "F32 arithmetic throughout (what CPUs do anyway)");
+}
+
+double zipf_exponent(const std::string& routing) {
+  constexpr std::string_view kZipf = "zipf:";
+  if (routing.empty()) return 0;
+  char* end = nullptr;
+  const double exponent = routing.starts_with(kZipf) ? std::strtod(routing.c_str() + kZipf.size(), &end) : 0;
+  if (!(exponent > 0) || *end != '\0')
+    throw Error(ErrorKind::input,
+                fmt::format("--routing is '{}', allowed is zipf: and a number above 0", routing));
+  return exponent;
 }
 
 fs::path find_model(const std::string& model) {
@@ -62,7 +80,7 @@ void parse_cache(const std::string& text, EngineOptions& options) {
 
 std::shared_ptr<Engine> ModelOptions::load() {
   resolve();
-  Progress progress("copying to the GPU");
+  Progress progress("copying weights");
   EngineOptions options = engine;
   options.progress = [&](std::uint64_t done, std::uint64_t all) { progress.update(done, all); };
   return Engine::load(find_model(model), options);
@@ -70,7 +88,7 @@ std::shared_ptr<Engine> ModelOptions::load() {
 
 std::shared_ptr<Engine> ModelOptions::random(const std::string& geometry, int bits) {
   resolve();
-  return Engine::random(geometry, bits, engine);
+  return Engine::random(geometry, bits, engine, zipf_exponent(routing));
 }
 
 }  // namespace sluice::cli

@@ -14,6 +14,7 @@ struct ModelOptions {
   std::string model = kDefaultModel;
   EngineOptions engine;
   std::string kv = "auto";
+  std::string routing;  // of random weights: "zipf:1.0", or empty
 
   // One of the models in the box, by name.
   bool bundled() const { return !std::filesystem::is_directory(model); }
@@ -31,6 +32,8 @@ inline constexpr const char* kCacheMeaning =
 void parse_cache(const std::string& text, EngineOptions& options);
 
 void add_engine_options(Command& command, ModelOptions& options);
+// Of "zipf:1.0"; 0 for nothing.
+double zipf_exponent(const std::string& routing);
 // The folder of a bundled model, or the path itself.
 std::filesystem::path find_model(const std::string& model);
 

@@ -38,6 +38,10 @@ void print_json(const MemoryPlan& plan) {
                               {"budget", place.budget},
                               {"scratch", place.scratch},
                               {"longest_context", place.longest_context},
+                              {"expert_slots", place.expert_slots},
+                              {"smallest_budget", place.smallest_budget},
+                              {"disk_gb_per_s", place.disk_bytes_per_second / 1e9},
+                              {"even_tok_per_s", place.even_tokens_per_second},
                               {"gb_per_s", place.bytes_per_second / 1e9},
                               {"decode_tok_per_s", place.decode_tokens_per_second},
                               {"contexts", contexts}});
@@ -51,11 +55,23 @@ void print(const PlacePlan& place) {
   for (const auto& context : place.contexts)
     fmt::print("  context {:9} {:8.2f} GB{}\n", context.tokens, gigabytes(context.bytes),
                context.fits ? "" : "  does not fit");
-  if (place.longest_context == 0)
+  if (place.expert_slots > 0)
+    fmt::print("  experts           {:8} a layer in memory, the others on disk\n", place.expert_slots);
+  else if (place.longest_context == 0 && place.smallest_budget > 0)
+    fmt::print("  the weights do not fit; with experts on disk {:.2f} GB would do\n",
+               gigabytes(place.smallest_budget));
+  else if (place.longest_context == 0)
     fmt::print("  the weights do not fit\n");
   else
     fmt::print("  longest context   {:8} tokens\n", place.longest_context);
-  if (place.decode_tokens_per_second > 0)
+  if (place.disk_bytes_per_second > 0)
+    fmt::print(
+        "  decode            {:8.1f} tok/s at most if few experts are chosen often (Zipf's law), {:.1f} if "
+        "all are "
+        "equally, at the {:.2f} GB/s of the disk and {:.1f} GB/s of the memory measured here\n",
+        place.decode_tokens_per_second, place.even_tokens_per_second, place.disk_bytes_per_second / 1e9,
+        place.bytes_per_second / 1e9);
+  else if (place.decode_tokens_per_second > 0)
     fmt::print("  decode            {:8.1f} tok/s at most, at the {:.1f} GB/s measured here\n",
                place.decode_tokens_per_second, place.bytes_per_second / 1e9);
 }
@@ -63,6 +79,7 @@ void print(const PlacePlan& place) {
 void run(PlanCommand& command) {
   if (command.geometry.empty() == command.model.model.empty()) fail_usage("one of MODEL and --geometry");
   command.model.resolve();
+  command.options.memory = command.model.engine.memory;
   const MemoryPlan plan =
       command.geometry.empty()
           ? plan_model(find_model(command.model.model), command.options, command.model.engine)
@@ -84,7 +101,6 @@ void add_plan(Parser& parser) {
   command.option("--geometry", plan->geometry, "A model's shape instead: qwen3.6-35b-a3b");
   command.option("--bits", plan->bits, "Of the geometry's weights");
   command.size("--vram", plan->options.vram, "Bytes of GPU memory, e.g. 24GB; default: this GPU's");
-  command.size("--memory", plan->options.memory, "Bytes of RAM, e.g. 64GB; default: this machine's");
   command.option("-b", plan->options.sequences, "Sequences at once");
   add_engine_options(command, plan->model);
   command.flag("--json", plan->json, "Machine-readable output");

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "command.h"
+#include "model_options.h"
 #include "progress.h"
 
 namespace sluice::cli {
@@ -14,6 +15,7 @@ struct Options {
   std::string geometry;
   int bits = 4;
   std::string out;
+  std::string routing;
 };
 
 }  // namespace
@@ -25,11 +27,15 @@ void add_random(Parser& parser) {
   command.required("--geometry", options->geometry,
                    "A model's shape, e.g. qwen3.6-35b-a3b:layers=8,experts=64");
   command.option("--bits", options->bits, "2, 3, 4, 5, 6 or 8; 16: BF16");
+  command.option("--routing", options->routing,
+                 "zipf:1.0: routers prefer some experts, their shares by Zipf's law; default: as it happens");
   command.required("OUT", options->out, "Folder to make");
   command.on_run([options] {
     Progress progress("writing");
-    write_random_model(options->geometry, options->bits, options->out,
-                       [&](std::uint64_t done, std::uint64_t total) { progress.update(done, total); });
+    write_random_model(
+        options->geometry, options->bits, options->out,
+        [&](std::uint64_t done, std::uint64_t total) { progress.update(done, total); },
+        zipf_exponent(options->routing));
   });
 }
 

@@ -6,8 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "experts_map.h"
 #include "generation_options.h"
 #include "sluice/error.h"
+#include "sluice/experts.h"
 #include "sluice/session.h"
 
 namespace sluice::cli {
@@ -24,6 +26,7 @@ struct Options {
   bool raw = false;
   bool stats = false;
   bool json = false;
+  std::string experts_map;
 };
 
 double peak_megabytes() {
@@ -57,6 +60,24 @@ void print_stats(const GenerateResult& result) {
       peak_megabytes());
 }
 
+void print_experts(const ExpertUsage& usage, double tokens) {
+  if (usage.slots == 0) return;
+  fmt::print(
+      stderr,
+      "experts: {} a layer in memory, {:.1f}% of {} found there, {:.1f} MB read a token, {:.2f} s waited for "
+      "the disk ({})\n",
+      usage.slots, 100 * usage.hit_rate(), usage.hits + usage.misses,
+      static_cast<double>(usage.bytes_read) / 1e6 / tokens, usage.wait_seconds, usage.reader);
+}
+
+nlohmann::ordered_json to_json(const ExpertUsage& usage) {
+  return {{"slots", usage.slots},
+          {"hits", usage.hits},
+          {"misses", usage.misses},
+          {"bytes_read", usage.bytes_read},
+          {"wait_seconds", usage.wait_seconds}};
+}
+
 void run(Options& options) {
   const auto engine = options.model.load();
   const std::vector<std::int32_t> prompt = encode_prompt(*engine, options);
@@ -69,6 +90,7 @@ void run(Options& options) {
     std::fflush(stdout);
     return true;
   });
+  const ExpertUsage experts = expert_usage(*engine);
   if (options.json) {
     const nlohmann::ordered_json json{{"text", result.text},
                                       {"ids", result.ids},
@@ -76,12 +98,17 @@ void run(Options& options) {
                                       {"prompt_seconds", result.prompt_seconds},
                                       {"first_token_seconds", result.first_token_seconds},
                                       {"decode_seconds", result.decode_seconds},
-                                      {"peak_bytes", peak_megabytes() * 1e6}};
+                                      {"peak_bytes", peak_megabytes() * 1e6},
+                                      {"experts", to_json(experts)}};
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   } else {
     fmt::print("\n");
   }
-  if (options.stats) print_stats(result);
+  if (options.stats) {
+    print_stats(result);
+    print_experts(experts, static_cast<double>(prompt.size() + result.ids.size()));
+  }
+  if (!options.experts_map.empty()) write_experts_map(experts, options.experts_map);
 }
 
 }  // namespace
@@ -93,6 +120,9 @@ void add_run(Parser& parser) {
   command.option("-m,--model", options->model.model, "Checkpoint folder or bundled model");
   command.flag("--raw", options->raw, "No chat template: the prompt as it is");
   command.flag("--stats", options->stats, "Print speed and memory to stderr");
+  command.option(
+      "--experts-map", options->experts_map,
+      "Draw which experts were needed into this PNG, a row a layer (with --memory or --expert-slots)");
   command.flag("--json", options->json, "Machine-readable output");
   add_engine_options(command, options->model);
   options->generation.add(command);

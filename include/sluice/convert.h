@@ -42,6 +42,12 @@ ConvertSummary convert_checkpoint(const std::filesystem::path& in, const std::fi
                                   const ConvertOptions& options,
                                   const std::function<void(const ConvertProgress&)>& progress = {});
 
+// Writes `out` with the same tensors, the experts of each layer packed into a file in which one expert is one
+// aligned run of bytes with a checksum: what reads them one at a time wants. `in` is any checkpoint that can
+// be run. `progress` sees bytes in place of parameters.
+void pack_experts(const std::filesystem::path& in, const std::filesystem::path& out,
+                  const std::function<void(const ConvertProgress&)>& progress = {});
+
 const std::vector<std::string>& convert_recipes();
 
 }  // namespace sluice

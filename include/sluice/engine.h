@@ -27,7 +27,13 @@ struct EngineOptions {
   int key_bits = 16;
   int value_bits = 16;
   bool exact = false;  // F32 activations and caches; otherwise a GPU computes with BF16 ones
-  // Hears of the bytes copied to a device, done and in all.
+  // Bytes for everything the engine keeps in memory; 0: no limit. A model that is larger keeps what every
+  // token uses and reads experts from its files as they are needed, with the same results.
+  std::uint64_t memory = 0;
+  std::uint64_t vram = 0;              // the same for a GPU's memory: experts beyond it stay in RAM
+  std::int64_t expert_slots = 0;       // experts a layer to keep, whatever `memory` says; 0: what it allows
+  std::string expert_policy = "lfru";  // which of them go: lru or lfru
+  // Hears of the bytes copied to a device or into memory, done and in all.
   std::function<void(std::uint64_t done, std::uint64_t all)> progress = {};
 };
 
@@ -59,9 +65,10 @@ class Engine : public std::enable_shared_from_this<Engine> {
  public:
   // Maps the checkpoint folder; weights are used where they lie.
   static std::shared_ptr<Engine> load(const std::filesystem::path& folder, const EngineOptions& options = {});
-  // A model of that geometry ("qwen3.6-35b-a3b:layers=8,experts=64") with random weights in memory.
+  // A model of that geometry ("qwen3.6-35b-a3b:layers=8,experts=64") with random weights in memory; `zipf` as
+  // in write_random_model.
   static std::shared_ptr<Engine> random(std::string_view geometry, int bits,
-                                        const EngineOptions& options = {});
+                                        const EngineOptions& options = {}, double zipf = 0);
   ~Engine();
 
   const ModelSummary& summary() const;

@@ -9,7 +9,9 @@
 namespace sluice {
 
 // Writes an MLX checkpoint folder; it appears complete or not at all. `progress` sees bytes done and in all.
+// With `zipf` above 0 routers prefer some experts, whose shares follow Zipf's law with that exponent.
 void write_random_model(std::string_view geometry, int bits, const std::filesystem::path& folder,
-                        const std::function<void(std::uint64_t done, std::uint64_t total)>& progress = {});
+                        const std::function<void(std::uint64_t done, std::uint64_t total)>& progress = {},
+                        double zipf = 0);
 
 }  // namespace sluice

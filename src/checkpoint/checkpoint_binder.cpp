@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "checkpoint/packed_experts.h"
 #include "checkpoint/tensor_type.h"
 #include "tensor/element.h"
 
@@ -138,9 +139,37 @@ ops::ExpertWeights CheckpointBinder::fused_experts(const TensorEntry& fused, con
   return {.stack = {}, .separate = store_.keep(std::move(experts))};
 }
 
+ops::ExpertWeights CheckpointBinder::packed_experts(const TensorEntry& records, const std::string& projection,
+                                                    const ops::Shape& shape) {
+  const SafetensorsFile& file = store_.files().file_of(records);
+  const std::string where = file.path().string();
+  const auto metadata = file.metadata().find(std::string(kPackedFormat));
+  if (metadata == file.metadata().end())
+    fail(ErrorKind::checkpoint, "{}: the metadata lacks '{}'", where, kPackedFormat);
+  const bool down = projection == kProjections[2];
+  const RecordLayout layout(metadata->second, shape[down ? 2 : 1], shape[down ? 1 : 2], where);
+  const auto bytes = static_cast<std::int64_t>(layout.bytes());
+  if (records.dtype != FileDType::u8 || records.shape != std::vector<std::int64_t>{shape[0], bytes})
+    fail(ErrorKind::checkpoint, "tensor '{}' has shape [{}], expected U8 [{}, {}]", records.name,
+         fmt::join(records.shape, ", "), shape[0], bytes);
+  const auto index = static_cast<std::size_t>(
+      std::find(kProjections.begin(), kProjections.end(), projection) - kProjections.begin());
+  std::vector<ops::Weight> experts;
+  for (std::int64_t e = 0; e < shape[0]; ++e)
+    experts.push_back(layout.in(records.data.data() + e * bytes)[index]);
+  return {.stack = {}, .separate = store_.keep(std::move(experts))};
+}
+
 ops::ExpertWeights CheckpointBinder::experts(const std::string& mlp, const std::string& projection,
                                              const ops::Shape& shape) {
   const std::string stored = stored_name(mlp);
+  if (const TensorEntry* records = find(stored + std::string(kPackedRecords))) {
+    const TensorEntry& prints = get(stored + std::string(kPackedFingerprints));
+    if (prints.dtype != FileDType::u64 || prints.shape != std::vector<std::int64_t>{shape[0]})
+      fail(ErrorKind::checkpoint, "tensor '{}' has shape [{}], expected U64 [{}]", prints.name,
+           fmt::join(prints.shape, ", "), shape[0]);
+    return packed_experts(*records, projection, shape);
+  }
   const std::string stacked = stored + ".switch_mlp." + projection;
   if (const TensorEntry* values = find(stacked + ".weight"))
     return {.stack = bind(stacked, *values, shape), .separate = {}};

@@ -33,6 +33,9 @@ class CheckpointBinder final : public Binder {
   ops::ExpertWeights fused_experts(const TensorEntry& fused, const std::string& projection,
                                    const ops::Shape& shape);
 
+  ops::ExpertWeights packed_experts(const TensorEntry& records, const std::string& projection,
+                                    const ops::Shape& shape);
+
   WeightStore& store_;
   const QuantizationPlan& plan_;
   std::string prefix_;      // stored instead of "model."

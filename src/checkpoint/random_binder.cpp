@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "checkpoint/random_routing.h"
 #include "checkpoint/tensor_type.h"
 
 namespace sluice::checkpoint {
@@ -58,6 +59,13 @@ void fill_random(const RandomTensor& tensor, std::span<std::byte> to) {
   if (tensor.fill == RandomTensor::Fill::bits) return fill_bits(state, to);
   const auto step = static_cast<std::size_t>(size_bytes(tensor.info.dtype));
   for (std::size_t i = 0; i + step <= to.size(); i += step) {
+    if (tensor.fill == RandomTensor::Fill::formula) {
+      const auto index = static_cast<std::int64_t>(i / step);
+      const std::int64_t columns = tensor.info.shape.back();
+      store_float(tensor.info.dtype, static_cast<float>(tensor.at(index / columns, index % columns)),
+                  to.data() + i);
+      continue;
+    }
     const double unit =
         tensor.fill == RandomTensor::Fill::constant ? 0 : static_cast<double>(next(state) >> 11) * 0x1p-53;
     store_float(tensor.info.dtype, static_cast<float>(tensor.low + (tensor.high - tensor.low) * unit),
@@ -106,9 +114,11 @@ ops::Weight RandomBinder::weight(const std::string& module, const ops::Shape& sh
   weight.values = make({{module + ".weight", FileDType::u32, stored}, Fill::bits, 0, 0});
   stored.back() = shape.back() / kGroup;
   const double levels = (1 << weight.bits) - 1;
-  weight.scales =
-      make({{module + ".scales", FileDType::bf16, stored}, Fill::constant, 2 * width / levels, 0});
-  weight.biases = make({{module + ".biases", FileDType::bf16, stored}, Fill::constant, -width, 0});
+  RandomTensor scales{{module + ".scales", FileDType::bf16, stored}, Fill::constant, 2 * width / levels, 0};
+  RandomTensor biases{{module + ".biases", FileDType::bf16, stored}, Fill::constant, -width, 0};
+  if (routing_.zipf > 0) skew_routing(module, shape, routing_.chosen, routing_.zipf, scales, biases);
+  weight.scales = make(std::move(scales));
+  weight.biases = make(std::move(biases));
   return weight;
 }
 
@@ -139,7 +149,7 @@ ops::ConstView RandomBinder::parameter(const std::string& tensor, const ops::Sha
   if (tensor.ends_with("conv1d.weight")) made.low = -0.5, made.high = 0.5, made.info.shape.push_back(1);
   if (tensor.ends_with("A_log")) made.low = 0, made.high = 2;
   if (tensor.ends_with("dt_bias")) made.low = -4, made.high = -1;
-  if (tensor.ends_with("e_score_correction_bias")) made.low = 0, made.high = 0.1;
+  if (tensor.ends_with("e_score_correction_bias")) made.low = 0, made.high = routing_.zipf > 0 ? 0 : 0.1;
   ops::ConstView view = make(std::move(made));
   return {view.data, view.dtype, shape};
 }

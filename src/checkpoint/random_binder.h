@@ -1,6 +1,8 @@
 // Invented weights: for benchmarks of models that are not at hand, and for files to test with.
 #pragma once
 
+#include <functional>
+
 #include "base/thread_pool.h"
 #include "checkpoint/binder.h"
 #include "checkpoint/tensor_info.h"
@@ -10,11 +12,18 @@ namespace sluice::checkpoint {
 
 // One tensor as MLX would store it, and what to fill it with.
 struct RandomTensor {
-  enum class Fill { bits, constant, uniform };
+  enum class Fill { bits, constant, uniform, formula };
   TensorInfo info;
   Fill fill = Fill::bits;
   double low = 0;  // or the constant
   double high = 0;
+  std::function<double(std::int64_t row, std::int64_t column)> at = {};  // the formula
+};
+
+// How random routers choose.
+struct RandomRouting {
+  double zipf = 0;          // the exponent of Zipf's law; 0: as random weights happen to choose
+  std::int64_t chosen = 0;  // experts a token
 };
 
 // Fills `to` with the tensor's contents: the same for the same name.
@@ -25,7 +34,8 @@ void fill_random(const RandomTensor& tensor, std::span<std::byte> to);
 class RandomBinder final : public Binder {
  public:
   // With a store the tensors get memory, for fill() to write; without, they are only listed.
-  RandomBinder(int bits, WeightStore* store) : bits_(bits), store_(store) {}
+  RandomBinder(int bits, WeightStore* store, RandomRouting routing = {})
+      : bits_(bits), store_(store), routing_(routing) {}
 
   ops::Weight weight(const std::string& module, const ops::Shape& shape) override;
   ops::Weight reordered(const std::string& module, const ops::Shape& shape,
@@ -45,6 +55,7 @@ class RandomBinder final : public Binder {
 
   int bits_;
   WeightStore* store_;
+  RandomRouting routing_;
   std::vector<RandomTensor> tensors_;
   std::vector<std::span<std::byte>> memory_;  // of each tensor, with a store
   std::vector<std::string> eight_bit_modules_;

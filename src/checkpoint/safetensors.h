@@ -44,6 +44,7 @@ class SafetensorsFile : public Safetensors {
   explicit SafetensorsFile(const std::filesystem::path& path) : SafetensorsFile(MappedFile(path)) {}
 
   const std::filesystem::path& path() const { return file_.path(); }
+  std::span<const std::byte> image() const { return file_.bytes(); }
 
  private:
   explicit SafetensorsFile(MappedFile file)

@@ -10,10 +10,10 @@
 namespace sluice::checkpoint {
 namespace {
 
-constexpr uint64_t kAlignment = 8;
+constexpr uint64_t kLengthBytes = 8;  // of the header's length, in front of it
 
 std::string header_of(const std::vector<TensorInfo>& tensors,
-                      const std::map<std::string, std::string>& metadata) {
+                      const std::map<std::string, std::string>& metadata, uint64_t alignment) {
   Json header = Json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   uint64_t begin = 0;
@@ -36,7 +36,8 @@ std::string header_of(const std::vector<TensorInfo>& tensors,
   } catch (const Json::type_error&) {
     fail(ErrorKind::input, "a tensor name or a metadata text is not valid UTF-8");
   }
-  text.resize((text.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
+  const uint64_t front = text.size() + kLengthBytes;
+  text.resize((front + alignment - 1) / alignment * alignment - kLengthBytes, ' ');
   if (text.size() > kMaxSafetensorsHeader) {
     fail(ErrorKind::input, "the header would have {} bytes, the format allows {}", text.size(),
          kMaxSafetensorsHeader);
@@ -47,10 +48,10 @@ std::string header_of(const std::vector<TensorInfo>& tensors,
 }  // namespace
 
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vector<TensorInfo> tensors,
-                                     const std::map<std::string, std::string>& metadata)
+                                     const std::map<std::string, std::string>& metadata, uint64_t alignment)
     : path_(path.string()), file_(path) {
-  const std::string header = header_of(tensors, metadata);
-  std::string length(8, '\0');
+  const std::string header = header_of(tensors, metadata, alignment);
+  std::string length(kLengthBytes, '\0');
   for (size_t i = 0; i < length.size(); ++i) length[i] = static_cast<char>(header.size() >> (8 * i));
   file_.write(length);
   file_.write(header);

@@ -15,11 +15,13 @@
 namespace sluice::checkpoint {
 
 // All tensors are declared first, then their bytes are streamed in the same order, so that a file larger than
-// memory can be written. The file appears under its name on finish() only.
+// memory can be written. The first one begins at a multiple of `alignment` in the file, which appears
+// under its name on finish() only.
 class SafetensorsWriter {
  public:
   SafetensorsWriter(const std::filesystem::path& path, std::vector<TensorInfo> tensors,
-                    const std::map<std::string, std::string>& metadata = {{"format", "mlx"}});
+                    const std::map<std::string, std::string>& metadata = {{"format", "mlx"}},
+                    uint64_t alignment = 8);
 
   // The next bytes of `tensor`, in any number of pieces.
   void write(std::string_view tensor, std::span<const std::byte> bytes);

@@ -17,6 +17,7 @@ class WeightStore {
   WeightStore() = default;
   explicit WeightStore(std::unique_ptr<TensorFiles> files) : files_(std::move(files)) {}
 
+  bool has_files() const { return files_ != nullptr; }
   const TensorFiles& files() const { return *files_; }
   // Uninitialised memory that lives as long as the store, aligned for any element type.
   std::byte* allocate(std::size_t bytes) {

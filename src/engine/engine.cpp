@@ -7,6 +7,7 @@
 #include "checkpoint/checkpoint_binder.h"
 #include "checkpoint/stop_ids.h"
 #include "engine/engine_impl.h"
+#include "engine/forward_pass.h"
 #include "engine/summary.h"
 #include "engine/upload.h"
 #include "sluice/session.h"
@@ -16,6 +17,9 @@ namespace sluice {
 namespace {
 
 namespace fs = std::filesystem;
+
+// The program itself, a tokenizer, queues: what is in memory beside weights, caches and activations.
+constexpr std::uint64_t kProcessBytes = std::uint64_t{16} << 20;
 
 void check_options(const EngineOptions& options) {
   if (options.prefill_chunk < 0 || options.prefill_chunk > (1 << 20))
@@ -64,8 +68,36 @@ const text::Tokenizer& Engine::Impl::text() const {
   return *tokenizer;
 }
 
+// The least a session takes: a pass over a chunk, and no context to speak of.
+static std::uint64_t smallest_session(const Engine::Impl& impl) {
+  const auto states = impl.model.decoder.states();
+  const auto reference = ops::make_backend("reference");
+  const state::StatePool pool(*reference, states, 1, 1, impl.cache_format());
+  return engine::ForwardPass::bytes(impl, pool, impl.prefill_chunk());
+}
+
+void Engine::Impl::stay_within_budget() {
+  if (options.memory == 0 && options.expert_slots == 0) return;
+  budget.set_limit(options.memory);
+  std::uint64_t experts = 0;
+  for (const ModelSummary::Part& part : summary.parts)
+    if (part.kind == "experts") experts += part.bytes;
+  const std::uint64_t dense = summary.weight_bytes - experts + kProcessBytes;
+  const bool fits = dense + experts + smallest_session(*this) <= options.memory;
+  if (options.expert_slots == 0 && (fits || experts == 0)) {
+    weights_claim = budget.claim(dense + experts);
+    return;
+  }
+  if (!store.has_files())
+    fail(ErrorKind::unsupported,
+         "random weights are in memory already; write them with 'sluice random' first");
+  streamed = engine::stream(model, store.files(), options);
+  budget.set_cache(streamed.cache.get(), engine::least_slots(model.decoder), options.expert_slots);
+  weights_claim = budget.claim(dense);
+}
+
 void Engine::Impl::place_weights() {
-  if (backend->host_memory()) return;
+  if (backend->host_memory()) return stay_within_budget();
   placed = engine::upload(model, *backend, prefill_chunk(), options.progress);
   store = {};
   options.progress = {};  // the caller's; it may be gone after loading

@@ -5,6 +5,8 @@
 
 #include "checkpoint/config.h"
 #include "checkpoint/weight_store.h"
+#include "engine/budget.h"
+#include "engine/streaming.h"
 #include "engine/upload.h"
 #include "models/model.h"
 #include "sluice/engine.h"
@@ -18,7 +20,10 @@ struct Engine::Impl {
   EngineOptions options;
   std::unique_ptr<ops::Backend> backend;
   checkpoint::WeightStore store;
-  engine::PlacedModel placed;  // copies on a device with memory of its own
+  engine::PlacedModel placed;      // copies on a device with memory of its own
+  engine::StreamedModel streamed;  // where experts are not kept in memory
+  engine::Budget budget;
+  engine::Budget::Claim weights_claim;
   models::Model model;
   ModelSummary summary;
   std::optional<text::Tokenizer> tokenizer;
@@ -38,9 +43,13 @@ struct Engine::Impl {
     if (options.prefill_chunk > 0) return options.prefill_chunk;
     return backend->host_memory() ? 512 : 4096;
   }
-  // Copies the bound weights to the backend where it cannot use them in place; the host's go.
+  // Copies the bound weights to the backend where it cannot use them in place; the host's go. Where weights
+  // are used in place but exceed the budget, experts are streamed.
   void place_weights();
   const text::Tokenizer& text() const;  // throws where there is none
+
+ private:
+  void stay_within_budget();
 };
 
 }  // namespace sluice

@@ -17,10 +17,23 @@ ops::ConstView integers(const ops::Buffer& buffer, std::int64_t count) {
 
 }  // namespace
 
+std::uint64_t ForwardPass::bytes(const Engine::Impl& impl, const state::StatePool& pool,
+                                 std::int64_t tokens) {
+  const layers::Decoder& decoder = impl.model.decoder;
+  const std::uint64_t activations = decoder.activation_bytes(tokens, pool, impl.activation_type());
+  const auto logits = static_cast<std::uint64_t>(pool.slots() * decoder.vocab) * sizeof(float);
+  const std::uint64_t states =
+      state::StatePool::bytes(decoder.states(), pool.slots(), pool.capacity(), impl.cache_format());
+  // Ops copy their inputs as kernels like them: never more than all activations. Logits are also the
+  // caller's.
+  return states + 2 * activations + 2 * logits;
+}
+
 ForwardPass::ForwardPass(Engine::Impl& impl, std::int64_t slots, std::int64_t capacity, std::int64_t chunk)
     : impl_(impl),
       chunk_(chunk),
       pool_(*impl.backend, decoder().states(), slots, capacity, impl.cache_format()),
+      claim_(impl.budget.claim(bytes(impl, pool_, std::max(chunk, slots)))),
       arena_(impl.backend->allocate(
           decoder().activation_bytes(std::max(chunk, slots), pool_, impl.activation_type()))) {
   const auto bytes = static_cast<std::size_t>(std::max(chunk, slots) + 1) * sizeof(std::int32_t);

@@ -15,6 +15,9 @@ class ForwardPass {
   // `chunk` is the most tokens of one prefill.
   ForwardPass(Engine::Impl& impl, std::int64_t slots, std::int64_t capacity, std::int64_t chunk);
 
+  // What a pass over up to `tokens` tokens with these states keeps in memory.
+  static std::uint64_t bytes(const Engine::Impl& impl, const state::StatePool& pool, std::int64_t tokens);
+
   state::StatePool& pool() { return pool_; }
   std::int64_t chunk() const { return chunk_; }
 
@@ -63,6 +66,7 @@ class ForwardPass {
   Engine::Impl& impl_;
   std::int64_t chunk_;
   state::StatePool pool_;
+  Budget::Claim claim_;
   layers::Arena arena_;
   ops::Buffer logits_buffer_;
   ops::View logits_;

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "base/error.h"
 #include "checkpoint/checkpoint_binder.h"
 #include "checkpoint/random_binder.h"
+#include "checkpoint/random_routing.h"
 #include "engine/engine_impl.h"
 #include "engine/summary.h"
+#include "experts/disk_rate.h"
 #include "models/geometry.h"
 
 namespace sluice {
@@ -31,7 +34,38 @@ struct Setting {
   state::CacheFormat cache;
   std::int64_t chunk;
   double bytes_per_second;
+  std::filesystem::path file;  // to measure the disk with; empty: none
 };
+
+// Experts on disk: what every token uses stays in memory, and of each layer's experts as many as fit.
+void plan_streaming(const models::Model& model, const ModelSummary& summary, std::uint64_t beside,
+                    const Setting& setting, PlacePlan& plan) {
+  std::uint64_t experts = 0;
+  for (const ModelSummary::Part& part : summary.parts)
+    if (part.kind == "experts") experts += part.bytes;
+  if (experts == 0 || setting.place != "CPU") return;
+  const double one_each =
+      static_cast<double>(experts) / static_cast<double>(summary.experts);  // of every layer
+  const std::uint64_t dense = summary.weight_bytes - experts + beside;
+  const std::int64_t least = engine::least_slots(model.decoder);
+  plan.smallest_budget = dense + static_cast<std::uint64_t>(static_cast<double>(least) * one_each);
+  if (setting.budget < plan.smallest_budget) return;
+  plan.expert_slots = std::min(
+      summary.experts, static_cast<std::int64_t>(static_cast<double>(setting.budget - dense) / one_each));
+  if (setting.file.empty()) return;
+  plan.disk_bytes_per_second = experts::measure_disk_rate(setting.file);
+  const auto chosen = static_cast<double>(summary.experts_per_token);
+  const auto speed = [&](double hit_rate) {
+    const double compute =
+        static_cast<double>(summary.bytes_per_token + 2 * summary.state_bytes) / plan.bytes_per_second;
+    return 1 / (compute + (1 - hit_rate) * chosen * one_each / plan.disk_bytes_per_second);
+  };
+  const std::vector<double> shares = checkpoint::zipf_shares(summary.experts, summary.experts_per_token, 1);
+  const double popular = std::accumulate(shares.begin(), shares.begin() + plan.expert_slots, 0.0) / chosen;
+  plan.even_tokens_per_second =
+      speed(static_cast<double>(plan.expert_slots) / static_cast<double>(summary.experts));
+  plan.decode_tokens_per_second = speed(popular);
+}
 
 PlacePlan plan_place(const models::Model& model, const Setting& setting, std::int64_t sequences) {
   const layers::Decoder& decoder = model.decoder;
@@ -57,12 +91,14 @@ PlacePlan plan_place(const models::Model& model, const Setting& setting, std::in
   for (const std::int64_t tokens : kContexts)
     if (tokens <= model.max_positions)
       plan.contexts.push_back({tokens, context_bytes(tokens), tokens <= plan.longest_context});
+  if (plan.longest_context == 0) plan_streaming(model, summary, fixed - summary.weight_bytes, setting, plan);
   const auto step = static_cast<double>(summary.bytes_per_token + 2 * summary.state_bytes);
   if (plan.longest_context > 0) plan.decode_tokens_per_second = plan.bytes_per_second / step;
   return plan;
 }
 
-MemoryPlan plan(const models::Model& model, const PlanOptions& options, const EngineOptions& engine) {
+MemoryPlan plan(const models::Model& model, const PlanOptions& options, const EngineOptions& engine,
+                const std::filesystem::path& file) {
   if (options.sequences < 1)
     fail(ErrorKind::input, "a plan is for at least one sequence, not {}", options.sequences);
   MemoryPlan result;
@@ -74,7 +110,7 @@ MemoryPlan plan(const models::Model& model, const PlanOptions& options, const En
         plan_place(model,
                    {std::move(place), budget != 0 ? budget : settings.backend->memory_bytes(),
                     settings.activation_type(), settings.cache_format(), settings.prefill_chunk(),
-                    settings.backend->measure_rates().read_bytes_per_second},
+                    settings.backend->measure_rates().read_bytes_per_second, file},
                    options.sequences));
   };
   try {
@@ -83,9 +119,9 @@ MemoryPlan plan(const models::Model& model, const PlanOptions& options, const En
     if (error.kind() != ErrorKind::unsupported) throw;
     const ops::DType type = engine.exact ? ops::DType::f32 : ops::DType::bf16;
     if (options.vram != 0)  // a GPU that is somewhere else
-      result.places.push_back(
-          plan_place(model, {"GPU", options.vram, type, {type, engine.key_bits, engine.value_bits}, 4096, 0},
-                     options.sequences));
+      result.places.push_back(plan_place(
+          model, {"GPU", options.vram, type, {type, engine.key_bits, engine.value_bits}, 4096, 0, {}},
+          options.sequences));
   }
   add("cpu", "CPU", options.memory != 0 ? options.memory : machine_memory());
   result.model = engine::summarize(model, settings.cache_format());
@@ -102,7 +138,7 @@ MemoryPlan plan_model(const std::filesystem::path& folder, const PlanOptions& op
   const checkpoint::QuantizationPlan quantization(config.root(), config.where());
   checkpoint::WeightStore store(std::make_unique<checkpoint::TensorFiles>(folder));
   checkpoint::CheckpointBinder binder(store, quantization);
-  return plan(models::build(config, binder), options, engine);
+  return plan(models::build(config, binder), options, engine, store.files().files().back().path());
 }
 
 MemoryPlan plan_geometry(std::string_view geometry, int bits, const PlanOptions& options,
@@ -110,7 +146,7 @@ MemoryPlan plan_geometry(std::string_view geometry, int bits, const PlanOptions&
   checkpoint::RandomBinder binder(bits, nullptr);
   return plan(
       models::build(checkpoint::Config(models::geometry_config(geometry), std::string(geometry)), binder),
-      options, engine);
+      options, engine, {});
 }
 
 }  // namespace sluice

@@ -63,16 +63,26 @@ void write_text(const fs::path& path, const std::string& text) {
   file.commit();
 }
 
+checkpoint::RandomRouting routing_of(const Json& config, int bits, double zipf) {
+  if (zipf == 0) return {};
+  if (!(zipf > 0 && zipf <= 4) || bits == 16)
+    fail(ErrorKind::input,
+         "routing by Zipf's law takes an exponent up to 4 and fewer than 16 bits, not {} and {}", zipf, bits);
+  const auto text = config.find("text_config");
+  return {zipf, (text == config.end() ? config : *text).value("num_experts_per_tok", std::int64_t{0})};
+}
+
 }  // namespace
 
-std::shared_ptr<Engine> Engine::random(std::string_view geometry, int bits, const EngineOptions& options) {
+std::shared_ptr<Engine> Engine::random(std::string_view geometry, int bits, const EngineOptions& options,
+                                       double zipf) {
   check_bits(bits);
   auto impl = std::make_unique<Impl>();
   impl->options = options;
   impl->backend = ops::make_backend(options.backend, {.threads = options.threads});
-  checkpoint::RandomBinder binder(bits, &impl->store);
-  impl->model =
-      models::build(checkpoint::Config(models::geometry_config(geometry), std::string(geometry)), binder);
+  const Json config = models::geometry_config(geometry);
+  checkpoint::RandomBinder binder(bits, &impl->store, routing_of(config, bits, zipf));
+  impl->model = models::build(checkpoint::Config(config, std::string(geometry)), binder);
   {
     ThreadPool pool(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
     binder.fill(pool);
@@ -83,11 +93,11 @@ std::shared_ptr<Engine> Engine::random(std::string_view geometry, int bits, cons
 }
 
 void write_random_model(std::string_view geometry, int bits, const fs::path& folder,
-                        const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+                        const std::function<void(std::uint64_t, std::uint64_t)>& progress, double zipf) {
   check_bits(bits);
   if (fs::exists(folder)) fail(ErrorKind::input, "'{}' exists already; name a new folder", folder.string());
   Json config = models::geometry_config(geometry);
-  checkpoint::RandomBinder binder(bits, nullptr);
+  checkpoint::RandomBinder binder(bits, nullptr, routing_of(config, bits, zipf));
   models::build(checkpoint::Config(config, std::string(geometry)), binder);
   const bool wrapped = config.contains("text_config");
   if (bits != 16)

@@ -52,6 +52,7 @@ class Device {
   ops::View take(const ops::Shape& shape) { return arena_.take(activations_, shape); }
   ops::View take(const ops::Shape& shape, ops::DType type) { return arena_.take(type, shape); }
   Scope scope() { return Scope(arena_); }
+  bool planning() const { return backend_ == nullptr; }
 
  private:
   ops::Backend* backend_ = nullptr;

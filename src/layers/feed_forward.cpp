@@ -80,16 +80,21 @@ void Moe::forward(Device& dev, const ops::View& h, const ops::View& x) const {
   if (joined(tokens)) return forward_joined(dev, h, scores, x);
   const ops::View experts = dev.take({tokens, router.top_k}, ops::DType::i32);
   const ops::View weights = dev.take({tokens, router.top_k}, ops::DType::f32);
-  const ops::View inner = dev.take({tokens, router.top_k, gate_proj.shape()[1]});
   const ops::View expert_out = dev.take({tokens, router.top_k, hidden});
   router.choose(dev, scores.logits, experts, weights);
-  dev.run(ops::ExpertGateUpSwiglu{
-      .x = h, .gate_w = gate_proj, .up_w = up_proj, .experts = experts, .out = inner});
-  dev.run(ops::ExpertMatmul{.x = inner, .w = down_proj, .experts = experts, .out = expert_out});
   ops::View shared_out;
-  if (shared_expert.gate_proj.present()) {
-    shared_out = dev.take({tokens, hidden});
-    shared_expert.project(dev, h, shared_out);
+  if (shared_expert.gate_proj.present()) shared_out = dev.take({tokens, hidden});
+  const auto project_shared = [&] {
+    if (shared_out.present()) shared_expert.project(dev, h, shared_out);
+  };
+  if (streamed.present()) {
+    streamed.forward(dev, h, experts, expert_out, project_shared);
+  } else {
+    const ops::View inner = dev.take({tokens, router.top_k, gate_proj.shape()[1]});
+    dev.run(ops::ExpertGateUpSwiglu{
+        .x = h, .gate_w = gate_proj, .up_w = up_proj, .experts = experts, .out = inner});
+    dev.run(ops::ExpertMatmul{.x = inner, .w = down_proj, .experts = experts, .out = expert_out});
+    project_shared();
   }
   dev.run(ops::MoeCombine{.residual = x,
                           .expert_out = expert_out,

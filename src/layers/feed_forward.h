@@ -2,6 +2,7 @@
 #pragma once
 
 #include "layers/device.h"
+#include "layers/streamed_experts.h"
 
 namespace sluice::layers {
 
@@ -37,6 +38,9 @@ struct Moe {
   ops::ExpertWeights down_proj;    // [experts, hidden, intermediate]
   Mlp shared_expert;               // absent: no weights
   ops::Weight shared_expert_gate;  // [1, hidden], or absent: the shared expert counts fully
+
+  // Where experts are read as they are needed: the matrices above only name their shapes.
+  StreamedExperts streamed;
 
   // What a device's upload joins; else absent.
   ops::Weight gates;  // the router's gate and the shared expert's

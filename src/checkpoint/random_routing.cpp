@@ -1,0 +1,86 @@
+#include "checkpoint/random_routing.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+namespace sluice::checkpoint {
+
+namespace {
+
+constexpr std::int64_t kChannels = 128;  // of the routers: constant ones, then random ones
+constexpr double kMostShare = 0.95;
+constexpr double kConstant = 0.25;  // what the embedding writes
+
+// Where the standard normal distribution reaches p.
+double normal_quantile(double p) {
+  double low = -8;
+  double high = 8;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    (std::erfc(-middle / std::sqrt(2.0)) / 2 < p ? low : high) = middle;
+  }
+  return low;
+}
+
+bool writes_to_residual(const std::string& module) {
+  return module.ends_with("o_proj") || module.ends_with("out_proj") || module.ends_with("down_proj");
+}
+
+}  // namespace
+
+std::vector<double> zipf_shares(std::int64_t experts, std::int64_t chosen, double exponent) {
+  std::vector<double> shares(static_cast<std::size_t>(experts));
+  const auto fill = [&](double c) {
+    for (std::size_t i = 0; i < shares.size(); ++i)
+      shares[i] = std::min(kMostShare, c / std::pow(static_cast<double>(i + 1), exponent));
+    return std::accumulate(shares.begin(), shares.end(), 0.0);
+  };
+  double low = 0;
+  double high = static_cast<double>(experts) * std::pow(static_cast<double>(experts), exponent);
+  for (int i = 0; i < 100; ++i) {
+    const double middle = (low + high) / 2;
+    (fill(middle) < static_cast<double>(chosen) ? low : high) = middle;
+  }
+  return shares;
+}
+
+void skew_routing(const std::string& module, const ops::Shape& shape, std::int64_t chosen, double exponent,
+                  RandomTensor& scales, RandomTensor& biases) {
+  using Fill = RandomTensor::Fill;
+  constexpr std::int64_t kGroups = kChannels / 64;
+  const double scale = scales.low;
+  const double bias = biases.low;
+  const auto set = [](RandomTensor& tensor, auto&& value) {
+    tensor.fill = Fill::formula;
+    tensor.at = value;
+  };
+  if (module.ends_with("embed_tokens")) {
+    set(scales, [=](std::int64_t, std::int64_t group) { return group == 0 ? 0.0 : scale; });
+    set(biases, [=](std::int64_t, std::int64_t group) { return group == 0 ? kConstant : bias; });
+  } else if (writes_to_residual(module)) {
+    const std::int64_t rows = shape[shape.rank() - 2];
+    set(scales, [=](std::int64_t row, std::int64_t) { return row % rows < kChannels ? 0.0 : scale; });
+    set(biases, [=](std::int64_t row, std::int64_t) { return row % rows < kChannels ? 0.0 : bias; });
+  } else if (module.ends_with(".mlp.gate")) {
+    const std::int64_t experts = shape[0];
+    std::vector<double> shares = zipf_shares(experts, chosen, exponent);
+    std::vector<double> preference(shares.size());
+    std::transform(shares.begin(), shares.end(), preference.begin(), normal_quantile);
+    std::shuffle(preference.begin(), preference.end(), std::mt19937_64(std::hash<std::string>()(module)));
+    // 64 products of an embedding's value and a router's, both with the variance 1/K, against 64 times the
+    // constant.
+    const double noise = 8.0 / static_cast<double>(shape[1]);
+    const double unit = noise / (64 * kConstant);
+    // Scores of about 1, whatever the width.
+    const double gain = static_cast<double>(shape[1]) / 8.0 / 8.0;
+    set(scales, [=](std::int64_t, std::int64_t group) { return group == 1 ? gain * scale : 0.0; });
+    set(biases, [=](std::int64_t row, std::int64_t group) {
+      if (group >= kGroups) return 0.0;
+      return gain * (group == 0 ? unit * preference[static_cast<std::size_t>(row)] : bias);
+    });
+  }
+}
+
+}  // namespace sluice::checkpoint

@@ -1,0 +1,55 @@
+// One limit for everything the engine keeps in memory. Experts get what nothing else has claimed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "experts/cache.h"
+
+namespace sluice::engine {
+
+class Budget {
+ public:
+  // Bytes that are given back when it goes.
+  class Claim {
+   public:
+    Claim() = default;
+    Claim(Budget& budget, std::uint64_t bytes) : budget_(&budget), bytes_(bytes) {}
+    Claim(Claim&& other) noexcept
+        : budget_(std::exchange(other.budget_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    Claim& operator=(Claim&& other) noexcept {
+      std::swap(budget_, other.budget_);
+      std::swap(bytes_, other.bytes_);
+      return *this;
+    }
+    ~Claim() {
+      if (budget_ != nullptr) budget_->give_back(bytes_);
+    }
+
+   private:
+    Budget* budget_ = nullptr;
+    std::uint64_t bytes_ = 0;
+  };
+
+  // 0: no limit.
+  void set_limit(std::uint64_t bytes) { limit_ = bytes; }
+  // The cache whose slots fill what is left: `least` a layer or more, `fixed` where that is not 0.
+  void set_cache(experts::Cache* cache, std::int64_t least, std::int64_t fixed);
+  // Refuses what does not fit, naming the smallest limit that would do.
+  Claim claim(std::uint64_t bytes);
+
+ private:
+  void give_back(std::uint64_t bytes);
+  std::int64_t slots_beside(std::uint64_t claimed) const;
+
+  std::mutex mutex_;
+  std::uint64_t limit_ = 0;
+  std::uint64_t claimed_ = 0;
+  experts::Cache* cache_ = nullptr;
+  std::int64_t least_ = 0;
+  std::int64_t fixed_ = 0;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,53 @@
+// Where the tensors of a model go in one block of memory, found before anything is allocated.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <vector>
+
+#include "sluice/ops/weight.h"
+
+namespace sluice::engine {
+
+bool same_format(const ops::Weight& a, const ops::Weight& b);
+
+// Views that are placed must stay where they are until copy() has pointed them at the block.
+class Layout {
+ public:
+  void place(ops::ConstView& view);
+  void place(ops::Weight& weight);
+  // Experts that lie apart in the checkpoint become one stack.
+  void place(ops::ExpertWeights& experts);
+
+  // Puts matrices of one format and width behind one another, so that `joined` is all of them: rows below
+  // rows, or a matrix more on a stack. Does nothing where the formats differ.
+  void join(std::initializer_list<const ops::Weight*> parts, ops::Weight& joined);
+
+  std::size_t bytes() const { return bytes_; }
+
+  // Calls put(to, from, bytes) for everything placed; `progress` hears of bytes done and in all.
+  void copy(std::byte* block, const std::function<void(void* to, const void* from, std::size_t bytes)>& put,
+            const std::function<void(std::uint64_t, std::uint64_t)>& progress);
+
+ private:
+  struct Copy {
+    const void* from;
+    std::size_t bytes;
+    std::size_t at;
+  };
+  struct Patch {
+    ops::ConstView* view;
+    std::size_t at;
+  };
+
+  void append(const ops::ConstView& view);
+  void align();
+
+  std::size_t bytes_ = 0;
+  std::vector<Copy> copies_;
+  std::vector<Patch> patches_;
+  std::map<const void*, std::size_t> places_;  // tied tensors are copied once
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,113 @@
+// Experts in memory: some slots a layer, filled from a store as passes need them.
+#pragma once
+
+#include <functional>
+#include <mutex>
+
+#include "experts/policy.h"
+#include "experts/reader.h"
+#include "experts/store.h"
+#include "experts/usage.h"
+#include "sluice/ops/buffer.h"
+
+namespace sluice::experts {
+
+// Memory that is used only once it is written to, aligned to 2 MiB.
+ops::Buffer reserve_memory(std::size_t bytes);
+
+class Cache {
+ public:
+  struct Options {
+    std::function<std::unique_ptr<Policy>(int layer)> policy;  // called when the cache is made
+    std::function<ops::Buffer(std::size_t bytes)> memory = reserve_memory;
+  };
+
+  Cache(Store store, std::unique_ptr<Reader> reader, Options options);
+  ~Cache();
+  Cache(const Cache&) = delete;
+  Cache& operator=(const Cache&) = delete;
+
+  const Store& store() const { return store_; }
+  const Reader& reader() const { return *reader_; }
+  // Slots a layer, at least 1 and at most its experts. Gives memory back where there are fewer than before.
+  void set_slots(std::int64_t slots);
+  std::int64_t slots() const { return slots_; }
+  // Bytes of all layers' slots with so many a layer.
+  std::uint64_t bytes(std::int64_t slots) const;
+  Usage usage() const;
+  // `observer` hears of every pass before it is served.
+  void observe(std::function<void(int layer, std::span<const std::int32_t> experts)> observer);
+
+  // An expert that a pass may use.
+  struct Resident {
+    std::int32_t expert = 0;
+    Expert weights;
+  };
+  // One layer's experts for one pass. Several threads take turns.
+  class Pass {
+   public:
+    // Starts reading those of `wanted` (distinct) that are in no slot, as many as there are slots for.
+    Pass(Cache& cache, int layer, std::span<const std::int32_t> wanted);
+    // Waits for what is in flight.
+    ~Pass();
+    Pass(const Pass&) = delete;
+    Pass& operator=(const Pass&) = delete;
+
+    // Experts that are there now, each of the wanted ones once: those in slots first, then the others as they
+    // arrive. What was handed out before may be overwritten. Empty when all have been handed out. Throws
+    // where an expert could not be read; the cache stays usable.
+    std::span<const Resident> next();
+
+   private:
+    friend class Cache;
+    struct Loading {
+      std::size_t slot = 0;
+      int reads = 0;  // still in flight
+      std::string error;
+    };
+    void start_reads();
+    bool find_slot(std::size_t& slot);
+    void receive();
+    void finish(Loading& loading);
+
+    Cache& cache_;
+    std::lock_guard<std::mutex> turn_;
+    int layer_;
+    std::vector<std::int32_t> missing_;  // not yet started, the next one last
+    std::vector<Loading> loading_;       // by tag
+    std::size_t in_flight_ = 0;          // reads
+    std::vector<Resident> ready_;        // not yet handed out
+    std::vector<Resident> handed_out_;
+    std::string error_;
+  };
+
+ private:
+  struct Slot {
+    std::int32_t expert = -1;
+    bool held = false;  // being read, or handed out, or about to be
+    Expert weights;     // once read
+  };
+  struct Layer {
+    ops::Buffer memory;
+    std::vector<Slot> slots;
+    std::vector<std::int32_t> slot_of;        // by expert; -1: none
+    std::vector<std::uint64_t> fingerprints;  // by expert, as stored or first read; 0: not known
+    std::unique_ptr<Policy> policy;
+  };
+  std::byte* memory(int layer, std::size_t slot) const;
+  Layer& layer(int layer) { return layers_[static_cast<std::size_t>(layer)]; }
+  void drop(Layer& layer, std::size_t slot);
+  // Empty, or why the bytes in the slot are not the expert's.
+  std::string check(int layer, std::int32_t expert, const Expert& weights);
+
+  Store store_;
+  std::unique_ptr<Reader> reader_;
+  Options options_;
+  std::int64_t slots_ = 0;
+  std::vector<Layer> layers_;
+  Usage usage_;
+  std::function<void(int layer, std::span<const std::int32_t> experts)> observer_;
+  mutable std::mutex turn_;
+};
+
+}  // namespace sluice::experts

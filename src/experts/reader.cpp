@@ -1,0 +1,59 @@
+#include "experts/reader.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+
+#include "base/error.h"
+
+namespace sluice::experts {
+
+namespace {
+
+constexpr std::size_t kProbe = 4096;
+
+std::string reason(int error) {
+  return std::generic_category().message(error);
+}
+
+// Some file systems accept the flag and refuse the reads.
+bool reads_directly(int descriptor) {
+  const std::unique_ptr<void, decltype(&std::free)> memory(std::aligned_alloc(kProbe, kProbe), &std::free);
+  return memory != nullptr && ::pread(descriptor, memory.get(), kProbe, 0) > 0;
+}
+
+}  // namespace
+
+OpenFile open_for_reading(const std::filesystem::path& path, std::uint64_t bytes) {
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC;
+  OpenFile file{FileDescriptor(::open(path.c_str(), kFlags | O_DIRECT)), true};
+  if (!file.descriptor.valid() || !reads_directly(file.descriptor.get()))
+    file = {FileDescriptor(::open(path.c_str(), kFlags)), false};
+  if (!file.descriptor.valid()) fail(ErrorKind::input, "cannot open '{}': {}", path.string(), reason(errno));
+  struct stat status {};
+  if (::fstat(file.descriptor.get(), &status) != 0 || static_cast<std::uint64_t>(status.st_size) != bytes)
+    fail(ErrorKind::checkpoint, "'{}' had {} bytes a moment ago and has {} now", path.string(), bytes,
+         status.st_size);
+  return file;
+}
+
+std::string read_error(const Request& request, std::int64_t got) {
+  if (got < 0) return reason(static_cast<int>(-got));
+  if (static_cast<std::size_t>(got) >= request.needed) return {};
+  return fmt::format("the file ends {} bytes too early", request.needed - static_cast<std::size_t>(got));
+}
+
+std::unique_ptr<Reader> make_reader(OpenFiles files) {
+  std::string why;
+  try {
+    return make_uring_reader(files);
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  return make_thread_reader(std::move(files), why);
+}
+
+}  // namespace sluice::experts

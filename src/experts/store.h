@@ -1,0 +1,76 @@
+// Where experts lie in files, and where their tensors are once they are read into a slot.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "experts/expert.h"
+
+namespace sluice::experts {
+
+// What direct reads are aligned to: in the file, in memory and in length.
+inline constexpr std::size_t kAlignment = 4096;
+
+// A file that is mapped at `bytes`. Weights were bound to views into the mapping; nothing is read through it.
+struct SourceFile {
+  std::filesystem::path path;
+  std::span<const std::byte> bytes;
+};
+
+// The experts of a layer, as bound.
+struct LayerSource {
+  std::int64_t layer = 0;  // its number in the model
+  ops::ExpertWeights gate_proj;
+  ops::ExpertWeights up_proj;
+  ops::ExpertWeights down_proj;
+  std::span<const std::byte> fingerprints;  // little-endian, 8 bytes an expert; empty: unknown
+
+  std::int64_t experts() const { return gate_proj.shape()[0]; }
+  Expert operator[](std::int64_t expert) const {
+    return {gate_proj[expert], up_proj[expert], down_proj[expert]};
+  }
+};
+
+// A run of a file and its place in the slot. `bytes` is a multiple of the alignment and may reach past the
+// end of the file; `needed` of them must arrive.
+struct Piece {
+  int file = 0;
+  std::uint64_t offset = 0;
+  std::size_t bytes = 0;
+  std::size_t needed = 0;
+  std::size_t at = 0;
+};
+
+// Tensors of an expert that lie side by side become one piece: an expert of a packed file is one read.
+class Store {
+ public:
+  Store(std::vector<SourceFile> files, std::vector<LayerSource> layers);
+
+  const std::vector<SourceFile>& files() const { return files_; }
+  int layers() const { return static_cast<int>(layers_.size()); }
+  const LayerSource& layer(int layer) const { return layers_[static_cast<std::size_t>(layer)]; }
+  // Room that any expert of the layer fits, a multiple of the alignment.
+  std::size_t slot_bytes(int layer) const { return slot_bytes_[static_cast<std::size_t>(layer)]; }
+
+  std::vector<Piece> pieces(int layer, std::int64_t expert) const;
+  // The expert as it lies in a slot that its pieces were read into.
+  Expert in_slot(int layer, std::int64_t expert, const std::byte* slot) const;
+  // What fingerprint() of the expert must be, or 0 where nobody knows.
+  std::uint64_t fingerprint_of(int layer, std::int64_t expert) const;
+  std::string name(int layer, std::int64_t expert) const;  // "expert 3 of layer 7 ('model.safetensors')"
+
+ private:
+  struct Range {
+    int file;
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
+  Range locate(const ops::ConstView& tensor) const;
+
+  std::vector<SourceFile> files_;
+  std::vector<LayerSource> layers_;
+  std::vector<std::size_t> slot_bytes_;
+};
+
+}  // namespace sluice::experts

@@ -1,0 +1,17 @@
+// What a cache of experts did.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace sluice::experts {
+
+struct Usage {
+  std::uint64_t hits = 0;  // experts needed by a pass that were in a slot
+  std::uint64_t misses = 0;
+  std::uint64_t bytes_read = 0;
+  double wait_seconds = 0;                       // with nothing left to compute but what was being read
+  std::vector<std::vector<std::uint32_t>> uses;  // passes that needed an expert, by layer and expert
+};
+
+}  // namespace sluice::experts

@@ -1,0 +1,22 @@
+// Experts that do not all fit in memory: each pass computes with those that are there while others are read.
+#pragma once
+
+#include "base/function_ref.h"
+#include "experts/cache.h"
+#include "layers/device.h"
+
+namespace sluice::layers {
+
+struct StreamedExperts {
+  experts::Cache* cache = nullptr;
+  int layer = 0;  // of the cache
+
+  bool present() const { return cache != nullptr; }
+  // expert_out [T,k,hidden] of h [T,hidden] and the experts chosen, I32 [T,k] in host memory. `meanwhile`
+  // runs after reads have been started. The bits are those of the two ops on resident experts: a choice's
+  // result depends on nothing else in a call.
+  void forward(Device& dev, const ops::View& h, const ops::View& chosen, const ops::View& expert_out,
+               FunctionRef<void()> meanwhile) const;
+};
+
+}  // namespace sluice::layers

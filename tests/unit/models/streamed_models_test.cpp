@@ -1,0 +1,154 @@
+// Models whose experts are read as they are needed: the same bits as with everything in memory.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "checkpoint/random_routing.h"
+#include "expect_error.h"
+#include "golden_model.h"
+#include "sluice/convert.h"
+#include "sluice/experts.h"
+#include "sluice/random_model.h"
+#include "temporary_folder.h"
+
+namespace sluice {
+namespace {
+
+// Logits of a prompt and of steps behind it.
+std::vector<float> run(const std::filesystem::path& folder, std::span<const std::int32_t> tokens,
+                       const EngineOptions& options) {
+  const auto engine = Engine::load(folder, options);
+  const auto session = engine->new_session(static_cast<std::int64_t>(tokens.size()) + 16);
+  std::vector<float> all;
+  session->extend(tokens, [&](std::int64_t, std::span<const float> row) {
+    all.insert(all.end(), row.begin(), row.end());
+  });
+  for (int i = 0; i < 12; ++i) {
+    session->step(sampling::argmax(session->logits()));
+    all.insert(all.end(), session->logits().begin(), session->logits().end());
+  }
+  return all;
+}
+
+class StreamedModel : public GoldenModelTest {};
+
+TEST_P(StreamedModel, GivesTheBitsOfTheResidentOne) {
+  const auto tokens = golden_tokens();
+  EngineOptions options{.backend = "cpu", .threads = 2, .prefill_chunk = 64};
+  if (Engine::load(folder(), options)->summary().experts == 0) GTEST_SKIP() << "no experts";
+  const std::vector<float> want = run(folder(), tokens, options);
+  for (const char* policy : {"lru", "lfru"})
+    for (const std::int64_t slots : {1, 3, 1000}) {
+      options.expert_slots = slots;
+      options.expert_policy = policy;
+      EXPECT_EQ(run(folder(), tokens, options), want) << policy << " with " << slots << " slots";
+    }
+}
+
+TEST_P(StreamedModel, PackedGivesTheSameBits) {
+  const auto tokens = golden_tokens();
+  EngineOptions options{.backend = "cpu", .threads = 2, .prefill_chunk = 64};
+  if (Engine::load(folder(), options)->summary().experts == 0) {
+    expect_error(ErrorKind::input, {"no experts"}, [&] { pack_experts(folder(), "/nonexistent/packed"); });
+    return;
+  }
+  const TemporaryFolder temporary;
+  const std::filesystem::path packed = temporary.path() / "packed";
+  pack_experts(folder(), packed);
+  const std::vector<float> want = run(folder(), tokens, options);
+  EXPECT_EQ(run(packed, tokens, options), want) << "mapped";
+  options.expert_slots = 3;
+  EXPECT_EQ(run(packed, tokens, options), want) << "streamed";
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, StreamedModel, ::testing::ValuesIn(golden_model_names()), golden_test_name);
+
+TEST(StreamedStory, IsTheResidentStory) {
+  for (const char* name : {"delta-story", "latent-story"}) {
+    const std::filesystem::path folder = std::filesystem::path(SLUICE_SOURCE_DIR "/models") / name;
+    const auto story = [&](const EngineOptions& options) {
+      const auto engine = Engine::load(folder, options);
+      GenerateOptions generation;
+      generation.max_tokens = 60;
+      return generate(*engine->new_session(128), engine->encode("Once upon a time"), generation).text;
+    };
+    EXPECT_EQ(story({.backend = "cpu", .expert_slots = 5}), story({.backend = "cpu"})) << name;
+  }
+}
+
+// The last bytes of the file are fingerprints; damage one expert in front of them.
+TEST(PackedModel, DamageIsNamed) {
+  const std::filesystem::path model = SLUICE_TEST_DATA "/models/mlx-qwen3_moe-4bit";
+  const TemporaryFolder temporary;
+  const std::filesystem::path packed = temporary.path() / "packed";
+  pack_experts(model, packed);
+  const auto layers = Engine::load(packed, {.backend = "cpu"})->summary().layers;
+  const std::filesystem::path last =
+      packed / fmt::format("model-{:05}-of-{:05}.safetensors", layers + 1, layers + 1);
+  ASSERT_TRUE(std::filesystem::exists(last)) << last;
+  std::string bytes = read_all(last);
+  bytes[4096 + 17] = static_cast<char>(bytes[4096 + 17] ^ 4);
+  std::ofstream(last, std::ios::binary) << bytes;
+  const auto engine = Engine::load(packed, {.backend = "cpu", .expert_slots = 100});
+  const auto session = engine->new_session(256);
+  expect_error(ErrorKind::resource, {fmt::format("expert 0 of layer {}", layers - 1), "damaged"}, [&] {
+    for (std::int32_t id = 0; id < 200; ++id) session->step(id % 64);
+  });
+  // What is left of the timeline is not to be trusted, and says so; the engine serves others.
+  expect_error(ErrorKind::input, {"failed before"}, [&] { session->step(1); });
+  session->reset();
+  EXPECT_EQ(session->length(), 0);
+}
+
+TEST(Budget, NamesTheSmallestThatWouldDo) {
+  const TemporaryFolder temporary;
+  const std::filesystem::path folder = temporary.path() / "model";
+  write_random_model("qwen3-30b-a3b:layers=2,experts=32,vocab=1024", 4, folder);
+  const EngineOptions options{.backend = "cpu", .threads = 1, .prefill_chunk = 16, .memory = 20'000'000};
+  std::uint64_t enough = 0;
+  try {
+    Engine::load(folder, options)->new_session(32);
+    ADD_FAILURE() << "20 MB hold a model of 170 MB";
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    enough = std::stoull(text.substr(text.find("--memory ") + 9));
+  }
+  EngineOptions more = options;
+  more.memory = enough + 50'000'000;
+  const auto engine = Engine::load(folder, more);
+  const auto session = engine->new_session(32);
+  const ExpertUsage usage = expert_usage(*engine);
+  EXPECT_GE(usage.slots, 9);
+  EXPECT_LT(usage.slots, 32);
+  const std::vector<std::int32_t> prompt{1, 2, 3, 4, 5};
+  session->extend(prompt);
+  const auto resident = Engine::load(folder, {.backend = "cpu", .threads = 1, .prefill_chunk = 16});
+  const auto same = resident->new_session(32);
+  same->extend(prompt);
+  EXPECT_TRUE(std::equal(same->logits().begin(), same->logits().end(), session->logits().begin()));
+  EXPECT_EQ(expert_usage(*resident).slots, 0);
+  // Another session takes its memory from the experts and gives it back.
+  {
+    const auto other = engine->new_session(4096);
+    EXPECT_LT(expert_usage(*engine).slots, usage.slots);
+  }
+  EXPECT_EQ(expert_usage(*engine).slots, usage.slots);
+}
+
+TEST(RandomRouting, FollowsZipfsLaw) {
+  const TemporaryFolder temporary;
+  const std::filesystem::path folder = temporary.path() / "model";
+  write_random_model("qwen3-30b-a3b:layers=2,experts=32,vocab=2048", 4, folder, {}, 1.0);
+  const auto engine = Engine::load(folder, {.backend = "cpu", .expert_slots = 32});
+  const auto session = engine->new_session(512);
+  for (std::int32_t id = 0; id < 400; ++id) session->step(id * 5 % 2048);
+  for (std::vector<std::uint32_t> uses : expert_usage(*engine).uses) {
+    std::sort(uses.rbegin(), uses.rend());
+    const std::vector<double> shares = checkpoint::zipf_shares(32, 8, 1.0);
+    for (const std::size_t rank : {0, 3, 7, 15, 31})
+      EXPECT_NEAR(uses[rank] / 400.0, shares[rank], 0.12) << "rank " << rank;
+  }
+}
+
+}  // namespace
+}  // namespace sluice
