@@ -38,8 +38,8 @@ Budget::Claim Budget::claim(std::uint64_t bytes) {
   const bool limited = limit_ > 0 && fixed_ == 0;
   if (limited && least > limit_)
     fail(ErrorKind::resource,
-         "{:.3f} GB of memory are needed and {:.3f} GB are allowed; --memory {} would do",
-         static_cast<double>(least) / 1e9, static_cast<double>(limit_) / 1e9, least);
+         "{:.1f} MB of memory are needed and {:.1f} MB are allowed; --memory {} would do",
+         static_cast<double>(least) / 1e6, static_cast<double>(limit_) / 1e6, least);
   if (cache_ != nullptr) cache_->set_slots(slots_beside(all));
   claimed_ = all;
   return {*this, bytes};

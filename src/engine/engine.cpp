@@ -93,6 +93,7 @@ void Engine::Impl::stay_within_budget() {
          "random weights are in memory already; write them with 'sluice random' first");
   streamed = engine::stream(model, store.files(), options);
   budget.set_cache(streamed.cache.get(), engine::least_slots(model.decoder), options.expert_slots);
+  budget.claim(dense + smallest_session(*this));  // refuses at once what no session would fit
   weights_claim = budget.claim(dense);
 }
 
