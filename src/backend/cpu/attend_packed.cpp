@@ -10,6 +10,8 @@
 // the others. Rows of the call's own tokens that are not read from codes are rotated once and take the place
 // of levels, with a norm of 1; rotary keys beside the codes add their own products to the scores.
 //
+// 4-bit codes go to the matrix units where there are any (attend_amx.h), in place of levels in F32.
+//
 // Bytes: every packed row in sight once a group. Arithmetic and softmax in F32; 4*D operations a query, head
 // and row. Error against double on equal codes about 1e-6.
 #undef HWY_TARGET_INCLUDE
@@ -51,7 +53,11 @@ struct PartScratch {
     const std::size_t rope_floats = queries_count * padded(call.rope_width);
     const std::size_t floats =
         rope_floats + queries_count * (call.width + score_stride) + rows * (call.width + 2);
-    rope_queries = reinterpret_cast<float*>(context.worker_scratch(worker, floats * sizeof(float)));
+    const std::size_t tile_bytes = call.by_tiles ? attend_amx::query_bytes(queries_count, call.width) : 0;
+    const std::size_t unit_bytes = call.by_tiles ? attend_amx::scratch_bytes(queries_count) : 0;
+    query_tiles = context.worker_scratch(worker, tile_bytes + unit_bytes + floats * sizeof(float));
+    units = query_tiles + tile_bytes;
+    rope_queries = reinterpret_cast<float*>(units + unit_bytes);
     queries = rope_queries + rope_floats;
     tile = queries + queries_count * call.width;
     scores = tile + rows * call.width;
@@ -59,12 +65,14 @@ struct PartScratch {
     value_factors = key_factors + rows;
   }
   std::size_t score_stride;
-  float* rope_queries;   // [queries,padded(R)], scaled
-  float* queries;        // [queries,D]
-  float* tile;           // [rows,D], levels
-  float* scores;         // [queries,score_stride]
-  float* key_factors;    // [rows]
-  float* value_factors;  // [rows]
+  std::byte* query_tiles;  // for the matrix units
+  std::byte* units;        // theirs
+  float* rope_queries;     // [queries,padded(R)], scaled
+  float* queries;          // [queries,D]
+  float* tile;             // [rows,D], levels
+  float* scores;           // [queries,score_stride]
+  float* key_factors;      // [rows]
+  float* value_factors;    // [rows]
 };
 
 // The levels of logical rows first + [begin, end) into those rows of the tile.
@@ -79,6 +87,27 @@ HWY_INLINE void read_levels(const PackedRows& rows, std::int64_t bits, std::size
   for (std::int64_t j = coded; j < end; ++j)
     std::copy_n(rows.tokens + (first + j - rows.first_token) * rows.token_floats, width,
                 tile + static_cast<std::size_t>(j) * width);
+}
+
+// The codes of a block of logical rows from `first` on, those in [begin, end) of it; others are stood for.
+struct CodeRows {
+  const std::uint8_t* at[attend_amx::kRows];
+  CodeRows(const PackedRows& rows, std::int64_t first, std::int64_t begin, std::int64_t end) {
+    constexpr auto kRows = static_cast<std::int64_t>(attend_amx::kRows);
+    for (std::int64_t j = 0; j < kRows; ++j)
+      at[j] = rows.codes + rows.slot(first + std::clamp(j, begin, end - 1)) * rows.stride;
+    // The next block, most likely; addresses behind the cache are harmless.
+    const auto next = reinterpret_cast<std::uintptr_t>(at[kRows - 1] + rows.stride);
+    for (std::int64_t line = 0; line < kRows * rows.stride; line += 64)
+      hwy::Prefetch(reinterpret_cast<const std::byte*>(next + static_cast<std::uintptr_t>(line)));
+  }
+};
+
+// Calls f(j) for the blocks of rows that reach into [begin, end).
+template <class F>
+HWY_INLINE void for_each_block(std::int64_t begin, std::int64_t end, F&& f) {
+  constexpr auto kRows = static_cast<std::int64_t>(attend_amx::kRows);
+  for (std::int64_t j = begin / kRows * kRows; j < end; j += kRows) f(j);
 }
 
 HWY_INLINE void read_factors(const PackedRows& rows, float factor, std::int64_t first, std::int64_t begin,
@@ -97,6 +126,9 @@ HWY_INLINE void load_queries(const PackedAttention& call, const QueryGroup& grou
     load_row(row_at(op.q, call.query_row(group, r)), op.q.dtype, call.width, to);
     if (!op.rotated) rotate(to, call.width, call.root, call.signs);
   }
+  if (call.by_tiles)
+    attend_amx::pack_queries(scratch.queries, static_cast<std::size_t>(call.queries(group)), call.width,
+                             scratch.query_tiles);
   if (call.rope_width == 0) return;
   const std::size_t floats = padded(call.rope_width);
   to = scratch.rope_queries;
@@ -143,11 +175,19 @@ HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group
   const PackedRows values = call.rows(call.op.values, group);
   read_factors(keys, call.score_factor, first, begin, end, scratch.key_factors);
   read_factors(values, call.root, first, begin, end, scratch.value_factors);
-  read_levels(keys, call.op.keys.bits, width, first, begin, end, scratch.tile);
-  for_each_query_tile(queries, [&](std::size_t q, auto count) HWY_ATTR {
-    score_tile<false, decltype(count)::value>(scratch.queries + q * width, width, tile, NothingAhead(), begin,
-                                              end, scratch.scores + q * stride, stride);
-  });
+  const bool by_tiles = call.by_tiles && first + end <= keys.first_token;  // codes alone
+  if (by_tiles) {
+    for_each_block(begin, end, [&](std::int64_t j) {
+      attend_amx::score(CodeRows(keys, first + j, begin - j, end - j).at, width, scratch.query_tiles, queries,
+                        scratch.scores + j, stride, scratch.units);
+    });
+  } else {
+    read_levels(keys, call.op.keys.bits, width, first, begin, end, scratch.tile);
+    for_each_query_tile(queries, [&](std::size_t q, auto count) HWY_ATTR {
+      score_tile<false, decltype(count)::value>(scratch.queries + q * width, width, tile, NothingAhead(),
+                                                begin, end, scratch.scores + q * stride, stride);
+    });
+  }
   if (call.rope_width != 0) {
     if (call.op.rope_cache.dtype == ops::DType::f32)
       add_rope_scores<float>(call, group, first, begin, end, scratch);
@@ -161,8 +201,18 @@ HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group
                      sight.begin - first, sight.end - first, call.tile_rows, to.maximum[q], to.total[q]);
     if (rescale != 1) scale_signed(to.values + q * width, width, rescale, nullptr);
   }
+  if (by_tiles) {
+    for_each_block(begin, end, [&](std::int64_t j) {
+      attend_amx::add_weighted(CodeRows(values, first + j, begin - j, end - j).at, width, scratch.scores + j,
+                               stride, queries, to.values, scratch.units);
+    });
+    return;
+  }
   if (!call.op.shared_rows())
     read_levels(values, call.op.values.bits, width, first, begin, end, scratch.tile);
+  if (call.by_tiles)
+    for (std::int64_t j = begin; j < end; ++j)
+      attend_amx::to_nibble_order(scratch.tile + static_cast<std::size_t>(j) * width, width);
   add_weighted(scratch.scores, stride, queries, tile, NothingAhead(), begin, end, to.values, width);
 }
 
@@ -171,7 +221,7 @@ HWY_INLINE void attend_part(const PackedAttention& call, const QueryGroup& group
                             const Partial& to, const PartScratch& scratch) {
   const auto queries = static_cast<std::size_t>(call.queries(group));
   load_queries(call, group, scratch);
-  std::fill_n(to.values, queries * call.width, 0.0F);
+  std::fill_n(to.values, call.sum_rows(group) * call.width, 0.0F);
   std::fill_n(to.total, queries, 0.0F);
   std::fill_n(to.maximum, queries, -std::numeric_limits<float>::infinity());
   const std::int64_t part_end = std::min((part + 1) * kPartRows, group.rows.end);
@@ -209,6 +259,7 @@ HWY_INLINE void merge_parts(const PackedAttention& call, const QueryGroup& group
     total = total * old_weight + part.total[row] * new_weight;
     maximum = larger;
   }
+  if (call.by_tiles) attend_amx::from_nibble_order(sum, width);
   if (call.op.rotated)
     scale_signed(sum, width, 1 / total, nullptr);
   else
@@ -250,6 +301,7 @@ void attend_wave(Context& context, const PackedAttention& call, const Wave& wave
   context.pool().parallel_for_dynamic(
       0, wave.items, 1, [&](std::int64_t begin, std::int64_t end, int worker) HWY_ATTR {
         const PartScratch scratch(call, context, worker);
+        const attend_amx::Session session(call.by_tiles);
         for (std::int64_t item = begin; item < end; ++item) {
           const QueryGroup& group = wave.group_of(item, &QueryGroup::first_item);
           const std::int64_t part = item - group.first_item;

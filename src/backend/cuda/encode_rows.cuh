@@ -34,7 +34,7 @@ struct RingCall {
   Fault* fault;
 };
 
-template <class T, int kCount>
+template <class T, int kCount, bool kNumbers>
 __global__ void ring_append(RingCall call, Encoder encoder) {
   __shared__ unsigned char scratch[kEncodeWarps][kCount * kWarp];
   wait_for_inputs();
@@ -64,7 +64,7 @@ __global__ void ring_append(RingCall call, Encoder encoder) {
   }
   const long long row = (start % call.ring + (token - begin)) % call.ring;
   const RingSide& side = call.side;
-  encode_vector<T, kCount>(
+  encode_vector<T, kCount, kNumbers>(
       encoder, static_cast<const T*>(side.x) + token * side.x_token_stride + head * side.x_head_stride,
       call.signs, scratch[warp],
       side.codes + slot * side.code_pool_stride + head * side.code_head_stride + row * side.code_slot_stride,
@@ -88,7 +88,8 @@ inline RingSide ring_side(const ops::ConstView& x, const ops::View& codes, const
           heads ? norms.strides[head] : 0};
 }
 
-template <class Op>
+// kNumbers: rows of 16 bits may be asked for.
+template <bool kNumbers, class Op>
 void encode_rows(Context& context, const Op& op, const ops::ConstView& x, const ops::View& codes,
                  const ops::View& norms, std::int64_t bits, bool wraps) {
   const bool pooled = op.seq_starts.present();
@@ -107,7 +108,11 @@ void encode_rows(Context& context, const Op& op, const ops::ConstView& x, const 
   const auto blocks = static_cast<unsigned>(divide_up<long long>(x.dim(0) * heads, kEncodeWarps));
   with_rotation_width(x.shape.back(), [&]<int kCount>() {
     with_activation(x.dtype, [&]<class T>() {
-      launch(context, ring_append<T, kCount>, {dim3(blocks), dim3(kEncodeWarps * kWarp)}, call, encoder);
+      const Grid grid{dim3(blocks), dim3(kEncodeWarps * kWarp)};
+      if (kNumbers && bits == 16)
+        launch(context, ring_append<T, kCount, kNumbers>, grid, call, encoder);
+      else
+        launch(context, ring_append<T, kCount, false>, grid, call, encoder);
     });
   });
 }

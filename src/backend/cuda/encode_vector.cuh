@@ -29,8 +29,9 @@ __device__ __forceinline__ int nearest_code(const Encoder& encoder, double value
   return code;
 }
 
-// `scratch` is shared memory of the warp's own, a byte a coordinate.
-template <class T, int kCount>
+// `scratch` is shared memory of the warp's own, a byte a coordinate. kNumbers: 16 bits, BF16 numbers in the
+// place of codes.
+template <class T, int kCount, bool kNumbers = false>
 __device__ void encode_vector(const Encoder& encoder, const T* x, const unsigned char* signs,
                               unsigned char* scratch, unsigned char* codes, float* norm) {
   constexpr int kWidth = kCount * kWarp;
@@ -51,10 +52,12 @@ __device__ void encode_vector(const Encoder& encoder, const T* x, const unsigned
   for (int r = 0; r < kCount; ++r) {
     const double value = length == 0 ? 0.0 : values[r] / root * root / length;
     double level;
-    if (encoder.bits == 16) {
+    if constexpr (kNumbers) {
       const Bf16 number = from_float<Bf16>(static_cast<float>(value));
       level = static_cast<double>(to_float(number));
-      memcpy(codes + 2 * (lane + r * kWarp), &number, 2);
+      const unsigned stored = __bfloat16_as_ushort(number);
+      codes[2 * (lane + r * kWarp)] = static_cast<unsigned char>(stored);
+      codes[2 * (lane + r * kWarp) + 1] = static_cast<unsigned char>(stored >> 8);
     } else {
       const int code = nearest_code(encoder, value);
       level = static_cast<double>(encoder.levels.values[code]);
@@ -64,7 +67,7 @@ __device__ void encode_vector(const Encoder& encoder, const T* x, const unsigned
   }
   level_squares = warp_sum(level_squares);
   __syncwarp();
-  if (encoder.bits != 16)
+  if constexpr (!kNumbers)
     for (int j = lane; j < kWidth * encoder.bits / 8; j += kWarp)
       codes[j] = pack_byte(scratch, j, encoder.bits);
   const bool matched = encoder.matched && length != 0;

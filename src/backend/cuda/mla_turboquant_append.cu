@@ -8,7 +8,7 @@ namespace sluice::backend::cuda {
 
 template <>
 void run(Context& context, const ops::MlaTurboquantAppend& op) {
-  encode_rows(context, op, op.kv_latent, op.latent_codes, op.latent_norms, op.bits, false);
+  encode_rows<false>(context, op, op.kv_latent, op.latent_codes, op.latent_norms, op.bits, false);
   append(context, op, op.k_pe, op.rope_cache);
 }
 

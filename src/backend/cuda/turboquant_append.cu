@@ -10,8 +10,8 @@ namespace sluice::backend::cuda {
 
 template <>
 void run(Context& context, const ops::TurboquantAppend& op) {
-  encode_rows(context, op, op.k, op.k_codes, op.k_norms, op.k_bits, true);
-  encode_rows(context, op, op.v, op.v_codes, op.v_norms, op.v_bits, true);
+  encode_rows<true>(context, op, op.k, op.k_codes, op.k_norms, op.k_bits, true);
+  encode_rows<true>(context, op, op.v, op.v_codes, op.v_norms, op.v_bits, true);
 }
 
 }  // namespace sluice::backend::cuda
