@@ -1,5 +1,6 @@
 #include "sluice/ops/attention.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
@@ -51,6 +52,23 @@ OpFile make(std::uint64_t seed, const Sizes& s) {
   file.attributes["scale"] =
       fmt::format("{}", s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(s.width)));
   if (s.window > 0) file.attributes["window"] = std::to_string(s.window);
+  return file;
+}
+
+// A long BF16 cache for one query. Its noise repeats: drawing every number would take longer than any run.
+OpFile make_long(std::uint64_t seed, std::int64_t rows, std::int64_t heads, std::int64_t width) {
+  Random random(seed);
+  OpFile file;
+  file.tensors["q"] = normal(random, DType::bf16, {1, heads, width});
+  for (const std::string name : {"k_cache", "v_cache"}) {
+    const HostTensor noise = normal(random, DType::bf16, {4099, width});
+    HostTensor& cache = file.tensors[name] = HostTensor(DType::bf16, {rows, 2, width});
+    for (std::size_t at = 0; at < cache.bytes.size(); at += noise.bytes.size())
+      std::copy_n(noise.bytes.begin(), std::min(noise.bytes.size(), cache.bytes.size() - at),
+                  cache.bytes.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  file.attributes["start"] = std::to_string(rows - 1);
+  file.attributes["scale"] = fmt::format("{}", 1 / std::sqrt(static_cast<double>(width)));
   return file;
 }
 
@@ -189,6 +207,12 @@ std::vector<BenchCase> bench_cases<ops::Attention>() {
   add_bench(1, 32767, DType::f32);
   add_bench(512, 0, DType::bf16);
   add_bench(512, 3584, DType::bf16);
+  for (const std::int64_t heads : {16, 32}) {
+    constexpr std::int64_t kRows = 262144;
+    table.push_back({fmt::format("1 queries, {} rows, {}/2 heads of 256, BF16 cache", kRows, heads),
+                     [=](std::uint64_t seed) { return make_long(seed, kRows, heads, 256); }, kRows * 2048.0,
+                     static_cast<double>(kRows * heads) * 1024});
+  }
   return table;
 }
 

@@ -266,22 +266,26 @@ std::vector<Case> cases<ops::TurboquantAttention>() {
 template <>
 std::vector<BenchCase> bench_cases<ops::TurboquantAttention>() {
   std::vector<BenchCase> table;
-  for (const std::int64_t bits : {4, 8, 3})
-    for (const std::int64_t tokens : {1, 64}) {
-      if (bits != 4 && tokens > 1) continue;
-      Settings s;
-      s.tokens = tokens;
-      s.heads = 16;
-      s.width = 256;
-      s.slots = s.length = 32768;
-      s.k_bits = s.v_bits = bits;
-      s.type = ops::DType::bf16;
-      const double rows = 2.0 * 32768;
-      table.push_back({fmt::format("{} tokens on 32768 rows, 16/2 heads of 256, {} bits", tokens, bits),
-                       [=](std::uint64_t seed) { return make(seed, s); },
-                       rows * 2 * (32 * static_cast<double>(bits) + 4),
-                       rows * 8 * 256 * 4 * static_cast<double>(tokens)});
-    }
+  const auto add = [&](std::int64_t bits, std::int64_t tokens, std::int64_t rows, std::int64_t heads,
+                       std::int64_t width) {
+    Settings s;
+    s.tokens = tokens;
+    s.heads = heads;
+    s.width = width;
+    s.slots = s.length = rows;
+    s.k_bits = s.v_bits = bits;
+    s.type = ops::DType::bf16;
+    const auto vectors = 2.0 * static_cast<double>(2 * rows);
+    table.push_back(
+        {fmt::format("{} tokens on {} rows, {}/2 heads of {}, {} bits", tokens, rows, heads, width, bits),
+         [=](std::uint64_t seed) { return make(seed, s); },
+         vectors * (static_cast<double>(width * bits) / 8 + 4),
+         vectors * static_cast<double>(heads / 2 * width * 2 * tokens)});
+  };
+  for (const std::int64_t heads : {16, 32}) add(4, 1, 262144, heads, 256);
+  add(4, 1, 262144, 16, 512);
+  for (const std::int64_t bits : {4, 8, 3}) add(bits, 1, 32768, 16, 256);
+  add(4, 64, 32768, 16, 256);
   return table;
 }
 

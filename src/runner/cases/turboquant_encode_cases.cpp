@@ -73,10 +73,10 @@ template <>
 std::vector<BenchCase> bench_cases<ops::TurboquantEncode>() {
   std::vector<BenchCase> table;
   for (const std::int64_t bits : {4, 8}) {
-    const double vectors = 4096 * 2;
-    table.push_back({fmt::format("4096 x 2 x 256 bf16, {} bits matched", bits),
+    const double vectors = 8192 * 2;
+    table.push_back({fmt::format("8192 x 2 x 256 bf16, {} bits matched", bits),
                      [=](std::uint64_t seed) {
-                       return make(seed, {4096, 2, 256}, {bits, true, true, ops::DType::bf16});
+                       return make(seed, {8192, 2, 256}, {bits, true, true, ops::DType::bf16});
                      },
                      vectors * (512 + 32 * static_cast<double>(bits) + 4), vectors * 256 * 10});
   }
