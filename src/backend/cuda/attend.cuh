@@ -1,10 +1,10 @@
 // What the attention kernels share: the call, the rows a query sees, and the parts of a split cache.
 //
 // Query rows: the `group` query heads of one KV head attend to the same rows, so a tile holds `head_tile`
-// heads of each of some tokens of one sequence. Decode kernels cut the rows in splits of a fixed size counted
-// from row 0, leave a maximum, a sum and weighted values for each, and merge_splits joins them in rising
-// order; prefill kernels walk the rows of a tile from the first one in sight. Rows out of a query's sight add
-// an exact 0, so a query's bits depend on its own rows alone.
+// heads of each of some tokens of one sequence. Decode kernels cut the rows in splits, whose size follows
+// from the query's own position, counted from row 0; they leave a maximum, a sum and weighted values for
+// each, and merge_splits joins them in rising order; prefill kernels walk the rows of a tile from the first
+// one in sight. Rows out of a query's sight add an exact 0, so a query's bits depend on its own rows alone.
 #pragma once
 
 #include <algorithm>
@@ -77,6 +77,8 @@ struct AttendCall {
   long long window = 0;  // 0: none
   float scale = 1;
   int split_rows = 256;  // of the cache, in decode kernels
+  int most_splits =
+      0;  // of a query: where it sees more rows, its splits are 2, 4, 8 .. times as long; 0: any
   long long capacity = 0;
   long long pool = 1;
   Partials partials;
@@ -91,6 +93,12 @@ struct AttendCall {
         scale(static_cast<float>(op.scale)) {}
   __host__ __device__ int head_tiles() const { return (group + head_tile - 1) / head_tile; }
   __host__ __device__ int kv_heads() const { return heads / group; }
+  // How often the splits of a query whose last row is `last` are doubled.
+  __device__ __forceinline__ int doublings(long long last) const {
+    int count = 0;
+    while (most_splits > 0 && last >= static_cast<long long>(split_rows) * most_splits << count) ++count;
+    return count;
+  }
 };
 
 // Some tokens of one sequence, and the rows they see: token t sees [first(t), last(t)].
@@ -190,6 +198,7 @@ struct SplitSizes {
       : splits(static_cast<int>(divide_up<long long>(call.capacity, call.split_rows))),
         width(divide_up(call.out.width, 4) * 4) {
     constexpr std::size_t kMostBytes = std::size_t{1} << 29;
+    if (call.most_splits > 0) splits = std::min(splits, call.most_splits);
     const std::size_t entries = static_cast<std::size_t>(call.heads) * splits;
     const std::size_t token_bytes = entries * (width + 2) * sizeof(float);
     const std::size_t fitting = std::max<std::size_t>(1, kMostBytes / token_bytes);

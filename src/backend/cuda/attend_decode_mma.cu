@@ -16,8 +16,9 @@ constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarp;
 constexpr int kHeads = 16;
 constexpr int kSplitRows = 256;
+constexpr int kMostSplits = 128;
 constexpr int kPiece = 16;                             // rows
-constexpr int kPieces = kSplitRows / kPiece / kWarps;  // of a warp in a split
+constexpr int kPieces = kSplitRows / kPiece / kWarps;  // of a warp in a split, before it is doubled
 constexpr int kHalf = 8;                               // query rows joined at a time
 
 template <int kWidth>
@@ -65,6 +66,7 @@ struct Stream {
       largest = quad_max(largest);
       const float base = largest == -INFINITY ? 0.0f : largest;
       const float factor = __expf(maximum[h] - base);
+      const bool rescale = factor != 1.0f && maximum[h] != -INFINITY;
       maximum[h] = largest;
       total[h] *= factor;
 #pragma unroll
@@ -73,6 +75,7 @@ struct Stream {
         score = __expf(score - base);
         total[h] += score;
       }
+      if (!__any_sync(0xffffffffu, rescale)) continue;
 #pragma unroll
       for (Sums& one : sums) {
         one.at[2 * h] *= factor;
@@ -106,6 +109,7 @@ __device__ __forceinline__ void join(Stream<kWidth>& stream, float* joined, floa
     float largest = maxima[row];
     for (int w = 1; w < kWarps; ++w) largest = fmaxf(largest, maxima[w * kHeads + row]);
     const float factor = __expf(stream.maximum[h] - largest);
+#pragma unroll 1
     for (int w = 0; w < kWarps; ++w) {
       if (w == warp) {
 #pragma unroll
@@ -175,14 +179,18 @@ __global__ void __launch_bounds__(kThreads, 2) decode_kernel(const __grid_consta
   const int first_head = kv_head * attend.group + head_in_group;
   const FetchRows keys(call.keys, tile, kv_head);
   const FetchRows values(call.values, tile, kv_head);
-  const int first_split = static_cast<int>(keys.low / kSplitRows) + static_cast<int>(blockIdx.z);
-  const int end_split = static_cast<int>((keys.high + kSplitRows - 1) / kSplitRows);
+  const int doublings = attend.doublings(keys.high - 1);
+  const int split_rows = kSplitRows << doublings;
+  const int pieces = kPieces << doublings;
+  const int first_split = static_cast<int>(keys.low / split_rows) + static_cast<int>(blockIdx.z);
+  const int end_split = static_cast<int>((keys.high + split_rows - 1) / split_rows);
   const int lanes = static_cast<int>(gridDim.z);
-  const int units = first_split < end_split ? (end_split - first_split + lanes - 1) / lanes * kPieces : 0;
+  const int units = first_split < end_split ? (end_split - first_split + lanes - 1) / lanes * pieces : 0;
 
+  const auto split_of = [&](int unit) { return first_split + (unit / kPieces >> doublings) * lanes; };
   const auto row_of = [&](int unit) {
-    const int piece = unit % kPieces * kWarps + warp;
-    return static_cast<long long>(first_split + unit / kPieces * lanes) * kSplitRows + piece * kPiece;
+    const int piece = (unit & (pieces - 1)) * kWarps + warp;
+    return static_cast<long long>(split_of(unit)) * split_rows + piece * kPiece;
   };
   const auto in_sight = [&](long long row) { return row + kPiece > keys.low && row < keys.high; };
   // The ring holds keys and values in turn: those of a unit in slots 2 * unit and the next, modulo kSlots.
@@ -218,10 +226,15 @@ __global__ void __launch_bounds__(kThreads, 2) decode_kernel(const __grid_consta
     __syncwarp();
     if (in_sight(row)) {
       const TileRows<kWidth> rows{ring + slot * Shared::kSlotBytes};
+      // Not unrolled as a whole: on a short cache, fetching instructions is most of the time.
+#pragma unroll 1
+      for (int four = 0; four < kSteps; four += 4) {
+        const TileRows<kWidth> part{rows.data + four / 4 * 128};
 #pragma unroll
-      for (int step = 0; step < kSteps; ++step) {
-        const uint4 q = queries[step * kWarp + lane];
-        multiply_add(scores[0], scores[1], {q.x, q.y, q.z, q.w}, rows.keys(0, step));
+        for (int step = 0; step < 4; ++step) {
+          const uint4 q = queries[(four + step) * kWarp + lane];
+          multiply_add(scores[0], scores[1], {q.x, q.y, q.z, q.w}, part.keys(0, step));
+        }
       }
       stream.weigh(scores, attend.scale, row, tile);
     }
@@ -237,8 +250,8 @@ __global__ void __launch_bounds__(kThreads, 2) decode_kernel(const __grid_consta
         multiply_add(stream.sums[2 * step], stream.sums[2 * step + 1], weights, rows.values(0, step));
     }
     advance();
-    if (unit % kPieces == kPieces - 1) {
-      join(stream, joined, maxima, totals, attend, first_split + unit / kPieces * lanes, first_head, heads);
+    if ((unit & (pieces - 1)) == pieces - 1) {
+      join(stream, joined, maxima, totals, attend, split_of(unit), first_head, heads);
       stream.reset();
     }
   }
@@ -259,6 +272,7 @@ void attend_decode_mma(Context& context, const MmaCall& given) {
   MmaCall call = given;
   call.attend.head_tile = std::min(call.attend.group, kHeads);
   call.attend.split_rows = kSplitRows;
+  call.attend.most_splits = kMostSplits;
   const auto heads = static_cast<unsigned>(call.attend.kv_heads() * call.attend.head_tiles());
   std::byte* scratch = context.scratch(SplitSizes(call.attend).bytes);
   attend_in_splits(context, call.attend, scratch, 2, [&](const AttendCall& part, int tokens, int lanes) {

@@ -7,6 +7,7 @@
 namespace sluice::backend::cuda {
 
 inline constexpr int kPackedSplitRows = 512;
+inline constexpr int kPackedMostSplits = 64;
 
 // The rows of the call's own tokens where they are not read from codes: rotated, as levels and norms.
 struct FreshLevels {
@@ -32,6 +33,12 @@ inline bool packed_mma_supports(const Context& context, const PackedCall& call) 
   return call.queries.bf16 && (call.queries.width == 128 || call.queries.width == 256) &&
          call.keys.whole_chunks() && call.values.whole_chunks() && call.keys.bits >= call.values.bits &&
          context.device().shared_bytes_per_block >= kSharedBytes;
+}
+// The same for decode, which takes 4-bit rows of 512 too.
+inline bool packed_decode_supports(const Context& context, const PackedCall& call) {
+  PackedCall usual = call;
+  if (call.queries.width == 512 && call.keys.bits == 4) usual.queries.width = 256;
+  return packed_mma_supports(context, usual);
 }
 // `scratch` holds SplitSizes(call.attend).bytes for splits of kPackedSplitRows.
 void attend_packed_mma(Context& context, const PackedCall& call, std::byte* scratch);

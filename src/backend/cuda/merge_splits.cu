@@ -31,8 +31,10 @@ __global__ void __launch_bounds__(kThreads) merge_kernel(AttendCall call) {
   const int head = static_cast<int>(blockIdx.y);
   const TokenTile tile = tile_of_token(call, call.first_token + local_token);
   if (tile.begin == tile.end) return;
-  const int begin = static_cast<int>(tile.first(tile.begin) / call.split_rows);
-  const int end = static_cast<int>(tile.last(tile.begin) / call.split_rows) + 1;
+  const long long split_rows = static_cast<long long>(call.split_rows)
+                               << call.doublings(tile.last(tile.begin));
+  const int begin = static_cast<int>(tile.first(tile.begin) / split_rows);
+  const int end = static_cast<int>(tile.last(tile.begin) / split_rows) + 1;
   const long long row = call.partials.index(local_token, call.heads, head, 0);
   const float2* scales = call.partials.scales + row;
   float maximum = -INFINITY;

@@ -57,8 +57,10 @@ inline constexpr int kLevelTableBytes = 256 * kWarp * 4;
 template <int kBits>
 __device__ __forceinline__ void fill_level_table(const Levels& levels, char* table) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const float own = levels.values[lane % 16];
   for (int byte = threadIdx.x / kWarp; byte < 256; byte += blockDim.x / kWarp) {
-    const __half2 pair = kBits == 4 ? __floats2half2_rn(levels.values[byte % 16], levels.values[byte / 16])
+    const __half2 pair = kBits == 4 ? __floats2half2_rn(__shfl_sync(0xffffffffu, own, byte % 16),
+                                                        __shfl_sync(0xffffffffu, own, byte / 16))
                                     : __float2half2_rn(levels.values[byte]);
     *reinterpret_cast<__half2*>(table + byte * 128 + lane * 4) = pair;
   }

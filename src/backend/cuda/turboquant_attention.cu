@@ -82,8 +82,12 @@ void run(Context& context, const ops::TurboquantAttention& op) {
                     {}};
   const bool decode = context.decode_class(op.q.dim(0));
   const bool fresh = op.k_new.present();
-  const bool fast = packed_mma_supports(context, packed) && !(fresh && decode);
-  if (fast) packed.attend.split_rows = kPackedSplitRows;
+  const bool fast =
+      decode ? !fresh && packed_decode_supports(context, packed) : packed_mma_supports(context, packed);
+  if (fast) {
+    packed.attend.split_rows = kPackedSplitRows;
+    packed.attend.most_splits = kPackedMostSplits;
+  }
   // Queries in F32 (the fast kernels rotate their own), sums to be rotated back, fresh rows, partial results.
   const std::size_t floats = aligned(static_cast<std::size_t>(op.q.elements()) * sizeof(float));
   const std::size_t fresh_bytes =
