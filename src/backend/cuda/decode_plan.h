@@ -20,7 +20,17 @@ struct PassRow {  // elements
   long long out;
 };
 
-struct DecodePlan {
+// Which rows of the call a block multiplies.
+struct RowPlan {
+  int tokens = 1;          // of a pass
+  bool listed = false;     // experts: a block looks for the rows of its matrix
+  bool by_matrix = false;  // experts: block y serves one matrix, counted from the last, not that of row y
+  // Bytes from the start of shared memory.
+  int rows = 0;
+  int marks = 0;
+};
+
+struct DecodePlan : RowPlan {
   // A block's warps: operands x tiles of rows x parts of K. Powers of two: kernels shift.
   int tiles_log2 = 0;
   int parts_log2 = 0;
@@ -30,15 +40,12 @@ struct DecodePlan {
   int terms = 1;
   int ways_log2 = 0;
   int blocks = 1;  // tiles of eight columns that the kernel has room for, 1 or 4
-  int tokens = 1;  // of a pass
   int steps = 0;   // of K
   int rounds = 0;  // N in rows of a block
   int group_log2 = 0;
   int groups = 0;                  // of K, the last step's padding included
   unsigned eights_reciprocal = 0;  // 2^32 over the eights of a padded row, rounded up
   bool whole_inputs = false;       // BF16 rows of 16-byte chunks
-  bool listed = false;             // experts: a block looks for the rows of its matrix
-  bool by_matrix = false;          // experts: block y serves matrix y, not the matrix of row y
 
   int scale_granule = 1;   // bytes that scales are copied by
   int scale_granules = 0;  // of a row, padding included
@@ -52,8 +59,6 @@ struct DecodePlan {
   int scales = 0;
   int partials = 0;
   int partial_pitch = 0;  // floats from a warp's partial results to the next warp's
-  int rows = 0;
-  int marks = 0;
   int shared_bytes = 0;
 
   dim3 grid;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backend/cuda/decode_plan.h"
+#include "backend/cuda/nibble_plan.h"
 
 namespace sluice::backend::cuda {
 
@@ -20,6 +21,7 @@ LinearCall tokens_of(const LinearCall& call, long long first, long long count) {
 }
 
 void launch_part(Context& context, const LinearCall& call) {
+  if (const auto plan = nibble_plan(call, context.device())) return launch_nibbles(context, call, *plan);
   const auto plan = decode_plan(call, context.device());
   if (!plan) return launch_generic(context, call);
   switch (call.w[0].storage) {
