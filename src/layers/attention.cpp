@@ -86,14 +86,14 @@ void Attention::forward(Device& dev, const Batch& batch, const ops::View& x, con
   const auto [projected, k, v] = project(dev, x);
   const ops::View out = dev.take({tokens, heads, head_dim});
   const ops::View q = projected.columns(0, head_dim, {head_dim});  // [T,heads,head_dim], beside the gate
-  dev.run(ops::RmsNorm{.x = q, .weight = q_norm.weight, .out = q, .eps = q_norm.eps});
-  dev.run(ops::RmsNorm{.x = k, .weight = k_norm.weight, .out = k, .eps = k_norm.eps});
-  for (const ops::View& rotated : {q, k})
-    dev.run(ops::Rope{.x = rotated,
-                      .inv_freq = rotary->view(),
-                      .positions = batch.positions,
-                      .mscale = rotary->mscale,
-                      .pairing = ops::Pairing::half});
+  dev.run(ops::QkNormRope{.q = q,
+                          .k = k,
+                          .q_weight = q_norm.weight,
+                          .k_weight = k_norm.weight,
+                          .inv_freq = rotary->view(),
+                          .positions = batch.positions,
+                          .eps = q_norm.eps,
+                          .mscale = rotary->mscale});
   if (state.packed())
     attend_packed(dev, batch, {q, k, v}, state, out);
   else

@@ -4,6 +4,12 @@
 
 namespace sluice::layers {
 
+namespace {
+
+constexpr double kQkEps = 1e-6;
+
+}  // namespace
+
 GatedDeltaNet::Projections GatedDeltaNet::project(Device& dev, const ops::View& x) const {
   const std::int64_t tokens = x.dim(0);
   const std::int64_t values = value_heads * value_dim;
@@ -25,18 +31,34 @@ GatedDeltaNet::Projections GatedDeltaNet::project(Device& dev, const ops::View& 
   return to;
 }
 
-void GatedDeltaNet::forward(Device& dev, const Batch& batch, const ops::View& x,
-                            const state::LayerState& state, const ops::View& y) const {
+// A generated token of every sequence.
+void GatedDeltaNet::mix_step(Device& dev, const Batch& batch, const Projections& in,
+                             const state::LayerState& state, const ops::View& out) const {
+  dev.run(ops::DeltaStep{.qkv = in.qkv,
+                         .z = in.z,
+                         .a = in.a,
+                         .b = in.b,
+                         .conv_weight = conv1d,
+                         .A_log = A_log,
+                         .dt_bias = dt_bias,
+                         .norm_weight = norm.weight,
+                         .conv_state = batch.of(state.second),
+                         .state = batch.of(state.first),
+                         .out = out,
+                         .seq_starts = batch.seq_starts,
+                         .slots = batch.slots,
+                         .qk_eps = kQkEps,
+                         .eps = norm.eps});
+}
+
+void GatedDeltaNet::mix_prompt(Device& dev, const Batch& batch, const Projections& in,
+                               const state::LayerState& state, const ops::View& out) const {
   const Scope scope = dev.scope();
-  const std::int64_t tokens = batch.tokens;
   const std::int64_t keys = key_heads * key_dim;
-  const std::int64_t values = value_heads * value_dim;
-  const auto [qkv, z, b, a] = project(dev, x);
-  const ops::View convolved = dev.take({tokens, channels()});
-  const ops::View g = dev.take({tokens, value_heads}, ops::DType::f32);
-  const ops::View beta = dev.take({tokens, value_heads}, ops::DType::f32);
-  const ops::View out = dev.take({tokens, value_heads, value_dim});
-  dev.run(ops::CausalConv1d{.x = qkv,
+  const ops::View convolved = dev.take({batch.tokens, channels()});
+  const ops::View g = dev.take({batch.tokens, value_heads}, ops::DType::f32);
+  const ops::View beta = dev.take({batch.tokens, value_heads}, ops::DType::f32);
+  dev.run(ops::CausalConv1d{.x = in.qkv,
                             .weight = conv1d,
                             .state = batch.of(state.second),
                             .out = convolved,
@@ -44,10 +66,10 @@ void GatedDeltaNet::forward(Device& dev, const Batch& batch, const ops::View& x,
                             .slots = batch.slots});
   const ops::View q = convolved.columns(0, keys, {key_heads, key_dim});
   const ops::View k = convolved.columns(keys, keys, {key_heads, key_dim});
-  const ops::View v = convolved.columns(2 * keys, values, {value_heads, value_dim});
+  const ops::View v = convolved.columns(2 * keys, value_heads * value_dim, {value_heads, value_dim});
   dev.run(ops::QkL2Norm{
-      .q = q, .k = k, .eps = 1e-6, .q_scale = 1 / std::sqrt(static_cast<double>(key_dim)), .k_scale = 1});
-  dev.run(ops::DeltaGates{.a = a, .b = b, .A_log = A_log, .dt_bias = dt_bias, .g = g, .beta = beta});
+      .q = q, .k = k, .eps = kQkEps, .q_scale = 1 / std::sqrt(static_cast<double>(key_dim)), .k_scale = 1});
+  dev.run(ops::DeltaGates{.a = in.a, .b = in.b, .A_log = A_log, .dt_bias = dt_bias, .g = g, .beta = beta});
   dev.run(ops::DeltaRule{.q = q,
                          .k = k,
                          .v = v,
@@ -57,8 +79,19 @@ void GatedDeltaNet::forward(Device& dev, const Batch& batch, const ops::View& x,
                          .out = out,
                          .seq_starts = batch.seq_starts,
                          .slots = batch.slots});
-  dev.run(ops::GatedRmsNorm{.x = out, .z = z, .weight = norm.weight, .out = out, .eps = norm.eps});
-  dev.run(ops::Matmul{.x = out.reshaped({tokens, values}), .w = out_proj, .out = y});
+  dev.run(ops::GatedRmsNorm{.x = out, .z = in.z, .weight = norm.weight, .out = out, .eps = norm.eps});
+}
+
+void GatedDeltaNet::forward(Device& dev, const Batch& batch, const ops::View& x,
+                            const state::LayerState& state, const ops::View& y) const {
+  const Scope scope = dev.scope();
+  const Projections in = project(dev, x);
+  const ops::View out = dev.take({batch.tokens, value_heads, value_dim});
+  if (batch.several())
+    mix_step(dev, batch, in, state, out);
+  else
+    mix_prompt(dev, batch, in, state, out);
+  dev.run(ops::Matmul{.x = out.reshaped({batch.tokens, value_heads * value_dim}), .w = out_proj, .out = y});
 }
 
 }  // namespace sluice::layers

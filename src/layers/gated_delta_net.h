@@ -39,6 +39,10 @@ struct GatedDeltaNet {
     ops::View a;    // [T,value_heads]
   };
   Projections project(Device& dev, const ops::View& x) const;
+  void mix_step(Device& dev, const Batch& batch, const Projections& in, const state::LayerState& state,
+                const ops::View& out) const;
+  void mix_prompt(Device& dev, const Batch& batch, const Projections& in, const state::LayerState& state,
+                  const ops::View& out) const;
 };
 
 }  // namespace sluice::layers

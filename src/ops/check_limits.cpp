@@ -43,6 +43,14 @@ void Rope::check_limits(const Dims& dims, bool) const {
   check_finite(kName, "mscale", mscale);
 }
 
+void QkNormRope::check_limits(const Dims& dims, bool) const {
+  if (2 * dims["M"] > dims["D"])
+    fail(ErrorKind::input, "{}: field 'inv_freq' has {} frequencies, q and k have only D = {} channels",
+         kName, dims["M"], dims["D"]);
+  check_finite_positive(kName, "eps", eps);
+  check_finite(kName, "mscale", mscale);
+}
+
 void KvAppend::check_limits(const Dims& dims, bool host_memory) const {
   check_rows(*this, dims["T"], dims["S"], host_memory);
 }
@@ -124,12 +132,30 @@ void TurboquantAttention::check_limits(const Dims& dims, bool host_memory) const
   }
 }
 
-void DeltaRule::check_limits(const Dims& dims, bool host_memory) const {
-  check_divides(kName, "Hv", dims["Hv"], "Hk", dims["Hk"]);
+namespace {
+
+void check_state_widths(std::string_view op, const Dims& dims) {
   for (const std::string_view width : {"Dk", "Dv"})
     if (dims[width] % 32 != 0 || dims[width] > 256)
-      fail(ErrorKind::input, "{}: {} is {}, allowed is a multiple of 32 up to 256", kName, width,
-           dims[width]);
+      fail(ErrorKind::input, "{}: {} is {}, allowed is a multiple of 32 up to 256", op, width, dims[width]);
+}
+
+}  // namespace
+
+void DeltaStep::check_limits(const Dims& dims, bool) const {
+  check_state_widths(kName, dims);
+  check_finite_positive(kName, "qk_eps", qk_eps);
+  check_finite_positive(kName, "eps", eps);
+  const std::int64_t keys = dims["C"] - dims["Hv"] * dims["Dv"];
+  if (keys <= 0 || keys % (2 * dims["Dk"]) != 0)
+    fail(ErrorKind::input, "{}: field 'qkv' has {} channels, allowed is 2*Hk*{} + {} for a number Hk", kName,
+         dims["C"], dims["Dk"], dims["Hv"] * dims["Dv"]);
+  check_divides(kName, "Hv", dims["Hv"], "Hk", key_heads());
+}
+
+void DeltaRule::check_limits(const Dims& dims, bool host_memory) const {
+  check_divides(kName, "Hv", dims["Hv"], "Hk", dims["Hk"]);
+  check_state_widths(kName, dims);
   if (!host_memory) return;
   for (std::int64_t t = 0; t < g.dim(0); ++t)
     for (std::int64_t h = 0; h < g.dim(1); ++h) {

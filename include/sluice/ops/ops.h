@@ -10,6 +10,7 @@
 #include "sluice/ops/delta_gates.h"
 #include "sluice/ops/delta_kkt.h"
 #include "sluice/ops/delta_rule.h"
+#include "sluice/ops/delta_step.h"
 #include "sluice/ops/embed.h"
 #include "sluice/ops/expert_gate_up_swiglu.h"
 #include "sluice/ops/expert_matmul.h"
@@ -28,6 +29,7 @@
 #include "sluice/ops/moe_combine.h"
 #include "sluice/ops/moe_scatter_add.h"
 #include "sluice/ops/qk_l2_norm.h"
+#include "sluice/ops/qk_norm_rope.h"
 #include "sluice/ops/rms_norm.h"
 #include "sluice/ops/rope.h"
 #include "sluice/ops/route_sigmoid.h"
@@ -56,11 +58,11 @@ struct OpList {
 };
 
 using AllOps = OpList<Embed, Matmul, ExpertMatmul, GateUpSwiglu, ExpertGateUpSwiglu, Swiglu, Add, SigmoidGate,
-                      RmsNorm, AddRmsNorm, GatedRmsNorm, QkL2Norm, Rope, SplitQGate, KvAppend, Attention,
-                      Hadamard, TurboquantEncode, TurboquantDecode, TurboquantAppend, TurboquantAttention,
-                      CausalConv1d, DeltaGates, DeltaRule, DeltaKkt, RouteSoftmax, RouteSigmoid, MoeCombine,
-                      MoeScatterAdd, MlaSplit, MlaAppend, MlaAbsorbQ, MlaAttention, MlaProjectOut,
-                      MlaTurboquantAppend, MlaTurboquantAttention, Sample>;
+                      RmsNorm, AddRmsNorm, GatedRmsNorm, QkL2Norm, Rope, QkNormRope, SplitQGate, KvAppend,
+                      Attention, Hadamard, TurboquantEncode, TurboquantDecode, TurboquantAppend,
+                      TurboquantAttention, CausalConv1d, DeltaGates, DeltaRule, DeltaStep, DeltaKkt,
+                      RouteSoftmax, RouteSigmoid, MoeCombine, MoeScatterAdd, MlaSplit, MlaAppend, MlaAbsorbQ,
+                      MlaAttention, MlaProjectOut, MlaTurboquantAppend, MlaTurboquantAttention, Sample>;
 using AnyOp = AllOps::Reference;
 
 // Throws sluice::Error unless the op's fields fit its contract; writes nothing. Rules on the contents of

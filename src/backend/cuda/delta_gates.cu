@@ -2,6 +2,7 @@
 //
 // A thread an element of [T,Hv]. Bytes: a, b, g and beta once. Relative error below 2e-6 over the whole
 // range.
+#include "backend/cuda/decay_rate.cuh"
 #include "backend/cuda/element.cuh"
 #include "backend/cuda/launch.h"
 #include "sluice/ops/delta_gates.h"
@@ -24,19 +25,6 @@ struct GatesCall {
   long long count;
   int heads;
 };
-
-// exp(a_log) * softplus(x) where either factor alone may overflow or underflow: far below zero softplus is
-// e^x, and there the exponents are added; elsewhere exp(a_log) is applied in two parts. Comparisons, not
-// fminf: they let a NaN pass.
-__device__ __forceinline__ float decay_rate(float a_log, float x) {
-  const float limit = 80.0f;
-  const bool far_below = x < -15.0f;
-  const float exponent = far_below ? a_log + x : a_log;
-  const float factor = far_below ? 1.0f : fmaxf(x, 0.0f) + log1pf(expf(-fabsf(x)));
-  const float first = exponent > limit ? limit : exponent;
-  const float rest = exponent > limit ? exponent - limit : 0.0f;
-  return factor * expf(first) * expf(rest);
-}
 
 __global__ void delta_gates(GatesCall call) {
   wait_for_inputs();

@@ -1,13 +1,13 @@
 // Rotates pair i of every head's first R = 2*M channels, in place, by the angle positions[t] * inv_freq[i]:
 // (a, b) becomes (a c - b s, b c + a s) with c and s times mscale. Pairs are (i, i+M) or (2i, 2i+1).
 //
-// A block takes some heads of one token and computes the token's angles once, in shared memory: the product
-// and its reduction to one turn are in double, and only the remainder is rounded to float, so that cos and
-// sin are right to 1e-6 at any position. Then a thread takes chunks of 16 bytes. Bytes: the R channels twice.
+// A block takes some heads of one token and computes the token's angles once, in shared memory. Then a thread
+// takes chunks of 16 bytes. Bytes: the R channels twice.
 #include "sluice/ops/rope.h"
 
 #include "backend/cuda/chunk.cuh"
 #include "backend/cuda/launch.h"
+#include "backend/cuda/rotary.cuh"
 
 namespace sluice::backend::cuda {
 
@@ -29,24 +29,6 @@ struct RopeCall {
   float mscale;
   bool aligned;
 };
-
-// (cos, sin) of position * frequency, times mscale.
-__device__ __forceinline__ float2 rotation(int position, float frequency, float mscale) {
-  constexpr double kTurnsPerRadian = 0.15915494309189533577;
-  const double turns = static_cast<double>(position) * static_cast<double>(frequency) * kTurnsPerRadian;
-  const auto half_turns = static_cast<float>(2 * (turns - rint(turns)));
-  float2 result;
-  sincospif(half_turns, &result.y, &result.x);
-  result.x *= mscale;
-  result.y *= mscale;
-  return result;
-}
-
-__device__ __forceinline__ void rotate(float& a, float& b, float2 by) {
-  const float turned = a * by.x - b * by.y;
-  b = b * by.x + a * by.y;
-  a = turned;
-}
 
 // V pairs from `first` on: one chunk of each half.
 template <class T>

@@ -91,6 +91,23 @@ DeltaRule rule(Memory& memory) {
   return op;
 }
 
+// Two key heads and four value heads: 2 * 2 * 32 + 4 * 64 channels.
+DeltaStep step(Memory& memory) {
+  DeltaStep op;
+  op.qkv = memory({3, 384});
+  op.z = memory({3, 4, 64});
+  op.a = memory({3, 4});
+  op.b = memory({3, 4});
+  op.conv_weight = memory({384, 4});
+  op.A_log = memory({4});
+  op.dt_bias = memory({4});
+  op.norm_weight = memory({64});
+  op.conv_state = memory({3, 384});
+  op.state = memory({4, 64, 32});
+  op.out = memory({3, 4, 64});
+  return op;
+}
+
 DeltaKkt kkt(Memory& memory) {
   DeltaKkt op;
   op.k = memory({2, 5, 2, 32});
@@ -99,6 +116,32 @@ DeltaKkt kkt(Memory& memory) {
   op.A = memory({2, 5, 4, 4});
   op.chunk = 4;
   return op;
+}
+
+TEST(CheckDeltaStep, RefusesWhatDoesNotFit) {
+  expect_refused<DeltaStep>(step, [](auto& op, auto&) { op.z = {}; }, {"'z'", "missing", "[T,Hv,Dv]"});
+  expect_refused<DeltaStep>(step,
+                            [](auto& op, auto& m) {
+                              op.conv_state = m({4, 384});
+                            },
+                            {"'conv_state'", "[4,384]", "[3,384]"});
+  expect_refused<DeltaStep>(step, [](auto& op, auto&) { op.state.dtype = DType::bf16; }, {"'state'", "BF16"});
+  expect_refused<DeltaStep>(step, [](auto& op, auto&) { op.eps = -2; }, {"'eps'", "-2"});
+  expect_refused<DeltaStep>(step, [](auto& op, auto&) { op.qk_eps = -1; }, {"'qk_eps'", "-1"});
+  expect_refused<DeltaStep>(step, [](auto& op, auto& m) { op.slots = m.indices({0}); }, {"'slots'"});
+}
+
+TEST(CheckDeltaStep, RefusesChannelsOfNoWholeKeyHeads) {
+  const auto with_channels = [](std::int64_t channels) {
+    return [channels](DeltaStep& op, Memory& m) {
+      op.qkv = m({3, channels});
+      op.conv_weight = m({channels, 4});
+      op.conv_state = m({3, channels});
+    };
+  };
+  expect_refused<DeltaStep>(step, with_channels(385), {"'qkv'", "385", "2*Hk*32 + 256"});
+  expect_refused<DeltaStep>(step, with_channels(256), {"'qkv'", "256"});
+  expect_refused<DeltaStep>(step, with_channels(448), {"Hv", "Hk"});  // three key heads
 }
 
 TEST(CheckCausalConv1d, RefusesMissingAndNullFields) {

@@ -146,6 +146,27 @@ TEST_F(CheckElementwise, QueriesAndKeysMayBeColumnsOfOneTensor) {
                  {"qk_l2_norm", "overlaps"});
 }
 
+TEST_F(CheckElementwise, QkNormRope) {
+  QkNormRope op{.q = f32({2, 3, 8}),
+                .k = f32({2, 1, 8}),
+                .q_weight = f32({8}),
+                .k_weight = f32({8}),
+                .inv_freq = f32({4}),
+                .positions = tensor(DType::i32, {2})};
+  expect_accepted(op);
+  op.inv_freq = f32({5});
+  expect_refused(op, {"qk_norm_rope", "'inv_freq'", "5", "D = 8"});
+  op.inv_freq = f32({4});
+  op.k_weight = {};
+  expect_refused(op, {"qk_norm_rope", "'k_weight'", "missing"});
+  op.k_weight = f32({8});
+  op.eps = -1;
+  expect_refused(op, {"qk_norm_rope", "'eps'", "-1"});
+  op.eps = 1e-6;
+  op.k = f32({2, 1, 6});
+  expect_refused(op, {"qk_norm_rope", "'k'", "[2,1,6]"});
+}
+
 TEST_F(CheckElementwise, Rope) {
   Rope op{.x = f32({2, 3, 8}), .inv_freq = f32({4}), .positions = tensor(DType::i32, {2})};
   expect_accepted(op);

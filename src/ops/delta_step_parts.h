@@ -1,0 +1,25 @@
+// delta_step as the ops it stands for.
+#pragma once
+
+#include "sluice/ops/causal_conv1d.h"
+#include "sluice/ops/delta_gates.h"
+#include "sluice/ops/delta_rule.h"
+#include "sluice/ops/delta_step.h"
+#include "sluice/ops/gated_rms_norm.h"
+#include "sluice/ops/qk_l2_norm.h"
+
+namespace sluice::ops {
+
+struct DeltaStepParts {
+  CausalConv1d conv;
+  QkL2Norm norm;
+  DeltaGates gates;
+  DeltaRule rule;
+  GatedRmsNorm gate;
+
+  // What lies between the parts, in `memory`, aligned for floats.
+  static std::size_t bytes(const DeltaStep& op);
+  DeltaStepParts(const DeltaStep& op, std::byte* memory);
+};
+
+}  // namespace sluice::ops
