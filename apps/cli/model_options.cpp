@@ -22,7 +22,7 @@ void add_engine_options(Command& command, ModelOptions& options) {
   command.option("--expert-slots", options.engine.expert_slots,
                  "Experts a layer to keep in RAM, whatever --memory says; 0: what it allows");
   command.option("--expert-policy", options.engine.expert_policy, "Which experts leave RAM: lru or lfru");
-  command.flag("--exact", options.engine.exact, "F32 arithmetic throughout (what CPUs do anyway)");
+  command.flag("--exact", options.engine.exact, "F32 arithmetic throughout");
 }
 
 double zipf_exponent(const std::string& routing) {

@@ -14,6 +14,7 @@ namespace {
 struct Options {
   std::string geometry;
   int bits = 4;
+  bool gguf = false;
   std::string out;
   std::string routing;
 };
@@ -29,13 +30,13 @@ void add_random(Parser& parser) {
   command.option("--bits", options->bits, "2, 3, 4, 5, 6 or 8; 16: BF16");
   command.option("--routing", options->routing,
                  "zipf:1.0: routers prefer some experts, their shares by Zipf's law; default: as it happens");
-  command.required("OUT", options->out, "Folder to make");
+  command.flag("--gguf", options->gguf, "Write one GGUF file of Q4_K weights instead, for other programs");
+  command.required("OUT", options->out, "Folder or file to make");
   command.on_run([options] {
     Progress progress("writing");
-    write_random_model(
-        options->geometry, options->bits, options->out,
-        [&](std::uint64_t done, std::uint64_t total) { progress.update(done, total); },
-        zipf_exponent(options->routing));
+    const auto show = [&](std::uint64_t done, std::uint64_t total) { progress.update(done, total); };
+    if (options->gguf) return write_random_gguf(options->geometry, options->out, show);
+    write_random_model(options->geometry, options->bits, options->out, show, zipf_exponent(options->routing));
   });
 }
 

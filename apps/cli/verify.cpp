@@ -16,7 +16,8 @@ void run(const VerifyOptions& options, bool json) {
   auto rows = nlohmann::ordered_json::array();
   bool failed = false;
   if (!json) {
-    const auto backend = ops::make_backend(options.backend, {.threads = options.threads});
+    const auto backend =
+        ops::make_backend(options.backend, {.threads = options.threads, .exact = options.exact});
     fmt::print("{}: {}\n\n", backend->name(), backend->description());
     fmt::print("{:24} {:>6} {:>12} {:>9}  {}\n", "op", "cases", "worst error", "limit", "result");
   }
@@ -47,13 +48,18 @@ void run(const VerifyOptions& options, bool json) {
 void add_verify(Parser& parser) {
   auto options = std::make_shared<VerifyOptions>();
   auto json = std::make_shared<bool>(false);
+  auto rounded = std::make_shared<bool>(false);
   Command command = parser.add("verify", "Check every op on this machine against the reference");
   command.option("--backend", options->backend, "auto, cpu or cuda");
   command.option("--op", options->op, "Only this op");
   command.option("--threads", options->threads, "CPU threads; 0: one a core");
   command.option("--cases", options->cases, "Cases of each op, spread over its table; 0: all");
+  command.flag("--rounded", *rounded, "Round activations to integers, as engines do without --exact");
   command.flag("--json", *json, "Machine-readable output");
-  command.on_run([options, json] { run(*options, *json); });
+  command.on_run([=] {
+    options->exact = !*rounded;
+    run(*options, *json);
+  });
 }
 
 }  // namespace sluice::cli

@@ -26,7 +26,9 @@ struct EngineOptions {
   // bits.
   int key_bits = 16;
   int value_bits = 16;
-  bool exact = false;  // F32 activations and caches; otherwise a GPU computes with BF16 ones
+  // F32 arithmetic throughout. Otherwise a GPU computes with BF16 activations and caches, and a CPU rounds
+  // activations that meet packed weights to integers.
+  bool exact = false;
   // Bytes for everything the engine keeps in memory; 0: no limit. A model that is larger keeps what every
   // token uses and reads experts from its files as they are needed, with the same results.
   std::uint64_t memory = 0;

@@ -52,7 +52,8 @@ struct VerifyOptions {
   std::string backend = "auto";
   std::string op;  // empty: every op
   int threads = 0;
-  int cases = 0;  // of each op's table, spread over it; 0: all
+  int cases = 0;      // of each op's table, spread over it; 0: all
+  bool exact = true;  // otherwise activations may be rounded, as engines do by default
 };
 // Runs the case table against the reference; reports each op as it is done.
 std::vector<OpVerification> verify_ops(const VerifyOptions& options,
@@ -76,6 +77,7 @@ struct OpBenchOptions {
   std::string op;
   int threads = 0;
   double seconds_per_case = 0.5;
+  bool exact = true;
 };
 // Measures the machine first, then every benchmark case.
 MachinePeak bench_ops(const OpBenchOptions& options, const std::function<void(const MachinePeak&)>& measured,

@@ -112,7 +112,7 @@ std::shared_ptr<Engine> Engine::load(const fs::path& folder, const EngineOptions
   if (!fs::is_directory(folder)) fail(ErrorKind::input, "'{}' is no model folder", folder.string());
   auto impl = std::make_unique<Impl>();
   impl->options = options;
-  impl->backend = ops::make_backend(options.backend, {.threads = options.threads});
+  impl->backend = ops::make_backend(options.backend, {.threads = options.threads, .exact = options.exact});
   const checkpoint::Config config(folder);
   const checkpoint::QuantizationPlan plan(config.root(), config.where());
   impl->store = checkpoint::WeightStore(std::make_unique<checkpoint::TensorFiles>(folder));

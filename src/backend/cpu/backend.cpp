@@ -23,7 +23,7 @@ namespace {
 
 class CpuBackend final : public HostBackend {
  public:
-  explicit CpuBackend(int threads) : context_(threads) {}
+  CpuBackend(int threads, bool exact) : context_(threads, exact) {}
 
   std::string_view name() const override { return "cpu"; }
   std::string description() const override {
@@ -32,6 +32,7 @@ class CpuBackend final : public HostBackend {
     return fmt::format("{} threads, {}", context_.pool().size(), hwy::TargetName(usable & -usable));
   }
 
+  bool exact() const override { return context_.exact(); }
   ops::Rates measure_rates() override {
     return {measure_read_bandwidth(context_.pool()), measure_flops(context_.pool())};
   }
@@ -48,7 +49,7 @@ class CpuBackend final : public HostBackend {
 
 std::unique_ptr<ops::Backend> make(const ops::BackendOptions& options) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  return std::make_unique<CpuBackend>(options.threads > 0 ? options.threads : cores);
+  return std::make_unique<CpuBackend>(options.threads > 0 ? options.threads : cores, options.exact);
 }
 
 }  // namespace sluice::backend::cpu

@@ -11,9 +11,11 @@ namespace sluice::backend::cpu {
 
 class Context {
  public:
-  explicit Context(int threads) : pool_(threads), worker_scratch_(static_cast<std::size_t>(pool_.size())) {}
+  Context(int threads, bool exact)
+      : pool_(threads), exact_(exact), worker_scratch_(static_cast<std::size_t>(pool_.size())) {}
 
   ThreadPool& pool() { return pool_; }
+  bool exact() const { return exact_; }
   // Uninitialised memory of the calling op, aligned to 64 bytes. It grows to the largest request and stays:
   // after the first tokens a step allocates nothing. The shared block is for the thread that runs the op, a
   // worker's block for that worker; each is valid until the next request for the same block.
@@ -26,6 +28,7 @@ class Context {
   static std::byte* grow(ops::Buffer& buffer, std::size_t bytes);
 
   ThreadPool pool_;
+  bool exact_;
   ops::Buffer shared_scratch_;
   std::vector<ops::Buffer> worker_scratch_;
 };

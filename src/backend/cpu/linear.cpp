@@ -14,6 +14,7 @@
 
 #include "backend/cpu/activation-inl.h"
 #include "backend/cpu/buckets.h"
+#include "backend/cpu/integer_product.h"
 #include "backend/cpu/linear.h"
 #include "backend/cpu/linear_tile-inl.h"
 #include "backend/cpu/row_walk.h"
@@ -133,13 +134,6 @@ void multiply(const MatrixFormat& format, const Matrix& matrix, std::int64_t beg
     const auto by_count = tokens <= kDirectTokens<Format> ? multiply_few<Format> : multiply_many<Format>;
     by_count(format, matrix, begin, end, x, tokens, group_step, scratch, results);
   });
-}
-
-// gate = silu(gate) * up, for whole vectors.
-HWY_INLINE void silu_times(float* HWY_RESTRICT gate, const float* HWY_RESTRICT up, std::int64_t count) {
-  const FloatTag d;
-  for (std::int64_t i = 0; i < count; i += kLanes)
-    hn::StoreU(hn::Mul(silu(d, hn::LoadU(d, gate + i)), hn::LoadU(d, up + i)), d, gate + i);
 }
 
 class LinearRun {
@@ -265,6 +259,7 @@ namespace sluice::backend::cpu {
 HWY_EXPORT(linear);
 
 void run_linear(Context& context, const Linear& op) {
+  if (!context.exact() && has_integer_product(op)) return run_integer_linear(context, op);
   HWY_DYNAMIC_DISPATCH(linear)(context, op);
 }
 

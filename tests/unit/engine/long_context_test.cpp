@@ -85,7 +85,7 @@ std::vector<float> last_logits(Engine& engine, std::int64_t tokens) {
 }
 
 TEST_P(LongContext, LastPositionsComputeAsTheReferenceDoes) {
-  const auto cpu = Engine::load(model_, {.backend = "cpu", .threads = 1});
+  const auto cpu = Engine::load(model_, {.backend = "cpu", .threads = 1, .exact = true});
   const auto reference = Engine::load(model_, {.backend = "reference"});
   const std::vector<float> got = last_logits(*cpu, 2);
   const std::vector<float> want = last_logits(*reference, 2);

@@ -29,7 +29,7 @@ class BundledModel : public ::testing::TestWithParam<const char*> {
  protected:
   static std::shared_ptr<Engine> load(const char* backend) {
     return Engine::load(SLUICE_SOURCE_DIR "/models/" + std::string(GetParam()),
-                        {.backend = backend, .threads = 1});
+                        {.backend = backend, .threads = 1, .exact = true});
   }
   static std::vector<std::int32_t> continue_greedily(Engine& engine, std::span<const std::int32_t> ids,
                                                      std::size_t count) {

@@ -37,9 +37,10 @@ OpFile tokens_of(const OpFile& file, const std::vector<std::string>& per_token, 
 
 // One call with all tokens, calls with one token, calls with some tokens, and another number of threads.
 void expect_invariant(const std::string& op, const OpFile& file, const std::vector<std::string>& per_token,
-                      const std::string& output) {
-  const auto two = ops::make_backend("cpu", {.threads = 2});
-  const auto five = ops::make_backend("cpu", {.threads = 5});
+                      const std::string& output, bool exact) {
+  SCOPED_TRACE(exact ? "exact" : "rounded");
+  const auto two = ops::make_backend("cpu", {.threads = 2, .exact = exact});
+  const auto five = ops::make_backend("cpu", {.threads = 5, .exact = exact});
   const HostTensor whole = run_op(*two, op, file).tensors.at(output);
   EXPECT_EQ(run_op(*five, op, file).tensors.at(output).bytes, whole.bytes);
   const std::int64_t tokens = whole.shape[0];
@@ -62,7 +63,7 @@ TEST_P(LinearFormats, MatmulBitsDoNotDependOnTheBatch) {
     OpFile file;
     file.tensors["x"] = normal(random, DType::bf16, {37, inputs});
     add_weight(file, random, "w", {21, inputs}, GetParam(), 0.1);
-    expect_invariant("matmul", file, {"x"}, "out");
+    for (const bool exact : {true, false}) expect_invariant("matmul", file, {"x"}, "out", exact);
   }
 }
 
@@ -73,7 +74,8 @@ TEST_P(LinearFormats, ExpertBitsDoNotDependOnTheBatch) {
   file.tensors["experts"] = any_experts(random, 31, 3, 4);
   add_weight(file, random, "gate_w", {4, 13, 256}, GetParam(), 0.1);
   add_weight(file, random, "up_w", {4, 13, 256}, GetParam(), 0.1);
-  expect_invariant("expert_gate_up_swiglu", file, {"x", "experts"}, "out");
+  for (const bool exact : {true, false})
+    expect_invariant("expert_gate_up_swiglu", file, {"x", "experts"}, "out", exact);
 }
 
 TEST_P(LinearFormats, AbsorbedQueriesDoNotDependOnTheBatch) {
@@ -82,7 +84,7 @@ TEST_P(LinearFormats, AbsorbedQueriesDoNotDependOnTheBatch) {
   file.tensors["q_nope"] = normal(random, DType::f32, {9, 3, 24});
   add_weight(file, random, "kv_b", {3 * 40, 256}, GetParam(), 0.1);
   file.attributes["v"] = "16";
-  expect_invariant("mla_absorb_q", file, {"q_nope"}, "q_latent");
+  expect_invariant("mla_absorb_q", file, {"q_nope"}, "q_latent", true);
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, LinearFormats, ::testing::ValuesIn(all_formats()), [](const auto& info) {

@@ -19,6 +19,22 @@ TEST_P(VerifyOp, CpuMatchesReference) {
   for (const std::string& failure : results[0].failures) ADD_FAILURE() << failure;
 }
 
+// Engines round activations unless told otherwise: all products again, within 1e-3.
+class VerifyRounded : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(VerifyRounded, CpuMatchesReference) {
+  const auto results = verify_ops({.backend = "cpu", .op = GetParam(), .threads = 2, .exact = false}, {});
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_GT(results[0].cases, 0);
+  EXPECT_GT(results[0].worst_error, 1e-5);  // otherwise nothing was rounded
+  for (const std::string& failure : results[0].failures) ADD_FAILURE() << failure;
+}
+
+INSTANTIATE_TEST_SUITE_P(Products, VerifyRounded,
+                         ::testing::Values("matmul", "gate_up_swiglu", "expert_matmul",
+                                           "expert_gate_up_swiglu", "mla_project_out"),
+                         [](const auto& info) { return std::string(info.param); });
+
 INSTANTIATE_TEST_SUITE_P(Ops, VerifyOp, ::testing::ValuesIn(op_names()),
                          [](const auto& info) { return info.param; });
 

@@ -1,0 +1,171 @@
+#include "backend/cpu/amx.h"
+
+#include "backend/cpu/amx_tile.h"
+
+#if SLUICE_HAS_AMX
+
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstring>
+
+namespace sluice::backend::cpu::amx {
+
+namespace {
+
+// The digits of sixteen integers, of the even or the odd ones of sixteen pairs.
+SLUICE_AMX inline void split(__m512i pairs, bool odd, std::uint8_t* high, std::uint8_t* low) {
+  const __m512i q = odd ? _mm512_srai_epi32(pairs, 16) : _mm512_srai_epi32(_mm512_slli_epi32(pairs, 16), 16);
+  const __m512i top = _mm512_srai_epi32(_mm512_add_epi32(q, _mm512_set1_epi32(8)), 4);
+  const __m512i rest = _mm512_sub_epi32(q, _mm512_slli_epi32(top, 4));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(high), _mm512_cvtepi32_epi8(top));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(low), _mm512_cvtepi32_epi8(rest));
+}
+
+// One step of some rows as the codes lie: the even columns, then the odd ones.
+SLUICE_AMX inline void split_step(const Row* rows, std::int64_t count, std::int64_t at, std::int64_t step,
+                                  std::uint8_t (&digits)[2][kTokens][64]) {
+  for (std::int64_t t = 0; t < count; ++t)
+    for (std::int64_t i = 0; i < step / 2; i += 16) {
+      const __m512i pairs = _mm512_loadu_si512(rows[t].integers + at + 2 * i);
+      split(pairs, false, digits[0][t] + i, digits[1][t] + i);
+      split(pairs, true, digits[0][t] + step / 2 + i, digits[1][t] + step / 2 + i);
+    }
+}
+
+SLUICE_AMX void configure(std::int64_t step) {
+  struct alignas(64) Shape {
+    std::uint8_t palette = 1;
+    std::uint8_t start = 0;
+    std::uint8_t reserved[14] = {};
+    std::uint16_t row_bytes[16] = {};
+    std::uint8_t rows[16] = {};
+  } shape;
+  for (int i = 0; i < 8; ++i) {
+    const bool codes = i >= 2 && i < 6;
+    shape.row_bytes[i] = codes ? static_cast<std::uint16_t>(step) : std::uint16_t{64};
+    shape.rows[i] = i >= 6 ? static_cast<std::uint8_t>(step / 4) : std::uint8_t{16};
+  }
+  order_memory();
+  _tile_loadconfig(&shape);
+}
+
+SLUICE_AMX void release() {
+  _tile_release();
+}
+
+bool has_tiles() {
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  constexpr unsigned kTileAndBytes = 3u << 24;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kTileAndBytes) == kTileAndBytes;
+}
+
+bool ask_for_tiles() {
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") && has_tiles() &&
+         syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+}  // namespace
+
+bool available() {
+  static const bool given = ask_for_tiles();
+  return given;
+}
+
+bool knows(const MatrixFormat& format) {
+  return format.storage == Storage::affine4;
+}
+
+std::int64_t tile_bytes(const MatrixFormat& format) {
+  return format.columns * 2 * kTokens + 2 * (format.groups() + kFew) * kTokens * 4;
+}
+
+SLUICE_AMX void pack_many(const MatrixFormat& format, const Row* rows, std::int64_t count, std::byte* tile) {
+  const std::int64_t step = step_elements(format);
+  auto* to = reinterpret_cast<std::uint8_t*>(tile);
+  alignas(64) std::uint8_t digits[2][kTokens][64] = {};
+  for (std::int64_t at = 0; at < format.columns; at += step) {
+    split_step(rows, count, at, step, digits);
+    for (auto& digit : digits) {
+      __m512i v[16];
+      for (int t = 0; t < 16; ++t) v[t] = _mm512_load_si512(digit[t]);
+      transpose(v);
+      for (std::int64_t k = 0; k < step / 4; ++k, to += 64) _mm512_store_si512(to, v[k]);
+    }
+  }
+  auto* scales = reinterpret_cast<float*>(to);
+  float* sums = scales + format.groups() * kTokens;
+  std::memset(scales, 0, static_cast<std::size_t>(2 * format.groups() * kTokens) * sizeof(float));
+  for (std::int64_t t = 0; t < count; ++t)
+    for (std::int64_t g = 0; g < format.groups(); ++g) {
+      scales[g * kTokens + t] = rows[t].scales[g];
+      sums[g * kTokens + t] = rows[t].sums[g];
+    }
+}
+
+SLUICE_AMX void pack_few(const MatrixFormat& format, const Row* rows, std::int64_t count, std::byte* tile) {
+  const std::int64_t step = step_elements(format);
+  const std::int64_t width = count <= 2 ? count : count <= 4 ? 4 : kFew;
+  const std::int64_t groups = format.groups();
+  auto* to = reinterpret_cast<std::int32_t*>(tile);
+  std::memset(to, 0, static_cast<std::size_t>(format.columns * kTokens));
+  alignas(64) std::uint8_t digits[2][kTokens][64];
+  for (std::int64_t at = 0; at < format.columns; at += step, to += step / 4 * kTokens) {
+    split_step(rows, count, at, step, digits);
+    const std::int64_t column = at / format.group_size * width % kFew;
+    for (int digit = 0; digit < 2; ++digit)
+      for (std::int64_t t = 0; t < count; ++t)
+        for (std::int64_t k = 0; k < step / 4; ++k)
+          std::memcpy(to + k * kTokens + digit * kFew + column + t, digits[digit][t] + 4 * k, 4);
+  }
+  auto* scales = reinterpret_cast<float*>(to);
+  float* sums = scales + (groups + kFew) * width;
+  std::memset(scales, 0, static_cast<std::size_t>(2 * (groups + kFew) * width) * sizeof(float));
+  for (std::int64_t g = 0; g < groups; ++g)
+    for (std::int64_t t = 0; t < count; ++t) {
+      scales[g * width + t] = rows[t].scales[g];
+      sums[g * width + t] = rows[t].sums[g];
+    }
+}
+
+Session::Session(const MatrixFormat& format) {
+  configure(step_elements(format));
+}
+
+Session::~Session() {
+  release();
+}
+
+}  // namespace sluice::backend::cpu::amx
+
+#else
+
+namespace sluice::backend::cpu::amx {
+
+bool available() {
+  return false;
+}
+bool knows(const MatrixFormat&) {
+  return false;
+}
+std::int64_t tile_bytes(const MatrixFormat&) {
+  return 0;
+}
+void pack_many(const MatrixFormat&, const Row*, std::int64_t, std::byte*) {}
+void pack_few(const MatrixFormat&, const Row*, std::int64_t, std::byte*) {}
+void multiply_few(const Product&, std::int64_t, Scratch&) {}
+void multiply_many(const Product&, std::int64_t, Scratch&) {}
+Session::Session(const MatrixFormat&) {}
+Session::~Session() = default;
+
+}  // namespace sluice::backend::cpu::amx
+
+#endif

@@ -1,0 +1,108 @@
+// What the kernels for matrix units share.
+#pragma once
+
+#if defined(__x86_64__) && defined(__linux__)
+#define SLUICE_HAS_AMX 1
+
+#include <immintrin.h>
+
+#include <algorithm>
+
+#include "backend/cpu/amx.h"
+
+// GCC 12 warns of its own _mm512_undefined().
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+#define SLUICE_AMX __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,amx-tile,amx-int8")))
+
+namespace sluice::backend::cpu::amx {
+
+constexpr int kChains = 4;  // sums of a product, of every fourth group each
+
+// The compiler does not know what tiles read and write.
+inline void order_memory() {
+  asm volatile("" ::: "memory");
+}
+
+// Elements of a row that one multiplication of tiles takes.
+inline std::int64_t step_elements(const MatrixFormat& format) {
+  return std::min<std::int64_t>(64, format.group_size);
+}
+
+struct RowAddresses {
+  const std::byte* at[kRows];
+  explicit RowAddresses(const Product& p) {
+    for (std::int64_t r = 0; r < kRows; ++r)
+      at[r] = p.matrix.values + std::min(p.row + r, p.format.rows - 1) * p.format.row_bytes;
+  }
+};
+
+// Packed codes of kRows rows as bytes, the even columns, then the odd ones; and as sixteen times that.
+template <int kStep, bool kTimes>
+SLUICE_AMX inline void unpack(const RowAddresses& rows, std::int64_t at, std::uint8_t (*codes)[2][16][64]) {
+  const __m512i low = _mm512_set1_epi8(15);
+  const __m512i sixteen = _mm512_broadcast_i32x4(
+      _mm_setr_epi8(0, 16, 32, 48, 64, 80, 96, 112, -128, -112, -96, -80, -64, -48, -32, -16));
+  for (int half = 0; half < kRows / 16; ++half) {
+    std::uint8_t(*once)[64] = codes[half][0];
+    std::uint8_t(*times)[64] = codes[half][1];
+    const std::byte* const* from = rows.at + 16 * half;
+#pragma GCC unroll 16
+    for (int r = 0; r < 16; ++r) {
+      if constexpr (kStep == 64) {
+        const __m512i twice =
+            _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from[r] + at)));
+        const __m512i code = _mm512_and_si512(_mm512_mask_srli_epi16(twice, 0xffff0000u, twice, 4), low);
+        _mm512_store_si512(once[r], code);
+        if constexpr (kTimes) _mm512_store_si512(times[r], _mm512_shuffle_epi8(sixteen, code));
+      } else {
+        const __m256i twice =
+            _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from[r] + at)));
+        const __m256i code =
+            _mm256_and_si256(_mm256_mask_srli_epi16(twice, 0xff00u, twice, 4), _mm512_castsi512_si256(low));
+        _mm256_store_si256(reinterpret_cast<__m256i*>(once[r]), code);
+        if constexpr (kTimes)
+          _mm256_store_si256(reinterpret_cast<__m256i*>(times[r]),
+                             _mm256_shuffle_epi8(_mm512_castsi512_si256(sixteen), code));
+      }
+    }
+  }
+}
+
+// Part `part` of `parts` of the rows that come next.
+SLUICE_AMX inline void prefetch_next(const Product& p, const RowAddresses& rows, std::int64_t part,
+                                     std::int64_t parts) {
+  const std::int64_t bytes = kRows * p.format.row_bytes;
+  for (std::int64_t at = bytes * part / parts / 64 * 64; at < bytes * (part + 1) / parts; at += 64)
+    _mm_prefetch(reinterpret_cast<const char*>(rows.at[0] + bytes + at), _MM_HINT_T1);
+}
+
+// Rows of sixteen 32-bit words become columns.
+SLUICE_AMX inline void transpose(__m512i (&v)[16]) {
+  __m512i w[16];
+  for (int i = 0; i < 16; i += 2) {
+    w[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
+    w[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
+  }
+  for (int i = 0; i < 16; i += 4)
+    for (int j = 0; j < 2; ++j) {
+      v[i + 2 * j] = _mm512_unpacklo_epi64(w[i + j], w[i + j + 2]);
+      v[i + 2 * j + 1] = _mm512_unpackhi_epi64(w[i + j], w[i + j + 2]);
+    }
+  for (int i = 0; i < 4; ++i)
+    for (int half = 0; half < 16; half += 8) {
+      w[half + i] = _mm512_shuffle_i32x4(v[half + i], v[half + i + 4], 0x88);
+      w[half + i + 4] = _mm512_shuffle_i32x4(v[half + i], v[half + i + 4], 0xdd);
+    }
+  for (int i = 0; i < 8; ++i) {
+    v[i] = _mm512_shuffle_i32x4(w[i], w[i + 8], 0x88);
+    v[i + 8] = _mm512_shuffle_i32x4(w[i], w[i + 8], 0xdd);
+  }
+}
+
+}  // namespace sluice::backend::cpu::amx
+
+#endif
