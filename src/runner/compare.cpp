@@ -51,9 +51,10 @@ int roundings(const ops::Backend& backend, std::string_view op) {
   return 1;
 }
 
-// Relative L2 for F32 fields. Activations rounded to twelve bits are off by 3.5e-4 each, products by no more.
+// Relative L2 for F32 fields. Activations rounded to fifteen bits are off by 4e-5, and so are products, but
+// for the few numbers of the smallest cases.
 double limit_of(const ops::Backend& backend) {
-  return backend.exact() ? 1e-5 : 1e-3;
+  return backend.exact() ? 1e-5 : 2.5e-4;
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // Integer products (integer_product.h) by the matrix units of x86, which multiply tiles of sixteen rows of
-// bytes. They take q as two digits. With few tokens both digits are columns of one tile, beside those of
-// other groups; with many the high one meets sixteen times the code, so that one tile of sums holds the whole
-// product.
+// bytes. They take q as two digits: with few tokens both are columns of one tile, beside those of other
+// groups; with many they are tiles of their own.
 #pragma once
 
 #include "backend/cpu/weight_matrix.h"
@@ -16,7 +15,7 @@ constexpr std::int64_t kMaxTiles = 8;  // tiles of tokens multiplied together
 // Whether this processor has them and the system lets this process use them.
 bool available();
 
-// Codes of 4 bits alone: sixteen times a code is a byte.
+// Codes of 4 bits alone.
 bool knows(const MatrixFormat& format);
 
 // A row of x: integers in the order of the columns, then the groups' scales, then their sums.
@@ -35,8 +34,8 @@ void pack_few(const MatrixFormat& format, const Row* rows, std::int64_t count, s
 
 // What one worker needs, aligned to 64 bytes.
 struct Scratch {
-  std::uint8_t codes[2][2][kRows / 16][2][16][64];  // of two groups, of up to two steps each
-  std::int32_t sums[2][kRows][kTokens];
+  std::uint8_t codes[2][2][kRows / 16][16][64];  // of two groups, of up to two steps each
+  std::int32_t sums[2][2][kRows][kTokens];       // of two groups, by digit
   float acc[4][kMaxTiles][kRows][kTokens];
 };
 

@@ -35,8 +35,8 @@ SLUICE_AMX inline void add_batch(const Product& p, const Packed& x, std::int64_t
   for (int r = 0; r < kRows; ++r, scale_row += step, bias_row += step) {
     const __m256i high = _mm256_load_si256(reinterpret_cast<const __m256i*>(sums[r]));
     const __m256i low = _mm256_load_si256(reinterpret_cast<const __m256i*>(sums[r] + kFew));
-    const __m256 dot =
-        _mm256_mul_ps(_mm256_cvtepi32_ps(_mm256_add_epi32(_mm256_slli_epi32(high, 4), low)), x_scales);
+    const __m256 dot = _mm256_mul_ps(
+        _mm256_cvtepi32_ps(_mm256_add_epi32(_mm256_slli_epi32(high, kDigitBits), low)), x_scales);
     if constexpr (kWidth == 1) {
       // Eight groups are two for each of the four sums.
       float* to = acc + r * kChains;
@@ -65,35 +65,35 @@ SLUICE_AMX void multiply(const Product& p, std::int64_t tokens, Scratch& scratch
   const Packed x{p.x, x_scales, x_scales + (groups + kFew) * kWidth};
   float* acc = scratch.acc[0][0][0];
   std::memset(acc, 0, kRows * kChains * kWidth * sizeof(float));
-  unpack<kStep, false>(rows, 0, scratch.codes[0][0]);
+  unpack<kStep>(rows, 0, scratch.codes[0][0]);
   _tile_zero(0);
   _tile_zero(1);
   std::int64_t begin = 0;   // of the batch in the tiles
   std::int64_t ready = -1;  // of a batch whose sums are stored
   for (std::int64_t i = 0; i < steps; ++i) {
-    if (i + 1 < steps) unpack<kStep, false>(rows, (i + 1) * kStep / 2, scratch.codes[(i + 1) % 2][0]);
+    if (i + 1 < steps) unpack<kStep>(rows, (i + 1) * kStep / 2, scratch.codes[(i + 1) % 2][0]);
     prefetch_next(p, rows, i, steps);
     order_memory();
-    _tile_loadd(2, scratch.codes[i % 2][0][0][0], 64);
-    _tile_loadd(4, scratch.codes[i % 2][0][1][0], 64);
+    _tile_loadd(4, scratch.codes[i % 2][0][0], 64);
+    _tile_loadd(5, scratch.codes[i % 2][0][1], 64);
     _tile_loadd(6, x.digits + i * kStep * kTokens, 64);
-    _tile_dpbusd(0, 2, 6);
-    _tile_dpbusd(1, 4, 6);
+    _tile_dpbusd(0, 4, 6);
+    _tile_dpbusd(1, 5, 6);
     const std::int64_t end = (i + 1) / kSteps;
     const bool whole = (i + 1) % kSteps == 0 && (end - begin == kGroups<kWidth> || end == groups);
     if (!whole) continue;
-    auto* sums = scratch.sums[begin / kGroups<kWidth> % 2];
+    auto* sums = scratch.sums[begin / kGroups<kWidth> % 2][0];
     _tile_stored(0, sums[0], 64);
     _tile_stored(1, sums[16], 64);
     _tile_zero(0);
     _tile_zero(1);
     order_memory();
     // The sums before these have long arrived.
-    if (ready >= 0) add_batch<kWidth>(p, x, ready, scratch.sums[ready / kGroups<kWidth> % 2], acc);
+    if (ready >= 0) add_batch<kWidth>(p, x, ready, scratch.sums[ready / kGroups<kWidth> % 2][0], acc);
     ready = begin;
     begin = end;
   }
-  add_batch<kWidth>(p, x, ready, scratch.sums[ready / kGroups<kWidth> % 2], acc);
+  add_batch<kWidth>(p, x, ready, scratch.sums[ready / kGroups<kWidth> % 2][0], acc);
   for (std::int64_t t = 0; t < tokens; ++t)
     for (std::int64_t r = 0; r < kRows; ++r) {
       const float* chain = acc + r * kChains * kWidth + t;

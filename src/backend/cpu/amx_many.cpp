@@ -1,5 +1,4 @@
-// Any number of tokens, sixteen to a tile: the high digits meet sixteen times the codes. Bound by the sums
-// that must be scaled group by group.
+// Any number of tokens, sixteen to a tile. Bound by the sums, which must be scaled group by group.
 #include <cstring>
 
 #include "backend/cpu/amx_tile.h"
@@ -10,32 +9,34 @@ namespace sluice::backend::cpu::amx {
 
 namespace {
 
-// Tiles 0 and 1 are sums, 2 to 5 the codes, 6 and 7 the digits of x.
-SLUICE_AMX inline void load_codes(const std::uint8_t (*codes)[2][16][64]) {
-  _tile_loadd(2, codes[0][0], 64);
-  _tile_loadd(3, codes[0][1], 64);
-  _tile_loadd(4, codes[1][0], 64);
-  _tile_loadd(5, codes[1][1], 64);
+// Tiles 0 to 3 are the sums, by digit and rows, 4 and 5 the codes, 6 and 7 the digits of x.
+SLUICE_AMX inline void load_codes(const std::uint8_t (*codes)[16][64]) {
+  _tile_loadd(4, codes[0], 64);
+  _tile_loadd(5, codes[1], 64);
 }
 
 // A group's sums of one tile of tokens.
 template <int kStep, int kSteps>
-SLUICE_AMX inline void sum_group(const std::uint8_t (*codes)[kRows / 16][2][16][64], const std::byte* x,
-                                 std::int32_t (*sums)[kTokens]) {
+SLUICE_AMX inline void sum_group(const std::uint8_t (*codes)[kRows / 16][16][64], const std::byte* x,
+                                 std::int32_t (*sums)[kRows][kTokens]) {
   constexpr std::int64_t kDigits = kStep * kTokens;
   _tile_zero(0);
   _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
   for (int s = 0; s < kSteps; ++s) {
     if constexpr (kSteps > 1) load_codes(codes[s]);
     _tile_loadd(6, x + s * 2 * kDigits, 64);
     _tile_loadd(7, x + (s * 2 + 1) * kDigits, 64);
-    _tile_dpbusd(0, 3, 6);
+    _tile_dpbusd(0, 4, 6);
     _tile_dpbusd(1, 5, 6);
-    _tile_dpbusd(0, 2, 7);
-    _tile_dpbusd(1, 4, 7);
+    _tile_dpbusd(2, 4, 7);
+    _tile_dpbusd(3, 5, 7);
   }
-  _tile_stored(0, sums[0], 64);
-  _tile_stored(1, sums[16], 64);
+  _tile_stored(0, sums[0][0], 64);
+  _tile_stored(1, sums[0][16], 64);
+  _tile_stored(2, sums[1][0], 64);
+  _tile_stored(3, sums[1][16], 64);
 }
 
 class ManyTokens {
@@ -75,12 +76,12 @@ class ManyTokens {
 
  private:
   template <int kStep, int kSteps>
-  SLUICE_AMX void unpack_group(std::int64_t g, std::uint8_t (*codes)[kRows / 16][2][16][64]) {
+  SLUICE_AMX void unpack_group(std::int64_t g, std::uint8_t (*codes)[kRows / 16][16][64]) {
     for (int s = 0; s < kSteps; ++s)
-      unpack<kStep, true>(rows_, g * p_.format.group_size / 2 + s * kStep / 2, codes[s]);
+      unpack<kStep>(rows_, g * p_.format.group_size / 2 + s * kStep / 2, codes[s]);
   }
 
-  SLUICE_AMX void add_group(std::int64_t g, std::int64_t tile, const std::int32_t (*sums)[kTokens]) {
+  SLUICE_AMX void add_group(std::int64_t g, std::int64_t tile, const std::int32_t (*sums)[kRows][kTokens]) {
     const auto* x_scales =
         reinterpret_cast<const float*>(p_.x + tile * tile_bytes_ + p_.format.columns * 2 * kTokens);
     const __m512 x_scale = _mm512_loadu_ps(x_scales + g * kTokens);
@@ -91,7 +92,9 @@ class ManyTokens {
     const std::int64_t step = p_.group_step;
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r, scale_row += step, bias_row += step) {
-      const __m512 dot = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_load_si512(sums[r])), x_scale);
+      const __m512i high = _mm512_slli_epi32(_mm512_load_si512(sums[0][r]), kDigitBits);
+      const __m512i whole = _mm512_add_epi32(high, _mm512_load_si512(sums[1][r]));
+      const __m512 dot = _mm512_mul_ps(_mm512_cvtepi32_ps(whole), x_scale);
       __m512 sum = _mm512_load_ps(acc[r]);
       sum = _mm512_fmadd_ps(_mm512_set1_ps(*scale_row), dot, sum);
       sum = _mm512_fmadd_ps(_mm512_set1_ps(*bias_row), x_sum, sum);

@@ -40,33 +40,28 @@ struct RowAddresses {
   }
 };
 
-// Packed codes of kRows rows as bytes, the even columns, then the odd ones; and as sixteen times that.
-template <int kStep, bool kTimes>
-SLUICE_AMX inline void unpack(const RowAddresses& rows, std::int64_t at, std::uint8_t (*codes)[2][16][64]) {
+constexpr int kDigitBits = 7;  // q = (high << kDigitBits) + low
+
+// Packed codes of kRows rows as bytes: the even columns, then the odd ones.
+template <int kStep>
+SLUICE_AMX inline void unpack(const RowAddresses& rows, std::int64_t at, std::uint8_t (*codes)[16][64]) {
   const __m512i low = _mm512_set1_epi8(15);
-  const __m512i sixteen = _mm512_broadcast_i32x4(
-      _mm_setr_epi8(0, 16, 32, 48, 64, 80, 96, 112, -128, -112, -96, -80, -64, -48, -32, -16));
   for (int half = 0; half < kRows / 16; ++half) {
-    std::uint8_t(*once)[64] = codes[half][0];
-    std::uint8_t(*times)[64] = codes[half][1];
+    std::uint8_t(*to)[64] = codes[half];
     const std::byte* const* from = rows.at + 16 * half;
 #pragma GCC unroll 16
     for (int r = 0; r < 16; ++r) {
       if constexpr (kStep == 64) {
         const __m512i twice =
             _mm512_broadcast_i64x4(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from[r] + at)));
-        const __m512i code = _mm512_and_si512(_mm512_mask_srli_epi16(twice, 0xffff0000u, twice, 4), low);
-        _mm512_store_si512(once[r], code);
-        if constexpr (kTimes) _mm512_store_si512(times[r], _mm512_shuffle_epi8(sixteen, code));
+        const __m512i shifted = _mm512_mask_srli_epi16(twice, 0xffff0000u, twice, 4);
+        _mm512_store_si512(to[r], _mm512_and_si512(shifted, low));
       } else {
         const __m256i twice =
             _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from[r] + at)));
-        const __m256i code =
-            _mm256_and_si256(_mm256_mask_srli_epi16(twice, 0xff00u, twice, 4), _mm512_castsi512_si256(low));
-        _mm256_store_si256(reinterpret_cast<__m256i*>(once[r]), code);
-        if constexpr (kTimes)
-          _mm256_store_si256(reinterpret_cast<__m256i*>(times[r]),
-                             _mm256_shuffle_epi8(_mm512_castsi512_si256(sixteen), code));
+        const __m256i shifted = _mm256_mask_srli_epi16(twice, 0xff00u, twice, 4);
+        _mm256_store_si256(reinterpret_cast<__m256i*>(to[r]),
+                           _mm256_and_si256(shifted, _mm512_castsi512_si256(low)));
       }
     }
   }

@@ -11,7 +11,7 @@
 
 namespace sluice::backend::cpu {
 
-constexpr float kLargestInteger = 127 * 16;  // the digits of q: q = 16 * high + low, -127 <= high <= 127
+constexpr float kLargestInteger = 127 * 128;  // the digits of q: q = 128 * high + low, -127 <= high <= 127
 
 // Codes of 4 and 8 bits in groups of 32 to 128; the others take longer to unpack than to convert to floats.
 bool has_integer_product(const Linear& op);

@@ -24,44 +24,50 @@ TEST_P(GoldenModel, RoundedActivationsStayNearTheOracle) {
 }
 
 // Everything a timeline can go through must leave the same state behind.
-TEST_P(GoldenModel, ChunksStepsSnapshotsAndRewindsAgree) {
-  const auto tokens = golden_tokens();
-  const auto engine = Engine::load(folder(), {.backend = "cpu", .threads = 2, .prefill_chunk = 64});
+void expect_one_timeline(Engine& engine, std::span<const std::int32_t> tokens, double rounding) {
   const auto capacity = static_cast<std::int64_t>(tokens.size()) + 8;
-  const auto whole = engine->new_session(capacity);
+  const auto whole = engine.new_session(capacity);
   whole->extend(tokens);
   const std::vector<float> want(whole->logits().begin(), whole->logits().end());
 
   // Cuts at multiples of 64 fall on the same chunk borders: the same bits.
-  const auto aligned = engine->new_session(capacity);
-  aligned->extend(std::span(tokens).first(128));
+  const auto aligned = engine.new_session(capacity);
+  aligned->extend(tokens.first(128));
   const Snapshot middle = aligned->snapshot();
   const Snapshot mark = aligned->mark();
-  aligned->extend(std::span(tokens).subspan(128));
+  aligned->extend(tokens.subspan(128));
   EXPECT_TRUE(std::equal(want.begin(), want.end(), aligned->logits().begin()));
 
   // Another session, disturbed in between, restored to the middle.
-  const auto restored = engine->new_session(capacity);
-  restored->extend(std::span(tokens).last(70));
+  const auto restored = engine.new_session(capacity);
+  restored->extend(tokens.last(70));
   restored->restore(middle);
   EXPECT_EQ(restored->length(), 128);
-  restored->extend(std::span(tokens).subspan(128));
+  restored->extend(tokens.subspan(128));
   EXPECT_TRUE(std::equal(want.begin(), want.end(), restored->logits().begin()));
 
   aligned->rewind(mark);
-  aligned->extend(std::span(tokens).subspan(128));
+  aligned->extend(tokens.subspan(128));
   EXPECT_TRUE(std::equal(want.begin(), want.end(), aligned->logits().begin()));
 
   // One token at a time, and ragged chunks: the delta rule's two forms differ by rounding.
-  const auto stepped = engine->new_session(capacity);
-  stepped->extend(std::span(tokens).first(tokens.size() - 3));
-  for (std::size_t i = tokens.size() - 3; i < tokens.size(); ++i)
-    stepped->extend(std::span(tokens).subspan(i, 1));
-  EXPECT_LT(relative_difference(stepped->logits(), want), 1e-4);
-  const auto ragged = engine->new_session(capacity);
+  const auto stepped = engine.new_session(capacity);
+  stepped->extend(tokens.first(tokens.size() - 3));
+  for (std::size_t i = tokens.size() - 3; i < tokens.size(); ++i) stepped->extend(tokens.subspan(i, 1));
+  EXPECT_LT(relative_difference(stepped->logits(), want), rounding);
+  const auto ragged = engine.new_session(capacity);
   for (std::size_t at = 0; at < tokens.size(); at += 37)
-    ragged->extend(std::span(tokens).subspan(at, std::min<std::size_t>(37, tokens.size() - at)));
-  EXPECT_LT(relative_difference(ragged->logits(), want), 1e-4);
+    ragged->extend(tokens.subspan(at, std::min<std::size_t>(37, tokens.size() - at)));
+  EXPECT_LT(relative_difference(ragged->logits(), want), rounding);
+}
+
+TEST_P(GoldenModel, ChunksStepsSnapshotsAndRewindsAgree) {
+  for (const bool exact : {true, false}) {
+    SCOPED_TRACE(exact ? "exact" : "rounded");
+    const auto engine =
+        Engine::load(folder(), {.backend = "cpu", .threads = 2, .prefill_chunk = 64, .exact = exact});
+    expect_one_timeline(*engine, golden_tokens(), exact ? 1e-4 : 5e-3);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenModel, ::testing::ValuesIn(golden_model_names()), golden_test_name);

@@ -39,13 +39,13 @@ float product(const OpFile& file, const Shape& shape, std::int64_t token, std::i
     std::int32_t dot = 0;
     std::int32_t total = 0;
     for (std::int64_t i = g * shape.group; i < (g + 1) * shape.group; ++i) {
-      const auto q = static_cast<std::int32_t>(std::nearbyint(x[i] * (2032.0f / largest)));
+      const auto q = static_cast<std::int32_t>(std::nearbyint(x[i] * (16256.0f / largest)));
       const std::int64_t bit = i * shape.bits;
       const auto code = static_cast<std::int32_t>(words[bit / 32] >> bit % 32 & ((1u << shape.bits) - 1));
       dot += code * q;
       total += q;
     }
-    const float x_scale = largest / 2032.0f;
+    const float x_scale = largest / 16256.0f;
     const float scale = from_bf16(file.tensors.at("w.scales"), row * groups + g);
     const float bias = from_bf16(file.tensors.at("w.biases"), row * groups + g);
     sums[g % 4] = std::fma(scale, static_cast<float>(dot) * x_scale, sums[g % 4]);

@@ -19,7 +19,7 @@ TEST_P(VerifyOp, CpuMatchesReference) {
   for (const std::string& failure : results[0].failures) ADD_FAILURE() << failure;
 }
 
-// Engines round activations unless told otherwise: all products again, within 1e-3.
+// Engines round activations unless told otherwise: all products again, within 2.5e-4.
 class VerifyRounded : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(VerifyRounded, CpuMatchesReference) {
