@@ -134,8 +134,8 @@ void sort_by_cost(std::vector<OpProfile>& rows) {
   });
 }
 
-// Steps whose ops are timed where they stand: with nothing to launch that costs little, and an op finds in the
-// caches what it finds in a real step.
+// Steps whose ops are timed where they stand: with nothing to launch that costs little, and an op finds in
+// the caches what it finds in a real step.
 void time_in_order(ops::Backend& backend, const std::vector<Call>& calls, std::vector<OpProfile>& rows,
                    double peak_bytes_per_second) {
   using Clock = std::chrono::steady_clock;

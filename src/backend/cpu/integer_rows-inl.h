@@ -1,9 +1,9 @@
 // Rows of activations as integers. Included once per instruction set.
 //
-// A group of x, as long as the weight's groups, becomes one scale and integers of fifteen bits: scale = largest
-// magnitude / kLargestInteger, q = x / scale to the nearest. Fifteen bits are two digits of a byte for matrix
-// units that multiply bytes, exact whatever computes them, and cost no more than eight where reading the
-// weights takes the time: the error is 4e-5 of x where eight bits leave 6e-3.
+// A group of x, as long as the weight's groups, becomes one scale and integers of fifteen bits: scale =
+// largest magnitude / kLargestInteger, q = x / scale to the nearest. Fifteen bits are two digits of a byte
+// for matrix units that multiply bytes, exact whatever computes them, and cost no more than eight where
+// reading the weights takes the time: the error is 4e-5 of x where eight bits leave 6e-3.
 #if defined(SLUICE_BACKEND_CPU_INTEGER_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_INTEGER_ROWS_INL_H_
 #undef SLUICE_BACKEND_CPU_INTEGER_ROWS_INL_H_
