@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "against.h"
 #include "command.h"
 #include "model_options.h"
 #include "sluice/experts.h"
@@ -57,6 +58,7 @@ struct ModelBench {
   ModelBenchOptions options;
   std::string geometry;
   int bits = 4;
+  std::string against;
 };
 
 nlohmann::ordered_json to_json(const std::vector<OpProfile>& profile) {
@@ -117,6 +119,9 @@ void run_model(ModelBench& bench, bool json) {
   if (bench.geometry.empty() == bench.model.model.empty()) fail_usage("one of MODEL, --geometry and --ops");
   const auto engine =
       bench.geometry.empty() ? bench.model.load() : bench.model.random(bench.geometry, bench.bits);
+  if (!bench.against.empty())
+    return run_against(*engine, bench.geometry, bench.options, bench.against, bench.model.engine.threads,
+                       json);
   const ModelBenchResult r = bench_model(*engine, bench.options);
   if (json) {
     const nlohmann::ordered_json result{{"backend", engine->backend_description()},
@@ -167,6 +172,8 @@ void add_bench(Parser& parser) {
   command.option("-d", model->options.depth, "Tokens already in the context");
   command.option("-b", model->options.batch, "Sequences decoded together");
   command.option("-r", model->options.repetitions, "Repetitions; the median counts");
+  command.option("--against", model->against,
+                 "Run llama-bench=PATH in turns on the same geometry and print the ratios");
   command.flag("--profile", model->options.profile, "Also time the ops of a decode step one by one");
   add_engine_options(command, model->model);
   command.option("--routing", model->model.routing, "Of the random weights: zipf:1.0 prefers some experts");

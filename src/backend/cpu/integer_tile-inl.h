@@ -236,7 +236,9 @@ HWY_NOINLINE void multiply_integers(const MatrixFormat& format, const std::byte*
     for (int r = 0; r < kQuad; ++r) {
       at[r] = rows[r] + quad * Codes::kQuadBytes;
       if (quad < whole) {
-        for (std::int64_t line = 0; line < Codes::kQuadBytes; line += 64) hwy::Prefetch(at[r] + ahead + line);
+        // In the order of the addresses, which the processor's own prefetchers understand.
+        const std::byte* next = rows[0] + ahead + (quad * kQuad + r) * Codes::kQuadBytes;
+        for (std::int64_t line = 0; line < Codes::kQuadBytes; line += 64) hwy::Prefetch(next + line);
       } else {
         std::memset(rest[r], 0, Codes::kQuadBytes);
         std::memcpy(rest[r], at[r], static_cast<std::size_t>(format.row_bytes - whole * Codes::kQuadBytes));
