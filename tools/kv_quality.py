@@ -8,12 +8,13 @@ The text is held-out: lines <|endoftext|> separate its documents.
 
 import argparse
 import json
+import math
 import pathlib
 import subprocess
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs/kv-quality.md"
 MARK = "<!-- Everything below is written by tools/kv_quality.py -->\n"
-WIDTHS = ["8", "8,6", "8,5", "8,4", "8,3", "8,2", "6", "6,4", "5", "5,4", "5,3", "4", "4,3", "4,2", "3", "3,2", "2"]
+WIDTHS = ["8", "8,6", "8,4", "8,3", "6", "6,4", "5", "5,4", "5,3", "4", "4,3", "4,2", "3", "3,2", "2"]
 LATENT = ["8", "6", "5", "4", "3", "2"]  # one row serves as key and value
 
 
@@ -29,13 +30,13 @@ def cache_bytes(sluice, model, width):
 
 
 def table(sluice, model, text, contexts):
-    from math import expm1
     bf16 = cache_bytes(sluice, model, "bf16")
     rows = []
     for width in (LATENT if model.startswith("latent") else WIDTHS):
         r = measure(sluice, model, text, width, contexts)
-        change = 100 * expm1(r["nats_per_token"] - r["nats_per_token_against"])
-        rows.append(f"| {width} | {cache_bytes(sluice, model, width)} ({cache_bytes(sluice, model, width) / bf16:.2f}) "
+        change = 100 * math.expm1(r["nats_per_token"] - r["nats_per_token_against"])
+        size = cache_bytes(sluice, model, width)
+        rows.append(f"| {width} | {size} ({size / bf16:.2f}) "
                     f"| {r['kl']:.1e} | {r['kl_of_worst_context']:.1e} | {100 * r['top1_agreement']:.2f}% | {change:+.3f}% |")
         print(model, rows[-1], flush=True)
     head = (f"\n## {model}\n\n{r['contexts']} contexts of 2,048 tokens, {r['tokens']} predictions; "
