@@ -150,6 +150,13 @@ void run_model(ModelBench& bench, bool json) {
         "peak\n",
         bench.options.generate, bench.options.depth, bench.options.batch, r.decode_tokens_per_second,
         r.decode_bytes_per_step / 1e9, r.decode_gigabytes_per_second, r.percent_of_peak);
+  const ExpertUsage experts = expert_usage(*engine);
+  if (experts.slots > 0)
+    fmt::print(
+        "experts  {} a layer near the processor, {:.1f}% of {} found there, {:.2f} GB moved, {:.2f} s "
+        "waited\n",
+        experts.slots, 100 * experts.hit_rate(), experts.hits + experts.misses,
+        static_cast<double>(experts.bytes_read) / 1e9, experts.wait_seconds);
   print_profile(r.profile);
 }
 

@@ -19,6 +19,8 @@ void add_engine_options(Command& command, ModelOptions& options) {
   command.option("--kv-bits", options.kv, kCacheMeaning);
   command.size("--memory", options.engine.memory,
                "Bytes of RAM to use at most, e.g. 6GB: experts beyond that stay on disk; default: no limit");
+  command.size("--vram", options.engine.vram,
+               "Bytes of GPU memory to use at most: experts beyond that stay in RAM; default: no limit");
   command.option("--expert-slots", options.engine.expert_slots,
                  "Experts a layer to keep in RAM, whatever --memory says; 0: what it allows");
   command.option("--expert-policy", options.engine.expert_policy, "Which experts leave RAM: lru or lfru");

@@ -80,6 +80,7 @@ void run(PlanCommand& command) {
   if (command.geometry.empty() == command.model.model.empty()) fail_usage("one of MODEL and --geometry");
   command.model.resolve();
   command.options.memory = command.model.engine.memory;
+  command.options.vram = command.model.engine.vram;
   const MemoryPlan plan =
       command.geometry.empty()
           ? plan_model(find_model(command.model.model), command.options, command.model.engine)
@@ -100,7 +101,6 @@ void add_plan(Parser& parser) {
   command.option("MODEL", plan->model.model, "Checkpoint folder or bundled model");
   command.option("--geometry", plan->geometry, "A model's shape instead: qwen3.6-35b-a3b");
   command.option("--bits", plan->bits, "Of the geometry's weights");
-  command.size("--vram", plan->options.vram, "Bytes of GPU memory, e.g. 24GB; default: this GPU's");
   command.option("-b", plan->options.sequences, "Sequences at once");
   add_engine_options(command, plan->model);
   command.flag("--json", plan->json, "Machine-readable output");

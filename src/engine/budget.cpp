@@ -31,15 +31,14 @@ std::int64_t Budget::slots_beside(std::uint64_t claimed) const {
   return low;
 }
 
-Budget::Claim Budget::claim(std::uint64_t bytes) {
+Budget::Claim Budget::claim(std::uint64_t bytes, std::uint64_t beside) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t all = claimed_ + bytes;
-  const std::uint64_t least = all + (cache_ != nullptr ? cache_->bytes(least_) : 0);
+  const std::uint64_t least = all + beside + (cache_ != nullptr ? cache_->bytes(least_) : 0);
   const bool limited = limit_ > 0 && fixed_ == 0;
   if (limited && least > limit_)
-    fail(ErrorKind::resource,
-         "{:.1f} MB of memory are needed and {:.1f} MB are allowed; --memory {} would do",
-         static_cast<double>(least) / 1e6, static_cast<double>(limit_) / 1e6, least);
+    fail(ErrorKind::resource, "{:.1f} MB of memory are needed and {:.1f} MB are allowed; {} {} would do",
+         static_cast<double>(least) / 1e6, static_cast<double>(limit_) / 1e6, option_, least);
   if (cache_ != nullptr) cache_->set_slots(slots_beside(all));
   claimed_ = all;
   return {*this, bytes};

@@ -33,12 +33,17 @@ class Budget {
     std::uint64_t bytes_ = 0;
   };
 
-  // 0: no limit.
-  void set_limit(std::uint64_t bytes) { limit_ = bytes; }
+  // 0: no limit. `option` is what a user sets it with.
+  void set_limit(std::uint64_t bytes, const char* option) {
+    limit_ = bytes;
+    option_ = option;
+  }
+  std::uint64_t limit() const { return limit_; }
   // The cache whose slots fill what is left: `least` a layer or more, `fixed` where that is not 0.
   void set_cache(experts::Cache* cache, std::int64_t least, std::int64_t fixed);
-  // Refuses what does not fit, naming the smallest limit that would do.
-  Claim claim(std::uint64_t bytes);
+  // Refuses what does not fit, naming the smallest limit that would do; `beside` must fit too but is not
+  // claimed.
+  Claim claim(std::uint64_t bytes, std::uint64_t beside = 0);
 
  private:
   void give_back(std::uint64_t bytes);
@@ -46,6 +51,7 @@ class Budget {
 
   std::mutex mutex_;
   std::uint64_t limit_ = 0;
+  const char* option_ = "";
   std::uint64_t claimed_ = 0;
   experts::Cache* cache_ = nullptr;
   std::int64_t least_ = 0;

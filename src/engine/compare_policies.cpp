@@ -79,7 +79,13 @@ std::vector<Passes> record(const std::shared_ptr<Engine>& engine, std::span<cons
 }  // namespace
 
 ExpertUsage expert_usage(const Engine& engine) {
-  const auto& cache = engine.impl().streamed.cache;
+  const engine::StreamedModel& streamed = engine.impl().streamed;
+  if (streamed.tier != nullptr) {
+    experts::Usage usage = streamed.tier->usage();
+    return {streamed.tier->slots(), "the bus",          usage.hits,           usage.misses,
+            usage.bytes_read,       usage.wait_seconds, std::move(usage.uses)};
+  }
+  const auto& cache = streamed.cache;
   if (cache == nullptr) return {};
   experts::Usage usage = cache->usage();
   return {cache->slots(),     cache->reader().description(), usage.hits, usage.misses, usage.bytes_read,

@@ -1,7 +1,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <sstream>
 
+#include "backend/make.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "checkpoint/checkpoint_binder.h"
@@ -18,8 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The program itself, a tokenizer, queues: what is in memory beside weights, caches and activations.
-constexpr std::uint64_t kProcessBytes = std::uint64_t{16} << 20;
+// The program itself, a tokenizer, tables of where experts lie: what is in memory beside weights, caches and
+// activations.
+constexpr std::uint64_t kProcessBytes = std::uint64_t{64} << 20;
 
 void check_options(const EngineOptions& options) {
   if (options.prefill_chunk < 0 || options.prefill_chunk > (1 << 20))
@@ -68,39 +71,87 @@ const text::Tokenizer& Engine::Impl::text() const {
   return *tokenizer;
 }
 
-// The least a session takes: a pass over a chunk, and no context to speak of.
-static std::uint64_t smallest_session(const Engine::Impl& impl) {
-  const auto states = impl.model.decoder.states();
+std::uint64_t Engine::Impl::least_session(std::int64_t context) const {
+  const auto states = model.decoder.states();
   const auto reference = ops::make_backend("reference");
-  const state::StatePool pool(*reference, states, 1, 1, impl.cache_format());
-  return engine::ForwardPass::bytes(impl, pool, impl.prefill_chunk());
+  const state::StatePool pool(*reference, states, 1, 1, cache_format());
+  return engine::ForwardPass::bytes(*this, pool, prefill_chunk()) +
+         state::StatePool::bytes(states, 1, context, cache_format());
 }
 
-void Engine::Impl::stay_within_budget() {
-  if (options.memory == 0 && options.expert_slots == 0) return;
-  budget.set_limit(options.memory);
+// Whether everything fits the budget; if so it is claimed.
+bool Engine::Impl::claim_all(std::uint64_t experts) {
+  const std::uint64_t all = summary.weight_bytes + kProcessBytes;
+  const bool unlimited = budget.limit() == 0 && options.expert_slots == 0;
+  if (unlimited) return true;
+  const bool fits = options.expert_slots == 0 && all + least_session(0) <= budget.limit();
+  if (!fits && experts > 0) return false;
+  weights_claim = budget.claim(all, least_session(0));
+  return true;
+}
+
+void Engine::Impl::stay_within_memory(std::uint64_t dense) {
+  if (!store.has_files())
+    fail(ErrorKind::unsupported,
+         "random weights are in memory already; write them with 'sluice random' first");
+  streamed.cache = engine::make_cache(model, store, options);
+  budget.set_cache(streamed.cache.get(), engine::least_slots(model.decoder), options.expert_slots);
+  weights_claim = budget.claim(dense, least_session(0));
+  streamed.dense = engine::copy_dense(model, store.files(), options.progress);
+}
+
+// Reads all experts that there are slots for: weights that come from memory need not wait for their first
+// use.
+static void fill(experts::Cache& cache) {
+  for (int layer = 0; layer < cache.store().layers(); ++layer) {
+    std::vector<std::int32_t> all(
+        static_cast<std::size_t>(std::min(cache.slots(), cache.store().layer(layer).experts())));
+    std::iota(all.begin(), all.end(), 0);
+    experts::Cache::Pass pass(cache, layer, all);
+    while (!pass.next().empty()) {
+    }
+  }
+}
+
+void Engine::Impl::stay_within_vram(std::uint64_t dense) {
+  const auto pinned = [](std::size_t bytes) { return backend::cuda::allocate_pinned(bytes); };
+  streamed.cache = engine::make_cache(model, store, options, pinned);
+  experts::Cache& cache = *streamed.cache;
+  const std::int64_t least = engine::least_slots(model.decoder);
+  const auto most_that = [&](auto&& fits) {
+    std::int64_t slots = summary.experts;
+    while (slots > least && !fits(slots)) --slots;
+    return slots;
+  };
+  cache.set_slots(
+      most_that([&](std::int64_t n) { return options.memory == 0 || cache.bytes(n) <= options.memory; }));
+  if (!store.has_files()) fill(cache);
+  // Sessions are made later; this much is kept for them.
+  constexpr std::int64_t kContext = 4096;
+  const std::uint64_t session = least_session(std::min(kContext, model.max_positions));
+  const auto bytes = [&](std::int64_t n) { return dense + experts::DeviceTier::bytes(cache.store(), n); };
+  const std::int64_t slots =
+      options.expert_slots > 0
+          ? std::min(std::max(options.expert_slots, least), summary.experts)
+          : most_that([&](std::int64_t n) { return bytes(n) + session <= options.vram; });
+  weights_claim = budget.claim(bytes(slots), options.expert_slots > 0 ? 0 : session);
+  placed = engine::upload(model, *backend, prefill_chunk(), options.progress, false);
+  streamed.tier = engine::make_tier(model, *backend, cache, slots, prefill_chunk(), options, pinned);
+}
+
+void Engine::Impl::place_weights() {
+  const bool host = backend->host_memory();
+  budget.set_limit(host ? options.memory : options.vram, host ? "--memory" : "--vram");
   std::uint64_t experts = 0;
   for (const ModelSummary::Part& part : summary.parts)
     if (part.kind == "experts") experts += part.bytes;
   const std::uint64_t dense = summary.weight_bytes - experts + kProcessBytes;
-  const bool fits = dense + experts + smallest_session(*this) <= options.memory;
-  if (options.expert_slots == 0 && (fits || experts == 0)) {
-    weights_claim = budget.claim(dense + experts);
-    return;
+  if (!claim_all(experts)) {
+    host ? stay_within_memory(dense) : stay_within_vram(dense);
+  } else if (!host) {
+    placed = engine::upload(model, *backend, prefill_chunk(), options.progress);
+    store = {};
   }
-  if (!store.has_files())
-    fail(ErrorKind::unsupported,
-         "random weights are in memory already; write them with 'sluice random' first");
-  streamed = engine::stream(model, store.files(), options);
-  budget.set_cache(streamed.cache.get(), engine::least_slots(model.decoder), options.expert_slots);
-  budget.claim(dense + smallest_session(*this));  // refuses at once what no session would fit
-  weights_claim = budget.claim(dense);
-}
-
-void Engine::Impl::place_weights() {
-  if (backend->host_memory()) return stay_within_budget();
-  placed = engine::upload(model, *backend, prefill_chunk(), options.progress);
-  store = {};
   options.progress = {};  // the caller's; it may be gone after loading
 }
 

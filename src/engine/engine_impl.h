@@ -43,13 +43,17 @@ struct Engine::Impl {
     if (options.prefill_chunk > 0) return options.prefill_chunk;
     return backend->host_memory() ? 512 : 4096;
   }
-  // Copies the bound weights to the backend where it cannot use them in place; the host's go. Where weights
-  // are used in place but exceed the budget, experts are streamed.
+  // Copies the bound weights to the backend where it cannot use them in place; the host's go. Where they
+  // exceed the budget, experts are streamed.
   void place_weights();
   const text::Tokenizer& text() const;  // throws where there is none
 
  private:
-  void stay_within_budget();
+  bool claim_all(std::uint64_t experts);
+  void stay_within_memory(std::uint64_t dense);
+  void stay_within_vram(std::uint64_t dense);
+  // What a session takes at least, with a context of so many tokens.
+  std::uint64_t least_session(std::int64_t context) const;
 };
 
 }  // namespace sluice

@@ -15,6 +15,19 @@ ops::ConstView integers(const ops::Buffer& buffer, std::int64_t count) {
   return {buffer.data(), DType::i32, {count}};
 }
 
+// Programs with work of the host between them.
+struct CutProgram final : ops::Program {
+  std::vector<std::unique_ptr<ops::Program>> parts;
+  std::vector<std::function<void()>> work;
+
+  void run() override {
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      parts[i]->run();
+      if (i < work.size()) work[i]();
+    }
+  }
+};
+
 }  // namespace
 
 std::uint64_t ForwardPass::bytes(const Engine::Impl& impl, const state::StatePool& pool,
@@ -60,9 +73,8 @@ void ForwardPass::make_room(std::int64_t rows) {
   sampled_step_ = nullptr;
 }
 
-void ForwardPass::run(ops::Backend& backend, const layers::Batch& batch, std::int64_t rows) {
+void ForwardPass::run(layers::Device& device, const layers::Batch& batch, std::int64_t rows) {
   logits_ = rows > 0 ? ops::View(logits_buffer_.data(), DType::f32, {rows, decoder().vocab}) : ops::View{};
-  layers::Device device(backend, arena_, impl_.activation_type());
   decoder().forward(device, batch, pool_, logits_);
 }
 
@@ -79,12 +91,17 @@ layers::Batch ForwardPass::prefill_batch(std::int64_t slot, std::int64_t start,
   return batch;
 }
 
+void ForwardPass::run_prompt(const layers::Batch& batch, std::int64_t rows) {
+  backend().set_phase(ops::Phase::prefill);
+  layers::Device device(backend(), arena_, impl_.activation_type());
+  run(device, batch, rows);
+}
+
 void ForwardPass::prefill(std::int64_t slot, std::int64_t start, std::span<const std::int32_t> ids,
                           std::int64_t rows) {
   make_room(rows);
   const layers::Batch batch = prefill_batch(slot, start, ids);
-  backend().set_phase(ops::Phase::prefill);
-  run(backend(), batch, rows);
+  run_prompt(batch, rows);
 }
 
 void ForwardPass::replay(std::int64_t slot, std::int64_t start, std::span<const std::int32_t> ids,
@@ -97,8 +114,7 @@ void ForwardPass::replay(std::int64_t slot, std::int64_t start, std::span<const 
   batch.seq_starts = all.rows(0, 2);
   batch.slots = all.rows(2, 1);
   batch.start = all.rows(3, 1);
-  backend().set_phase(ops::Phase::prefill);
-  run(backend(), batch, rows);
+  run_prompt(batch, rows);
 }
 
 layers::Batch ForwardPass::step_batch(std::int64_t sequences) const {
@@ -112,15 +128,34 @@ layers::Batch ForwardPass::step_batch(std::int64_t sequences) const {
   return batch;
 }
 
-std::unique_ptr<ops::Program> ForwardPass::record_step(std::int64_t sequences) {
-  return backend().record([this, batch = step_batch(sequences), sequences] {
+std::unique_ptr<ops::Program> ForwardPass::record(const std::function<void(layers::Device&)>& body) {
+  const auto part = [this, body](layers::Cuts* cuts) {
     backend().set_phase(ops::Phase::decode);
-    run(backend(), batch, sequences);
+    layers::Device device(backend(), arena_, impl_.activation_type(), cuts);
+    body(device);
+  };
+  if (impl_.streamed.tier == nullptr) return backend().record([part] { part(nullptr); });
+  auto whole = std::make_unique<CutProgram>();
+  for (std::size_t i = 0; i <= whole->work.size(); ++i) {
+    layers::Cuts cuts;
+    cuts.recorded = i;
+    whole->parts.push_back(backend().record([&] { part(&cuts); }));
+    whole->work = std::move(cuts.work);
+  }
+  return whole;
+}
+
+std::unique_ptr<ops::Program> ForwardPass::record_step(std::int64_t sequences) {
+  return record([this, batch = step_batch(sequences), sequences](layers::Device& device) {
+    run(device, batch, sequences);
   });
 }
 
 void ForwardPass::describe_step(ops::Backend& other, std::int64_t sequences) {
-  run(other, step_batch(sequences), sequences);
+  if (impl_.streamed.tier != nullptr)
+    fail(ErrorKind::unsupported, "a step whose experts come over the bus cannot be timed op by op");
+  layers::Device device(other, arena_, impl_.activation_type());
+  run(device, step_batch(sequences), sequences);
 }
 
 void ForwardPass::step(std::span<const Next> tokens) {
@@ -186,10 +221,9 @@ std::vector<std::int32_t> ForwardPass::step_and_sample(const SamplingSettings& s
   };
   if (sampled_step_ == nullptr || !same(op, sampled_settings_)) {
     sampled_settings_ = op;
-    sampled_step_ = backend().record([this, op, rows] {
-      backend().set_phase(ops::Phase::decode);
-      run(backend(), step_batch(rows), rows);
-      backend().run(op);
+    sampled_step_ = record([this, op, rows](layers::Device& device) {
+      run(device, step_batch(rows), rows);
+      device.run(op);
     });
   }
   sampled_step_->run();

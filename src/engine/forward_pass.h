@@ -57,7 +57,10 @@ class ForwardPass {
   ops::ConstView put(ops::Buffer& buffer, std::span<const std::int32_t> values);
   layers::Batch prefill_batch(std::int64_t slot, std::int64_t start, std::span<const std::int32_t> ids);
   layers::Batch step_batch(std::int64_t sequences) const;
-  void run(ops::Backend& backend, const layers::Batch& batch, std::int64_t rows);
+  void run(layers::Device& device, const layers::Batch& batch, std::int64_t rows);
+  void run_prompt(const layers::Batch& batch, std::int64_t rows);
+  // Programs of the ops `body` runs, with the host's work between them.
+  std::unique_ptr<ops::Program> record(const std::function<void(layers::Device&)>& body);
   void make_room(std::int64_t rows);
   std::unique_ptr<ops::Program> record_step(std::int64_t sequences);
   ops::Sample sample_op(const SamplingSettings& settings, std::int64_t candidates, std::int64_t rows) const;

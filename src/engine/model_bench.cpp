@@ -57,17 +57,19 @@ void prefill(engine::ForwardPass& pass, std::int64_t depth, std::int64_t tokens,
   }
 }
 
-// One token of every sequence, all at the same position, and greedy choices behind it.
-void start_decoding(engine::ForwardPass& pass, std::int64_t position, std::int64_t vocab) {
+// One token of every sequence, all at the same position, and choices behind it.
+// `text` makes the first tokens, and so all behind them, others.
+void start_decoding(engine::ForwardPass& pass, std::int64_t position, std::int64_t text,
+                    const SamplingSettings& settings, std::int64_t vocab) {
   std::vector<engine::ForwardPass::Next> tokens;
   std::vector<std::int32_t> positions;
   for (std::int64_t b = 0; b < pass.pool().slots(); ++b) {
     positions.push_back(static_cast<std::int32_t>(position));
-    tokens.push_back(
-        {static_cast<std::int32_t>(b), positions.back(), token(position * pass.pool().slots() + b, vocab)});
+    tokens.push_back({static_cast<std::int32_t>(b), positions.back(),
+                      token((position + text) * pass.pool().slots() + b, vocab)});
   }
   pass.step(tokens);
-  pass.sample(positions, {}, vocab);
+  pass.sample(positions, settings, vocab);
 }
 
 // Bytes one decode step must move: dense weights once, of the experts the share that so many tokens are
@@ -116,19 +118,22 @@ ModelBenchResult bench_model(Engine& engine, const ModelBenchOptions& options) {
     impl.backend->synchronize();
     return std::chrono::duration<double>(Clock::now() - start).count();
   };
+  // Greedy choices of a random model soon repeat, and with them the experts; where experts come and go, what
+  // is generated must not.
+  const SamplingSettings settings{.temperature = impl.streamed.cache != nullptr ? 1.0 : 0.0};
   // The first pass of each kind touches weights, grows scratch and records programs.
   if (options.prompt > 0) prefill(pass, options.depth, options.prompt, vocab);
   if (options.generate > 0) {
-    start_decoding(pass, options.depth, vocab);
-    pass.step_and_sample({}, vocab);
+    start_decoding(pass, options.depth, 0, settings, vocab);
+    pass.step_and_sample(settings, vocab);
   }
   for (int repetition = 0; repetition < options.repetitions; ++repetition) {
     if (options.prompt > 0)
       prefills.push_back(timed([&] { prefill(pass, options.depth, options.prompt, vocab); }));
     if (options.generate > 0) {
-      start_decoding(pass, options.depth, vocab);
+      start_decoding(pass, options.depth, repetition, settings, vocab);
       decodes.push_back(timed([&] {
-        for (std::int64_t i = 0; i < options.generate; ++i) pass.step_and_sample({}, vocab);
+        for (std::int64_t i = 0; i < options.generate; ++i) pass.step_and_sample(settings, vocab);
       }));
     }
   }

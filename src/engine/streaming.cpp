@@ -7,6 +7,7 @@
 #include "checkpoint/packed_experts.h"
 #include "engine/layout.h"
 #include "engine/parts.h"
+#include "engine/upload.h"
 
 namespace sluice::engine {
 
@@ -78,15 +79,18 @@ struct PlaceMapped {
   void operator()(ops::ExpertWeights&) const {}  // streamed
 };
 
-ops::Buffer place_dense(layers::Decoder& decoder, FileCopy& copy,
-                        const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
-  Layout layout;
-  for_each_part(decoder, [&](std::string_view, auto& part, double) { PlaceMapped{layout, copy}(part); });
-  ops::Buffer block = experts::reserve_memory(std::max<std::size_t>(layout.bytes(), 1));
-  layout.copy(
-      static_cast<std::byte*>(block.data()),
-      [&](void* to, const void* from, std::size_t bytes) { copy(to, from, bytes); }, progress);
-  return block;
+std::vector<experts::SourceFile> sources_of(const checkpoint::TensorFiles& files) {
+  std::vector<experts::SourceFile> sources;
+  for (const checkpoint::SafetensorsFile& file : files.files())
+    sources.push_back({file.path(), file.image()});
+  return sources;
+}
+
+std::unique_ptr<experts::Reader> open_reader(const std::vector<experts::SourceFile>& sources) {
+  experts::OpenFiles open;
+  for (const experts::SourceFile& file : sources)
+    open.push_back(experts::open_for_reading(file.path, file.bytes.size()));
+  return experts::make_reader(std::move(open));
 }
 
 // What a packed file says the experts of a layer hash to; empty where nothing does.
@@ -100,6 +104,25 @@ std::span<const std::byte> fingerprints(const layers::Moe& moe, const checkpoint
   return {};
 }
 
+std::vector<layers::Moe*> moe_layers(layers::Decoder& decoder) {
+  std::vector<layers::Moe*> found;
+  for (layers::DecoderLayer& layer : decoder.layers)
+    if (auto* moe = std::get_if<layers::Moe>(&layer.mlp)) found.push_back(moe);
+  return found;
+}
+
+// Random weights: each stack of a tensor is one source.
+std::vector<experts::SourceFile> memory_sources(layers::Decoder& decoder) {
+  std::vector<experts::SourceFile> sources;
+  for (const layers::Moe* moe : moe_layers(decoder)) {
+    const experts::Expert stacks{moe->gate_proj.stack, moe->up_proj.stack, moe->down_proj.stack};
+    experts::for_each_tensor(stacks, [&](const ops::ConstView& tensor) {
+      sources.push_back({"random weights", experts::bytes_of(tensor)});
+    });
+  }
+  return sources;
+}
+
 }  // namespace
 
 std::int64_t least_slots(const layers::Decoder& decoder) {
@@ -110,40 +133,84 @@ std::int64_t least_slots(const layers::Decoder& decoder) {
   return least;
 }
 
-StreamedModel stream(models::Model& model, const checkpoint::TensorFiles& files,
-                     const EngineOptions& options) {
-  std::vector<experts::SourceFile> sources;
-  experts::OpenFiles open;
-  for (const checkpoint::SafetensorsFile& file : files.files()) {
-    sources.push_back({file.path(), file.image()});
-    open.push_back(experts::open_for_reading(file.path(), file.image().size()));
-  }
-  auto reader = experts::make_reader(std::move(open));
-  StreamedModel streamed;
-  {
-    FileCopy copy(sources, *reader);
-    streamed.dense = place_dense(model.decoder, copy, options.progress);
-  }
+ops::Buffer copy_dense(models::Model& model, const checkpoint::TensorFiles& files,
+                       const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+  const std::vector<experts::SourceFile> sources = sources_of(files);
+  const auto reader = open_reader(sources);
+  FileCopy copy(sources, *reader);
+  Layout layout;
+  for_each_part(model.decoder, [&](std::string_view, auto& part, double) {
+    PlaceMapped{layout, copy}(part);
+  });
+  ops::Buffer block = experts::reserve_memory(std::max<std::size_t>(layout.bytes(), 1));
+  layout.copy(
+      static_cast<std::byte*>(block.data()),
+      [&](void* to, const void* from, std::size_t bytes) { copy(to, from, bytes); }, progress);
+  // What binding read through the mapping goes again.
+  for (const checkpoint::SafetensorsFile& file : files.files()) release_pages(file.image());
+  return block;
+}
+
+std::unique_ptr<experts::Cache> make_cache(models::Model& model, const checkpoint::WeightStore& store,
+                                           const EngineOptions& options,
+                                           const std::function<ops::Buffer(std::size_t)>& pinned) {
   std::vector<experts::LayerSource> layers;
-  std::vector<layers::StreamedExperts*> users;
   for (std::size_t i = 0; i < model.decoder.layers.size(); ++i) {
-    auto* moe = std::get_if<layers::Moe>(&model.decoder.layers[i].mlp);
+    const auto* moe = std::get_if<layers::Moe>(&model.decoder.layers[i].mlp);
     if (moe == nullptr) continue;
-    moe->streamed.layer = static_cast<int>(layers.size());
-    users.push_back(&moe->streamed);
     layers.push_back({static_cast<std::int64_t>(i), moe->gate_proj, moe->up_proj, moe->down_proj,
-                      fingerprints(*moe, files)});
+                      store.has_files() ? fingerprints(*moe, store.files()) : std::span<const std::byte>()});
+  }
+  std::vector<experts::SourceFile> sources =
+      store.has_files() ? sources_of(store.files()) : memory_sources(model.decoder);
+  std::unique_ptr<experts::Reader> reader;
+  if (store.has_files()) {
+    reader = open_reader(sources);
+  } else {
+    std::vector<std::span<const std::byte>> memory;
+    for (const experts::SourceFile& source : sources) memory.push_back(source.bytes);
+    reader = experts::make_memory_reader(std::move(memory));
   }
   experts::Cache::Options cache_options;
   cache_options.policy = [&](int layer) {
     return experts::make_policy(options.expert_policy, layers[static_cast<std::size_t>(layer)].experts());
   };
-  streamed.cache = std::make_unique<experts::Cache>(experts::Store(std::move(sources), layers),
-                                                    std::move(reader), std::move(cache_options));
-  for (layers::StreamedExperts* user : users) user->cache = streamed.cache.get();
-  // What binding read through the mapping goes again.
-  for (const checkpoint::SafetensorsFile& file : files.files()) release_pages(file.image());
-  return streamed;
+  if (pinned) {
+    cache_options.memory = pinned;
+    cache_options.whole = false;
+  }
+  auto cache = std::make_unique<experts::Cache>(experts::Store(std::move(sources), layers), std::move(reader),
+                                                std::move(cache_options));
+  int number = 0;
+  for (layers::Moe* moe : moe_layers(model.decoder)) {
+    moe->streamed.layer = number++;
+    if (!pinned) moe->streamed.cache = cache.get();
+  }
+  return cache;
+}
+
+std::unique_ptr<experts::DeviceTier> make_tier(models::Model& model, ops::Backend& backend,
+                                               experts::Cache& cache, std::int64_t slots, std::int64_t tokens,
+                                               const EngineOptions& options,
+                                               const std::function<ops::Buffer(std::size_t)>& pinned) {
+  const std::vector<layers::Moe*> users = moe_layers(model.decoder);
+  experts::DeviceTier::Options tier;
+  tier.slots = slots;
+  tier.tokens = tokens;
+  tier.chosen = users.front()->router.top_k;
+  tier.policy = [&](int layer) {
+    return experts::make_policy(options.expert_policy, cache.store().layer(layer).experts());
+  };
+  tier.pinned = pinned;
+  for (const layers::Moe* moe : users) {
+    const layers::Mlp& shared = moe->shared_expert;
+    tier.shared.emplace_back();
+    if (moe->gate_proj.separate.empty() && joins_shared_expert(*moe))
+      tier.shared.back() = {shared.gate_proj, shared.up_proj, shared.down_proj};
+  }
+  auto made = std::make_unique<experts::DeviceTier>(backend, cache, std::move(tier));
+  for (layers::Moe* moe : users) moe->streamed.device = made.get();
+  return made;
 }
 
 }  // namespace sluice::engine

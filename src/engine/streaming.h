@@ -1,10 +1,10 @@
-// A model of which only the dense part is kept in memory; experts are read as they are needed.
+// Models of which only what every token uses is kept where it is computed; experts come as they are needed.
 #pragma once
 
 #include <functional>
 
-#include "checkpoint/shards.h"
-#include "experts/cache.h"
+#include "checkpoint/weight_store.h"
+#include "experts/device_tier.h"
 #include "models/model.h"
 #include "sluice/engine.h"
 
@@ -12,13 +12,26 @@ namespace sluice::engine {
 
 struct StreamedModel {
   ops::Buffer dense;
-  std::unique_ptr<experts::Cache> cache;
+  std::unique_ptr<experts::Cache> cache;      // experts in host memory
+  std::unique_ptr<experts::DeviceTier> tier;  // experts on a device, behind it the cache
 };
 
-// Copies what every token uses into memory and points the model at the copies and at a cache of experts that
-// has no slots yet. `files` stay mapped: views of experts say where to read, nothing reads through them.
-StreamedModel stream(models::Model& model, const checkpoint::TensorFiles& files,
-                     const EngineOptions& options);
+// A cache without slots for the model's experts, which it reads from where they are bound to: the files stay
+// mapped, but nothing reads through the mapping. `pinned` allocates memory that a device copies from; absent:
+// the host computes with the cache itself.
+std::unique_ptr<experts::Cache> make_cache(models::Model& model, const checkpoint::WeightStore& store,
+                                           const EngineOptions& options,
+                                           const std::function<ops::Buffer(std::size_t bytes)>& pinned = {});
+
+// Copies what every token uses from the mapped files into memory and points the model at the copies.
+ops::Buffer copy_dense(models::Model& model, const checkpoint::TensorFiles& files,
+                       const std::function<void(std::uint64_t done, std::uint64_t all)>& progress);
+
+// Slots on a device for a model whose other tensors are there already; `tokens` is the most of one pass.
+std::unique_ptr<experts::DeviceTier> make_tier(models::Model& model, ops::Backend& backend,
+                                               experts::Cache& cache, std::int64_t slots, std::int64_t tokens,
+                                               const EngineOptions& options,
+                                               const std::function<ops::Buffer(std::size_t bytes)>& pinned);
 
 // The fewest slots a layer that do not thrash: one token's experts and one more.
 std::int64_t least_slots(const layers::Decoder& decoder);

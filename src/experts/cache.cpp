@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 // A device serves several reads of this size sooner than one of all their bytes.
-constexpr std::size_t kRequestBytes = std::size_t{1} << 20;
+constexpr std::size_t kRequestBytes = std::size_t{256} << 10;
 
 }  // namespace
 
@@ -87,10 +87,9 @@ void Cache::set_slots(std::int64_t slots) {
   for (int l = 0; l < store_.layers(); ++l) {
     Layer& layer = this->layer(l);
     const auto count = static_cast<std::size_t>(std::min(slots, store_.layer(l).experts()));
-    // Address space for every expert: only slots that are used become memory.
+    const auto experts = static_cast<std::size_t>(store_.layer(l).experts());
     if (layer.memory.data() == nullptr)
-      layer.memory =
-          options_.memory(store_.slot_bytes(l) * static_cast<std::size_t>(store_.layer(l).experts()));
+      layer.memory = options_.memory(store_.slot_bytes(l) * (options_.whole ? experts : count));
     for (std::size_t s = count; s < layer.slots.size(); ++s) drop(layer, s);
     if (count < layer.slots.size())
       ::madvise(memory(l, count), store_.slot_bytes(l) * (layer.slots.size() - count), MADV_DONTNEED);

@@ -19,7 +19,10 @@ class Cache {
  public:
   struct Options {
     std::function<std::unique_ptr<Policy>(int layer)> policy;  // called when the cache is made
+    // Called once a layer when its slots are first set. `whole`: for all experts, as it takes no memory until
+    // it is written to; else for the slots, whose number then stays.
     std::function<ops::Buffer(std::size_t bytes)> memory = reserve_memory;
+    bool whole = true;
   };
 
   Cache(Store store, std::unique_ptr<Reader> reader, Options options);

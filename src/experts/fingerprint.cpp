@@ -6,7 +6,7 @@
 namespace sluice::experts {
 
 std::uint64_t fingerprint(std::span<const std::byte> bytes, std::uint64_t seed) {
-  return XXH64(bytes.data(), bytes.size(), seed);
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
 }
 
 std::uint64_t fingerprint(const Expert& expert) {

@@ -1,4 +1,4 @@
-// Recognising bytes again: XXH64, which a core computes several times faster than a disk reads.
+// Recognising bytes again: XXH3, which a core computes many times faster than a disk reads.
 #pragma once
 
 #include <cstddef>

@@ -55,7 +55,7 @@ class Lfru final : public Policy {
   }
 
  private:
-  static constexpr double kHalfLife = 64;
+  static constexpr double kHalfLife = 256;
   std::uint64_t now_ = 0;
   std::vector<double> weight_;
 };

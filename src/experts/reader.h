@@ -48,6 +48,8 @@ using OpenFiles = std::vector<OpenFile>;
 // io_uring, or threads that call pread where the system or the build has no io_uring.
 std::unique_ptr<Reader> make_reader(OpenFiles files);
 std::unique_ptr<Reader> make_thread_reader(OpenFiles files, std::string reason);
+// Copies from memory; the "files" are these.
+std::unique_ptr<Reader> make_memory_reader(std::vector<std::span<const std::byte>> sources);
 // Throws where it cannot be had.
 std::unique_ptr<Reader> make_uring_reader(OpenFiles& files);
 

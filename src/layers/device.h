@@ -36,17 +36,31 @@ class Scope {
   std::size_t mark_;
 };
 
+// Host work that cuts a pass into programs, which are recorded one at a time.
+struct Cuts {
+  std::size_t recorded = 0;  // the program whose ops run; those of others are left out
+  std::size_t current = 0;
+  std::vector<std::function<void()>> work;  // behind the programs 0, 1, ...
+};
+
 class Device {
  public:
-  // Runs ops on the backend.
-  Device(ops::Backend& backend, Arena& arena, ops::DType activations)
-      : backend_(&backend), arena_(arena), activations_(activations) {}
+  // Runs ops on the backend; with `cuts`, those of one program.
+  Device(ops::Backend& backend, Arena& arena, ops::DType activations, Cuts* cuts = nullptr)
+      : backend_(&backend), arena_(arena), activations_(activations), cuts_(cuts) {}
   // Plans: only the arena moves.
   Device(Arena& arena, ops::DType activations) : arena_(arena), activations_(activations) {}
 
   template <class Op>
   void run(const Op& op) {
-    if (backend_ != nullptr) backend_->run(op);
+    if (backend_ != nullptr && (cuts_ == nullptr || cuts_->current == cuts_->recorded)) backend_->run(op);
+  }
+  // Work of the host on what ops before it computed, for ops behind it.
+  void cut(std::function<void()> work) {
+    if (planning()) return;
+    if (cuts_ == nullptr) return work();
+    cuts_->work.push_back(std::move(work));
+    ++cuts_->current;
   }
   // An activation, or a tensor of a type that is the same whatever the activations are.
   ops::View take(const ops::Shape& shape) { return arena_.take(activations_, shape); }
@@ -58,6 +72,7 @@ class Device {
   ops::Backend* backend_ = nullptr;
   Arena& arena_;
   ops::DType activations_;
+  Cuts* cuts_ = nullptr;
 };
 
 }  // namespace sluice::layers

@@ -63,13 +63,51 @@ void Moe::forward_joined(Device& dev, const ops::View& h, const Scores& scores, 
   dev.run(ops::ExpertGateUpSwiglu{
       .x = h, .gate_w = all_gate_proj, .up_w = all_up_proj, .experts = all_choices, .out = inner});
   dev.run(ops::ExpertMatmul{.x = inner, .w = all_down_proj, .experts = all_choices, .out = out});
-  const ops::View slots = out.reshaped({tokens, (k + 1) * hidden});
+  combine(dev, h, scores, weights, out, x);
+}
+
+// `out` [T,k,hidden], or [T,k+1,hidden] with the shared expert's results last; else that is computed here.
+void Moe::combine(Device& dev, const ops::View& h, const Scores& scores, const ops::View& weights,
+                  const ops::View& out, const ops::View& x) const {
+  const std::int64_t tokens = x.dim(0);
+  const std::int64_t hidden = x.dim(1);
+  const std::int64_t k = router.top_k;
+  const ops::View places = out.reshaped({tokens, out.dim(1) * hidden});
+  ops::View shared_out;
+  if (out.dim(1) > k) {
+    shared_out = places.columns(k * hidden, hidden, {hidden});
+  } else if (shared_expert.gate_proj.present()) {
+    shared_out = dev.take({tokens, hidden});
+    shared_expert.project(dev, h, shared_out);
+  }
   dev.run(ops::MoeCombine{.residual = x,
-                          .expert_out = slots.columns(0, k * hidden, {k, hidden}),
+                          .expert_out = places.columns(0, k * hidden, {k, hidden}),
                           .weights = weights,
-                          .shared_out = slots.columns(k * hidden, hidden, {hidden}),
+                          .shared_out = shared_out,
                           .shared_gate = scores.shared_gate,
                           .out = x});
+}
+
+// The host brings the chosen experts to the device between two programs.
+void Moe::forward_on_device(Device& dev, const ops::View& h, const Scores& scores, const ops::View& x) const {
+  experts::DeviceTier& tier = *streamed.device;
+  const std::int64_t tokens = h.dim(0);
+  const ops::View chosen = tier.chosen(tokens);
+  const ops::View places = dev.take({tokens, tier.places(streamed.layer)}, ops::DType::i32);
+  const ops::View weights = dev.take({tokens, router.top_k}, ops::DType::f32);
+  const ops::View inner = dev.take({tokens, tier.places(streamed.layer), gate_proj.shape()[1]});
+  const ops::View out = dev.take({tokens, tier.places(streamed.layer), x.dim(1)});
+  router.choose(dev, scores.logits, chosen, weights);
+  dev.cut([&tier, layer = streamed.layer, places] { tier.bring(layer, places); });
+  const experts::ExpertSet& set = tier.experts(streamed.layer, tokens);
+  dev.run(ops::ExpertGateUpSwiglu{.x = h,
+                                  .gate_w = {.stack = {}, .separate = set.gate_proj},
+                                  .up_w = {.stack = {}, .separate = set.up_proj},
+                                  .experts = places,
+                                  .out = inner});
+  dev.run(ops::ExpertMatmul{
+      .x = inner, .w = {.stack = {}, .separate = set.down_proj}, .experts = places, .out = out});
+  combine(dev, h, scores, weights, out, x);
 }
 
 void Moe::forward(Device& dev, const ops::View& h, const ops::View& x) const {
@@ -77,6 +115,7 @@ void Moe::forward(Device& dev, const ops::View& h, const ops::View& x) const {
   const std::int64_t tokens = h.dim(0);
   const std::int64_t hidden = x.dim(1);
   const Scores scores = score(dev, h);
+  if (streamed.device != nullptr) return forward_on_device(dev, h, scores, x);
   if (joined(tokens)) return forward_joined(dev, h, scores, x);
   const ops::View experts = dev.take({tokens, router.top_k}, ops::DType::i32);
   const ops::View weights = dev.take({tokens, router.top_k}, ops::DType::f32);

@@ -61,6 +61,9 @@ struct Moe {
   Scores score(Device& dev, const ops::View& h) const;
   bool joined(std::int64_t tokens) const { return choices.present() && tokens <= choices.dim(0); }
   void forward_joined(Device& dev, const ops::View& h, const Scores& scores, const ops::View& x) const;
+  void forward_on_device(Device& dev, const ops::View& h, const Scores& scores, const ops::View& x) const;
+  void combine(Device& dev, const ops::View& h, const Scores& scores, const ops::View& weights,
+               const ops::View& out, const ops::View& x) const;
 };
 
 }  // namespace sluice::layers

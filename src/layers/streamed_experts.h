@@ -2,14 +2,15 @@
 #pragma once
 
 #include "base/function_ref.h"
-#include "experts/cache.h"
+#include "experts/device_tier.h"
 #include "layers/device.h"
 
 namespace sluice::layers {
 
 struct StreamedExperts {
-  experts::Cache* cache = nullptr;
-  int layer = 0;  // of the cache
+  experts::Cache* cache = nullptr;        // in host memory, to compute with
+  experts::DeviceTier* device = nullptr;  // or in a device's
+  int layer = 0;                          // of either
 
   bool present() const { return cache != nullptr; }
   // expert_out [T,k,hidden] of h [T,hidden] and the experts chosen, I32 [T,k] in host memory. `meanwhile`

@@ -121,6 +121,12 @@ std::string unavailable() {
   return {};
 }
 
+ops::Buffer allocate_pinned(std::size_t bytes) {
+  void* data = nullptr;
+  check(cudaMallocHost(&data, bytes), "allocating pinned memory");
+  return {data, bytes, [](void* memory, std::size_t) { cudaFreeHost(memory); }};
+}
+
 std::unique_ptr<ops::Backend> make() {
   if (const std::string reason = unavailable(); !reason.empty())
     fail(ErrorKind::unsupported, "no CUDA backend: {}", reason);

@@ -12,4 +12,8 @@ std::unique_ptr<ops::Backend> make() {
   fail(ErrorKind::unsupported, "{}", unavailable());
 }
 
+ops::Buffer allocate_pinned(std::size_t) {
+  fail(ErrorKind::unsupported, "{}", unavailable());
+}
+
 }  // namespace sluice::backend::cuda

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "checkpoint/random_routing.h"
+#include "cuda_device.h"
 #include "expect_error.h"
 #include "golden_model.h"
 #include "sluice/convert.h"
@@ -62,6 +63,37 @@ TEST_P(StreamedModel, PackedGivesTheSameBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, StreamedModel, ::testing::ValuesIn(golden_model_names()), golden_test_name);
+
+class CudaStreamedModel : public GoldenModelTest {
+ protected:
+  void SetUp() override { SLUICE_NEED_CUDA(); }
+};
+
+// Few slots in the device's memory, long and short passes, experts in RAM and on disk behind them.
+TEST_P(CudaStreamedModel, GivesTheBitsOfTheResidentOne) {
+  const auto tokens = golden_tokens();
+  EngineOptions options{.backend = "cuda", .prefill_chunk = 64};
+  if (Engine::load(folder(), options)->summary().experts == 0) GTEST_SKIP() << "no experts";
+  for (const bool exact : {true, false}) {
+    options.exact = exact;
+    options.expert_slots = 0;
+    options.memory = 0;
+    const std::vector<float> want = run(folder(), tokens, options);
+    struct Tiers {
+      std::int64_t slots;
+      std::uint64_t memory;
+    };
+    for (const Tiers& tiers : {Tiers{1, 0}, Tiers{7, 1}, Tiers{1000, 0}}) {
+      options.expert_slots = tiers.slots;
+      options.memory = tiers.memory;
+      EXPECT_EQ(run(folder(), tokens, options), want)
+          << tiers.slots << " slots, memory " << tiers.memory << ", exact " << exact;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, CudaStreamedModel, ::testing::ValuesIn(golden_model_names()),
+                         golden_test_name);
 
 TEST(StreamedStory, IsTheResidentStory) {
   for (const char* name : {"delta-story", "latent-story"}) {
