@@ -1,5 +1,6 @@
 // Products with activations rounded to integers: the formula, bit for bit, and what cannot be rounded.
 #include <gtest/gtest.h>
+#include <hwy/highway.h>
 
 #include <cmath>
 
@@ -62,23 +63,35 @@ OpFile random_product(const Shape& shape, std::int64_t tokens, std::int64_t rows
   return file;
 }
 
-TEST(IntegerProduct, IsTheFormulaToTheLastBit) {
-#if defined(__x86_64__)
-  if (!__builtin_cpu_supports("fma")) GTEST_SKIP() << "no fused multiply-add";
-#endif
+void expect_formula(const Shape& shape, std::int64_t tokens) {
   const auto backend = ops::make_backend("cpu", {.threads = 2, .exact = false});
-  for (const Shape& shape : {Shape{4, 64, 512}, Shape{4, 64, 192}, Shape{4, 32, 224}, Shape{4, 128, 640},
-                             Shape{8, 64, 320}, Shape{8, 32, 512}, Shape{8, 128, 384}})
-    for (const std::int64_t tokens : {1, 2, 17, 150}) {
-      const std::int64_t rows = 37;
-      const OpFile file = random_product(shape, tokens, rows);
-      const HostTensor out = run_op(*backend, "matmul", file).tensors.at("out");
-      for (std::int64_t t = 0; t < tokens; ++t)
-        for (std::int64_t r = 0; r < rows; ++r)
-          ASSERT_EQ(out.data<float>()[t * rows + r], product(file, shape, t, r))
-              << shape.bits << " bits, groups of " << shape.group << ", token " << t << " of " << tokens
-              << ", row " << r;
-    }
+  const std::int64_t rows = 37;
+  const OpFile file = random_product(shape, tokens, rows);
+  const HostTensor out = run_op(*backend, "matmul", file).tensors.at("out");
+  for (std::int64_t t = 0; t < tokens; ++t)
+    for (std::int64_t r = 0; r < rows; ++r)
+      ASSERT_EQ(out.data<float>()[t * rows + r], product(file, shape, t, r))
+          << shape.bits << " bits, groups of " << shape.group << ", token " << t << " of " << tokens
+          << ", row " << r;
+}
+
+// On every instruction set of this machine that fuses multiply-adds.
+TEST(IntegerProduct, IsTheFormulaToTheLastBit) {
+#if HWY_ARCH_X86
+  const std::int64_t targets[] = {HWY_AVX3_DL, HWY_AVX3, HWY_AVX2};
+#else
+  const std::int64_t targets[] = {HWY_NEON};
+#endif
+  const std::int64_t here = hwy::SupportedTargets();
+  for (const std::int64_t target : targets) {
+    if ((here & target) == 0) continue;
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    for (const Shape& shape : {Shape{4, 64, 512}, Shape{4, 64, 192}, Shape{4, 32, 224}, Shape{4, 128, 640},
+                               Shape{8, 64, 320}, Shape{8, 32, 512}, Shape{8, 128, 384}})
+      for (const std::int64_t tokens : {1, 2, 17, 150}) expect_formula(shape, tokens);
+  }
+  hwy::SetSupportedTargetsForTest(0);
 }
 
 TEST(IntegerProduct, KeepsNanAndInfinityInTheirToken) {
