@@ -1,4 +1,5 @@
-// Blocks of a cluster: each may write into the others' shared memory. From compute capability 9.0 on.
+// Blocks of a cluster: each may write into the others' shared memory. For compute capability 9.0 and later;
+// kernels compile for earlier ones, and must not be launched there.
 #pragma once
 
 #include "backend/cuda/async_copy.cuh"
@@ -24,13 +25,9 @@ void launch_clusters(Context& context, void (*kernel)(Parameters...), unsigned c
   check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), "launching a kernel");
 }
 
-}  // namespace sluice::backend::cuda
-
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-namespace sluice::backend::cuda {
-
 // Puts `value` where block `rank` of the cluster has `place`.
 __device__ __forceinline__ void store_in_block(double* place, unsigned rank, double value) {
+#if __CUDA_ARCH__ >= 900
   asm volatile(
       "{\n"
       ".reg .b32 there;\n"
@@ -39,12 +36,14 @@ __device__ __forceinline__ void store_in_block(double* place, unsigned rank, dou
       "}\n" ::"r"(shared_address(place)),
       "r"(rank), "d"(value)
       : "memory");
+#endif
 }
 
 // All threads of all blocks meet; what they wrote before is there after.
 __device__ __forceinline__ void meet_cluster() {
+#if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
 }
 
 }  // namespace sluice::backend::cuda
-#endif

@@ -110,7 +110,6 @@ __device__ __forceinline__ void normalize(float (&x)[kPer], float eps, float len
   for (int i = 0; i < kPer; ++i) x[i] *= factor;
 }
 
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 // The sum over the value head's rows, of which the lane has the square of row lane / 2.
 __device__ __forceinline__ double sum_of_head(double square, int peer, int first_rank, int peers,
                                               double* warps, double* blocks) {
@@ -129,11 +128,9 @@ __device__ __forceinline__ double sum_of_head(double square, int peer, int first
   for (int i = 0; i < peers; ++i) sum += blocks[i];
   return sum;
 }
-#endif
 
 template <class T>
 __global__ void __launch_bounds__(kThreads, 3) delta_step(const __grid_constant__ StepCall call) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   constexpr int kRowLanes = kWarp / kWarpRows;
   __shared__ __align__(16) float queries[kKeyWidth];
   __shared__ __align__(16) float keys[kKeyWidth];
@@ -200,6 +197,7 @@ __global__ void __launch_bounds__(kThreads, 3) delta_step(const __grid_constant_
     if (lane % kRowLanes == 0)
       static_cast<T*>(call.out)[t * call.out_strides[0] + head * call.out_strides[1] + row] =
           from_float<T>(o * factor * norm_weight * silu(z));
+    __syncthreads();  // before the next token's q, k and v
   }
   state.store(rows, call.state_strides[2]);
   // The blocks share out the channels of q and k.
@@ -208,7 +206,6 @@ __global__ void __launch_bounds__(kThreads, 3) delta_step(const __grid_constant_
     k_conv.store(conv + k_channel, call.conv_strides[1]);
   }
   if (value >= 0) v_conv.store(conv + v_channel, call.conv_strides[1]);
-#endif
 }
 
 bool supports(const ops::DeltaStep& op, const DeviceInfo& device) {
