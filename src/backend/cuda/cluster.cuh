@@ -39,10 +39,17 @@ __device__ __forceinline__ void store_in_block(double* place, unsigned rank, dou
 #endif
 }
 
-// All threads of all blocks meet; what they wrote before is there after.
-__device__ __forceinline__ void meet_cluster() {
+// All threads of all blocks arrive, then wait for one another; what they wrote before is there after. A
+// block's memory may be written once the block has begun: the first meeting comes before the first
+// store_in_block().
+__device__ __forceinline__ void arrive_in_cluster() {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void wait_for_cluster() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 #endif
 }
 

@@ -123,7 +123,8 @@ __device__ __forceinline__ double sum_of_head(double square, int peer, int first
     for (int w = 0; w < kWarps; ++w) sum += warps[w];
     store_in_block(blocks + peer, static_cast<unsigned>(first_rank) + threadIdx.x, sum);
   }
-  meet_cluster();
+  arrive_in_cluster();
+  wait_for_cluster();
   double sum = 0;
   for (int i = 0; i < peers; ++i) sum += blocks[i];
   return sum;
@@ -137,6 +138,7 @@ __global__ void __launch_bounds__(kThreads, 3) delta_step(const __grid_constant_
   __shared__ float values[kRows];
   __shared__ double warps[kWarps];
   __shared__ double blocks[2][kMaxCluster];  // in turn: a block may be a token ahead
+  arrive_in_cluster();
   const auto thread = static_cast<int>(threadIdx.x);
   const int lane = thread % kWarp;
   const int cluster = call.value_heads / call.key_heads * call.head_blocks;
@@ -158,6 +160,7 @@ __global__ void __launch_bounds__(kThreads, 3) delta_step(const __grid_constant_
   const float a_log = call.a_log[head];
   const float dt_bias = call.dt_bias[head];
   const float norm_weight = call.norm_weight[row];
+  wait_for_cluster();
   wait_for_inputs();
   allow_successor();
   const SequencePart part = sequence_part(
