@@ -4,10 +4,6 @@
 
 #if SLUICE_HAS_AMX
 
-#include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <cstring>
 
 namespace sluice::backend::cpu::amx {
@@ -35,50 +31,20 @@ SLUICE_AMX inline void split_step(const Row* rows, std::int64_t count, std::int6
     }
 }
 
-SLUICE_AMX void configure(std::int64_t step) {
-  struct alignas(64) Shape {
-    std::uint8_t palette = 1;
-    std::uint8_t start = 0;
-    std::uint8_t reserved[14] = {};
-    std::uint16_t row_bytes[16] = {};
-    std::uint8_t rows[16] = {};
-  } shape;
+void configure(std::int64_t step) {
+  TileShape shape;
   for (int i = 0; i < 8; ++i) {
     const bool codes = i == 4 || i == 5;
     shape.row_bytes[i] = codes ? static_cast<std::uint16_t>(step) : std::uint16_t{64};
     shape.rows[i] = i >= 6 ? static_cast<std::uint8_t>(step / 4) : std::uint8_t{16};
   }
-  asm volatile("" ::"r"(&shape) : "memory");  // the compiler does not know that all of it is read
-  _tile_loadconfig(&shape);
-}
-
-SLUICE_AMX void release() {
-  _tile_release();
-}
-
-bool has_tiles() {
-  unsigned a = 0;
-  unsigned b = 0;
-  unsigned c = 0;
-  unsigned d = 0;
-  constexpr unsigned kTileAndBytes = 3u << 24;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kTileAndBytes) == kTileAndBytes;
-}
-
-bool ask_for_tiles() {
-  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
-  constexpr long kTileData = 18;
-  __builtin_cpu_init();
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") && has_tiles() &&
-         syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  configure_tiles(shape);
 }
 
 }  // namespace
 
 bool available() {
-  static const bool given = ask_for_tiles();
-  return given;
+  return has_tiles(TileProduct::bytes);
 }
 
 bool knows(const MatrixFormat& format) {
@@ -142,7 +108,7 @@ Session::Session(const MatrixFormat& format) {
 }
 
 Session::~Session() {
-  release();
+  release_tiles();
 }
 
 }  // namespace sluice::backend::cpu::amx

@@ -1,8 +1,9 @@
 // What the kernels for matrix units share.
 #pragma once
 
-#if defined(__x86_64__) && defined(__linux__)
-#define SLUICE_HAS_AMX 1
+#include "backend/cpu/tile_units.h"
+
+#if SLUICE_HAS_AMX
 
 #include <immintrin.h>
 
@@ -21,11 +22,6 @@
 namespace sluice::backend::cpu::amx {
 
 constexpr int kChains = 4;  // sums of a product, of every fourth group each
-
-// The compiler does not know what tiles read and write.
-inline void order_memory() {
-  asm volatile("" ::: "memory");
-}
 
 // Elements of a row that one multiplication of tiles takes.
 inline std::int64_t step_elements(const MatrixFormat& format) {

@@ -4,12 +4,11 @@
 #include <array>
 #include <cstring>
 
-#if defined(__x86_64__) && defined(__linux__)
+#include "backend/cpu/tile_units.h"
 
-#include <cpuid.h>
+#if SLUICE_HAS_AMX
+
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "quant/codebook.h"
 #include "sluice/ops/dtype.h"
@@ -35,11 +34,6 @@ constexpr std::size_t kPiece = kRows * kBlock;
 constexpr int kKeyPieces = 3;
 constexpr int kValuePieces = 2;
 using Half = std::uint16_t;
-
-// The compiler does not know what tiles read and write.
-inline void order_memory() {
-  asm volatile("" ::: "memory");
-}
 
 Half round_half(float x) {
   return static_cast<Half>(ops::to_bfloat16(x).bits);
@@ -79,43 +73,13 @@ std::size_t coordinate(std::size_t i) {
   return i / 64 * 64 + (i % 64 < 32 ? 2 * (i % 32) : 2 * (i % 32) + 1);
 }
 
-bool has_tiles() {
-  unsigned a = 0;
-  unsigned b = 0;
-  unsigned c = 0;
-  unsigned d = 0;
-  constexpr unsigned kTileAndBf16 = 1u << 24 | 1u << 22;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & kTileAndBf16) == kTileAndBf16;
-}
-
-bool ask_for_tiles() {
-  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
-  constexpr long kTileData = 18;
-  __builtin_cpu_init();
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512bf16") && has_tiles() &&
-         syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-}
-
-SLUICE_AMX void configure() {
-  struct alignas(64) Shape {
-    std::uint8_t palette = 1;
-    std::uint8_t start = 0;
-    std::uint8_t reserved[14] = {};
-    std::uint16_t row_bytes[16] = {};
-    std::uint8_t rows[16] = {};
-  } shape;
+void configure() {
+  TileShape shape;
   for (int i = 0; i < 8; ++i) {
     shape.row_bytes[i] = 64;
     shape.rows[i] = 16;
   }
-  order_memory();
-  _tile_loadconfig(&shape);
-}
-
-SLUICE_AMX void release() {
-  _tile_release();
+  configure_tiles(shape);
 }
 
 // 64 coordinates of keys from byte `at` of their rows: [piece][row][64] of levels in the order of nibbles.
@@ -320,8 +284,7 @@ SLUICE_AMX void store_columns(const float* dots, std::size_t count, float* score
 }  // namespace
 
 bool available() {
-  static const bool given = ask_for_tiles();
-  return given;
+  return has_tiles(TileProduct::bf16);
 }
 
 std::size_t padded_queries(std::size_t count) {
@@ -397,7 +360,7 @@ Session::Session(bool used) : used_(used) {
   if (used_) configure();
 }
 Session::~Session() {
-  if (used_) release();
+  if (used_) release_tiles();
 }
 
 }  // namespace sluice::backend::cpu::attend_amx

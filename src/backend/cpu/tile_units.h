@@ -1,0 +1,41 @@
+// The matrix units of x86 (AMX): who may use them, and the shape of their tiles.
+#pragma once
+
+#include <cstdint>
+
+#if defined(__x86_64__) && defined(__linux__)
+#define SLUICE_HAS_AMX 1
+#else
+#define SLUICE_HAS_AMX 0
+#endif
+
+namespace sluice::backend::cpu {
+
+enum class TileProduct { bytes, bf16 };
+
+// Whether this processor multiplies such tiles, has the AVX-512 that goes with them, and the system lets this
+// process use them. Asks once.
+bool has_tiles(TileProduct product);
+
+#if SLUICE_HAS_AMX
+
+// As the processor reads it.
+struct alignas(64) TileShape {
+  std::uint8_t palette = 1;
+  std::uint8_t start = 0;
+  std::uint8_t reserved[14] = {};
+  std::uint16_t row_bytes[16] = {};
+  std::uint8_t rows[16] = {};
+};
+// For the calling thread, until it releases them.
+void configure_tiles(const TileShape& shape);
+void release_tiles();
+
+// The compiler does not know what tiles read and write.
+inline void order_memory() {
+  asm volatile("" ::: "memory");
+}
+
+#endif
+
+}  // namespace sluice::backend::cpu
