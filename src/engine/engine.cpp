@@ -65,6 +65,16 @@ void load_text(const fs::path& folder, Engine::Impl& impl) {
 
 }  // namespace
 
+void Engine::Impl::start(const EngineOptions& wanted) {
+  check_options(wanted);
+  options = wanted;
+  backend = ops::make_backend(options.backend, {.threads = options.threads, .exact = options.exact});
+  // The GPU's kernel that writes such rows has not passed its test yet.
+  if (!backend->host_memory() && (options.key_bits == 16) != (options.value_bits == 16))
+    fail(ErrorKind::unsupported,
+         "BF16 rows beside packed ones are for CPUs; on a GPU keys and values are both packed or both BF16");
+}
+
 const text::Tokenizer& Engine::Impl::text() const {
   if (!tokenizer)
     fail(ErrorKind::unsupported, "this checkpoint has no tokenizer.json; give token ids instead of text");
@@ -159,11 +169,9 @@ Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Engine::~Engine() = default;
 
 std::shared_ptr<Engine> Engine::load(const fs::path& folder, const EngineOptions& options) {
-  check_options(options);
   if (!fs::is_directory(folder)) fail(ErrorKind::input, "'{}' is no model folder", folder.string());
   auto impl = std::make_unique<Impl>();
-  impl->options = options;
-  impl->backend = ops::make_backend(options.backend, {.threads = options.threads, .exact = options.exact});
+  impl->start(options);
   const checkpoint::Config config(folder);
   const checkpoint::QuantizationPlan plan(config.root(), config.where());
   impl->store = checkpoint::WeightStore(std::make_unique<checkpoint::TensorFiles>(folder));

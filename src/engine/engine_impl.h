@@ -30,6 +30,8 @@ struct Engine::Impl {
   std::optional<text::ChatTemplates> templates;
   std::vector<std::int32_t> stop_ids;
 
+  // Checks the options and makes the backend they name.
+  void start(const EngineOptions& wanted);
   // What the options leave to the backend: a GPU computes with BF16 and takes long chunks.
   bool fast() const { return !options.exact && !backend->host_memory(); }
   ops::DType activation_type() const { return fast() ? ops::DType::bf16 : ops::DType::f32; }

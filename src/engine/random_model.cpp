@@ -78,8 +78,7 @@ std::shared_ptr<Engine> Engine::random(std::string_view geometry, int bits, cons
                                        double zipf) {
   check_bits(bits);
   auto impl = std::make_unique<Impl>();
-  impl->options = options;
-  impl->backend = ops::make_backend(options.backend, {.threads = options.threads, .exact = options.exact});
+  impl->start(options);
   const Json config = models::geometry_config(geometry);
   checkpoint::RandomBinder binder(bits, &impl->store, routing_of(config, bits, zipf));
   impl->model = models::build(checkpoint::Config(config, std::string(geometry)), binder);

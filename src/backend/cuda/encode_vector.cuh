@@ -53,9 +53,8 @@ __device__ void encode_vector(const Encoder& encoder, const T* x, const unsigned
     const double value = length == 0 ? 0.0 : values[r] / root * root / length;
     double level;
     if constexpr (kNumbers) {
-      const Bf16 number = from_float<Bf16>(static_cast<float>(value));
-      level = static_cast<double>(to_float(number));
-      const unsigned stored = __bfloat16_as_ushort(number);
+      const unsigned stored = ops::to_bfloat16(static_cast<float>(value)).bits;
+      level = static_cast<double>(__uint_as_float(stored << 16));
       codes[2 * (lane + r * kWarp)] = static_cast<unsigned char>(stored);
       codes[2 * (lane + r * kWarp) + 1] = static_cast<unsigned char>(stored >> 8);
     } else {
