@@ -80,7 +80,7 @@ Value split(Runtime& runtime, const Value& self, const Call& call) {
 
 template <bool from_right>
 Value partition(Runtime&, const Value& self, const Call& call) {
-  const std::string& separator = Parameters(call, {"sep"}, 1).text(0);
+  const std::string separator = Parameters(call, {"sep"}, 1).text(0);
   if (separator.empty()) fault("empty separator");
   std::string_view text = self.text();
   std::size_t at = from_right ? text.rfind(separator) : text.find(separator);

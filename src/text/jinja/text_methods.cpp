@@ -194,7 +194,7 @@ Value zfill(Runtime& runtime, const Value& self, const Call& call) {
 
 template <bool at_end>
 Value remove_affix(Runtime&, const Value& self, const Call& call) {
-  const std::string& affix = Parameters(call, {"affix"}, 1).text(0);
+  const std::string affix = Parameters(call, {"affix"}, 1).text(0);
   const std::string& text = self.text();
   if (affix.size() > text.size()) return self;
   std::size_t offset = at_end ? text.size() - affix.size() : 0;

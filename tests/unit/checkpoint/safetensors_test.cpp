@@ -53,9 +53,9 @@ TEST_P(OtherWriters, EveryTensorIsRead) {
     SCOPED_TRACE(name);
     const TensorEntry* tensor = file.find(name);
     ASSERT_NE(tensor, nullptr);
-    EXPECT_EQ(checkpoint::name(tensor->dtype), description.at("dtype"));
+    EXPECT_EQ(checkpoint::name(tensor->dtype), description.at("dtype").get<std::string>());
     EXPECT_EQ(Json(tensor->shape), description.at("shape"));
-    EXPECT_EQ(hex(tensor->data), description.at("hex"));
+    EXPECT_EQ(hex(tensor->data), description.at("hex").get<std::string>());
     EXPECT_EQ(hex(std::as_bytes(std::span(whole)).subspan(tensor->file_offset, tensor->data.size())),
               description.at("hex"));
     unaligned |= tensor->file_offset % size_bytes(tensor->dtype) != 0;

@@ -80,7 +80,7 @@ TEST_P(CudaPackedCache, SnapshotsAndMarksGiveTheSameBits) {
 
 INSTANTIATE_TEST_SUITE_P(Models, CudaPackedCache,
                          ::testing::Combine(::testing::Values("delta-story", "latent-story"),
-                                            ::testing::Values(Bits{4, 4}, Bits{8, 8}, Bits{8, 4},
+                                            ::testing::Values(Bits{4, 4}, Bits{8, 8}, Bits{8, 4}, Bits{8, 16},
                                                               Bits{3, 3})),
                          [](const auto& info) {
                            const Bits bits = std::get<1>(info.param);
