@@ -21,6 +21,7 @@ struct Options {
   std::string tokens;
   std::string out;
   std::int64_t greedy = 0;
+  bool rounded = false;
 };
 
 std::vector<std::int32_t> parse_tokens(const std::string& text) {
@@ -55,6 +56,8 @@ std::vector<std::int32_t> parse_tokens(const std::string& text) {
 void run(Options& options) {
   const std::vector<std::int32_t> tokens = parse_tokens(options.tokens);
   if (options.greedy < 0) throw Error(ErrorKind::input, "--greedy must not be negative");
+  // Whoever asks for logits compares them: no shortcut that only speed asks for.
+  options.model.engine.exact = options.model.engine.exact || !options.rounded;
   const auto engine = options.model.load();
   write_logits_file(*engine, tokens, options.greedy, options.out);
 }
@@ -69,6 +72,8 @@ void add_logits(Parser& parser) {
   command.option("--greedy", options->greedy, "Then choose so many ids, one step at a time");
   command.required("--out", options->out,
                    "File to write: F32 logits [T,vocab] and, with --greedy, I32 greedy [N]");
+  command.flag("--rounded", options->rounded,
+               "Compute as the other commands do without --exact: with integers on CPUs, in BF16 on GPUs");
   add_engine_options(command, options->model);
   command.on_run([options] { run(*options); });
 }

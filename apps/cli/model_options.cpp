@@ -24,7 +24,8 @@ void add_engine_options(Command& command, ModelOptions& options) {
   command.option("--expert-slots", options.engine.expert_slots,
                  "Experts a layer to keep in RAM, whatever --memory says; 0: what it allows");
   command.option("--expert-policy", options.engine.expert_policy, "Which experts leave RAM: lru or lfru");
-  command.flag("--exact", options.engine.exact, "F32 arithmetic throughout");
+  command.flag("--exact", options.engine.exact,
+               "F32 arithmetic throughout, slower; caches as --kv-bits says");
 }
 
 double zipf_exponent(const std::string& routing) {
@@ -53,8 +54,6 @@ fs::path find_model(const std::string& model) {
 
 void ModelOptions::resolve() {
   parse_cache(kv, engine);
-  if (engine.exact && engine.cache == CacheType::bf16)
-    throw Error(ErrorKind::input, "--exact keeps caches in F32; leave --kv-bits out");
 }
 
 void parse_cache(const std::string& text, EngineOptions& options) {
