@@ -45,7 +45,7 @@ class Conversation {
       const std::string rendered = engine_.render_chat(messages_.dump());
       const std::vector<std::int32_t> added = unseen(rendered);
       kept_ = session_.length();
-      const GenerateResult answer = generate(session_, added, options, [](const GeneratedToken& token) {
+      GenerateResult answer = generate(session_, added, options, [](const GeneratedToken& token) {
         fmt::print("{}", token.text);
         std::fflush(stdout);
         return interrupted == 0;

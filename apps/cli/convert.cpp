@@ -65,7 +65,7 @@ void pack(const Options& options) {
   if (!options.json) fmt::print("{}: experts packed in {:.1f} s\n", options.out, seconds_since(start));
 }
 
-void run(Options options) {
+void run(Options& options) {
   if (options.pack) return pack(options);
   const auto start = Clock::now();
   options.convert.quantize = !options.dense;

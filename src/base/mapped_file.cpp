@@ -71,7 +71,8 @@ void release_pages(std::span<const std::byte> mapped) {
   const auto begin = reinterpret_cast<uintptr_t>(mapped.data());
   const uintptr_t first = (begin + page - 1) / page * page;  // whole pages only: neighbours share the others
   const uintptr_t last = (begin + mapped.size()) / page * page;
-  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  if (first < last)
+    ::madvise(const_cast<std::byte*>(mapped.data()) + (first - begin), last - first, MADV_DONTNEED);
 }
 
 }  // namespace sluice

@@ -112,6 +112,7 @@ namespace sluice {
 const std::vector<std::string>& convert_recipes() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> result;
+    result.reserve(std::size(convert::kRecipes));
     for (const auto& recipe : convert::kRecipes) result.emplace_back(recipe.name);
     return result;
   }();

@@ -95,7 +95,7 @@ Model build_deepseek_v3(const Config& config, Binder& binder) {
       layer.mlp = bind_mlp(binder, name + ".mlp", decoder.hidden, size(config, "intermediate_size"));
     else
       layer.mlp = bind_experts(config, binder, name + ".mlp");
-    decoder.layers.push_back(std::move(layer));
+    decoder.layers.push_back(layer);
   }
   model.max_positions = config.get_or<std::int64_t>("max_position_embeddings", 163840);
   // Draft layers are stored behind the last one.

@@ -44,7 +44,7 @@ Model build_qwen3_5(const Config& config, Binder& binder) {
           bind_moe(config, binder, name + ".mlp", true, config.has("shared_expert_intermediate_size"));
     else
       layer.mlp = bind_mlp(binder, name + ".mlp", decoder.hidden, size(config, "intermediate_size"));
-    decoder.layers.push_back(std::move(layer));
+    decoder.layers.push_back(layer);
   }
   const std::int64_t head_dim =
       size_or(config, "head_dim", decoder.hidden / size(config, "num_attention_heads"));

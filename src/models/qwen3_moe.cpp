@@ -28,7 +28,7 @@ Model build_qwen3_moe(const Config& config, Binder& binder) {
       layer.mlp = bind_moe(config, binder, name + ".mlp", normalize, false);
     else
       layer.mlp = bind_mlp(binder, name + ".mlp", decoder.hidden, size(config, "intermediate_size"));
-    decoder.layers.push_back(std::move(layer));
+    decoder.layers.push_back(layer);
   }
   model.max_positions = config.get_or<std::int64_t>("max_position_embeddings", 40960);
   refuse_unsupported_fields(config);

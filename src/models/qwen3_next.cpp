@@ -78,7 +78,7 @@ Model build_qwen3_next(const Config& config, Binder& binder) {
       layer.mlp = bind_moe(config, binder, name + ".mlp", normalize, true);
     else
       layer.mlp = bind_mlp(binder, name + ".mlp", decoder.hidden, size(config, "intermediate_size"));
-    decoder.layers.push_back(std::move(layer));
+    decoder.layers.push_back(layer);
   }
   model.max_positions = config.get_or<std::int64_t>("max_position_embeddings", 262144);
   refuse_unsupported_fields(config);
