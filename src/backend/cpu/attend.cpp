@@ -3,21 +3,23 @@
 // The queries of one sequence and KV head (tokens x heads that share it) form tiles. A tile walks the cache
 // in parts of kPartRows rows counted from row 0, and its queries share one read of each row. Threads take
 // whole tiles where there are enough of them (prompts), otherwise parts of tiles, whose partial results are
-// merged afterwards in the same order (decoding): the bits are the same. Bytes moved: every visible cache row
-// once a tile. Products and sums are F32; relative L2 error under 1e-5 with F32 activations.
+// merged afterwards in the same order (decoding): the bits are the same. BF16 caches go to the matrix units
+// where there are any. Bytes moved: every visible cache row once a tile. Products and sums are F32 or as good
+// (attend_units.h); relative L2 error under 1e-5 with F32 activations.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/attend.cpp"
 #include "backend/cpu/attend.h"
 
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 
-#include "backend/cpu/attend_tile-inl.h"
+#include "backend/cpu/attend_units-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {
 
 constexpr std::int64_t kPartRows = 512;
 constexpr std::int64_t kMaxTileQueries = 128;
+constexpr std::int64_t kMaxUnitQueries = 64;
 constexpr std::size_t kTileFloats = std::size_t{1} << 18;    // a tile's scratch, to stay in the L2 cache
 constexpr std::size_t kPartialBytes = std::size_t{1} << 26;  // partial results held at once
 
@@ -39,13 +41,15 @@ class Attend {
         sequences_(sequences),
         kv_heads_(call.values.dim(call.values.rank() - 2)),
         group_(call.out.dim(1) / kv_heads_),
-        value_floats_(padded(static_cast<std::size_t>(call.values.shape.back()))) {
+        value_floats_(padded(static_cast<std::size_t>(call.values.shape.back()))),
+        by_units_(suits_units(call)) {
     for (int p = 0; p < call.pieces; ++p) {
       piece_offset_[p] = query_floats_;
       query_floats_ += padded(static_cast<std::size_t>(call.keys[p].shape.back()));
     }
     const auto fitting = static_cast<std::int64_t>(kTileFloats / (query_floats_ + 2 * value_floats_));
-    tile_queries_ = std::clamp<std::int64_t>(fitting / 8 * 8, 8, kMaxTileQueries);
+    tile_queries_ =
+        std::clamp<std::int64_t>(fitting / 8 * 8, 8, by_units_ ? kMaxUnitQueries : kMaxTileQueries);
     std::int64_t most = 0;
     for (std::int64_t b = 0; b < sequences.count(); ++b)
       most = std::max(most, sequences[b].tokens() * group_);
@@ -70,6 +74,15 @@ class Attend {
   }
 
  private:
+  static bool suits_units(const AttendCall& call) {
+    const auto of = [](const ops::ConstView& cache, std::size_t step) {
+      return cache.dtype == ops::DType::bf16 && static_cast<std::size_t>(cache.shape.back()) % step == 0;
+    };
+    bool suits = of(call.values, attend_units::kStrip);
+    for (int p = 0; p < call.pieces; ++p) suits = suits && of(call.keys[p], attend_units::kStep);
+    return suits && attend_units::available();
+  }
+
   std::int64_t tiles_of_head(std::int64_t sequence) const {
     return (sequences_[sequence].tokens() * group_ + tile_queries_ - 1) / tile_queries_;
   }
@@ -115,14 +128,17 @@ class Attend {
     Partial* totals;
     float* sums;
     float* total_sums;
+    std::byte* units;
   };
   Scratch scratch(int worker) {
     const auto queries = static_cast<std::size_t>(tile_queries_);
-    const std::size_t floats = queries * (query_floats_ + 2 * value_floats_) + kMaxQueries * kScoreStride;
+    const std::size_t scored = by_units_ ? queries : kMaxQueries;
+    const std::size_t floats = queries * (query_floats_ + 2 * value_floats_) + scored * kScoreStride;
     const std::size_t records = queries * (sizeof(Range) + 2 * sizeof(Partial));
-    std::byte* at = context_.worker_scratch(worker, floats * sizeof(float) + records);
+    const std::size_t units = by_units_ ? attend_units::Workspace::bytes(unit_sizes()) : 0;
     Scratch s{};
-    s.visible = reinterpret_cast<Range*>(at);
+    s.units = context_.worker_scratch(worker, units + floats * sizeof(float) + records);
+    s.visible = reinterpret_cast<Range*>(s.units + units);
     s.partials = reinterpret_cast<Partial*>(s.visible + queries);
     s.totals = s.partials + queries;
     s.queries = reinterpret_cast<float*>(s.totals + queries);
@@ -130,6 +146,10 @@ class Attend {
     s.total_sums = s.sums + queries * value_floats_;
     s.scores = s.total_sums + queries * value_floats_;
     return s;
+  }
+
+  attend_units::Workspace::Sizes unit_sizes() const {
+    return {static_cast<std::size_t>(tile_queries_), query_floats_, value_floats_};
   }
 
   // Loads the queries as the kernels want them.
@@ -153,10 +173,20 @@ class Attend {
         const ops::ConstView from = query_row(call_.queries[p], tile, r);
         load_row(from.data, from.dtype, width, to);
         std::fill(to + width, to + padded(width), 0.0f);
-        if (result.keys[p].type == ops::DType::bf16) to_pairs(to, width);
+        if (result.keys[p].type == ops::DType::bf16 && !by_units_) to_pairs(to, width);
       }
     }
+    if (by_units_) pack_queries(result, attend_units::Workspace(unit_sizes(), s.units));
     return result;
+  }
+
+  // One part of the cache; partials and sums are set, not added to.
+  void attend(const QueryTile& tile, std::int64_t part, const Scratch& s, Partial* partials, float* sums) {
+    const Range rows = {part * kPartRows, (part + 1) * kPartRows};
+    if (by_units_)
+      UnitPart(tile, attend_units::Workspace(unit_sizes(), s.units), s.scores, partials).run(rows, sums);
+    else
+      attend_part(tile, rows, s.scores, partials, sums);
   }
 
   // Writes the output of one query; its sums are spent.
@@ -164,21 +194,20 @@ class Attend {
     const ops::View out = query_row(call_.out, tile, r);
     const auto width = static_cast<std::size_t>(out.dim(0));
     scale_sums(sums, value_floats_, 1 / total.total);
-    if (call_.values.dtype == ops::DType::bf16) from_pairs(sums, width);
+    if (call_.values.dtype == ops::DType::bf16 && !by_units_) from_pairs(sums, width);
     store_row(sums, width, out.data, out.dtype);
   }
-
-  static Range part_range(std::int64_t part) { return {part * kPartRows, (part + 1) * kPartRows}; }
 
   void run_tiles(std::int64_t tiles) {
     context_.pool().parallel_for_dynamic(0, tiles, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
       const Scratch s = scratch(worker);
+      const attend_units::Session session(by_units_);
       for (std::int64_t i = begin; i < end; ++i) {
         const Tile own = tile(i);
         const QueryTile queries = load(own, s);
         std::fill_n(s.totals, own.queries, Partial());
         for (std::int64_t part = own.first_part; part < own.first_part + own.parts; ++part) {
-          attend_part(queries, part_range(part), s.scores, s.partials, s.sums);
+          attend(queries, part, s, s.partials, s.sums);
           for (std::size_t r = 0; r < queries.count; ++r)
             merge(s.totals[r], s.total_sums + r * value_floats_, s.partials[r], s.sums + r * value_floats_,
                   value_floats_);
@@ -232,8 +261,8 @@ class Attend {
     if (part >= own.parts) return;
     const Scratch s = scratch(worker);
     const std::size_t at = table.at(i, part, 0);
-    attend_part(load(own, s), part_range(own.first_part + part), s.scores, table.partials + at,
-                table.sums + at * value_floats_);
+    const attend_units::Session session(by_units_);
+    attend(load(own, s), own.first_part + part, s, table.partials + at, table.sums + at * value_floats_);
   }
 
   void merge_query(const PartialTable& table, std::int64_t i, std::int64_t r) const {
@@ -254,6 +283,7 @@ class Attend {
   std::int64_t kv_heads_;
   std::int64_t group_;
   std::size_t value_floats_;
+  bool by_units_;
   std::size_t query_floats_ = 0;
   std::size_t piece_offset_[kMaxPieces] = {};
   std::int64_t tile_queries_;

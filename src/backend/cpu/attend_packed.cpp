@@ -10,7 +10,7 @@
 // the others. Rows of the call's own tokens that are not read from codes are rotated once and take the place
 // of levels, with a norm of 1; rotary keys beside the codes add their own products to the scores.
 //
-// 4-bit codes go to the matrix units where there are any (attend_amx.h), in place of levels in F32.
+// 4-bit codes go to the matrix units where there are any (attend_codes.h), in place of levels in F32.
 //
 // Bytes: every packed row in sight once a group. Arithmetic and softmax in F32; 4*D operations a query, head
 // and row. Error against double on equal codes about 1e-6.
@@ -51,28 +51,29 @@ struct PartScratch {
     const auto rows = static_cast<std::size_t>(call.tile_rows);
     score_stride = rows + 16;
     const std::size_t rope_floats = queries_count * padded(call.rope_width);
+    // Queries pass through the tile on their way to the matrix units.
+    const std::size_t tile_floats = std::max(rows, call.by_units ? queries_count : 0) * call.width;
     const std::size_t floats =
-        rope_floats + queries_count * (call.width + score_stride) + rows * (call.width + 2);
-    const std::size_t tile_bytes = call.by_tiles ? attend_amx::query_bytes(queries_count, call.width) : 0;
-    const std::size_t unit_bytes = call.by_tiles ? attend_amx::scratch_bytes(queries_count) : 0;
-    query_tiles = context.worker_scratch(worker, tile_bytes + unit_bytes + floats * sizeof(float));
-    units = query_tiles + tile_bytes;
-    rope_queries = reinterpret_cast<float*>(units + unit_bytes);
+        rope_floats + queries_count * (call.width + score_stride) + tile_floats + 2 * rows;
+    const attend_units::Workspace::Sizes sizes{queries_count, call.width, call.width};
+    const std::size_t unit_bytes = call.by_units ? attend_units::Workspace::bytes(sizes) : 0;
+    std::byte* const memory = context.worker_scratch(worker, unit_bytes + floats * sizeof(float));
+    units = attend_units::Workspace(sizes, memory);
+    rope_queries = reinterpret_cast<float*>(memory + unit_bytes);
     queries = rope_queries + rope_floats;
     tile = queries + queries_count * call.width;
-    scores = tile + rows * call.width;
+    scores = tile + tile_floats;
     key_factors = scores + queries_count * score_stride;
     value_factors = key_factors + rows;
   }
   std::size_t score_stride;
-  std::byte* query_tiles;  // for the matrix units
-  std::byte* units;        // theirs
-  float* rope_queries;     // [queries,padded(R)], scaled
-  float* queries;          // [queries,D]
-  float* tile;             // [rows,D], levels
-  float* scores;           // [queries,score_stride]
-  float* key_factors;      // [rows]
-  float* value_factors;    // [rows]
+  attend_units::Workspace units;
+  float* rope_queries;   // [queries,padded(R)], scaled
+  float* queries;        // [queries,D]
+  float* tile;           // [rows,D], levels
+  float* scores;         // [queries,score_stride]
+  float* key_factors;    // [rows]
+  float* value_factors;  // [rows]
 };
 
 // The levels of logical rows first + [begin, end) into those rows of the tile.
@@ -89,25 +90,53 @@ HWY_INLINE void read_levels(const PackedRows& rows, std::int64_t bits, std::size
                 tile + static_cast<std::size_t>(j) * width);
 }
 
-// The codes of a block of logical rows from `first` on, those in [begin, end) of it; others are stood for.
+// The codes of a tile of logical rows from `first` on, those in [begin, end) of it; others are stood for.
 struct CodeRows {
-  const std::uint8_t* at[attend_amx::kRows];
+  const std::uint8_t* at[attend_units::kValueRows];
   CodeRows(const PackedRows& rows, std::int64_t first, std::int64_t begin, std::int64_t end) {
-    constexpr auto kRows = static_cast<std::int64_t>(attend_amx::kRows);
-    for (std::int64_t j = 0; j < kRows; ++j)
+    for (std::int64_t j = 0; j < static_cast<std::int64_t>(attend_units::kValueRows); ++j)
       at[j] = rows.codes + rows.slot(first + std::clamp(j, begin, end - 1)) * rows.stride;
-    // The next block, most likely; addresses behind the cache are harmless.
-    const auto next = reinterpret_cast<std::uintptr_t>(at[kRows - 1] + rows.stride);
-    for (std::int64_t line = 0; line < kRows * rows.stride; line += 64)
-      hwy::Prefetch(reinterpret_cast<const std::byte*>(next + static_cast<std::uintptr_t>(line)));
   }
 };
 
-// Calls f(j) for the blocks of rows that reach into [begin, end).
-template <class F>
-HWY_INLINE void for_each_block(std::int64_t begin, std::int64_t end, F&& f) {
-  constexpr auto kRows = static_cast<std::int64_t>(attend_amx::kRows);
-  for (std::int64_t j = begin / kRows * kRows; j < end; j += kRows) f(j);
+// Brings codes of a block of rows that will be read soon, most likely, into the second-level cache: the first
+// is full of what is multiplied. Addresses behind the cache are harmless.
+HWY_INLINE void fetch_block(const std::uint8_t* row, std::int64_t stride) {
+  const std::int64_t bytes = static_cast<std::int64_t>(attend_units::kKeyRows) * stride;
+  for (std::int64_t line = 0; line < bytes; line += 64)
+    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(row) +
+                                                     static_cast<std::uintptr_t>(line)),
+                       0, 2);
+}
+
+// Scores of a tile by the matrix units.
+HWY_INLINE void score_codes(const PackedRows& keys, const PackedRows& values, std::int64_t first,
+                            std::int64_t begin, std::int64_t end, std::size_t width, std::size_t queries,
+                            const PartScratch& scratch) {
+  constexpr auto kRows = static_cast<std::int64_t>(attend_units::kKeyRows);
+  const CodeRows codes(keys, first, begin, end);
+  for (std::int64_t j = begin / kRows * kRows; j < end; j += kRows) {
+    const attend_units::Workspace& units = scratch.units;
+    fetch_block(codes.at[j + kRows - 1] + keys.stride, keys.stride);
+    fetch_block(values.codes + values.slot(first + j) * values.stride, values.stride);
+    attend_units::multiply_coded_keys(codes.at + j, width, units.queries, queries, units.prepared,
+                                      units.dots);
+    attend_units::store_scores(units.dots, queries, scratch.scores + j, scratch.score_stride);
+  }
+}
+
+// Adds a tile to the sums of the matrix units.
+HWY_INLINE void add_codes(const PackedRows& values, std::int64_t first, std::int64_t begin, std::int64_t end,
+                          std::size_t width, std::size_t queries, const PartScratch& scratch) {
+  const CodeRows codes(values, first, begin, end);
+  const attend_units::Workspace& units = scratch.units;
+  const std::size_t from = static_cast<std::size_t>(begin) / attend_units::kStep;
+  const std::size_t to = (static_cast<std::size_t>(end) + attend_units::kStep - 1) / attend_units::kStep;
+  attend_units::split_weights(scratch.scores, scratch.score_stride, queries, from, to, units.weights);
+  for (std::size_t column = 0; column < width; column += attend_units::kStrip) {
+    attend_units::add_coded_values(codes.at, column, from, to, units.weights, queries, units.prepared,
+                                   units.sums, width);
+  }
 }
 
 HWY_INLINE void read_factors(const PackedRows& rows, float factor, std::int64_t first, std::int64_t begin,
@@ -126,9 +155,14 @@ HWY_INLINE void load_queries(const PackedAttention& call, const QueryGroup& grou
     load_row(row_at(op.q, call.query_row(group, r)), op.q.dtype, call.width, to);
     if (!op.rotated) rotate(to, call.width, call.root, call.signs);
   }
-  if (call.by_tiles)
-    attend_amx::pack_queries(scratch.queries, static_cast<std::size_t>(call.queries(group)), call.width,
-                             scratch.query_tiles);
+  if (call.by_units) {
+    const auto count = static_cast<std::size_t>(call.queries(group));
+    for (std::size_t q = 0; q < count; ++q)
+      attend_units::to_nibble_order(scratch.queries + q * call.width, call.width,
+                                    scratch.tile + q * call.width);
+    attend_units::pack_queries(scratch.tile, call.width, count, call.width, scratch.units.pieces,
+                               scratch.units.queries);
+  }
   if (call.rope_width == 0) return;
   const std::size_t floats = padded(call.rope_width);
   to = scratch.rope_queries;
@@ -173,14 +207,12 @@ HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group
   const Rows<float> tile{scratch.tile, static_cast<std::int64_t>(width), width};
   const PackedRows keys = call.rows(call.op.keys, group);
   const PackedRows values = call.rows(call.op.values, group);
-  read_factors(keys, call.score_factor, first, begin, end, scratch.key_factors);
-  read_factors(values, call.root, first, begin, end, scratch.value_factors);
-  const bool by_tiles = call.by_tiles && first + end <= keys.first_token;  // codes alone
-  if (by_tiles) {
-    for_each_block(begin, end, [&](std::int64_t j) {
-      attend_amx::score(CodeRows(keys, first + j, begin - j, end - j).at, width, scratch.query_tiles, queries,
-                        scratch.scores + j, stride, scratch.units);
-    });
+  const bool by_units = call.by_units && first + end <= keys.first_token;  // codes alone
+  const float level_scale = by_units ? attend_units::kLevelScale : 1;
+  read_factors(keys, call.score_factor / level_scale, first, begin, end, scratch.key_factors);
+  read_factors(values, call.root / level_scale, first, begin, end, scratch.value_factors);
+  if (by_units) {
+    score_codes(keys, values, first, begin, end, width, queries, scratch);
   } else {
     read_levels(keys, call.op.keys.bits, width, first, begin, end, scratch.tile);
     for_each_query_tile(queries, [&](std::size_t q, auto count) HWY_ATTR {
@@ -199,20 +231,15 @@ HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group
     const float rescale =
         softmax_tile(scratch.scores + q * stride, scratch.key_factors, scratch.value_factors,
                      sight.begin - first, sight.end - first, call.tile_rows, to.maximum[q], to.total[q]);
-    if (rescale != 1) scale_signed(to.values + q * width, width, rescale, nullptr);
+    if (rescale == 1) continue;
+    scale_signed(to.values + q * width, width, rescale, nullptr);
+    if (!call.by_units) continue;
+    scale_signed(scratch.units.sums + q * width, width, rescale, nullptr);
+    scale_signed(scratch.units.sums + (queries + q) * width, width, rescale, nullptr);
   }
-  if (by_tiles) {
-    for_each_block(begin, end, [&](std::int64_t j) {
-      attend_amx::add_weighted(CodeRows(values, first + j, begin - j, end - j).at, width, scratch.scores + j,
-                               stride, queries, to.values, scratch.units);
-    });
-    return;
-  }
+  if (by_units) return add_codes(values, first, begin, end, width, queries, scratch);
   if (!call.op.shared_rows())
     read_levels(values, call.op.values.bits, width, first, begin, end, scratch.tile);
-  if (call.by_tiles)
-    for (std::int64_t j = begin; j < end; ++j)
-      attend_amx::to_nibble_order(scratch.tile + static_cast<std::size_t>(j) * width, width);
   add_weighted(scratch.scores, stride, queries, tile, NothingAhead(), begin, end, to.values, width);
 }
 
@@ -221,7 +248,9 @@ HWY_INLINE void attend_part(const PackedAttention& call, const QueryGroup& group
                             const Partial& to, const PartScratch& scratch) {
   const auto queries = static_cast<std::size_t>(call.queries(group));
   load_queries(call, group, scratch);
-  std::fill_n(to.values, call.sum_rows(group) * call.width, 0.0F);
+  std::fill_n(to.values, queries * call.width, 0.0F);
+  if (call.by_units)
+    std::fill_n(scratch.units.sums, 16 * attend_units::whole_tiles(2 * queries) * call.width, 0.0F);
   std::fill_n(to.total, queries, 0.0F);
   std::fill_n(to.maximum, queries, -std::numeric_limits<float>::infinity());
   const std::int64_t part_end = std::min((part + 1) * kPartRows, group.rows.end);
@@ -230,6 +259,7 @@ HWY_INLINE void attend_part(const PackedAttention& call, const QueryGroup& group
     const std::int64_t end = std::min(part_end - first, call.tile_rows);
     if (begin < end) attend_tile(call, group, first, begin, end, to, scratch);
   }
+  if (call.by_units) attend_units::add_coded_sums(scratch.units.sums, queries, call.width, to.values);
 }
 
 // sum = sum * a + part * b.
@@ -259,7 +289,6 @@ HWY_INLINE void merge_parts(const PackedAttention& call, const QueryGroup& group
     total = total * old_weight + part.total[row] * new_weight;
     maximum = larger;
   }
-  if (call.by_tiles) attend_amx::from_nibble_order(sum, width);
   if (call.op.rotated)
     scale_signed(sum, width, 1 / total, nullptr);
   else
@@ -301,7 +330,7 @@ void attend_wave(Context& context, const PackedAttention& call, const Wave& wave
   context.pool().parallel_for_dynamic(
       0, wave.items, 1, [&](std::int64_t begin, std::int64_t end, int worker) HWY_ATTR {
         const PartScratch scratch(call, context, worker);
-        const attend_amx::Session session(call.by_tiles);
+        const attend_units::Session session(call.by_units);
         for (std::int64_t item = begin; item < end; ++item) {
           const QueryGroup& group = wave.group_of(item, &QueryGroup::first_item);
           const std::int64_t part = item - group.first_item;

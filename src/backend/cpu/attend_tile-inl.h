@@ -92,10 +92,9 @@ HWY_INLINE void scale_sums(float* sums, std::size_t count, float factor) {
   for (std::size_t i = 0; i < count; i += kLanes) hn::StoreU(hn::Mul(f, hn::LoadU(d, sums + i)), d, sums + i);
 }
 
-// Turns the scores of rows [seen) of a block into weights relative to the largest score so far, and brings
-// the sums of earlier blocks onto the same footing.
-HWY_INLINE void weigh_block(float* HWY_RESTRICT scores, const Range& seen, float scale, Partial& partial,
-                            float* sums, std::size_t sums_count) {
+// Turns the scores of rows [seen) of a block into weights relative to the largest score so far; returns what
+// brings the sums of earlier blocks onto the same footing.
+HWY_INLINE float weigh_block(float* HWY_RESTRICT scores, const Range& seen, float scale, Partial& partial) {
   const FloatTag d;
   const auto lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
   const auto factor = hn::Set(d, scale);
@@ -126,11 +125,11 @@ HWY_INLINE void weigh_block(float* HWY_RESTRICT scores, const Range& seen, float
   const float sum = hn::GetLane(hn::SumOfLanes(d, total));
   if (partial.total == 0 || partial.largest == before) {
     partial.total += sum;
-  } else {
-    const float shrink = exponential(before - partial.largest);
-    partial.total = partial.total * shrink + sum;
-    scale_sums(sums, sums_count, shrink);
+    return 1;
   }
+  const float shrink = exponential(before - partial.largest);
+  partial.total = partial.total * shrink + sum;
+  return shrink;
 }
 
 // kQueries queries from `first` over one block: rows [block.begin, block.end) of the cache.
@@ -159,10 +158,11 @@ HWY_NOINLINE void attend_block(const QueryTile& tile, std::size_t first, const R
       score_tile<true, kQueries>(queries + tile.piece_offset[piece], tile.stride, rows, values_ahead,
                                  any.begin, any.end, scores, kScoreStride);
     });
-  for (std::size_t q = 0; q < kQueries; ++q)
-    if (!seen[q].empty())
-      weigh_block(scores + q * kScoreStride, seen[q], tile.scale, partials[first + q],
-                  sums + (first + q) * sum_stride, sum_stride);
+  for (std::size_t q = 0; q < kQueries; ++q) {
+    if (seen[q].empty()) continue;
+    const float shrink = weigh_block(scores + q * kScoreStride, seen[q], tile.scale, partials[first + q]);
+    if (shrink != 1) scale_sums(sums + (first + q) * sum_stride, sum_stride, shrink);
+  }
   tile.values.visit(block.begin, [&](const auto& rows) HWY_ATTR {
     const auto alone = [&](std::size_t q, const Range& part) HWY_ATTR {
       if (!part.empty())

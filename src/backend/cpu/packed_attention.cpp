@@ -11,7 +11,7 @@ constexpr std::int64_t kGroupQueries = 64;  // query vectors, enough to make unp
 constexpr std::int64_t kTileFloats = 8192;  // of the first-level cache
 constexpr std::int64_t kMinTileRows = 16;   // a whole vector of scores
 constexpr std::int64_t kMaxTileRows = 64;
-constexpr std::int64_t kUnitTileRows = 128;  // softmax is what a tile of the matrix units spends its time on
+constexpr auto kUnitTileRows = static_cast<std::int64_t>(attend_units::kValueRows);
 constexpr std::size_t kPartialFloats = std::size_t{8} << 20;  // of partial results in memory at once
 
 }  // namespace
@@ -26,9 +26,9 @@ PackedAttention::PackedAttention(const PackedCall& op, const ops::Sequences& seq
       kv_heads(op.keys.norms.dim(op.keys.norms.rank() - 2)),
       heads_per_kv(op.q.dim(1) / kv_heads),
       tokens_per_group(std::max<std::int64_t>(1, kGroupQueries / heads_per_kv)),
-      by_tiles(attend_amx::knows(op.keys.bits, width) && attend_amx::knows(op.values.bits, width) &&
-               attend_amx::available()),
-      tile_rows(by_tiles ? kUnitTileRows : std::clamp(kTileFloats / op.q.dim(2), kMinTileRows, kMaxTileRows)),
+      by_units(attend_units::knows_codes(op.keys.bits, width) &&
+               attend_units::knows_codes(op.values.bits, width) && attend_units::available()),
+      tile_rows(by_units ? kUnitTileRows : std::clamp(kTileFloats / op.q.dim(2), kMinTileRows, kMaxTileRows)),
       root(static_cast<float>(1 / std::sqrt(static_cast<double>(width)))),
       score_factor(static_cast<float>(op.scale / std::sqrt(static_cast<double>(width)))) {}
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <span>
 
-#include "backend/cpu/attend_amx.h"
+#include "backend/cpu/attend_codes.h"
 #include "backend/cpu/context.h"
 #include "base/function_ref.h"
 #include "ops/sequences.h"
@@ -101,7 +101,7 @@ struct PackedAttention {
   std::int64_t kv_heads;
   std::int64_t heads_per_kv;
   std::int64_t tokens_per_group;
-  bool by_tiles;           // of the matrix units (attend_amx.h); sums are then in the order of nibbles
+  bool by_units;           // the matrix units multiply codes
   std::int64_t tile_rows;  // rows whose levels are held at once
   float root;              // 1/sqrt(D)
   float score_factor;      // scale/sqrt(D)
@@ -119,15 +119,12 @@ struct PackedAttention {
   }
   PackedRows rows(const PackedCache& cache, const QueryGroup& group) const;
 
-  // Rows of sums that a group has room for.
-  std::size_t sum_rows(const QueryGroup& group) const {
-    const auto count = static_cast<std::size_t>(queries(group));
-    return by_tiles ? attend_amx::padded_queries(count) : count;
+  std::size_t partial_floats(const QueryGroup& group) const {
+    return static_cast<std::size_t>(queries(group)) * (width + 2);
   }
-  std::size_t partial_floats(const QueryGroup& group) const { return sum_rows(group) * (width + 2); }
   Partial partial(const QueryGroup& group, std::int64_t part) const {
     float* values = group.partials + static_cast<std::size_t>(part) * partial_floats(group);
-    float* maximum = values + sum_rows(group) * width;
+    float* maximum = values + static_cast<std::size_t>(queries(group)) * width;
     return {values, maximum, maximum + queries(group)};
   }
 

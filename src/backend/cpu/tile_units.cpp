@@ -1,5 +1,24 @@
+#define HWY_WANT_AVX3_DL  // which every processor with tiles has
+#undef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS 0xF00007FLL
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/tile_units.cpp"
 #include "backend/cpu/tile_units.h"
 
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::backend::cpu::HWY_NAMESPACE {
+
+bool has_best_vectors() {
+  return HWY_TARGET == HWY_AVX3_DL;
+}
+
+}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
 #if SLUICE_HAS_AMX
 
 #include <cpuid.h>
@@ -8,6 +27,8 @@
 #include <unistd.h>
 
 namespace sluice::backend::cpu {
+
+HWY_EXPORT(has_best_vectors);
 
 namespace {
 
@@ -20,6 +41,7 @@ bool processor_has(TileProduct product) {
   __builtin_cpu_init();
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vbmi") &&
          (product == TileProduct::bytes || __builtin_cpu_supports("avx512bf16")) &&
          __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & tiles) == tiles;
 }
@@ -35,7 +57,8 @@ bool system_allows() {
 bool has_tiles(TileProduct product) {
   static const bool bytes = processor_has(TileProduct::bytes) && system_allows();
   static const bool bf16 = processor_has(TileProduct::bf16) && system_allows();
-  return product == TileProduct::bytes ? bytes : bf16;
+  // Who asks for a lesser instruction set, as tests do, asks for what is done without tiles.
+  return (product == TileProduct::bytes ? bytes : bf16) && HWY_DYNAMIC_DISPATCH(has_best_vectors)();
 }
 
 __attribute__((target("amx-tile"))) void configure_tiles(const TileShape& shape) {
@@ -59,4 +82,5 @@ bool has_tiles(TileProduct) {
 
 }  // namespace sluice::backend::cpu
 
+#endif
 #endif

@@ -49,12 +49,12 @@ OpFile convolution() {
 }
 
 // Caches that hold the tokens of the call alone, so that row t belongs to token t.
-OpFile attention(DType cache) {
+OpFile attention(DType cache, std::int64_t width) {
   Random random(13);
   OpFile file = two_sequences();
-  file.tensors["q"] = normal(random, DType::f32, {kTokens, 4, 48});
-  file.tensors["k_cache"] = normal(random, cache, {2, kTokens, 2, 48});
-  file.tensors["v_cache"] = normal(random, cache, {2, kTokens, 2, 48});
+  file.tensors["q"] = normal(random, DType::f32, {kTokens, 4, width});
+  file.tensors["k_cache"] = normal(random, cache, {2, kTokens, 2, width});
+  file.tensors["v_cache"] = normal(random, cache, {2, kTokens, 2, width});
   file.tensors["start"] = runner::indices({0, 0});
   file.attributes["scale"] = "0.2";
   return file;
@@ -104,10 +104,11 @@ TEST(NanToken, CausalConv1d) {
 }
 
 TEST(NanToken, Attention) {
-  for (const DType cache : {DType::f32, DType::bf16}) {
-    expect_contained("attention", attention(cache), {"q"});
-    expect_contained("attention", attention(cache), {"k_cache", "v_cache"}, true);
-  }
+  for (const DType cache : {DType::f32, DType::bf16})
+    for (const std::int64_t width : {48, 64}) {  // 64 is what matrix units take
+      expect_contained("attention", attention(cache, width), {"q"});
+      expect_contained("attention", attention(cache, width), {"k_cache", "v_cache"}, true);
+    }
 }
 
 // Within a chunk row i holds products with the rows before it: NaN shows in row t, in column t of later rows,

@@ -1,4 +1,5 @@
-// Every case of every op on the instruction sets below the best: the best one runs in every other test.
+// Every case of every op on the instruction sets below the best: the best one, with matrix units where there
+// are any, runs in every other test.
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
@@ -19,7 +20,7 @@ class Targets : public ::testing::TestWithParam<std::string> {
 };
 
 TEST_P(Targets, MatchReference) {
-  for (const std::int64_t target : {HWY_SSE4, HWY_AVX2}) {
+  for (const std::int64_t target : {HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
     hwy::SetSupportedTargetsForTest(0);
     if ((hwy::SupportedTargets() & target) == 0) continue;
     SCOPED_TRACE(hwy::TargetName(target));

@@ -1,0 +1,197 @@
+// The two products of attention by tiles (attend_units.h), for keys and values that are read in several ways.
+//
+// Whoever reads them prepares what the next step needs while the units are busy with the present one.
+#pragma once
+
+#include "backend/cpu/attend_units.h"
+#include "backend/cpu/tile_units.h"
+
+#if SLUICE_HAS_AMX
+
+#include <immintrin.h>
+
+#include <algorithm>
+
+// GCC 12 warns of its own _mm512_undefined().
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
+#define SLUICE_AMX_BF16                                                                        \
+  __attribute__((                                                                              \
+      target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512bf16,avx2,fma,amx-tile,amx-" \
+             "bf16")))
+
+namespace sluice::backend::cpu::attend_units {
+
+constexpr std::size_t kTileHalves = 16 * kStep;
+
+// Columns of the first two pieces of some queries, then those of the third: whole tiles each, so that
+// products with the small parts of keys, which the third pieces do without, are those of whole tiles.
+constexpr std::size_t first_columns(std::size_t count) {
+  return 16 * whole_tiles(2 * count);
+}
+constexpr std::size_t columns(std::size_t count) {
+  return first_columns(count) + 16 * whole_tiles(count);
+}
+
+// Fetches a block ahead in `turns` turns, whole rows each.
+struct Fetch {
+  Ahead ahead;
+  std::size_t rows;  // of a turn
+  Fetch(const Ahead& ahead, std::size_t turns) : ahead(ahead), rows((ahead.rows + turns - 1) / turns) {}
+  SLUICE_AMX_BF16 void operator()(std::size_t turn) const {
+    const std::size_t end = std::min((turn + 1) * rows, ahead.rows);
+    for (std::size_t r = turn * rows; r < end; ++r) {
+      const std::uintptr_t at = ahead.data + r * static_cast<std::uintptr_t>(ahead.stride);
+      for (std::size_t line = 0; line < ahead.row_lines; ++line)
+        _mm_prefetch(reinterpret_cast<const char*>(at + 64 * line), _MM_HINT_T1);
+    }
+  }
+};
+
+// dots, rows `row_bytes` apart, (+)= kKeyRows keys times kColumns tiles of queries, kSmall of which meet the
+// small parts as well. keys.part(p, i) is where coordinate i of part p of the first key lies.
+template <int kColumns, int kSmall, bool kPrepare, class Keys>
+SLUICE_AMX_BF16 void multiply_columns(const Keys& keys, std::size_t width, const Half* queries, bool add,
+                                      float* dots, std::size_t row_bytes) {
+  const auto stride = static_cast<std::size_t>(keys.stride);
+  const std::size_t half = 8 * stride;  // in halves: sixteen rows
+  float* const lower = dots + 4 * row_bytes;
+  if (add) {
+    _tile_loadd(0, dots, row_bytes);
+    _tile_loadd(1, lower, row_bytes);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+  }
+  if constexpr (kColumns == 2) {
+    if (add) {
+      _tile_loadd(2, dots + 16, row_bytes);
+      _tile_loadd(3, lower + 16, row_bytes);
+    } else {
+      _tile_zero(2);
+      _tile_zero(3);
+    }
+  }
+  for (std::size_t i = 0; i < width; i += kStep) {
+    if constexpr (kPrepare) keys.prepare(i);
+    order_memory();
+    const Half* large = keys.part(0, i);
+    _tile_loadd(4, large, stride);
+    _tile_loadd(6, queries + 16 * i, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(5, large + half, stride);
+    _tile_dpbf16ps(1, 5, 6);
+    if constexpr (kColumns == 2) {
+      _tile_loadd(7, queries + 16 * (width + i), 64);
+      _tile_dpbf16ps(2, 4, 7);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+    if constexpr (kSmall > 0) {
+      const Half* small = keys.part(1, i);
+      _tile_loadd(4, small, stride);
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_loadd(5, small + half, stride);
+      _tile_dpbf16ps(1, 5, 6);
+    }
+    if constexpr (kSmall > 1) {
+      _tile_dpbf16ps(2, 4, 7);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+  }
+  _tile_stored(0, dots, row_bytes);
+  _tile_stored(1, lower, row_bytes);
+  if constexpr (kColumns == 2) {
+    _tile_stored(2, dots + 16, row_bytes);
+    _tile_stored(3, lower + 16, row_bytes);
+  }
+  order_memory();
+}
+
+// The same with all columns of `count` queries, two tiles at a time. The first two find the keys prepared for
+// the others.
+template <bool kPrepare, class Keys>
+void multiply_two(const Keys& keys, std::size_t width, const Half* queries, std::size_t count,
+                  std::size_t tile, bool add, float* dots) {
+  const std::size_t first = first_columns(count) / 16;
+  const auto run = [&](auto multiply) {
+    multiply(keys, width, queries + tile * 16 * width, add, dots + 16 * tile, columns(count) * sizeof(float));
+  };
+  if (16 * (tile + 1) == columns(count)) return run(multiply_columns<1, 0, kPrepare, Keys>);
+  if constexpr (Keys::kParts == 2) {
+    if (first == tile + 1) return run(multiply_columns<2, 1, kPrepare, Keys>);
+    if (first > tile + 1) return run(multiply_columns<2, 2, kPrepare, Keys>);
+  }
+  run(multiply_columns<2, 0, kPrepare, Keys>);
+}
+
+template <class Keys>
+void multiply_all_columns(const Keys& keys, std::size_t width, const Half* queries, std::size_t count,
+                          bool add, float* dots) {
+  multiply_two<true>(keys, width, queries, count, 0, add, dots);
+  for (std::size_t tile = 2; 16 * tile < columns(count); tile += 2)
+    multiply_two<false>(keys, width, queries, count, tile, add, dots);
+}
+
+// A strip of the sums of sixteen pieces of weights += their products with rows kStep * [begin, end) of
+// values. values.part(p, s) is where step s of part p lies, rows in pairs.
+template <bool kPrepare, class Values>
+SLUICE_AMX_BF16 void multiply_strip(const Values& values, const Half* weights, std::size_t begin,
+                                    std::size_t end, float* sums, std::size_t stride) {
+  constexpr std::size_t kPairBytes = 2 * kStrip * sizeof(Half);
+  _tile_loadd(0, sums, stride);
+  _tile_loadd(1, sums + 16, stride);
+  _tile_loadd(2, sums + 32, stride);
+  _tile_loadd(3, sums + 48, stride);
+  if constexpr (kPrepare) values.prepare(begin);
+  for (std::size_t s = begin; s < end; ++s) {
+    if (kPrepare && s + 1 < end) values.prepare(s + 1);
+    order_memory();
+    _tile_loadd(6, weights + s * kTileHalves, 64);
+    for (int p = 0; p < Values::kParts; ++p) {
+      const Half* from = values.part(p, s);
+      _tile_loadd(4, from, kPairBytes);
+      _tile_dpbf16ps(0, 6, 4);
+      _tile_loadd(5, from + 32, kPairBytes);
+      _tile_dpbf16ps(1, 6, 5);
+      _tile_loadd(4, from + 64, kPairBytes);
+      _tile_dpbf16ps(2, 6, 4);
+      _tile_loadd(5, from + 96, kPairBytes);
+      _tile_dpbf16ps(3, 6, 5);
+    }
+  }
+  _tile_stored(0, sums, stride);
+  _tile_stored(1, sums + 16, stride);
+  _tile_stored(2, sums + 32, stride);
+  _tile_stored(3, sums + 48, stride);
+  order_memory();
+}
+
+template <class Values>
+void multiply_all_rows(const Values& values, const Half* weights, std::size_t count, std::size_t begin,
+                       std::size_t end, float* sums, std::size_t width) {
+  const std::size_t stride = width * sizeof(float);
+  multiply_strip<true>(values, weights, begin, end, sums, stride);
+  for (std::size_t tile = 1; tile < whole_tiles(2 * count); ++tile)
+    multiply_strip<false>(values, weights + tile * kValueRows * 16, begin, end, sums + tile * 16 * width,
+                          stride);
+}
+
+// Where prepared keys and values lie. With few queries, all of which are served at once, two slots in turn
+// stay in the first-level cache; more come back for all of them.
+template <int kParts_, std::size_t kSlotHalves>
+struct Slots {
+  static constexpr int kParts = kParts_;
+  Half* memory;
+  std::size_t mask;
+  Slots(Half* memory, bool once) : memory(memory), mask(once ? 1 : ~std::size_t{0}) {}
+  Half* at(std::size_t slot, int part) const {
+    return memory + ((slot & mask) * kParts + static_cast<std::size_t>(part)) * kSlotHalves;
+  }
+};
+
+}  // namespace sluice::backend::cpu::attend_units
+
+#endif

@@ -1,0 +1,180 @@
+// One tile of queries over one part of a BF16 cache by the matrix units (attend_units.h). Included once per
+// instruction set.
+//
+// Blocks and parts are those of attend_tile-inl.h. A row that only some of the queries see has the weight 0
+// for the others, which changes nothing as long as its values are finite; otherwise the queries of the block
+// go by one by one, each with the rows it sees, and come to the same bits.
+#if defined(SLUICE_BACKEND_CPU_ATTEND_UNITS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SLUICE_BACKEND_CPU_ATTEND_UNITS_INL_H_
+#undef SLUICE_BACKEND_CPU_ATTEND_UNITS_INL_H_
+#else
+#define SLUICE_BACKEND_CPU_ATTEND_UNITS_INL_H_
+#endif
+
+#include "backend/cpu/attend_tile-inl.h"
+#include "backend/cpu/attend_units.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::backend::cpu::HWY_NAMESPACE {
+
+constexpr auto kUnitRows = static_cast<std::int64_t>(attend_units::kKeyRows);
+static_assert(kBlockRows == static_cast<std::int64_t>(attend_units::kValueRows));
+
+HWY_INLINE const attend_units::Half* halves(const CacheRows& rows, std::int64_t j) {
+  return static_cast<const attend_units::Half*>(rows.data) + j * rows.stride;
+}
+
+// `count` rows from `first` on, to be fetched.
+HWY_INLINE attend_units::Ahead rows_ahead(const CacheRows& rows, std::int64_t first, std::int64_t count) {
+  return {reinterpret_cast<std::uintptr_t>(halves(rows, 0)) +
+              static_cast<std::uintptr_t>(2 * first * rows.stride),
+          2 * rows.stride, static_cast<std::size_t>(count), (2 * rows.width + 63) / 64};
+}
+
+HWY_INLINE void pack_queries(const QueryTile& tile, const attend_units::Workspace& space) {
+  attend_units::Half* to = space.queries;
+  for (int p = 0; p < tile.pieces; ++p) {
+    const std::size_t width = tile.keys[p].width;
+    attend_units::pack_queries(tile.queries + tile.piece_offset[p], tile.stride, tile.count, width,
+                               space.pieces, to);
+    to += attend_units::query_halves(tile.count, width);
+  }
+}
+
+// The queries of the tile are packed already.
+class UnitPart {
+ public:
+  UnitPart(const QueryTile& tile, const attend_units::Workspace& space, float* scores, Partial* partials)
+      : tile_(tile), space_(space), scores_(scores), partials_(partials) {}
+
+  // partials and sums are set, not added to.
+  void run(const Range& part, float* sums) {
+    const std::size_t width = tile_.values.width;
+    std::fill_n(partials_, tile_.count, Partial());
+    std::fill_n(sums, tile_.count * width, 0.0f);
+    std::fill_n(space_.sums, 16 * attend_units::whole_tiles(2 * tile_.count) * width, 0.0f);
+    for (std::int64_t begin = part.begin; begin < part.end; begin += kBlockRows)
+      attend({begin, std::min(begin + kBlockRows, part.end)});
+    attend_units::add_sums(space_.sums, tile_.count, width, sums);
+  }
+
+ private:
+  // Rows of the block.
+  Range seen(std::size_t q, const Range& block) const {
+    const Range rows = overlap(tile_.visible[q], block);
+    return {rows.begin - block.begin, rows.end - block.begin};
+  }
+
+  void attend(const Range& block) {
+    Range any = {kBlockRows, 0};
+    Range all = {0, kBlockRows};
+    for (std::size_t q = 0; q < tile_.count; ++q) {
+      const Range rows = seen(q, block);
+      all = overlap(all, rows);
+      if (!rows.empty()) any = {std::min(any.begin, rows.begin), std::max(any.end, rows.end)};
+    }
+    if (any.empty()) return;
+    for (std::int64_t j = any.begin / kUnitRows * kUnitRows; j < any.end; j += kUnitRows)
+      score(block.begin, j, any);
+    for (std::size_t q = 0; q < tile_.count; ++q) weigh(q, seen(q, block), any);
+    const Range common = all.empty() ? Range{any.end, any.end} : all;
+    if (finite(block.begin, {any.begin, common.begin}) && finite(block.begin, {common.end, any.end}))
+      add_values(block.begin, any, scores_, tile_.count, space_.sums);
+    else
+      for (std::size_t q = 0; q < tile_.count; ++q) add_values_alone(q, block.begin, seen(q, block));
+  }
+
+  // kUnitRows rows from first + j on, of which those in `any` may be read.
+  void score(std::int64_t first, std::int64_t j, const Range& any) {
+    const bool whole = any.begin <= j && j + kUnitRows <= any.end;
+    const attend_units::Half* queries = space_.queries;
+    for (int piece = 0; piece < tile_.pieces; ++piece) {
+      const CacheRows& keys = tile_.keys[piece];
+      const attend_units::Half* rows = halves(keys, first + j);
+      std::int64_t stride = keys.stride;
+      attend_units::Ahead ahead;
+      if (!whole) {
+        stride = static_cast<std::int64_t>(keys.width);
+        for (std::int64_t r = 0; r < kUnitRows; ++r)
+          std::copy_n(halves(keys, first + std::clamp(j + r, any.begin, any.end - 1)), keys.width,
+                      space_.prepared + r * stride);
+        rows = space_.prepared;
+      } else if (piece == 0) {
+        ahead = rows_ahead(tile_.values, first + j, kUnitRows);
+      }
+      attend_units::multiply_keys(rows, 2 * stride, keys.width, queries, tile_.count, piece > 0, ahead,
+                                  space_.dots);
+      queries += attend_units::query_halves(tile_.count, keys.width);
+    }
+    attend_units::store_scores(space_.dots, tile_.count, scores_ + j, kScoreStride);
+  }
+
+  void weigh(std::size_t q, const Range& seen, const Range& any) {
+    float* const weights = scores_ + q * kScoreStride;
+    const std::int64_t begin = any.begin / kUnitRows * kUnitRows;
+    const std::int64_t end = (any.end + kUnitRows - 1) / kUnitRows * kUnitRows;
+    if (seen.empty()) {
+      std::fill(weights + begin, weights + end, 0.0f);
+      return;
+    }
+    const float shrink = weigh_block(weights, seen, tile_.scale, partials_[q]);
+    std::fill(weights + begin, weights + seen.begin, 0.0f);
+    std::fill(weights + seen.end, weights + end, 0.0f);
+    if (shrink == 1) return;
+    const std::size_t width = tile_.values.width;
+    scale_sums(space_.sums + q * width, width, shrink);
+    scale_sums(space_.sums + (tile_.count + q) * width, width, shrink);
+  }
+
+  bool finite(std::int64_t first, const Range& rows) const {
+    for (std::int64_t j = rows.begin; j < rows.end; ++j) {
+      const attend_units::Half* row = halves(tile_.values, first + j);
+      bool all = true;
+      for (std::size_t i = 0; i < tile_.values.width; ++i) all &= (row[i] & 0x7f80) != 0x7f80;
+      if (!all) return false;
+    }
+    return true;
+  }
+
+  // sums += weights of `count` queries times the values of first + [rows).
+  void add_values(std::int64_t first, const Range& rows, const float* weights, std::size_t count,
+                  float* sums) {
+    const CacheRows& values = tile_.values;
+    const auto begin = static_cast<std::size_t>(rows.begin / kUnitRows);
+    const auto end = static_cast<std::size_t>((rows.end + kUnitRows - 1) / kUnitRows);
+    const attend_units::Half* at[kBlockRows];
+    for (std::int64_t j = 0; j < kBlockRows; ++j)
+      at[j] = halves(values, first + std::clamp(j, rows.begin, rows.end - 1));
+    attend_units::split_weights(weights, kScoreStride, count, begin, end, space_.weights);
+    const auto strips = static_cast<std::int64_t>(values.width / attend_units::kStrip);
+    const std::int64_t fetched = kBlockRows / strips;  // rows of the next block a strip
+    for (std::int64_t i = 0; i < strips; ++i) {
+      const std::size_t column = static_cast<std::size_t>(i) * attend_units::kStrip;
+      attend_units::add_values(at, column, begin, end, space_.weights, count,
+                               rows_ahead(tile_.keys[0], first + kBlockRows + i * fetched, fetched),
+                               space_.prepared, sums, values.width);
+    }
+  }
+
+  void add_values_alone(std::size_t q, std::int64_t first, const Range& rows) {
+    if (rows.empty()) return;
+    const std::size_t width = tile_.values.width;
+    float* const large = space_.sums + q * width;
+    float* const small = large + tile_.count * width;
+    std::copy_n(large, width, space_.spare);
+    std::copy_n(small, width, space_.spare + width);
+    add_values(first, rows, scores_ + q * kScoreStride, 1, space_.spare);
+    std::copy_n(space_.spare, width, large);
+    std::copy_n(space_.spare + width, width, small);
+  }
+
+  const QueryTile& tile_;
+  const attend_units::Workspace space_;
+  float* scores_;
+  Partial* partials_;
+};
+
+}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,264 @@
+#include "backend/cpu/attend_units.h"
+
+#include <cstring>
+
+#include "backend/cpu/attend_products_amx.h"
+
+#if SLUICE_HAS_AMX
+
+namespace sluice::backend::cpu::attend_units {
+
+namespace {
+
+constexpr int kPieces = 3;  // of a coordinate of a query
+
+void configure() {
+  TileShape shape;
+  for (int i = 0; i < 8; ++i) {
+    shape.row_bytes[i] = 64;
+    shape.rows[i] = 16;
+  }
+  configure_tiles(shape);
+}
+
+SLUICE_AMX_BF16 inline __m512 widen(__m256i halves) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+}
+
+// x as the sum of kCount BF16 numbers, the largest first, each into rows `step` halves apart.
+template <int kCount>
+SLUICE_AMX_BF16 inline void split(__m512 x, Half* to, std::size_t step) {
+  for (int p = 0; p < kCount; ++p, to += step) {
+    const auto piece = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), piece);
+    x = _mm512_sub_ps(x, widen(piece));
+  }
+}
+
+// Rows of sixteen floats become columns.
+SLUICE_AMX_BF16 inline void transpose(__m512 (&v)[16]) {
+  __m512 w[16];
+  for (int i = 0; i < 16; i += 2) {
+    w[i] = _mm512_unpacklo_ps(v[i], v[i + 1]);
+    w[i + 1] = _mm512_unpackhi_ps(v[i], v[i + 1]);
+  }
+  for (int i = 0; i < 16; i += 4)
+    for (int j = 0; j < 2; ++j) {
+      const __m512d a = _mm512_castps_pd(w[i + j]);
+      const __m512d b = _mm512_castps_pd(w[i + j + 2]);
+      v[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+      v[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+    }
+  for (int i = 0; i < 4; ++i)
+    for (int half = 0; half < 16; half += 8) {
+      w[half + i] = _mm512_shuffle_f32x4(v[half + i], v[half + i + 4], 0x88);
+      w[half + i + 4] = _mm512_shuffle_f32x4(v[half + i], v[half + i + 4], 0xdd);
+    }
+  for (int i = 0; i < 8; ++i) {
+    v[i] = _mm512_shuffle_f32x4(w[i], w[i + 8], 0x88);
+    v[i + 8] = _mm512_shuffle_f32x4(w[i], w[i + 8], 0xdd);
+  }
+}
+
+// Sixteen columns as tiles, a step of coordinates each; columns that are null are zeros.
+SLUICE_AMX_BF16 void pack_columns(const Half* const (&columns)[16], std::size_t width, Half* to) {
+  for (std::size_t i = 0; i < width; i += kStep, to += kTileHalves) {
+    __m512 v[16];
+    for (int c = 0; c < 16; ++c)
+      v[c] = columns[c] == nullptr ? _mm512_setzero_ps() : _mm512_loadu_ps(columns[c] + i);
+    transpose(v);
+    for (int r = 0; r < 16; ++r) _mm512_storeu_ps(to + r * kStep, v[r]);
+  }
+}
+
+// Keys as they lie in the cache.
+struct KeyRows {
+  static constexpr int kParts = 1;
+  const Half* rows;
+  std::int64_t stride;
+  Fetch fetch;
+  const Half* part(int, std::size_t i) const { return rows + i; }
+  SLUICE_AMX_BF16 void prepare(std::size_t i) const { fetch(i / kStep); }
+};
+
+// Values of a strip in pairs of rows. Unpacking takes turns between the quarters of 32 columns.
+struct ValueRows {
+  static constexpr int kParts = 1;
+  const Half* const* rows;
+  std::size_t column;
+  Slots<1, kStep * kStrip> slots;
+  Fetch fetch;
+  const Half* part(int p, std::size_t s) const { return slots.at(s, p); }
+  SLUICE_AMX_BF16 void prepare(std::size_t s) const {
+    Half* to = slots.at(s, 0);
+    for (std::size_t r = s * kStep; r < (s + 1) * kStep; r += 2, to += 2 * kStrip) {
+      fetch(r / 2);
+      for (std::size_t i = 0; i < kStrip; i += 32) {
+        const __m512i a = _mm512_loadu_si512(rows[r] + column + i);
+        const __m512i b = _mm512_loadu_si512(rows[r + 1] + column + i);
+        _mm512_storeu_si512(to + 2 * i, _mm512_unpacklo_epi16(a, b));
+        _mm512_storeu_si512(to + 2 * i + 32, _mm512_unpackhi_epi16(a, b));
+      }
+    }
+  }
+};
+
+// Of keys, or of a strip of values; both may have two parts.
+std::size_t prepared_halves(std::size_t key_width) {
+  return 2 * std::max(kKeyRows * key_width, kValueRows * kStrip);
+}
+
+std::size_t round_up(std::size_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
+}  // namespace
+
+bool available() {
+  return has_tiles(TileProduct::bf16);
+}
+
+std::size_t Workspace::bytes(const Sizes& s) {
+  const std::size_t rows = 16 * whole_tiles(2 * s.queries);
+  const std::size_t halves = kPieces * s.queries * s.key_width + query_halves(s.queries, s.key_width) +
+                             prepared_halves(s.key_width) + rows * kValueRows;
+  return round_up(halves * sizeof(Half)) +
+         (kKeyRows * columns(s.queries) + (rows + 16) * s.value_width) * sizeof(float);
+}
+
+Workspace::Workspace(const Sizes& s, std::byte* at)
+    : queries(reinterpret_cast<Half*>(at)),
+      prepared(queries + query_halves(s.queries, s.key_width)),
+      weights(prepared + prepared_halves(s.key_width)),
+      dots(reinterpret_cast<float*>(weights + 16 * whole_tiles(2 * s.queries) * kValueRows)),
+      sums(dots + kKeyRows * columns(s.queries)),
+      spare(sums + 16 * whole_tiles(2 * s.queries) * s.value_width),
+      pieces(reinterpret_cast<Half*>(spare + 16 * s.value_width)) {}
+
+std::size_t query_halves(std::size_t count, std::size_t width) {
+  return columns(count) * width;
+}
+
+SLUICE_AMX_BF16 void pack_queries(const float* queries, std::size_t stride, std::size_t count,
+                                  std::size_t width, Half* pieces, Half* tiles) {
+  for (std::size_t q = 0; q < count; ++q)
+    for (std::size_t i = 0; i < width; i += 16)
+      split<kPieces>(_mm512_loadu_ps(queries + q * stride + i), pieces + q * width + i, count * width);
+  const std::size_t tile_count = columns(count) / 16;
+  for (std::size_t tile = 0; tile < tile_count; ++tile, tiles += 16 * width) {
+    const Half* column[16];
+    for (std::size_t c = 0; c < 16; ++c) {
+      const std::size_t at = 16 * tile + c;
+      const std::size_t third = at - first_columns(count);
+      const std::size_t row =
+          at < first_columns(count) ? (at < 2 * count ? at : 3 * count) : 2 * count + third;
+      column[c] = row < 3 * count ? pieces + row * width : nullptr;
+    }
+    pack_columns(column, width, tiles);
+  }
+}
+
+void multiply_keys(const Half* keys, std::int64_t stride, std::size_t width, const Half* queries,
+                   std::size_t count, bool add, const Ahead& ahead, float* dots) {
+  const KeyRows rows{keys, stride, Fetch(ahead, width / kStep)};
+  multiply_all_columns(rows, width, queries, count, add, dots);
+}
+
+SLUICE_AMX_BF16 void store_scores(const float* dots, std::size_t count, float* scores, std::size_t stride) {
+  const std::size_t row_floats = columns(count);
+  for (std::size_t q = 0; q < count; q += 16) {
+    const std::size_t some = std::min<std::size_t>(16, count - q);
+    const auto mask = static_cast<__mmask16>((1u << some) - 1);
+    for (std::size_t half = 0; half < kKeyRows; half += 16) {
+      __m512 v[16];
+      for (std::size_t r = 0; r < 16; ++r) {
+        const float* row = dots + (half + r) * row_floats + q;
+        const __m512 large = _mm512_maskz_loadu_ps(mask, row);
+        const __m512 small = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, row + count),
+                                           _mm512_maskz_loadu_ps(mask, row + first_columns(count)));
+        v[r] = _mm512_add_ps(large, small);
+      }
+      transpose(v);
+      for (std::size_t c = 0; c < some; ++c) _mm512_storeu_ps(scores + (q + c) * stride + half, v[c]);
+    }
+  }
+}
+
+SLUICE_AMX_BF16 void split_weights(const float* weights, std::size_t stride, std::size_t count,
+                                   std::size_t begin, std::size_t end, Half* tiles) {
+  constexpr std::size_t kTileRows = kValueRows * 16;  // halves of sixteen rows
+  const std::size_t rows = 2 * count;
+  for (std::size_t s = begin; s < end; ++s) {
+    const auto at = [&](std::size_t r) {
+      return tiles + r / 16 * kTileRows + s * kTileHalves + r % 16 * kStep;
+    };
+    for (std::size_t q = 0; q < count; ++q)
+      for (std::size_t j = 0; j < kStep; j += 16) {
+        Half* const large = at(q) + j;
+        split<2>(_mm512_loadu_ps(weights + q * stride + s * kStep + j), large,
+                 static_cast<std::size_t>(at(count + q) + j - large));
+      }
+    for (std::size_t r = rows; r % 16 != 0; ++r) std::memset(at(r), 0, kStep * sizeof(Half));
+  }
+}
+
+void add_values(const Half* const* rows, std::size_t column, std::size_t begin, std::size_t end,
+                const Half* weights, std::size_t count, const Ahead& ahead, Half* prepared, float* sums,
+                std::size_t width) {
+  const ValueRows values{rows, column, {prepared, 2 * count <= 16}, Fetch(ahead, kValueRows / 2)};
+  multiply_all_rows(values, weights, count, begin, end, sums + column, width);
+}
+
+SLUICE_AMX_BF16 void add_sums(const float* sums, std::size_t count, std::size_t width, float* to) {
+  // Unpacking took turns between the quarters of 32 columns.
+  const __m512i low = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
+  const __m512i high = _mm512_setr_epi32(8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31);
+  for (std::size_t q = 0; q < count; ++q)
+    for (std::size_t i = 0; i < width; i += 32) {
+      const float* large = sums + q * width + i;
+      const float* small = large + count * width;
+      const __m512 a = _mm512_add_ps(_mm512_loadu_ps(large), _mm512_loadu_ps(small));
+      const __m512 b = _mm512_add_ps(_mm512_loadu_ps(large + 16), _mm512_loadu_ps(small + 16));
+      float* at = to + q * width + i;
+      _mm512_storeu_ps(at, _mm512_add_ps(_mm512_loadu_ps(at), _mm512_permutex2var_ps(a, low, b)));
+      _mm512_storeu_ps(at + 16, _mm512_add_ps(_mm512_loadu_ps(at + 16), _mm512_permutex2var_ps(a, high, b)));
+    }
+}
+
+Session::Session(bool used) : used_(used) {
+  if (used_) configure();
+}
+Session::~Session() {
+  if (used_) release_tiles();
+}
+
+}  // namespace sluice::backend::cpu::attend_units
+
+#else
+
+namespace sluice::backend::cpu::attend_units {
+
+bool available() {
+  return false;
+}
+std::size_t Workspace::bytes(const Sizes&) {
+  return 0;
+}
+Workspace::Workspace(const Sizes&, std::byte*) {}
+std::size_t query_halves(std::size_t, std::size_t) {
+  return 0;
+}
+void pack_queries(const float*, std::size_t, std::size_t, std::size_t, Half*, Half*) {}
+void multiply_keys(const Half*, std::int64_t, std::size_t, const Half*, std::size_t, bool, const Ahead&,
+                   float*) {}
+void store_scores(const float*, std::size_t, float*, std::size_t) {}
+void split_weights(const float*, std::size_t, std::size_t, std::size_t, std::size_t, Half*) {}
+void add_values(const Half* const*, std::size_t, std::size_t, std::size_t, const Half*, std::size_t,
+                const Ahead&, Half*, float*, std::size_t) {}
+void add_sums(const float*, std::size_t, std::size_t, float*) {}
+Session::Session(bool used) : used_(used) {}
+Session::~Session() = default;
+
+}  // namespace sluice::backend::cpu::attend_units
+
+#endif

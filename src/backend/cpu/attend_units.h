@@ -1,0 +1,92 @@
+// The products of attention by the matrix units of x86, which multiply tiles of BF16 numbers: scores of
+// queries with keys, and sums of values under weights.
+//
+// A query's coordinate is the exact sum of three BF16 numbers, its pieces; a weight, which nothing amplifies,
+// takes two, 2^-17. Keys and values are BF16 rows of a cache, or 4-bit codes whose levels take two numbers
+// each (attend_codes.h). Every piece of a query is a column of its own of the product of keys and
+// queries, and every piece of a weight a row of its own of the sums, so that few queries still fill a tile.
+// What comes of a piece depends on it and on its row of the cache alone: tiling never changes a bit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sluice::backend::cpu::attend_units {
+
+using Half = std::uint16_t;  // the bits of a BF16 number
+
+constexpr std::size_t kKeyRows = 32;     // of a cache that are scored together
+constexpr std::size_t kValueRows = 128;  // that are weighed together at most
+constexpr std::size_t kStep = 32;        // coordinates, or rows of values, of one product of tiles
+constexpr std::size_t kStrip = 64;       // columns of values that are multiplied together
+
+// Whether this processor has such units and the system lets this process use them.
+bool available();
+
+constexpr std::size_t whole_tiles(std::size_t count) {
+  return (count + 15) / 16;
+}
+
+// Memory of one worker for some queries at most.
+struct Workspace {
+  struct Sizes {
+    std::size_t queries;
+    std::size_t key_width;  // of all pieces of keys together
+    std::size_t value_width;
+  };
+  static std::size_t bytes(const Sizes& sizes);
+  Workspace() = default;
+  Workspace(const Sizes& sizes, std::byte* at);
+
+  Half* queries = nullptr;   // tiles
+  Half* prepared = nullptr;  // keys that are not read where they lie, or a strip of values
+  Half* weights = nullptr;   // tiles
+  float* dots = nullptr;     // [kKeyRows][columns]
+  float* sums = nullptr;     // [2 * queries, in whole tiles][value_width], in the order of the strips
+  float* spare = nullptr;    // sums of one query
+  Half* pieces = nullptr;    // of queries on their way to tiles
+};
+
+// Halves of the packed tiles of `count` queries.
+std::size_t query_halves(std::size_t count, std::size_t width);
+void pack_queries(const float* queries, std::size_t stride, std::size_t count, std::size_t width,
+                  Half* pieces, Half* tiles);
+
+// Lines of rows that will be read next, fetched at the pace of the present ones; addresses behind the cache
+// are harmless.
+struct Ahead {
+  std::uintptr_t data = 0;
+  std::int64_t stride = 0;  // bytes
+  std::size_t rows = 0;
+  std::size_t row_lines = 0;  // of 64 bytes
+};
+
+// dots (+)= kKeyRows rows of keys, `stride` bytes apart, times the queries.
+void multiply_keys(const Half* keys, std::int64_t stride, std::size_t width, const Half* queries,
+                   std::size_t count, bool add, const Ahead& ahead, float* dots);
+// scores[q * stride + j] from dots.
+void store_scores(const float* dots, std::size_t count, float* scores, std::size_t stride);
+
+// weights[q * stride + j] of rows j in kStep * [begin, end) as tiles.
+void split_weights(const float* weights, std::size_t stride, std::size_t count, std::size_t begin,
+                   std::size_t end, Half* tiles);
+// kStrip columns of `sums`, rows `width` floats apart, from `column` on += weights times the same rows.
+void add_values(const Half* const* rows, std::size_t column, std::size_t begin, std::size_t end,
+                const Half* weights, std::size_t count, const Ahead& ahead, Half* prepared, float* sums,
+                std::size_t width);
+// to[q * width + i] += the sums of a query's pieces, in the order of the columns.
+void add_sums(const float* sums, std::size_t count, std::size_t width, float* to);
+
+// Between the first and the last product of a worker's task, where they are used at all.
+class Session {
+ public:
+  explicit Session(bool used);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+ private:
+  bool used_;
+};
+
+}  // namespace sluice::backend::cpu::attend_units
