@@ -60,15 +60,16 @@ struct CodedKeys {
   const std::uint8_t* const* rows;
   std::size_t width;
   Slots<2, kKeyRows * kStrip> slots;
+  const LevelTable& table = levels();
 
   const Half* part(int p, std::size_t i) const { return slots.at(i / kStrip, p) + i % kStrip; }
   SLUICE_AMX_BF16 void prepare(std::size_t i) const {
     if (i % kStrip == 0 && i + kStrip < width) unpack(i + kStrip);
   }
   SLUICE_AMX_BF16 void unpack(std::size_t at) const {
-    const __m512i large = _mm512_load_si512(levels().large);
-    const __m512i small = _mm512_load_si512(levels().small);
-    const __m512i twice = _mm512_load_si512(levels().twice);
+    const __m512i large = _mm512_load_si512(table.large);
+    const __m512i small = _mm512_load_si512(table.small);
+    const __m512i twice = _mm512_load_si512(table.twice);
     Half* to = slots.at(at / kStrip, 0);
     Half* to_small = slots.at(at / kStrip, 1);
     for (std::size_t r = 0; r < kKeyRows; ++r, to += kStrip, to_small += kStrip) {
@@ -90,12 +91,13 @@ struct CodedValues {
   const std::uint8_t* const* rows;
   std::size_t column;
   Slots<2, kStep * kStrip> slots;
+  const LevelTable& table = levels();
 
   const Half* part(int p, std::size_t s) const { return slots.at(s, p); }
   SLUICE_AMX_BF16 void prepare(std::size_t s) const {
-    const __m512i large = _mm512_load_si512(levels().large);
-    const __m512i small = _mm512_load_si512(levels().small);
-    const __m512i first = _mm512_load_si512(levels().pairs);
+    const __m512i large = _mm512_load_si512(table.large);
+    const __m512i small = _mm512_load_si512(table.small);
+    const __m512i first = _mm512_load_si512(table.pairs);
     const __m512i second = _mm512_add_epi8(first, _mm512_set1_epi8(16));
     Half* to = slots.at(s, 0);
     Half* to_small = slots.at(s, 1);

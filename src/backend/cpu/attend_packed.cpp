@@ -243,11 +243,10 @@ HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group
   add_weighted(scratch.scores, stride, queries, tile, NothingAhead(), begin, end, to.values, width);
 }
 
-// One part of the rows for one group of queries.
+// One part of the rows for one group of queries, which are loaded.
 HWY_INLINE void attend_part(const PackedAttention& call, const QueryGroup& group, std::int64_t part,
                             const Partial& to, const PartScratch& scratch) {
   const auto queries = static_cast<std::size_t>(call.queries(group));
-  load_queries(call, group, scratch);
   std::fill_n(to.values, queries * call.width, 0.0F);
   if (call.by_units)
     std::fill_n(scratch.units.sums, 16 * attend_units::whole_tiles(2 * queries) * call.width, 0.0F);
@@ -327,12 +326,17 @@ void rotate_tokens(Context& context, const PackedAttention& call, const ops::Con
 }
 
 void attend_wave(Context& context, const PackedAttention& call, const Wave& wave) {
+  // Enough for every worker to have several, few enough to load the queries for more than one part.
+  const std::int64_t items = std::clamp<std::int64_t>(wave.items / (8 * context.pool().size()), 1, 8);
   context.pool().parallel_for_dynamic(
-      0, wave.items, 1, [&](std::int64_t begin, std::int64_t end, int worker) HWY_ATTR {
+      0, wave.items, items, [&](std::int64_t begin, std::int64_t end, int worker) HWY_ATTR {
         const PartScratch scratch(call, context, worker);
         const attend_units::Session session(call.by_units);
+        const QueryGroup* loaded = nullptr;
         for (std::int64_t item = begin; item < end; ++item) {
           const QueryGroup& group = wave.group_of(item, &QueryGroup::first_item);
+          if (loaded != &group) load_queries(call, group, scratch);
+          loaded = &group;
           const std::int64_t part = item - group.first_item;
           attend_part(call, group, group.first_part() + part, call.partial(group, part), scratch);
         }

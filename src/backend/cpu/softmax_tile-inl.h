@@ -25,34 +25,44 @@ HWY_INLINE float softmax_tile(float* HWY_RESTRICT scores, const float* HWY_RESTR
                               const float* HWY_RESTRICT weight_factors, std::int64_t begin, std::int64_t end,
                               std::int64_t rows, float& maximum, float& total) {
   const FloatTag d;
-  const hn::RebindToSigned<FloatTag> di;
   const auto step = static_cast<std::int64_t>(hn::Lanes(d));
-  const auto visible = [&](std::int64_t j) HWY_ATTR {
-    const auto lane = hn::Iota(di, 0);
-    const auto before = hn::Set(di, static_cast<std::int32_t>(std::clamp<std::int64_t>(begin - j, 0, step)));
-    const auto inside = hn::Set(di, static_cast<std::int32_t>(std::clamp<std::int64_t>(end - j, 0, step)));
-    return hn::RebindMask(d, hn::AndNot(hn::Lt(lane, before), hn::Lt(lane, inside)));
+  const auto lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
+  // f(j, mask) for the vectors that reach into [begin, end); a mask costs as much as the rest, and most
+  // vectors need none.
+  const auto for_each_vector = [&](const auto& f) HWY_ATTR {
+    const std::int64_t last = std::min(end, rows);
+    for (std::int64_t j = std::max<std::int64_t>(begin, 0) / step * step; j < last; j += step) {
+      if (begin <= j && j + step <= end) {
+        f(j, [](auto v, auto) HWY_ATTR { return v; });
+        continue;
+      }
+      const auto before = hn::FirstN(d, static_cast<std::size_t>(std::max<std::int64_t>(begin - j, 0)));
+      const auto visible = hn::AndNot(before, hn::FirstN(d, static_cast<std::size_t>(end - j)));
+      f(j, [&](auto v, auto other) HWY_ATTR { return hn::IfThenElse(visible, v, other); });
+    }
   };
   const float old_maximum = maximum;
   auto largest = hn::Set(d, maximum);
-  for (std::int64_t j = 0; j < rows; j += step) {
-    const auto score = hn::Mul(hn::LoadU(d, scores + j), hn::LoadU(d, score_factors + j));
-    const auto masked =
-        hn::IfThenElse(visible(j), score, hn::Set(d, -std::numeric_limits<float>::infinity()));
-    largest = hn::Max(largest, masked);
-    hn::StoreU(masked, d, scores + j);
-  }
+  for_each_vector([&](std::int64_t j, const auto& mask) HWY_ATTR {
+    const auto score = mask(hn::Mul(hn::LoadU(d, scores + j), hn::LoadU(d, score_factors + j)), lowest);
+    largest = hn::Max(largest, score);
+    hn::StoreU(score, d, scores + j);
+  });
   maximum = hn::GetLane(hn::MaxOfLanes(d, largest));
   const bool none = maximum == -std::numeric_limits<float>::infinity();  // nothing in sight so far
   const auto shift = hn::Set(d, none ? 0 : maximum);
   auto sum = hn::Zero(d);
-  for (std::int64_t j = 0; j < rows; j += step) {
+  const auto zero = hn::Zero(d);
+  std::fill(scores, scores + std::clamp<std::int64_t>(begin, 0, rows) / step * step, 0.0F);
+  for_each_vector([&](std::int64_t j, const auto& mask) HWY_ATTR {
     const auto x = hn::Sub(hn::LoadU(d, scores + j), shift);
+    // Exp takes NaN for a small number.
     const auto weight = hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, x));
     sum = hn::Add(sum, weight);
-    const auto factor = hn::LoadU(d, weight_factors + j);
-    hn::StoreU(hn::IfThenElseZero(visible(j), hn::Mul(weight, factor)), d, scores + j);
-  }
+    hn::StoreU(mask(hn::Mul(weight, hn::LoadU(d, weight_factors + j)), zero), d, scores + j);
+  });
+  const std::int64_t written = (std::clamp<std::int64_t>(end, 0, rows) + step - 1) / step * step;
+  std::fill(scores + written, scores + rows, 0.0F);
   const float rescale = none ? 1 : std::exp(old_maximum - maximum);
   total = total * rescale + hn::GetLane(hn::SumOfLanes(d, sum));
   return rescale;
