@@ -19,5 +19,9 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_compile_options(sluice_flags INTERFACE -march=x86-64-v2 -maes -mpclmul)
 endif()
 # Highway compiles every kernel for SSE4, AVX2 and AVX-512, or NEON; the mask leaves out what has no kernel of its own
-# yet (AVX3_DL and later, SVE) and would only add build time.
-target_compile_definitions(sluice_flags INTERFACE HWY_DISABLED_TARGETS=0xF0000FFLL)
+# yet and would only add build time: AVX3_DL and later, and SVE, whose bits moved between versions of Highway.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  target_compile_definitions(sluice_flags INTERFACE HWY_DISABLED_TARGETS=0xF0000FFLL)
+else()
+  target_compile_definitions(sluice_flags INTERFACE HWY_DISABLED_TARGETS=0xFFF00FFLL)
+endif()

@@ -5,7 +5,7 @@
 // by reading the weights for few tokens, by 2*T*N*K integer operations for many.
 #define HWY_WANT_AVX3_DL  // for VNNI
 #undef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS 0xF00007FLL
+#define HWY_DISABLED_TARGETS 0xFFF007FLL
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/integer_linear.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep

@@ -16,8 +16,8 @@
 #include "backend/cpu/integer_rows-inl.h"
 #include "backend/cpu/weight_scales-inl.h"
 
-#if HWY_TARGET == HWY_AVX3_DL
-// Highway asks for the instructions of this target without naming them all.
+#if HWY_TARGET == HWY_AVX3_DL && HWY_MAJOR == 1 && HWY_MINOR == 0 && HWY_PATCH < 4
+// These versions of Highway ask for the instructions of this target without naming them all.
 #undef HWY_TARGET_STR
 #define HWY_TARGET_STR \
   HWY_TARGET_STR_AVX3  \

@@ -1,6 +1,6 @@
 #define HWY_WANT_AVX3_DL  // which every processor with tiles has
 #undef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS 0xF00007FLL
+#define HWY_DISABLED_TARGETS 0xFFF007FLL
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/tile_units.cpp"
 #include "backend/cpu/tile_units.h"

@@ -7,7 +7,7 @@
 namespace sluice::text::jinja {
 namespace {
 
-class Parser : public ExpressionParser {
+class Parser final : public ExpressionParser {
  public:
   using ExpressionParser::ExpressionParser;
 
@@ -124,8 +124,8 @@ class Parser : public ExpressionParser {
   Target target(std::string_view end, bool namespaces) {
     Target result;
     bool is_tuple = false;
-    while (!(result.parts.size() > 0 &&
-             (is_name(end) || current().kind == TokenKind::block_end || is_op("=")))) {
+    while (
+        !(!result.parts.empty() && (is_name(end) || current().kind == TokenKind::block_end || is_op("=")))) {
       result.parts.push_back(one_target(namespaces));
       if (!skip_op(",")) break;
       is_tuple = true;
