@@ -23,7 +23,6 @@ int alignment_of(const std::byte* pointer, int at_most) {
 void align(Matrices& all, const MatrixPointers& matrix) {
   all.alignment = alignment_of(matrix.values, all.alignment);
   all.scale_alignment = alignment_of(matrix.biases, alignment_of(matrix.scales, all.scale_alignment));
-  all.aligned = all.alignment == 16 && all.row_bytes % 16 == 0;
 }
 
 }  // namespace

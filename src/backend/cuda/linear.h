@@ -40,7 +40,6 @@ struct Matrices {
   MatrixPointers first;
   long long step = 0;                     // rows from one matrix to the next
   const MatrixPointers* table = nullptr;  // device memory; matrices wherever they lie
-  bool aligned = false;                   // every row of values begins at a multiple of 16 bytes
   int alignment = 1;                      // of every matrix's values, at most 16 bytes
   int scale_alignment = 1;                // of their scales and biases, likewise
 

@@ -20,11 +20,10 @@ bool same_format(const Matrices& a, const Matrices& b) {
   return a.storage == b.storage && a.scale_type == b.scale_type && a.group_size == b.group_size;
 }
 
-// Whether every row may be read in the pieces that its storage asks for.
+// Whether every row may be read in the pieces that its storage asks for: rows begin at multiples of a piece
+// from their matrix's start, so that only matrices need be aligned, side by side or apart.
 bool readable(const Matrices& w, long long inputs) {
-  if (!w.uniform() || (w.quantized() && inputs % 32 != 0)) return false;
-  if (w.aligned) return true;
-  return w.table == nullptr && divisible(w.first.values, 16) && (w.quantized() || inputs % 8 == 0);
+  return w.uniform() && w.alignment == 16 && inputs % (w.quantized() ? 32 : 8) == 0;
 }
 
 int log2_of(int power) {
