@@ -35,8 +35,9 @@ void add_random(Parser& parser) {
   command.on_run([options] {
     Progress progress("writing");
     const auto show = [&](std::uint64_t done, std::uint64_t total) { progress.update(done, total); };
-    if (options->gguf) return write_random_gguf(options->geometry, options->out, show);
-    write_random_model(options->geometry, options->bits, options->out, show, zipf_exponent(options->routing));
+    const double zipf = zipf_exponent(options->routing);
+    if (options->gguf) return write_random_gguf(options->geometry, options->out, show, zipf);
+    write_random_model(options->geometry, options->bits, options->out, show, zipf);
   });
 }
 

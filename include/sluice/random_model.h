@@ -17,6 +17,7 @@ void write_random_model(std::string_view geometry, int bits, const std::filesyst
 // The same model as one GGUF file of four-bit blocks (Q4_K), to measure other programs with; Qwen3.5 with
 // experts alone.
 void write_random_gguf(std::string_view geometry, const std::filesystem::path& file,
-                       const std::function<void(std::uint64_t done, std::uint64_t total)>& progress = {});
+                       const std::function<void(std::uint64_t done, std::uint64_t total)>& progress = {},
+                       double zipf = 0);
 
 }  // namespace sluice

@@ -19,6 +19,22 @@ namespace sluice::checkpoint {
 // Shares of the tokens that choose the experts, by rank; the sum is `chosen`.
 std::vector<double> zipf_shares(std::int64_t experts, std::int64_t chosen, double exponent);
 
+// What skewed matrices of numbers that are not packed look like, module by module.
+class SkewedRouting {
+ public:
+  SkewedRouting(const std::string& module, const ops::Shape& shape, std::int64_t chosen, double exponent);
+  // Whether any of its numbers differ from what they are without it.
+  bool applies() const { return part_ != Part::none; }
+  float operator()(std::int64_t row, std::int64_t column, float random) const;
+
+ private:
+  enum class Part { none, embedding, residual, router };
+  Part part_ = Part::none;
+  std::int64_t rows_ = 0;  // of a matrix
+  double gain_ = 0;
+  std::vector<double> preferences_;  // of the router, by expert
+};
+
 // Changes scales and biases of the 4- or 8-bit matrix of a module so that it plays its part; `chosen` is the
 // number of experts a token chooses.
 void skew_routing(const std::string& module, const ops::Shape& shape, std::int64_t chosen, double exponent,

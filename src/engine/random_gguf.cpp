@@ -3,10 +3,11 @@
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/error.h"
 #include "base/file_writer.h"
-#include "checkpoint/random_binder.h"
+#include "checkpoint/random_routing.h"
 #include "models/geometry.h"
 #include "models/model.h"
 #include "sluice/ops/dtype.h"
@@ -32,6 +33,7 @@ struct GgufTensor {
   GgmlType type;
   double low;
   double high;  // of F32 contents
+  std::optional<checkpoint::SkewedRouting> skew = {};
   std::uint64_t bytes() const {
     std::uint64_t elements = 1;
     for (const std::int64_t dim : shape) elements *= static_cast<std::uint64_t>(dim);
@@ -83,12 +85,22 @@ std::string gguf_name(const std::string& name) {
   return fmt::format("blk.{}.{}", layer, found->second);
 }
 
-GgufTensor gguf_tensor(const checkpoint::RandomTensor& tensor) {
+GgufTensor gguf_tensor(const checkpoint::RandomTensor& tensor, const checkpoint::RandomRouting& routing) {
   GgufTensor to{gguf_name(tensor.info.name), tensor.info.shape, GgmlType::f32, tensor.low, tensor.high};
+  constexpr std::string_view kWeight = ".weight";
+  if (routing.zipf > 0 && tensor.info.name.ends_with(kWeight) && tensor.info.shape.size() >= 2) {
+    const std::string module = tensor.info.name.substr(0, tensor.info.name.size() - kWeight.size());
+    ops::Shape shape;
+    for (const std::int64_t dim : tensor.info.shape) shape.push_back(dim);
+    checkpoint::SkewedRouting skew(module, shape, routing.chosen, routing.zipf);
+    if (skew.applies()) to.skew = std::move(skew);
+  }
   // Single rows and taps have their size-1 dimensions left out.
   std::erase(to.shape, 1);
   const bool router = to.name.find("ffn_gate_inp") != std::string::npos;
-  if (to.shape.size() >= 2 && !router && to.shape.back() % kBlock == 0) to.type = GgmlType::q4_k;
+  // A skewed embedding has constants among its columns, which blocks of 256 cannot hold.
+  const bool plain = router || (to.skew && to.name.starts_with("token_embd"));
+  if (to.shape.size() >= 2 && !plain && to.shape.back() % kBlock == 0) to.type = GgmlType::q4_k;
   if (to.name.ends_with("ssm_a")) to.low = -2, to.high = -1;  // the rate itself, not its logarithm
   return to;
 }
@@ -195,6 +207,27 @@ std::string header_of(const Json& text, std::span<const GgufTensor> tensors) {
   return bytes;
 }
 
+// Of packed matrices whole rows are changed, to zeros, of others single numbers.
+void skew(const GgufTensor& tensor, std::span<std::byte> bytes) {
+  const std::int64_t width = tensor.shape.back();
+  const bool packed = tensor.type == GgmlType::q4_k;
+  const auto row_bytes =
+      static_cast<std::size_t>(packed ? width / kBlock * static_cast<std::int64_t>(kBlockBytes) : width * 4);
+  for (std::size_t row = 0; row * row_bytes < bytes.size(); ++row) {
+    std::byte* at = bytes.data() + row * row_bytes;
+    if (packed) {
+      if ((*tensor.skew)(static_cast<std::int64_t>(row), 0, 1) == 0) std::memset(at, 0, row_bytes);
+      continue;
+    }
+    for (std::int64_t column = 0; column < width; ++column, at += 4) {
+      float value = 0;
+      std::memcpy(&value, at, 4);
+      value = (*tensor.skew)(static_cast<std::int64_t>(row), column, value);
+      std::memcpy(at, &value, 4);
+    }
+  }
+}
+
 std::vector<std::byte> contents_of(const GgufTensor& tensor) {
   using Fill = checkpoint::RandomTensor::Fill;
   std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.bytes()));
@@ -211,6 +244,7 @@ std::vector<std::byte> contents_of(const GgufTensor& tensor) {
                                      ops::to_float16(static_cast<float>(width / 31.5))};
     for (std::size_t at = 0; at < bytes.size(); at += kBlockBytes) std::memcpy(bytes.data() + at, factors, 4);
   }
+  if (tensor.skew) skew(tensor, bytes);
   bytes.resize((bytes.size() + kAlignment - 1) / kAlignment * kAlignment);
   return bytes;
 }
@@ -218,16 +252,18 @@ std::vector<std::byte> contents_of(const GgufTensor& tensor) {
 }  // namespace
 
 void write_random_gguf(std::string_view geometry, const std::filesystem::path& file,
-                       const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+                       const std::function<void(std::uint64_t, std::uint64_t)>& progress, double zipf) {
   const Json config = models::geometry_config(geometry);
   if (config.at("model_type") != "qwen3_5_moe")
     fail(ErrorKind::input, "'{}' is no Qwen3.5 model with experts, the only kind written as GGUF", geometry);
   checkpoint::RandomBinder binder(16, nullptr);
   models::build(checkpoint::Config(config, std::string(geometry)), binder);
+  const checkpoint::RandomRouting routing{
+      zipf, config.at("text_config").at("num_experts_per_tok").get<std::int64_t>()};
   std::vector<GgufTensor> tensors;
   std::uint64_t total = 0;
   for (const checkpoint::RandomTensor& tensor : binder.tensors()) {
-    tensors.push_back(gguf_tensor(tensor));
+    tensors.push_back(gguf_tensor(tensor, routing));
     total += tensors.back().bytes();
   }
   FileWriter writer(file);
