@@ -8,21 +8,81 @@ namespace sluice::ops {
 
 namespace {
 
-// Indices of the `count` largest logits in falling order, equal ones by index.
-std::vector<std::int32_t> falling(std::span<const float> logits, std::size_t count) {
-  std::vector<std::int32_t> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto before = [&](std::int32_t a, std::int32_t b) {
+// Falling order, equal ones by index.
+struct Before {
+  std::span<const float> logits;
+
+  bool operator()(std::int32_t a, std::int32_t b) const {
     const float x = logits[static_cast<std::size_t>(a)];
     const float y = logits[static_cast<std::size_t>(b)];
     return x != y ? x > y : a < b;
+  }
+};
+
+// Candidates and their weights; in falling order of their logits, though never sorted as
+// a whole: a vocabulary is long, and what is chosen is found by halving.
+class Candidates {
+ public:
+  Candidates(std::span<const float> logits, std::size_t count, double temperature)
+      : before_{logits}, order_(logits.size()), weights_(logits.size()) {
+    std::iota(order_.begin(), order_.end(), 0);
+    if (count < order_.size()) put_first(0, count, order_.size());
+    order_.resize(count);
+    const float largest = *std::max_element(logits.begin(), logits.end());
+    for (const std::int32_t i : order_)
+      total_ += weights_[static_cast<std::size_t>(i)] =
+          draw_weight(logits[static_cast<std::size_t>(i)], largest, temperature);
+  }
+
+  std::uint64_t total() const { return total_; }
+  // Of those with at least that weight.
+  std::uint64_t sum_of(double least) const {
+    std::uint64_t sum = 0;
+    for (const std::int32_t i : order_)
+      if (const std::uint64_t weight = weight_of(i); static_cast<double>(weight) >= least) sum += weight;
+    return sum;
+  }
+  struct Found {
+    std::int32_t index = 0;
+    std::uint64_t sum = 0;  // of the weights up to and with it
   };
-  const auto end = order.begin() + static_cast<std::ptrdiff_t>(count);
-  if (count < order.size()) std::nth_element(order.begin(), end, order.end(), before);
-  std::sort(order.begin(), end, before);
-  order.resize(count);
-  return order;
-}
+  // The first one with which the sum of the weights passes `goal`, less than the total.
+  Found find(std::uint64_t goal) {
+    constexpr std::size_t kFew = 64;
+    std::size_t begin = 0;
+    std::size_t end = order_.size();
+    std::uint64_t sum = 0;
+    while (end - begin > kFew) {
+      const std::size_t middle = begin + (end - begin) / 2;
+      put_first(begin, middle, end);
+      std::uint64_t half = 0;
+      for (std::size_t i = begin; i < middle; ++i) half += weight_of(order_[i]);
+      if (sum + half > goal) {
+        end = middle;
+      } else {
+        sum += half;
+        begin = middle;
+      }
+    }
+    std::sort(order_.begin() + static_cast<std::ptrdiff_t>(begin),
+              order_.begin() + static_cast<std::ptrdiff_t>(end), before_);
+    while ((sum += weight_of(order_[begin])) <= goal) ++begin;
+    return {order_[begin], sum};
+  }
+
+ private:
+  // Of [begin,end) those that belong before `middle` come there.
+  void put_first(std::size_t begin, std::size_t middle, std::size_t end) {
+    const auto at = [this](std::size_t i) { return order_.begin() + static_cast<std::ptrdiff_t>(i); };
+    std::nth_element(at(begin), at(middle), at(end), before_);
+  }
+  std::uint64_t weight_of(std::int32_t index) const { return weights_[static_cast<std::size_t>(index)]; }
+
+  Before before_;
+  std::vector<std::int32_t> order_;
+  std::vector<std::uint64_t> weights_;  // by index
+  std::uint64_t total_ = 0;
+};
 
 }  // namespace
 
@@ -30,22 +90,12 @@ std::int32_t draw(std::span<const float> logits, const DrawSettings& settings, s
                   std::uint64_t position) {
   std::size_t count = logits.size();
   if (settings.top_k > 0) count = std::min(count, static_cast<std::size_t>(settings.top_k));
-  const std::vector<std::int32_t> order = falling(logits, count);
-  const float largest = logits[static_cast<std::size_t>(order[0])];
-  std::vector<std::uint64_t> weights(count);
-  std::uint64_t total = 0;
-  for (std::size_t i = 0; i < count; ++i)
-    total += weights[i] =
-        draw_weight(logits[static_cast<std::size_t>(order[i])], largest, settings.temperature);
-  const std::uint64_t goal = kept_goal(settings.top_p, total);
-  const double least = settings.min_p / kWeightUnit;
-  std::uint64_t kept = 0;
-  std::size_t keep = 0;
-  while (keep < count && kept < goal && static_cast<double>(weights[keep]) >= least) kept += weights[keep++];
-  std::uint64_t left = draw_target(seed, position, kept);
-  std::size_t chosen = 0;
-  while (weights[chosen] <= left) left -= weights[chosen++];
-  return order[chosen];
+  Candidates candidates(logits, count, settings.temperature);
+  std::uint64_t kept = candidates.total();
+  if (const std::uint64_t goal = kept_goal(settings.top_p, kept); goal < kept)
+    kept = candidates.find(goal - 1).sum;
+  kept = std::min(kept, candidates.sum_of(settings.min_p / kWeightUnit));
+  return candidates.find(draw_target(seed, position, kept)).index;
 }
 
 }  // namespace sluice::ops
