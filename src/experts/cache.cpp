@@ -43,6 +43,7 @@ Cache::Cache(Store store, std::unique_ptr<Reader> reader, Options options)
     const auto experts = static_cast<std::size_t>(store_.layer(l).experts());
     Layer& layer = this->layer(l);
     layer.slot_of.assign(experts, -1);
+    layer.verified.assign(experts, false);
     for (std::size_t e = 0; e < experts; ++e)
       layer.fingerprints.push_back(store_.fingerprint_of(l, static_cast<std::int64_t>(e)));
     layer.policy = options_.policy(l);
@@ -97,11 +98,18 @@ void Cache::set_slots(std::int64_t slots) {
   }
 }
 
-std::string Cache::check(int layer, std::int32_t expert, const Expert& weights) {
-  std::uint64_t& known = this->layer(layer).fingerprints[static_cast<std::size_t>(expert)];
+std::string Cache::check(int number, std::int32_t expert, const Expert& weights) {
+  Layer& layer = this->layer(number);
+  const auto e = static_cast<std::size_t>(expert);
+  const std::vector<Piece> pieces = store_.pieces(number, expert);
+  const auto unchanged = [this](const Piece& piece) { return reader_->unchanged(piece.file); };
+  if (layer.verified[e] && std::all_of(pieces.begin(), pieces.end(), unchanged)) return {};
+  std::uint64_t& known = layer.fingerprints[e];
   const std::uint64_t read = fingerprint(weights);
   if (known == 0) known = read;
-  return known == read ? "" : "its bytes are not those that were written: the file is damaged or has changed";
+  layer.verified[e] = known == read;
+  return layer.verified[e] ? ""
+                           : "its bytes are not those that were written: the file is damaged or has changed";
 }
 
 Cache::Pass::Pass(Cache& cache, int layer, std::span<const std::int32_t> wanted)

@@ -95,12 +95,14 @@ class Cache {
     std::vector<Slot> slots;
     std::vector<std::int32_t> slot_of;        // by expert; -1: none
     std::vector<std::uint64_t> fingerprints;  // by expert, as stored or first read; 0: not known
+    std::vector<bool> verified;               // by expert: bytes with that fingerprint were read
     std::unique_ptr<Policy> policy;
   };
   std::byte* memory(int layer, std::size_t slot) const;
   Layer& layer(int layer) { return layers_[static_cast<std::size_t>(layer)]; }
   void drop(Layer& layer, std::size_t slot);
-  // Empty, or why the bytes in the slot are not the expert's.
+  // Empty, or why the bytes in the slot are not the expert's. What was right once is trusted until the file
+  // is written to.
   std::string check(int layer, std::int32_t expert, const Expert& weights);
 
   Store store_;

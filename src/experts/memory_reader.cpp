@@ -28,6 +28,8 @@ class MemoryReader final : public Reader {
     return first;
   }
 
+  bool unchanged(int) const override { return true; }
+
  private:
   std::vector<std::span<const std::byte>> sources_;
   std::deque<Completion> done_;

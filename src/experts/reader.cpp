@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <system_error>
 
@@ -25,7 +26,17 @@ bool reads_directly(int descriptor) {
   return memory != nullptr && ::pread(descriptor, memory.get(), kProbe, 0) > 0;
 }
 
+// Of the descriptor's file, in nanoseconds.
+std::int64_t last_written(const struct stat& status) {
+  return status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec;
+}
+
 }  // namespace
+
+bool OpenFile::unchanged() const {
+  struct stat status {};
+  return written != 0 && ::fstat(descriptor.get(), &status) == 0 && last_written(status) == written;
+}
 
 OpenFile open_for_reading(const std::filesystem::path& path, std::uint64_t bytes) {
   constexpr int kFlags = O_RDONLY | O_CLOEXEC;
@@ -37,6 +48,11 @@ OpenFile open_for_reading(const std::filesystem::path& path, std::uint64_t bytes
   if (::fstat(file.descriptor.get(), &status) != 0 || static_cast<std::uint64_t>(status.st_size) != bytes)
     fail(ErrorKind::checkpoint, "'{}' had {} bytes a moment ago and has {} now", path.string(), bytes,
          status.st_size);
+  constexpr std::int64_t kCoarsestClock = 2'000'000'000;
+  const std::int64_t now = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                               std::chrono::system_clock::now().time_since_epoch())
+                               .count();
+  if (now - last_written(status) > kCoarsestClock) file.written = last_written(status);
   return file;
 }
 

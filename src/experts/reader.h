@@ -34,12 +34,19 @@ class Reader {
   virtual void start(std::span<const Request> requests) = 0;
   // Waits for the next one to be done; only while some are in flight. Never throws for what a read met.
   virtual Completion wait() = 0;
+  // Whether a file surely holds what it held when it was opened.
+  virtual bool unchanged(int) const { return false; }
 };
 
 // A file open for reading, without the page cache unless the system refuses that.
 struct OpenFile {
   FileDescriptor descriptor;
   bool direct = false;
+  // When it was last written to, in nanoseconds; 0 where that was so short before it was opened that the
+  // clock of the file system may not tell a later write from it.
+  std::int64_t written = 0;
+
+  bool unchanged() const;
 };
 // Refuses a file whose size is not `bytes`.
 OpenFile open_for_reading(const std::filesystem::path& path, std::uint64_t bytes);

@@ -63,6 +63,8 @@ class ThreadReader final : public Reader {
     return first;
   }
 
+  bool unchanged(int file) const override { return files_[static_cast<std::size_t>(file)].unchanged(); }
+
  private:
   void work() {
     std::unique_lock lock(mutex_);

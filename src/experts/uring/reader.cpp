@@ -62,6 +62,8 @@ class UringReader final : public Reader {
     }
   }
 
+  bool unchanged(int file) const override { return files_[static_cast<std::size_t>(file)].unchanged(); }
+
  private:
   struct Flight {
     Request request;
