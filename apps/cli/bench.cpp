@@ -59,6 +59,7 @@ struct ModelBench {
   std::string geometry;
   int bits = 4;
   std::string against;
+  std::string experts_profile;
 };
 
 nlohmann::ordered_json to_json(const std::vector<OpProfile>& profile) {
@@ -96,6 +97,7 @@ void run_trace(ModelBench& bench, std::int64_t tokens, bool json) {
   const std::vector<std::int32_t> prompt =
       engine->has_tokenizer() ? engine->encode("Once upon a time") : std::vector<std::int32_t>{1, 2, 3};
   const PolicyComparison result = compare_policies(engine, prompt, tokens, 1);
+  if (!bench.experts_profile.empty()) write_expert_profile(expert_usage(*engine), bench.experts_profile);
   if (json) {
     nlohmann::ordered_json rows = nlohmann::ordered_json::object();
     for (const auto& row : result.rows) rows[row.policy] = row.hit_rates;
@@ -123,6 +125,7 @@ void run_model(ModelBench& bench, bool json) {
     return run_against(*engine, bench.geometry, bench.options, bench.against, bench.model.engine.threads,
                        json);
   const ModelBenchResult r = bench_model(*engine, bench.options);
+  if (!bench.experts_profile.empty()) write_expert_profile(expert_usage(*engine), bench.experts_profile);
   if (json) {
     const nlohmann::ordered_json result{{"backend", engine->backend_description()},
                                         {"prompt", bench.options.prompt},
@@ -186,6 +189,7 @@ void add_bench(Parser& parser) {
   command.option("--routing", model->model.routing, "Of the random weights: zipf:1.0 prefers some experts");
   command.option("--trace", *trace,
                  "Generate so many tokens and compare policies for keeping experts in memory instead");
+  command.option("--experts-profile", model->experts_profile, kProfileMeaning);
   command.flag("--ops", *ops, "Time every op of the catalogue instead");
   command.option("--op", options->op, "With --ops: only this op");
   command.option("--seconds", options->seconds_per_case, "With --ops: time to spend on a case");

@@ -23,7 +23,8 @@ void add_engine_options(Command& command, ModelOptions& options) {
                "Bytes of GPU memory to use at most: experts beyond that stay in RAM; default: no limit");
   command.option("--expert-slots", options.engine.expert_slots,
                  "Experts a layer to keep in RAM, whatever --memory says; 0: what it allows");
-  command.option("--expert-policy", options.engine.expert_policy, "Which experts leave RAM: lru or lfru");
+  command.option("--expert-policy", options.engine.expert_policy,
+                 "Which experts leave: lru, lfru, or static:FILE with what --experts-profile wrote");
   command.flag("--exact", options.engine.exact,
                "F32 arithmetic throughout, slower; caches as --kv-bits says");
 }

@@ -28,6 +28,8 @@ inline constexpr const char* kCacheMeaning =
     "Bits of cached keys and values: 2, 3, 4, 5, 6, 8 or bf16, as in 4 or 8,bf16; f32; auto (F32 on CPUs, "
     "BF16 on "
     "GPUs)";
+inline constexpr const char* kProfileMeaning =
+    "Write how often each expert was needed to this file, for --expert-policy static:FILE";
 // Reads what --kv-bits was given.
 void parse_cache(const std::string& text, EngineOptions& options);
 

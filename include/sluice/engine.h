@@ -34,7 +34,7 @@ struct EngineOptions {
   std::uint64_t memory = 0;
   std::uint64_t vram = 0;              // the same for a GPU's memory: experts beyond it stay in RAM
   std::int64_t expert_slots = 0;       // experts a layer to keep, whatever `memory` says; 0: what it allows
-  std::string expert_policy = "lfru";  // which of them go: lru or lfru
+  std::string expert_policy = "lfru";  // which of them go: lru, lfru or static:FILE
   // Hears of the bytes copied to a device or into memory, done and in all.
   std::function<void(std::uint64_t done, std::uint64_t all)> progress = {};
 };

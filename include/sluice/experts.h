@@ -23,6 +23,9 @@ struct ExpertUsage {
 // Since the engine was loaded.
 ExpertUsage expert_usage(const Engine& engine);
 
+// Writes how often each expert was needed: the FILE of the policy "static:FILE".
+void write_expert_profile(const ExpertUsage& usage, const std::filesystem::path& path);
+
 // Share of experts found in memory under each policy, for caches of several sizes.
 struct PolicyComparison {
   std::int64_t passes = 0;          // that were counted, after as many that only warmed the caches up

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "engine/engine_impl.h"
+#include "experts/profile.h"
 #include "sluice/experts.h"
 #include "sluice/session.h"
 
@@ -90,6 +91,13 @@ ExpertUsage expert_usage(const Engine& engine) {
   experts::Usage usage = cache->usage();
   return {cache->slots(),     cache->reader().description(), usage.hits, usage.misses, usage.bytes_read,
           usage.wait_seconds, std::move(usage.uses)};
+}
+
+void write_expert_profile(const ExpertUsage& usage, const std::filesystem::path& path) {
+  if (usage.uses.empty())
+    fail(ErrorKind::input,
+         "nothing is known of the use of experts that all stay in memory; set expert_slots");
+  experts::write_profile(usage.uses, path);
 }
 
 PolicyComparison compare_policies(const std::shared_ptr<Engine>& engine, std::span<const std::int32_t> prompt,

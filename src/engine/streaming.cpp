@@ -8,6 +8,7 @@
 #include "engine/layout.h"
 #include "engine/parts.h"
 #include "engine/upload.h"
+#include "experts/profile.h"
 
 namespace sluice::engine {
 
@@ -172,8 +173,9 @@ std::unique_ptr<experts::Cache> make_cache(models::Model& model, const checkpoin
     reader = experts::make_memory_reader(std::move(memory));
   }
   experts::Cache::Options cache_options;
+  const experts::PolicyMaker policies(options.expert_policy);
   cache_options.policy = [&](int layer) {
-    return experts::make_policy(options.expert_policy, layers[static_cast<std::size_t>(layer)].experts());
+    return policies(layer, layers[static_cast<std::size_t>(layer)].experts());
   };
   if (pinned) {
     cache_options.memory = pinned;
@@ -198,9 +200,8 @@ std::unique_ptr<experts::DeviceTier> make_tier(models::Model& model, ops::Backen
   tier.slots = slots;
   tier.tokens = tokens;
   tier.chosen = users.front()->router.top_k;
-  tier.policy = [&](int layer) {
-    return experts::make_policy(options.expert_policy, cache.store().layer(layer).experts());
-  };
+  const experts::PolicyMaker policies(options.expert_policy);
+  tier.policy = [&](int layer) { return policies(layer, cache.store().layer(layer).experts()); };
   tier.pinned = pinned;
   for (const layers::Moe* moe : users) {
     const layers::Mlp& shared = moe->shared_expert;

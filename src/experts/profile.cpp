@@ -1,0 +1,60 @@
+#include "experts/profile.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file_writer.h"
+#include "base/json.h"
+
+namespace sluice::experts {
+
+namespace {
+
+constexpr const char* kUses = "uses";
+
+}  // namespace
+
+Profile read_profile(const std::filesystem::path& path) {
+  const Json json = read_json_file(path);
+  const std::string where = path.string();
+  const Json* layers = json_find(json, kUses, {where, ErrorKind::input});
+  if (layers == nullptr || !layers->is_array())
+    fail(ErrorKind::input, "{}: a profile has a list '{}' of a list a layer", where, kUses);
+  Profile profile;
+  for (const Json& layer : *layers) {
+    profile.emplace_back();
+    for (const std::int64_t uses : json_as<std::vector<std::int64_t>>(layer, {where, ErrorKind::input})) {
+      if (uses < 0 || uses > std::numeric_limits<std::uint32_t>::max())
+        fail(ErrorKind::input, "{}: an expert was used {} times, allowed is 0 to 2^32 - 1", where, uses);
+      profile.back().push_back(static_cast<std::uint32_t>(uses));
+    }
+  }
+  return profile;
+}
+
+void write_profile(const Profile& profile, const std::filesystem::path& path) {
+  FileWriter file(path);
+  file.write(Json{{kUses, profile}}.dump() + "\n");
+  file.commit();
+}
+
+PolicyMaker::PolicyMaker(const std::string& name) : name_(name) {
+  constexpr std::string_view kStatic = "static:";
+  if (!name.starts_with(kStatic)) return;
+  file_ = name.substr(kStatic.size());
+  name_ = "static";
+  profile_ = read_profile(file_);
+}
+
+std::unique_ptr<Policy> PolicyMaker::operator()(int layer, std::int64_t experts) const {
+  if (file_.empty()) return make_policy(name_, experts);
+  const auto number = static_cast<std::size_t>(layer);
+  const std::size_t known = number < profile_.size() ? profile_[number].size() : 0;
+  if (static_cast<std::int64_t>(known) != experts)
+    fail(ErrorKind::input, "'{}' is the profile of another model: layer {} has {} experts there and {} here",
+         file_, layer, known, experts);
+  return make_policy(name_, experts, profile_[number]);
+}
+
+}  // namespace sluice::experts
