@@ -21,5 +21,7 @@ void add_verify(Parser& parser);
 
 // The exit status of a command that ran but found something wrong.
 class Failed : public std::exception {};
+// Ctrl-C, after what had begun was brought to an end.
+class Interrupted : public std::exception {};
 
 }  // namespace sluice::cli

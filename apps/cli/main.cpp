@@ -2,6 +2,7 @@
 // error or a failed check, 2 for wrong usage.
 #include <fmt/core.h>
 
+#include <csignal>
 #include <cstdio>
 
 #include "command.h"
@@ -27,6 +28,10 @@ int main(int argc, char** argv) {
     return parser.run(argc, argv);
   } catch (const Failed&) {
     return 1;
+  } catch (const Interrupted&) {
+    fmt::print(stderr, "sluice: interrupted\n");
+    std::signal(SIGINT, SIG_DFL);
+    std::raise(SIGINT);  // so that whoever waits for this program knows
   } catch (const sluice::Error& error) {
     fmt::print(stderr, "sluice: {}\n", error.what());
     return 1;
@@ -37,4 +42,5 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "sluice: {}\n", error.what());
     return 1;
   }
+  return 1;
 }

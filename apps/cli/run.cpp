@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 #include <sys/resource.h>
 
+#include <csignal>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -19,6 +20,14 @@ namespace {
 // The bundled models tell stories; a bare `sluice run` starts one.
 constexpr const char* kDefaultPrompt = "Once upon a time";
 
+volatile std::sig_atomic_t interrupted = 0;
+
+// The first one ends the answer, a second one the program.
+void on_interrupt(int) {
+  interrupted = 1;
+  std::signal(SIGINT, SIG_DFL);
+}
+
 struct Options {
   ModelOptions model;
   GenerationOptions generation;
@@ -27,6 +36,7 @@ struct Options {
   bool stats = false;
   bool json = false;
   std::string experts_map;
+  std::string experts_profile;
 };
 
 double peak_megabytes() {
@@ -85,10 +95,11 @@ void run(Options& options) {
   const auto session = engine->new_session(options.generation.context(*engine, prompt.size()));
   // A story is read from its first word.
   if (!options.json && continues(*engine, options)) fmt::print("{}", options.prompt);
+  std::signal(SIGINT, on_interrupt);
   const GenerateResult result = generate(*session, prompt, generation, [&](const GeneratedToken& token) {
     if (!options.json) fmt::print("{}", token.text);
     std::fflush(stdout);
-    return true;
+    return interrupted == 0;
   });
   const ExpertUsage experts = expert_usage(*engine);
   if (options.json) {
@@ -109,6 +120,8 @@ void run(Options& options) {
     print_experts(experts, static_cast<double>(prompt.size() + result.ids.size()));
   }
   if (!options.experts_map.empty()) write_experts_map(experts, options.experts_map);
+  if (!options.experts_profile.empty()) write_expert_profile(experts, options.experts_profile);
+  if (interrupted != 0) throw Interrupted();
 }
 
 }  // namespace
@@ -123,6 +136,7 @@ void add_run(Parser& parser) {
   command.option(
       "--experts-map", options->experts_map,
       "Draw which experts were needed into this PNG, a row a layer (with --memory or --expert-slots)");
+  command.option("--experts-profile", options->experts_profile, kProfileMeaning);
   command.flag("--json", options->json, "Machine-readable output");
   add_engine_options(command, options->model);
   options->generation.add(command);
