@@ -21,6 +21,9 @@ void add_engine_options(Command& command, ModelOptions& options) {
                "Bytes of RAM to use at most, e.g. 6GB: experts beyond that stay on disk; default: no limit");
   command.size("--vram", options.engine.vram,
                "Bytes of GPU memory to use at most: experts beyond that stay in RAM; default: no limit");
+  command.option("--miss", options.engine.miss,
+                 "Experts that are not in GPU memory: bus copies them there, cpu computes them in RAM (other "
+                 "rounding), auto shares them between both");
   command.option("--expert-slots", options.engine.expert_slots,
                  "Experts a layer to keep in RAM, whatever --memory says; 0: what it allows");
   command.option("--expert-policy", options.engine.expert_policy,

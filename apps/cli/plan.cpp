@@ -40,7 +40,7 @@ void print_json(const MemoryPlan& plan) {
                               {"longest_context", place.longest_context},
                               {"expert_slots", place.expert_slots},
                               {"smallest_budget", place.smallest_budget},
-                              {"disk_gb_per_s", place.disk_bytes_per_second / 1e9},
+                              {"beyond_gb_per_s", place.beyond_bytes_per_second / 1e9},
                               {"even_tok_per_s", place.even_tokens_per_second},
                               {"gb_per_s", place.bytes_per_second / 1e9},
                               {"decode_tok_per_s", place.decode_tokens_per_second},
@@ -50,27 +50,29 @@ void print_json(const MemoryPlan& plan) {
 }
 
 void print(const PlacePlan& place) {
+  const bool gpu = place.place == "GPU";
   fmt::print("\n{} with {:.1f} GB\n", place.place, gigabytes(place.budget));
   fmt::print("  scratch           {:8.2f} GB\n", gigabytes(place.scratch));
   for (const auto& context : place.contexts)
     fmt::print("  context {:9} {:8.2f} GB{}\n", context.tokens, gigabytes(context.bytes),
                context.fits ? "" : "  does not fit");
   if (place.expert_slots > 0)
-    fmt::print("  experts           {:8} a layer in memory, the others on disk\n", place.expert_slots);
+    fmt::print("  experts           {:8} a layer in memory, the others {}\n", place.expert_slots,
+               gpu ? "in RAM" : "on disk");
   else if (place.longest_context == 0 && place.smallest_budget > 0)
-    fmt::print("  the weights do not fit; with experts on disk {:.2f} GB would do\n",
+    fmt::print("  the weights do not fit; with experts {} {:.2f} GB would do\n", gpu ? "in RAM" : "on disk",
                gigabytes(place.smallest_budget));
   else if (place.longest_context == 0)
     fmt::print("  the weights do not fit\n");
   else
     fmt::print("  longest context   {:8} tokens\n", place.longest_context);
-  if (place.disk_bytes_per_second > 0)
+  if (place.beyond_bytes_per_second > 0)
     fmt::print(
         "  decode            {:8.1f} tok/s at most if few experts are chosen often (Zipf's law), {:.1f} if "
         "all are "
-        "equally, at the {:.2f} GB/s of the disk and {:.1f} GB/s of the memory measured here\n",
-        place.decode_tokens_per_second, place.even_tokens_per_second, place.disk_bytes_per_second / 1e9,
-        place.bytes_per_second / 1e9);
+        "equally, at the {:.2f} GB/s of the {} and {:.1f} GB/s of the memory measured here\n",
+        place.decode_tokens_per_second, place.even_tokens_per_second, place.beyond_bytes_per_second / 1e9,
+        gpu ? "bus" : "disk", place.bytes_per_second / 1e9);
   else if (place.decode_tokens_per_second > 0)
     fmt::print("  decode            {:8.1f} tok/s at most, at the {:.1f} GB/s measured here\n",
                place.decode_tokens_per_second, place.bytes_per_second / 1e9);

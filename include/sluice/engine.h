@@ -32,7 +32,10 @@ struct EngineOptions {
   // Bytes for everything the engine keeps in memory; 0: no limit. A model that is larger keeps what every
   // token uses and reads experts from its files as they are needed, with the same results.
   std::uint64_t memory = 0;
-  std::uint64_t vram = 0;              // the same for a GPU's memory: experts beyond it stay in RAM
+  std::uint64_t vram = 0;  // the same for a GPU's memory: experts beyond it stay in RAM
+  // How those come to be computed: "bus" copies them to the GPU, with the same results; "cpu" has the CPU
+  // compute them, whose rounding differs; "auto" shares them between both by their measured rates.
+  std::string miss = "bus";
   std::int64_t expert_slots = 0;       // experts a layer to keep, whatever `memory` says; 0: what it allows
   std::string expert_policy = "lfru";  // which of them go: lru, lfru or static:FILE
   // Hears of the bytes copied to a device or into memory, done and in all.

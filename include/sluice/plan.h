@@ -18,15 +18,16 @@ struct PlacePlan {
   std::uint64_t scratch = 0;  // activations of a prefill pass
   std::int64_t longest_context =
       0;  // tokens that fit a sequence beside weights and scratch; 0: not even the weights fit
-  // Where the weights do not fit: experts a layer that stay, the others being read from disk; 0: not needed,
-  // or not possible either.
+  // Where the weights do not fit: experts a layer that stay, the others being read from disk, or over the bus
+  // from RAM for a GPU; 0: not needed, or not possible either.
   std::int64_t expert_slots = 0;
-  std::uint64_t smallest_budget = 0;  // that would do with experts on disk
-  double disk_bytes_per_second = 0;   // measured; 0: not needed, or no file to measure
-  double even_tokens_per_second = 0;  // with experts on disk, if all were chosen equally often
+  std::uint64_t smallest_budget = 0;  // that would do with experts elsewhere
+  double beyond_bytes_per_second =
+      0;  // of the disk or the bus, measured; 0: not needed, or nothing to measure
+  double even_tokens_per_second = 0;  // with experts elsewhere, if all were chosen equally often
   double bytes_per_second = 0;        // measured; 0 where the place is not of this machine
-  // At an empty context, if every byte moved at the measured rates; 0: unknown. With experts on disk: if
-  // choices follow Zipf's law with exponent 1 and those chosen most stay in memory.
+  // At an empty context, if every byte moved at the measured rates; 0: unknown. With experts elsewhere:
+  // if choices follow Zipf's law with exponent 1 and those chosen most stay in memory.
   double decode_tokens_per_second = 0;
   struct Context {
     std::int64_t tokens = 0;

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "experts/meeting.h"
 #include "sluice/ops/backend.h"
 
 namespace sluice::backend {
@@ -19,6 +20,10 @@ std::string unavailable();
 std::unique_ptr<ops::Backend> make();
 // Host memory that the device copies from and to while the host goes on.
 ops::Buffer allocate_pinned(std::size_t bytes);
+// Bytes a second from such memory to the device, measured now.
+double measure_bus_rate();
+// Of a backend that make() made.
+std::unique_ptr<experts::Meeting> make_meeting(ops::Backend& backend, const experts::Meeting::Room& room);
 }  // namespace cuda
 
 }  // namespace sluice::backend

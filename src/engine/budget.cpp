@@ -13,6 +13,11 @@ void Budget::set_cache(experts::Cache* cache, std::int64_t least, std::int64_t f
   fixed_ = fixed;
 }
 
+std::uint64_t Budget::left() {
+  const std::lock_guard lock(mutex_);
+  return limit_ > claimed_ ? limit_ - claimed_ : 0;
+}
+
 // Layers have slots of different sizes and numbers of experts, so the number is searched for.
 std::int64_t Budget::slots_beside(std::uint64_t claimed) const {
   if (fixed_ > 0) return fixed_;

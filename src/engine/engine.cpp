@@ -119,30 +119,40 @@ static void fill(experts::Cache& cache) {
   }
 }
 
+// The most slots a layer that fit, or the fewest that do.
+template <class F>
+static std::int64_t most_slots(std::int64_t experts, std::int64_t least, F&& fits) {
+  std::int64_t slots = experts;
+  while (slots > least && !fits(slots)) --slots;
+  return slots;
+}
+
 void Engine::Impl::stay_within_vram(std::uint64_t dense) {
+  engine::miss_of(options);
   const auto pinned = [](std::size_t bytes) { return backend::cuda::allocate_pinned(bytes); };
   streamed.cache = engine::make_cache(model, store, options, pinned);
   experts::Cache& cache = *streamed.cache;
   const std::int64_t least = engine::least_slots(model.decoder);
-  const auto most_that = [&](auto&& fits) {
-    std::int64_t slots = summary.experts;
-    while (slots > least && !fits(slots)) --slots;
-    return slots;
-  };
-  cache.set_slots(
-      most_that([&](std::int64_t n) { return options.memory == 0 || cache.bytes(n) <= options.memory; }));
+  cache.set_slots(most_slots(summary.experts, least, [&](std::int64_t n) {
+    return options.memory == 0 || cache.bytes(n) <= options.memory;
+  }));
   if (!store.has_files()) fill(cache);
-  // Sessions are made later; this much is kept for them.
-  constexpr std::int64_t kContext = 4096;
-  const std::uint64_t session = least_session(std::min(kContext, model.max_positions));
-  const auto bytes = [&](std::int64_t n) { return dense + experts::DeviceTier::bytes(cache.store(), n); };
-  const std::int64_t slots =
-      options.expert_slots > 0
-          ? std::min(std::max(options.expert_slots, least), summary.experts)
-          : most_that([&](std::int64_t n) { return bytes(n) + session <= options.vram; });
-  weights_claim = budget.claim(bytes(slots), options.expert_slots > 0 ? 0 : session);
+  const std::uint64_t beside = experts::DeviceTier::bytes(cache.store(), least) + least_session(0);
+  weights_claim = budget.claim(dense, options.expert_slots > 0 ? 0 : beside);
   placed = engine::upload(model, *backend, prefill_chunk(), options.progress, false);
-  streamed.tier = engine::make_tier(model, *backend, cache, slots, prefill_chunk(), options, pinned);
+}
+
+void Engine::Impl::place_experts(std::uint64_t session) {
+  if (backend->host_memory() || streamed.cache == nullptr || streamed.tier != nullptr) return;
+  const std::int64_t least = engine::least_slots(model.decoder);
+  const auto bytes = [&](std::int64_t n) { return experts::DeviceTier::bytes(streamed.cache->store(), n); };
+  const std::int64_t slots = options.expert_slots > 0
+                                 ? std::min(std::max(options.expert_slots, least), summary.experts)
+                                 : most_slots(summary.experts, least, [&](std::int64_t n) {
+                                     return bytes(n) + session <= budget.left();
+                                   });
+  tier_claim = budget.claim(bytes(slots), options.expert_slots > 0 ? 0 : session);
+  engine::make_tier(model, *backend, streamed, slots, prefill_chunk(), activation_type(), options);
 }
 
 void Engine::Impl::place_weights() {

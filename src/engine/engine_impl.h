@@ -24,6 +24,7 @@ struct Engine::Impl {
   engine::StreamedModel streamed;  // where experts are not kept in memory
   engine::Budget budget;
   engine::Budget::Claim weights_claim;
+  engine::Budget::Claim tier_claim;
   models::Model model;
   ModelSummary summary;
   std::optional<text::Tokenizer> tokenizer;
@@ -49,6 +50,9 @@ struct Engine::Impl {
   // exceed the budget, experts are streamed.
   void place_weights();
   const text::Tokenizer& text() const;  // throws where there is none
+  // Gives a device's experts what is left of the budget beside the first session, of so many bytes. Later
+  // calls do nothing.
+  void place_experts(std::uint64_t session);
 
  private:
   bool claim_all(std::uint64_t experts);

@@ -15,16 +15,14 @@ ops::ConstView integers(const ops::Buffer& buffer, std::int64_t count) {
   return {buffer.data(), DType::i32, {count}};
 }
 
-// Programs with work of the host between them.
-struct CutProgram final : ops::Program {
-  std::vector<std::unique_ptr<ops::Program>> parts;
-  std::vector<std::function<void()>> work;
+// A program that waits for the host here and there.
+struct SharedProgram final : ops::Program {
+  std::unique_ptr<ops::Program> program;
+  layers::HostWork work;
 
   void run() override {
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      parts[i]->run();
-      if (i < work.size()) work[i]();
-    }
+    program->run();
+    for (const std::function<void()>& part : work) part();
   }
 };
 
@@ -42,11 +40,16 @@ std::uint64_t ForwardPass::bytes(const Engine::Impl& impl, const state::StatePoo
   return states + 2 * activations + 2 * logits;
 }
 
+Budget::Claim ForwardPass::claim(Engine::Impl& impl, std::uint64_t bytes) {
+  impl.place_experts(bytes);
+  return impl.budget.claim(bytes);
+}
+
 ForwardPass::ForwardPass(Engine::Impl& impl, std::int64_t slots, std::int64_t capacity, std::int64_t chunk)
     : impl_(impl),
       chunk_(chunk),
       pool_(*impl.backend, decoder().states(), slots, capacity, impl.cache_format()),
-      claim_(impl.budget.claim(bytes(impl, pool_, std::max(chunk, slots)))),
+      claim_(claim(impl, bytes(impl, pool_, std::max(chunk, slots)))),
       arena_(impl.backend->allocate(
           decoder().activation_bytes(std::max(chunk, slots), pool_, impl.activation_type()))) {
   const auto bytes = static_cast<std::size_t>(std::max(chunk, slots) + 1) * sizeof(std::int32_t);
@@ -129,20 +132,15 @@ layers::Batch ForwardPass::step_batch(std::int64_t sequences) const {
 }
 
 std::unique_ptr<ops::Program> ForwardPass::record(const std::function<void(layers::Device&)>& body) {
-  const auto part = [this, body](layers::Cuts* cuts) {
+  const auto run = [this, body](layers::HostWork* work) {
     backend().set_phase(ops::Phase::decode);
-    layers::Device device(backend(), arena_, impl_.activation_type(), cuts);
+    layers::Device device(backend(), arena_, impl_.activation_type(), work);
     body(device);
   };
-  if (impl_.streamed.tier == nullptr) return backend().record([part] { part(nullptr); });
-  auto whole = std::make_unique<CutProgram>();
-  for (std::size_t i = 0; i <= whole->work.size(); ++i) {
-    layers::Cuts cuts;
-    cuts.recorded = i;
-    whole->parts.push_back(backend().record([&] { part(&cuts); }));
-    whole->work = std::move(cuts.work);
-  }
-  return whole;
+  if (impl_.streamed.tier == nullptr) return backend().record([run] { run(nullptr); });
+  auto shared = std::make_unique<SharedProgram>();
+  shared->program = backend().record([&] { run(&shared->work); });
+  return shared;
 }
 
 std::unique_ptr<ops::Program> ForwardPass::record_step(std::int64_t sequences) {

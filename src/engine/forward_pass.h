@@ -52,6 +52,7 @@ class ForwardPass {
   void read_logits(std::vector<float>& to);
 
  private:
+  static Budget::Claim claim(Engine::Impl& impl, std::uint64_t bytes);
   const layers::Decoder& decoder() const { return impl_.model.decoder; }
   ops::Backend& backend() { return *impl_.backend; }
   ops::ConstView put(ops::Buffer& buffer, std::span<const std::int32_t> values);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "backend/make.h"
 #include "base/error.h"
 #include "checkpoint/checkpoint_binder.h"
 #include "checkpoint/random_binder.h"
@@ -34,31 +35,42 @@ struct Setting {
   state::CacheFormat cache;
   std::int64_t chunk;
   double bytes_per_second;
+  bool measured = true;        // it is a place of this machine
   std::filesystem::path file;  // to measure the disk with; empty: none
+
+  bool gpu() const { return place == "GPU"; }
+  // Of what experts come over that do not fit; 0: unknown.
+  double measure_beyond() const {
+    if (gpu()) return measured ? backend::cuda::measure_bus_rate() : 0;
+    return file.empty() ? 0 : experts::measure_disk_rate(file);
+  }
 };
 
-// Experts on disk: what every token uses stays in memory, and of each layer's experts as many as fit.
+// Experts on disk, or beyond the bus: what every token uses stays, and of each layer's experts as many as
+// fit.
 void plan_streaming(const models::Model& model, const ModelSummary& summary, std::uint64_t beside,
                     const Setting& setting, PlacePlan& plan) {
   std::uint64_t experts = 0;
   for (const ModelSummary::Part& part : summary.parts)
     if (part.kind == "experts") experts += part.bytes;
-  if (experts == 0 || setting.place != "CPU") return;
+  if (experts == 0) return;
   const double one_each =
       static_cast<double>(experts) / static_cast<double>(summary.experts);  // of every layer
-  const std::uint64_t dense = summary.weight_bytes - experts + beside;
+  // A GPU has a place for all experts of one layer, for prompts.
+  const std::uint64_t prompt = setting.gpu() ? experts / static_cast<std::uint64_t>(summary.layers) : 0;
+  const std::uint64_t dense = summary.weight_bytes - experts + beside + prompt;
   const std::int64_t least = engine::least_slots(model.decoder);
   plan.smallest_budget = dense + static_cast<std::uint64_t>(static_cast<double>(least) * one_each);
   if (setting.budget < plan.smallest_budget) return;
   plan.expert_slots = std::min(
       summary.experts, static_cast<std::int64_t>(static_cast<double>(setting.budget - dense) / one_each));
-  if (setting.file.empty()) return;
-  plan.disk_bytes_per_second = experts::measure_disk_rate(setting.file);
+  plan.beyond_bytes_per_second = setting.measure_beyond();
+  if (plan.beyond_bytes_per_second == 0) return;
   const auto chosen = static_cast<double>(summary.experts_per_token);
   const auto speed = [&](double hit_rate) {
     const double compute =
         static_cast<double>(summary.bytes_per_token + 2 * summary.state_bytes) / plan.bytes_per_second;
-    return 1 / (compute + (1 - hit_rate) * chosen * one_each / plan.disk_bytes_per_second);
+    return 1 / (compute + (1 - hit_rate) * chosen * one_each / plan.beyond_bytes_per_second);
   };
   const std::vector<double> shares = checkpoint::zipf_shares(summary.experts, summary.experts_per_token, 1);
   const double popular = std::accumulate(shares.begin(), shares.begin() + plan.expert_slots, 0.0) / chosen;
@@ -110,7 +122,7 @@ MemoryPlan plan(const models::Model& model, const PlanOptions& options, const En
         plan_place(model,
                    {std::move(place), budget != 0 ? budget : settings.backend->memory_bytes(),
                     settings.activation_type(), settings.cache_format(), settings.prefill_chunk(),
-                    settings.backend->measure_rates().read_bytes_per_second, file},
+                    settings.backend->measure_rates().read_bytes_per_second, true, file},
                    options.sequences));
   };
   try {
@@ -120,7 +132,7 @@ MemoryPlan plan(const models::Model& model, const PlanOptions& options, const En
     const ops::DType type = engine.exact ? ops::DType::f32 : ops::DType::bf16;
     if (options.vram != 0)  // a GPU that is somewhere else
       result.places.push_back(plan_place(
-          model, {"GPU", options.vram, type, {type, engine.key_bits, engine.value_bits}, 4096, 0, {}},
+          model, {"GPU", options.vram, type, {type, engine.key_bits, engine.value_bits}, 4096, 0, false, {}},
           options.sequences));
   }
   add("cpu", "CPU", options.memory != 0 ? options.memory : machine_memory());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "backend/make.h"
 #include "base/error.h"
 #include "checkpoint/packed_experts.h"
 #include "engine/layout.h"
@@ -191,27 +192,41 @@ std::unique_ptr<experts::Cache> make_cache(models::Model& model, const checkpoin
   return cache;
 }
 
-std::unique_ptr<experts::DeviceTier> make_tier(models::Model& model, ops::Backend& backend,
-                                               experts::Cache& cache, std::int64_t slots, std::int64_t tokens,
-                                               const EngineOptions& options,
-                                               const std::function<ops::Buffer(std::size_t)>& pinned) {
+experts::Miss miss_of(const EngineOptions& options) {
+  if (options.miss == "bus") return experts::Miss::bus;
+  if (options.miss == "cpu") return experts::Miss::cpu;
+  if (options.miss == "auto") return experts::Miss::automatic;
+  fail(ErrorKind::input, "experts that a GPU misses go by '{}', allowed is bus, cpu or auto", options.miss);
+}
+
+void make_tier(models::Model& model, ops::Backend& backend, StreamedModel& streamed, std::int64_t slots,
+               std::int64_t tokens, ops::DType activations, const EngineOptions& options) {
   const std::vector<layers::Moe*> users = moe_layers(model.decoder);
+  experts::Cache& cache = *streamed.cache;
   experts::DeviceTier::Options tier;
   tier.slots = slots;
   tier.tokens = tokens;
   tier.chosen = users.front()->router.top_k;
+  tier.activations = activations;
+  tier.miss = miss_of(options);
+  if (tier.miss != experts::Miss::bus) {
+    streamed.cpu = ops::make_backend("cpu", {.threads = options.threads, .exact = options.exact});
+    tier.cpu = streamed.cpu.get();
+    tier.bus_bytes_per_second = backend::cuda::measure_bus_rate();
+  }
   const experts::PolicyMaker policies(options.expert_policy);
   tier.policy = [&](int layer) { return policies(layer, cache.store().layer(layer).experts()); };
-  tier.pinned = pinned;
+  tier.meeting = [&](const experts::Meeting::Room& room) {
+    return backend::cuda::make_meeting(backend, room);
+  };
   for (const layers::Moe* moe : users) {
     const layers::Mlp& shared = moe->shared_expert;
     tier.shared.emplace_back();
     if (moe->gate_proj.separate.empty() && joins_shared_expert(*moe))
       tier.shared.back() = {shared.gate_proj, shared.up_proj, shared.down_proj};
   }
-  auto made = std::make_unique<experts::DeviceTier>(backend, cache, std::move(tier));
-  for (layers::Moe* moe : users) moe->streamed.device = made.get();
-  return made;
+  streamed.tier = std::make_unique<experts::DeviceTier>(backend, cache, std::move(tier));
+  for (layers::Moe* moe : users) moe->streamed.device = streamed.tier.get();
 }
 
 }  // namespace sluice::engine

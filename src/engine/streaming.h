@@ -13,6 +13,7 @@ namespace sluice::engine {
 struct StreamedModel {
   ops::Buffer dense;
   std::unique_ptr<experts::Cache> cache;      // experts in host memory
+  std::unique_ptr<ops::Backend> cpu;          // computes some of them for the device
   std::unique_ptr<experts::DeviceTier> tier;  // experts on a device, behind it the cache
 };
 
@@ -27,11 +28,12 @@ std::unique_ptr<experts::Cache> make_cache(models::Model& model, const checkpoin
 ops::Buffer copy_dense(models::Model& model, const checkpoint::TensorFiles& files,
                        const std::function<void(std::uint64_t done, std::uint64_t all)>& progress);
 
-// Slots on a device for a model whose other tensors are there already; `tokens` is the most of one pass.
-std::unique_ptr<experts::DeviceTier> make_tier(models::Model& model, ops::Backend& backend,
-                                               experts::Cache& cache, std::int64_t slots, std::int64_t tokens,
-                                               const EngineOptions& options,
-                                               const std::function<ops::Buffer(std::size_t bytes)>& pinned);
+// Who computes experts that are not on the device: "bus", "cpu" or "auto".
+experts::Miss miss_of(const EngineOptions& options);
+
+// Slots on a CUDA device for a model whose other tensors are there already; `tokens` is the most of one pass.
+void make_tier(models::Model& model, ops::Backend& backend, StreamedModel& streamed, std::int64_t slots,
+               std::int64_t tokens, ops::DType activations, const EngineOptions& options);
 
 // The fewest slots a layer that do not thrash: one token's experts and one more.
 std::int64_t least_slots(const layers::Decoder& decoder);

@@ -62,6 +62,7 @@ DeviceTier::DeviceTier(ops::Backend& backend, Cache& host, Options options)
     : backend_(backend), host_(host), options_(std::move(options)) {
   const Store& store = host_.store();
   all_ = backend_.allocate(bytes(store, 0));
+  std::int64_t hidden = 0;
   for (int l = 0; l < store.layers(); ++l) {
     const Expert like = store.layer(l)[0];
     const std::int64_t experts = store.layer(l).experts();
@@ -76,13 +77,24 @@ DeviceTier::DeviceTier(ops::Backend& backend, Cache& host, Options options)
     }
     layer.slot_of.assign(static_cast<std::size_t>(experts), -1);
     layer.expert_in.assign(static_cast<std::size_t>(slots), -1);
+    layer.mark.assign(static_cast<std::size_t>(slots), 0);
     layer.policy = options_.policy(l);
     usage_.uses.emplace_back(static_cast<std::size_t>(experts));
+    hidden = std::max(hidden, like.gate_proj.shape()[1]);
   }
   const auto ids = static_cast<std::size_t>(options_.tokens * (options_.chosen + 1)) * sizeof(std::int32_t);
-  chosen_ = options_.pinned(ids);
-  places_ = options_.pinned(ids);
+  Meeting::Room room{ids, ids, 0};
+  if (options_.miss != Miss::bus) {
+    // Passes that find room in slots: a row of inputs a token, one of results a choice.
+    const std::size_t row = static_cast<std::size_t>(hidden) * size_bytes(options_.activations);
+    room.shown += static_cast<std::size_t>(options_.slots / options_.chosen) * row;
+    room.rows = static_cast<std::size_t>(options_.slots) * row;
+    host_experts_ = std::make_unique<HostExperts>(*options_.cpu, options_.activations);
+  }
+  meeting_ = options_.meeting(room);
 }
+
+DeviceTier::~DeviceTier() = default;
 
 const ExpertSet& DeviceTier::experts(int layer, std::int64_t tokens) const {
   const Layer& place = layers_[static_cast<std::size_t>(layer)];
@@ -90,7 +102,7 @@ const ExpertSet& DeviceTier::experts(int layer, std::int64_t tokens) const {
 }
 
 // Tensors that are neighbours in both memories travel together.
-void DeviceTier::copy(const Expert& from, const ExpertSet& to, std::int32_t place) {
+void DeviceTier::upload(const Expert& from, const ExpertSet& to, std::int32_t place) {
   const auto i = static_cast<std::size_t>(place);
   const Expert target{to.gate_proj[i], to.up_proj[i], to.down_proj[i]};
   std::vector<const void*> targets;
@@ -106,51 +118,103 @@ void DeviceTier::copy(const Expert& from, const ExpertSet& to, std::int32_t plac
                          next.data() - source == there - destination &&
                          next.data() - (source + bytes) < static_cast<std::ptrdiff_t>(kTensorAlignment);
     if (!follows) {
-      if (bytes > 0) backend_.upload(destination, source, bytes);
+      if (bytes > 0) meeting_->upload(destination, source, bytes);
       source = next.data();
       destination = there;
     }
     bytes = static_cast<std::size_t>(next.data() - source) + next.size();
   });
-  backend_.upload(destination, source, bytes);
+  meeting_->upload(destination, source, bytes);
   usage_.bytes_read += room_for(from);
 }
 
-std::int32_t DeviceTier::free_slot(Layer& layer, std::span<const std::int32_t> wanted) {
+// An empty slot, or the policy's victim's, for an expert that is wanted.
+std::int32_t DeviceTier::fill_slot(Layer& layer, const Cache::Resident& resident,
+                                   std::span<const std::int32_t> wanted) {
   std::vector<std::int32_t> candidates;
-  for (std::size_t s = 0; s < layer.expert_in.size(); ++s) {
+  std::int32_t slot = -1;
+  for (std::size_t s = 0; s < layer.expert_in.size() && slot < 0; ++s) {
     const std::int32_t expert = layer.expert_in[s];
-    if (expert < 0) return static_cast<std::int32_t>(s);
-    if (!std::binary_search(wanted.begin(), wanted.end(), expert)) candidates.push_back(expert);
+    if (expert < 0)
+      slot = static_cast<std::int32_t>(s);
+    else if (!std::binary_search(wanted.begin(), wanted.end(), expert))
+      candidates.push_back(expert);
   }
-  const std::int32_t slot =
-      std::exchange(layer.slot_of[static_cast<std::size_t>(layer.policy->victim(candidates))], -1);
+  if (slot < 0)
+    slot = std::exchange(layer.slot_of[static_cast<std::size_t>(layer.policy->victim(candidates))], -1);
   layer.expert_in[static_cast<std::size_t>(slot)] = -1;
+  upload(resident.weights, layer.slots, slot);
+  layer.expert_in[static_cast<std::size_t>(slot)] = resident.expert;
+  layer.slot_of[static_cast<std::size_t>(resident.expert)] = slot;
   return slot;
+}
+
+// Whether an expert that the host computes is worth a slot for the passes to come.
+bool DeviceTier::admits(Layer& layer, std::int32_t expert, std::span<const std::int32_t> wanted) {
+  std::vector<std::int32_t> candidates{expert};
+  for (const std::int32_t e : layer.expert_in) {
+    if (e < 0) return true;
+    if (!std::binary_search(wanted.begin(), wanted.end(), e)) candidates.push_back(e);
+  }
+  return candidates.size() > 1 && layer.policy->victim(candidates) != expert;
+}
+
+// How many of the missing experts the host computes.
+std::size_t DeviceTier::host_share(std::size_t missing, std::size_t bytes) const {
+  if (options_.miss == Miss::bus) return 0;
+  if (options_.miss == Miss::cpu) return missing;
+  constexpr double kMeeting = 15e-6;  // to bring results to the device, whatever their number
+  const double bus = static_cast<double>(bytes) / options_.bus_bytes_per_second;
+  const double host = host_experts_->seconds(bytes);
+  std::size_t best = 0;
+  double least = static_cast<double>(missing) * bus;
+  for (std::size_t share = 1; share <= missing; ++share) {
+    const double both =
+        std::max(static_cast<double>(missing - share) * bus, kMeeting + static_cast<double>(share) * host);
+    if (both < least) least = both, best = share;
+  }
+  return best;
 }
 
 void DeviceTier::bring_to_slots(int number, std::span<const std::int32_t> wanted) {
   Layer& layer = layers_[static_cast<std::size_t>(number)];
+  std::vector<std::uint32_t>& uses = usage_.uses[static_cast<std::size_t>(number)];
   layer.policy->use(wanted);
   std::vector<std::int32_t> missing;
   for (const std::int32_t e : wanted) {
-    ++usage_.uses[static_cast<std::size_t>(number)][static_cast<std::size_t>(e)];
+    ++uses[static_cast<std::size_t>(e)];
     if (layer.slot_of[static_cast<std::size_t>(e)] < 0) missing.push_back(e);
   }
   usage_.hits += wanted.size() - missing.size();
   usage_.misses += missing.size();
   if (missing.empty()) return;
+  // Whether experts stay where the cache has them.
+  const bool whole = host_.slots() >= host_.store().layer(number).experts();
+  if (!whole) meeting_->finish_uploads();
+  const std::size_t share = host_share(missing.size(), room_for(host_.store().layer(number)[0]));
+  // The host takes those that are needed least: others are the likelier to be needed again on the device.
+  std::sort(missing.begin(), missing.end(), [&](std::int32_t a, std::int32_t b) {
+    return uses[static_cast<std::size_t>(a)] < uses[static_cast<std::size_t>(b)];
+  });
+  const std::vector<std::int32_t> host(missing.begin(), missing.begin() + static_cast<std::ptrdiff_t>(share));
+  std::vector<Cache::Resident> now;
+  std::vector<std::int32_t> filled;
   Cache::Pass pass(host_, number, missing);
   std::size_t left = missing.size();
   for (auto residents = pass.next(); !residents.empty(); residents = pass.next()) {
     for (const Cache::Resident& resident : residents) {
-      const std::int32_t slot = free_slot(layer, wanted);
-      copy(resident.weights, layer.slots, slot);
-      layer.expert_in[static_cast<std::size_t>(slot)] = resident.expert;
-      layer.slot_of[static_cast<std::size_t>(resident.expert)] = slot;
+      const bool computed = std::find(host.begin(), host.end(), resident.expert) != host.end();
+      if (computed) (whole ? later_ : now).push_back(resident);
+      if (computed && !(options_.miss == Miss::cpu && admits(layer, resident.expert, wanted))) continue;
+      filled.push_back(fill_slot(layer, resident, wanted));
     }
+    const std::uint32_t mark = filled.empty() ? 0 : meeting_->mark();
+    for (const std::int32_t slot : filled) layer.mark[static_cast<std::size_t>(slot)] = mark;
+    compute(now);
+    filled.clear();
+    now.clear();
     left -= residents.size();
-    if (left > 0) backend_.synchronize();  // the cache may read over what it handed out
+    if (left > 0) meeting_->finish_uploads();  // the cache may read over what it handed out
   }
 }
 
@@ -159,38 +223,110 @@ void DeviceTier::bring_all(int number, std::span<const std::int32_t> wanted) {
   std::size_t left = wanted.size();
   for (auto residents = pass.next(); !residents.empty(); residents = pass.next()) {
     for (const Cache::Resident& resident : residents)
-      copy(resident.weights, layers_[static_cast<std::size_t>(number)].all, resident.expert);
+      upload(resident.weights, layers_[static_cast<std::size_t>(number)].all, resident.expert);
     left -= residents.size();
-    if (left > 0) backend_.synchronize();
+    if (left > 0) meeting_->finish_uploads();
   }
 }
 
-void DeviceTier::bring(int number, const ops::View& places) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto* ids = static_cast<const std::int32_t*>(chosen_.data());
+// Results of choices that fell on these experts.
+void DeviceTier::compute(std::span<const Cache::Resident> residents) {
+  if (residents.empty()) return;
   const auto k = static_cast<std::size_t>(options_.chosen);
-  const std::size_t count = static_cast<std::size_t>(places.dim(0)) * k;
-  // Also for all copies asked for before: their host memory may be used again.
-  backend_.synchronize();
-  usage_.wait_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::vector<std::int32_t> wanted(ids, ids + count);
-  std::sort(wanted.begin(), wanted.end());
-  wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
-  const auto experts = static_cast<std::int32_t>(layers_[static_cast<std::size_t>(number)].slot_of.size());
-  if (wanted.front() < 0 || wanted.back() >= experts)
-    fail(ErrorKind::internal, "a router of {} experts chose {} to {}", experts, wanted.front(),
-         wanted.back());
-  const bool slots = uses_slots(places.dim(0));
-  slots ? bring_to_slots(number, wanted) : bring_all(number, wanted);
+  const auto hidden = static_cast<std::size_t>(residents[0].weights.gate_proj.shape()[1]);
+  const std::size_t row = hidden * size_bytes(options_.activations);
+  for (std::size_t token = 0; token < chosen_.size() / k; ++token) {
+    std::vector<Expert> experts;
+    std::byte* out = meeting_->rows() + given_.size() * row;
+    for (std::size_t j = 0; j < k; ++j) {
+      const auto found = std::find_if(
+          residents.begin(), residents.end(),
+          [&](const Cache::Resident& resident) { return resident.expert == chosen_[token * k + j]; });
+      if (found == residents.end()) continue;
+      experts.push_back(found->weights);
+      given_.push_back(static_cast<std::int32_t>(token) * static_cast<std::int32_t>(width_) +
+                       static_cast<std::int32_t>(j));
+    }
+    if (!experts.empty()) host_experts_->compute(inputs_ + token * row, experts, out);
+  }
+}
+
+// What fails while the device waits must not leave it waiting.
+template <class F>
+void DeviceTier::meet(F&& work) {
+  try {
+    work();
+  } catch (...) {
+    meeting_->abandon();
+    for (Layer& layer : layers_) std::fill(layer.mark.begin(), layer.mark.end(), 0u);
+    backend_.synchronize();  // throws what the device met, if that came first
+    throw;
+  }
+}
+
+void DeviceTier::show(const ops::View& chosen, const ops::View& inputs, const ops::View& places) {
+  meeting_->show(chosen, shares_work(chosen.dim(0)) ? inputs : ops::View{}, places);
+}
+
+void DeviceTier::bring(int layer, std::int64_t tokens) {
+  meet([&] {
+    const std::byte* shown = meeting_->wait();
+    const auto start = std::chrono::steady_clock::now();
+    const auto* ids = reinterpret_cast<const std::int32_t*>(shown);
+    chosen_.assign(ids, ids + tokens * options_.chosen);
+    inputs_ = shown + chosen_.size() * sizeof(std::int32_t);
+    width_ = places(layer);
+    later_.clear();
+    given_.clear();
+    std::vector<std::int32_t> wanted = chosen_;
+    std::sort(wanted.begin(), wanted.end());
+    wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
+    const auto experts = static_cast<std::int32_t>(layers_[static_cast<std::size_t>(layer)].slot_of.size());
+    if (wanted.front() < 0 || wanted.back() >= experts)
+      fail(ErrorKind::internal, "a router of {} experts chose {} to {}", experts, wanted.front(),
+           wanted.back());
+    uses_slots(tokens) ? bring_to_slots(layer, wanted) : bring_all(layer, wanted);
+    answer(layer, tokens);
+    usage_.wait_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  });
+}
+
+// Says where the experts are. What the host computes has a place too, any: its result is replaced.
+void DeviceTier::answer(int number, std::int64_t tokens) {
   const Layer& layer = layers_[static_cast<std::size_t>(number)];
-  const auto width = static_cast<std::size_t>(places.dim(1));
+  const bool slots = uses_slots(tokens);
+  const auto k = static_cast<std::size_t>(options_.chosen);
+  const auto width = static_cast<std::size_t>(width_);
   const auto shared = static_cast<std::int32_t>(slots ? layer.expert_in.size() : layer.slot_of.size());
-  auto* to = static_cast<std::int32_t*>(places_.data());
-  for (std::size_t i = 0; i < count; ++i)
-    to[i / k * width + i % k] = slots ? layer.slot_of[static_cast<std::size_t>(ids[i])] : ids[i];
-  if (width > k)
-    for (std::size_t t = 0; t < count / k; ++t) to[t * width + k] = shared;
-  backend_.upload(places.data, to, count / k * width * sizeof(std::int32_t));
+  std::vector<std::int32_t> places(static_cast<std::size_t>(tokens) * width, shared);
+  std::uint32_t mark = slots ? 0 : meeting_->mark();
+  for (std::size_t i = 0; i < chosen_.size(); ++i) {
+    std::int32_t place = chosen_[i];
+    if (slots) {
+      place = std::max(layer.slot_of[static_cast<std::size_t>(place)], 0);
+      const auto row = static_cast<std::int32_t>(i / k * width + i % k);
+      const bool computed = std::find_if(later_.begin(), later_.end(),
+                                         [&](const Cache::Resident& resident) {
+                                           return resident.expert == chosen_[i];
+                                         }) != later_.end() ||
+                            std::find(given_.begin(), given_.end(), row) != given_.end();
+      if (!computed) mark = std::max(mark, layer.mark[static_cast<std::size_t>(place)]);
+    }
+    places[i / k * width + i % k] = place;
+  }
+  meeting_->answer(places, mark);
+}
+
+void DeviceTier::take(const ops::View& out) {
+  meeting_->take(out.reshaped({out.dim(0) * out.dim(1), out.dim(2)}));
+}
+
+void DeviceTier::give() {
+  meet([&] {
+    compute(later_);
+    meeting_->wait();
+    meeting_->give(given_);
+  });
 }
 
 }  // namespace sluice::experts

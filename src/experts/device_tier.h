@@ -4,7 +4,8 @@
 #include <optional>
 
 #include "experts/cache.h"
-#include "sluice/ops/backend.h"
+#include "experts/host_experts.h"
+#include "experts/meeting.h"
 
 namespace sluice::experts {
 
@@ -17,19 +18,28 @@ struct ExpertSet {
   void add(const Expert& expert);
 };
 
+// Who computes experts that are not on the device: it does, after they came over the bus; the host does, from
+// where they are; or both, as many each as lets them end at the same time.
+enum class Miss { bus, cpu, automatic };
+
 class DeviceTier {
  public:
   struct Options {
     std::int64_t slots = 0;   // a layer
     std::int64_t tokens = 0;  // the most of one pass
     std::int64_t chosen = 0;  // experts a token
+    ops::DType activations = ops::DType::f32;
     std::function<std::unique_ptr<Policy>(int layer)> policy;
-    std::function<ops::Buffer(std::size_t bytes)> pinned;  // host memory that the device copies from and to
+    std::function<std::unique_ptr<Meeting>(const Meeting::Room& room)> meeting;
     // A layer each, on the device: one more choice of every token; or nothing.
     std::vector<std::optional<Expert>> shared;
+    Miss miss = Miss::bus;
+    ops::Backend* cpu = nullptr;      // unless all come over the bus
+    double bus_bytes_per_second = 0;  // for Miss::automatic
   };
 
   DeviceTier(ops::Backend& backend, Cache& host, Options options);
+  ~DeviceTier();
 
   // What so many slots a layer take on the device, and with them the place for all experts of one layer.
   static std::uint64_t bytes(const Store& store, std::int64_t slots);
@@ -42,14 +52,17 @@ class DeviceTier {
   // What a pass of so many tokens computes with: the layer's slots where whatever it chooses finds room
   // there, else the place for all experts of one layer.
   const ExpertSet& experts(int layer, std::int64_t tokens) const;
+  // Whether the host may compute some of the pass's experts.
+  bool shares_work(std::int64_t tokens) const { return host_experts_ != nullptr && uses_slots(tokens); }
 
-  // Where a pass of so many tokens writes its choices: I32 [T,k] in memory that both sides see.
-  ops::View chosen(std::int64_t tokens) const {
-    return {chosen_.data(), ops::DType::i32, {tokens, options_.chosen}};
-  }
-  // Between two programs: brings the experts chosen into that set, and writes where they are to `places`, I32
-  // [T,places(layer)].
-  void bring(int layer, const ops::View& places);
+  // Ops of a program, each with what the host does meanwhile. The experts that were `chosen`, I32 [T,k], are
+  // brought into that set, and where they are is put into `places`, I32 [T,places(layer)].
+  void show(const ops::View& chosen, const ops::View& inputs, const ops::View& places);
+  void bring(int layer, std::int64_t tokens);
+  // Behind the products, where the host shares the work: its results replace what `out` [T,places(layer),
+  // hidden] holds for its experts.
+  void take(const ops::View& out);
+  void give();
 
   Usage usage() const { return usage_; }
 
@@ -60,21 +73,35 @@ class DeviceTier {
     ExpertSet all;
     std::vector<std::int32_t> slot_of;    // by expert; -1: none
     std::vector<std::int32_t> expert_in;  // by slot; -1: none
+    std::vector<std::uint32_t> mark;      // by slot: of the upload that filled it
     std::unique_ptr<Policy> policy;
   };
   bool uses_slots(std::int64_t tokens) const { return tokens * options_.chosen <= options_.slots; }
-  void copy(const Expert& from, const ExpertSet& to, std::int32_t place);
+  void upload(const Expert& from, const ExpertSet& to, std::int32_t place);
+  std::size_t host_share(std::size_t missing, std::size_t bytes) const;
   void bring_to_slots(int layer, std::span<const std::int32_t> wanted);
   void bring_all(int layer, std::span<const std::int32_t> wanted);
-  std::int32_t free_slot(Layer& layer, std::span<const std::int32_t> wanted);
+  // Returns the slot.
+  std::int32_t fill_slot(Layer& layer, const Cache::Resident& resident, std::span<const std::int32_t> wanted);
+  bool admits(Layer& layer, std::int32_t expert, std::span<const std::int32_t> wanted);
+  void compute(std::span<const Cache::Resident> residents);
+  void answer(int layer, std::int64_t tokens);
+  template <class F>
+  void meet(F&& work);
 
   ops::Backend& backend_;
   Cache& host_;
   Options options_;
   std::vector<Layer> layers_;
   ops::Buffer all_;  // experts of one layer at a time
-  ops::Buffer chosen_;
-  ops::Buffer places_;
+  std::unique_ptr<Meeting> meeting_;
+  std::unique_ptr<HostExperts> host_experts_;
+  // Of the pass that runs.
+  std::vector<std::int32_t> chosen_;
+  std::int64_t width_ = 0;  // places of a token
+  const std::byte* inputs_ = nullptr;
+  std::vector<Cache::Resident> later_;  // for the host to compute while the device does
+  std::vector<std::int32_t> given_;     // rows of the results that the host computed
   Usage usage_;
 };
 

@@ -2,6 +2,7 @@
 // the arena's size is found, so that memory is known before the first token.
 #pragma once
 
+#include "base/function_ref.h"
 #include "sluice/ops/backend.h"
 
 namespace sluice::layers {
@@ -36,31 +37,27 @@ class Scope {
   std::size_t mark_;
 };
 
-// Host work that cuts a pass into programs, which are recorded one at a time.
-struct Cuts {
-  std::size_t recorded = 0;  // the program whose ops run; those of others are left out
-  std::size_t current = 0;
-  std::vector<std::function<void()>> work;  // behind the programs 0, 1, ...
-};
+// What the host does while a program runs, in order.
+using HostWork = std::vector<std::function<void()>>;
 
 class Device {
  public:
-  // Runs ops on the backend; with `cuts`, those of one program.
-  Device(ops::Backend& backend, Arena& arena, ops::DType activations, Cuts* cuts = nullptr)
-      : backend_(&backend), arena_(arena), activations_(activations), cuts_(cuts) {}
+  // Runs ops on the backend; with `recorded`, they are recorded, and the host's part is put there.
+  Device(ops::Backend& backend, Arena& arena, ops::DType activations, HostWork* recorded = nullptr)
+      : backend_(&backend), arena_(arena), activations_(activations), recorded_(recorded) {}
   // Plans: only the arena moves.
   Device(Arena& arena, ops::DType activations) : arena_(arena), activations_(activations) {}
 
   template <class Op>
   void run(const Op& op) {
-    if (backend_ != nullptr && (cuts_ == nullptr || cuts_->current == cuts_->recorded)) backend_->run(op);
+    if (backend_ != nullptr) backend_->run(op);
   }
-  // Work of the host on what ops before it computed, for ops behind it.
-  void cut(std::function<void()> work) {
+  // `op` makes the device wait for `work` of the host.
+  void meet(FunctionRef<void()> op, std::function<void()> work) {
     if (planning()) return;
-    if (cuts_ == nullptr) return work();
-    cuts_->work.push_back(std::move(work));
-    ++cuts_->current;
+    op();
+    if (recorded_ == nullptr) return work();
+    recorded_->push_back(std::move(work));
   }
   // An activation, or a tensor of a type that is the same whatever the activations are.
   ops::View take(const ops::Shape& shape) { return arena_.take(activations_, shape); }
@@ -72,7 +69,7 @@ class Device {
   ops::Backend* backend_ = nullptr;
   Arena& arena_;
   ops::DType activations_;
-  Cuts* cuts_ = nullptr;
+  HostWork* recorded_ = nullptr;
 };
 
 }  // namespace sluice::layers

@@ -88,17 +88,18 @@ void Moe::combine(Device& dev, const ops::View& h, const Scores& scores, const o
                           .out = x});
 }
 
-// The host brings the chosen experts to the device between two programs.
+// The host brings the chosen experts to the device while that waits.
 void Moe::forward_on_device(Device& dev, const ops::View& h, const Scores& scores, const ops::View& x) const {
   experts::DeviceTier& tier = *streamed.device;
   const std::int64_t tokens = h.dim(0);
-  const ops::View chosen = tier.chosen(tokens);
+  const ops::View chosen = dev.take({tokens, router.top_k}, ops::DType::i32);
   const ops::View places = dev.take({tokens, tier.places(streamed.layer)}, ops::DType::i32);
   const ops::View weights = dev.take({tokens, router.top_k}, ops::DType::f32);
   const ops::View inner = dev.take({tokens, tier.places(streamed.layer), gate_proj.shape()[1]});
   const ops::View out = dev.take({tokens, tier.places(streamed.layer), x.dim(1)});
   router.choose(dev, scores.logits, chosen, weights);
-  dev.cut([&tier, layer = streamed.layer, places] { tier.bring(layer, places); });
+  dev.meet([&] { tier.show(chosen, h, places); },
+           [&tier, layer = streamed.layer, tokens] { tier.bring(layer, tokens); });
   const experts::ExpertSet& set = tier.experts(streamed.layer, tokens);
   dev.run(ops::ExpertGateUpSwiglu{.x = h,
                                   .gate_w = {.stack = {}, .separate = set.gate_proj},
@@ -107,6 +108,7 @@ void Moe::forward_on_device(Device& dev, const ops::View& h, const Scores& score
                                   .out = inner});
   dev.run(ops::ExpertMatmul{
       .x = inner, .w = {.stack = {}, .separate = set.down_proj}, .experts = places, .out = out});
+  if (tier.shares_work(tokens)) dev.meet([&] { tier.take(out); }, [&tier] { tier.give(); });
   combine(dev, h, scores, weights, out, x);
 }
 

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 
-#include "backend/cuda/context.h"
+#include "backend/cuda/meeting.h"
 #include "backend/cuda/rates.h"
 #include "backend/cuda/transfer.h"
 #include "backend/make.h"
@@ -91,6 +93,7 @@ class CudaBackend final : public ops::Backend {
   bool host_memory() const override { return false; }
   ops::Rates measure_rates() override { return cuda::measure_rates(context_); }
   void set_phase(ops::Phase phase) override { context_.phase = phase; }
+  Context& context() { return context_; }
   std::unique_ptr<ops::Program> record(std::function<void()> body) override {
     return std::make_unique<GraphProgram>(context_, body);
   }
@@ -125,6 +128,26 @@ ops::Buffer allocate_pinned(std::size_t bytes) {
   void* data = nullptr;
   check(cudaMallocHost(&data, bytes), "allocating pinned memory");
   return {data, bytes, [](void* memory, std::size_t) { cudaFreeHost(memory); }};
+}
+
+double measure_bus_rate() {
+  constexpr std::size_t kBytes = std::size_t{64} << 20;
+  constexpr int kCopies = 8;
+  const ops::Buffer from = allocate_pinned(kBytes);
+  const ops::Buffer to = allocate_device(kBytes);
+  double best = 0;
+  for (int i = 0; i < kCopies; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    check(cudaMemcpy(to.data(), from.data(), kBytes, cudaMemcpyHostToDevice), "copying to the device");
+    check(cudaDeviceSynchronize(), "copying to the device");
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    best = std::max(best, static_cast<double>(kBytes) / seconds);
+  }
+  return best;
+}
+
+std::unique_ptr<experts::Meeting> make_meeting(ops::Backend& backend, const experts::Meeting::Room& room) {
+  return make_meeting(dynamic_cast<CudaBackend&>(backend).context(), room);
 }
 
 std::unique_ptr<ops::Backend> make() {

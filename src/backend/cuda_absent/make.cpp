@@ -16,4 +16,12 @@ ops::Buffer allocate_pinned(std::size_t) {
   fail(ErrorKind::unsupported, "{}", unavailable());
 }
 
+double measure_bus_rate() {
+  fail(ErrorKind::unsupported, "{}", unavailable());
+}
+
+std::unique_ptr<experts::Meeting> make_meeting(ops::Backend&, const experts::Meeting::Room&) {
+  fail(ErrorKind::unsupported, "{}", unavailable());
+}
+
 }  // namespace sluice::backend::cuda

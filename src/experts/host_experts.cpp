@@ -1,0 +1,75 @@
+#include "experts/host_experts.h"
+
+#include <chrono>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+namespace sluice::experts {
+
+namespace {
+
+void widen(const std::byte* from, ops::DType type, const ops::View& to) {
+  auto* out = static_cast<float*>(to.data);
+  if (type == ops::DType::f32) {
+    std::memcpy(out, from, static_cast<std::size_t>(to.elements()) * sizeof(float));
+    return;
+  }
+  const auto* in = reinterpret_cast<const ops::BFloat16*>(from);
+  for (std::int64_t i = 0; i < to.elements(); ++i) out[i] = ops::to_float(in[i]);
+}
+
+void narrow(const ops::View& from, ops::DType type, std::byte* to) {
+  const auto* in = static_cast<const float*>(from.data);
+  if (type == ops::DType::f32) {
+    std::memcpy(to, in, static_cast<std::size_t>(from.elements()) * sizeof(float));
+    return;
+  }
+  auto* out = reinterpret_cast<ops::BFloat16*>(to);
+  for (std::int64_t i = 0; i < from.elements(); ++i) out[i] = ops::to_bfloat16(in[i]);
+}
+
+}  // namespace
+
+HostExperts::HostExperts(ops::Backend& cpu, ops::DType activations) : cpu_(cpu), activations_(activations) {}
+
+ops::View HostExperts::floats(ops::Buffer& buffer, const ops::Shape& shape) {
+  const auto bytes = static_cast<std::size_t>(shape.elements()) * sizeof(float);
+  if (buffer.bytes() < bytes) buffer = cpu_.allocate(bytes);
+  return {buffer.data(), ops::DType::f32, shape};
+}
+
+void HostExperts::compute(const std::byte* input, std::span<const Expert> experts, std::byte* out) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto count = static_cast<std::int64_t>(experts.size());
+  const std::int64_t hidden = experts[0].gate_proj.shape()[1];
+  const ops::View x = floats(input_, {1, hidden});
+  const ops::View inner = floats(inner_, {1, count, experts[0].gate_proj.shape()[0]});
+  const ops::View results = floats(results_, {1, count, hidden});
+  const ops::View numbers(floats(numbers_, {1, count}).data, ops::DType::i32, {1, count});
+  std::iota(static_cast<std::int32_t*>(numbers.data), static_cast<std::int32_t*>(numbers.data) + count, 0);
+  std::vector<ops::Weight> gate;
+  std::vector<ops::Weight> up;
+  std::vector<ops::Weight> down;
+  std::size_t bytes = 0;
+  for (const Expert& expert : experts) {
+    gate.push_back(expert.gate_proj);
+    up.push_back(expert.up_proj);
+    down.push_back(expert.down_proj);
+    for_each_tensor(expert, [&](const ops::ConstView& tensor) { bytes += bytes_of(tensor).size(); });
+  }
+  widen(input, activations_, x);
+  cpu_.run(ops::ExpertGateUpSwiglu{.x = x,
+                                   .gate_w = {.stack = {}, .separate = gate},
+                                   .up_w = {.stack = {}, .separate = up},
+                                   .experts = numbers,
+                                   .out = inner});
+  cpu_.run(ops::ExpertMatmul{
+      .x = inner, .w = {.stack = {}, .separate = down}, .experts = numbers, .out = results});
+  narrow(results, activations_, out);
+  constexpr double kWeight = 0.05;  // of the latest
+  const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  seconds_per_byte_ += kWeight * (took / static_cast<double>(bytes) - seconds_per_byte_);
+}
+
+}  // namespace sluice::experts

@@ -1,0 +1,34 @@
+// Experts that the host computes while a device computes others of the same token.
+#pragma once
+
+#include <span>
+
+#include "experts/expert.h"
+#include "sluice/ops/backend.h"
+
+namespace sluice::experts {
+
+class HostExperts {
+ public:
+  // `cpu` computes in host memory; inputs and results have the type `activations`.
+  HostExperts(ops::Backend& cpu, ops::DType activations);
+
+  // out [experts,hidden] of one token's input [hidden].
+  void compute(const std::byte* input, std::span<const Expert> experts, std::byte* out);
+
+  // For an expert of so many bytes, as it was lately.
+  double seconds(std::size_t bytes) const { return seconds_per_byte_ * static_cast<double>(bytes); }
+
+ private:
+  ops::View floats(ops::Buffer& buffer, const ops::Shape& shape);
+
+  ops::Backend& cpu_;
+  ops::DType activations_;
+  double seconds_per_byte_ = 1 / 50e9;  // until there is experience
+  ops::Buffer input_;
+  ops::Buffer inner_;
+  ops::Buffer results_;
+  ops::Buffer numbers_;
+};
+
+}  // namespace sluice::experts

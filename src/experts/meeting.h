@@ -1,0 +1,48 @@
+// Where a device meets the host in the middle of a program: the device shows what it chose, the host answers
+// with where that is, and the device goes on. Neither leaves what it runs, and a program stays one launch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "sluice/ops/view.h"
+
+namespace sluice::experts {
+
+class Meeting {
+ public:
+  // The most of each that any meeting takes, in bytes.
+  struct Room {
+    std::size_t shown = 0;
+    std::size_t answer = 0;
+    std::size_t rows = 0;
+  };
+
+  virtual ~Meeting() = default;
+
+  // Ops of a program. The device shows `chosen` and, where present, `inputs`, waits for answer() and puts it
+  // into `places`. All are contiguous, in whole words of 4 bytes.
+  virtual void show(const ops::ConstView& chosen, const ops::ConstView& inputs, const ops::View& places) = 0;
+  // The device waits for give() and puts the rows into those of `out` [n,width].
+  virtual void take(const ops::View& out) = 0;
+
+  // What the host does while a program runs, in the order of its meetings.
+  // Waits until the device shows something: what is chosen, and the inputs right behind it.
+  virtual const std::byte* wait() = 0;
+  // Copies to the device beside the program. `from` is pinned and stays as it is until the device has met the
+  // host once more, or until finish_uploads().
+  virtual void upload(void* to, const void* from, std::size_t bytes) = 0;
+  // Names what was uploaded up to now.
+  virtual std::uint32_t mark() = 0;
+  virtual void finish_uploads() = 0;
+  // The device goes on when what `mark` names is there.
+  virtual void answer(std::span<const std::int32_t> places, std::uint32_t mark) = 0;
+  // Where the rows for take() are to be written, one behind the other.
+  virtual std::byte* rows() = 0;
+  virtual void give(std::span<const std::int32_t> rows) = 0;
+  // Lets the program that runs go to its end without the host; what it computes is void.
+  virtual void abandon() = 0;
+};
+
+}  // namespace sluice::experts
