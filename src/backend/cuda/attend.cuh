@@ -208,12 +208,12 @@ struct SplitSizes {
   }
 };
 
-// Runs decode kernels: launch_splits(call, tokens, lanes) for some tokens at a time, each followed by the
-// merge. `lanes` blocks share the splits of one token and head tile, so that the device is full. `scratch`
-// holds SplitSizes(call).bytes.
-template <class LaunchSplits>
+// Runs decode kernels: launch_splits(call, tokens, lanes) for some tokens at a time, each followed by
+// join(call, tokens). `lanes` blocks share the splits of one token and head tile, so that the device is full.
+// `scratch` holds SplitSizes(call).bytes.
+template <class LaunchSplits, class Join>
 void attend_in_splits(Context& context, AttendCall call, std::byte* scratch, int blocks_per_multiprocessor,
-                      LaunchSplits&& launch_splits) {
+                      LaunchSplits&& launch_splits, Join&& join) {
   const SplitSizes sizes(call);
   call.partials = {reinterpret_cast<float*>(scratch), reinterpret_cast<float2*>(scratch + sizes.sum_bytes),
                    sizes.splits, sizes.width};
@@ -223,8 +223,14 @@ void attend_in_splits(Context& context, AttendCall call, std::byte* scratch, int
     const int columns = count * call.kv_heads() * call.head_tiles();
     const int wanted = divide_up(blocks_per_multiprocessor * context.device().multiprocessors, columns);
     launch_splits(call, count, std::min(sizes.splits, wanted));
-    merge_splits(context, call, count);
+    join(call, count);
   }
+}
+template <class LaunchSplits>
+void attend_in_splits(Context& context, const AttendCall& call, std::byte* scratch,
+                      int blocks_per_multiprocessor, LaunchSplits&& launch_splits) {
+  attend_in_splits(context, call, scratch, blocks_per_multiprocessor, launch_splits,
+                   [&](const AttendCall& part, int tokens) { merge_splits(context, part, tokens); });
 }
 
 }  // namespace sluice::backend::cuda

@@ -16,7 +16,7 @@ struct FreshLevels {
 };
 
 struct PackedCall {
-  AttendCall attend;  // its output is in the rotated basis
+  AttendCall attend;  // its output is in the rotated basis, but for decode
   HeadRows queries;
   PackedCache keys;
   PackedCache values;
@@ -26,10 +26,19 @@ struct PackedCall {
   FreshLevels fresh_values;
 };
 
+// Partial results whose maxima are powers of two, in the rotated basis; the output stays there if `rotated`.
+struct RotatedMerge {
+  AttendCall attend;
+  const unsigned char* signs;
+  bool rotated;
+};
+// Joins the splits of tokens [first_token, +tokens) of widths 128, 256 and 512 into the output.
+void merge_rotated(Context& context, const RotatedMerge& merge, int tokens);
+
 // BF16 queries of 128 or 256 over codes of 4, 8 or 8 and 4 bits in whole 16-byte chunks, on devices with
 // enough shared memory a block.
 inline bool packed_mma_supports(const Context& context, const PackedCall& call) {
-  constexpr std::size_t kSharedBytes = 220 * 1024;  // what either kernel takes at most
+  constexpr std::size_t kSharedBytes = 227 * 1024;  // what either kernel takes at most
   return call.queries.bf16 && (call.queries.width == 128 || call.queries.width == 256) &&
          call.keys.whole_chunks() && call.values.whole_chunks() && call.keys.bits >= call.values.bits &&
          context.device().shared_bytes_per_block >= kSharedBytes;
@@ -40,7 +49,7 @@ inline bool packed_decode_supports(const Context& context, const PackedCall& cal
   if (call.queries.width == 512 && call.keys.bits == 4) usual.queries.width = 256;
   return packed_mma_supports(context, usual);
 }
-// `scratch` holds SplitSizes(call.attend).bytes for splits of kPackedSplitRows.
+// Turns its output back itself. `scratch` holds SplitSizes(call.attend).bytes for splits of kPackedSplitRows.
 void attend_packed_mma(Context& context, const PackedCall& call, std::byte* scratch);
 void attend_packed_prefill(Context& context, const PackedCall& call);
 // Tokens [T,KH,D] of width 128 or 256 as `to` holds them.

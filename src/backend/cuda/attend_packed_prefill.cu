@@ -2,7 +2,7 @@
 //
 // A block has 128 query rows, tokens x heads of one KV head, which it rotates once to F16, and walks the
 // logical rows they see 64 at a time: codes arrive in shared memory while the rows before are used, and all
-// threads turn them into F16 levels once for all queries. Norms as in attend_packed_mma.cu: a key's norm
+// threads turn them into F16 levels once for all queries. Norms do not touch levels: a key's norm
 // scales its score, a value's norm joins the weight as 2^(score + log2 norm), its sign the levels.
 // Grid: token tiles, the longest walks first, and KV heads x head tiles. Operations: 4 D a query row and
 // cache row in sight. Error about 3e-4 before the output's rounding.

@@ -38,17 +38,9 @@ struct PackedFormat {
   }
 };
 
-// Copies of less than 16 bytes beside the thread; both addresses are multiples of the size.
-template <int kBytes>
-__device__ __forceinline__ void copy_chunk(void* to, const void* from) {
-  if constexpr (kBytes == 16)
-    copy_16(to, from, true);
-  else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared_address(to)), "l"(from), "n"(kBytes)
-                 : "memory");
-}
+// Four bytes, copied beside the thread.
 __device__ __forceinline__ void copy_4(void* to, const float* from) {
-  copy_chunk<4>(to, from);
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(to)), "l"(from) : "memory");
 }
 
 inline constexpr int kLevelTableBytes = 256 * kWarp * 4;
@@ -120,20 +112,6 @@ __device__ __forceinline__ float rotate_query(float (&q)[kCount], const unsigned
 __device__ __forceinline__ float norm_exponent(float norm) {
   constexpr float kLowest = -100;
   return fabsf(norm) < 7.9e-31f ? kLowest : __log2f(fabsf(norm));
-}
-
-// The right operand of step `step` (four values a lane) from the lane's words of a key.
-template <int kBits, int kWords>
-__device__ __forceinline__ uint2 key_operand(const char* own, const std::uint32_t (&words)[kWords],
-                                             int step) {
-  if constexpr (kBits == 4) {
-    const std::uint32_t word = words[step / 2];
-    return {look_up(own, word, step % 2 * 2), look_up(own, word, step % 2 * 2 + 1)};
-  } else {
-    const std::uint32_t word = words[step];
-    return {lower_halves(look_up(own, word, 0), look_up(own, word, 1)),
-            lower_halves(look_up(own, word, 2), look_up(own, word, 3))};
-  }
 }
 
 }  // namespace sluice::backend::cuda

@@ -84,9 +84,10 @@ void run(Context& context, const ops::TurboquantAttention& op) {
   const bool fresh = op.k_new.present();
   const bool fast =
       decode ? !fresh && packed_decode_supports(context, packed) : packed_mma_supports(context, packed);
-  if (fast) {
+  if (fast && decode) {
     packed.attend.split_rows = kPackedSplitRows;
     packed.attend.most_splits = kPackedMostSplits;
+    return attend_packed_mma(context, packed, context.scratch(SplitSizes(packed.attend).bytes));
   }
   // Queries in F32 (the fast kernels rotate their own), sums to be rotated back, fresh rows, partial results.
   const std::size_t floats = aligned(static_cast<std::size_t>(op.q.elements()) * sizeof(float));
@@ -95,9 +96,7 @@ void run(Context& context, const ops::TurboquantAttention& op) {
   Scratch scratch{context.scratch(2 * floats + fresh_bytes + (decode ? SplitSizes(packed.attend).bytes : 0))};
   const ops::View sums(op.rotated ? nullptr : scratch.take(floats), ops::DType::f32, op.q.shape);
   if (!op.rotated) packed.attend.out = HeadRows(sums);
-  if (fast && decode) {
-    attend_packed_mma(context, packed, scratch.at);
-  } else if (fast) {
+  if (fast) {
     if (fresh) {
       packed.fresh_keys = fresh_levels(context, packed, op.k_new, scratch);
       packed.fresh_values = fresh_levels(context, packed, op.v_new, scratch);
