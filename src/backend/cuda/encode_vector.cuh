@@ -13,6 +13,9 @@ struct Encoder {
   Levels levels;
   int bits;
   bool matched;
+
+  Encoder(std::int64_t width, bool matched_norm)
+      : bounds(width), levels(width), bits(static_cast<int>(width)), matched(matched_norm) {}
 };
 
 __device__ __forceinline__ double warp_sum(double x) {
@@ -21,19 +24,26 @@ __device__ __forceinline__ double warp_sum(double x) {
   return x;
 }
 
+// The borders where lanes may read different ones at once.
+__device__ __forceinline__ void share_bounds(const Encoder& encoder, double* bounds) {
+  if (encoder.bits == 16) return;
+  for (int c = threadIdx.x; c < 1 << encoder.bits; c += blockDim.x) bounds[c] = encoder.bounds.values[c];
+}
+
 // How many borders the value lies beyond: on a border the lower code, code 0 for NaN.
-__device__ __forceinline__ int nearest_code(const Encoder& encoder, double value) {
+__device__ __forceinline__ int nearest_code(const double* bounds, int bits, double value) {
   int code = 0;
-  for (int step = 1 << (encoder.bits - 1); step > 0; step /= 2)
-    if (value > encoder.bounds.values[code + step - 1]) code += step;
+  for (int step = 1 << (bits - 1); step > 0; step /= 2)
+    if (value > bounds[code + step - 1]) code += step;
   return code;
 }
 
-// `scratch` is shared memory of the warp's own, a byte a coordinate. kNumbers: 16 bits, BF16 numbers in the
-// place of codes.
+// `bounds` and `scratch` are shared memory, the latter of the warp's own, a byte a coordinate. kNumbers: 16
+// bits, BF16 numbers in the place of codes.
 template <class T, int kCount, bool kNumbers = false>
-__device__ void encode_vector(const Encoder& encoder, const T* x, const unsigned char* signs,
-                              unsigned char* scratch, unsigned char* codes, float* norm) {
+__device__ void encode_vector(const Encoder& encoder, const double* bounds, const T* x,
+                              const unsigned char* signs, unsigned char* scratch, unsigned char* codes,
+                              float* norm) {
   constexpr int kWidth = kCount * kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const double root = sqrt(static_cast<double>(kWidth));
@@ -58,7 +68,7 @@ __device__ void encode_vector(const Encoder& encoder, const T* x, const unsigned
       codes[2 * (lane + r * kWarp)] = static_cast<unsigned char>(stored);
       codes[2 * (lane + r * kWarp) + 1] = static_cast<unsigned char>(stored >> 8);
     } else {
-      const int code = nearest_code(encoder, value);
+      const int code = nearest_code(bounds, encoder.bits, value);
       level = static_cast<double>(encoder.levels.values[code]);
       scratch[lane + r * kWarp] = static_cast<unsigned char>(code);
     }

@@ -26,6 +26,8 @@ struct DeviceSequences {
   int count = 1;
   int tokens = 0;
 
+  // One sequence of all tokens.
+  explicit DeviceSequences(std::int64_t all_tokens) : tokens(static_cast<int>(all_tokens)) {}
   template <class Op>
   DeviceSequences(const Op& op, std::int64_t all_tokens)
       : starts(static_cast<const int*>(op.seq_starts.data)),

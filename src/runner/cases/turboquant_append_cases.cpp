@@ -98,6 +98,19 @@ std::vector<Case> cases<ops::TurboquantAppend>() {
       s.width = 32;
       add(fmt::format("{} tokens at {} into 16 slots", tokens, start), s);
     }
+  for (const auto& [k_bits, v_bits] : {std::pair{4, 4}, std::pair{8, 8}, std::pair{8, 4}, std::pair{4, 16}})
+    for (const std::int64_t width : {128, 256, 512}) {
+      Settings s;
+      s.tokens = 45;
+      s.heads = 3;
+      s.width = width;
+      s.slots = 37;
+      s.start = 20;
+      s.k_bits = k_bits;
+      s.v_bits = v_bits;
+      s.k_type = s.v_type = ops::DType::bf16;
+      add(fmt::format("45 tokens of 3 x {} bf16 into 37 slots, {}+{} bits", width, k_bits, v_bits), s);
+    }
   Settings mixed;
   mixed.k_type = ops::DType::bf16;
   mixed.width = 1024;
@@ -112,7 +125,7 @@ std::vector<Case> cases<ops::TurboquantAppend>() {
 template <>
 std::vector<BenchCase> bench_cases<ops::TurboquantAppend>() {
   std::vector<BenchCase> table;
-  for (const std::int64_t tokens : {1, 512}) {
+  for (const std::int64_t tokens : {1, 512, 8192}) {
     Settings s;
     s.tokens = tokens;
     s.width = 256;

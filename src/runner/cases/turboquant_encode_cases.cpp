@@ -28,15 +28,14 @@ OpFile make(std::uint64_t seed, const ops::Shape& shape, const Settings& setting
 
 // Coordinates that are exactly 0 after the rotation lie on a border: a zero vector, a constant one, one with
 // a single element, and a Walsh function.
-OpFile make_borders(std::uint64_t seed, const Settings& settings) {
-  constexpr std::int64_t kWidth = 64;
-  OpFile file = make(seed, {4, 1, kWidth}, settings);
+OpFile make_borders(std::uint64_t seed, std::int64_t width, const Settings& settings) {
+  OpFile file = make(seed, {4, 1, width}, settings);
   HostTensor& x = file.tensors["x"];
-  for (std::int64_t i = 0; i < kWidth; ++i) {
+  for (std::int64_t i = 0; i < width; ++i) {
     set(x, i, 0);
-    set(x, kWidth + i, 0.1);
-    set(x, 2 * kWidth + i, i == 5 ? -3 : 0);
-    set(x, 3 * kWidth + i, (i & 4) != 0 ? -7 : 7);
+    set(x, width + i, 0.1);
+    set(x, 2 * width + i, i == 5 ? -3 : 0);
+    set(x, 3 * width + i, (i & 4) != 0 ? -7 : 7);
   }
   return file;
 }
@@ -57,15 +56,25 @@ std::vector<Case> cases<ops::TurboquantEncode>() {
     for (const bool signs : {false, true})
       table.push_back(
           {fmt::format("{} bits on borders{}", bits, signs ? "" : " no signs"), [=](std::uint64_t seed) {
-             return make_borders(seed, {bits, signs, signs});
+             return make_borders(seed, 64, {bits, signs, signs});
            }});
   }
+  for (const std::int64_t bits : {4, 8})
+    for (const std::int64_t width : {128, 256, 512}) {
+      add(fmt::format("{} bits of {} bf16", bits, width), {301, 3, width},
+          {bits, true, width == 256, ops::DType::bf16});
+      table.push_back({fmt::format("{} bits of {} bf16 on borders", bits, width), [=](std::uint64_t seed) {
+                         return make_borders(seed, width, {bits, true, true, ops::DType::bf16});
+                       }});
+    }
   for (const std::int64_t tokens : {1, 2, 63, 64, 257})
     add(fmt::format("{} tokens", tokens), {tokens, 2, 128}, {4, true, true});
   for (const bool matched : {false, true})
     for (const double scale : {1e30, 1e-30, 1e-42})
       add(fmt::format("size {} {}", scale, matched ? "matched" : "plain"), {3, 2, 64},
           {4, true, matched, ops::DType::f32, scale});
+  for (const double scale : {1e30, 1e-30, 1e-38})
+    add(fmt::format("size {} bf16", scale), {3, 2, 256}, {4, true, true, ops::DType::bf16, scale});
   return table;
 }
 
