@@ -57,7 +57,7 @@ TEST_P(OtherWriters, EveryTensorIsRead) {
     EXPECT_EQ(Json(tensor->shape), description.at("shape"));
     EXPECT_EQ(hex(tensor->data), description.at("hex").get<std::string>());
     EXPECT_EQ(hex(std::as_bytes(std::span(whole)).subspan(tensor->file_offset, tensor->data.size())),
-              description.at("hex"));
+              description.at("hex").get<std::string>());
     unaligned |= tensor->file_offset % size_bytes(tensor->dtype) != 0;
   }
   EXPECT_EQ(unaligned, std::string_view(GetParam()) == "mlx");

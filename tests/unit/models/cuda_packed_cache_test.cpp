@@ -88,11 +88,5 @@ INSTANTIATE_TEST_SUITE_P(Models, CudaPackedCache,
                                   "_" + std::to_string(bits.values);
                          });
 
-TEST(CudaPackedCaches, RefuseBf16RowsBesidePackedOnes) {
-  SLUICE_NEED_CUDA();
-  EXPECT_THROW(Engine::load(SLUICE_SOURCE_DIR "/models/delta-story", {.backend = "cuda", .key_bits = 8}),
-               Error);
-}
-
 }  // namespace
 }  // namespace sluice
