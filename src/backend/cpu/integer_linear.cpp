@@ -1,8 +1,9 @@
 // The driver of the integer products: which rows of x meet which matrix, and who computes them.
 //
 // Rows of x are rounded once per call. Where rows share matrices and the processor has matrix units, they are
-// packed as tiles of sixteen tokens; otherwise each weight row is read against a few of them at a time. Bound
-// by reading the weights for few tokens, by 2*T*N*K integer operations for many.
+// packed as tiles of sixteen tokens; otherwise each weight row is read against a few of them at a time, by
+// products of bytes where an Arm processor has them. Bound by reading the weights for few tokens, by 2*T*N*K
+// integer operations for many.
 #define HWY_WANT_AVX3_DL  // for VNNI
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS 0xFFF007FLL
@@ -15,6 +16,7 @@
 #include "backend/cpu/activation-inl.h"
 #include "backend/cpu/amx.h"
 #include "backend/cpu/buckets.h"
+#include "backend/cpu/integer_arm.h"
 #include "backend/cpu/integer_tile-inl.h"
 #include "backend/cpu/row_walk.h"
 
@@ -48,6 +50,21 @@ void round_plain_row(const MatrixFormat& format, const float* x, std::byte* to) 
                 reinterpret_cast<std::int16_t*>(to) + g * format.group_size,
                 reinterpret_cast<float*>(to + layout.scales_at)[g],
                 reinterpret_cast<float*>(to + layout.sums_at)[g]);
+}
+
+// A row of x for products of bytes, laid out like one for products of words. `integers` has room for the row.
+void round_byte_row(const MatrixFormat& format, const float* x, std::int16_t* integers, std::byte* to) {
+  const IntegerRowLayout layout(format);
+  auto* scales = reinterpret_cast<float*>(to + layout.scales_at);
+  auto* sums = reinterpret_cast<float*>(to + layout.sums_at);
+  for (std::int64_t g = 0; g < format.groups(); ++g) {
+    float scale;
+    float sum;
+    round_group(x + g * format.group_size, format.group_size, integers + g * format.group_size, scale, sum);
+    std::fill_n(scales + g * arm::kRows, arm::kRows, scale);
+    std::fill_n(sums + g * arm::kRows, arm::kRows, sum);
+  }
+  arm::split_digits(format, integers, to);
 }
 
 // A worker's scratch block, in order.
@@ -87,6 +104,7 @@ class IntegerRun {
     first_tile_ = reinterpret_cast<std::int32_t*>(x_ + x_bytes);
     buckets_ = Buckets(op.experts, out_rows_, op.w.count(), x_ + x_bytes + starts_bytes);
     tiled_ = amx::available() && amx::knows(format_) && largest_bucket() > 1;
+    by_bytes_ = arm::knows(format_);
     round_rows(rows);
     if (tiled_) pack_tiles(x_ + rows * row_bytes_);
   }
@@ -136,6 +154,8 @@ class IntegerRun {
         load_row(row_at(op_.x, r), op_.x.dtype, columns, row);
         if (tiled_)
           round_plain_row(format_, row, x_ + r * row_bytes_);
+        else if (by_bytes_)
+          round_byte_row(format_, row, integers, x_ + r * row_bytes_);
         else
           with_codes(format_, [&]<class Codes>(const Codes&) {
             arrange_integers<Codes>(format_, row, integers, x_ + r * row_bytes_);
@@ -184,11 +204,30 @@ class IntegerRun {
         addresses[i] = matrix.values + rows[i] * format_.row_bytes;
       }
       read_quad_groups(format_, matrix, rows, scratch.line, scratch.scales, scratch.biases);
+      if (by_bytes_) {
+        multiply_bytes(addresses, scratch, x, tokens, results + r - row);
+        continue;
+      }
       for (std::int64_t t = 0; t < tokens; t += kIntegerTokens) {
         const std::int64_t count = std::min<std::int64_t>(kIntegerTokens, tokens - t);
         kByCount[count - 1](format_, addresses, scratch.scales, scratch.biases, x + t, ahead,
                             results + t * kItemRows + r - row, kItemRows);
       }
+    }
+  }
+
+  // Four weight rows, results every kItemRows floats.
+  void multiply_bytes(const std::byte* const (&rows)[kQuad], const WorkerScratch& scratch,
+                      const std::byte* const* x, std::int64_t tokens, float* results) const {
+    const IntegerRowLayout layout(format_);
+    for (std::int64_t t = 0; t < tokens; t += arm::kTokens) {
+      const std::int64_t count = std::min<std::int64_t>(arm::kTokens, tokens - t);
+      arm::Row some[arm::kTokens];
+      for (std::int64_t i = 0; i < count; ++i)
+        some[i] = {x[t + i], reinterpret_cast<const float*>(x[t + i] + layout.scales_at),
+                   reinterpret_cast<const float*>(x[t + i] + layout.sums_at)};
+      arm::multiply(format_, rows, scratch.scales, scratch.biases, some, count, results + t * kItemRows,
+                    kItemRows);
     }
   }
 
@@ -265,6 +304,7 @@ class IntegerRun {
   std::int32_t* first_tile_ = nullptr;  // of each bucket
   Buckets buckets_;
   bool tiled_ = false;
+  bool by_bytes_ = false;
 };
 
 void integer_linear(Context& context, const Linear& op) {
