@@ -71,11 +71,11 @@ SLUICE_AMX void multiply(const Product& p, std::int64_t tokens, Scratch& scratch
   std::int64_t begin = 0;   // of the batch in the tiles
   std::int64_t ready = -1;  // of a batch whose sums are stored
   for (std::int64_t i = 0; i < steps; ++i) {
-    if (i + 1 < steps) unpack<kStep>(rows, (i + 1) * kStep / 2, scratch.codes[(i + 1) % 2][0]);
+    if (i + 1 < steps) unpack<kStep>(rows, (i + 1) * kStep / 2, scratch.codes[0][(i + 1) % 2]);
     prefetch_next(p, rows, i, steps);
     order_memory();
-    _tile_loadd(4, scratch.codes[i % 2][0][0], 64);
-    _tile_loadd(5, scratch.codes[i % 2][0][1], 64);
+    _tile_loadd(4, scratch.codes[0][i % 2][0], 64);
+    _tile_loadd(5, scratch.codes[0][i % 2][1], 64);
     _tile_loadd(6, x.digits + i * kStep * kTokens, 64);
     _tile_dpbusd(0, 4, 6);
     _tile_dpbusd(1, 5, 6);

@@ -39,6 +39,9 @@ constexpr std::size_t padded(std::size_t width) {
 struct Pair {
   FloatVec first;
   FloatVec second;
+  // Written out: those that compilers make up themselves are not for this instruction set.
+  HWY_INLINE Pair() {}
+  HWY_INLINE Pair(FloatVec first, FloatVec second) : first(first), second(second) {}
 };
 
 HWY_INLINE Pair load_pair(const float* from) {

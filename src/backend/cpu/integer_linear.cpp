@@ -1,9 +1,9 @@
 // The driver of the integer products: which rows of x meet which matrix, and who computes them.
 //
-// Rows of x are rounded once per call. Where rows share matrices and the processor has matrix units, they are
-// packed as tiles of sixteen tokens; otherwise each weight row is read against a few of them at a time, by
-// products of bytes where an Arm processor has them. Bound by reading the weights for few tokens, by 2*T*N*K
-// integer operations for many.
+// Rows of x are rounded once per call. Where many rows share a matrix and the processor has matrix units,
+// they are packed as tiles of sixteen tokens; otherwise each weight row is read against a few of them at a
+// time, by products of bytes where an Arm processor has them. Bound by reading the weights for few tokens, by
+// 2*T*N*K integer operations for many.
 #define HWY_WANT_AVX3_DL  // for VNNI
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS 0xFFF007FLL
@@ -23,9 +23,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {
 
-constexpr std::int64_t kItemRows = 256;    // weight rows of a work item at most
-constexpr std::int64_t kFewTokens = 64;    // rows of x multiplied without tiles that stay in the caches
-constexpr std::int64_t kLookAhead = 4096;  // bytes of weights asked for before they are needed
+constexpr std::int64_t kItemRows = 256;  // weight rows of a work item at most
+constexpr std::int64_t kFewTokens = 64;  // rows of x multiplied without tiles that stay in the caches
+// Of one matrix; unpacking a row for so few is faster than storing it for tiles.
+constexpr std::int64_t kVectorTokens = 4;
+constexpr std::int64_t kLookAhead = 4096;         // bytes of weights asked for before they are needed
 constexpr std::int64_t kSerialColumns = 1 << 14;  // of x that are rounded faster than the pool wakes up
 
 // A row of x as the tiles are packed from it.
@@ -94,19 +96,27 @@ class IntegerRun {
   IntegerRun(Context& context, const Linear& op)
       : context_(context), op_(op), format_(op.w.format()), out_rows_(row_count(op.out.shape)) {
     const std::int64_t rows = row_count(op.x.shape);
-    row_bytes_ = std::max(IntegerRowLayout(format_).bytes, PlainRow(format_).bytes);
+    row_bytes_ = IntegerRowLayout(format_).bytes;
+    plain_bytes_ = amx::available() ? PlainRow(format_).bytes : 0;
     // Each bucket may leave one tile part empty.
     const std::int64_t tiles =
         amx::available() ? out_rows_ / amx::kTokens + std::min(out_rows_, op.w.count()) : 0;
-    const auto x_bytes = static_cast<std::size_t>(rows * row_bytes_ + tiles * amx::tile_bytes(format_));
+    const auto x_bytes =
+        static_cast<std::size_t>(rows * (row_bytes_ + plain_bytes_) + tiles * amx::tile_bytes(format_));
     const auto starts_bytes = static_cast<std::size_t>(op.w.count() + 1) * sizeof(std::int32_t);
     x_ = context.shared_scratch(x_bytes + starts_bytes + Buckets::bytes(out_rows_, op.w.count()));
     first_tile_ = reinterpret_cast<std::int32_t*>(x_ + x_bytes);
     buckets_ = Buckets(op.experts, out_rows_, op.w.count(), x_ + x_bytes + starts_bytes);
-    tiled_ = amx::available() && amx::knows(format_) && largest_bucket() > 1;
+    plain_ = x_ + rows * row_bytes_;
     by_bytes_ = arm::knows(format_);
+    const bool has_tiles = amx::available() && amx::knows(format_);
+    for (std::int64_t i = 0; i < buckets_.count(); ++i) {
+      const bool tiled = has_tiles && buckets_[i].size > kVectorTokens;
+      tiled_ = tiled_ || tiled;
+      untiled_ = untiled_ || !tiled;
+    }
     round_rows(rows);
-    if (tiled_) pack_tiles(x_ + rows * row_bytes_);
+    if (tiled_) pack_tiles(plain_ + rows * plain_bytes_);
   }
 
   void run() {
@@ -120,7 +130,7 @@ class IntegerRun {
           for (std::int64_t i = begin; i < end; ++i) {
             const std::int64_t row = i % items * item_rows;
             const std::int64_t row_end = std::min(row + item_rows, format_.rows);
-            if (tiled_)
+            if (uses_tiles(i / items))
               run_tiles(i / items, row, row_end, worker);
             else
               run_few(buckets_[i / items], row, row_end, worker);
@@ -129,11 +139,7 @@ class IntegerRun {
   }
 
  private:
-  std::int64_t largest_bucket() const {
-    std::int64_t largest = 0;
-    for (std::int64_t i = 0; i < buckets_.count(); ++i) largest = std::max(largest, buckets_[i].size);
-    return largest;
-  }
+  bool uses_tiles(std::int64_t bucket) const { return tiled_ && buckets_[bucket].size > kVectorTokens; }
 
   template <class Task>
   void for_each_row(std::int64_t rows, const Task& task) {
@@ -152,9 +158,9 @@ class IntegerRun {
       auto* integers = reinterpret_cast<std::int16_t*>(row + padded);
       for (std::int64_t r = begin; r < end; ++r) {
         load_row(row_at(op_.x, r), op_.x.dtype, columns, row);
-        if (tiled_)
-          round_plain_row(format_, row, x_ + r * row_bytes_);
-        else if (by_bytes_)
+        if (tiled_) round_plain_row(format_, row, plain_ + r * plain_bytes_);
+        if (!untiled_) continue;
+        if (by_bytes_)
           round_byte_row(format_, row, integers, x_ + r * row_bytes_);
         else
           with_codes(format_, [&]<class Codes>(const Codes&) {
@@ -169,7 +175,9 @@ class IntegerRun {
     first_tile_[0] = 0;
     for (std::int64_t i = 0; i < buckets_.count(); ++i)
       first_tile_[i + 1] =
-          first_tile_[i] + static_cast<std::int32_t>((buckets_[i].size + amx::kTokens - 1) / amx::kTokens);
+          first_tile_[i] +
+          (uses_tiles(i) ? static_cast<std::int32_t>((buckets_[i].size + amx::kTokens - 1) / amx::kTokens)
+                         : 0);
     const PlainRow layout(format_);
     for_each_row(first_tile_[buckets_.count()], [&](std::int64_t begin, std::int64_t end, int) {
       std::int64_t bucket =
@@ -180,7 +188,7 @@ class IntegerRun {
         const std::int64_t count = std::min(amx::kTokens, buckets_[bucket].size - token);
         amx::Row rows[amx::kTokens];
         for (std::int64_t t = 0; t < count; ++t)
-          rows[t] = layout.at(x_ + buckets_[bucket].rows[token + t] / op_.x_share * row_bytes_);
+          rows[t] = layout.at(plain_ + buckets_[bucket].rows[token + t] / op_.x_share * plain_bytes_);
         const auto pack = buckets_[bucket].size <= amx::kFew ? amx::pack_few : amx::pack_many;
         pack(format_, rows, count, tiles_ + tile * amx::tile_bytes(format_));
       }
@@ -298,12 +306,15 @@ class IntegerRun {
   const Linear& op_;
   const MatrixFormat& format_;
   std::int64_t out_rows_;
-  std::int64_t row_bytes_ = 0;  // of rounded x
+  std::int64_t row_bytes_ = 0;    // of rounded x
+  std::int64_t plain_bytes_ = 0;  // of the same on its way to tiles
   std::byte* x_ = nullptr;
+  std::byte* plain_ = nullptr;
   std::byte* tiles_ = nullptr;
   std::int32_t* first_tile_ = nullptr;  // of each bucket
   Buckets buckets_;
-  bool tiled_ = false;
+  bool tiled_ = false;    // some bucket goes by tiles
+  bool untiled_ = false;  // some does not
   bool by_bytes_ = false;
 };
 
