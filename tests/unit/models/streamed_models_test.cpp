@@ -1,4 +1,5 @@
 // Models whose experts are read as they are needed: the same bits as with everything in memory.
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
