@@ -12,11 +12,7 @@
 
 #include <algorithm>
 
-// GCC 12 warns of its own _mm512_undefined().
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
+#include "backend/cpu/transpose_words.h"
 
 #define SLUICE_AMX_BF16                                                                        \
   __attribute__((                                                                              \

@@ -35,39 +35,14 @@ SLUICE_AMX_BF16 inline void split(__m512 x, Half* to, std::size_t step) {
   }
 }
 
-// Rows of sixteen floats become columns.
-SLUICE_AMX_BF16 inline void transpose(__m512 (&v)[16]) {
-  __m512 w[16];
-  for (int i = 0; i < 16; i += 2) {
-    w[i] = _mm512_unpacklo_ps(v[i], v[i + 1]);
-    w[i + 1] = _mm512_unpackhi_ps(v[i], v[i + 1]);
-  }
-  for (int i = 0; i < 16; i += 4)
-    for (int j = 0; j < 2; ++j) {
-      const __m512d a = _mm512_castps_pd(w[i + j]);
-      const __m512d b = _mm512_castps_pd(w[i + j + 2]);
-      v[i + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
-      v[i + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
-    }
-  for (int i = 0; i < 4; ++i)
-    for (int half = 0; half < 16; half += 8) {
-      w[half + i] = _mm512_shuffle_f32x4(v[half + i], v[half + i + 4], 0x88);
-      w[half + i + 4] = _mm512_shuffle_f32x4(v[half + i], v[half + i + 4], 0xdd);
-    }
-  for (int i = 0; i < 8; ++i) {
-    v[i] = _mm512_shuffle_f32x4(w[i], w[i + 8], 0x88);
-    v[i + 8] = _mm512_shuffle_f32x4(w[i], w[i + 8], 0xdd);
-  }
-}
-
 // Sixteen columns as tiles, a step of coordinates each; columns that are null are zeros.
 SLUICE_AMX_BF16 void pack_columns(const Half* const (&columns)[16], std::size_t width, Half* to) {
   for (std::size_t i = 0; i < width; i += kStep, to += kTileHalves) {
-    __m512 v[16];
+    __m512i v[16];
     for (int c = 0; c < 16; ++c)
-      v[c] = columns[c] == nullptr ? _mm512_setzero_ps() : _mm512_loadu_ps(columns[c] + i);
+      v[c] = columns[c] == nullptr ? _mm512_setzero_si512() : _mm512_loadu_si512(columns[c] + i);
     transpose(v);
-    for (int r = 0; r < 16; ++r) _mm512_storeu_ps(to + r * kStep, v[r]);
+    for (int r = 0; r < 16; ++r) _mm512_storeu_si512(to + r * kStep, v[r]);
   }
 }
 
@@ -170,16 +145,16 @@ SLUICE_AMX_BF16 void store_scores(const float* dots, std::size_t count, float* s
     const std::size_t some = std::min<std::size_t>(16, count - q);
     const auto mask = static_cast<__mmask16>((1u << some) - 1);
     for (std::size_t half = 0; half < kKeyRows; half += 16) {
-      __m512 v[16];
+      __m512i v[16];
       for (std::size_t r = 0; r < 16; ++r) {
         const float* row = dots + (half + r) * row_floats + q;
         const __m512 large = _mm512_maskz_loadu_ps(mask, row);
         const __m512 small = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, row + count),
                                            _mm512_maskz_loadu_ps(mask, row + first_columns(count)));
-        v[r] = _mm512_add_ps(large, small);
+        v[r] = _mm512_castps_si512(_mm512_add_ps(large, small));
       }
       transpose(v);
-      for (std::size_t c = 0; c < some; ++c) _mm512_storeu_ps(scores + (q + c) * stride + half, v[c]);
+      for (std::size_t c = 0; c < some; ++c) _mm512_storeu_si512(scores + (q + c) * stride + half, v[c]);
     }
   }
 }
