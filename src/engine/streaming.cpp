@@ -170,6 +170,7 @@ std::unique_ptr<experts::Cache> make_cache(models::Model& model, const checkpoin
     reader = open_reader(sources);
   } else {
     std::vector<std::span<const std::byte>> memory;
+    memory.reserve(sources.size());
     for (const experts::SourceFile& source : sources) memory.push_back(source.bytes);
     reader = experts::make_memory_reader(std::move(memory));
   }

@@ -51,6 +51,7 @@ void HostExperts::compute(const std::byte* input, std::span<const Expert> expert
   std::vector<ops::Weight> gate;
   std::vector<ops::Weight> up;
   std::vector<ops::Weight> down;
+  for (std::vector<ops::Weight>* list : {&gate, &up, &down}) list->reserve(experts.size());
   std::size_t bytes = 0;
   for (const Expert& expert : experts) {
     gate.push_back(expert.gate_proj);
