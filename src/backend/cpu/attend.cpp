@@ -20,6 +20,7 @@ namespace sluice::backend::cpu::HWY_NAMESPACE {
 constexpr std::int64_t kPartRows = 512;
 constexpr std::int64_t kMaxTileQueries = 128;
 constexpr std::int64_t kMaxUnitQueries = 64;
+constexpr std::int64_t kMaxTogether = 4;
 constexpr std::size_t kTileFloats = std::size_t{1} << 18;    // a tile's scratch, to stay in the L2 cache
 constexpr std::size_t kPartialBytes = std::size_t{1} << 26;  // partial results held at once
 
@@ -44,6 +45,7 @@ class Attend {
         value_floats_(padded(static_cast<std::size_t>(call.values.shape.back()))),
         by_units_(suits_units(call)) {
     for (int p = 0; p < call.pieces; ++p) {
+      bf16_ = bf16_ && call.queries[p].dtype == ops::DType::bf16;
       piece_offset_[p] = query_floats_;
       query_floats_ += padded(static_cast<std::size_t>(call.keys[p].shape.back()));
     }
@@ -97,12 +99,11 @@ class Attend {
   Tile tile(std::int64_t i) const {
     std::int64_t b = 0;
     for (; i >= tiles_of(b); ++b) i -= tiles_of(b);
-    const std::int64_t each = tiles_of_head(b);
-    const std::int64_t first = i % each * tile_queries_;
+    const std::int64_t first = i / kv_heads_ * tile_queries_;
     const std::int64_t queries = std::min(tile_queries_, sequences_[b].tokens() * group_ - first);
     const std::int64_t first_part = visible(b, first).begin / kPartRows;
     const std::int64_t end_part = (visible(b, first + queries - 1).end + kPartRows - 1) / kPartRows;
-    return {b, i / each, first, queries, first_part, end_part - first_part};
+    return {b, i % kv_heads_, first, queries, first_part, end_part - first_part};
   }
 
   CacheRows rows(const ops::ConstView& pool, const Tile& tile) const {
@@ -119,7 +120,7 @@ class Attend {
     return view[token][tile.kv_head * group_ + (tile.first_query + r) % group_];
   }
 
-  // A worker's memory: the queries of a tile and what belongs to them.
+  // A worker's memory: the queries of a tile and what belongs to them, for several tiles in a row.
   struct Scratch {
     float* queries;
     float* scores;
@@ -128,17 +129,20 @@ class Attend {
     Partial* totals;
     float* sums;
     float* total_sums;
-    std::byte* units;
+    attend_units::Workspace units;
   };
-  Scratch scratch(int worker) {
+  Scratch scratch(int worker, std::int64_t index = 0) {
     const auto queries = static_cast<std::size_t>(tile_queries_);
     const std::size_t scored = by_units_ ? queries : kMaxQueries;
     const std::size_t floats = queries * (query_floats_ + 2 * value_floats_) + scored * kScoreStride;
     const std::size_t records = queries * (sizeof(Range) + 2 * sizeof(Partial));
     const std::size_t units = by_units_ ? attend_units::Workspace::bytes(unit_sizes()) : 0;
+    const std::size_t bytes = (units + floats * sizeof(float) + records + 63) / 64 * 64;
+    std::byte* const memory = context_.worker_scratch(worker, static_cast<std::size_t>(together_) * bytes) +
+                              static_cast<std::size_t>(index) * bytes;
     Scratch s{};
-    s.units = context_.worker_scratch(worker, units + floats * sizeof(float) + records);
-    s.visible = reinterpret_cast<Range*>(s.units + units);
+    s.units = attend_units::Workspace(unit_sizes(), memory);
+    s.visible = reinterpret_cast<Range*>(memory + units);
     s.partials = reinterpret_cast<Partial*>(s.visible + queries);
     s.totals = s.partials + queries;
     s.queries = reinterpret_cast<float*>(s.totals + queries);
@@ -149,7 +153,8 @@ class Attend {
   }
 
   attend_units::Workspace::Sizes unit_sizes() const {
-    return {static_cast<std::size_t>(tile_queries_), query_floats_, value_floats_};
+    const std::size_t pieces = bf16_ ? 1 : 3;
+    return {{static_cast<std::size_t>(tile_queries_), pieces}, query_floats_, value_floats_};
   }
 
   // Loads the queries as the kernels want them.
@@ -160,6 +165,7 @@ class Attend {
     result.stride = query_floats_;
     result.visible = s.visible;
     result.scale = static_cast<float>(call_.scale);
+    result.bf16 = bf16_;
     result.pieces = call_.pieces;
     result.values = rows(call_.values, tile);
     for (std::int64_t r = 0; r < tile.queries; ++r)
@@ -176,17 +182,19 @@ class Attend {
         if (result.keys[p].type == ops::DType::bf16 && !by_units_) to_pairs(to, width);
       }
     }
-    if (by_units_) pack_queries(result, attend_units::Workspace(unit_sizes(), s.units));
+    if (by_units_) pack_queries(result, s.units);
     return result;
   }
 
   // One part of the cache; partials and sums are set, not added to.
   void attend(const QueryTile& tile, std::int64_t part, const Scratch& s, Partial* partials, float* sums) {
     const Range rows = {part * kPartRows, (part + 1) * kPartRows};
-    if (by_units_)
-      UnitPart(tile, attend_units::Workspace(unit_sizes(), s.units), s.scores, partials).run(rows, sums);
-    else
-      attend_part(tile, rows, s.scores, partials, sums);
+    if (!by_units_) return attend_part(tile, rows, s.scores, partials, sums);
+    UnitPart unit_part(tile, s.units, s.scores, partials);
+    unit_part.start();
+    for (std::int64_t begin = rows.begin; begin < rows.end; begin += kBlockRows)
+      unit_part.attend({begin, begin + kBlockRows});
+    unit_part.finish(sums);
   }
 
   // Writes the output of one query; its sums are spent.
@@ -231,23 +239,35 @@ class Attend {
     }
   };
 
+  // Tiles of neighbouring heads that walk the cache block by block together.
+  struct Bundle {
+    QueryTile tiles[kMaxTogether];
+    Scratch scratch[kMaxTogether];
+  };
+
+  // A processor that sees neighbouring lines being read fetches the rest of the cache's row, the other heads'
+  // share of it, as well. As many heads as that leaves enough work for everyone.
+  std::int64_t heads_together(std::int64_t parts) const {
+    std::int64_t together = by_units_ ? kMaxTogether : 1;
+    while (kv_heads_ % together != 0 || (together > 1 && parts / together < 4 * context_.pool().size()))
+      --together;
+    return together;
+  }
+
   void run_parts(std::int64_t tiles, std::int64_t longest) {
+    together_ = heads_together(tiles * longest);
     const std::int64_t queries = tile_queries_;
     const std::size_t each =
         static_cast<std::size_t>(longest * queries) * (value_floats_ * sizeof(float) + sizeof(Partial));
-    const std::int64_t wave =
-        std::clamp<std::int64_t>(static_cast<std::int64_t>(kPartialBytes / each), 1, tiles);
+    const std::int64_t fitting = static_cast<std::int64_t>(kPartialBytes / each) / together_ * together_;
+    const std::int64_t wave = std::clamp<std::int64_t>(fitting, together_, tiles);
     std::byte* memory = context_.shared_scratch(static_cast<std::size_t>(wave) * each);
     auto* sums = reinterpret_cast<float*>(memory);
     auto* partials =
         reinterpret_cast<Partial*>(sums + static_cast<std::size_t>(wave * longest * queries) * value_floats_);
     for (std::int64_t first = 0; first < tiles; first += wave) {
       const PartialTable table{first, std::min(wave, tiles - first), longest, queries, partials, sums};
-      context_.pool().parallel_for_dynamic(0, table.count * longest, 1,
-                                           [&](std::int64_t begin, std::int64_t end, int worker) {
-                                             for (std::int64_t i = begin; i < end; ++i)
-                                               run_part(table, i / longest, i % longest, worker);
-                                           });
+      run_bundles(table);
       context_.pool().parallel_for(0, table.count * queries, 1,
                                    [&](std::int64_t begin, std::int64_t end, int) {
                                      for (std::int64_t i = begin; i < end; ++i)
@@ -256,13 +276,42 @@ class Attend {
     }
   }
 
-  void run_part(const PartialTable& table, std::int64_t i, std::int64_t part, int worker) {
-    const Tile own = tile(table.first + i);
+  void run_bundles(const PartialTable& table) {
+    // Neighbouring parts to one worker: what it fetches ahead is its own.
+    const std::int64_t items = table.count / together_ * table.longest;
+    const std::int64_t grain = std::clamp<std::int64_t>(items / (8 * context_.pool().size()), 1, 8);
+    context_.pool().parallel_for_dynamic(
+        0, items, grain, [&](std::int64_t begin, std::int64_t end, int worker) {
+          const attend_units::Session session(by_units_);
+          Bundle bundle;
+          for (std::int64_t i = begin; i < end; ++i) {
+            const std::int64_t first = i / table.longest * together_;
+            if (i == begin || i % table.longest == 0)
+              for (std::int64_t t = 0; t < together_; ++t) {
+                bundle.scratch[t] = scratch(worker, t);
+                bundle.tiles[t] = load(tile(table.first + first + t), bundle.scratch[t]);
+              }
+            run_part(table, bundle, first, i % table.longest);
+          }
+        });
+  }
+
+  void run_part(const PartialTable& table, const Bundle& bundle, std::int64_t first, std::int64_t part) {
+    const Tile own = tile(table.first + first);
     if (part >= own.parts) return;
-    const Scratch s = scratch(worker);
-    const std::size_t at = table.at(i, part, 0);
-    const attend_units::Session session(by_units_);
-    attend(load(own, s), own.first_part + part, s, table.partials + at, table.sums + at * value_floats_);
+    const auto at = [&](std::int64_t t) { return table.at(first + t, part, 0); };
+    if (together_ == 1)
+      return attend(bundle.tiles[0], own.first_part + part, bundle.scratch[0], table.partials + at(0),
+                    table.sums + at(0) * value_floats_);
+    const auto units = [&](std::int64_t t) {
+      return UnitPart(bundle.tiles[t], bundle.scratch[t].units.beside(bundle.scratch[0].units),
+                      bundle.scratch[0].scores, table.partials + at(t));
+    };
+    for (std::int64_t t = 0; t < together_; ++t) units(t).start();
+    const std::int64_t end = (own.first_part + part + 1) * kPartRows;
+    for (std::int64_t begin = end - kPartRows; begin < end; begin += kBlockRows)
+      for (std::int64_t t = 0; t < together_; ++t) units(t).attend({begin, begin + kBlockRows});
+    for (std::int64_t t = 0; t < together_; ++t) units(t).finish(table.sums + at(t) * value_floats_);
   }
 
   void merge_query(const PartialTable& table, std::int64_t i, std::int64_t r) const {
@@ -284,9 +333,11 @@ class Attend {
   std::int64_t group_;
   std::size_t value_floats_;
   bool by_units_;
+  bool bf16_ = true;  // the queries
   std::size_t query_floats_ = 0;
   std::size_t piece_offset_[kMaxPieces] = {};
   std::int64_t tile_queries_;
+  std::int64_t together_ = 1;  // tiles of a worker
 };
 
 void attend_all(Context& context, const AttendCall& call, const ops::Sequences& sequences) {

@@ -121,10 +121,10 @@ struct CodedValues {
 }  // namespace
 
 void multiply_coded_keys(const std::uint8_t* const* rows, std::size_t width, const Half* queries,
-                         std::size_t count, Half* prepared, float* dots) {
-  const CodedKeys keys{rows, width, {prepared, columns(count) <= 32}};
+                         const Columns& columns, Half* prepared, float* dots) {
+  const CodedKeys keys{rows, width, {prepared, columns.all() <= 32}};
   keys.unpack(0);
-  multiply_all_columns(keys, width, queries, count, false, dots);
+  multiply_all_columns(keys, width, queries, columns, false, dots);
 }
 
 void add_coded_values(const std::uint8_t* const* rows, std::size_t column, std::size_t begin, std::size_t end,
@@ -169,7 +169,8 @@ SLUICE_AMX_BF16 void add_coded_sums(const float* sums, std::size_t count, std::s
 
 namespace sluice::backend::cpu::attend_units {
 
-void multiply_coded_keys(const std::uint8_t* const*, std::size_t, const Half*, std::size_t, Half*, float*) {}
+void multiply_coded_keys(const std::uint8_t* const*, std::size_t, const Half*, const Columns&, Half*,
+                         float*) {}
 void add_coded_values(const std::uint8_t* const*, std::size_t, std::size_t, std::size_t, const Half*,
                       std::size_t, Half*, float*, std::size_t) {}
 void to_nibble_order(const float*, std::size_t, float*) {}

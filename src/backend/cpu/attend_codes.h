@@ -18,7 +18,7 @@ inline bool knows_codes(std::int64_t bits, std::size_t width) {
 
 // dots = levels of kKeyRows rows of codes times the queries.
 void multiply_coded_keys(const std::uint8_t* const* rows, std::size_t width, const Half* queries,
-                         std::size_t count, Half* prepared, float* dots);
+                         const Columns& columns, Half* prepared, float* dots);
 // Like add_values, the levels of values.
 void add_coded_values(const std::uint8_t* const* rows, std::size_t column, std::size_t begin, std::size_t end,
                       const Half* weights, std::size_t count, Half* prepared, float* sums, std::size_t width);

@@ -10,10 +10,11 @@
 // the others. Rows of the call's own tokens that are not read from codes are rotated once and take the place
 // of levels, with a norm of 1; rotary keys beside the codes add their own products to the scores.
 //
-// 4-bit codes go to the matrix units where there are any (attend_codes.h), in place of levels in F32.
+// 4-bit codes go to the matrix units where there are any, in place of levels in F32: as bytes
+// (attend_digits.h), or in an exact context as BF16 numbers (attend_codes.h).
 //
 // Bytes: every packed row in sight once a group. Arithmetic and softmax in F32; 4*D operations a query, head
-// and row. Error against double on equal codes about 1e-6.
+// and row. Error against double on equal codes about 1e-6, 3e-5 by bytes.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/attend_packed.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
@@ -52,13 +53,17 @@ struct PartScratch {
     score_stride = rows + 16;
     const std::size_t rope_floats = queries_count * padded(call.rope_width);
     // Queries pass through the tile on their way to the matrix units.
-    const std::size_t tile_floats = std::max(rows, call.by_units ? queries_count : 0) * call.width;
+    const std::size_t tile_floats = std::max(rows, call.by_units() ? queries_count : 0) * call.width;
     const std::size_t floats =
         rope_floats + queries_count * (call.width + score_stride) + tile_floats + 2 * rows;
-    const attend_units::Workspace::Sizes sizes{queries_count, call.width, call.width};
-    const std::size_t unit_bytes = call.by_units ? attend_units::Workspace::bytes(sizes) : 0;
+    const attend_units::Workspace::Sizes sizes{{queries_count}, call.width, call.width};
+    const std::size_t unit_bytes =
+        call.products == CodeProducts::numbers  ? attend_units::Workspace::bytes(sizes)
+        : call.products == CodeProducts::digits ? attend_units::DigitSpace::bytes(queries_count, call.width)
+                                                : 0;
     std::byte* const memory = context.worker_scratch(worker, unit_bytes + floats * sizeof(float));
     units = attend_units::Workspace(sizes, memory);
+    digits = attend_units::DigitSpace(queries_count, call.width, memory);
     rope_queries = reinterpret_cast<float*>(memory + unit_bytes);
     queries = rope_queries + rope_floats;
     tile = queries + queries_count * call.width;
@@ -67,7 +72,8 @@ struct PartScratch {
     value_factors = key_factors + rows;
   }
   std::size_t score_stride;
-  attend_units::Workspace units;
+  attend_units::Workspace units;  // or
+  attend_units::DigitSpace digits;
   float* rope_queries;   // [queries,padded(R)], scaled
   float* queries;        // [queries,D]
   float* tile;           // [rows,D], levels
@@ -110,25 +116,42 @@ HWY_INLINE void fetch_block(const std::uint8_t* row, std::int64_t stride) {
 }
 
 // Scores of a tile by the matrix units.
-HWY_INLINE void score_codes(const PackedRows& keys, const PackedRows& values, std::int64_t first,
-                            std::int64_t begin, std::int64_t end, std::size_t width, std::size_t queries,
+HWY_INLINE void score_codes(const PackedAttention& call, const QueryGroup& group, std::int64_t first,
+                            std::int64_t begin, std::int64_t end, std::size_t queries,
                             const PartScratch& scratch) {
+  const std::size_t width = call.width;
   constexpr auto kRows = static_cast<std::int64_t>(attend_units::kKeyRows);
+  const PackedRows keys = call.rows(call.op.keys, group);
+  const PackedRows values = call.rows(call.op.values, group);
   const CodeRows codes(keys, first, begin, end);
   for (std::int64_t j = begin / kRows * kRows; j < end; j += kRows) {
     const attend_units::Workspace& units = scratch.units;
     fetch_block(codes.at[j + kRows - 1] + keys.stride, keys.stride);
     fetch_block(values.codes + values.slot(first + j) * values.stride, values.stride);
-    attend_units::multiply_coded_keys(codes.at + j, width, units.queries, queries, units.prepared,
+    if (call.products == CodeProducts::digits) {
+      attend_units::score_digits(codes.at + j, width, queries, scratch.digits, scratch.scores + j,
+                                 scratch.score_stride);
+      continue;
+    }
+    attend_units::multiply_coded_keys(codes.at + j, width, units.queries, {queries}, units.prepared,
                                       units.dots);
-    attend_units::store_scores(units.dots, queries, scratch.scores + j, scratch.score_stride);
+    attend_units::store_scores(units.dots, {queries}, scratch.scores + j, scratch.score_stride);
   }
 }
 
 // Adds a tile to the sums of the matrix units.
-HWY_INLINE void add_codes(const PackedRows& values, std::int64_t first, std::int64_t begin, std::int64_t end,
-                          std::size_t width, std::size_t queries, const PartScratch& scratch) {
-  const CodeRows codes(values, first, begin, end);
+HWY_INLINE void add_codes(const PackedAttention& call, const QueryGroup& group, std::int64_t first,
+                          std::int64_t begin, std::int64_t end, std::size_t queries,
+                          const PartScratch& scratch) {
+  const std::size_t width = call.width;
+  const CodeRows codes(call.rows(call.op.values, group), first, begin, end);
+  if (call.products == CodeProducts::digits) {
+    constexpr auto kStep = static_cast<std::int64_t>(attend_units::kDigitStep);
+    attend_units::add_digits(codes.at, width, scratch.scores, scratch.score_stride, queries,
+                             static_cast<std::size_t>(begin / kStep),
+                             static_cast<std::size_t>((end + kStep - 1) / kStep), scratch.digits);
+    return;
+  }
   const attend_units::Workspace& units = scratch.units;
   const std::size_t from = static_cast<std::size_t>(begin) / attend_units::kStep;
   const std::size_t to = (static_cast<std::size_t>(end) + attend_units::kStep - 1) / attend_units::kStep;
@@ -155,13 +178,16 @@ HWY_INLINE void load_queries(const PackedAttention& call, const QueryGroup& grou
     load_row(row_at(op.q, call.query_row(group, r)), op.q.dtype, call.width, to);
     if (!op.rotated) rotate(to, call.width, call.root, call.signs);
   }
-  if (call.by_units) {
+  if (call.by_units()) {
     const auto count = static_cast<std::size_t>(call.queries(group));
     for (std::size_t q = 0; q < count; ++q)
       attend_units::to_nibble_order(scratch.queries + q * call.width, call.width,
                                     scratch.tile + q * call.width);
-    attend_units::pack_queries(scratch.tile, call.width, count, call.width, scratch.units.pieces,
-                               scratch.units.queries);
+    if (call.products == CodeProducts::digits)
+      attend_units::pack_digits(scratch.tile, call.width, count, call.width, scratch.digits);
+    else
+      attend_units::pack_queries(scratch.tile, call.width, {count}, call.width, scratch.units.pieces,
+                                 scratch.units.queries);
   }
   if (call.rope_width == 0) return;
   const std::size_t floats = padded(call.rope_width);
@@ -207,12 +233,13 @@ HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group
   const Rows<float> tile{scratch.tile, static_cast<std::int64_t>(width), width};
   const PackedRows keys = call.rows(call.op.keys, group);
   const PackedRows values = call.rows(call.op.values, group);
-  const bool by_units = call.by_units && first + end <= keys.first_token;  // codes alone
-  const float level_scale = by_units ? attend_units::kLevelScale : 1;
+  const bool by_units = call.by_units() && first + end <= keys.first_token;  // codes alone
+  const float level_scale =
+      by_units && call.products == CodeProducts::numbers ? attend_units::kLevelScale : 1;
   read_factors(keys, call.score_factor / level_scale, first, begin, end, scratch.key_factors);
   read_factors(values, call.root / level_scale, first, begin, end, scratch.value_factors);
   if (by_units) {
-    score_codes(keys, values, first, begin, end, width, queries, scratch);
+    score_codes(call, group, first, begin, end, queries, scratch);
   } else {
     read_levels(keys, call.op.keys.bits, width, first, begin, end, scratch.tile);
     for_each_query_tile(queries, [&](std::size_t q, auto count) HWY_ATTR {
@@ -233,11 +260,13 @@ HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group
                      sight.begin - first, sight.end - first, call.tile_rows, to.maximum[q], to.total[q]);
     if (rescale == 1) continue;
     scale_signed(to.values + q * width, width, rescale, nullptr);
-    if (!call.by_units) continue;
+    if (call.products == CodeProducts::digits)
+      scale_signed(scratch.digits.sums + q * width, width, rescale, nullptr);
+    if (call.products != CodeProducts::numbers) continue;
     scale_signed(scratch.units.sums + q * width, width, rescale, nullptr);
     scale_signed(scratch.units.sums + (queries + q) * width, width, rescale, nullptr);
   }
-  if (by_units) return add_codes(values, first, begin, end, width, queries, scratch);
+  if (by_units) return add_codes(call, group, first, begin, end, queries, scratch);
   if (!call.op.shared_rows())
     read_levels(values, call.op.values.bits, width, first, begin, end, scratch.tile);
   add_weighted(scratch.scores, stride, queries, tile, NothingAhead(), begin, end, to.values, width);
@@ -248,7 +277,8 @@ HWY_INLINE void attend_part(const PackedAttention& call, const QueryGroup& group
                             const Partial& to, const PartScratch& scratch) {
   const auto queries = static_cast<std::size_t>(call.queries(group));
   std::fill_n(to.values, queries * call.width, 0.0F);
-  if (call.by_units)
+  if (call.products == CodeProducts::digits) std::fill_n(scratch.digits.sums, queries * call.width, 0.0F);
+  if (call.products == CodeProducts::numbers)
     std::fill_n(scratch.units.sums, 16 * attend_units::whole_tiles(2 * queries) * call.width, 0.0F);
   std::fill_n(to.total, queries, 0.0F);
   std::fill_n(to.maximum, queries, -std::numeric_limits<float>::infinity());
@@ -258,7 +288,10 @@ HWY_INLINE void attend_part(const PackedAttention& call, const QueryGroup& group
     const std::int64_t end = std::min(part_end - first, call.tile_rows);
     if (begin < end) attend_tile(call, group, first, begin, end, to, scratch);
   }
-  if (call.by_units) attend_units::add_coded_sums(scratch.units.sums, queries, call.width, to.values);
+  if (call.products == CodeProducts::digits)
+    attend_units::add_digit_sums(scratch.digits, queries, call.width, to.values);
+  if (call.products == CodeProducts::numbers)
+    attend_units::add_coded_sums(scratch.units.sums, queries, call.width, to.values);
 }
 
 // sum = sum * a + part * b.
@@ -331,7 +364,7 @@ void attend_wave(Context& context, const PackedAttention& call, const Wave& wave
   context.pool().parallel_for_dynamic(
       0, wave.items, items, [&](std::int64_t begin, std::int64_t end, int worker) HWY_ATTR {
         const PartScratch scratch(call, context, worker);
-        const attend_units::Session session(call.by_units);
+        const attend_units::Session session(call.by_units());
         const QueryGroup* loaded = nullptr;
         for (std::int64_t item = begin; item < end; ++item) {
           const QueryGroup& group = wave.group_of(item, &QueryGroup::first_item);
@@ -362,7 +395,7 @@ HWY_EXPORT(rotate_tokens);
 
 void attend_packed(Context& context, PackedCall op, const ops::Sequences& sequences,
                    FunctionRef<std::int64_t(std::int64_t)> lengths) {
-  PackedAttention call(op, sequences, lengths);
+  PackedAttention call(op, sequences, lengths, context.exact());
   const WorkMemory memory(context, call);
   call.signs = read_signs(op.signs, call.width, memory.signs);
   const auto rotate_own = [&](PackedCache& cache, float* to) {

@@ -23,30 +23,6 @@ namespace sluice::backend::cpu::attend_units {
 
 constexpr std::size_t kTileHalves = 16 * kStep;
 
-// Columns of the first two pieces of some queries, then those of the third: whole tiles each, so that
-// products with the small parts of keys, which the third pieces do without, are those of whole tiles.
-constexpr std::size_t first_columns(std::size_t count) {
-  return 16 * whole_tiles(2 * count);
-}
-constexpr std::size_t columns(std::size_t count) {
-  return first_columns(count) + 16 * whole_tiles(count);
-}
-
-// Fetches a block ahead in `turns` turns, whole rows each.
-struct Fetch {
-  Ahead ahead;
-  std::size_t rows;  // of a turn
-  Fetch(const Ahead& ahead, std::size_t turns) : ahead(ahead), rows((ahead.rows + turns - 1) / turns) {}
-  SLUICE_AMX_BF16 void operator()(std::size_t turn) const {
-    const std::size_t end = std::min((turn + 1) * rows, ahead.rows);
-    for (std::size_t r = turn * rows; r < end; ++r) {
-      const std::uintptr_t at = ahead.data + r * static_cast<std::uintptr_t>(ahead.stride);
-      for (std::size_t line = 0; line < ahead.row_lines; ++line)
-        _mm_prefetch(reinterpret_cast<const char*>(at + 64 * line), _MM_HINT_T1);
-    }
-  }
-};
-
 // dots, rows `row_bytes` apart, (+)= kKeyRows keys times kColumns tiles of queries, kSmall of which meet the
 // small parts as well. keys.part(p, i) is where coordinate i of part p of the first key lies.
 template <int kColumns, int kSmall, bool kPrepare, class Keys>
@@ -106,16 +82,15 @@ SLUICE_AMX_BF16 void multiply_columns(const Keys& keys, std::size_t width, const
   order_memory();
 }
 
-// The same with all columns of `count` queries, two tiles at a time. The first two find the keys prepared for
-// the others.
+// The same with all columns, two tiles at a time. The first two find the keys prepared for the others.
 template <bool kPrepare, class Keys>
-void multiply_two(const Keys& keys, std::size_t width, const Half* queries, std::size_t count,
+void multiply_two(const Keys& keys, std::size_t width, const Half* queries, const Columns& columns,
                   std::size_t tile, bool add, float* dots) {
-  const std::size_t first = first_columns(count) / 16;
+  const std::size_t first = columns.first() / 16;
   const auto run = [&](auto multiply) {
-    multiply(keys, width, queries + tile * 16 * width, add, dots + 16 * tile, columns(count) * sizeof(float));
+    multiply(keys, width, queries + tile * 16 * width, add, dots + 16 * tile, columns.all() * sizeof(float));
   };
-  if (16 * (tile + 1) == columns(count)) return run(multiply_columns<1, 0, kPrepare, Keys>);
+  if (16 * (tile + 1) == columns.all()) return run(multiply_columns<1, 0, kPrepare, Keys>);
   if constexpr (Keys::kParts == 2) {
     if (first == tile + 1) return run(multiply_columns<2, 1, kPrepare, Keys>);
     if (first > tile + 1) return run(multiply_columns<2, 2, kPrepare, Keys>);
@@ -124,11 +99,11 @@ void multiply_two(const Keys& keys, std::size_t width, const Half* queries, std:
 }
 
 template <class Keys>
-void multiply_all_columns(const Keys& keys, std::size_t width, const Half* queries, std::size_t count,
+void multiply_all_columns(const Keys& keys, std::size_t width, const Half* queries, const Columns& columns,
                           bool add, float* dots) {
-  multiply_two<true>(keys, width, queries, count, 0, add, dots);
-  for (std::size_t tile = 2; 16 * tile < columns(count); tile += 2)
-    multiply_two<false>(keys, width, queries, count, tile, add, dots);
+  multiply_two<true>(keys, width, queries, columns, 0, add, dots);
+  for (std::size_t tile = 2; 16 * tile < columns.all(); tile += 2)
+    multiply_two<false>(keys, width, queries, columns, tile, add, dots);
 }
 
 // A strip of the sums of sixteen pieces of weights += their products with rows kStep * [begin, end) of

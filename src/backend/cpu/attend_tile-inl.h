@@ -76,6 +76,7 @@ struct QueryTile {
   std::size_t piece_offset[kMaxPieces];
   const Range* visible;  // one a query
   float scale;
+  bool bf16;  // what all coordinates of the queries are
   int pieces;
   CacheRows keys[kMaxPieces];
   CacheRows values;

@@ -24,37 +24,66 @@ HWY_INLINE const attend_units::Half* halves(const CacheRows& rows, std::int64_t 
   return static_cast<const attend_units::Half*>(rows.data) + j * rows.stride;
 }
 
-// `count` rows from `first` on, to be fetched.
-HWY_INLINE attend_units::Ahead rows_ahead(const CacheRows& rows, std::int64_t first, std::int64_t count) {
+HWY_INLINE attend_units::Ahead::Rows rows_ahead(const CacheRows& rows, std::int64_t first) {
   return {reinterpret_cast<std::uintptr_t>(halves(rows, 0)) +
               static_cast<std::uintptr_t>(2 * first * rows.stride),
-          2 * rows.stride, static_cast<std::size_t>(count), (2 * rows.width + 63) / 64};
+          2 * rows.stride, 2 * rows.width};
+}
+
+HWY_INLINE attend_units::Columns unit_columns(const QueryTile& tile) {
+  return {tile.count, tile.bf16 ? std::size_t{1} : std::size_t{3}};
 }
 
 HWY_INLINE void pack_queries(const QueryTile& tile, const attend_units::Workspace& space) {
   attend_units::Half* to = space.queries;
   for (int p = 0; p < tile.pieces; ++p) {
     const std::size_t width = tile.keys[p].width;
-    attend_units::pack_queries(tile.queries + tile.piece_offset[p], tile.stride, tile.count, width,
-                               space.pieces, to);
-    to += attend_units::query_halves(tile.count, width);
+    const attend_units::Columns columns = unit_columns(tile);
+    attend_units::pack_queries(tile.queries + tile.piece_offset[p], tile.stride, columns, width, space.pieces,
+                               to);
+    to += columns.all() * width;
   }
 }
 
-// The queries of the tile are packed already.
+// A tile's walk through a part. Its queries are packed already, and what lasts from block to block is in its
+// memory: tiles that share all but their queries and sums may take turns.
 class UnitPart {
  public:
   UnitPart(const QueryTile& tile, const attend_units::Workspace& space, float* scores, Partial* partials)
       : tile_(tile), space_(space), scores_(scores), partials_(partials) {}
 
-  // partials and sums are set, not added to.
-  void run(const Range& part, float* sums) {
-    const std::size_t width = tile_.values.width;
+  void start() {
+    const std::size_t rows = 16 * attend_units::whole_tiles(2 * tile_.count);
     std::fill_n(partials_, tile_.count, Partial());
+    std::fill_n(space_.sums, rows * tile_.values.width, 0.0f);
+  }
+  // The blocks of a part in rising order.
+  void attend(const Range& block) {
+    Range any = {kBlockRows, 0};
+    Range all = {0, kBlockRows};
+    for (std::size_t q = 0; q < tile_.count; ++q) {
+      const Range rows = seen(q, block);
+      all = overlap(all, rows);
+      if (!rows.empty()) any = {std::min(any.begin, rows.begin), std::max(any.end, rows.end)};
+    }
+    if (any.empty()) return;
+    ahead_ = {rows_ahead(tile_.keys[0], block.end), rows_ahead(tile_.values, block.end), kBlockRows};
+    for (std::int64_t j = any.begin / kUnitRows * kUnitRows; j < any.end; j += kUnitRows)
+      score(block.begin, j, any);
+    for (std::size_t q = 0; q < tile_.count; ++q) {
+      ahead_.fetch(attend_units::Ahead::kWeighTurns);
+      weigh(q, seen(q, block), any);
+    }
+    const Range common = all.empty() ? Range{any.end, any.end} : all;
+    if (finite(block.begin, {any.begin, common.begin}) && finite(block.begin, {common.end, any.end}))
+      add_values(block.begin, any, scores_, tile_.count, space_.sums);
+    else
+      for (std::size_t q = 0; q < tile_.count; ++q) add_values_alone(q, block.begin, seen(q, block));
+  }
+  // Sets the sums.
+  void finish(float* sums) const {
+    const std::size_t width = tile_.values.width;
     std::fill_n(sums, tile_.count * width, 0.0f);
-    std::fill_n(space_.sums, 16 * attend_units::whole_tiles(2 * tile_.count) * width, 0.0f);
-    for (std::int64_t begin = part.begin; begin < part.end; begin += kBlockRows)
-      attend({begin, std::min(begin + kBlockRows, part.end)});
     attend_units::add_sums(space_.sums, tile_.count, width, sums);
   }
 
@@ -65,48 +94,27 @@ class UnitPart {
     return {rows.begin - block.begin, rows.end - block.begin};
   }
 
-  void attend(const Range& block) {
-    Range any = {kBlockRows, 0};
-    Range all = {0, kBlockRows};
-    for (std::size_t q = 0; q < tile_.count; ++q) {
-      const Range rows = seen(q, block);
-      all = overlap(all, rows);
-      if (!rows.empty()) any = {std::min(any.begin, rows.begin), std::max(any.end, rows.end)};
-    }
-    if (any.empty()) return;
-    for (std::int64_t j = any.begin / kUnitRows * kUnitRows; j < any.end; j += kUnitRows)
-      score(block.begin, j, any);
-    for (std::size_t q = 0; q < tile_.count; ++q) weigh(q, seen(q, block), any);
-    const Range common = all.empty() ? Range{any.end, any.end} : all;
-    if (finite(block.begin, {any.begin, common.begin}) && finite(block.begin, {common.end, any.end}))
-      add_values(block.begin, any, scores_, tile_.count, space_.sums);
-    else
-      for (std::size_t q = 0; q < tile_.count; ++q) add_values_alone(q, block.begin, seen(q, block));
-  }
-
   // kUnitRows rows from first + j on, of which those in `any` may be read.
   void score(std::int64_t first, std::int64_t j, const Range& any) {
     const bool whole = any.begin <= j && j + kUnitRows <= any.end;
+    const attend_units::Columns columns = unit_columns(tile_);
     const attend_units::Half* queries = space_.queries;
     for (int piece = 0; piece < tile_.pieces; ++piece) {
       const CacheRows& keys = tile_.keys[piece];
       const attend_units::Half* rows = halves(keys, first + j);
       std::int64_t stride = keys.stride;
-      attend_units::Ahead ahead;
       if (!whole) {
         stride = static_cast<std::int64_t>(keys.width);
         for (std::int64_t r = 0; r < kUnitRows; ++r)
           std::copy_n(halves(keys, first + std::clamp(j + r, any.begin, any.end - 1)), keys.width,
                       space_.prepared + r * stride);
         rows = space_.prepared;
-      } else if (piece == 0) {
-        ahead = rows_ahead(tile_.values, first + j, kUnitRows);
       }
-      attend_units::multiply_keys(rows, 2 * stride, keys.width, queries, tile_.count, piece > 0, ahead,
+      attend_units::multiply_keys(rows, 2 * stride, keys.width, queries, columns, piece > 0, ahead_,
                                   space_.dots);
-      queries += attend_units::query_halves(tile_.count, keys.width);
+      queries += columns.all() * keys.width;
     }
-    attend_units::store_scores(space_.dots, tile_.count, scores_ + j, kScoreStride);
+    attend_units::store_scores(space_.dots, columns, scores_ + j, kScoreStride);
   }
 
   void weigh(std::size_t q, const Range& seen, const Range& any) {
@@ -147,12 +155,10 @@ class UnitPart {
       at[j] = halves(values, first + std::clamp(j, rows.begin, rows.end - 1));
     attend_units::split_weights(weights, kScoreStride, count, begin, end, space_.weights);
     const auto strips = static_cast<std::int64_t>(values.width / attend_units::kStrip);
-    const std::int64_t fetched = kBlockRows / strips;  // rows of the next block a strip
     for (std::int64_t i = 0; i < strips; ++i) {
       const std::size_t column = static_cast<std::size_t>(i) * attend_units::kStrip;
-      attend_units::add_values(at, column, begin, end, space_.weights, count,
-                               rows_ahead(tile_.keys[0], first + kBlockRows + i * fetched, fetched),
-                               space_.prepared, sums, values.width);
+      attend_units::add_values(at, column, begin, end, space_.weights, count, ahead_, space_.prepared, sums,
+                               values.width);
     }
   }
 
@@ -170,6 +176,7 @@ class UnitPart {
 
   const QueryTile& tile_;
   const attend_units::Workspace space_;
+  attend_units::Ahead ahead_;
   float* scores_;
   Partial* partials_;
 };

@@ -10,8 +10,6 @@ namespace sluice::backend::cpu::attend_units {
 
 namespace {
 
-constexpr int kPieces = 3;  // of a coordinate of a query
-
 void configure() {
   TileShape shape;
   for (int i = 0; i < 8; ++i) {
@@ -51,9 +49,9 @@ struct KeyRows {
   static constexpr int kParts = 1;
   const Half* rows;
   std::int64_t stride;
-  Fetch fetch;
+  Ahead& ahead;
   const Half* part(int, std::size_t i) const { return rows + i; }
-  SLUICE_AMX_BF16 void prepare(std::size_t i) const { fetch(i / kStep); }
+  SLUICE_AMX_BF16 void prepare(std::size_t) const { ahead.fetch(Ahead::kKeyTurns); }
 };
 
 // Values of a strip in pairs of rows. Unpacking takes turns between the quarters of 32 columns.
@@ -62,12 +60,12 @@ struct ValueRows {
   const Half* const* rows;
   std::size_t column;
   Slots<1, kStep * kStrip> slots;
-  Fetch fetch;
+  Ahead& ahead;
   const Half* part(int p, std::size_t s) const { return slots.at(s, p); }
   SLUICE_AMX_BF16 void prepare(std::size_t s) const {
     Half* to = slots.at(s, 0);
     for (std::size_t r = s * kStep; r < (s + 1) * kStep; r += 2, to += 2 * kStrip) {
-      fetch(r / 2);
+      if (r % (kStep / Ahead::kValueTurns) == 0) ahead.fetch(1);
       for (std::size_t i = 0; i < kStrip; i += 32) {
         const __m512i a = _mm512_loadu_si512(rows[r] + column + i);
         const __m512i b = _mm512_loadu_si512(rows[r + 1] + column + i);
@@ -94,67 +92,83 @@ bool available() {
 }
 
 std::size_t Workspace::bytes(const Sizes& s) {
-  const std::size_t rows = 16 * whole_tiles(2 * s.queries);
-  const std::size_t halves = kPieces * s.queries * s.key_width + query_halves(s.queries, s.key_width) +
+  const std::size_t rows = 16 * whole_tiles(2 * s.columns.queries);
+  const std::size_t halves = (s.columns.pieces * s.columns.queries + s.columns.all()) * s.key_width +
                              prepared_halves(s.key_width) + rows * kValueRows;
   return round_up(halves * sizeof(Half)) +
-         (kKeyRows * columns(s.queries) + (rows + 16) * s.value_width) * sizeof(float);
+         (kKeyRows * s.columns.all() + (rows + 16) * s.value_width) * sizeof(float);
 }
 
 Workspace::Workspace(const Sizes& s, std::byte* at)
     : queries(reinterpret_cast<Half*>(at)),
-      prepared(queries + query_halves(s.queries, s.key_width)),
+      prepared(queries + s.columns.all() * s.key_width),
       weights(prepared + prepared_halves(s.key_width)),
-      dots(reinterpret_cast<float*>(weights + 16 * whole_tiles(2 * s.queries) * kValueRows)),
-      sums(dots + kKeyRows * columns(s.queries)),
-      spare(sums + 16 * whole_tiles(2 * s.queries) * s.value_width),
+      dots(reinterpret_cast<float*>(weights + 16 * whole_tiles(2 * s.columns.queries) * kValueRows)),
+      sums(dots + kKeyRows * s.columns.all()),
+      spare(sums + 16 * whole_tiles(2 * s.columns.queries) * s.value_width),
       pieces(reinterpret_cast<Half*>(spare + 16 * s.value_width)) {}
 
-std::size_t query_halves(std::size_t count, std::size_t width) {
-  return columns(count) * width;
+Workspace Workspace::beside(const Workspace& other) const {
+  Workspace result = other;
+  result.queries = queries;
+  result.sums = sums;
+  return result;
 }
 
-SLUICE_AMX_BF16 void pack_queries(const float* queries, std::size_t stride, std::size_t count,
+SLUICE_AMX_BF16 void pack_queries(const float* queries, std::size_t stride, const Columns& columns,
                                   std::size_t width, Half* pieces, Half* tiles) {
+  const std::size_t count = columns.queries;
   for (std::size_t q = 0; q < count; ++q)
-    for (std::size_t i = 0; i < width; i += 16)
-      split<kPieces>(_mm512_loadu_ps(queries + q * stride + i), pieces + q * width + i, count * width);
-  const std::size_t tile_count = columns(count) / 16;
-  for (std::size_t tile = 0; tile < tile_count; ++tile, tiles += 16 * width) {
+    for (std::size_t i = 0; i < width; i += 16) {
+      const __m512 x = _mm512_loadu_ps(queries + q * stride + i);
+      if (columns.pieces == 1)
+        split<1>(x, pieces + q * width + i, 0);
+      else
+        split<3>(x, pieces + q * width + i, count * width);
+    }
+  const std::size_t first_rows = std::min<std::size_t>(columns.pieces, 2) * count;
+  for (std::size_t tile = 0; 16 * tile < columns.all(); ++tile, tiles += 16 * width) {
     const Half* column[16];
     for (std::size_t c = 0; c < 16; ++c) {
       const std::size_t at = 16 * tile + c;
-      const std::size_t third = at - first_columns(count);
-      const std::size_t row =
-          at < first_columns(count) ? (at < 2 * count ? at : 3 * count) : 2 * count + third;
-      column[c] = row < 3 * count ? pieces + row * width : nullptr;
+      const bool first = at < columns.first();
+      const std::size_t row = first ? at : first_rows + at - columns.first();
+      column[c] = row < (first ? first_rows : 3 * count) ? pieces + row * width : nullptr;
     }
     pack_columns(column, width, tiles);
   }
 }
 
 void multiply_keys(const Half* keys, std::int64_t stride, std::size_t width, const Half* queries,
-                   std::size_t count, bool add, const Ahead& ahead, float* dots) {
-  const KeyRows rows{keys, stride, Fetch(ahead, width / kStep)};
-  multiply_all_columns(rows, width, queries, count, add, dots);
+                   const Columns& columns, bool add, Ahead& ahead, float* dots) {
+  const KeyRows rows{keys, stride, ahead};
+  multiply_all_columns(rows, width, queries, columns, add, dots);
 }
 
-SLUICE_AMX_BF16 void store_scores(const float* dots, std::size_t count, float* scores, std::size_t stride) {
-  const std::size_t row_floats = columns(count);
-  for (std::size_t q = 0; q < count; q += 16) {
-    const std::size_t some = std::min<std::size_t>(16, count - q);
+SLUICE_AMX_BF16 void store_scores(const float* dots, const Columns& columns, float* scores,
+                                  std::size_t stride) {
+  const std::size_t row_floats = columns.all();
+  for (std::size_t q = 0; q < columns.queries; q += 8) {
+    const std::size_t some = std::min<std::size_t>(8, columns.queries - q);
     const auto mask = static_cast<__mmask16>((1u << some) - 1);
-    for (std::size_t half = 0; half < kKeyRows; half += 16) {
-      __m512i v[16];
-      for (std::size_t r = 0; r < 16; ++r) {
-        const float* row = dots + (half + r) * row_floats + q;
-        const __m512 large = _mm512_maskz_loadu_ps(mask, row);
-        const __m512 small = _mm512_add_ps(_mm512_maskz_loadu_ps(mask, row + count),
-                                           _mm512_maskz_loadu_ps(mask, row + first_columns(count)));
-        v[r] = _mm512_castps_si512(_mm512_add_ps(large, small));
-      }
-      transpose(v);
-      for (std::size_t c = 0; c < some; ++c) _mm512_storeu_si512(scores + (q + c) * stride + half, v[c]);
+    // Eight queries of a row and of the sixteenth after it.
+    const auto load = [&](const float* from) SLUICE_AMX_BF16 {
+      const __m512 lower = _mm512_maskz_loadu_ps(mask, from);
+      const __m256 upper = _mm256_maskz_loadu_ps(static_cast<__mmask8>(mask), from + 16 * row_floats);
+      return _mm512_mask_broadcast_f32x8(lower, 0xff00, upper);
+    };
+    __m512i v[16];
+    for (std::size_t r = 0; r < 16; ++r) {
+      const float* row = dots + r * row_floats + q;
+      __m512 score = load(row);
+      if (columns.pieces != 1)
+        score = _mm512_add_ps(score, _mm512_add_ps(load(row + columns.queries), load(row + columns.first())));
+      v[r] = _mm512_castps_si512(score);
+    }
+    transpose(v);
+    for (std::size_t c = 0; c < some; ++c) {
+      _mm512_storeu_si512(scores + (q + c) * stride, v[c]);
+      _mm512_storeu_si512(scores + (q + c) * stride + 16, v[8 + c]);
     }
   }
 }
@@ -178,9 +192,9 @@ SLUICE_AMX_BF16 void split_weights(const float* weights, std::size_t stride, std
 }
 
 void add_values(const Half* const* rows, std::size_t column, std::size_t begin, std::size_t end,
-                const Half* weights, std::size_t count, const Ahead& ahead, Half* prepared, float* sums,
+                const Half* weights, std::size_t count, Ahead& ahead, Half* prepared, float* sums,
                 std::size_t width) {
-  const ValueRows values{rows, column, {prepared, 2 * count <= 16}, Fetch(ahead, kValueRows / 2)};
+  const ValueRows values{rows, column, {prepared, 2 * count <= 16}, ahead};
   multiply_all_rows(values, weights, count, begin, end, sums + column, width);
 }
 
@@ -220,16 +234,16 @@ std::size_t Workspace::bytes(const Sizes&) {
   return 0;
 }
 Workspace::Workspace(const Sizes&, std::byte*) {}
-std::size_t query_halves(std::size_t, std::size_t) {
-  return 0;
+Workspace Workspace::beside(const Workspace&) const {
+  return {};
 }
-void pack_queries(const float*, std::size_t, std::size_t, std::size_t, Half*, Half*) {}
-void multiply_keys(const Half*, std::int64_t, std::size_t, const Half*, std::size_t, bool, const Ahead&,
+void pack_queries(const float*, std::size_t, const Columns&, std::size_t, Half*, Half*) {}
+void multiply_keys(const Half*, std::int64_t, std::size_t, const Half*, const Columns&, bool, Ahead&,
                    float*) {}
-void store_scores(const float*, std::size_t, float*, std::size_t) {}
+void store_scores(const float*, const Columns&, float*, std::size_t) {}
 void split_weights(const float*, std::size_t, std::size_t, std::size_t, std::size_t, Half*) {}
-void add_values(const Half* const*, std::size_t, std::size_t, std::size_t, const Half*, std::size_t,
-                const Ahead&, Half*, float*, std::size_t) {}
+void add_values(const Half* const*, std::size_t, std::size_t, std::size_t, const Half*, std::size_t, Ahead&,
+                Half*, float*, std::size_t) {}
 void add_sums(const float*, std::size_t, std::size_t, float*) {}
 Session::Session(bool used) : used_(used) {}
 Session::~Session() = default;

@@ -1,13 +1,15 @@
 // The products of attention by the matrix units of x86, which multiply tiles of BF16 numbers: scores of
 // queries with keys, and sums of values under weights.
 //
-// A query's coordinate is the exact sum of three BF16 numbers, its pieces; a weight, which nothing amplifies,
-// takes two, 2^-17. Keys and values are BF16 rows of a cache, or 4-bit codes whose levels take two numbers
-// each (attend_codes.h). Every piece of a query is a column of its own of the product of keys and
-// queries, and every piece of a weight a row of its own of the sums, so that few queries still fill a tile.
-// What comes of a piece depends on it and on its row of the cache alone: tiling never changes a bit.
+// A query's coordinate is the exact sum of three BF16 numbers, its pieces, or one of a BF16 query; a weight,
+// which nothing amplifies, takes two, 2^-17. Keys and values are BF16 rows of a cache, or 4-bit codes whose
+// levels take two numbers each (attend_codes.h). Every piece of a query is a column of its own of the product
+// of keys and queries, and every piece of a weight a row of its own of the sums, so that few queries still
+// fill a tile. What comes of a piece depends on it and on its row of the cache alone: tiling never changes a
+// bit.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -27,52 +29,87 @@ constexpr std::size_t whole_tiles(std::size_t count) {
   return (count + 15) / 16;
 }
 
+// The columns of some queries: those of the first two pieces, or of the only one, then those of the third,
+// in whole tiles each. So products with the small parts of keys, which the third pieces do without, are those
+// of whole tiles.
+struct Columns {
+  std::size_t queries;
+  std::size_t pieces = 3;  // or 1
+  constexpr std::size_t first() const { return 16 * whole_tiles((pieces == 1 ? 1 : 2) * queries); }
+  constexpr std::size_t all() const { return first() + (pieces == 1 ? 0 : 16 * whole_tiles(queries)); }
+};
+
 // Memory of one worker for some queries at most.
 struct Workspace {
   struct Sizes {
-    std::size_t queries;
+    Columns columns;
     std::size_t key_width;  // of all pieces of keys together
     std::size_t value_width;
   };
   static std::size_t bytes(const Sizes& sizes);
   Workspace() = default;
   Workspace(const Sizes& sizes, std::byte* at);
+  // With the queries and sums of this one and the rest of another.
+  Workspace beside(const Workspace& other) const;
 
   Half* queries = nullptr;   // tiles
   Half* prepared = nullptr;  // keys that are not read where they lie, or a strip of values
   Half* weights = nullptr;   // tiles
-  float* dots = nullptr;     // [kKeyRows][columns]
+  float* dots = nullptr;     // [kKeyRows][columns.all()]
   float* sums = nullptr;     // [2 * queries, in whole tiles][value_width], in the order of the strips
   float* spare = nullptr;    // sums of one query
   Half* pieces = nullptr;    // of queries on their way to tiles
 };
 
-// Halves of the packed tiles of `count` queries.
-std::size_t query_halves(std::size_t count, std::size_t width);
-void pack_queries(const float* queries, std::size_t stride, std::size_t count, std::size_t width,
+// Halves of the packed tiles are columns.all() * width.
+void pack_queries(const float* queries, std::size_t stride, const Columns& columns, std::size_t width,
                   Half* pieces, Half* tiles);
 
-// Lines of rows that will be read next, fetched at the pace of the present ones; addresses behind the cache
-// are harmless.
-struct Ahead {
-  std::uintptr_t data = 0;
-  std::int64_t stride = 0;  // bytes
-  std::size_t rows = 0;
-  std::size_t row_lines = 0;  // of 64 bytes
+// Rows of keys and values that will be read after the present ones, fetched in turns in the course of all
+// that is computed meanwhile: memory idles whenever nothing is under way, and has room for few lines at once.
+// Addresses behind the cache are harmless.
+class Ahead {
+ public:
+  struct Rows {
+    std::uintptr_t data;
+    std::int64_t stride;  // bytes
+    std::size_t bytes;
+  };
+  // Turns of one block of kValueRows rows: each of its queries or tiles takes some.
+  static constexpr std::size_t kKeyTurns = 2;    // of a step of keys
+  static constexpr std::size_t kValueTurns = 8;  // of a step of values
+  static constexpr std::size_t kWeighTurns = 8;  // of a query's weights
+
+  Ahead() = default;
+  Ahead(const Rows& keys, const Rows& values, std::size_t count)
+      : keys_(keys), values_(values), left_(2 * count) {}
+  void fetch(std::size_t turns) {
+    for (turns = std::min(turns, left_); turns > 0; --turns) {
+      Rows& rows = --left_ % 2 == 0 ? values_ : keys_;
+      for (std::size_t at = 0; at < rows.bytes; at += 64)
+        __builtin_prefetch(reinterpret_cast<const void*>(rows.data + at), 0, 2);
+      rows.data += static_cast<std::uintptr_t>(rows.stride);
+    }
+  }
+
+ private:
+  Rows keys_{};
+  Rows values_{};
+  std::size_t left_ = 0;
 };
 
 // dots (+)= kKeyRows rows of keys, `stride` bytes apart, times the queries.
 void multiply_keys(const Half* keys, std::int64_t stride, std::size_t width, const Half* queries,
-                   std::size_t count, bool add, const Ahead& ahead, float* dots);
+                   const Columns& columns, bool add, Ahead& ahead, float* dots);
 // scores[q * stride + j] from dots.
-void store_scores(const float* dots, std::size_t count, float* scores, std::size_t stride);
+void store_scores(const float* dots, const Columns& columns, float* scores, std::size_t stride);
 
 // weights[q * stride + j] of rows j in kStep * [begin, end) as tiles.
 void split_weights(const float* weights, std::size_t stride, std::size_t count, std::size_t begin,
                    std::size_t end, Half* tiles);
 // kStrip columns of `sums`, rows `width` floats apart, from `column` on += weights times the same rows.
 void add_values(const Half* const* rows, std::size_t column, std::size_t begin, std::size_t end,
-                const Half* weights, std::size_t count, const Ahead& ahead, Half* prepared, float* sums,
+                const Half* weights, std::size_t count, Ahead& ahead, Half* prepared, float* sums,
                 std::size_t width);
 // to[q * width + i] += the sums of a query's pieces, in the order of the columns.
 void add_sums(const float* sums, std::size_t count, std::size_t width, float* to);

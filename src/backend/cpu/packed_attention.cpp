@@ -14,10 +14,19 @@ constexpr std::int64_t kMaxTileRows = 64;
 constexpr auto kUnitTileRows = static_cast<std::int64_t>(attend_units::kValueRows);
 constexpr std::size_t kPartialFloats = std::size_t{8} << 20;  // of partial results in memory at once
 
+// Digits are off by a hundredth of what rounding a BF16 output is.
+CodeProducts products_of(const PackedCall& op, std::size_t width, bool exact) {
+  if (op.keys.bits != op.values.bits) return CodeProducts::vectors;
+  if ((!exact || op.out.dtype == ops::DType::bf16) && attend_units::multiplies_digits(op.keys.bits, width))
+    return CodeProducts::digits;
+  const bool numbers = attend_units::knows_codes(op.keys.bits, width) && attend_units::available();
+  return numbers ? CodeProducts::numbers : CodeProducts::vectors;
+}
+
 }  // namespace
 
 PackedAttention::PackedAttention(const PackedCall& op, const ops::Sequences& sequences,
-                                 FunctionRef<std::int64_t(std::int64_t)> lengths)
+                                 FunctionRef<std::int64_t(std::int64_t)> lengths, bool exact)
     : op(op),
       sequences(sequences),
       lengths(lengths),
@@ -26,9 +35,9 @@ PackedAttention::PackedAttention(const PackedCall& op, const ops::Sequences& seq
       kv_heads(op.keys.norms.dim(op.keys.norms.rank() - 2)),
       heads_per_kv(op.q.dim(1) / kv_heads),
       tokens_per_group(std::max<std::int64_t>(1, kGroupQueries / heads_per_kv)),
-      by_units(attend_units::knows_codes(op.keys.bits, width) &&
-               attend_units::knows_codes(op.values.bits, width) && attend_units::available()),
-      tile_rows(by_units ? kUnitTileRows : std::clamp(kTileFloats / op.q.dim(2), kMinTileRows, kMaxTileRows)),
+      products(products_of(op, width, exact)),
+      tile_rows(by_units() ? kUnitTileRows
+                           : std::clamp(kTileFloats / op.q.dim(2), kMinTileRows, kMaxTileRows)),
       root(static_cast<float>(1 / std::sqrt(static_cast<double>(width)))),
       score_factor(static_cast<float>(op.scale / std::sqrt(static_cast<double>(width)))) {}
 

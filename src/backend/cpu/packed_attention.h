@@ -6,6 +6,7 @@
 #include <span>
 
 #include "backend/cpu/attend_codes.h"
+#include "backend/cpu/attend_digits.h"
 #include "backend/cpu/context.h"
 #include "base/function_ref.h"
 #include "ops/sequences.h"
@@ -88,10 +89,13 @@ struct Partial {
   float* total;    // [queries], the sum of the weights
 };
 
+// Who multiplies codes: vectors their F32 levels, matrix units two BF16 numbers or two bytes a level.
+enum class CodeProducts { vectors, numbers, digits };
+
 struct PackedAttention {
   // `lengths(b)` is the number of rows of sequence b, its tokens' own included.
   PackedAttention(const PackedCall& op, const ops::Sequences& sequences,
-                  FunctionRef<std::int64_t(std::int64_t)> lengths);
+                  FunctionRef<std::int64_t(std::int64_t)> lengths, bool exact);
 
   const PackedCall& op;
   ops::Sequences sequences;
@@ -101,12 +105,13 @@ struct PackedAttention {
   std::int64_t kv_heads;
   std::int64_t heads_per_kv;
   std::int64_t tokens_per_group;
-  bool by_units;           // the matrix units multiply codes
+  CodeProducts products;
   std::int64_t tile_rows;  // rows whose levels are held at once
   float root;              // 1/sqrt(D)
   float score_factor;      // scale/sqrt(D)
   const float* signs = nullptr;
 
+  bool by_units() const { return products != CodeProducts::vectors; }
   std::int64_t queries(const QueryGroup& group) const { return group.tokens * heads_per_kv; }
   // Query vector r of a group as a row of q and out.
   std::int64_t query_row(const QueryGroup& group, std::int64_t r) const {

@@ -28,12 +28,12 @@ HostTensor rows_of(const HostTensor& x, std::int64_t begin, std::int64_t end) {
 }
 
 OpFile make_call(Random& random, std::int64_t tokens, std::int64_t slots, std::int64_t length, int k_bits,
-                 int v_bits, DType type) {
+                 int v_bits, DType type, std::int64_t width = kWidth) {
   OpFile file;
-  file.tensors["q"] = normal(random, type, {tokens, kHeads, kWidth});
-  file.tensors["signs"] = random_bytes(random, DType::u8, {kWidth / 8});
-  file.tensors["k_codes"] = random_bytes(random, DType::u8, {kKvHeads, slots, kWidth * k_bits / 8});
-  file.tensors["v_codes"] = random_bytes(random, DType::u8, {kKvHeads, slots, kWidth * v_bits / 8});
+  file.tensors["q"] = normal(random, type, {tokens, kHeads, width});
+  file.tensors["signs"] = random_bytes(random, DType::u8, {width / 8});
+  file.tensors["k_codes"] = random_bytes(random, DType::u8, {kKvHeads, slots, width * k_bits / 8});
+  file.tensors["v_codes"] = random_bytes(random, DType::u8, {kKvHeads, slots, width * v_bits / 8});
   file.tensors["k_norms"] = uniform(random, DType::f32, {kKvHeads, slots}, 4, 12);
   file.tensors["v_norms"] = uniform(random, DType::f32, {kKvHeads, slots}, 4, 12);
   file.attributes = {{"k_bits", std::to_string(k_bits)},
@@ -48,6 +48,7 @@ struct Cut {
   int v_bits;
   const char* window;
   DType type;
+  std::int64_t width = kWidth;
 };
 
 class TurboquantAttentionCut : public ::testing::TestWithParam<Cut> {};
@@ -59,7 +60,7 @@ TEST_P(TurboquantAttentionCut, DoesNotChangeABit) {
   constexpr std::int64_t kTokens = 70;
   constexpr std::int64_t kLength = 1100;
   Random random(kSeed);
-  OpFile whole = make_call(random, kTokens, 1200, kLength, cut.k_bits, cut.v_bits, cut.type);
+  OpFile whole = make_call(random, kTokens, 1200, kLength, cut.k_bits, cut.v_bits, cut.type, cut.width);
   whole.attributes["window"] = cut.window;
   for (std::int64_t h = 0; h < kKvHeads; ++h)
     for (const char* norms : {"k_norms", "v_norms"})
@@ -67,7 +68,7 @@ TEST_P(TurboquantAttentionCut, DoesNotChangeABit) {
   const HostTensor expected =
       run_op(*ops::make_backend("cpu", {.threads = 1}), "turboquant_attention", whole).tensors.at("out");
   EXPECT_FALSE(std::isnan(expected.at(0)));
-  EXPECT_TRUE(std::isnan(expected.at((kTokens - 3) * kHeads * kWidth)));
+  EXPECT_TRUE(std::isnan(expected.at((kTokens - 3) * kHeads * cut.width)));
   const auto three = ops::make_backend("cpu", {.threads = 3});
   for (const std::int64_t run : {1, 7, 33, 70})
     for (std::int64_t begin = 0; begin < kTokens; begin += run) {
@@ -83,7 +84,9 @@ TEST_P(TurboquantAttentionCut, DoesNotChangeABit) {
 
 INSTANTIATE_TEST_SUITE_P(All, TurboquantAttentionCut,
                          ::testing::Values(Cut{4, 4, "0", DType::f32}, Cut{8, 3, "0", DType::bf16},
-                                           Cut{5, 2, "300", DType::f32}, Cut{6, 8, "1", DType::f32}));
+                                           Cut{5, 2, "300", DType::f32}, Cut{6, 8, "1", DType::f32},
+                                           Cut{4, 4, "0", DType::bf16, 128},
+                                           Cut{4, 4, "300", DType::bf16, 256}));
 
 // A sequence gives the same bits alone and among others.
 TEST(TurboquantAttention, OtherSequencesDoNotChangeABit) {

@@ -32,7 +32,8 @@ TEST_P(VerifyRounded, CpuMatchesReference) {
 
 INSTANTIATE_TEST_SUITE_P(Products, VerifyRounded,
                          ::testing::Values("matmul", "gate_up_swiglu", "expert_matmul",
-                                           "expert_gate_up_swiglu", "mla_project_out"),
+                                           "expert_gate_up_swiglu", "mla_project_out", "turboquant_attention",
+                                           "mla_turboquant_attention"),
                          [](const auto& info) { return std::string(info.param); });
 
 INSTANTIATE_TEST_SUITE_P(Ops, VerifyOp, ::testing::ValuesIn(op_names()),
