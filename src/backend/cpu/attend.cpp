@@ -193,7 +193,7 @@ class Attend {
     UnitPart unit_part(tile, s.units, s.scores, partials);
     unit_part.start();
     for (std::int64_t begin = rows.begin; begin < rows.end; begin += kBlockRows)
-      unit_part.attend({begin, begin + kBlockRows});
+      unit_part.attend({begin, begin + kBlockRows}, ahead_of(tile, begin + kBlockRows, 0, 1));
     unit_part.finish(sums);
   }
 
@@ -310,7 +310,9 @@ class Attend {
     for (std::int64_t t = 0; t < together_; ++t) units(t).start();
     const std::int64_t end = (own.first_part + part + 1) * kPartRows;
     for (std::int64_t begin = end - kPartRows; begin < end; begin += kBlockRows)
-      for (std::int64_t t = 0; t < together_; ++t) units(t).attend({begin, begin + kBlockRows});
+      for (std::int64_t t = 0; t < together_; ++t)
+        units(t).attend({begin, begin + kBlockRows},
+                        ahead_of(bundle.tiles[t], begin + kBlockRows, t, together_));
     for (std::int64_t t = 0; t < together_; ++t) units(t).finish(table.sums + at(t) * value_floats_);
   }
 

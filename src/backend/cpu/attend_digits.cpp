@@ -84,6 +84,7 @@ struct DigitKeys {
   const std::uint8_t* const* rows;
   Digit* slots;
   std::size_t mask;
+  AttendAhead& ahead;
   const LevelDigits& table = levels();
 
   Digit* slot(std::size_t step) const { return slots + (step & mask) * 4 * kTileBytes; }
@@ -93,6 +94,7 @@ struct DigitKeys {
     const __m512i nibble = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi16(4), 1);
     Digit* const to = slot(step);
     for (std::size_t r = 0; r < kKeyRows; ++r) {
+      if (r % 8 == 0) ahead.fetch(1);
       const __m256i bytes =
           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows[r] + step * kDigitStep / 2));
       const __m512i codes = _mm512_srlv_epi16(_mm512_broadcast_i64x4(bytes), nibble);
@@ -172,6 +174,7 @@ struct DigitValues {
   std::size_t quarter;
   Digit* slots;
   std::size_t mask;
+  AttendAhead& ahead;
   const LevelDigits& table = levels();
 
   Digit* slot(std::size_t step) const { return slots + (step & mask) * 4 * kTileBytes; }
@@ -197,6 +200,7 @@ struct DigitValues {
     Digit* const to = slot(step);
     for (std::size_t line = 0; line < 16; ++line) {
       const std::size_t r = step * kDigitStep + 4 * line;
+      if (line % 4 == 0) ahead.fetch(1);
       const __m512i ab = kQuarter < 2 ? _mm512_unpacklo_epi8(load(r), load(r + 1))
                                       : _mm512_unpackhi_epi8(load(r), load(r + 1));
       const __m512i cd = kQuarter < 2 ? _mm512_unpacklo_epi8(load(r + 2), load(r + 3))
@@ -306,9 +310,9 @@ SLUICE_AMX_DIGITS void pack_digits(const float* queries, std::size_t stride, std
 }
 
 void score_digits(const std::uint8_t* const* rows, std::size_t width, std::size_t count,
-                  const DigitSpace& space, float* scores, std::size_t stride) {
+                  const DigitSpace& space, AttendAhead& ahead, float* scores, std::size_t stride) {
   const std::size_t steps = width / kDigitStep;
-  const DigitKeys keys{rows, space.prepared, count <= kDigitQueries ? 1 : ~std::size_t{0}};
+  const DigitKeys keys{rows, space.prepared, count <= kDigitQueries ? 1 : ~std::size_t{0}, ahead};
   for (std::size_t first = 0; first < count; first += kDigitQueries) {
     const auto multiply = first == 0 ? multiply_keys<true> : multiply_keys<false>;
     multiply(keys, steps, space.queries + first * 2 * width, space.results);
@@ -329,11 +333,12 @@ SLUICE_AMX_DIGITS void split_weights(const float* weights, std::size_t stride, s
 }
 
 void add_digits(const std::uint8_t* const* rows, std::size_t width, const float* weights, std::size_t stride,
-                std::size_t count, std::size_t begin, std::size_t end, const DigitSpace& space) {
+                std::size_t count, std::size_t begin, std::size_t end, const DigitSpace& space,
+                AttendAhead& ahead) {
   split_weights(weights, stride, count, begin, end, space);
   for (std::size_t column = 0; column < width; column += 32) {
-    const DigitValues values{rows, column / kDigitStrip, column % kDigitStrip / 32, space.prepared,
-                             ~std::size_t{0}};
+    const DigitValues values{rows,           column / kDigitStrip, column % kDigitStrip / 32,
+                             space.prepared, ~std::size_t{0},      ahead};
     for (std::size_t first = 0; first < count; first += kDigitQueries) {
       const auto multiply = first == 0 ? multiply_values<true> : multiply_values<false>;
       multiply(values, space.weights + first * 2 * kValueRows, begin, end, space.results);
@@ -382,10 +387,10 @@ std::size_t DigitSpace::bytes(std::size_t, std::size_t) {
 }
 DigitSpace::DigitSpace(std::size_t, std::size_t, std::byte*) {}
 void pack_digits(const float*, std::size_t, std::size_t, std::size_t, const DigitSpace&) {}
-void score_digits(const std::uint8_t* const*, std::size_t, std::size_t, const DigitSpace&, float*,
-                  std::size_t) {}
+void score_digits(const std::uint8_t* const*, std::size_t, std::size_t, const DigitSpace&, AttendAhead&,
+                  float*, std::size_t) {}
 void add_digits(const std::uint8_t* const*, std::size_t, const float*, std::size_t, std::size_t, std::size_t,
-                std::size_t, const DigitSpace&) {}
+                std::size_t, const DigitSpace&, AttendAhead&) {}
 void add_digit_sums(const DigitSpace&, std::size_t, std::size_t, float*) {}
 
 }  // namespace sluice::backend::cpu::attend_units

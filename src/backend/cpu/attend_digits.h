@@ -46,11 +46,12 @@ void pack_digits(const float* queries, std::size_t stride, std::size_t count, st
                  const DigitSpace& space);
 // scores[q * stride + j] of kKeyRows rows of codes.
 void score_digits(const std::uint8_t* const* rows, std::size_t width, std::size_t count,
-                  const DigitSpace& space, float* scores, std::size_t stride);
+                  const DigitSpace& space, AttendAhead& ahead, float* scores, std::size_t stride);
 
 // sums += weights[q * stride + j] times rows j in kDigitStep * [begin, end) of codes.
 void add_digits(const std::uint8_t* const* rows, std::size_t width, const float* weights, std::size_t stride,
-                std::size_t count, std::size_t begin, std::size_t end, const DigitSpace& space);
+                std::size_t count, std::size_t begin, std::size_t end, const DigitSpace& space,
+                AttendAhead& ahead);
 // to[q * width + i] += the sums, in the order of the coordinates.
 void add_digit_sums(const DigitSpace& space, std::size_t count, std::size_t width, float* to);
 

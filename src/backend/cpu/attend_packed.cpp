@@ -105,34 +105,32 @@ struct CodeRows {
   }
 };
 
-// Brings codes of a block of rows that will be read soon, most likely, into the second-level cache: the first
-// is full of what is multiplied. Addresses behind the cache are harmless.
-HWY_INLINE void fetch_block(const std::uint8_t* row, std::int64_t stride) {
-  const std::int64_t bytes = static_cast<std::int64_t>(attend_units::kKeyRows) * stride;
-  for (std::int64_t line = 0; line < bytes; line += 64)
-    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(row) +
-                                                     static_cast<std::uintptr_t>(line)),
-                       0, 2);
+// The codes of the tile of rows from `first` on, most likely the next.
+HWY_INLINE AttendAhead ahead_of(const PackedRows& keys, const PackedRows& values, std::int64_t first) {
+  constexpr auto kRows = static_cast<std::int64_t>(attend_units::kValueRows);
+  const auto rows = [&](const PackedRows& side) {
+    const std::uint8_t* codes = side.codes + side.slot(first) * side.stride;
+    return AttendAhead::Rows{reinterpret_cast<std::uintptr_t>(codes), 8 * side.stride,
+                             static_cast<std::size_t>(8 * side.stride)};
+  };
+  return {rows(keys), rows(values), kRows / 8};
 }
 
 // Scores of a tile by the matrix units.
 HWY_INLINE void score_codes(const PackedAttention& call, const QueryGroup& group, std::int64_t first,
                             std::int64_t begin, std::int64_t end, std::size_t queries,
-                            const PartScratch& scratch) {
+                            const PartScratch& scratch, AttendAhead& ahead) {
   const std::size_t width = call.width;
   constexpr auto kRows = static_cast<std::int64_t>(attend_units::kKeyRows);
-  const PackedRows keys = call.rows(call.op.keys, group);
-  const PackedRows values = call.rows(call.op.values, group);
-  const CodeRows codes(keys, first, begin, end);
+  const CodeRows codes(call.rows(call.op.keys, group), first, begin, end);
   for (std::int64_t j = begin / kRows * kRows; j < end; j += kRows) {
     const attend_units::Workspace& units = scratch.units;
-    fetch_block(codes.at[j + kRows - 1] + keys.stride, keys.stride);
-    fetch_block(values.codes + values.slot(first + j) * values.stride, values.stride);
     if (call.products == CodeProducts::digits) {
-      attend_units::score_digits(codes.at + j, width, queries, scratch.digits, scratch.scores + j,
+      attend_units::score_digits(codes.at + j, width, queries, scratch.digits, ahead, scratch.scores + j,
                                  scratch.score_stride);
       continue;
     }
+    ahead.fetch(width / 8);
     attend_units::multiply_coded_keys(codes.at + j, width, units.queries, {queries}, units.prepared,
                                       units.dots);
     attend_units::store_scores(units.dots, {queries}, scratch.scores + j, scratch.score_stride);
@@ -142,14 +140,14 @@ HWY_INLINE void score_codes(const PackedAttention& call, const QueryGroup& group
 // Adds a tile to the sums of the matrix units.
 HWY_INLINE void add_codes(const PackedAttention& call, const QueryGroup& group, std::int64_t first,
                           std::int64_t begin, std::int64_t end, std::size_t queries,
-                          const PartScratch& scratch) {
+                          const PartScratch& scratch, AttendAhead& ahead) {
   const std::size_t width = call.width;
   const CodeRows codes(call.rows(call.op.values, group), first, begin, end);
   if (call.products == CodeProducts::digits) {
     constexpr auto kStep = static_cast<std::int64_t>(attend_units::kDigitStep);
     attend_units::add_digits(codes.at, width, scratch.scores, scratch.score_stride, queries,
                              static_cast<std::size_t>(begin / kStep),
-                             static_cast<std::size_t>((end + kStep - 1) / kStep), scratch.digits);
+                             static_cast<std::size_t>((end + kStep - 1) / kStep), scratch.digits, ahead);
     return;
   }
   const attend_units::Workspace& units = scratch.units;
@@ -165,7 +163,12 @@ HWY_INLINE void add_codes(const PackedAttention& call, const QueryGroup& group, 
 HWY_INLINE void read_factors(const PackedRows& rows, float factor, std::int64_t first, std::int64_t begin,
                              std::int64_t end, float* to) {
   const std::int64_t coded = std::clamp(rows.first_token - first, begin, end);
-  for (std::int64_t j = begin; j < coded; ++j) to[j] = rows.norms[rows.slot(first + j)] * factor;
+  const std::int64_t wrap = std::clamp(rows.slots - rows.ring_start - first, begin, coded);
+  const auto copy = [&](std::int64_t from, std::int64_t until, const float* norms) {
+    for (std::int64_t j = from; j < until; ++j) to[j] = norms[j - from] * factor;
+  };
+  copy(begin, wrap, rows.norms + rows.ring_start + first + begin);
+  copy(wrap, coded, rows.norms + rows.slot(first + wrap));
   for (std::int64_t j = coded; j < end; ++j)
     to[j] = rows.token_norms[(first + j - rows.first_token) * rows.kv_heads] * factor;
 }
@@ -236,10 +239,11 @@ HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group
   const bool by_units = call.by_units() && first + end <= keys.first_token;  // codes alone
   const float level_scale =
       by_units && call.products == CodeProducts::numbers ? attend_units::kLevelScale : 1;
+  AttendAhead ahead = ahead_of(keys, values, first + call.tile_rows);
   read_factors(keys, call.score_factor / level_scale, first, begin, end, scratch.key_factors);
   read_factors(values, call.root / level_scale, first, begin, end, scratch.value_factors);
   if (by_units) {
-    score_codes(call, group, first, begin, end, queries, scratch);
+    score_codes(call, group, first, begin, end, queries, scratch, ahead);
   } else {
     read_levels(keys, call.op.keys.bits, width, first, begin, end, scratch.tile);
     for_each_query_tile(queries, [&](std::size_t q, auto count) HWY_ATTR {
@@ -266,7 +270,7 @@ HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group
     scale_signed(scratch.units.sums + q * width, width, rescale, nullptr);
     scale_signed(scratch.units.sums + (queries + q) * width, width, rescale, nullptr);
   }
-  if (by_units) return add_codes(call, group, first, begin, end, queries, scratch);
+  if (by_units) return add_codes(call, group, first, begin, end, queries, scratch, ahead);
   if (!call.op.shared_rows())
     read_levels(values, call.op.values.bits, width, first, begin, end, scratch.tile);
   add_weighted(scratch.scores, stride, queries, tile, NothingAhead(), begin, end, to.values, width);

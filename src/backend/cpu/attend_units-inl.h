@@ -18,16 +18,26 @@ HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {
 
 constexpr auto kUnitRows = static_cast<std::int64_t>(attend_units::kKeyRows);
+constexpr std::size_t kWeighTurns = 4;  // of fetching, a query
 static_assert(kBlockRows == static_cast<std::int64_t>(attend_units::kValueRows));
 
 HWY_INLINE const attend_units::Half* halves(const CacheRows& rows, std::int64_t j) {
   return static_cast<const attend_units::Half*>(rows.data) + j * rows.stride;
 }
 
-HWY_INLINE attend_units::Ahead::Rows rows_ahead(const CacheRows& rows, std::int64_t first) {
-  return {reinterpret_cast<std::uintptr_t>(halves(rows, 0)) +
-              static_cast<std::uintptr_t>(2 * first * rows.stride),
-          2 * rows.stride, 2 * rows.width};
+// The share of one of `heads` heads, side by side, in fetching the block of rows from `first` on: whole rows
+// of all of them, as the processor does of its own accord.
+HWY_INLINE AttendAhead ahead_of(const QueryTile& tile, std::int64_t first, std::int64_t head,
+                                std::int64_t heads) {
+  const std::int64_t share = (kBlockRows + heads - 1) / heads;
+  const auto rows = [&](const CacheRows& cache) {
+    const auto bytes = static_cast<std::int64_t>(2 * cache.width);
+    const auto skipped = 2 * (first + head * share) * cache.stride - head * bytes;
+    return AttendAhead::Rows{
+        reinterpret_cast<std::uintptr_t>(cache.data) + static_cast<std::uintptr_t>(skipped), 2 * cache.stride,
+        static_cast<std::size_t>(heads * bytes)};
+  };
+  return {rows(tile.keys[0]), rows(tile.values), static_cast<std::size_t>(share)};
 }
 
 HWY_INLINE attend_units::Columns unit_columns(const QueryTile& tile) {
@@ -58,7 +68,8 @@ class UnitPart {
     std::fill_n(space_.sums, rows * tile_.values.width, 0.0f);
   }
   // The blocks of a part in rising order.
-  void attend(const Range& block) {
+  void attend(const Range& block, const AttendAhead& ahead) {
+    ahead_ = ahead;
     Range any = {kBlockRows, 0};
     Range all = {0, kBlockRows};
     for (std::size_t q = 0; q < tile_.count; ++q) {
@@ -67,11 +78,10 @@ class UnitPart {
       if (!rows.empty()) any = {std::min(any.begin, rows.begin), std::max(any.end, rows.end)};
     }
     if (any.empty()) return;
-    ahead_ = {rows_ahead(tile_.keys[0], block.end), rows_ahead(tile_.values, block.end), kBlockRows};
     for (std::int64_t j = any.begin / kUnitRows * kUnitRows; j < any.end; j += kUnitRows)
       score(block.begin, j, any);
     for (std::size_t q = 0; q < tile_.count; ++q) {
-      ahead_.fetch(attend_units::Ahead::kWeighTurns);
+      ahead_.fetch(kWeighTurns);
       weigh(q, seen(q, block), any);
     }
     const Range common = all.empty() ? Range{any.end, any.end} : all;
@@ -176,7 +186,7 @@ class UnitPart {
 
   const QueryTile& tile_;
   const attend_units::Workspace space_;
-  attend_units::Ahead ahead_;
+  AttendAhead ahead_;
   float* scores_;
   Partial* partials_;
 };

@@ -10,6 +10,10 @@ namespace sluice::backend::cpu::attend_units {
 
 namespace {
 
+// Turns of a step of 32 rows and 32 coordinates of keys, where those of values take one a pair of rows and
+// strip; with those of the softmax that makes a block.
+constexpr std::size_t kKeyTurns = 7;
+
 void configure() {
   TileShape shape;
   for (int i = 0; i < 8; ++i) {
@@ -49,9 +53,9 @@ struct KeyRows {
   static constexpr int kParts = 1;
   const Half* rows;
   std::int64_t stride;
-  Ahead& ahead;
+  AttendAhead& ahead;
   const Half* part(int, std::size_t i) const { return rows + i; }
-  SLUICE_AMX_BF16 void prepare(std::size_t) const { ahead.fetch(Ahead::kKeyTurns); }
+  SLUICE_AMX_BF16 void prepare(std::size_t) const { ahead.fetch(kKeyTurns); }
 };
 
 // Values of a strip in pairs of rows. Unpacking takes turns between the quarters of 32 columns.
@@ -60,12 +64,12 @@ struct ValueRows {
   const Half* const* rows;
   std::size_t column;
   Slots<1, kStep * kStrip> slots;
-  Ahead& ahead;
+  AttendAhead& ahead;
   const Half* part(int p, std::size_t s) const { return slots.at(s, p); }
   SLUICE_AMX_BF16 void prepare(std::size_t s) const {
     Half* to = slots.at(s, 0);
     for (std::size_t r = s * kStep; r < (s + 1) * kStep; r += 2, to += 2 * kStrip) {
-      if (r % (kStep / Ahead::kValueTurns) == 0) ahead.fetch(1);
+      ahead.fetch(1);
       for (std::size_t i = 0; i < kStrip; i += 32) {
         const __m512i a = _mm512_loadu_si512(rows[r] + column + i);
         const __m512i b = _mm512_loadu_si512(rows[r + 1] + column + i);
@@ -140,7 +144,7 @@ SLUICE_AMX_BF16 void pack_queries(const float* queries, std::size_t stride, cons
 }
 
 void multiply_keys(const Half* keys, std::int64_t stride, std::size_t width, const Half* queries,
-                   const Columns& columns, bool add, Ahead& ahead, float* dots) {
+                   const Columns& columns, bool add, AttendAhead& ahead, float* dots) {
   const KeyRows rows{keys, stride, ahead};
   multiply_all_columns(rows, width, queries, columns, add, dots);
 }
@@ -192,7 +196,7 @@ SLUICE_AMX_BF16 void split_weights(const float* weights, std::size_t stride, std
 }
 
 void add_values(const Half* const* rows, std::size_t column, std::size_t begin, std::size_t end,
-                const Half* weights, std::size_t count, Ahead& ahead, Half* prepared, float* sums,
+                const Half* weights, std::size_t count, AttendAhead& ahead, Half* prepared, float* sums,
                 std::size_t width) {
   const ValueRows values{rows, column, {prepared, 2 * count <= 16}, ahead};
   multiply_all_rows(values, weights, count, begin, end, sums + column, width);
@@ -238,12 +242,12 @@ Workspace Workspace::beside(const Workspace&) const {
   return {};
 }
 void pack_queries(const float*, std::size_t, const Columns&, std::size_t, Half*, Half*) {}
-void multiply_keys(const Half*, std::int64_t, std::size_t, const Half*, const Columns&, bool, Ahead&,
+void multiply_keys(const Half*, std::int64_t, std::size_t, const Half*, const Columns&, bool, AttendAhead&,
                    float*) {}
 void store_scores(const float*, const Columns&, float*, std::size_t) {}
 void split_weights(const float*, std::size_t, std::size_t, std::size_t, std::size_t, Half*) {}
-void add_values(const Half* const*, std::size_t, std::size_t, std::size_t, const Half*, std::size_t, Ahead&,
-                Half*, float*, std::size_t) {}
+void add_values(const Half* const*, std::size_t, std::size_t, std::size_t, const Half*, std::size_t,
+                AttendAhead&, Half*, float*, std::size_t) {}
 void add_sums(const float*, std::size_t, std::size_t, float*) {}
 Session::Session(bool used) : used_(used) {}
 Session::~Session() = default;

@@ -9,9 +9,10 @@
 // bit.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+
+#include "backend/cpu/attend_ahead.h"
 
 namespace sluice::backend::cpu::attend_units {
 
@@ -65,42 +66,9 @@ struct Workspace {
 void pack_queries(const float* queries, std::size_t stride, const Columns& columns, std::size_t width,
                   Half* pieces, Half* tiles);
 
-// Rows of keys and values that will be read after the present ones, fetched in turns in the course of all
-// that is computed meanwhile: memory idles whenever nothing is under way, and has room for few lines at once.
-// Addresses behind the cache are harmless.
-class Ahead {
- public:
-  struct Rows {
-    std::uintptr_t data;
-    std::int64_t stride;  // bytes
-    std::size_t bytes;
-  };
-  // Turns of one block of kValueRows rows: each of its queries or tiles takes some.
-  static constexpr std::size_t kKeyTurns = 2;    // of a step of keys
-  static constexpr std::size_t kValueTurns = 8;  // of a step of values
-  static constexpr std::size_t kWeighTurns = 8;  // of a query's weights
-
-  Ahead() = default;
-  Ahead(const Rows& keys, const Rows& values, std::size_t count)
-      : keys_(keys), values_(values), left_(2 * count) {}
-  void fetch(std::size_t turns) {
-    for (turns = std::min(turns, left_); turns > 0; --turns) {
-      Rows& rows = --left_ % 2 == 0 ? values_ : keys_;
-      for (std::size_t at = 0; at < rows.bytes; at += 64)
-        __builtin_prefetch(reinterpret_cast<const void*>(rows.data + at), 0, 2);
-      rows.data += static_cast<std::uintptr_t>(rows.stride);
-    }
-  }
-
- private:
-  Rows keys_{};
-  Rows values_{};
-  std::size_t left_ = 0;
-};
-
 // dots (+)= kKeyRows rows of keys, `stride` bytes apart, times the queries.
 void multiply_keys(const Half* keys, std::int64_t stride, std::size_t width, const Half* queries,
-                   const Columns& columns, bool add, Ahead& ahead, float* dots);
+                   const Columns& columns, bool add, AttendAhead& ahead, float* dots);
 // scores[q * stride + j] from dots.
 void store_scores(const float* dots, const Columns& columns, float* scores, std::size_t stride);
 
@@ -109,7 +77,7 @@ void split_weights(const float* weights, std::size_t stride, std::size_t count, 
                    std::size_t end, Half* tiles);
 // kStrip columns of `sums`, rows `width` floats apart, from `column` on += weights times the same rows.
 void add_values(const Half* const* rows, std::size_t column, std::size_t begin, std::size_t end,
-                const Half* weights, std::size_t count, Ahead& ahead, Half* prepared, float* sums,
+                const Half* weights, std::size_t count, AttendAhead& ahead, Half* prepared, float* sums,
                 std::size_t width);
 // to[q * width + i] += the sums of a query's pieces, in the order of the columns.
 void add_sums(const float* sums, std::size_t count, std::size_t width, float* to);
