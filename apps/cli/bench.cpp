@@ -156,10 +156,11 @@ void run_model(ModelBench& bench, bool json) {
   const ExpertUsage experts = expert_usage(*engine);
   if (experts.slots > 0)
     fmt::print(
-        "experts  {} a layer near the processor, {:.1f}% of {} found there, {:.2f} GB moved, {:.2f} s "
-        "waited\n",
-        experts.slots, 100 * experts.hit_rate(), experts.hits + experts.misses,
-        static_cast<double>(experts.bytes_read) / 1e9, experts.wait_seconds);
+        "experts  {} a layer near the processor, {:.1f}% of {} found there, {} of {} others brought ahead "
+        "and "
+        "{} in vain, {:.2f} GB moved, {:.2f} s waited\n",
+        experts.slots, 100 * experts.hit_rate(), experts.hits + experts.misses, experts.foreseen,
+        experts.misses, experts.unused, static_cast<double>(experts.bytes_read) / 1e9, experts.wait_seconds);
   print_profile(r.profile);
 }
 

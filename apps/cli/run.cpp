@@ -74,16 +74,18 @@ void print_experts(const ExpertUsage& usage, double tokens) {
   if (usage.slots == 0) return;
   fmt::print(
       stderr,
-      "experts: {} a layer in memory, {:.1f}% of {} found there, {:.1f} MB read a token, {:.2f} s waited for "
-      "the disk ({})\n",
-      usage.slots, 100 * usage.hit_rate(), usage.hits + usage.misses,
-      static_cast<double>(usage.bytes_read) / 1e6 / tokens, usage.wait_seconds, usage.reader);
+      "experts: {} a layer in memory, {:.1f}% of {} found there, {} of {} others read ahead and {} in vain, "
+      "{:.1f} MB read a token, {:.2f} s waited for the disk ({})\n",
+      usage.slots, 100 * usage.hit_rate(), usage.hits + usage.misses, usage.foreseen, usage.misses,
+      usage.unused, static_cast<double>(usage.bytes_read) / 1e6 / tokens, usage.wait_seconds, usage.reader);
 }
 
 nlohmann::ordered_json to_json(const ExpertUsage& usage) {
   return {{"slots", usage.slots},
           {"hits", usage.hits},
           {"misses", usage.misses},
+          {"foreseen", usage.foreseen},
+          {"unused", usage.unused},
           {"bytes_read", usage.bytes_read},
           {"wait_seconds", usage.wait_seconds}};
 }

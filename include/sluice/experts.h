@@ -10,6 +10,8 @@ struct ExpertUsage {
   std::string reader;      // how files are read
   std::uint64_t hits = 0;  // experts a pass needed that were in memory
   std::uint64_t misses = 0;
+  std::uint64_t foreseen = 0;  // of the misses: read before they were chosen
+  std::uint64_t unused = 0;    // read ahead in vain
   std::uint64_t bytes_read = 0;
   double wait_seconds = 0;  // with nothing to compute but what was being read
   std::vector<std::vector<std::uint32_t>>

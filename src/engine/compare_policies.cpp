@@ -81,16 +81,14 @@ std::vector<Passes> record(const std::shared_ptr<Engine>& engine, std::span<cons
 
 ExpertUsage expert_usage(const Engine& engine) {
   const engine::StreamedModel& streamed = engine.impl().streamed;
-  if (streamed.tier != nullptr) {
-    experts::Usage usage = streamed.tier->usage();
-    return {streamed.tier->slots(), "the bus",          usage.hits,           usage.misses,
-            usage.bytes_read,       usage.wait_seconds, std::move(usage.uses)};
-  }
-  const auto& cache = streamed.cache;
-  if (cache == nullptr) return {};
-  experts::Usage usage = cache->usage();
-  return {cache->slots(),     cache->reader().description(), usage.hits, usage.misses, usage.bytes_read,
-          usage.wait_seconds, std::move(usage.uses)};
+  const auto describe = [](std::int64_t slots, std::string reader, experts::Usage usage) -> ExpertUsage {
+    return {slots,        std::move(reader), usage.hits,         usage.misses,         usage.foreseen,
+            usage.unused, usage.bytes_read,  usage.wait_seconds, std::move(usage.uses)};
+  };
+  if (streamed.tier != nullptr) return describe(streamed.tier->slots(), "the bus", streamed.tier->usage());
+  if (streamed.cache == nullptr) return {};
+  const experts::Cache& cache = *streamed.cache;
+  return describe(cache.slots(), cache.reader().description(), cache.usage());
 }
 
 void write_expert_profile(const ExpertUsage& usage, const std::filesystem::path& path) {

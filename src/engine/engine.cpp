@@ -104,6 +104,7 @@ void Engine::Impl::stay_within_memory(std::uint64_t dense) {
   budget.set_cache(streamed.cache.get(), engine::least_slots(model.decoder), options.expert_slots);
   weights_claim = budget.claim(dense, least_session(0));
   streamed.dense = engine::copy_dense(model, store.files(), options.progress);
+  engine::set_foresight(model.decoder);
 }
 
 // Reads all experts that there are slots for: weights that come from memory need not wait for their first

@@ -193,6 +193,15 @@ std::unique_ptr<experts::Cache> make_cache(models::Model& model, const checkpoin
   return cache;
 }
 
+void set_foresight(layers::Decoder& decoder) {
+  for (std::size_t i = 0; i + 1 < decoder.layers.size(); ++i) {
+    auto* moe = std::get_if<layers::Moe>(&decoder.layers[i].mlp);
+    const layers::DecoderLayer& next = decoder.layers[i + 1];
+    if (const auto* chooser = std::get_if<layers::Moe>(&next.mlp); moe != nullptr && chooser != nullptr)
+      moe->streamed.foresight = {next.post_attention_layernorm, chooser->router};
+  }
+}
+
 experts::Miss miss_of(const EngineOptions& options) {
   if (options.miss == "bus") return experts::Miss::bus;
   if (options.miss == "cpu") return experts::Miss::cpu;
@@ -228,6 +237,7 @@ void make_tier(models::Model& model, ops::Backend& backend, StreamedModel& strea
   }
   streamed.tier = std::make_unique<experts::DeviceTier>(backend, cache, std::move(tier));
   for (layers::Moe* moe : users) moe->streamed.device = streamed.tier.get();
+  set_foresight(model.decoder);
 }
 
 }  // namespace sluice::engine

@@ -51,7 +51,9 @@ Cache::Cache(Store store, std::unique_ptr<Reader> reader, Options options)
   }
 }
 
-Cache::~Cache() = default;
+Cache::~Cache() {
+  while (in_flight_ > 0) receive();
+}
 
 std::uint64_t Cache::bytes(std::int64_t slots) const {
   std::uint64_t sum = 0;
@@ -84,6 +86,7 @@ void Cache::drop(Layer& layer, std::size_t slot) {
 void Cache::set_slots(std::int64_t slots) {
   if (slots < 1) fail(ErrorKind::internal, "a layer needs at least one slot for its experts, not {}", slots);
   const std::lock_guard lock(turn_);
+  while (in_flight_ > 0) receive();
   slots_ = slots;
   for (int l = 0; l < store_.layers(); ++l) {
     Layer& layer = this->layer(l);
@@ -112,13 +115,84 @@ std::string Cache::check(int number, std::int32_t expert, const Expert& weights)
                            : "its bytes are not those that were written: the file is damaged or has changed";
 }
 
+std::optional<Cache::Resident> Cache::find(int number, std::int32_t expert) const {
+  const std::lock_guard lock(turn_);
+  const Layer& layer = layers_[static_cast<std::size_t>(number)];
+  const std::int32_t slot = layer.slot_of[static_cast<std::size_t>(expert)];
+  if (slot < 0 || layer.slots[static_cast<std::size_t>(slot)].loading) return {};
+  return Resident{expert, layer.slots[static_cast<std::size_t>(slot)].weights};
+}
+
+bool Cache::find_slot(Layer& layer, std::span<const std::int32_t> kept, std::size_t& slot) {
+  std::vector<std::int32_t> candidates;
+  for (std::size_t s = 0; s < layer.slots.size(); ++s) {
+    const Slot& place = layer.slots[s];
+    if (place.held || place.loading || std::find(kept.begin(), kept.end(), place.expert) != kept.end())
+      continue;
+    slot = s;
+    if (place.expert < 0) return true;
+    candidates.push_back(place.expert);
+  }
+  if (candidates.empty()) return false;
+  slot = static_cast<std::size_t>(layer.slot_of[static_cast<std::size_t>(layer.policy->victim(candidates))]);
+  drop(layer, slot);
+  return true;
+}
+
+void Cache::load(Loading loading, std::int32_t expert, std::vector<Request>& requests) {
+  Layer& layer = this->layer(loading.layer);
+  layer.slots[loading.slot] = {expert, !loading.ahead, true, {}};
+  layer.slot_of[static_cast<std::size_t>(expert)] = static_cast<std::int32_t>(loading.slot);
+  if (free_.empty()) {
+    free_.push_back(static_cast<std::uint32_t>(loading_.size()));
+    loading_.emplace_back();
+  }
+  const std::uint32_t tag = free_.back();
+  free_.pop_back();
+  for (const Piece& piece : store_.pieces(loading.layer, expert))
+    for (std::size_t done = 0; done < piece.needed; done += kRequestBytes) {
+      const std::size_t bytes = std::min(kRequestBytes, piece.bytes - done);
+      requests.push_back({piece.file, piece.offset + done,
+                          memory(loading.layer, loading.slot) + piece.at + done, bytes,
+                          std::min(bytes, piece.needed - done), tag});
+      ++loading.reads;
+      usage_.bytes_read += bytes;
+    }
+  loading_[tag] = std::move(loading);
+}
+
+void Cache::start(std::span<const Request> requests) {
+  if (requests.empty()) return;
+  reader_->start(requests);
+  in_flight_ += requests.size();
+}
+
+std::optional<Cache::Arrival> Cache::receive() {
+  Completion completion = reader_->wait();
+  --in_flight_;
+  Loading& loading = loading_[completion.tag];
+  if (!completion.error.empty()) loading.error = std::move(completion.error);
+  if (--loading.reads > 0) return {};
+  free_.push_back(completion.tag);
+  Layer& layer = this->layer(loading.layer);
+  Slot& slot = layer.slots[loading.slot];
+  Arrival arrival{loading.layer, slot.expert, loading.ahead, loading.error};
+  slot.loading = false;
+  slot.weights = store_.in_slot(loading.layer, slot.expert, memory(loading.layer, loading.slot));
+  if (arrival.error.empty()) arrival.error = check(loading.layer, slot.expert, slot.weights);
+  if (arrival.error.empty()) return arrival;
+  drop(layer, loading.slot);
+  slot.held = false;
+  std::erase(layer.ahead, arrival.expert);
+  return arrival;
+}
+
 Cache::Pass::Pass(Cache& cache, int layer, std::span<const std::int32_t> wanted)
     : cache_(cache), turn_(cache.turn_), layer_(layer) {
   Layer& place = cache_.layer(layer_);
   if (cache_.observer_) cache_.observer_(layer_, wanted);
   place.policy->use(wanted);
   for (const std::int32_t expert : wanted) {
-    ++cache_.usage_.uses[static_cast<std::size_t>(layer_)][static_cast<std::size_t>(expert)];
     const std::int32_t slot = place.slot_of[static_cast<std::size_t>(expert)];
     if (slot < 0) {
       missing_.push_back(expert);
@@ -126,81 +200,79 @@ Cache::Pass::Pass(Cache& cache, int layer, std::span<const std::int32_t> wanted)
     }
     Slot& found = place.slots[static_cast<std::size_t>(slot)];
     found.held = true;
-    ready_.push_back({expert, found.weights});
+    if (found.loading)
+      awaited_.push_back(expert);
+    else
+      ready_.push_back({expert, found.weights});
   }
   std::reverse(missing_.begin(), missing_.end());
-  cache_.usage_.hits += ready_.size();
-  cache_.usage_.misses += missing_.size();
+  count(wanted);
   start_reads();
 }
 
+// Of what was read ahead for this pass, the part it wants is missing from memory nevertheless: it had to be
+// read.
+void Cache::Pass::count(std::span<const std::int32_t> wanted) {
+  std::vector<std::int32_t>& ahead = cache_.layer(layer_).ahead;
+  Usage& usage = cache_.usage_;
+  for (const std::int32_t expert : wanted)
+    ++usage.uses[static_cast<std::size_t>(layer_)][static_cast<std::size_t>(expert)];
+  const auto foreseen =
+      static_cast<std::size_t>(std::count_if(ahead.begin(), ahead.end(), [&](std::int32_t expert) {
+        return std::find(wanted.begin(), wanted.end(), expert) != wanted.end();
+      }));
+  usage.misses += missing_.size() + foreseen;
+  usage.hits += wanted.size() - missing_.size() - foreseen;
+  usage.foreseen += foreseen;
+  usage.unused += ahead.size() - foreseen;
+  if (!ahead.empty()) cache_.guesses_.learn(foreseen, ahead.size() - foreseen);
+  ahead.clear();
+}
+
 Cache::Pass::~Pass() {
-  missing_.clear();
-  while (in_flight_ > 0) receive();
+  while (!awaited_.empty()) receive();
   for (Slot& slot : cache_.layer(layer_).slots) slot.held = false;
 }
 
-// A slot that this pass does not hold: an empty one, or the policy's victim's.
-bool Cache::Pass::find_slot(std::size_t& slot) {
-  Layer& place = cache_.layer(layer_);
-  std::vector<std::int32_t> candidates;
-  for (std::size_t s = 0; s < place.slots.size(); ++s) {
-    if (place.slots[s].held) continue;
-    slot = s;
-    if (place.slots[s].expert < 0) return true;
-    candidates.push_back(place.slots[s].expert);
-  }
-  if (candidates.empty()) return false;
-  slot = static_cast<std::size_t>(place.slot_of[static_cast<std::size_t>(place.policy->victim(candidates))]);
-  cache_.drop(place, slot);
-  return true;
-}
-
 void Cache::Pass::start_reads() {
-  Layer& place = cache_.layer(layer_);
   std::vector<Request> requests;
   std::size_t slot = 0;
-  while (!missing_.empty() && find_slot(slot)) {
-    const std::int32_t expert = missing_.back();
+  while (!missing_.empty() && cache_.find_slot(cache_.layer(layer_), {}, slot)) {
+    cache_.load({layer_, slot}, missing_.back(), requests);
+    awaited_.push_back(missing_.back());
     missing_.pop_back();
-    place.slots[slot] = {expert, true, {}};
-    place.slot_of[static_cast<std::size_t>(expert)] = static_cast<std::int32_t>(slot);
-    Loading loading{slot, 0, {}};
-    for (const Piece& piece : cache_.store_.pieces(layer_, expert))
-      for (std::size_t done = 0; done < piece.needed; done += kRequestBytes) {
-        const std::size_t bytes = std::min(kRequestBytes, piece.bytes - done);
-        requests.push_back({piece.file, piece.offset + done, cache_.memory(layer_, slot) + piece.at + done,
-                            bytes, std::min(bytes, piece.needed - done),
-                            static_cast<std::uint32_t>(loading_.size())});
-        ++loading.reads;
-        cache_.usage_.bytes_read += bytes;
-      }
-    loading_.push_back(std::move(loading));
   }
-  if (requests.empty()) return;
-  cache_.reader_->start(requests);
-  in_flight_ += requests.size();
+  cache_.start(requests);
+}
+
+void Cache::Pass::read_ahead(int layer, std::span<const std::int32_t> guessed) {
+  Layer& place = cache_.layer(layer);
+  std::vector<Request> requests;
+  std::size_t slot = 0;
+  for (const std::int32_t expert : guessed) {
+    if (place.slot_of[static_cast<std::size_t>(expert)] >= 0) continue;
+    if (!cache_.find_slot(place, guessed, slot)) break;
+    cache_.load({layer, slot, true}, expert, requests);
+    place.ahead.push_back(expert);
+  }
+  cache_.start(requests);
 }
 
 void Cache::Pass::receive() {
-  const Completion completion = cache_.reader_->wait();
-  --in_flight_;
-  Loading& loading = loading_[completion.tag];
-  if (!completion.error.empty()) loading.error = completion.error;
-  if (--loading.reads == 0) finish(loading);
-}
-
-void Cache::Pass::finish(Loading& loading) {
-  Layer& place = cache_.layer(layer_);
-  Slot& slot = place.slots[loading.slot];
-  const std::int32_t expert = slot.expert;
-  slot.weights = cache_.store_.in_slot(layer_, expert, cache_.memory(layer_, loading.slot));
-  if (loading.error.empty()) loading.error = cache_.check(layer_, expert, slot.weights);
-  if (loading.error.empty()) return ready_.push_back({expert, slot.weights});
-  cache_.drop(place, loading.slot);
-  slot.held = false;
-  if (error_.empty())
-    error_ = fmt::format("cannot read {}: {}", cache_.store_.name(layer_, expert), loading.error);
+  const std::optional<Arrival> arrival = cache_.receive();
+  if (!arrival || arrival->layer != layer_) return;
+  const auto awaited = std::find(awaited_.begin(), awaited_.end(), arrival->expert);
+  if (awaited == awaited_.end()) return;
+  awaited_.erase(awaited);
+  const Layer& place = cache_.layer(layer_);
+  if (arrival->error.empty()) {
+    const std::int32_t slot = place.slot_of[static_cast<std::size_t>(arrival->expert)];
+    ready_.push_back({arrival->expert, place.slots[static_cast<std::size_t>(slot)].weights});
+  } else if (arrival->ahead) {
+    missing_.push_back(arrival->expert);
+  } else if (error_.empty()) {
+    error_ = fmt::format("cannot read {}: {}", cache_.store_.name(layer_, arrival->expert), arrival->error);
+  }
 }
 
 std::span<const Cache::Resident> Cache::Pass::next() {
@@ -212,7 +284,12 @@ std::span<const Cache::Resident> Cache::Pass::next() {
   start_reads();
   const auto start = std::chrono::steady_clock::now();
   const bool waits = ready_.empty();
-  while (ready_.empty() && in_flight_ > 0 && error_.empty()) receive();
+  while (ready_.empty() && error_.empty() && (!awaited_.empty() || !missing_.empty())) {
+    receive();
+    start_reads();  // where all slots were being read ahead
+  }
+  // Experts are faster multiplied together: whatever else is there goes with them.
+  while (!awaited_.empty() && error_.empty() && cache_.reader_->ready()) receive();
   if (waits)
     cache_.usage_.wait_seconds +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

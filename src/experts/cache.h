@@ -3,7 +3,9 @@
 
 #include <functional>
 #include <mutex>
+#include <optional>
 
+#include "experts/guess_record.h"
 #include "experts/policy.h"
 #include "experts/reader.h"
 #include "experts/store.h"
@@ -46,6 +48,8 @@ class Cache {
     std::int32_t expert = 0;
     Expert weights;
   };
+  // The expert where it is in memory; for callers that know that it stays there.
+  std::optional<Resident> find(int layer, std::int32_t expert) const;
   // One layer's experts for one pass. Several threads take turns.
   class Pass {
    public:
@@ -61,24 +65,22 @@ class Cache {
     // where an expert could not be read; the cache stays usable.
     std::span<const Resident> next();
 
+    // Whether guesses have been good enough to make another.
+    bool trusts_guesses() { return cache_.guesses_.trusted(); }
+    // Starts reading experts that the next pass over another layer may need and does not wait for them. A
+    // read that fails is as if there had been none.
+    void read_ahead(int layer, std::span<const std::int32_t> guessed);
+
    private:
-    friend class Cache;
-    struct Loading {
-      std::size_t slot = 0;
-      int reads = 0;  // still in flight
-      std::string error;
-    };
+    void count(std::span<const std::int32_t> wanted);
     void start_reads();
-    bool find_slot(std::size_t& slot);
     void receive();
-    void finish(Loading& loading);
 
     Cache& cache_;
     std::lock_guard<std::mutex> turn_;
     int layer_;
     std::vector<std::int32_t> missing_;  // not yet started, the next one last
-    std::vector<Loading> loading_;       // by tag
-    std::size_t in_flight_ = 0;          // reads
+    std::vector<std::int32_t> awaited_;  // being read
     std::vector<Resident> ready_;        // not yet handed out
     std::vector<Resident> handed_out_;
     std::string error_;
@@ -87,8 +89,9 @@ class Cache {
  private:
   struct Slot {
     std::int32_t expert = -1;
-    bool held = false;  // being read, or handed out, or about to be
-    Expert weights;     // once read
+    bool held = false;     // by the pass that runs
+    bool loading = false;  // being read
+    Expert weights;        // once read
   };
   struct Layer {
     ops::Buffer memory;
@@ -96,11 +99,33 @@ class Cache {
     std::vector<std::int32_t> slot_of;        // by expert; -1: none
     std::vector<std::uint64_t> fingerprints;  // by expert, as stored or first read; 0: not known
     std::vector<bool> verified;               // by expert: bytes with that fingerprint were read
+    std::vector<std::int32_t> ahead;          // read, or being read, for the next pass
     std::unique_ptr<Policy> policy;
+  };
+  // An expert on its way into a slot.
+  struct Loading {
+    int layer = 0;
+    std::size_t slot = 0;
+    bool ahead = false;
+    int reads = 0;  // still in flight
+    std::string error = {};
+  };
+  struct Arrival {
+    int layer = 0;
+    std::int32_t expert = 0;
+    bool ahead = false;
+    std::string error;  // empty: the expert is in its slot
   };
   std::byte* memory(int layer, std::size_t slot) const;
   Layer& layer(int layer) { return layers_[static_cast<std::size_t>(layer)]; }
   void drop(Layer& layer, std::size_t slot);
+  // A slot for an expert that is in none: an empty one, or that of the policy's victim, which is none of
+  // `kept`.
+  bool find_slot(Layer& layer, std::span<const std::int32_t> kept, std::size_t& slot);
+  void load(Loading loading, std::int32_t expert, std::vector<Request>& requests);
+  void start(std::span<const Request> requests);
+  // Waits for a read: the expert whose last one that was.
+  std::optional<Arrival> receive();
   // Empty, or why the bytes in the slot are not the expert's. What was right once is trusted until the file
   // is written to.
   std::string check(int layer, std::int32_t expert, const Expert& weights);
@@ -110,7 +135,11 @@ class Cache {
   Options options_;
   std::int64_t slots_ = 0;
   std::vector<Layer> layers_;
+  std::vector<Loading> loading_;     // by tag
+  std::vector<std::uint32_t> free_;  // tags
+  std::size_t in_flight_ = 0;        // reads
   Usage usage_;
+  GuessRecord guesses_;
   std::function<void(int layer, std::span<const std::int32_t> experts)> observer_;
   mutable std::mutex turn_;
 };

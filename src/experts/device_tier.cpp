@@ -38,6 +38,15 @@ ExpertSet experts_at(const Expert& like, std::int64_t count, const void* data) {
   return set;
 }
 
+std::vector<std::int32_t> distinct(const std::int32_t* experts, std::size_t count, std::size_t all) {
+  std::vector<std::int32_t> sorted(experts, experts + count);
+  std::sort(sorted.begin(), sorted.end());
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  if (sorted.front() < 0 || sorted.back() >= static_cast<std::int32_t>(all))
+    fail(ErrorKind::internal, "a router of {} experts chose {} to {}", all, sorted.front(), sorted.back());
+  return sorted;
+}
+
 }  // namespace
 
 void ExpertSet::add(const Expert& expert) {
@@ -61,16 +70,21 @@ std::uint64_t DeviceTier::bytes(const Store& store, std::int64_t slots) {
 DeviceTier::DeviceTier(ops::Backend& backend, Cache& host, Options options)
     : backend_(backend), host_(host), options_(std::move(options)) {
   const Store& store = host_.store();
-  all_ = backend_.allocate(bytes(store, 0));
+  memory_ = backend_.allocate(bytes(store, options_.slots));
+  const auto* const first = static_cast<const std::byte*>(memory_.data());
+  const std::byte* const second = first + bytes(store, 0);
+  two_places_ = host_keeps_all() && memory_.bytes() >= 2 * bytes(store, 0);
+  const std::byte* next = second;
   std::int64_t hidden = 0;
   for (int l = 0; l < store.layers(); ++l) {
     const Expert like = store.layer(l)[0];
     const std::int64_t experts = store.layer(l).experts();
     const std::int64_t slots = std::min(options_.slots, experts);
     Layer& layer = layers_.emplace_back();
-    layer.memory = backend_.allocate(room_for(like) * static_cast<std::size_t>(slots));
-    layer.slots = experts_at(like, slots, layer.memory.data());
-    layer.all = experts_at(like, experts, all_.data());
+    layer.slots = experts_at(like, slots, next);
+    layer.lends = two_places_ && next < second + bytes(store, 0);
+    next += room_for(like) * static_cast<std::size_t>(slots);
+    layer.all = experts_at(like, experts, two_places_ && l % 2 == 1 ? second : first);
     if (const std::optional<Expert>& shared = options_.shared[static_cast<std::size_t>(l)]) {
       layer.slots.add(*shared);
       layer.all.add(*shared);
@@ -83,7 +97,7 @@ DeviceTier::DeviceTier(ops::Backend& backend, Cache& host, Options options)
     hidden = std::max(hidden, like.gate_proj.shape()[1]);
   }
   const auto ids = static_cast<std::size_t>(options_.tokens * (options_.chosen + 1)) * sizeof(std::int32_t);
-  Meeting::Room room{ids, ids, 0};
+  Meeting::Room room{ids, ids, ids, 0};
   if (options_.miss != Miss::bus) {
     // Passes that find room in slots: a row of inputs a token, one of results a choice.
     const std::size_t row = static_cast<std::size_t>(hidden) * size_bytes(options_.activations);
@@ -95,6 +109,11 @@ DeviceTier::DeviceTier(ops::Backend& backend, Cache& host, Options options)
 }
 
 DeviceTier::~DeviceTier() = default;
+
+// Then they stay where they are.
+bool DeviceTier::host_keeps_all() const {
+  return host_.slots() >= host_.store().layer(0).experts();
+}
 
 const ExpertSet& DeviceTier::experts(int layer, std::int64_t tokens) const {
   const Layer& place = layers_[static_cast<std::size_t>(layer)];
@@ -176,6 +195,19 @@ std::size_t DeviceTier::host_share(std::size_t missing, std::size_t bytes) const
   return best;
 }
 
+// Of what was brought ahead, the part that is wanted counts as missing nevertheless: it had to be brought.
+void DeviceTier::count(Layer& layer, std::span<const std::int32_t> wanted, std::size_t missing) {
+  const auto foreseen = static_cast<std::size_t>(std::count_if(
+      layer.ahead.begin(), layer.ahead.end(),
+      [&](std::int32_t expert) { return std::binary_search(wanted.begin(), wanted.end(), expert); }));
+  usage_.hits += wanted.size() - missing - foreseen;
+  usage_.misses += missing + foreseen;
+  usage_.foreseen += foreseen;
+  usage_.unused += layer.ahead.size() - foreseen;
+  if (!layer.ahead.empty()) guesses_.learn(foreseen, layer.ahead.size() - foreseen);
+  layer.ahead.clear();
+}
+
 void DeviceTier::bring_to_slots(int number, std::span<const std::int32_t> wanted) {
   Layer& layer = layers_[static_cast<std::size_t>(number)];
   std::vector<std::uint32_t>& uses = usage_.uses[static_cast<std::size_t>(number)];
@@ -185,11 +217,9 @@ void DeviceTier::bring_to_slots(int number, std::span<const std::int32_t> wanted
     ++uses[static_cast<std::size_t>(e)];
     if (layer.slot_of[static_cast<std::size_t>(e)] < 0) missing.push_back(e);
   }
-  usage_.hits += wanted.size() - missing.size();
-  usage_.misses += missing.size();
+  count(layer, wanted, missing.size());
   if (missing.empty()) return;
-  // Whether experts stay where the cache has them.
-  const bool whole = host_.slots() >= host_.store().layer(number).experts();
+  const bool whole = host_keeps_all();
   if (!whole) meeting_->finish_uploads();
   const std::size_t share = host_share(missing.size(), room_for(host_.store().layer(number)[0]));
   // The host takes those that are needed least: others are the likelier to be needed again on the device.
@@ -218,12 +248,47 @@ void DeviceTier::bring_to_slots(int number, std::span<const std::int32_t> wanted
   }
 }
 
+// The device is at the layer before, so it reads neither these slots nor this place.
+void DeviceTier::bring_ahead(int number, std::span<const std::int32_t> guessed, bool slots) {
+  if (guessed.empty()) return;
+  Layer& layer = layers_[static_cast<std::size_t>(number)];
+  if (!slots) {
+    bring_all(number, guessed);
+    layer.ahead.assign(guessed.begin(), guessed.end());
+    return;
+  }
+  std::vector<std::int32_t> filled;
+  for (const std::int32_t expert : guessed) {
+    if (layer.slot_of[static_cast<std::size_t>(expert)] >= 0) continue;
+    const std::optional<Cache::Resident> resident = host_.find(number, expert);
+    if (!resident) continue;
+    filled.push_back(fill_slot(layer, *resident, guessed));
+    layer.ahead.push_back(expert);
+  }
+  if (filled.empty()) return;
+  const std::uint32_t mark = meeting_->mark();
+  for (const std::int32_t slot : filled) layer.mark[static_cast<std::size_t>(slot)] = mark;
+}
+
+void DeviceTier::lend_slots() {
+  for (Layer& layer : layers_) {
+    if (!layer.lends) return;
+    std::fill(layer.slot_of.begin(), layer.slot_of.end(), -1);
+    std::fill(layer.expert_in.begin(), layer.expert_in.end(), -1);
+  }
+}
+
 void DeviceTier::bring_all(int number, std::span<const std::int32_t> wanted) {
-  Cache::Pass pass(host_, number, wanted);
-  std::size_t left = wanted.size();
+  Layer& layer = layers_[static_cast<std::size_t>(number)];
+  lend_slots();
+  std::vector<std::int32_t> missing;
+  std::set_difference(wanted.begin(), wanted.end(), layer.ahead.begin(), layer.ahead.end(),
+                      std::back_inserter(missing));
+  layer.ahead.clear();
+  Cache::Pass pass(host_, number, missing);
+  std::size_t left = missing.size();
   for (auto residents = pass.next(); !residents.empty(); residents = pass.next()) {
-    for (const Cache::Resident& resident : residents)
-      upload(resident.weights, layers_[static_cast<std::size_t>(number)].all, resident.expert);
+    for (const Cache::Resident& resident : residents) upload(resident.weights, layer.all, resident.expert);
     left -= residents.size();
     if (left > 0) meeting_->finish_uploads();
   }
@@ -258,7 +323,10 @@ void DeviceTier::meet(F&& work) {
     work();
   } catch (...) {
     meeting_->abandon();
-    for (Layer& layer : layers_) std::fill(layer.mark.begin(), layer.mark.end(), 0u);
+    for (Layer& layer : layers_) {
+      std::fill(layer.mark.begin(), layer.mark.end(), 0u);
+      layer.ahead.clear();
+    }
     backend_.synchronize();  // throws what the device met, if that came first
     throw;
   }
@@ -268,7 +336,15 @@ void DeviceTier::show(const ops::View& chosen, const ops::View& inputs, const op
   meeting_->show(chosen, shares_work(chosen.dim(0)) ? inputs : ops::View{}, places);
 }
 
-void DeviceTier::bring(int layer, std::int64_t tokens) {
+void DeviceTier::tell(const ops::View& chosen, const ops::View& inputs) {
+  meeting_->tell(chosen, shares_work(chosen.dim(0)) ? inputs : ops::View{});
+}
+
+void DeviceTier::ask(const ops::View& guessed, const ops::View& places) {
+  meeting_->ask(guessed, places);
+}
+
+void DeviceTier::bring(int layer, std::int64_t tokens, bool guessed) {
   meet([&] {
     const std::byte* shown = meeting_->wait();
     const auto start = std::chrono::steady_clock::now();
@@ -278,16 +354,15 @@ void DeviceTier::bring(int layer, std::int64_t tokens) {
     width_ = places(layer);
     later_.clear();
     given_.clear();
-    std::vector<std::int32_t> wanted = chosen_;
-    std::sort(wanted.begin(), wanted.end());
-    wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());
-    const auto experts = static_cast<std::int32_t>(layers_[static_cast<std::size_t>(layer)].slot_of.size());
-    if (wanted.front() < 0 || wanted.back() >= experts)
-      fail(ErrorKind::internal, "a router of {} experts chose {} to {}", experts, wanted.front(),
-           wanted.back());
+    const auto wanted = distinct(ids, chosen_.size(), experts_of(layer));
     uses_slots(tokens) ? bring_to_slots(layer, wanted) : bring_all(layer, wanted);
+    std::vector<std::int32_t> next;
+    if (guessed && (!uses_slots(tokens) || guesses_.trusted()))
+      next = distinct(reinterpret_cast<const std::int32_t*>(meeting_->guess()), chosen_.size(),
+                      experts_of(layer + 1));
     answer(layer, tokens);
     usage_.wait_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    bring_ahead(layer + 1, next, uses_slots(tokens));
   });
 }
 

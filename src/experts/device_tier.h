@@ -55,10 +55,17 @@ class DeviceTier {
   // Whether the host may compute some of the pass's experts.
   bool shares_work(std::int64_t tokens) const { return host_experts_ != nullptr && uses_slots(tokens); }
 
+  // Whether a guess at what the next layer will choose helps a pass of so many tokens.
+  bool foresees(std::int64_t tokens) const { return uses_slots(tokens) ? host_keeps_all() : two_places_; }
+
   // Ops of a program, each with what the host does meanwhile. The experts that were `chosen`, I32 [T,k], are
   // brought into that set, and where they are is put into `places`, I32 [T,places(layer)].
   void show(const ops::View& chosen, const ops::View& inputs, const ops::View& places);
-  void bring(int layer, std::int64_t tokens);
+  // The same in two, with a guess between them, I32 [T,k]: experts that the next layer misses set out for it
+  // early.
+  void tell(const ops::View& chosen, const ops::View& inputs);
+  void ask(const ops::View& guessed, const ops::View& places);
+  void bring(int layer, std::int64_t tokens, bool guessed);
   // Behind the products, where the host shares the work: its results replace what `out` [T,places(layer),
   // hidden] holds for its experts.
   void take(const ops::View& out);
@@ -68,18 +75,24 @@ class DeviceTier {
 
  private:
   struct Layer {
-    ops::Buffer memory;
     ExpertSet slots;
+    bool lends = false;  // its slots to the second place
     ExpertSet all;
     std::vector<std::int32_t> slot_of;    // by expert; -1: none
     std::vector<std::int32_t> expert_in;  // by slot; -1: none
     std::vector<std::uint32_t> mark;      // by slot: of the upload that filled it
+    std::vector<std::int32_t> ahead;      // experts brought for the next pass
     std::unique_ptr<Policy> policy;
   };
+  bool host_keeps_all() const;
   bool uses_slots(std::int64_t tokens) const { return tokens * options_.chosen <= options_.slots; }
   void upload(const Expert& from, const ExpertSet& to, std::int32_t place);
+  std::size_t experts_of(int layer) const { return layers_[static_cast<std::size_t>(layer)].slot_of.size(); }
+  void count(Layer& layer, std::span<const std::int32_t> wanted, std::size_t missing);
   std::size_t host_share(std::size_t missing, std::size_t bytes) const;
   void bring_to_slots(int layer, std::span<const std::int32_t> wanted);
+  void bring_ahead(int layer, std::span<const std::int32_t> guessed, bool slots);
+  void lend_slots();
   void bring_all(int layer, std::span<const std::int32_t> wanted);
   // Returns the slot.
   std::int32_t fill_slot(Layer& layer, const Cache::Resident& resident, std::span<const std::int32_t> wanted);
@@ -93,7 +106,10 @@ class DeviceTier {
   Cache& host_;
   Options options_;
   std::vector<Layer> layers_;
-  ops::Buffer all_;  // experts of one layer at a time
+  // A place for all experts of one layer, and all slots behind it. Where there are enough, prompts use the
+  // first ones as a second place, so that experts of a layer come while the one before computes.
+  ops::Buffer memory_;
+  bool two_places_ = false;
   std::unique_ptr<Meeting> meeting_;
   std::unique_ptr<HostExperts> host_experts_;
   // Of the pass that runs.
@@ -103,6 +119,7 @@ class DeviceTier {
   std::vector<Cache::Resident> later_;  // for the host to compute while the device does
   std::vector<std::int32_t> given_;     // rows of the results that the host computed
   Usage usage_;
+  GuessRecord guesses_;
 };
 
 }  // namespace sluice::experts

@@ -15,6 +15,7 @@ class Meeting {
   // The most of each that any meeting takes, in bytes.
   struct Room {
     std::size_t shown = 0;
+    std::size_t guess = 0;
     std::size_t answer = 0;
     std::size_t rows = 0;
   };
@@ -24,12 +25,17 @@ class Meeting {
   // Ops of a program. The device shows `chosen` and, where present, `inputs`, waits for answer() and puts it
   // into `places`. All are contiguous, in whole words of 4 bytes.
   virtual void show(const ops::ConstView& chosen, const ops::ConstView& inputs, const ops::View& places) = 0;
+  // The same in two ops, between which the device has time to guess what it will choose next.
+  virtual void tell(const ops::ConstView& chosen, const ops::ConstView& inputs) = 0;
+  virtual void ask(const ops::ConstView& guessed, const ops::View& places) = 0;
   // The device waits for give() and puts the rows into those of `out` [n,width].
   virtual void take(const ops::View& out) = 0;
 
   // What the host does while a program runs, in the order of its meetings.
   // Waits until the device shows something: what is chosen, and the inputs right behind it.
   virtual const std::byte* wait() = 0;
+  // After wait() and before answer(): the guess.
+  virtual const std::byte* guess() = 0;
   // Copies to the device beside the program. `from` is pinned and stays as it is until the device has met the
   // host once more, or until finish_uploads().
   virtual void upload(void* to, const void* from, std::size_t bytes) = 0;

@@ -27,6 +27,7 @@ class MemoryReader final : public Reader {
     done_.pop_front();
     return first;
   }
+  bool ready() override { return !done_.empty(); }
 
   bool unchanged(int) const override { return true; }
 

@@ -34,6 +34,8 @@ class Reader {
   virtual void start(std::span<const Request> requests) = 0;
   // Waits for the next one to be done; only while some are in flight. Never throws for what a read met.
   virtual Completion wait() = 0;
+  // Whether one is done already.
+  virtual bool ready() = 0;
   // Whether a file surely holds what it held when it was opened.
   virtual bool unchanged(int) const { return false; }
 };

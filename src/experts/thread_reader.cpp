@@ -62,6 +62,10 @@ class ThreadReader final : public Reader {
     completions_.pop_front();
     return first;
   }
+  bool ready() override {
+    const std::lock_guard lock(mutex_);
+    return !completions_.empty();
+  }
 
   bool unchanged(int file) const override { return files_[static_cast<std::size_t>(file)].unchanged(); }
 

@@ -9,6 +9,8 @@ namespace sluice::experts {
 struct Usage {
   std::uint64_t hits = 0;  // experts needed by a pass that were in a slot
   std::uint64_t misses = 0;
+  std::uint64_t foreseen = 0;  // of the misses: read before they were chosen
+  std::uint64_t unused = 0;    // read ahead, and the pass they were for did not choose them
   std::uint64_t bytes_read = 0;
   double wait_seconds = 0;                       // with nothing left to compute but what was being read
   std::vector<std::vector<std::uint32_t>> uses;  // passes that needed an expert, by layer and expert

@@ -16,23 +16,6 @@ void Mlp::forward(Device& dev, const ops::View& h, const ops::View& x) const {
   dev.run(ops::Add{.a = x, .b = y, .out = x});
 }
 
-void Router::choose(Device& dev, const ops::View& logits, const ops::View& experts,
-                    const ops::View& weights) const {
-  if (selection_bias.present())
-    dev.run(ops::RouteSigmoid{.logits = logits,
-                              .bias = selection_bias,
-                              .experts = experts,
-                              .weights = weights,
-                              .k = top_k,
-                              .groups = groups,
-                              .top_groups = top_groups,
-                              .scale = scale,
-                              .normalize = normalize});
-  else
-    dev.run(ops::RouteSoftmax{
-        .logits = logits, .experts = experts, .weights = weights, .k = top_k, .normalize = normalize});
-}
-
 Moe::Scores Moe::score(Device& dev, const ops::View& h) const {
   const std::int64_t tokens = h.dim(0);
   const std::int64_t experts = router.gate.shape()[0];
@@ -88,6 +71,21 @@ void Moe::combine(Device& dev, const ops::View& h, const Scores& scores, const o
                           .out = x});
 }
 
+// Tells the host what was chosen. While it brings that, the device guesses what the next layer will choose.
+void Moe::meet(Device& dev, const ops::View& h, const ops::View& x, const ops::View& chosen,
+               const ops::View& places) const {
+  experts::DeviceTier& tier = *streamed.device;
+  const std::int64_t tokens = h.dim(0);
+  if (!streamed.foresight.present() || !tier.foresees(tokens))
+    return dev.meet([&] { tier.show(chosen, h, places); },
+                    [&tier, layer = streamed.layer, tokens] { tier.bring(layer, tokens, false); });
+  const Scope scope = dev.scope();
+  if (!dev.planning()) tier.tell(chosen, h);
+  const ops::View guessed = streamed.foresight.guess(dev, x);
+  dev.meet([&] { tier.ask(guessed, places); },
+           [&tier, layer = streamed.layer, tokens] { tier.bring(layer, tokens, true); });
+}
+
 // The host brings the chosen experts to the device while that waits.
 void Moe::forward_on_device(Device& dev, const ops::View& h, const Scores& scores, const ops::View& x) const {
   experts::DeviceTier& tier = *streamed.device;
@@ -98,8 +96,7 @@ void Moe::forward_on_device(Device& dev, const ops::View& h, const Scores& score
   const ops::View inner = dev.take({tokens, tier.places(streamed.layer), gate_proj.shape()[1]});
   const ops::View out = dev.take({tokens, tier.places(streamed.layer), x.dim(1)});
   router.choose(dev, scores.logits, chosen, weights);
-  dev.meet([&] { tier.show(chosen, h, places); },
-           [&tier, layer = streamed.layer, tokens] { tier.bring(layer, tokens); });
+  meet(dev, h, x, chosen, places);
   const experts::ExpertSet& set = tier.experts(streamed.layer, tokens);
   dev.run(ops::ExpertGateUpSwiglu{.x = h,
                                   .gate_w = {.stack = {}, .separate = set.gate_proj},
@@ -129,7 +126,7 @@ void Moe::forward(Device& dev, const ops::View& h, const ops::View& x) const {
     if (shared_out.present()) shared_expert.project(dev, h, shared_out);
   };
   if (streamed.present()) {
-    streamed.forward(dev, h, experts, expert_out, project_shared);
+    streamed.forward(dev, h, x, experts, expert_out, project_shared);
   } else {
     const ops::View inner = dev.take({tokens, router.top_k, gate_proj.shape()[1]});
     dev.run(ops::ExpertGateUpSwiglu{

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "layers/device.h"
+#include "layers/router.h"
 #include "layers/streamed_experts.h"
 
 namespace sluice::layers {
@@ -15,20 +16,6 @@ struct Mlp {
   void project(Device& dev, const ops::View& h, const ops::View& y) const;
   // x [T,hidden] += MLP of the normalised h.
   void forward(Device& dev, const ops::View& h, const ops::View& x) const;
-};
-
-// How tokens choose experts.
-struct Router {
-  ops::Weight gate;  // [experts, hidden]
-  std::int64_t top_k = 0;
-  bool normalize = false;         // weights sum to 1
-  ops::ConstView selection_bias;  // F32 [experts]: DeepSeek's sigmoid router; absent: softmax
-  std::int64_t groups = 1;
-  std::int64_t top_groups = 1;
-  double scale = 1;
-
-  // From `logits` [T,experts].
-  void choose(Device& dev, const ops::View& logits, const ops::View& experts, const ops::View& weights) const;
 };
 
 struct Moe {
@@ -62,6 +49,8 @@ struct Moe {
   bool joined(std::int64_t tokens) const { return choices.present() && tokens <= choices.dim(0); }
   void forward_joined(Device& dev, const ops::View& h, const Scores& scores, const ops::View& x) const;
   void forward_on_device(Device& dev, const ops::View& h, const Scores& scores, const ops::View& x) const;
+  void meet(Device& dev, const ops::View& h, const ops::View& x, const ops::View& chosen,
+            const ops::View& places) const;
   void combine(Device& dev, const ops::View& h, const Scores& scores, const ops::View& weights,
                const ops::View& out, const ops::View& x) const;
 };

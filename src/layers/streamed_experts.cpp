@@ -111,13 +111,27 @@ class Rows {
 
 }  // namespace
 
-void StreamedExperts::forward(Device& dev, const ops::View& h, const ops::View& chosen,
+// Tokens that choose more than there are slots for keep the disk busy without guesses.
+void StreamedExperts::read_ahead(Device& dev, const ops::View& x, experts::Cache::Pass& pass) const {
+  if (!foresight.present() || x.dim(0) * foresight.router.top_k > cache->slots() || !pass.trusts_guesses())
+    return;
+  const Scope scope = dev.scope();
+  const ops::View guessed = foresight.guess(dev, x);
+  pass.read_ahead(layer + 1, std::span(static_cast<const std::int32_t*>(guessed.data),
+                                       static_cast<std::size_t>(guessed.elements())));
+}
+
+void StreamedExperts::forward(Device& dev, const ops::View& h, const ops::View& x, const ops::View& chosen,
                               const ops::View& expert_out, FunctionRef<void()> meanwhile) const {
   const Scope scope = dev.scope();
   Rows rows(dev, h, expert_out, cache->store().layer(layer).gate_proj.shape()[1]);
-  if (dev.planning()) return meanwhile();
+  if (dev.planning()) {
+    if (foresight.present()) foresight.guess(dev, x);
+    return meanwhile();
+  }
   const Choices choices(chosen);
   experts::Cache::Pass pass(*cache, layer, choices.experts());
+  read_ahead(dev, x, pass);
   meanwhile();
   for (auto residents = pass.next(); !residents.empty(); residents = pass.next()) {
     for (const experts::Cache::Resident& resident : residents)

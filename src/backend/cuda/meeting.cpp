@@ -32,6 +32,7 @@ class CudaMeeting final : public experts::Meeting {
         room_(room),
         flags_memory_(allocate_pinned(sizeof(MeetingFlags))),
         outbox_(allocate_pinned(std::max<std::size_t>(room.shown, 4))),
+        guess_outbox_(allocate_pinned(std::max<std::size_t>(room.guess, 4))),
         inbox_(allocate_pinned(std::max<std::size_t>(room.answer, 4))),
         row_numbers_(allocate_pinned(std::max<std::size_t>(room.answer, 4))),
         row_inbox_(allocate_pinned(std::max<std::size_t>(room.rows, 4))),
@@ -50,16 +51,22 @@ class CudaMeeting final : public experts::Meeting {
 
   void show(const ops::ConstView& chosen, const ops::ConstView& inputs, const ops::View& places) override {
     MeetingCall call = empty_call();
-    call.shown[0] = data(chosen);
-    call.shown_count[0] = words(chosen);
-    call.shown[1] = data(inputs);
-    call.shown_count[1] = words(inputs);
-    call.answer = static_cast<unsigned*>(places.data);
-    call.answer_count = words(places);
-    if (4 * static_cast<std::size_t>(call.shown_count[0] + call.shown_count[1]) > room_.shown ||
-        4 * static_cast<std::size_t>(call.answer_count) > room_.answer)
-      fail(ErrorKind::internal, "a meeting shows {} + {} words and takes {}: more than there is room for",
-           call.shown_count[0], call.shown_count[1], call.answer_count);
+    put(call, room_.shown, chosen, inputs);
+    take(call, places);
+    launch_meeting(context_, call);
+  }
+  void tell(const ops::ConstView& chosen, const ops::ConstView& inputs) override {
+    MeetingCall call = empty_call();
+    put(call, room_.shown, chosen, inputs);
+    call.waits = false;
+    launch_meeting(context_, call);
+  }
+  void ask(const ops::ConstView& guessed, const ops::View& places) override {
+    MeetingCall call = empty_call();
+    call.outbox = static_cast<unsigned*>(guess_outbox_.data());
+    call.raised = &flags_->guessed;
+    put(call, room_.guess, guessed, {});
+    take(call, places);
     launch_meeting(context_, call);
   }
   void take(const ops::View& out) override {
@@ -71,10 +78,12 @@ class CudaMeeting final : public experts::Meeting {
 
   const std::byte* wait() override {
     ++number_;
-    const std::atomic_ref<unsigned> shown(flags_->shown);
-    for (unsigned looks = 1; shown.load(std::memory_order_acquire) != number_; ++looks)
-      if (looks % 65536 == 0) check_running();
+    wait_for(flags_->shown);
     return static_cast<const std::byte*>(outbox_.data());
+  }
+  const std::byte* guess() override {
+    wait_for(flags_->guessed);
+    return static_cast<const std::byte*>(guess_outbox_.data());
   }
   void upload(void* to, const void* from, std::size_t bytes) override {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, uploads_), "copying to the device");
@@ -116,10 +125,32 @@ class CudaMeeting final : public experts::Meeting {
     call.begun = static_cast<unsigned*>(counts_.data());
     call.uploaded = call.begun + 1;
     call.outbox = static_cast<unsigned*>(outbox_.data());
+    call.raised = &flags_->shown;
     call.inbox = static_cast<const unsigned*>(inbox_.data());
     call.row_numbers = static_cast<const unsigned*>(row_numbers_.data());
     call.row_inbox = static_cast<const unsigned*>(row_inbox_.data());
     return call;
+  }
+  static void put(MeetingCall& call, std::size_t room, const ops::ConstView& first,
+                  const ops::ConstView& second) {
+    call.shown[0] = data(first);
+    call.shown_count[0] = words(first);
+    call.shown[1] = data(second);
+    call.shown_count[1] = words(second);
+    if (4 * static_cast<std::size_t>(call.shown_count[0] + call.shown_count[1]) > room)
+      fail(ErrorKind::internal, "a meeting shows {} + {} words: more than there is room for",
+           call.shown_count[0], call.shown_count[1]);
+  }
+  void take(MeetingCall& call, const ops::View& places) const {
+    call.answer = static_cast<unsigned*>(places.data);
+    call.answer_count = words(places);
+    if (4 * static_cast<std::size_t>(call.answer_count) > room_.answer)
+      fail(ErrorKind::internal, "a meeting takes {} words: more than there is room for", call.answer_count);
+  }
+  void wait_for(unsigned& flag) {
+    const std::atomic_ref<unsigned> raised(flag);
+    for (unsigned looks = 1; raised.load(std::memory_order_acquire) != number_; ++looks)
+      if (looks % 65536 == 0) check_running(raised);
   }
   void go_on(unsigned number) {
     std::atomic_ref<unsigned>(flags_->answered).store(number, std::memory_order_release);
@@ -129,11 +160,11 @@ class CudaMeeting final : public experts::Meeting {
     check(cudaStreamSynchronize(context_.stream()), "running on the device");
   }
   // A device that failed shows nothing any more.
-  void check_running() const {
+  void check_running(const std::atomic_ref<unsigned>& raised) const {
     const cudaError_t status = cudaStreamQuery(context_.stream());
     if (status == cudaErrorNotReady) return;
     check(status, "running on the device");
-    if (std::atomic_ref<unsigned>(flags_->shown).load(std::memory_order_acquire) != number_)
+    if (raised.load(std::memory_order_acquire) != number_)
       fail(ErrorKind::internal, "a program ended before meeting {} with the host", number_);
   }
 
@@ -141,6 +172,7 @@ class CudaMeeting final : public experts::Meeting {
   Room room_;
   ops::Buffer flags_memory_;
   ops::Buffer outbox_;
+  ops::Buffer guess_outbox_;
   ops::Buffer inbox_;
   ops::Buffer row_numbers_;
   ops::Buffer row_inbox_;

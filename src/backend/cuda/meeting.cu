@@ -1,5 +1,6 @@
 // One block that writes what it shows to pinned memory, raises a flag there and looks at the host's until it
-// is answered. It lets no successor start early: what comes behind it must see the answer.
+// is answered, or leaves that to the block behind it. It lets no successor start early: what comes behind it
+// must see the answer.
 #include "backend/cuda/launch.h"
 #include "backend/cuda/meeting.h"
 
@@ -28,7 +29,6 @@ __device__ __forceinline__ bool behind(unsigned count, unsigned number) {
 
 // Returns whether the host has left.
 __device__ __forceinline__ bool wait_for_host(const MeetingCall& call, unsigned number) {
-  raise_flag(&call.flags->shown, number);
   unsigned answered = 0;
   do answered = load_flag(&call.flags->answered);
   while (behind(answered, number));
@@ -52,6 +52,8 @@ __global__ void __launch_bounds__(kThreads) meet(const __grid_constant__ Meeting
   }
   __threadfence_system();
   __syncthreads();
+  if (thread == 0) raise_flag(call.raised, number);
+  if (!call.waits) return;
   if (thread == 0) {
     *call.begun = number;
     left = wait_for_host(call, number);

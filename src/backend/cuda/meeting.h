@@ -11,6 +11,7 @@ namespace sluice::backend::cuda {
 // In pinned memory, a cache line for each side.
 struct MeetingFlags {
   alignas(64) unsigned shown = 0;     // meetings that the device has begun
+  unsigned guessed = 0;               // the last one that it has guessed for
   alignas(64) unsigned answered = 0;  // meetings that the host has answered; far ahead once it has left
   unsigned mark = 0;                  // of uploads that the device waits for
   unsigned rows = 0;                  // that the host gives
@@ -26,6 +27,8 @@ struct MeetingCall {
   const unsigned* shown[2] = {};
   int shown_count[2] = {};
   unsigned* outbox = nullptr;  // pinned
+  unsigned* raised = nullptr;  // the flag that says that it is there
+  bool waits = true;           // for the answer
   unsigned* answer = nullptr;
   int answer_count = 0;
   const unsigned* inbox = nullptr;        // pinned

@@ -61,6 +61,7 @@ class UringReader final : public Reader {
               read_error(flight.request, got < 0 ? got : static_cast<std::int64_t>(flight.done) + got)};
     }
   }
+  bool ready() override { return io_uring_cq_ready(&ring_) > 0; }
 
   bool unchanged(int file) const override { return files_[static_cast<std::size_t>(file)].unchanged(); }
 

@@ -30,6 +30,7 @@ class FaultyReader final : public Reader {
     if (left_-- == 0) done.error = "the disk is on fire";
     return done;
   }
+  bool ready() override { return real_->ready(); }
 
  private:
   std::unique_ptr<Reader> real_;
@@ -43,8 +44,10 @@ Cache::Options with_policy(const std::string& name) {
 }
 
 // Runs one pass and checks everything it hands out.
-void check_pass(Cache& cache, const ExpertFile& file, std::vector<std::int32_t> wanted) {
-  Cache::Pass pass(cache, 0, wanted);
+void check_pass(Cache& cache, const ExpertFile& file, std::vector<std::int32_t> wanted, int layer = 0,
+                const std::vector<std::int32_t>& guessed = {}) {
+  Cache::Pass pass(cache, layer, wanted);
+  if (!guessed.empty()) pass.read_ahead(1 - layer, guessed);
   std::multiset<std::int32_t> got;
   for (auto residents = pass.next(); !residents.empty(); residents = pass.next())
     for (const Cache::Resident& resident : residents) {
@@ -123,6 +126,62 @@ TEST(Cache, AFailedReadCostsOnePass) {
     });
     check_pass(cache, file, {3, 1, 2, 9});
   }
+}
+
+TEST(Cache, WhatIsReadAheadIsThereForTheNextPass) {
+  const ExpertFile file(true);
+  Cache cache(Store(file.files(), {file.layer(), file.layer()}), open_reader(file, false),
+              with_policy("lru"));
+  cache.set_slots(4);
+  check_pass(cache, file, {0, 1}, 0, {3, 4, 4, 5});
+  check_pass(cache, file, {3, 5, 6}, 1, {0, 2});
+  check_pass(cache, file, {0, 1}, 0);
+  const Usage usage = cache.usage();
+  EXPECT_EQ(usage.hits, 2u);
+  EXPECT_EQ(usage.misses, 5u);
+  EXPECT_EQ(usage.foreseen, 2u);  // 3 and 5
+  EXPECT_EQ(usage.unused, 2u);    // 4 of one layer, 2 of the other: its 0 was there
+}
+
+TEST(Cache, GuessesChangeNothingButWhatIsInMemory) {
+  for (const bool threads : {false, true}) {
+    const ExpertFile file(false);
+    Cache cache(Store(file.files(), {file.layer(), file.layer()}), open_reader(file, threads),
+                with_policy("lfru"));
+    std::mt19937 random(13);
+    for (const std::int64_t slots : {1, 2, 5, 12, 3}) {
+      SCOPED_TRACE(fmt::format("{} slots", slots));
+      cache.set_slots(slots);  // while reads are in flight
+      for (int i = 0; i < 40; ++i)
+        check_pass(cache, file, some_experts(random), static_cast<int>(random() % 2), some_experts(random));
+    }
+    EXPECT_GT(cache.usage().foreseen, 0u);
+  }
+}
+
+TEST(Cache, AFailedReadAheadIsReadAgain) {
+  for (int failing = 0; failing < 12; ++failing) {
+    const ExpertFile file(false);
+    int until_failure = failing;
+    Cache cache(Store(file.files(), {file.layer(), file.layer()}),
+                std::make_unique<FaultyReader>(open_reader(file, false), until_failure), with_policy("lru"));
+    cache.set_slots(4);
+    { Cache::Pass(cache, 0, {}).read_ahead(1, std::vector<std::int32_t>{3, 1, 2, 9}); }
+    check_pass(cache, file, {3, 1, 2, 9}, 1);
+    EXPECT_LT(until_failure, 0) << "nothing failed";
+  }
+}
+
+TEST(Cache, GuessesThatFailAreNotTrusted) {
+  const ExpertFile file(true);
+  Cache cache(Store(file.files(), {file.layer(), file.layer()}), open_reader(file, false),
+              with_policy("lru"));
+  cache.set_slots(4);
+  for (int i = 0; i < 20; ++i) {
+    check_pass(cache, file, {0, 1}, 0, {2 + i % 4, 6 + i % 4});
+    check_pass(cache, file, {0, 1}, 1);
+  }
+  EXPECT_FALSE(Cache::Pass(cache, 0, {}).trusts_guesses());
 }
 
 TEST(Cache, AShortenedFileIsAnError) {

@@ -158,6 +158,7 @@ TEST(StreamedStory, IsTheResidentStory) {
       return generate(*engine->new_session(128), engine->encode("Once upon a time"), generation).text;
     };
     EXPECT_EQ(story({.backend = "cpu", .expert_slots = 5}), story({.backend = "cpu"})) << name;
+    EXPECT_EQ(story({.backend = "cpu", .expert_slots = 10}), story({.backend = "cpu"})) << name;
   }
 }
 
