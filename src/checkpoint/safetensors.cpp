@@ -13,7 +13,6 @@
 namespace sluice::checkpoint {
 namespace {
 
-constexpr uint64_t kLengthBytes = 8;
 constexpr int kHeaderDepth = 8;  // the format needs 3
 constexpr std::string_view kMetadataKey = "__metadata__";
 
@@ -24,11 +23,11 @@ uint64_t load_u64_le(std::span<const std::byte> bytes) {
 }
 
 std::string_view header_text(std::span<const std::byte> image, std::string_view where) {
-  if (image.size() < kLengthBytes) {
+  if (image.size() < kSafetensorsLengthBytes) {
     fail(ErrorKind::checkpoint, "{} has {} bytes, too few for a safetensors file", where, image.size());
   }
   const uint64_t length = load_u64_le(image);
-  const uint64_t available = image.size() - kLengthBytes;
+  const uint64_t available = image.size() - kSafetensorsLengthBytes;
   if (length > kMaxSafetensorsHeader || length > available) {
     fail(ErrorKind::checkpoint,
          "{} announces a header of {} bytes, but {}: it is cut short or not a safetensors file", where,
@@ -36,7 +35,7 @@ std::string_view header_text(std::span<const std::byte> image, std::string_view 
          length > available ? fmt::format("only {} follow", available)
                             : fmt::format("the format allows {}", kMaxSafetensorsHeader));
   }
-  return {reinterpret_cast<const char*>(image.data()) + kLengthBytes, length};
+  return {reinterpret_cast<const char*>(image.data()) + kSafetensorsLengthBytes, length};
 }
 
 std::map<std::string, std::string> parse_metadata(const Json& object, std::string_view where) {
@@ -104,7 +103,7 @@ void check_tiling(const std::vector<TensorEntry>& tensors, std::span<const std::
 
 Safetensors::Safetensors(std::span<const std::byte> image, std::string_view where) {
   const std::string_view header = header_text(image, where);
-  const auto data = image.subspan(kLengthBytes + header.size());
+  const auto data = image.subspan(kSafetensorsLengthBytes + header.size());
   const Json json = parse_json(header, fmt::format("{}: header", where),
                                {.bytes = kMaxSafetensorsHeader, .depth = kHeaderDepth});
   if (!json.is_object()) fail(ErrorKind::checkpoint, "{}: the header is no JSON object", where);

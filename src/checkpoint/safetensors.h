@@ -14,6 +14,7 @@
 
 namespace sluice::checkpoint {
 
+constexpr uint64_t kSafetensorsLengthBytes = 8;          // of the header's length, in front of it
 constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;  // the format's own limit
 
 struct TensorEntry : TensorInfo {

@@ -10,8 +10,6 @@
 namespace sluice::checkpoint {
 namespace {
 
-constexpr uint64_t kLengthBytes = 8;  // of the header's length, in front of it
-
 std::string header_of(const std::vector<TensorInfo>& tensors,
                       const std::map<std::string, std::string>& metadata, uint64_t alignment) {
   Json header = Json::object();
@@ -36,8 +34,8 @@ std::string header_of(const std::vector<TensorInfo>& tensors,
   } catch (const Json::type_error&) {
     fail(ErrorKind::input, "a tensor name or a metadata text is not valid UTF-8");
   }
-  const uint64_t front = text.size() + kLengthBytes;
-  text.resize((front + alignment - 1) / alignment * alignment - kLengthBytes, ' ');
+  const uint64_t front = text.size() + kSafetensorsLengthBytes;
+  text.resize((front + alignment - 1) / alignment * alignment - kSafetensorsLengthBytes, ' ');
   if (text.size() > kMaxSafetensorsHeader) {
     fail(ErrorKind::input, "the header would have {} bytes, the format allows {}", text.size(),
          kMaxSafetensorsHeader);
@@ -51,7 +49,7 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vec
                                      const std::map<std::string, std::string>& metadata, uint64_t alignment)
     : path_(path.string()), file_(path) {
   const std::string header = header_of(tensors, metadata, alignment);
-  std::string length(kLengthBytes, '\0');
+  std::string length(kSafetensorsLengthBytes, '\0');
   for (size_t i = 0; i < length.size(); ++i) length[i] = static_cast<char>(header.size() >> (8 * i));
   file_.write(length);
   file_.write(header);

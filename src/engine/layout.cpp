@@ -6,11 +6,11 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;
 
+}  // namespace
+
 std::size_t bytes_of(const ops::ConstView& view) {
   return static_cast<std::size_t>(view.elements()) * size_bytes(view.dtype);
 }
-
-}  // namespace
 
 bool same_format(const ops::Weight& a, const ops::Weight& b) {
   const auto alike = [](const ops::ConstView& x, const ops::ConstView& y) {

@@ -10,6 +10,8 @@
 
 namespace sluice::engine {
 
+std::size_t bytes_of(const ops::ConstView& view);
+
 bool same_format(const ops::Weight& a, const ops::Weight& b);
 
 // Views that are placed must stay where they are until copy() has pointed them at the block.

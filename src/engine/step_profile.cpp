@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "engine/layout.h"
 #include "ops/erase.h"
 
 namespace sluice::engine {
@@ -17,10 +18,6 @@ struct Call {
   std::function<void(ops::Backend&)> run;
   std::size_t row = 0;  // of the profile
 };
-
-std::size_t bytes_of(const ops::ConstView& view) {
-  return static_cast<std::size_t>(view.elements()) * size_bytes(view.dtype);
-}
 
 // The rows a slot of a cache has, by the contract's symbol for them; 0 for anything else.
 std::int64_t cache_rows(const ops::FieldView& field) {

@@ -35,7 +35,7 @@ RowOrder row_order(const layers::GatedDeltaNet& net) {
   return order;
 }
 
-layers::GatedDeltaNet bind_mixer(const Config& config, Binder& binder, const std::string& module) {
+layers::GatedDeltaNet bind_fused_mixer(const Config& config, Binder& binder, const std::string& module) {
   layers::GatedDeltaNet net = bind_delta_net(config, binder, module);
   const std::int64_t hidden = size(config, "hidden_size");
   const std::int64_t values = net.value_heads * net.value_dim;
@@ -68,7 +68,7 @@ Model build_qwen3_next(const Config& config, Binder& binder) {
     layer.post_attention_layernorm = bind_norm(binder, name + ".post_attention_layernorm", decoder.hidden,
                                                eps, ParameterKind::zero_centered);
     if (linear[i]) {
-      layer.mixer = bind_mixer(config, binder, name + ".linear_attn");
+      layer.mixer = bind_fused_mixer(config, binder, name + ".linear_attn");
     } else {
       layers::Attention attention = bind_attention(config, binder, name, true, ParameterKind::zero_centered);
       attention.rotary = decoder.rotary.get();

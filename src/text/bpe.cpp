@@ -12,7 +12,7 @@
 namespace sluice::text {
 namespace {
 
-constexpr std::string_view kWhere = "tokenizer.json: model";
+constexpr std::string_view kInModel = "tokenizer.json: model";
 
 // The two pieces a merge joins, given as "a b" or as ["a", "b"].
 std::pair<std::string_view, std::string_view> parse_merge(const Json& merge, std::size_t rank) {
@@ -26,27 +26,27 @@ std::pair<std::string_view, std::string_view> parse_merge(const Json& merge, std
     const std::string_view right = merge[1].get_ref<const std::string&>();
     if (!left.empty() && !right.empty()) return {left, right};
   }
-  fail(ErrorKind::checkpoint, "{}: merge {} is {}, expected \"a b\" or [\"a\", \"b\"]", kWhere, rank,
+  fail(ErrorKind::checkpoint, "{}: merge {} is {}, expected \"a b\" or [\"a\", \"b\"]", kInModel, rank,
        quote(merge.dump(-1, ' ', false, Json::error_handler_t::replace)));
 }
 
 void refuse_what_is_not_byte_level(const Json& model) {
-  const auto type = json_get_or<std::string>(model, "type", "BPE", kWhere);
+  const auto type = json_get_or<std::string>(model, "type", "BPE", kInModel);
   if (type != "BPE")
-    fail(ErrorKind::unsupported, "{}: the type {} is not supported, only BPE is", kWhere, quote(type));
+    fail(ErrorKind::unsupported, "{}: the type {} is not supported, only BPE is", kInModel, quote(type));
   for (const char* key : {"unk_token", "continuing_subword_prefix", "end_of_word_suffix"})
-    if (!json_get_or<std::string>(model, key, "", kWhere).empty())
-      fail(ErrorKind::unsupported, "{}: '{}' is not supported, it must be null", kWhere, key);
-  if (json_get_or<double>(model, "dropout", 0, kWhere) != 0)
-    fail(ErrorKind::unsupported, "{}: 'dropout' is not supported, it must be null or 0", kWhere);
-  if (json_get_or<bool>(model, "byte_fallback", false, kWhere))
-    fail(ErrorKind::unsupported, "{}: 'byte_fallback' is not supported, it must be false", kWhere);
+    if (!json_get_or<std::string>(model, key, "", kInModel).empty())
+      fail(ErrorKind::unsupported, "{}: '{}' is not supported, it must be null", kInModel, key);
+  if (json_get_or<double>(model, "dropout", 0, kInModel) != 0)
+    fail(ErrorKind::unsupported, "{}: 'dropout' is not supported, it must be null or 0", kInModel);
+  if (json_get_or<bool>(model, "byte_fallback", false, kInModel))
+    fail(ErrorKind::unsupported, "{}: 'byte_fallback' is not supported, it must be false", kInModel);
 }
 
 const Json& member(const Json& model, std::string_view key, Json::value_t type, std::string_view type_name) {
-  const Json* value = json_find(model, key, kWhere);
+  const Json* value = json_find(model, key, kInModel);
   if (value == nullptr || value->type() != type)
-    fail(ErrorKind::checkpoint, "{}: '{}' is {}, expected an {}", kWhere, key,
+    fail(ErrorKind::checkpoint, "{}: '{}' is {}, expected an {}", kInModel, key,
          value == nullptr ? "missing" : value->type_name(), type_name);
   return *value;
 }
@@ -79,7 +79,7 @@ WordCache::Entry& WordCache::entry_of(const Key& key) {
 
 Bpe::Bpe(const Json& model, const Vocabulary& vocabulary) {
   refuse_what_is_not_byte_level(model);
-  ignore_merges_ = json_get_or<bool>(model, "ignore_merges", false, kWhere);
+  ignore_merges_ = json_get_or<bool>(model, "ignore_merges", false, kInModel);
   for (int byte = 0; byte < 256; ++byte) {
     const std::string& character = ByteLevel::instance().character(static_cast<unsigned char>(byte));
     byte_ids_[byte] = vocabulary.find(character).value_or(-1);
@@ -95,7 +95,7 @@ Bpe::Bpe(const Json& model, const Vocabulary& vocabulary) {
     const auto id_of = [&, rank = rank](std::string_view piece) {
       const auto id = vocabulary.find(piece);
       if (!id)
-        fail(ErrorKind::checkpoint, "{}: merge {} names {}, which is not in the vocabulary", kWhere, rank,
+        fail(ErrorKind::checkpoint, "{}: merge {} names {}, which is not in the vocabulary", kInModel, rank,
              quote(piece));
       return *id;
     };
@@ -186,7 +186,7 @@ void read_vocabulary(const Json& model, Vocabulary& vocabulary) {
   const Json& vocab = member(model, "vocab", Json::value_t::object, "object");
   for (const auto& [piece, id] : vocab.items()) {
     if (!id.is_number_integer())
-      fail(ErrorKind::checkpoint, "{}: the id of {} is {}, expected an integer", kWhere, quote(piece),
+      fail(ErrorKind::checkpoint, "{}: the id of {} is {}, expected an integer", kInModel, quote(piece),
            id.type_name());
     const bool huge = id.is_number_unsigned() && id.get<std::uint64_t>() >= std::uint64_t{1} << 62;
     vocabulary.add(piece, huge ? Vocabulary::kMaxSize : id.get<std::int64_t>());

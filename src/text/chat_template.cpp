@@ -11,13 +11,13 @@
 namespace sluice::text {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr std::size_t kMaxSource = std::size_t{4} << 20;
 
 // Special tokens are strings, or objects whose content is the string.
-Json special_tokens(const Json& config) {
-  Json tokens = Json::object();
+OrderedJson special_tokens(const OrderedJson& config) {
+  OrderedJson tokens = OrderedJson::object();
   for (const auto& [key, value] : config.items()) {
     constexpr std::string_view kSuffix = "_token";
     if (key.size() <= kSuffix.size() ||
@@ -30,7 +30,7 @@ Json special_tokens(const Json& config) {
   return tokens;
 }
 
-std::string source_of(const Json& named) {
+std::string source_of(const OrderedJson& named) {
   if (!named.is_object() || !named.contains("template") || !named["template"].is_string())
     fail(ErrorKind::checkpoint, "each entry of chat_template needs a string named template");
   return named["template"].get<std::string>();
@@ -57,14 +57,14 @@ ChatTemplate::~ChatTemplate() = default;
 ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 
-std::string ChatTemplate::render(const Json& messages, const Json& tools, const Json& extra,
-                                 const ChatOptions& options) const {
+std::string ChatTemplate::render(const OrderedJson& messages, const OrderedJson& tools,
+                                 const OrderedJson& extra, const ChatOptions& options) const {
   if (!messages.is_array()) fail(ErrorKind::input, "messages must be an array, not {}", messages.type_name());
   if (!tools.is_array() && !tools.is_null())
     fail(ErrorKind::input, "tools must be an array or null, not {}", tools.type_name());
   if (!extra.is_object() && !extra.is_null())
     fail(ErrorKind::input, "template variables must be an object, not {}", extra.type_name());
-  Json variables = extra.is_null() ? Json::object() : extra;
+  OrderedJson variables = extra.is_null() ? OrderedJson::object() : extra;
   variables["messages"] = messages;
   variables["tools"] = tools;
   if (!variables.contains("documents")) variables["documents"] = nullptr;
@@ -72,7 +72,7 @@ std::string ChatTemplate::render(const Json& messages, const Json& tools, const 
   return render(variables, options);
 }
 
-std::string ChatTemplate::render(const Json& variables, const ChatOptions& options) const {
+std::string ChatTemplate::render(const OrderedJson& variables, const ChatOptions& options) const {
   if (!variables.is_object()) fail(ErrorKind::input, "template variables must be an object");
   jinja::Value values;
   try {
@@ -88,17 +88,17 @@ std::string ChatTemplate::render(const Json& variables, const ChatOptions& optio
   }
 }
 
-ChatTemplates::ChatTemplates(const Json& config, std::optional<std::string_view> jinja) {
+ChatTemplates::ChatTemplates(const OrderedJson& config, std::optional<std::string_view> jinja) {
   if (!config.is_object()) fail(ErrorKind::checkpoint, "tokenizer_config.json must hold an object");
-  special_tokens_ = std::make_shared<const Json>(special_tokens(config));
-  Json none;
-  const Json& given = config.contains("chat_template") ? config["chat_template"] : none;
+  special_tokens_ = std::make_shared<const OrderedJson>(special_tokens(config));
+  OrderedJson none;
+  const OrderedJson& given = config.contains("chat_template") ? config["chat_template"] : none;
   if (jinja) {
     default_.emplace(*jinja);
   } else if (given.is_string()) {
     default_.emplace(given.get_ref<const std::string&>());
   } else if (given.is_array()) {
-    for (const Json& named : given) {
+    for (const OrderedJson& named : given) {
       std::string name = named.is_object() ? named.value("name", "") : "";
       if (name == "default") default_.emplace(source_of(named));
       if (name == "tool_use") tool_use_.emplace(source_of(named));
@@ -107,9 +107,9 @@ ChatTemplates::ChatTemplates(const Json& config, std::optional<std::string_view>
   if (!default_) fail(ErrorKind::checkpoint, "the checkpoint has no default chat template");
 }
 
-std::string ChatTemplates::render(const Json& messages, const Json& tools, const Json& extra,
-                                  const ChatOptions& options) const {
-  Json variables = *special_tokens_;
+std::string ChatTemplates::render(const OrderedJson& messages, const OrderedJson& tools,
+                                  const OrderedJson& extra, const ChatOptions& options) const {
+  OrderedJson variables = *special_tokens_;
   if (extra.is_object()) variables.update(extra);
   const ChatTemplate& chosen = tool_use_ && !tools.is_null() ? *tool_use_ : *default_;
   return chosen.render(messages, tools, variables, options);

@@ -9,7 +9,7 @@
 namespace sluice::text {
 namespace {
 
-constexpr std::string_view kWhere = "tokenizer.json: pre_tokenizer";
+constexpr std::string_view kInPreTokenizer = "tokenizer.json: pre_tokenizer";
 constexpr std::size_t kMaxSteps = 32;  // each walks the whole text
 
 }  // namespace
@@ -18,42 +18,45 @@ Pretokenizer::Pretokenizer(const Json& json) {
   if (!json.is_null()) add_step(json);
   if (!byte_level_)
     fail(ErrorKind::unsupported,
-         "{}: there is no ByteLevel in it, and only byte-level vocabularies are supported", kWhere);
+         "{}: there is no ByteLevel in it, and only byte-level vocabularies are supported", kInPreTokenizer);
 }
 
 void Pretokenizer::add_step(const Json& json) {
-  const auto type = json_get<std::string>(json, "type", kWhere);
+  const auto type = json_get<std::string>(json, "type", kInPreTokenizer);
   if (type == "Sequence") {
-    const Json* parts = json_find(json, "pretokenizers", kWhere);
+    const Json* parts = json_find(json, "pretokenizers", kInPreTokenizer);
     if (parts == nullptr || !parts->is_array())
-      fail(ErrorKind::checkpoint, "{}: a Sequence needs the array 'pretokenizers'", kWhere);
+      fail(ErrorKind::checkpoint, "{}: a Sequence needs the array 'pretokenizers'", kInPreTokenizer);
     for (const Json& part : *parts) add_step(part);
     return;
   }
   if (byte_level_)
-    fail(ErrorKind::unsupported, "{}: {} comes after ByteLevel, which must be last", kWhere, quote(type));
+    fail(ErrorKind::unsupported, "{}: {} comes after ByteLevel, which must be last", kInPreTokenizer,
+         quote(type));
   if (steps_.size() == kMaxSteps)
-    fail(ErrorKind::unsupported, "{}: it has more than {} steps, the most supported", kWhere, kMaxSteps);
+    fail(ErrorKind::unsupported, "{}: it has more than {} steps, the most supported", kInPreTokenizer,
+         kMaxSteps);
   if (type == "Split") {
     add_split(json);
   } else if (type == "Digits") {
-    const bool individual = json_get_or<bool>(json, "individual_digits", false, kWhere);
+    const bool individual = json_get_or<bool>(json, "individual_digits", false, kInPreTokenizer);
     steps_.push_back({make_class_pattern(kNumeric), individual ? Behavior::isolated : Behavior::contiguous});
   } else if (type == "ByteLevel") {
     add_byte_level(json);
   } else {
     fail(ErrorKind::unsupported, "{}: {} is not supported, only Sequence, Split, Digits and ByteLevel are",
-         kWhere, quote(type));
+         kInPreTokenizer, quote(type));
   }
 }
 
 void Pretokenizer::add_split(const Json& json) {
-  const Json* pattern = json_find(json, "pattern", kWhere);
+  const Json* pattern = json_find(json, "pattern", kInPreTokenizer);
   const bool regex = pattern != nullptr && pattern->is_object() && pattern->contains("Regex");
   const bool literal = pattern != nullptr && pattern->is_object() && pattern->contains("String");
   if (regex == literal)
-    fail(ErrorKind::checkpoint, "{}: a Split needs a 'pattern' with either 'Regex' or 'String'", kWhere);
-  const auto text = json_get<std::string>(*pattern, regex ? "Regex" : "String", kWhere);
+    fail(ErrorKind::checkpoint, "{}: a Split needs a 'pattern' with either 'Regex' or 'String'",
+         kInPreTokenizer);
+  const auto text = json_get<std::string>(*pattern, regex ? "Regex" : "String", kInPreTokenizer);
   Step step;
   if (literal) {
     step.pattern = make_literal_pattern(text);
@@ -62,12 +65,12 @@ void Pretokenizer::add_split(const Json& json) {
     if (step.pattern == nullptr) step.pattern = make_regex_pattern(text);
   }
   step.behavior = parse_behavior(json);
-  step.invert = json_get_or<bool>(json, "invert", false, kWhere);
+  step.invert = json_get_or<bool>(json, "invert", false, kInPreTokenizer);
   steps_.push_back(std::move(step));
 }
 
 Pretokenizer::Behavior Pretokenizer::parse_behavior(const Json& json) {
-  const auto name = json_get<std::string>(json, "behavior", kWhere);
+  const auto name = json_get<std::string>(json, "behavior", kInPreTokenizer);
   constexpr std::pair<std::string_view, Behavior> kNames[] = {
       {"Removed", Behavior::removed},
       {"Isolated", Behavior::isolated},
@@ -77,13 +80,14 @@ Pretokenizer::Behavior Pretokenizer::parse_behavior(const Json& json) {
   };
   for (const auto& [known, behavior] : kNames)
     if (name == known) return behavior;
-  fail(ErrorKind::unsupported, "{}: the Split behavior {} is not supported", kWhere, quote(name));
+  fail(ErrorKind::unsupported, "{}: the Split behavior {} is not supported", kInPreTokenizer, quote(name));
 }
 
 void Pretokenizer::add_byte_level(const Json& json) {
   Step step;
-  step.prefix_space = json_get<bool>(json, "add_prefix_space", kWhere);
-  if (json_get_or<bool>(json, "use_regex", true, kWhere)) step.pattern = make_known_pattern(kGpt2Regex);
+  step.prefix_space = json_get<bool>(json, "add_prefix_space", kInPreTokenizer);
+  if (json_get_or<bool>(json, "use_regex", true, kInPreTokenizer))
+    step.pattern = make_known_pattern(kGpt2Regex);
   if (step.prefix_space || step.pattern != nullptr) steps_.push_back(std::move(step));
   byte_level_ = true;
 }

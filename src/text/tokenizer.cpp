@@ -9,12 +9,12 @@
 namespace sluice::text {
 namespace {
 
-constexpr std::string_view kWhere = "tokenizer.json";
+constexpr std::string_view kInFile = "tokenizer.json";
 constexpr std::size_t kMaxTextBytes = std::size_t{1} << 30;  // positions are 32 bits wide
 
 const Json& value_or_null(const Json& object, std::string_view key) {
   static const Json null;
-  const Json* value = json_find(object, key, kWhere);
+  const Json* value = json_find(object, key, kInFile);
   return value == nullptr ? null : *value;
 }
 
@@ -22,7 +22,7 @@ void check_decoder(const Json& decoder) {
   const auto type =
       decoder.is_null() ? "null" : json_get<std::string>(decoder, "type", "tokenizer.json: decoder");
   if (type != "ByteLevel")
-    fail(ErrorKind::unsupported, "{}: the decoder {} is not supported, only ByteLevel is", kWhere,
+    fail(ErrorKind::unsupported, "{}: the decoder {} is not supported, only ByteLevel is", kInFile,
          quote(type));
 }
 
@@ -37,7 +37,7 @@ struct Tokenizer::EncodeState {
 
 Tokenizer::Tokenizer(const Json& json) {
   const Json& model = value_or_null(json, "model");
-  if (model.is_null()) fail(ErrorKind::checkpoint, "{}: the required key 'model' is missing", kWhere);
+  if (model.is_null()) fail(ErrorKind::checkpoint, "{}: the required key 'model' is missing", kInFile);
   check_decoder(value_or_null(json, "decoder"));
   normalizer_ = parse_normalizer(value_or_null(json, "normalizer"));
   pretokenizer_ = Pretokenizer(value_or_null(json, "pre_tokenizer"));

@@ -42,9 +42,9 @@ Value convert(const nlohmann::ordered_json& json, int nesting) {
   }
 }
 
-class Writer {
+class JsonWriter {
  public:
-  Writer(Budget& budget, const JsonStyle& style) : budget_(budget), style_(style) {}
+  JsonWriter(Budget& budget, const JsonStyle& style) : budget_(budget), style_(style) {}
 
   void write(const Value& value) {
     budget_.step();
@@ -179,7 +179,7 @@ Value from_json(const nlohmann::ordered_json& json) {
 }
 
 std::string to_json(Budget& budget, const Value& value, const JsonStyle& style) {
-  Writer writer(budget, style);
+  JsonWriter writer(budget, style);
   writer.write(value);
   return writer.take();
 }

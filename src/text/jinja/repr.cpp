@@ -8,9 +8,9 @@
 namespace sluice::text::jinja {
 namespace {
 
-class Writer {
+class ReprWriter {
  public:
-  explicit Writer(Budget& budget) : budget_(budget) {}
+  explicit ReprWriter(Budget& budget) : budget_(budget) {}
 
   void write(const Value& value) {
     DepthGuard guard(budget_);
@@ -90,7 +90,7 @@ std::string str(Budget& budget, const Value& value) {
 }
 
 std::string repr(Budget& budget, const Value& value) {
-  Writer writer(budget);
+  ReprWriter writer(budget);
   writer.write(value);
   return writer.take();
 }

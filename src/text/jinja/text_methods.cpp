@@ -110,7 +110,7 @@ Value find(Runtime&, const Value& self, const Call& call) {
   return in.first + static_cast<std::int64_t>(count_code_points(in.text.substr(0, at)));
 }
 
-Value count(Runtime&, const Value& self, const Call& call) {
+Value count_method(Runtime&, const Value& self, const Call& call) {
   Parameters given(call, {"sub", "start", "end"}, 1);
   Window in = window(self, given, 1, 2);
   const std::string& sub = given.text(0);
@@ -145,7 +145,7 @@ Value replace_method(Runtime& runtime, const Value& self, const Call& call) {
   return like(self, replace(runtime.budget(), self.text(), given.text(0), with, given.integer(2, -1)));
 }
 
-Value join(Runtime& runtime, const Value& self, const Call& call) {
+Value join_method(Runtime& runtime, const Value& self, const Call& call) {
   Parameters given(call, {"iterable"}, 1);
   Budget& budget = runtime.budget();
   std::string result;
@@ -160,7 +160,7 @@ Value join(Runtime& runtime, const Value& self, const Call& call) {
   return like(self, std::move(result));
 }
 
-Value format(Runtime& runtime, const Value& self, const Call& call) {
+Value format_method(Runtime& runtime, const Value& self, const Call& call) {
   return brace_format(runtime, self, call);
 }
 
@@ -255,12 +255,12 @@ const Builtins& text_methods() {
       {"rfind", find<true, false>},
       {"index", find<false, true>},
       {"rindex", find<true, true>},
-      {"count", count},
+      {"count", count_method},
       {"startswith", has_affix<false>},
       {"endswith", has_affix<true>},
       {"replace", replace_method},
-      {"join", join},
-      {"format", format},
+      {"join", join_method},
+      {"format", format_method},
       {"ljust", justify<false, true>},
       {"rjust", justify<true, false>},
       {"center", justify<true, true>},
