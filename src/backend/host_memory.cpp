@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -14,7 +15,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr std::size_t kLarge = 8 * kHugePage;  // from here on less than an eighth is lost to whole pages
+constexpr std::size_t kLarge = 2 * kHugePage;
 
 void free_aligned(void* data, std::size_t) {
   std::free(data);
@@ -24,12 +25,12 @@ void free_aligned(void* data, std::size_t) {
 
 ops::Buffer allocate_host(std::size_t bytes) {
   const std::size_t alignment = bytes < kLarge ? kAlignment : kHugePage;
-  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  void* data = rounded < bytes ? nullptr : std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
-  if (data == nullptr) fail(ErrorKind::resource, "no memory for a buffer of {} bytes", bytes);
+  void* data = nullptr;
+  if (::posix_memalign(&data, alignment, std::max(bytes, kAlignment)) != 0)
+    fail(ErrorKind::resource, "no memory for a buffer of {} bytes", bytes);
   // Weights and caches are read from end to end: walking page tables every 4 KiB would cost a part of that
-  // speed.
-  if (alignment == kHugePage) ::madvise(data, rounded, MADV_HUGEPAGE);
+  // speed. What is left behind the last whole large page stays in small ones.
+  if (alignment == kHugePage) ::madvise(data, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
   return {data, bytes, free_aligned};
 }
 
