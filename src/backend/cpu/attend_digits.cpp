@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::size_t kTileBytes = 16 * kDigitStep;
 constexpr std::size_t kLine = 64;
+constexpr std::size_t kDigitColumns = 32;  // of values that are multiplied together
 constexpr float kRadix = 256;
 constexpr float kLargest = 127 * 256 + 127;  // of two digits
 
@@ -32,8 +33,10 @@ constexpr float kLevelFactor = 10140.62F;
 struct LevelDigits {
   alignas(64) Digit high[64];
   alignas(64) Digit low[64];
+  alignas(64) std::uint8_t turns[64];  // of the bytes of four rows of sixteen
   LevelDigits() {
     for (std::size_t i = 0; i < 64; ++i) {
+      turns[i] = static_cast<std::uint8_t>(i % 4 * 16 + i / 4);
       const long level = std::lround(kLevelFactor * quant::codebook(4).levels()[i % 16]);
       low[i] = static_cast<Digit>(level);
       high[i] = static_cast<Digit>((level - low[i]) / 256);
@@ -166,46 +169,32 @@ SLUICE_AMX_DIGITS void store_scores(const std::int32_t* results, const float* sc
   }
 }
 
-// Levels of 32 columns of values, a slot a step: first digits of even columns, of odd ones, second digits.
-// Bytes of four rows take turns; which columns these are, add_digit_sums knows.
+// Levels of kDigitColumns columns of values, a slot a step: first digits of even columns, of odd ones, second
+// digits. Bytes of four rows take turns.
 struct DigitValues {
   const std::uint8_t* const* rows;
-  std::size_t strip;
-  std::size_t quarter;
+  std::size_t column;
   Digit* slots;
-  std::size_t mask;
   AttendAhead& ahead;
   const LevelDigits& table = levels();
 
-  Digit* slot(std::size_t step) const { return slots + (step & mask) * 4 * kTileBytes; }
-  SLUICE_AMX_DIGITS __m512i load(std::size_t row) const {
-    return _mm512_loadu_si512(rows[row] + strip * kDigitStrip / 2);
+  Digit* slot(std::size_t step) const { return slots + step * 4 * kTileBytes; }
+  SLUICE_AMX_DIGITS __m128i load(std::size_t row) const {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[row] + column / 2));
   }
   SLUICE_AMX_DIGITS void prepare(std::size_t step) const {
-    switch (quarter) {
-      case 0:
-        return interleave<0>(step);
-      case 1:
-        return interleave<1>(step);
-      case 2:
-        return interleave<2>(step);
-      default:
-        return interleave<3>(step);
-    }
-  }
-  template <int kQuarter>
-  SLUICE_AMX_DIGITS void interleave(std::size_t step) const {
     const __m512i high = _mm512_load_si512(table.high);
     const __m512i low = _mm512_load_si512(table.low);
+    const __m512i turns = _mm512_load_si512(table.turns);
     Digit* const to = slot(step);
     for (std::size_t line = 0; line < 16; ++line) {
       const std::size_t r = step * kDigitStep + 4 * line;
       if (line % 4 == 0) ahead.fetch(1);
-      const __m512i ab = kQuarter < 2 ? _mm512_unpacklo_epi8(load(r), load(r + 1))
-                                      : _mm512_unpackhi_epi8(load(r), load(r + 1));
-      const __m512i cd = kQuarter < 2 ? _mm512_unpacklo_epi8(load(r + 2), load(r + 3))
-                                      : _mm512_unpackhi_epi8(load(r + 2), load(r + 3));
-      const __m512i even = kQuarter % 2 == 0 ? _mm512_unpacklo_epi16(ab, cd) : _mm512_unpackhi_epi16(ab, cd);
+      __m512i codes = _mm512_broadcast_i32x4(load(r));
+      codes = _mm512_mask_broadcast_i32x4(codes, 0x00f0, load(r + 1));
+      codes = _mm512_mask_broadcast_i32x4(codes, 0x0f00, load(r + 2));
+      codes = _mm512_mask_broadcast_i32x4(codes, 0xf000, load(r + 3));
+      const __m512i even = _mm512_permutexvar_epi8(turns, codes);
       const __m512i odd = _mm512_srli_epi16(even, 4);
       store_line(to, line, _mm512_permutexvar_epi8(even, high));
       store_line(to, 16 + line, _mm512_permutexvar_epi8(odd, high));
@@ -268,7 +257,7 @@ std::size_t prepared_bytes(std::size_t width) {
 }  // namespace
 
 bool multiplies_digits(std::int64_t bits, std::size_t width) {
-  return bits == 4 && width % kDigitStrip == 0 && has_tiles(TileProduct::bytes);
+  return bits == 4 && width % kDigitStep == 0 && has_tiles(TileProduct::bytes);
 }
 
 std::size_t DigitSpace::bytes(std::size_t queries, std::size_t width) {
@@ -336,9 +325,8 @@ void add_digits(const std::uint8_t* const* rows, std::size_t width, const float*
                 std::size_t count, std::size_t begin, std::size_t end, const DigitSpace& space,
                 AttendAhead& ahead) {
   split_weights(weights, stride, count, begin, end, space);
-  for (std::size_t column = 0; column < width; column += 32) {
-    const DigitValues values{rows,           column / kDigitStrip, column % kDigitStrip / 32,
-                             space.prepared, ~std::size_t{0},      ahead};
+  for (std::size_t column = 0; column < width; column += kDigitColumns) {
+    const DigitValues values{rows, column, space.prepared, ahead};
     for (std::size_t first = 0; first < count; first += kDigitQueries) {
       const auto multiply = first == 0 ? multiply_values<true> : multiply_values<false>;
       multiply(values, space.weights + first * 2 * kValueRows, begin, end, space.results);
@@ -350,26 +338,15 @@ void add_digits(const std::uint8_t* const* rows, std::size_t width, const float*
 
 SLUICE_AMX_DIGITS void add_digit_sums(const DigitSpace& space, std::size_t count, std::size_t width,
                                       float* to) {
-  const auto add = [](float* at, __m512 v)
-                       SLUICE_AMX_DIGITS { _mm512_storeu_ps(at, _mm512_add_ps(_mm512_loadu_ps(at), v)); };
-  // 32 sums are those of eight columns out of every 32 of a strip, even ones first.
-  for (std::size_t i = 0; i < count * width; i += 64) {
-    __m512 v[4];
-    for (int quarter = 0; quarter < 2; ++quarter) {
-      const __m512 even = _mm512_loadu_ps(space.sums + i + 32 * quarter);
-      const __m512 odd = _mm512_loadu_ps(space.sums + i + 32 * quarter + 16);
-      v[2 * quarter] = _mm512_unpacklo_ps(even, odd);
-      v[2 * quarter + 1] = _mm512_unpackhi_ps(even, odd);
-    }
-    const __m512 a = _mm512_shuffle_f32x4(v[0], v[1], 0x44);
-    const __m512 b = _mm512_shuffle_f32x4(v[0], v[1], 0xee);
-    const __m512 c = _mm512_shuffle_f32x4(v[2], v[3], 0x44);
-    const __m512 d = _mm512_shuffle_f32x4(v[2], v[3], 0xee);
-    float* const at = to + i / kDigitStrip * kDigitStrip + i % kDigitStrip / 4;
-    add(at, _mm512_shuffle_f32x4(a, c, 0x88));
-    add(at + 32, _mm512_shuffle_f32x4(a, c, 0xdd));
-    add(at + 64, _mm512_shuffle_f32x4(b, d, 0x88));
-    add(at + 96, _mm512_shuffle_f32x4(b, d, 0xdd));
+  const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
+  for (std::size_t i = 0; i < count * width; i += kDigitColumns) {
+    const __m512 even = _mm512_loadu_ps(space.sums + i);
+    const __m512 odd = _mm512_loadu_ps(space.sums + i + 16);
+    const __m512 first = _mm512_permutex2var_ps(even, low, odd);
+    const __m512 second = _mm512_permutex2var_ps(even, high, odd);
+    _mm512_storeu_ps(to + i, _mm512_add_ps(_mm512_loadu_ps(to + i), first));
+    _mm512_storeu_ps(to + i + 16, _mm512_add_ps(_mm512_loadu_ps(to + i + 16), second));
   }
 }
 

@@ -17,7 +17,6 @@ namespace sluice::backend::cpu::attend_units {
 using Digit = std::int8_t;
 
 constexpr std::size_t kDigitStep = 64;    // coordinates, or rows of values, of one product of tiles
-constexpr std::size_t kDigitStrip = 128;  // columns of values that are interleaved together
 constexpr std::size_t kDigitQueries = 8;  // of a group
 
 bool multiplies_digits(std::int64_t bits, std::size_t width);
@@ -38,7 +37,7 @@ struct DigitSpace {
   std::int32_t* results = nullptr;  // of the units
   float* query_scales = nullptr;
   float* weight_scales = nullptr;
-  float* sums = nullptr;  // [queries][width], in the order of the strips
+  float* sums = nullptr;  // [queries][width], of every 32 columns the even ones first
 };
 
 // Queries in the order of nibbles, `stride` floats apart.

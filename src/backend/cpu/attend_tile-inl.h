@@ -17,6 +17,7 @@
 
 #include "backend/cpu/attend.h"
 #include "backend/cpu/attend_rows-inl.h"
+#include "backend/cpu/exponential-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {
@@ -118,7 +119,7 @@ HWY_INLINE float weigh_block(float* HWY_RESTRICT scores, const Range& seen, floa
     const auto score = hn::LoadU(d, scores + j);
     const auto below = hn::Sub(score, reference);
     // Exp takes NaN for a small number; adding x - x, which is 0 or NaN, lets a NaN that is seen show.
-    const auto power = hn::Add(hn::Exp(d, below), hn::Sub(below, below));
+    const auto power = hn::Add(exponential_below_one(d, below), hn::Sub(below, below));
     const auto weight = hn::IfThenZeroElse(hn::Eq(score, lowest), power);
     hn::StoreU(weight, d, scores + j);
     total = hn::Add(total, weight);

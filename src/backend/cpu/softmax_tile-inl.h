@@ -12,6 +12,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backend/cpu/exponential-inl.h"
 #include "backend/cpu/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -57,13 +58,13 @@ HWY_INLINE float softmax_tile(float* HWY_RESTRICT scores, const float* HWY_RESTR
   for_each_vector([&](std::int64_t j, const auto& mask) HWY_ATTR {
     const auto x = hn::Sub(hn::LoadU(d, scores + j), shift);
     // Exp takes NaN for a small number.
-    const auto weight = hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, x));
+    const auto weight = hn::IfThenElse(hn::IsNaN(x), x, exponential_below_one(d, x));
     sum = hn::Add(sum, weight);
     hn::StoreU(mask(hn::Mul(weight, hn::LoadU(d, weight_factors + j)), zero), d, scores + j);
   });
   const std::int64_t written = (std::clamp<std::int64_t>(end, 0, rows) + step - 1) / step * step;
   std::fill(scores + written, scores + rows, 0.0F);
-  const float rescale = none ? 1 : std::exp(old_maximum - maximum);
+  const float rescale = none || maximum == old_maximum ? 1 : std::exp(old_maximum - maximum);
   total = total * rescale + hn::GetLane(hn::SumOfLanes(d, sum));
   return rescale;
 }
