@@ -116,7 +116,7 @@ std::string unavailable() {
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
     return "there is no NVIDIA driver on this machine";
   if (driver < CUDART_VERSION / 1000 * 1000)
-    return fmt::format("the NVIDIA driver supports CUDA {}.{}, this build needs {}", driver / 1000,
+    return fmt::format("the NVIDIA driver supports CUDA {}.{}, this build needs {}.0 or later", driver / 1000,
                        driver % 1000 / 10, CUDART_VERSION / 1000);
   const cudaError_t status = cudaGetDeviceCount(&devices);
   if (status != cudaSuccess) return fmt::format("CUDA does not start: {}", cudaGetErrorString(status));

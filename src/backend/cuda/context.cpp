@@ -6,9 +6,36 @@
 
 namespace sluice::backend::cuda {
 
+namespace {
+
+// Errors after which every call of this process fails, as CUDA's documentation says of each.
+bool loses_device(cudaError_t status) {
+  switch (status) {
+    case cudaErrorECCUncorrectable:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
 void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
   cudaGetLastError();  // a failed launch must not fail the next one
+  if (loses_device(status))
+    fail(ErrorKind::resource,
+         "CUDA: the device was lost while {}: {} ({}); this process cannot use it any more, a new one can",
+         what, cudaGetErrorString(status), cudaGetErrorName(status));
   const ErrorKind kind = status == cudaErrorInvalidValue || status == cudaErrorInvalidConfiguration
                              ? ErrorKind::internal
                              : ErrorKind::resource;
