@@ -11,6 +11,9 @@
 // times sqrt(D) for each further addition; and the roundings of scale and border. Where it comes that close
 // to a border the coordinate is in doubt, and is summed anew in double. Vectors whose squares leave the range
 // of F32, zeros among them, are strange and left to others.
+//
+// Both answers are the first bits of one number, the distance beyond the border over 2^31 kDoubt: its sign,
+// and three bits of its exponent, which are 011 from 2^-31 on.
 #pragma once
 
 #include "backend/cuda/encode_vector.cuh"
@@ -23,7 +26,8 @@ namespace sluice::backend::cuda {
 template <int kBits, int kWidth>
 struct Cells {
   static_assert(kBits == 4 || kBits == 8);
-  static constexpr float kDoubt = kWidth == 512 ? 3e-5f : 2e-5f;
+  static constexpr double kDoubt = kWidth == 512 ? 3e-5 : 2e-5;
+  static constexpr double kUnit = 0x1p-31 / kDoubt;
   static constexpr float kAcross = kBits == 4 ? 4 : 102.4f;  // cells a unit
   static constexpr int kMiddle = kBits == 4 ? 96 : 512;
   static constexpr int kCount = 2 * kMiddle + 1;
@@ -31,10 +35,10 @@ struct Cells {
 
 template <int kWidth, int kWarps>
 struct GroupShared {
+  alignas(1024) float squares[256];  // of the levels of a byte
   double bounds[256];
-  float borders[1025];              // a cell's border; for 4 bits with its code in the last bits
+  float borders[1025];              // a cell's border in kUnit; for 4 bits with its code in the last bits
   unsigned char codes[1028];        // below it
-  float squares[256];               // of the levels of a byte
   std::uint32_t signs[kWidth / 2];  // of two coordinates each, as the sign bits of a BF16 pair
   unsigned char scratch[kWarps][kWidth];
 
@@ -59,7 +63,7 @@ struct GroupShared {
       const int above = nearest_code(bounds, kBits, middle);
       const bool lower = above > 0 && middle - bounds[above - 1] < bounds[above] - middle;
       const int code = above - (lower ? 1 : 0);
-      const auto border = static_cast<float>(bounds[code]);
+      const auto border = static_cast<float>(bounds[code] * Line::kUnit);
       const unsigned rounded = (__float_as_uint(border) + 8) & ~15u;
       borders[cell] = kBits == 4 ? __uint_as_float(rounded | static_cast<unsigned>(code)) : border;
       codes[cell] = static_cast<unsigned char>(code);
@@ -125,22 +129,35 @@ struct GroupCodes {
     squares = sum_of_vector(squares);
     strange = !(squares > 1e-25f && squares < 1e35f);
     const float scale = strange ? 0.0f : rsqrtf(squares) * sqrtf(static_cast<float>(kWidth));
+    // A branch, not a choice for every number: it is hardly ever taken.
     if (__any_sync(0xffffffffu, strange)) {
 #pragma unroll
       for (int i = 0; i < 2 * kColumns; ++i)
-        if (strange) sums[i / kColumns][i % kColumns] = 0;
+        if (strange) asm volatile("mov.f32 %0, 0f00000000;" : "=f"(sums[i / kColumns][i % kColumns]));
     }
-    level_squares = 0;
+    std::uint32_t open[2][kRunWords];
+    std::uint32_t any = 0;
 #pragma unroll
-    for (int run = 0; run < 2; ++run) {
-      doubts[run] = 0;
+    for (int run = 0; run < 2; ++run)
 #pragma unroll
       for (int w = 0; w < kRunWords; ++w) {
-        words[run][w] = quantize(shared, sums[run] + w * kPerWord, scale, doubts[run], w * kPerWord);
-        if (matched) {
+        words[run][w] = quantize(shared, sums[run] + w * kPerWord, scale, open[run][w]);
+        any |= open[run][w];
+      }
+    doubts[0] = doubts[1] = 0;
+    if (any != 0) {
 #pragma unroll
-          for (int i = 0; i < 4; ++i) level_squares += shared.squares[words[run][w] >> 8 * i & 255];
-        }
+      for (int i = 0; i < 2 * kColumns; ++i)
+        if ((open[i / kColumns][i % kColumns / kPerWord] >> i % kPerWord * kBits & 14) != 0)
+          doubts[i / kColumns] |= 1u << i % kColumns;
+    }
+    level_squares = 0;
+    if (matched) {
+      const std::uint32_t table = shared_address(shared.squares);
+#pragma unroll
+      for (int i = 0; i < 8 * kRunWords; ++i) {
+        const std::uint32_t word = words[i / 4 / kRunWords][i / 4 % kRunWords];
+        level_squares += shared_float(table | ((i % 4 == 0 ? word << 2 : word >> (8 * (i % 4) - 2)) & 0x3fc));
       }
     }
   }
@@ -178,15 +195,21 @@ struct GroupCodes {
     asm("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(address));
     return value;
   }
-  // The codes of neighbouring coordinates, the first in the lowest bits; their bits of `doubt` begin at
-  // `first`.
+  // The codes of neighbouring coordinates, the first in the lowest bits, and other than zero in `open` where
+  // they are in doubt.
   template <class Shared>
   static __device__ __forceinline__ std::uint32_t quantize(const Shared& shared, const float* sums,
-                                                           float scale, std::uint32_t& doubt, int first) {
+                                                           float scale, std::uint32_t& open) {
     using Line = Cells<kBits, kWidth>;
     constexpr float kShift = 12582912.0f;  // brings an integer to the last bits
-    const std::uint32_t borders = shared_address(shared.borders) - __float_as_uint(kShift) * 4;
-    std::uint32_t packed = 0;
+    constexpr std::uint32_t kOnes = kBits == 4 ? 0x11111111 : 0x01010101;
+    std::uint32_t borders;  // as one number, which no compiler takes apart again
+    asm("sub.u32 %0, %1, %2;"
+        : "=r"(borders)
+        : "r"(shared_address(shared.borders)), "r"(__float_as_uint(kShift) * 4));
+    const float small = scale * static_cast<float>(Line::kUnit);
+    std::uint32_t below = 0;
+    std::uint32_t heads = 0;
 #pragma unroll
     for (int i = 0; i < kPerWord; ++i) {
       const float place =
@@ -195,28 +218,42 @@ struct GroupCodes {
                              static_cast<float>(Line::kMiddle));
       const std::uint32_t cell = __float_as_uint(place + (kShift + Line::kMiddle));
       const float border = shared_float(cell * 4 + borders);
-      const float beyond = fmaf(sums[i], scale, -border);
-      packed = __funnelshift_r(
-          packed, kBits == 4 ? __float_as_uint(border) : shared.codes[cell - __float_as_uint(kShift)], kBits);
-      if (beyond > 0) packed += 1u << (32 - kBits);
-      if (fabsf(beyond) < Line::kDoubt) doubt |= 1u << (first + i);
+      const float beyond = fmaf(sums[i], small, -border);
+      below = __funnelshift_r(
+          below, kBits == 4 ? __float_as_uint(border) : shared.codes[cell - __float_as_uint(kShift)], kBits);
+      heads = __funnelshift_l(__float_as_uint(beyond), heads, kBits);
     }
-    return packed;
+    heads = __brev(heads);  // the first coordinate lowest; of each the sign, then the exponent, from bit 0 on
+    open = (heads ^ 12 * kOnes) & 14 * kOnes;
+    return below + (~heads & kOnes);
   }
 };
 
-// Coordinate i of the rotated vector over |x|/sqrt(D), by a warp in double: the very sums of encode_vector.
+template <int kBytes>
+__device__ __forceinline__ void copy_words(std::uint32_t* to, const void* from) {
+  using Chunk = std::conditional_t<kBytes >= 16, uint4, std::conditional_t<kBytes == 8, uint2, unsigned>>;
+#pragma unroll
+  for (int i = 0; i < kBytes / static_cast<int>(sizeof(Chunk)); ++i)
+    reinterpret_cast<Chunk*>(to)[i] = static_cast<const Chunk*>(from)[i];
+}
+
+// Coordinate i of the rotated vector, by a warp in double: the very sum of encode_vector. `squares` is |x|^2
+// within 1e-6 of it.
 template <int kWidth>
-__device__ __forceinline__ double exact_value(const Bf16* x, const unsigned char* signs, int i) {
+__device__ __forceinline__ double exact_sum(const std::uint32_t* signs, const Bf16* x, int i,
+                                            float& squares) {
   constexpr int kCount = kWidth / kWarp;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  alignas(16) std::uint32_t words[kCount / 2];
+  copy_words<2 * kCount>(words, x + lane * kCount);
   double parts[kCount];
-  double squares = 0;
+  squares = 0;
 #pragma unroll
-  for (int r = 0; r < kCount; ++r) {
-    const double value = static_cast<double>(to_float(x[lane * kCount + r]));
-    squares += value * value;
-    parts[r] = value * sign_of(signs, lane * kCount + r);
+  for (int w = 0; w < kCount / 2; ++w) {
+    const float2 pair = unpack_pair(words[w] ^ signs[lane * (kCount / 2) + w]);
+    squares = fmaf(pair.x, pair.x, fmaf(pair.y, pair.y, squares));
+    parts[2 * w] = static_cast<double>(pair.x);
+    parts[2 * w + 1] = static_cast<double>(pair.y);
   }
 #pragma unroll
   for (int half = 1; half < kCount; half *= 2)
@@ -231,8 +268,35 @@ __device__ __forceinline__ double exact_value(const Bf16* x, const unsigned char
     const double second = (lane & step) != 0 ? sum : other;
     sum = (i & step * kCount) != 0 ? first - second : first + second;
   }
+  squares = warp_sum(squares);
+  return sum;
+}
+
+template <int kWidth>
+__device__ __forceinline__ double exact_length(const Bf16* x) {
+  double squares = 0;
+  for (int i = static_cast<int>(threadIdx.x) % kWarp; i < kWidth; i += kWarp) {
+    const double value = static_cast<double>(to_float(x[i]));
+    squares += value * value;
+  }
+  return sqrt(warp_sum(squares));
+}
+
+// The code of coordinate i of a vector, by a warp. The length in F32 decides but where that is too close to a
+// border, too.
+template <int kWidth, int kBits, class Shared>
+__device__ __forceinline__ unsigned exact_code(const Shared& shared, const Bf16* x, int i) {
+  constexpr double kClose = 5e-6;
+  float squares;
+  const double sum = exact_sum<kWidth>(shared.signs, x, i, squares);
+  const double value = sum * static_cast<double>(rsqrtf(squares));
+  const int code = nearest_code(shared.bounds, kBits, value);
+  const bool close =
+      (code > 0 && value - shared.bounds[code - 1] < kClose) || shared.bounds[code] - value < kClose;
+  if (!close) return static_cast<unsigned>(code);
   const double root = sqrt(static_cast<double>(kWidth));
-  return sum / root * root / sqrt(warp_sum(squares));
+  return static_cast<unsigned>(
+      nearest_code(shared.bounds, kBits, sum / root * root / exact_length<kWidth>(x)));
 }
 
 }  // namespace sluice::backend::cuda

@@ -5,6 +5,7 @@
 #include "backend/cuda/encode_group.cuh"
 #include "backend/cuda/launch.h"
 #include "backend/cuda/sequences.cuh"
+#include "sluice/ops/turboquant_append.h"
 
 namespace sluice::backend::cuda {
 
@@ -95,6 +96,19 @@ struct RingCall {
   }
 };
 
+// A token's vector by one warp, to its place.
+template <class T, int kCount, bool kNumbers>
+__device__ __forceinline__ void encode_vector(const RingSide& side, const RingCall::Place& at, int head,
+                                              int token, const unsigned char* signs, const double* bounds,
+                                              unsigned char* scratch) {
+  encode_vector<T, kCount, kNumbers>(
+      side.encoder, bounds,
+      static_cast<const T*>(side.x) + token * side.x_token_stride + head * side.x_head_stride, signs, scratch,
+      side.codes + at.slot * side.code_pool_stride + head * side.code_head_stride +
+          at.row * side.code_slot_stride,
+      side.norms + at.slot * side.norm_pool_stride + head * side.norm_head_stride + at.row);
+}
+
 template <class T, int kCount, bool kNumbers>
 __global__ void ring_append(const __grid_constant__ RingCall call, const __grid_constant__ RingSide side) {
   __shared__ double bounds[256];
@@ -106,57 +120,80 @@ __global__ void ring_append(const __grid_constant__ RingCall call, const __grid_
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   const long long vector = static_cast<long long>(blockIdx.x) * kEncodeWarps + warp;
   const long long token = vector / call.heads;
-  const long long head = vector % call.heads;
   if (token >= call.sequences.tokens) return;
   const RingCall::Place at = call.place(static_cast<int>(token));
   if (!at.written) return;
-  encode_vector<T, kCount, kNumbers>(
-      side.encoder, bounds,
-      static_cast<const T*>(side.x) + token * side.x_token_stride + head * side.x_head_stride, call.signs,
-      scratch[warp],
-      side.codes + at.slot * side.code_pool_stride + head * side.code_head_stride +
-          at.row * side.code_slot_stride,
-      side.norms + at.slot * side.norm_pool_stride + head * side.norm_head_stride + at.row);
+  encode_vector<T, kCount, kNumbers>(side, at, static_cast<int>(vector % call.heads), static_cast<int>(token),
+                                     call.signs, bounds, scratch[warp]);
 }
 
 struct GroupSides {
   RingSide at[2];
 };
 
-template <int kBytes>
-__device__ __forceinline__ void copy_words(std::uint32_t* to, const void* from) {
-  using Chunk = std::conditional_t<kBytes >= 16, uint4, std::conditional_t<kBytes == 8, uint2, unsigned>>;
-#pragma unroll
-  for (int i = 0; i < kBytes / static_cast<int>(sizeof(Chunk)); ++i)
-    reinterpret_cast<Chunk*>(to)[i] = static_cast<const Chunk*>(from)[i];
+inline RingCall ring_call(Context& context, const ops::TurboquantAppend& op) {
+  return {DeviceSequences(op, op.k.dim(0)),
+          SequenceNumber(op.start),
+          static_cast<const unsigned char*>(op.signs.data),
+          static_cast<int>(op.k.dim(1)),
+          op.k_codes.dim(op.k_codes.rank() - 2),
+          true,
+          op.seq_starts.present() ? op.k_codes.dim(0) : 1,
+          context.fault()};
 }
 
-// Four tokens' vectors of one head, from token `first` on.
+inline GroupSides ring_sides(const ops::TurboquantAppend& op) {
+  const bool pooled = op.seq_starts.present();
+  const bool matched = op.norm == ops::TurboquantNorm::matched;
+  return {{RingSide(op.k, op.k_codes, op.k_norms, pooled, op.k_bits, matched),
+           RingSide(op.v, op.v_codes, op.v_norms, pooled, op.v_bits, matched)}};
+}
+
+// What a lane gives of four tokens' vectors of one head, from token `first` on.
+template <int kWidth>
+struct GroupWords {
+  static constexpr int kColumns = kWidth / 16;
+  alignas(16) std::uint32_t at[4][kColumns / 4];
+
+  // The first coordinate; rows lie 4 * kColumns apart.
+  static __device__ __forceinline__ int first_coordinate() {
+    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    return lane % 4 * kColumns + lane / 4 % 2 * (kColumns / 2);
+  }
+  __device__ __forceinline__ void load(const RingSide& side, int head, int first, int tokens) {
+    const int token = min(first + static_cast<int>(threadIdx.x) % kWarp / 8, tokens - 1);
+    const Bf16* x = static_cast<const Bf16*>(side.x) + token * side.x_token_stride +
+                    head * side.x_head_stride + first_coordinate();
+#pragma unroll
+    for (int m = 0; m < 4; ++m) copy_words<kColumns>(at[m], x + 4 * m * kColumns);
+  }
+  __device__ __forceinline__ void apply(const std::uint32_t* signs) {
+#pragma unroll
+    for (int m = 0; m < 4; ++m)
+#pragma unroll
+      for (int w = 0; w < kColumns / 4; ++w)
+        at[m][w] ^= signs[(first_coordinate() + 4 * m * kColumns) / 2 + w];
+  }
+};
+
+// Those four vectors, signs applied, to their places.
 template <int kWidth, int kBits>
 __device__ __forceinline__ void append_group(const RingCall& call, const RingSide& side,
                                              GroupShared<kWidth, kEncodeWarps>& shared,
-                                             const Fragment& hadamard, int head, int first) {
+                                             const Fragment& hadamard, int head, int first,
+                                             const GroupWords<kWidth>& given) {
   using Codes = GroupCodes<kWidth, kBits>;
   constexpr int kColumns = Codes::kColumns;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const auto source = [&](int token) {
     return static_cast<const Bf16*>(side.x) + token * side.x_token_stride + head * side.x_head_stride;
   };
-  const int given_at = lane % 4 * kColumns + lane / 4 % 2 * (kColumns / 2);
-  const Bf16* x = source(min(first + lane / 8, call.sequences.tokens - 1)) + given_at;
-  alignas(16) std::uint32_t given[4][kColumns / 4];
-#pragma unroll
-  for (int m = 0; m < 4; ++m) copy_words<kColumns>(given[m], x + 4 * m * kColumns);
-#pragma unroll
-  for (int m = 0; m < 4; ++m)
-#pragma unroll
-    for (int w = 0; w < kColumns / 4; ++w) given[m][w] ^= shared.signs[(given_at + 4 * m * kColumns) / 2 + w];
   const RingCall::Place place = call.place(first + lane % 4);
   unsigned char* to = side.codes + place.slot * side.code_pool_stride + head * side.code_head_stride +
                       place.row * side.code_slot_stride;
   float* norm = side.norms + place.slot * side.norm_pool_stride + head * side.norm_head_stride + place.row;
 
-  Codes codes(shared, hadamard, given, side.encoder.matched);
+  Codes codes(shared, hadamard, given.at, side.encoder.matched);
   while (true) {
     const bool open = place.written && !codes.strange && (codes.doubts[0] | codes.doubts[1]) != 0;
     const unsigned lanes = __ballot_sync(0xffffffffu, open);
@@ -165,10 +202,9 @@ __device__ __forceinline__ void append_group(const RingCall& call, const RingSid
     const std::uint32_t doubts = codes.doubts[0] != 0 ? codes.doubts[0] : codes.doubts[1];
     const int run = __shfl_sync(0xffffffffu, codes.doubts[0] != 0 ? 0 : 1, owner);
     const int n = __ffs(static_cast<int>(__shfl_sync(0xffffffffu, doubts, owner))) - 1;
-    const double value =
-        exact_value<kWidth>(source(first + owner % 4), call.signs, (owner / 4 + 8 * run) * kColumns + n);
-    if (lane == owner)
-      codes.settle(shared, run, n, static_cast<unsigned>(nearest_code(shared.bounds, kBits, value)));
+    const unsigned code =
+        exact_code<kWidth, kBits>(shared, source(first + owner % 4), (owner / 4 + 8 * run) * kColumns + n);
+    if (lane == owner) codes.settle(shared, run, n, code);
   }
   const float own_norm = codes.norm(side.encoder.matched);
   if (place.written && !codes.strange) {
@@ -191,6 +227,30 @@ __device__ __forceinline__ void append_group(const RingCall& call, const RingSid
   }
 }
 
+// All groups of a warp; the next one's words are on their way while one is encoded, where registers allow.
+template <int kWidth, int kBits>
+__device__ __forceinline__ void append_every(const RingCall& call, const RingSide& side,
+                                             GroupShared<kWidth, kEncodeWarps>& shared,
+                                             const Fragment& hadamard, int head) {
+  constexpr bool kAhead = kWidth < 512;
+  const int tokens = call.sequences.tokens;
+  const auto stride = static_cast<int>(gridDim.x * kEncodeWarps * 4);
+  auto first = static_cast<int>((blockIdx.x * kEncodeWarps + threadIdx.x / kWarp) * 4);
+  if (first >= tokens) return;
+  GroupWords<kWidth> words;
+  words.load(side, head, first, tokens);
+  while (true) {
+    GroupWords<kWidth> given = words;
+    const int next = first + stride;
+    if (kAhead && next < tokens) words.load(side, head, next, tokens);
+    given.apply(shared.signs);
+    append_group<kWidth, kBits>(call, side, shared, hadamard, head, first, given);
+    if (next >= tokens) return;
+    if (!kAhead) words.load(side, head, next, tokens);
+    first = next;
+  }
+}
+
 // Grid: groups of four tokens, eight at a time; heads; sides.
 template <int kWidth>
 __global__ void __launch_bounds__(kEncodeWarps* kWarp, 2)
@@ -205,15 +265,10 @@ __global__ void __launch_bounds__(kEncodeWarps* kWarp, 2)
   const Fragment hadamard = hadamard_operand();
   wait_for_inputs();
   allow_successor();
-  const auto head = static_cast<int>(blockIdx.y);
-  const auto stride = static_cast<int>(gridDim.x * kEncodeWarps * 4);
-  for (auto first = static_cast<int>((blockIdx.x * kEncodeWarps + threadIdx.x / kWarp) * 4);
-       first < call.sequences.tokens; first += stride) {
-    if (nibbles)
-      append_group<kWidth, 4>(call, side, shared, hadamard, head, first);
-    else
-      append_group<kWidth, 8>(call, side, shared, hadamard, head, first);
-  }
+  if (nibbles)
+    append_every<kWidth, 4>(call, side, shared, hadamard, static_cast<int>(blockIdx.y));
+  else
+    append_every<kWidth, 8>(call, side, shared, hadamard, static_cast<int>(blockIdx.y));
 }
 
 inline void append_groups(Context& context, const RingCall& call, const GroupSides& sides, int count) {

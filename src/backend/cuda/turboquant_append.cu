@@ -10,21 +10,10 @@ namespace sluice::backend::cuda {
 
 template <>
 void run(Context& context, const ops::TurboquantAppend& op) {
-  const bool pooled = op.seq_starts.present();
-  const bool matched = op.norm == ops::TurboquantNorm::matched;
-  const RingCall call{DeviceSequences(op, op.k.dim(0)),
-                      SequenceNumber(op.start),
-                      static_cast<const unsigned char*>(op.signs.data),
-                      static_cast<int>(op.k.dim(1)),
-                      op.k_codes.dim(op.k_codes.rank() - 2),
-                      true,
-                      pooled ? op.k_codes.dim(0) : 1,
-                      context.fault()};
-  const RingSide keys(op.k, op.k_codes, op.k_norms, pooled, op.k_bits, matched);
-  const RingSide values(op.v, op.v_codes, op.v_norms, pooled, op.v_bits, matched);
-  if (keys.grouped() && values.grouped()) return append_groups(context, call, {{keys, values}}, 2);
-  append_vectors<true>(context, call, keys);
-  append_vectors<true>(context, call, values);
+  const RingCall call = ring_call(context, op);
+  const GroupSides sides = ring_sides(op);
+  if (sides.at[0].grouped() && sides.at[1].grouped()) return append_groups(context, call, sides, 2);
+  for (const RingSide& side : sides.at) append_vectors<true>(context, call, side);
 }
 
 }  // namespace sluice::backend::cuda

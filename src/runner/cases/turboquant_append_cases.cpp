@@ -1,5 +1,7 @@
 #include "sluice/ops/turboquant_append.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "runner/case.h"
 #include "runner/random_tensor.h"
@@ -125,11 +127,11 @@ std::vector<Case> cases<ops::TurboquantAppend>() {
 template <>
 std::vector<BenchCase> bench_cases<ops::TurboquantAppend>() {
   std::vector<BenchCase> table;
-  for (const std::int64_t tokens : {1, 512, 8192}) {
+  for (const std::int64_t tokens : {1, 512, 8192, 65536}) {
     Settings s;
     s.tokens = tokens;
     s.width = 256;
-    s.slots = 32768;
+    s.slots = std::max<std::int64_t>(32768, tokens);
     s.k_type = s.v_type = ops::DType::bf16;
     const double vectors = static_cast<double>(tokens) * 4;
     table.push_back({fmt::format("{} tokens of 2 x 256 bf16, 4 bits", tokens),
