@@ -23,59 +23,78 @@ Attention::Projections Attention::project(Device& dev, const ops::View& x) const
   return to;
 }
 
-void Attention::attend(Device& dev, const Batch& batch, const Projections& rotated,
-                       const state::LayerState& state, const ops::View& out) const {
-  dev.run(ops::KvAppend{.k = rotated.k,
-                        .v = rotated.v,
-                        .k_cache = batch.of(state.first),
-                        .v_cache = batch.of(state.second),
-                        .seq_starts = batch.seq_starts,
-                        .slots = batch.slots,
-                        .start = batch.start});
-  dev.run(ops::Attention{.q = rotated.q,
-                         .k_cache = batch.of(state.first),
-                         .v_cache = batch.of(state.second),
-                         .out = out,
-                         .seq_starts = batch.seq_starts,
-                         .slots = batch.slots,
-                         .start = batch.start,
-                         .scale = 1 / std::sqrt(static_cast<double>(head_dim))});
+void Attention::append(Device& dev, const Batch& batch, const Projections& to,
+                       const state::LayerState& state) const {
+  if (state.packed())
+    dev.run(ops::QkNormRopeTurboquantAppend{.q = to.q,
+                                            .k = to.k,
+                                            .v = to.v,
+                                            .q_weight = q_norm.weight,
+                                            .k_weight = k_norm.weight,
+                                            .inv_freq = rotary->view(),
+                                            .positions = batch.positions,
+                                            .signs = state.signs,
+                                            .k_codes = batch.of(state.first),
+                                            .v_codes = batch.of(state.second),
+                                            .k_norms = batch.of(state.first_norms),
+                                            .v_norms = batch.of(state.second_norms),
+                                            .seq_starts = batch.seq_starts,
+                                            .slots = batch.slots,
+                                            .eps = q_norm.eps,
+                                            .mscale = rotary->mscale,
+                                            .k_bits = state.first_bits,
+                                            .v_bits = state.second_bits,
+                                            .norm = ops::TurboquantNorm::matched,
+                                            .start = batch.start});
+  else
+    dev.run(ops::QkNormRopeAppend{.q = to.q,
+                                  .k = to.k,
+                                  .v = to.v,
+                                  .q_weight = q_norm.weight,
+                                  .k_weight = k_norm.weight,
+                                  .inv_freq = rotary->view(),
+                                  .positions = batch.positions,
+                                  .k_cache = batch.of(state.first),
+                                  .v_cache = batch.of(state.second),
+                                  .seq_starts = batch.seq_starts,
+                                  .slots = batch.slots,
+                                  .eps = q_norm.eps,
+                                  .mscale = rotary->mscale,
+                                  .start = batch.start});
 }
 
 // A prompt sees the rows of its own chunk as they are, a generated token all rows from the cache.
-void Attention::attend_packed(Device& dev, const Batch& batch, const Projections& rotated,
-                              const state::LayerState& state, const ops::View& out) const {
+void Attention::attend(Device& dev, const Batch& batch, const Projections& turned,
+                       const state::LayerState& state, const ops::View& out) const {
+  const double scale = 1 / std::sqrt(static_cast<double>(head_dim));
   const bool generated = batch.several();
-  dev.run(ops::TurboquantAppend{.k = rotated.k,
-                                .v = rotated.v,
-                                .signs = state.signs,
-                                .k_codes = batch.of(state.first),
-                                .v_codes = batch.of(state.second),
-                                .k_norms = batch.of(state.first_norms),
-                                .v_norms = batch.of(state.second_norms),
-                                .seq_starts = batch.seq_starts,
-                                .slots = batch.slots,
-                                .k_bits = state.first_bits,
-                                .v_bits = state.second_bits,
-                                .norm = ops::TurboquantNorm::matched,
-                                .start = batch.start});
-  dev.run(ops::TurboquantAttention{.q = rotated.q,
-                                   .k_codes = batch.of(state.first),
-                                   .v_codes = batch.of(state.second),
-                                   .k_norms = batch.of(state.first_norms),
-                                   .v_norms = batch.of(state.second_norms),
-                                   .signs = state.signs,
-                                   .k_new = generated ? ops::View{} : rotated.k,
-                                   .v_new = generated ? ops::View{} : rotated.v,
-                                   .out = out,
-                                   .seq_starts = batch.seq_starts,
-                                   .slots = batch.slots,
-                                   .k_bits = state.first_bits,
-                                   .v_bits = state.second_bits,
-                                   .length = {},
-                                   .start = batch.start,
-                                   .ring_start = {},
-                                   .scale = 1 / std::sqrt(static_cast<double>(head_dim))});
+  if (state.packed())
+    dev.run(ops::TurboquantAttention{.q = turned.q,
+                                     .k_codes = batch.of(state.first),
+                                     .v_codes = batch.of(state.second),
+                                     .k_norms = batch.of(state.first_norms),
+                                     .v_norms = batch.of(state.second_norms),
+                                     .signs = state.signs,
+                                     .k_new = generated ? ops::View{} : turned.k,
+                                     .v_new = generated ? ops::View{} : turned.v,
+                                     .out = out,
+                                     .seq_starts = batch.seq_starts,
+                                     .slots = batch.slots,
+                                     .k_bits = state.first_bits,
+                                     .v_bits = state.second_bits,
+                                     .length = {},
+                                     .start = batch.start,
+                                     .ring_start = {},
+                                     .scale = scale});
+  else
+    dev.run(ops::Attention{.q = turned.q,
+                           .k_cache = batch.of(state.first),
+                           .v_cache = batch.of(state.second),
+                           .out = out,
+                           .seq_starts = batch.seq_starts,
+                           .slots = batch.slots,
+                           .start = batch.start,
+                           .scale = scale});
 }
 
 void Attention::forward(Device& dev, const Batch& batch, const ops::View& x, const state::LayerState& state,
@@ -86,18 +105,8 @@ void Attention::forward(Device& dev, const Batch& batch, const ops::View& x, con
   const auto [projected, k, v] = project(dev, x);
   const ops::View out = dev.take({tokens, heads, head_dim});
   const ops::View q = projected.columns(0, head_dim, {head_dim});  // [T,heads,head_dim], beside the gate
-  dev.run(ops::QkNormRope{.q = q,
-                          .k = k,
-                          .q_weight = q_norm.weight,
-                          .k_weight = k_norm.weight,
-                          .inv_freq = rotary->view(),
-                          .positions = batch.positions,
-                          .eps = q_norm.eps,
-                          .mscale = rotary->mscale});
-  if (state.packed())
-    attend_packed(dev, batch, {q, k, v}, state, out);
-  else
-    attend(dev, batch, {q, k, v}, state, out);
+  append(dev, batch, {q, k, v}, state);
+  attend(dev, batch, {q, k, v}, state, out);
   if (gated)
     dev.run(
         ops::SigmoidGate{.x = out, .gate = projected.columns(head_dim, head_dim, {head_dim}), .out = out});

@@ -35,11 +35,11 @@ struct Attention {
     ops::View v;  // [T,kv_heads,head_dim]
   };
   Projections project(Device& dev, const ops::View& x) const;
-  // Appends the rotated keys and the values, then out = attention of the rotated queries [T,heads,head_dim].
-  void attend(Device& dev, const Batch& batch, const Projections& rotated, const state::LayerState& state,
+  // Norms and turns queries and keys in place, and puts keys and values into the cache.
+  void append(Device& dev, const Batch& batch, const Projections& to, const state::LayerState& state) const;
+  // out = attention of the turned queries [T,heads,head_dim].
+  void attend(Device& dev, const Batch& batch, const Projections& turned, const state::LayerState& state,
               const ops::View& out) const;
-  void attend_packed(Device& dev, const Batch& batch, const Projections& rotated,
-                     const state::LayerState& state, const ops::View& out) const;
 };
 
 }  // namespace sluice::layers

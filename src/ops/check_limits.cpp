@@ -43,12 +43,48 @@ void Rope::check_limits(const Dims& dims, bool) const {
   check_finite(kName, "mscale", mscale);
 }
 
-void QkNormRope::check_limits(const Dims& dims, bool) const {
+namespace {
+
+template <class Op>
+void check_norm_rope(const Op& op, const Dims& dims) {
   if (2 * dims["M"] > dims["D"])
     fail(ErrorKind::input, "{}: field 'inv_freq' has {} frequencies, q and k have only D = {} channels",
-         kName, dims["M"], dims["D"]);
-  check_finite_positive(kName, "eps", eps);
-  check_finite(kName, "mscale", mscale);
+         Op::kName, dims["M"], dims["D"]);
+  check_finite_positive(Op::kName, "eps", op.eps);
+  check_finite(Op::kName, "mscale", op.mscale);
+}
+
+// A ring has no end.
+template <class Op>
+void check_ring(const Op& op, const Dims& dims, bool host_memory) {
+  check_rotation_width(Op::kName, dims["D"]);
+  if (op.seq_starts.present() && !host_memory) return;
+  const Sequences sequences(op, dims["T"]);
+  for (std::int64_t b = 0; b < sequences.count(); ++b)
+    if (Sequences::value(op.start, b) < 0)
+      fail(ErrorKind::input, "{}: 'start' is {} for sequence {}, it must not be negative", Op::kName,
+           Sequences::value(op.start, b), b);
+}
+
+}  // namespace
+
+void QkNormRope::check_limits(const Dims& dims, bool) const {
+  check_norm_rope(*this, dims);
+}
+
+void QkNormRopeAppend::check_limits(const Dims& dims, bool host_memory) const {
+  check_norm_rope(*this, dims);
+  check_rows(*this, dims["T"], dims["S"], host_memory);
+}
+
+void QkNormRopeTurboquantAppend::check_attributes() const {
+  check_cache_bits(kName, "k_bits", k_bits);
+  check_cache_bits(kName, "v_bits", v_bits);
+}
+
+void QkNormRopeTurboquantAppend::check_limits(const Dims& dims, bool host_memory) const {
+  check_norm_rope(*this, dims);
+  check_ring(*this, dims, host_memory);
 }
 
 void KvAppend::check_limits(const Dims& dims, bool host_memory) const {
@@ -88,13 +124,7 @@ void TurboquantAppend::check_attributes() const {
 }
 
 void TurboquantAppend::check_limits(const Dims& dims, bool host_memory) const {
-  check_rotation_width(kName, dims["D"]);
-  if (seq_starts.present() && !host_memory) return;
-  const Sequences sequences(*this, dims["T"]);
-  for (std::int64_t b = 0; b < sequences.count(); ++b)
-    if (Sequences::value(start, b) < 0)
-      fail(ErrorKind::input, "{}: 'start' is {} for sequence {}, it must not be negative", kName,
-           Sequences::value(start, b), b);
+  check_ring(*this, dims, host_memory);
 }
 
 void TurboquantAttention::check_attributes() const {

@@ -30,6 +30,8 @@
 #include "sluice/ops/moe_scatter_add.h"
 #include "sluice/ops/qk_l2_norm.h"
 #include "sluice/ops/qk_norm_rope.h"
+#include "sluice/ops/qk_norm_rope_append.h"
+#include "sluice/ops/qk_norm_rope_turboquant_append.h"
 #include "sluice/ops/rms_norm.h"
 #include "sluice/ops/rope.h"
 #include "sluice/ops/route_sigmoid.h"
@@ -57,12 +59,13 @@ struct OpList {
   }
 };
 
-using AllOps = OpList<Embed, Matmul, ExpertMatmul, GateUpSwiglu, ExpertGateUpSwiglu, Swiglu, Add, SigmoidGate,
-                      RmsNorm, AddRmsNorm, GatedRmsNorm, QkL2Norm, Rope, QkNormRope, SplitQGate, KvAppend,
-                      Attention, Hadamard, TurboquantEncode, TurboquantDecode, TurboquantAppend,
-                      TurboquantAttention, CausalConv1d, DeltaGates, DeltaRule, DeltaStep, DeltaKkt,
-                      RouteSoftmax, RouteSigmoid, MoeCombine, MoeScatterAdd, MlaSplit, MlaAppend, MlaAbsorbQ,
-                      MlaAttention, MlaProjectOut, MlaTurboquantAppend, MlaTurboquantAttention, Sample>;
+using AllOps =
+    OpList<Embed, Matmul, ExpertMatmul, GateUpSwiglu, ExpertGateUpSwiglu, Swiglu, Add, SigmoidGate, RmsNorm,
+           AddRmsNorm, GatedRmsNorm, QkL2Norm, Rope, QkNormRope, SplitQGate, KvAppend, Attention, Hadamard,
+           TurboquantEncode, TurboquantDecode, TurboquantAppend, TurboquantAttention, QkNormRopeAppend,
+           QkNormRopeTurboquantAppend, CausalConv1d, DeltaGates, DeltaRule, DeltaStep, DeltaKkt, RouteSoftmax,
+           RouteSigmoid, MoeCombine, MoeScatterAdd, MlaSplit, MlaAppend, MlaAbsorbQ, MlaAttention,
+           MlaProjectOut, MlaTurboquantAppend, MlaTurboquantAttention, Sample>;
 using AnyOp = AllOps::Reference;
 
 // Throws sluice::Error unless the op's fields fit its contract; writes nothing. Rules on the contents of

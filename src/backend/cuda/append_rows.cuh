@@ -31,6 +31,26 @@ struct AppendCall {
   long long capacity;
   long long pool;
   Fault* fault;
+
+  // Where a token goes; nowhere if it belongs to no sequence, or contents are bad, which is reported.
+  struct Place {
+    long long slot = 0;
+    long long row = 0;
+    bool written = false;
+  };
+  __device__ __forceinline__ Place place(int token) const {
+    const int b = sequences.of_token(token);
+    const int begin = sequences.begin(b);
+    Place place{sequences.slot(b), start[b] + token - begin};
+    if (token < begin || token >= sequences.end(b)) return place;
+    if (place.slot < 0 || place.slot >= pool)
+      report(fault, FaultKind::pool_slot, place.slot, pool);
+    else if (place.row < 0 || place.row >= capacity)
+      report(fault, FaultKind::cache_row, place.row, capacity);
+    else
+      place.written = true;
+    return place;
+  }
 };
 
 inline AppendSide append_side(const ops::ConstView& tokens, const ops::View& cache, bool pooled) {
@@ -64,22 +84,11 @@ static __global__ void append_rows(AppendCall call) {
   wait_for_inputs();
   allow_successor();
   const int token = static_cast<int>(blockIdx.x);
-  const int b = call.sequences.of_token(token);
-  const int begin = call.sequences.begin(b);
-  const long long slot = call.sequences.slot(b);
-  const long long row = call.start[b] + token - begin;
-  if (token < begin || token >= call.sequences.end(b)) return;
-  if (slot < 0 || slot >= call.pool) {
-    if (threadIdx.x == 0) report(call.fault, FaultKind::pool_slot, slot, call.pool);
-    return;
-  }
-  if (row < 0 || row >= call.capacity) {
-    if (threadIdx.x == 0) report(call.fault, FaultKind::cache_row, row, call.capacity);
-    return;
-  }
+  const AppendCall::Place at = call.place(token);
+  if (!at.written) return;
   const AppendSide& side = call.sides[blockIdx.y];
   const long long from = token * side.token_stride;
-  const long long to = slot * side.pool_stride + row * side.row_stride;
+  const long long to = at.slot * side.pool_stride + at.row * side.row_stride;
   const void* tokens = static_cast<const char*>(side.tokens) + from * (side.tokens_bf16 ? 2 : 4);
   void* cache = static_cast<char*>(side.cache) + to * (side.cache_bf16 ? 2 : 4);
   if (side.tokens_bf16 && side.cache_bf16)
@@ -93,16 +102,23 @@ static __global__ void append_rows(AppendCall call) {
 }
 
 template <class Op>
+AppendCall append_call(Context& context, const Op& op, const ops::ConstView& first,
+                       const ops::View& first_cache, const ops::ConstView& second,
+                       const ops::View& second_cache) {
+  const bool pooled = op.seq_starts.present();
+  return {{append_side(first, first_cache, pooled), append_side(second, second_cache, pooled)},
+          DeviceSequences(op, first.dim(0)),
+          SequenceNumber(op.start),
+          first_cache.dim(pooled ? 1 : 0),
+          pooled ? first_cache.dim(0) : 1,
+          context.fault()};
+}
+
+template <class Op>
 void append(Context& context, const Op& op, const ops::ConstView& first, const ops::View& first_cache,
             const ops::ConstView& second, const ops::View& second_cache) {
-  const bool pooled = op.seq_starts.present();
-  const AppendCall call{{append_side(first, first_cache, pooled), append_side(second, second_cache, pooled)},
-                        DeviceSequences(op, first.dim(0)),
-                        SequenceNumber(op.start),
-                        first_cache.dim(pooled ? 1 : 0),
-                        pooled ? first_cache.dim(0) : 1,
-                        context.fault()};
-  launch(context, append_rows, {dim3(static_cast<unsigned>(first.dim(0)), 2), dim3(256)}, call);
+  launch(context, append_rows, {dim3(static_cast<unsigned>(first.dim(0)), 2), dim3(256)},
+         append_call(context, op, first, first_cache, second, second_cache));
 }
 
 // The same for one cache.

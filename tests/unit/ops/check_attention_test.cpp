@@ -51,6 +51,20 @@ KvAppend valid(Memory& memory) {
   return op;
 }
 template <>
+QkNormRopeAppend valid(Memory& memory) {
+  QkNormRopeAppend op;
+  op.q = memory({3, 4, 8});
+  op.k = memory({3, 2, 8});
+  op.v = memory({3, 2, 4});
+  op.q_weight = memory({8});
+  op.k_weight = memory({8});
+  op.inv_freq = memory({4});
+  op.positions = memory.indices({0, 1, 2});
+  op.k_cache = memory({10, 2, 8});
+  op.v_cache = memory({10, 2, 4});
+  return op;
+}
+template <>
 Attention valid(Memory& memory) {
   Attention op;
   op.q = memory({3, 4, 8});
@@ -124,11 +138,25 @@ void expect_accepted(Op (*make)(Memory&)) {
 
 TEST(CheckAttention, TheOpsToSpoilAreValid) {
   expect_accepted(&valid<KvAppend>);
+  expect_accepted(&valid<QkNormRopeAppend>);
   expect_accepted(&valid<Attention>);
   expect_accepted(&valid<MlaAppend>);
   expect_accepted(&valid<MlaAttention>);
   expect_accepted(&pooled_append);
   expect_accepted(&pooled_attention);
+}
+
+TEST(CheckAttention, QueriesAndKeysThatAreTurnedFirst) {
+  using Op = QkNormRopeAppend;
+  expect_refused<Op>({"'k_weight'"}, [](auto& op, auto&) { op.k_weight = {}; });
+  expect_refused<Op>({"'inv_freq'", "5", "D = 8"}, [](auto& op, auto& memory) { op.inv_freq = memory({5}); });
+  expect_refused<Op>({"'eps'", "-1"}, [](auto& op, auto&) { op.eps = -1; });
+  expect_refused<Op>({"'mscale'"}, [](auto& op, auto&) { op.mscale = NAN; });
+  expect_refused<Op>({"'start'", "8", "10 rows"}, [](auto& op, auto&) { op.start = 8; });
+  expect_refused<Op>({"'q'", "'k'"}, [](auto& op, auto&) { op.q = op.k; });
+  expect_refused<Op>({"'v_cache'", "[10,2,8]"}, [](auto& op, auto& memory) {
+    op.v_cache = memory({10, 2, 8});
+  });
 }
 
 TEST(CheckAttention, MissingFields) {

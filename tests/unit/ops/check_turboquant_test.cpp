@@ -66,6 +66,22 @@ class CheckTurboquant : public ::testing::Test {
     op.v_norms = field(DType::f32, {kKvHeads, kSlots});
     return op;
   }
+  QkNormRopeTurboquantAppend turned_append() {
+    QkNormRopeTurboquantAppend op;
+    const TurboquantAppend part = append();
+    op.q = field(DType::f32, {kTokens, kHeads, kWidth});
+    op.k = field(DType::f32, {kTokens, kKvHeads, kWidth});
+    op.v = part.v;
+    op.q_weight = field(DType::f32, {kWidth});
+    op.k_weight = field(DType::f32, {kWidth});
+    op.inv_freq = field(DType::f32, {kWidth / 2});
+    op.positions = numbers({0, 1, 2});
+    op.k_codes = part.k_codes;
+    op.v_codes = part.v_codes;
+    op.k_norms = part.k_norms;
+    op.v_norms = part.v_norms;
+    return op;
+  }
   TurboquantAttention attention() {
     TurboquantAttention op;
     op.q = field(DType::f32, {kTokens, kHeads, kWidth});
@@ -113,7 +129,33 @@ TEST_F(CheckTurboquant, ValidCallsAreAccepted) {
   accepted(encode());
   accepted(decode());
   accepted(append());
+  accepted(turned_append());
   accepted(attention());
+}
+
+TEST_F(CheckTurboquant, TurnedAppend) {
+  const QkNormRopeTurboquantAppend good = turned_append();
+  QkNormRopeTurboquantAppend op = good;
+  op.inv_freq = field(DType::f32, {kWidth / 2 + 1});
+  refused(op, {"'inv_freq'", "33", "D = 64"});
+  op = good;
+  op.eps = -1;
+  refused(op, {"'eps'", "-1"});
+  op = good;
+  op.k_bits = 7;
+  refused(op, {"'k_bits'", "7", "2, 3, 4, 5, 6 or 8"});
+  op = good;
+  op.v = field(DType::f32, {kTokens, kKvHeads, kWidth / 2});
+  refused(op, {"'v'", "[3,2,32]"});
+  op = good;
+  op.start = -1;
+  refused(op, {"'start' is -1", "negative"});
+  op = good;
+  op.q = op.k;
+  refused(op, {"'q'", "'k'"});
+  op = pooled(good);
+  op.start = SequenceValue(ConstView(numbers({0, -7})));
+  refused(op, {"'start' is -7", "sequence 1"});
 }
 
 TEST_F(CheckTurboquant, AttentionTakesOwnRowsInPairsAndOneCount) {

@@ -1,0 +1,65 @@
+#pragma once
+
+#include "sluice/ops/field.h"
+#include "sluice/ops/turboquant_encode.h"
+
+namespace sluice::ops {
+
+// The same for a packed cache: qk_norm_rope, then turboquant_append, as one op.
+struct QkNormRopeTurboquantAppend {
+  static constexpr std::string_view kName = "qk_norm_rope_turboquant_append";
+  static constexpr std::string_view kFamily = "Attention and its caches";
+  static constexpr std::string_view kFormula =
+      "q, k = qk_norm_rope(q, k), then k and v of token i are encoded into slot (start+i) mod S";
+
+  View q;                   // [T,H,D], in place
+  View k;                   // [T,KH,D], in place
+  ConstView v;              // [T,KH,D]
+  ConstView q_weight;       // [D]
+  ConstView k_weight;       // [D]
+  ConstView inv_freq;       // [M]
+  ConstView positions;      // [T]
+  ConstView signs;          // [D/8], or absent
+  View k_codes;             // [KH,S,D*k_bits/8], in place, pooled
+  View v_codes;             // [KH,S,D*v_bits/8], in place, pooled
+  View k_norms;             // [KH,S], in place, pooled
+  View v_norms;             // [KH,S], in place, pooled
+  ConstView seq_starts;     // I32 [B+1], optional: cuts the tokens into B sequences
+  ConstView slots;          // I32 [B], optional: the pool row of each sequence, default 0..B-1
+  double eps = 1e-6;        // added to the mean square
+  double mscale = 1;        // factor on cos and sin
+  std::int64_t k_bits = 4;  // 2, 3, 4, 5, 6, 8, or 16: BF16 numbers
+  std::int64_t v_bits = 4;  // the same
+  TurboquantNorm norm = TurboquantNorm::plain;  // plain: |x|; matched: |x|*sqrt(D)/|levels|
+  SequenceValue start;                          // tokens appended before
+
+  static constexpr auto fields() {
+    using Op = QkNormRopeTurboquantAppend;
+    return std::tuple(updated("q", &Op::q, TypeClass::activation, "T,H,D"),
+                      updated("k", &Op::k, TypeClass::activation, "T,KH,D"),
+                      input("v", &Op::v, TypeClass::activation, "T,KH,D"),
+                      input("q_weight", &Op::q_weight, TypeClass::parameter, "D"),
+                      input("k_weight", &Op::k_weight, TypeClass::parameter, "D"),
+                      input("inv_freq", &Op::inv_freq, TypeClass::f32, "M"),
+                      input("positions", &Op::positions, TypeClass::i32, "T"),
+                      optional_input("signs", &Op::signs, TypeClass::u8, "D/8"),
+                      pooled(updated("k_codes", &Op::k_codes, TypeClass::u8, "KH,S,D*k_bits/8")),
+                      pooled(updated("v_codes", &Op::v_codes, TypeClass::u8, "KH,S,D*v_bits/8")),
+                      pooled(updated("k_norms", &Op::k_norms, TypeClass::f32, "KH,S")),
+                      pooled(updated("v_norms", &Op::v_norms, TypeClass::f32, "KH,S")),
+                      optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
+                      optional_input("slots", &Op::slots, TypeClass::i32, "B"),
+                      attribute("eps", &Op::eps, "added to the mean square"),
+                      optional_attribute("mscale", &Op::mscale, "factor on cos and sin"),
+                      attribute("k_bits", &Op::k_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
+                      attribute("v_bits", &Op::v_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
+                      optional_attribute("norm", &Op::norm, "plain: |x|; matched: |x|*sqrt(D)/|levels|"),
+                      attribute("start", &Op::start, "tokens appended before"));
+  }
+  // Limits of attributes that the shapes of fields follow from.
+  void check_attributes() const;
+  // Limits that shapes cannot express; reads the field contents only where they are in host memory.
+  void check_limits(const Dims& dims, bool host_memory) const;
+};
+
+}  // namespace sluice::ops

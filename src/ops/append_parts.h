@@ -1,0 +1,50 @@
+// The ops that append to a cache what they turned, as the two ops they stand for.
+#pragma once
+
+#include "sluice/ops/kv_append.h"
+#include "sluice/ops/qk_norm_rope.h"
+#include "sluice/ops/qk_norm_rope_append.h"
+#include "sluice/ops/qk_norm_rope_turboquant_append.h"
+#include "sluice/ops/turboquant_append.h"
+
+namespace sluice::ops {
+
+template <class Op>
+QkNormRope turn_part(const Op& op) {
+  return {.q = op.q,
+          .k = op.k,
+          .q_weight = op.q_weight,
+          .k_weight = op.k_weight,
+          .inv_freq = op.inv_freq,
+          .positions = op.positions,
+          .eps = op.eps,
+          .mscale = op.mscale};
+}
+
+inline KvAppend append_part(const QkNormRopeAppend& op) {
+  return {.k = op.k,
+          .v = op.v,
+          .k_cache = op.k_cache,
+          .v_cache = op.v_cache,
+          .seq_starts = op.seq_starts,
+          .slots = op.slots,
+          .start = op.start};
+}
+
+inline TurboquantAppend append_part(const QkNormRopeTurboquantAppend& op) {
+  return {.k = op.k,
+          .v = op.v,
+          .signs = op.signs,
+          .k_codes = op.k_codes,
+          .v_codes = op.v_codes,
+          .k_norms = op.k_norms,
+          .v_norms = op.v_norms,
+          .seq_starts = op.seq_starts,
+          .slots = op.slots,
+          .k_bits = op.k_bits,
+          .v_bits = op.v_bits,
+          .norm = op.norm,
+          .start = op.start};
+}
+
+}  // namespace sluice::ops
