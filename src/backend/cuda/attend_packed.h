@@ -26,6 +26,19 @@ struct PackedCall {
   FreshLevels fresh_values;
 };
 
+// All rows that a prompt sees as levels, in memory for this call, and what they need of their norms. Rows
+// from first_fresh on are the call's own tokens.
+struct LevelRows {
+  __half* keys;  // [rows,KH,D]
+  __half* values;
+  float2* columns;  // [KH,column_stride]: of a row the key's norm and log2 of the value's
+  int rows;
+  int first_fresh;
+  int column_stride;
+
+  static constexpr std::size_t kMostBytes = std::size_t{1} << 29;  // of keys and values
+};
+
 // Partial results whose maxima are powers of two, in the rotated basis; the output stays there if `rotated`.
 struct RotatedMerge {
   AttendCall attend;
@@ -52,6 +65,10 @@ inline bool packed_decode_supports(const Context& context, const PackedCall& cal
 // Turns its output back itself. `scratch` holds SplitSizes(call.attend).bytes for splits of kPackedSplitRows.
 void attend_packed_mma(Context& context, const PackedCall& call, std::byte* scratch);
 void attend_packed_prefill(Context& context, const PackedCall& call);
+// The same bits, for many tokens of one sequence without a pool: turns the cached rows of `levels` into
+// levels and the norms of all, whose fresh ones the call names, into columns first.
+void attend_levels_prefill(Context& context, const PackedCall& call, const LevelRows& levels,
+                           long long ring_start);
 // Tokens [T,KH,D] of width 128 or 256 as `to` holds them.
 void make_fresh_levels(Context& context, const HeadRows& tokens, long long count, int kv_heads,
                        const unsigned char* signs, bool rotated, const FreshLevels& to);

@@ -71,6 +71,17 @@ __device__ __forceinline__ std::uint32_t upper_halves(std::uint32_t a, std::uint
   return __byte_perm(a, b, 0x7632);
 }
 
+// The levels of eight neighbouring codes, of 4 bits or of 8.
+__device__ __forceinline__ uint4 levels_of(const char* own, std::uint32_t codes) {
+  return {look_up(own, codes, 0), look_up(own, codes, 1), look_up(own, codes, 2), look_up(own, codes, 3)};
+}
+__device__ __forceinline__ uint4 levels_of(const char* own, const uint2& codes) {
+  return {lower_halves(look_up(own, codes.x, 0), look_up(own, codes.x, 1)),
+          lower_halves(look_up(own, codes.x, 2), look_up(own, codes.x, 3)),
+          lower_halves(look_up(own, codes.y, 0), look_up(own, codes.y, 1)),
+          lower_halves(look_up(own, codes.y, 2), look_up(own, codes.y, 3))};
+}
+
 __device__ __forceinline__ std::uint32_t half_pair(float first, float second) {
   const __half2 pair = __floats2half2_rn(first, second);
   return *reinterpret_cast<const std::uint32_t*>(&pair);

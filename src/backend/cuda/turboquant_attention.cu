@@ -57,13 +57,62 @@ struct Scratch {
 };
 
 FreshLevels fresh_levels(Context& context, const PackedCall& call, const ops::ConstView& tokens,
-                         Scratch& scratch) {
-  const auto elements = static_cast<std::size_t>(tokens.elements());
-  const FreshLevels to{scratch.take<__half>(elements * sizeof(__half)),
-                       scratch.take<float>(elements / tokens.dim(2) * sizeof(float))};
+                         const FreshLevels& to) {
   make_fresh_levels(context, HeadRows(tokens), tokens.dim(0), static_cast<int>(tokens.dim(1)), call.signs,
                     call.rotated, to);
   return to;
+}
+
+// The scratch memory of prefill's fast kernels: levels of the call's own rows alone, or of all rows in sight.
+struct LevelMemory {
+  long long own;   // rows that come beside the cache
+  long long rows;  // in sight, 0: only those
+  std::size_t level_bytes;
+  std::size_t norm_bytes;
+  std::size_t column_bytes;
+
+  explicit LevelMemory(const ops::TurboquantAttention& op)
+      : own(op.k_new.present() ? op.k_new.dim(0) : 0), rows(rows_in_sight(op)) {
+    const auto heads = static_cast<std::size_t>(op.k_codes.dim(op.k_codes.rank() - 3));
+    const auto held = static_cast<std::size_t>(rows > 0 ? rows : own);
+    level_bytes = aligned(held * heads * static_cast<std::size_t>(op.q.dim(2)) * sizeof(__half));
+    norm_bytes = aligned(static_cast<std::size_t>(own) * heads * sizeof(float));
+    column_bytes = aligned(heads * static_cast<std::size_t>(column_stride()) * sizeof(float2));
+  }
+  long long column_stride() const { return divide_up<long long>(rows, 64) * 64; }
+  std::size_t bytes() const { return 2 * (level_bytes + norm_bytes) + column_bytes; }
+
+ private:
+  // Known here for one sequence alone; 0 where turning all rows into levels does not pay or takes too much.
+  static long long rows_in_sight(const ops::TurboquantAttention& op) {
+    constexpr std::int64_t kFewTokens = 128;
+    if (op.seq_starts.present() || op.q.dim(0) < kFewTokens) return 0;
+    const long long rows = given(op.length) ? op.length.value : op.start.value + op.q.dim(0);
+    const auto bytes = static_cast<std::size_t>(rows * op.k_codes.dim(0) * op.q.dim(2)) * 2 * sizeof(__half);
+    return bytes <= LevelRows::kMostBytes ? rows : 0;
+  }
+};
+
+void attend_prompt(Context& context, PackedCall call, const ops::TurboquantAttention& op,
+                   const LevelMemory& sizes, Scratch scratch) {
+  const long long row_elements = call.attend.kv_heads() * op.q.dim(2);
+  const long long cached = sizes.rows > 0 ? sizes.rows - sizes.own : 0;
+  auto* keys = scratch.take<__half>(sizes.level_bytes);
+  auto* values = scratch.take<__half>(sizes.level_bytes);
+  auto* key_norms = scratch.take<float>(sizes.norm_bytes);
+  auto* value_norms = scratch.take<float>(sizes.norm_bytes);
+  if (op.k_new.present()) {
+    call.fresh_keys = fresh_levels(context, call, op.k_new, {keys + cached * row_elements, key_norms});
+    call.fresh_values = fresh_levels(context, call, op.v_new, {values + cached * row_elements, value_norms});
+  }
+  if (sizes.rows == 0) return attend_packed_prefill(context, call);
+  const LevelRows levels{keys,
+                         values,
+                         scratch.take<float2>(sizes.column_bytes),
+                         static_cast<int>(sizes.rows),
+                         static_cast<int>(cached),
+                         static_cast<int>(sizes.column_stride())};
+  attend_levels_prefill(context, call, levels, op.ring_start.value);
 }
 
 }  // namespace
@@ -93,15 +142,13 @@ void run(Context& context, const ops::TurboquantAttention& op) {
   const std::size_t floats = aligned(static_cast<std::size_t>(op.q.elements()) * sizeof(float));
   const std::size_t fresh_bytes =
       fresh ? 2 * aligned(static_cast<std::size_t>(op.k_new.elements()) * sizeof(float)) + 512 : 0;
-  Scratch scratch{context.scratch(2 * floats + fresh_bytes + (decode ? SplitSizes(packed.attend).bytes : 0))};
+  const LevelMemory levels(op);
+  Scratch scratch{context.scratch(2 * floats + (fast ? levels.bytes() : fresh_bytes) +
+                                  (decode ? SplitSizes(packed.attend).bytes : 0))};
   const ops::View sums(op.rotated ? nullptr : scratch.take(floats), ops::DType::f32, op.q.shape);
   if (!op.rotated) packed.attend.out = HeadRows(sums);
   if (fast) {
-    if (fresh) {
-      packed.fresh_keys = fresh_levels(context, packed, op.k_new, scratch);
-      packed.fresh_values = fresh_levels(context, packed, op.v_new, scratch);
-    }
-    attend_packed_prefill(context, packed);
+    attend_prompt(context, packed, op, levels, scratch);
   } else {
     packed.queries = scratch.rotated(context, op.q, signs, op.rotated);
     const DeviceSequences& sequences = packed.attend.sequences;

@@ -146,6 +146,31 @@ void add_bytes(std::vector<Settings>& table) {
     }
 }
 
+// Prompts of so many tokens that a device may turn all rows into levels before it looks at them.
+void add_prompts(std::vector<Settings>& table) {
+  for (const auto& [k_bits, v_bits] : {std::pair{4, 4}, std::pair{8, 8}, std::pair{8, 4}})
+    for (const std::int64_t width : {128, 256}) {
+      Settings s;
+      s.type = ops::DType::bf16;
+      s.k_bits = k_bits;
+      s.v_bits = v_bits;
+      s.width = width;
+      s.heads = 6;
+      s.tokens = 130;
+      s.slots = s.length = 333;
+      s.ring_start = 100;
+      table.push_back(s);
+      s.window = 90;
+      table.push_back(s);
+      s.ring_start = 0;
+      s.fresh = true;
+      table.push_back(s);
+      s.window = 0;
+      s.slots = 340;
+      table.push_back(s);
+    }
+}
+
 void add_shapes(std::vector<Settings>& table) {
   for (const std::int64_t tokens : {1, 2, 63, 64, 65}) {
     Settings s;
@@ -249,6 +274,7 @@ std::vector<Case> cases<ops::TurboquantAttention>() {
   std::vector<Settings> settings;
   add_widths(settings);
   add_bytes(settings);
+  add_prompts(settings);
   add_shapes(settings);
   add_modes(settings);
   add_fresh(settings);
