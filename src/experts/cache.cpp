@@ -80,6 +80,7 @@ std::byte* Cache::memory(int layer, std::size_t slot) const {
 void Cache::drop(Layer& layer, std::size_t slot) {
   std::int32_t& expert = layer.slots[slot].expert;
   if (expert >= 0) layer.slot_of[static_cast<std::size_t>(expert)] = -1;
+  usage_.unused += std::erase(layer.ahead, expert);
   expert = -1;
 }
 
@@ -183,7 +184,6 @@ std::optional<Cache::Arrival> Cache::receive() {
   if (arrival.error.empty()) return arrival;
   drop(layer, loading.slot);
   slot.held = false;
-  std::erase(layer.ahead, arrival.expert);
   return arrival;
 }
 

@@ -172,6 +172,21 @@ TEST(Cache, AFailedReadAheadIsReadAgain) {
   }
 }
 
+TEST(Cache, WhatIsReadAheadMayLoseItsSlot) {
+  const ExpertFile file(true);
+  Cache cache(Store(file.files(), {file.layer(), file.layer()}), open_reader(file, false),
+              with_policy("lru"));
+  cache.set_slots(4);
+  check_pass(cache, file, {0}, 0, {1, 2, 3, 4});
+  cache.set_slots(2);
+  check_pass(cache, file, {1, 2, 3, 4}, 1);
+  const Usage usage = cache.usage();
+  EXPECT_EQ(usage.hits, 0u);
+  EXPECT_EQ(usage.misses, 5u);
+  EXPECT_EQ(usage.foreseen, 2u);
+  EXPECT_EQ(usage.unused, 2u);
+}
+
 TEST(Cache, GuessesThatFailAreNotTrusted) {
   const ExpertFile file(true);
   Cache cache(Store(file.files(), {file.layer(), file.layer()}), open_reader(file, false),
