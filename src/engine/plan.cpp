@@ -70,7 +70,8 @@ void plan_streaming(const models::Model& model, const ModelSummary& summary, std
   const auto speed = [&](double hit_rate) {
     const double compute =
         static_cast<double>(summary.bytes_per_token + 2 * summary.state_bytes) / plan.bytes_per_second;
-    return 1 / (compute + (1 - hit_rate) * chosen * one_each / plan.beyond_bytes_per_second);
+    // Experts that are guessed come while others are computed.
+    return 1 / std::max(compute, (1 - hit_rate) * chosen * one_each / plan.beyond_bytes_per_second);
   };
   const std::vector<double> shares = checkpoint::zipf_shares(summary.experts, summary.experts_per_token, 1);
   const double popular = std::accumulate(shares.begin(), shares.begin() + plan.expert_slots, 0.0) / chosen;

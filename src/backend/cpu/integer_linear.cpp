@@ -23,8 +23,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {
 
-constexpr std::int64_t kItemRows = 256;  // weight rows of a work item at most
-constexpr std::int64_t kFewTokens = 64;  // rows of x multiplied without tiles that stay in the caches
+constexpr std::int64_t kItemRows = 256;       // weight rows of a work item at most
+constexpr std::int64_t kItemBytes = 1 << 14;  // of weights at least: handing out work takes time too
+constexpr std::int64_t kFewTokens = 64;       // rows of x multiplied without tiles that stay in the caches
 // Of one matrix; unpacking a row for so few is faster than storing it for tiles.
 constexpr std::int64_t kVectorTokens = 4;
 constexpr std::int64_t kLookAhead = 4096;         // bytes of weights asked for before they are needed
@@ -122,8 +123,9 @@ class IntegerRun {
   void run() {
     const std::int64_t step = tiled_ ? amx::kRows : kQuad;
     const std::int64_t wanted_items = context_.pool().size() * 8;
+    const std::int64_t fewest = kItemBytes / (operands() * format_.row_bytes);
     const std::int64_t item_rows = std::clamp<std::int64_t>(
-        round_up(format_.rows * buckets_.count() / wanted_items, step), step, kItemRows);
+        round_up(std::max(format_.rows * buckets_.count() / wanted_items, fewest), step), step, kItemRows);
     const std::int64_t items = (format_.rows + item_rows - 1) / item_rows;
     context_.pool().parallel_for_dynamic(
         0, items * buckets_.count(), 1, [&](std::int64_t begin, std::int64_t end, int worker) {
