@@ -2,6 +2,8 @@
 // with its own bytes, and a read that fails costs one pass and nothing else.
 #include "experts/cache.h"
 
+#include <fmt/core.h>
+
 #include <numeric>
 #include <set>
 
