@@ -1,11 +1,10 @@
 // Rows of 4-bit codes for the matrix units that multiply bytes.
 //
-// Levels, queries and weights are integers of sixteen bits, each two signed digits of eight: levels times
-// kDigitLevelScale, a query by its largest coordinate, the weights of a block by the largest of them. Half
-// the products and a third of the unpacking of BF16 parts (attend_codes.h), for an error of some 3e-5; not
-// for contexts that are exact. Columns of a product of keys and rows of a sum of values come in groups of
-// eight queries: their first digits, then their second ones. Sums of integers are exact: tiling never changes
-// a bit.
+// Levels, queries and weights are integers of sixteen bits, each two signed digits of eight: levels times one
+// factor, a query by its largest coordinate, the weights of a block by the largest of them. Half the products
+// and less than half the unpacking of BF16 parts (attend_codes.h), for an error of 1e-4: not for exact F32
+// calls. Columns of a product of keys and rows of a sum of values come in groups of eight queries: their
+// first digits, then their second ones. Sums of integers are exact: tiling never changes a bit.
 //
 // Coordinates of keys go by in the order of the codes' nibbles (to_nibble_order).
 #pragma once

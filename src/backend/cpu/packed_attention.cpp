@@ -14,7 +14,7 @@ constexpr std::int64_t kMaxTileRows = 64;
 constexpr auto kUnitTileRows = static_cast<std::int64_t>(attend_units::kValueRows);
 constexpr std::size_t kPartialFloats = std::size_t{8} << 20;  // of partial results in memory at once
 
-// Digits are off by a hundredth of what rounding a BF16 output is.
+// Digits are off by less than a tenth of what rounding a BF16 output is.
 CodeProducts products_of(const PackedCall& op, std::size_t width, bool exact) {
   if (op.keys.bits != op.values.bits) return CodeProducts::vectors;
   if ((!exact || op.out.dtype == ops::DType::bf16) && attend_units::multiplies_digits(op.keys.bits, width))
