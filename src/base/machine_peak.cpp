@@ -55,10 +55,15 @@ double multiply_add(std::size_t rounds, float* sink) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <vector>
+#include <cstdlib>
+#include <memory>
+
+#include "base/error.h"
 
 namespace sluice {
 
@@ -71,19 +76,29 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+struct Free {
+  void operator()(void* data) const { std::free(data); }
+};
+
 }  // namespace
 
 double measure_read_bandwidth(ThreadPool& pool) {
   constexpr std::size_t kWords = std::size_t{1} << 27;  // 1 GiB: several times any last-level cache
-  std::vector<std::uint64_t> data(kWords, 1);
+  constexpr std::size_t kBytes = kWords * sizeof(std::uint64_t);
+  // In large pages, as weights and caches lie in.
+  const std::unique_ptr<void, Free> memory(std::aligned_alloc(std::size_t{2} << 20, kBytes));
+  if (memory == nullptr) fail(ErrorKind::resource, "no memory for a buffer of {} bytes", kBytes);
+  ::madvise(memory.get(), kBytes, MADV_HUGEPAGE);
+  auto* const data = static_cast<std::uint64_t*>(memory.get());
+  std::fill_n(data, kWords, 1);
   std::atomic<std::uint64_t> sink{0};
   double best = 0;
   for (int repetition = 0; repetition < 5; ++repetition) {
     const auto start = std::chrono::steady_clock::now();
     pool.parallel_for(0, kWords, 4096, [&](std::int64_t begin, std::int64_t end, int) {
-      sink ^= HWY_DYNAMIC_DISPATCH(read_all)(data.data() + begin, static_cast<std::size_t>(end - begin));
+      sink ^= HWY_DYNAMIC_DISPATCH(read_all)(data + begin, static_cast<std::size_t>(end - begin));
     });
-    best = std::max(best, static_cast<double>(kWords * sizeof(std::uint64_t)) / seconds_since(start));
+    best = std::max(best, static_cast<double>(kBytes) / seconds_since(start));
   }
   return best;
 }
