@@ -80,7 +80,8 @@ std::string describe(const ShapeSpec& spec, const Dims& dims, bool pooled) {
   std::string known;
   for (int i = 0; i < spec.rank; ++i) {
     const std::int64_t value = value_of(spec.dims[static_cast<std::size_t>(i)], dims);
-    known += (i > 0 ? "," : "") + (value < 0 ? std::string("?") : std::to_string(value));
+    if (i > 0) known += ',';
+    known += value < 0 ? "?" : std::to_string(value);
   }
   if (spec.whole) return fmt::format("{} (the shape of the first field)", to_string(dims.whole));
   return fmt::format("[{}{}] = [{}{}{}]", pooled ? "P," : "", spec.text, pooled ? "?," : "",
