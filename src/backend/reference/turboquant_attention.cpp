@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "backend/reference/element.h"
 #include "backend/reference/reference.h"
@@ -14,19 +13,13 @@ namespace sluice::backend::reference {
 
 namespace {
 
-// The keys or values of one KV head, rows in logical order and in the rotated basis.
+// The keys or values of one KV head that some token sees, in logical order and in the rotated basis.
 struct Head {
-  ops::ConstView codes;  // [S,bytes]
-  ops::ConstView norms;  // [S]
-  std::int64_t bits;
-  std::int64_t ring_start;
-  std::int64_t first_new;                     // rows from here on are not read from codes
-  std::vector<std::vector<double>> new_rows;  // but here
+  std::int64_t first = 0;  // row
+  std::vector<std::vector<double>> rows;
 
-  std::vector<double> row(std::int64_t logical) const {
-    if (logical >= first_new) return new_rows[static_cast<std::size_t>(logical - first_new)];
-    const std::int64_t slot = (ring_start + logical) % codes.dim(0);
-    return decode_vector(codes[slot], get(norms, slot), bits);
+  const std::vector<double>& row(std::int64_t logical) const {
+    return rows[static_cast<std::size_t>(logical - first)];
   }
 };
 
@@ -36,21 +29,30 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
   return sum;
 }
 
+// The first row that token i of `tokens` sees, of `length` with that of the last token.
+std::int64_t first_seen(const ops::TurboquantAttention& op, std::int64_t length, std::int64_t tokens,
+                        std::int64_t i) {
+  return op.window > 0 ? std::max<std::int64_t>(0, length - tokens + i + 1 - op.window) : 0;
+}
+
 Head head(const ops::TurboquantAttention& op, const ops::Sequences& sequences, std::int64_t b,
           std::int64_t kv, bool keys) {
   const ops::Sequence one = sequences[b];
   const ops::ConstView& tokens = keys ? op.k_new : op.v_new;
-  Head head{sequences.part(keys ? op.k_codes : op.v_codes, one)[kv],
-            sequences.part(keys ? op.k_norms : op.v_norms, one)[kv],
-            keys ? op.k_bits : op.v_bits,
-            ops::Sequences::value(op.ring_start, b),
-            std::numeric_limits<std::int64_t>::max(),
-            {}};
-  if (!tokens.present()) return head;
-  head.first_new = sequences.length(op, b) - one.tokens();
-  for (std::int64_t t = one.begin; t < one.end; ++t) {
-    head.new_rows.push_back(read_row(tokens[t][kv]));
-    if (!op.rotated) rotate(head.new_rows.back(), op.signs);
+  const ops::ConstView codes = sequences.part(keys ? op.k_codes : op.v_codes, one)[kv];  // [S,bytes]
+  const ops::ConstView norms = sequences.part(keys ? op.k_norms : op.v_norms, one)[kv];  // [S]
+  const std::int64_t ring_start = ops::Sequences::value(op.ring_start, b);
+  const std::int64_t length = sequences.length(op, b);
+  const std::int64_t first_new = tokens.present() ? length - one.tokens() : length;
+  Head head{first_seen(op, length, one.tokens(), 0), {}};
+  for (std::int64_t row = head.first; row < length; ++row) {
+    if (row < first_new) {
+      const std::int64_t slot = (ring_start + row) % codes.dim(0);
+      head.rows.push_back(decode_vector(codes[slot], get(norms, slot), keys ? op.k_bits : op.v_bits));
+      continue;
+    }
+    head.rows.push_back(read_row(tokens[one.begin + row - first_new][kv]));
+    if (!op.rotated) rotate(head.rows.back(), op.signs);
   }
   return head;
 }
@@ -65,7 +67,7 @@ std::vector<double> attend(const std::vector<double>& q, const Head& keys, const
   for (double& weight : weights) total += weight = std::exp(weight - largest);
   std::vector<double> out(q.size());
   for (std::int64_t row = begin; row < end; ++row) {
-    const std::vector<double> value = values.row(row);
+    const std::vector<double>& value = values.row(row);
     const double weight = weights[static_cast<std::size_t>(row - begin)] / total;
     for (std::size_t i = 0; i < out.size(); ++i) out[i] += weight * value[i];
   }
@@ -85,8 +87,9 @@ void run(const ops::TurboquantAttention& op) {
       const Head keys = head(op, sequences, b, kv, true);
       const Head values = head(op, sequences, b, kv, false);
       for (std::int64_t i = 0; i < one.tokens(); ++i) {
-        const std::int64_t end = sequences.length(op, b) - one.tokens() + i + 1;
-        const std::int64_t begin = op.window > 0 ? std::max<std::int64_t>(0, end - op.window) : 0;
+        const std::int64_t length = sequences.length(op, b);
+        const std::int64_t end = length - one.tokens() + i + 1;
+        const std::int64_t begin = first_seen(op, length, one.tokens(), i);
         for (std::int64_t h = kv * heads_per_kv; h < (kv + 1) * heads_per_kv; ++h) {
           std::vector<double> q = read_row(op.q[one.begin + i][h]);
           if (!op.rotated) rotate(q, op.signs);
