@@ -1,4 +1,4 @@
-// Norm and rotation, then the cache: keys are still near the core when they are appended.
+// The two ops one behind the other: an append reads what the turning wrote.
 #include "backend/cpu/context.h"
 #include "ops/append_parts.h"
 
