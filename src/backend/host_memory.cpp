@@ -1,12 +1,10 @@
 #include "backend/host_memory.h"
 
-#include <sys/mman.h>
-
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
 #include "base/error.h"
+#include "base/large_pages.h"
 #include "base/machine_peak.h"
 
 namespace sluice::backend {
@@ -14,8 +12,6 @@ namespace sluice::backend {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr std::size_t kLarge = 2 * kHugePage;
 
 void free_aligned(void* data, std::size_t) {
   std::free(data);
@@ -24,13 +20,8 @@ void free_aligned(void* data, std::size_t) {
 }  // namespace
 
 ops::Buffer allocate_host(std::size_t bytes) {
-  const std::size_t alignment = bytes < kLarge ? kAlignment : kHugePage;
-  void* data = nullptr;
-  if (::posix_memalign(&data, alignment, std::max(bytes, kAlignment)) != 0)
-    fail(ErrorKind::resource, "no memory for a buffer of {} bytes", bytes);
-  // Weights and caches are read from end to end: walking page tables every 4 KiB would cost a part of that
-  // speed. What is left behind the last whole large page stays in small ones.
-  if (alignment == kHugePage) ::madvise(data, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
+  void* data = allocate_in_pages(bytes, kAlignment);
+  if (data == nullptr) fail(ErrorKind::resource, "no memory for a buffer of {} bytes", bytes);
   return {data, bytes, free_aligned};
 }
 

@@ -55,8 +55,6 @@ double multiply_add(std::size_t rounds, float* sink) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -64,6 +62,7 @@ HWY_AFTER_NAMESPACE();
 #include <memory>
 
 #include "base/error.h"
+#include "base/large_pages.h"
 
 namespace sluice {
 
@@ -85,10 +84,9 @@ struct Free {
 double measure_read_bandwidth(ThreadPool& pool) {
   constexpr std::size_t kWords = std::size_t{1} << 27;  // 1 GiB: several times any last-level cache
   constexpr std::size_t kBytes = kWords * sizeof(std::uint64_t);
-  // In large pages, as weights and caches lie in.
-  const std::unique_ptr<void, Free> memory(std::aligned_alloc(std::size_t{2} << 20, kBytes));
+  // As weights and caches lie.
+  const std::unique_ptr<void, Free> memory(allocate_in_pages(kBytes, alignof(std::uint64_t)));
   if (memory == nullptr) fail(ErrorKind::resource, "no memory for a buffer of {} bytes", kBytes);
-  ::madvise(memory.get(), kBytes, MADV_HUGEPAGE);
   auto* const data = static_cast<std::uint64_t*>(memory.get());
   std::fill_n(data, kWords, 1);
   std::atomic<std::uint64_t> sink{0};

@@ -6,32 +6,32 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "base/large_pages.h"
 #include "experts/fingerprint.h"
 
 namespace sluice::experts {
 
 namespace {
 
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
 // A device serves several reads of this size sooner than one of all their bytes.
 constexpr std::size_t kRequestBytes = std::size_t{256} << 10;
 
 }  // namespace
 
 ops::Buffer reserve_memory(std::size_t bytes) {
-  const std::size_t whole = (bytes + kHugePage - 1) / kHugePage * kHugePage + kHugePage;
+  const std::size_t whole = (bytes + kLargePage - 1) / kLargePage * kLargePage + kLargePage;
   void* mapped =
       ::mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) fail(ErrorKind::resource, "no memory for {} bytes of experts", bytes);
   // The mapping is cut to an aligned one.
   const auto begin = reinterpret_cast<std::uintptr_t>(mapped);
-  const std::uintptr_t aligned = (begin + kHugePage - 1) / kHugePage * kHugePage;
+  const std::uintptr_t aligned = (begin + kLargePage - 1) / kLargePage * kLargePage;
   if (aligned > begin) ::munmap(mapped, aligned - begin);
-  if (begin + kHugePage > aligned)
-    ::munmap(reinterpret_cast<void*>(aligned + whole - kHugePage), begin + kHugePage - aligned);
+  if (begin + kLargePage > aligned)
+    ::munmap(reinterpret_cast<void*>(aligned + whole - kLargePage), begin + kLargePage - aligned);
   auto* data = reinterpret_cast<void*>(aligned);
-  ::madvise(data, whole - kHugePage, MADV_HUGEPAGE);
-  return {data, whole - kHugePage, [](void* memory, std::size_t size) { ::munmap(memory, size); }};
+  ::madvise(data, whole - kLargePage, MADV_HUGEPAGE);
+  return {data, whole - kLargePage, [](void* memory, std::size_t size) { ::munmap(memory, size); }};
 }
 
 Cache::Cache(Store store, std::unique_ptr<Reader> reader, Options options)
