@@ -73,8 +73,9 @@ std::vector<Case> cases<ops::MlaAttention>() {
         std::tuple{DType::bf16, DType::bf16, DType::bf16}, std::tuple{DType::bf16, DType::bf16, DType::f32},
         std::tuple{DType::f32, DType::f32, DType::bf16}}) {
     const std::string types = fmt::format(" {} {} {}", name(q), name(latent), name(rope));
-    const auto sized = [&](std::int64_t tokens, std::int64_t start, std::int64_t heads, std::int64_t rank,
-                           std::int64_t rope_width) {
+    const auto sized = [&, q = q, latent = latent, rope = rope](std::int64_t tokens, std::int64_t start,
+                                                                std::int64_t heads, std::int64_t rank,
+                                                                std::int64_t rope_width) {
       Sizes s;
       s.tokens = tokens;
       s.start = start;
