@@ -17,6 +17,10 @@ endif()
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   # The oldest machine served; kernels choose better instructions at run time.
   target_compile_options(sluice_flags INTERFACE -march=x86-64-v2 -maes -mpclmul)
+elseif(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  # What Highway's pragma says of NEON: constructors that the compiler writes lie outside the pragma, and GCC inlines
+  # none of one target into another.
+  target_compile_options(sluice_flags INTERFACE -march=armv8-a+crypto)
 endif()
 # Highway compiles every kernel for SSE4, AVX2 and AVX-512, or NEON; the mask leaves out what has no kernel of its own
 # yet and would only add build time: AVX3_DL and later, and SVE, whose bits moved between versions of Highway.

@@ -52,10 +52,9 @@ inline int32x4_t sums_of(const int32x4_t (&rows)[kRows]) {
 // A group of four rows of 4-bit codes times one token by dot products.
 struct Dots {
   static constexpr int kBits = 4;
-  __attribute__((target("arch=armv8.2-a+dotprod"))) static void sum(const std::byte* const (&rows)[kRows],
-                                                                    std::int64_t vectors,
-                                                                    const std::byte* digits, int32x4_t& high,
-                                                                    int32x4_t& low) {
+  __attribute__((target("arch=armv8.2-a+crypto+dotprod"))) static void sum(
+      const std::byte* const (&rows)[kRows], std::int64_t vectors, const std::byte* digits, int32x4_t& high,
+      int32x4_t& low) {
     int32x4_t large[kRows] = {};
     int32x4_t small[kRows] = {};
     for (std::int64_t v = 0; v < vectors; ++v, digits += 4 * kVector)
@@ -75,10 +74,10 @@ struct Dots {
 // The same by products of two rows, eight codes of each, with both digits of eight numbers.
 struct ByteMatrices {
   static constexpr int kBits = 4;
-  __attribute__((target("arch=armv8.2-a+i8mm"))) static void sum(const std::byte* const (&rows)[kRows],
-                                                                 std::int64_t vectors,
-                                                                 const std::byte* digits, int32x4_t& high,
-                                                                 int32x4_t& low) {
+  __attribute__((target("arch=armv8.2-a+crypto+i8mm"))) static void sum(const std::byte* const (&rows)[kRows],
+                                                                        std::int64_t vectors,
+                                                                        const std::byte* digits,
+                                                                        int32x4_t& high, int32x4_t& low) {
     int32x4_t two[kRows / 2] = {};  // [row][digit]
     for (std::int64_t v = 0; v < vectors; ++v, digits += 4 * kVector) {
       const int8x16_t even_high = digits_at(digits);
@@ -110,10 +109,10 @@ struct ByteMatrices {
 // Codes of 8 bits, which are unsigned.
 struct UnsignedDots {
   static constexpr int kBits = 8;
-  __attribute__((target("arch=armv8.2-a+i8mm"))) static void sum(const std::byte* const (&rows)[kRows],
-                                                                 std::int64_t vectors,
-                                                                 const std::byte* digits, int32x4_t& high,
-                                                                 int32x4_t& low) {
+  __attribute__((target("arch=armv8.2-a+crypto+i8mm"))) static void sum(const std::byte* const (&rows)[kRows],
+                                                                        std::int64_t vectors,
+                                                                        const std::byte* digits,
+                                                                        int32x4_t& high, int32x4_t& low) {
     int32x4_t large[kRows] = {};
     int32x4_t small[kRows] = {};
     for (std::int64_t v = 0; v < vectors; ++v, digits += 2 * kVector)

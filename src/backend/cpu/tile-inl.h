@@ -19,7 +19,6 @@ constexpr std::size_t kPanel = 2 * kLanes;
 constexpr std::size_t kTileRows = kLanes >= 16 ? 8 : 4;  // as many accumulators as the registers hold
 
 struct Tile {
-  HWY_INLINE Tile() {}  // written out: one of the compiler is not for this instruction set
   FloatVec at[kTileRows][2];
 };
 
