@@ -25,11 +25,11 @@ void check(const Op& op, bool host_memory) {
 namespace {
 
 template <class... Ops>
-auto instantiate(OpList<Ops...>) {
+constexpr auto instantiate(OpList<Ops...>) {
   return std::tuple(&check<Ops>...);
 }
-// Taking the addresses makes the compiler emit check<Op> for every op here and nowhere else.
-[[maybe_unused]] const auto kInstantiated = instantiate(AllOps{});
+// Addresses that must be kept make the compiler emit check<Op> for every op here and nowhere else.
+[[gnu::used]] constexpr auto kInstantiated = instantiate(AllOps{});
 
 }  // namespace
 }  // namespace sluice::ops
