@@ -46,9 +46,18 @@ struct Chunks {
     if (begin < end) count = (end - begin - 1) / grain + 1;
   }
   int64_t border(int64_t chunk) const { return chunk >= count ? end : begin + chunk * grain; }
+  // The first `count % workers` workers have one chunk more than the others.
+  int64_t first_of(int worker, int workers) const {
+    return worker * (count / workers) + std::min<int64_t>(worker, count % workers);
+  }
 };
 
 }  // namespace
+
+struct ThreadPool::Share {
+  std::atomic<int64_t> next{0};
+  int64_t end = 0;
+};
 
 // One caller's exclusive use of the pool.
 class ThreadPool::Turn {
@@ -69,6 +78,7 @@ ThreadPool::ThreadPool(int threads) {
   if (threads < 1 || threads > kMaxThreads) {
     fail(ErrorKind::input, "a thread pool was asked for {} threads, expected 1 to {}", threads, kMaxThreads);
   }
+  shares_ = std::make_unique<Share[]>(static_cast<size_t>(threads));
   // Reserved so that current_worker() never meets a vector that moves; a worker looks only once it has a job.
   threads_.reserve(static_cast<size_t>(threads - 1));
   try {
@@ -143,12 +153,10 @@ void ThreadPool::parallel_for(int64_t begin, int64_t end, int64_t grain, RangeTa
   if (const int worker = current_worker(); worker >= 0) return task(begin, end, worker);
   const Turn turn(*this);
   if (chunks.count == 1 || size() == 1) return task(begin, end, 0);
-  const int64_t each = chunks.count / size();
-  const int64_t extra = chunks.count % size();  // the first `extra` workers take one chunk more
   dispatch([&](int worker) {
-    const int64_t first = worker * each + std::min<int64_t>(worker, extra);
-    const int64_t count = each + (worker < extra ? 1 : 0);
-    if (count > 0) task(chunks.border(first), chunks.border(first + count), worker);
+    const int64_t first = chunks.first_of(worker, size());
+    const int64_t last = chunks.first_of(worker + 1, size());
+    if (first < last) task(chunks.border(first), chunks.border(last), worker);
   });
 }
 
@@ -158,14 +166,22 @@ void ThreadPool::parallel_for_dynamic(int64_t begin, int64_t end, int64_t grain,
   if (const int worker = current_worker(); worker >= 0) return task(begin, end, worker);
   const Turn turn(*this);
   if (chunks.count == 1 || size() == 1) return task(begin, end, 0);
-  std::atomic<int64_t> next{0};
+  for (int worker = 0; worker < size(); ++worker) {
+    shares_[static_cast<size_t>(worker)].next.store(chunks.first_of(worker, size()),
+                                                    std::memory_order_relaxed);
+    shares_[static_cast<size_t>(worker)].end = chunks.first_of(worker + 1, size());
+  }
+  std::atomic<bool> given_up{false};  // no one starts what will be thrown away
   dispatch([&](int worker) {
     try {
-      for (int64_t i = 0; (i = next.fetch_add(1, std::memory_order_relaxed)) < chunks.count;) {
-        task(chunks.border(i), chunks.border(i + 1), worker);
+      for (int i = 0; i < size(); ++i) {
+        Share& share = shares_[static_cast<size_t>((worker + i) % size())];
+        for (int64_t chunk = 0; !given_up.load(std::memory_order_relaxed) &&
+                                (chunk = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end;)
+          task(chunks.border(chunk), chunks.border(chunk + 1), worker);
       }
     } catch (...) {
-      next.store(chunks.count, std::memory_order_relaxed);  // no one starts what will be thrown away
+      given_up.store(true, std::memory_order_relaxed);
       throw;
     }
   });

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -36,11 +37,13 @@ class ThreadPool {
   // begin. The split depends on the range, the grain and size() alone.
   void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeTask task);
 
-  // The same, handing out ranges of `grain` as workers become free: for work of uneven cost.
+  // The same for work of uneven cost: a worker takes `grain` after `grain` of its range, in order, and then
+  // of ranges that others have not finished.
   void parallel_for_dynamic(int64_t begin, int64_t end, int64_t grain, RangeTask task);
 
  private:
   class Turn;
+  struct alignas(64) Share;  // of a dynamic loop: a worker's chunks that nobody has begun
 
   int current_worker() const;
   void dispatch(Task task);
@@ -49,6 +52,7 @@ class ThreadPool {
   void stop();
 
   std::vector<std::thread> threads_;  // worker w is threads_[w - 1]
+  std::unique_ptr<Share[]> shares_;   // one for each worker
 
   std::mutex turn_;                                         // held by the one caller whose job runs
   std::atomic<std::thread::id> caller_{std::thread::id()};  // that caller
