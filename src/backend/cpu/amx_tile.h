@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "backend/cpu/amx.h"
+#include "backend/cpu/integer_product.h"
 #include "backend/cpu/transpose_words.h"
 
 #define SLUICE_AMX __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,amx-tile,amx-int8")))
@@ -30,8 +31,6 @@ struct RowAddresses {
       at[r] = p.matrix.values + std::min(p.row + r, p.format.rows - 1) * p.format.row_bytes;
   }
 };
-
-constexpr int kDigitBits = 7;  // q = (high << kDigitBits) + low
 
 // Packed codes of kRows rows as bytes: the even columns, then the odd ones.
 template <int kStep>

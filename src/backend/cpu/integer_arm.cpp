@@ -5,13 +5,14 @@
 #include <arm_neon.h>
 #include <sys/auxv.h>
 
+#include "backend/cpu/integer_product.h"
+
 namespace sluice::backend::cpu::arm {
 
 namespace {
 
 constexpr unsigned long kHasDots = 1UL << 20;      // HWCAP_ASIMDDP
 constexpr unsigned long kHasMatrices = 1UL << 13;  // HWCAP2_I8MM
-constexpr int kDigitBits = 7;                      // q = (high << kDigitBits) + low
 constexpr std::int64_t kVector = 16;               // bytes
 
 // Sixteen bytes of codes are 32 of 4 bits, the even ones and the odd ones, or sixteen of 8 bits; behind one

@@ -28,7 +28,7 @@ constexpr std::int64_t kItemBytes = 1 << 14;  // of weights at least: handing ou
 constexpr std::int64_t kFewTokens = 64;       // rows of x multiplied without tiles that stay in the caches
 // Of one matrix; unpacking a row for so few is faster than storing it for tiles.
 constexpr std::int64_t kVectorTokens = 4;
-constexpr std::int64_t kLookAhead = 4096;         // bytes of weights asked for before they are needed
+constexpr std::int64_t kLookAhead = 2048;         // bytes of a stream asked for before they are needed
 constexpr std::int64_t kSerialColumns = 1 << 14;  // of x that are rounded faster than the pool wakes up
 
 // A row of x as the tiles are packed from it.
@@ -92,6 +92,19 @@ struct WorkerScratch {
         tiles(reinterpret_cast<amx::Scratch*>(block)) {}
 };
 
+// Rows of a matrix, read as four streams of a quarter each: a core has several pages under way at a time, but
+// few lines of each. In the last quarters the last row repeats.
+struct Streams {
+  Matrix matrix;
+  std::int64_t row;
+  std::int64_t row_end;
+
+  std::int64_t length() const { return (row_end - row + kQuad - 1) / kQuad; }
+  std::int64_t row_of(int stream, std::int64_t i) const {
+    return std::min(row + stream * length() + i, row_end - 1);
+  }
+};
+
 class IntegerRun {
  public:
   IntegerRun(Context& context, const Linear& op)
@@ -132,10 +145,16 @@ class IntegerRun {
           for (std::int64_t i = begin; i < end; ++i) {
             const std::int64_t row = i % items * item_rows;
             const std::int64_t row_end = std::min(row + item_rows, format_.rows);
-            if (uses_tiles(i / items))
+            if (uses_tiles(i / items)) {
               run_tiles(i / items, row, row_end, worker);
-            else
-              run_few(buckets_[i / items], row, row_end, worker);
+              continue;
+            }
+            // A worker's items follow each other.
+            const std::int64_t next = std::min(i + 1, items * buckets_.count() - 1);
+            const std::int64_t next_row = next % items * item_rows;
+            const Streams following{op_.w[buckets_[next / items].matrix], next_row,
+                                    std::min(next_row + item_rows, format_.rows)};
+            run_few(buckets_[i / items], row, row_end, following, worker);
           }
         });
   }
@@ -197,62 +216,75 @@ class IntegerRun {
     });
   }
 
-  // One operand: weight rows [row, row_end) times a few rows of x; results every kItemRows floats.
+  // One operand times a few rows of x; results every kItemRows floats. `following` is what is read next.
   template <class Codes>
-  void multiply_few(const Matrix& matrix, std::int64_t row, std::int64_t row_end, const std::byte* const* x,
+  void multiply_few(const Streams& streams, const Streams& following, const std::byte* const* x,
                     std::int64_t tokens, const WorkerScratch& scratch, float* results) const {
+    const std::int64_t length = streams.length();
+    const std::int64_t ahead = std::clamp<std::int64_t>(kLookAhead / format_.row_bytes, 1, length);
+    for (std::int64_t i = 0; i < length; ++i) {
+      std::int64_t rows[kQuad];
+      const std::byte* addresses[kQuad];
+      const std::byte* next[kQuad];
+      for (int s = 0; s < kQuad; ++s) {
+        rows[s] = streams.row_of(s, i);
+        addresses[s] = streams.matrix.values + rows[s] * format_.row_bytes;
+        const bool inside = i + ahead < length;
+        next[s] = inside
+                      ? streams.matrix.values + streams.row_of(s, i + ahead) * format_.row_bytes
+                      : following.matrix.values + following.row_of(s, i + ahead - length) * format_.row_bytes;
+      }
+      read_quad_groups(format_, streams.matrix, rows, scratch.line, scratch.scales, scratch.biases);
+      const std::int64_t step = by_bytes_ ? arm::kTokens : kIntegerTokens;
+      for (std::int64_t t = 0; t < tokens; t += step) {
+        const std::int64_t count = std::min(step, tokens - t);
+        HWY_ALIGN float sums[std::max(arm::kTokens, kIntegerTokens)][kQuad];
+        if (by_bytes_)
+          multiply_bytes(addresses, scratch, x + t, count, sums[0]);
+        else
+          multiply_words<Codes>(addresses, next, scratch, x + t, count, sums[0]);
+        for (std::int64_t c = 0; c < count; ++c)
+          for (int s = 0; s < kQuad; ++s) results[(t + c) * kItemRows + rows[s] - streams.row] = sums[c][s];
+      }
+    }
+  }
+
+  template <class Codes>
+  void multiply_words(const std::byte* const (&rows)[kQuad], const std::byte* const (&next)[kQuad],
+                      const WorkerScratch& scratch, const std::byte* const* x, std::int64_t count,
+                      float* sums) const {
     constexpr decltype(&multiply_integers<Codes, 1>) kByCount[] = {
         multiply_integers<Codes, 1>, multiply_integers<Codes, 2>,
         multiply_integers<Codes, std::min(3, kIntegerTokens)>, multiply_integers<Codes, kIntegerTokens>};
-
-    const std::int64_t ahead = round_up(kLookAhead, kQuad * format_.row_bytes);
-    for (std::int64_t r = row; r < row_end; r += kQuad) {
-      std::int64_t rows[kQuad];
-      const std::byte* addresses[kQuad];
-      for (int i = 0; i < kQuad; ++i) {
-        rows[i] = std::min(r + i, format_.rows - 1);
-        addresses[i] = matrix.values + rows[i] * format_.row_bytes;
-      }
-      read_quad_groups(format_, matrix, rows, scratch.line, scratch.scales, scratch.biases);
-      if (by_bytes_) {
-        multiply_bytes(addresses, scratch, x, tokens, results + r - row);
-        continue;
-      }
-      for (std::int64_t t = 0; t < tokens; t += kIntegerTokens) {
-        const std::int64_t count = std::min<std::int64_t>(kIntegerTokens, tokens - t);
-        kByCount[count - 1](format_, addresses, scratch.scales, scratch.biases, x + t, ahead,
-                            results + t * kItemRows + r - row, kItemRows);
-      }
-    }
+    kByCount[count - 1](format_, rows, next, scratch.scales, scratch.biases, x, sums);
   }
 
-  // Four weight rows, results every kItemRows floats.
   void multiply_bytes(const std::byte* const (&rows)[kQuad], const WorkerScratch& scratch,
-                      const std::byte* const* x, std::int64_t tokens, float* results) const {
+                      const std::byte* const* x, std::int64_t count, float* sums) const {
     const IntegerRowLayout layout(format_);
-    for (std::int64_t t = 0; t < tokens; t += arm::kTokens) {
-      const std::int64_t count = std::min<std::int64_t>(arm::kTokens, tokens - t);
-      arm::Row some[arm::kTokens];
-      for (std::int64_t i = 0; i < count; ++i)
-        some[i] = {x[t + i], reinterpret_cast<const float*>(x[t + i] + layout.scales_at),
-                   reinterpret_cast<const float*>(x[t + i] + layout.sums_at)};
-      arm::multiply(format_, rows, scratch.scales, scratch.biases, some, count, results + t * kItemRows,
-                    kItemRows);
-    }
+    arm::Row some[arm::kTokens];
+    for (std::int64_t i = 0; i < count; ++i)
+      some[i] = {x[i], reinterpret_cast<const float*>(x[i] + layout.scales_at),
+                 reinterpret_cast<const float*>(x[i] + layout.sums_at)};
+    arm::multiply(format_, rows, scratch.scales, scratch.biases, some, count, sums, kQuad);
   }
 
-  void run_few(const Buckets::Bucket& bucket, std::int64_t row, std::int64_t row_end, int worker) {
+  void run_few(const Buckets::Bucket& bucket, std::int64_t row, std::int64_t row_end,
+               const Streams& following, int worker) {
     const WorkerScratch scratch(format_, kFewTokens,
                                 context_.worker_scratch(worker, WorkerScratch::bytes(format_, kFewTokens)));
     for (std::int64_t t = 0; t < bucket.size; t += kFewTokens) {
       const std::int64_t tokens = std::min(kFewTokens, bucket.size - t);
       const std::byte* x[kFewTokens];
       for (std::int64_t j = 0; j < tokens; ++j) x[j] = x_ + bucket.rows[t + j] / op_.x_share * row_bytes_;
-      for (int i = 0; i < operands(); ++i)
+      for (int i = 0; i < operands(); ++i) {
+        const Streams streams{operand(i)[bucket.matrix], row, row_end};
+        const bool last = i + 1 == operands();
+        const Streams next = last ? following : Streams{operand(i + 1)[bucket.matrix], row, row_end};
         with_codes(format_, [&]<class Codes>(const Codes&) {
-          multiply_few<Codes>(operand(i)[bucket.matrix], row, row_end, x, tokens, scratch,
-                              scratch.results[i]);
+          multiply_few<Codes>(streams, next, x, tokens, scratch, scratch.results[i]);
         });
+      }
       store(scratch, bucket.rows + t, tokens, row, row_end);
     }
   }

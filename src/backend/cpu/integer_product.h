@@ -11,7 +11,9 @@
 
 namespace sluice::backend::cpu {
 
-constexpr float kLargestInteger = 127 * 128;  // the digits of q: q = 128 * high + low, -127 <= high <= 127
+// The digits of q, a byte each: q = (high << kDigitBits) + low, -127 <= high <= 127, -64 <= low <= 63.
+constexpr int kDigitBits = 7;
+constexpr float kLargestInteger = 127 << kDigitBits;
 
 // Codes of 4 and 8 bits in groups of 32 to 128; the others take longer to unpack than to convert to floats.
 bool has_integer_product(const Linear& op);

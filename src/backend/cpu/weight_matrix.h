@@ -1,6 +1,8 @@
 // Weights as the CPU kernels see them: storage kind, row sizes in bytes, and where each matrix lies.
 #pragma once
 
+#include <bit>
+
 #include "quant/storage.h"
 
 namespace sluice::backend::cpu {
@@ -19,7 +21,8 @@ struct MatrixFormat {
   std::int64_t row_bytes = 0;
   std::int64_t scale_row_bytes = 0;
   std::int64_t bias_row_bytes = 0;
-  std::int64_t groups() const { return columns / group_size; }
+  // Sizes of groups are powers of two, and this is asked for every few rows.
+  std::int64_t groups() const { return columns >> std::countr_zero(static_cast<std::uint64_t>(group_size)); }
 };
 
 // One matrix. Rows may lie at any byte address.
