@@ -54,7 +54,7 @@ struct Chunks {
 
 }  // namespace
 
-struct ThreadPool::Share {
+struct alignas(64) ThreadPool::Share {
   std::atomic<int64_t> next{0};
   int64_t end = 0;
 };
