@@ -31,6 +31,18 @@ SLUICE_AMX inline void split_step(const Row* rows, std::int64_t count, std::int6
     }
 }
 
+// Scales, then sums, of each group those of `width` tokens.
+void pack_groups(const MatrixFormat& format, const Row* rows, std::int64_t count, std::int64_t width,
+                 float* scales) {
+  float* sums = scales + format.groups() * width;
+  std::memset(scales, 0, static_cast<std::size_t>(2 * format.groups() * width) * sizeof(float));
+  for (std::int64_t g = 0; g < format.groups(); ++g)
+    for (std::int64_t t = 0; t < count; ++t) {
+      scales[g * width + t] = rows[t].scales[g];
+      sums[g * width + t] = rows[t].sums[g];
+    }
+}
+
 void configure(std::int64_t step) {
   TileShape shape;
   for (int i = 0; i < 8; ++i) {
@@ -52,7 +64,7 @@ bool knows(const MatrixFormat& format) {
 }
 
 std::int64_t tile_bytes(const MatrixFormat& format) {
-  return format.columns * 2 * kTokens + 2 * (format.groups() + kFew) * kTokens * 4;
+  return format.columns * 2 * kTokens + 2 * format.groups() * kTokens * 4;
 }
 
 SLUICE_AMX void pack_many(const MatrixFormat& format, const Row* rows, std::int64_t count, std::byte* tile) {
@@ -68,39 +80,22 @@ SLUICE_AMX void pack_many(const MatrixFormat& format, const Row* rows, std::int6
       for (std::int64_t k = 0; k < step / 4; ++k, to += 64) _mm512_store_si512(to, v[k]);
     }
   }
-  auto* scales = reinterpret_cast<float*>(to);
-  float* sums = scales + format.groups() * kTokens;
-  std::memset(scales, 0, static_cast<std::size_t>(2 * format.groups() * kTokens) * sizeof(float));
-  for (std::int64_t t = 0; t < count; ++t)
-    for (std::int64_t g = 0; g < format.groups(); ++g) {
-      scales[g * kTokens + t] = rows[t].scales[g];
-      sums[g * kTokens + t] = rows[t].sums[g];
-    }
+  pack_groups(format, rows, count, kTokens, reinterpret_cast<float*>(to));
 }
 
 SLUICE_AMX void pack_few(const MatrixFormat& format, const Row* rows, std::int64_t count, std::byte* tile) {
   const std::int64_t step = step_elements(format);
-  const std::int64_t width = count <= 2 ? count : count <= 4 ? 4 : kFew;
-  const std::int64_t groups = format.groups();
   auto* to = reinterpret_cast<std::int32_t*>(tile);
   std::memset(to, 0, static_cast<std::size_t>(format.columns * kTokens));
   alignas(64) std::uint8_t digits[2][kTokens][64];
   for (std::int64_t at = 0; at < format.columns; at += step, to += step / 4 * kTokens) {
     split_step(rows, count, at, step, digits);
-    const std::int64_t column = at / format.group_size * width % kFew;
     for (int digit = 0; digit < 2; ++digit)
       for (std::int64_t t = 0; t < count; ++t)
         for (std::int64_t k = 0; k < step / 4; ++k)
-          std::memcpy(to + k * kTokens + digit * kFew + column + t, digits[digit][t] + 4 * k, 4);
+          std::memcpy(to + k * kTokens + digit * kFew + t, digits[digit][t] + 4 * k, 4);
   }
-  auto* scales = reinterpret_cast<float*>(to);
-  float* sums = scales + (groups + kFew) * width;
-  std::memset(scales, 0, static_cast<std::size_t>(2 * (groups + kFew) * width) * sizeof(float));
-  for (std::int64_t g = 0; g < groups; ++g)
-    for (std::int64_t t = 0; t < count; ++t) {
-      scales[g * width + t] = rows[t].scales[g];
-      sums[g * width + t] = rows[t].sums[g];
-    }
+  pack_groups(format, rows, count, kFew, reinterpret_cast<float*>(to));
 }
 
 Session::Session(const MatrixFormat& format) {

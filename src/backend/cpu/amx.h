@@ -1,6 +1,6 @@
 // Integer products (integer_product.h) by the matrix units of x86, which multiply tiles of sixteen rows of
-// bytes. They take q as two digits: with few tokens both are columns of one tile, beside those of other
-// groups; with many they are tiles of their own.
+// bytes. They take q as two digits: with few tokens both are columns of one tile, with many they are tiles of
+// their own.
 #pragma once
 
 #include "backend/cpu/weight_matrix.h"
@@ -40,8 +40,7 @@ struct Scratch {
 };
 
 // kRows rows of a matrix from `row` on, the last one repeated past the end, times packed rows of x: scales
-// and biases lie group_step floats apart from row to row, with eight floats behind the last. out[token *
-// out_step + r].
+// and biases lie group_step floats apart from row to row. out[token * out_step + r].
 struct Product {
   const MatrixFormat& format;
   const Matrix& matrix;

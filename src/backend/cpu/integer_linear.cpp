@@ -226,13 +226,15 @@ class IntegerRun {
       std::int64_t rows[kQuad];
       const std::byte* addresses[kQuad];
       const std::byte* next[kQuad];
+      const bool inside = i + ahead < length;
+      const Streams& then = inside ? streams : following;
       for (int s = 0; s < kQuad; ++s) {
         rows[s] = streams.row_of(s, i);
         addresses[s] = streams.matrix.values + rows[s] * format_.row_bytes;
-        const bool inside = i + ahead < length;
-        next[s] = inside
-                      ? streams.matrix.values + streams.row_of(s, i + ahead) * format_.row_bytes
-                      : following.matrix.values + following.row_of(s, i + ahead - length) * format_.row_bytes;
+        const std::int64_t row = then.row_of(s, inside ? i + ahead : i + ahead - length);
+        next[s] = then.matrix.values + row * format_.row_bytes;
+        hwy::Prefetch(then.matrix.scales + row * format_.scale_row_bytes);
+        hwy::Prefetch(then.matrix.biases + row * format_.bias_row_bytes);
       }
       read_quad_groups(format_, streams.matrix, rows, scratch.line, scratch.scales, scratch.biases);
       const std::int64_t step = by_bytes_ ? arm::kTokens : kIntegerTokens;

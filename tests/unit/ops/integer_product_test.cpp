@@ -89,7 +89,7 @@ TEST(IntegerProduct, IsTheFormulaToTheLastBit) {
     hwy::SetSupportedTargetsForTest(target);
     for (const Shape& shape : {Shape{4, 64, 512}, Shape{4, 64, 192}, Shape{4, 32, 224}, Shape{4, 128, 640},
                                Shape{8, 64, 320}, Shape{8, 32, 512}, Shape{8, 128, 384}})
-      for (const std::int64_t tokens : {1, 2, 17, 150}) expect_formula(shape, tokens);
+      for (const std::int64_t tokens : {1, 2, 7, 17, 150}) expect_formula(shape, tokens);
   }
   hwy::SetSupportedTargetsForTest(0);
 }
