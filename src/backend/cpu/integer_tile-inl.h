@@ -34,8 +34,6 @@ using ShortTag = hn::Repartition<std::int16_t, FloatTag>;
 using ShortVec = hn::Vec<ShortTag>;
 using HalfTag = hn::RebindToUnsigned<ShortTag>;
 using HalfVec = hn::Vec<HalfTag>;
-using ByteTag = hn::Repartition<std::uint8_t, FloatTag>;
-using ByteVec = hn::Vec<ByteTag>;
 
 constexpr int kQuad = 4;                               // rows of a tile, and groups scaled at once
 constexpr int kBlocks = static_cast<int>(kLanes) / 4;  // of a vector
@@ -132,11 +130,13 @@ HWY_INLINE void multiply_vectors(const std::byte* at, const std::byte* const (&x
     for (int digit = 0; digit < 2; ++digit) {
       if (digit == 1) sum = _mm512_slli_epi32(sum, kDigitBits);
       HWY_UNROLL(2)
-      for (int a = 0; a < Codes::kAdded; ++a) HWY_UNROLL(2)
-      for (int k = 0; k < Codes::kSlots; ++k)
-        sum = _mm512_dpbusd_epi32(
-            sum, codes[a][k].raw,
-            _mm512_loadu_si512(x[c] + (2 * a + digit) * Codes::kVectorElements + k * Codes::kVectorBytes));
+      for (int a = 0; a < Codes::kAdded; ++a) {
+        const std::byte* digits = x[c] + (2 * a + digit) * Codes::kVectorElements;
+        HWY_UNROLL(2)
+        for (int k = 0; k < Codes::kSlots; ++k)
+          sum =
+              _mm512_dpbusd_epi32(sum, codes[a][k].raw, _mm512_loadu_si512(digits + k * Codes::kVectorBytes));
+      }
     }
     dot[c] = IntVec{sum};
   }
