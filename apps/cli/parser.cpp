@@ -1,6 +1,7 @@
 #include "parser.h"
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <utility>
 #include <vector>
 

@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 #include "temporary_folder.h"
 #include "tiny_checkpoint.h"
 

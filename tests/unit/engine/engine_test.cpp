@@ -1,6 +1,7 @@
 // Engines and sessions: what they refuse, and that a failure loses nothing.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 

@@ -4,7 +4,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <numeric>
+#include <random>
 #include <set>
 
 #include "expect_error.h"

@@ -2,6 +2,7 @@
 // where the weights lie.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>

@@ -1,6 +1,8 @@
 // Sequences may share a row of a pool that an op only reads, and may not where it writes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "expect_error.h"
 #include "runner/bound_op.h"
 #include "runner/random_tensor.h"

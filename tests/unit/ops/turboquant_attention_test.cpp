@@ -1,6 +1,7 @@
 // Attention over the packed cache: invariance to the cut of a call, and what rows out of sight may hold.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>

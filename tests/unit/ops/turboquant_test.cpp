@@ -2,6 +2,7 @@
 // and attention that does not depend on how tokens are cut into calls.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
