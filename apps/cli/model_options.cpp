@@ -35,12 +35,13 @@ void add_engine_options(Command& command, ModelOptions& options) {
 double zipf_exponent(const std::string& routing) {
   constexpr std::string_view kZipf = "zipf:";
   if (routing.empty()) return 0;
-  char* end = nullptr;
-  const double exponent = routing.starts_with(kZipf) ? std::strtod(routing.c_str() + kZipf.size(), &end) : 0;
-  if (!(exponent > 0) || *end != '\0')
-    throw Error(ErrorKind::input,
-                fmt::format("--routing is '{}', allowed is zipf: and a number above 0", routing));
-  return exponent;
+  if (routing.starts_with(kZipf)) {
+    char* end = nullptr;
+    const double exponent = std::strtod(routing.c_str() + kZipf.size(), &end);
+    if (exponent > 0 && *end == '\0') return exponent;
+  }
+  throw Error(ErrorKind::input,
+              fmt::format("--routing is '{}', allowed is zipf: and a number above 0", routing));
 }
 
 fs::path find_model(const std::string& model) {

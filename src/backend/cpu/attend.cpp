@@ -69,7 +69,7 @@ class Attend {
       parts += own;
     }
     // Whole tiles keep every thread busy if the longest is short next to a thread's share.
-    if (2 * longest * context_.pool().size() <= parts || longest == 1)
+    if (2 * longest * context_.pool().size() <= parts || longest <= 1)
       run_tiles(tiles);
     else
       run_parts(tiles, longest);

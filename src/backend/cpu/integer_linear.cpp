@@ -61,8 +61,8 @@ void round_byte_row(const MatrixFormat& format, const float* x, std::int16_t* in
   auto* scales = reinterpret_cast<float*>(to + layout.scales_at);
   auto* sums = reinterpret_cast<float*>(to + layout.sums_at);
   for (std::int64_t g = 0; g < format.groups(); ++g) {
-    float scale;
-    float sum;
+    float scale = 0;
+    float sum = 0;
     round_group(x + g * format.group_size, format.group_size, integers + g * format.group_size, scale, sum);
     std::fill_n(scales + g * arm::kRows, arm::kRows, scale);
     std::fill_n(sums + g * arm::kRows, arm::kRows, sum);

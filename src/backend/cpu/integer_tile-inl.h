@@ -196,8 +196,8 @@ void arrange_integers(const MatrixFormat& format, const float* HWY_RESTRICT row,
   auto* sums = reinterpret_cast<float*>(to + layout.sums_at);
   std::memset(scales, 0, static_cast<std::size_t>(layout.bytes - layout.scales_at));
   for (std::int64_t g = 0; g < format.groups(); ++g) {
-    float scale;
-    float sum;
+    float scale = 0;
+    float sum = 0;
     round_group(row + g * Codes::kGroupSize, Codes::kGroupSize, q + g * Codes::kGroupSize, scale, sum);
     for (int r = 0; r < kQuad; ++r) scales[g * kQuad + r] = scale, sums[g * kQuad + r] = sum;
   }

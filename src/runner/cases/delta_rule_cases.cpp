@@ -1,5 +1,7 @@
 #include "sluice/ops/delta_rule.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 
@@ -90,7 +92,7 @@ std::vector<Case> cases<ops::DeltaRule>() {
             [=](std::uint64_t seed) { return make(seed, type, {tokens}, form, Decay::usual); });
       for (const std::int64_t ratio : {1, 3, 16})
         for (const std::string heads : {"block", "tiled"})
-          add("ratio " + std::to_string(ratio) + " " + heads + suffix, [=](std::uint64_t seed) {
+          add(fmt::format("ratio {} {}{}", ratio, heads, suffix), [=](std::uint64_t seed) {
             OpFile file = make(seed, type, {70, 2, 2 * ratio, 32, 32}, form, Decay::usual);
             file.attributes["heads"] = heads;
             return file;

@@ -66,6 +66,7 @@ std::vector<Case> cases<ops::RouteSigmoid>() {
   for (const std::int64_t tokens : {1, 2, 65, 257})
     samples.push_back({std::to_string(tokens) + " tokens", {tokens, 256}, 8, 8, 4});
   std::vector<Case> table;
+  table.reserve(samples.size() + 1);
   for (const Sample& sample : samples)
     table.push_back({sample.label, [=](std::uint64_t seed) { return make(seed, sample); }});
   table.push_back({"ties", make_ties});

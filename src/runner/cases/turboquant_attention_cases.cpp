@@ -279,6 +279,7 @@ std::vector<Case> cases<ops::TurboquantAttention>() {
   add_modes(settings);
   add_fresh(settings);
   std::vector<Case> table;
+  table.reserve(settings.size() + 5);
   for (const Settings& s : settings)
     table.push_back({label(s), [=](std::uint64_t seed) { return make(seed, s); }});
   for (const bool fresh : {false, true})
@@ -302,11 +303,12 @@ std::vector<BenchCase> bench_cases<ops::TurboquantAttention>() {
     s.k_bits = s.v_bits = bits;
     s.type = ops::DType::bf16;
     const auto vectors = 2.0 * static_cast<double>(2 * rows);
+    const std::int64_t sharing = heads / 2;
     table.push_back(
         {fmt::format("{} tokens on {} rows, {}/2 heads of {}, {} bits", tokens, rows, heads, width, bits),
          [=](std::uint64_t seed) { return make(seed, s); },
          vectors * (static_cast<double>(width * bits) / 8 + 4),
-         vectors * static_cast<double>(heads / 2 * width * 2 * tokens)});
+         vectors * static_cast<double>(sharing * width * 2 * tokens)});
   };
   for (const std::int64_t heads : {16, 32}) add(4, 1, 262144, heads, 256);
   add(4, 1, 262144, 16, 512);

@@ -13,6 +13,7 @@ namespace sluice::text::jinja {
 class ExpressionParser {
  public:
   explicit ExpressionParser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
+  virtual ~ExpressionParser() = default;
 
  protected:
   const Token& current() const { return tokens_[at_]; }
@@ -38,7 +39,6 @@ class ExpressionParser {
 
   // Told about every name that is read.
   virtual void on_name(const std::string&) {}
-  ~ExpressionParser() = default;
 
   // Bounds the recursion of the parser.
   class Nested {

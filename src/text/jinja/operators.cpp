@@ -40,7 +40,7 @@ bool equal_dicts(Budget& budget, const Dict& a, const Dict& b) {
 std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
   if (b == 0) fault("integer division or modulo by zero");
   if (b == -1) {
-    std::int64_t result;
+    std::int64_t result = 0;
     if (__builtin_sub_overflow(std::int64_t{0}, a, &result)) overflow();
     return result;
   }

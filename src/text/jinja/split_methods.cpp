@@ -18,7 +18,7 @@ Values values(const Value& self, const Parts& parts) {
 
 Parts split_at(std::string_view text, std::string_view separator, std::int64_t limit) {
   Parts parts;
-  for (std::size_t at; limit != 0 && (at = text.find(separator)) != text.npos; --limit) {
+  for (std::size_t at = 0; limit != 0 && (at = text.find(separator)) != text.npos; --limit) {
     parts.push_back(text.substr(0, at));
     text.remove_prefix(at + separator.size());
   }
@@ -28,7 +28,7 @@ Parts split_at(std::string_view text, std::string_view separator, std::int64_t l
 
 Parts split_at_last(std::string_view text, std::string_view separator, std::int64_t limit) {
   Parts parts;
-  for (std::size_t at; limit != 0 && (at = text.rfind(separator)) != text.npos; --limit) {
+  for (std::size_t at = 0; limit != 0 && (at = text.rfind(separator)) != text.npos; --limit) {
     parts.push_back(text.substr(at + separator.size()));
     text = text.substr(0, at);
   }
