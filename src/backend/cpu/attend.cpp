@@ -5,7 +5,8 @@
 // whole tiles where there are enough of them (prompts), otherwise parts of tiles, whose partial results are
 // merged afterwards in the same order (decoding): the bits are the same. BF16 caches go to the matrix units
 // where there are any. Bytes moved: every visible cache row once a tile. Products and sums are F32 or as good
-// (attend_units.h); relative L2 error under 1e-5 with F32 activations.
+// (attend_units.h); relative L2 error under 1e-5 with F32 activations. With BF16 activations the units take
+// weights rounded to BF16, whose total is that of the rounded ones, unless the backend is to be exact.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/attend.cpp"
 #include "backend/cpu/attend.h"
@@ -166,6 +167,7 @@ class Attend {
     result.visible = s.visible;
     result.scale = static_cast<float>(call_.scale);
     result.bf16 = bf16_;
+    result.rounded = bf16_ && !context_.exact();
     result.pieces = call_.pieces;
     result.values = rows(call_.values, tile);
     for (std::int64_t r = 0; r < tile.queries; ++r)
@@ -194,7 +196,7 @@ class Attend {
     unit_part.start();
     for (std::int64_t begin = rows.begin; begin < rows.end; begin += kBlockRows)
       unit_part.attend({begin, begin + kBlockRows}, ahead_of(tile, begin + kBlockRows, 0, 1));
-    unit_part.finish(sums);
+    unit_part.finish(rows, sums);
   }
 
   // Writes the output of one query; its sums are spent.
@@ -313,7 +315,8 @@ class Attend {
       for (std::int64_t t = 0; t < together_; ++t)
         units(t).attend({begin, begin + kBlockRows},
                         ahead_of(bundle.tiles[t], begin + kBlockRows, t, together_));
-    for (std::int64_t t = 0; t < together_; ++t) units(t).finish(table.sums + at(t) * value_floats_);
+    for (std::int64_t t = 0; t < together_; ++t)
+      units(t).finish({end - kPartRows, end}, table.sums + at(t) * value_floats_);
   }
 
   void merge_query(const PartialTable& table, std::int64_t i, std::int64_t r) const {

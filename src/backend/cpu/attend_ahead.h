@@ -3,17 +3,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 namespace sluice::backend::cpu {
 
-// Keys and values in turns of a few lines. Memory idles while nothing is under way, but a processor that
-// waits for room among the lines under way computes nothing either: turns belong between all parts of the
-// work. Lines go to the second-level cache, the first is full of what is multiplied. Addresses behind the
-// cache are harmless.
+// Keys, then values, in turns of four lines, one from each of four places: the quarters of the rows. A core
+// keeps more lines under way if they are not of one page, but drops what finds the queue to memory full:
+// turns belong between all parts of the work, one or two at a time. Lines go to the second-level cache, the
+// first is full of what is multiplied. Addresses behind the cache are harmless.
 class AttendAhead {
  public:
-  static constexpr std::size_t kTurn = 256;  // bytes
   struct Rows {
     std::uintptr_t data;
     std::int64_t stride;  // bytes
@@ -23,32 +21,47 @@ class AttendAhead {
   AttendAhead() = default;
   // `count` rows of either.
   AttendAhead(const Rows& keys, const Rows& values, std::size_t count)
-      : rows_(keys), next_(values), left_(2 * count) {}
+      : quarter_rows_((count + 3) / 4), values_(values), values_left_(true) {
+    start(keys);
+  }
 
   void fetch(std::size_t turns) {
     for (; turns > 0 && left_ > 0; --turns) {
-      const auto* at = reinterpret_cast<const std::byte*>(rows_.data + done_);
+      const auto* at = reinterpret_cast<const std::byte*>(at_);
       __builtin_prefetch(at, 0, 2);
-      __builtin_prefetch(at + 64, 0, 2);
-      __builtin_prefetch(at + 128, 0, 2);
-      __builtin_prefetch(at + 192, 0, 2);
-      done_ += kTurn;
-      if (done_ >= rows_.bytes) turn_to_next();
+      __builtin_prefetch(at + quarter_, 0, 2);
+      __builtin_prefetch(at + 2 * quarter_, 0, 2);
+      __builtin_prefetch(at + 3 * quarter_, 0, 2);
+      at_ += 64;
+      if (at_ >= row_end_) turn_to_next();
     }
   }
 
  private:
+  void start(const Rows& rows) {
+    rows_ = rows;
+    at_ = rows.data;
+    row_end_ = at_ + rows.bytes;
+    quarter_ = static_cast<std::uintptr_t>(rows.stride) * quarter_rows_;
+    left_ = quarter_rows_;
+  }
   void turn_to_next() {
     rows_.data += static_cast<std::uintptr_t>(rows_.stride);
-    std::swap(rows_, next_);
-    done_ = 0;
-    --left_;
+    at_ = rows_.data;
+    row_end_ = at_ + rows_.bytes;
+    if (--left_ > 0 || !values_left_) return;
+    values_left_ = false;
+    start(values_);
   }
 
+  std::uintptr_t at_ = 0;
+  std::uintptr_t row_end_ = 0;
+  std::uintptr_t quarter_ = 0;  // bytes
+  std::size_t left_ = 0;        // rows of a quarter
+  std::size_t quarter_rows_ = 0;
   Rows rows_{};
-  Rows next_{};
-  std::size_t done_ = 0;  // bytes of the present row
-  std::size_t left_ = 0;  // rows
+  Rows values_{};
+  bool values_left_ = false;
 };
 
 }  // namespace sluice::backend::cpu

@@ -1,5 +1,7 @@
 #include "backend/cpu/attend_codes.h"
 
+#include <cstring>
+
 #include "backend/cpu/attend_products_amx.h"
 
 #if SLUICE_HAS_AMX
@@ -53,6 +55,19 @@ SLUICE_AMX_BF16 inline __m256i load_codes(const std::uint8_t* from) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
 }
 
+// Where prepared keys and values lie. With few queries, all of which are served at once, two slots in turn
+// stay in the first-level cache; more come back for all of them.
+template <int kParts_, std::size_t kSlotHalves>
+struct Slots {
+  static constexpr int kParts = kParts_;
+  Half* memory;
+  std::size_t mask;
+  Slots(Half* memory, bool once) : memory(memory), mask(once ? 1 : ~std::size_t{0}) {}
+  Half* at(std::size_t slot, int part) const {
+    return memory + ((slot & mask) * kParts + static_cast<std::size_t>(part)) * kSlotHalves;
+  }
+};
+
 // Unpacks the keys of a strip of coordinates one strip ahead of the products.
 struct CodedKeys {
   static constexpr int kParts = 2;
@@ -66,6 +81,7 @@ struct CodedKeys {
   SLUICE_AMX_BF16 void prepare(std::size_t i) const {
     if (i % kStrip == 0 && i + kStrip < width) unpack(i + kStrip);
   }
+  SLUICE_AMX_BF16 void pause() const {}
   SLUICE_AMX_BF16 void unpack(std::size_t at) const {
     const __m512i large = _mm512_load_si512(table.large);
     const __m512i small = _mm512_load_si512(table.small);
@@ -118,6 +134,40 @@ struct CodedValues {
   }
 };
 
+// A strip of the sums of sixteen pieces of weights += their products with rows kStep * [begin, end) of
+// values. values.part(p, s) is where step s of part p lies, rows in pairs.
+template <bool kPrepare>
+SLUICE_AMX_BF16 void multiply_strip(const CodedValues& values, const Half* weights, std::size_t begin,
+                                    std::size_t end, float* sums, std::size_t stride) {
+  constexpr std::size_t kPairBytes = 2 * kStrip * sizeof(Half);
+  _tile_loadd(0, sums, stride);
+  _tile_loadd(1, sums + 16, stride);
+  _tile_loadd(2, sums + 32, stride);
+  _tile_loadd(3, sums + 48, stride);
+  if constexpr (kPrepare) values.prepare(begin);
+  for (std::size_t s = begin; s < end; ++s) {
+    if (kPrepare && s + 1 < end) values.prepare(s + 1);
+    order_memory();
+    _tile_loadd(6, weights + s * kTileHalves, 64);
+    for (int p = 0; p < CodedValues::kParts; ++p) {
+      const Half* from = values.part(p, s);
+      _tile_loadd(4, from, kPairBytes);
+      _tile_dpbf16ps(0, 6, 4);
+      _tile_loadd(5, from + 32, kPairBytes);
+      _tile_dpbf16ps(1, 6, 5);
+      _tile_loadd(4, from + 64, kPairBytes);
+      _tile_dpbf16ps(2, 6, 4);
+      _tile_loadd(5, from + 96, kPairBytes);
+      _tile_dpbf16ps(3, 6, 5);
+    }
+  }
+  _tile_stored(0, sums, stride);
+  _tile_stored(1, sums + 16, stride);
+  _tile_stored(2, sums + 32, stride);
+  _tile_stored(3, sums + 48, stride);
+  order_memory();
+}
+
 }  // namespace
 
 void multiply_coded_keys(const std::uint8_t* const* rows, std::size_t width, const Half* queries,
@@ -131,7 +181,30 @@ void add_coded_values(const std::uint8_t* const* rows, std::size_t column, std::
                       const Half* weights, std::size_t count, Half* prepared, float* sums,
                       std::size_t width) {
   const CodedValues values{rows, column, {prepared, 2 * count <= 16}};
-  multiply_all_rows(values, weights, count, begin, end, sums + column, width);
+  const std::size_t stride = width * sizeof(float);
+  sums += column;
+  multiply_strip<true>(values, weights, begin, end, sums, stride);
+  for (std::size_t tile = 1; tile < whole_tiles(2 * count); ++tile)
+    multiply_strip<false>(values, weights + tile * kValueRows * 16, begin, end, sums + tile * 16 * width,
+                          stride);
+}
+
+SLUICE_AMX_BF16 void split_weights(const float* weights, std::size_t stride, std::size_t count,
+                                   std::size_t begin, std::size_t end, Half* tiles) {
+  constexpr std::size_t kTileRows = kValueRows * 16;  // halves of sixteen rows
+  const std::size_t rows = 2 * count;
+  for (std::size_t s = begin; s < end; ++s) {
+    const auto at = [&](std::size_t r) {
+      return tiles + r / 16 * kTileRows + s * kTileHalves + r % 16 * kStep;
+    };
+    for (std::size_t q = 0; q < count; ++q)
+      for (std::size_t j = 0; j < kStep; j += 16) {
+        __m512 x = _mm512_loadu_ps(weights + q * stride + s * kStep + j);
+        store_piece(at(q) + j, take_piece(x));
+        store_piece(at(count + q) + j, take_piece(x));
+      }
+    for (std::size_t r = rows; r % 16 != 0; ++r) std::memset(at(r), 0, kStep * sizeof(Half));
+  }
 }
 
 SLUICE_AMX_BF16 void to_nibble_order(const float* row, std::size_t width, float* to) {
@@ -173,6 +246,7 @@ void multiply_coded_keys(const std::uint8_t* const*, std::size_t, const Half*, c
                          float*) {}
 void add_coded_values(const std::uint8_t* const*, std::size_t, std::size_t, std::size_t, const Half*,
                       std::size_t, Half*, float*, std::size_t) {}
+void split_weights(const float*, std::size_t, std::size_t, std::size_t, std::size_t, Half*) {}
 void to_nibble_order(const float*, std::size_t, float*) {}
 void add_coded_sums(const float*, std::size_t, std::size_t, float*) {}
 

@@ -19,7 +19,13 @@ inline bool knows_codes(std::int64_t bits, std::size_t width) {
 // dots = levels of kKeyRows rows of codes times the queries.
 void multiply_coded_keys(const std::uint8_t* const* rows, std::size_t width, const Half* queries,
                          const Columns& columns, Half* prepared, float* dots);
-// Like add_values, the levels of values.
+
+// weights[q * stride + j] of rows j in kStep * [begin, end) as tiles: the large pieces of all queries, then
+// the small ones.
+void split_weights(const float* weights, std::size_t stride, std::size_t count, std::size_t begin,
+                   std::size_t end, Half* tiles);
+// kStrip columns of `sums`, rows `width` floats apart, from `column` on += weights times the levels of
+// values.
 void add_coded_values(const std::uint8_t* const* rows, std::size_t column, std::size_t begin, std::size_t end,
                       const Half* weights, std::size_t count, Half* prepared, float* sums, std::size_t width);
 

@@ -1,4 +1,4 @@
-// The two products of attention by tiles (attend_units.h), for keys and values that are read in several ways.
+// The product of keys and queries by tiles (attend_units.h), for keys that are read in several ways.
 //
 // Whoever reads them prepares what the next step needs while the units are busy with the present one.
 #pragma once
@@ -22,6 +22,20 @@
 namespace sluice::backend::cpu::attend_units {
 
 constexpr std::size_t kTileHalves = 16 * kStep;
+
+SLUICE_AMX_BF16 inline __m512 widen(__m256i halves) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+}
+
+// x becomes what the BF16 number nearest to it leaves.
+SLUICE_AMX_BF16 inline __m256i take_piece(__m512& x) {
+  const auto piece = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x));
+  x = _mm512_sub_ps(x, widen(piece));
+  return piece;
+}
+SLUICE_AMX_BF16 inline void store_piece(Half* to, __m256i piece) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), piece);
+}
 
 // dots, rows `row_bytes` apart, (+)= kKeyRows keys times kColumns tiles of queries, kSmall of which meet the
 // small parts as well. keys.part(p, i) is where coordinate i of part p of the first key lies.
@@ -52,9 +66,12 @@ SLUICE_AMX_BF16 void multiply_columns(const Keys& keys, std::size_t width, const
     order_memory();
     const Half* large = keys.part(0, i);
     _tile_loadd(4, large, stride);
+    if constexpr (kPrepare) keys.pause();
     _tile_loadd(6, queries + 16 * i, 64);
     _tile_dpbf16ps(0, 4, 6);
+    if constexpr (kPrepare) keys.pause();
     _tile_loadd(5, large + half, stride);
+    if constexpr (kPrepare) keys.pause();
     _tile_dpbf16ps(1, 5, 6);
     if constexpr (kColumns == 2) {
       _tile_loadd(7, queries + 16 * (width + i), 64);
@@ -105,63 +122,6 @@ void multiply_all_columns(const Keys& keys, std::size_t width, const Half* queri
   for (std::size_t tile = 2; 16 * tile < columns.all(); tile += 2)
     multiply_two<false>(keys, width, queries, columns, tile, add, dots);
 }
-
-// A strip of the sums of sixteen pieces of weights += their products with rows kStep * [begin, end) of
-// values. values.part(p, s) is where step s of part p lies, rows in pairs.
-template <bool kPrepare, class Values>
-SLUICE_AMX_BF16 void multiply_strip(const Values& values, const Half* weights, std::size_t begin,
-                                    std::size_t end, float* sums, std::size_t stride) {
-  constexpr std::size_t kPairBytes = 2 * kStrip * sizeof(Half);
-  _tile_loadd(0, sums, stride);
-  _tile_loadd(1, sums + 16, stride);
-  _tile_loadd(2, sums + 32, stride);
-  _tile_loadd(3, sums + 48, stride);
-  if constexpr (kPrepare) values.prepare(begin);
-  for (std::size_t s = begin; s < end; ++s) {
-    if (kPrepare && s + 1 < end) values.prepare(s + 1);
-    order_memory();
-    _tile_loadd(6, weights + s * kTileHalves, 64);
-    for (int p = 0; p < Values::kParts; ++p) {
-      const Half* from = values.part(p, s);
-      _tile_loadd(4, from, kPairBytes);
-      _tile_dpbf16ps(0, 6, 4);
-      _tile_loadd(5, from + 32, kPairBytes);
-      _tile_dpbf16ps(1, 6, 5);
-      _tile_loadd(4, from + 64, kPairBytes);
-      _tile_dpbf16ps(2, 6, 4);
-      _tile_loadd(5, from + 96, kPairBytes);
-      _tile_dpbf16ps(3, 6, 5);
-    }
-  }
-  _tile_stored(0, sums, stride);
-  _tile_stored(1, sums + 16, stride);
-  _tile_stored(2, sums + 32, stride);
-  _tile_stored(3, sums + 48, stride);
-  order_memory();
-}
-
-template <class Values>
-void multiply_all_rows(const Values& values, const Half* weights, std::size_t count, std::size_t begin,
-                       std::size_t end, float* sums, std::size_t width) {
-  const std::size_t stride = width * sizeof(float);
-  multiply_strip<true>(values, weights, begin, end, sums, stride);
-  for (std::size_t tile = 1; tile < whole_tiles(2 * count); ++tile)
-    multiply_strip<false>(values, weights + tile * kValueRows * 16, begin, end, sums + tile * 16 * width,
-                          stride);
-}
-
-// Where prepared keys and values lie. With few queries, all of which are served at once, two slots in turn
-// stay in the first-level cache; more come back for all of them.
-template <int kParts_, std::size_t kSlotHalves>
-struct Slots {
-  static constexpr int kParts = kParts_;
-  Half* memory;
-  std::size_t mask;
-  Slots(Half* memory, bool once) : memory(memory), mask(once ? 1 : ~std::size_t{0}) {}
-  Half* at(std::size_t slot, int part) const {
-    return memory + ((slot & mask) * kParts + static_cast<std::size_t>(part)) * kSlotHalves;
-  }
-};
 
 }  // namespace sluice::backend::cpu::attend_units
 

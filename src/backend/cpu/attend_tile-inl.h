@@ -77,7 +77,8 @@ struct QueryTile {
   std::size_t piece_offset[kMaxPieces];
   const Range* visible;  // one a query
   float scale;
-  bool bf16;  // what all coordinates of the queries are
+  bool bf16;     // what all coordinates of the queries are
+  bool rounded;  // weights to BF16
   int pieces;
   CacheRows keys[kMaxPieces];
   CacheRows values;
@@ -94,9 +95,10 @@ HWY_INLINE void scale_sums(float* sums, std::size_t count, float factor) {
   for (std::size_t i = 0; i < count; i += kLanes) hn::StoreU(hn::Mul(f, hn::LoadU(d, sums + i)), d, sums + i);
 }
 
-// Turns the scores of rows [seen) of a block into weights relative to the largest score so far; returns what
-// brings the sums of earlier blocks onto the same footing.
-HWY_INLINE float weigh_block(float* HWY_RESTRICT scores, const Range& seen, float scale, Partial& partial) {
+// Turns the scores of rows [seen) of a block into weights relative to the largest score so far, each vector
+// of which passes through `finish`; returns what brings the sums of earlier blocks onto the same footing.
+HWY_INLINE float weigh_block(float* HWY_RESTRICT scores, const Range& seen, float scale, Partial& partial,
+                             const auto& finish) {
   const FloatTag d;
   const auto lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
   const auto factor = hn::Set(d, scale);
@@ -120,7 +122,7 @@ HWY_INLINE float weigh_block(float* HWY_RESTRICT scores, const Range& seen, floa
     const auto below = hn::Sub(score, reference);
     // Exp takes NaN for a small number; adding x - x, which is 0 or NaN, lets a NaN that is seen show.
     const auto power = hn::Add(exponential_below_one(d, below), hn::Sub(below, below));
-    const auto weight = hn::IfThenZeroElse(hn::Eq(score, lowest), power);
+    const auto weight = finish(hn::IfThenZeroElse(hn::Eq(score, lowest), power));
     hn::StoreU(weight, d, scores + j);
     total = hn::Add(total, weight);
   }
@@ -162,7 +164,8 @@ HWY_NOINLINE void attend_block(const QueryTile& tile, std::size_t first, const R
     });
   for (std::size_t q = 0; q < kQueries; ++q) {
     if (seen[q].empty()) continue;
-    const float shrink = weigh_block(scores + q * kScoreStride, seen[q], tile.scale, partials[first + q]);
+    const float shrink = weigh_block(scores + q * kScoreStride, seen[q], tile.scale, partials[first + q],
+                                     [](auto weight) HWY_ATTR { return weight; });
     if (shrink != 1) scale_sums(sums + (first + q) * sum_stride, sum_stride, shrink);
   }
   tile.values.visit(block.begin, [&](const auto& rows) HWY_ATTR {

@@ -3,7 +3,9 @@
 //
 // Blocks and parts are those of attend_tile-inl.h. A row that only some of the queries see has the weight 0
 // for the others, which changes nothing as long as its values are finite; otherwise the queries of the block
-// go by one by one, each with the rows it sees, and come to the same bits.
+// go by one by one, each with the rows it sees, and come to the same bits. A query that sees values that are
+// not finite goes through the part once more without the units, whose zeros would spread them to the columns
+// beside theirs.
 #if defined(SLUICE_BACKEND_CPU_ATTEND_UNITS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_ATTEND_UNITS_INL_H_
 #undef SLUICE_BACKEND_CPU_ATTEND_UNITS_INL_H_
@@ -18,7 +20,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {
 
 constexpr auto kUnitRows = static_cast<std::int64_t>(attend_units::kKeyRows);
-constexpr std::size_t kWeighTurns = 4;  // of fetching, a query
+constexpr auto kValueStep = static_cast<std::int64_t>(attend_units::kValueStep);
+constexpr std::size_t kWeighTurns = 2;  // of fetching, a vector
 static_assert(kBlockRows == static_cast<std::int64_t>(attend_units::kValueRows));
 
 HWY_INLINE const attend_units::Half* halves(const CacheRows& rows, std::int64_t j) {
@@ -38,6 +41,16 @@ HWY_INLINE AttendAhead ahead_of(const QueryTile& tile, std::int64_t first, std::
         static_cast<std::size_t>(heads * bytes)};
   };
   return {rows(tile.keys[0]), rows(tile.values), static_cast<std::size_t>(share)};
+}
+
+// To the nearest, ties to even; NaN stays NaN.
+HWY_INLINE FloatVec round_to_bf16(FloatVec x) {
+  const FloatTag d;
+  const hn::RebindToUnsigned<FloatTag> du;
+  const auto bits = hn::BitCast(du, x);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1));
+  const auto raised = hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fff)));
+  return hn::BitCast(d, hn::And(raised, hn::Set(du, 0xffff0000u)));
 }
 
 HWY_INLINE attend_units::Columns unit_columns(const QueryTile& tile) {
@@ -63,9 +76,8 @@ class UnitPart {
       : tile_(tile), space_(space), scores_(scores), partials_(partials) {}
 
   void start() {
-    const std::size_t rows = 16 * attend_units::whole_tiles(2 * tile_.count);
     std::fill_n(partials_, tile_.count, Partial());
-    std::fill_n(space_.sums, rows * tile_.values.width, 0.0f);
+    std::fill_n(space_.sums, attend_units::weight_rows(tile_.count, pieces_) * tile_.values.width / 2, 0.0f);
   }
   // The blocks of a part in rising order.
   void attend(const Range& block, const AttendAhead& ahead) {
@@ -81,20 +93,32 @@ class UnitPart {
     for (std::int64_t j = any.begin / kUnitRows * kUnitRows; j < any.end; j += kUnitRows)
       score(block.begin, j, any);
     for (std::size_t q = 0; q < tile_.count; ++q) {
-      ahead_.fetch(kWeighTurns);
       weigh(q, seen(q, block), any);
     }
+    if (careful_) return add_values_carefully(block);
     const Range common = all.empty() ? Range{any.end, any.end} : all;
     if (finite(block.begin, {any.begin, common.begin}) && finite(block.begin, {common.end, any.end}))
       add_values(block.begin, any, scores_, tile_.count, space_.sums);
     else
       for (std::size_t q = 0; q < tile_.count; ++q) add_values_alone(q, block.begin, seen(q, block));
   }
-  // Sets the sums.
-  void finish(float* sums) const {
+  // Sets the sums of a part whose blocks have all passed.
+  void finish(const Range& part, float* sums) const {
     const std::size_t width = tile_.values.width;
-    std::fill_n(sums, tile_.count * width, 0.0f);
-    attend_units::add_sums(space_.sums, tile_.count, width, sums);
+    attend_units::add_sums(space_.sums, tile_.count, pieces_, width, sums);
+    bool good = true;
+    for (std::size_t q = 0; q < tile_.count; ++q) good = good && finite_sums(sums + q * width, width);
+    if (good) return;
+    UnitPart again(*this);
+    again.careful_ = true;
+    again.start();
+    for (std::int64_t begin = part.begin; begin < part.end; begin += kBlockRows)
+      again.attend({begin, begin + kBlockRows}, AttendAhead());
+    for (std::size_t q = 0; q < tile_.count; ++q, sums += width) {
+      if (finite_sums(sums, width)) continue;
+      std::copy_n(again.sums_of(q), width, sums);
+      from_pairs(sums, width);
+    }
   }
 
  private:
@@ -135,13 +159,13 @@ class UnitPart {
       std::fill(weights + begin, weights + end, 0.0f);
       return;
     }
-    const float shrink = weigh_block(weights, seen, tile_.scale, partials_[q]);
+    const float shrink = weigh_block(weights, seen, tile_.scale, partials_[q], [&](FloatVec weight) HWY_ATTR {
+      ahead_.fetch(kWeighTurns);
+      return tile_.rounded ? round_to_bf16(weight) : weight;
+    });
     std::fill(weights + begin, weights + seen.begin, 0.0f);
     std::fill(weights + seen.end, weights + end, 0.0f);
-    if (shrink == 1) return;
-    const std::size_t width = tile_.values.width;
-    scale_sums(space_.sums + q * width, width, shrink);
-    scale_sums(space_.sums + (tile_.count + q) * width, width, shrink);
+    if (shrink != 1) scale_sums(sums_of(q), floats_of_query(), shrink);
   }
 
   bool finite(std::int64_t first, const Range& rows) const {
@@ -154,38 +178,63 @@ class UnitPart {
     return true;
   }
 
+  static bool finite_sums(const float* sums, std::size_t width) {
+    const FloatTag d;
+    auto zero = hn::Zero(d);  // or NaN
+    for (std::size_t i = 0; i < width; i += kLanes)
+      zero = hn::MulAdd(hn::Zero(d), hn::LoadU(d, sums + i), zero);
+    return hn::AllTrue(d, hn::Eq(zero, hn::Zero(d)));
+  }
+
+  std::size_t floats_of_query() const { return pieces_ * tile_.values.width; }
+  float* sums_of(std::size_t q) const { return space_.sums + q * floats_of_query(); }
+
   // sums += weights of `count` queries times the values of first + [rows).
   void add_values(std::int64_t first, const Range& rows, const float* weights, std::size_t count,
                   float* sums) {
     const CacheRows& values = tile_.values;
-    const auto begin = static_cast<std::size_t>(rows.begin / kUnitRows);
-    const auto end = static_cast<std::size_t>((rows.end + kUnitRows - 1) / kUnitRows);
-    const attend_units::Half* at[kBlockRows];
-    for (std::int64_t j = 0; j < kBlockRows; ++j)
-      at[j] = halves(values, first + std::clamp(j, rows.begin, rows.end - 1));
-    attend_units::split_weights(weights, kScoreStride, count, begin, end, space_.weights);
-    const auto strips = static_cast<std::int64_t>(values.width / attend_units::kStrip);
-    for (std::int64_t i = 0; i < strips; ++i) {
-      const std::size_t column = static_cast<std::size_t>(i) * attend_units::kStrip;
-      attend_units::add_values(at, column, begin, end, space_.weights, count, ahead_, space_.prepared, sums,
-                               values.width);
+    const auto begin = static_cast<std::size_t>(rows.begin / kValueStep);
+    const auto end = static_cast<std::size_t>((rows.end + kValueStep - 1) / kValueStep);
+    attend_units::ValueStep steps[kBlockRows / kValueStep];
+    attend_units::Half* copy = space_.prepared;
+    for (std::size_t s = begin; s < end; ++s) {
+      const std::int64_t j = static_cast<std::int64_t>(s) * kValueStep;
+      steps[s] = {halves(values, first + j), 2 * static_cast<std::size_t>(values.stride)};
+      if (rows.begin <= j && j + kValueStep <= rows.end) continue;
+      // The first or the last one, of which only some rows may be read.
+      steps[s] = {copy, 2 * values.width};
+      for (std::int64_t r = j; r < j + kValueStep; ++r, copy += values.width)
+        std::copy_n(halves(values, first + std::clamp(r, rows.begin, rows.end - 1)), values.width, copy);
+    }
+    attend_units::pack_weights(weights, kScoreStride, count, pieces_, begin, end, space_.weights);
+    attend_units::add_values(steps, begin, end, space_.weights, attend_units::weight_rows(count, pieces_),
+                             values.width, ahead_, sums);
+  }
+
+  // The sums are those of F32 rows, in the order of pairs.
+  void add_values_carefully(const Range& block) {
+    const std::size_t width = tile_.values.width;
+    const Rows<ops::BFloat16> rows = tile_.values.as<ops::BFloat16>(block.begin);
+    for (std::size_t q = 0; q < tile_.count; ++q) {
+      const Range own = seen(q, block);
+      add_weighted(scores_ + q * kScoreStride, kScoreStride, 1, rows, NothingAhead(), own.begin, own.end,
+                   sums_of(q), width);
     }
   }
 
   void add_values_alone(std::size_t q, std::int64_t first, const Range& rows) {
     if (rows.empty()) return;
-    const std::size_t width = tile_.values.width;
-    float* const large = space_.sums + q * width;
-    float* const small = large + tile_.count * width;
-    std::copy_n(large, width, space_.spare);
-    std::copy_n(small, width, space_.spare + width);
-    add_values(first, rows, scores_ + q * kScoreStride, 1, space_.spare);
-    std::copy_n(space_.spare, width, large);
-    std::copy_n(space_.spare + width, width, small);
+    float* const spare = space_.spare;  // sixteen rows of sums, not all of which are of this query
+    std::copy_n(sums_of(q), floats_of_query(), spare);
+    std::fill(spare + floats_of_query(), spare + 8 * tile_.values.width, 0.0f);
+    add_values(first, rows, scores_ + q * kScoreStride, 1, spare);
+    std::copy_n(spare, floats_of_query(), sums_of(q));
   }
 
   const QueryTile& tile_;
   const attend_units::Workspace space_;
+  const std::size_t pieces_ = tile_.rounded ? 1 : 2;  // of weights
+  bool careful_ = false;
   AttendAhead ahead_;
   float* scores_;
   Partial* partials_;

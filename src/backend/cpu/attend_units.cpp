@@ -1,7 +1,5 @@
 #include "backend/cpu/attend_units.h"
 
-#include <cstring>
-
 #include "backend/cpu/attend_products_amx.h"
 
 #if SLUICE_HAS_AMX
@@ -10,9 +8,8 @@ namespace sluice::backend::cpu::attend_units {
 
 namespace {
 
-// Turns of a step of 32 rows and 32 coordinates of keys, where those of values take one a pair of rows and
-// strip; with those of the softmax that makes a block.
-constexpr std::size_t kKeyTurns = 7;
+constexpr std::size_t kWeightTiles = 2 * kValueRows * 16;  // halves of sixteen rows of weights
+constexpr std::size_t kTurns = 2;                          // of fetching ahead, between two products of tiles
 
 void configure() {
   TileShape shape;
@@ -21,20 +18,6 @@ void configure() {
     shape.rows[i] = 16;
   }
   configure_tiles(shape);
-}
-
-SLUICE_AMX_BF16 inline __m512 widen(__m256i halves) {
-  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
-}
-
-// x as the sum of kCount BF16 numbers, the largest first, each into rows `step` halves apart.
-template <int kCount>
-SLUICE_AMX_BF16 inline void split(__m512 x, Half* to, std::size_t step) {
-  for (int p = 0; p < kCount; ++p, to += step) {
-    const auto piece = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), piece);
-    x = _mm512_sub_ps(x, widen(piece));
-  }
 }
 
 // Sixteen columns as tiles, a step of coordinates each; columns that are null are zeros.
@@ -55,34 +38,70 @@ struct KeyRows {
   std::int64_t stride;
   AttendAhead& ahead;
   const Half* part(int, std::size_t i) const { return rows + i; }
-  SLUICE_AMX_BF16 void prepare(std::size_t) const { ahead.fetch(kKeyTurns); }
+  SLUICE_AMX_BF16 void prepare(std::size_t) const { ahead.fetch(1); }
+  SLUICE_AMX_BF16 void pause() const { ahead.fetch(kTurns); }
 };
 
-// Values of a strip in pairs of rows. Unpacking takes turns between the quarters of 32 columns.
-struct ValueRows {
-  static constexpr int kParts = 1;
-  const Half* const* rows;
-  std::size_t column;
-  Slots<1, kStep * kStrip> slots;
-  AttendAhead& ahead;
-  const Half* part(int p, std::size_t s) const { return slots.at(s, p); }
-  SLUICE_AMX_BF16 void prepare(std::size_t s) const {
-    Half* to = slots.at(s, 0);
-    for (std::size_t r = s * kStep; r < (s + 1) * kStep; r += 2, to += 2 * kStrip) {
-      ahead.fetch(1);
-      for (std::size_t i = 0; i < kStrip; i += 32) {
-        const __m512i a = _mm512_loadu_si512(rows[r] + column + i);
-        const __m512i b = _mm512_loadu_si512(rows[r + 1] + column + i);
-        _mm512_storeu_si512(to + 2 * i, _mm512_unpacklo_epi16(a, b));
-        _mm512_storeu_si512(to + 2 * i + 32, _mm512_unpackhi_epi16(a, b));
-      }
+// kRows x kColumns tiles of sums += their products with values, from `column` on.
+template <int kRows, int kColumns>
+SLUICE_AMX_BF16 void multiply_strip(const ValueStep* steps, std::size_t begin, std::size_t end,
+                                    std::size_t column, const Half* weights, AttendAhead& ahead, float* sums,
+                                    std::size_t width) {
+  static_assert(kRows * kColumns <= 4 && kColumns >= 2);
+  const std::size_t stride = width / 2 * sizeof(float);
+  float* const lower = sums + 8 * width;
+  _tile_loadd(0, sums, stride);
+  _tile_loadd(1, sums + 16, stride);
+  if constexpr (kRows == 2) {
+    _tile_loadd(2, lower, stride);
+    _tile_loadd(3, lower + 16, stride);
+  } else if constexpr (kColumns == 4) {
+    _tile_loadd(2, sums + 32, stride);
+    _tile_loadd(3, sums + 48, stride);
+  }
+  for (std::size_t s = begin; s < end; ++s) {
+    const Half* const from = steps[s].rows + column;
+    const std::size_t row_bytes = steps[s].row_bytes;
+    ahead.fetch(kTurns);
+    _tile_loadd(6, weights + s * kTileHalves, 64);
+    _tile_loadd(4, from, row_bytes);
+    ahead.fetch(kTurns);
+    _tile_dpbf16ps(0, 6, 4);
+    _tile_loadd(5, from + 32, row_bytes);
+    ahead.fetch(kTurns);
+    _tile_dpbf16ps(1, 6, 5);
+    if constexpr (kRows == 2) {
+      _tile_loadd(7, weights + kWeightTiles + s * kTileHalves, 64);
+      _tile_dpbf16ps(2, 7, 4);
+      _tile_dpbf16ps(3, 7, 5);
+    } else if constexpr (kColumns == 4) {
+      _tile_loadd(4, from + 64, row_bytes);
+      ahead.fetch(kTurns);
+      _tile_dpbf16ps(2, 6, 4);
+      _tile_loadd(5, from + 96, row_bytes);
+      ahead.fetch(kTurns);
+      _tile_dpbf16ps(3, 6, 5);
     }
   }
-};
+  _tile_stored(0, sums, stride);
+  _tile_stored(1, sums + 16, stride);
+  if constexpr (kRows == 2) {
+    _tile_stored(2, lower, stride);
+    _tile_stored(3, lower + 16, stride);
+  } else if constexpr (kColumns == 4) {
+    _tile_stored(2, sums + 32, stride);
+    _tile_stored(3, sums + 48, stride);
+  }
+}
 
-// Of keys, or of a strip of values; both may have two parts.
-std::size_t prepared_halves(std::size_t key_width) {
-  return 2 * std::max(kKeyRows * key_width, kValueRows * kStrip);
+// Of keys, of values, or of a strip of levels; what is coded has two parts.
+std::size_t prepared_halves(const Workspace::Sizes& s) {
+  return 2 * std::max({kKeyRows * s.key_width, kValueStep * s.value_width, kValueRows * kStrip});
+}
+
+// Of the weights of kValueRows rows.
+std::size_t weight_halves(const Workspace::Sizes& s) {
+  return weight_rows(s.columns.queries, 2) * 2 * kValueRows;
 }
 
 std::size_t round_up(std::size_t bytes) {
@@ -98,7 +117,7 @@ bool available() {
 std::size_t Workspace::bytes(const Sizes& s) {
   const std::size_t rows = 16 * whole_tiles(2 * s.columns.queries);
   const std::size_t halves = (s.columns.pieces * s.columns.queries + s.columns.all()) * s.key_width +
-                             prepared_halves(s.key_width) + rows * kValueRows;
+                             prepared_halves(s) + weight_halves(s);
   return round_up(halves * sizeof(Half)) +
          (kKeyRows * s.columns.all() + (rows + 16) * s.value_width) * sizeof(float);
 }
@@ -106,8 +125,8 @@ std::size_t Workspace::bytes(const Sizes& s) {
 Workspace::Workspace(const Sizes& s, std::byte* at)
     : queries(reinterpret_cast<Half*>(at)),
       prepared(queries + s.columns.all() * s.key_width),
-      weights(prepared + prepared_halves(s.key_width)),
-      dots(reinterpret_cast<float*>(weights + 16 * whole_tiles(2 * s.columns.queries) * kValueRows)),
+      weights(prepared + prepared_halves(s)),
+      dots(reinterpret_cast<float*>(weights + weight_halves(s))),
       sums(dots + kKeyRows * s.columns.all()),
       spare(sums + 16 * whole_tiles(2 * s.columns.queries) * s.value_width),
       pieces(reinterpret_cast<Half*>(spare + 16 * s.value_width)) {}
@@ -124,11 +143,9 @@ SLUICE_AMX_BF16 void pack_queries(const float* queries, std::size_t stride, cons
   const std::size_t count = columns.queries;
   for (std::size_t q = 0; q < count; ++q)
     for (std::size_t i = 0; i < width; i += 16) {
-      const __m512 x = _mm512_loadu_ps(queries + q * stride + i);
-      if (columns.pieces == 1)
-        split<1>(x, pieces + q * width + i, 0);
-      else
-        split<3>(x, pieces + q * width + i, count * width);
+      __m512 x = _mm512_loadu_ps(queries + q * stride + i);
+      for (std::size_t p = 0; p < columns.pieces; ++p)
+        store_piece(pieces + (p * count + q) * width + i, take_piece(x));
     }
   const std::size_t first_rows = std::min<std::size_t>(columns.pieces, 2) * count;
   for (std::size_t tile = 0; 16 * tile < columns.all(); ++tile, tiles += 16 * width) {
@@ -177,44 +194,59 @@ SLUICE_AMX_BF16 void store_scores(const float* dots, const Columns& columns, flo
   }
 }
 
-SLUICE_AMX_BF16 void split_weights(const float* weights, std::size_t stride, std::size_t count,
-                                   std::size_t begin, std::size_t end, Half* tiles) {
-  constexpr std::size_t kTileRows = kValueRows * 16;  // halves of sixteen rows
-  const std::size_t rows = 2 * count;
+SLUICE_AMX_BF16 void pack_weights(const float* weights, std::size_t stride, std::size_t count,
+                                  std::size_t pieces, std::size_t begin, std::size_t end, Half* tiles) {
   for (std::size_t s = begin; s < end; ++s) {
-    const auto at = [&](std::size_t r) {
-      return tiles + r / 16 * kTileRows + s * kTileHalves + r % 16 * kStep;
+    std::size_t r = 0;
+    const auto store = [&](__m512i halves) SLUICE_AMX_BF16 {
+      _mm512_storeu_si512(tiles + r / 16 * kWeightTiles + s * kTileHalves + r % 16 * kStep, halves);
+      ++r;
     };
-    for (std::size_t q = 0; q < count; ++q)
-      for (std::size_t j = 0; j < kStep; j += 16) {
-        Half* const large = at(q) + j;
-        split<2>(_mm512_loadu_ps(weights + q * stride + s * kStep + j), large,
-                 static_cast<std::size_t>(at(count + q) + j - large));
+    for (std::size_t q = 0; q < count; ++q) {
+      __m512 x = _mm512_loadu_ps(weights + q * stride + s * kValueStep);
+      for (std::size_t p = 0; p < pieces; ++p) {
+        const __m512i first = _mm512_cvtepu16_epi32(take_piece(x));
+        store(first);
+        store(_mm512_slli_epi32(first, 16));
       }
-    for (std::size_t r = rows; r % 16 != 0; ++r) std::memset(at(r), 0, kStep * sizeof(Half));
+    }
+    while (r % 16 != 0) store(_mm512_setzero_si512());
   }
 }
 
-void add_values(const Half* const* rows, std::size_t column, std::size_t begin, std::size_t end,
-                const Half* weights, std::size_t count, AttendAhead& ahead, Half* prepared, float* sums,
-                std::size_t width) {
-  const ValueRows values{rows, column, {prepared, 2 * count <= 16}, ahead};
-  multiply_all_rows(values, weights, count, begin, end, sums + column, width);
+void add_values(const ValueStep* steps, std::size_t begin, std::size_t end, const Half* weights,
+                std::size_t rows, std::size_t width, AttendAhead& ahead, float* sums) {
+  AttendAhead nothing;
+  const auto run = [&](auto multiply, std::size_t column, std::size_t row) {
+    multiply(steps, begin, end, column, weights + row / 16 * kWeightTiles, row == 0 ? ahead : nothing,
+             sums + (row * width + column) / 2, width);
+  };
+  order_memory();
+  std::size_t column = 0;
+  if (rows == 16)
+    for (; column + 2 * kStrip <= width; column += 2 * kStrip) run(multiply_strip<1, 4>, column, 0);
+  for (; column < width; column += kStrip) {
+    std::size_t row = 0;
+    for (; row + 32 <= rows; row += 32) run(multiply_strip<2, 2>, column, row);
+    if (row < rows) run(multiply_strip<1, 2>, column, row);
+  }
+  order_memory();
 }
 
-SLUICE_AMX_BF16 void add_sums(const float* sums, std::size_t count, std::size_t width, float* to) {
-  // Unpacking took turns between the quarters of 32 columns.
-  const __m512i low = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);
-  const __m512i high = _mm512_setr_epi32(8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31);
-  for (std::size_t q = 0; q < count; ++q)
-    for (std::size_t i = 0; i < width; i += 32) {
-      const float* large = sums + q * width + i;
-      const float* small = large + count * width;
-      const __m512 a = _mm512_add_ps(_mm512_loadu_ps(large), _mm512_loadu_ps(small));
-      const __m512 b = _mm512_add_ps(_mm512_loadu_ps(large + 16), _mm512_loadu_ps(small + 16));
-      float* at = to + q * width + i;
-      _mm512_storeu_ps(at, _mm512_add_ps(_mm512_loadu_ps(at), _mm512_permutex2var_ps(a, low, b)));
-      _mm512_storeu_ps(at + 16, _mm512_add_ps(_mm512_loadu_ps(at + 16), _mm512_permutex2var_ps(a, high, b)));
+SLUICE_AMX_BF16 void add_sums(const float* sums, std::size_t count, std::size_t pieces, std::size_t width,
+                              float* to) {
+  const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  const __m512i high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
+  for (std::size_t q = 0; q < count; ++q, sums += pieces * width, to += width)
+    for (std::size_t i = 0; i < width / 2; i += 16) {
+      __m512 even = _mm512_loadu_ps(sums + i);
+      __m512 odd = _mm512_loadu_ps(sums + width / 2 + i);
+      if (pieces == 2) {
+        even = _mm512_add_ps(even, _mm512_loadu_ps(sums + width + i));
+        odd = _mm512_add_ps(odd, _mm512_loadu_ps(sums + width + width / 2 + i));
+      }
+      _mm512_storeu_ps(to + 2 * i, _mm512_permutex2var_ps(even, low, odd));
+      _mm512_storeu_ps(to + 2 * i + 16, _mm512_permutex2var_ps(even, high, odd));
     }
 }
 
@@ -245,10 +277,10 @@ void pack_queries(const float*, std::size_t, const Columns&, std::size_t, Half*,
 void multiply_keys(const Half*, std::int64_t, std::size_t, const Half*, const Columns&, bool, AttendAhead&,
                    float*) {}
 void store_scores(const float*, const Columns&, float*, std::size_t) {}
-void split_weights(const float*, std::size_t, std::size_t, std::size_t, std::size_t, Half*) {}
-void add_values(const Half* const*, std::size_t, std::size_t, std::size_t, const Half*, std::size_t,
-                AttendAhead&, Half*, float*, std::size_t) {}
-void add_sums(const float*, std::size_t, std::size_t, float*) {}
+void pack_weights(const float*, std::size_t, std::size_t, std::size_t, std::size_t, std::size_t, Half*) {}
+void add_values(const ValueStep*, std::size_t, std::size_t, const Half*, std::size_t, std::size_t,
+                AttendAhead&, float*) {}
+void add_sums(const float*, std::size_t, std::size_t, std::size_t, float*) {}
 Session::Session(bool used) : used_(used) {}
 Session::~Session() = default;
 

@@ -2,11 +2,16 @@
 // queries with keys, and sums of values under weights.
 //
 // A query's coordinate is the exact sum of three BF16 numbers, its pieces, or one of a BF16 query; a weight,
-// which nothing amplifies, takes two, 2^-17. Keys and values are BF16 rows of a cache, or 4-bit codes whose
-// levels take two numbers each (attend_codes.h). Every piece of a query is a column of its own of the product
-// of keys and queries, and every piece of a weight a row of its own of the sums, so that few queries still
-// fill a tile. What comes of a piece depends on it and on its row of the cache alone: tiling never changes a
-// bit.
+// which nothing amplifies, takes two, 2^-17, or one where it was rounded. Keys and values are BF16 rows of a
+// cache, or 4-bit codes whose levels take two numbers each (attend_codes.h). Every piece of a query is a
+// column of its own of the product of keys and queries, and every piece of a weight some rows of the sums, so
+// that few queries still fill a tile. What comes of a piece depends on it and on its row of the cache alone:
+// tiling never changes a bit.
+//
+// The units multiply pairs of numbers. Pairs of keys are neighbouring coordinates, but those of values would
+// be neighbouring rows, which do not lie side by side. So the pairs are neighbouring columns, and a weight
+// meets them twice, followed by a zero for the even columns and after one for the odd: twice the products,
+// and nothing to rearrange.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +25,9 @@ using Half = std::uint16_t;  // the bits of a BF16 number
 
 constexpr std::size_t kKeyRows = 32;     // of a cache that are scored together
 constexpr std::size_t kValueRows = 128;  // that are weighed together at most
-constexpr std::size_t kStep = 32;        // coordinates, or rows of values, of one product of tiles
-constexpr std::size_t kStrip = 64;       // columns of values that are multiplied together
+constexpr std::size_t kStep = 32;        // coordinates of one product of tiles
+constexpr std::size_t kValueStep = 16;   // rows of values of one
+constexpr std::size_t kStrip = 64;       // a width of values is a multiple of it
 
 // Whether this processor has such units and the system lets this process use them.
 bool available();
@@ -40,6 +46,18 @@ struct Columns {
   constexpr std::size_t all() const { return first() + (pieces == 1 ? 0 : 16 * whole_tiles(queries)); }
 };
 
+// Rows of tiles for the weights of some queries: of every query its pieces, of every piece the one for even
+// columns and the one for odd.
+constexpr std::size_t weight_rows(std::size_t queries, std::size_t pieces) {
+  return 16 * whole_tiles(2 * pieces * queries);
+}
+
+// kValueStep rows of values.
+struct ValueStep {
+  const Half* rows;
+  std::size_t row_bytes;  // from one to the next
+};
+
 // Memory of one worker for some queries at most.
 struct Workspace {
   struct Sizes {
@@ -54,10 +72,10 @@ struct Workspace {
   Workspace beside(const Workspace& other) const;
 
   Half* queries = nullptr;   // tiles
-  Half* prepared = nullptr;  // keys that are not read where they lie, or a strip of values
+  Half* prepared = nullptr;  // keys or values that are not read where they lie
   Half* weights = nullptr;   // tiles
   float* dots = nullptr;     // [kKeyRows][columns.all()]
-  float* sums = nullptr;     // [2 * queries, in whole tiles][value_width], in the order of the strips
+  float* sums = nullptr;     // [weight_rows][value_width / 2]; of codes [2 * queries, in tiles][value_width]
   float* spare = nullptr;    // sums of one query
   Half* pieces = nullptr;    // of queries on their way to tiles
 };
@@ -72,15 +90,14 @@ void multiply_keys(const Half* keys, std::int64_t stride, std::size_t width, con
 // scores[q * stride + j] from dots.
 void store_scores(const float* dots, const Columns& columns, float* scores, std::size_t stride);
 
-// weights[q * stride + j] of rows j in kStep * [begin, end) as tiles.
-void split_weights(const float* weights, std::size_t stride, std::size_t count, std::size_t begin,
-                   std::size_t end, Half* tiles);
-// kStrip columns of `sums`, rows `width` floats apart, from `column` on += weights times the same rows.
-void add_values(const Half* const* rows, std::size_t column, std::size_t begin, std::size_t end,
-                const Half* weights, std::size_t count, AttendAhead& ahead, Half* prepared, float* sums,
-                std::size_t width);
-// to[q * width + i] += the sums of a query's pieces, in the order of the columns.
-void add_sums(const float* sums, std::size_t count, std::size_t width, float* to);
+// weights[q * stride + j] of rows j in kValueStep * [begin, end) as tiles.
+void pack_weights(const float* weights, std::size_t stride, std::size_t count, std::size_t pieces,
+                  std::size_t begin, std::size_t end, Half* tiles);
+// sums += `rows` rows of weights times the values of the steps [begin, end).
+void add_values(const ValueStep* steps, std::size_t begin, std::size_t end, const Half* weights,
+                std::size_t rows, std::size_t width, AttendAhead& ahead, float* sums);
+// to[q * width + i] = the sums of a query's pieces, in the order of the columns.
+void add_sums(const float* sums, std::size_t count, std::size_t pieces, std::size_t width, float* to);
 
 // Between the first and the last product of a worker's task, where they are used at all.
 class Session {

@@ -1,7 +1,9 @@
-// A NaN in the cache reaches the queries that see its row, and no others.
+// What is not finite in the cache reaches the queries that see its row, and the columns of its place, and no
+// others.
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "sluice/ops/backend.h"
@@ -40,6 +42,44 @@ TEST_P(AttentionNan, StaysWithTheQueriesThatSeeIt) {
           EXPECT_FLOAT_EQ(value, 2.0f) << "token " << t;
       }
   }
+}
+
+// BF16 caches may go to units that multiply neighbouring columns with zeros.
+TEST_P(AttentionNan, StaysInItsColumn) {
+  constexpr std::int64_t kRows = 150;
+  constexpr std::int64_t kHeads = 4;
+  constexpr std::int64_t kWidth = 128;
+  constexpr std::int64_t kTokens = 20;
+  constexpr std::int64_t kBad = 140;  // tokens 10..19 see this row
+  constexpr std::int64_t kColumn = 37;
+  const Shape cache = {kRows, 1, kWidth};
+  const Shape shape = {kTokens, kHeads, kWidth};
+  const std::vector<BFloat16> q(kTokens * kHeads * kWidth, to_bfloat16(0.5f));
+  const std::vector<BFloat16> k(kRows * kWidth, to_bfloat16(0.25f));
+  for (const float bad : {std::numeric_limits<float>::infinity(), std::nanf("")})
+    for (const bool exact : {true, false}) {
+      const auto backend = make_backend(GetParam(), {.threads = 2, .exact = exact});
+      std::vector<BFloat16> v(kRows * kWidth, to_bfloat16(2.0f));
+      v[kBad * kWidth + kColumn] = to_bfloat16(bad);
+      std::vector<BFloat16> out(kTokens * kHeads * kWidth);
+      Attention op;
+      op.q = ConstView(q.data(), DType::bf16, shape);
+      op.k_cache = ConstView(k.data(), DType::bf16, cache);
+      op.v_cache = ConstView(v.data(), DType::bf16, cache);
+      op.out = View(out.data(), DType::bf16, shape);
+      op.start = kRows - kTokens;
+      backend->run(op);
+      for (std::int64_t t = 0; t < kTokens; ++t)
+        for (std::int64_t i = 0; i < kHeads * kWidth; ++i) {
+          const float value = to_float(out[static_cast<std::size_t>(t * kHeads * kWidth + i)]);
+          if (t + kRows - kTokens < kBad || i % kWidth != kColumn)
+            ASSERT_EQ(value, 2.0f) << "token " << t << ", " << i;
+          else if (std::isnan(bad))
+            ASSERT_TRUE(std::isnan(value)) << "token " << t << ", " << i;
+          else
+            ASSERT_EQ(value, bad) << "token " << t << ", " << i;
+        }
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, AttentionNan, ::testing::Values("reference", "cpu"),
