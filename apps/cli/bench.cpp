@@ -172,7 +172,6 @@ void add_bench(Parser& parser) {
   auto json = std::make_shared<bool>(false);
   auto ops = std::make_shared<bool>(false);
   auto trace = std::make_shared<std::int64_t>(0);
-  auto rounded = std::make_shared<bool>(false);
   Command command = parser.add("bench", "Measure speed as a fraction of this machine's own peak");
   command.option("MODEL", model->model.model, "Checkpoint folder or bundled model");
   command.option("--geometry", model->geometry,
@@ -194,14 +193,13 @@ void add_bench(Parser& parser) {
   command.flag("--ops", *ops, "Time every op of the catalogue instead");
   command.option("--op", options->op, "With --ops: only this op");
   command.option("--seconds", options->seconds_per_case, "With --ops: time to spend on a case");
-  command.flag("--rounded", *rounded, "With --ops: round activations to integers, as engines do");
   command.flag("--json", *json, "Machine-readable output");
   command.on_run([=] {
     if (*trace > 0) return run_trace(*model, *trace, *json);
     if (!*ops) return run_model(*model, *json);
     options->backend = model->model.engine.backend;
     options->threads = model->model.engine.threads;
-    options->exact = !*rounded;
+    options->exact = model->model.engine.exact;
     run_ops(*options, *json);
   });
 }
