@@ -1,7 +1,9 @@
 #include "backend/host_sample.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <span>
 
 #include "ops/draw.h"
@@ -10,17 +12,17 @@ namespace sluice::backend {
 
 namespace {
 
-// The index of the first of the largest. Sixteen numbers at a time, then the place of what was found.
+// As integers floats have the same order, and compilers compare many of those at once.
+std::int32_t ordered(float value) {
+  const auto bits = std::bit_cast<std::int32_t>(value);
+  return bits ^ (bits >> 31 & 0x7fffffff);
+}
+
+// The index of the first of the largest.
 std::size_t largest(std::span<const float> values) {
-  constexpr std::size_t kLanes = 16;
-  float most[kLanes];
-  std::fill_n(most, kLanes, values[0]);
-  std::size_t i = 0;
-  for (; i + kLanes <= values.size(); i += kLanes)
-    for (std::size_t lane = 0; lane < kLanes; ++lane)
-      most[lane] = values[i + lane] > most[lane] ? values[i + lane] : most[lane];
-  for (; i < values.size(); ++i) most[0] = values[i] > most[0] ? values[i] : most[0];
-  const float best = *std::max_element(most, most + kLanes);
+  std::int32_t most = ordered(values[0]);
+  for (const float value : values) most = std::max(most, ordered(value));
+  const auto best = std::bit_cast<float>(most ^ (most >> 31 & 0x7fffffff));
   return static_cast<std::size_t>(std::find(values.begin(), values.end(), best) - values.begin());
 }
 
