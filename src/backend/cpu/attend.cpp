@@ -5,8 +5,9 @@
 // whole tiles where there are enough of them (prompts), otherwise parts of tiles, whose partial results are
 // merged afterwards in the same order (decoding): the bits are the same. BF16 caches go to the matrix units
 // where there are any. Bytes moved: every visible cache row once a tile. Products and sums are F32 or as good
-// (attend_units.h); relative L2 error under 1e-5 with F32 activations. With BF16 activations the units take
-// weights rounded to BF16, whose total is that of the rounded ones, unless the backend is to be exact.
+// (attend_units.h); relative L2 error under 1e-5 with F32 activations. Unless the backend is to be exact, the
+// units take F32 queries to 2^-18, and with BF16 queries weights rounded to BF16, whose total is that of the
+// rounded ones.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/attend.cpp"
 #include "backend/cpu/attend.h"
@@ -154,9 +155,10 @@ class Attend {
   }
 
   attend_units::Workspace::Sizes unit_sizes() const {
-    const std::size_t pieces = bf16_ ? 1 : 3;
-    return {{static_cast<std::size_t>(tile_queries_), pieces}, query_floats_, value_floats_};
+    return {{static_cast<std::size_t>(tile_queries_), query_pieces()}, query_floats_, value_floats_};
   }
+
+  std::size_t query_pieces() const { return bf16_ ? 1 : context_.exact() ? 3 : 2; }
 
   // Loads the queries as the kernels want them.
   QueryTile load(const Tile& tile, const Scratch& s) const {
@@ -166,8 +168,8 @@ class Attend {
     result.stride = query_floats_;
     result.visible = s.visible;
     result.scale = static_cast<float>(call_.scale);
-    result.bf16 = bf16_;
-    result.rounded = bf16_ && !context_.exact();
+    result.query_pieces = query_pieces();
+    result.weight_pieces = bf16_ && !context_.exact() ? 1 : 2;
     result.pieces = call_.pieces;
     result.values = rows(call_.values, tile);
     for (std::int64_t r = 0; r < tile.queries; ++r)

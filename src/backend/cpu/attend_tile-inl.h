@@ -77,8 +77,8 @@ struct QueryTile {
   std::size_t piece_offset[kMaxPieces];
   const Range* visible;  // one a query
   float scale;
-  bool bf16;     // what all coordinates of the queries are
-  bool rounded;  // weights to BF16
+  std::size_t query_pieces;  // as matrix units take them
+  std::size_t weight_pieces;
   int pieces;
   CacheRows keys[kMaxPieces];
   CacheRows values;

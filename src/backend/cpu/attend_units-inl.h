@@ -54,7 +54,7 @@ HWY_INLINE FloatVec round_to_bf16(FloatVec x) {
 }
 
 HWY_INLINE attend_units::Columns unit_columns(const QueryTile& tile) {
-  return {tile.count, tile.bf16 ? std::size_t{1} : std::size_t{3}};
+  return {tile.count, tile.query_pieces};
 }
 
 HWY_INLINE void pack_queries(const QueryTile& tile, const attend_units::Workspace& space) {
@@ -161,7 +161,7 @@ class UnitPart {
     }
     const float shrink = weigh_block(weights, seen, tile_.scale, partials_[q], [&](FloatVec weight) HWY_ATTR {
       ahead_.fetch(kWeighTurns);
-      return tile_.rounded ? round_to_bf16(weight) : weight;
+      return tile_.weight_pieces == 1 ? round_to_bf16(weight) : weight;
     });
     std::fill(weights + begin, weights + seen.begin, 0.0f);
     std::fill(weights + seen.end, weights + end, 0.0f);
@@ -233,7 +233,7 @@ class UnitPart {
 
   const QueryTile& tile_;
   const attend_units::Workspace space_;
-  const std::size_t pieces_ = tile_.rounded ? 1 : 2;  // of weights
+  const std::size_t pieces_ = tile_.weight_pieces;
   bool careful_ = false;
   AttendAhead ahead_;
   float* scores_;

@@ -182,7 +182,8 @@ SLUICE_AMX_BF16 void store_scores(const float* dots, const Columns& columns, flo
     for (std::size_t r = 0; r < 16; ++r) {
       const float* row = dots + r * row_floats + q;
       __m512 score = load(row);
-      if (columns.pieces != 1)
+      if (columns.pieces == 2) score = _mm512_add_ps(score, load(row + columns.queries));
+      if (columns.pieces == 3)
         score = _mm512_add_ps(score, _mm512_add_ps(load(row + columns.queries), load(row + columns.first())));
       v[r] = _mm512_castps_si512(score);
     }

@@ -1,12 +1,12 @@
 // The products of attention by the matrix units of x86, which multiply tiles of BF16 numbers: scores of
 // queries with keys, and sums of values under weights.
 //
-// A query's coordinate is the exact sum of three BF16 numbers, its pieces, or one of a BF16 query; a weight,
-// which nothing amplifies, takes two, 2^-17, or one where it was rounded. Keys and values are BF16 rows of a
-// cache, or 4-bit codes whose levels take two numbers each (attend_codes.h). Every piece of a query is a
-// column of its own of the product of keys and queries, and every piece of a weight some rows of the sums, so
-// that few queries still fill a tile. What comes of a piece depends on it and on its row of the cache alone:
-// tiling never changes a bit.
+// A query's coordinate is the exact sum of three BF16 numbers, its pieces; two give it to 2^-18, and a BF16
+// query is one. A weight, which nothing amplifies, takes two pieces, 2^-17, or one where it was rounded. Keys
+// and values are BF16 rows of a cache, or 4-bit codes whose levels take two numbers each (attend_codes.h).
+// Every piece of a query is a column of its own of the product of keys and queries, and every piece of a
+// weight some rows of the sums, so that few queries still fill a tile. What comes of a piece depends on it
+// and on its row of the cache alone: tiling never changes a bit.
 //
 // The units multiply pairs of numbers. Pairs of keys are neighbouring coordinates, but those of values would
 // be neighbouring rows, which do not lie side by side. So the pairs are neighbouring columns, and a weight
@@ -41,9 +41,9 @@ constexpr std::size_t whole_tiles(std::size_t count) {
 // of whole tiles.
 struct Columns {
   std::size_t queries;
-  std::size_t pieces = 3;  // or 1
+  std::size_t pieces = 3;  // or fewer
   constexpr std::size_t first() const { return 16 * whole_tiles((pieces == 1 ? 1 : 2) * queries); }
-  constexpr std::size_t all() const { return first() + (pieces == 1 ? 0 : 16 * whole_tiles(queries)); }
+  constexpr std::size_t all() const { return first() + (pieces == 3 ? 16 * whole_tiles(queries) : 0); }
 };
 
 // Rows of tiles for the weights of some queries: of every query its pieces, of every piece the one for even
