@@ -19,6 +19,7 @@
 #include "backend/cpu/integer_arm.h"
 #include "backend/cpu/integer_tile-inl.h"
 #include "backend/cpu/row_walk.h"
+#include "backend/cpu/weight_streams.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {
@@ -28,7 +29,6 @@ constexpr std::int64_t kItemBytes = 1 << 14;  // of weights at least: handing ou
 constexpr std::int64_t kFewTokens = 64;       // rows of x multiplied without tiles that stay in the caches
 // Of one matrix; unpacking a row for so few is faster than storing it for tiles.
 constexpr std::int64_t kVectorTokens = 4;
-constexpr std::int64_t kLookAhead = 2048;         // bytes of a stream asked for before they are needed
 constexpr std::int64_t kSerialColumns = 1 << 14;  // of x that are rounded faster than the pool wakes up
 
 // A row of x as the tiles are packed from it.
@@ -92,19 +92,6 @@ struct WorkerScratch {
         tiles(reinterpret_cast<amx::Scratch*>(block)) {}
 };
 
-// Rows of a matrix, read as four streams of a quarter each: a core has several pages under way at a time, but
-// few lines of each. In the last quarters the last row repeats.
-struct Streams {
-  Matrix matrix;
-  std::int64_t row;
-  std::int64_t row_end;
-
-  std::int64_t length() const { return (row_end - row + kQuad - 1) / kQuad; }
-  std::int64_t row_of(int stream, std::int64_t i) const {
-    return std::min(row + stream * length() + i, row_end - 1);
-  }
-};
-
 class IntegerRun {
  public:
   IntegerRun(Context& context, const Linear& op)
@@ -152,8 +139,8 @@ class IntegerRun {
             // A worker's items follow each other.
             const std::int64_t next = std::min(i + 1, items * buckets_.count() - 1);
             const std::int64_t next_row = next % items * item_rows;
-            const Streams following{op_.w[buckets_[next / items].matrix], next_row,
-                                    std::min(next_row + item_rows, format_.rows)};
+            const WeightStreams following{format_, op_.w[buckets_[next / items].matrix], next_row,
+                                          std::min(next_row + item_rows, format_.rows)};
             run_few(buckets_[i / items], row, row_end, following, worker);
           }
         });
@@ -218,25 +205,19 @@ class IntegerRun {
 
   // One operand times a few rows of x; results every kItemRows floats. `following` is what is read next.
   template <class Codes>
-  void multiply_few(const Streams& streams, const Streams& following, const std::byte* const* x,
+  void multiply_few(const WeightStreams& streams, const WeightStreams& following, const std::byte* const* x,
                     std::int64_t tokens, const WorkerScratch& scratch, float* results) const {
-    const std::int64_t length = streams.length();
-    const std::int64_t ahead = std::clamp<std::int64_t>(kLookAhead / format_.row_bytes, 1, length);
-    for (std::int64_t i = 0; i < length; ++i) {
-      std::int64_t rows[kQuad];
+    for (std::int64_t i = 0; i < streams.length(); ++i) {
+      const StreamRows now = streams[i];
+      const StreamRows ahead = streams.ahead(i, following);
       const std::byte* addresses[kQuad];
       const std::byte* next[kQuad];
-      const bool inside = i + ahead < length;
-      const Streams& then = inside ? streams : following;
       for (int s = 0; s < kQuad; ++s) {
-        rows[s] = streams.row_of(s, i);
-        addresses[s] = streams.matrix.values + rows[s] * format_.row_bytes;
-        const std::int64_t row = then.row_of(s, inside ? i + ahead : i + ahead - length);
-        next[s] = then.matrix.values + row * format_.row_bytes;
-        hwy::Prefetch(then.matrix.scales + row * format_.scale_row_bytes);
-        hwy::Prefetch(then.matrix.biases + row * format_.bias_row_bytes);
+        addresses[s] = now.values(s);
+        next[s] = ahead.values(s);
       }
-      read_quad_groups(format_, streams.matrix, rows, scratch.line, scratch.scales, scratch.biases);
+      ahead.fetch_groups();
+      read_quad_groups(format_, now.matrix, now.rows, scratch.line, scratch.scales, scratch.biases);
       const std::int64_t step = by_bytes_ ? arm::kTokens : kIntegerTokens;
       for (std::int64_t t = 0; t < tokens; t += step) {
         const std::int64_t count = std::min(step, tokens - t);
@@ -246,7 +227,8 @@ class IntegerRun {
         else
           multiply_words<Codes>(addresses, next, scratch, x + t, count, sums[0]);
         for (std::int64_t c = 0; c < count; ++c)
-          for (int s = 0; s < kQuad; ++s) results[(t + c) * kItemRows + rows[s] - streams.row] = sums[c][s];
+          for (int s = 0; s < kQuad; ++s)
+            results[(t + c) * kItemRows + now.rows[s] - streams.row()] = sums[c][s];
       }
     }
   }
@@ -272,7 +254,7 @@ class IntegerRun {
   }
 
   void run_few(const Buckets::Bucket& bucket, std::int64_t row, std::int64_t row_end,
-               const Streams& following, int worker) {
+               const WeightStreams& following, int worker) {
     const WorkerScratch scratch(format_, kFewTokens,
                                 context_.worker_scratch(worker, WorkerScratch::bytes(format_, kFewTokens)));
     for (std::int64_t t = 0; t < bucket.size; t += kFewTokens) {
@@ -280,11 +262,12 @@ class IntegerRun {
       const std::byte* x[kFewTokens];
       for (std::int64_t j = 0; j < tokens; ++j) x[j] = x_ + bucket.rows[t + j] / op_.x_share * row_bytes_;
       for (int i = 0; i < operands(); ++i) {
-        const Streams streams{operand(i)[bucket.matrix], row, row_end};
-        const bool last = i + 1 == operands();
-        const Streams next = last ? following : Streams{operand(i + 1)[bucket.matrix], row, row_end};
+        const auto streams = [&](int operand_index) {
+          return WeightStreams{format_, operand(operand_index)[bucket.matrix], row, row_end};
+        };
+        const WeightStreams next = i + 1 == operands() ? following : streams(i + 1);
         with_codes(format_, [&]<class Codes>(const Codes&) {
-          multiply_few<Codes>(streams, next, x, tokens, scratch, scratch.results[i]);
+          multiply_few<Codes>(streams(i), next, x, tokens, scratch, scratch.results[i]);
         });
       }
       store(scratch, bucket.rows + t, tokens, row, row_end);

@@ -12,10 +12,9 @@
 #define SLUICE_BACKEND_CPU_INTEGER_TILE_INL_H_
 #endif
 
-#include <hwy/cache_control.h>
-
 #include "backend/cpu/integer_rows-inl.h"
 #include "backend/cpu/weight_scales-inl.h"
+#include "backend/cpu/weight_streams.h"
 
 #if HWY_TARGET == HWY_AVX3_DL && HWY_MAJOR == 1 && HWY_MINOR == 0 && HWY_PATCH < 4
 // These versions of Highway ask for the instructions of this target without naming them all.
@@ -35,7 +34,7 @@ using ShortVec = hn::Vec<ShortTag>;
 using HalfTag = hn::RebindToUnsigned<ShortTag>;
 using HalfVec = hn::Vec<HalfTag>;
 
-constexpr int kQuad = 4;                               // rows of a tile, and groups scaled at once
+constexpr int kQuad = kStreams;                        // rows of a tile, and groups scaled at once
 constexpr int kBlocks = static_cast<int>(kLanes) / 4;  // of a vector
 constexpr int kTileVectors = 16 / static_cast<int>(kLanes);
 constexpr int kIntegerTokens = kLanes >= 16 ? 4 : 2;  // of a register tile
@@ -315,7 +314,7 @@ HWY_INLINE void read_quad_groups(const MatrixFormat& format, const Matrix& matri
   read_quad(bias_rows, format.bias_type, format.groups(), line, biases);
 }
 
-// Four rows times C tokens, straight from the packed codes: out[c][r]. Asks for as many bytes from `next` on.
+// Four rows times C tokens, straight from the packed codes: out[c][r]. Fetches as many bytes from `next` on.
 template <class Codes, int C>
 HWY_NOINLINE void multiply_integers(const MatrixFormat& format, const std::byte* const (&rows)[kQuad],
                                     const std::byte* const (&next)[kQuad], const float* scales,
@@ -332,8 +331,7 @@ HWY_NOINLINE void multiply_integers(const MatrixFormat& format, const std::byte*
     for (int r = 0; r < kQuad; ++r) {
       at[r] = rows[r] + quad * Codes::kQuadBytes;
       if (quad < whole) {
-        for (std::int64_t line = 0; line < Codes::kQuadBytes; line += 64)
-          hwy::Prefetch(next[r] + quad * Codes::kQuadBytes + line);
+        fetch(next[r] + quad * Codes::kQuadBytes, Codes::kQuadBytes);
       } else {
         std::memset(rest[r], 0, Codes::kQuadBytes);
         std::memcpy(rest[r], at[r], static_cast<std::size_t>(format.row_bytes - whole * Codes::kQuadBytes));

@@ -18,6 +18,7 @@
 #include "backend/cpu/linear.h"
 #include "backend/cpu/linear_tile-inl.h"
 #include "backend/cpu/row_walk.h"
+#include "backend/cpu/weight_streams.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {
@@ -66,46 +67,54 @@ HWY_INLINE void row_addresses(const MatrixFormat& format, const Matrix& matrix, 
   for (int r = 0; r < R; ++r) rows[r] = matrix.values + std::min(row + r, end - 1) * format.row_bytes;
 }
 
+// Up to kDirectTokens rows of x.
 template <class Format>
-HWY_INLINE void read_tile_groups(const MatrixFormat& format, const Matrix& matrix, std::int64_t row,
-                                 int count, std::int64_t group_step, const WorkerScratch& scratch) {
-  if constexpr (Format::kScaled)
-    for (int r = 0; r < count; ++r)
-      read_groups<Format>(format, matrix, std::min(row + r, format.rows - 1), scratch.scales + r * group_step,
-                          scratch.biases + r * group_step);
-}
-
-// Weight rows [begin, end) times up to kDirectTokens rows of x.
-template <class Format>
-void multiply_few(const MatrixFormat& format, const Matrix& matrix, std::int64_t begin, std::int64_t end,
-                  const float* const* x, std::int64_t tokens, std::int64_t group_step,
-                  const WorkerScratch& scratch, float* results) {
-  for (std::int64_t row = begin; row < end; row += kDirectRows) {
+void multiply_few(const WeightStreams& streams, const WeightStreams& following, const float* const* x,
+                  std::int64_t tokens, std::int64_t group_step, const WorkerScratch& scratch,
+                  float* results) {
+  auto multiply = multiply_direct<Format, 1>;
+  if constexpr (kDirectTokens<Format> == kTileTokens) {
+    if (tokens == 2) multiply = multiply_direct<Format, 2>;
+    if (tokens == 3) multiply = multiply_direct<Format, 3>;
+  }
+  const MatrixFormat& format = streams.format();
+  for (std::int64_t i = 0; i < streams.length(); ++i) {
+    const StreamRows now = streams[i];
+    const StreamRows ahead = streams.ahead(i, following);
     const std::byte* rows[kDirectRows];
-    row_addresses(format, matrix, row, format.rows, rows);
-    read_tile_groups<Format>(format, matrix, row, kDirectRows, group_step, scratch);
-    auto multiply = multiply_direct<Format, 1>;
-    if constexpr (kDirectTokens<Format> == kTileTokens) {
-      if (tokens == 2) multiply = multiply_direct<Format, 2>;
-      if (tokens == 3) multiply = multiply_direct<Format, 3>;
+    const std::byte* next[kDirectRows];
+    for (int r = 0; r < kDirectRows; ++r) {
+      rows[r] = now.values(r);
+      next[r] = ahead.values(r);
+      read_groups<Format>(format, now.matrix, now.rows[r], scratch.scales + r * group_step,
+                          scratch.biases + r * group_step);
     }
-    multiply(format, rows, scratch.scales, scratch.biases, group_step, x, results + (row - begin), kItemRows);
+    if constexpr (Format::kScaled) ahead.fetch_groups();
+    float sums[kTileTokens][kDirectRows];
+    multiply(format, rows, next, scratch.scales, scratch.biases, group_step, x, sums[0]);
+    for (std::int64_t t = 0; t < tokens; ++t)
+      for (int r = 0; r < kDirectRows; ++r) results[t * kItemRows + now.rows[r] - streams.row()] = sums[t][r];
   }
 }
 
-// Weight rows [begin, end) times any number of rows of x.
+// Any number of rows of x.
 template <class Format>
-void multiply_many(const MatrixFormat& format, const Matrix& matrix, std::int64_t begin, std::int64_t end,
-                   const float* const* x, std::int64_t tokens, std::int64_t group_step,
-                   const WorkerScratch& scratch, float* results) {
+void multiply_many(const WeightStreams& streams, const WeightStreams&, const float* const* x,
+                   std::int64_t tokens, std::int64_t group_step, const WorkerScratch& scratch,
+                   float* results) {
+  const MatrixFormat& format = streams.format();
+  const Matrix& matrix = streams.matrix();
+  const std::int64_t begin = streams.row();
   const PanelShape shape{GroupSpread(format, Format::kStride), Format::kSlots};
   const std::int64_t chunks = chunk_count<Format>(format.columns);
   const std::int64_t panel_chunks = std::max<std::int64_t>(1, kPanelElements / chunk_elements<Format>());
   const std::int64_t slots_floats = x_layout<Format>(format).slots_floats;
-  for (std::int64_t row = begin; row < end; row += kPanelRows) {
+  for (std::int64_t row = begin; row < streams.row_end(); row += kPanelRows) {
     const std::byte* rows[kPanelRows];
     row_addresses(format, matrix, row, format.rows, rows);
-    read_tile_groups<Format>(format, matrix, row, kPanelRows, group_step, scratch);
+    for (int r = 0; r < kPanelRows; ++r)
+      read_groups<Format>(format, matrix, std::min(row + r, format.rows - 1), scratch.scales + r * group_step,
+                          scratch.biases + r * group_step);
     std::memset(scratch.acc, 0, static_cast<std::size_t>(tokens * kPanelRows * kLanes) * sizeof(float));
     for (std::int64_t chunk = 0; chunk < chunks; chunk += panel_chunks) {
       const std::int64_t chunk_end = std::min(chunks, chunk + panel_chunks);
@@ -127,12 +136,12 @@ void multiply_many(const MatrixFormat& format, const Matrix& matrix, std::int64_
   }
 }
 
-void multiply(const MatrixFormat& format, const Matrix& matrix, std::int64_t begin, std::int64_t end,
-              const float* const* x, std::int64_t tokens, std::int64_t group_step,
-              const WorkerScratch& scratch, float* results) {
-  with_format(format.storage, [&]<class Format>(const Format&) {
+// Some rows of a weight times rows of x; `following` is what is read next.
+void multiply(const WeightStreams& streams, const WeightStreams& following, const float* const* x,
+              std::int64_t tokens, std::int64_t group_step, const WorkerScratch& scratch, float* results) {
+  with_format(streams.format().storage, [&]<class Format>(const Format&) {
     const auto by_count = tokens <= kDirectTokens<Format> ? multiply_few<Format> : multiply_many<Format>;
-    by_count(format, matrix, begin, end, x, tokens, group_step, scratch, results);
+    by_count(streams, following, x, tokens, group_step, scratch, results);
   });
 }
 
@@ -152,10 +161,12 @@ class LinearRun {
     item_rows_ =
         std::clamp<std::int64_t>(round_up(all_rows / wanted_items, kPanelRows), kPanelRows, kItemRows);
     const std::int64_t items = (outputs + item_rows_ - 1) / item_rows_;
-    context_.pool().parallel_for_dynamic(0, items * buckets_.count(), 1,
+    const std::int64_t last = items * buckets_.count() - 1;
+    const auto item = [&](std::int64_t i) { return Item{buckets_[i / items], i % items * item_rows_}; };
+    context_.pool().parallel_for_dynamic(0, last + 1, 1,
                                          [&](std::int64_t begin, std::int64_t end, int worker) {
                                            for (std::int64_t i = begin; i < end; ++i)
-                                             run_item(buckets_[i / items], i % items * item_rows_, worker);
+                                             run_item(item(i), item(std::min(i + 1, last)), worker);
                                          });
   }
 
@@ -211,8 +222,22 @@ class LinearRun {
       context_.pool().parallel_for(0, rows, 1, some_rows);
   }
 
-  void run_item(const Buckets::Bucket& bucket, std::int64_t row, int worker) {
-    const std::int64_t row_end = std::min(row + item_rows_, op_.w.format().rows);
+  // Weight rows of the matrix of a bucket, from `row` on.
+  struct Item {
+    Buckets::Bucket bucket;
+    std::int64_t row;
+  };
+
+  std::int64_t end_of(const Item& item) const { return std::min(item.row + item_rows_, op_.w.format().rows); }
+  WeightStreams streams(int operand, const Item& item) const {
+    const Matrices& matrices = *operands_[operand].matrices;
+    return {matrices.format(), matrices[item.bucket.matrix], item.row, end_of(item)};
+  }
+
+  // A worker's items follow each other.
+  void run_item(const Item& item, const Item& following, int worker) {
+    const auto& [bucket, row] = item;
+    const std::int64_t row_end = end_of(item);
     const WorkerScratch scratch(
         plan_, context_.worker_scratch(worker, static_cast<std::size_t>(plan_.floats()) * sizeof(float)));
     for (std::int64_t t = 0; t < bucket.size; t += plan_.block_tokens) {
@@ -223,8 +248,8 @@ class LinearRun {
         const float* x[kMaxBlockTokens];
         for (std::int64_t j = 0; j < tokens; ++j)
           x[j] = operand.x + out_rows[j] / op_.x_share * operand.layout.row_floats;
-        multiply(operand.matrices->format(), (*operand.matrices)[bucket.matrix], row, row_end, x, tokens,
-                 plan_.groups, scratch, scratch.results[i]);
+        const WeightStreams next = i + 1 == operand_count_ ? streams(0, following) : streams(i + 1, item);
+        multiply(streams(i, item), next, x, tokens, plan_.groups, scratch, scratch.results[i]);
       }
       for (std::int64_t j = 0; j < tokens; ++j) {
         float* result = scratch.results[0] + j * kItemRows;

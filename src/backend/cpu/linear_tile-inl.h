@@ -12,14 +12,13 @@
 #define SLUICE_BACKEND_CPU_LINEAR_TILE_INL_H_
 #endif
 
-#include <hwy/cache_control.h>
-
 #include "backend/cpu/weight_scales-inl.h"
+#include "backend/cpu/weight_streams.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {
 
-constexpr int kDirectRows = 4;                    // rows unpacked side by side in registers
+constexpr int kDirectRows = kStreams;             // rows unpacked side by side in registers
 constexpr int kPanelRows = kLanes >= 16 ? 8 : 4;  // rows of a panel: as the register file allows
 constexpr int kTileTokens = 3;                    // tokens of a register tile
 constexpr std::int64_t kPanelElements =
@@ -93,11 +92,13 @@ HWY_INLINE void add_slots(const Format (&w)[kDirectRows], const float* const (&x
   if constexpr (k + 1 < Format::kSlots) add_slots<Format, C, k + 1>(w, x, dot);
 }
 
-// kDirectRows rows times C tokens, straight from the packed weights. out[c * out_step + r].
+// kDirectRows rows times C tokens, straight from the packed weights: out[c][r]. Fetches as many bytes
+// from `next` on.
 template <class Format, int C>
 HWY_NOINLINE void multiply_direct(const MatrixFormat& format, const std::byte* const (&rows)[kDirectRows],
-                                  const float* scales, const float* biases, std::int64_t group_step,
-                                  const float* const* x, float* HWY_RESTRICT out, std::int64_t out_step) {
+                                  const std::byte* const (&next)[kDirectRows], const float* scales,
+                                  const float* biases, std::int64_t group_step, const float* const* x,
+                                  float* HWY_RESTRICT out) {
   const FloatTag d;
   const GroupSpread spread(format, Format::kStride);
   FloatVec acc[kDirectRows][C];
@@ -128,7 +129,7 @@ HWY_NOINLINE void multiply_direct(const MatrixFormat& format, const std::byte* c
     const std::byte* at[kDirectRows];
     for (int r = 0; r < kDirectRows; ++r) {
       at[r] = rows[r] + chunk * Format::kChunkBytes;
-      hwy::Prefetch(at[r] + kDirectRows * format.row_bytes);  // the same place in the next rows
+      fetch(next[r] + chunk * Format::kChunkBytes, Format::kChunkBytes);
     }
     step(chunk, at);
   }
@@ -144,7 +145,7 @@ HWY_NOINLINE void multiply_direct(const MatrixFormat& format, const std::byte* c
   const std::int64_t slots_floats = x_layout<Format>(format).slots_floats;
   for (int r = 0; r < kDirectRows; ++r)
     for (int c = 0; c < C; ++c)
-      out[c * out_step + r] =
+      out[c * kDirectRows + r] =
           finish<Format>(acc[r][c], biases + r * group_step, x[c] + slots_floats, format.groups());
 }
 

@@ -1,0 +1,31 @@
+// Memory that will be read soon.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sluice::backend::cpu {
+
+// Whether lines come no nearer than the second-level cache. A core has few on their way to the first one: a
+// 4-bit product reads 13 GB/s in that way with one Zen 4 core, 20 in the other. An Intel core is as fast
+// either way, and drops requests to the second level that find its queue full.
+inline const bool kToSecondLevel = [] {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  return __builtin_cpu_is("amd") != 0;
+#else
+  return false;
+#endif
+}();
+
+[[gnu::always_inline]] inline void fetch_line(const void* line) {
+  if (kToSecondLevel)
+    __builtin_prefetch(line, 0, 2);
+  else
+    __builtin_prefetch(line, 0, 3);
+}
+[[gnu::always_inline]] inline void fetch(const std::byte* at, std::int64_t bytes) {
+  for (std::int64_t i = 0; i < bytes; i += 64) fetch_line(at + i);
+}
+
+}  // namespace sluice::backend::cpu
