@@ -3,11 +3,11 @@
 // The queries of one sequence and KV head (tokens x heads that share it) form tiles. A tile walks the cache
 // in parts of kPartRows rows counted from row 0, and its queries share one read of each row. Threads take
 // whole tiles where there are enough of them (prompts), otherwise parts of tiles, whose partial results are
-// merged afterwards in the same order (decoding): the bits are the same. BF16 caches go to the matrix units
-// where there are any. Bytes moved: every visible cache row once a tile. Products and sums are F32 or as good
-// (attend_units.h); relative L2 error under 1e-5 with F32 activations. Unless the backend is to be exact, the
-// units take F32 queries to 2^-18, and with BF16 queries weights rounded to BF16, whose total is that of the
-// rounded ones.
+// merged afterwards in the same order (decoding): the bits are the same. BF16 caches are multiplied as
+// they are where the processor can (attend_products.h). Bytes moved: every visible cache row once a tile.
+// Products and sums are F32 or as good (attend_units.h); relative L2 error under 1e-5 with F32 activations.
+// Unless the backend is to be exact, the units take F32 queries to 2^-18, and with BF16 queries weights
+// rounded to BF16, whose total is that of the rounded ones.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/attend.cpp"
 #include "backend/cpu/attend.h"
@@ -45,15 +45,15 @@ class Attend {
         kv_heads_(call.values.dim(call.values.rank() - 2)),
         group_(call.out.dim(1) / kv_heads_),
         value_floats_(padded(static_cast<std::size_t>(call.values.shape.back()))),
-        by_units_(suits_units(call)) {
+        products_(suitable_products(call)) {
     for (int p = 0; p < call.pieces; ++p) {
       bf16_ = bf16_ && call.queries[p].dtype == ops::DType::bf16;
       piece_offset_[p] = query_floats_;
       query_floats_ += padded(static_cast<std::size_t>(call.keys[p].shape.back()));
     }
     const auto fitting = static_cast<std::int64_t>(kTileFloats / (query_floats_ + 2 * value_floats_));
-    tile_queries_ =
-        std::clamp<std::int64_t>(fitting / 8 * 8, 8, by_units_ ? kMaxUnitQueries : kMaxTileQueries);
+    tile_queries_ = std::clamp<std::int64_t>(fitting / 8 * 8, 8,
+                                             products_ != nullptr ? kMaxUnitQueries : kMaxTileQueries);
     std::int64_t most = 0;
     for (std::int64_t b = 0; b < sequences.count(); ++b)
       most = std::max(most, sequences[b].tokens() * group_);
@@ -78,13 +78,14 @@ class Attend {
   }
 
  private:
-  static bool suits_units(const AttendCall& call) {
+  // Null: F32 throughout.
+  static const AttendProducts* suitable_products(const AttendCall& call) {
     const auto of = [](const ops::ConstView& cache, std::size_t step) {
       return cache.dtype == ops::DType::bf16 && static_cast<std::size_t>(cache.shape.back()) % step == 0;
     };
     bool suits = of(call.values, attend_units::kStrip);
     for (int p = 0; p < call.pieces; ++p) suits = suits && of(call.keys[p], attend_units::kStep);
-    return suits && attend_units::available();
+    return suits ? AttendProducts::best() : nullptr;
   }
 
   std::int64_t tiles_of_head(std::int64_t sequence) const {
@@ -135,10 +136,10 @@ class Attend {
   };
   Scratch scratch(int worker, std::int64_t index = 0) {
     const auto queries = static_cast<std::size_t>(tile_queries_);
-    const std::size_t scored = by_units_ ? queries : kMaxQueries;
+    const std::size_t scored = products_ != nullptr ? queries : kMaxQueries;
     const std::size_t floats = queries * (query_floats_ + 2 * value_floats_) + scored * kScoreStride;
     const std::size_t records = queries * (sizeof(Range) + 2 * sizeof(Partial));
-    const std::size_t units = by_units_ ? attend_units::Workspace::bytes(unit_sizes()) : 0;
+    const std::size_t units = products_ != nullptr ? attend_units::Workspace::bytes(unit_sizes()) : 0;
     const std::size_t bytes = (units + floats * sizeof(float) + records + 63) / 64 * 64;
     std::byte* const memory = context_.worker_scratch(worker, static_cast<std::size_t>(together_) * bytes) +
                               static_cast<std::size_t>(index) * bytes;
@@ -183,21 +184,21 @@ class Attend {
         const ops::ConstView from = query_row(call_.queries[p], tile, r);
         load_row(from.data, from.dtype, width, to);
         std::fill(to + width, to + padded(width), 0.0f);
-        if (result.keys[p].type == ops::DType::bf16 && !by_units_) to_pairs(to, width);
+        if (result.keys[p].type == ops::DType::bf16 && products_ == nullptr) to_pairs(to, width);
       }
     }
-    if (by_units_) pack_queries(result, s.units);
+    if (products_ != nullptr) pack_queries(*products_, result, s.units);
     return result;
   }
 
   // One part of the cache; partials and sums are set, not added to.
   void attend(const QueryTile& tile, std::int64_t part, const Scratch& s, Partial* partials, float* sums) {
     const Range rows = {part * kPartRows, (part + 1) * kPartRows};
-    if (!by_units_) return attend_part(tile, rows, s.scores, partials, sums);
-    UnitPart unit_part(tile, s.units, s.scores, partials);
+    if (products_ == nullptr) return attend_part(tile, rows, s.scores, partials, sums);
+    UnitPart unit_part(*products_, tile, s.units, s.scores, partials);
     unit_part.start();
     for (std::int64_t begin = rows.begin; begin < rows.end; begin += kBlockRows)
-      unit_part.attend({begin, begin + kBlockRows}, ahead_of(tile, begin + kBlockRows, 0, 1));
+      unit_part.attend({begin, begin + kBlockRows}, ahead_of(*products_, tile, begin + kBlockRows, 0, 1));
     unit_part.finish(rows, sums);
   }
 
@@ -206,14 +207,14 @@ class Attend {
     const ops::View out = query_row(call_.out, tile, r);
     const auto width = static_cast<std::size_t>(out.dim(0));
     scale_sums(sums, value_floats_, 1 / total.total);
-    if (call_.values.dtype == ops::DType::bf16 && !by_units_) from_pairs(sums, width);
+    if (call_.values.dtype == ops::DType::bf16 && products_ == nullptr) from_pairs(sums, width);
     store_row(sums, width, out.data, out.dtype);
   }
 
   void run_tiles(std::int64_t tiles) {
     context_.pool().parallel_for_dynamic(0, tiles, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
       const Scratch s = scratch(worker);
-      const attend_units::Session session(by_units_);
+      const attend_units::Session session(products_ != nullptr && products_->uses_tiles());
       for (std::int64_t i = begin; i < end; ++i) {
         const Tile own = tile(i);
         const QueryTile queries = load(own, s);
@@ -252,7 +253,7 @@ class Attend {
   // A processor that sees neighbouring lines being read fetches the rest of the cache's row, the other heads'
   // share of it, as well. As many heads as that leaves enough work for everyone.
   std::int64_t heads_together(std::int64_t parts) const {
-    std::int64_t together = by_units_ ? kMaxTogether : 1;
+    std::int64_t together = products_ != nullptr ? kMaxTogether : 1;
     while (kv_heads_ % together != 0 || (together > 1 && parts / together < 4 * context_.pool().size()))
       --together;
     return together;
@@ -286,7 +287,7 @@ class Attend {
     const std::int64_t grain = std::clamp<std::int64_t>(items / (8 * context_.pool().size()), 1, 8);
     context_.pool().parallel_for_dynamic(
         0, items, grain, [&](std::int64_t begin, std::int64_t end, int worker) {
-          const attend_units::Session session(by_units_);
+          const attend_units::Session session(products_ != nullptr && products_->uses_tiles());
           Bundle bundle;
           for (std::int64_t i = begin; i < end; ++i) {
             const std::int64_t first = i / table.longest * together_;
@@ -308,7 +309,7 @@ class Attend {
       return attend(bundle.tiles[0], own.first_part + part, bundle.scratch[0], table.partials + at(0),
                     table.sums + at(0) * value_floats_);
     const auto units = [&](std::int64_t t) {
-      return UnitPart(bundle.tiles[t], bundle.scratch[t].units.beside(bundle.scratch[0].units),
+      return UnitPart(*products_, bundle.tiles[t], bundle.scratch[t].units.beside(bundle.scratch[0].units),
                       bundle.scratch[0].scores, table.partials + at(t));
     };
     for (std::int64_t t = 0; t < together_; ++t) units(t).start();
@@ -316,7 +317,7 @@ class Attend {
     for (std::int64_t begin = end - kPartRows; begin < end; begin += kBlockRows)
       for (std::int64_t t = 0; t < together_; ++t)
         units(t).attend({begin, begin + kBlockRows},
-                        ahead_of(bundle.tiles[t], begin + kBlockRows, t, together_));
+                        ahead_of(*products_, bundle.tiles[t], begin + kBlockRows, t, together_));
     for (std::int64_t t = 0; t < together_; ++t)
       units(t).finish({end - kPartRows, end}, table.sums + at(t) * value_floats_);
   }
@@ -339,7 +340,7 @@ class Attend {
   std::int64_t kv_heads_;
   std::int64_t group_;
   std::size_t value_floats_;
-  bool by_units_;
+  const AttendProducts* products_;
   bool bf16_ = true;  // the queries
   std::size_t query_floats_ = 0;
   std::size_t piece_offset_[kMaxPieces] = {};

@@ -6,12 +6,14 @@
 
 namespace sluice::backend::cpu {
 
-// Keys, then values, in turns of four lines, one from each of four places: the quarters of the rows. A core
-// keeps more lines under way if they are not of one page, but drops what finds the queue to memory full:
-// turns belong between all parts of the work, one or two at a time. Lines go to the second-level cache, the
-// first is full of what is multiplied. Addresses behind the cache are harmless.
+// Keys, then values, in turns of four lines. A core drops what finds the queue to memory full: turns belong
+// between all parts of the work, one or two at a time. Lines go to the second-level cache, the first is full
+// of what is multiplied. Addresses behind the cache are harmless.
 class AttendAhead {
  public:
+  // The lines of a turn are neighbours, or one from each quarter of the rows: Intel's cores keep more under
+  // way if they are not of one page, AMD's fewer.
+  enum class Order { rows, quarters };
   struct Rows {
     std::uintptr_t data;
     std::int64_t stride;  // bytes
@@ -20,8 +22,8 @@ class AttendAhead {
 
   AttendAhead() = default;
   // `count` rows of either.
-  AttendAhead(const Rows& keys, const Rows& values, std::size_t count)
-      : quarter_rows_((count + 3) / 4), values_(values), values_left_(true) {
+  AttendAhead(const Rows& keys, const Rows& values, std::size_t count, Order order)
+      : count_(count), order_(order), values_(values), values_left_(true) {
     start(keys);
   }
 
@@ -29,10 +31,10 @@ class AttendAhead {
     for (; turns > 0 && left_ > 0; --turns) {
       const auto* at = reinterpret_cast<const std::byte*>(at_);
       __builtin_prefetch(at, 0, 2);
-      __builtin_prefetch(at + quarter_, 0, 2);
-      __builtin_prefetch(at + 2 * quarter_, 0, 2);
-      __builtin_prefetch(at + 3 * quarter_, 0, 2);
-      at_ += 64;
+      __builtin_prefetch(at + apart_, 0, 2);
+      __builtin_prefetch(at + 2 * apart_, 0, 2);
+      __builtin_prefetch(at + 3 * apart_, 0, 2);
+      at_ += step_;
       if (at_ >= row_end_) turn_to_next();
     }
   }
@@ -42,8 +44,11 @@ class AttendAhead {
     rows_ = rows;
     at_ = rows.data;
     row_end_ = at_ + rows.bytes;
-    quarter_ = static_cast<std::uintptr_t>(rows.stride) * quarter_rows_;
-    left_ = quarter_rows_;
+    const std::size_t quarter = (count_ + 3) / 4;
+    const bool quarters = order_ == Order::quarters;
+    apart_ = quarters ? static_cast<std::uintptr_t>(rows.stride) * quarter : 64;
+    step_ = quarters ? 64 : 256;
+    left_ = quarters ? quarter : count_;
   }
   void turn_to_next() {
     rows_.data += static_cast<std::uintptr_t>(rows_.stride);
@@ -56,9 +61,11 @@ class AttendAhead {
 
   std::uintptr_t at_ = 0;
   std::uintptr_t row_end_ = 0;
-  std::uintptr_t quarter_ = 0;  // bytes
-  std::size_t left_ = 0;        // rows of a quarter
-  std::size_t quarter_rows_ = 0;
+  std::uintptr_t apart_ = 0;  // lines of a turn, bytes
+  std::uintptr_t step_ = 0;   // from turn to turn
+  std::size_t left_ = 0;      // rows of all, or of a quarter
+  std::size_t count_ = 0;
+  Order order_ = Order::rows;
   Rows rows_{};
   Rows values_{};
   bool values_left_ = false;

@@ -113,7 +113,7 @@ HWY_INLINE AttendAhead ahead_of(const PackedRows& keys, const PackedRows& values
     return AttendAhead::Rows{reinterpret_cast<std::uintptr_t>(codes), 8 * side.stride,
                              static_cast<std::size_t>(8 * side.stride)};
   };
-  return {rows(keys), rows(values), kRows / 8};
+  return {rows(keys), rows(values), kRows / 8, AttendAhead::Order::quarters};
 }
 
 // Scores of a tile by the matrix units.

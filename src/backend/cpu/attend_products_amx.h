@@ -8,34 +8,15 @@
 
 #if SLUICE_HAS_AMX
 
-#include <immintrin.h>
-
 #include <algorithm>
 
-#include "backend/cpu/transpose_words.h"
+#include "backend/cpu/attend_vectors.h"
 
-#define SLUICE_AMX_BF16                                                                        \
-  __attribute__((                                                                              \
-      target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512bf16,avx2,fma,amx-tile,amx-" \
-             "bf16")))
+#define SLUICE_AMX_BF16 __attribute__((target(SLUICE_BF16_TARGET ",amx-tile,amx-bf16")))
 
 namespace sluice::backend::cpu::attend_units {
 
 constexpr std::size_t kTileHalves = 16 * kStep;
-
-SLUICE_AMX_BF16 inline __m512 widen(__m256i halves) {
-  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
-}
-
-// x becomes what the BF16 number nearest to it leaves.
-SLUICE_AMX_BF16 inline __m256i take_piece(__m512& x) {
-  const auto piece = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x));
-  x = _mm512_sub_ps(x, widen(piece));
-  return piece;
-}
-SLUICE_AMX_BF16 inline void store_piece(Half* to, __m256i piece) {
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), piece);
-}
 
 // dots, rows `row_bytes` apart, (+)= kKeyRows keys times kColumns tiles of queries, kSmall of which meet the
 // small parts as well. keys.part(p, i) is where coordinate i of part p of the first key lies.

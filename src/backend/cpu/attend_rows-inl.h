@@ -13,10 +13,9 @@
 #define SLUICE_BACKEND_CPU_ATTEND_ROWS_INL_H_
 #endif
 
-#include <hwy/cache_control.h>
-
 #include <algorithm>
 
+#include "backend/cpu/fetch.h"
 #include "backend/cpu/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -121,8 +120,7 @@ struct Ahead {
   template <class T>
   HWY_INLINE void fetch(std::int64_t row, std::size_t column) const {
     const std::uintptr_t at = data + static_cast<std::uintptr_t>(row * stride) + column * sizeof(T);
-    for (std::size_t line = 0; line < kPair * sizeof(T); line += 64)
-      hwy::Prefetch(reinterpret_cast<const std::byte*>(at + line));
+    cpu::fetch(reinterpret_cast<const std::byte*>(at), kPair * sizeof(T));
   }
 };
 

@@ -1,11 +1,11 @@
-// One tile of queries over one part of a BF16 cache by the matrix units (attend_units.h). Included once per
-// instruction set.
+// One tile of queries over one part of a BF16 cache by products of BF16 numbers (attend_products.h). Included
+// once per instruction set.
 //
 // Blocks and parts are those of attend_tile-inl.h. A row that only some of the queries see has the weight 0
 // for the others, which changes nothing as long as its values are finite; otherwise the queries of the block
 // go by one by one, each with the rows it sees, and come to the same bits. A query that sees values that are
-// not finite goes through the part once more without the units, whose zeros would spread them to the columns
-// beside theirs.
+// not finite goes through the part once more in F32: the zeros of matrix units would spread them to the
+// columns beside theirs.
 #if defined(SLUICE_BACKEND_CPU_ATTEND_UNITS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_ATTEND_UNITS_INL_H_
 #undef SLUICE_BACKEND_CPU_ATTEND_UNITS_INL_H_
@@ -13,15 +13,15 @@
 #define SLUICE_BACKEND_CPU_ATTEND_UNITS_INL_H_
 #endif
 
+#include "backend/cpu/attend_products.h"
 #include "backend/cpu/attend_tile-inl.h"
-#include "backend/cpu/attend_units.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::HWY_NAMESPACE {
 
 constexpr auto kUnitRows = static_cast<std::int64_t>(attend_units::kKeyRows);
 constexpr auto kValueStep = static_cast<std::int64_t>(attend_units::kValueStep);
-constexpr std::size_t kWeighTurns = 2;  // of fetching, a vector
+constexpr std::size_t kWeighTurns = 2;  // of fetching, a vector, where units are busy meanwhile
 static_assert(kBlockRows == static_cast<std::int64_t>(attend_units::kValueRows));
 
 HWY_INLINE const attend_units::Half* halves(const CacheRows& rows, std::int64_t j) {
@@ -30,8 +30,8 @@ HWY_INLINE const attend_units::Half* halves(const CacheRows& rows, std::int64_t 
 
 // The share of one of `heads` heads, side by side, in fetching the block of rows from `first` on: whole rows
 // of all of them, as the processor does of its own accord.
-HWY_INLINE AttendAhead ahead_of(const QueryTile& tile, std::int64_t first, std::int64_t head,
-                                std::int64_t heads) {
+HWY_INLINE AttendAhead ahead_of(const AttendProducts& products, const QueryTile& tile, std::int64_t first,
+                                std::int64_t head, std::int64_t heads) {
   const std::int64_t share = (kBlockRows + heads - 1) / heads;
   const auto rows = [&](const CacheRows& cache) {
     const auto bytes = static_cast<std::int64_t>(2 * cache.width);
@@ -40,7 +40,8 @@ HWY_INLINE AttendAhead ahead_of(const QueryTile& tile, std::int64_t first, std::
         reinterpret_cast<std::uintptr_t>(cache.data) + static_cast<std::uintptr_t>(skipped), 2 * cache.stride,
         static_cast<std::size_t>(heads * bytes)};
   };
-  return {rows(tile.keys[0]), rows(tile.values), static_cast<std::size_t>(share)};
+  return {rows(tile.keys[0]), rows(tile.values), static_cast<std::size_t>(share),
+          products.uses_tiles() ? AttendAhead::Order::quarters : AttendAhead::Order::rows};
 }
 
 // To the nearest, ties to even; NaN stays NaN.
@@ -57,13 +58,13 @@ HWY_INLINE attend_units::Columns unit_columns(const QueryTile& tile) {
   return {tile.count, tile.query_pieces};
 }
 
-HWY_INLINE void pack_queries(const QueryTile& tile, const attend_units::Workspace& space) {
+HWY_INLINE void pack_queries(const AttendProducts& products, const QueryTile& tile,
+                             const attend_units::Workspace& space) {
   attend_units::Half* to = space.queries;
   for (int p = 0; p < tile.pieces; ++p) {
     const std::size_t width = tile.keys[p].width;
     const attend_units::Columns columns = unit_columns(tile);
-    attend_units::pack_queries(tile.queries + tile.piece_offset[p], tile.stride, columns, width, space.pieces,
-                               to);
+    products.pack_queries(tile.queries + tile.piece_offset[p], tile.stride, columns, width, space.pieces, to);
     to += columns.all() * width;
   }
 }
@@ -72,12 +73,13 @@ HWY_INLINE void pack_queries(const QueryTile& tile, const attend_units::Workspac
 // memory: tiles that share all but their queries and sums may take turns.
 class UnitPart {
  public:
-  UnitPart(const QueryTile& tile, const attend_units::Workspace& space, float* scores, Partial* partials)
-      : tile_(tile), space_(space), scores_(scores), partials_(partials) {}
+  UnitPart(const AttendProducts& products, const QueryTile& tile, const attend_units::Workspace& space,
+           float* scores, Partial* partials)
+      : products_(products), tile_(tile), space_(space), scores_(scores), partials_(partials) {}
 
   void start() {
     std::fill_n(partials_, tile_.count, Partial());
-    std::fill_n(space_.sums, attend_units::weight_rows(tile_.count, pieces_) * tile_.values.width / 2, 0.0f);
+    std::fill_n(space_.sums, products_.all_sums(tile_.count, pieces_, tile_.values.width), 0.0f);
   }
   // The blocks of a part in rising order.
   void attend(const Range& block, const AttendAhead& ahead) {
@@ -92,9 +94,7 @@ class UnitPart {
     if (any.empty()) return;
     for (std::int64_t j = any.begin / kUnitRows * kUnitRows; j < any.end; j += kUnitRows)
       score(block.begin, j, any);
-    for (std::size_t q = 0; q < tile_.count; ++q) {
-      weigh(q, seen(q, block), any);
-    }
+    for (std::size_t q = 0; q < tile_.count; ++q) weigh(q, seen(q, block), any);
     if (careful_) return add_values_carefully(block);
     const Range common = all.empty() ? Range{any.end, any.end} : all;
     if (finite(block.begin, {any.begin, common.begin}) && finite(block.begin, {common.end, any.end}))
@@ -105,7 +105,7 @@ class UnitPart {
   // Sets the sums of a part whose blocks have all passed.
   void finish(const Range& part, float* sums) const {
     const std::size_t width = tile_.values.width;
-    attend_units::add_sums(space_.sums, tile_.count, pieces_, width, sums);
+    products_.add_sums(space_.sums, tile_.count, pieces_, width, sums);
     bool good = true;
     for (std::size_t q = 0; q < tile_.count; ++q) good = good && finite_sums(sums + q * width, width);
     if (good) return;
@@ -144,11 +144,10 @@ class UnitPart {
                       space_.prepared + r * stride);
         rows = space_.prepared;
       }
-      attend_units::multiply_keys(rows, 2 * stride, keys.width, queries, columns, piece > 0, ahead_,
-                                  space_.dots);
+      products_.multiply_keys(rows, 2 * stride, keys.width, queries, columns, piece > 0, ahead_, space_.dots);
       queries += columns.all() * keys.width;
     }
-    attend_units::store_scores(space_.dots, columns, scores_ + j, kScoreStride);
+    products_.store_scores(space_.dots, columns, scores_ + j, kScoreStride);
   }
 
   void weigh(std::size_t q, const Range& seen, const Range& any) {
@@ -160,7 +159,7 @@ class UnitPart {
       return;
     }
     const float shrink = weigh_block(weights, seen, tile_.scale, partials_[q], [&](FloatVec weight) HWY_ATTR {
-      ahead_.fetch(kWeighTurns);
+      if (weigh_turns_ > 0) ahead_.fetch(weigh_turns_);
       return tile_.weight_pieces == 1 ? round_to_bf16(weight) : weight;
     });
     std::fill(weights + begin, weights + seen.begin, 0.0f);
@@ -186,7 +185,7 @@ class UnitPart {
     return hn::AllTrue(d, hn::Eq(zero, hn::Zero(d)));
   }
 
-  std::size_t floats_of_query() const { return pieces_ * tile_.values.width; }
+  std::size_t floats_of_query() const { return products_.query_sums(pieces_, tile_.values.width); }
   float* sums_of(std::size_t q) const { return space_.sums + q * floats_of_query(); }
 
   // sums += weights of `count` queries times the values of first + [rows).
@@ -206,9 +205,8 @@ class UnitPart {
       for (std::int64_t r = j; r < j + kValueStep; ++r, copy += values.width)
         std::copy_n(halves(values, first + std::clamp(r, rows.begin, rows.end - 1)), values.width, copy);
     }
-    attend_units::pack_weights(weights, kScoreStride, count, pieces_, begin, end, space_.weights);
-    attend_units::add_values(steps, begin, end, space_.weights, attend_units::weight_rows(count, pieces_),
-                             values.width, ahead_, sums);
+    products_.add_values(steps, begin, end, weights, kScoreStride, count, pieces_, values.width,
+                         space_.weights, ahead_, sums);
   }
 
   // The sums are those of F32 rows, in the order of pairs.
@@ -231,9 +229,11 @@ class UnitPart {
     std::copy_n(spare, floats_of_query(), sums_of(q));
   }
 
+  const AttendProducts& products_;
   const QueryTile& tile_;
   const attend_units::Workspace space_;
   const std::size_t pieces_ = tile_.weight_pieces;
+  const std::size_t weigh_turns_ = products_.uses_tiles() ? kWeighTurns : 0;
   bool careful_ = false;
   AttendAhead ahead_;
   float* scores_;

@@ -32,17 +32,20 @@ HWY_EXPORT(has_best_vectors);
 
 namespace {
 
+bool processor_has_vectors(bool bf16) {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vbmi") && (!bf16 || __builtin_cpu_supports("avx512bf16"));
+}
+
 bool processor_has(TileProduct product) {
   unsigned a = 0;
   unsigned b = 0;
   unsigned c = 0;
   unsigned d = 0;
   const unsigned tiles = 1u << 24 | 1u << (product == TileProduct::bytes ? 25 : 22);
-  __builtin_cpu_init();
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vbmi") &&
-         (product == TileProduct::bytes || __builtin_cpu_supports("avx512bf16")) &&
+  return processor_has_vectors(product == TileProduct::bf16) &&
          __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & tiles) == tiles;
 }
 
@@ -61,6 +64,11 @@ bool has_tiles(TileProduct product) {
   return (product == TileProduct::bytes ? bytes : bf16) && HWY_DYNAMIC_DISPATCH(has_best_vectors)();
 }
 
+bool has_bf16_vectors() {
+  static const bool has = processor_has_vectors(true);
+  return has && HWY_DYNAMIC_DISPATCH(has_best_vectors)();
+}
+
 __attribute__((target("amx-tile"))) void configure_tiles(const TileShape& shape) {
   asm volatile("" ::"r"(&shape) : "memory");  // the compiler does not know that all of it is read
   _tile_loadconfig(&shape);
@@ -77,6 +85,9 @@ __attribute__((target("amx-tile"))) void release_tiles() {
 namespace sluice::backend::cpu {
 
 bool has_tiles(TileProduct) {
+  return false;
+}
+bool has_bf16_vectors() {
   return false;
 }
 

@@ -1,4 +1,5 @@
-// The matrix units of x86 (AMX): who may use them, and the shape of their tiles.
+// The matrix units of x86 (AMX): who may use them, and the shape of their tiles. Also who has their products
+// of BF16 numbers in vectors.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,8 @@ enum class TileProduct { bytes, bf16 };
 // Whether this processor multiplies such tiles, has the AVX-512 that goes with them, and the system lets this
 // process use them. Asks once.
 bool has_tiles(TileProduct product);
+// Whether its AVX-512 multiplies BF16 numbers.
+bool has_bf16_vectors();
 
 #if SLUICE_HAS_AMX
 
