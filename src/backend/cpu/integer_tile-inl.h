@@ -330,14 +330,12 @@ HWY_NOINLINE void multiply_integers(const MatrixFormat& format, const std::byte*
     const std::byte* at[kQuad];
     for (int r = 0; r < kQuad; ++r) {
       at[r] = rows[r] + quad * Codes::kQuadBytes;
-      if (quad < whole) {
-        fetch(next[r] + quad * Codes::kQuadBytes, Codes::kQuadBytes);
-      } else {
-        std::memset(rest[r], 0, Codes::kQuadBytes);
-        std::memcpy(rest[r], at[r], static_cast<std::size_t>(format.row_bytes - whole * Codes::kQuadBytes));
-        at[r] = rest[r];
-      }
+      if (quad < whole) continue;
+      std::memset(rest[r], 0, Codes::kQuadBytes);
+      std::memcpy(rest[r], at[r], static_cast<std::size_t>(format.row_bytes - whole * Codes::kQuadBytes));
+      at[r] = rest[r];
     }
+    fetch_rows<Codes::kQuadBytes>(next, quad * Codes::kQuadBytes);
     const std::byte* integers[C];
     const float* x_scales[C];
     const float* x_sums[C];

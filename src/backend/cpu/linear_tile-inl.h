@@ -127,10 +127,9 @@ HWY_NOINLINE void multiply_direct(const MatrixFormat& format, const std::byte* c
   const std::int64_t whole = format.row_bytes / Format::kChunkBytes;
   for (std::int64_t chunk = 0; chunk < whole; ++chunk) {
     const std::byte* at[kDirectRows];
-    for (int r = 0; r < kDirectRows; ++r) {
-      at[r] = rows[r] + chunk * Format::kChunkBytes;
-      fetch(next[r] + chunk * Format::kChunkBytes, Format::kChunkBytes);
-    }
+    for (int r = 0; r < kDirectRows; ++r) at[r] = rows[r] + chunk * Format::kChunkBytes;
+    if (Format::kChunkBytes >= 64 || chunk * Format::kChunkBytes % 64 == 0)
+      fetch_rows<Format::kChunkBytes>(next, chunk * Format::kChunkBytes);
     step(chunk, at);
   }
   if (const std::int64_t rest_bytes = format.row_bytes - whole * Format::kChunkBytes; rest_bytes > 0) {
