@@ -9,6 +9,7 @@
 #include "backend/cpu/attend_pairs.h"
 
 #include <cstring>
+#include <type_traits>
 
 #include "backend/cpu/attend_vectors.h"
 
@@ -138,7 +139,7 @@ SLUICE_BF16_VECTORS void weigh_columns(const attend_units::ValueStep* steps, std
       for (int p = 0; p < kPieces; ++p, weight += 2 * all)
 #pragma GCC unroll 8
         for (int q = 0; q < kQueries; ++q) {
-          std::int32_t both;
+          std::int32_t both = 0;
           std::memcpy(&both, weight + 2 * q, sizeof(both));
           const auto two = reinterpret_cast<__m512bh>(_mm512_set1_epi32(both));
           low[q] = _mm512_dpbf16_ps(low[q], left, two);

@@ -12,6 +12,8 @@ class AttendProducts {
   using Columns = attend_units::Columns;
   using ValueStep = attend_units::ValueStep;
 
+  virtual ~AttendProducts() = default;
+
   // The best this processor has, or null.
   static const AttendProducts* best();
 
@@ -39,9 +41,6 @@ class AttendProducts {
   // to[q * width + i] = the sums of a query, in the order of the columns.
   virtual void add_sums(const float* sums, std::size_t queries, std::size_t pieces, std::size_t width,
                         float* to) const = 0;
-
- protected:
-  ~AttendProducts() = default;
 };
 
 }  // namespace sluice::backend::cpu
