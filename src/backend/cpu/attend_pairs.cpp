@@ -25,7 +25,6 @@ using attend_units::kValueStep;
 using Half = attend_units::Half;
 
 constexpr std::size_t kSums = 16;  // of a tile of scores
-constexpr std::size_t kMaxQueries = 8;
 
 SLUICE_BF16_VECTORS inline __m512bh load_pairs(const Half* from) {
   return reinterpret_cast<__m512bh>(_mm512_loadu_si512(from));
