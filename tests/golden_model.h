@@ -11,13 +11,14 @@
 #include "checkpoint/safetensors.h"
 #include "sampling/sampler.h"
 #include "sluice/session.h"
+#include "source_dir.h"
 
 namespace sluice {
 
 inline std::vector<std::string> golden_model_names() {
   namespace fs = std::filesystem;
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(SLUICE_TEST_DATA "/models"))
+  for (const auto& entry : fs::directory_iterator(test_data() + "/models"))
     if (fs::exists(entry.path() / "expect.safetensors")) names.push_back(entry.path().filename().string());
   std::sort(names.begin(), names.end());
   return names;
@@ -49,9 +50,7 @@ struct GoldenRun {
 
 class GoldenModelTest : public ::testing::TestWithParam<std::string> {
  protected:
-  std::filesystem::path folder() const {
-    return std::filesystem::path(SLUICE_TEST_DATA "/models") / GetParam();
-  }
+  std::filesystem::path folder() const { return std::filesystem::path(test_data() + "/models") / GetParam(); }
   template <class T>
   std::vector<T> expected(const char* name) const {
     const checkpoint::SafetensorsFile file(folder() / "expect.safetensors");

@@ -10,8 +10,8 @@
 #include "checkpoint/stop_ids.h"
 #include "engine/engine_impl.h"
 #include "engine/forward_pass.h"
+#include "engine/placement/upload.h"
 #include "engine/summary.h"
-#include "engine/upload.h"
 #include "sluice/session.h"
 
 namespace sluice {

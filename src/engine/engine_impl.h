@@ -5,9 +5,9 @@
 
 #include "checkpoint/config.h"
 #include "checkpoint/weight_store.h"
-#include "engine/budget.h"
-#include "engine/streaming.h"
-#include "engine/upload.h"
+#include "engine/placement/budget.h"
+#include "engine/placement/streaming.h"
+#include "engine/placement/upload.h"
 #include "models/model.h"
 #include "sluice/engine.h"
 #include "sluice/ops/backend.h"

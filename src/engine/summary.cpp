@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "engine/parts.h"
+#include "engine/placement/parts.h"
 
 namespace sluice::engine {
 

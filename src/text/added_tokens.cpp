@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 namespace sluice::text {
 namespace {

@@ -3,10 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "text/jinja/interpreter.h"
-#include "text/jinja/json.h"
-#include "text/jinja/lexer.h"
-#include "text/jinja/parser.h"
+#include "jinja/runtime/interpreter.h"
+#include "jinja/runtime/json.h"
+#include "jinja/syntax/lexer.h"
+#include "jinja/syntax/parser.h"
 
 namespace sluice::text {
 namespace {

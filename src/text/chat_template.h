@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "text/jinja/budget.h"
+#include "jinja/runtime/budget.h"
 
 namespace sluice::text {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/utf8.h"
 #include "text/tokenizer.h"
-#include "text/utf8.h"
 
 namespace sluice::text {
 

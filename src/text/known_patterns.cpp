@@ -1,9 +1,9 @@
 // Scanners for the regexes of the models we know. Each tries the alternatives of its regex in order.
 #include <string>
 
+#include "base/utf8.h"
 #include "text/split_pattern.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 namespace sluice::text {
 

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/utf8.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 namespace sluice::text {
 namespace {

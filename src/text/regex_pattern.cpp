@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "base/utf8.h"
 #include "text/split_pattern.h"
-#include "text/utf8.h"
 
 namespace sluice::text {
 namespace {

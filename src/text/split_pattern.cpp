@@ -3,8 +3,8 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "text/unicode.h"
-#include "text/utf8.h"
 
 namespace sluice::text {
 namespace {

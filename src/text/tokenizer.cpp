@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/utf8.h"
 #include "text/byte_level.h"
-#include "text/utf8.h"
 
 namespace sluice::text {
 namespace {

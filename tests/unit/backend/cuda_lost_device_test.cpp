@@ -7,12 +7,13 @@
 #include "cuda_device.h"
 #include "expect_error.h"
 #include "sluice/session.h"
+#include "source_dir.h"
 
 namespace sluice {
 namespace {
 
 std::shared_ptr<Engine> load(const char* backend) {
-  return Engine::load(SLUICE_SOURCE_DIR "/models/delta-story", {.backend = backend, .threads = 2});
+  return Engine::load(source_dir() + "/models/delta-story", {.backend = backend, .threads = 2});
 }
 
 std::vector<std::int32_t> story(Engine& engine) {

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "expect_error.h"
+#include "source_dir.h"
 #include "temporary_folder.h"
 
 namespace sluice::checkpoint {
@@ -42,7 +43,7 @@ std::string entry(std::string_view dtype, std::string_view shape, std::string_vi
 class OtherWriters : public testing::TestWithParam<const char*> {};
 
 TEST_P(OtherWriters, EveryTensorIsRead) {
-  const std::string folder = SLUICE_TEST_DATA "/checkpoint/";
+  const std::string folder = test_data() + "/checkpoint/";
   const SafetensorsFile file(folder + GetParam() + ".safetensors");
   const Json all = read_json_file(folder + "safetensors.json");
   const Json& expected = all.at(GetParam());

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "checkpoint/safetensors_writer.h"
 #include "checkpoint/shards.h"
+#include "source_dir.h"
 
 namespace sluice {
 
@@ -51,7 +52,7 @@ inline std::vector<std::byte> numbers(const checkpoint::TensorInfo& tensor) {
 
 struct TinyCheckpoint {
   explicit TinyCheckpoint(const std::string& name)
-      : golden(read_json_file(std::filesystem::path(SLUICE_TEST_DATA) / "convert" / (name + ".json"))),
+      : golden(read_json_file(std::filesystem::path(test_data()) / "convert" / (name + ".json"))),
         config(golden["config"]) {
     for (const Json& tensor : golden["tensors"])
       tensors.push_back({tensor[0], checkpoint::file_dtype(tensor[1].get<std::string>()).value(), tensor[2]});

@@ -9,6 +9,7 @@
 #include "sluice/perplexity.h"
 #include "sluice/random_model.h"
 #include "sluice/session.h"
+#include "source_dir.h"
 #include "temporary_folder.h"
 
 namespace sluice {
@@ -16,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kModels = SLUICE_TEST_DATA "/models";
-const fs::path kStory = SLUICE_SOURCE_DIR "/models/delta-story";
+const fs::path kModels = test_data() + "/models";
+const fs::path kStory = source_dir() + "/models/delta-story";
 
 std::shared_ptr<Engine> tiny() {
   return Engine::load(kModels / "qwen3_5_moe", {.backend = "cpu", .threads = 1});

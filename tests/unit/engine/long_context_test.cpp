@@ -12,6 +12,7 @@
 #include "engine/engine_impl.h"
 #include "layers/batch.h"
 #include "sluice/session.h"
+#include "source_dir.h"
 #include "temporary_folder.h"
 
 namespace sluice {
@@ -30,7 +31,7 @@ class LongContext : public ::testing::TestWithParam<Case> {
  protected:
   // A fixture that says it was made for a long context.
   LongContext() {
-    fs::copy(fs::path(SLUICE_TEST_DATA "/models") / GetParam().model, model_);
+    fs::copy(fs::path(test_data() + "/models") / GetParam().model, model_);
     std::ifstream file(model_ / "config.json");
     Json config = Json::parse(file);
     config["max_position_embeddings"] = kContext;

@@ -8,6 +8,7 @@
 #include "expect_error.h"
 #include "sluice/cache_quality.h"
 #include "sluice/session.h"
+#include "source_dir.h"
 
 namespace sluice {
 namespace {
@@ -21,11 +22,11 @@ struct Bits {
 
 std::shared_ptr<Engine> load(const std::string& story, const Bits& bits, std::int64_t chunk = 0,
                              const char* backend = "cpu") {
-  return Engine::load(fs::path(SLUICE_SOURCE_DIR "/models") / story, {.backend = backend,
-                                                                      .threads = 2,
-                                                                      .prefill_chunk = chunk,
-                                                                      .key_bits = bits.keys,
-                                                                      .value_bits = bits.values});
+  return Engine::load(fs::path(source_dir() + "/models") / story, {.backend = backend,
+                                                                   .threads = 2,
+                                                                   .prefill_chunk = chunk,
+                                                                   .key_bits = bits.keys,
+                                                                   .value_bits = bits.values});
 }
 
 std::vector<std::int32_t> some_tokens(std::size_t count) {
@@ -141,13 +142,13 @@ INSTANTIATE_TEST_SUITE_P(Models, PackedCache,
                          });
 
 TEST(PackedCacheOptions, AreChecked) {
-  const fs::path story = SLUICE_SOURCE_DIR "/models/delta-story";
+  const fs::path story = source_dir() + "/models/delta-story";
   expect_error(ErrorKind::input, {"values", "7 bits", "2, 3, 4, 5, 6, 8 or 16"},
                [&] { Engine::load(story, {.backend = "cpu", .value_bits = 7}); });
   expect_error(ErrorKind::input, {"F32"},
                [&] { Engine::load(story, {.backend = "cpu", .cache = CacheType::f32, .key_bits = 4}); });
   expect_error(ErrorKind::unsupported, {"power of two", "24", "bf16"}, [&] {
-    Engine::load(SLUICE_TEST_DATA "/models/qwen3_5-irregular", {.backend = "cpu", .key_bits = 4});
+    Engine::load(test_data() + "/models/qwen3_5-irregular", {.backend = "cpu", .key_bits = 4});
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include "sluice/perplexity.h"
 #include "sluice/session.h"
+#include "source_dir.h"
 
 namespace sluice {
 namespace {
@@ -14,12 +15,12 @@ namespace {
 class Rounding : public ::testing::TestWithParam<const char*> {
  protected:
   static std::shared_ptr<Engine> load(bool exact) {
-    return Engine::load(SLUICE_SOURCE_DIR "/models/" + std::string(GetParam()),
+    return Engine::load(source_dir() + "/models/" + std::string(GetParam()),
                         {.backend = "cpu", .threads = 2, .exact = exact});
   }
   // Greedy stories, as ids.
   static std::vector<std::vector<std::int32_t>> stories() {
-    std::ifstream file(SLUICE_TEST_DATA "/stories/" + std::string(GetParam()) + ".json");
+    std::ifstream file(test_data() + "/stories/" + std::string(GetParam()) + ".json");
     std::vector<std::vector<std::int32_t>> result;
     for (const auto& story : nlohmann::json::parse(file)) {
       result.push_back(story["ids"]);

@@ -7,6 +7,7 @@
 
 #include "sampling/sampler.h"
 #include "sluice/session.h"
+#include "source_dir.h"
 
 namespace sluice {
 namespace {
@@ -18,7 +19,7 @@ struct Story {
 };
 
 std::vector<Story> golden_stories(const std::string& model) {
-  std::ifstream file(SLUICE_TEST_DATA "/stories/" + model + ".json");
+  std::ifstream file(test_data() + "/stories/" + model + ".json");
   std::vector<Story> stories;
   for (const auto& story : nlohmann::json::parse(file))
     stories.push_back({story["prompt"], story["ids"], story["greedy"]});
@@ -28,7 +29,7 @@ std::vector<Story> golden_stories(const std::string& model) {
 class BundledModel : public ::testing::TestWithParam<const char*> {
  protected:
   static std::shared_ptr<Engine> load(const char* backend) {
-    return Engine::load(SLUICE_SOURCE_DIR "/models/" + std::string(GetParam()),
+    return Engine::load(source_dir() + "/models/" + std::string(GetParam()),
                         {.backend = backend, .threads = 1, .exact = true});
   }
   static std::vector<std::int32_t> continue_greedily(Engine& engine, std::span<const std::int32_t> ids,

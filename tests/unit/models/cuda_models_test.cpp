@@ -12,6 +12,7 @@
 #include "golden_model.h"
 #include "sampling/sampler.h"
 #include "sluice/session.h"
+#include "source_dir.h"
 
 namespace sluice {
 namespace {
@@ -113,7 +114,7 @@ TEST(CudaBundledModel, TellsTheSameStoryAsTheCpu) {
   SLUICE_NEED_CUDA();
   for (const char* name : {"delta-story", "latent-story"}) {
     const auto story = [&](const char* backend) {
-      const auto engine = Engine::load(std::filesystem::path(SLUICE_SOURCE_DIR "/models") / name,
+      const auto engine = Engine::load(std::filesystem::path(source_dir() + "/models") / name,
                                        {.backend = backend, .exact = true});
       GenerateOptions options;
       options.max_tokens = 200;

@@ -6,6 +6,7 @@
 #include "cuda_device.h"
 #include "golden_model.h"
 #include "sluice/session.h"
+#include "source_dir.h"
 
 namespace sluice {
 namespace {
@@ -20,13 +21,12 @@ class CudaPackedCache : public ::testing::TestWithParam<std::tuple<std::string, 
   void SetUp() override { SLUICE_NEED_CUDA(); }
   static std::shared_ptr<Engine> load(const char* backend, bool exact, std::int64_t chunk = 0) {
     const auto [story, bits] = GetParam();
-    return Engine::load(std::filesystem::path(SLUICE_SOURCE_DIR "/models") / story,
-                        {.backend = backend,
-                         .threads = 4,
-                         .prefill_chunk = chunk,
-                         .key_bits = bits.keys,
-                         .value_bits = bits.values,
-                         .exact = exact});
+    return Engine::load(std::filesystem::path(source_dir() + "/models") / story, {.backend = backend,
+                                                                                  .threads = 4,
+                                                                                  .prefill_chunk = chunk,
+                                                                                  .key_bits = bits.keys,
+                                                                                  .value_bits = bits.values,
+                                                                                  .exact = exact});
   }
 };
 

@@ -13,6 +13,7 @@
 #include "sluice/convert.h"
 #include "sluice/experts.h"
 #include "sluice/random_model.h"
+#include "source_dir.h"
 #include "temporary_folder.h"
 
 namespace sluice {
@@ -21,7 +22,7 @@ namespace {
 std::vector<std::string> models_with_experts() {
   std::vector<std::string> names = golden_model_names();
   const auto dense = [](const std::string& name) {
-    std::ifstream file(std::filesystem::path(SLUICE_TEST_DATA "/models") / name / "config.json");
+    std::ifstream file(std::filesystem::path(test_data() + "/models") / name / "config.json");
     const std::string config{std::istreambuf_iterator<char>(file), {}};
     return config.find("num_experts_per_tok") == std::string::npos;
   };
@@ -140,7 +141,7 @@ TEST_P(CudaStreamedModel, TheHostMayComputeWhatIsMissing) {
 TEST(Miss, NamesWhatIsAllowed) {
   SLUICE_NEED_CUDA();
   expect_error(ErrorKind::input, {"'carrier pigeon'", "bus, cpu or auto"}, [] {
-    Engine::load(SLUICE_TEST_DATA "/models/mlx-qwen3_moe-4bit",
+    Engine::load(test_data() + "/models/mlx-qwen3_moe-4bit",
                  {.backend = "cuda", .miss = "carrier pigeon", .expert_slots = 3});
   });
 }
@@ -150,7 +151,7 @@ INSTANTIATE_TEST_SUITE_P(Models, CudaStreamedModel, ::testing::ValuesIn(models_w
 
 TEST(StreamedStory, IsTheResidentStory) {
   for (const char* name : {"delta-story", "latent-story"}) {
-    const std::filesystem::path folder = std::filesystem::path(SLUICE_SOURCE_DIR "/models") / name;
+    const std::filesystem::path folder = std::filesystem::path(source_dir() + "/models") / name;
     const auto story = [&](const EngineOptions& options) {
       const auto engine = Engine::load(folder, options);
       GenerateOptions generation;
@@ -164,7 +165,7 @@ TEST(StreamedStory, IsTheResidentStory) {
 
 // The last bytes of the file are fingerprints; damage one expert in front of them.
 TEST(PackedModel, DamageIsNamed) {
-  const std::filesystem::path model = SLUICE_TEST_DATA "/models/mlx-qwen3_moe-4bit";
+  const std::filesystem::path model = test_data() + "/models/mlx-qwen3_moe-4bit";
   const TemporaryFolder temporary;
   const std::filesystem::path packed = temporary.path() / "packed";
   pack_experts(model, packed);

@@ -11,6 +11,7 @@
 #include "cuda_device.h"
 #include "runner/bound_op.h"
 #include "runner/compare.h"
+#include "source_dir.h"
 
 namespace sluice::runner {
 namespace {
@@ -46,7 +47,7 @@ class Goldens : public ::testing::TestWithParam<std::tuple<std::string, std::str
 
 TEST_P(Goldens, Agree) {
   const auto& [file, backend_name] = GetParam();
-  const Golden golden = read_golden(fs::path(SLUICE_TEST_DATA) / "ops" / (file + ".safetensors"));
+  const Golden golden = read_golden(fs::path(test_data()) / "ops" / (file + ".safetensors"));
   ASSERT_FALSE(golden.expected.empty());
   if (backend_name == "cuda") {
     SLUICE_NEED_CUDA();
@@ -66,7 +67,7 @@ TEST_P(Goldens, Agree) {
 
 std::vector<std::string> golden_files() {
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(fs::path(SLUICE_TEST_DATA) / "ops"))
+  for (const auto& entry : fs::directory_iterator(fs::path(test_data()) / "ops"))
     if (entry.path().extension() == ".safetensors") names.push_back(entry.path().stem().string());
   std::sort(names.begin(), names.end());
   return names;

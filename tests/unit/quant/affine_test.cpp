@@ -10,6 +10,7 @@
 
 #include "checkpoint/safetensors.h"
 #include "expect_error.h"
+#include "source_dir.h"
 
 namespace sluice::quant {
 namespace {
@@ -33,7 +34,7 @@ std::vector<std::byte> bytes_of(const SafetensorsFile& file, const std::string& 
 // Words, scales, biases and values as MLX makes them, for every width and group, at odd addresses.
 TEST_P(AffineGolden, BitForBit) {
   const Golden golden = GetParam();
-  const SafetensorsFile file(std::string(SLUICE_TEST_DATA) + "/quant/affine_" + golden.name + ".safetensors");
+  const SafetensorsFile file(std::string(test_data()) + "/quant/affine_" + golden.name + ".safetensors");
   for (const int bits : {2, 3, 4, 5, 6, 8})
     for (const int group : {32, 64, 128}) {
       const std::string key = std::to_string(bits) + "." + std::to_string(group);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "checkpoint/safetensors.h"
+#include "source_dir.h"
 
 namespace sluice::quant {
 namespace {
@@ -18,7 +19,7 @@ class MinifloatGolden : public ::testing::TestWithParam<QuantMode> {};
 
 TEST_P(MinifloatGolden, BitForBit) {
   const std::string mode(name(GetParam()));
-  const checkpoint::SafetensorsFile file(std::string(SLUICE_TEST_DATA) + "/quant/minifloat.safetensors");
+  const checkpoint::SafetensorsFile file(std::string(test_data()) + "/quant/minifloat.safetensors");
   const auto* words = file.find(mode + ".words");
   const auto* scales = file.find(mode + ".scales");
   const auto* want = file.find(mode + ".decoded");

@@ -6,12 +6,13 @@
 #include <sstream>
 
 #include "sluice/op_runner.h"
+#include "source_dir.h"
 
 namespace sluice {
 namespace {
 
 TEST(Docs, OpCatalogueIsCurrent) {
-  std::ifstream file(SLUICE_SOURCE_DIR "/docs/ops.md");
+  std::ifstream file(source_dir() + "/docs/ops.md");
   std::stringstream text;
   text << file.rdbuf();
   EXPECT_EQ(text.str(), ops_markdown()) << "run: sluice op --markdown > docs/ops.md";
@@ -19,15 +20,14 @@ TEST(Docs, OpCatalogueIsCurrent) {
 
 // The walk through the files must not name one that is gone.
 TEST(Docs, LifeOfATokenNamesFilesThatExist) {
-  std::ifstream file(SLUICE_SOURCE_DIR "/docs/life_of_a_token.md");
+  std::ifstream file(source_dir() + "/docs/life_of_a_token.md");
   std::stringstream text;
   text << file.rdbuf();
   const std::string all = text.str();
   const std::regex path("`((?:src|apps|include)/[a-z0-9_/.]+)`");
   int found = 0;
   for (std::sregex_iterator it(all.begin(), all.end(), path), end; it != end; ++it, ++found)
-    EXPECT_TRUE(std::filesystem::exists(std::filesystem::path(SLUICE_SOURCE_DIR) / (*it)[1].str()))
-        << (*it)[1];
+    EXPECT_TRUE(std::filesystem::exists(std::filesystem::path(source_dir()) / (*it)[1].str())) << (*it)[1];
   EXPECT_GT(found, 20);
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sluice/error.h"
+#include "source_dir.h"
 
 namespace sluice::text {
 namespace {
@@ -57,7 +58,7 @@ void check(const std::string& source, const Json& variables, const Json& item) {
 class Goldens : public testing::TestWithParam<const char*> {};
 
 TEST_P(Goldens, RenderAsJinja2) {
-  std::ifstream file(std::string(SLUICE_TEST_DATA "/text/chat_template/") + GetParam() + ".json");
+  std::ifstream file(std::string(test_data() + "/text/chat_template/") + GetParam() + ".json");
   Json golden = Json::parse(file);
   ASSERT_GT(golden["cases"].size(), 10u);
   for (const Json& item : golden["cases"]) {

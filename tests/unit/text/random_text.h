@@ -10,12 +10,13 @@
 #include <vector>
 
 #include "base/json.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
+#include "source_dir.h"
 
 namespace sluice::text {
 
 inline std::string read_test_file(const std::string& name) {
-  std::ifstream file(std::string(SLUICE_TEST_DATA "/text/") + name, std::ios::binary);
+  std::ifstream file(std::string(test_data() + "/text/") + name, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

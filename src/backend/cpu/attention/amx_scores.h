@@ -1,0 +1,109 @@
+// The product of keys and queries by tiles (attend_units.h), for keys that are read in several ways.
+//
+// Whoever reads them prepares what the next step needs while the units are busy with the present one.
+#pragma once
+
+#include "backend/cpu/attention/amx_bf16.h"
+#include "backend/cpu/simd/matrix_units.h"
+
+#if SLUICE_HAS_AMX
+
+#include <algorithm>
+
+#include "backend/cpu/attention/bf16_pieces.h"
+
+#define SLUICE_AMX_BF16 __attribute__((target(SLUICE_BF16_TARGET ",amx-tile,amx-bf16")))
+
+namespace sluice::backend::cpu::attend_units {
+
+constexpr std::size_t kTileHalves = 16 * kStep;
+
+// dots, rows `row_bytes` apart, (+)= kKeyRows keys times kColumns tiles of queries, kSmall of which meet the
+// small parts as well. keys.part(p, i) is where coordinate i of part p of the first key lies.
+template <int kColumns, int kSmall, bool kPrepare, class Keys>
+SLUICE_AMX_BF16 void multiply_columns(const Keys& keys, std::size_t width, const Half* queries, bool add,
+                                      float* dots, std::size_t row_bytes) {
+  const auto stride = static_cast<std::size_t>(keys.stride);
+  const std::size_t half = 8 * stride;  // in halves: sixteen rows
+  float* const lower = dots + 4 * row_bytes;
+  if (add) {
+    _tile_loadd(0, dots, row_bytes);
+    _tile_loadd(1, lower, row_bytes);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+  }
+  if constexpr (kColumns == 2) {
+    if (add) {
+      _tile_loadd(2, dots + 16, row_bytes);
+      _tile_loadd(3, lower + 16, row_bytes);
+    } else {
+      _tile_zero(2);
+      _tile_zero(3);
+    }
+  }
+  for (std::size_t i = 0; i < width; i += kStep) {
+    if constexpr (kPrepare) keys.prepare(i);
+    order_memory();
+    const Half* large = keys.part(0, i);
+    _tile_loadd(4, large, stride);
+    if constexpr (kPrepare) keys.pause();
+    _tile_loadd(6, queries + 16 * i, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    if constexpr (kPrepare) keys.pause();
+    _tile_loadd(5, large + half, stride);
+    if constexpr (kPrepare) keys.pause();
+    _tile_dpbf16ps(1, 5, 6);
+    if constexpr (kColumns == 2) {
+      _tile_loadd(7, queries + 16 * (width + i), 64);
+      _tile_dpbf16ps(2, 4, 7);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+    if constexpr (kSmall > 0) {
+      const Half* small = keys.part(1, i);
+      _tile_loadd(4, small, stride);
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_loadd(5, small + half, stride);
+      _tile_dpbf16ps(1, 5, 6);
+    }
+    if constexpr (kSmall > 1) {
+      _tile_dpbf16ps(2, 4, 7);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+  }
+  _tile_stored(0, dots, row_bytes);
+  _tile_stored(1, lower, row_bytes);
+  if constexpr (kColumns == 2) {
+    _tile_stored(2, dots + 16, row_bytes);
+    _tile_stored(3, lower + 16, row_bytes);
+  }
+  order_memory();
+}
+
+// The same with all columns, two tiles at a time. The first two find the keys prepared for the others.
+template <bool kPrepare, class Keys>
+void multiply_two(const Keys& keys, std::size_t width, const Half* queries, const Columns& columns,
+                  std::size_t tile, bool add, float* dots) {
+  const std::size_t first = columns.first() / 16;
+  const auto run = [&](auto multiply) {
+    multiply(keys, width, queries + tile * 16 * width, add, dots + 16 * tile, columns.all() * sizeof(float));
+  };
+  if (16 * (tile + 1) == columns.all()) return run(multiply_columns<1, 0, kPrepare, Keys>);
+  if constexpr (Keys::kParts == 2) {
+    if (first == tile + 1) return run(multiply_columns<2, 1, kPrepare, Keys>);
+    if (first > tile + 1) return run(multiply_columns<2, 2, kPrepare, Keys>);
+  }
+  run(multiply_columns<2, 0, kPrepare, Keys>);
+}
+
+template <class Keys>
+void multiply_all_columns(const Keys& keys, std::size_t width, const Half* queries, const Columns& columns,
+                          bool add, float* dots) {
+  multiply_two<true>(keys, width, queries, columns, 0, add, dots);
+  for (std::size_t tile = 2; 16 * tile < columns.all(); tile += 2)
+    multiply_two<false>(keys, width, queries, columns, tile, add, dots);
+}
+
+}  // namespace sluice::backend::cpu::attend_units
+
+#endif

@@ -1,0 +1,12 @@
+// The products of attention by vectors that multiply pairs of BF16 numbers (AVX512_BF16), for processors that
+// have no matrix units.
+#pragma once
+
+#include "backend/cpu/attention/bf16_products.h"
+
+namespace sluice::backend::cpu {
+
+// Null where the processor has no such instruction.
+const AttendProducts* attend_pairs();
+
+}  // namespace sluice::backend::cpu

@@ -1,0 +1,46 @@
+// The products of attention over BF16 rows, as the walk through a cache (attend_units-inl.h) asks for them
+// from whatever multiplies BF16 numbers: matrix units (attend_units.h) or vectors (attend_pairs.h).
+#pragma once
+
+#include "backend/cpu/attention/amx_bf16.h"
+
+namespace sluice::backend::cpu {
+
+class AttendProducts {
+ public:
+  using Half = attend_units::Half;
+  using Columns = attend_units::Columns;
+  using ValueStep = attend_units::ValueStep;
+
+  virtual ~AttendProducts() = default;
+
+  // The best this processor has, or null.
+  static const AttendProducts* best();
+
+  // Whether a worker needs an attend_units::Session.
+  virtual bool uses_tiles() const { return false; }
+
+  // Halves of the packed queries are columns.all() * width at most.
+  virtual void pack_queries(const float* queries, std::size_t stride, const Columns& columns,
+                            std::size_t width, Half* pieces, Half* packed) const = 0;
+  // dots (+)= attend_units::kKeyRows rows of keys, `stride` bytes apart, times the queries.
+  virtual void multiply_keys(const Half* keys, std::int64_t stride, std::size_t width, const Half* queries,
+                             const Columns& columns, bool add, AttendAhead& ahead, float* dots) const = 0;
+  // scores[q * stride + j] from dots.
+  virtual void store_scores(const float* dots, const Columns& columns, float* scores,
+                            std::size_t stride) const = 0;
+
+  // Floats of the sums of one query, which follow each other, and of all of them.
+  virtual std::size_t query_sums(std::size_t pieces, std::size_t width) const = 0;
+  virtual std::size_t all_sums(std::size_t queries, std::size_t pieces, std::size_t width) const = 0;
+  // sums += weights[q * stride + j], as `pieces` numbers each, times the values of the steps [begin, end).
+  // `packed` has room for the weights.
+  virtual void add_values(const ValueStep* steps, std::size_t begin, std::size_t end, const float* weights,
+                          std::size_t stride, std::size_t queries, std::size_t pieces, std::size_t width,
+                          Half* packed, AttendAhead& ahead, float* sums) const = 0;
+  // to[q * width + i] = the sums of a query, in the order of the columns.
+  virtual void add_sums(const float* sums, std::size_t queries, std::size_t pieces, std::size_t width,
+                        float* to) const = 0;
+};
+
+}  // namespace sluice::backend::cpu

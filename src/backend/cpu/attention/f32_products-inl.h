@@ -1,0 +1,242 @@
+// The two products of attention on register tiles: scores of queries with cache rows, and sums of cache rows
+// under weights. Included once per instruction set.
+//
+// Cache rows are read two vectors at a time (a "pair"). Of BF16 rows the pair is the even and the odd
+// elements, which costs one shift and one mask instead of two widening moves; queries and sums are kept in
+// the same order, so that no lane ever moves. Whatever the tile, one score is one chain of multiply-adds over
+// the pairs followed by the same tree over the lanes, and one sum is one chain over the rows in rising order:
+// tiling never changes a bit.
+#if defined(SLUICE_BACKEND_CPU_ATTEND_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SLUICE_BACKEND_CPU_ATTEND_ROWS_INL_H_
+#undef SLUICE_BACKEND_CPU_ATTEND_ROWS_INL_H_
+#else
+#define SLUICE_BACKEND_CPU_ATTEND_ROWS_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "backend/cpu/runtime/fetch.h"
+#include "backend/cpu/simd/rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::backend::cpu::HWY_NAMESPACE {
+
+constexpr std::size_t kLanes = hn::MaxLanes(FloatTag());
+constexpr std::size_t kPair = 2 * kLanes;  // elements of one step
+// Queries that share one pass over rows; eight need 32 vector registers.
+constexpr std::size_t kMaxQueries = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 8 : 4;
+
+// Rows that share one load of the queries: as many as leave their sums and pairs in registers.
+constexpr std::size_t rows_at_once(std::size_t queries) {
+  return queries == kMaxQueries ? 2 : queries == 1 ? kMaxQueries : kMaxQueries / 2;
+}
+
+constexpr std::size_t padded(std::size_t width) {
+  return (width + kPair - 1) / kPair * kPair;
+}
+
+struct Pair {
+  FloatVec first;
+  FloatVec second;
+  // Written out: those that compilers make up themselves are not for this instruction set.
+  HWY_INLINE Pair() {}
+  HWY_INLINE Pair(FloatVec first, FloatVec second) : first(first), second(second) {}
+};
+
+HWY_INLINE Pair load_pair(const float* from) {
+  const FloatTag d;
+  return {hn::LoadU(d, from), hn::LoadU(d, from + kLanes)};
+}
+
+HWY_INLINE Pair load_pair(const ops::BFloat16* from) {
+  const FloatTag d;
+  const hn::RebindToUnsigned<FloatTag> du;
+  const hn::Repartition<std::uint16_t, FloatTag> du16;
+  const auto both = hn::BitCast(du, hn::LoadU(du16, reinterpret_cast<const std::uint16_t*>(from)));
+  return {hn::BitCast(d, hn::ShiftLeft<16>(both)), hn::BitCast(d, hn::And(both, hn::Set(du, 0xffff0000u)))};
+}
+
+// The last, incomplete pair of a row; what lies behind the row is not read.
+template <class T>
+HWY_INLINE Pair load_pair(const T* from, std::size_t count) {
+  T copy[kPair] = {};
+  std::memcpy(copy, from, count * sizeof(T));
+  return load_pair(copy);
+}
+
+// A padded row of floats into the order of BF16 pairs, and back.
+HWY_INLINE void to_pairs(float* row, std::size_t width) {
+  const FloatTag d;
+  for (std::size_t i = 0; i < width; i += kPair) {
+    FloatVec even;
+    FloatVec odd;
+    hn::LoadInterleaved2(d, row + i, even, odd);
+    hn::StoreU(even, d, row + i);
+    hn::StoreU(odd, d, row + i + kLanes);
+  }
+}
+HWY_INLINE void from_pairs(float* row, std::size_t width) {
+  const FloatTag d;
+  for (std::size_t i = 0; i < width; i += kPair) {
+    const Pair pair = load_pair(row + i);
+    hn::StoreInterleaved2(pair.first, pair.second, d, row + i);
+  }
+}
+
+using Four = hn::Full128<float>;
+
+HWY_INLINE hn::Vec<Four> fold_blocks(hn::Vec<Four> v) {
+  return v;
+}
+template <class V>
+HWY_INLINE hn::Vec<Four> fold_blocks(V v) {
+  const hn::DFromV<V> d;
+  const hn::Half<decltype(d)> half;
+  return fold_blocks(hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+}
+
+// The sums of the lanes of four vectors, in order.
+HWY_INLINE hn::Vec<Four> sum_lanes(FloatVec a, FloatVec b, FloatVec c, FloatVec e) {
+  const FloatTag d;
+  const auto ac = hn::Add(hn::InterleaveLower(d, a, c), hn::InterleaveUpper(d, a, c));
+  const auto be = hn::Add(hn::InterleaveLower(d, b, e), hn::InterleaveUpper(d, b, e));
+  return fold_blocks(hn::Add(hn::InterleaveLower(d, ac, be), hn::InterleaveUpper(d, ac, be)));
+}
+
+// Cache rows of one KV head.
+template <class T>
+struct Rows {
+  const T* data;
+  std::int64_t stride;  // elements
+  std::size_t width;
+  const T* row(std::int64_t j) const { return data + j * stride; }
+};
+
+// Rows that will be read next. They are fetched at the pace of the present ones, row by row and column by
+// column, so that memory never idles; addresses behind the cache are harmless.
+struct Ahead {
+  std::uintptr_t data;
+  std::int64_t stride;  // bytes
+  template <class T>
+  HWY_INLINE void fetch(std::int64_t row, std::size_t column) const {
+    const std::uintptr_t at = data + static_cast<std::uintptr_t>(row * stride) + column * sizeof(T);
+    cpu::fetch(reinterpret_cast<const std::byte*>(at), kPair * sizeof(T));
+  }
+};
+
+// For rows that are in the cache already.
+struct NothingAhead {
+  template <class T>
+  HWY_INLINE void fetch(std::int64_t, std::size_t) const {}
+};
+
+// scores[q][j] (+)= queries[q] . rows[j] for j in [begin, end). May write kMaxQueries - 1 scores
+// behind `end`.
+template <bool kAdd, std::size_t kQueries, class T>
+HWY_INLINE void score_tile(const float* HWY_RESTRICT queries, std::size_t query_stride, const Rows<T>& rows,
+                           const auto& ahead, std::int64_t begin, std::int64_t end,
+                           float* HWY_RESTRICT scores, std::size_t score_stride) {
+  constexpr std::size_t kRows = rows_at_once(kQueries);
+  const FloatTag d;
+  const std::size_t whole = rows.width / kPair * kPair;
+  for (std::int64_t j = begin; j < end; j += kRows) {
+    const T* row[kRows];
+    for (std::size_t r = 0; r < kRows; ++r)
+      row[r] = rows.row(std::min<std::int64_t>(j + static_cast<std::int64_t>(r), end - 1));
+    FloatVec sum[kQueries * kRows];
+    for (auto& s : sum) s = hn::Zero(d);
+    const auto step = [&](std::size_t i, const Pair* pair) HWY_ATTR {
+      for (std::size_t q = 0; q < kQueries; ++q) {
+        const float* query = queries + q * query_stride + i;
+        const auto first = hn::LoadU(d, query);
+        for (std::size_t r = 0; r < kRows; ++r)
+          sum[q * kRows + r] = hn::MulAdd(first, pair[r].first, sum[q * kRows + r]);
+        const auto second = hn::LoadU(d, query + kLanes);
+        for (std::size_t r = 0; r < kRows; ++r)
+          sum[q * kRows + r] = hn::MulAdd(second, pair[r].second, sum[q * kRows + r]);
+      }
+    };
+    Pair pair[kRows];
+    for (std::size_t i = 0; i < whole; i += kPair) {
+      for (std::size_t r = 0; r < kRows; ++r) {
+        pair[r] = load_pair(row[r] + i);
+        ahead.template fetch<T>(j + static_cast<std::int64_t>(r), i);
+      }
+      step(i, pair);
+    }
+    if (whole < rows.width) {
+      for (std::size_t r = 0; r < kRows; ++r) pair[r] = load_pair(row[r] + whole, rows.width - whole);
+      step(whole, pair);
+    }
+    alignas(16) float dots[kQueries * kRows];
+    for (std::size_t i = 0; i < kQueries * kRows; i += 4)
+      hn::Store(sum_lanes(sum[i], sum[i + 1], sum[i + 2], sum[i + 3]), Four(), dots + i);
+    for (std::size_t q = 0; q < kQueries; ++q)
+      for (std::size_t r = 0; r < kRows; ++r) {
+        float& score = scores[q * score_stride + static_cast<std::size_t>(j) + r];
+        score = kAdd ? score + dots[q * kRows + r] : dots[q * kRows + r];
+      }
+  }
+}
+
+// Rows weighed together: their pairs stay in registers while the sums of all queries pass by once.
+constexpr std::size_t kValueRows = kMaxQueries;
+
+// sums[q] += sum over r of weights[q][r] * pair[r], for one pair of columns.
+template <std::size_t kRows>
+HWY_INLINE void add_pairs(const float* HWY_RESTRICT weights, std::size_t weight_stride, std::size_t queries,
+                          const Pair* pair, float* HWY_RESTRICT sums, std::size_t sum_stride) {
+  const FloatTag d;
+  for (std::size_t q = 0; q < queries; ++q, weights += weight_stride, sums += sum_stride) {
+    Pair sum = load_pair(sums);
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < kRows; ++r) {
+      const auto weight = hn::Set(d, weights[r]);
+      sum.first = hn::MulAdd(weight, pair[r].first, sum.first);
+      sum.second = hn::MulAdd(weight, pair[r].second, sum.second);
+    }
+    hn::StoreU(sum.first, d, sums);
+    hn::StoreU(sum.second, d, sums + kLanes);
+  }
+}
+
+// kRows rows from `j` on; weights[q] is that of row j.
+template <std::size_t kRows, class T>
+HWY_INLINE void add_rows(const float* weights, std::size_t weight_stride, std::size_t queries,
+                         const Rows<T>& rows, const auto& ahead, std::int64_t j, float* sums,
+                         std::size_t sum_stride) {
+  const T* const row = rows.row(j);
+  const std::size_t whole = rows.width / kPair * kPair;
+  Pair pair[kRows];
+  for (std::size_t i = 0; i < whole; i += kPair) {
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < kRows; ++r) {
+      const auto at = static_cast<std::int64_t>(r);
+      pair[r] = load_pair(row + at * rows.stride + i);
+      ahead.template fetch<T>(j + at, i);
+    }
+    add_pairs<kRows>(weights, weight_stride, queries, pair, sums + i, sum_stride);
+  }
+  if (whole == rows.width) return;
+#pragma GCC unroll 8
+  for (std::size_t r = 0; r < kRows; ++r)
+    pair[r] = load_pair(row + static_cast<std::int64_t>(r) * rows.stride + whole, rows.width - whole);
+  add_pairs<kRows>(weights, weight_stride, queries, pair, sums + whole, sum_stride);
+}
+
+// sums[q] += sum over j in [begin, end) of weights[q][j] * rows[j].
+template <class T>
+HWY_INLINE void add_weighted(const float* weights, std::size_t weight_stride, std::size_t queries,
+                             const Rows<T>& rows, const auto& ahead, std::int64_t begin, std::int64_t end,
+                             float* sums, std::size_t sum_stride) {
+  constexpr auto kStep = static_cast<std::int64_t>(kValueRows);
+  std::int64_t j = begin;
+  for (; j + kStep <= end; j += kStep)
+    add_rows<kValueRows>(weights + j, weight_stride, queries, rows, ahead, j, sums, sum_stride);
+  for (; j < end; ++j) add_rows<1>(weights + j, weight_stride, queries, rows, ahead, j, sums, sum_stride);
+}
+
+}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,229 @@
+// One tile of queries over one part of a cache, and the merging of parts. Included once per instruction set.
+//
+// Softmax is online over blocks of kBlockRows rows and exact over the rows a query sees: a row outside its
+// range is neither weighed nor multiplied, so a NaN there has no effect. Parts (kPartRows) and blocks are
+// counted from row 0 of the cache, and parts are merged in rising order: the bits of a query's output depend
+// on the query and the rows it sees alone.
+#if defined(SLUICE_BACKEND_CPU_ATTEND_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SLUICE_BACKEND_CPU_ATTEND_TILE_INL_H_
+#undef SLUICE_BACKEND_CPU_ATTEND_TILE_INL_H_
+#else
+#define SLUICE_BACKEND_CPU_ATTEND_TILE_INL_H_
+#endif
+
+#include <hwy/contrib/math/math-inl.h>
+
+#include <limits>
+
+#include "backend/cpu/attention/attend.h"
+#include "backend/cpu/attention/f32_products-inl.h"
+#include "backend/cpu/simd/exponential-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::backend::cpu::HWY_NAMESPACE {
+
+constexpr std::int64_t kBlockRows = 128;
+constexpr std::size_t kScoreStride = kBlockRows + kMaxQueries;
+
+// Rows [begin, end).
+struct Range {
+  std::int64_t begin;
+  std::int64_t end;
+  bool empty() const { return begin >= end; }
+};
+
+HWY_INLINE Range overlap(const Range& a, const Range& b) {
+  return {std::max(a.begin, b.begin), std::min(a.end, b.end)};
+}
+
+// Cache rows of one KV head with their type erased.
+struct CacheRows {
+  const void* data;
+  ops::DType type;
+  std::int64_t stride;
+  std::size_t width;
+
+  template <class T>
+  Rows<T> as(std::int64_t first) const {
+    return {static_cast<const T*>(data) + first * stride, stride, width};
+  }
+  // The same rows for fetching.
+  Ahead ahead(std::int64_t first) const {
+    const auto bytes = static_cast<std::int64_t>(size_bytes(type));
+    return {reinterpret_cast<std::uintptr_t>(data) + static_cast<std::uintptr_t>(first * stride * bytes),
+            stride * bytes};
+  }
+  // f(Rows<T>) with the rows from `first` on.
+  template <class F>
+  HWY_INLINE void visit(std::int64_t first, F&& f) const {
+    if (type == ops::DType::f32)
+      f(as<float>(first));
+    else
+      f(as<ops::BFloat16>(first));
+  }
+};
+
+// What the softmax of one query over some rows has come to: sums = sum of e^(score - largest) * value.
+struct Partial {
+  float largest = -std::numeric_limits<float>::infinity();
+  float total = 0;  // 0: no row seen yet, otherwise at least 1
+};
+
+// The queries of a tile, in rows of `stride` floats in the order of pairs, and where they look.
+struct QueryTile {
+  std::size_t count;
+  const float* queries;
+  std::size_t stride;
+  std::size_t piece_offset[kMaxPieces];
+  const Range* visible;  // one a query
+  float scale;
+  std::size_t query_pieces;  // as matrix units take them
+  std::size_t weight_pieces;
+  int pieces;
+  CacheRows keys[kMaxPieces];
+  CacheRows values;
+};
+
+HWY_INLINE float exponential(float x) {
+  const hn::CappedTag<float, 4> d;
+  return hn::GetLane(hn::Exp(d, hn::Set(d, x)));
+}
+
+HWY_INLINE void scale_sums(float* sums, std::size_t count, float factor) {
+  const FloatTag d;
+  const auto f = hn::Set(d, factor);
+  for (std::size_t i = 0; i < count; i += kLanes) hn::StoreU(hn::Mul(f, hn::LoadU(d, sums + i)), d, sums + i);
+}
+
+// Turns the scores of rows [seen) of a block into weights relative to the largest score so far, each vector
+// of which passes through `finish`; returns what brings the sums of earlier blocks onto the same footing.
+HWY_INLINE float weigh_block(float* HWY_RESTRICT scores, const Range& seen, float scale, Partial& partial,
+                             const auto& finish) {
+  const FloatTag d;
+  const auto lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
+  const auto factor = hn::Set(d, scale);
+  const auto lanes = static_cast<std::int64_t>(kLanes);
+  const std::int64_t begin = seen.begin / lanes * lanes;
+  auto largest = lowest;
+  for (std::int64_t j = begin; j < seen.end; j += lanes) {
+    const auto inside =
+        hn::AndNot(hn::FirstN(d, static_cast<std::size_t>(std::max<std::int64_t>(seen.begin - j, 0))),
+                   hn::FirstN(d, static_cast<std::size_t>(seen.end - j)));
+    const auto score = hn::IfThenElse(inside, hn::Mul(factor, hn::LoadU(d, scores + j)), lowest);
+    hn::StoreU(score, d, scores + j);
+    largest = hn::Max(largest, score);
+  }
+  const float before = partial.largest;
+  partial.largest = std::max(before, hn::GetLane(hn::MaxOfLanes(d, largest)));
+  const auto reference = hn::Set(d, partial.largest);
+  auto total = hn::Zero(d);
+  for (std::int64_t j = begin; j < seen.end; j += lanes) {
+    const auto score = hn::LoadU(d, scores + j);
+    const auto below = hn::Sub(score, reference);
+    // Exp takes NaN for a small number; adding x - x, which is 0 or NaN, lets a NaN that is seen show.
+    const auto power = hn::Add(exponential_below_one(d, below), hn::Sub(below, below));
+    const auto weight = finish(hn::IfThenZeroElse(hn::Eq(score, lowest), power));
+    hn::StoreU(weight, d, scores + j);
+    total = hn::Add(total, weight);
+  }
+  const float sum = hn::GetLane(hn::SumOfLanes(d, total));
+  if (partial.total == 0 || partial.largest == before) {
+    partial.total += sum;
+    return 1;
+  }
+  const float shrink = exponential(before - partial.largest);
+  partial.total = partial.total * shrink + sum;
+  return shrink;
+}
+
+// kQueries queries from `first` over one block: rows [block.begin, block.end) of the cache.
+template <std::size_t kQueries>
+HWY_NOINLINE void attend_block(const QueryTile& tile, std::size_t first, const Range& block, float* scores,
+                               Partial* partials, float* sums, std::size_t sum_stride) {
+  Range seen[kQueries];  // rows of the block
+  Range any = {kBlockRows, 0};
+  Range all = {0, kBlockRows};
+  for (std::size_t q = 0; q < kQueries; ++q) {
+    const Range rows = overlap(tile.visible[first + q], block);
+    seen[q] = {rows.begin - block.begin, rows.end - block.begin};
+    all = overlap(all, seen[q]);
+    if (!seen[q].empty()) any = {std::min(any.begin, seen[q].begin), std::max(any.end, seen[q].end)};
+  }
+  if (any.empty()) return;
+  const float* queries = tile.queries + first * tile.stride;
+  const Ahead values_ahead = tile.values.ahead(block.begin);
+  const Ahead keys_ahead = tile.keys[0].ahead(block.end);
+  tile.keys[0].visit(block.begin, [&](const auto& rows) HWY_ATTR {
+    score_tile<false, kQueries>(queries, tile.stride, rows, values_ahead, any.begin, any.end, scores,
+                                kScoreStride);
+  });
+  for (int piece = 1; piece < tile.pieces; ++piece)
+    tile.keys[piece].visit(block.begin, [&](const auto& rows) HWY_ATTR {
+      score_tile<true, kQueries>(queries + tile.piece_offset[piece], tile.stride, rows, values_ahead,
+                                 any.begin, any.end, scores, kScoreStride);
+    });
+  for (std::size_t q = 0; q < kQueries; ++q) {
+    if (seen[q].empty()) continue;
+    const float shrink = weigh_block(scores + q * kScoreStride, seen[q], tile.scale, partials[first + q],
+                                     [](auto weight) HWY_ATTR { return weight; });
+    if (shrink != 1) scale_sums(sums + (first + q) * sum_stride, sum_stride, shrink);
+  }
+  tile.values.visit(block.begin, [&](const auto& rows) HWY_ATTR {
+    const auto alone = [&](std::size_t q, const Range& part) HWY_ATTR {
+      if (!part.empty())
+        add_weighted(scores + q * kScoreStride, kScoreStride, 1, rows, keys_ahead, part.begin, part.end,
+                     sums + (first + q) * sum_stride, sum_stride);
+    };
+    // Rows that only some of the queries see, then those that all see, then the rest: rising for each query.
+    if (all.empty()) {
+      for (std::size_t q = 0; q < kQueries; ++q) alone(q, seen[q]);
+      return;
+    }
+    for (std::size_t q = 0; q < kQueries; ++q) alone(q, {seen[q].begin, all.begin});
+    add_weighted(scores, kScoreStride, kQueries, rows, keys_ahead, all.begin, all.end,
+                 sums + first * sum_stride, sum_stride);
+    for (std::size_t q = 0; q < kQueries; ++q) alone(q, {all.end, seen[q].end});
+  });
+}
+
+// All queries of a tile over one part; partials and sums are set, not added to.
+HWY_INLINE void attend_part(const QueryTile& tile, const Range& part, float* scores, Partial* partials,
+                            float* sums) {
+  const std::size_t sum_stride = padded(tile.values.width);
+  std::fill_n(partials, tile.count, Partial());
+  std::fill_n(sums, tile.count * sum_stride, 0.0f);
+  for (std::int64_t begin = part.begin; begin < part.end; begin += kBlockRows) {
+    const Range block = {begin, std::min(begin + kBlockRows, part.end)};
+    std::size_t q = 0;
+    if constexpr (kMaxQueries >= 8)
+      for (; q + 8 <= tile.count; q += 8) attend_block<8>(tile, q, block, scores, partials, sums, sum_stride);
+    for (; q + 4 <= tile.count; q += 4) attend_block<4>(tile, q, block, scores, partials, sums, sum_stride);
+    for (; q + 2 <= tile.count; q += 2) attend_block<2>(tile, q, block, scores, partials, sums, sum_stride);
+    for (; q < tile.count; ++q) attend_block<1>(tile, q, block, scores, partials, sums, sum_stride);
+  }
+}
+
+// (to, sums) and then the rows of (next, next_sums).
+HWY_INLINE void merge(Partial& to, float* HWY_RESTRICT sums, const Partial& next,
+                      const float* HWY_RESTRICT next_sums, std::size_t count) {
+  if (next.total == 0) return;
+  if (to.total == 0) {
+    to = next;
+    std::copy_n(next_sums, count, sums);
+    return;
+  }
+  const FloatTag d;
+  const float largest = std::max(to.largest, next.largest);
+  const float keep = exponential(to.largest - largest);
+  const float take = exponential(next.largest - largest);
+  to = {largest, to.total * keep + next.total * take};
+  const auto k = hn::Set(d, keep);
+  const auto t = hn::Set(d, take);
+  for (std::size_t i = 0; i < count; i += kLanes)
+    hn::StoreU(hn::MulAdd(t, hn::LoadU(d, next_sums + i), hn::Mul(k, hn::LoadU(d, sums + i))), d, sums + i);
+}
+
+}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

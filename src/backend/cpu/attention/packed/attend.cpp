@@ -1,0 +1,427 @@
+// Attention straight from packed caches: out = softmax(scale * q kT) v.
+//
+// Keys and values stay in the rotated basis: q is rotated once, the sum of values rotated back once. Work is
+// cut by (sequence, KV head, group of queries, part of kPartRows logical rows). A part goes by in tiles that
+// fit the first-level cache: a tile's codes become levels once for all queries of the group and all query
+// heads of the KV head. Norms never touch levels: a key's norm scales its score, a value's norm its weight,
+// and both are masked, so that a row outside a query's sight cannot reach it, NaN or not. Each part leaves
+// its maximum, its sum of weights and its weighted values; parts merge in rising order. Parts and tiles are
+// counted from logical row 0 and a row without sight adds an exact 0, so one query's bits do not depend on
+// the others. Rows of the call's own tokens that are not read from codes are rotated once and take the place
+// of levels, with a norm of 1; rotary keys beside the codes add their own products to the scores.
+//
+// 4-bit codes go to the matrix units where there are any, in place of levels in F32: as bytes
+// (attend_digits.h), or as BF16 numbers where F32 is to be exact (attend_codes.h).
+//
+// Bytes: every packed row in sight once a group. Arithmetic and softmax in F32; 4*D operations a query, head
+// and row. Error against double on equal codes about 1e-6, 1e-4 by bytes.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/attention/packed/attend.cpp"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "backend/cpu/attention/f32_products-inl.h"
+#include "backend/cpu/attention/packed/call.h"
+#include "backend/cpu/attention/packed/levels-inl.h"
+#include "backend/cpu/attention/softmax_tile-inl.h"
+#include "backend/cpu/cache/hadamard-inl.h"
+#include "backend/cpu/cache/signs.h"
+#include "backend/cpu/runtime/context.h"
+#include "backend/cpu/runtime/row_walk.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::backend::cpu::HWY_NAMESPACE {
+
+// Calls f with a compile-time number of queries, the largest that still fits, until all are done.
+template <class F>
+HWY_INLINE void for_each_query_tile(std::size_t queries, F&& f) {
+  std::size_t q = 0;
+  for (; q + kMaxQueries <= queries; q += kMaxQueries)
+    f(q, std::integral_constant<std::size_t, kMaxQueries>());
+  for (; q + 2 <= queries; q += 2) f(q, std::integral_constant<std::size_t, 2>());
+  for (; q < queries; ++q) f(q, std::integral_constant<std::size_t, 1>());
+}
+
+// Memory of one worker.
+struct PartScratch {
+  PartScratch(const PackedAttention& call, Context& context, int worker) {
+    const auto queries_count = static_cast<std::size_t>(call.tokens_per_group * call.heads_per_kv);
+    const auto rows = static_cast<std::size_t>(call.tile_rows);
+    score_stride = rows + 16;
+    const std::size_t rope_floats = queries_count * padded(call.rope_width);
+    // Queries pass through the tile on their way to the matrix units.
+    const std::size_t tile_floats = std::max(rows, call.by_units() ? queries_count : 0) * call.width;
+    const std::size_t floats =
+        rope_floats + queries_count * (call.width + score_stride) + tile_floats + 2 * rows;
+    const attend_units::Workspace::Sizes sizes{{queries_count}, call.width, call.width};
+    const std::size_t unit_bytes =
+        call.products == CodeProducts::numbers  ? attend_units::Workspace::bytes(sizes)
+        : call.products == CodeProducts::digits ? attend_units::DigitSpace::bytes(queries_count, call.width)
+                                                : 0;
+    std::byte* const memory = context.worker_scratch(worker, unit_bytes + floats * sizeof(float));
+    units = attend_units::Workspace(sizes, memory);
+    digits = attend_units::DigitSpace(queries_count, call.width, memory);
+    rope_queries = reinterpret_cast<float*>(memory + unit_bytes);
+    queries = rope_queries + rope_floats;
+    tile = queries + queries_count * call.width;
+    scores = tile + tile_floats;
+    key_factors = scores + queries_count * score_stride;
+    value_factors = key_factors + rows;
+  }
+  std::size_t score_stride;
+  attend_units::Workspace units;  // or
+  attend_units::DigitSpace digits;
+  float* rope_queries;   // [queries,padded(R)], scaled
+  float* queries;        // [queries,D]
+  float* tile;           // [rows,D], levels
+  float* scores;         // [queries,score_stride]
+  float* key_factors;    // [rows]
+  float* value_factors;  // [rows]
+};
+
+// The levels of logical rows first + [begin, end) into those rows of the tile.
+HWY_INLINE void read_levels(const PackedRows& rows, std::int64_t bits, std::size_t width, std::int64_t first,
+                            std::int64_t begin, std::int64_t end, float* tile) {
+  const std::int64_t coded = std::clamp(rows.first_token - first, begin, end);
+  with_level_reader(bits, [&](const auto& levels) HWY_ATTR {
+    for (std::int64_t j = begin; j < coded; ++j)
+      levels.read(rows.codes + rows.slot(first + j) * rows.stride, width,
+                  tile + static_cast<std::size_t>(j) * width);
+  });
+  for (std::int64_t j = coded; j < end; ++j)
+    std::copy_n(rows.tokens + (first + j - rows.first_token) * rows.token_floats, width,
+                tile + static_cast<std::size_t>(j) * width);
+}
+
+// The codes of a tile of logical rows from `first` on, those in [begin, end) of it; others are stood for.
+struct CodeRows {
+  const std::uint8_t* at[attend_units::kValueRows];
+  CodeRows(const PackedRows& rows, std::int64_t first, std::int64_t begin, std::int64_t end) {
+    for (std::int64_t j = 0; j < static_cast<std::int64_t>(attend_units::kValueRows); ++j)
+      at[j] = rows.codes + rows.slot(first + std::clamp(j, begin, end - 1)) * rows.stride;
+  }
+};
+
+// The codes of the tile of rows from `first` on, most likely the next.
+HWY_INLINE AttendAhead ahead_of(const PackedRows& keys, const PackedRows& values, std::int64_t first) {
+  constexpr auto kRows = static_cast<std::int64_t>(attend_units::kValueRows);
+  const auto rows = [&](const PackedRows& side) {
+    const std::uint8_t* codes = side.codes + side.slot(first) * side.stride;
+    return AttendAhead::Rows{reinterpret_cast<std::uintptr_t>(codes), 8 * side.stride,
+                             static_cast<std::size_t>(8 * side.stride)};
+  };
+  return {rows(keys), rows(values), kRows / 8, AttendAhead::Order::quarters};
+}
+
+// Scores of a tile by the matrix units.
+HWY_INLINE void score_codes(const PackedAttention& call, const QueryGroup& group, std::int64_t first,
+                            std::int64_t begin, std::int64_t end, std::size_t queries,
+                            const PartScratch& scratch, AttendAhead& ahead) {
+  const std::size_t width = call.width;
+  constexpr auto kRows = static_cast<std::int64_t>(attend_units::kKeyRows);
+  const CodeRows codes(call.rows(call.op.keys, group), first, begin, end);
+  for (std::int64_t j = begin / kRows * kRows; j < end; j += kRows) {
+    const attend_units::Workspace& units = scratch.units;
+    if (call.products == CodeProducts::digits) {
+      attend_units::score_digits(codes.at + j, width, queries, scratch.digits, ahead, scratch.scores + j,
+                                 scratch.score_stride);
+      continue;
+    }
+    ahead.fetch(width / 8);
+    attend_units::multiply_coded_keys(codes.at + j, width, units.queries, {queries}, units.prepared,
+                                      units.dots);
+    attend_units::store_scores(units.dots, {queries}, scratch.scores + j, scratch.score_stride);
+  }
+}
+
+// Adds a tile to the sums of the matrix units.
+HWY_INLINE void add_codes(const PackedAttention& call, const QueryGroup& group, std::int64_t first,
+                          std::int64_t begin, std::int64_t end, std::size_t queries,
+                          const PartScratch& scratch, AttendAhead& ahead) {
+  const std::size_t width = call.width;
+  const CodeRows codes(call.rows(call.op.values, group), first, begin, end);
+  if (call.products == CodeProducts::digits) {
+    constexpr auto kStep = static_cast<std::int64_t>(attend_units::kDigitStep);
+    attend_units::add_digits(codes.at, width, scratch.scores, scratch.score_stride, queries,
+                             static_cast<std::size_t>(begin / kStep),
+                             static_cast<std::size_t>((end + kStep - 1) / kStep), scratch.digits, ahead);
+    return;
+  }
+  const attend_units::Workspace& units = scratch.units;
+  const std::size_t from = static_cast<std::size_t>(begin) / attend_units::kStep;
+  const std::size_t to = (static_cast<std::size_t>(end) + attend_units::kStep - 1) / attend_units::kStep;
+  attend_units::split_weights(scratch.scores, scratch.score_stride, queries, from, to, units.weights);
+  for (std::size_t column = 0; column < width; column += attend_units::kStrip) {
+    attend_units::add_coded_values(codes.at, column, from, to, units.weights, queries, units.prepared,
+                                   units.sums, width);
+  }
+}
+
+HWY_INLINE void read_factors(const PackedRows& rows, float factor, std::int64_t first, std::int64_t begin,
+                             std::int64_t end, float* to) {
+  const std::int64_t coded = std::clamp(rows.first_token - first, begin, end);
+  const std::int64_t wrap = std::clamp(rows.slots - rows.ring_start - first, begin, coded);
+  const auto copy = [&](std::int64_t from, std::int64_t until, const float* norms) {
+    for (std::int64_t j = from; j < until; ++j) to[j] = norms[j - from] * factor;
+  };
+  copy(begin, wrap, rows.norms + rows.ring_start + first + begin);
+  copy(wrap, coded, rows.norms + rows.slot(first + wrap));
+  for (std::int64_t j = coded; j < end; ++j)
+    to[j] = rows.token_norms[(first + j - rows.first_token) * rows.kv_heads] * factor;
+}
+
+HWY_INLINE void load_queries(const PackedAttention& call, const QueryGroup& group,
+                             const PartScratch& scratch) {
+  const PackedCall& op = call.op;
+  float* to = scratch.queries;
+  for (std::int64_t r = 0; r < call.queries(group); ++r, to += call.width) {
+    load_row(row_at(op.q, call.query_row(group, r)), op.q.dtype, call.width, to);
+    if (!op.rotated) rotate(to, call.width, call.root, call.signs);
+  }
+  if (call.by_units()) {
+    const auto count = static_cast<std::size_t>(call.queries(group));
+    for (std::size_t q = 0; q < count; ++q)
+      attend_units::to_nibble_order(scratch.queries + q * call.width, call.width,
+                                    scratch.tile + q * call.width);
+    if (call.products == CodeProducts::digits)
+      attend_units::pack_digits(scratch.tile, call.width, count, call.width, scratch.digits);
+    else
+      attend_units::pack_queries(scratch.tile, call.width, {count}, call.width, scratch.units.pieces,
+                                 scratch.units.queries);
+  }
+  if (call.rope_width == 0) return;
+  const std::size_t floats = padded(call.rope_width);
+  to = scratch.rope_queries;
+  for (std::int64_t r = 0; r < call.queries(group); ++r, to += floats) {
+    load_row(row_at(op.rope_q, call.query_row(group, r)), op.rope_q.dtype, call.rope_width, to);
+    std::fill(to + call.rope_width, to + floats, 0.0F);
+    scale_signed(to, floats, static_cast<float>(op.scale), nullptr);
+    if (op.rope_cache.dtype == ops::DType::bf16) to_pairs(to, call.rope_width);
+  }
+}
+
+// Scores of latents times their norms, plus those of the rotary keys of rows first + [begin, end).
+template <class T>
+HWY_INLINE void add_rope_scores(const PackedAttention& call, const QueryGroup& group, std::int64_t first,
+                                std::int64_t begin, std::int64_t end, const PartScratch& scratch) {
+  const FloatTag d;
+  const ops::ConstView cache = call.sequences.part(call.op.rope_cache, call.sequences[group.sequence]);
+  const Rows<T> rows{static_cast<const T*>(cache.data) + first * cache.strides[0], cache.strides[0],
+                     call.rope_width};
+  const auto queries = static_cast<std::size_t>(call.queries(group));
+  const std::size_t stride = scratch.score_stride;
+  for (std::size_t q = 0; q < queries; ++q)
+    for (std::int64_t j = 0; j < call.tile_rows; j += static_cast<std::int64_t>(hn::Lanes(d))) {
+      float* scores = scratch.scores + q * stride + j;
+      hn::StoreU(hn::Mul(hn::LoadU(d, scores), hn::LoadU(d, scratch.key_factors + j)), d, scores);
+    }
+  for_each_query_tile(queries, [&](std::size_t q, auto count) HWY_ATTR {
+    score_tile<true, decltype(count)::value>(scratch.rope_queries + q * padded(call.rope_width),
+                                             padded(call.rope_width), rows, NothingAhead(), begin, end,
+                                             scratch.scores + q * stride, stride);
+  });
+  std::fill_n(scratch.key_factors, call.tile_rows, 1.0F);
+}
+
+// Rows first + [begin, end) for all queries of a group.
+HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group, std::int64_t first,
+                            std::int64_t begin, std::int64_t end, const Partial& to,
+                            const PartScratch& scratch) {
+  const auto queries = static_cast<std::size_t>(call.queries(group));
+  const std::size_t width = call.width;
+  const std::size_t stride = scratch.score_stride;
+  const Rows<float> tile{scratch.tile, static_cast<std::int64_t>(width), width};
+  const PackedRows keys = call.rows(call.op.keys, group);
+  const PackedRows values = call.rows(call.op.values, group);
+  const bool by_units = call.by_units() && first + end <= keys.first_token;  // codes alone
+  const float level_scale =
+      by_units && call.products == CodeProducts::numbers ? attend_units::kLevelScale : 1;
+  AttendAhead ahead = ahead_of(keys, values, first + call.tile_rows);
+  read_factors(keys, call.score_factor / level_scale, first, begin, end, scratch.key_factors);
+  read_factors(values, call.root / level_scale, first, begin, end, scratch.value_factors);
+  if (by_units) {
+    score_codes(call, group, first, begin, end, queries, scratch, ahead);
+  } else {
+    read_levels(keys, call.op.keys.bits, width, first, begin, end, scratch.tile);
+    for_each_query_tile(queries, [&](std::size_t q, auto count) HWY_ATTR {
+      score_tile<false, decltype(count)::value>(scratch.queries + q * width, width, tile, NothingAhead(),
+                                                begin, end, scratch.scores + q * stride, stride);
+    });
+  }
+  if (call.rope_width != 0) {
+    if (call.op.rope_cache.dtype == ops::DType::f32)
+      add_rope_scores<float>(call, group, first, begin, end, scratch);
+    else
+      add_rope_scores<ops::BFloat16>(call, group, first, begin, end, scratch);
+  }
+  for (std::size_t q = 0; q < queries; ++q) {
+    const RowRange sight = call.sight(group, static_cast<std::int64_t>(q));
+    const float rescale =
+        softmax_tile(scratch.scores + q * stride, scratch.key_factors, scratch.value_factors,
+                     sight.begin - first, sight.end - first, call.tile_rows, to.maximum[q], to.total[q]);
+    if (rescale == 1) continue;
+    scale_signed(to.values + q * width, width, rescale, nullptr);
+    if (call.products == CodeProducts::digits)
+      scale_signed(scratch.digits.sums + q * width, width, rescale, nullptr);
+    if (call.products != CodeProducts::numbers) continue;
+    scale_signed(scratch.units.sums + q * width, width, rescale, nullptr);
+    scale_signed(scratch.units.sums + (queries + q) * width, width, rescale, nullptr);
+  }
+  if (by_units) return add_codes(call, group, first, begin, end, queries, scratch, ahead);
+  if (!call.op.shared_rows())
+    read_levels(values, call.op.values.bits, width, first, begin, end, scratch.tile);
+  add_weighted(scratch.scores, stride, queries, tile, NothingAhead(), begin, end, to.values, width);
+}
+
+// One part of the rows for one group of queries, which are loaded.
+HWY_INLINE void attend_part(const PackedAttention& call, const QueryGroup& group, std::int64_t part,
+                            const Partial& to, const PartScratch& scratch) {
+  const auto queries = static_cast<std::size_t>(call.queries(group));
+  std::fill_n(to.values, queries * call.width, 0.0F);
+  if (call.products == CodeProducts::digits) std::fill_n(scratch.digits.sums, queries * call.width, 0.0F);
+  if (call.products == CodeProducts::numbers)
+    std::fill_n(scratch.units.sums, 16 * attend_units::whole_tiles(2 * queries) * call.width, 0.0F);
+  std::fill_n(to.total, queries, 0.0F);
+  std::fill_n(to.maximum, queries, -std::numeric_limits<float>::infinity());
+  const std::int64_t part_end = std::min((part + 1) * kPartRows, group.rows.end);
+  for (std::int64_t first = part * kPartRows; first < part_end; first += call.tile_rows) {
+    const std::int64_t begin = std::max<std::int64_t>(group.rows.begin - first, 0);
+    const std::int64_t end = std::min(part_end - first, call.tile_rows);
+    if (begin < end) attend_tile(call, group, first, begin, end, to, scratch);
+  }
+  if (call.products == CodeProducts::digits)
+    attend_units::add_digit_sums(scratch.digits, queries, call.width, to.values);
+  if (call.products == CodeProducts::numbers)
+    attend_units::add_coded_sums(scratch.units.sums, queries, call.width, to.values);
+}
+
+// sum = sum * a + part * b.
+HWY_INLINE void blend(float* HWY_RESTRICT sum, float a, const float* HWY_RESTRICT part, float b,
+                      std::size_t width) {
+  const FloatTag d;
+  for (std::size_t i = 0; i < width; i += hn::Lanes(d)) {
+    const auto scaled = hn::Mul(hn::LoadU(d, part + i), hn::Set(d, b));
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, sum + i), hn::Set(d, a), scaled), d, sum + i);
+  }
+}
+
+// The parts of one query row, in rising order, into its row of the output.
+HWY_INLINE void merge_parts(const PackedAttention& call, const QueryGroup& group, std::int64_t row,
+                            float* sum) {
+  const std::size_t width = call.width;
+  float maximum = -std::numeric_limits<float>::infinity();
+  float total = 0;
+  std::fill_n(sum, width, 0.0F);
+  for (std::int64_t p = 0; p < group.parts(); ++p) {
+    const Partial part = call.partial(group, p);
+    if (part.total[row] == 0) continue;  // no row of the part is in sight
+    const float larger = std::max(maximum, part.maximum[row]);
+    const float old_weight = std::exp(maximum - larger);
+    const float new_weight = std::exp(part.maximum[row] - larger);
+    blend(sum, old_weight, part.values + static_cast<std::size_t>(row) * width, new_weight, width);
+    total = total * old_weight + part.total[row] * new_weight;
+    maximum = larger;
+  }
+  if (call.op.rotated)
+    scale_signed(sum, width, 1 / total, nullptr);
+  else
+    rotate_back(sum, width, call.root / total, call.signs);
+  store_row(sum, width, row_at(call.op.out, call.query_row(group, row)), call.op.out.dtype);
+}
+
+// A token's vector to what stands for its levels; returns its norm. A NaN goes to the norm alone: levels are
+// multiplied by the weight 0 where a query does not see them.
+HWY_INLINE float rotate_token(const PackedAttention& call, const ops::ConstView& tokens, std::int64_t i,
+                              float* row) {
+  load_row(row_at(tokens, i), tokens.dtype, call.width, row);
+  if (call.op.rotated)
+    scale_signed(row, call.width, 1 / call.root, nullptr);
+  else
+    rotate(row, call.width, 1, call.signs);
+  const FloatTag d;
+  auto zero = hn::Zero(d);  // NaN where a coordinate is not finite
+  for (std::size_t c = 0; c < call.width; c += hn::Lanes(d)) {
+    const auto x = hn::LoadU(d, row + c);
+    zero = hn::Add(zero, hn::Sub(x, x));
+  }
+  const float norm = 1 + hn::GetLane(hn::SumOfLanes(d, zero));
+  if (norm != 1) std::fill_n(row, call.width, 0.0F);
+  return norm;
+}
+
+// Into to [T,KH,D] and the norms behind it.
+void rotate_tokens(Context& context, const PackedAttention& call, const ops::ConstView& tokens, float* to) {
+  float* norms = to + tokens.elements();
+  context.pool().parallel_for(
+      0, tokens.dim(0) * tokens.dim(1), 16, [&](std::int64_t begin, std::int64_t end, int) HWY_ATTR {
+        for (std::int64_t i = begin; i < end; ++i)
+          norms[i] = rotate_token(call, tokens, i, to + static_cast<std::size_t>(i) * call.width);
+      });
+}
+
+void attend_wave(Context& context, const PackedAttention& call, const Wave& wave) {
+  // Enough for every worker to have several, few enough to load the queries for more than one part.
+  const std::int64_t items = std::clamp<std::int64_t>(wave.items / (8 * context.pool().size()), 1, 8);
+  context.pool().parallel_for_dynamic(
+      0, wave.items, items, [&](std::int64_t begin, std::int64_t end, int worker) HWY_ATTR {
+        const PartScratch scratch(call, context, worker);
+        const attend_units::Session session(call.by_units());
+        const QueryGroup* loaded = nullptr;
+        for (std::int64_t item = begin; item < end; ++item) {
+          const QueryGroup& group = wave.group_of(item, &QueryGroup::first_item);
+          if (loaded != &group) load_queries(call, group, scratch);
+          loaded = &group;
+          const std::int64_t part = item - group.first_item;
+          attend_part(call, group, group.first_part() + part, call.partial(group, part), scratch);
+        }
+      });
+  context.pool().parallel_for(
+      0, wave.queries, 1, [&](std::int64_t begin, std::int64_t end, int worker) HWY_ATTR {
+        auto* sum = reinterpret_cast<float*>(context.worker_scratch(worker, call.width * sizeof(float)));
+        for (std::int64_t query = begin; query < end; ++query) {
+          const QueryGroup& group = wave.group_of(query, &QueryGroup::first_query);
+          merge_parts(call, group, query - group.first_query, sum);
+        }
+      });
+}
+
+}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice::backend::cpu {
+
+HWY_EXPORT(attend_wave);
+HWY_EXPORT(rotate_tokens);
+
+void attend_packed(Context& context, PackedCall op, const ops::Sequences& sequences,
+                   FunctionRef<std::int64_t(std::int64_t)> lengths) {
+  PackedAttention call(op, sequences, lengths, context.exact());
+  const WorkMemory memory(context, call);
+  call.signs = read_signs(op.signs, call.width, memory.signs);
+  const auto rotate_own = [&](PackedCache& cache, float* to) {
+    HWY_DYNAMIC_DISPATCH(rotate_tokens)(context, call, cache.tokens, to);
+    cache.rotated_tokens = to;
+    cache.token_norms = to + cache.tokens.elements();
+  };
+  if (op.keys.tokens.present()) {
+    rotate_own(op.keys, memory.key_tokens);
+    if (op.shared_rows())
+      op.values = op.keys;
+    else
+      rotate_own(op.values, memory.value_tokens);
+  }
+  std::size_t count = 0;
+  call.for_each_group([&](const QueryGroup& group) { memory.groups[count++] = group; });
+  for (std::span<QueryGroup> rest = memory.groups; !rest.empty();) {
+    const Wave wave = next_wave(call, rest, memory.partials);
+    HWY_DYNAMIC_DISPATCH(attend_wave)(context, call, wave);
+    rest = rest.subspan(wave.groups.size());
+  }
+}
+
+}  // namespace sluice::backend::cpu
+#endif

@@ -1,0 +1,121 @@
+#include "backend/cpu/attention/packed/call.h"
+
+#include <cmath>
+#include <limits>
+
+namespace sluice::backend::cpu {
+
+namespace {
+
+constexpr std::int64_t kGroupQueries = 64;  // query vectors, enough to make unpacking cheap
+constexpr std::int64_t kTileFloats = 8192;  // of the first-level cache
+constexpr std::int64_t kMinTileRows = 16;   // a whole vector of scores
+constexpr std::int64_t kMaxTileRows = 64;
+constexpr auto kUnitTileRows = static_cast<std::int64_t>(attend_units::kValueRows);
+constexpr std::size_t kPartialFloats = std::size_t{8} << 20;  // of partial results in memory at once
+
+// Digits are off by less than a tenth of what rounding a BF16 output is.
+CodeProducts products_of(const PackedCall& op, std::size_t width, bool exact) {
+  if (op.keys.bits != op.values.bits) return CodeProducts::vectors;
+  if ((!exact || op.out.dtype == ops::DType::bf16) && attend_units::multiplies_digits(op.keys.bits, width))
+    return CodeProducts::digits;
+  const bool numbers = attend_units::knows_codes(op.keys.bits, width) && attend_units::available();
+  return numbers ? CodeProducts::numbers : CodeProducts::vectors;
+}
+
+}  // namespace
+
+PackedAttention::PackedAttention(const PackedCall& op, const ops::Sequences& sequences,
+                                 FunctionRef<std::int64_t(std::int64_t)> lengths, bool exact)
+    : op(op),
+      sequences(sequences),
+      lengths(lengths),
+      width(static_cast<std::size_t>(op.q.dim(2))),
+      rope_width(op.rope_q.present() ? static_cast<std::size_t>(op.rope_q.dim(2)) : 0),
+      kv_heads(op.keys.norms.dim(op.keys.norms.rank() - 2)),
+      heads_per_kv(op.q.dim(1) / kv_heads),
+      tokens_per_group(std::max<std::int64_t>(1, kGroupQueries / heads_per_kv)),
+      products(products_of(op, width, exact)),
+      tile_rows(by_units() ? kUnitTileRows
+                           : std::clamp(kTileFloats / op.q.dim(2), kMinTileRows, kMaxTileRows)),
+      root(static_cast<float>(1 / std::sqrt(static_cast<double>(width)))),
+      score_factor(static_cast<float>(op.scale / std::sqrt(static_cast<double>(width)))) {}
+
+QueryGroup PackedAttention::group(std::int64_t b, std::int64_t kv_head, std::int64_t first) const {
+  const ops::Sequence sequence = sequences[b];
+  QueryGroup group{};
+  group.sequence = b;
+  group.kv_head = kv_head;
+  group.first = first;
+  group.tokens = std::min(tokens_per_group, sequence.end - first);
+  group.first_end = lengths(b) - (sequence.end - first) + 1;
+  group.rows = {sight(group, 0).begin, sight(group, queries(group) - 1).end};
+  return group;
+}
+
+PackedRows PackedAttention::rows(const PackedCache& cache, const QueryGroup& group) const {
+  const ops::Sequence sequence = sequences[group.sequence];
+  const ops::ConstView codes = sequences.part(cache.codes, sequence)[group.kv_head];
+  const ops::ConstView norms = sequences.part(cache.norms, sequence)[group.kv_head];
+  PackedRows rows{static_cast<const std::uint8_t*>(codes.data),
+                  codes.strides[0],
+                  static_cast<const float*>(norms.data),
+                  norms.dim(0),
+                  ops::Sequences::value(op.ring_start, group.sequence),
+                  nullptr,
+                  nullptr,
+                  kv_heads * static_cast<std::int64_t>(width),
+                  kv_heads,
+                  std::numeric_limits<std::int64_t>::max()};
+  if (cache.rotated_tokens == nullptr) return rows;
+  rows.first_token = lengths(group.sequence) - sequence.tokens();
+  rows.tokens = cache.rotated_tokens + sequence.begin * rows.token_floats +
+                group.kv_head * static_cast<std::int64_t>(width);
+  rows.token_norms = cache.token_norms + sequence.begin * kv_heads + group.kv_head;
+  return rows;
+}
+
+WorkMemory::WorkMemory(Context& context, const PackedAttention& call) {
+  std::size_t count = 0;
+  std::size_t largest = 0;
+  std::size_t all = 0;
+  call.for_each_group([&](const QueryGroup& group) {
+    const std::size_t floats = call.partial_floats(group) * static_cast<std::size_t>(group.parts());
+    ++count;
+    all += floats;
+    largest = std::max(largest, floats);
+  });
+  const std::size_t floats = std::max(largest, std::min(all, kPartialFloats));
+  const ops::ConstView& own = call.op.keys.tokens;
+  const std::size_t tokens =
+      own.present() ? static_cast<std::size_t>(own.elements() + own.dim(0) * own.dim(1)) : 0;
+  const std::size_t bytes = count * sizeof(QueryGroup) + (call.width + 2 * tokens + floats) * sizeof(float);
+  auto* first = reinterpret_cast<QueryGroup*>(context.shared_scratch(bytes));
+  groups = {first, count};
+  signs = reinterpret_cast<float*>(first + count);
+  key_tokens = signs + call.width;
+  value_tokens = key_tokens + tokens;
+  partials = {value_tokens + tokens, floats};
+}
+
+Wave next_wave(const PackedAttention& call, std::span<QueryGroup> groups, std::span<float> partials) {
+  Wave wave;
+  std::size_t used = 0;
+  std::size_t count = 0;
+  while (count < groups.size()) {
+    QueryGroup& group = groups[count];
+    const std::size_t floats = call.partial_floats(group) * static_cast<std::size_t>(group.parts());
+    if (used + floats > partials.size()) break;
+    group.partials = partials.data() + used;
+    group.first_item = wave.items;
+    group.first_query = wave.queries;
+    wave.items += group.parts();
+    wave.queries += call.queries(group);
+    used += floats;
+    ++count;
+  }
+  wave.groups = groups.first(count);
+  return wave;
+}
+
+}  // namespace sluice::backend::cpu

@@ -1,0 +1,178 @@
+// Attention from packed caches, common to turboquant_attention and mla_turboquant_attention: the call, how it
+// is cut into groups of queries and parts of rows, and where each part leaves its result.
+#pragma once
+
+#include <algorithm>
+#include <span>
+
+#include "backend/cpu/attention/packed/amx_bf16_q4.h"
+#include "backend/cpu/attention/packed/amx_int8_q4.h"
+#include "backend/cpu/runtime/context.h"
+#include "base/function_ref.h"
+#include "ops/sequences.h"
+
+namespace sluice::backend::cpu {
+
+// Codes and norms of keys or values, and the rows of the call's tokens where these are not read from codes.
+struct PackedCache {
+  ops::ConstView codes;   // [KH,S,bytes] or, pooled, [P,KH,S,bytes]
+  ops::ConstView norms;   // the same without bytes
+  ops::ConstView tokens;  // [T,KH,D], or absent
+  std::int64_t bits;
+  const float* rotated_tokens = nullptr;  // [T,KH,D], times sqrt(D), zeros in place of rows with a NaN
+  const float* token_norms = nullptr;     // [T,KH], 1 or NaN
+};
+
+struct PackedCall {
+  ops::ConstView q;  // [T,H,D]
+  ops::View out;     // [T,H,D]
+  PackedCache keys;
+  PackedCache values;         // the keys again where one row serves as both
+  ops::ConstView rope_q;      // [T,H,R], or absent: what adds to the scores
+  ops::ConstView rope_cache;  // [S,R] or, pooled, [P,S,R]
+  ops::ConstView signs;
+  ops::SequenceValue ring_start;
+  std::int64_t window = 0;
+  double scale = 1;
+  bool rotated = false;
+  bool shared_rows() const { return keys.codes.data == values.codes.data; }
+};
+
+// Logical rows of one softmax; fixed, so that results do not depend on the call.
+inline constexpr std::int64_t kPartRows = 512;
+
+struct RowRange {
+  std::int64_t begin;
+  std::int64_t end;
+};
+
+// One side of the cache for one KV head of one sequence.
+struct PackedRows {
+  const std::uint8_t* codes;
+  std::int64_t stride;  // bytes from slot to slot
+  const float* norms;
+  std::int64_t slots;
+  std::int64_t ring_start;
+  const float* tokens;        // of logical rows from first_token on, levels in place of codes
+  const float* token_norms;   // theirs
+  std::int64_t token_floats;  // from one to the next
+  std::int64_t kv_heads;
+  std::int64_t first_token;
+
+  std::int64_t slot(std::int64_t logical) const {
+    const std::int64_t at = ring_start + logical;
+    return at < slots ? at : at - slots;
+  }
+};
+
+// Neighbouring tokens of a sequence with all query heads of one KV head: the query vectors that share one
+// reading of the rows.
+struct QueryGroup {
+  std::int64_t sequence;
+  std::int64_t kv_head;
+  std::int64_t first;  // token in the call
+  std::int64_t tokens;
+  std::int64_t first_end;        // the first token sees rows up to here
+  RowRange rows;                 // seen by any of the tokens
+  std::int64_t first_item = 0;   // of its parts among those of a wave
+  std::int64_t first_query = 0;  // of its query vectors among those of a wave
+  float* partials = nullptr;
+
+  std::int64_t first_part() const { return rows.begin / kPartRows; }
+  std::int64_t parts() const { return (rows.end + kPartRows - 1) / kPartRows - first_part(); }
+};
+
+// What a part leaves for each query vector of a group.
+struct Partial {
+  float* values;   // [queries,D], weighted by exp(score - maximum)
+  float* maximum;  // [queries]
+  float* total;    // [queries], the sum of the weights
+};
+
+// Who multiplies codes: vectors their F32 levels, matrix units two BF16 numbers or two bytes a level.
+enum class CodeProducts { vectors, numbers, digits };
+
+struct PackedAttention {
+  // `lengths(b)` is the number of rows of sequence b, its tokens' own included.
+  PackedAttention(const PackedCall& op, const ops::Sequences& sequences,
+                  FunctionRef<std::int64_t(std::int64_t)> lengths, bool exact);
+
+  const PackedCall& op;
+  ops::Sequences sequences;
+  FunctionRef<std::int64_t(std::int64_t)> lengths;
+  std::size_t width;
+  std::size_t rope_width;  // 0: none
+  std::int64_t kv_heads;
+  std::int64_t heads_per_kv;
+  std::int64_t tokens_per_group;
+  CodeProducts products;
+  std::int64_t tile_rows;  // rows whose levels are held at once
+  float root;              // 1/sqrt(D)
+  float score_factor;      // scale/sqrt(D)
+  const float* signs = nullptr;
+
+  bool by_units() const { return products != CodeProducts::vectors; }
+  std::int64_t queries(const QueryGroup& group) const { return group.tokens * heads_per_kv; }
+  // Query vector r of a group as a row of q and out.
+  std::int64_t query_row(const QueryGroup& group, std::int64_t r) const {
+    return (group.first + r / heads_per_kv) * op.q.dim(1) + group.kv_head * heads_per_kv + r % heads_per_kv;
+  }
+  // The logical rows that query vector r of a group sees.
+  RowRange sight(const QueryGroup& group, std::int64_t r) const {
+    const std::int64_t end = group.first_end + r / heads_per_kv;
+    return {op.window > 0 ? std::max<std::int64_t>(0, end - op.window) : 0, end};
+  }
+  PackedRows rows(const PackedCache& cache, const QueryGroup& group) const;
+
+  std::size_t partial_floats(const QueryGroup& group) const {
+    return static_cast<std::size_t>(queries(group)) * (width + 2);
+  }
+  Partial partial(const QueryGroup& group, std::int64_t part) const {
+    float* values = group.partials + static_cast<std::size_t>(part) * partial_floats(group);
+    float* maximum = values + static_cast<std::size_t>(queries(group)) * width;
+    return {values, maximum, maximum + queries(group)};
+  }
+
+  template <class F>
+  void for_each_group(F&& f) const {
+    for (std::int64_t b = 0; b < sequences.count(); ++b)
+      for (std::int64_t begin = sequences[b].begin; begin < sequences[b].end; begin += tokens_per_group)
+        for (std::int64_t kv = 0; kv < kv_heads; ++kv) f(group(b, kv, begin));
+  }
+
+ private:
+  QueryGroup group(std::int64_t b, std::int64_t kv_head, std::int64_t first) const;
+};
+
+// Groups whose partial results are in memory at the same time.
+struct Wave {
+  std::span<QueryGroup> groups;
+  std::int64_t items = 0;    // parts of all groups
+  std::int64_t queries = 0;  // query vectors of all groups
+
+  // The group that holds an item or a query, by the member that numbers it.
+  const QueryGroup& group_of(std::int64_t index, std::int64_t QueryGroup::*first) const {
+    const auto after = std::partition_point(groups.begin(), groups.end(),
+                                            [&](const QueryGroup& group) { return group.*first <= index; });
+    return *(after - 1);
+  }
+};
+
+// What the whole call shares, carved from the context's memory.
+struct WorkMemory {
+  WorkMemory(Context& context, const PackedAttention& call);
+  float* signs;
+  float* key_tokens;    // [T,KH,D] where the call has such, then their norms
+  float* value_tokens;  // the same
+  std::span<QueryGroup> groups;
+  std::span<float> partials;
+};
+
+// Takes groups from the front while their partial results fit, at least one, and numbers their work.
+Wave next_wave(const PackedAttention& call, std::span<QueryGroup> groups, std::span<float> partials);
+
+// Runs the call, in waves. One file an instruction set implements it.
+void attend_packed(Context& context, PackedCall call, const ops::Sequences& sequences,
+                   FunctionRef<std::int64_t(std::int64_t)> lengths);
+
+}  // namespace sluice::backend::cpu

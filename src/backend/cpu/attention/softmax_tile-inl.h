@@ -1,0 +1,75 @@
+// One step of an online softmax over a tile of rows. Included once per instruction set.
+#if defined(SLUICE_BACKEND_CPU_SOFTMAX_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SLUICE_BACKEND_CPU_SOFTMAX_TILE_INL_H_
+#undef SLUICE_BACKEND_CPU_SOFTMAX_TILE_INL_H_
+#else
+#define SLUICE_BACKEND_CPU_SOFTMAX_TILE_INL_H_
+#endif
+
+#include <hwy/contrib/math/math-inl.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "backend/cpu/simd/exponential-inl.h"
+#include "backend/cpu/simd/rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::backend::cpu::HWY_NAMESPACE {
+
+// Turns scores[j] of rows [begin, end) into weights exp(score * score_factors[j] - maximum) *
+// weight_factors[j] and those of all other rows into 0, whatever the factors there. Updates the maximum and
+// the total of the weights before their factors, and returns what earlier sums must be multiplied by. `rows`
+// is a multiple of the vector. NaN stays NaN.
+HWY_INLINE float softmax_tile(float* HWY_RESTRICT scores, const float* HWY_RESTRICT score_factors,
+                              const float* HWY_RESTRICT weight_factors, std::int64_t begin, std::int64_t end,
+                              std::int64_t rows, float& maximum, float& total) {
+  const FloatTag d;
+  const auto step = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
+  // f(j, mask) for the vectors that reach into [begin, end); a mask costs as much as the rest, and most
+  // vectors need none.
+  const auto for_each_vector = [&](const auto& f) HWY_ATTR {
+    const std::int64_t last = std::min(end, rows);
+    for (std::int64_t j = std::max<std::int64_t>(begin, 0) / step * step; j < last; j += step) {
+      if (begin <= j && j + step <= end) {
+        f(j, [](auto v, auto) HWY_ATTR { return v; });
+        continue;
+      }
+      const auto before = hn::FirstN(d, static_cast<std::size_t>(std::max<std::int64_t>(begin - j, 0)));
+      const auto visible = hn::AndNot(before, hn::FirstN(d, static_cast<std::size_t>(end - j)));
+      f(j, [&](auto v, auto other) HWY_ATTR { return hn::IfThenElse(visible, v, other); });
+    }
+  };
+  const float old_maximum = maximum;
+  auto largest = hn::Set(d, maximum);
+  for_each_vector([&](std::int64_t j, const auto& mask) HWY_ATTR {
+    const auto score = mask(hn::Mul(hn::LoadU(d, scores + j), hn::LoadU(d, score_factors + j)), lowest);
+    largest = hn::Max(largest, score);
+    hn::StoreU(score, d, scores + j);
+  });
+  maximum = hn::GetLane(hn::MaxOfLanes(d, largest));
+  const bool none = maximum == -std::numeric_limits<float>::infinity();  // nothing in sight so far
+  const auto shift = hn::Set(d, none ? 0 : maximum);
+  auto sum = hn::Zero(d);
+  const auto zero = hn::Zero(d);
+  std::fill(scores, scores + std::clamp<std::int64_t>(begin, 0, rows) / step * step, 0.0F);
+  for_each_vector([&](std::int64_t j, const auto& mask) HWY_ATTR {
+    const auto x = hn::Sub(hn::LoadU(d, scores + j), shift);
+    // Exp takes NaN for a small number.
+    const auto weight = hn::IfThenElse(hn::IsNaN(x), x, exponential_below_one(d, x));
+    sum = hn::Add(sum, weight);
+    hn::StoreU(mask(hn::Mul(weight, hn::LoadU(d, weight_factors + j)), zero), d, scores + j);
+  });
+  const std::int64_t written = (std::clamp<std::int64_t>(end, 0, rows) + step - 1) / step * step;
+  std::fill(scores + written, scores + rows, 0.0F);
+  const float rescale = none || maximum == old_maximum ? 1 : std::exp(old_maximum - maximum);
+  total = total * rescale + hn::GetLane(hn::SumOfLanes(d, sum));
+  return rescale;
+}
+
+}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

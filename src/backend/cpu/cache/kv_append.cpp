@@ -1,0 +1,13 @@
+#include "sluice/ops/kv_append.h"
+
+#include "backend/cpu/cache/append.h"
+
+namespace sluice::backend::cpu {
+
+template <>
+void run(Context& context, const ops::KvAppend& op) {
+  append(context, op, op.k, op.k_cache);
+  append(context, op, op.v, op.v_cache);
+}
+
+}  // namespace sluice::backend::cpu

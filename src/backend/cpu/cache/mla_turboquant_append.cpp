@@ -1,0 +1,27 @@
+#include "sluice/ops/mla_turboquant_append.h"
+
+#include "backend/cpu/cache/append.h"
+#include "backend/cpu/cache/encode_vectors.h"
+#include "backend/cpu/runtime/row_walk.h"
+
+namespace sluice::backend::cpu {
+
+template <>
+void run(Context& context, const ops::MlaTurboquantAppend& op) {
+  const ops::Sequences sequences(op, op.kv_latent.dim(0));
+  const EncodeCall call{op.kv_latent.dim(0), static_cast<std::size_t>(op.kv_latent.dim(1)), op.signs,
+                        op.norm};
+  encode_vectors(context, call, [&](std::int64_t token) {
+    const std::int64_t b = sequences.of_token(token);
+    const ops::Sequence one = sequences[b];
+    const ops::View codes = sequences.part(op.latent_codes, one);
+    const ops::View norms = sequences.part(op.latent_norms, one);
+    const std::int64_t row = ops::Sequences::value(op.start, b) + token - one.begin;
+    return EncodeVector{row_at(op.kv_latent, token), op.kv_latent.dtype, op.bits,
+                        static_cast<std::uint8_t*>(codes.data) + row * codes.strides[0],
+                        static_cast<float*>(norms.data) + row * norms.strides[0]};
+  });
+  append(context, op, op.k_pe, op.rope_cache);
+}
+
+}  // namespace sluice::backend::cpu

@@ -1,0 +1,41 @@
+#include "sluice/ops/turboquant_append.h"
+
+#include "backend/cpu/cache/encode_vectors.h"
+#include "backend/cpu/runtime/row_walk.h"
+#include "ops/sequences.h"
+
+namespace sluice::backend::cpu {
+
+namespace {
+
+EncodeVector place(const ops::ConstView& x, std::int64_t row, std::int64_t bits, const ops::View& codes,
+                   const ops::View& norms, std::int64_t head, std::int64_t slot) {
+  return {row_at(x, row), x.dtype, bits,
+          static_cast<std::uint8_t*>(codes.data) + head * codes.strides[0] + slot * codes.strides[1],
+          static_cast<float*>(norms.data) + head * norms.strides[0] + slot * norms.strides[1]};
+}
+
+}  // namespace
+
+// Vectors are numbered by token, head, then key or value. Of more tokens than slots only the last S are
+// written, so that no two threads meet in a slot.
+template <>
+void run(Context& context, const ops::TurboquantAppend& op) {
+  const std::int64_t heads = op.k.dim(1);
+  const std::int64_t slots = op.k_norms.shape.back();
+  const ops::Sequences sequences(op, op.k.dim(0));
+  const EncodeCall call{op.k.dim(0) * heads * 2, static_cast<std::size_t>(op.k.dim(2)), op.signs, op.norm};
+  encode_vectors(context, call, [&](std::int64_t i) {
+    const std::int64_t row = i / 2;
+    const std::int64_t token = row / heads;
+    const std::int64_t b = sequences.of_token(token);
+    const ops::Sequence one = sequences[b];
+    if (one.end - token > slots) return EncodeVector{};
+    const std::int64_t slot = (ops::Sequences::value(op.start, b) % slots + token - one.begin) % slots;
+    const auto part = [&](const ops::View& pool) { return sequences.part(pool, one); };
+    return i % 2 == 0 ? place(op.k, row, op.k_bits, part(op.k_codes), part(op.k_norms), row % heads, slot)
+                      : place(op.v, row, op.v_bits, part(op.v_codes), part(op.v_norms), row % heads, slot);
+  });
+}
+
+}  // namespace sluice::backend::cpu

@@ -1,0 +1,95 @@
+// The gated delta rule: S *= e^g; u = beta (v - S k); S += u kT; out = S q for every token. form auto takes
+// whole chunks of 64 tokens in the chunked form and what remains of the sequence's part in the recurrent one:
+// the choice depends on the sequence alone, cutting it at a multiple of 64 changes no bit, and neither does
+// feeding the tokens of a remainder one by one.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/delta/delta_rule.cpp"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+
+#include <algorithm>
+
+#include "backend/cpu/delta/chunked-inl.h"
+#include "backend/cpu/delta/recurrent-inl.h"
+#include "backend/cpu/runtime/context.h"
+#include "ops/sequences.h"
+#include "sluice/ops/delta_rule.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::backend::cpu::HWY_NAMESPACE {
+
+constexpr std::int64_t kChunk = 64;
+
+// Where the chunked part of a sequence ends and the recurrent part begins.
+inline std::int64_t chunked_end(ops::DeltaForm form, const ops::Sequence& sequence) {
+  if (form == ops::DeltaForm::recurrent) return sequence.begin;
+  if (form == ops::DeltaForm::chunked) return sequence.end;
+  return sequence.begin + sequence.tokens() / kChunk * kChunk;
+}
+
+// Threaded over (sequence, key head, value heads that share it).
+void run_chunked_parts(Context& context, const ops::DeltaRule& op, const ops::Sequences& sequences) {
+  const std::int64_t key_heads = op.k.dim(1);
+  const std::int64_t ratio = op.v.dim(1) / key_heads;
+  std::int64_t group = std::min<std::int64_t>(ratio, 4);  // more states would leave the cache
+  while (group > 1 && sequences.count() * key_heads * (ratio / group) < 2 * context.pool().size()) --group;
+  const std::int64_t groups = (ratio + group - 1) / group;
+  const std::size_t bytes = DeltaChunks::floats(op, group) * sizeof(float);
+  context.pool().parallel_for_dynamic(
+      0, sequences.count() * key_heads * groups, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
+        DeltaChunks chunks(op, reinterpret_cast<float*>(context.worker_scratch(worker, bytes)));
+        for (std::int64_t item = begin; item < end; ++item) {
+          const ops::Sequence sequence = sequences[item / groups / key_heads];
+          const std::int64_t last = chunked_end(op.form, sequence);
+          const std::int64_t first_head = item % groups * group;
+          if (last > sequence.begin)
+            chunks.run(sequence.begin, last, sequences.part(op.state, sequence), item / groups % key_heads,
+                       first_head, std::min(group, ratio - first_head));
+        }
+      });
+}
+
+// Threaded over (sequence, value head, block of state rows).
+void run_recurrent_parts(Context& context, const ops::DeltaRule& op, const ops::Sequences& sequences) {
+  const std::int64_t heads = op.v.dim(1);
+  const std::int64_t blocks = op.v.dim(2) / static_cast<std::int64_t>(kRecurrentRows);
+  const std::size_t bytes = recurrent_scratch_floats(static_cast<std::size_t>(op.k.dim(2))) * sizeof(float);
+  context.pool().parallel_for(
+      0, sequences.count() * heads * blocks, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
+        auto* scratch = reinterpret_cast<float*>(context.worker_scratch(worker, bytes));
+        for (std::int64_t item = begin; item < end; ++item) {
+          const ops::Sequence sequence = sequences[item / blocks / heads];
+          run_recurrent(op, chunked_end(op.form, sequence), sequence.end, sequences.part(op.state, sequence),
+                        item / blocks % heads, item % blocks * static_cast<std::int64_t>(kRecurrentRows),
+                        scratch);
+        }
+      });
+}
+
+void delta_rule(Context& context, const ops::DeltaRule& op) {
+  const ops::Sequences sequences(op, op.q.dim(0));
+  bool chunked = false;
+  bool recurrent = false;
+  for (std::int64_t b = 0; b < sequences.count(); ++b) {
+    const std::int64_t border = chunked_end(op.form, sequences[b]);
+    chunked |= border > sequences[b].begin;
+    recurrent |= border < sequences[b].end;
+  }
+  if (chunked) run_chunked_parts(context, op, sequences);
+  if (recurrent) run_recurrent_parts(context, op, sequences);
+}
+
+}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice::backend::cpu {
+
+HWY_EXPORT(delta_rule);
+
+template <>
+void run(Context& context, const ops::DeltaRule& op) {
+  HWY_DYNAMIC_DISPATCH(delta_rule)(context, op);
+}
+
+}  // namespace sluice::backend::cpu
+#endif

@@ -1,0 +1,18 @@
+#include "sluice/ops/expert_matmul.h"
+
+#include "backend/cpu/linear/linear.h"
+
+namespace sluice::backend::cpu {
+
+template <>
+void run(Context& context, const ops::ExpertMatmul& op) {
+  Linear linear;
+  linear.x = op.x;
+  linear.x_share = op.x.rank() == 3 ? 1 : op.experts.dim(1);
+  linear.w = Matrices(op.w);
+  linear.experts = op.experts;
+  linear.out = op.out;
+  run_linear(context, linear);
+}
+
+}  // namespace sluice::backend::cpu

@@ -1,0 +1,23 @@
+// Products of packed weights with activations rounded to integers (integer_rows-inl.h).
+//
+// With codes c, scales s and biases b of a weight row and integers q with scales t of a row of x, group by
+// group: dot = sum of c * q, exact; term = (dot * t) * s + b * (t * sum of q). The terms of the groups g, g +
+// 4, g + 8, ... are added in this order by fused multiply-adds, each of the four sums from 0, and the result
+// is (sum 0 + sum 1) + (sum 2 + sum 3). Every kernel keeps to this, so that a result has the same bits for
+// one token and for many, on any number of threads and on any instruction set.
+#pragma once
+
+#include "backend/cpu/linear/linear.h"
+
+namespace sluice::backend::cpu {
+
+// The digits of q, a byte each: q = (high << kDigitBits) + low, -127 <= high <= 127, -64 <= low <= 63.
+constexpr int kDigitBits = 7;
+constexpr float kLargestInteger = 127 << kDigitBits;
+
+// Codes of 4 and 8 bits in groups of 32 to 128; the others take longer to unpack than to convert to floats.
+bool has_integer_product(const Linear& op);
+
+void run_integer_linear(Context& context, const Linear& op);
+
+}  // namespace sluice::backend::cpu

@@ -1,0 +1,22 @@
+// The one engine behind every op that multiplies by weights.
+#pragma once
+
+#include "backend/cpu/linear/weight_matrix.h"
+#include "backend/cpu/runtime/context.h"
+
+namespace sluice::backend::cpu {
+
+// out[o] = x[o / x_share] wT, or silu of that times x[o / x_share] upT, where rows o of `out` count through
+// its leading dimensions. Row o uses matrix experts[o], or matrix o mod count where there are no experts.
+struct Linear {
+  ops::ConstView x;
+  std::int64_t x_share = 1;
+  Matrices w;
+  Matrices up;  // of the same shape as w; count 0 if there is none
+  ops::ConstView experts;
+  ops::View out;
+};
+
+void run_linear(Context& context, const Linear& op);
+
+}  // namespace sluice::backend::cpu

@@ -1,0 +1,16 @@
+#include "sluice/ops/matmul.h"
+
+#include "backend/cpu/linear/linear.h"
+
+namespace sluice::backend::cpu {
+
+template <>
+void run(Context& context, const ops::Matmul& op) {
+  Linear linear;
+  linear.x = op.x;
+  linear.w = Matrices(op.w);
+  linear.out = op.out;
+  run_linear(context, linear);
+}
+
+}  // namespace sluice::backend::cpu

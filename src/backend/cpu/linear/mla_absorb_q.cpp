@@ -1,0 +1,75 @@
+// q_latent[t,h] = q_nope[t,h] K_h. With embed_q that is a product with [rank,nope] matrices, one a head. With
+// kv_b it is a sum of K rows weighted by the query: threaded over (head, chunk of the rank), each K row read
+// once a token, unpacked in registers, its group scales multiplied into the weight of the row.
+#include "sluice/ops/mla_absorb_q.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/linear/mla_absorb_q.cpp"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+
+#include <algorithm>
+
+#include "backend/cpu/linear/dequantize-inl.h"
+#include "backend/cpu/linear/linear.h"
+#include "backend/cpu/runtime/row_walk.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::backend::cpu::HWY_NAMESPACE {
+
+template <class Format>
+void absorb_rows(Context& context, const ops::MlaAbsorbQ& op, const Matrices& keys) {
+  const MatrixFormat& format = keys.format();
+  const std::int64_t tokens = op.q_nope.dim(0);
+  const std::int64_t heads = op.q_nope.dim(1);
+  const std::int64_t chunks = chunk_count<Format>(format.columns);
+  const std::int64_t groups = padded_groups(format) + kLanes;
+  const std::int64_t nope = round_up(format.rows, kLanes);
+  const std::int64_t rank = chunks * chunk_elements<Format>();
+  context.pool().parallel_for_dynamic(0, heads, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
+    auto* q = reinterpret_cast<float*>(context.worker_scratch(
+        worker, static_cast<std::size_t>(nope + rank + 2 * groups * format.rows) * sizeof(float)));
+    float* latent = q + nope;
+    float* scales = latent + rank;
+    float* biases = scales + groups * format.rows;
+    for (std::int64_t h = begin; h < end; ++h) {
+      const Matrix key = keys[h];
+      for (std::int64_t n = 0; n < format.rows; ++n)
+        read_groups<Format>(format, key, n, scales + n * groups, biases + n * groups);
+      for (std::int64_t t = 0; t < tokens; ++t) {
+        load_row(row_at(op.q_nope, t * heads + h), op.q_nope.dtype, static_cast<std::size_t>(format.rows), q);
+        for (std::int64_t c = 0; c < chunks; ++c)
+          sum_rows_chunk<Format>(format, key.values, format.rows, c, q, scales, biases, groups,
+                                 latent + c * chunk_elements<Format>());
+        store_row(latent, static_cast<std::size_t>(format.columns), row_at(op.q_latent, t * heads + h),
+                  op.q_latent.dtype);
+      }
+    }
+  });
+}
+
+void absorb(Context& context, const ops::MlaAbsorbQ& op) {
+  const std::int64_t nope = op.q_nope.dim(2);
+  const Matrices keys(op.kv_b, op.q_nope.dim(1), nope + op.v, 0, nope);
+  with_format(keys.format().storage,
+              [&]<class Format>(const Format&) { absorb_rows<Format>(context, op, keys); });
+}
+
+}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sluice::backend::cpu {
+
+HWY_EXPORT(absorb);
+
+template <>
+void run(Context& context, const ops::MlaAbsorbQ& op) {
+  if (op.kv_b.present()) return HWY_DYNAMIC_DISPATCH(absorb)(context, op);
+  Linear linear;
+  linear.x = op.q_nope;
+  linear.w = Matrices(op.embed_q);
+  linear.out = op.q_latent;
+  run_linear(context, linear);
+}
+
+}  // namespace sluice::backend::cpu
+#endif

@@ -1,0 +1,16 @@
+// The next token of each row, threaded over rows: sorting candidates dominates, and it is the library's.
+#include "sluice/ops/sample.h"
+
+#include "backend/cpu/runtime/context.h"
+#include "backend/host_sample.h"
+
+namespace sluice::backend::cpu {
+
+template <>
+void run(Context& context, const ops::Sample& op) {
+  context.pool().parallel_for(0, op.logits.dim(0), 1, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t row = begin; row < end; ++row) sample_row(op, row);
+  });
+}
+
+}  // namespace sluice::backend::cpu

@@ -1,0 +1,55 @@
+#include <fmt/core.h>
+#include <hwy/targets.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "backend/cpu/runtime/context.h"
+#include "backend/host_memory.h"
+#include "backend/make.h"
+#include "base/machine_peak.h"
+
+namespace sluice::backend::cpu {
+
+std::byte* Context::grow(ops::Buffer& buffer, std::size_t bytes) {
+  if (buffer.bytes() < bytes) {
+    buffer = {};  // free first: the old contents are not needed
+    buffer = allocate_host(bytes);
+  }
+  return static_cast<std::byte*>(buffer.data());
+}
+
+namespace {
+
+class CpuBackend final : public HostBackend {
+ public:
+  CpuBackend(int threads, bool exact) : context_(threads, exact) {}
+
+  std::string_view name() const override { return "cpu"; }
+  std::string description() const override {
+    // The best of those the kernels are compiled for: the machine may have more.
+    const auto usable = hwy::SupportedTargets() & HWY_TARGETS;
+    return fmt::format("{} threads, {}", context_.pool().size(), hwy::TargetName(usable & -usable));
+  }
+
+  bool exact() const override { return context_.exact(); }
+  ops::Rates measure_rates() override {
+    return {measure_read_bandwidth(context_.pool()), measure_flops(context_.pool())};
+  }
+
+ private:
+  void execute(const ops::AnyOp& op) override {
+    std::visit([this](const auto* known) { cpu::run(context_, *known); }, op);
+  }
+
+  mutable Context context_;
+};
+
+}  // namespace
+
+std::unique_ptr<ops::Backend> make(const ops::BackendOptions& options) {
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return std::make_unique<CpuBackend>(options.threads > 0 ? options.threads : cores, options.exact);
+}
+
+}  // namespace sluice::backend::cpu

@@ -1,0 +1,236 @@
+// What the attention kernels share: the call, the rows a query sees, and the parts of a split cache.
+//
+// Query rows: the `group` query heads of one KV head attend to the same rows, so a tile holds `head_tile`
+// heads of each of some tokens of one sequence. Decode kernels cut the rows in splits, whose size follows
+// from the query's own position, counted from row 0; they leave a maximum, a sum and weighted values for
+// each, and merge_splits joins them in rising order; prefill kernels walk the rows of a tile from the first
+// one in sight. Rows out of a query's sight add an exact 0, so a query's bits depend on its own rows alone.
+#pragma once
+
+#include <algorithm>
+
+#include "backend/cuda/device/element.cuh"
+#include "backend/cuda/runtime/fault.h"
+#include "backend/cuda/runtime/launch.h"
+#include "backend/cuda/runtime/sequences.cuh"
+
+namespace sluice::backend::cuda {
+
+// A [T,H,width] field.
+struct HeadRows {
+  const void* data = nullptr;
+  bool bf16 = false;
+  long long token_stride = 0;
+  long long head_stride = 0;
+  int width = 0;
+
+  HeadRows() = default;
+  template <class AnyView>
+  explicit HeadRows(const AnyView& view)
+      : data(view.data),
+        bf16(view.dtype == ops::DType::bf16),
+        token_stride(view.strides[0]),
+        head_stride(view.strides[1]),
+        width(static_cast<int>(view.dim(2))) {}
+
+  // BF16 rows that begin at multiples of 16 bytes.
+  bool whole_chunks() const {
+    return bf16 && reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && token_stride % 8 == 0 &&
+           head_stride % 8 == 0;
+  }
+  __device__ __forceinline__ float at(long long token, int head, int i) const {
+    const long long offset = token * token_stride + head * head_stride + i;
+    return bf16 ? to_float(static_cast<const Bf16*>(data)[offset]) : static_cast<const float*>(data)[offset];
+  }
+  __device__ __forceinline__ void set(long long token, int head, int i, float value) const {
+    const long long offset = token * token_stride + head * head_stride + i;
+    void* to = const_cast<void*>(data);
+    if (bf16)
+      static_cast<Bf16*>(to)[offset] = from_float<Bf16>(value);
+    else
+      static_cast<float*>(to)[offset] = value;
+  }
+};
+
+// The partial results of splits: [tokens,heads,splits] of `width` sums, and of a maximum and a total.
+struct Partials {
+  float* sums = nullptr;
+  float2* scales = nullptr;
+  int splits = 0;
+  int width = 0;  // a multiple of 4
+
+  __device__ __forceinline__ long long index(long long token, int heads, int head, int split) const {
+    return (token * heads + head) * splits + split;
+  }
+};
+
+struct AttendCall {
+  HeadRows out;
+  DeviceSequences sequences;
+  SequenceNumber position;  // the row of a sequence's first query, or its number of rows
+  bool position_is_length = false;
+  SequenceNumber ring_start;  // the slot of row 0
+  int heads = 0;
+  int group = 0;         // query heads of a KV head
+  int head_tile = 0;     // of them in one tile
+  int first_token = 0;   // of this launch
+  long long window = 0;  // 0: none
+  float scale = 1;
+  int split_rows = 256;  // of the cache, in decode kernels
+  int most_splits =
+      0;  // of a query: where it sees more rows, its splits are 2, 4, 8 .. times as long; 0: any
+  long long capacity = 0;
+  long long pool = 1;
+  Partials partials;
+  Fault* fault = nullptr;
+
+  template <class Op>
+  AttendCall(const Op& op, std::int64_t tokens, const ops::View& out_view, const ops::SequenceValue& rows)
+      : out(out_view),
+        sequences(op, tokens),
+        position(rows),
+        heads(static_cast<int>(out_view.dim(1))),
+        scale(static_cast<float>(op.scale)) {}
+  __host__ __device__ int head_tiles() const { return (group + head_tile - 1) / head_tile; }
+  __host__ __device__ int kv_heads() const { return heads / group; }
+  // How often the splits of a query whose last row is `last` are doubled.
+  __device__ __forceinline__ int doublings(long long last) const {
+    int count = 0;
+    while (most_splits > 0 && last >= static_cast<long long>(split_rows) * most_splits << count) ++count;
+    return count;
+  }
+};
+
+// Some tokens of one sequence, and the rows they see: token t sees [first(t), last(t)].
+struct TokenTile {
+  int sequence = 0;
+  int begin = 0;
+  int end = 0;  // empty: nothing to do
+  long long slot = 0;
+  long long base = 0;  // last(t) - t
+  long long ring_start = 0;
+  long long window = 0;
+
+  __device__ __forceinline__ long long last(int token) const { return base + token; }
+  __device__ __forceinline__ long long first(int token) const {
+    const long long row = last(token);
+    return window > 0 && window <= row ? row + 1 - window : 0;
+  }
+};
+
+// Fills in what follows from sequence, begin and end; empties the tile where contents are bad.
+__device__ inline void place(const AttendCall& call, TokenTile& tile) {
+  const int b = tile.sequence;
+  const int sequence_end = call.sequences.end(b);
+  tile.slot = call.sequences.slot(b);
+  tile.base =
+      call.position_is_length ? call.position[b] - sequence_end : call.position[b] - call.sequences.begin(b);
+  tile.ring_start = call.ring_start[b];
+  tile.window = call.window;
+  if (tile.begin >= tile.end) return;
+  const auto refuse = [&](FaultKind kind, long long given, long long limit) {
+    if (threadIdx.x == 0) report(call.fault, kind, given, limit);
+    tile.end = tile.begin;
+  };
+  if (tile.slot < 0 || tile.slot >= call.pool) return refuse(FaultKind::pool_slot, tile.slot, call.pool);
+  if (tile.last(tile.begin) < 0 || tile.last(tile.end - 1) >= call.capacity)
+    return refuse(FaultKind::cache_row, tile.last(tile.end - 1), call.capacity);
+  const long long ring_limit = call.position[b] == call.capacity ? call.capacity : 1;
+  if (tile.ring_start < 0 || tile.ring_start >= ring_limit)
+    refuse(FaultKind::ring_start, tile.ring_start, ring_limit);
+}
+
+// The tile of one token.
+__device__ inline TokenTile tile_of_token(const AttendCall& call, int token) {
+  TokenTile tile;
+  tile.sequence = call.sequences.of_token(token);
+  tile.begin = token;
+  const bool inside =
+      token >= call.sequences.begin(tile.sequence) && token < call.sequences.end(tile.sequence);
+  tile.end = inside ? token + 1 : token;
+  place(call, tile);
+  return tile;
+}
+
+// Tile `index` of tiles of `tokens` tokens that never cross sequences: sequence b owns the indices from
+// begin(b)/tokens + b on, which are at least as many as it needs. Of tiles(T) indices some stay empty.
+__device__ inline TokenTile tile_at(const AttendCall& call, int tokens, int index) {
+  int low = 0;
+  int high = call.sequences.count - 1;
+  while (low < high) {
+    const int middle = (low + high + 1) / 2;
+    if (call.sequences.begin(middle) / tokens + middle <= index)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  TokenTile tile;
+  tile.sequence = low;
+  const int begin = call.sequences.begin(low);
+  const int end = call.sequences.end(low);
+  tile.begin = begin + (index - begin / tokens - low) * tokens;
+  tile.end = min(tile.begin + tokens, end);
+  if (begin < 0 || end > call.sequences.tokens || tile.begin < begin) {
+    if (threadIdx.x == 0)
+      report(call.fault, FaultKind::sequence_start, end > call.sequences.tokens ? end : begin,
+             call.sequences.tokens + 1);
+    tile.end = tile.begin;
+  }
+  place(call, tile);
+  return tile;
+}
+inline unsigned tiles(const AttendCall& call, int tokens) {
+  return static_cast<unsigned>(call.sequences.tokens / tokens + call.sequences.count);
+}
+
+// Joins the splits of tokens [call.first_token, +tokens) into `out`.
+void merge_splits(Context& context, const AttendCall& call, int tokens);
+
+// How many tokens' partial results fit a bounded memory, and their bytes.
+struct SplitSizes {
+  int splits;
+  int width;
+  int tokens_at_once;
+  std::size_t sum_bytes;
+  std::size_t bytes;  // of sums and scales
+
+  explicit SplitSizes(const AttendCall& call)
+      : splits(static_cast<int>(divide_up<long long>(call.capacity, call.split_rows))),
+        width(divide_up(call.out.width, 4) * 4) {
+    constexpr std::size_t kMostBytes = std::size_t{1} << 29;
+    if (call.most_splits > 0) splits = std::min(splits, call.most_splits);
+    const std::size_t entries = static_cast<std::size_t>(call.heads) * splits;
+    const std::size_t token_bytes = entries * (width + 2) * sizeof(float);
+    const std::size_t fitting = std::max<std::size_t>(1, kMostBytes / token_bytes);
+    tokens_at_once = static_cast<int>(std::min<std::size_t>(call.sequences.tokens, fitting));
+    sum_bytes = tokens_at_once * entries * width * sizeof(float);
+    bytes = tokens_at_once * token_bytes;
+  }
+};
+
+// Runs decode kernels: launch_splits(call, tokens, lanes) for some tokens at a time, each followed by
+// join(call, tokens). `lanes` blocks share the splits of one token and head tile, so that the device is full.
+// `scratch` holds SplitSizes(call).bytes.
+template <class LaunchSplits, class Join>
+void attend_in_splits(Context& context, AttendCall call, std::byte* scratch, int blocks_per_multiprocessor,
+                      LaunchSplits&& launch_splits, Join&& join) {
+  const SplitSizes sizes(call);
+  call.partials = {reinterpret_cast<float*>(scratch), reinterpret_cast<float2*>(scratch + sizes.sum_bytes),
+                   sizes.splits, sizes.width};
+  const int tokens = call.sequences.tokens;
+  for (call.first_token = 0; call.first_token < tokens; call.first_token += sizes.tokens_at_once) {
+    const int count = std::min(sizes.tokens_at_once, tokens - call.first_token);
+    const int columns = count * call.kv_heads() * call.head_tiles();
+    const int wanted = divide_up(blocks_per_multiprocessor * context.device().multiprocessors, columns);
+    launch_splits(call, count, std::min(sizes.splits, wanted));
+    join(call, count);
+  }
+}
+template <class LaunchSplits>
+void attend_in_splits(Context& context, const AttendCall& call, std::byte* scratch,
+                      int blocks_per_multiprocessor, LaunchSplits&& launch_splits) {
+  attend_in_splits(context, call, scratch, blocks_per_multiprocessor, launch_splits,
+                   [&](const AttendCall& part, int tokens) { merge_splits(context, part, tokens); });
+}
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,88 @@
+// Attention from packed caches on tensor cores.
+#pragma once
+
+#include "backend/cuda/attention/attend.cuh"
+#include "backend/cuda/attention/packed/packed_cache.cuh"
+
+namespace sluice::backend::cuda {
+
+inline constexpr int kPackedSplitRows = 512;
+inline constexpr int kPackedMostSplits = 64;
+
+// The rows of the call's own tokens where they are not read from codes: rotated, as levels and norms.
+struct FreshLevels {
+  const __half* levels = nullptr;  // [T,KH,D]; null: none
+  const float* norms = nullptr;    // [T,KH]
+};
+
+struct PackedCall {
+  AttendCall attend;  // its output is in the rotated basis, but for decode
+  HeadRows queries;
+  PackedCache keys;
+  PackedCache values;
+  const unsigned char* signs;
+  bool rotated;  // the queries come rotated
+  FreshLevels fresh_keys;
+  FreshLevels fresh_values;
+};
+
+// All rows that a prompt sees as levels, in memory for this call, and what they need of their norms. Rows
+// from first_fresh on are the call's own tokens.
+struct LevelRows {
+  __half* keys;  // [rows,KH,D]
+  __half* values;
+  float2* columns;  // [KH,column_stride]: of a row the key's norm and log2 of the value's
+  int rows;
+  int first_fresh;
+  int column_stride;
+
+  static constexpr std::size_t kMostBytes = std::size_t{1} << 29;  // of keys and values
+};
+
+// Partial results whose maxima are powers of two, in the rotated basis; the output stays there if `rotated`.
+struct RotatedMerge {
+  AttendCall attend;
+  const unsigned char* signs;
+  bool rotated;
+};
+// Joins the splits of tokens [first_token, +tokens) of widths 128, 256 and 512 into the output.
+void merge_rotated(Context& context, const RotatedMerge& merge, int tokens);
+
+// BF16 queries of 128 or 256 over codes of 4, 8 or 8 and 4 bits in whole 16-byte chunks, on devices with
+// enough shared memory a block.
+inline bool packed_mma_supports(const Context& context, const PackedCall& call) {
+  constexpr std::size_t kSharedBytes = 227 * 1024;  // what either kernel takes at most
+  return call.queries.bf16 && (call.queries.width == 128 || call.queries.width == 256) &&
+         call.keys.whole_chunks() && call.values.whole_chunks() && call.keys.bits >= call.values.bits &&
+         context.device().shared_bytes_per_block >= kSharedBytes;
+}
+// The same for decode, which takes 4-bit rows of 512 too.
+inline bool packed_decode_supports(const Context& context, const PackedCall& call) {
+  PackedCall usual = call;
+  if (call.queries.width == 512 && call.keys.bits == 4) usual.queries.width = 256;
+  return packed_mma_supports(context, usual);
+}
+// Turns its output back itself. `scratch` holds SplitSizes(call.attend).bytes for splits of kPackedSplitRows.
+void attend_packed_mma(Context& context, const PackedCall& call, std::byte* scratch);
+void attend_packed_prefill(Context& context, const PackedCall& call);
+// The same bits, for many tokens of one sequence without a pool: turns the cached rows of `levels` into
+// levels and the norms of all, whose fresh ones the call names, into columns first.
+void attend_levels_prefill(Context& context, const PackedCall& call, const LevelRows& levels,
+                           long long ring_start);
+// Tokens [T,KH,D] of width 128 or 256 as `to` holds them.
+void make_fresh_levels(Context& context, const HeadRows& tokens, long long count, int kv_heads,
+                       const unsigned char* signs, bool rotated, const FreshLevels& to);
+
+// Calls f.operator()<k_bits, v_bits, width>().
+template <class F>
+void with_packed_format(const PackedCall& call, F&& f) {
+  const auto with_width = [&]<int kWidth>() {
+    if (call.keys.bits == 4) return f.template operator()<4, 4, kWidth>();
+    if (call.values.bits == 4) return f.template operator()<8, 4, kWidth>();
+    f.template operator()<8, 8, kWidth>();
+  };
+  if (call.queries.width == 128) return with_width.template operator()<128>();
+  with_width.template operator()<256>();
+}
+
+}  // namespace sluice::backend::cuda

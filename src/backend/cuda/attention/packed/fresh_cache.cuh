@@ -1,0 +1,35 @@
+// A packed cache whose last rows, those of the call's own tokens, may come beside it as numbers.
+#pragma once
+
+#include <climits>
+
+#include "backend/cuda/attention/attend.cuh"
+#include "backend/cuda/attention/packed/packed_cache.cuh"
+
+namespace sluice::backend::cuda {
+
+struct FreshRows {
+  PackedRows packed;
+  HeadRows tokens;
+  long long first;  // rows from here on are tokens
+  long long base;   // row - token
+  int kv_head;
+
+  __device__ __forceinline__ float at(long long row, int i) const {
+    return row >= first ? tokens.at(row - base, kv_head, i) : packed.at(row, i);
+  }
+};
+
+struct FreshCache {
+  PackedCache packed;
+  HeadRows tokens;  // [T,KH,D] in the rotated basis, or no data
+  DeviceSequences sequences;
+
+  __device__ __forceinline__ FreshRows of(const TokenTile& tile, int kv_head) const {
+    return {packed.of(tile.slot, kv_head, tile.ring_start), tokens,
+            tokens.data != nullptr ? tile.base + sequences.begin(tile.sequence) : LLONG_MAX, tile.base,
+            kv_head};
+  }
+};
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,177 @@
+// Prefill attention from packed caches, every row turned into F16 levels once for all queries of the call.
+//
+// Where many tokens look at the same rows, attend_packed_prefill spends a third of its time on turning the
+// same codes into levels for every 128 queries. Here one pass writes the levels of all rows in sight to
+// scratch memory, [rows,KH,D], and beside them what scores and weights need of the norms; then blocks walk
+// levels as they walk a BF16 cache, the next 64 rows under way meanwhile. The products are the same in the
+// same order (packed_tile.cuh), so the bits are too. Bytes: codes once, levels once out and once a block in.
+#include "backend/cuda/attention/packed/packed_tile.cuh"
+
+namespace sluice::backend::cuda {
+
+namespace {
+
+template <int kWidth>
+struct Layout {
+  static constexpr int kTileBytes = kTileRows * TileRows<kWidth>::kRowBytes;
+  static constexpr int kTilesAt = kTileQueries * TileRows<kWidth>::kRowBytes;  // keys, values; twice
+  static constexpr int kColumnsAt = kTilesAt + 4 * kTileBytes;                 // a float2 a row; twice
+  static constexpr int kFactorsAt = kColumnsAt + 2 * kTileRows * 8;            // one a query
+  static constexpr int kBytes = kFactorsAt + kTileQueries * 4;
+};
+
+struct UnpackCall {
+  PackedCache cache;
+  long long ring_start;
+  int rows;
+  int kv_heads;
+  bool values;  // a negative norm negates the levels
+  __half* levels;
+};
+
+// Grid: 8 levels a thread, KV heads.
+template <int kBits, int kWidth>
+__global__ void __launch_bounds__(kTileThreads) unpack_rows(const __grid_constant__ UnpackCall call) {
+  constexpr int kChunks = kWidth / 8;
+  using Codes = std::conditional_t<kBits == 4, std::uint32_t, uint2>;
+  extern __shared__ uint4 dynamic[];
+  char* table = reinterpret_cast<char*>(dynamic);
+  fill_level_table<kBits>(call.cache.levels, table);
+  __syncthreads();
+  wait_for_inputs();
+  allow_successor();
+  const char* own = table + threadIdx.x % kWarp * 4;
+  const int head = static_cast<int>(blockIdx.y);
+  const PackedRows rows = call.cache.of(0, head, call.ring_start);
+  for (int i = static_cast<int>(blockIdx.x * kTileThreads + threadIdx.x); i < call.rows * kChunks;
+       i += static_cast<int>(gridDim.x) * kTileThreads) {
+    const int row = i / kChunks;
+    const long long slot = rows.slot_of(row);
+    const auto codes = reinterpret_cast<const Codes*>(rows.codes + slot * rows.stride)[i % kChunks];
+    const std::uint32_t flip = call.values && rows.norms[slot] < 0 ? 0x80008000u : 0u;
+    const uint4 levels = levels_of(own, codes);
+    reinterpret_cast<uint4*>(
+        call.levels)[(static_cast<long long>(row) * call.kv_heads + head) * kChunks + i % kChunks] = {
+        levels.x ^ flip, levels.y ^ flip, levels.z ^ flip, levels.w ^ flip};
+  }
+}
+
+// Of each row the key's norm and log2 of the value's; rows from first_fresh on have theirs beside the cache.
+__global__ void join_norms(const __grid_constant__ PackedCall call, const __grid_constant__ LevelRows to,
+                           long long ring_start) {
+  wait_for_inputs();
+  allow_successor();
+  const int row = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const int head = static_cast<int>(blockIdx.y);
+  if (row >= to.rows) return;
+  const PackedRows keys = call.keys.of(0, head, ring_start);
+  const PackedRows values = call.values.of(0, head, ring_start);
+  const long long slot = keys.slot_of(row);
+  const int fresh = (row - to.first_fresh) * static_cast<int>(gridDim.y) + head;
+  const bool cached = row < to.first_fresh;
+  const float key = cached ? keys.norms[slot] : call.fresh_keys.norms[fresh];
+  const float value = cached ? values.norms[slot] : call.fresh_values.norms[fresh];
+  to.columns[head * to.column_stride + row] = make_float2(key, norm_exponent(value * values.root));
+}
+
+template <int kWidth>
+__global__ void __launch_bounds__(kTileThreads, 1)
+    levels_prefill_kernel(const __grid_constant__ PackedCall call, const __grid_constant__ LevelRows levels) {
+  using Shared = Layout<kWidth>;
+  extern __shared__ uint4 dynamic[];
+  char* shared = reinterpret_cast<char*>(dynamic);
+  const TileRows<kWidth> queries{shared};
+  const auto buffer = [&](int i) {
+    return TileRows<kWidth>{shared + Shared::kTilesAt + i * Shared::kTileBytes};
+  };
+  auto* columns = reinterpret_cast<float2*>(shared + Shared::kColumnsAt);
+  auto* factors = reinterpret_cast<float*>(shared + Shared::kFactorsAt);
+  wait_for_inputs();
+  allow_successor();
+  const AttendCall& attend = call.attend;
+  const TokenTile tile =
+      tile_at(attend, kTileQueries / attend.head_tile, static_cast<int>(gridDim.x - 1 - blockIdx.x));
+  if (tile.begin >= tile.end) return;
+  const int thread = static_cast<int>(threadIdx.x);
+  const int kv_head = static_cast<int>(blockIdx.y) / attend.head_tiles();
+  const int head_in_group = static_cast<int>(blockIdx.y) % attend.head_tiles() * attend.head_tile;
+  const int heads = min(attend.head_tile, attend.group - head_in_group);
+  const int first_head = kv_head * attend.group + head_in_group;
+  const auto rows_of = [&](const __half* all) {
+    FetchRows rows;
+    rows.data = reinterpret_cast<const char*>(all + kv_head * kWidth);
+    rows.stride = attend.kv_heads() * TileRows<kWidth>::kRowBytes;
+    rows.low = tile.first(tile.begin);
+    rows.high = tile.last(tile.end - 1) + 1;
+    return rows;
+  };
+  const FetchRows keys = rows_of(levels.keys);
+  const FetchRows values = rows_of(levels.values);
+  const float2* norms = levels.columns + kv_head * levels.column_stride;
+  const auto fetch = [&](int row, int stage) {
+    keys.template fetch<kWidth, kTileRows, kTileThreads>(buffer(2 * stage), row, thread);
+    values.template fetch<kWidth, kTileRows, kTileThreads>(buffer(2 * stage + 1), row, thread);
+    if (thread < kTileRows / 2)
+      copy_16(columns + stage * kTileRows + 2 * thread, norms + row + 2 * thread, true);
+    close_copies();
+  };
+  const int high = static_cast<int>(keys.high);
+  const int first = static_cast<int>(keys.low) / kTileRows * kTileRows;
+  fetch(first, 0);
+  load_queries(call, tile, first_head, heads, queries, factors);
+  __syncthreads();
+  const int lane = thread % kWarp;
+  const int first_row = thread / kWarp * 16;
+  const Sight sight(attend, tile, first_row);
+  const float unit_scale = level_scale(call);
+  const float scale[2] = {unit_scale * factors[first_row + lane / 4],
+                          unit_scale * factors[first_row + lane / 4 + 8]};
+  PackedWalk<kWidth> walk;
+  walk.reset();
+  int stage = 0;
+  for (int row = first; row < high; row += kTileRows, stage ^= 1) {
+    wait_for_copies<0>();
+    __syncthreads();
+    if (row + kTileRows < high) fetch(row + kTileRows, stage ^ 1);
+    if (sight.any(row, kTileRows))
+      attend_tile(walk, queries, first_row, buffer(2 * stage), buffer(2 * stage + 1),
+                  columns + stage * kTileRows, sight, row, scale);
+  }
+  store_walk(attend, tile, first_row, first_head, heads, walk);
+}
+
+template <int kBits, int kWidth>
+void unpack(Context& context, const PackedCall& call, const LevelRows& to, long long ring_start,
+            bool values) {
+  const UnpackCall unpack{values ? call.values : call.keys, ring_start, to.first_fresh,
+                          call.attend.kv_heads(),           values,     values ? to.values : to.keys};
+  const int blocks =
+      std::min(divide_up(to.first_fresh * (kWidth / 8), kTileThreads), 4 * context.device().multiprocessors);
+  if (blocks == 0) return;
+  launch(context, unpack_rows<kBits, kWidth>,
+         {dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(unpack.kv_heads)), dim3(kTileThreads),
+          kLevelTableBytes},
+         unpack);
+}
+
+}  // namespace
+
+void attend_levels_prefill(Context& context, const PackedCall& given, const LevelRows& levels,
+                           long long ring_start) {
+  PackedCall call = given;
+  call.attend.head_tile = std::min(call.attend.group, kTileQueries);
+  const auto kv_heads = static_cast<unsigned>(call.attend.kv_heads());
+  with_packed_format(call, [&]<int kKeyBits, int kValueBits, int kWidth>() {
+    unpack<kKeyBits, kWidth>(context, call, levels, ring_start, false);
+    unpack<kValueBits, kWidth>(context, call, levels, ring_start, true);
+    launch(context, join_norms,
+           {dim3(static_cast<unsigned>(divide_up(levels.rows, kTileThreads)), kv_heads), dim3(kTileThreads)},
+           call, levels, ring_start);
+    const dim3 blocks(tiles(call.attend, kTileQueries / call.attend.head_tile),
+                      kv_heads * static_cast<unsigned>(call.attend.head_tiles()));
+    launch(context, levels_prefill_kernel<kWidth>, {blocks, dim3(kTileThreads), Layout<kWidth>::kBytes}, call,
+           levels);
+  });
+}
+
+}  // namespace sluice::backend::cuda

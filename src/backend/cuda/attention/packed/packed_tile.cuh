@@ -1,0 +1,174 @@
+// A tile of a prefill kernel of packed caches: 128 query rows of a block, 16 a warp, against 64 rows of
+// levels.
+//
+// Queries are rotated once to F16. Norms do not touch levels: a key's norm scales its score, a value's norm
+// joins the weight, its sign the levels; maxima are of score + log2 norm, so that weights stay in F16.
+#pragma once
+
+#include "backend/cuda/attention/mma_tile.cuh"
+#include "backend/cuda/attention/packed/attend.h"
+#include "backend/cuda/attention/packed/packed_format.cuh"
+#include "backend/cuda/attention/visible_rows.cuh"
+#include "backend/cuda/cache/rotation.cuh"
+
+namespace sluice::backend::cuda {
+
+inline constexpr int kTileWarps = 8;
+inline constexpr int kTileThreads = kTileWarps * kWarp;
+inline constexpr int kTileQueries = kTileWarps * 16;
+inline constexpr int kTileRows = 64;  // of the cache at a time
+
+// The block's query rows, rotated and scaled by a power of two each.
+template <int kWidth>
+__device__ __forceinline__ void load_queries(const PackedCall& call, const TokenTile& tile, int first_head,
+                                             int heads, const TileRows<kWidth>& to, float* factors) {
+  constexpr int kCount = kWidth / kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  for (int row = threadIdx.x / kWarp; row < kTileQueries; row += kTileWarps) {
+    const int token = tile.begin + row / call.attend.head_tile;
+    const int head = row % call.attend.head_tile;
+    const bool inside = token < tile.end && head < heads;
+    float q[kCount];
+#pragma unroll
+    for (int r = 0; r < kCount; ++r)
+      q[r] = inside ? call.queries.at(token, first_head + head, lane + r * kWarp) : 0.0f;
+    const float factor = rotate_query(q, call.signs, call.rotated);
+#pragma unroll
+    for (int r = 0; r < kCount; ++r) {
+      const int i = lane + r * kWarp;
+      *reinterpret_cast<__half*>(to.at(row, i / 8) + i % 8 * 2) = __float2half(q[r]);
+    }
+    if (lane == 0) factors[row] = factor;
+  }
+}
+
+// A warp's softmax: sums and totals in units of 2^maximum.
+template <int kWidth>
+struct PackedWalk {
+  Sums sums[kWidth / 8];
+  float maximum[2];
+  float total[2];  // of the lane's own rows of the cache
+
+  __device__ __forceinline__ void reset() {
+#pragma unroll
+    for (Sums& one : sums) one = {};
+    maximum[0] = maximum[1] = -INFINITY;
+    total[0] = total[1] = 0;
+  }
+
+  // Scores (out of sight: -inf) to weights. Rows out of sight may have any norm: a maximum passes over NaN.
+  __device__ __forceinline__ void weigh(Sums (&scores)[kTileRows / 8], const float2* columns) {
+    const int column = static_cast<int>(threadIdx.x) % 4 * 2;
+    float base[2];
+    float factor[2];
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+      float larger = maximum[h];
+#pragma unroll
+      for (int n = 0; n < kTileRows / 8; ++n)
+#pragma unroll
+        for (int i = 0; i < 2; ++i)
+          larger = fmaxf(larger, scores[n].at[2 * h + i] + columns[n * 8 + column + i].y);
+      larger = quad_max(larger);
+      base[h] = larger == -INFINITY ? 0.0f : larger;
+      factor[h] = maximum[h] == larger ? 1.0f : exp2_approx(maximum[h] - base[h]);
+      maximum[h] = larger;
+      total[h] *= factor[h];
+    }
+#pragma unroll
+    for (int n = 0; n < kTileRows / 8; ++n)
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const float norm = exp2_approx(columns[n * 8 + column + i].y);
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+          float& score = scores[n].at[2 * h + i];
+          const float part = exp2_approx(score - base[h]);
+          total[h] += part;
+          score = score != -INFINITY ? part * norm : 0.0f;
+        }
+      }
+    if (__all_sync(0xffffffffu, factor[0] == 1.0f && factor[1] == 1.0f)) return;
+#pragma unroll
+    for (Sums& one : sums) {
+      one.at[0] *= factor[0];
+      one.at[1] *= factor[0];
+      one.at[2] *= factor[1];
+      one.at[3] *= factor[1];
+    }
+  }
+};
+
+// 64 rows from `row` on for the warp's 16 queries.
+template <int kWidth>
+__device__ __forceinline__ void attend_tile(PackedWalk<kWidth>& walk, const TileRows<kWidth>& queries,
+                                            int first_row, const TileRows<kWidth>& keys,
+                                            const TileRows<kWidth>& values, const float2* columns,
+                                            const Sight& sight, int row, const float (&scale)[2]) {
+  constexpr int kSteps = kWidth / 16;
+  const int column = static_cast<int>(threadIdx.x) % 4 * 2;
+  Sums scores[kTileRows / 8] = {};
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step) {
+    const Fragment q = queries.queries(first_row, step);
+    const uint4 left{q.at[0], q.at[1], q.at[2], q.at[3]};
+#pragma unroll
+    for (int n = 0; n < kTileRows / 16; ++n) {
+      const Fragment right = keys.keys(n * 16, step);
+      multiply_add_f16(scores[2 * n], left, right.at[0], right.at[1]);
+      multiply_add_f16(scores[2 * n + 1], left, right.at[2], right.at[3]);
+    }
+  }
+  const bool whole = sight.whole(row, kTileRows);
+#pragma unroll
+  for (int n = 0; n < kTileRows / 8; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int at = n * 8 + column + i % 2;
+      const bool seen = whole || sight.sees(i / 2, row + at);
+      scores[n].at[i] = seen ? scores[n].at[i] * (scale[i / 2] * columns[at].x) : -INFINITY;
+    }
+  walk.weigh(scores, columns);
+#pragma unroll
+  for (int k = 0; k < kTileRows / 16; ++k) {
+    const Sums& a = scores[2 * k];
+    const Sums& b = scores[2 * k + 1];
+    const uint4 left{half_pair(a.at[0], a.at[1]), half_pair(a.at[2], a.at[3]), half_pair(b.at[0], b.at[1]),
+                     half_pair(b.at[2], b.at[3])};
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      const Fragment right = values.values(k * 16, step);
+      multiply_add_f16(walk.sums[2 * step], left, right.at[0], right.at[1]);
+      multiply_add_f16(walk.sums[2 * step + 1], left, right.at[2], right.at[3]);
+    }
+  }
+}
+
+// The sums of the warp's queries over their totals to the output.
+template <int kWidth>
+__device__ __forceinline__ void store_walk(const AttendCall& attend, const TokenTile& tile, int first_row,
+                                           int first_head, int heads, const PackedWalk<kWidth>& walk) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    const float inverse = 1 / quad_sum(walk.total[h]);
+    const int r = first_row + lane / 4 + h * 8;
+    const int token = tile.begin + r / attend.head_tile;
+    const int head = r % attend.head_tile;
+    if (token >= tile.end || head >= heads) continue;
+#pragma unroll
+    for (int i = 0; i < kWidth / 8; ++i)
+#pragma unroll
+      for (int j = 0; j < 2; ++j)
+        attend.out.set(token, first_head + head, i * 8 + lane % 4 * 2 + j,
+                       walk.sums[i].at[2 * h + j] * inverse);
+  }
+}
+
+// What scores of levels are multiplied by, beside a query's factor and a key's norm: log2(e) for powers of 2.
+__device__ __forceinline__ float level_scale(const PackedCall& call) {
+  constexpr float kLog2E = 1.4426950408889634f;
+  return call.attend.scale * call.keys.root * kLog2E;
+}
+
+}  // namespace sluice::backend::cuda

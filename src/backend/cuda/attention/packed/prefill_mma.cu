@@ -1,0 +1,230 @@
+// Prefill attention from 4- and 8-bit TurboQuant caches on tensor cores: BF16 queries, widths 128 and 256.
+//
+// A block has 128 query rows, tokens x heads of one KV head, and walks the logical rows they see 64 at a time
+// (packed_tile.cuh): codes arrive in shared memory while the rows before are used, and all threads turn them
+// into F16 levels once for all queries.
+// Grid: token tiles, the longest walks first, and KV heads x head tiles. Operations: 4 D a query row and
+// cache row in sight. Error about 3e-4 before the output's rounding.
+#include "backend/cuda/attention/packed/packed_tile.cuh"
+
+namespace sluice::backend::cuda {
+
+namespace {
+
+template <int kKeyBits, int kValueBits, int kWidth>
+struct Layout {
+  static constexpr int kKeyBytes = kWidth * kKeyBits / 8;
+  static constexpr int kValueBytes = kWidth * kValueBits / 8;
+  static constexpr int kTables = kKeyBits == kValueBits ? 1 : 2;
+  static constexpr int kKeyAt = kTileQueries * kWidth * 2;
+  static constexpr int kValueAt = kKeyAt + kTileRows * kWidth * 2;
+  static constexpr int kKeyCodesAt = kValueAt + kTileRows * kWidth * 2;
+  static constexpr int kValueCodesAt = kKeyCodesAt + kTileRows * kKeyBytes;
+  static constexpr int kNormsAt = kValueCodesAt + kTileRows * kValueBytes;  // of keys, then of values
+  static constexpr int kColumnsAt = kNormsAt + 2 * kTileRows * 4;           // a float2 a row
+  static constexpr int kFactorsAt = kColumnsAt + kTileRows * 8;             // one a query
+  static constexpr int kTableAt = kFactorsAt + kTileQueries * 4;
+  static constexpr int kBytes = kTableAt + kTables * kLevelTableBytes;
+};
+
+// Codes of rows [begin, end) from `row` on.
+template <int kRowBytes>
+__device__ __forceinline__ void fetch_codes(const PackedRows& rows, long long row, int begin, int end,
+                                            char* to) {
+  constexpr int kChunks = kRowBytes / 16;
+#pragma unroll 4
+  for (int i = threadIdx.x; i < kTileRows * kChunks; i += kTileThreads) {
+    const int r = i / kChunks;
+    if (r >= begin && r < end)
+      copy_16(to + i * 16, rows.codes + rows.slot_of(row + r) * rows.stride + i % kChunks * 16, true);
+  }
+}
+
+// Rows of a tile that are levels already: [begin, end) of its 64.
+struct FreshTile {
+  const __half* first;  // row 0 of the tile, were it one of them
+  long long stride;
+  int begin;
+  int end;
+};
+
+// Codes to levels, 8 at a time; rows with a negative norm take their levels negated.
+template <int kBits, int kWidth>
+__device__ __forceinline__ void decode_rows(const char* codes, const float* norms, const char* own,
+                                            const FreshTile& fresh, const TileRows<kWidth>& to) {
+  constexpr int kChunks = kWidth / 8;
+#pragma unroll 4
+  for (int i = threadIdx.x; i < kTileRows * kChunks; i += kTileThreads) {
+    const int row = i / kChunks;
+    if (row >= fresh.begin) {
+      *reinterpret_cast<uint4*>(to.at(row, i % kChunks)) =
+          row < fresh.end
+              ? *reinterpret_cast<const uint4*>(fresh.first + row * fresh.stride + i % kChunks * 8)
+              : uint4{};
+      continue;
+    }
+    using Codes = std::conditional_t<kBits == 4, std::uint32_t, uint2>;
+    const uint4 levels = levels_of(own, reinterpret_cast<const Codes*>(codes)[i]);
+    const std::uint32_t flip = norms != nullptr && norms[row] < 0 ? 0x80008000u : 0u;
+    *reinterpret_cast<uint4*>(to.at(row, i % kChunks)) = {levels.x ^ flip, levels.y ^ flip, levels.z ^ flip,
+                                                          levels.w ^ flip};
+  }
+}
+
+template <int kKeyBits, int kValueBits, int kWidth>
+__global__ void __launch_bounds__(kTileThreads, 1)
+    packed_prefill_kernel(const __grid_constant__ PackedCall call) {
+  using Shared = Layout<kKeyBits, kValueBits, kWidth>;
+  extern __shared__ uint4 dynamic[];
+  char* shared = reinterpret_cast<char*>(dynamic);
+  const TileRows<kWidth> queries{shared};
+  const TileRows<kWidth> key_tile{shared + Shared::kKeyAt};
+  const TileRows<kWidth> value_tile{shared + Shared::kValueAt};
+  auto* norms = reinterpret_cast<float*>(shared + Shared::kNormsAt);
+  auto* columns = reinterpret_cast<float2*>(shared + Shared::kColumnsAt);
+  auto* factors = reinterpret_cast<float*>(shared + Shared::kFactorsAt);
+  char* key_table = shared + Shared::kTableAt;
+  char* value_table = key_table + (Shared::kTables - 1) * kLevelTableBytes;
+  fill_level_table<kKeyBits>(call.keys.levels, key_table);
+  if (Shared::kTables == 2) fill_level_table<kValueBits>(call.values.levels, value_table);
+  wait_for_inputs();
+  allow_successor();
+  const AttendCall& attend = call.attend;
+  const TokenTile tile =
+      tile_at(attend, kTileQueries / attend.head_tile, static_cast<int>(gridDim.x - 1 - blockIdx.x));
+  if (tile.begin >= tile.end) return;
+  const int thread = static_cast<int>(threadIdx.x);
+  const int lane = thread % kWarp;
+  const int kv_head = static_cast<int>(blockIdx.y) / attend.head_tiles();
+  const int head_in_group = static_cast<int>(blockIdx.y) % attend.head_tiles() * attend.head_tile;
+  const int heads = min(attend.head_tile, attend.group - head_in_group);
+  const int first_head = kv_head * attend.group + head_in_group;
+  const PackedRows keys = call.keys.of(tile.slot, kv_head, tile.ring_start);
+  const PackedRows values = call.values.of(tile.slot, kv_head, tile.ring_start);
+  const int low = static_cast<int>(tile.first(tile.begin));
+  const int high = static_cast<int>(tile.last(tile.end - 1)) + 1;
+  // Rows from first_fresh on are tokens, row - base of the call.
+  const int base = static_cast<int>(tile.base);
+  const int first_fresh =
+      call.fresh_keys.levels != nullptr ? base + attend.sequences.begin(tile.sequence) : high;
+  const int kv_heads = attend.kv_heads();
+  const auto fresh_tile = [&](const FreshLevels& fresh, int row) -> FreshTile {
+    const long long stride = static_cast<long long>(kv_heads) * kWidth;
+    return {fresh.levels + (row - base) * stride + kv_head * kWidth, stride,
+            first_fresh < high ? first_fresh - row : kTileRows, high - row};
+  };
+  const auto fetch = [&](int row) {
+    const int begin = max(low - row, 0);
+    const int end = min(min(high, first_fresh) - row, kTileRows);
+    fetch_codes<Shared::kKeyBytes>(keys, row, begin, end, shared + Shared::kKeyCodesAt);
+    fetch_codes<Shared::kValueBytes>(values, row, begin, end, shared + Shared::kValueCodesAt);
+    if (thread < 2 * kTileRows) {
+      const int r = thread % kTileRows;
+      const float* from = thread < kTileRows ? keys.norms : values.norms;
+      if (r >= begin && r < end) copy_4(norms + thread, from + keys.slot_of(row + r));
+      const float* fresh = thread < kTileRows ? call.fresh_keys.norms : call.fresh_values.norms;
+      if (row + r >= first_fresh && row + r < high)
+        norms[thread] = fresh[static_cast<long long>(row + r - base) * kv_heads + kv_head];
+    }
+    close_copies();
+  };
+  const int first = low / kTileRows * kTileRows;
+  fetch(first);
+  load_queries(call, tile, first_head, heads, queries, factors);
+  __syncthreads();
+  const int first_row = thread / kWarp * 16;
+  const Sight sight(attend, tile, first_row);
+  const float unit_scale = level_scale(call);
+  const float scale[2] = {unit_scale * factors[first_row + lane / 4],
+                          unit_scale * factors[first_row + lane / 4 + 8]};
+  PackedWalk<kWidth> walk;
+  walk.reset();
+  for (int row = first; row < high; row += kTileRows) {
+    wait_for_copies<0>();
+    __syncthreads();
+    decode_rows<kKeyBits>(shared + Shared::kKeyCodesAt, nullptr, key_table + lane * 4,
+                          fresh_tile(call.fresh_keys, row), key_tile);
+    decode_rows<kValueBits>(shared + Shared::kValueCodesAt, norms + kTileRows, value_table + lane * 4,
+                            fresh_tile(call.fresh_values, row), value_tile);
+    if (thread < kTileRows)
+      columns[thread] = make_float2(norms[thread], norm_exponent(norms[kTileRows + thread] * values.root));
+    __syncthreads();
+    if (row + kTileRows < high) fetch(row + kTileRows);
+    if (sight.any(row, kTileRows))
+      attend_tile(walk, queries, first_row, key_tile, value_tile, columns, sight, row, scale);
+  }
+
+  store_walk(attend, tile, first_row, first_head, heads, walk);
+}
+
+struct FreshCall {
+  HeadRows tokens;
+  long long vectors;
+  int kv_heads;
+  const unsigned char* signs;
+  bool rotated;
+  __half* levels;
+  float* norms;
+};
+
+// A warp a vector: rotated and scaled by a power of two, which becomes the norm. A NaN goes to the norm
+// alone: levels are multiplied by the weight 0 where a query does not see them.
+template <int kWidth>
+__global__ void fresh_levels(FreshCall call) {
+  constexpr int kCount = kWidth / kWarp;
+  wait_for_inputs();
+  allow_successor();
+  const long long vector = static_cast<long long>(blockIdx.x) * kTileWarps + threadIdx.x / kWarp;
+  if (vector >= call.vectors) return;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  float x[kCount];
+#pragma unroll
+  for (int r = 0; r < kCount; ++r)
+    x[r] = call.tokens.at(vector / call.kv_heads, static_cast<int>(vector % call.kv_heads), lane + r * kWarp);
+  const float factor = rotate_query(x, call.signs, call.rotated);
+  bool finite = true;
+#pragma unroll
+  for (int r = 0; r < kCount; ++r) finite &= isfinite(x[r]);
+  finite = __all_sync(0xffffffffu, finite);
+#pragma unroll
+  for (int r = 0; r < kCount; ++r)
+    call.levels[vector * kWidth + lane + r * kWarp] = __float2half(finite ? x[r] : 0.0f);
+  if (lane == 0) call.norms[vector] = finite ? factor * sqrtf(static_cast<float>(kWidth)) : NAN;
+}
+
+template <int kKeyBits, int kValueBits, int kWidth>
+void launch_bits(Context& context, const PackedCall& call, const dim3& blocks) {
+  launch(context, packed_prefill_kernel<kKeyBits, kValueBits, kWidth>,
+         {blocks, dim3(kTileThreads), Layout<kKeyBits, kValueBits, kWidth>::kBytes}, call);
+}
+
+}  // namespace
+
+void make_fresh_levels(Context& context, const HeadRows& tokens, long long count, int kv_heads,
+                       const unsigned char* signs, bool rotated, const FreshLevels& to) {
+  const FreshCall call{tokens,
+                       count * kv_heads,
+                       kv_heads,
+                       signs,
+                       rotated,
+                       const_cast<__half*>(to.levels),
+                       const_cast<float*>(to.norms)};
+  const Grid grid{dim3(static_cast<unsigned>(divide_up<long long>(call.vectors, kTileWarps))),
+                  dim3(kTileThreads)};
+  if (tokens.width == 128)
+    launch(context, fresh_levels<128>, grid, call);
+  else
+    launch(context, fresh_levels<256>, grid, call);
+}
+
+void attend_packed_prefill(Context& context, const PackedCall& given) {
+  PackedCall call = given;
+  call.attend.head_tile = std::min(call.attend.group, kTileQueries);
+  const dim3 blocks(tiles(call.attend, kTileQueries / call.attend.head_tile),
+                    static_cast<unsigned>(call.attend.kv_heads() * call.attend.head_tiles()));
+  with_packed_format(call, [&]<int kKeyBits, int kValueBits, int kWidth>() {
+    launch_bits<kKeyBits, kValueBits, kWidth>(context, call, blocks);
+  });
+}
+
+}  // namespace sluice::backend::cuda

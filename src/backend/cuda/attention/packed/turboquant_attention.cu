@@ -1,0 +1,165 @@
+// out = softmax(scale * q kT) v straight from the packed cache.
+//
+// Keys and values stay in the rotated basis: q is rotated once, the sum of values rotated back once, in F32.
+// BF16 queries of common widths over whole bytes run on tensor cores, everything else in F32. So do rows of
+// the call's own tokens that come beside the cache, unless a prompt brings them, which is what they are for.
+#include "sluice/ops/turboquant_attention.h"
+
+#include "backend/cuda/attention/packed/attend.h"
+#include "backend/cuda/attention/packed/fresh_cache.cuh"
+#include "backend/cuda/attention/plain.cuh"
+#include "backend/cuda/cache/rotate_rows.h"
+
+namespace sluice::backend::cuda {
+
+namespace {
+
+bool given(const ops::SequenceValue& value) {
+  return value.per_sequence.present() || value.value != 0;
+}
+
+AttendCall attend_call(Context& context, const ops::TurboquantAttention& op) {
+  const bool pooled = op.seq_starts.present();
+  const int head = pooled ? 1 : 0;
+  AttendCall attend(op, op.q.dim(0), op.out, given(op.length) ? op.length : op.start);
+  attend.position_is_length = given(op.length);
+  attend.group = static_cast<int>(op.q.dim(1) / op.k_codes.dim(head));
+  attend.window = op.window;
+  attend.capacity = op.k_codes.dim(head + 1);
+  attend.pool = pooled ? op.k_codes.dim(0) : 1;
+  attend.fault = context.fault();
+  attend.ring_start = SequenceNumber(op.ring_start);
+  return attend;
+}
+
+std::size_t aligned(std::size_t bytes) {
+  return divide_up<std::size_t>(bytes, 256) * 256;
+}
+
+// Scratch memory from the front.
+struct Scratch {
+  std::byte* at;
+  template <class T = void>
+  T* take(std::size_t bytes) {
+    std::byte* taken = at;
+    at += aligned(bytes);
+    return reinterpret_cast<T*>(taken);
+  }
+  // x in the rotated basis, F32 unless it comes rotated.
+  HeadRows rotated(Context& context, const ops::ConstView& x, const unsigned char* signs, bool already) {
+    if (already || !x.present()) return x.present() ? HeadRows(x) : HeadRows();
+    const ops::View to(take(static_cast<std::size_t>(x.elements()) * sizeof(float)), ops::DType::f32,
+                       x.shape);
+    rotate_rows(context, {x.data, to.data, RowOffsets(x), RowOffsets(to), signs, false}, x.dim(2), x.dtype,
+                ops::DType::f32);
+    return HeadRows(to);
+  }
+};
+
+FreshLevels fresh_levels(Context& context, const PackedCall& call, const ops::ConstView& tokens,
+                         const FreshLevels& to) {
+  make_fresh_levels(context, HeadRows(tokens), tokens.dim(0), static_cast<int>(tokens.dim(1)), call.signs,
+                    call.rotated, to);
+  return to;
+}
+
+// The scratch memory of prefill's fast kernels: levels of the call's own rows alone, or of all rows in sight.
+struct LevelMemory {
+  long long own;   // rows that come beside the cache
+  long long rows;  // in sight, 0: only those
+  std::size_t level_bytes;
+  std::size_t norm_bytes;
+  std::size_t column_bytes;
+
+  explicit LevelMemory(const ops::TurboquantAttention& op)
+      : own(op.k_new.present() ? op.k_new.dim(0) : 0), rows(rows_in_sight(op)) {
+    const auto heads = static_cast<std::size_t>(op.k_codes.dim(op.k_codes.rank() - 3));
+    const auto held = static_cast<std::size_t>(rows > 0 ? rows : own);
+    level_bytes = aligned(held * heads * static_cast<std::size_t>(op.q.dim(2)) * sizeof(__half));
+    norm_bytes = aligned(static_cast<std::size_t>(own) * heads * sizeof(float));
+    column_bytes = aligned(heads * static_cast<std::size_t>(column_stride()) * sizeof(float2));
+  }
+  long long column_stride() const { return divide_up<long long>(rows, 64) * 64; }
+  std::size_t bytes() const { return 2 * (level_bytes + norm_bytes) + column_bytes; }
+
+ private:
+  // Known here for one sequence alone; 0 where turning all rows into levels does not pay or takes too much.
+  static long long rows_in_sight(const ops::TurboquantAttention& op) {
+    constexpr std::int64_t kFewTokens = 128;
+    if (op.seq_starts.present() || op.q.dim(0) < kFewTokens) return 0;
+    const long long rows = given(op.length) ? op.length.value : op.start.value + op.q.dim(0);
+    const auto bytes = static_cast<std::size_t>(rows * op.k_codes.dim(0) * op.q.dim(2)) * 2 * sizeof(__half);
+    return bytes <= LevelRows::kMostBytes ? rows : 0;
+  }
+};
+
+void attend_prompt(Context& context, PackedCall call, const ops::TurboquantAttention& op,
+                   const LevelMemory& sizes, Scratch scratch) {
+  const long long row_elements = call.attend.kv_heads() * op.q.dim(2);
+  const long long cached = sizes.rows > 0 ? sizes.rows - sizes.own : 0;
+  auto* keys = scratch.take<__half>(sizes.level_bytes);
+  auto* values = scratch.take<__half>(sizes.level_bytes);
+  auto* key_norms = scratch.take<float>(sizes.norm_bytes);
+  auto* value_norms = scratch.take<float>(sizes.norm_bytes);
+  if (op.k_new.present()) {
+    call.fresh_keys = fresh_levels(context, call, op.k_new, {keys + cached * row_elements, key_norms});
+    call.fresh_values = fresh_levels(context, call, op.v_new, {values + cached * row_elements, value_norms});
+  }
+  if (sizes.rows == 0) return attend_packed_prefill(context, call);
+  const LevelRows levels{keys,
+                         values,
+                         scratch.take<float2>(sizes.column_bytes),
+                         static_cast<int>(sizes.rows),
+                         static_cast<int>(cached),
+                         static_cast<int>(sizes.column_stride())};
+  attend_levels_prefill(context, call, levels, op.ring_start.value);
+}
+
+}  // namespace
+
+template <>
+void run(Context& context, const ops::TurboquantAttention& op) {
+  const bool pooled = op.seq_starts.present();
+  const auto* signs = static_cast<const unsigned char*>(op.signs.data);
+  PackedCall packed{attend_call(context, op),
+                    HeadRows(op.q),
+                    PackedCache(op.k_codes, op.k_norms, op.k_bits, pooled),
+                    PackedCache(op.v_codes, op.v_norms, op.v_bits, pooled),
+                    signs,
+                    op.rotated,
+                    {},
+                    {}};
+  const bool decode = context.decode_class(op.q.dim(0));
+  const bool fresh = op.k_new.present();
+  const bool fast =
+      decode ? !fresh && packed_decode_supports(context, packed) : packed_mma_supports(context, packed);
+  if (fast && decode) {
+    packed.attend.split_rows = kPackedSplitRows;
+    packed.attend.most_splits = kPackedMostSplits;
+    return attend_packed_mma(context, packed, context.scratch(SplitSizes(packed.attend).bytes));
+  }
+  // Queries in F32 (the fast kernels rotate their own), sums to be rotated back, fresh rows, partial results.
+  const std::size_t floats = aligned(static_cast<std::size_t>(op.q.elements()) * sizeof(float));
+  const std::size_t fresh_bytes =
+      fresh ? 2 * aligned(static_cast<std::size_t>(op.k_new.elements()) * sizeof(float)) + 512 : 0;
+  const LevelMemory levels(op);
+  Scratch scratch{context.scratch(2 * floats + (fast ? levels.bytes() : fresh_bytes) +
+                                  (decode ? SplitSizes(packed.attend).bytes : 0))};
+  const ops::View sums(op.rotated ? nullptr : scratch.take(floats), ops::DType::f32, op.q.shape);
+  if (!op.rotated) packed.attend.out = HeadRows(sums);
+  if (fast) {
+    attend_prompt(context, packed, op, levels, scratch);
+  } else {
+    packed.queries = scratch.rotated(context, op.q, signs, op.rotated);
+    const DeviceSequences& sequences = packed.attend.sequences;
+    const FreshCache keys{packed.keys, scratch.rotated(context, op.k_new, signs, op.rotated), sequences};
+    const FreshCache values{packed.values, scratch.rotated(context, op.v_new, signs, op.rotated), sequences};
+    run_plain(context, PlainCall<FreshCache, FreshCache>{packed.attend, {{packed.queries, {}}}, keys, values},
+              scratch.at);
+  }
+  if (!op.rotated)
+    rotate_rows(context, {sums.data, op.out.data, RowOffsets(sums), RowOffsets(op.out), signs, true},
+                op.q.dim(2), ops::DType::f32, op.out.dtype);
+}
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,137 @@
+// New tokens into the rows of two caches: cache[slot][start+i] = tokens[i], whatever a row is.
+//
+// One block a token and cache. Bytes: each element once in, once out. Exact, or rounded once where an F32
+// token goes to a BF16 cache. A row past the capacity is reported and left out.
+#pragma once
+
+#include "backend/cuda/device/element.cuh"
+#include "backend/cuda/runtime/launch.h"
+#include "backend/cuda/runtime/sequences.cuh"
+
+namespace sluice::backend::cuda {
+
+struct AppendSide {
+  const void* tokens;
+  void* cache;
+  bool tokens_bf16;
+  bool cache_bf16;
+  long long token_stride;
+  long long token_head_stride;
+  long long pool_stride;
+  long long row_stride;
+  long long head_stride;
+  int heads;
+  int width;
+};
+
+struct AppendCall {
+  AppendSide sides[2];
+  DeviceSequences sequences;
+  SequenceNumber start;
+  long long capacity;
+  long long pool;
+  Fault* fault;
+
+  // Where a token goes; nowhere if it belongs to no sequence, or contents are bad, which is reported.
+  struct Place {
+    long long slot = 0;
+    long long row = 0;
+    bool written = false;
+  };
+  __device__ __forceinline__ Place place(int token) const {
+    const int b = sequences.of_token(token);
+    const int begin = sequences.begin(b);
+    Place place{sequences.slot(b), start[b] + token - begin};
+    if (token < begin || token >= sequences.end(b)) return place;
+    if (place.slot < 0 || place.slot >= pool)
+      report(fault, FaultKind::pool_slot, place.slot, pool);
+    else if (place.row < 0 || place.row >= capacity)
+      report(fault, FaultKind::cache_row, place.row, capacity);
+    else
+      place.written = true;
+    return place;
+  }
+};
+
+inline AppendSide append_side(const ops::ConstView& tokens, const ops::View& cache, bool pooled) {
+  const bool heads = tokens.rank() == 3;
+  const int row = pooled ? 1 : 0;
+  return {tokens.data,
+          cache.data,
+          tokens.dtype == ops::DType::bf16,
+          cache.dtype == ops::DType::bf16,
+          tokens.strides[0],
+          heads ? tokens.strides[1] : 0,
+          pool_stride(cache, pooled),
+          cache.strides[row],
+          heads ? cache.strides[row + 1] : 0,
+          heads ? static_cast<int>(tokens.dim(1)) : 1,
+          static_cast<int>(tokens.shape.back())};
+}
+
+template <class From, class To>
+__device__ void copy_token(const AppendSide& side, const void* from_token, void* to_row) {
+  for (int i = threadIdx.x; i < side.heads * side.width; i += blockDim.x) {
+    const int head = i / side.width;
+    const int column = i % side.width;
+    const From value = static_cast<const From*>(from_token)[head * side.token_head_stride + column];
+    static_cast<To*>(to_row)[head * side.head_stride + column] = from_float<To>(to_float(value));
+  }
+}
+
+// Grid: tokens, sides.
+static __global__ void append_rows(AppendCall call) {
+  wait_for_inputs();
+  allow_successor();
+  const int token = static_cast<int>(blockIdx.x);
+  const AppendCall::Place at = call.place(token);
+  if (!at.written) return;
+  const AppendSide& side = call.sides[blockIdx.y];
+  const long long from = token * side.token_stride;
+  const long long to = at.slot * side.pool_stride + at.row * side.row_stride;
+  const void* tokens = static_cast<const char*>(side.tokens) + from * (side.tokens_bf16 ? 2 : 4);
+  void* cache = static_cast<char*>(side.cache) + to * (side.cache_bf16 ? 2 : 4);
+  if (side.tokens_bf16 && side.cache_bf16)
+    copy_token<Bf16, Bf16>(side, tokens, cache);
+  else if (side.tokens_bf16)
+    copy_token<Bf16, float>(side, tokens, cache);
+  else if (side.cache_bf16)
+    copy_token<float, Bf16>(side, tokens, cache);
+  else
+    copy_token<float, float>(side, tokens, cache);
+}
+
+template <class Op>
+AppendCall append_call(Context& context, const Op& op, const ops::ConstView& first,
+                       const ops::View& first_cache, const ops::ConstView& second,
+                       const ops::View& second_cache) {
+  const bool pooled = op.seq_starts.present();
+  return {{append_side(first, first_cache, pooled), append_side(second, second_cache, pooled)},
+          DeviceSequences(op, first.dim(0)),
+          SequenceNumber(op.start),
+          first_cache.dim(pooled ? 1 : 0),
+          pooled ? first_cache.dim(0) : 1,
+          context.fault()};
+}
+
+template <class Op>
+void append(Context& context, const Op& op, const ops::ConstView& first, const ops::View& first_cache,
+            const ops::ConstView& second, const ops::View& second_cache) {
+  launch(context, append_rows, {dim3(static_cast<unsigned>(first.dim(0)), 2), dim3(256)},
+         append_call(context, op, first, first_cache, second, second_cache));
+}
+
+// The same for one cache.
+template <class Op>
+void append(Context& context, const Op& op, const ops::ConstView& tokens, const ops::View& cache) {
+  const bool pooled = op.seq_starts.present();
+  const AppendCall call{{append_side(tokens, cache, pooled), {}},
+                        DeviceSequences(op, tokens.dim(0)),
+                        SequenceNumber(op.start),
+                        cache.dim(pooled ? 1 : 0),
+                        pooled ? cache.dim(0) : 1,
+                        context.fault()};
+  launch(context, append_rows, {dim3(static_cast<unsigned>(tokens.dim(0)), 1), dim3(256)}, call);
+}
+
+}  // namespace sluice::backend::cuda

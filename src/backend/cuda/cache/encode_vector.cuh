@@ -1,0 +1,87 @@
+// One vector into a TurboQuant cache, by one warp: rotate, take the nearest level of each coordinate times
+// sqrt(D)/|x|, pack. Rotation and comparison are in double, so that codes equal the reference's.
+#pragma once
+
+#include "backend/cuda/cache/codebook.cuh"
+#include "backend/cuda/cache/rotation.cuh"
+#include "backend/cuda/device/element.cuh"
+
+namespace sluice::backend::cuda {
+
+struct Encoder {
+  Bounds bounds;
+  Levels levels;
+  int bits;
+  bool matched;
+
+  Encoder(std::int64_t width, bool matched_norm)
+      : bounds(width), levels(width), bits(static_cast<int>(width)), matched(matched_norm) {}
+};
+
+__device__ __forceinline__ double warp_sum(double x) {
+#pragma unroll
+  for (int step = kWarp / 2; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
+  return x;
+}
+
+// The borders where lanes may read different ones at once.
+__device__ __forceinline__ void share_bounds(const Encoder& encoder, double* bounds) {
+  if (encoder.bits == 16) return;
+  for (int c = threadIdx.x; c < 1 << encoder.bits; c += blockDim.x) bounds[c] = encoder.bounds.values[c];
+}
+
+// How many borders the value lies beyond: on a border the lower code, code 0 for NaN.
+__device__ __forceinline__ int nearest_code(const double* bounds, int bits, double value) {
+  int code = 0;
+  for (int step = 1 << (bits - 1); step > 0; step /= 2)
+    if (value > bounds[code + step - 1]) code += step;
+  return code;
+}
+
+// `bounds` and `scratch` are shared memory, the latter of the warp's own, a byte a coordinate. kNumbers: 16
+// bits, BF16 numbers in the place of codes.
+template <class T, int kCount, bool kNumbers = false>
+__device__ void encode_vector(const Encoder& encoder, const double* bounds, const T* x,
+                              const unsigned char* signs, unsigned char* scratch, unsigned char* codes,
+                              float* norm) {
+  constexpr int kWidth = kCount * kWarp;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const double root = sqrt(static_cast<double>(kWidth));
+  double values[kCount];
+  double squares = 0;
+#pragma unroll
+  for (int r = 0; r < kCount; ++r) {
+    const double value = static_cast<double>(to_float(x[lane + r * kWarp]));
+    squares += value * value;
+    values[r] = value * sign_of(signs, lane + r * kWarp);
+  }
+  const double length = sqrt(warp_sum(squares));
+  transform(values);
+  double level_squares = 0;
+#pragma unroll
+  for (int r = 0; r < kCount; ++r) {
+    const double value = length == 0 ? 0.0 : values[r] / root * root / length;
+    double level;
+    if constexpr (kNumbers) {
+      const unsigned stored = ops::to_bfloat16(static_cast<float>(value)).bits;
+      level = static_cast<double>(__uint_as_float(stored << 16));
+      codes[2 * (lane + r * kWarp)] = static_cast<unsigned char>(stored);
+      codes[2 * (lane + r * kWarp) + 1] = static_cast<unsigned char>(stored >> 8);
+    } else {
+      const int code = nearest_code(bounds, encoder.bits, value);
+      level = static_cast<double>(encoder.levels.values[code]);
+      scratch[lane + r * kWarp] = static_cast<unsigned char>(code);
+    }
+    level_squares += level * level;
+  }
+  level_squares = warp_sum(level_squares);
+  __syncwarp();
+  if constexpr (!kNumbers)
+    for (int j = lane; j < kWidth * encoder.bits / 8; j += kWarp)
+      codes[j] = pack_byte(scratch, j, encoder.bits);
+  const bool matched = encoder.matched && length != 0;
+  if (lane == 0) *norm = static_cast<float>(matched ? length * root / sqrt(level_squares) : length);
+  __syncwarp();  // before the next vector's codes
+}
+
+}  // namespace sluice::backend::cuda

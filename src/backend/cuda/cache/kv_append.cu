@@ -1,0 +1,13 @@
+// k_cache[start+i] = k[i], v_cache[start+i] = v[i].
+#include "sluice/ops/kv_append.h"
+
+#include "backend/cuda/cache/append_rows.cuh"
+
+namespace sluice::backend::cuda {
+
+template <>
+void run(Context& context, const ops::KvAppend& op) {
+  append(context, op, op.k, op.k_cache, op.v, op.v_cache);
+}
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,336 @@
+// The second kernel of the chunked delta rule, and the form as a whole; delta_chunks.cuh has the formulas.
+//
+// Grid: (sequence, value head, 16 kWarps rows of the state). Rows of a state never meet, so each of kWarps
+// state warps keeps 16 of them in registers, as the sums of the tensor cores, over all chunks; from chunk to
+// chunk R, X and the new state follow from products whose left operand is made from the sums of the one
+// before, with no exchange between warps. The state, R, X and both square matrices enter products as sums of
+// two BF16 terms: out is right to its own rounding, the state to 1e-5. Beside each state warp runs an output
+// warp, one chunk behind: it gets the state and X through shared memory, makes out from them, and copies the
+// tiles of the chunks to come. Bytes: q, k, v, out once, 21 KB of tables a chunk and head, the state twice;
+// k, q and tables again from the cache for the other slices of Dv.
+#include <algorithm>
+
+#include "backend/cuda/delta/chunks.cuh"
+#include "backend/cuda/runtime/launch.h"
+
+namespace sluice::backend::cuda {
+
+namespace {
+
+constexpr int kTokenTiles = kChunk / 8;  // sums across the tokens of a chunk
+// Chunks whose tables are in scratch memory at a time.
+constexpr std::int64_t kChunksAtOnce = 256;
+
+// What passes from a state warp to its output warp.
+template <int kWidth>
+struct Handover {
+  Sums state[kWidth / 8][kWarp];
+  Sums x[kTokenTiles][kWarp];
+};
+
+// Tiles of one chunk that the state warps read, and those that the output warps read.
+template <int kWidth, int kWarps>
+struct alignas(128) StateTiles {
+  Bf16 k[kChunk * kWidth];
+  Bf16 v[kChunk * 16 * kWarps];
+  StateTable table;
+};
+template <int kWidth>
+struct alignas(128) OutTiles {
+  Bf16 q[kChunk * kWidth];
+  OutTable table;
+};
+template <int kWidth, int kWarps>
+struct Shared {
+  StateTiles<kWidth, kWarps> state[2];
+  OutTiles<kWidth> out[2];
+  Handover<kWidth> handover[2][kWarps];
+};
+
+// sums *= factor of each token, the sums' column.
+__device__ __forceinline__ void scale_tokens(Sums& sums, const float* factors, int lane) {
+  const float2 factor = *reinterpret_cast<const float2*>(factors + lane % 4 * 2);
+  sums.at[0] *= factor.x;
+  sums.at[1] *= factor.y;
+  sums.at[2] *= factor.x;
+  sums.at[3] *= factor.y;
+}
+
+// products += S KT (or S QT) over the tokens of a chunk, where sums(n) are columns 8n.. of S.
+template <int kWidth, class SumsAt>
+__device__ __forceinline__ void multiply_state(const SumsAt& sums, const Bf16* tile,
+                                               Sums (&products)[kTokenTiles], int lane) {
+#pragma unroll
+  for (int step = 0; step < kWidth / 16; ++step) {
+    const TwoTerms s = split_sums(sums(2 * step), sums(2 * step + 1));
+    Fragment tokens[kSide];
+#pragma unroll
+    for (int i = 0; i < kSide; ++i)
+      tokens[i] = load_matrices(
+          tile + swizzled<kWidth / 8>(i * 16 + halves_first(lane), 2 * step + lane / 8 % 2) * 8);
+#pragma unroll
+    for (int i = 0; i < kSide; ++i) multiply_add(products[2 * i], products[2 * i + 1], s.high, tokens[i]);
+#pragma unroll
+    for (int i = 0; i < kSide; ++i) multiply_add(products[2 * i], products[2 * i + 1], s.low, tokens[i]);
+  }
+}
+
+// products += values times a lower square matrix given in two terms, in three of the four pairs of terms.
+template <class SumsAt>
+__device__ __forceinline__ void multiply_lower(const SumsAt& values, const LowerMatrix& matrix,
+                                               Sums (&products)[kTokenTiles], int lane) {
+#pragma unroll
+  for (int j = 0; j < kSide; ++j) {
+    const TwoTerms left = split_sums(values(2 * j), values(2 * j + 1));
+#pragma unroll
+    for (int i = j; i < kSide; ++i)
+      multiply_add(products[2 * i], products[2 * i + 1], left.high, matrix.high[lower_block(i, j)][lane]);
+#pragma unroll
+    for (int i = j; i < kSide; ++i)
+      multiply_add(products[2 * i], products[2 * i + 1], left.low, matrix.high[lower_block(i, j)][lane]);
+#pragma unroll
+    for (int i = j; i < kSide; ++i)
+      multiply_add(products[2 * i], products[2 * i + 1], left.high, matrix.low[lower_block(i, j)][lane]);
+  }
+}
+
+// r = v - e^G o r for the 16 rows of a warp.
+template <int kWarps>
+__device__ __forceinline__ void subtract_from_values(const Bf16* v_tile, const float* from_start,
+                                                     Sums (&r)[kTokenTiles], int warp, int lane) {
+#pragma unroll
+  for (int i = 0; i < kSide; ++i) {
+    const Fragment v = load_transposed(
+        v_tile + swizzled<2 * kWarps>(i * 16 + halves_first(lane), 2 * warp + lane / 8 % 2) * 8);
+#pragma unroll
+    for (int n = 0; n < 2; ++n) {
+      Sums& sums = r[2 * i + n];
+      scale_tokens(sums, from_start + i * 16 + n * 8, lane);
+      const float2 top = unpack_pair(v.at[2 * n]);
+      const float2 bottom = unpack_pair(v.at[2 * n + 1]);
+      sums = {top.x - sums.at[0], top.y - sums.at[1], bottom.x - sums.at[2], bottom.y - sums.at[3]};
+    }
+  }
+}
+
+// One chunk on 16 rows of the state, held as [16, Dk]. Stores to the handover come before the loads of a
+// stage: a load could not be moved ahead of them.
+template <int kWidth, int kWarps>
+__device__ __forceinline__ void advance_state(Sums (&state)[kWidth / 8],
+                                              const StateTiles<kWidth, kWarps>& tiles,
+                                              Handover<kWidth>& handover, int warp, int lane) {
+#pragma unroll
+  for (int n = 0; n < kWidth / 8; ++n) handover.state[n][lane] = state[n];
+  Sums r[kTokenTiles] = {};
+  multiply_state<kWidth>([&](int n) -> const Sums& { return state[n]; }, tiles.k, r, lane);
+  subtract_from_values<kWarps>(tiles.v, tiles.table.from_start, r, warp, lane);
+  Sums x[kTokenTiles] = {};
+  multiply_lower([&](int n) -> const Sums& { return r[n]; }, tiles.table.inverse, x, lane);
+#pragma unroll
+  for (int n = 0; n < kTokenTiles; ++n) handover.x[n][lane] = x[n];
+
+  const float decay = tiles.table.from_start[kChunk - 1];
+#pragma unroll
+  for (Sums& sums : state)
+#pragma unroll
+    for (float& value : sums.at) value *= decay;
+#pragma unroll
+  for (int j = 0; j < kSide; ++j) {
+    scale_tokens(x[2 * j], tiles.table.to_end + j * 16, lane);
+    scale_tokens(x[2 * j + 1], tiles.table.to_end + j * 16 + 8, lane);
+    const TwoTerms left = split_sums(x[2 * j], x[2 * j + 1]);
+#pragma unroll
+    for (int n = 0; n < kWidth / 16; ++n) {
+      const int at = swizzled<kWidth / 8>(j * 16 + rows_first(lane), 2 * n + lane / 16) * 8;
+      const Fragment k = load_transposed(tiles.k + at);
+      multiply_add(state[2 * n], state[2 * n + 1], left.high, k);
+      multiply_add(state[2 * n], state[2 * n + 1], left.low, k);
+    }
+  }
+}
+
+// The outputs [rows, 16] of one chunk and 16 rows of the state.
+template <int kWidth>
+__device__ __forceinline__ void write_out(const OutTiles<kWidth>& tiles, const Handover<kWidth>& handover,
+                                          Bf16* out, long long stride, int rows, int lane) {
+  Sums sums[kTokenTiles] = {};
+  multiply_state<kWidth>([&](int n) -> const Sums& { return handover.state[n][lane]; }, tiles.q, sums, lane);
+#pragma unroll
+  for (int n = 0; n < kTokenTiles; ++n) scale_tokens(sums[n], tiles.table.from_start + n * 8, lane);
+  multiply_lower([&](int n) -> const Sums& { return handover.x[n][lane]; }, tiles.table.mix, sums, lane);
+#pragma unroll
+  for (int n = 0; n < kTokenTiles; ++n) {
+    const std::uint32_t left = transpose_matrix(pack_pair(sums[n].at[0], sums[n].at[1]));
+    const std::uint32_t right = transpose_matrix(pack_pair(sums[n].at[2], sums[n].at[3]));
+    const int row = n * 8 + lane / 4;
+    if (row >= rows) continue;
+    auto* to = reinterpret_cast<std::uint32_t*>(out + row * stride + lane % 4 * 2);
+    to[0] = left;
+    to[4] = right;
+  }
+}
+
+// Moves 16 rows of a state between memory and the sums of a warp; columns past Dk are zero.
+template <bool kStore, int kWidth>
+__device__ __forceinline__ void move_state(const DeltaCall& call, float* rows, Sums (&state)[kWidth / 8],
+                                           int lane) {
+#pragma unroll
+  for (int n = 0; n < kWidth / 8; ++n)
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const int column = n * 8 + lane % 4 * 2 + e % 2;
+      float* at = rows + (lane / 4 + e / 2 * 8) * call.state_strides[1] + column;
+      const bool inside = column < call.key_width;
+      if constexpr (kStore) {
+        if (inside) *at = state[n].at[e];
+      } else {
+        state[n].at[e] = inside ? *at : 0.0f;
+      }
+    }
+}
+
+// The block's share of a call: a value head, rows of its state, and a run of a sequence's chunks.
+struct Walk {
+  SequencePart part;
+  int head;
+  int row;
+  int begin;  // chunks, counted in the sequence
+  int end;
+  int first;  // the number of chunk 0
+
+  __device__ __forceinline__ int token(int chunk) const { return part.begin + chunk * kChunk; }
+  __device__ __forceinline__ int rows(int chunk) const { return min(kChunk, part.end - token(chunk)); }
+};
+
+template <int kWidth, int kWarps>
+__device__ __forceinline__ void copy_state_tiles(const DeltaCall& call, const ChunkRange& range,
+                                                 const Walk& walk, int chunk,
+                                                 StateTiles<kWidth, kWarps>& tiles, int thread) {
+  constexpr int kThreads = kWarps * kWarp;
+  const long long t = walk.token(chunk);
+  copy_rows<kWidth>(tiles.k,
+                    static_cast<const Bf16*>(call.k.data) + t * call.k_strides[0] +
+                        call.key_head(walk.head) * call.k_strides[1],
+                    call.k_strides[0], walk.rows(chunk), call.key_width, thread, kThreads);
+  copy_rows<16 * kWarps>(tiles.v,
+                         static_cast<const Bf16*>(call.v.data) + t * call.v_strides[0] +
+                             walk.head * call.v_strides[1] + walk.row,
+                         call.v_strides[0], walk.rows(chunk), 16 * kWarps, thread, kThreads);
+  copy_bytes(&tiles.table, &range.at(call, walk.first + chunk, walk.head).state, sizeof(StateTable), thread,
+             kThreads);
+}
+
+template <int kWidth>
+__device__ __forceinline__ void copy_out_tiles(const DeltaCall& call, const ChunkRange& range,
+                                               const Walk& walk, int chunk, OutTiles<kWidth>& tiles,
+                                               int thread, int threads) {
+  const long long t = walk.token(chunk);
+  copy_rows<kWidth>(tiles.q,
+                    static_cast<const Bf16*>(call.q.data) + t * call.q_strides[0] +
+                        call.key_head(walk.head) * call.q_strides[1],
+                    call.q_strides[0], walk.rows(chunk), call.key_width, thread, threads);
+  copy_bytes(&tiles.table, &range.at(call, walk.first + chunk, walk.head).out, sizeof(OutTable), thread,
+             threads);
+}
+
+template <int kWidth, int kWarps>
+__global__ void __launch_bounds__(2 * kWarps * kWarp, 1) delta_walk(DeltaCall call, ChunkRange range) {
+  extern __shared__ __align__(128) std::byte memory[];
+  auto& shared = *reinterpret_cast<Shared<kWidth, kWarps>*>(memory);
+  wait_for_inputs();
+  allow_successor();
+  const int slices = call.value_width / (16 * kWarps);
+  const int b = static_cast<int>(blockIdx.x) / slices / call.value_heads;
+  Walk walk;
+  walk.part = sequence_part(call.sequences, b, call.slots, call.fault);
+  if (walk.part.tokens() == 0) return;
+  walk.head = static_cast<int>(blockIdx.x) / slices % call.value_heads;
+  walk.row = static_cast<int>(blockIdx.x) % slices * 16 * kWarps;
+  walk.first = first_chunk(call.sequences, b);
+  walk.begin = max(0, range.first - walk.first);
+  walk.end = min((walk.part.tokens() + kChunk - 1) / kChunk, range.last - walk.first);
+  if (walk.begin >= walk.end) return;
+
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int warp = static_cast<int>(threadIdx.x) / kWarp % kWarps;
+  const int thread = static_cast<int>(threadIdx.x) % (kWarps * kWarp);
+  const bool state_warp = threadIdx.x < kWarps * kWarp;
+  if (state_warp) {
+    float* rows = call.state_row(walk.part, walk.head, walk.row + warp * 16);
+    Sums state[kWidth / 8];
+    move_state<false, kWidth>(call, rows, state, lane);
+    __syncthreads();
+    for (int c = walk.begin; c <= walk.end; ++c) {
+      if (c < walk.end) advance_state(state, shared.state[c % 2], shared.handover[c % 2][warp], warp, lane);
+      __syncthreads();
+    }
+    move_state<true, kWidth>(call, rows, state, lane);
+    return;
+  }
+  copy_state_tiles(call, range, walk, walk.begin, shared.state[walk.begin % 2], thread);
+  close_copies();
+  wait_for_copies<0>();
+  __syncthreads();
+  for (int c = walk.begin; c <= walk.end; ++c) {
+    if (c + 1 < walk.end) copy_state_tiles(call, range, walk, c + 1, shared.state[(c + 1) % 2], thread);
+    if (c < walk.end) copy_out_tiles(call, range, walk, c, shared.out[c % 2], thread, kWarps * kWarp);
+    close_copies();
+    if (c > walk.begin) {
+      Bf16* out = static_cast<Bf16*>(call.out) + walk.token(c - 1) * call.out_strides[0] +
+                  walk.head * call.out_strides[1] + walk.row + warp * 16;
+      write_out(shared.out[(c - 1) % 2], shared.handover[(c - 1) % 2][warp], out, call.out_strides[0],
+                walk.rows(c - 1), lane);
+    }
+    wait_for_copies<0>();
+    __syncthreads();
+  }
+}
+
+template <int kWidth, int kWarps>
+void launch_walk(Context& context, const DeltaCall& call, const ChunkRange& range) {
+  const auto blocks =
+      static_cast<unsigned>(call.sequences.count * call.value_heads * (call.value_width / (16 * kWarps)));
+  launch(context, delta_walk<kWidth, kWarps>,
+         {dim3(blocks), dim3(2 * kWarps * kWarp), sizeof(Shared<kWidth, kWarps>)}, call, range);
+}
+
+// Few heads: small slices of Dv, so that all multiprocessors work. Many: large ones, which read k and q less
+// often.
+void launch_walks(Context& context, const DeltaCall& call, const ChunkRange& range) {
+  const int small_blocks = call.sequences.count * call.value_heads * (call.value_width / 32);
+  const bool large = small_blocks > context.device().multiprocessors && call.value_width % 64 == 0;
+  with_key_width(call.key_width, [&]<int kWidth>() {
+    if (large && sizeof(Shared<kWidth, 4>) <= context.device().shared_bytes_per_block)
+      launch_walk<kWidth, 4>(context, call, range);
+    else
+      launch_walk<kWidth, 2>(context, call, range);
+  });
+}
+
+}  // namespace
+
+bool chunked_supports(const Context& context, const ops::DeltaRule& op) {
+  std::size_t needed = 0;
+  with_key_width(static_cast<int>(op.k.dim(2)), [&]<int kWidth>() { needed = sizeof(Shared<kWidth, 2>); });
+  const auto fits = [](const auto& view, int elements) {
+    return view.dtype == ops::DType::bf16 && aligned(view, elements);
+  };
+  return op.k.dim(2) <= kWidestKey && needed <= context.device().shared_bytes_per_block && fits(op.q, 8) &&
+         fits(op.k, 8) && fits(op.v, 8) && fits(op.out, 2);
+}
+
+void launch_chunked(Context& context, const ops::DeltaRule& op) {
+  const DeltaCall call(context, op);
+  const std::int64_t chunks = call.sequences.tokens / kChunk + call.sequences.count;
+  const std::int64_t at_once = std::min(chunks, kChunksAtOnce);
+  auto* tables = reinterpret_cast<ChunkTable*>(
+      context.scratch(static_cast<std::size_t>(at_once * call.value_heads) * sizeof(ChunkTable)));
+  for (std::int64_t first = 0; first < chunks; first += at_once) {
+    const ChunkRange range{tables, static_cast<int>(first),
+                           static_cast<int>(std::min(first + at_once, chunks))};
+    launch_prepare(context, call, range);
+    launch_walks(context, call, range);
+  }
+}
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,273 @@
+// A step of Gated DeltaNet in one launch: q, k, v = silu(conv(qkv)); q and k to lengths Dk^-1/2 and 1; the
+// gated delta rule (state_rows.cuh); out = rms_norm(o) * weight * silu(z).
+//
+// A cluster of blocks serves one key head of a sequence and the value heads that share it, a warp sixteen
+// rows of their states. Every warp convolves its key head's q and k anew, from the cache: that is less than
+// handing them around. The blocks of a value head meet once a token, with their shares of the sum of squares;
+// by then all have read the convolution's state, and may replace it. Bytes: both states once each way, the
+// rest once. F32 throughout, the sum of squares in double. Keys of 128 and four taps; other calls run their
+// parts.
+#include "backend/cuda/delta/decay_rate.cuh"
+#include "backend/cuda/delta/state_rows.cuh"
+#include "backend/cuda/device/activation.cuh"
+#include "backend/cuda/device/cluster.cuh"
+#include "backend/cuda/runtime/launch.h"
+#include "backend/cuda/runtime/sequence_part.cuh"
+#include "ops/delta_step_parts.h"
+
+namespace sluice::backend::cuda {
+
+namespace {
+
+constexpr int kKeyWidth = 128;
+constexpr int kPer = kKeyWidth / kWarp;
+constexpr int kTaps = 4;
+constexpr int kWarps = 4;
+constexpr int kThreads = kWarps * kWarp;
+constexpr int kWarpRows = 16;  // of the state
+constexpr int kRows = kWarps * kWarpRows;
+constexpr int kMaxCluster = 8;
+static_assert(kThreads == kKeyWidth, "a thread has a channel of q and one of k");
+
+struct StepCall {
+  const void* qkv;
+  const void* z;
+  void* out;
+  Parameter a;
+  Parameter b;
+  const float* taps;
+  Parameter a_log;
+  Parameter dt_bias;
+  Parameter norm_weight;
+  float* conv_state;
+  float* state;
+  long long qkv_stride;
+  long long z_strides[2];  // token, head
+  long long out_strides[2];
+  long long a_stride;
+  long long b_stride;
+  long long conv_strides[2];   // slot, row
+  long long state_strides[3];  // slot, head, row
+  long long slots;
+  DeviceSequences sequences;
+  Fault* fault;
+  int key_heads;
+  int value_heads;
+  int value_width;
+  int head_blocks;  // of a value head
+  float qk_eps;
+  float eps;
+  double per_row;  // 1 / value_width
+
+  int ratio() const { return value_heads / key_heads; }
+  int cluster() const { return ratio() * head_blocks; }
+};
+
+// One channel of the convolution: its taps and the last inputs.
+struct Channel {
+  float taps[kTaps];
+  float window[kTaps - 1];
+
+  __device__ __forceinline__ void load_taps(const StepCall& call, int channel) {
+    load_vector(call.taps + channel * kTaps, taps);
+  }
+  __device__ __forceinline__ void load(const float* state, long long stride) {
+#pragma unroll
+    for (int r = 0; r < kTaps - 1; ++r) window[r] = state[r * stride];
+  }
+  __device__ __forceinline__ void store(float* state, long long stride) const {
+#pragma unroll
+    for (int r = 0; r < kTaps - 1; ++r) state[r * stride] = window[r];
+  }
+  // Taps are added in the order of causal_conv1d.
+  __device__ __forceinline__ float take(float x) {
+    float sum = window[0] * taps[0];
+    sum = fmaf(window[1], taps[1], sum);
+    sum = fmaf(window[2], taps[2], sum);
+    sum = fmaf(x, taps[3], sum);
+    window[0] = window[1];
+    window[1] = window[2];
+    window[2] = x;
+    return silu(sum);
+  }
+};
+
+// Makes a vector across the lanes `length` long.
+__device__ __forceinline__ void normalize(float (&x)[kPer], float eps, float length) {
+  constexpr float kDown = 0x1p-64f;
+  float squares = 0;
+#pragma unroll
+  for (int i = 0; i < kPer; ++i) squares += x[i] * x[i];
+  squares = warp_sum(squares);
+  float factor = rsqrtf(squares + eps) * length;
+  if (!(squares < 1e38f)) {
+    squares = 0;
+#pragma unroll
+    for (int i = 0; i < kPer; ++i) squares += x[i] * kDown * (x[i] * kDown);
+    factor = rsqrtf(warp_sum(squares)) * kDown * length;
+  }
+#pragma unroll
+  for (int i = 0; i < kPer; ++i) x[i] *= factor;
+}
+
+// The sum over the value head's rows, of which the lane has the square of row lane / 2.
+__device__ __forceinline__ double sum_of_head(double square, int peer, int first_rank, int peers,
+                                              double* warps, double* blocks) {
+#pragma unroll
+  for (int step = kWarp / kWarpRows; step < kWarp; step *= 2)
+    square += __shfl_xor_sync(0xffffffffu, square, step);
+  if (threadIdx.x % kWarp == 0) warps[threadIdx.x / kWarp] = square;
+  __syncthreads();
+  if (static_cast<int>(threadIdx.x) < peers) {
+    double sum = 0;
+    for (int w = 0; w < kWarps; ++w) sum += warps[w];
+    store_in_block(blocks + peer, static_cast<unsigned>(first_rank) + threadIdx.x, sum);
+  }
+  arrive_in_cluster();
+  wait_for_cluster();
+  double sum = 0;
+  for (int i = 0; i < peers; ++i) sum += blocks[i];
+  return sum;
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads, 3) delta_step(const __grid_constant__ StepCall call) {
+  constexpr int kRowLanes = kWarp / kWarpRows;
+  __shared__ __align__(16) float queries[kKeyWidth];
+  __shared__ __align__(16) float keys[kKeyWidth];
+  __shared__ float values[kRows];
+  __shared__ double warps[kWarps];
+  __shared__ double blocks[2][kMaxCluster];  // in turn: a block may be a token ahead
+  arrive_in_cluster();
+  const auto thread = static_cast<int>(threadIdx.x);
+  const int lane = thread % kWarp;
+  const int cluster = call.value_heads / call.key_heads * call.head_blocks;
+  const int rank = static_cast<int>(blockIdx.x) % cluster;
+  const int key_head = static_cast<int>(blockIdx.x) / cluster % call.key_heads;
+  const int peer = rank % call.head_blocks;
+  const int head = key_head * (call.value_heads / call.key_heads) + rank / call.head_blocks;
+  const int warp_row = thread / kWarp * kWarpRows;
+  const int row = peer * kRows + warp_row + lane / kRowLanes;
+  // A channel of q and one of k; the last threads have one of v too.
+  const int value = thread - (kThreads - kRows);
+  const int q_channel = key_head * kKeyWidth + thread;
+  const int k_channel = call.key_heads * kKeyWidth + q_channel;
+  const int v_channel = 2 * call.key_heads * kKeyWidth + head * call.value_width + peer * kRows + value;
+  Channel q_conv, k_conv, v_conv;
+  q_conv.load_taps(call, q_channel);
+  k_conv.load_taps(call, k_channel);
+  if (value >= 0) v_conv.load_taps(call, v_channel);
+  const float a_log = call.a_log[head];
+  const float dt_bias = call.dt_bias[head];
+  const float norm_weight = call.norm_weight[row];
+  wait_for_cluster();
+  wait_for_inputs();
+  allow_successor();
+  const SequencePart part = sequence_part(
+      call.sequences, static_cast<int>(blockIdx.x) / cluster / call.key_heads, call.slots, call.fault);
+  if (part.tokens() == 0) return;
+
+  float* const conv = call.conv_state + part.slot * call.conv_strides[0];
+  q_conv.load(conv + q_channel, call.conv_strides[1]);
+  k_conv.load(conv + k_channel, call.conv_strides[1]);
+  if (value >= 0) v_conv.load(conv + v_channel, call.conv_strides[1]);
+  float* const rows = call.state + part.slot * call.state_strides[0] + head * call.state_strides[1] +
+                      (peer * kRows + warp_row) * call.state_strides[2] + lane * kPer;
+  StateRows<kWarpRows, kPer, kPer> state;
+  state.load(rows, call.state_strides[2]);
+  for (int t = part.begin; t < part.end; ++t) {
+    const T* x = static_cast<const T*>(call.qkv) + t * call.qkv_stride;
+    const float z =
+        to_float(static_cast<const T*>(call.z)[t * call.z_strides[0] + head * call.z_strides[1] + row]);
+    const float a = call.a[t * call.a_stride + head];
+    const float b = call.b[t * call.b_stride + head];
+    queries[thread] = q_conv.take(to_float(x[q_channel]));
+    keys[thread] = k_conv.take(to_float(x[k_channel]));
+    if (value >= 0) values[value] = v_conv.take(to_float(x[v_channel]));
+    __syncthreads();
+    float q[kPer], k[kPer];
+    load_vector(queries + lane * kPer, q);
+    load_vector(keys + lane * kPer, k);
+    normalize(q, call.qk_eps, rsqrtf(static_cast<float>(kKeyWidth)));
+    normalize(k, call.qk_eps, 1.0f);
+    const float o = state.step(k, q, values[warp_row + lane / kRowLanes],
+                               expf(-decay_rate(a_log, a + dt_bias)), sigmoid(b));
+    const double squares = sum_of_head(static_cast<double>(o) * o, peer, rank - peer, call.head_blocks, warps,
+                                       blocks[(t - part.begin) % 2]);
+    const double mean = squares * call.per_row;
+    const float factor = mean < 1e38 ? rsqrtf(static_cast<float>(mean) + call.eps)
+                                     : rsqrtf(static_cast<float>(mean * 0x1p-128)) * 0x1p-64f;
+    if (lane % kRowLanes == 0)
+      static_cast<T*>(call.out)[t * call.out_strides[0] + head * call.out_strides[1] + row] =
+          from_float<T>(o * factor * norm_weight * silu(z));
+    __syncthreads();  // before the next token's q, k and v
+  }
+  state.store(rows, call.state_strides[2]);
+  // The blocks share out the channels of q and k.
+  if (thread % cluster == rank) {
+    q_conv.store(conv + q_channel, call.conv_strides[1]);
+    k_conv.store(conv + k_channel, call.conv_strides[1]);
+  }
+  if (value >= 0) v_conv.store(conv + v_channel, call.conv_strides[1]);
+}
+
+bool supports(const ops::DeltaStep& op, const DeviceInfo& device) {
+  return device.compute_capability >= 90 && op.state.shape.back() == kKeyWidth &&
+         op.conv_weight.dim(1) == kTaps && op.conv_weight.dtype == ops::DType::f32 &&
+         op.conv_weight.strides[0] == kTaps && op.z.dtype == op.qkv.dtype && aligned(op.conv_weight, kTaps) &&
+         aligned(op.state, kPer) && op.z.dim(2) % kRows == 0 &&
+         op.z.dim(1) / op.key_heads() * op.z.dim(2) <= kMaxCluster * kRows;
+}
+
+void run_parts(Context& context, const ops::DeltaStep& op) {
+  const ops::DeltaStepParts parts(op, context.scratch(ops::DeltaStepParts::bytes(op)));
+  run(context, parts.conv);
+  run(context, parts.norm);
+  run(context, parts.gates);
+  run(context, parts.rule);
+  run(context, parts.gate);
+}
+
+}  // namespace
+
+template <>
+void run(Context& context, const ops::DeltaStep& op) {
+  if (!supports(op, context.device())) return run_parts(context, op);
+  const bool pooled = op.seq_starts.present();
+  const int first = pooled ? 1 : 0;
+  const StepCall call{op.qkv.data,
+                      op.z.data,
+                      op.out.data,
+                      {op.a.data, op.a.dtype},
+                      {op.b.data, op.b.dtype},
+                      static_cast<const float*>(op.conv_weight.data),
+                      {op.A_log.data, op.A_log.dtype},
+                      {op.dt_bias.data, op.dt_bias.dtype},
+                      {op.norm_weight.data, op.norm_weight.dtype},
+                      static_cast<float*>(op.conv_state.data),
+                      static_cast<float*>(op.state.data),
+                      op.qkv.strides[0],
+                      {op.z.strides[0], op.z.strides[1]},
+                      {op.out.strides[0], op.out.strides[1]},
+                      op.a.strides[0],
+                      op.b.strides[0],
+                      {pool_stride(op.conv_state, pooled), op.conv_state.strides[first]},
+                      {pool_stride(op.state, pooled), op.state.strides[first], op.state.strides[first + 1]},
+                      pooled ? op.state.dim(0) : 1,
+                      DeviceSequences(op, op.qkv.dim(0)),
+                      context.fault(),
+                      static_cast<int>(op.key_heads()),
+                      static_cast<int>(op.z.dim(1)),
+                      static_cast<int>(op.z.dim(2)),
+                      static_cast<int>(op.z.dim(2)) / kRows,
+                      static_cast<float>(op.qk_eps),
+                      static_cast<float>(op.eps),
+                      1.0 / static_cast<double>(op.z.dim(2))};
+  const int blocks = call.sequences.count * call.key_heads * call.cluster();
+  const Grid grid{dim3(static_cast<unsigned>(blocks)), dim3(kThreads)};
+  with_activation(op.qkv.dtype, [&]<class T>() {
+    launch_clusters(context, delta_step<T>, static_cast<unsigned>(call.cluster()), grid, call);
+  });
+}
+
+}  // namespace sluice::backend::cuda

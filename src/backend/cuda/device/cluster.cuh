@@ -1,0 +1,56 @@
+// Blocks of a cluster: each may write into the others' shared memory. For compute capability 9.0 and later;
+// kernels compile for earlier ones, and must not be launched there.
+#pragma once
+
+#include "backend/cuda/device/async_copy.cuh"
+#include "backend/cuda/runtime/launch.h"
+
+namespace sluice::backend::cuda {
+
+// launch() of a kernel with `cluster` blocks along x in a cluster.
+template <class... Parameters, class... Arguments>
+void launch_clusters(Context& context, void (*kernel)(Parameters...), unsigned cluster, const Grid& grid,
+                     Arguments&&... arguments) {
+  cudaLaunchAttribute attributes[2]{};
+  attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attributes[0].val.programmaticStreamSerializationAllowed = 1;
+  attributes[1].id = cudaLaunchAttributeClusterDimension;
+  attributes[1].val.clusterDim = {cluster, 1, 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid.blocks;
+  config.blockDim = grid.threads;
+  config.stream = context.stream();
+  config.attrs = attributes;
+  config.numAttrs = 2;
+  check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), "launching a kernel");
+}
+
+// Puts `value` where block `rank` of the cluster has `place`.
+__device__ __forceinline__ void store_in_block(double* place, unsigned rank, double value) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{\n"
+      ".reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %0, %1;\n"
+      "st.shared::cluster.f64 [there], %2;\n"
+      "}\n" ::"r"(shared_address(place)),
+      "r"(rank), "d"(value)
+      : "memory");
+#endif
+}
+
+// All threads of all blocks arrive, then wait for one another; what they wrote before is there after. A
+// block's memory may be written once the block has begun: the first meeting comes before the first
+// store_in_block().
+__device__ __forceinline__ void arrive_in_cluster() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void wait_for_cluster() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+
+}  // namespace sluice::backend::cuda

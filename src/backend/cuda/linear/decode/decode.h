@@ -1,0 +1,13 @@
+// The decode class of the products: few tokens, bound by the bytes of the weights. Serves any number of
+// tokens, each with the same bits whatever the others.
+#pragma once
+
+#include "backend/cuda/linear/linear.h"
+
+namespace sluice::backend::cuda {
+
+void launch_decode(Context& context, const LinearCall& call);
+// Takes any storage at any address, slowly.
+void launch_generic(Context& context, const LinearCall& call);
+
+}  // namespace sluice::backend::cuda

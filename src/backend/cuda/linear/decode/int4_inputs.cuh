@@ -1,0 +1,180 @@
+// The inputs of the decode kernel for 4-bit weights: of every tile of K the lanes' eights as right operands,
+// and the right side of the product with the tile's biases: for lane quarter q the pairs (k, k+1) at k = 2q
+// and 2q + 8, where k = 4 * term + group; the terms are three BF16 numbers that add up to a group's sum of
+// inputs. Columns that do not exist repeat the last one, and nobody reads their results.
+#pragma once
+
+#include "backend/cuda/device/element.cuh"
+#include "backend/cuda/linear/decode/int4_ring.cuh"
+#include "backend/cuda/linear/weight_fragment.cuh"
+
+namespace sluice::backend::cuda {
+
+__device__ __forceinline__ float sum_of_eight(const uint4& eight) {
+  float sum = 0;
+  for (const unsigned pair : {eight.x, eight.y, eight.z, eight.w})
+    sum += __uint_as_float(pair << 16) + __uint_as_float(pair & 0xffff0000u);
+  return sum;
+}
+
+// The upper halves of three floats that add up to `sum`; infinities and NaN go with the first.
+struct SumTerms {
+  unsigned short at[3];
+
+  __device__ __forceinline__ explicit SumTerms(float sum) {
+    const bool finite = fabsf(sum) <= 3.402823466e38f;
+    const float rest = finite ? sum - truncated(sum) : 0.0f;
+    at[0] = upper(sum == sum ? sum : __uint_as_float(0x7fc00000u));
+    at[1] = upper(rest);
+    at[2] = upper(rest - truncated(rest));
+  }
+
+ private:
+  __device__ static __forceinline__ unsigned short upper(float x) {
+    return static_cast<unsigned short>(__float_as_uint(x) >> 16);
+  }
+};
+
+// Of up to eight tokens in shared memory, for any K.
+class StagedInputs {
+ public:
+  static constexpr int kColumnTiles = 1;
+  static constexpr int kOwnTiles = 0;  // any number
+
+  __device__ __forceinline__ void load(const LinearCall& call, const NibblePlan& plan, const RowList& rows,
+                                       int count, std::byte* shared) {
+    fill(call, plan, rows, count, shared);
+    __syncthreads();
+    const unsigned lane = threadIdx.x % kWarp;
+    const auto column = static_cast<unsigned>(min(static_cast<int>(lane / 4), count - 1));
+    inputs_ = shared_address(shared) + column * static_cast<unsigned>(plan.input_pitch) + lane % 4 * 16;
+    sums_ = shared_address(shared) + static_cast<unsigned>(plan.sums) +
+            column * static_cast<unsigned>(plan.sum_pitch) + lane % 4 * 8;
+  }
+  // Of tile `tile` of K, the `own`th of the warp; for a group, and the first or second half of the lane's
+  // part.
+  __device__ __forceinline__ uint4 eight(int tile, int, int group, int half, int) const {
+    return load_shared_16(inputs_ + static_cast<unsigned>(tile * kInputBytes) + (group * 2 + half) * 64);
+  }
+  __device__ __forceinline__ uint2 sums(int tile, int, int) const {
+    return load_shared_8(sums_ + static_cast<unsigned>(tile * kSumBytes));
+  }
+
+ private:
+  static constexpr int kInputBytes = kNibbleValues * 2;  // of a tile and column
+  static constexpr int kSumBytes = 32;
+
+  __device__ static __forceinline__ void fill(const LinearCall& call, const NibblePlan& plan,
+                                              const RowList& rows, int count, std::byte* shared) {
+    constexpr int kBatch = 4;  // loads in flight
+    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int group = lane / 8;
+    std::byte* const eights = shared + ((group * 2 + lane % 2) * 4 + lane / 2 % 4) * 16;
+    std::byte* const sums = shared + plan.sums + group / 2 * 8 + group % 2 * 2;
+    const int items = count * plan.tiles;
+#pragma unroll 1
+    for (int first = static_cast<int>(threadIdx.x) / kWarp; first < items; first += kBatch * kDecodeWarps) {
+      uint4 loaded[kBatch];
+      int token[kBatch];
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) {
+        const int item = min(first + i * kDecodeWarps, items - 1);
+        token[i] = item / plan.tiles;
+        loaded[i] = reinterpret_cast<const uint4*>(static_cast<const Bf16*>(call.x) + rows[token[i]].x +
+                                                   (item - token[i] * plan.tiles) * kNibbleValues)[lane];
+      }
+#pragma unroll
+      for (int i = 0; i < kBatch; ++i) {
+        const int tile = min(first + i * kDecodeWarps, items - 1) - token[i] * plan.tiles;
+        *reinterpret_cast<uint4*>(eights + token[i] * plan.input_pitch + tile * kInputBytes) =
+            in_pair_order<PairOrder::four_apart>(loaded[i]);
+        float sum = sum_of_eight(loaded[i]);
+#pragma unroll
+        for (int step = 1; step < 8; step *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+        if (lane % 8 != 0) continue;
+        const SumTerms terms(sum);
+        auto* const to =
+            reinterpret_cast<unsigned short*>(sums + token[i] * plan.sum_pitch + tile * kSumBytes);
+        to[0] = terms.at[0];
+        to[8] = terms.at[1];
+        to[2] = terms.at[2];
+        to[10] = 0;
+      }
+    }
+  }
+
+  unsigned inputs_;
+  unsigned sums_;
+};
+
+// Of up to 8 * kTiles tokens in registers, where a warp has kOwn tiles of K.
+template <int kOwn, int kTiles>
+class HeldInputs {
+ public:
+  static constexpr int kColumnTiles = kTiles;
+  static constexpr int kOwnTiles = kOwn;
+
+  __device__ __forceinline__ void load(const LinearCall& call, const NibblePlan& plan, const RowList& rows,
+                                       int count, std::byte*) {
+    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int part = static_cast<int>(threadIdx.x) / kWarp & ((1 << plan.parts_log2) - 1);
+#pragma unroll
+    for (int own = 0; own < kOwn; ++own) {
+      const int tile = min(part + (own << plan.parts_log2), plan.tiles - 1);
+#pragma unroll
+      for (int b = 0; b < kTiles; ++b) {
+        const Bf16* from = static_cast<const Bf16*>(call.x) +
+                           rows[min(b * kTileColumns + lane / 4, count - 1)].x + tile * kNibbleValues +
+                           lane % 4 * 16;
+#pragma unroll
+        for (int i = 0; i < kEights; ++i)
+          eights_[own][b][i] = *reinterpret_cast<const uint4*>(from + i / 2 * kNibbleGroup + i % 2 * 8);
+      }
+    }
+#pragma unroll
+    for (int own = 0; own < kOwn; ++own)
+#pragma unroll
+      for (int b = 0; b < kTiles; ++b) sums_[own][b] = sums_of(eights_[own][b]);
+#pragma unroll
+    for (int own = 0; own < kOwn; ++own)
+#pragma unroll
+      for (int b = 0; b < kTiles; ++b)
+#pragma unroll
+        for (uint4& eight : eights_[own][b]) eight = in_pair_order<PairOrder::four_apart>(eight);
+  }
+  __device__ __forceinline__ uint4 eight(int, int own, int group, int half, int b) const {
+    return eights_[own][b][group * 2 + half];
+  }
+  __device__ __forceinline__ uint2 sums(int, int own, int b) const {
+    return sums_[own][b];
+  }
+
+ private:
+  static constexpr int kEights = kTileGroups * 2;  // of a lane, tile and column
+
+  // The same sums in the same order as in shared memory.
+  __device__ static __forceinline__ uint2 sums_of(const uint4 (&eights)[kEights]) {
+    unsigned pairs[2][3];  // of groups, by term
+#pragma unroll
+    for (int g = 0; g < kTileGroups; ++g) {
+      float sum = sum_of_eight(eights[2 * g]) + sum_of_eight(eights[2 * g + 1]);
+      sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+      sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+      const SumTerms terms(sum);
+#pragma unroll
+      for (int term = 0; term < 3; ++term) {
+        unsigned& pair = pairs[g / 2][term];
+        pair = g % 2 == 0 ? terms.at[term] : pair | static_cast<unsigned>(terms.at[term]) << 16;
+      }
+    }
+    const unsigned quarter = threadIdx.x % 4;
+    const bool second = quarter % 2 != 0;
+    const auto of_pair = [&](int term) { return second ? pairs[1][term] : pairs[0][term]; };
+    return {quarter < 2 ? of_pair(0) : of_pair(1), quarter < 2 ? of_pair(2) : 0u};
+  }
+
+  uint4 eights_[kOwn][kTiles][kEights];
+  uint2 sums_[kOwn][kTiles];
+};
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,14 @@
+#include "sluice/ops/matmul.h"
+
+#include "backend/cuda/linear/linear.h"
+
+namespace sluice::backend::cuda {
+
+template <>
+void run(Context& context, const ops::Matmul& op) {
+  LinearCall call = linear_call(op.x, op.out);
+  call.w[0] = matrices_of(op.w);
+  run_linear(context, call);
+}
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,34 @@
+// The (token, slot) pairs of an expert product sorted into one bucket an expert, and the buckets cut into
+// tiles.
+#pragma once
+
+#include "backend/cuda/linear/linear.h"
+
+namespace sluice::backend::cuda {
+
+struct BucketTile {
+  int matrix;
+  int first;  // index into `order`
+  int rows;
+};
+
+// All in device memory.
+struct Buckets {
+  const int* order = nullptr;  // pairs token * slots + slot, those of expert 0 first
+  const BucketTile* tiles = nullptr;
+  const int* tile_count = nullptr;
+
+#ifdef __CUDACC__
+  __device__ __forceinline__ bool present() const {
+    return order != nullptr;
+  }
+#endif
+};
+
+inline constexpr int kMaxBuckets = 1024;
+
+// Sorts on the device into the context's scratch memory. Pairs of experts that do not exist are reported and
+// left out.
+Buckets sort_by_expert(Context& context, const LinearCall& call, int tile_rows);
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,11 @@
+// The prefill class of the products: many tokens, bound by arithmetic.
+#pragma once
+
+#include "backend/cuda/linear/linear.h"
+
+namespace sluice::backend::cuda {
+
+bool supports_prefill(const LinearCall& call, const DeviceInfo& device);
+void launch_prefill(Context& context, const LinearCall& call);
+
+}  // namespace sluice::backend::cuda

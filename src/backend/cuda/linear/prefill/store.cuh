@@ -1,0 +1,100 @@
+// Writing a tile's sums. A quad of lanes holds a row as the tensor cores leave it: lane c has columns 8g+2c
+// and 8g+2c+1 of every group g of eight. Four groups at a time are exchanged within the quad, so that each
+// lane writes one whole group, 16 bytes.
+#pragma once
+
+#include "backend/cuda/device/activation.cuh"
+#include "backend/cuda/linear/prefill/tile.cuh"
+
+namespace sluice::backend::cuda {
+
+// p[i] becomes what p[i ^ c] was.
+__device__ __forceinline__ void permute_by(int c, std::uint32_t (&p)[4]) {
+  const auto swap_if = [](bool swap, std::uint32_t& a, std::uint32_t& b) {
+    const std::uint32_t first = a;
+    a = swap ? b : a;
+    b = swap ? first : b;
+  };
+  swap_if(c & 1, p[0], p[1]);
+  swap_if(c & 1, p[2], p[3]);
+  swap_if(c & 2, p[0], p[2]);
+  swap_if(c & 2, p[1], p[3]);
+}
+
+// Lane c of a quad gets p[c] of the four lanes, in their order.
+__device__ __forceinline__ void transpose_in_quad(int c, std::uint32_t (&p)[4]) {
+  permute_by(c, p);
+#pragma unroll
+  for (int s = 1; s < 4; ++s) p[s] = __shfl_xor_sync(0xffffffffu, p[s], s);
+  permute_by(c, p);
+}
+
+// Where a row of the result begins, in elements; kNoRow where there is nothing to write.
+constexpr long long kNoRow = -1;
+
+// Four groups of a row from `column` on; all lanes of the warp come here.
+__device__ __forceinline__ void store_groups(const PrefillCall& call, long long row, int column,
+                                             std::uint32_t (&pairs)[4]) {
+  const int c = threadIdx.x % 4;
+  transpose_in_quad(c, pairs);
+  const auto left = static_cast<int>(call.linear.outputs) - (column + 8 * c);
+  if (row == kNoRow || left <= 0) return;
+  Bf16* to = static_cast<Bf16*>(call.linear.out) + row + column + 8 * c;
+  if (call.vector_out && left >= 8) {
+    *reinterpret_cast<uint4*>(to) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    if (i < left)
+      reinterpret_cast<std::uint16_t*>(to)[i] = static_cast<std::uint16_t>(pairs[i / 2] >> (i % 2 * 16));
+}
+
+__device__ __forceinline__ long long out_row(const PrefillCall& call, const Tile& tile, int r) {
+  if (r >= tile.rows) return kNoRow;
+  const TileRow row = row_of(call, tile, r);
+  return row.token * call.linear.out_token + row.slot * call.linear.out_slot;
+}
+
+// F32 results are few (router logits, gates): each lane writes its pairs.
+template <int kGroups, class Sum>
+__device__ __forceinline__ void store_floats(const PrefillCall& call, long long row, int column, Sum sum) {
+  if (row == kNoRow) return;
+#pragma unroll
+  for (int g = 0; g < kGroups; ++g)
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int n = column + 8 * g + 2 * (threadIdx.x % 4) + i;
+      if (n < call.linear.outputs) static_cast<float*>(call.linear.out)[row + n] = sum(g, i);
+    }
+}
+
+// kGroups groups of tile columns; sum(g, i) is this lane's i-th value of group g. `column` is the output
+// column of the first.
+template <int kGroups, class Sum>
+__device__ __forceinline__ void store_row(const PrefillCall& call, long long row, int column, Sum sum) {
+  static_assert(kGroups % 8 == 0 && kOperandRun == 16);
+  if (call.linear.out_type == ops::DType::f32) return store_floats<kGroups>(call, row, column, sum);
+  std::uint32_t pairs[4];
+  if (call.linear.operands == 1) {
+#pragma unroll
+    for (int g = 0; g < kGroups; g += 4) {
+#pragma unroll
+      for (int j = 0; j < 4; ++j) pairs[j] = pack_pair(sum(g + j, 0), sum(g + j, 1));
+      store_groups(call, row, column + 8 * g, pairs);
+    }
+    return;
+  }
+  // Groups come as gate, gate, up, up.
+#pragma unroll
+  for (int g = 0; g < kGroups; g += 8) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const int gate = g + j / 2 * 4 + j % 2;
+      pairs[j] = pack_pair(silu(sum(gate, 0)) * sum(gate + 2, 0), silu(sum(gate, 1)) * sum(gate + 2, 1));
+    }
+    store_groups(call, row, column + 4 * g, pairs);
+  }
+}
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,196 @@
+// Prefill products on sm_90a: BF16 x times weights dequantised to BF16 in shared memory, F32 sums by wgmma.
+//
+// One persistent block a multiprocessor walks tiles of 128 rows x kColumns weight rows. One warpgroup loads:
+// asynchronous copies of x, packed weights through registers, four stages of 64 values of K ahead at most,
+// over the ends of tiles too. Two warpgroups multiply, 64 rows each; the second rests where a tile has no
+// more than 64 rows. An element's sum runs over K in one fixed order, whatever the tile.
+//
+// Shared memory a stage of 256 columns: 16 + 32 KiB. Tensor cores need 1024 cycles for it, the loaders about
+// 2.5 instructions a weight (4 bits), 320 issue slots of each scheduler.
+#include "backend/cuda/device/hopper.cuh"
+#include "backend/cuda/device/warp.cuh"
+#include "backend/cuda/linear/prefill/store.cuh"
+#include "backend/cuda/runtime/launch.h"
+
+namespace sluice::backend::cuda {
+
+namespace {
+
+constexpr int kStages = 4;
+constexpr int kMultipliers = 256;  // threads
+constexpr int kLoaders = 128;
+// The block is launched with 168 registers a thread, which the two roles divide anew.
+constexpr int kMultiplierRegisters = 176;
+constexpr int kLoaderRegisters = 152;
+static_assert(kMultiplierRegisters * kMultipliers + kLoaderRegisters * kLoaders <=
+              168 * (kMultipliers + kLoaders));
+constexpr int kAlignment = 1024;  // of swizzled rows
+
+template <Storage kStorage, int kColumns>
+using Loader = TileLoader<kStorage, kColumns, kLoaders>;
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+template <int kStageBytes>
+struct Stages {
+  std::byte* memory;
+  Barrier* full;   // a loading warp arrives once its part is there
+  Barrier* empty;  // a multiplying warp arrives once it has read it
+  int index = 0;
+  std::uint32_t parity = 0;
+
+  __device__ __forceinline__ std::byte* data() const { return memory + index * kStageBytes; }
+  __device__ __forceinline__ void next() {
+    if (++index < kStages) return;
+    index = 0;
+    parity ^= 1;
+  }
+};
+
+__device__ __forceinline__ void arrive_once_a_warp(Barrier& barrier) {
+  __syncwarp();
+  if (threadIdx.x % kWarp == 0) barrier.arrive();
+}
+
+template <Storage kStorage, int kColumns>
+__device__ __forceinline__ void load_tiles(const PrefillCall& call,
+                                           Stages<Loader<kStorage, kColumns>::kStageBytes> stages) {
+  const int inputs = static_cast<int>(call.linear.inputs);
+  const int tiles = count_tiles(call);
+  Loader<kStorage, kColumns> loader(call, static_cast<int>(threadIdx.x) - kMultipliers);
+  typename Loader<kStorage, kColumns>::Slices here;
+  auto last = stages;
+  bool pending = false;
+  for (int tile = static_cast<int>(blockIdx.x); tile < tiles; tile += static_cast<int>(gridDim.x)) {
+    loader.begin(tile_at<kColumns>(call, tile));
+    for (int k = 0; k < inputs; k += kTileDepth) {
+      typename Loader<kStorage, kColumns>::Slices next;
+      stages.empty[stages.index].wait(stages.parity ^ 1);
+      loader.fetch(k, stages.data(), next);
+      close_copies();
+      if (pending) {
+        loader.finish(last.data(), here);
+        wait_for_copies<1>();
+        publish_to_tensor_cores();
+        arrive_once_a_warp(last.full[last.index]);
+        last.next();
+      }
+      here = next;
+      pending = true;
+      stages.next();
+    }
+  }
+  if (!pending) return;
+  loader.finish(last.data(), here);
+  wait_for_copies<0>();
+  publish_to_tensor_cores();
+  arrive_once_a_warp(last.full[last.index]);
+}
+
+// Over the stages of one tile; each is given back once the products of the one after it are under way.
+template <int kStageBytes, int kColumns>
+__device__ __forceinline__ void multiply_stages(Stages<kStageBytes>& stages, int warpgroup, int inputs,
+                                                float (&sums)[kColumns / 2]) {
+  int before = -1;
+  for (int k = 0; k < inputs; k += kTileDepth) {
+    stages.full[stages.index].wait(stages.parity);
+    const std::uint64_t x = describe_rows(stages.data() + warpgroup * 64 * kRowBytes);
+    const std::uint64_t w = describe_rows(stages.data() + kTileRows * kRowBytes);
+    begin_products();
+#pragma unroll
+    for (int step = 0; step < kTileDepth / 16; ++step)
+      multiply_64(sums, x + 2 * step, w + 2 * step, k + step > 0);
+    close_products();
+    wait_for_products<1>();
+    if (before >= 0) arrive_once_a_warp(stages.empty[before]);
+    before = stages.index;
+    stages.next();
+  }
+  wait_for_sums(sums);
+  arrive_once_a_warp(stages.empty[before]);
+}
+
+template <int kStageBytes, int kColumns>
+__device__ __forceinline__ void multiply_tiles(const PrefillCall& call, Stages<kStageBytes> stages) {
+  const int warpgroup = static_cast<int>(threadIdx.x) / (kMultipliers / 2);
+  const int inputs = static_cast<int>(call.linear.inputs);
+  const int tiles = count_tiles(call);
+  const int row = static_cast<int>(threadIdx.x) / kWarp * 16 + static_cast<int>(threadIdx.x) % kWarp / 4;
+  for (int index = static_cast<int>(blockIdx.x); index < tiles; index += static_cast<int>(gridDim.x)) {
+    const Tile tile = tile_at<kColumns>(call, index);
+    if (tile.rows <= warpgroup * 64) {
+      for (int k = 0; k < inputs; k += kTileDepth) {
+        stages.full[stages.index].wait(stages.parity);
+        arrive_once_a_warp(stages.empty[stages.index]);
+        stages.next();
+      }
+      continue;
+    }
+    float sums[kColumns / 2];
+    multiply_stages<kStageBytes, kColumns>(stages, warpgroup, inputs, sums);
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      store_row<kColumns / 8>(call, out_row(call, tile, row + 8 * half), tile.column,
+                              [&](int g, int i) { return sums[4 * g + 2 * half + i]; });
+  }
+}
+
+#endif
+
+template <Storage kStorage, int kColumns>
+__global__ void __launch_bounds__(kMultipliers + kLoaders, 1)
+    multiply_tiles_wgmma(const __grid_constant__ PrefillCall call) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  constexpr int kStageBytes = Loader<kStorage, kColumns>::kStageBytes;
+  extern __shared__ __align__(128) std::byte shared[];
+  __shared__ Barrier full[kStages];
+  __shared__ Barrier empty[kStages];
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < kStages; ++s) {
+      full[s].set_up(kLoaders / kWarp);
+      empty[s].set_up(kMultipliers / kWarp);
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncthreads();
+  wait_for_inputs();
+  allow_successor();
+  std::byte* memory = shared + (kAlignment - shared_address(shared) % kAlignment) % kAlignment;
+  const Stages<kStageBytes> stages{memory, full, empty};
+  if (threadIdx.x < kMultipliers) {
+    take_registers<kMultiplierRegisters>();
+    multiply_tiles<kStageBytes, kColumns>(call, stages);
+  } else {
+    give_registers<kLoaderRegisters>();
+    load_tiles<kStorage, kColumns>(call, stages);
+  }
+#endif
+}
+
+template <int kColumns>
+void launch_columns(Context& context, PrefillCall call) {
+  call.column_tiles = divide_up(static_cast<int>(call.linear.outputs) * call.linear.operands, kColumns);
+  const auto blocks = static_cast<unsigned>(context.device().multiprocessors);
+  with_storage(call.linear.w[0].storage, [&]<Storage kStorage>() {
+    launch(context, multiply_tiles_wgmma<kStorage, kColumns>,
+           {dim3(blocks), dim3(kMultipliers + kLoaders),
+            kStages * Loader<kStorage, kColumns>::kStageBytes + kAlignment},
+           call);
+  });
+}
+
+// Narrow tiles where wide ones would leave half of the multiprocessors idle.
+bool too_few_wide_tiles(const PrefillCall& call, int multiprocessors) {
+  const long long columns = call.linear.outputs * call.linear.operands;
+  const long long rows = call.row_tiles * call.linear.slots;
+  return 2 * rows * divide_up<long long>(columns, 256) <= multiprocessors;
+}
+
+}  // namespace
+
+void launch_wgmma(Context& context, PrefillCall call) {
+  if (too_few_wide_tiles(call, context.device().multiprocessors)) return launch_columns<128>(context, call);
+  launch_columns<256>(context, call);
+}
+
+}  // namespace sluice::backend::cuda

@@ -1,0 +1,127 @@
+// rope(x * rsqrt(mean(x^2) + eps) * weight) of a head, by one warp, rounded once.
+//
+// The row waits in shared memory in F32 between its sum of squares and its rotation, whose angles the lanes
+// compute meanwhile. Products and sums are named one by one: every kernel that turns heads gets the same
+// bits.
+#pragma once
+
+#include "backend/cuda/device/chunk.cuh"
+#include "backend/cuda/device/warp.cuh"
+#include "backend/cuda/pointwise/rotary.cuh"
+#include "backend/cuda/runtime/launch.h"
+#include "sluice/ops/qk_norm_rope.h"
+
+namespace sluice::backend::cuda {
+
+struct TurnedHeads {
+  void* data;
+  Parameter weight;
+  long long token_stride;
+  long long head_stride;
+  int heads;
+  bool aligned;
+
+  TurnedHeads(const ops::View& x, const ops::ConstView& of)
+      : data(x.data),
+        weight{of.data, of.dtype},
+        token_stride(x.strides[0]),
+        head_stride(x.strides[1]),
+        heads(static_cast<int>(x.dim(1))),
+        aligned(chunks_aligned(x, 16 / static_cast<int>(ops::size_bytes(x.dtype)))) {}
+  template <class T>
+  __device__ __forceinline__ T* row(long long token, int head) const {
+    return static_cast<T*>(data) + token * token_stride + head * head_stride;
+  }
+};
+
+struct NormRope {
+  TurnedHeads queries;
+  TurnedHeads keys;
+  const float* inv_freq;
+  const int* positions;
+  int tokens;
+  int width;
+  int pairs;
+  float eps;
+  float mscale;
+
+  explicit NormRope(const ops::QkNormRope& op)
+      : queries(op.q, op.q_weight),
+        keys(op.k, op.k_weight),
+        inv_freq(static_cast<const float*>(op.inv_freq.data)),
+        positions(static_cast<const int*>(op.positions.data)),
+        tokens(static_cast<int>(op.q.dim(0))),
+        width(static_cast<int>(op.q.dim(2))),
+        pairs(static_cast<int>(op.inv_freq.dim(0))),
+        eps(static_cast<float>(op.eps)),
+        mscale(static_cast<float>(op.mscale)) {}
+  // Pairs of floats in shared memory that a warp needs.
+  __host__ __device__ int warp_room() const { return pairs + (width + 1) / 2; }
+};
+
+// 1 / sqrt(mean + eps) of a row whose squares leave the range of F32.
+__device__ __forceinline__ float far_factor(const float* row, int width, float eps) {
+  double sum = 0;
+  for (int i = static_cast<int>(threadIdx.x) % kWarp; i < width; i += kWarp)
+    sum += static_cast<double>(row[i]) * row[i];
+#pragma unroll
+  for (int step = kWarp / 2; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+  return static_cast<float>(1 / sqrt(sum / width + eps));
+}
+
+// Calls store(at, chunk) for the chunks of the head. `room` is the warp's own.
+template <class T, class Store>
+__device__ __forceinline__ void turn_head(const NormRope& call, const TurnedHeads& side, int token, int head,
+                                          float2* room, const Store& store) {
+  constexpr int V = kChunk<T>;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  float2* rotations = room;
+  auto* row = reinterpret_cast<float*>(room + call.pairs);
+  const T* x = side.row<T>(token, head);
+  float squares = 0;
+  for (int at = lane * V; at < call.width; at += kWarp * V) {
+    float values[V];
+    widen(load_chunk<V>(x + at, call.width - at, side.aligned), values);
+#pragma unroll
+    for (int i = 0; i < V; ++i) {
+      squares = fmaf(values[i], values[i], squares);
+      if (at + i < call.width) row[at + i] = values[i];
+    }
+  }
+  const int position = call.positions[token];
+  for (int i = lane; i < call.pairs; i += kWarp)
+    rotations[i] = rotation(position, call.inv_freq[i], call.mscale);
+  squares = warp_sum(squares);
+  __syncwarp();
+  float factor = rsqrtf(squares / static_cast<float>(call.width) + call.eps);
+  if (!(squares > 1e-25f && squares < 1e38f)) factor = far_factor(row, call.width, call.eps);
+  const auto normed = [&](int i) { return row[i] * factor * side.weight[i]; };
+  for (int at = lane * V; at < call.width; at += kWarp * V) {
+    float values[V];
+#pragma unroll
+    for (int j = 0; j < V; ++j) {
+      const int i = at + j;
+      if (i >= call.width) break;
+      values[j] = normed(i);
+      if (i >= 2 * call.pairs) continue;
+      const bool second = i >= call.pairs;
+      const float2 by = rotations[second ? i - call.pairs : i];
+      const float other = normed(second ? i - call.pairs : i + call.pairs);
+      values[j] = fmaf(values[j], by.x, __fmul_rn(second ? other : -other, by.y));
+    }
+    store(at, narrow<T>(values));
+  }
+  __syncwarp();  // before the warp's next head
+}
+
+// The same in place.
+template <class T>
+__device__ __forceinline__ void turn_head(const NormRope& call, const TurnedHeads& side, int token, int head,
+                                          float2* room) {
+  T* x = side.row<T>(token, head);
+  turn_head<T>(call, side, token, head, room, [&](int at, const Chunk<T, kChunk<T>>& chunk) {
+    store_chunk(chunk, x + at, call.width - at, side.aligned);
+  });
+}
+
+}  // namespace sluice::backend::cuda

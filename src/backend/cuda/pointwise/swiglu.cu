@@ -1,0 +1,22 @@
+// out = silu(gate) * up, element-wise (elementwise.cuh). F32 arithmetic, one rounding.
+#include "sluice/ops/swiglu.h"
+
+#include "backend/cuda/device/activation.cuh"
+#include "backend/cuda/pointwise/elementwise.cuh"
+
+namespace sluice::backend::cuda {
+
+namespace {
+
+struct GatedUp {
+  __device__ __forceinline__ float operator()(float gate, float up) const { return silu(gate) * up; }
+};
+
+}  // namespace
+
+template <>
+void run(Context& context, const ops::Swiglu& op) {
+  run_elementwise<GatedUp>(context, op.gate, op.up, op.out);
+}
+
+}  // namespace sluice::backend::cuda

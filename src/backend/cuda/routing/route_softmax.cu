@@ -1,0 +1,124 @@
+// Softmax over all E experts, the k largest in falling order, optionally divided by their sum.
+//
+// One warp a token. Experts are chosen by their logits, so that no rounding of exp can reorder them; masses
+// and sums are F32. A token with NaN among its logits is reported and left out. Bytes: logits once, k pairs
+// out. Up to 512 experts are kept in registers, all of them loaded at once.
+#include "sluice/ops/route_softmax.h"
+
+#include "backend/cuda/device/element.cuh"
+#include "backend/cuda/routing/choose.cuh"
+#include "backend/cuda/routing/router.cuh"
+
+namespace sluice::backend::cuda {
+
+namespace {
+
+// Equal to the largest means 1, also where both are infinite.
+__device__ __forceinline__ float mass(float logit, float largest) {
+  return logit == largest ? 1.0f : expf(logit - largest);
+}
+
+// Of all experts, where not only the chosen ones count.
+template <class T>
+__device__ __forceinline__ float whole_mass(const RouterCall& call, const T* logits, float largest) {
+  float sum = 0;
+  for (int e = threadIdx.x % kWarp; e < call.expert_count; e += kWarp)
+    sum += mass(to_float(logits[e]), largest);
+  return warp_sum(sum);
+}
+
+template <class T>
+__global__ void route_softmax(RouterCall call) {
+  extern __shared__ __align__(16) std::byte shared[];
+  const int lane = threadIdx.x % kWarp;
+  const long long token = call.token();
+  wait_for_inputs();
+  allow_successor();
+  if (token >= call.tokens) return;
+  const T* logits = call.logits_of<T>(token);
+  auto* keys = reinterpret_cast<Key32*>(call.memory.of(token, shared));
+  bool nan = false;
+  for (int e = lane; e < call.expert_count; e += kWarp) {
+    const float logit = to_float(logits[e]);
+    nan |= logit != logit;
+    keys[e] = key_of(logit);
+  }
+  if (call.refuses(token, nan)) return;
+
+  Chooser<Key32> chooser(keys, call.expert_count);
+  int* experts = call.experts + token * call.expert_stride;
+  float* weights = call.weights + token * call.weight_stride;
+  float largest = 0;
+  float sum = 0;
+  for (int j = 0; j < call.k; ++j) {
+    const Choice<Key32> choice = chooser.take();
+    const float logit = value_of(choice.key);
+    if (j == 0) largest = logit;
+    const float chosen = mass(logit, largest);
+    sum += chosen;
+    if (j % kWarp == lane) {
+      experts[j] = choice.index;
+      weights[j] = chosen;
+    }
+  }
+  if (!call.normalize) sum = whole_mass(call, logits, largest);
+  for (int j = lane; j < call.k; j += kWarp) weights[j] /= sum;
+}
+
+// For 32 * kHeld experts at most, of which up to 32 are chosen: lane j keeps choice j.
+template <class T, int kHeld>
+__global__ void __launch_bounds__(4 * kWarp) route_softmax_held(RouterCall call) {
+  const int lane = threadIdx.x % kWarp;
+  const long long token = call.token();
+  wait_for_inputs();
+  allow_successor();
+  if (token >= call.tokens) return;
+  const T* logits = call.logits_of<T>(token);
+  float held[kHeld];
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i)
+    held[i] = i * kWarp + lane < call.expert_count ? to_float(logits[i * kWarp + lane]) : -INFINITY;
+  Key32 keys[kHeld];
+  bool nan = false;
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    nan |= held[i] != held[i];
+    keys[i] = i * kWarp + lane < call.expert_count ? key_of(held[i]) : 0;
+  }
+  if (call.refuses(token, nan)) return;
+  HeldChooser<Key32, kHeld> chooser(keys);
+  Choice<Key32> mine{0, 0};
+  float largest = 0;
+  float sum = 0;
+#pragma unroll 1
+  for (int j = 0; j < call.k; ++j) {
+    const Choice<Key32> choice = chooser.take();
+    if (j == 0) largest = value_of(choice.key);
+    sum += mass(value_of(choice.key), largest);
+    if (j == lane) mine = choice;
+  }
+  if (!call.normalize) sum = whole_mass(call, logits, largest);
+  if (lane >= call.k) return;
+  call.experts[token * call.expert_stride + lane] = mine.index;
+  call.weights[token * call.weight_stride + lane] = mass(value_of(mine.key), largest) / sum;
+}
+
+template <class T>
+void launch_router(Context& context, const Grid& grid, const RouterCall& call) {
+  if (call.k > kWarp || call.expert_count > 16 * kWarp) return launch(context, route_softmax<T>, grid, call);
+  const Grid held{grid.blocks, grid.threads};
+  launch(context, call.expert_count <= 8 * kWarp ? route_softmax_held<T, 8> : route_softmax_held<T, 16>, held,
+         call);
+}
+
+}  // namespace
+
+template <>
+void run(Context& context, const ops::RouteSoftmax& op) {
+  const RouterGrid router(context, op.logits.dim(0),
+                          op.logits.dim(1) * static_cast<long long>(sizeof(Key32)));
+  const RouterCall call(op, router.memory, context.fault());
+  with_activation(op.logits.dtype, [&]<class T>() { launch_router<T>(context, router.grid, call); });
+}
+
+}  // namespace sluice::backend::cuda

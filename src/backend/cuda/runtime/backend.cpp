@@ -1,0 +1,159 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "backend/cuda/runtime/meeting.h"
+#include "backend/cuda/runtime/rates.h"
+#include "backend/cuda/runtime/transfer.h"
+#include "backend/make.h"
+#include "base/error.h"
+
+namespace sluice::backend::cuda {
+
+namespace {
+
+// A recorded program: one graph, launched as a whole.
+class GraphProgram final : public ops::Program {
+ public:
+  GraphProgram(Context& context, const std::function<void()>& body) : context_(context) {
+    check(cudaStreamBeginCapture(context.stream(), cudaStreamCaptureModeRelaxed), "recording a program");
+    cudaGraph_t graph = nullptr;
+    try {
+      body();
+    } catch (...) {
+      cudaStreamEndCapture(context.stream(), &graph);
+      if (graph != nullptr) cudaGraphDestroy(graph);
+      throw;
+    }
+    check(cudaStreamEndCapture(context.stream(), &graph), "recording a program");
+    const cudaError_t status = cudaGraphInstantiate(&executable_, graph, 0);
+    cudaGraphDestroy(graph);
+    check(status, "preparing a recorded program");
+  }
+  ~GraphProgram() override { cudaGraphExecDestroy(executable_); }
+  GraphProgram(const GraphProgram&) = delete;
+  GraphProgram& operator=(const GraphProgram&) = delete;
+
+  void run() override {
+    check(cudaGraphLaunch(executable_, context_.stream()), "running a recorded program");
+  }
+
+ private:
+  Context& context_;
+  cudaGraphExec_t executable_ = nullptr;
+};
+
+// Pinned memory: a copy to it needs no other on the way.
+class Landing {
+ public:
+  static constexpr std::size_t kBytes = 4096;
+
+  Landing() { check(cudaMallocHost(&data_, kBytes), "allocating pinned memory"); }
+  ~Landing() { cudaFreeHost(data_); }
+  Landing(const Landing&) = delete;
+  Landing& operator=(const Landing&) = delete;
+
+  void* data() const { return data_; }
+
+ private:
+  void* data_ = nullptr;
+};
+
+class CudaBackend final : public ops::Backend {
+ public:
+  std::string_view name() const override { return "cuda"; }
+  std::string description() const override {
+    const DeviceInfo& device = context_.device();
+    return fmt::format("{}, {} multiprocessors, {:.1f} GB", device.name, device.multiprocessors,
+                       static_cast<double>(device.memory_bytes) / 1e9);
+  }
+  std::uint64_t memory_bytes() const override { return context_.device().memory_bytes; }
+  ops::Buffer allocate(std::size_t bytes) override { return allocate_device(bytes); }
+  void upload(void* to, const void* from, std::size_t bytes) override {
+    transfer_.upload(context_.stream(), to, from, bytes);
+  }
+  void download(void* to, const void* from, std::size_t bytes) override {
+    if (bytes == 0) return;
+    const bool small = bytes <= Landing::kBytes;  // the ids of a step
+    check(
+        cudaMemcpyAsync(small ? landing_.data() : to, from, bytes, cudaMemcpyDeviceToHost, context_.stream()),
+        "copying from the device");
+    synchronize();
+    if (small) std::memcpy(to, landing_.data(), bytes);
+  }
+  void synchronize() override {
+    check(cudaStreamSynchronize(context_.stream()), "running on the device");
+    if (context_.fault()->kind == 0) return;
+    const Fault fault = *context_.fault();
+    *context_.fault() = {};
+    fail(ErrorKind::input, "{}", describe(fault));
+  }
+  bool host_memory() const override { return false; }
+  ops::Rates measure_rates() override { return cuda::measure_rates(context_); }
+  void set_phase(ops::Phase phase) override { context_.phase = phase; }
+  Context& context() { return context_; }
+  std::unique_ptr<ops::Program> record(std::function<void()> body) override {
+    return std::make_unique<GraphProgram>(context_, body);
+  }
+
+ private:
+  void execute(const ops::AnyOp& op) override {
+    std::visit([this](const auto* known) { cuda::run(context_, *known); }, op);
+  }
+
+  Context context_;
+  Transfer transfer_;
+  Landing landing_;
+};
+
+}  // namespace
+
+std::string unavailable() {
+  int devices = 0;
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0)
+    return "there is no NVIDIA driver on this machine";
+  if (driver < CUDART_VERSION / 1000 * 1000)
+    return fmt::format("the NVIDIA driver supports CUDA {}.{}, this build needs {}.0 or later", driver / 1000,
+                       driver % 1000 / 10, CUDART_VERSION / 1000);
+  const cudaError_t status = cudaGetDeviceCount(&devices);
+  if (status != cudaSuccess) return fmt::format("CUDA does not start: {}", cudaGetErrorString(status));
+  if (devices == 0) return "there is no NVIDIA GPU on this machine";
+  return {};
+}
+
+ops::Buffer allocate_pinned(std::size_t bytes) {
+  void* data = nullptr;
+  check(cudaMallocHost(&data, bytes), "allocating pinned memory");
+  return {data, bytes, [](void* memory, std::size_t) { cudaFreeHost(memory); }};
+}
+
+double measure_bus_rate() {
+  constexpr std::size_t kBytes = std::size_t{64} << 20;
+  constexpr int kCopies = 8;
+  const ops::Buffer from = allocate_pinned(kBytes);
+  const ops::Buffer to = allocate_device(kBytes);
+  double best = 0;
+  for (int i = 0; i < kCopies; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    check(cudaMemcpy(to.data(), from.data(), kBytes, cudaMemcpyHostToDevice), "copying to the device");
+    check(cudaDeviceSynchronize(), "copying to the device");
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    best = std::max(best, static_cast<double>(kBytes) / seconds);
+  }
+  return best;
+}
+
+std::unique_ptr<experts::Meeting> make_meeting(ops::Backend& backend, const experts::Meeting::Room& room) {
+  return make_meeting(dynamic_cast<CudaBackend&>(backend).context(), room);
+}
+
+std::unique_ptr<ops::Backend> make() {
+  if (const std::string reason = unavailable(); !reason.empty())
+    fail(ErrorKind::unsupported, "no CUDA backend: {}", reason);
+  return std::make_unique<CudaBackend>();
+}
+
+}  // namespace sluice::backend::cuda

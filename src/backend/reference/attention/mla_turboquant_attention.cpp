@@ -1,0 +1,66 @@
+#include "sluice/ops/mla_turboquant_attention.h"
+
+#include "backend/reference/attention/softmax.h"
+#include "backend/reference/cache/rotation.h"
+#include "backend/reference/cache/turboquant_vector.h"
+#include "backend/reference/runtime/element.h"
+#include "backend/reference/runtime/reference.h"
+#include "ops/sequences.h"
+
+namespace sluice::backend::reference {
+
+namespace {
+
+double dot(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// The latents of a sequence's rows, decoded, or as they came.
+std::vector<std::vector<double>> latents(const ops::MlaTurboquantAttention& op,
+                                         const ops::Sequences& sequences, std::int64_t b) {
+  const ops::Sequence one = sequences[b];
+  const ops::ConstView codes = sequences.part(op.latent_codes, one);
+  const ops::ConstView norms = sequences.part(op.latent_norms, one);
+  const std::int64_t start = ops::Sequences::value(op.start, b);
+  std::vector<std::vector<double>> rows;
+  for (std::int64_t row = 0; row < start + one.tokens(); ++row) {
+    if (op.latent_new.present() && row >= start) {
+      rows.push_back(read_row(op.latent_new[one.begin + row - start]));
+      continue;
+    }
+    rows.push_back(decode_vector(codes[row], get(norms, row), op.bits));
+    rotate_back(rows.back(), op.signs);
+  }
+  return rows;
+}
+
+}  // namespace
+
+template <>
+void run(const ops::MlaTurboquantAttention& op) {
+  const ops::Sequences sequences(op, op.q_latent.dim(0));
+  for (std::int64_t b = 0; b < sequences.count(); ++b) {
+    const ops::Sequence one = sequences[b];
+    const auto rows = latents(op, sequences, b);
+    const ops::ConstView rope = sequences.part(op.rope_cache, one);
+    for (std::int64_t t = one.begin; t < one.end; ++t)
+      for (std::int64_t h = 0; h < op.q_latent.dim(1); ++h) {
+        const std::vector<double> q = read_row(op.q_latent[t][h]);
+        const std::vector<double> q_pe = read_row(op.q_pe[t][h]);
+        const std::int64_t seen = ops::Sequences::value(op.start, b) + t - one.begin + 1;
+        std::vector<double> weights;
+        for (std::int64_t row = 0; row < seen; ++row)
+          weights.push_back(op.scale *
+                            (dot(q, rows[static_cast<std::size_t>(row)]) + dot(q_pe, read_row(rope[row]))));
+        softmax(weights);
+        std::vector<double> out(q.size());
+        for (std::size_t row = 0; row < weights.size(); ++row)
+          for (std::size_t i = 0; i < out.size(); ++i) out[i] += weights[row] * rows[row][i];
+        write_row(out, op.out[t][h]);
+      }
+  }
+}
+
+}  // namespace sluice::backend::reference

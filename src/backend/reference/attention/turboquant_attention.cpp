@@ -1,0 +1,104 @@
+#include "sluice/ops/turboquant_attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "backend/reference/cache/rotation.h"
+#include "backend/reference/cache/turboquant_vector.h"
+#include "backend/reference/runtime/element.h"
+#include "backend/reference/runtime/reference.h"
+#include "ops/sequences.h"
+
+namespace sluice::backend::reference {
+
+namespace {
+
+// The keys or values of one KV head that some token sees, in logical order and in the rotated basis.
+struct Head {
+  std::int64_t first = 0;  // row
+  std::vector<std::vector<double>> rows;
+
+  const std::vector<double>& row(std::int64_t logical) const {
+    return rows[static_cast<std::size_t>(logical - first)];
+  }
+};
+
+double dot(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// The first row that token i of `tokens` sees, of `length` with that of the last token.
+std::int64_t first_seen(const ops::TurboquantAttention& op, std::int64_t length, std::int64_t tokens,
+                        std::int64_t i) {
+  return op.window > 0 ? std::max<std::int64_t>(0, length - tokens + i + 1 - op.window) : 0;
+}
+
+Head head(const ops::TurboquantAttention& op, const ops::Sequences& sequences, std::int64_t b,
+          std::int64_t kv, bool keys) {
+  const ops::Sequence one = sequences[b];
+  const ops::ConstView& tokens = keys ? op.k_new : op.v_new;
+  const ops::ConstView codes = sequences.part(keys ? op.k_codes : op.v_codes, one)[kv];  // [S,bytes]
+  const ops::ConstView norms = sequences.part(keys ? op.k_norms : op.v_norms, one)[kv];  // [S]
+  const std::int64_t ring_start = ops::Sequences::value(op.ring_start, b);
+  const std::int64_t length = sequences.length(op, b);
+  const std::int64_t first_new = tokens.present() ? length - one.tokens() : length;
+  Head head{first_seen(op, length, one.tokens(), 0), {}};
+  for (std::int64_t row = head.first; row < length; ++row) {
+    if (row < first_new) {
+      const std::int64_t slot = (ring_start + row) % codes.dim(0);
+      head.rows.push_back(decode_vector(codes[slot], get(norms, slot), keys ? op.k_bits : op.v_bits));
+      continue;
+    }
+    head.rows.push_back(read_row(tokens[one.begin + row - first_new][kv]));
+    if (!op.rotated) rotate(head.rows.back(), op.signs);
+  }
+  return head;
+}
+
+// softmax(scale * q kT) v over logical rows [begin, end), in the rotated basis.
+std::vector<double> attend(const std::vector<double>& q, const Head& keys, const Head& values, double scale,
+                           std::int64_t begin, std::int64_t end) {
+  std::vector<double> weights;
+  for (std::int64_t row = begin; row < end; ++row) weights.push_back(scale * dot(q, keys.row(row)));
+  const double largest = *std::max_element(weights.begin(), weights.end());
+  double total = 0;
+  for (double& weight : weights) total += weight = std::exp(weight - largest);
+  std::vector<double> out(q.size());
+  for (std::int64_t row = begin; row < end; ++row) {
+    const std::vector<double>& value = values.row(row);
+    const double weight = weights[static_cast<std::size_t>(row - begin)] / total;
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] += weight * value[i];
+  }
+  return out;
+}
+
+}  // namespace
+
+template <>
+void run(const ops::TurboquantAttention& op) {
+  const ops::Sequences sequences(op, op.q.dim(0));
+  const std::int64_t kv_heads = op.k_norms.dim(op.k_norms.rank() - 2);
+  const std::int64_t heads_per_kv = op.q.dim(1) / kv_heads;
+  for (std::int64_t b = 0; b < sequences.count(); ++b)
+    for (std::int64_t kv = 0; kv < kv_heads; ++kv) {
+      const ops::Sequence one = sequences[b];
+      const Head keys = head(op, sequences, b, kv, true);
+      const Head values = head(op, sequences, b, kv, false);
+      for (std::int64_t i = 0; i < one.tokens(); ++i) {
+        const std::int64_t length = sequences.length(op, b);
+        const std::int64_t end = length - one.tokens() + i + 1;
+        const std::int64_t begin = first_seen(op, length, one.tokens(), i);
+        for (std::int64_t h = kv * heads_per_kv; h < (kv + 1) * heads_per_kv; ++h) {
+          std::vector<double> q = read_row(op.q[one.begin + i][h]);
+          if (!op.rotated) rotate(q, op.signs);
+          std::vector<double> out = attend(q, keys, values, op.scale, begin, end);
+          if (!op.rotated) rotate_back(out, op.signs);
+          write_row(out, op.out[one.begin + i][h]);
+        }
+      }
+    }
+}
+
+}  // namespace sluice::backend::reference

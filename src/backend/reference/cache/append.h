@@ -1,0 +1,27 @@
+// New tokens into the rows of a cache, whatever a row is.
+#pragma once
+
+#include "backend/reference/runtime/element.h"
+#include "backend/reference/runtime/rows.h"
+#include "ops/sequences.h"
+
+namespace sluice::backend::reference {
+
+template <class Op>
+void append(const Op& op, const ops::ConstView& tokens, const ops::View& pool) {
+  const ops::Sequences sequences(op, tokens.dim(0));
+  for (std::int64_t b = 0; b < sequences.count(); ++b) {
+    const ops::Sequence sequence = sequences[b];
+    const ops::View cache = sequences.part(pool, sequence);
+    const std::int64_t start = ops::Sequences::value(op.start, b);
+    for (std::int64_t t = sequence.begin; t < sequence.end; ++t) {
+      const ops::ConstView from = tokens[t];
+      const ops::View to = cache[start + t - sequence.begin];
+      for_each_row(from.shape, [&](const RowIndex& row) {
+        for (std::int64_t i = 0; i < from.shape.back(); ++i) set(row.of(to), get(row.of(from), i), i);
+      });
+    }
+  }
+}
+
+}  // namespace sluice::backend::reference

@@ -1,0 +1,14 @@
+#include "sluice/ops/kv_append.h"
+
+#include "backend/reference/cache/append.h"
+#include "backend/reference/runtime/reference.h"
+
+namespace sluice::backend::reference {
+
+template <>
+void run(const ops::KvAppend& op) {
+  append(op, op.k, op.k_cache);
+  append(op, op.v, op.v_cache);
+}
+
+}  // namespace sluice::backend::reference

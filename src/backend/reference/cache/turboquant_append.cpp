@@ -1,0 +1,44 @@
+#include "sluice/ops/turboquant_append.h"
+
+#include "backend/reference/cache/turboquant_vector.h"
+#include "backend/reference/runtime/element.h"
+#include "backend/reference/runtime/reference.h"
+#include "ops/sequences.h"
+
+namespace sluice::backend::reference {
+
+namespace {
+
+struct Cache {
+  ops::View codes;  // [KH,S,bytes]
+  ops::View norms;  // [KH,S]
+  std::int64_t bits;
+};
+
+void append(const ops::TurboquantAppend& op, const ops::ConstView& x, const Cache& cache,
+            const ops::Sequence& tokens, std::int64_t start) {
+  const std::int64_t slots = cache.codes.dim(1);
+  for (std::int64_t i = 0; i < tokens.tokens(); ++i) {
+    const std::int64_t slot = (start % slots + i) % slots;
+    for (std::int64_t h = 0; h < x.dim(1); ++h)
+      encode_vector(x[tokens.begin + i][h], op.signs, cache.bits, op.norm, cache.codes[h][slot],
+                    static_cast<float*>(cache.norms.data)[offset(cache.norms, h, slot)]);
+  }
+}
+
+}  // namespace
+
+template <>
+void run(const ops::TurboquantAppend& op) {
+  const ops::Sequences sequences(op, op.k.dim(0));
+  for (std::int64_t b = 0; b < sequences.count(); ++b) {
+    const ops::Sequence one = sequences[b];
+    const std::int64_t start = ops::Sequences::value(op.start, b);
+    append(op, op.k, {sequences.part(op.k_codes, one), sequences.part(op.k_norms, one), op.k_bits}, one,
+           start);
+    append(op, op.v, {sequences.part(op.v_codes, one), sequences.part(op.v_norms, one), op.v_bits}, one,
+           start);
+  }
+}
+
+}  // namespace sluice::backend::reference

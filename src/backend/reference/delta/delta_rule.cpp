@@ -1,0 +1,54 @@
+#include "sluice/ops/delta_rule.h"
+
+#include <cmath>
+#include <vector>
+
+#include "backend/reference/runtime/element.h"
+#include "backend/reference/runtime/reference.h"
+#include "ops/sequences.h"
+
+namespace sluice::backend::reference {
+
+namespace {
+
+// Row i of one value head's state over all tokens of a sequence; the rows are independent of each other.
+void run_state_row(const ops::DeltaRule& op, const ops::Sequence& sequence, const ops::View& state,
+                   std::int64_t head, std::int64_t i) {
+  const std::int64_t width = op.k.dim(2);
+  const std::int64_t key_heads = op.k.dim(1);
+  const std::int64_t key_head =
+      op.heads == ops::DeltaHeads::block ? head / (op.v.dim(1) / key_heads) : head % key_heads;
+  std::vector<double> row(static_cast<std::size_t>(width));
+  for (std::int64_t j = 0; j < width; ++j) row[static_cast<std::size_t>(j)] = get(state, head, i, j);
+  for (std::int64_t t = sequence.begin; t < sequence.end; ++t) {
+    const double decay = std::exp(get(op.g, t, head));
+    double read = 0;
+    for (std::int64_t j = 0; j < width; ++j) {
+      row[static_cast<std::size_t>(j)] *= decay;
+      read += row[static_cast<std::size_t>(j)] * get(op.k, t, key_head, j);
+    }
+    const double update = get(op.beta, t, head) * (get(op.v, t, head, i) - read);
+    double out = 0;
+    for (std::int64_t j = 0; j < width; ++j) {
+      row[static_cast<std::size_t>(j)] += update * get(op.k, t, key_head, j);
+      out += row[static_cast<std::size_t>(j)] * get(op.q, t, key_head, j);
+    }
+    set(op.out, out, t, head, i);
+  }
+  for (std::int64_t j = 0; j < width; ++j) set(state, row[static_cast<std::size_t>(j)], head, i, j);
+}
+
+}  // namespace
+
+// Both forms are this recurrence; they differ in rounding alone, of which there is none here to speak of.
+template <>
+void run(const ops::DeltaRule& op) {
+  const ops::Sequences sequences(op, op.q.dim(0));
+  for (std::int64_t b = 0; b < sequences.count(); ++b) {
+    const ops::View state = sequences.part(op.state, sequences[b]);
+    for (std::int64_t head = 0; head < op.v.dim(1); ++head)
+      for (std::int64_t i = 0; i < op.v.dim(2); ++i) run_state_row(op, sequences[b], state, head, i);
+  }
+}
+
+}  // namespace sluice::backend::reference

@@ -1,0 +1,25 @@
+#include "sluice/ops/gated_rms_norm.h"
+
+#include <cmath>
+
+#include "backend/reference/pointwise/activation.h"
+#include "backend/reference/pointwise/norm.h"
+#include "backend/reference/runtime/reference.h"
+#include "backend/reference/runtime/rows.h"
+
+namespace sluice::backend::reference {
+
+template <>
+void run(const ops::GatedRmsNorm& op) {
+  const std::int64_t width = op.x.shape.back();
+  for_each_row(op.x.shape, [&](const RowIndex& row) {
+    const ops::ConstView x = row.of(op.x);
+    const ops::ConstView z = row.of(op.z);
+    const ops::View out = row.of(op.out);
+    const double factor = 1 / std::sqrt(sum_of_squares(x) / static_cast<double>(width) + op.eps);
+    for (std::int64_t i = 0; i < width; ++i)
+      set(out, get(x, i) * factor * get(op.weight, i) * silu(get(z, i)), i);
+  });
+}
+
+}  // namespace sluice::backend::reference

@@ -1,0 +1,17 @@
+#include "sluice/ops/qk_norm_rope.h"
+
+#include "backend/reference/runtime/reference.h"
+#include "sluice/ops/rms_norm.h"
+#include "sluice/ops/rope.h"
+
+namespace sluice::backend::reference {
+
+template <>
+void run(const ops::QkNormRope& op) {
+  run(ops::RmsNorm{.x = op.q, .weight = op.q_weight, .out = op.q, .eps = op.eps});
+  run(ops::RmsNorm{.x = op.k, .weight = op.k_weight, .out = op.k, .eps = op.eps});
+  for (const ops::View& x : {op.q, op.k})
+    run(ops::Rope{.x = x, .inv_freq = op.inv_freq, .positions = op.positions, .mscale = op.mscale});
+}
+
+}  // namespace sluice::backend::reference

@@ -1,0 +1,79 @@
+#include "base/error.h"
+#include "jinja/runtime/callables.h"
+#include "jinja/runtime/operators.h"
+#include "jinja/runtime/parameters.h"
+#include "jinja/runtime/repr.h"
+
+namespace sluice::jinja {
+namespace {
+
+Value range(const Call& call) {
+  Parameters given(call, {"start", "stop", "step"}, 1);
+  std::int64_t first = given.integer(0, 0);
+  if (given.find(1) == nullptr) return make_range(0, first, 1);
+  return make_range(first, given.integer(1, 0), given.integer(2, 1));
+}
+
+// dict(mapping or pairs, name=value, ...)
+Dict dict(Runtime& runtime, const Call& call) {
+  if (call.args.size() > 1) fault("dict expected at most 1 argument, got {}", call.args.size());
+  Budget& budget = runtime.budget();
+  Dict result;
+  if (!call.args.empty() && call.args[0].is_dict()) {
+    result = call.args[0].dict();
+    budget.grow(result.size() * 2 * sizeof(Value));
+  } else if (!call.args.empty()) {
+    for (const Value& pair : iterate(budget, call.args[0])) {
+      Values items = iterate(budget, pair);
+      if (items.size() != 2)
+        fault("dictionary update sequence element has length {}; 2 is required", items.size());
+      result.set(items[0], items[1]);
+    }
+  }
+  for (const auto& [name, value] : call.named) result.set(Value(name), value);
+  return result;
+}
+
+Value make_namespace(Runtime& runtime, const Call& call) {
+  auto* result = runtime.make<Namespace>();
+  Dict attributes = dict(runtime, call);
+  for (const auto& [name, value] : attributes.entries()) {
+    if (!name.is_text()) fault("the attributes of a namespace are named by strings, not {}", type_name(name));
+    result->set(name.text(), value);
+  }
+  return Value(result);
+}
+
+Value raise_exception(Runtime& runtime, const Call& call) {
+  Parameters given(call, {"message"}, 1);
+  throw Error(ErrorKind::input, str(runtime.budget(), given.value(0)));
+}
+
+Value strftime_now(const std::tm& now, const Call& call) {
+  const std::string format = Parameters(call, {"format"}, 1).text(0);
+  constexpr std::size_t kMaxFormat = 1024, kMaxResult = 64 * kMaxFormat;
+  if (format.size() > kMaxFormat)
+    fault("a time format has at most {} bytes, not {}", kMaxFormat, format.size());
+  // strftime returns 0 both for an empty result and for one that does not fit; a blank in front tells them
+  // apart.
+  std::string text(kMaxResult, '\0');
+  std::size_t size = std::strftime(text.data(), text.size(), (" " + format).c_str(), &now);
+  if (size == 0) fault("the time format {} gives more than {} bytes", repr(format), kMaxResult);
+  return Value(text.substr(1, size - 1));
+}
+
+}  // namespace
+
+void add_globals(Runtime& runtime, Scope& scope, const std::tm* now) {
+  auto add = [&](std::string_view name, auto body) {
+    scope.set(name, Value(runtime.make<Function>(std::string(name), body)));
+  };
+  add("range", [](const Call& call) { return range(call); });
+  add("dict", [&runtime](const Call& call) { return make_dict(dict(runtime, call)); });
+  add("namespace", [&runtime](const Call& call) { return make_namespace(runtime, call); });
+  add("raise_exception", [&runtime](const Call& call) { return raise_exception(runtime, call); });
+  if (now != nullptr)
+    add("strftime_now", [time = *now](const Call& call) { return strftime_now(time, call); });
+}
+
+}  // namespace sluice::jinja

@@ -1,0 +1,25 @@
+// JSON in (the chat) and out (the tojson filter).
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "jinja/runtime/value.h"
+
+namespace sluice::jinja {
+
+Value from_json(const nlohmann::ordered_json& json);
+
+// The options of Python's json.dumps.
+struct JsonStyle {
+  bool ascii = false;
+  bool sort_keys = false;
+  std::optional<std::string> indent;
+  std::string item_separator = ", ";
+  std::string key_separator = ": ";
+};
+
+std::string to_json(Budget& budget, const Value& value, const JsonStyle& style);
+
+}  // namespace sluice::jinja

@@ -1,0 +1,14 @@
+// Number and string literals.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "jinja/runtime/value.h"
+
+namespace sluice::jinja {
+
+// Reads the literal at `position` into `value`; returns its length, or 0 where there is none.
+std::size_t scan_literal(std::string_view source, std::size_t position, Value& value);
+
+}  // namespace sluice::jinja

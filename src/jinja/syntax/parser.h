@@ -1,0 +1,12 @@
+// Tokens -> syntax tree, with jinja2's grammar.
+#pragma once
+
+#include <string_view>
+
+#include "jinja/syntax/ast.h"
+
+namespace sluice::jinja {
+
+Body parse(std::string_view source);
+
+}  // namespace sluice::jinja

@@ -1,0 +1,118 @@
+#include "sluice/cache_quality.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "engine/forward_pass.h"
+#include "sampling/sampler.h"
+#include "study/documents.h"
+
+namespace sluice {
+
+namespace {
+
+// The joined documents, each closed by the end token.
+std::vector<std::int32_t> join(Engine& engine, std::string_view text) {
+  const auto end = engine.impl().text().id(study::kEndOfDocument);
+  std::vector<std::int32_t> ids;
+  for (const std::string_view document : study::split_documents(text)) {
+    const std::vector<std::int32_t> own = engine.encode(document);
+    ids.insert(ids.end(), own.begin(), own.end());
+    if (end) ids.push_back(*end);
+  }
+  return ids;
+}
+
+// Logarithms of probabilities.
+std::vector<double> log_softmax(std::span<const float> logits) {
+  const double largest = *std::max_element(logits.begin(), logits.end());
+  double total = 0;
+  for (const float logit : logits) total += std::exp(static_cast<double>(logit) - largest);
+  std::vector<double> result;
+  for (const float logit : logits) result.push_back(static_cast<double>(logit) - largest - std::log(total));
+  return result;
+}
+
+// KL(p || q) of logarithms.
+double divergence(const std::vector<double>& p, const std::vector<double>& q) {
+  double sum = 0;
+  for (std::size_t i = 0; i < p.size(); ++i) sum += std::exp(p[i]) * (p[i] - q[i]);
+  return sum;
+}
+
+// One model over one context, chunk by chunk.
+class Replay {
+ public:
+  Replay(Engine& engine, std::int64_t context)
+      : pass_(engine.impl(), 1, context, std::min(engine.impl().prefill_chunk(), context)),
+        vocab_(static_cast<std::size_t>(engine.impl().model.decoder.vocab)) {}
+
+  void reset() { pass_.pool().reset(0); }
+  std::int64_t chunk() const { return pass_.chunk(); }
+  void run(std::int64_t start, std::span<const std::int32_t> ids) {
+    pass_.replay(0, start, ids, static_cast<std::int64_t>(ids.size()));
+    pass_.read_logits(logits_);
+  }
+  std::span<const float> row(std::size_t i) const {
+    return std::span<const float>(logits_).subspan(i * vocab_, vocab_);
+  }
+
+ private:
+  engine::ForwardPass pass_;
+  std::size_t vocab_;
+  std::vector<float> logits_;
+};
+
+}  // namespace
+
+CacheQuality compare_caches(Engine& engine, Engine& against, std::string_view text, std::int64_t context,
+                            std::int64_t contexts,
+                            const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+  if (context < 2 || context > engine.summary().max_positions || contexts < 0)
+    fail(ErrorKind::input, "{} contexts of {} tokens are to be compared, the model allows 2 to {} tokens",
+         contexts, context, engine.summary().max_positions);
+  const std::vector<std::int32_t> all = join(engine, text);
+  const auto whole = static_cast<std::int64_t>(all.size()) / context;
+  const std::int64_t count = contexts == 0 ? whole : std::min(contexts, whole);
+  if (count == 0)
+    fail(ErrorKind::input, "the text has {} tokens, less than one context of {}", all.size(), context);
+  Replay ours(engine, context);
+  Replay theirs(against, context);
+  const std::int64_t chunk = std::min(ours.chunk(), theirs.chunk());
+  CacheQuality result;
+  for (std::int64_t c = 0; c < count; ++c) {
+    const auto ids =
+        std::span(all).subspan(static_cast<std::size_t>(c * context), static_cast<std::size_t>(context));
+    ours.reset();
+    theirs.reset();
+    double of_context = 0;
+    for (std::int64_t at = 0; at < context; at += chunk) {
+      const auto part =
+          ids.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(std::min(chunk, context - at)));
+      ours.run(at, part);
+      theirs.run(at, part);
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        const std::size_t next = static_cast<std::size_t>(at) + i + 1;
+        if (next >= ids.size()) break;
+        const std::vector<double> p = log_softmax(theirs.row(i));
+        const std::vector<double> q = log_softmax(ours.row(i));
+        of_context += divergence(p, q);
+        result.nats_per_token -= q[static_cast<std::size_t>(ids[next])];
+        result.nats_per_token_against -= p[static_cast<std::size_t>(ids[next])];
+        result.agreement += sampling::argmax(theirs.row(i)) == sampling::argmax(ours.row(i)) ? 1 : 0;
+      }
+    }
+    result.divergence += of_context;
+    result.worst_context = std::max(result.worst_context, of_context / static_cast<double>(context - 1));
+    if (progress) progress(static_cast<std::uint64_t>(c + 1), static_cast<std::uint64_t>(count));
+  }
+  result.contexts = count;
+  result.tokens = count * (context - 1);
+  for (double* sum :
+       {&result.nats_per_token, &result.nats_per_token_against, &result.divergence, &result.agreement})
+    *sum /= static_cast<double>(result.tokens);
+  return result;
+}
+
+}  // namespace sluice

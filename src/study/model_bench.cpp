@@ -1,0 +1,154 @@
+#include "sluice/model_bench.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/error.h"
+#include "engine/forward_pass.h"
+#include "study/step_profile.h"
+
+namespace sluice {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
+                   values.end());
+  return values[values.size() / 2];
+}
+
+// Gives caches contents that are neither NaN nor subnormal, as a real context has. Packed codes may be
+// anything; as bytes of BF16 numbers they are that too.
+void fill_caches(ops::Backend& backend, const state::StatePool& pool) {
+  std::vector<float> noise(std::size_t{1} << 22);
+  for (std::size_t i = 0; i < noise.size(); ++i)
+    noise[i] = std::sin(static_cast<float>(i % 4096) * 0.7f + 0.3f);
+  std::vector<ops::BFloat16> rounded(noise.size());
+  for (std::size_t i = 0; i < noise.size(); ++i) rounded[i] = ops::to_bfloat16(noise[i]);
+  for (const state::LayerState& layer : pool.layers()) {
+    if (layer.recurrent) continue;
+    for (const ops::View& cache : {layer.first, layer.second, layer.first_norms, layer.second_norms}) {
+      if (!cache.present()) continue;
+      const std::size_t bytes = static_cast<std::size_t>(cache.elements()) * size_bytes(cache.dtype);
+      const bool floats = cache.dtype == ops::DType::f32;
+      const void* from = floats ? static_cast<const void*>(noise.data()) : rounded.data();
+      const std::size_t block = noise.size() * (floats ? sizeof(float) : sizeof(ops::BFloat16));
+      for (std::size_t at = 0; at < bytes; at += block)
+        backend.upload(static_cast<std::byte*>(cache.data) + at, from, std::min(block, bytes - at));
+    }
+  }
+}
+
+// Spread over the vocabulary, so that experts are chosen as different texts choose them.
+std::int32_t token(std::int64_t i, std::int64_t vocab) {
+  return static_cast<std::int32_t>(static_cast<std::uint64_t>(i * 2654435761) %
+                                   static_cast<std::uint64_t>(vocab));
+}
+
+// The prompt of sequence 0, in chunks.
+void prefill(engine::ForwardPass& pass, std::int64_t depth, std::int64_t tokens, std::int64_t vocab) {
+  for (std::int64_t at = 0; at < tokens; at += pass.chunk()) {
+    std::vector<std::int32_t> ids;
+    for (std::int64_t i = at; i < std::min(tokens, at + pass.chunk()); ++i) ids.push_back(token(i, vocab));
+    pass.prefill(0, depth + at, ids, 1);
+  }
+}
+
+// One token of every sequence, all at the same position, and choices behind it.
+// `text` makes the first tokens, and so all behind them, others.
+void start_decoding(engine::ForwardPass& pass, std::int64_t position, std::int64_t text,
+                    const SamplingSettings& settings, std::int64_t vocab) {
+  std::vector<engine::ForwardPass::Next> tokens;
+  std::vector<std::int32_t> positions;
+  for (std::int64_t b = 0; b < pass.pool().slots(); ++b) {
+    positions.push_back(static_cast<std::int32_t>(position));
+    tokens.push_back({static_cast<std::int32_t>(b), positions.back(),
+                      token((position + text) * pass.pool().slots() + b, vocab)});
+  }
+  pass.step(tokens);
+  pass.sample(positions, settings, vocab);
+}
+
+// Bytes one decode step must move: dense weights once, of the experts the share that so many tokens are
+// expected to touch, recurrent states read and written, caches read.
+double bytes_per_step(const ModelSummary& model, const ModelBenchOptions& options) {
+  double experts = 0;
+  for (const ModelSummary::Part& part : model.parts)
+    if (part.kind == "experts") experts = static_cast<double>(part.bytes);
+  const double one = model.experts > 0
+                         ? static_cast<double>(model.experts_per_token) / static_cast<double>(model.experts)
+                         : 0;
+  const double touched = 1 - std::pow(1 - one, static_cast<double>(options.batch));
+  const double dense = static_cast<double>(model.bytes_per_token) - experts * one;
+  const double caches = static_cast<double>(model.cache_bytes_per_position) *
+                        (static_cast<double>(options.depth) + static_cast<double>(options.generate) / 2);
+  return dense + experts * touched +
+         static_cast<double>(options.batch) * (2.0 * static_cast<double>(model.state_bytes) + caches);
+}
+
+void check(const ModelBenchOptions& o) {
+  if (o.prompt < 0 || o.generate < 0 || o.depth < 0 || o.batch < 1 || o.repetitions < 1)
+    fail(ErrorKind::input,
+         "bench: prompt {}, generate {} and depth {} must not be negative, batch {} and repetitions {} "
+         "at least 1",
+         o.prompt, o.generate, o.depth, o.batch, o.repetitions);
+}
+
+}  // namespace
+
+ModelBenchResult bench_model(Engine& engine, const ModelBenchOptions& options) {
+  check(options);
+  Engine::Impl& impl = engine.impl();
+  ModelBenchResult result;
+  result.peak_gigabytes_per_second = impl.backend->measure_rates().read_bytes_per_second / 1e9;
+  const std::int64_t vocab = impl.model.decoder.vocab;
+  const std::int64_t chunk = std::min(std::max<std::int64_t>(options.prompt, 1), impl.prefill_chunk());
+  const std::int64_t capacity = options.depth + std::max(options.prompt, options.generate + 1) + 1;
+  engine::ForwardPass pass(impl, options.batch, capacity, chunk);
+  if (options.depth > 0) fill_caches(*impl.backend, pass.pool());
+  std::vector<double> prefills;
+  std::vector<double> decodes;
+  const auto timed = [&](auto&& work) {
+    impl.backend->synchronize();
+    const auto start = Clock::now();
+    work();
+    impl.backend->synchronize();
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  // Greedy choices of a random model soon repeat, and with them the experts; where experts come and go, what
+  // is generated must not.
+  const SamplingSettings settings{.temperature = impl.streamed.cache != nullptr ? 1.0 : 0.0};
+  // The first pass of each kind touches weights, grows scratch and records programs.
+  if (options.prompt > 0) prefill(pass, options.depth, options.prompt, vocab);
+  if (options.generate > 0) {
+    start_decoding(pass, options.depth, 0, settings, vocab);
+    pass.step_and_sample(settings, vocab);
+  }
+  for (int repetition = 0; repetition < options.repetitions; ++repetition) {
+    if (options.prompt > 0)
+      prefills.push_back(timed([&] { prefill(pass, options.depth, options.prompt, vocab); }));
+    if (options.generate > 0) {
+      start_decoding(pass, options.depth, repetition, settings, vocab);
+      decodes.push_back(timed([&] {
+        for (std::int64_t i = 0; i < options.generate; ++i) pass.step_and_sample(settings, vocab);
+      }));
+    }
+  }
+  if (!prefills.empty())
+    result.prefill_tokens_per_second = static_cast<double>(options.prompt) / median(prefills);
+  if (!decodes.empty()) {
+    const double step = median(decodes) / static_cast<double>(options.generate);
+    result.decode_tokens_per_second = static_cast<double>(options.batch) / step;
+    result.decode_bytes_per_step = bytes_per_step(engine.summary(), options);
+    result.decode_gigabytes_per_second = result.decode_bytes_per_step / step / 1e9;
+    result.percent_of_peak = 100 * result.decode_gigabytes_per_second / result.peak_gigabytes_per_second;
+  }
+  if (options.profile)
+    result.profile = study::profile_step(impl, pass, options.depth, result.peak_gigabytes_per_second * 1e9);
+  return result;
+}
+
+}  // namespace sluice

@@ -1,0 +1,185 @@
+// What multiplies BF16 rows of a cache here, one after the other, against sums in double.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "backend/cpu/attention/avx512_bf16.h"
+
+namespace sluice::backend::cpu {
+namespace {
+
+using attend_units::Half;
+
+constexpr std::size_t kRowHalves = 160;  // from one row to the next, more than a width
+constexpr std::size_t kWidth = 128;
+constexpr float kPoison = 1e30F;
+
+float to_float(Half half) {
+  const std::uint32_t bits = std::uint32_t{half} << 16;
+  float value = 0;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+struct Case {
+  std::string name;
+  const AttendProducts* products;
+};
+
+// None, one or both.
+std::vector<Case> those_of_this_processor() {
+  std::vector<Case> result;
+  const AttendProducts* best = AttendProducts::best();
+  if (best != nullptr && best->uses_tiles()) result.push_back({"tiles", best});
+  if (attend_pairs() != nullptr) result.push_back({"pairs", attend_pairs()});
+  return result;
+}
+
+class AttendProductsOf : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    products_ = GetParam().products;
+    const unsigned seed = std::random_device()();
+    RecordProperty("seed", static_cast<int>(seed));
+    std::printf("seed %u\n", seed);
+    random_.seed(seed);
+  }
+
+  std::vector<Half> random_rows(std::size_t rows) {
+    std::vector<Half> result(rows * kRowHalves);
+    for (Half& half : result)
+      half = static_cast<Half>((random_() & 0x81ff) | 0x3e00);  // 1/8 to 2, of either sign
+    return result;
+  }
+  std::vector<float> random_floats(std::size_t count) {
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    std::vector<float> result(count);
+    for (float& x : result) x = uniform(random_);
+    return result;
+  }
+  // Room for any of the queries here.
+  attend_units::Workspace workspace(std::size_t queries, std::size_t pieces) {
+    const attend_units::Workspace::Sizes sizes{{queries, pieces}, kWidth, kWidth};
+    memory_.resize((attend_units::Workspace::bytes(sizes) + 127) / 64 * 16, kPoison);
+    auto at = reinterpret_cast<std::uintptr_t>(memory_.data());
+    return {sizes, reinterpret_cast<std::byte*>((at + 63) / 64 * 64)};
+  }
+
+  const AttendProducts* products_ = nullptr;
+  std::mt19937 random_;
+  std::vector<float> memory_;
+};
+
+TEST_P(AttendProductsOf, ScoreKeys) {
+  const attend_units::Session session(products_->uses_tiles());
+  for (const std::size_t pieces : {1, 2, 3})
+    for (const std::size_t queries : {1, 2, 3, 7, 8, 13, 16, 23}) {
+      const auto space = workspace(queries, pieces);
+      const attend_units::Columns columns{queries, pieces};
+      const std::vector<Half> keys = random_rows(attend_units::kKeyRows);
+      const std::vector<float> q = random_floats(queries * kWidth);
+      const std::size_t stride = attend_units::kKeyRows + 5;
+      std::vector<float> scores(queries * stride, kPoison);
+      AttendAhead ahead;
+      products_->pack_queries(q.data(), kWidth, columns, kWidth, space.pieces, space.queries);
+      // Twice: set, then added to.
+      for (const bool add : {false, true})
+        products_->multiply_keys(keys.data(), 2 * kRowHalves, kWidth, space.queries, columns, add, ahead,
+                                 space.dots);
+      products_->store_scores(space.dots, columns, scores.data(), stride);
+      const double limit = pieces == 1 ? 4e-3 : pieces == 2 ? 2e-5 : 2e-6;
+      for (std::size_t i = 0; i < queries; ++i) {
+        for (std::size_t j = 0; j < attend_units::kKeyRows; ++j) {
+          double sum = 0;
+          double size = 0;
+          for (std::size_t k = 0; k < kWidth; ++k) {
+            const double term = 2.0 * q[i * kWidth + k] * to_float(keys[j * kRowHalves + k]);
+            sum += term;
+            size += std::abs(term);
+          }
+          ASSERT_NEAR(scores[i * stride + j], sum, limit * size) << queries << " queries, " << pieces;
+        }
+        for (std::size_t j = attend_units::kKeyRows; j < stride; ++j)
+          ASSERT_EQ(scores[i * stride + j], kPoison);
+      }
+    }
+}
+
+TEST_P(AttendProductsOf, AddValues) {
+  const attend_units::Session session(products_->uses_tiles());
+  constexpr std::size_t kBegin = 1;
+  constexpr std::size_t kEnd = 4;
+  constexpr std::size_t kRows = kEnd * attend_units::kValueStep;
+  for (const std::size_t pieces : {1, 2})
+    for (const std::size_t queries : {1, 2, 3, 7, 8, 13, 16, 23}) {
+      const auto space = workspace(queries, pieces);
+      const std::vector<Half> values = random_rows(kRows);
+      const std::vector<float> weights = random_floats(queries * kRows);
+      attend_units::ValueStep steps[kEnd];
+      for (std::size_t s = 0; s < kEnd; ++s)
+        steps[s] = {values.data() + s * attend_units::kValueStep * kRowHalves, 2 * kRowHalves};
+      std::fill_n(space.sums, products_->all_sums(queries, pieces, kWidth), 0.0F);
+      AttendAhead ahead;
+      for (int turn = 0; turn < 2; ++turn)
+        products_->add_values(steps, kBegin, kEnd, weights.data(), kRows, queries, pieces, kWidth,
+                              space.weights, ahead, space.sums);
+      std::vector<float> out(queries * kWidth, kPoison);
+      products_->add_sums(space.sums, queries, pieces, kWidth, out.data());
+      const double limit = pieces == 1 ? 4e-3 : 2e-5;
+      for (std::size_t i = 0; i < queries; ++i)
+        for (std::size_t k = 0; k < kWidth; ++k) {
+          double sum = 0;
+          double size = 0;
+          for (std::size_t j = kBegin * attend_units::kValueStep; j < kRows; ++j) {
+            const double term = 2.0 * weights[i * kRows + j] * to_float(values[j * kRowHalves + k]);
+            sum += term;
+            size += std::abs(term);
+          }
+          ASSERT_NEAR(out[i * kWidth + k], sum, limit * size) << queries << " queries, " << pieces;
+        }
+    }
+}
+
+// A query's results are the same bits whoever is beside it.
+TEST_P(AttendProductsOf, QueriesDoNotMeet) {
+  const attend_units::Session session(products_->uses_tiles());
+  constexpr std::size_t kQueries = 13;
+  const std::vector<Half> rows = random_rows(attend_units::kKeyRows);
+  const std::vector<float> q = random_floats(kQueries * kWidth);
+  const attend_units::ValueStep steps[] = {
+      {rows.data(), 2 * kRowHalves}, {rows.data() + attend_units::kValueStep * kRowHalves, 2 * kRowHalves}};
+  const auto run = [&](std::size_t first, std::size_t count, std::vector<float>& scores,
+                       std::vector<float>& out) {
+    const auto space = workspace(count, 2);
+    const attend_units::Columns columns{count, 2};
+    AttendAhead ahead;
+    scores.assign(count * attend_units::kKeyRows, kPoison);
+    out.assign(count * kWidth, kPoison);
+    products_->pack_queries(q.data() + first * kWidth, kWidth, columns, kWidth, space.pieces, space.queries);
+    products_->multiply_keys(rows.data(), 2 * kRowHalves, kWidth, space.queries, columns, false, ahead,
+                             space.dots);
+    products_->store_scores(space.dots, columns, scores.data(), attend_units::kKeyRows);
+    std::fill_n(space.sums, products_->all_sums(count, 2, kWidth), 0.0F);
+    products_->add_values(steps, 0, 2, scores.data(), attend_units::kKeyRows, count, 2, kWidth, space.weights,
+                          ahead, space.sums);
+    products_->add_sums(space.sums, count, 2, kWidth, out.data());
+  };
+  std::vector<float> all_scores, all_out, scores, out;
+  run(0, kQueries, all_scores, all_out);
+  for (std::size_t first = 0; first < kQueries; ++first) {
+    run(first, 1, scores, out);
+    EXPECT_EQ(0, std::memcmp(scores.data(), all_scores.data() + first * scores.size(),
+                             scores.size() * sizeof(float)));
+    EXPECT_EQ(0, std::memcmp(out.data(), all_out.data() + first * out.size(), out.size() * sizeof(float)));
+  }
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(AttendProductsOf);
+INSTANTIATE_TEST_SUITE_P(Cpu, AttendProductsOf, testing::ValuesIn(those_of_this_processor()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace sluice::backend::cpu

@@ -1,0 +1,121 @@
+// Products with activations rounded to integers: the formula, bit for bit, and what cannot be rounded.
+#include <gtest/gtest.h>
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "quant/affine.h"
+#include "runner/bound_op.h"
+#include "runner/cases/weight_formats.h"
+#include "sluice/ops/backend.h"
+
+namespace sluice::runner {
+namespace {
+
+using ops::DType;
+
+constexpr std::uint64_t kSeed = 77;
+
+struct Shape {
+  int bits;
+  std::int64_t group;
+  std::int64_t inputs;
+};
+
+float from_bf16(const HostTensor& tensor, std::int64_t i) {
+  return static_cast<float>(tensor.at(i));
+}
+
+// One output as src/backend/cpu/linear/integer/product.h states it.
+float product(const OpFile& file, const Shape& shape, std::int64_t token, std::int64_t row) {
+  const float* x = file.tensors.at("x").data<float>() + token * shape.inputs;
+  const std::int64_t groups = shape.inputs / shape.group;
+  const std::int64_t row_words = shape.inputs * shape.bits / 32;
+  const auto* words = file.tensors.at("w.weight").data<std::uint32_t>() + row * row_words;
+  float sums[4] = {};
+  for (std::int64_t g = 0; g < groups; ++g) {
+    float largest = 0;
+    for (std::int64_t i = 0; i < shape.group; ++i)
+      largest = std::max(largest, std::abs(x[g * shape.group + i]));
+    std::int32_t dot = 0;
+    std::int32_t total = 0;
+    for (std::int64_t i = g * shape.group; i < (g + 1) * shape.group; ++i) {
+      const auto q = static_cast<std::int32_t>(std::nearbyint(x[i] * (16256.0f / largest)));
+      const std::int64_t bit = i * shape.bits;
+      const auto code = static_cast<std::int32_t>(words[bit / 32] >> bit % 32 & ((1u << shape.bits) - 1));
+      dot += code * q;
+      total += q;
+    }
+    const float x_scale = largest / 16256.0f;
+    const float scale = from_bf16(file.tensors.at("w.scales"), row * groups + g);
+    const float bias = from_bf16(file.tensors.at("w.biases"), row * groups + g);
+    sums[g % 4] = std::fma(scale, static_cast<float>(dot) * x_scale, sums[g % 4]);
+    sums[g % 4] = std::fma(bias, x_scale * static_cast<float>(total), sums[g % 4]);
+  }
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+OpFile random_product(const Shape& shape, std::int64_t tokens, std::int64_t rows) {
+  Random random(kSeed);
+  OpFile file;
+  file.tensors["x"] = normal(random, DType::f32, {tokens, shape.inputs});
+  add_weight(file, random, "w", {rows, shape.inputs}, affine(shape.bits, static_cast<int>(shape.group)), 0.1);
+  return file;
+}
+
+void expect_formula(const Shape& shape, std::int64_t tokens) {
+  const auto backend = ops::make_backend("cpu", {.threads = 2, .exact = false});
+  const std::int64_t rows = 37;
+  const OpFile file = random_product(shape, tokens, rows);
+  const HostTensor out = run_op(*backend, "matmul", file).tensors.at("out");
+  for (std::int64_t t = 0; t < tokens; ++t)
+    for (std::int64_t r = 0; r < rows; ++r)
+      ASSERT_EQ(out.data<float>()[t * rows + r], product(file, shape, t, r))
+          << shape.bits << " bits, groups of " << shape.group << ", token " << t << " of " << tokens
+          << ", row " << r;
+}
+
+// On every instruction set of this machine that fuses multiply-adds.
+TEST(IntegerProduct, IsTheFormulaToTheLastBit) {
+#if HWY_ARCH_X86
+  const std::int64_t targets[] = {HWY_AVX3_DL, HWY_AVX3, HWY_AVX2};
+#else
+  const std::int64_t targets[] = {HWY_NEON};
+#endif
+  const std::int64_t here = hwy::SupportedTargets();
+  for (const std::int64_t target : targets) {
+    if ((here & target) == 0) continue;
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::SetSupportedTargetsForTest(target);
+    for (const Shape& shape : {Shape{4, 64, 512}, Shape{4, 64, 192}, Shape{4, 32, 224}, Shape{4, 128, 640},
+                               Shape{8, 64, 320}, Shape{8, 32, 512}, Shape{8, 128, 384}})
+      for (const std::int64_t tokens : {1, 2, 7, 17, 150}) expect_formula(shape, tokens);
+  }
+  hwy::SetSupportedTargetsForTest(0);
+}
+
+TEST(IntegerProduct, KeepsNanAndInfinityInTheirToken) {
+  const auto backend = ops::make_backend("cpu", {.threads = 2, .exact = false});
+  for (const float bad : {NAN, INFINITY, -INFINITY})
+    for (const std::int64_t tokens : {1, 5}) {
+      OpFile file = random_product({4, 64, 256}, tokens, 9);
+      file.tensors["x"].data<float>()[(tokens - 1) * 256 + 100] = bad;
+      const HostTensor out = run_op(*backend, "matmul", file).tensors.at("out");
+      for (std::int64_t i = 0; i < tokens * 9; ++i)
+        EXPECT_EQ(std::isnan(out.at(i)), i / 9 == tokens - 1) << bad << " " << i;
+    }
+}
+
+TEST(IntegerProduct, ZerosAndTheSmallestNumbersGiveZero) {
+  const auto backend = ops::make_backend("cpu", {.threads = 1, .exact = false});
+  for (const float small : {0.0f, -0.0f, 1e-40f, -1e-38f}) {
+    OpFile file = random_product({8, 32, 96}, 3, 5);
+    for (std::int64_t i = 0; i < 3 * 96; ++i) file.tensors["x"].data<float>()[i] = small;
+    const HostTensor out = run_op(*backend, "matmul", file).tensors.at("out");
+    for (std::int64_t i = 0; i < 15; ++i) EXPECT_EQ(out.at(i), 0);
+  }
+}
+
+}  // namespace
+}  // namespace sluice::runner
