@@ -49,8 +49,8 @@ double bytes_moved(const Op& op, std::int64_t sequences, std::int64_t position) 
       const auto all = static_cast<double>(field.experts->shape()[0]);
       bytes += static_cast<double>((*field.experts)[0].bytes()) * std::min(all, static_cast<double>(choices));
     } else if (const std::int64_t rows = cache_rows(field); rows > 0) {
-      const double row = static_cast<double>(engine::bytes_of(field.view)) / static_cast<double>(field.view.dim(0)) /
-                         static_cast<double>(rows);
+      const double row = static_cast<double>(engine::bytes_of(field.view)) /
+                         static_cast<double>(field.view.dim(0)) / static_cast<double>(rows);
       const bool appends = field.role == ops::Role::in_place;
       bytes += row * static_cast<double>(sequences) * static_cast<double>(appends ? 1 : position + 1);
     } else if (field.pooled) {
