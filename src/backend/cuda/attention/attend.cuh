@@ -14,7 +14,7 @@
 #include "backend/cuda/runtime/launch.h"
 #include "backend/cuda/runtime/sequences.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::attention {
 
 // A [T,H,width] field.
 struct HeadRows {
@@ -233,4 +233,4 @@ void attend_in_splits(Context& context, const AttendCall& call, std::byte* scrat
                    [&](const AttendCall& part, int tokens) { merge_splits(context, part, tokens); });
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::attention

@@ -9,6 +9,7 @@ namespace sluice::backend::cuda {
 
 template <>
 void run(Context& context, const ops::Attention& op) {
+  using namespace attention;
   const bool pooled = op.seq_starts.present();
   const int row = pooled ? 1 : 0;
   AttendCall attend(op, op.q.dim(0), op.out, op.start);

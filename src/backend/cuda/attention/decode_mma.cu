@@ -8,7 +8,7 @@
 // the partial results out and in. Scores exact products in F32 sums; probabilities rounded to BF16.
 #include "backend/cuda/attention/mma_tile.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::attention {
 
 namespace {
 
@@ -284,4 +284,4 @@ void attend_decode_mma(Context& context, const MmaCall& given) {
   });
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::attention

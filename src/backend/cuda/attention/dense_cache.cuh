@@ -4,7 +4,7 @@
 #include "backend/cuda/device/element.cuh"
 #include "backend/cuda/runtime/sequences.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::attention {
 
 struct DenseRows {
   const void* data;
@@ -47,4 +47,4 @@ struct DenseCache {
   }
 };
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::attention

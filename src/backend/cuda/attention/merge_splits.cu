@@ -6,7 +6,7 @@
 #include "backend/cuda/attention/attend.cuh"
 #include "backend/cuda/device/warp.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::attention {
 
 namespace {
 
@@ -84,4 +84,4 @@ void merge_splits(Context& context, const AttendCall& call, int tokens) {
   launch(context, merge_kernel, {blocks, dim3(kThreads)}, call);
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::attention

@@ -10,7 +10,7 @@
 #include "backend/cuda/device/vector_access.cuh"
 #include "backend/cuda/device/warp.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::attention {
 
 // Rows of kWidth BF16 values, their 16-byte chunks permuted against bank conflicts; `first` is a multiple
 // of 8.
@@ -123,4 +123,4 @@ void attend_decode_mma(Context& context, const MmaCall& call);
 bool prefill_mma_supports(const Context& context, const MmaCall& call);
 void attend_prefill_mma(Context& context, const MmaCall& call);
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::attention

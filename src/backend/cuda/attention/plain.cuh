@@ -11,7 +11,7 @@
 #include "backend/cuda/attention/attend.cuh"
 #include "backend/cuda/device/warp.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::attention {
 
 inline constexpr int kPlainQueries = 16;
 inline constexpr int kPlainRows = 32;
@@ -219,4 +219,4 @@ void run_plain(Context& context, PlainCall<Keys, Values> call, std::byte* scratc
   });
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::attention

@@ -7,7 +7,7 @@
 #include "backend/cuda/attention/mma_tile.cuh"
 #include "backend/cuda/attention/visible_rows.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::attention {
 
 namespace {
 
@@ -212,4 +212,4 @@ void attend_prefill_mma(Context& context, const MmaCall& call) {
   });
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::attention

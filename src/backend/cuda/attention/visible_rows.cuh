@@ -4,7 +4,7 @@
 #include "backend/cuda/attention/attend.cuh"
 #include "backend/cuda/device/warp.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::attention {
 
 // The rows that the lane's two query rows see, and what all of the warp's do.
 struct Sight {
@@ -44,4 +44,4 @@ struct Sight {
   }
 };
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::attention

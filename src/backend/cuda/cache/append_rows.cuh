@@ -8,7 +8,7 @@
 #include "backend/cuda/runtime/launch.h"
 #include "backend/cuda/runtime/sequences.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::cache {
 
 struct AppendSide {
   const void* tokens;
@@ -134,4 +134,4 @@ void append(Context& context, const Op& op, const ops::ConstView& tokens, const 
   launch(context, append_rows, {dim3(static_cast<unsigned>(tokens.dim(0)), 1), dim3(256)}, call);
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::cache

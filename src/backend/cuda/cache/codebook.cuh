@@ -4,7 +4,7 @@
 
 #include "quant/codebook.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::cache {
 
 struct Levels {
   float values[quant::Codebook::kMaxLevels] = {};
@@ -53,4 +53,4 @@ __device__ __forceinline__ unsigned char pack_byte(const unsigned char* codes, i
   return static_cast<unsigned char>(byte);
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::cache

@@ -19,7 +19,7 @@
 #include "backend/cuda/cache/encode_vector.cuh"
 #include "backend/cuda/device/mma.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::cache {
 
 // Cells of the line of values, of which each meets at most one border. No value is larger than sqrt(D); 8
 // bits have smaller cells, and the outermost take in all values beyond.
@@ -299,4 +299,4 @@ __device__ __forceinline__ unsigned exact_code(const Shared& shared, const Bf16*
       nearest_code(shared.bounds, kBits, sum / root * root / exact_length<kWidth>(x)));
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::cache

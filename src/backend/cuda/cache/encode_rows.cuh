@@ -7,7 +7,7 @@
 #include "backend/cuda/runtime/sequences.cuh"
 #include "sluice/ops/turboquant_append.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::cache {
 
 inline constexpr int kEncodeWarps = 8;
 
@@ -300,4 +300,4 @@ void append_vectors(Context& context, const RingCall& call, const RingSide& side
   });
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::cache

@@ -6,7 +6,7 @@
 #include "backend/cuda/cache/rotation.cuh"
 #include "backend/cuda/device/element.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::cache {
 
 struct Encoder {
   Bounds bounds;
@@ -17,12 +17,6 @@ struct Encoder {
   Encoder(std::int64_t width, bool matched_norm)
       : bounds(width), levels(width), bits(static_cast<int>(width)), matched(matched_norm) {}
 };
-
-__device__ __forceinline__ double warp_sum(double x) {
-#pragma unroll
-  for (int step = kWarp / 2; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
-  return x;
-}
 
 // The borders where lanes may read different ones at once.
 __device__ __forceinline__ void share_bounds(const Encoder& encoder, double* bounds) {
@@ -84,4 +78,4 @@ __device__ void encode_vector(const Encoder& encoder, const double* bounds, cons
   __syncwarp();  // before the next vector's codes
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::cache

@@ -8,7 +8,7 @@
 #include "backend/cuda/cache/rotation.cuh"
 #include "backend/cuda/device/element.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::cache {
 
 namespace {
 
@@ -53,8 +53,13 @@ void rotate_rows(Context& context, const RotateCall& call, long long width, ops:
   });
 }
 
+}  // namespace sluice::backend::cuda::cache
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::Hadamard& op) {
+  using namespace cache;
   const RotateCall call{op.x.data,
                         op.out.data,
                         RowOffsets(op.x),

@@ -7,6 +7,7 @@ namespace sluice::backend::cuda {
 
 template <>
 void run(Context& context, const ops::KvAppend& op) {
+  using namespace cache;
   append(context, op, op.k, op.k_cache, op.v, op.v_cache);
 }
 

@@ -7,6 +7,7 @@ namespace sluice::backend::cuda {
 
 template <>
 void run(Context& context, const ops::MlaAppend& op) {
+  using namespace cache;
   append(context, op, op.kv_latent, op.latent_cache, op.k_pe, op.rope_cache);
 }
 

@@ -8,6 +8,7 @@ namespace sluice::backend::cuda {
 
 template <>
 void run(Context& context, const ops::MlaTurboquantAppend& op) {
+  using namespace cache;
   const bool pooled = op.seq_starts.present();
   const RingCall call{DeviceSequences(op, op.kv_latent.dim(0)),
                       SequenceNumber(op.start),

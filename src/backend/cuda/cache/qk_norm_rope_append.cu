@@ -9,7 +9,7 @@
 #include "backend/cuda/pointwise/norm_rope.cuh"
 #include "ops/append_parts.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::cache {
 
 namespace {
 
@@ -44,7 +44,8 @@ __device__ __forceinline__ void copy_value(const ChunkedCaches& caches, const Ap
 
 template <class T>
 __global__ void __launch_bounds__(kWarps* kWarp)
-    qk_norm_rope_append(const __grid_constant__ NormRope rope, const __grid_constant__ ChunkedCaches caches) {
+    qk_norm_rope_append(const __grid_constant__ pointwise::NormRope rope,
+                        const __grid_constant__ ChunkedCaches caches) {
   extern __shared__ float2 shared[];
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   float2* room = shared + warp * rope.warp_room();
@@ -55,7 +56,7 @@ __global__ void __launch_bounds__(kWarps* kWarp)
   const int token = index / heads;
   int head = index % heads;
   if (token >= rope.tokens) return;
-  if (head < rope.queries.heads) return turn_head<T>(rope, rope.queries, token, head, room);
+  if (head < rope.queries.heads) return pointwise::turn_head<T>(rope, rope.queries, token, head, room);
   head -= rope.queries.heads;
   const AppendCall::Place at = caches.append.place(token);
   if (head >= rope.keys.heads) {
@@ -64,7 +65,7 @@ __global__ void __launch_bounds__(kWarps* kWarp)
   }
   T* x = rope.keys.row<T>(token, head);
   T* to = at.written ? caches.row<T>(at, 0, head) : nullptr;
-  turn_head<T>(rope, rope.keys, token, head, room, [&](int i, const Chunk<T, kChunk<T>>& chunk) {
+  pointwise::turn_head<T>(rope, rope.keys, token, head, room, [&](int i, const Chunk<T, kChunk<T>>& chunk) {
     store_chunk(chunk, x + i, rope.width - i, rope.keys.aligned);
     if (to != nullptr) store_chunk(chunk, to + i, rope.width - i, caches.keys_aligned);
   });
@@ -72,9 +73,14 @@ __global__ void __launch_bounds__(kWarps* kWarp)
 
 }  // namespace
 
+}  // namespace sluice::backend::cuda::cache
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::QkNormRopeAppend& op) {
-  const NormRope rope(ops::turn_part(op));
+  using namespace cache;
+  const pointwise::NormRope rope(ops::turn_part(op));
   const std::size_t shared_bytes = kWarps * sizeof(float2) * static_cast<std::size_t>(rope.warp_room());
   const auto same_types = [&](std::initializer_list<ops::DType> types) {
     return std::all_of(types.begin(), types.end(), [&](ops::DType type) { return type == op.q.dtype; });

@@ -9,7 +9,7 @@
 #include "backend/cuda/pointwise/norm_rope.cuh"
 #include "ops/append_parts.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::cache {
 
 namespace {
 
@@ -22,7 +22,7 @@ struct AppendGrid {
   int queries;  // blocks of them
   bool grouped[2];
 
-  AppendGrid(const GroupSides& sides, const NormRope& rope)
+  AppendGrid(const GroupSides& sides, const pointwise::NormRope& rope)
       : side(divide_up(rope.tokens, kBlockTokens) * rope.keys.heads),
         queries(divide_up(rope.tokens * rope.queries.heads, kEncodeWarps)),
         grouped{sides.at[0].grouped(), sides.at[1].grouped()} {}
@@ -34,16 +34,16 @@ using BlockMemory = GroupShared<kCount * kWarp, kEncodeWarps>;
 
 // Tokens [first, first + 8) of a head.
 template <class T, int kCount, int kBits>
-__device__ __forceinline__ void append_block(const NormRope& rope, const RingCall& call, const RingSide& side,
-                                             BlockMemory<kCount>& shared, float2* room, bool keys, int head,
-                                             int first) {
+__device__ __forceinline__ void append_block(const pointwise::NormRope& rope, const RingCall& call,
+                                             const RingSide& side, BlockMemory<kCount>& shared, float2* room,
+                                             bool keys, int head, int first) {
   shared.template fill<kBits>(side.encoder, call.signs);
   const Fragment hadamard = hadamard_operand();
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   wait_for_inputs();
   allow_successor();
   if (keys) {
-    if (first + warp < rope.tokens) turn_head<T>(rope, rope.keys, first + warp, head, room);
+    if (first + warp < rope.tokens) pointwise::turn_head<T>(rope, rope.keys, first + warp, head, room);
     __syncthreads();
   }
   first += 4 * warp;
@@ -56,7 +56,7 @@ __device__ __forceinline__ void append_block(const NormRope& rope, const RingCal
 
 // One token of a head a warp.
 template <class T, int kCount>
-__device__ __forceinline__ void append_vector(const NormRope& rope, const RingCall& call,
+__device__ __forceinline__ void append_vector(const pointwise::NormRope& rope, const RingCall& call,
                                               const RingSide& side, BlockMemory<kCount>& shared, float2* room,
                                               bool keys, int head, int token) {
   share_bounds(side.encoder, shared.bounds);
@@ -64,7 +64,7 @@ __device__ __forceinline__ void append_vector(const NormRope& rope, const RingCa
   wait_for_inputs();
   allow_successor();
   if (token >= rope.tokens) return;
-  if (keys) turn_head<T>(rope, rope.keys, token, head, room);
+  if (keys) pointwise::turn_head<T>(rope, rope.keys, token, head, room);
   const RingCall::Place at = call.place(token);
   if (!at.written) return;
   if (side.encoder.bits == 16)
@@ -76,7 +76,7 @@ __device__ __forceinline__ void append_vector(const NormRope& rope, const RingCa
 
 template <class T, int kCount>
 __global__ void __launch_bounds__(kEncodeWarps* kWarp)
-    turn_and_append(const __grid_constant__ NormRope rope, const __grid_constant__ RingCall call,
+    turn_and_append(const __grid_constant__ pointwise::NormRope rope, const __grid_constant__ RingCall call,
                     const __grid_constant__ GroupSides sides, const __grid_constant__ AppendGrid grid) {
   constexpr int kWidth = kCount * kWarp;
   extern __shared__ float2 rooms[];
@@ -89,7 +89,8 @@ __global__ void __launch_bounds__(kEncodeWarps* kWarp)
     allow_successor();
     const int index = (block - 2 * grid.side) * kEncodeWarps + warp;
     if (index >= rope.tokens * rope.queries.heads) return;
-    return turn_head<T>(rope, rope.queries, index / rope.queries.heads, index % rope.queries.heads, room);
+    return pointwise::turn_head<T>(rope, rope.queries, index / rope.queries.heads, index % rope.queries.heads,
+                                   room);
   }
   const bool keys = block < grid.side;
   if (!keys) block -= grid.side;
@@ -120,13 +121,18 @@ bool supports(const ops::QkNormRopeTurboquantAppend& op) {
 
 }  // namespace
 
+}  // namespace sluice::backend::cuda::cache
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::QkNormRopeTurboquantAppend& op) {
+  using namespace cache;
   if (!supports(op)) {
     run(context, ops::turn_part(op));
     return run(context, ops::append_part(op));
   }
-  const NormRope rope(ops::turn_part(op));
+  const pointwise::NormRope rope(ops::turn_part(op));
   const ops::TurboquantAppend append = ops::append_part(op);
   const RingCall call = ring_call(context, append);
   const GroupSides sides = ring_sides(append);

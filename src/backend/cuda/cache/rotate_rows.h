@@ -4,7 +4,7 @@
 #include "backend/cuda/device/rows.cuh"
 #include "backend/cuda/runtime/launch.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::cache {
 
 struct RotateCall {
   const void* x;
@@ -19,4 +19,4 @@ struct RotateCall {
 void rotate_rows(Context& context, const RotateCall& call, long long width, ops::DType x_type,
                  ops::DType out_type);
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::cache

@@ -3,7 +3,7 @@
 
 #include "backend/cuda/device/warp.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::cache {
 
 // 1 or -1 for coordinate i; bit i%8 of byte i/8 set means -1. All 1 where there are no signs.
 __device__ __forceinline__ int sign_of(const unsigned char* signs, int i) {
@@ -44,4 +44,4 @@ void with_rotation_width(long long width, F&& f) {
   f.template operator()<32>();
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::cache

@@ -10,6 +10,7 @@ namespace sluice::backend::cuda {
 
 template <>
 void run(Context& context, const ops::TurboquantAppend& op) {
+  using namespace cache;
   const RingCall call = ring_call(context, op);
   const GroupSides sides = ring_sides(op);
   if (sides.at[0].grouped() && sides.at[1].grouped()) return append_groups(context, call, sides, 2);

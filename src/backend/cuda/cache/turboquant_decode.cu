@@ -8,7 +8,7 @@
 #include "backend/cuda/device/element.cuh"
 #include "backend/cuda/runtime/launch.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::cache {
 
 namespace {
 
@@ -58,8 +58,13 @@ __global__ void decode_kernel(DecodeCall call, Levels levels) {
 
 }  // namespace
 
+}  // namespace sluice::backend::cuda::cache
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::TurboquantDecode& op) {
+  using namespace cache;
   const DecodeCall call{static_cast<const unsigned char*>(op.codes.data),
                         static_cast<const float*>(op.norms.data),
                         static_cast<const unsigned char*>(op.signs.data),

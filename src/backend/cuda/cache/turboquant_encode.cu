@@ -10,6 +10,7 @@ namespace sluice::backend::cuda {
 
 template <>
 void run(Context& context, const ops::TurboquantEncode& op) {
+  using namespace cache;
   const RingCall call{DeviceSequences(op.x.dim(0)),
                       SequenceNumber(),
                       static_cast<const unsigned char*>(op.signs.data),

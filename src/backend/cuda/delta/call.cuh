@@ -5,7 +5,7 @@
 #include "backend/cuda/runtime/sequence_part.cuh"
 #include "sluice/ops/delta_rule.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::delta {
 
 struct DeltaCall {
   Activation q;
@@ -77,4 +77,4 @@ void launch_recurrent(Context& context, const ops::DeltaRule& op);
 bool chunked_supports(const Context& context, const ops::DeltaRule& op);
 void launch_chunked(Context& context, const ops::DeltaRule& op);
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::delta

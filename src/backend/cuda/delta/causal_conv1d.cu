@@ -13,7 +13,7 @@
 #include "backend/cuda/runtime/sequence_part.cuh"
 #include "sluice/ops/causal_conv1d.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::delta {
 
 namespace {
 
@@ -203,8 +203,13 @@ void launch_any_width(Context& context, const ConvCall& call) {
 
 }  // namespace
 
+}  // namespace sluice::backend::cuda::delta
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::CausalConv1d& op) {
+  using namespace delta;
   const bool pooled = op.seq_starts.present();
   const ConvCall call{op.x.data,
                       op.weight.data,

@@ -13,7 +13,7 @@
 #include "backend/cuda/delta/chunks.cuh"
 #include "backend/cuda/runtime/launch.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::delta {
 
 namespace {
 
@@ -333,4 +333,4 @@ void launch_chunked(Context& context, const ops::DeltaRule& op) {
   }
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::delta

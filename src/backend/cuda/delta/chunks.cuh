@@ -14,7 +14,7 @@
 #include "backend/cuda/device/mma.cuh"
 #include "backend/cuda/device/warp.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::delta {
 
 constexpr int kChunk = 64;
 constexpr int kSide = kChunk / 16;                     // 16x16 blocks along a side of a square matrix
@@ -124,4 +124,4 @@ void with_key_width(int width, F&& f) {
   f.template operator()<kWidestKey>();
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::delta

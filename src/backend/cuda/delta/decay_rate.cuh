@@ -1,7 +1,7 @@
 // How fast a state of the gated delta rule decays.
 #pragma once
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::delta {
 
 // exp(a_log) * softplus(x) where either factor alone may overflow or underflow: far below zero softplus is
 // e^x, and there the exponents are added; elsewhere exp(a_log) is applied in two parts. Comparisons, not
@@ -16,4 +16,4 @@ __device__ __forceinline__ float decay_rate(float a_log, float x) {
   return factor * expf(first) * expf(rest);
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::delta

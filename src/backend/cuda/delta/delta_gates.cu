@@ -7,7 +7,7 @@
 #include "backend/cuda/runtime/launch.h"
 #include "sluice/ops/delta_gates.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::delta {
 
 namespace {
 
@@ -40,8 +40,13 @@ __global__ void delta_gates(GatesCall call) {
 
 }  // namespace
 
+}  // namespace sluice::backend::cuda::delta
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::DeltaGates& op) {
+  using namespace delta;
   const GatesCall call{{op.a.data, op.a.dtype},
                        {op.b.data, op.b.dtype},
                        {op.A_log.data, op.A_log.dtype},

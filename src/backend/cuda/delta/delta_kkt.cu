@@ -10,7 +10,7 @@
 #include "backend/cuda/runtime/launch.h"
 #include "sluice/ops/delta_kkt.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::delta {
 
 namespace {
 
@@ -113,8 +113,13 @@ __global__ void __launch_bounds__(kSide* kSide) delta_kkt_tile(KktCall call) {
 
 }  // namespace
 
+}  // namespace sluice::backend::cuda::delta
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::DeltaKkt& op) {
+  using namespace delta;
   const auto tokens = static_cast<int>(op.k.dim(1));
   const auto heads = static_cast<int>(op.beta.dim(2));
   const auto chunk = static_cast<int>(op.chunk);

@@ -10,6 +10,7 @@ namespace sluice::backend::cuda {
 
 template <>
 void run(Context& context, const ops::DeltaRule& op) {
+  using namespace delta;
   const bool recurrent = op.form == ops::DeltaForm::recurrent ||
                          (op.form == ops::DeltaForm::automatic && context.decode_class(op.q.dim(0)));
   if (!recurrent && chunked_supports(context, op))

@@ -15,7 +15,7 @@
 #include "backend/cuda/runtime/sequence_part.cuh"
 #include "ops/delta_step_parts.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::delta {
 
 namespace {
 
@@ -230,8 +230,13 @@ void run_parts(Context& context, const ops::DeltaStep& op) {
 
 }  // namespace
 
+}  // namespace sluice::backend::cuda::delta
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::DeltaStep& op) {
+  using namespace delta;
   if (!supports(op, context.device())) return run_parts(context, op);
   const bool pooled = op.seq_starts.present();
   const int first = pooled ? 1 : 0;

@@ -10,7 +10,7 @@
 #include "backend/cuda/delta/chunks.cuh"
 #include "backend/cuda/runtime/launch.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::delta {
 
 namespace {
 
@@ -251,4 +251,4 @@ void launch_prepare(Context& context, const DeltaCall& call, const ChunkRange& r
   });
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::delta

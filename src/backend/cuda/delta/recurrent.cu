@@ -7,7 +7,7 @@
 #include "backend/cuda/delta/state_rows.cuh"
 #include "backend/cuda/runtime/launch.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::delta {
 
 namespace {
 
@@ -98,4 +98,4 @@ void launch_recurrent(Context& context, const ops::DeltaRule& op) {
   dispatch(context, op, DeltaCall(context, op));
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::delta

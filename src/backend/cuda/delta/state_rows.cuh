@@ -9,7 +9,7 @@
 #include "backend/cuda/device/vector_access.cuh"
 #include "backend/cuda/device/warp.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::delta {
 
 template <int kRows, int kPer, int kVector>
 struct StateRows {
@@ -87,4 +87,4 @@ struct StateRows {
   }
 };
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::delta

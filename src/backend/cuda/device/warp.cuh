@@ -5,7 +5,8 @@ namespace sluice::backend::cuda {
 
 inline constexpr int kWarp = 32;
 
-__device__ __forceinline__ float warp_sum(float x) {
+template <class Number>
+__device__ __forceinline__ Number warp_sum(Number x) {
 #pragma unroll
   for (int step = kWarp / 2; step > 0; step /= 2) x += __shfl_xor_sync(0xffffffffu, x, step);
   return x;

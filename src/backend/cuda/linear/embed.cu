@@ -7,7 +7,7 @@
 #include "backend/cuda/linear/weight_value.cuh"
 #include "backend/cuda/runtime/launch.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear {
 
 namespace {
 
@@ -41,8 +41,13 @@ __global__ void embed_rows(EmbedCall call, Fault* fault) {
 
 }  // namespace
 
+}  // namespace sluice::backend::cuda::linear
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::Embed& op) {
+  using namespace linear;
   const EmbedCall call{matrices_of(op.table), static_cast<const int*>(op.ids.data),
                        op.out.data,           op.out.strides[0],
                        op.table.shape()[0],   op.out.dim(1)};

@@ -6,6 +6,7 @@ namespace sluice::backend::cuda {
 
 template <>
 void run(Context& context, const ops::ExpertGateUpSwiglu& op) {
+  using namespace linear;
   LinearCall call = linear_call(op.x, op.experts, op.gate_w.shape()[0], op.out);
   call.w[0] = matrices_of(context, op.gate_w);
   call.w[1] = matrices_of(context, op.up_w);

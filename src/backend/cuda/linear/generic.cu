@@ -1,11 +1,11 @@
 // The products for storage that the tuned kernels leave out: rows at odd addresses, operands of different
 // formats, rows too long for shared memory. One warp an output value, in a fixed order over K.
 #include "backend/cuda/device/warp.cuh"
-#include "backend/cuda/linear/decode/decode.h"
+#include "backend/cuda/linear/linear.h"
 #include "backend/cuda/linear/weight_value.cuh"
 #include "backend/cuda/runtime/launch.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear {
 
 namespace {
 
@@ -49,4 +49,4 @@ void launch_generic(Context& context, const LinearCall& call) {
                   [&]<class T>() { launch(context, linear_rows<T>, grid, call, context.fault()); });
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear

@@ -5,7 +5,7 @@
 #include "backend/cuda/linear/decode/decode.h"
 #include "backend/cuda/linear/prefill/prefill.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear {
 
 namespace {
 
@@ -97,9 +97,9 @@ LinearCall linear_call(const ops::ConstView& x, const ops::ConstView& experts, s
 }
 
 void run_linear(Context& context, const LinearCall& call) {
-  if (!context.decode_class(call.tokens) && supports_prefill(call, context.device()))
-    return launch_prefill(context, call);
-  launch_decode(context, call);
+  if (!context.decode_class(call.tokens) && prefill::supports_prefill(call, context.device()))
+    return prefill::launch_prefill(context, call);
+  decode::launch_decode(context, call);
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear

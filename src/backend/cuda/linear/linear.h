@@ -14,7 +14,7 @@
 #include "backend/cuda/runtime/context.h"
 #include "quant/storage.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear {
 
 using quant::ScaleType;
 using quant::Storage;
@@ -121,5 +121,7 @@ LinearCall linear_call(const ops::ConstView& x, const ops::ConstView& experts, s
 
 // Chooses the class and runs the call.
 void run_linear(Context& context, const LinearCall& call);
+// Takes any storage at any address, slowly.
+void launch_generic(Context& context, const LinearCall& call);
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear

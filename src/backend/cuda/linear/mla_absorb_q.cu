@@ -12,7 +12,7 @@
 #include "backend/cuda/linear/weight_value.cuh"
 #include "backend/cuda/runtime/launch.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear {
 
 namespace {
 
@@ -97,8 +97,13 @@ void absorb(Context& context, const ops::MlaAbsorbQ& op) {
 
 }  // namespace
 
+}  // namespace sluice::backend::cuda::linear
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::MlaAbsorbQ& op) {
+  using namespace linear;
   if (op.kv_b.present()) return absorb(context, op);
   LinearCall call = linear_call(op.q_nope, op.q_latent);
   call.w[0] = matrices_of(op.embed_q);

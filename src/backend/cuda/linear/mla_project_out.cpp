@@ -6,6 +6,7 @@ namespace sluice::backend::cuda {
 
 template <>
 void run(Context& context, const ops::MlaProjectOut& op) {
+  using namespace linear;
   LinearCall call = linear_call(op.latent, op.out);
   call.w[0] =
       op.kv_b.present() ? head_rows(op.kv_b, op.nope + op.out.dim(2), op.nope) : matrices_of(op.unembed_out);

@@ -4,7 +4,7 @@
 #include "backend/cuda/device/element.cuh"
 #include "backend/cuda/linear/linear.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear {
 
 __device__ __forceinline__ float e2m1_to_float(unsigned code) {
   // Sign, two exponent bits and one of mantissa as a float of the same shape, 2^126 times too small.
@@ -101,4 +101,4 @@ __device__ __forceinline__ void eight_values(const Matrices& w, const MatrixPoin
   }
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear

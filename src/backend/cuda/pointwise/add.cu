@@ -3,7 +3,7 @@
 
 #include "backend/cuda/pointwise/elementwise.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::pointwise {
 
 namespace {
 
@@ -13,8 +13,13 @@ struct Sum {
 
 }  // namespace
 
+}  // namespace sluice::backend::cuda::pointwise
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::Add& op) {
+  using namespace pointwise;
   run_elementwise<Sum>(context, op.a, op.b, op.out);
 }
 

@@ -5,7 +5,7 @@
 
 #include "backend/cuda/pointwise/norm.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::pointwise {
 
 namespace {
 
@@ -70,8 +70,13 @@ struct AddRmsNorm {
 
 }  // namespace
 
+}  // namespace sluice::backend::cuda::pointwise
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::AddRmsNorm& op) {
+  using namespace pointwise;
   with_activations(op.residual.dtype, op.delta.dtype, [&]<class T, class Delta>() {
     constexpr int V = kChunk<T>;
     const AddRmsNorm<T, Delta> norm{{op.residual, V}, {op.delta, V}, {op.out, V}, {op.weight, V}};

@@ -7,7 +7,7 @@
 #include "backend/cuda/device/chunk.cuh"
 #include "backend/cuda/runtime/launch.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::pointwise {
 
 struct Piece {
   ChunkedRows<const void*> from;
@@ -76,4 +76,4 @@ void launch_copies(Context& context, Pieces<kPieces> pieces) {
   launch(context, copy_columns<To, kPieces>, {dim3(blocks), dim3(256)}, pieces);
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::pointwise

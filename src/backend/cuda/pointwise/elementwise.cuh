@@ -7,7 +7,7 @@
 #include "backend/cuda/device/chunk.cuh"
 #include "backend/cuda/runtime/launch.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::pointwise {
 
 struct ElementwiseCall {
   ChunkedRows<const void*> a;
@@ -55,4 +55,4 @@ void run_elementwise(Context& context, ops::ConstView a, ops::ConstView b, ops::
   });
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::pointwise

@@ -4,7 +4,7 @@
 #include "backend/cuda/device/activation.cuh"
 #include "backend/cuda/pointwise/norm.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::pointwise {
 
 namespace {
 
@@ -54,8 +54,13 @@ struct GatedRmsNorm {
 
 }  // namespace
 
+}  // namespace sluice::backend::cuda::pointwise
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::GatedRmsNorm& op) {
+  using namespace pointwise;
   with_activations(op.x.dtype, op.z.dtype, [&]<class T, class Gate>() {
     constexpr int V = kChunk<T>;
     const GatedRmsNorm<T, Gate> norm{{op.x, V}, {op.z, V}, {op.out, V}, {op.weight, V}};

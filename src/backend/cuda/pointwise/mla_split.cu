@@ -8,6 +8,7 @@ namespace sluice::backend::cuda {
 
 template <>
 void run(Context& context, const ops::MlaSplit& op) {
+  using namespace pointwise;
   with_activation(op.q_full.dtype, [&]<class T>() {
     constexpr int V = kChunk<T>;
     launch_copies<T, 4>(

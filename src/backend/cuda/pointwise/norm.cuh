@@ -11,7 +11,7 @@
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/runtime/launch.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::pointwise {
 
 inline constexpr int kHeldChunks = 2;     // at most, a thread
 inline constexpr int kNormThreads = 512;  // at most; more would spill what a thread holds
@@ -208,4 +208,4 @@ void launch_norm(Context& context, const Norm& norm, const NormShape& shape) {
     launch(context, norm_kernel<kHeldChunks, Norm>, grid, norm, shape);
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::pointwise

@@ -11,7 +11,7 @@
 #include "backend/cuda/runtime/launch.h"
 #include "sluice/ops/qk_norm_rope.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::pointwise {
 
 struct TurnedHeads {
   void* data;
@@ -124,4 +124,4 @@ __device__ __forceinline__ void turn_head(const NormRope& call, const TurnedHead
   });
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::pointwise

@@ -4,7 +4,7 @@
 
 #include "backend/cuda/pointwise/norm.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::pointwise {
 
 namespace {
 
@@ -45,8 +45,13 @@ __global__ void __launch_bounds__(kNormThreads)
 
 }  // namespace
 
+}  // namespace sluice::backend::cuda::pointwise
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::QkL2Norm& op) {
+  using namespace pointwise;
   with_activations(op.q.dtype, op.k.dtype, [&]<class Q, class K>() {
     constexpr int V = kChunk<Q> < kChunk<K> ? kChunk<Q> : kChunk<K>;
     const L2Norm<Q, V> q{{op.q, V}};

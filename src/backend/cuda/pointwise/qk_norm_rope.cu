@@ -7,7 +7,7 @@
 #include "sluice/ops/rms_norm.h"
 #include "sluice/ops/rope.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::pointwise {
 
 namespace {
 
@@ -37,8 +37,13 @@ void run_parts(Context& context, const ops::QkNormRope& op) {
 
 }  // namespace
 
+}  // namespace sluice::backend::cuda::pointwise
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::QkNormRope& op) {
+  using namespace pointwise;
   const NormRope call(op);
   const std::size_t shared_bytes = kWarps * sizeof(float2) * static_cast<std::size_t>(call.warp_room());
   if (op.q.dtype != op.k.dtype || shared_bytes > 48 * 1024) return run_parts(context, op);

@@ -3,7 +3,7 @@
 
 #include "backend/cuda/pointwise/norm.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::pointwise {
 
 namespace {
 
@@ -39,8 +39,13 @@ struct RmsNorm {
 
 }  // namespace
 
+}  // namespace sluice::backend::cuda::pointwise
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::RmsNorm& op) {
+  using namespace pointwise;
   with_activation(op.x.dtype, [&]<class T>() {
     constexpr int V = kChunk<T>;
     const RmsNorm<T> norm{{op.x, V}, {op.out, V}, {op.weight, V}};

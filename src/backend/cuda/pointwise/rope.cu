@@ -9,7 +9,7 @@
 #include "backend/cuda/pointwise/rotary.cuh"
 #include "backend/cuda/runtime/launch.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::pointwise {
 
 namespace {
 
@@ -99,8 +99,13 @@ __global__ void __launch_bounds__(kThreads) rope(RopeCall call) {
 
 }  // namespace
 
+}  // namespace sluice::backend::cuda::pointwise
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::Rope& op) {
+  using namespace pointwise;
   const bool half = op.pairing == ops::Pairing::half;
   const long long pairs = op.inv_freq.dim(0);
   const long long heads = op.x.dim(1);

@@ -2,7 +2,7 @@
 // to float, so that cos and sin are right to 1e-6 at any position.
 #pragma once
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::pointwise {
 
 // (cos, sin) of position * frequency, times mscale.
 __device__ __forceinline__ float2 rotation(int position, float frequency, float mscale) {
@@ -24,4 +24,4 @@ __device__ __forceinline__ void rotate(float& a, float& b, float2 by) {
   a = turned;
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::pointwise

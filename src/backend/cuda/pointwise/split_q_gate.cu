@@ -7,6 +7,7 @@ namespace sluice::backend::cuda {
 
 template <>
 void run(Context& context, const ops::SplitQGate& op) {
+  using namespace pointwise;
   with_activation(op.x.dtype, [&]<class T>() {
     constexpr int V = kChunk<T>;
     launch_copies<T, 2>(context, {{piece(op.x, 0, op.q, V), piece(op.x, op.q.dim(2), op.gate, V)}});

@@ -4,7 +4,7 @@
 #include "backend/cuda/device/activation.cuh"
 #include "backend/cuda/pointwise/elementwise.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::pointwise {
 
 namespace {
 
@@ -14,8 +14,13 @@ struct GatedUp {
 
 }  // namespace
 
+}  // namespace sluice::backend::cuda::pointwise
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::Swiglu& op) {
+  using namespace pointwise;
   run_elementwise<GatedUp>(context, op.gate, op.up, op.out);
 }
 

@@ -4,7 +4,7 @@
 
 #include "backend/cuda/device/warp.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::routing {
 
 using Key32 = unsigned;
 using Key64 = unsigned long long;
@@ -98,4 +98,4 @@ class HeldChooser {
   Key keys_[kHeld];
 };
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::routing

@@ -10,7 +10,7 @@
 #include "backend/cuda/device/chunk.cuh"
 #include "backend/cuda/runtime/launch.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::routing {
 
 namespace {
 
@@ -109,8 +109,13 @@ CombineCall combine_call(const ops::MoeCombine& op) {
 
 }  // namespace
 
+}  // namespace sluice::backend::cuda::routing
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::MoeCombine& op) {
+  using namespace routing;
   const ops::DType shared = op.shared_out.present() ? op.shared_out.dtype : op.residual.dtype;
   with_activations(op.residual.dtype, op.expert_out.dtype, [&]<class T, class Expert>() {
     with_activation(shared, [&]<class Shared>() {

@@ -9,7 +9,7 @@
 #include "backend/cuda/device/chunk.cuh"
 #include "backend/cuda/runtime/launch.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::routing {
 
 namespace {
 
@@ -72,8 +72,13 @@ __global__ void __launch_bounds__(kThreads) moe_scatter_add(ScatterCall call) {
 
 }  // namespace
 
+}  // namespace sluice::backend::cuda::routing
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::MoeScatterAdd& op) {
+  using namespace routing;
   with_activations(op.sum.dtype, op.bucket_out.dtype, [&]<class T, class Bucket>() {
     constexpr int V = kChunk<T>;
     const long long width = op.sum.dim(1);

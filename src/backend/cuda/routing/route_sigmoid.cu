@@ -9,7 +9,7 @@
 #include "backend/cuda/routing/choose.cuh"
 #include "backend/cuda/routing/router.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::routing {
 
 namespace {
 
@@ -142,8 +142,13 @@ __global__ void route_sigmoid(SigmoidCall call) {
 
 }  // namespace
 
+}  // namespace sluice::backend::cuda::routing
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::RouteSigmoid& op) {
+  using namespace routing;
   const RouterGrid router(context, op.logits.dim(0), Scores::bytes(op.logits.dim(1), op.groups));
   const SigmoidCall call(op, router.memory, context.fault());
   with_activation(op.logits.dtype, [&]<class T>() { launch(context, route_sigmoid<T>, router.grid, call); });

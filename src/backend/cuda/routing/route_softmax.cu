@@ -9,7 +9,7 @@
 #include "backend/cuda/routing/choose.cuh"
 #include "backend/cuda/routing/router.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::routing {
 
 namespace {
 
@@ -113,8 +113,13 @@ void launch_router(Context& context, const Grid& grid, const RouterCall& call) {
 
 }  // namespace
 
+}  // namespace sluice::backend::cuda::routing
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::RouteSoftmax& op) {
+  using namespace routing;
   const RouterGrid router(context, op.logits.dim(0),
                           op.logits.dim(1) * static_cast<long long>(sizeof(Key32)));
   const RouterCall call(op, router.memory, context.fault());

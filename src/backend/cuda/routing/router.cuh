@@ -6,7 +6,7 @@
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/runtime/launch.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::routing {
 
 struct RouterMemory {
   std::byte* scratch = nullptr;  // null: shared memory
@@ -85,4 +85,4 @@ struct RouterCall {
   }
 };
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::routing

@@ -12,7 +12,7 @@
 #include "ops/draw.h"
 #include "sluice/ops/sample.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::routing {
 
 namespace {
 
@@ -323,8 +323,13 @@ __global__ void __launch_bounds__(kThreads) pick(SampleCall call) {
 
 }  // namespace
 
+}  // namespace sluice::backend::cuda::routing
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::Sample& op) {
+  using namespace routing;
   const auto rows = static_cast<unsigned>(op.logits.dim(0));
   SampleCall call{};
   call.logits = static_cast<const float*>(op.logits.data);

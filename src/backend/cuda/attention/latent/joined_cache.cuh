@@ -3,7 +3,7 @@
 
 #include "backend/cuda/attention/dense_cache.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::attention::latent {
 
 template <class LatentRows>
 struct JoinedRows {
@@ -29,4 +29,4 @@ struct JoinedCache {
   }
 };
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::attention::latent

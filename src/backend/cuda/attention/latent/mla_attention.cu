@@ -9,6 +9,8 @@ namespace sluice::backend::cuda {
 
 template <>
 void run(Context& context, const ops::MlaAttention& op) {
+  using namespace attention;
+  using namespace attention::latent;
   const bool pooled = op.seq_starts.present();
   AttendCall attend(op, op.q_latent.dim(0), op.out, op.start);
   attend.group = attend.heads;

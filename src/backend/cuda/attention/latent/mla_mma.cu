@@ -11,7 +11,7 @@
 
 #include "backend/cuda/attention/mma_tile.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::attention::latent {
 
 namespace {
 
@@ -304,4 +304,4 @@ void attend_mla_mma(Context& context, const MlaCall& given) {
   });
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::attention::latent

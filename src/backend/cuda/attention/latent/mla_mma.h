@@ -4,7 +4,7 @@
 #include "backend/cuda/attention/attend.cuh"
 #include "backend/cuda/attention/dense_cache.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::attention::latent {
 
 struct MlaCall {
   AttendCall attend;
@@ -18,4 +18,4 @@ bool mla_mma_supports(const Context& context, const MlaCall& call);
 // Both classes, for calls that mla_mma_supports.
 void attend_mla_mma(Context& context, const MlaCall& call);
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::attention::latent

@@ -9,7 +9,7 @@
 #include "backend/cuda/attention/plain.cuh"
 #include "backend/cuda/cache/rotate_rows.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::attention::latent {
 
 namespace {
 
@@ -24,8 +24,14 @@ std::size_t aligned(std::size_t bytes) {
 
 }  // namespace
 
+}  // namespace sluice::backend::cuda::attention::latent
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::MlaTurboquantAttention& op) {
+  using namespace attention;
+  using namespace attention::latent;
   const bool pooled = op.seq_starts.present();
   const auto* signs = static_cast<const unsigned char*>(op.signs.data);
   AttendCall attend(op, op.q_latent.dim(0), op.out, op.start);
@@ -42,24 +48,24 @@ void run(Context& context, const ops::MlaTurboquantAttention& op) {
       context.scratch(2 * query_bytes + token_bytes + (decode ? SplitSizes(attend).bytes : 0));
   const auto rotated = [&](const ops::ConstView& x, std::byte* memory) {
     const ops::View to(memory, ops::DType::f32, x.shape);
-    rotate_rows(context, {x.data, to.data, RowOffsets(x), RowOffsets(to), signs, false}, x.dim(2), x.dtype,
-                ops::DType::f32);
+    cache::rotate_rows(context, {x.data, to.data, RowOffsets(x), RowOffsets(to), signs, false}, x.dim(2),
+                       x.dtype, ops::DType::f32);
     return HeadRows(to);
   };
   const ops::View sums(scratch + query_bytes, ops::DType::f32, op.q_latent.shape);
   attend.out = HeadRows(sums);
   const HeadRows queries = rotated(op.q_latent, scratch);
-  const FreshCache latents{
-      PackedCache(op.latent_codes, op.latent_norms, op.bits, pooled, false),
+  const packed::FreshCache latents{
+      packed::PackedCache(op.latent_codes, op.latent_norms, op.bits, pooled, false),
       op.latent_new.present() ? rotated(one_head(op.latent_new), scratch + 2 * query_bytes) : HeadRows(),
       attend.sequences};
-  const JoinedCache<FreshCache> keys{latents, DenseCache(op.rope_cache, pooled), queries.width};
-  run_plain(
-      context,
-      PlainCall<JoinedCache<FreshCache>, FreshCache>{attend, {{queries, HeadRows(op.q_pe)}}, keys, latents},
-      scratch + 2 * query_bytes + token_bytes);
-  rotate_rows(context, {sums.data, op.out.data, RowOffsets(sums), RowOffsets(op.out), signs, true},
-              op.q_latent.dim(2), ops::DType::f32, op.out.dtype);
+  const JoinedCache<packed::FreshCache> keys{latents, DenseCache(op.rope_cache, pooled), queries.width};
+  run_plain(context,
+            PlainCall<JoinedCache<packed::FreshCache>, packed::FreshCache>{
+                attend, {{queries, HeadRows(op.q_pe)}}, keys, latents},
+            scratch + 2 * query_bytes + token_bytes);
+  cache::rotate_rows(context, {sums.data, op.out.data, RowOffsets(sums), RowOffsets(op.out), signs, true},
+                     op.q_latent.dim(2), ops::DType::f32, op.out.dtype);
 }
 
 }  // namespace sluice::backend::cuda

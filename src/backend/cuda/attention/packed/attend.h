@@ -4,7 +4,7 @@
 #include "backend/cuda/attention/attend.cuh"
 #include "backend/cuda/attention/packed/packed_cache.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::attention::packed {
 
 inline constexpr int kPackedSplitRows = 512;
 inline constexpr int kPackedMostSplits = 64;
@@ -85,4 +85,4 @@ void with_packed_format(const PackedCall& call, F&& f) {
   with_width.template operator()<256>();
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::attention::packed

@@ -15,7 +15,7 @@
 #include "backend/cuda/attention/packed/packed_pieces.cuh"
 #include "backend/cuda/attention/packed/packed_softmax.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::attention::packed {
 
 namespace {
 
@@ -345,4 +345,4 @@ void attend_packed_mma(Context& context, const PackedCall& given, std::byte* scr
   });
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::attention::packed

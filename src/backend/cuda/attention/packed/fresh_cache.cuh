@@ -6,7 +6,7 @@
 #include "backend/cuda/attention/attend.cuh"
 #include "backend/cuda/attention/packed/packed_cache.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::attention::packed {
 
 struct FreshRows {
   PackedRows packed;
@@ -32,4 +32,4 @@ struct FreshCache {
   }
 };
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::attention::packed

@@ -7,7 +7,7 @@
 // same order (packed_tile.cuh), so the bits are too. Bytes: codes once, levels once out and once a block in.
 #include "backend/cuda/attention/packed/packed_tile.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::attention::packed {
 
 namespace {
 
@@ -174,4 +174,4 @@ void attend_levels_prefill(Context& context, const PackedCall& given, const Leve
   });
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::attention::packed

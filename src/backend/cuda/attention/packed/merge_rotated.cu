@@ -7,7 +7,7 @@
 #include "backend/cuda/attention/packed/attend.h"
 #include "backend/cuda/cache/rotation.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::attention::packed {
 
 namespace {
 
@@ -65,11 +65,11 @@ __global__ void __launch_bounds__(kThreads) merge_kernel(const __grid_constant__
     x[r] /= total;
   }
   if (!merge.rotated) {
-    transform(x);
+    cache::transform(x);
     const float root = rsqrtf(static_cast<float>(kWidth));
 #pragma unroll
     for (int r = 0; r < kCount; ++r)
-      x[r] *= root * static_cast<float>(sign_of(merge.signs, lane + r * kWarp));
+      x[r] *= root * static_cast<float>(cache::sign_of(merge.signs, lane + r * kWarp));
   }
 #pragma unroll
   for (int r = 0; r < kCount; ++r) call.out.set(tile.begin, head, lane + r * kWarp, x[r]);
@@ -86,4 +86,4 @@ void merge_rotated(Context& context, const RotatedMerge& merge, int tokens) {
   launch(context, merge_kernel<512>, grid, merge);
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::attention::packed

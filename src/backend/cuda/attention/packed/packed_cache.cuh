@@ -6,7 +6,7 @@
 #include "backend/cuda/cache/codebook.cuh"
 #include "backend/cuda/runtime/sequences.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::attention::packed {
 
 struct PackedRows {
   const unsigned char* codes;
@@ -24,7 +24,7 @@ struct PackedRows {
   }
   __device__ __forceinline__ float at(long long row, int i) const {
     const long long slot = slot_of(row);
-    return read_level(codes + slot * stride, i, bits, levels) * (norms[slot] * root);
+    return cache::read_level(codes + slot * stride, i, bits, levels) * (norms[slot] * root);
   }
 };
 
@@ -40,7 +40,7 @@ struct PackedCache {
   long long capacity;
   float root;
   int bits;
-  Levels levels;
+  cache::Levels levels;
 
   PackedCache(const ops::ConstView& code_view, const ops::ConstView& norm_view, std::int64_t bits,
               bool pooled, bool heads = true)
@@ -73,4 +73,4 @@ struct PackedCache {
   }
 };
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::attention::packed

@@ -13,7 +13,7 @@
 #include "backend/cuda/device/mma.cuh"
 #include "backend/cuda/device/warp.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::attention::packed {
 
 template <int kBits, int kWidth>
 struct PackedFormat {
@@ -47,7 +47,7 @@ inline constexpr int kLevelTableBytes = 256 * kWarp * 4;
 
 // Entry [byte][lane]: the byte's two levels (4 bits), or its level twice (8 bits).
 template <int kBits>
-__device__ __forceinline__ void fill_level_table(const Levels& levels, char* table) {
+__device__ __forceinline__ void fill_level_table(const cache::Levels& levels, char* table) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const float own = levels.values[lane % 16];
   for (int byte = threadIdx.x / kWarp; byte < 256; byte += blockDim.x / kWarp) {
@@ -105,8 +105,9 @@ __device__ __forceinline__ float rotate_query(float (&q)[kCount], const unsigned
   if (!rotated) {
     const float root = rsqrtf(static_cast<float>(kCount * kWarp));
 #pragma unroll
-    for (int r = 0; r < kCount; ++r) q[r] *= root * static_cast<float>(sign_of(signs, lane + r * kWarp));
-    transform(q);
+    for (int r = 0; r < kCount; ++r)
+      q[r] *= root * static_cast<float>(cache::sign_of(signs, lane + r * kWarp));
+    cache::transform(q);
   }
   float largest = 0;
 #pragma unroll
@@ -125,4 +126,4 @@ __device__ __forceinline__ float norm_exponent(float norm) {
   return fabsf(norm) < 7.9e-31f ? kLowest : __log2f(fabsf(norm));
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::attention::packed

@@ -4,7 +4,7 @@
 #include "backend/cuda/attention/packed/attend.h"
 #include "backend/cuda/attention/packed/packed_format.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::attention::packed {
 
 inline constexpr int kPiece = 16;  // rows of keys that a warp takes at a time; of values, twice as many
 inline constexpr int kTileHeads = 8;
@@ -55,7 +55,7 @@ struct PackedLayout {
 // Entry [byte] of the table: 32 lanes of the keys' levels, 32 of the values'; each a byte's two levels (4
 // bits), or its level twice (8 bits).
 template <int kBits>
-__device__ __forceinline__ void fill_levels(const Levels& levels, char* entries) {
+__device__ __forceinline__ void fill_levels(const cache::Levels& levels, char* entries) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const float own = levels.values[lane % 16];
   for (int byte = threadIdx.x / kWarp; byte < 256; byte += blockDim.x / kWarp) {
@@ -215,4 +215,4 @@ struct PieceSource {
   }
 };
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::attention::packed

@@ -5,7 +5,7 @@
 #include "backend/cuda/attention/mma_tile.cuh"
 #include "backend/cuda/attention/packed/packed_format.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::attention::packed {
 
 inline constexpr float kLowest = -1e30f;  // below every maximum, and finite
 inline constexpr float kSlack = 4;  // weights may grow to 2^kSlack before what was summed is scaled anew
@@ -160,4 +160,4 @@ struct Stream {
   }
 };
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::attention::packed

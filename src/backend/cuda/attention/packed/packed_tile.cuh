@@ -11,7 +11,7 @@
 #include "backend/cuda/attention/visible_rows.cuh"
 #include "backend/cuda/cache/rotation.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::attention::packed {
 
 inline constexpr int kTileWarps = 8;
 inline constexpr int kTileThreads = kTileWarps * kWarp;
@@ -171,4 +171,4 @@ __device__ __forceinline__ float level_scale(const PackedCall& call) {
   return call.attend.scale * call.keys.root * kLog2E;
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::attention::packed

@@ -7,7 +7,7 @@
 // cache row in sight. Error about 3e-4 before the output's rounding.
 #include "backend/cuda/attention/packed/packed_tile.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::attention::packed {
 
 namespace {
 
@@ -227,4 +227,4 @@ void attend_packed_prefill(Context& context, const PackedCall& given) {
   });
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::attention::packed

@@ -10,7 +10,7 @@
 #include "backend/cuda/attention/plain.cuh"
 #include "backend/cuda/cache/rotate_rows.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::attention::packed {
 
 namespace {
 
@@ -50,8 +50,8 @@ struct Scratch {
     if (already || !x.present()) return x.present() ? HeadRows(x) : HeadRows();
     const ops::View to(take(static_cast<std::size_t>(x.elements()) * sizeof(float)), ops::DType::f32,
                        x.shape);
-    rotate_rows(context, {x.data, to.data, RowOffsets(x), RowOffsets(to), signs, false}, x.dim(2), x.dtype,
-                ops::DType::f32);
+    cache::rotate_rows(context, {x.data, to.data, RowOffsets(x), RowOffsets(to), signs, false}, x.dim(2),
+                       x.dtype, ops::DType::f32);
     return HeadRows(to);
   }
 };
@@ -117,8 +117,14 @@ void attend_prompt(Context& context, PackedCall call, const ops::TurboquantAtten
 
 }  // namespace
 
+}  // namespace sluice::backend::cuda::attention::packed
+
+namespace sluice::backend::cuda {
+
 template <>
 void run(Context& context, const ops::TurboquantAttention& op) {
+  using namespace attention;
+  using namespace attention::packed;
   const bool pooled = op.seq_starts.present();
   const auto* signs = static_cast<const unsigned char*>(op.signs.data);
   PackedCall packed{attend_call(context, op),
@@ -158,8 +164,8 @@ void run(Context& context, const ops::TurboquantAttention& op) {
               scratch.at);
   }
   if (!op.rotated)
-    rotate_rows(context, {sums.data, op.out.data, RowOffsets(sums), RowOffsets(op.out), signs, true},
-                op.q.dim(2), ops::DType::f32, op.out.dtype);
+    cache::rotate_rows(context, {sums.data, op.out.data, RowOffsets(sums), RowOffsets(op.out), signs, true},
+                       op.q.dim(2), ops::DType::f32, op.out.dtype);
 }
 
 }  // namespace sluice::backend::cuda

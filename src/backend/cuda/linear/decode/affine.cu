@@ -1,6 +1,6 @@
 #include "backend/cuda/linear/decode/kernel.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::decode {
 
 namespace {
 
@@ -29,4 +29,4 @@ void launch_affine(Context& context, const LinearCall& call, const DecodePlan& p
   }
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::decode

@@ -5,7 +5,7 @@
 #include "backend/cuda/linear/decode/int4_plan.h"
 #include "backend/cuda/linear/decode/plan.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::decode {
 
 namespace {
 
@@ -46,4 +46,4 @@ void launch_decode(Context& context, const LinearCall& call) {
     launch_part(context, tokens_of(call, first, std::min(most, call.tokens - first)));
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::decode

@@ -17,11 +17,11 @@
 #include "backend/cuda/device/element.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/linear/decode/plan.h"
-#include "backend/cuda/linear/weight_fragment.cuh"
+#include "backend/cuda/linear/decode/weight_fragment.cuh"
 #include "backend/cuda/linear/weight_value.cuh"
 #include "backend/cuda/runtime/launch.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::decode {
 
 // Copies Bytes (4, 8 or 16) beside the thread; zeros where not valid.
 template <int Bytes>
@@ -329,4 +329,4 @@ __device__ __forceinline__ void multiply_step(const LinearCall& call, const Deco
   }
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::decode

@@ -4,10 +4,8 @@
 
 #include "backend/cuda/linear/linear.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::decode {
 
 void launch_decode(Context& context, const LinearCall& call);
-// Takes any storage at any address, slowly.
-void launch_generic(Context& context, const LinearCall& call);
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::decode

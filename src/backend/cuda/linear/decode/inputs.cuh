@@ -2,9 +2,9 @@
 #pragma once
 
 #include "backend/cuda/linear/decode/decode.cuh"
-#include "backend/cuda/linear/row_list.cuh"
+#include "backend/cuda/linear/decode/row_list.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::decode {
 
 // Eight inputs from `column` of the row at `offset` on; 0 beyond the row.
 __device__ __forceinline__ void load_eight(const LinearCall& call, long long offset, int column,
@@ -141,4 +141,4 @@ class InputStage {
   int total_;
 };
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::decode

@@ -15,7 +15,7 @@
 #include "backend/cuda/linear/decode/int4_inputs.cuh"
 #include "backend/cuda/runtime/launch.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::decode {
 
 namespace {
 
@@ -129,4 +129,4 @@ void launch_nibbles(Context& context, const LinearCall& call, const NibblePlan& 
   launch(context, kernel, grid, call, plan, context.fault());
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::decode

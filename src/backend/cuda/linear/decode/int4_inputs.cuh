@@ -6,9 +6,9 @@
 
 #include "backend/cuda/device/element.cuh"
 #include "backend/cuda/linear/decode/int4_ring.cuh"
-#include "backend/cuda/linear/weight_fragment.cuh"
+#include "backend/cuda/linear/decode/weight_fragment.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::decode {
 
 __device__ __forceinline__ float sum_of_eight(const uint4& eight) {
   float sum = 0;
@@ -177,4 +177,4 @@ class HeldInputs {
   uint2 sums_[kOwn][kTiles];
 };
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::decode

@@ -5,7 +5,7 @@
 
 #include "backend/cuda/runtime/launch.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::decode {
 
 namespace {
 
@@ -107,4 +107,4 @@ std::optional<NibblePlan> nibble_plan(const LinearCall& call, const DeviceInfo& 
   return plan;
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::decode

@@ -6,7 +6,7 @@
 
 #include "backend/cuda/linear/decode/plan.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::decode {
 
 inline constexpr int kNibbleGroup = 64;
 inline constexpr int kNibbleValues = 256;  // of K that a warp takes at a time: four groups
@@ -46,4 +46,4 @@ struct NibblePlan : RowPlan {
 std::optional<NibblePlan> nibble_plan(const LinearCall& call, const DeviceInfo& device);
 void launch_nibbles(Context& context, const LinearCall& call, const NibblePlan& plan);
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::decode

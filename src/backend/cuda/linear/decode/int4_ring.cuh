@@ -3,9 +3,9 @@
 
 #include "backend/cuda/device/async_copy.cuh"
 #include "backend/cuda/linear/decode/int4_plan.h"
-#include "backend/cuda/linear/row_list.cuh"
+#include "backend/cuda/linear/decode/row_list.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::decode {
 
 inline constexpr int kNibbleThreads = kDecodeWarps * kWarp;
 inline constexpr int kTileGroups = kNibbleValues / kNibbleGroup;
@@ -190,4 +190,4 @@ __device__ __forceinline__ void write_round(const LinearCall& call, const Nibble
   }
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::decode

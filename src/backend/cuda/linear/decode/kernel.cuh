@@ -3,7 +3,7 @@
 
 #include "backend/cuda/linear/decode/inputs.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::decode {
 
 // Adds up what the warps of each tile hold, in a fixed order, and writes the rows of a round.
 __device__ __forceinline__ void write_round(const LinearCall& call, const DecodePlan& plan,
@@ -117,4 +117,4 @@ void launch_storage(Context& context, const LinearCall& call, const DecodePlan& 
          grid, call, plan, context.fault());
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::decode

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "backend/cuda/linear/storage_shape.h"
+#include "backend/cuda/linear/decode/storage_shape.h"
 #include "backend/cuda/runtime/launch.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::decode {
 
 namespace {
 
@@ -149,4 +149,4 @@ std::optional<DecodePlan> decode_plan(const LinearCall& call, const DeviceInfo& 
   return plan;
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::decode

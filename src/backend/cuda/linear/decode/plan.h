@@ -5,7 +5,7 @@
 
 #include "backend/cuda/linear/linear.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::decode {
 
 inline constexpr int kDecodeWarps = 8;
 inline constexpr int kTileRows = 16;  // of weights, a warp
@@ -75,4 +75,4 @@ void launch_dense(Context& context, const LinearCall& call, const DecodePlan& pl
 void launch_affine(Context& context, const LinearCall& call, const DecodePlan& plan);
 void launch_minifloat(Context& context, const LinearCall& call, const DecodePlan& plan);
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::decode

@@ -7,7 +7,7 @@
 #include "backend/cuda/linear/prefill/buckets.h"
 #include "backend/cuda/runtime/launch.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::prefill {
 
 namespace {
 
@@ -89,4 +89,4 @@ Buckets sort_by_expert(Context& context, const LinearCall& call, int tile_rows) 
   return {order, tiles, tile_count};
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::prefill

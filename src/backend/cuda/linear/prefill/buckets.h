@@ -4,7 +4,7 @@
 
 #include "backend/cuda/linear/linear.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::prefill {
 
 struct BucketTile {
   int matrix;
@@ -31,4 +31,4 @@ inline constexpr int kMaxBuckets = 1024;
 // left out.
 Buckets sort_by_expert(Context& context, const LinearCall& call, int tile_rows);
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::prefill

@@ -3,7 +3,7 @@
 
 #include "backend/cuda/linear/prefill/buckets.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::prefill {
 
 inline constexpr int kTileRows = 128;
 
@@ -48,4 +48,4 @@ void with_storage(Storage storage, F&& f) {
   }
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::prefill

@@ -10,7 +10,7 @@
 #include "backend/cuda/linear/prefill/store.cuh"
 #include "backend/cuda/runtime/launch.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::prefill {
 
 namespace {
 
@@ -95,4 +95,4 @@ void launch_mma(Context& context, PrefillCall call) {
   });
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::prefill

@@ -3,7 +3,7 @@
 #include "backend/cuda/linear/prefill/call.h"
 #include "backend/cuda/runtime/launch.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::prefill {
 
 namespace {
 
@@ -58,4 +58,4 @@ void launch_prefill(Context& context, const LinearCall& linear) {
   launch_mma(context, call);
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::prefill

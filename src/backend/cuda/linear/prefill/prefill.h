@@ -3,9 +3,9 @@
 
 #include "backend/cuda/linear/linear.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::prefill {
 
 bool supports_prefill(const LinearCall& call, const DeviceInfo& device);
 void launch_prefill(Context& context, const LinearCall& call);
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::prefill

@@ -7,7 +7,7 @@
 #include "backend/cuda/device/mma.cuh"
 #include "backend/cuda/linear/weight_value.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::prefill {
 
 inline constexpr int kSlice = 32;
 
@@ -240,4 +240,4 @@ struct SliceOf<Storage::fp4> : MinifloatSlice<4> {};
 template <>
 struct SliceOf<Storage::fp8> : MinifloatSlice<8> {};
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::prefill

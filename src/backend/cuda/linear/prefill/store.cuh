@@ -6,7 +6,7 @@
 #include "backend/cuda/device/activation.cuh"
 #include "backend/cuda/linear/prefill/tile.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::prefill {
 
 // p[i] becomes what p[i ^ c] was.
 __device__ __forceinline__ void permute_by(int c, std::uint32_t (&p)[4]) {
@@ -97,4 +97,4 @@ __device__ __forceinline__ void store_row(const PrefillCall& call, long long row
   }
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::prefill

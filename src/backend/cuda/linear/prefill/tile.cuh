@@ -10,7 +10,7 @@
 #include "backend/cuda/linear/prefill/call.h"
 #include "backend/cuda/linear/prefill/slice.cuh"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::prefill {
 
 inline constexpr int kTileDepth = 64;  // values of K in a stage
 inline constexpr int kRowBytes = kTileDepth * 2;
@@ -142,4 +142,4 @@ class TileLoader {
   int column_;                // and its output column
 };
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::prefill

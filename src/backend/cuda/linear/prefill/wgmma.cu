@@ -12,7 +12,7 @@
 #include "backend/cuda/linear/prefill/store.cuh"
 #include "backend/cuda/runtime/launch.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::prefill {
 
 namespace {
 
@@ -193,4 +193,4 @@ void launch_wgmma(Context& context, PrefillCall call) {
   launch_columns<256>(context, call);
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::prefill

@@ -5,7 +5,7 @@
 #include "backend/cuda/linear/decode/plan.h"
 #include "backend/cuda/runtime/launch.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::decode {
 
 // The rows of the call that one matrix serves, a pass of them at a time.
 class RowList {
@@ -98,4 +98,4 @@ class RowList {
   unsigned mark_ = 0;  // what is left of marks_[word_]
 };
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::decode

@@ -3,7 +3,7 @@
 
 #include "backend/cuda/linear/linear.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::decode {
 
 struct StorageShape {
   int bits = 0;
@@ -59,4 +59,4 @@ struct StorageShape {
   }
 };
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::decode

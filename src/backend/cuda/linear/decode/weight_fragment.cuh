@@ -7,9 +7,9 @@
 
 #include <cuda_fp16.h>
 
-#include "backend/cuda/linear/storage_shape.h"
+#include "backend/cuda/linear/decode/storage_shape.h"
 
-namespace sluice::backend::cuda {
+namespace sluice::backend::cuda::linear::decode {
 
 // Which values share a word of two: neighbours, those two apart, or those four apart.
 enum class PairOrder { neighbours, two_apart, four_apart };
@@ -168,4 +168,4 @@ __device__ __forceinline__ void multiply_tile(float (&c)[4], unsigned a0, unsign
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::linear::decode
