@@ -8,10 +8,10 @@
 
 #include "backend/cpu/attention/avx512_bf16.h"
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::attention {
 namespace {
 
-using attend_units::Half;
+using bf16::Half;
 
 constexpr std::size_t kRowHalves = 160;  // from one row to the next, more than a width
 constexpr std::size_t kWidth = 128;
@@ -61,9 +61,9 @@ class AttendProductsOf : public testing::TestWithParam<Case> {
     return result;
   }
   // Room for any of the queries here.
-  attend_units::Workspace workspace(std::size_t queries, std::size_t pieces) {
-    const attend_units::Workspace::Sizes sizes{{queries, pieces}, kWidth, kWidth};
-    memory_.resize((attend_units::Workspace::bytes(sizes) + 127) / 64 * 16, kPoison);
+  bf16::Workspace workspace(std::size_t queries, std::size_t pieces) {
+    const bf16::Workspace::Sizes sizes{{queries, pieces}, kWidth, kWidth};
+    memory_.resize((bf16::Workspace::bytes(sizes) + 127) / 64 * 16, kPoison);
     auto at = reinterpret_cast<std::uintptr_t>(memory_.data());
     return {sizes, reinterpret_cast<std::byte*>((at + 63) / 64 * 64)};
   }
@@ -74,14 +74,14 @@ class AttendProductsOf : public testing::TestWithParam<Case> {
 };
 
 TEST_P(AttendProductsOf, ScoreKeys) {
-  const attend_units::Session session(products_->uses_tiles());
+  const bf16::Session session(products_->uses_tiles());
   for (const std::size_t pieces : {1, 2, 3})
     for (const std::size_t queries : {1, 2, 3, 7, 8, 13, 16, 23}) {
       const auto space = workspace(queries, pieces);
-      const attend_units::Columns columns{queries, pieces};
-      const std::vector<Half> keys = random_rows(attend_units::kKeyRows);
+      const bf16::Columns columns{queries, pieces};
+      const std::vector<Half> keys = random_rows(bf16::kKeyRows);
       const std::vector<float> q = random_floats(queries * kWidth);
-      const std::size_t stride = attend_units::kKeyRows + 5;
+      const std::size_t stride = bf16::kKeyRows + 5;
       std::vector<float> scores(queries * stride, kPoison);
       AttendAhead ahead;
       products_->pack_queries(q.data(), kWidth, columns, kWidth, space.pieces, space.queries);
@@ -92,7 +92,7 @@ TEST_P(AttendProductsOf, ScoreKeys) {
       products_->store_scores(space.dots, columns, scores.data(), stride);
       const double limit = pieces == 1 ? 4e-3 : pieces == 2 ? 2e-5 : 2e-6;
       for (std::size_t i = 0; i < queries; ++i) {
-        for (std::size_t j = 0; j < attend_units::kKeyRows; ++j) {
+        for (std::size_t j = 0; j < bf16::kKeyRows; ++j) {
           double sum = 0;
           double size = 0;
           for (std::size_t k = 0; k < kWidth; ++k) {
@@ -102,25 +102,24 @@ TEST_P(AttendProductsOf, ScoreKeys) {
           }
           ASSERT_NEAR(scores[i * stride + j], sum, limit * size) << queries << " queries, " << pieces;
         }
-        for (std::size_t j = attend_units::kKeyRows; j < stride; ++j)
-          ASSERT_EQ(scores[i * stride + j], kPoison);
+        for (std::size_t j = bf16::kKeyRows; j < stride; ++j) ASSERT_EQ(scores[i * stride + j], kPoison);
       }
     }
 }
 
 TEST_P(AttendProductsOf, AddValues) {
-  const attend_units::Session session(products_->uses_tiles());
+  const bf16::Session session(products_->uses_tiles());
   constexpr std::size_t kBegin = 1;
   constexpr std::size_t kEnd = 4;
-  constexpr std::size_t kRows = kEnd * attend_units::kValueStep;
+  constexpr std::size_t kRows = kEnd * bf16::kValueStep;
   for (const std::size_t pieces : {1, 2})
     for (const std::size_t queries : {1, 2, 3, 7, 8, 13, 16, 23}) {
       const auto space = workspace(queries, pieces);
       const std::vector<Half> values = random_rows(kRows);
       const std::vector<float> weights = random_floats(queries * kRows);
-      attend_units::ValueStep steps[kEnd];
+      bf16::ValueStep steps[kEnd];
       for (std::size_t s = 0; s < kEnd; ++s)
-        steps[s] = {values.data() + s * attend_units::kValueStep * kRowHalves, 2 * kRowHalves};
+        steps[s] = {values.data() + s * bf16::kValueStep * kRowHalves, 2 * kRowHalves};
       std::fill_n(space.sums, products_->all_sums(queries, pieces, kWidth), 0.0F);
       AttendAhead ahead;
       for (int turn = 0; turn < 2; ++turn)
@@ -133,7 +132,7 @@ TEST_P(AttendProductsOf, AddValues) {
         for (std::size_t k = 0; k < kWidth; ++k) {
           double sum = 0;
           double size = 0;
-          for (std::size_t j = kBegin * attend_units::kValueStep; j < kRows; ++j) {
+          for (std::size_t j = kBegin * bf16::kValueStep; j < kRows; ++j) {
             const double term = 2.0 * weights[i * kRows + j] * to_float(values[j * kRowHalves + k]);
             sum += term;
             size += std::abs(term);
@@ -145,26 +144,26 @@ TEST_P(AttendProductsOf, AddValues) {
 
 // A query's results are the same bits whoever is beside it.
 TEST_P(AttendProductsOf, QueriesDoNotMeet) {
-  const attend_units::Session session(products_->uses_tiles());
+  const bf16::Session session(products_->uses_tiles());
   constexpr std::size_t kQueries = 13;
-  const std::vector<Half> rows = random_rows(attend_units::kKeyRows);
+  const std::vector<Half> rows = random_rows(bf16::kKeyRows);
   const std::vector<float> q = random_floats(kQueries * kWidth);
-  const attend_units::ValueStep steps[] = {
-      {rows.data(), 2 * kRowHalves}, {rows.data() + attend_units::kValueStep * kRowHalves, 2 * kRowHalves}};
+  const bf16::ValueStep steps[] = {{rows.data(), 2 * kRowHalves},
+                                   {rows.data() + bf16::kValueStep * kRowHalves, 2 * kRowHalves}};
   const auto run = [&](std::size_t first, std::size_t count, std::vector<float>& scores,
                        std::vector<float>& out) {
     const auto space = workspace(count, 2);
-    const attend_units::Columns columns{count, 2};
+    const bf16::Columns columns{count, 2};
     AttendAhead ahead;
-    scores.assign(count * attend_units::kKeyRows, kPoison);
+    scores.assign(count * bf16::kKeyRows, kPoison);
     out.assign(count * kWidth, kPoison);
     products_->pack_queries(q.data() + first * kWidth, kWidth, columns, kWidth, space.pieces, space.queries);
     products_->multiply_keys(rows.data(), 2 * kRowHalves, kWidth, space.queries, columns, false, ahead,
                              space.dots);
-    products_->store_scores(space.dots, columns, scores.data(), attend_units::kKeyRows);
+    products_->store_scores(space.dots, columns, scores.data(), bf16::kKeyRows);
     std::fill_n(space.sums, products_->all_sums(count, 2, kWidth), 0.0F);
-    products_->add_values(steps, 0, 2, scores.data(), attend_units::kKeyRows, count, 2, kWidth, space.weights,
-                          ahead, space.sums);
+    products_->add_values(steps, 0, 2, scores.data(), bf16::kKeyRows, count, 2, kWidth, space.weights, ahead,
+                          space.sums);
     products_->add_sums(space.sums, count, 2, kWidth, out.data());
   };
   std::vector<float> all_scores, all_out, scores, out;
@@ -182,4 +181,4 @@ INSTANTIATE_TEST_SUITE_P(Cpu, AttendProductsOf, testing::ValuesIn(those_of_this_
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::attention

@@ -4,7 +4,7 @@
 
 #if SLUICE_HAS_AMX
 
-namespace sluice::backend::cpu::attend_units {
+namespace sluice::backend::cpu::attention::bf16 {
 
 namespace {
 
@@ -12,12 +12,12 @@ constexpr std::size_t kWeightTiles = 2 * kValueRows * 16;  // halves of sixteen 
 constexpr std::size_t kTurns = 2;                          // of fetching ahead, between two products of tiles
 
 void configure() {
-  TileShape shape;
+  simd::TileShape shape;
   for (int i = 0; i < 8; ++i) {
     shape.row_bytes[i] = 64;
     shape.rows[i] = 16;
   }
-  configure_tiles(shape);
+  simd::configure_tiles(shape);
 }
 
 // Sixteen columns as tiles, a step of coordinates each; columns that are null are zeros.
@@ -26,7 +26,7 @@ SLUICE_AMX_BF16 void pack_columns(const Half* const (&columns)[16], std::size_t 
     __m512i v[16];
     for (int c = 0; c < 16; ++c)
       v[c] = columns[c] == nullptr ? _mm512_setzero_si512() : _mm512_loadu_si512(columns[c] + i);
-    transpose(v);
+    simd::transpose(v);
     for (int r = 0; r < 16; ++r) _mm512_storeu_si512(to + r * kStep, v[r]);
   }
 }
@@ -111,7 +111,7 @@ std::size_t round_up(std::size_t bytes) {
 }  // namespace
 
 bool available() {
-  return has_tiles(TileProduct::bf16);
+  return simd::has_tiles(simd::TileProduct::bf16);
 }
 
 std::size_t Workspace::bytes(const Sizes& s) {
@@ -187,7 +187,7 @@ SLUICE_AMX_BF16 void store_scores(const float* dots, const Columns& columns, flo
         score = _mm512_add_ps(score, _mm512_add_ps(load(row + columns.queries), load(row + columns.first())));
       v[r] = _mm512_castps_si512(score);
     }
-    transpose(v);
+    simd::transpose(v);
     for (std::size_t c = 0; c < some; ++c) {
       _mm512_storeu_si512(scores + (q + c) * stride, v[c]);
       _mm512_storeu_si512(scores + (q + c) * stride + 16, v[8 + c]);
@@ -222,7 +222,7 @@ void add_values(const ValueStep* steps, std::size_t begin, std::size_t end, cons
     multiply(steps, begin, end, column, weights + row / 16 * kWeightTiles, row == 0 ? ahead : nothing,
              sums + (row * width + column) / 2, width);
   };
-  order_memory();
+  simd::order_memory();
   std::size_t column = 0;
   if (rows == 16)
     for (; column + 2 * kStrip <= width; column += 2 * kStrip) run(multiply_strip<1, 4>, column, 0);
@@ -231,7 +231,7 @@ void add_values(const ValueStep* steps, std::size_t begin, std::size_t end, cons
     for (; row + 32 <= rows; row += 32) run(multiply_strip<2, 2>, column, row);
     if (row < rows) run(multiply_strip<1, 2>, column, row);
   }
-  order_memory();
+  simd::order_memory();
 }
 
 SLUICE_AMX_BF16 void add_sums(const float* sums, std::size_t count, std::size_t pieces, std::size_t width,
@@ -255,14 +255,14 @@ Session::Session(bool used) : used_(used) {
   if (used_) configure();
 }
 Session::~Session() {
-  if (used_) release_tiles();
+  if (used_) simd::release_tiles();
 }
 
-}  // namespace sluice::backend::cpu::attend_units
+}  // namespace sluice::backend::cpu::attention::bf16
 
 #else
 
-namespace sluice::backend::cpu::attend_units {
+namespace sluice::backend::cpu::attention::bf16 {
 
 bool available() {
   return false;
@@ -285,6 +285,6 @@ void add_sums(const float*, std::size_t, std::size_t, std::size_t, float*) {}
 Session::Session(bool used) : used_(used) {}
 Session::~Session() = default;
 
-}  // namespace sluice::backend::cpu::attend_units
+}  // namespace sluice::backend::cpu::attention::bf16
 
 #endif

@@ -3,10 +3,10 @@
 //
 // A query's coordinate is the exact sum of three BF16 numbers, its pieces; two give it to 2^-18, and a BF16
 // query is one. A weight, which nothing amplifies, takes two pieces, 2^-17, or one where it was rounded. Keys
-// and values are BF16 rows of a cache, or 4-bit codes whose levels take two numbers each (attend_codes.h).
-// Every piece of a query is a column of its own of the product of keys and queries, and every piece of a
-// weight some rows of the sums, so that few queries still fill a tile. What comes of a piece depends on it
-// and on its row of the cache alone: tiling never changes a bit.
+// and values are BF16 rows of a cache, or 4-bit codes whose levels take two numbers each
+// (packed/amx_bf16_q4.h). Every piece of a query is a column of its own of the product of keys and queries,
+// and every piece of a weight some rows of the sums, so that few queries still fill a tile. What comes of a
+// piece depends on it and on its row of the cache alone: tiling never changes a bit.
 //
 // The units multiply pairs of numbers. Pairs of keys are neighbouring coordinates, but those of values would
 // be neighbouring rows, which do not lie side by side. So the pairs are neighbouring columns, and a weight
@@ -19,7 +19,7 @@
 
 #include "backend/cpu/attention/prefetch_rows.h"
 
-namespace sluice::backend::cpu::attend_units {
+namespace sluice::backend::cpu::attention::bf16 {
 
 using Half = std::uint16_t;  // the bits of a BF16 number
 
@@ -111,4 +111,4 @@ class Session {
   bool used_;
 };
 
-}  // namespace sluice::backend::cpu::attend_units
+}  // namespace sluice::backend::cpu::attention::bf16

@@ -1,4 +1,4 @@
-// The product of keys and queries by tiles (attend_units.h), for keys that are read in several ways.
+// The product of keys and queries by tiles (amx_bf16.h), for keys that are read in several ways.
 //
 // Whoever reads them prepares what the next step needs while the units are busy with the present one.
 #pragma once
@@ -14,7 +14,7 @@
 
 #define SLUICE_AMX_BF16 __attribute__((target(SLUICE_BF16_TARGET ",amx-tile,amx-bf16")))
 
-namespace sluice::backend::cpu::attend_units {
+namespace sluice::backend::cpu::attention::bf16 {
 
 constexpr std::size_t kTileHalves = 16 * kStep;
 
@@ -44,7 +44,7 @@ SLUICE_AMX_BF16 void multiply_columns(const Keys& keys, std::size_t width, const
   }
   for (std::size_t i = 0; i < width; i += kStep) {
     if constexpr (kPrepare) keys.prepare(i);
-    order_memory();
+    simd::order_memory();
     const Half* large = keys.part(0, i);
     _tile_loadd(4, large, stride);
     if constexpr (kPrepare) keys.pause();
@@ -77,7 +77,7 @@ SLUICE_AMX_BF16 void multiply_columns(const Keys& keys, std::size_t width, const
     _tile_stored(2, dots + 16, row_bytes);
     _tile_stored(3, lower + 16, row_bytes);
   }
-  order_memory();
+  simd::order_memory();
 }
 
 // The same with all columns, two tiles at a time. The first two find the keys prepared for the others.
@@ -104,6 +104,6 @@ void multiply_all_columns(const Keys& keys, std::size_t width, const Half* queri
     multiply_two<false>(keys, width, queries, columns, tile, add, dots);
 }
 
-}  // namespace sluice::backend::cpu::attend_units
+}  // namespace sluice::backend::cpu::attention::bf16
 
 #endif

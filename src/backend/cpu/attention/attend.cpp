@@ -4,8 +4,8 @@
 // in parts of kPartRows rows counted from row 0, and its queries share one read of each row. Threads take
 // whole tiles where there are enough of them (prompts), otherwise parts of tiles, whose partial results are
 // merged afterwards in the same order (decoding): the bits are the same. BF16 caches are multiplied as
-// they are where the processor can (attend_products.h). Bytes moved: every visible cache row once a tile.
-// Products and sums are F32 or as good (attend_units.h); relative L2 error under 1e-5 with F32 activations.
+// they are where the processor can (bf16_products.h). Bytes moved: every visible cache row once a tile.
+// Products and sums are F32 or as good (amx_bf16.h); relative L2 error under 1e-5 with F32 activations.
 // Unless the backend is to be exact, the units take F32 queries to 2^-18, and with BF16 queries weights
 // rounded to BF16, whose total is that of the rounded ones.
 #undef HWY_TARGET_INCLUDE
@@ -17,7 +17,7 @@
 #include "backend/cpu/attention/bf16_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::attention::HWY_NAMESPACE {
 
 constexpr std::int64_t kPartRows = 512;
 constexpr std::int64_t kMaxTileQueries = 128;
@@ -83,8 +83,8 @@ class Attend {
     const auto of = [](const ops::ConstView& cache, std::size_t step) {
       return cache.dtype == ops::DType::bf16 && static_cast<std::size_t>(cache.shape.back()) % step == 0;
     };
-    bool suits = of(call.values, attend_units::kStrip);
-    for (int p = 0; p < call.pieces; ++p) suits = suits && of(call.keys[p], attend_units::kStep);
+    bool suits = of(call.values, bf16::kStrip);
+    for (int p = 0; p < call.pieces; ++p) suits = suits && of(call.keys[p], bf16::kStep);
     return suits ? AttendProducts::best() : nullptr;
   }
 
@@ -132,19 +132,19 @@ class Attend {
     Partial* totals;
     float* sums;
     float* total_sums;
-    attend_units::Workspace units;
+    bf16::Workspace units;
   };
   Scratch scratch(int worker, std::int64_t index = 0) {
     const auto queries = static_cast<std::size_t>(tile_queries_);
     const std::size_t scored = products_ != nullptr ? queries : kMaxQueries;
     const std::size_t floats = queries * (query_floats_ + 2 * value_floats_) + scored * kScoreStride;
     const std::size_t records = queries * (sizeof(Range) + 2 * sizeof(Partial));
-    const std::size_t units = products_ != nullptr ? attend_units::Workspace::bytes(unit_sizes()) : 0;
+    const std::size_t units = products_ != nullptr ? bf16::Workspace::bytes(unit_sizes()) : 0;
     const std::size_t bytes = (units + floats * sizeof(float) + records + 63) / 64 * 64;
     std::byte* const memory = context_.worker_scratch(worker, static_cast<std::size_t>(together_) * bytes) +
                               static_cast<std::size_t>(index) * bytes;
     Scratch s{};
-    s.units = attend_units::Workspace(unit_sizes(), memory);
+    s.units = bf16::Workspace(unit_sizes(), memory);
     s.visible = reinterpret_cast<Range*>(memory + units);
     s.partials = reinterpret_cast<Partial*>(s.visible + queries);
     s.totals = s.partials + queries;
@@ -155,7 +155,7 @@ class Attend {
     return s;
   }
 
-  attend_units::Workspace::Sizes unit_sizes() const {
+  bf16::Workspace::Sizes unit_sizes() const {
     return {{static_cast<std::size_t>(tile_queries_), query_pieces()}, query_floats_, value_floats_};
   }
 
@@ -214,7 +214,7 @@ class Attend {
   void run_tiles(std::int64_t tiles) {
     context_.pool().parallel_for_dynamic(0, tiles, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
       const Scratch s = scratch(worker);
-      const attend_units::Session session(products_ != nullptr && products_->uses_tiles());
+      const bf16::Session session(products_ != nullptr && products_->uses_tiles());
       for (std::int64_t i = begin; i < end; ++i) {
         const Tile own = tile(i);
         const QueryTile queries = load(own, s);
@@ -287,7 +287,7 @@ class Attend {
     const std::int64_t grain = std::clamp<std::int64_t>(items / (8 * context_.pool().size()), 1, 8);
     context_.pool().parallel_for_dynamic(
         0, items, grain, [&](std::int64_t begin, std::int64_t end, int worker) {
-          const attend_units::Session session(products_ != nullptr && products_->uses_tiles());
+          const bf16::Session session(products_ != nullptr && products_->uses_tiles());
           Bundle bundle;
           for (std::int64_t i = begin; i < end; ++i) {
             const std::int64_t first = i / table.longest * together_;
@@ -352,11 +352,11 @@ void attend_all(Context& context, const AttendCall& call, const ops::Sequences& 
   Attend(context, call, sequences).run();
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::attention::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::attention {
 
 HWY_EXPORT(attend_all);
 
@@ -364,5 +364,5 @@ void attend(Context& context, const AttendCall& call, const ops::Sequences& sequ
   HWY_DYNAMIC_DISPATCH(attend_all)(context, call, sequences);
 }
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::attention
 #endif

@@ -4,7 +4,7 @@
 #include "backend/cpu/runtime/context.h"
 #include "ops/sequences.h"
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::attention {
 
 // Keys may come in two pieces that lie apart (latent and rope); a score is the sum of the pieces' products.
 inline constexpr int kMaxPieces = 2;
@@ -23,4 +23,4 @@ struct AttendCall {
 // Query i of a sequence sees rows 0..start+i, or the last `window` of them; head h reads KV head h/(H/KH).
 void attend(Context& context, const AttendCall& call, const ops::Sequences& sequences);
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::attention

@@ -4,6 +4,8 @@
 
 namespace sluice::backend::cpu {
 
+using namespace attention;
+
 template <>
 void run(Context& context, const ops::Attention& op) {
   AttendCall call;

@@ -1,4 +1,4 @@
-// Queries and weights come in pieces as those of matrix units do (attend_units.h), but the pieces' products
+// Queries and weights come in pieces as those of matrix units do (amx_bf16.h), but the pieces' products
 // are added to one sum as they come.
 //
 // A score: the pairs are neighbouring coordinates, as they lie. Sixteen sums, as many rows as that takes,
@@ -15,14 +15,14 @@
 
 #if SLUICE_HAS_AMX
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::attention {
 
 namespace {
 
-using attend_units::kKeyRows;
-using attend_units::kStep;
-using attend_units::kValueStep;
-using Half = attend_units::Half;
+using bf16::kKeyRows;
+using bf16::kStep;
+using bf16::kValueStep;
+using Half = bf16::Half;
 
 constexpr std::size_t kSums = 16;  // of a tile of scores
 
@@ -105,7 +105,7 @@ SLUICE_BF16_VECTORS void pack_weights(const float* weights, std::size_t stride, 
       __m512 x = _mm512_loadu_ps(weights + q * stride + s * kValueStep);
       for (std::size_t p = 0; p < pieces; ++p) {
         Half halves[kValueStep];
-        attend_units::store_piece(halves, attend_units::take_piece(x));
+        bf16::store_piece(halves, bf16::take_piece(x));
         for (std::size_t pair = 0; pair < kValueStep / 2; ++pair)
           std::memcpy(packed + 2 * (((s * kValueStep / 2 + pair) * pieces + p) * queries + q),
                       halves + 2 * pair, 2 * sizeof(Half));
@@ -115,9 +115,9 @@ SLUICE_BF16_VECTORS void pack_weights(const float* weights, std::size_t stride, 
 
 // kStep columns of the sums of kQueries queries. `weights` are those of the first, of `all` queries.
 template <int kQueries, int kPieces>
-SLUICE_BF16_VECTORS void weigh_columns(const attend_units::ValueStep* steps, std::size_t begin,
-                                       std::size_t end, std::size_t column, const Half* weights,
-                                       std::size_t all, AttendAhead& ahead, float* sums, std::size_t width) {
+SLUICE_BF16_VECTORS void weigh_columns(const bf16::ValueStep* steps, std::size_t begin, std::size_t end,
+                                       std::size_t column, const Half* weights, std::size_t all,
+                                       AttendAhead& ahead, float* sums, std::size_t width) {
   __m512 low[kQueries];
   __m512 high[kQueries];
   for (int q = 0; q < kQueries; ++q) {
@@ -171,8 +171,7 @@ class PairProducts final : public AttendProducts {
       for (std::size_t i = 0; i < width; i += 16) {
         __m512 x = _mm512_loadu_ps(queries + q * stride + i);
         for (std::size_t p = 0; p < columns.pieces; ++p)
-          attend_units::store_piece(packed + (q * columns.pieces + p) * width + i,
-                                    attend_units::take_piece(x));
+          bf16::store_piece(packed + (q * columns.pieces + p) * width + i, bf16::take_piece(x));
       }
   }
 
@@ -189,7 +188,7 @@ class PairProducts final : public AttendProducts {
   }
   void store_scores(const float* dots, const Columns& columns, float* scores,
                     std::size_t stride) const override {
-    attend_units::store_scores(dots, summed(columns), scores, stride);
+    bf16::store_scores(dots, summed(columns), scores, stride);
   }
 
   std::size_t query_sums(std::size_t, std::size_t width) const override { return width; }
@@ -229,19 +228,19 @@ class PairProducts final : public AttendProducts {
 
 const AttendProducts* attend_pairs() {
   static const PairProducts products;
-  return has_bf16_vectors() ? &products : nullptr;
+  return simd::has_bf16_vectors() ? &products : nullptr;
 }
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::attention
 
 #else
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::attention {
 
 const AttendProducts* attend_pairs() {
   return nullptr;
 }
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::attention
 
 #endif

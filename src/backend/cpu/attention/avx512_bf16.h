@@ -4,9 +4,9 @@
 
 #include "backend/cpu/attention/bf16_products.h"
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::attention {
 
 // Null where the processor has no such instruction.
 const AttendProducts* attend_pairs();
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::attention

@@ -1,4 +1,4 @@
-// Floats as pieces, BF16 numbers whose sum they are (attend_units.h), in the registers of AVX-512.
+// Floats as pieces, BF16 numbers whose sum they are (amx_bf16.h), in the registers of AVX-512.
 #pragma once
 
 #include "backend/cpu/attention/amx_bf16.h"
@@ -13,7 +13,7 @@
 #define SLUICE_BF16_TARGET "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512bf16,avx2,fma"
 #define SLUICE_BF16_VECTORS __attribute__((target(SLUICE_BF16_TARGET)))
 
-namespace sluice::backend::cpu::attend_units {
+namespace sluice::backend::cpu::attention::bf16 {
 
 SLUICE_BF16_VECTORS inline __m512 widen(__m256i halves) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
@@ -29,6 +29,6 @@ SLUICE_BF16_VECTORS inline void store_piece(Half* to, __m256i piece) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), piece);
 }
 
-}  // namespace sluice::backend::cpu::attend_units
+}  // namespace sluice::backend::cpu::attention::bf16
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "backend/cpu/attention/avx512_bf16.h"
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::attention {
 
 namespace {
 
@@ -11,30 +11,29 @@ class TileProducts final : public AttendProducts {
   bool uses_tiles() const override { return true; }
   void pack_queries(const float* queries, std::size_t stride, const Columns& columns, std::size_t width,
                     Half* pieces, Half* packed) const override {
-    attend_units::pack_queries(queries, stride, columns, width, pieces, packed);
+    bf16::pack_queries(queries, stride, columns, width, pieces, packed);
   }
   void multiply_keys(const Half* keys, std::int64_t stride, std::size_t width, const Half* queries,
                      const Columns& columns, bool add, AttendAhead& ahead, float* dots) const override {
-    attend_units::multiply_keys(keys, stride, width, queries, columns, add, ahead, dots);
+    bf16::multiply_keys(keys, stride, width, queries, columns, add, ahead, dots);
   }
   void store_scores(const float* dots, const Columns& columns, float* scores,
                     std::size_t stride) const override {
-    attend_units::store_scores(dots, columns, scores, stride);
+    bf16::store_scores(dots, columns, scores, stride);
   }
   std::size_t query_sums(std::size_t pieces, std::size_t width) const override { return pieces * width; }
   std::size_t all_sums(std::size_t queries, std::size_t pieces, std::size_t width) const override {
-    return attend_units::weight_rows(queries, pieces) * width / 2;
+    return bf16::weight_rows(queries, pieces) * width / 2;
   }
   void add_values(const ValueStep* steps, std::size_t begin, std::size_t end, const float* weights,
                   std::size_t stride, std::size_t queries, std::size_t pieces, std::size_t width,
                   Half* packed, AttendAhead& ahead, float* sums) const override {
-    attend_units::pack_weights(weights, stride, queries, pieces, begin, end, packed);
-    attend_units::add_values(steps, begin, end, packed, attend_units::weight_rows(queries, pieces), width,
-                             ahead, sums);
+    bf16::pack_weights(weights, stride, queries, pieces, begin, end, packed);
+    bf16::add_values(steps, begin, end, packed, bf16::weight_rows(queries, pieces), width, ahead, sums);
   }
   void add_sums(const float* sums, std::size_t queries, std::size_t pieces, std::size_t width,
                 float* to) const override {
-    attend_units::add_sums(sums, queries, pieces, width, to);
+    bf16::add_sums(sums, queries, pieces, width, to);
   }
 };
 
@@ -42,7 +41,7 @@ class TileProducts final : public AttendProducts {
 
 const AttendProducts* AttendProducts::best() {
   static const TileProducts tiles;
-  return attend_units::available() ? &tiles : attend_pairs();
+  return bf16::available() ? &tiles : attend_pairs();
 }
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::attention

@@ -1,29 +1,29 @@
-// The products of attention over BF16 rows, as the walk through a cache (attend_units-inl.h) asks for them
-// from whatever multiplies BF16 numbers: matrix units (attend_units.h) or vectors (attend_pairs.h).
+// The products of attention over BF16 rows, as the walk through a cache (bf16_tile-inl.h) asks for them
+// from whatever multiplies BF16 numbers: matrix units (amx_bf16.h) or vectors (avx512_bf16.h).
 #pragma once
 
 #include "backend/cpu/attention/amx_bf16.h"
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::attention {
 
 class AttendProducts {
  public:
-  using Half = attend_units::Half;
-  using Columns = attend_units::Columns;
-  using ValueStep = attend_units::ValueStep;
+  using Half = bf16::Half;
+  using Columns = bf16::Columns;
+  using ValueStep = bf16::ValueStep;
 
   virtual ~AttendProducts() = default;
 
   // The best this processor has, or null.
   static const AttendProducts* best();
 
-  // Whether a worker needs an attend_units::Session.
+  // Whether a worker needs an bf16::Session.
   virtual bool uses_tiles() const { return false; }
 
   // Halves of the packed queries are columns.all() * width at most.
   virtual void pack_queries(const float* queries, std::size_t stride, const Columns& columns,
                             std::size_t width, Half* pieces, Half* packed) const = 0;
-  // dots (+)= attend_units::kKeyRows rows of keys, `stride` bytes apart, times the queries.
+  // dots (+)= bf16::kKeyRows rows of keys, `stride` bytes apart, times the queries.
   virtual void multiply_keys(const Half* keys, std::int64_t stride, std::size_t width, const Half* queries,
                              const Columns& columns, bool add, AttendAhead& ahead, float* dots) const = 0;
   // scores[q * stride + j] from dots.
@@ -43,4 +43,4 @@ class AttendProducts {
                         float* to) const = 0;
 };
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::attention

@@ -1,4 +1,4 @@
-// One tile of queries over one part of a BF16 cache by products of BF16 numbers (attend_products.h). Included
+// One tile of queries over one part of a BF16 cache by products of BF16 numbers (bf16_products.h). Included
 // once per instruction set.
 //
 // Blocks and parts are those of attend_tile-inl.h. A row that only some of the queries see has the weight 0
@@ -17,15 +17,15 @@
 #include "backend/cpu/attention/f32_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::attention::HWY_NAMESPACE {
 
-constexpr auto kUnitRows = static_cast<std::int64_t>(attend_units::kKeyRows);
-constexpr auto kValueStep = static_cast<std::int64_t>(attend_units::kValueStep);
+constexpr auto kUnitRows = static_cast<std::int64_t>(bf16::kKeyRows);
+constexpr auto kValueStep = static_cast<std::int64_t>(bf16::kValueStep);
 constexpr std::size_t kWeighTurns = 2;  // of fetching, a vector, where units are busy meanwhile
-static_assert(kBlockRows == static_cast<std::int64_t>(attend_units::kValueRows));
+static_assert(kBlockRows == static_cast<std::int64_t>(bf16::kValueRows));
 
-HWY_INLINE const attend_units::Half* halves(const CacheRows& rows, std::int64_t j) {
-  return static_cast<const attend_units::Half*>(rows.data) + j * rows.stride;
+HWY_INLINE const bf16::Half* halves(const CacheRows& rows, std::int64_t j) {
+  return static_cast<const bf16::Half*>(rows.data) + j * rows.stride;
 }
 
 // The share of one of `heads` heads, side by side, in fetching the block of rows from `first` on: whole rows
@@ -54,16 +54,16 @@ HWY_INLINE FloatVec round_to_bf16(FloatVec x) {
   return hn::BitCast(d, hn::And(raised, hn::Set(du, 0xffff0000u)));
 }
 
-HWY_INLINE attend_units::Columns unit_columns(const QueryTile& tile) {
+HWY_INLINE bf16::Columns unit_columns(const QueryTile& tile) {
   return {tile.count, tile.query_pieces};
 }
 
 HWY_INLINE void pack_queries(const AttendProducts& products, const QueryTile& tile,
-                             const attend_units::Workspace& space) {
-  attend_units::Half* to = space.queries;
+                             const bf16::Workspace& space) {
+  bf16::Half* to = space.queries;
   for (int p = 0; p < tile.pieces; ++p) {
     const std::size_t width = tile.keys[p].width;
-    const attend_units::Columns columns = unit_columns(tile);
+    const bf16::Columns columns = unit_columns(tile);
     products.pack_queries(tile.queries + tile.piece_offset[p], tile.stride, columns, width, space.pieces, to);
     to += columns.all() * width;
   }
@@ -73,8 +73,8 @@ HWY_INLINE void pack_queries(const AttendProducts& products, const QueryTile& ti
 // memory: tiles that share all but their queries and sums may take turns.
 class UnitPart {
  public:
-  UnitPart(const AttendProducts& products, const QueryTile& tile, const attend_units::Workspace& space,
-           float* scores, Partial* partials)
+  UnitPart(const AttendProducts& products, const QueryTile& tile, const bf16::Workspace& space, float* scores,
+           Partial* partials)
       : products_(products), tile_(tile), space_(space), scores_(scores), partials_(partials) {}
 
   void start() {
@@ -131,11 +131,11 @@ class UnitPart {
   // kUnitRows rows from first + j on, of which those in `any` may be read.
   void score(std::int64_t first, std::int64_t j, const Range& any) {
     const bool whole = any.begin <= j && j + kUnitRows <= any.end;
-    const attend_units::Columns columns = unit_columns(tile_);
-    const attend_units::Half* queries = space_.queries;
+    const bf16::Columns columns = unit_columns(tile_);
+    const bf16::Half* queries = space_.queries;
     for (int piece = 0; piece < tile_.pieces; ++piece) {
       const CacheRows& keys = tile_.keys[piece];
-      const attend_units::Half* rows = halves(keys, first + j);
+      const bf16::Half* rows = halves(keys, first + j);
       std::int64_t stride = keys.stride;
       if (!whole) {
         stride = static_cast<std::int64_t>(keys.width);
@@ -169,7 +169,7 @@ class UnitPart {
 
   bool finite(std::int64_t first, const Range& rows) const {
     for (std::int64_t j = rows.begin; j < rows.end; ++j) {
-      const attend_units::Half* row = halves(tile_.values, first + j);
+      const bf16::Half* row = halves(tile_.values, first + j);
       bool all = true;
       for (std::size_t i = 0; i < tile_.values.width; ++i) all &= (row[i] & 0x7f80) != 0x7f80;
       if (!all) return false;
@@ -194,8 +194,8 @@ class UnitPart {
     const CacheRows& values = tile_.values;
     const auto begin = static_cast<std::size_t>(rows.begin / kValueStep);
     const auto end = static_cast<std::size_t>((rows.end + kValueStep - 1) / kValueStep);
-    attend_units::ValueStep steps[kBlockRows / kValueStep];
-    attend_units::Half* copy = space_.prepared;
+    bf16::ValueStep steps[kBlockRows / kValueStep];
+    bf16::Half* copy = space_.prepared;
     for (std::size_t s = begin; s < end; ++s) {
       const std::int64_t j = static_cast<std::int64_t>(s) * kValueStep;
       steps[s] = {halves(values, first + j), 2 * static_cast<std::size_t>(values.stride)};
@@ -231,7 +231,7 @@ class UnitPart {
 
   const AttendProducts& products_;
   const QueryTile& tile_;
-  const attend_units::Workspace space_;
+  const bf16::Workspace space_;
   const std::size_t pieces_ = tile_.weight_pieces;
   const std::size_t weigh_turns_ = products_.uses_tiles() ? kWeighTurns : 0;
   bool careful_ = false;
@@ -240,7 +240,7 @@ class UnitPart {
   Partial* partials_;
 };
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::attention::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -19,7 +19,9 @@
 #include "backend/cpu/simd/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::attention::HWY_NAMESPACE {
+
+using namespace simd::HWY_NAMESPACE;
 
 constexpr std::size_t kLanes = hn::MaxLanes(FloatTag());
 constexpr std::size_t kPair = 2 * kLanes;  // elements of one step
@@ -236,7 +238,7 @@ HWY_INLINE void add_weighted(const float* weights, std::size_t weight_stride, st
   for (; j < end; ++j) add_rows<1>(weights + j, weight_stride, queries, rows, ahead, j, sums, sum_stride);
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::attention::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -20,7 +20,9 @@
 #include "backend/cpu/simd/exponential-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::attention::HWY_NAMESPACE {
+
+using namespace simd::HWY_NAMESPACE;
 
 constexpr std::int64_t kBlockRows = 128;
 constexpr std::size_t kScoreStride = kBlockRows + kMaxQueries;
@@ -223,7 +225,7 @@ HWY_INLINE void merge(Partial& to, float* HWY_RESTRICT sums, const Partial& next
     hn::StoreU(hn::MulAdd(t, hn::LoadU(d, next_sums + i), hn::Mul(k, hn::LoadU(d, sums + i))), d, sums + i);
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::attention::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "backend/cpu/attention/attend.h"
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::attention {
 
 namespace {
 
@@ -18,6 +18,12 @@ ops::ConstView one_head(const ops::ConstView& cache) {
 }
 
 }  // namespace
+
+}  // namespace sluice::backend::cpu::attention
+
+namespace sluice::backend::cpu {
+
+using namespace attention;
 
 template <>
 void run(Context& context, const ops::MlaAttention& op) {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::attention {
 
 // Keys, then values, in turns of four lines. A core drops what finds the queue to memory full: turns belong
 // between all parts of the work, one or two at a time. Lines go to the second-level cache, the first is full
@@ -71,4 +71,4 @@ class AttendAhead {
   bool values_left_ = false;
 };
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::attention

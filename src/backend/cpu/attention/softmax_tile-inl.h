@@ -16,7 +16,9 @@
 #include "backend/cpu/simd/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::attention::HWY_NAMESPACE {
+
+using namespace simd::HWY_NAMESPACE;
 
 // Turns scores[j] of rows [begin, end) into weights exp(score * score_factors[j] - maximum) *
 // weight_factors[j] and those of all other rows into 0, whatever the factors there. Updates the maximum and
@@ -69,7 +71,7 @@ HWY_INLINE float softmax_tile(float* HWY_RESTRICT scores, const float* HWY_RESTR
   return rescale;
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::attention::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

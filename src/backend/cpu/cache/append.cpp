@@ -8,7 +8,9 @@
 #include "backend/cpu/simd/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::cache::HWY_NAMESPACE {
+
+using namespace simd::HWY_NAMESPACE;
 
 void copy_row(const void* from, ops::DType from_type, std::size_t width, void* to, ops::DType to_type) {
   if (from_type == to_type)
@@ -19,11 +21,11 @@ void copy_row(const void* from, ops::DType from_type, std::size_t width, void* t
     load_row(static_cast<const ops::BFloat16*>(from), width, static_cast<float*>(to));
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::cache::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::cache {
 
 HWY_EXPORT(copy_row);
 
@@ -34,5 +36,5 @@ void copy_rows(const ops::ConstView& from, const ops::View& to) {
     copy(row_at(from, r), from.dtype, width, row_at(to, r), to.dtype);
 }
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::cache
 #endif

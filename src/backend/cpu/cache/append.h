@@ -5,7 +5,7 @@
 #include "backend/cpu/runtime/context.h"
 #include "ops/sequences.h"
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::cache {
 
 // Every row (last dimension) of two tensors of one shape.
 void copy_rows(const ops::ConstView& from, const ops::View& to);
@@ -26,4 +26,4 @@ void append(Context& context, const Op& op, const ops::ConstView& tokens, const 
   }
 }
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::cache

@@ -16,7 +16,7 @@
 #include "quant/codebook.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::cache::HWY_NAMESPACE {
 
 using DoubleTag = hn::ScalableTag<double>;
 
@@ -124,11 +124,11 @@ void encode_all(Context& context, const EncodeCall& call, FunctionRef<EncodeVect
   context.pool().parallel_for(0, call.vectors, static_cast<std::int64_t>(1 + 1024 / width), task);
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::cache::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::cache {
 
 HWY_EXPORT(encode_all);
 
@@ -137,5 +137,5 @@ void encode_vectors(Context& context, const EncodeCall& call,
   HWY_DYNAMIC_DISPATCH(encode_all)(context, call, vector);
 }
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::cache
 #endif

@@ -5,7 +5,7 @@
 #include "base/function_ref.h"
 #include "sluice/ops/turboquant_encode.h"
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::cache {
 
 // Where one vector comes from and goes to.
 struct EncodeVector {
@@ -26,4 +26,4 @@ struct EncodeCall {
 // Encodes vectors 0..call.vectors-1, each described by vector(i); one without x is skipped.
 void encode_vectors(Context& context, const EncodeCall& call, FunctionRef<EncodeVector(std::int64_t)> vector);
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::cache

@@ -14,7 +14,9 @@
 #include "backend/cpu/simd/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::cache::HWY_NAMESPACE {
+
+using namespace simd::HWY_NAMESPACE;
 
 // Stage kHalf, within a vector.
 template <std::size_t kHalf, class D, class V>
@@ -96,7 +98,7 @@ HWY_INLINE void rotate_back(float* row, std::size_t count, float factor, const f
   if (signs != nullptr) scale_signed(row, count, 1, signs);
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::cache::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

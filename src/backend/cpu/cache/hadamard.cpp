@@ -15,7 +15,10 @@
 #include "sluice/ops/hadamard.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::cache::HWY_NAMESPACE {
+
+using namespace pointwise::HWY_NAMESPACE;
+using namespace simd::HWY_NAMESPACE;
 
 void hadamard_rows(Context& context, const ops::Hadamard& op) {
   const auto width = static_cast<std::size_t>(op.x.shape.back());
@@ -37,13 +40,19 @@ void hadamard_rows(Context& context, const ops::Hadamard& op) {
       });
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::cache::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::cache {
 
 HWY_EXPORT(hadamard_rows);
+
+}  // namespace sluice::backend::cpu::cache
+
+namespace sluice::backend::cpu {
+
+using namespace cache;
 
 template <>
 void run(Context& context, const ops::Hadamard& op) {

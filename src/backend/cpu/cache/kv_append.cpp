@@ -4,6 +4,8 @@
 
 namespace sluice::backend::cpu {
 
+using namespace cache;
+
 template <>
 void run(Context& context, const ops::KvAppend& op) {
   append(context, op, op.k, op.k_cache);

@@ -4,6 +4,8 @@
 
 namespace sluice::backend::cpu {
 
+using namespace cache;
+
 template <>
 void run(Context& context, const ops::MlaAppend& op) {
   append(context, op, op.kv_latent, op.latent_cache);

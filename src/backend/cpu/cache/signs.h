@@ -3,7 +3,7 @@
 
 #include "sluice/ops/view.h"
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::cache {
 
 // Writes 1 or -1 for each coordinate and returns `to`, or null where there are no signs.
 inline const float* read_signs(const ops::ConstView& signs, std::size_t width, float* to) {
@@ -13,4 +13,4 @@ inline const float* read_signs(const ops::ConstView& signs, std::size_t width, f
   return to;
 }
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::cache

@@ -4,7 +4,7 @@
 #include "backend/cpu/runtime/row_walk.h"
 #include "ops/sequences.h"
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::cache {
 
 namespace {
 
@@ -19,6 +19,12 @@ EncodeVector place(const ops::ConstView& x, std::int64_t row, std::int64_t bits,
 
 // Vectors are numbered by token, head, then key or value. Of more tokens than slots only the last S are
 // written, so that no two threads meet in a slot.
+}  // namespace sluice::backend::cpu::cache
+
+namespace sluice::backend::cpu {
+
+using namespace cache;
+
 template <>
 void run(Context& context, const ops::TurboquantAppend& op) {
   const std::int64_t heads = op.k.dim(1);

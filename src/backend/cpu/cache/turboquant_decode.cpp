@@ -15,7 +15,10 @@
 #include "sluice/ops/turboquant_decode.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::cache::HWY_NAMESPACE {
+
+using namespace attention::packed::HWY_NAMESPACE;
+using namespace pointwise::HWY_NAMESPACE;
 
 void turboquant_decode(Context& context, const ops::TurboquantDecode& op) {
   const std::int64_t heads = op.out.dim(1);
@@ -43,13 +46,19 @@ void turboquant_decode(Context& context, const ops::TurboquantDecode& op) {
   context.pool().parallel_for(0, op.out.dim(0) * heads, rows_per_task(width), task);
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::cache::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::cache {
 
 HWY_EXPORT(turboquant_decode);
+
+}  // namespace sluice::backend::cpu::cache
+
+namespace sluice::backend::cpu {
+
+using namespace cache;
 
 template <>
 void run(Context& context, const ops::TurboquantDecode& op) {

@@ -5,6 +5,8 @@
 
 namespace sluice::backend::cpu {
 
+using namespace cache;
+
 template <>
 void run(Context& context, const ops::TurboquantEncode& op) {
   const std::int64_t heads = op.x.dim(1);

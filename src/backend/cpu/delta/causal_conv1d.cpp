@@ -18,10 +18,12 @@
 #include "sluice/ops/causal_conv1d.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::delta::HWY_NAMESPACE {
 
-constexpr std::size_t kChannelBlock = 512;  // a multiple of every vector length
-constexpr std::int64_t kRowsAhead = 4;      // rows lie pages apart: no hardware prefetcher sees the next
+using namespace simd::HWY_NAMESPACE;
+
+constexpr std::size_t kChannelBlock = 512;   // a multiple of every vector length
+constexpr std::int64_t kInputRowsAhead = 4;  // rows lie pages apart: no hardware prefetcher sees the next
 
 // One block of channels: its taps transposed to [W, kChannelBlock], the ring of rows and one output row.
 class ConvBlock {
@@ -49,7 +51,7 @@ class ConvBlock {
       load_row(address(state, r, first_), op_.state.dtype, count_, ring_row(r));
     for (std::int64_t t = 0; t < sequence.tokens(); ++t) {
       const std::size_t newest = static_cast<std::size_t>(t) + width_ - 1;
-      if (t + kRowsAhead < sequence.tokens()) prefetch_row(sequence.begin + t + kRowsAhead);
+      if (t + kInputRowsAhead < sequence.tokens()) prefetch_row(sequence.begin + t + kInputRowsAhead);
       load_row(address(op_.x, sequence.begin + t, first_), op_.x.dtype, count_, ring_row(newest));
       convolve(static_cast<std::size_t>(t));
       store_row(sum_, count_, address(op_.out, sequence.begin + t, first_), op_.out.dtype);
@@ -166,13 +168,19 @@ void causal_conv1d(Context& context, const ops::CausalConv1d& op) {
       });
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::delta::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::delta {
 
 HWY_EXPORT(causal_conv1d);
+
+}  // namespace sluice::backend::cpu::delta
+
+namespace sluice::backend::cpu {
+
+using namespace delta;
 
 template <>
 void run(Context& context, const ops::CausalConv1d& op) {

@@ -24,7 +24,9 @@
 #include "sluice/ops/delta_rule.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::delta::HWY_NAMESPACE {
+
+using namespace simd::HWY_NAMESPACE;
 
 // Tokens solved at once. It divides 64, the grain at which a sequence may be cut without a change of bits;
 // smaller saves work in the square matrices, larger spares passes over the state.
@@ -275,7 +277,7 @@ class DeltaChunks {
   std::size_t padded_rows_ = 0;
 };
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::delta::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

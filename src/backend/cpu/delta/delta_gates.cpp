@@ -11,7 +11,9 @@
 #include "sluice/ops/delta_gates.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::delta::HWY_NAMESPACE {
+
+using namespace simd::HWY_NAMESPACE;
 
 // exp(a_log) * softplus(x) where either factor alone may overflow or underflow: far below zero softplus is
 // e^x, and there the exponents are added; elsewhere exp(a_log) is applied in two parts.
@@ -52,13 +54,19 @@ void delta_gates(Context& context, const ops::DeltaGates& op) {
   });
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::delta::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::delta {
 
 HWY_EXPORT(delta_gates);
+
+}  // namespace sluice::backend::cpu::delta
+
+namespace sluice::backend::cpu {
+
+using namespace delta;
 
 template <>
 void run(Context& context, const ops::DeltaGates& op) {

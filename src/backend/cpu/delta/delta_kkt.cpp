@@ -15,7 +15,9 @@
 #include "sluice/ops/delta_kkt.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::delta::HWY_NAMESPACE {
+
+using namespace simd::HWY_NAMESPACE;
 
 // One chunk of one head. Columns are padded to whole vectors, which are also whole groups of four.
 class KktChunk {
@@ -77,7 +79,7 @@ class KktChunk {
       }
       ops::BFloat16 rounded[hn::MaxLanes(FloatTag())];
       store(d, product, rounded);
-      hn::StoreU(sluice::backend::cpu::HWY_NAMESPACE::load(d, rounded), d, scaled_ + c);
+      hn::StoreU(simd::HWY_NAMESPACE::load(d, rounded), d, scaled_ + c);
     }
   }
 
@@ -134,13 +136,19 @@ void delta_kkt(Context& context, const ops::DeltaKkt& op) {
       });
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::delta::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::delta {
 
 HWY_EXPORT(delta_kkt);
+
+}  // namespace sluice::backend::cpu::delta
+
+namespace sluice::backend::cpu {
+
+using namespace delta;
 
 template <>
 void run(Context& context, const ops::DeltaKkt& op) {

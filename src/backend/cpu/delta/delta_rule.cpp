@@ -15,7 +15,7 @@
 #include "sluice/ops/delta_rule.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::delta::HWY_NAMESPACE {
 
 constexpr std::int64_t kChunk = 64;
 
@@ -78,13 +78,19 @@ void delta_rule(Context& context, const ops::DeltaRule& op) {
   if (recurrent) run_recurrent_parts(context, op, sequences);
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::delta::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::delta {
 
 HWY_EXPORT(delta_rule);
+
+}  // namespace sluice::backend::cpu::delta
+
+namespace sluice::backend::cpu {
+
+using namespace delta;
 
 template <>
 void run(Context& context, const ops::DeltaRule& op) {

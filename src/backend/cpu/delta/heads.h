@@ -3,7 +3,7 @@
 
 #include "sluice/ops/delta_rule.h"
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::delta {
 
 inline std::int64_t key_head_of(const ops::DeltaRule& op, std::int64_t value_head) {
   const std::int64_t key_heads = op.k.dim(1);
@@ -17,4 +17,4 @@ inline std::int64_t value_head_of(const ops::DeltaRule& op, std::int64_t key_hea
                                             : i * key_heads + key_head;
 }
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::delta

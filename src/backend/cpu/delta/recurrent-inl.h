@@ -20,7 +20,9 @@
 #include "sluice/ops/delta_rule.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::delta::HWY_NAMESPACE {
+
+using namespace simd::HWY_NAMESPACE;
 
 constexpr std::size_t kRecurrentRows = 32;  // state rows a work item; Dv is a multiple of it
 constexpr std::size_t kRowsAhead = 12;      // rows to fetch ahead while the first token passes
@@ -117,7 +119,7 @@ HWY_INLINE void run_recurrent(const ops::DeltaRule& op, std::int64_t begin, std:
   }
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::delta::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -4,7 +4,7 @@
 #include "backend/cpu/runtime/row_walk.h"
 #include "sluice/ops/view.h"
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::linear {
 
 class Buckets {
  public:
@@ -55,4 +55,4 @@ class Buckets {
   std::int64_t count_ = 0;
 };
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::linear

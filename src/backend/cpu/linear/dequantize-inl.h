@@ -9,7 +9,7 @@
 #include "backend/cpu/linear/weight_scales-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::linear::HWY_NAMESPACE {
 
 template <class Format, int k = 0>
 HWY_INLINE void add_scaled_slots(const Format& w, FloatVec coefficient, FloatVec (&acc)[Format::kSlots]) {
@@ -57,7 +57,7 @@ HWY_NOINLINE void sum_rows_chunk(const MatrixFormat& format, const std::byte* ro
   store_slots_in_order<Format>(acc, bias, to);
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::linear::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -11,7 +11,7 @@
 #include "backend/cpu/runtime/row_walk.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::linear::HWY_NAMESPACE {
 
 template <class Format>
 void embed_rows(Context& context, const ops::Embed& op) {
@@ -43,13 +43,19 @@ void embed(Context& context, const ops::Embed& op) {
               [&]<class Format>(const Format&) { embed_rows<Format>(context, op); });
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::linear::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::linear {
 
 HWY_EXPORT(embed);
+
+}  // namespace sluice::backend::cpu::linear
+
+namespace sluice::backend::cpu {
+
+using namespace linear;
 
 template <>
 void run(Context& context, const ops::Embed& op) {

@@ -16,7 +16,7 @@
 #include "backend/cpu/linear/weight_streams.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::linear::HWY_NAMESPACE {
 
 constexpr int kDirectRows = kStreams;             // rows unpacked side by side in registers
 constexpr int kPanelRows = kLanes >= 16 ? 8 : 4;  // rows of a panel: as the register file allows
@@ -221,7 +221,7 @@ HWY_NOINLINE void multiply_panel(const PanelShape& shape, const float* HWY_RESTR
     for_tile([&](int r, int c) HWY_ATTR { hn::StoreU(dot[r][c], d, acc + (c * kPanelRows + r) * kLanes); });
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::linear::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

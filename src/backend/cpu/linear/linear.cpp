@@ -21,7 +21,9 @@
 #include "backend/cpu/simd/activation-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::linear::HWY_NAMESPACE {
+
+using namespace simd::HWY_NAMESPACE;
 
 constexpr std::int64_t kItemRows = 256;  // weight rows of a work item, a multiple of kPanelRows and kLanes
 constexpr std::int64_t kXBlockBytes = 1 << 20;  // x rows that stay in the second-level cache
@@ -275,18 +277,18 @@ void linear(Context& context, const Linear& op) {
   LinearRun(context, op).run();
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::linear::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::linear {
 
 HWY_EXPORT(linear);
 
 void run_linear(Context& context, const Linear& op) {
-  if (!context.exact() && has_integer_product(op)) return run_integer_linear(context, op);
+  if (!context.exact() && integer::has_integer_product(op)) return integer::run_integer_linear(context, op);
   HWY_DYNAMIC_DISPATCH(linear)(context, op);
 }
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::linear
 #endif

@@ -4,7 +4,7 @@
 #include "backend/cpu/linear/weight_matrix.h"
 #include "backend/cpu/runtime/context.h"
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::linear {
 
 // out[o] = x[o / x_share] wT, or silu of that times x[o / x_share] upT, where rows o of `out` count through
 // its leading dimensions. Row o uses matrix experts[o], or matrix o mod count where there are no experts.
@@ -19,4 +19,4 @@ struct Linear {
 
 void run_linear(Context& context, const Linear& op);
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::linear

@@ -4,6 +4,8 @@
 
 namespace sluice::backend::cpu {
 
+using namespace linear;
+
 template <>
 void run(Context& context, const ops::Matmul& op) {
   Linear linear;

@@ -13,7 +13,7 @@
 #include "backend/cpu/runtime/row_walk.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::linear::HWY_NAMESPACE {
 
 template <class Format>
 void absorb_rows(Context& context, const ops::MlaAbsorbQ& op, const Matrices& keys) {
@@ -53,13 +53,19 @@ void absorb(Context& context, const ops::MlaAbsorbQ& op) {
               [&]<class Format>(const Format&) { absorb_rows<Format>(context, op, keys); });
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::linear::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::linear {
 
 HWY_EXPORT(absorb);
+
+}  // namespace sluice::backend::cpu::linear
+
+namespace sluice::backend::cpu {
+
+using namespace linear;
 
 template <>
 void run(Context& context, const ops::MlaAbsorbQ& op) {

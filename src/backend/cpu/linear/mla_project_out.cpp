@@ -4,6 +4,8 @@
 
 namespace sluice::backend::cpu {
 
+using namespace linear;
+
 template <>
 void run(Context& context, const ops::MlaProjectOut& op) {
   const std::int64_t heads = op.out.dim(1);

@@ -15,7 +15,9 @@
 #include "backend/cpu/simd/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::linear::HWY_NAMESPACE {
+
+using namespace simd::HWY_NAMESPACE;
 
 using WordTag = hn::RebindToUnsigned<FloatTag>;
 using WordVec = hn::Vec<WordTag>;
@@ -280,7 +282,7 @@ HWY_INLINE void for_each_chunk(const std::byte* row, std::int64_t row_bytes, std
   f(whole, rest);
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::linear::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

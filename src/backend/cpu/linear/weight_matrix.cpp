@@ -1,6 +1,6 @@
 #include "backend/cpu/linear/weight_matrix.h"
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::linear {
 
 namespace {
 
@@ -62,4 +62,4 @@ Matrix Matrices::operator[](std::int64_t i) const {
   return matrix;
 }
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::linear

@@ -5,7 +5,7 @@
 
 #include "quant/storage.h"
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::linear {
 
 using quant::ScaleType;
 using quant::Storage;
@@ -55,4 +55,4 @@ class Matrices {
   std::span<const ops::Weight> separate_;
 };
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::linear

@@ -11,7 +11,7 @@
 #include "quant/minifloat.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::linear::HWY_NAMESPACE {
 
 constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) {
   return (value + step - 1) / step * step;
@@ -100,7 +100,7 @@ class GroupSpread {
   decltype(hn::SetTableIndices(FloatTag(), static_cast<const std::int32_t*>(nullptr))) index_;
 };
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::linear::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

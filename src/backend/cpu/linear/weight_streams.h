@@ -12,7 +12,7 @@
 #include "backend/cpu/linear/weight_matrix.h"
 #include "backend/cpu/runtime/fetch.h"
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::linear {
 
 constexpr int kStreams = 4;
 constexpr std::int64_t kStreamBytes = 8192;
@@ -80,4 +80,4 @@ class WeightStreams {
   std::int64_t ahead_;
 };
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::linear

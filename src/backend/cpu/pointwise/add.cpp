@@ -8,7 +8,7 @@
 #include "sluice/ops/add.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE {
 
 struct Sum {
   HWY_INLINE FloatVec operator()(FloatTag, FloatVec a, FloatVec b) const { return hn::Add(a, b); }
@@ -18,13 +18,19 @@ void add(Context& context, const ops::Add& op) {
   apply_elementwise<Sum>(context, op.a, op.b, op.out);
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::pointwise {
 
 HWY_EXPORT(add);
+
+}  // namespace sluice::backend::cpu::pointwise
+
+namespace sluice::backend::cpu {
+
+using namespace pointwise;
 
 template <>
 void run(Context& context, const ops::Add& op) {

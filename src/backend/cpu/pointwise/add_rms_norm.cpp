@@ -10,7 +10,7 @@
 #include "sluice/ops/add_rms_norm.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE {
 
 template <class R, class D>
 HWY_INLINE void add_to_row(R* residual, const D* delta, std::size_t count) {
@@ -48,13 +48,19 @@ void add_rms_norm(Context& context, const ops::AddRmsNorm& op) {
     add_rms_norm_rows<ops::BFloat16, ops::BFloat16>(context, op);
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::pointwise {
 
 HWY_EXPORT(add_rms_norm);
+
+}  // namespace sluice::backend::cpu::pointwise
+
+namespace sluice::backend::cpu {
+
+using namespace pointwise;
 
 template <>
 void run(Context& context, const ops::AddRmsNorm& op) {

@@ -14,7 +14,9 @@
 #include "backend/cpu/simd/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE {
+
+using namespace simd::HWY_NAMESPACE;
 
 // angles[i] = position * inv_freq[i] modulo one turn, in [-pi, pi].
 HWY_INLINE void reduced_angles(std::int32_t position, const float* inv_freq, std::size_t count,
@@ -36,7 +38,7 @@ HWY_INLINE void reduced_angles(std::int32_t position, const float* inv_freq, std
   }
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

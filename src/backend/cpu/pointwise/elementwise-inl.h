@@ -15,7 +15,9 @@
 #include "backend/cpu/simd/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE {
+
+using namespace simd::HWY_NAMESPACE;
 
 template <class F, class A, class B>
 HWY_INLINE void apply_row(const F& f, const A* a, const B* b, A* out, std::size_t count) {
@@ -72,7 +74,7 @@ void apply_elementwise(Context& context, const ops::ConstView& a, const ops::Con
     apply_typed<F, ops::BFloat16, ops::BFloat16>(context, a, b, out);
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -13,7 +13,9 @@
 #include "sluice/ops/gated_rms_norm.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE {
+
+using namespace simd::HWY_NAMESPACE;
 
 template <class X, class Z>
 HWY_INLINE void gated_row(const X* x, const Z* z, std::size_t count, float factor, const float* weight,
@@ -65,13 +67,19 @@ void gated_rms_norm(Context& context, const ops::GatedRmsNorm& op) {
     gated_rms_norm_rows<ops::BFloat16, ops::BFloat16>(context, op);
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::pointwise {
 
 HWY_EXPORT(gated_rms_norm);
+
+}  // namespace sluice::backend::cpu::pointwise
+
+namespace sluice::backend::cpu {
+
+using namespace pointwise;
 
 template <>
 void run(Context& context, const ops::GatedRmsNorm& op) {

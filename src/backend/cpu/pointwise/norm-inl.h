@@ -13,7 +13,9 @@
 #include "backend/cpu/simd/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE {
+
+using namespace simd::HWY_NAMESPACE;
 
 // Rows handed to a thread at once: enough work to pay for waking it.
 HWY_INLINE std::int64_t rows_per_task(std::size_t width) {
@@ -96,7 +98,7 @@ HWY_INLINE void rms_norm_row(const T* x, std::size_t count, double eps, const fl
   scale_row(x, count, rms_factor(sum_of_squares(x, count), count, eps), weight, out);
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

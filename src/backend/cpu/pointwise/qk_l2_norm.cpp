@@ -12,7 +12,7 @@
 #include "sluice/ops/qk_l2_norm.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE {
 
 template <class T>
 HWY_INLINE void l2_norm_row(T* row, std::size_t width, double eps, double scale) {
@@ -41,13 +41,19 @@ void qk_l2_norm(Context& context, const ops::QkL2Norm& op) {
                               });
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::pointwise {
 
 HWY_EXPORT(qk_l2_norm);
+
+}  // namespace sluice::backend::cpu::pointwise
+
+namespace sluice::backend::cpu {
+
+using namespace pointwise;
 
 template <>
 void run(Context& context, const ops::QkL2Norm& op) {

@@ -10,7 +10,7 @@
 #include "sluice/ops/rms_norm.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE {
 
 template <class T>
 void rms_norm_rows(Context& context, const ops::RmsNorm& op) {
@@ -31,13 +31,19 @@ void rms_norm(Context& context, const ops::RmsNorm& op) {
     rms_norm_rows<ops::BFloat16>(context, op);
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::pointwise {
 
 HWY_EXPORT(rms_norm);
+
+}  // namespace sluice::backend::cpu::pointwise
+
+namespace sluice::backend::cpu {
+
+using namespace pointwise;
 
 template <>
 void run(Context& context, const ops::RmsNorm& op) {

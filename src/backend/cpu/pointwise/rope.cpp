@@ -12,7 +12,9 @@
 #include "sluice/ops/rope.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE {
+
+using namespace simd::HWY_NAMESPACE;
 
 // The factors of one token's heads, in the order in which its channels are walked. half: M cosines, then M
 // sines. interleaved: R cosines, each twice, then R sines, each as -s, s. All arrays are padded to whole
@@ -115,13 +117,19 @@ void rope(Context& context, const ops::Rope& op) {
     rope_tokens<ops::BFloat16>(context, op);
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::pointwise {
 
 HWY_EXPORT(rope);
+
+}  // namespace sluice::backend::cpu::pointwise
+
+namespace sluice::backend::cpu {
+
+using namespace pointwise;
 
 template <>
 void run(Context& context, const ops::Rope& op) {

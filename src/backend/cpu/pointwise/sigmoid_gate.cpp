@@ -10,7 +10,9 @@
 #include "sluice/ops/sigmoid_gate.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE {
+
+using namespace simd::HWY_NAMESPACE;
 
 struct TimesSigmoid {
   HWY_INLINE FloatVec operator()(FloatTag d, FloatVec x, FloatVec gate) const {
@@ -22,13 +24,19 @@ void sigmoid_gate(Context& context, const ops::SigmoidGate& op) {
   apply_elementwise<TimesSigmoid>(context, op.x, op.gate, op.out);
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::pointwise {
 
 HWY_EXPORT(sigmoid_gate);
+
+}  // namespace sluice::backend::cpu::pointwise
+
+namespace sluice::backend::cpu {
+
+using namespace pointwise;
 
 template <>
 void run(Context& context, const ops::SigmoidGate& op) {

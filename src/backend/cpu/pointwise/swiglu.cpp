@@ -10,7 +10,9 @@
 #include "sluice/ops/swiglu.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE {
+
+using namespace simd::HWY_NAMESPACE;
 
 struct SiluTimes {
   HWY_INLINE FloatVec operator()(FloatTag d, FloatVec gate, FloatVec up) const {
@@ -22,13 +24,19 @@ void swiglu(Context& context, const ops::Swiglu& op) {
   apply_elementwise<SiluTimes>(context, op.gate, op.up, op.out);
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::pointwise {
 
 HWY_EXPORT(swiglu);
+
+}  // namespace sluice::backend::cpu::pointwise
+
+namespace sluice::backend::cpu {
+
+using namespace pointwise;
 
 template <>
 void run(Context& context, const ops::Swiglu& op) {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <numeric>
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::routing {
 
 // Moves the `count` indices with the largest values to the front, in falling order, equal values by lower
 // index. No value is NaN.
@@ -16,4 +16,4 @@ void choose_largest(const Value* values, std::int32_t* indices, std::int64_t siz
   });
 }
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::routing

@@ -15,7 +15,9 @@
 #include "sluice/ops/moe_combine.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::routing::HWY_NAMESPACE {
+
+using namespace simd::HWY_NAMESPACE;
 
 constexpr std::int64_t kBlock = 512;  // columns summed at once: 2 KiB
 
@@ -61,13 +63,19 @@ void moe_combine(Context& context, const ops::MoeCombine& op) {
     combine_blocks<ops::BFloat16>(context, op);
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::routing::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::routing {
 
 HWY_EXPORT(moe_combine);
+
+}  // namespace sluice::backend::cpu::routing
+
+namespace sluice::backend::cpu {
+
+using namespace routing;
 
 template <>
 void run(Context& context, const ops::MoeCombine& op) {

@@ -12,7 +12,9 @@
 #include "sluice/ops/moe_scatter_add.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::routing::HWY_NAMESPACE {
+
+using namespace simd::HWY_NAMESPACE;
 
 template <class Sum>
 void scatter_columns(Context& context, const ops::MoeScatterAdd& op) {
@@ -38,13 +40,19 @@ void moe_scatter_add(Context& context, const ops::MoeScatterAdd& op) {
     scatter_columns<ops::BFloat16>(context, op);
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::routing::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::routing {
 
 HWY_EXPORT(moe_scatter_add);
+
+}  // namespace sluice::backend::cpu::routing
+
+namespace sluice::backend::cpu {
+
+using namespace routing;
 
 template <>
 void run(Context& context, const ops::MoeScatterAdd& op) {

@@ -10,7 +10,7 @@
 #include "backend/cpu/runtime/parameter.h"
 #include "backend/cpu/runtime/row_walk.h"
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::routing {
 
 namespace {
 
@@ -83,6 +83,12 @@ void route_token(const ops::RouteSigmoid& op, std::int64_t t, const float* bias,
 }
 
 }  // namespace
+
+}  // namespace sluice::backend::cpu::routing
+
+namespace sluice::backend::cpu {
+
+using namespace routing;
 
 template <>
 void run(Context& context, const ops::RouteSigmoid& op) {

@@ -15,7 +15,9 @@
 #include "sluice/ops/route_softmax.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::routing::HWY_NAMESPACE {
+
+using namespace simd::HWY_NAMESPACE;
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
@@ -77,13 +79,19 @@ void route_softmax(Context& context, const ops::RouteSoftmax& op) {
       });
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::routing::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::routing {
 
 HWY_EXPORT(route_softmax);
+
+}  // namespace sluice::backend::cpu::routing
+
+namespace sluice::backend::cpu {
+
+using namespace routing;
 
 template <>
 void run(Context& context, const ops::RouteSoftmax& op) {

@@ -9,7 +9,7 @@
 #include "backend/cpu/simd/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::simd::HWY_NAMESPACE {
 
 template <class Row, class Sum>
 HWY_INLINE void accumulate(const Row* row, std::size_t count, float weight, Sum* sum) {
@@ -31,7 +31,7 @@ HWY_INLINE void accumulate(const void* row, ops::DType type, std::int64_t at, st
     accumulate(static_cast<const ops::BFloat16*>(row) + at, count, weight, sum);
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

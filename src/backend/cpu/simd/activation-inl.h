@@ -12,7 +12,7 @@
 #include "backend/cpu/simd/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::simd::HWY_NAMESPACE {
 
 // exp(x) for x <= 0, -inf included.
 HWY_INLINE FloatVec exp_of_negative(FloatTag d, FloatVec x) {
@@ -39,7 +39,7 @@ HWY_INLINE void silu_times(float* HWY_RESTRICT gate, const float* HWY_RESTRICT u
     hn::StoreU(hn::Mul(silu(d, hn::LoadU(d, gate + i)), hn::LoadU(d, up + i)), d, gate + i);
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

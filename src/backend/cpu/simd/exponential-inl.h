@@ -9,7 +9,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::simd::HWY_NAMESPACE {
 
 // e^x for x <= 0 to an ulp or two, 0 where that is not a normal number; anything for NaN. Half the work of
 // one that takes every x.
@@ -32,7 +32,7 @@ HWY_INLINE V exponential_below_one(D d, V x) {
   return hn::IfThenElseZero(hn::Ge(x, hn::Set(d, -87.0F)), scaled);
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

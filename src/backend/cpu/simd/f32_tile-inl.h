@@ -12,7 +12,7 @@
 #include "backend/cpu/simd/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::simd::HWY_NAMESPACE {
 
 constexpr std::size_t kLanes = hn::MaxLanes(FloatTag());
 constexpr std::size_t kPanel = 2 * kLanes;
@@ -142,7 +142,7 @@ HWY_INLINE void transpose(const float* HWY_RESTRICT from, std::size_t from_strid
     }
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

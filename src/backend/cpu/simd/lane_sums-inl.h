@@ -9,7 +9,7 @@
 #include "backend/cpu/simd/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::simd::HWY_NAMESPACE {
 
 // Adds the 128-bit blocks of a vector.
 template <class D>
@@ -32,7 +32,7 @@ HWY_INLINE hn::Vec<hn::Full128<float>> sum_lanes(FloatTag d, FloatVec a, FloatVe
   return sum_blocks(d, hn::Add(hn::BitCast(d, low), hn::BitCast(d, high)));
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -9,13 +9,13 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::simd::HWY_NAMESPACE {
 
 bool has_best_vectors() {
   return HWY_TARGET == HWY_AVX3_DL;
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
@@ -26,7 +26,7 @@ HWY_AFTER_NAMESPACE();
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::simd {
 
 HWY_EXPORT(has_best_vectors);
 
@@ -78,11 +78,11 @@ __attribute__((target("amx-tile"))) void release_tiles() {
   _tile_release();
 }
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::simd
 
 #else
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::simd {
 
 bool has_tiles(TileProduct) {
   return false;
@@ -91,7 +91,7 @@ bool has_bf16_vectors() {
   return false;
 }
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::simd
 
 #endif
 #endif

@@ -10,7 +10,7 @@
 #define SLUICE_HAS_AMX 0
 #endif
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::simd {
 
 enum class TileProduct { bytes, bf16 };
 
@@ -41,4 +41,4 @@ inline void order_memory() {
 
 #endif
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::simd

@@ -13,7 +13,7 @@
 #include "sluice/ops/dtype.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::simd::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -86,7 +86,7 @@ HWY_INLINE void store_row(const float* from, std::size_t count, void* to, ops::D
     store_row(from, count, static_cast<ops::BFloat16*>(to));
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::simd::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -13,7 +13,7 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::simd {
 
 // Rows become columns.
 __attribute__((target("avx512f"))) inline void transpose(__m512i (&v)[16]) {
@@ -38,6 +38,6 @@ __attribute__((target("avx512f"))) inline void transpose(__m512i (&v)[16]) {
   }
 }
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::simd
 
 #endif

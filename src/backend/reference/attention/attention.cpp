@@ -5,7 +5,7 @@
 #include "backend/reference/runtime/reference.h"
 #include "ops/sequences.h"
 
-namespace sluice::backend::reference {
+namespace sluice::backend::reference::attention {
 
 namespace {
 
@@ -30,6 +30,12 @@ void attend(const ops::Attention& op, std::int64_t token, std::int64_t head, con
 }
 
 }  // namespace
+
+}  // namespace sluice::backend::reference::attention
+
+namespace sluice::backend::reference {
+
+using namespace attention;
 
 template <>
 void run(const ops::Attention& op) {

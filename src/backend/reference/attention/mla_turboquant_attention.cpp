@@ -7,7 +7,7 @@
 #include "backend/reference/runtime/reference.h"
 #include "ops/sequences.h"
 
-namespace sluice::backend::reference {
+namespace sluice::backend::reference::attention {
 
 namespace {
 
@@ -27,16 +27,22 @@ std::vector<std::vector<double>> latents(const ops::MlaTurboquantAttention& op,
   std::vector<std::vector<double>> rows;
   for (std::int64_t row = 0; row < start + one.tokens(); ++row) {
     if (op.latent_new.present() && row >= start) {
-      rows.push_back(read_row(op.latent_new[one.begin + row - start]));
+      rows.push_back(cache::read_row(op.latent_new[one.begin + row - start]));
       continue;
     }
-    rows.push_back(decode_vector(codes[row], get(norms, row), op.bits));
-    rotate_back(rows.back(), op.signs);
+    rows.push_back(cache::decode_vector(codes[row], get(norms, row), op.bits));
+    cache::rotate_back(rows.back(), op.signs);
   }
   return rows;
 }
 
 }  // namespace
+
+}  // namespace sluice::backend::reference::attention
+
+namespace sluice::backend::reference {
+
+using namespace attention;
 
 template <>
 void run(const ops::MlaTurboquantAttention& op) {
@@ -47,18 +53,18 @@ void run(const ops::MlaTurboquantAttention& op) {
     const ops::ConstView rope = sequences.part(op.rope_cache, one);
     for (std::int64_t t = one.begin; t < one.end; ++t)
       for (std::int64_t h = 0; h < op.q_latent.dim(1); ++h) {
-        const std::vector<double> q = read_row(op.q_latent[t][h]);
-        const std::vector<double> q_pe = read_row(op.q_pe[t][h]);
+        const std::vector<double> q = cache::read_row(op.q_latent[t][h]);
+        const std::vector<double> q_pe = cache::read_row(op.q_pe[t][h]);
         const std::int64_t seen = ops::Sequences::value(op.start, b) + t - one.begin + 1;
         std::vector<double> weights;
         for (std::int64_t row = 0; row < seen; ++row)
-          weights.push_back(op.scale *
-                            (dot(q, rows[static_cast<std::size_t>(row)]) + dot(q_pe, read_row(rope[row]))));
+          weights.push_back(op.scale * (dot(q, rows[static_cast<std::size_t>(row)]) +
+                                        dot(q_pe, cache::read_row(rope[row]))));
         softmax(weights);
         std::vector<double> out(q.size());
         for (std::size_t row = 0; row < weights.size(); ++row)
           for (std::size_t i = 0; i < out.size(); ++i) out[i] += weights[row] * rows[row][i];
-        write_row(out, op.out[t][h]);
+        cache::write_row(out, op.out[t][h]);
       }
   }
 }

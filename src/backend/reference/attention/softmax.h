@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-namespace sluice::backend::reference {
+namespace sluice::backend::reference::attention {
 
 inline void softmax(std::vector<double>& scores) {
   const double largest = *std::max_element(scores.begin(), scores.end());
@@ -14,4 +14,4 @@ inline void softmax(std::vector<double>& scores) {
   for (double& score : scores) score /= sum;
 }
 
-}  // namespace sluice::backend::reference
+}  // namespace sluice::backend::reference::attention

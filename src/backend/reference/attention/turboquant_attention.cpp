@@ -9,7 +9,7 @@
 #include "backend/reference/runtime/reference.h"
 #include "ops/sequences.h"
 
-namespace sluice::backend::reference {
+namespace sluice::backend::reference::attention {
 
 namespace {
 
@@ -48,11 +48,11 @@ Head head(const ops::TurboquantAttention& op, const ops::Sequences& sequences, s
   for (std::int64_t row = head.first; row < length; ++row) {
     if (row < first_new) {
       const std::int64_t slot = (ring_start + row) % codes.dim(0);
-      head.rows.push_back(decode_vector(codes[slot], get(norms, slot), keys ? op.k_bits : op.v_bits));
+      head.rows.push_back(cache::decode_vector(codes[slot], get(norms, slot), keys ? op.k_bits : op.v_bits));
       continue;
     }
-    head.rows.push_back(read_row(tokens[one.begin + row - first_new][kv]));
-    if (!op.rotated) rotate(head.rows.back(), op.signs);
+    head.rows.push_back(cache::read_row(tokens[one.begin + row - first_new][kv]));
+    if (!op.rotated) cache::rotate(head.rows.back(), op.signs);
   }
   return head;
 }
@@ -76,6 +76,12 @@ std::vector<double> attend(const std::vector<double>& q, const Head& keys, const
 
 }  // namespace
 
+}  // namespace sluice::backend::reference::attention
+
+namespace sluice::backend::reference {
+
+using namespace attention;
+
 template <>
 void run(const ops::TurboquantAttention& op) {
   const ops::Sequences sequences(op, op.q.dim(0));
@@ -91,11 +97,11 @@ void run(const ops::TurboquantAttention& op) {
         const std::int64_t end = length - one.tokens() + i + 1;
         const std::int64_t begin = first_seen(op, length, one.tokens(), i);
         for (std::int64_t h = kv * heads_per_kv; h < (kv + 1) * heads_per_kv; ++h) {
-          std::vector<double> q = read_row(op.q[one.begin + i][h]);
-          if (!op.rotated) rotate(q, op.signs);
+          std::vector<double> q = cache::read_row(op.q[one.begin + i][h]);
+          if (!op.rotated) cache::rotate(q, op.signs);
           std::vector<double> out = attend(q, keys, values, op.scale, begin, end);
-          if (!op.rotated) rotate_back(out, op.signs);
-          write_row(out, op.out[one.begin + i][h]);
+          if (!op.rotated) cache::rotate_back(out, op.signs);
+          cache::write_row(out, op.out[one.begin + i][h]);
         }
       }
     }

@@ -5,7 +5,7 @@
 #include "backend/reference/runtime/rows.h"
 #include "ops/sequences.h"
 
-namespace sluice::backend::reference {
+namespace sluice::backend::reference::cache {
 
 template <class Op>
 void append(const Op& op, const ops::ConstView& tokens, const ops::View& pool) {
@@ -24,4 +24,4 @@ void append(const Op& op, const ops::ConstView& tokens, const ops::View& pool) {
   }
 }
 
-}  // namespace sluice::backend::reference
+}  // namespace sluice::backend::reference::cache

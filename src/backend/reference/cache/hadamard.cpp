@@ -6,6 +6,8 @@
 
 namespace sluice::backend::reference {
 
+using namespace cache;
+
 template <>
 void run(const ops::Hadamard& op) {
   for_each_row(op.x.shape, [&](const RowIndex& row) {

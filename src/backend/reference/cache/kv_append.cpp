@@ -5,6 +5,8 @@
 
 namespace sluice::backend::reference {
 
+using namespace cache;
+
 template <>
 void run(const ops::KvAppend& op) {
   append(op, op.k, op.k_cache);

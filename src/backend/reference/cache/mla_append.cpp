@@ -5,6 +5,8 @@
 
 namespace sluice::backend::reference {
 
+using namespace cache;
+
 template <>
 void run(const ops::MlaAppend& op) {
   append(op, op.kv_latent, op.latent_cache);

@@ -6,6 +6,8 @@
 
 namespace sluice::backend::reference {
 
+using namespace cache;
+
 template <>
 void run(const ops::MlaTurboquantAppend& op) {
   const ops::Sequences sequences(op, op.kv_latent.dim(0));

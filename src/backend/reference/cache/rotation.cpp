@@ -4,7 +4,7 @@
 
 #include "backend/reference/runtime/element.h"
 
-namespace sluice::backend::reference {
+namespace sluice::backend::reference::cache {
 
 namespace {
 
@@ -52,4 +52,4 @@ void write_row(const std::vector<double>& values, const ops::View& row) {
   for (std::size_t i = 0; i < values.size(); ++i) set(row, values[i], i);
 }
 
-}  // namespace sluice::backend::reference
+}  // namespace sluice::backend::reference::cache

@@ -5,7 +5,7 @@
 
 #include "sluice/ops/view.h"
 
-namespace sluice::backend::reference {
+namespace sluice::backend::reference::cache {
 
 // 1 or -1 for coordinate i; all 1 where there are no signs.
 double sign_of(const ops::ConstView& signs, std::int64_t i);
@@ -18,4 +18,4 @@ void rotate_back(std::vector<double>& x, const ops::ConstView& signs);
 std::vector<double> read_row(const ops::ConstView& row);
 void write_row(const std::vector<double>& values, const ops::View& row);
 
-}  // namespace sluice::backend::reference
+}  // namespace sluice::backend::reference::cache

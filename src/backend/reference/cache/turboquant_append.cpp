@@ -5,7 +5,7 @@
 #include "backend/reference/runtime/reference.h"
 #include "ops/sequences.h"
 
-namespace sluice::backend::reference {
+namespace sluice::backend::reference::cache {
 
 namespace {
 
@@ -27,6 +27,12 @@ void append(const ops::TurboquantAppend& op, const ops::ConstView& x, const Cach
 }
 
 }  // namespace
+
+}  // namespace sluice::backend::reference::cache
+
+namespace sluice::backend::reference {
+
+using namespace cache;
 
 template <>
 void run(const ops::TurboquantAppend& op) {

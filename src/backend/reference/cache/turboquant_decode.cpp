@@ -7,6 +7,8 @@
 
 namespace sluice::backend::reference {
 
+using namespace cache;
+
 template <>
 void run(const ops::TurboquantDecode& op) {
   for (std::int64_t t = 0; t < op.out.dim(0); ++t)

@@ -6,6 +6,8 @@
 
 namespace sluice::backend::reference {
 
+using namespace cache;
+
 template <>
 void run(const ops::TurboquantEncode& op) {
   for (std::int64_t t = 0; t < op.x.dim(0); ++t)

@@ -7,7 +7,7 @@
 #include "backend/reference/runtime/element.h"
 #include "quant/codebook.h"
 
-namespace sluice::backend::reference {
+namespace sluice::backend::reference::cache {
 
 namespace {
 
@@ -86,4 +86,4 @@ std::vector<double> decode_vector(const ops::ConstView& codes, double norm, std:
   return values;
 }
 
-}  // namespace sluice::backend::reference
+}  // namespace sluice::backend::reference::cache

@@ -5,7 +5,7 @@
 
 #include "sluice/ops/turboquant_encode.h"
 
-namespace sluice::backend::reference {
+namespace sluice::backend::reference::cache {
 
 // Writes the codes and the norm of x (a row) at `codes` (a row) and `norm`. A zero vector has norm 0 and the
 // codes of value 0: the highest negative level everywhere.
@@ -15,4 +15,4 @@ void encode_vector(const ops::ConstView& x, const ops::ConstView& signs, std::in
 // level[code] * norm/sqrt(D), in the rotated basis.
 std::vector<double> decode_vector(const ops::ConstView& codes, double norm, std::int64_t bits);
 
-}  // namespace sluice::backend::reference
+}  // namespace sluice::backend::reference::cache

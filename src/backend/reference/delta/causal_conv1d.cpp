@@ -7,7 +7,7 @@
 #include "backend/reference/runtime/reference.h"
 #include "ops/sequences.h"
 
-namespace sluice::backend::reference {
+namespace sluice::backend::reference::delta {
 
 namespace {
 
@@ -28,6 +28,12 @@ void convolve_channel(const ops::CausalConv1d& op, const ops::Sequence& sequence
 }
 
 }  // namespace
+
+}  // namespace sluice::backend::reference::delta
+
+namespace sluice::backend::reference {
+
+using namespace delta;
 
 template <>
 void run(const ops::CausalConv1d& op) {

@@ -6,7 +6,7 @@
 #include "backend/reference/runtime/element.h"
 #include "backend/reference/runtime/reference.h"
 
-namespace sluice::backend::reference {
+namespace sluice::backend::reference::delta {
 
 namespace {
 
@@ -17,6 +17,12 @@ double log_softplus(double x) {
 }
 
 }  // namespace
+
+}  // namespace sluice::backend::reference::delta
+
+namespace sluice::backend::reference {
+
+using namespace delta;
 
 template <>
 void run(const ops::DeltaGates& op) {

@@ -7,7 +7,7 @@
 #include "backend/reference/runtime/reference.h"
 #include "ops/sequences.h"
 
-namespace sluice::backend::reference {
+namespace sluice::backend::reference::delta {
 
 namespace {
 
@@ -41,6 +41,12 @@ void run_state_row(const ops::DeltaRule& op, const ops::Sequence& sequence, cons
 }  // namespace
 
 // Both forms are this recurrence; they differ in rounding alone, of which there is none here to speak of.
+}  // namespace sluice::backend::reference::delta
+
+namespace sluice::backend::reference {
+
+using namespace delta;
+
 template <>
 void run(const ops::DeltaRule& op) {
   const ops::Sequences sequences(op, op.q.dim(0));

@@ -5,6 +5,8 @@
 
 namespace sluice::backend::reference {
 
+using namespace linear;
+
 template <>
 void run(const ops::Embed& op) {
   for (std::int64_t t = 0; t < op.ids.dim(0); ++t) {

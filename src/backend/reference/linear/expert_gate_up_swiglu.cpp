@@ -7,14 +7,17 @@
 
 namespace sluice::backend::reference {
 
+using namespace linear;
+
 template <>
 void run(const ops::ExpertGateUpSwiglu& op) {
   for (std::int64_t e = 0; e < op.gate_w.shape()[0]; ++e) {
-    const std::vector<Choice> choices = choices_of(op.experts, e);
+    const std::vector<routing::Choice> choices = routing::choices_of(op.experts, e);
     for (std::int64_t n = 0; n < op.out.dim(2) && !choices.empty(); ++n) {
       const std::vector<double> gate = weight_row(op.gate_w[e], n);
       const std::vector<double> up = weight_row(op.up_w[e], n);
-      for (const auto& [t, j] : choices) set(op.out, silu(dot(op.x[t], gate)) * dot(op.x[t], up), t, j, n);
+      for (const auto& [t, j] : choices)
+        set(op.out, pointwise::silu(dot(op.x[t], gate)) * dot(op.x[t], up), t, j, n);
     }
   }
 }

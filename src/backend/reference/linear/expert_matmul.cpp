@@ -6,10 +6,12 @@
 
 namespace sluice::backend::reference {
 
+using namespace linear;
+
 template <>
 void run(const ops::ExpertMatmul& op) {
   for (std::int64_t e = 0; e < op.w.shape()[0]; ++e) {
-    const std::vector<Choice> choices = choices_of(op.experts, e);
+    const std::vector<routing::Choice> choices = routing::choices_of(op.experts, e);
     for (std::int64_t n = 0; n < op.out.dim(2) && !choices.empty(); ++n) {
       const std::vector<double> row = weight_row(op.w[e], n);
       for (const auto& [t, j] : choices)

@@ -5,6 +5,8 @@
 
 namespace sluice::backend::reference {
 
+using namespace linear;
+
 template <>
 void run(const ops::Matmul& op) {
   for (std::int64_t n = 0; n < op.out.dim(1); ++n) {

@@ -5,6 +5,8 @@
 
 namespace sluice::backend::reference {
 
+using namespace linear;
+
 template <>
 void run(const ops::MlaAbsorbQ& op) {
   const std::int64_t nope = op.q_nope.dim(2);

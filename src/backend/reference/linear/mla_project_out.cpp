@@ -5,6 +5,8 @@
 
 namespace sluice::backend::reference {
 
+using namespace linear;
+
 template <>
 void run(const ops::MlaProjectOut& op) {
   const std::int64_t v = op.out.dim(2);

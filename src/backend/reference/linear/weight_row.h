@@ -8,7 +8,7 @@
 #include "quant/minifloat.h"
 #include "sluice/ops/weight.h"
 
-namespace sluice::backend::reference {
+namespace sluice::backend::reference::linear {
 
 // Element (row, i) of a matrix [N,K].
 inline double weight_value(const ops::Weight& w, std::int64_t row, std::int64_t i) {
@@ -44,4 +44,4 @@ inline double dot(const ops::ConstView& x, const std::vector<double>& row) {
   return sum;
 }
 
-}  // namespace sluice::backend::reference
+}  // namespace sluice::backend::reference::linear

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-namespace sluice::backend::reference {
+namespace sluice::backend::reference::pointwise {
 
 inline double sigmoid(double x) {
   return 1 / (1 + std::exp(-x));
@@ -12,4 +12,4 @@ inline double silu(double x) {
   return x / (1 + std::exp(-x));
 }
 
-}  // namespace sluice::backend::reference
+}  // namespace sluice::backend::reference::pointwise

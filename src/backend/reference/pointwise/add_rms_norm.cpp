@@ -7,6 +7,8 @@
 
 namespace sluice::backend::reference {
 
+using namespace pointwise;
+
 template <>
 void run(const ops::AddRmsNorm& op) {
   const std::int64_t width = op.residual.dim(1);

@@ -9,6 +9,8 @@
 
 namespace sluice::backend::reference {
 
+using namespace pointwise;
+
 template <>
 void run(const ops::GatedRmsNorm& op) {
   const std::int64_t width = op.x.shape.back();

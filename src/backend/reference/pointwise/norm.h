@@ -3,7 +3,7 @@
 
 #include "backend/reference/runtime/element.h"
 
-namespace sluice::backend::reference {
+namespace sluice::backend::reference::pointwise {
 
 inline double sum_of_squares(const ops::ConstView& row) {
   double sum = 0;
@@ -11,4 +11,4 @@ inline double sum_of_squares(const ops::ConstView& row) {
   return sum;
 }
 
-}  // namespace sluice::backend::reference
+}  // namespace sluice::backend::reference::pointwise

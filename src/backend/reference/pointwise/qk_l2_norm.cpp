@@ -6,7 +6,7 @@
 #include "backend/reference/runtime/reference.h"
 #include "backend/reference/runtime/rows.h"
 
-namespace sluice::backend::reference {
+namespace sluice::backend::reference::pointwise {
 
 namespace {
 
@@ -19,6 +19,12 @@ void normalize(const ops::View& x, double eps, double scale) {
 }
 
 }  // namespace
+
+}  // namespace sluice::backend::reference::pointwise
+
+namespace sluice::backend::reference {
+
+using namespace pointwise;
 
 template <>
 void run(const ops::QkL2Norm& op) {

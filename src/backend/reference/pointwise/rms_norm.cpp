@@ -8,6 +8,8 @@
 
 namespace sluice::backend::reference {
 
+using namespace pointwise;
+
 template <>
 void run(const ops::RmsNorm& op) {
   const std::int64_t width = op.x.shape.back();

@@ -7,6 +7,8 @@
 
 namespace sluice::backend::reference {
 
+using namespace pointwise;
+
 template <>
 void run(const ops::SigmoidGate& op) {
   for_each_row(op.out.shape, [&](const RowIndex& row) {

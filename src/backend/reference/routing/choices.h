@@ -5,7 +5,7 @@
 
 #include "backend/reference/runtime/element.h"
 
-namespace sluice::backend::reference {
+namespace sluice::backend::reference::routing {
 
 struct Choice {
   std::int64_t token;
@@ -20,4 +20,4 @@ inline std::vector<Choice> choices_of(const ops::ConstView& experts, std::int64_
   return choices;
 }
 
-}  // namespace sluice::backend::reference
+}  // namespace sluice::backend::reference::routing

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <vector>
 
-namespace sluice::backend::reference {
+namespace sluice::backend::reference::routing {
 
 // Indices of the values in falling order, equal values by lower index.
 inline std::vector<std::int32_t> falling_order(const std::vector<double>& values) {
@@ -18,4 +18,4 @@ inline std::vector<std::int32_t> falling_order(const std::vector<double>& values
   return order;
 }
 
-}  // namespace sluice::backend::reference
+}  // namespace sluice::backend::reference::routing

@@ -9,7 +9,7 @@ namespace sluice::backend::reference {
 template <>
 void run(const ops::MoeCombine& op) {
   for (std::int64_t t = 0; t < op.residual.dim(0); ++t) {
-    const double gate = op.shared_gate.present() ? sigmoid(get(op.shared_gate, t)) : 1;
+    const double gate = op.shared_gate.present() ? pointwise::sigmoid(get(op.shared_gate, t)) : 1;
     for (std::int64_t i = 0; i < op.residual.dim(1); ++i) {
       double sum = get(op.residual, t, i);
       for (std::int64_t j = 0; j < op.weights.dim(1); ++j)

@@ -7,7 +7,7 @@
 #include "backend/reference/runtime/element.h"
 #include "backend/reference/runtime/reference.h"
 
-namespace sluice::backend::reference {
+namespace sluice::backend::reference::routing {
 
 namespace {
 
@@ -32,22 +32,28 @@ void drop_groups(std::vector<double>& scores, std::size_t groups, std::size_t to
 
 }  // namespace
 
+}  // namespace sluice::backend::reference::routing
+
+namespace sluice::backend::reference {
+
+using namespace routing;
+
 template <>
 void run(const ops::RouteSigmoid& op) {
   std::vector<double> scores(static_cast<std::size_t>(op.logits.dim(1)));
   for (std::int64_t t = 0; t < op.logits.dim(0); ++t) {
     for (std::size_t e = 0; e < scores.size(); ++e)
-      scores[e] = sigmoid(get(op.logits, t, e)) + get(op.bias, e);
+      scores[e] = pointwise::sigmoid(get(op.logits, t, e)) + get(op.bias, e);
     drop_groups(scores, static_cast<std::size_t>(op.groups), static_cast<std::size_t>(op.top_groups));
     const std::vector<std::int32_t> order = falling_order(scores);
     double sum = 0;
     for (std::int64_t j = 0; j < op.k; ++j)
-      sum += sigmoid(get(op.logits, t, order[static_cast<std::size_t>(j)]));
+      sum += pointwise::sigmoid(get(op.logits, t, order[static_cast<std::size_t>(j)]));
     const double factor = op.normalize ? op.scale / (sum + 1e-20) : op.scale;
     for (std::int64_t j = 0; j < op.k; ++j) {
       const std::int32_t expert = order[static_cast<std::size_t>(j)];
       static_cast<std::int32_t*>(op.experts.data)[offset(op.experts, t, j)] = expert;
-      set(op.weights, sigmoid(get(op.logits, t, expert)) * factor, t, j);
+      set(op.weights, pointwise::sigmoid(get(op.logits, t, expert)) * factor, t, j);
     }
   }
 }

@@ -8,6 +8,8 @@
 
 namespace sluice::backend::reference {
 
+using namespace routing;
+
 template <>
 void run(const ops::RouteSoftmax& op) {
   std::vector<double> logits(static_cast<std::size_t>(op.logits.dim(1)));

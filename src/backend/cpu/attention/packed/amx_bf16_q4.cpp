@@ -9,7 +9,7 @@
 #include "quant/codebook.h"
 #include "sluice/ops/dtype.h"
 
-namespace sluice::backend::cpu::attend_units {
+namespace sluice::backend::cpu::attention::packed {
 
 namespace {
 
@@ -60,10 +60,10 @@ SLUICE_AMX_BF16 inline __m256i load_codes(const std::uint8_t* from) {
 template <int kParts_, std::size_t kSlotHalves>
 struct Slots {
   static constexpr int kParts = kParts_;
-  Half* memory;
+  bf16::Half* memory;
   std::size_t mask;
-  Slots(Half* memory, bool once) : memory(memory), mask(once ? 1 : ~std::size_t{0}) {}
-  Half* at(std::size_t slot, int part) const {
+  Slots(bf16::Half* memory, bool once) : memory(memory), mask(once ? 1 : ~std::size_t{0}) {}
+  bf16::Half* at(std::size_t slot, int part) const {
     return memory + ((slot & mask) * kParts + static_cast<std::size_t>(part)) * kSlotHalves;
   }
 };
@@ -71,24 +71,26 @@ struct Slots {
 // Unpacks the keys of a strip of coordinates one strip ahead of the products.
 struct CodedKeys {
   static constexpr int kParts = 2;
-  static constexpr std::int64_t stride = kStrip * sizeof(Half);
+  static constexpr std::int64_t stride = bf16::kStrip * sizeof(bf16::Half);
   const std::uint8_t* const* rows;
   std::size_t width;
-  Slots<2, kKeyRows * kStrip> slots;
+  Slots<2, bf16::kKeyRows * bf16::kStrip> slots;
   const LevelTable& table = levels();
 
-  const Half* part(int p, std::size_t i) const { return slots.at(i / kStrip, p) + i % kStrip; }
+  const bf16::Half* part(int p, std::size_t i) const {
+    return slots.at(i / bf16::kStrip, p) + i % bf16::kStrip;
+  }
   SLUICE_AMX_BF16 void prepare(std::size_t i) const {
-    if (i % kStrip == 0 && i + kStrip < width) unpack(i + kStrip);
+    if (i % bf16::kStrip == 0 && i + bf16::kStrip < width) unpack(i + bf16::kStrip);
   }
   SLUICE_AMX_BF16 void pause() const {}
   SLUICE_AMX_BF16 void unpack(std::size_t at) const {
     const __m512i large = _mm512_load_si512(table.large);
     const __m512i small = _mm512_load_si512(table.small);
     const __m512i twice = _mm512_load_si512(table.twice);
-    Half* to = slots.at(at / kStrip, 0);
-    Half* to_small = slots.at(at / kStrip, 1);
-    for (std::size_t r = 0; r < kKeyRows; ++r, to += kStrip, to_small += kStrip) {
+    bf16::Half* to = slots.at(at / bf16::kStrip, 0);
+    bf16::Half* to_small = slots.at(at / bf16::kStrip, 1);
+    for (std::size_t r = 0; r < bf16::kKeyRows; ++r, to += bf16::kStrip, to_small += bf16::kStrip) {
       const __m512i codes = _mm512_castsi256_si512(load_codes(rows[r] + at / 2));
       const __m512i bytes = _mm512_permutexvar_epi8(twice, codes);
       const __m512i even = low_nibbles(bytes);
@@ -106,18 +108,19 @@ struct CodedValues {
   static constexpr int kParts = 2;
   const std::uint8_t* const* rows;
   std::size_t column;
-  Slots<2, kStep * kStrip> slots;
+  Slots<2, bf16::kStep * bf16::kStrip> slots;
   const LevelTable& table = levels();
 
-  const Half* part(int p, std::size_t s) const { return slots.at(s, p); }
+  const bf16::Half* part(int p, std::size_t s) const { return slots.at(s, p); }
   SLUICE_AMX_BF16 void prepare(std::size_t s) const {
     const __m512i large = _mm512_load_si512(table.large);
     const __m512i small = _mm512_load_si512(table.small);
     const __m512i first = _mm512_load_si512(table.pairs);
     const __m512i second = _mm512_add_epi8(first, _mm512_set1_epi8(16));
-    Half* to = slots.at(s, 0);
-    Half* to_small = slots.at(s, 1);
-    for (std::size_t r = s * kStep; r < (s + 1) * kStep; r += 2, to += 2 * kStrip, to_small += 2 * kStrip) {
+    bf16::Half* to = slots.at(s, 0);
+    bf16::Half* to_small = slots.at(s, 1);
+    for (std::size_t r = s * bf16::kStep; r < (s + 1) * bf16::kStep;
+         r += 2, to += 2 * bf16::kStrip, to_small += 2 * bf16::kStrip) {
       const __m512i codes = _mm512_inserti64x4(_mm512_castsi256_si512(load_codes(rows[r] + column / 2)),
                                                load_codes(rows[r + 1] + column / 2), 1);
       const __m512i bytes[] = {_mm512_permutexvar_epi8(first, codes), _mm512_permutexvar_epi8(second, codes)};
@@ -137,9 +140,9 @@ struct CodedValues {
 // A strip of the sums of sixteen pieces of weights += their products with rows kStep * [begin, end) of
 // values. values.part(p, s) is where step s of part p lies, rows in pairs.
 template <bool kPrepare>
-SLUICE_AMX_BF16 void multiply_strip(const CodedValues& values, const Half* weights, std::size_t begin,
+SLUICE_AMX_BF16 void multiply_strip(const CodedValues& values, const bf16::Half* weights, std::size_t begin,
                                     std::size_t end, float* sums, std::size_t stride) {
-  constexpr std::size_t kPairBytes = 2 * kStrip * sizeof(Half);
+  constexpr std::size_t kPairBytes = 2 * bf16::kStrip * sizeof(bf16::Half);
   _tile_loadd(0, sums, stride);
   _tile_loadd(1, sums + 16, stride);
   _tile_loadd(2, sums + 32, stride);
@@ -147,10 +150,10 @@ SLUICE_AMX_BF16 void multiply_strip(const CodedValues& values, const Half* weigh
   if constexpr (kPrepare) values.prepare(begin);
   for (std::size_t s = begin; s < end; ++s) {
     if (kPrepare && s + 1 < end) values.prepare(s + 1);
-    order_memory();
-    _tile_loadd(6, weights + s * kTileHalves, 64);
+    simd::order_memory();
+    _tile_loadd(6, weights + s * bf16::kTileHalves, 64);
     for (int p = 0; p < CodedValues::kParts; ++p) {
-      const Half* from = values.part(p, s);
+      const bf16::Half* from = values.part(p, s);
       _tile_loadd(4, from, kPairBytes);
       _tile_dpbf16ps(0, 6, 4);
       _tile_loadd(5, from + 32, kPairBytes);
@@ -165,52 +168,52 @@ SLUICE_AMX_BF16 void multiply_strip(const CodedValues& values, const Half* weigh
   _tile_stored(1, sums + 16, stride);
   _tile_stored(2, sums + 32, stride);
   _tile_stored(3, sums + 48, stride);
-  order_memory();
+  simd::order_memory();
 }
 
 }  // namespace
 
-void multiply_coded_keys(const std::uint8_t* const* rows, std::size_t width, const Half* queries,
-                         const Columns& columns, Half* prepared, float* dots) {
+void multiply_coded_keys(const std::uint8_t* const* rows, std::size_t width, const bf16::Half* queries,
+                         const bf16::Columns& columns, bf16::Half* prepared, float* dots) {
   const CodedKeys keys{rows, width, {prepared, columns.all() <= 32}};
   keys.unpack(0);
-  multiply_all_columns(keys, width, queries, columns, false, dots);
+  bf16::multiply_all_columns(keys, width, queries, columns, false, dots);
 }
 
 void add_coded_values(const std::uint8_t* const* rows, std::size_t column, std::size_t begin, std::size_t end,
-                      const Half* weights, std::size_t count, Half* prepared, float* sums,
+                      const bf16::Half* weights, std::size_t count, bf16::Half* prepared, float* sums,
                       std::size_t width) {
   const CodedValues values{rows, column, {prepared, 2 * count <= 16}};
   const std::size_t stride = width * sizeof(float);
   sums += column;
   multiply_strip<true>(values, weights, begin, end, sums, stride);
-  for (std::size_t tile = 1; tile < whole_tiles(2 * count); ++tile)
-    multiply_strip<false>(values, weights + tile * kValueRows * 16, begin, end, sums + tile * 16 * width,
-                          stride);
+  for (std::size_t tile = 1; tile < bf16::whole_tiles(2 * count); ++tile)
+    multiply_strip<false>(values, weights + tile * bf16::kValueRows * 16, begin, end,
+                          sums + tile * 16 * width, stride);
 }
 
 SLUICE_AMX_BF16 void split_weights(const float* weights, std::size_t stride, std::size_t count,
-                                   std::size_t begin, std::size_t end, Half* tiles) {
-  constexpr std::size_t kTileRows = kValueRows * 16;  // halves of sixteen rows
+                                   std::size_t begin, std::size_t end, bf16::Half* tiles) {
+  constexpr std::size_t kTileRows = bf16::kValueRows * 16;  // halves of sixteen rows
   const std::size_t rows = 2 * count;
   for (std::size_t s = begin; s < end; ++s) {
     const auto at = [&](std::size_t r) {
-      return tiles + r / 16 * kTileRows + s * kTileHalves + r % 16 * kStep;
+      return tiles + r / 16 * kTileRows + s * bf16::kTileHalves + r % 16 * bf16::kStep;
     };
     for (std::size_t q = 0; q < count; ++q)
-      for (std::size_t j = 0; j < kStep; j += 16) {
-        __m512 x = _mm512_loadu_ps(weights + q * stride + s * kStep + j);
-        store_piece(at(q) + j, take_piece(x));
-        store_piece(at(count + q) + j, take_piece(x));
+      for (std::size_t j = 0; j < bf16::kStep; j += 16) {
+        __m512 x = _mm512_loadu_ps(weights + q * stride + s * bf16::kStep + j);
+        bf16::store_piece(at(q) + j, bf16::take_piece(x));
+        bf16::store_piece(at(count + q) + j, bf16::take_piece(x));
       }
-    for (std::size_t r = rows; r % 16 != 0; ++r) std::memset(at(r), 0, kStep * sizeof(Half));
+    for (std::size_t r = rows; r % 16 != 0; ++r) std::memset(at(r), 0, bf16::kStep * sizeof(bf16::Half));
   }
 }
 
 SLUICE_AMX_BF16 void to_nibble_order(const float* row, std::size_t width, float* to) {
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   const __m512i odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
-  for (std::size_t i = 0; i < width; i += kStrip)
+  for (std::size_t i = 0; i < width; i += bf16::kStrip)
     for (std::size_t half = 0; half < 32; half += 16) {
       const __m512 a = _mm512_loadu_ps(row + i + 2 * half);
       const __m512 b = _mm512_loadu_ps(row + i + 2 * half + 16);
@@ -223,7 +226,7 @@ SLUICE_AMX_BF16 void add_coded_sums(const float* sums, std::size_t count, std::s
   const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
   const __m512i high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
   for (std::size_t q = 0; q < count; ++q)
-    for (std::size_t i = 0; i < width; i += kStrip)
+    for (std::size_t i = 0; i < width; i += bf16::kStrip)
       for (std::size_t half = 0; half < 32; half += 16) {
         const float* large = sums + q * width + i + half;
         const float* small = large + count * width;
@@ -236,20 +239,20 @@ SLUICE_AMX_BF16 void add_coded_sums(const float* sums, std::size_t count, std::s
       }
 }
 
-}  // namespace sluice::backend::cpu::attend_units
+}  // namespace sluice::backend::cpu::attention::packed
 
 #else
 
-namespace sluice::backend::cpu::attend_units {
+namespace sluice::backend::cpu::attention::packed {
 
-void multiply_coded_keys(const std::uint8_t* const*, std::size_t, const Half*, const Columns&, Half*,
-                         float*) {}
-void add_coded_values(const std::uint8_t* const*, std::size_t, std::size_t, std::size_t, const Half*,
-                      std::size_t, Half*, float*, std::size_t) {}
-void split_weights(const float*, std::size_t, std::size_t, std::size_t, std::size_t, Half*) {}
+void multiply_coded_keys(const std::uint8_t* const*, std::size_t, const bf16::Half*, const bf16::Columns&,
+                         bf16::Half*, float*) {}
+void add_coded_values(const std::uint8_t* const*, std::size_t, std::size_t, std::size_t, const bf16::Half*,
+                      std::size_t, bf16::Half*, float*, std::size_t) {}
+void split_weights(const float*, std::size_t, std::size_t, std::size_t, std::size_t, bf16::Half*) {}
 void to_nibble_order(const float*, std::size_t, float*) {}
 void add_coded_sums(const float*, std::size_t, std::size_t, float*) {}
 
-}  // namespace sluice::backend::cpu::attend_units
+}  // namespace sluice::backend::cpu::attention::packed
 
 #endif

@@ -16,7 +16,7 @@
       target("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx2,fma,amx-tile,amx-" \
              "int8")))
 
-namespace sluice::backend::cpu::attend_units {
+namespace sluice::backend::cpu::attention::packed {
 
 namespace {
 
@@ -96,13 +96,13 @@ struct DigitKeys {
     const __m512i low = _mm512_load_si512(table.low);
     const __m512i nibble = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi16(4), 1);
     Digit* const to = slot(step);
-    for (std::size_t r = 0; r < kKeyRows; ++r) {
+    for (std::size_t r = 0; r < bf16::kKeyRows; ++r) {
       if (r % 8 == 0) ahead.fetch(1);
       const __m256i bytes =
           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows[r] + step * kDigitStep / 2));
       const __m512i codes = _mm512_srlv_epi16(_mm512_broadcast_i64x4(bytes), nibble);
       store_line(to, r, _mm512_permutexvar_epi8(codes, high));
-      store_line(to, kKeyRows + r, _mm512_permutexvar_epi8(codes, low));
+      store_line(to, bf16::kKeyRows + r, _mm512_permutexvar_epi8(codes, low));
     }
   }
 };
@@ -118,7 +118,7 @@ SLUICE_AMX_DIGITS void multiply_keys(const DigitKeys& keys, std::size_t steps, c
   if constexpr (kPrepare) keys.prepare(0);
   for (std::size_t s = 0; s < steps; ++s) {
     if (kPrepare && s + 1 < steps) keys.prepare(s + 1);
-    order_memory();
+    simd::order_memory();
     const Digit* const slot = keys.slot(s);
     _tile_loadd(6, queries + s * kTileBytes, kLine);
     _tile_loadd(4, slot, kLine);
@@ -134,7 +134,7 @@ SLUICE_AMX_DIGITS void multiply_keys(const DigitKeys& keys, std::size_t steps, c
   _tile_stored(1, results + 256, kLine);
   _tile_stored(2, results + 512, kLine);
   _tile_stored(3, results + 768, kLine);
-  order_memory();
+  simd::order_memory();
 }
 
 // Two halves of a vector from two addresses.
@@ -160,7 +160,7 @@ SLUICE_AMX_DIGITS void store_scores(const std::int32_t* results, const float* sc
     const __m512i middle = _mm512_add_epi32(load_halves(at + 8, at + 264), load_halves(at + 512, at + 768));
     v[r] = _mm512_castps_si512(join(load_halves(at, at + 256), middle, load_halves(at + 520, at + 776)));
   }
-  transpose(v);
+  simd::transpose(v);
   for (std::size_t q = 0; q < count; ++q) {
     const __m512 scale = _mm512_set1_ps(scales[q]);
     float* const to = scores + q * stride;
@@ -215,7 +215,7 @@ SLUICE_AMX_DIGITS void multiply_values(const DigitValues& values, const Digit* w
   if constexpr (kPrepare) values.prepare(begin);
   for (std::size_t s = begin; s < end; ++s) {
     if (kPrepare && s + 1 < end) values.prepare(s + 1);
-    order_memory();
+    simd::order_memory();
     const Digit* const slot = values.slot(s);
     _tile_loadd(6, weights + s * kTileBytes, kLine);
     _tile_loadd(4, slot, kLine);
@@ -231,7 +231,7 @@ SLUICE_AMX_DIGITS void multiply_values(const DigitValues& values, const Digit* w
   _tile_stored(1, results + 256, kLine);
   _tile_stored(2, results + 512, kLine);
   _tile_stored(3, results + 768, kLine);
-  order_memory();
+  simd::order_memory();
 }
 
 // sums += the results of multiply_values.
@@ -248,21 +248,21 @@ SLUICE_AMX_DIGITS void add_results(const std::int32_t* results, const float* sca
     }
 }
 
-constexpr std::size_t kValueSteps = kValueRows / kDigitStep;
+constexpr std::size_t kValueSteps = bf16::kValueRows / kDigitStep;
 
 std::size_t prepared_bytes(std::size_t width) {
-  return std::max(kKeyRows * width * 2, kValueSteps * 4 * kTileBytes);
+  return std::max(bf16::kKeyRows * width * 2, kValueSteps * 4 * kTileBytes);
 }
 
 }  // namespace
 
 bool multiplies_digits(std::int64_t bits, std::size_t width) {
-  return bits == 4 && width % kDigitStep == 0 && has_tiles(TileProduct::bytes);
+  return bits == 4 && width % kDigitStep == 0 && simd::has_tiles(simd::TileProduct::bytes);
 }
 
 std::size_t DigitSpace::bytes(std::size_t queries, std::size_t width) {
   const std::size_t groups = digit_groups(queries);
-  return groups * 16 * (width + kValueRows) + prepared_bytes(width) + 4096 +
+  return groups * 16 * (width + bf16::kValueRows) + prepared_bytes(width) + 4096 +
          (2 * groups * 16 + queries * width) * sizeof(float);
 }
 
@@ -270,7 +270,7 @@ DigitSpace::DigitSpace(std::size_t count, std::size_t width, std::byte* at) {
   const std::size_t groups = digit_groups(count);
   queries = reinterpret_cast<Digit*>(at);
   weights = queries + groups * 16 * width;
-  prepared = weights + groups * 16 * kValueRows;
+  prepared = weights + groups * 16 * bf16::kValueRows;
   results = reinterpret_cast<std::int32_t*>(prepared + prepared_bytes(width));
   query_scales = reinterpret_cast<float*>(results + 1024);
   weight_scales = query_scales + groups * 16;
@@ -292,7 +292,7 @@ SLUICE_AMX_DIGITS void pack_digits(const float* queries, std::size_t stride, std
     for (std::size_t i = 0; i < width; i += kDigitStep) {
       __m512i v[16];
       for (std::size_t c = 0; c < 16; ++c) v[c] = _mm512_load_si512(rows + c * width + i);
-      transpose(v);
+      simd::transpose(v);
       for (std::size_t r = 0; r < 16; ++r) store_line(tiles + 16 * i, r, v[r]);
     }
   }
@@ -313,8 +313,8 @@ void score_digits(const std::uint8_t* const* rows, std::size_t width, std::size_
 SLUICE_AMX_DIGITS void split_weights(const float* weights, std::size_t stride, std::size_t count,
                                      std::size_t begin, std::size_t end, const DigitSpace& space) {
   for (std::size_t q = 0; q < count; ++q) {
-    Digit* const high =
-        space.weights + q / kDigitQueries * 16 * kValueRows + begin * kTileBytes + q % kDigitQueries * kLine;
+    Digit* const high = space.weights + q / kDigitQueries * 16 * bf16::kValueRows + begin * kTileBytes +
+                        q % kDigitQueries * kLine;
     space.weight_scales[q] = split_row(weights + q * stride + begin * kDigitStep, (end - begin) * kDigitStep,
                                        high, high + kDigitQueries * kLine, kTileBytes) /
                              kLevelFactor;
@@ -329,7 +329,7 @@ void add_digits(const std::uint8_t* const* rows, std::size_t width, const float*
     const DigitValues values{rows, column, space.prepared, ahead};
     for (std::size_t first = 0; first < count; first += kDigitQueries) {
       const auto multiply = first == 0 ? multiply_values<true> : multiply_values<false>;
-      multiply(values, space.weights + first * 2 * kValueRows, begin, end, space.results);
+      multiply(values, space.weights + first * 2 * bf16::kValueRows, begin, end, space.results);
       add_results(space.results, space.weight_scales + first, std::min(kDigitQueries, count - first),
                   space.sums + first * width + column, width);
     }
@@ -350,11 +350,11 @@ SLUICE_AMX_DIGITS void add_digit_sums(const DigitSpace& space, std::size_t count
   }
 }
 
-}  // namespace sluice::backend::cpu::attend_units
+}  // namespace sluice::backend::cpu::attention::packed
 
 #else
 
-namespace sluice::backend::cpu::attend_units {
+namespace sluice::backend::cpu::attention::packed {
 
 bool multiplies_digits(std::int64_t, std::size_t) {
   return false;
@@ -370,6 +370,6 @@ void add_digits(const std::uint8_t* const*, std::size_t, const float*, std::size
                 std::size_t, const DigitSpace&, AttendAhead&) {}
 void add_digit_sums(const DigitSpace&, std::size_t, std::size_t, float*) {}
 
-}  // namespace sluice::backend::cpu::attend_units
+}  // namespace sluice::backend::cpu::attention::packed
 
 #endif

@@ -2,8 +2,8 @@
 //
 // Levels, queries and weights are integers of sixteen bits, each two signed digits of eight: levels times one
 // factor, a query by its largest coordinate, the weights of a block by the largest of them. Half the products
-// and less than half the unpacking of BF16 parts (attend_codes.h), for an error of 1e-4: not for exact F32
-// calls. Columns of a product of keys and rows of a sum of values come in groups of eight queries: their
+// and less than half the unpacking of BF16 parts (packed/amx_bf16_q4.h), for an error of 1e-4: not for exact
+// F32 calls. Columns of a product of keys and rows of a sum of values come in groups of eight queries: their
 // first digits, then their second ones. Sums of integers are exact: tiling never changes a bit.
 //
 // Coordinates of keys go by in the order of the codes' nibbles (to_nibble_order).
@@ -11,7 +11,7 @@
 
 #include "backend/cpu/attention/amx_bf16.h"
 
-namespace sluice::backend::cpu::attend_units {
+namespace sluice::backend::cpu::attention::packed {
 
 using Digit = std::int8_t;
 
@@ -53,4 +53,4 @@ void add_digits(const std::uint8_t* const* rows, std::size_t width, const float*
 // to[q * width + i] += the sums, in the order of the coordinates.
 void add_digit_sums(const DigitSpace& space, std::size_t count, std::size_t width, float* to);
 
-}  // namespace sluice::backend::cpu::attend_units
+}  // namespace sluice::backend::cpu::attention::packed

@@ -11,7 +11,7 @@
 // of levels, with a norm of 1; rotary keys beside the codes add their own products to the scores.
 //
 // 4-bit codes go to the matrix units where there are any, in place of levels in F32: as bytes
-// (attend_digits.h), or as BF16 numbers where F32 is to be exact (attend_codes.h).
+// (packed/amx_int8_q4.h), or as BF16 numbers where F32 is to be exact (packed/amx_bf16_q4.h).
 //
 // Bytes: every packed row in sight once a group. Arithmetic and softmax in F32; 4*D operations a query, head
 // and row. Error against double on equal codes about 1e-6, 1e-4 by bytes.
@@ -33,7 +33,10 @@
 #include "backend/cpu/runtime/row_walk.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::attention::packed::HWY_NAMESPACE {
+
+using namespace attention::HWY_NAMESPACE;
+using namespace cache::HWY_NAMESPACE;
 
 // Calls f with a compile-time number of queries, the largest that still fits, until all are done.
 template <class F>
@@ -56,14 +59,14 @@ struct PartScratch {
     const std::size_t tile_floats = std::max(rows, call.by_units() ? queries_count : 0) * call.width;
     const std::size_t floats =
         rope_floats + queries_count * (call.width + score_stride) + tile_floats + 2 * rows;
-    const attend_units::Workspace::Sizes sizes{{queries_count}, call.width, call.width};
-    const std::size_t unit_bytes =
-        call.products == CodeProducts::numbers  ? attend_units::Workspace::bytes(sizes)
-        : call.products == CodeProducts::digits ? attend_units::DigitSpace::bytes(queries_count, call.width)
-                                                : 0;
+    const bf16::Workspace::Sizes sizes{{queries_count}, call.width, call.width};
+    const std::size_t unit_bytes = call.products == CodeProducts::numbers ? bf16::Workspace::bytes(sizes)
+                                   : call.products == CodeProducts::digits
+                                       ? DigitSpace::bytes(queries_count, call.width)
+                                       : 0;
     std::byte* const memory = context.worker_scratch(worker, unit_bytes + floats * sizeof(float));
-    units = attend_units::Workspace(sizes, memory);
-    digits = attend_units::DigitSpace(queries_count, call.width, memory);
+    units = bf16::Workspace(sizes, memory);
+    digits = DigitSpace(queries_count, call.width, memory);
     rope_queries = reinterpret_cast<float*>(memory + unit_bytes);
     queries = rope_queries + rope_floats;
     tile = queries + queries_count * call.width;
@@ -72,8 +75,8 @@ struct PartScratch {
     value_factors = key_factors + rows;
   }
   std::size_t score_stride;
-  attend_units::Workspace units;  // or
-  attend_units::DigitSpace digits;
+  bf16::Workspace units;  // or
+  DigitSpace digits;
   float* rope_queries;   // [queries,padded(R)], scaled
   float* queries;        // [queries,D]
   float* tile;           // [rows,D], levels
@@ -98,16 +101,16 @@ HWY_INLINE void read_levels(const PackedRows& rows, std::int64_t bits, std::size
 
 // The codes of a tile of logical rows from `first` on, those in [begin, end) of it; others are stood for.
 struct CodeRows {
-  const std::uint8_t* at[attend_units::kValueRows];
+  const std::uint8_t* at[bf16::kValueRows];
   CodeRows(const PackedRows& rows, std::int64_t first, std::int64_t begin, std::int64_t end) {
-    for (std::int64_t j = 0; j < static_cast<std::int64_t>(attend_units::kValueRows); ++j)
+    for (std::int64_t j = 0; j < static_cast<std::int64_t>(bf16::kValueRows); ++j)
       at[j] = rows.codes + rows.slot(first + std::clamp(j, begin, end - 1)) * rows.stride;
   }
 };
 
 // The codes of the tile of rows from `first` on, most likely the next.
 HWY_INLINE AttendAhead ahead_of(const PackedRows& keys, const PackedRows& values, std::int64_t first) {
-  constexpr auto kRows = static_cast<std::int64_t>(attend_units::kValueRows);
+  constexpr auto kRows = static_cast<std::int64_t>(bf16::kValueRows);
   const auto rows = [&](const PackedRows& side) {
     const std::uint8_t* codes = side.codes + side.slot(first) * side.stride;
     return AttendAhead::Rows{reinterpret_cast<std::uintptr_t>(codes), 8 * side.stride,
@@ -121,19 +124,18 @@ HWY_INLINE void score_codes(const PackedAttention& call, const QueryGroup& group
                             std::int64_t begin, std::int64_t end, std::size_t queries,
                             const PartScratch& scratch, AttendAhead& ahead) {
   const std::size_t width = call.width;
-  constexpr auto kRows = static_cast<std::int64_t>(attend_units::kKeyRows);
+  constexpr auto kRows = static_cast<std::int64_t>(bf16::kKeyRows);
   const CodeRows codes(call.rows(call.op.keys, group), first, begin, end);
   for (std::int64_t j = begin / kRows * kRows; j < end; j += kRows) {
-    const attend_units::Workspace& units = scratch.units;
+    const bf16::Workspace& units = scratch.units;
     if (call.products == CodeProducts::digits) {
-      attend_units::score_digits(codes.at + j, width, queries, scratch.digits, ahead, scratch.scores + j,
-                                 scratch.score_stride);
+      score_digits(codes.at + j, width, queries, scratch.digits, ahead, scratch.scores + j,
+                   scratch.score_stride);
       continue;
     }
     ahead.fetch(width / 8);
-    attend_units::multiply_coded_keys(codes.at + j, width, units.queries, {queries}, units.prepared,
-                                      units.dots);
-    attend_units::store_scores(units.dots, {queries}, scratch.scores + j, scratch.score_stride);
+    multiply_coded_keys(codes.at + j, width, units.queries, {queries}, units.prepared, units.dots);
+    bf16::store_scores(units.dots, {queries}, scratch.scores + j, scratch.score_stride);
   }
 }
 
@@ -144,19 +146,18 @@ HWY_INLINE void add_codes(const PackedAttention& call, const QueryGroup& group, 
   const std::size_t width = call.width;
   const CodeRows codes(call.rows(call.op.values, group), first, begin, end);
   if (call.products == CodeProducts::digits) {
-    constexpr auto kStep = static_cast<std::int64_t>(attend_units::kDigitStep);
-    attend_units::add_digits(codes.at, width, scratch.scores, scratch.score_stride, queries,
-                             static_cast<std::size_t>(begin / kStep),
-                             static_cast<std::size_t>((end + kStep - 1) / kStep), scratch.digits, ahead);
+    constexpr auto kStep = static_cast<std::int64_t>(kDigitStep);
+    add_digits(codes.at, width, scratch.scores, scratch.score_stride, queries,
+               static_cast<std::size_t>(begin / kStep), static_cast<std::size_t>((end + kStep - 1) / kStep),
+               scratch.digits, ahead);
     return;
   }
-  const attend_units::Workspace& units = scratch.units;
-  const std::size_t from = static_cast<std::size_t>(begin) / attend_units::kStep;
-  const std::size_t to = (static_cast<std::size_t>(end) + attend_units::kStep - 1) / attend_units::kStep;
-  attend_units::split_weights(scratch.scores, scratch.score_stride, queries, from, to, units.weights);
-  for (std::size_t column = 0; column < width; column += attend_units::kStrip) {
-    attend_units::add_coded_values(codes.at, column, from, to, units.weights, queries, units.prepared,
-                                   units.sums, width);
+  const bf16::Workspace& units = scratch.units;
+  const std::size_t from = static_cast<std::size_t>(begin) / bf16::kStep;
+  const std::size_t to = (static_cast<std::size_t>(end) + bf16::kStep - 1) / bf16::kStep;
+  split_weights(scratch.scores, scratch.score_stride, queries, from, to, units.weights);
+  for (std::size_t column = 0; column < width; column += bf16::kStrip) {
+    add_coded_values(codes.at, column, from, to, units.weights, queries, units.prepared, units.sums, width);
   }
 }
 
@@ -184,13 +185,12 @@ HWY_INLINE void load_queries(const PackedAttention& call, const QueryGroup& grou
   if (call.by_units()) {
     const auto count = static_cast<std::size_t>(call.queries(group));
     for (std::size_t q = 0; q < count; ++q)
-      attend_units::to_nibble_order(scratch.queries + q * call.width, call.width,
-                                    scratch.tile + q * call.width);
+      to_nibble_order(scratch.queries + q * call.width, call.width, scratch.tile + q * call.width);
     if (call.products == CodeProducts::digits)
-      attend_units::pack_digits(scratch.tile, call.width, count, call.width, scratch.digits);
+      pack_digits(scratch.tile, call.width, count, call.width, scratch.digits);
     else
-      attend_units::pack_queries(scratch.tile, call.width, {count}, call.width, scratch.units.pieces,
-                                 scratch.units.queries);
+      bf16::pack_queries(scratch.tile, call.width, {count}, call.width, scratch.units.pieces,
+                         scratch.units.queries);
   }
   if (call.rope_width == 0) return;
   const std::size_t floats = padded(call.rope_width);
@@ -237,8 +237,7 @@ HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group
   const PackedRows keys = call.rows(call.op.keys, group);
   const PackedRows values = call.rows(call.op.values, group);
   const bool by_units = call.by_units() && first + end <= keys.first_token;  // codes alone
-  const float level_scale =
-      by_units && call.products == CodeProducts::numbers ? attend_units::kLevelScale : 1;
+  const float level_scale = by_units && call.products == CodeProducts::numbers ? kLevelScale : 1;
   AttendAhead ahead = ahead_of(keys, values, first + call.tile_rows);
   read_factors(keys, call.score_factor / level_scale, first, begin, end, scratch.key_factors);
   read_factors(values, call.root / level_scale, first, begin, end, scratch.value_factors);
@@ -283,7 +282,7 @@ HWY_INLINE void attend_part(const PackedAttention& call, const QueryGroup& group
   std::fill_n(to.values, queries * call.width, 0.0F);
   if (call.products == CodeProducts::digits) std::fill_n(scratch.digits.sums, queries * call.width, 0.0F);
   if (call.products == CodeProducts::numbers)
-    std::fill_n(scratch.units.sums, 16 * attend_units::whole_tiles(2 * queries) * call.width, 0.0F);
+    std::fill_n(scratch.units.sums, 16 * bf16::whole_tiles(2 * queries) * call.width, 0.0F);
   std::fill_n(to.total, queries, 0.0F);
   std::fill_n(to.maximum, queries, -std::numeric_limits<float>::infinity());
   const std::int64_t part_end = std::min((part + 1) * kPartRows, group.rows.end);
@@ -292,10 +291,9 @@ HWY_INLINE void attend_part(const PackedAttention& call, const QueryGroup& group
     const std::int64_t end = std::min(part_end - first, call.tile_rows);
     if (begin < end) attend_tile(call, group, first, begin, end, to, scratch);
   }
-  if (call.products == CodeProducts::digits)
-    attend_units::add_digit_sums(scratch.digits, queries, call.width, to.values);
+  if (call.products == CodeProducts::digits) add_digit_sums(scratch.digits, queries, call.width, to.values);
   if (call.products == CodeProducts::numbers)
-    attend_units::add_coded_sums(scratch.units.sums, queries, call.width, to.values);
+    add_coded_sums(scratch.units.sums, queries, call.width, to.values);
 }
 
 // sum = sum * a + part * b.
@@ -368,7 +366,7 @@ void attend_wave(Context& context, const PackedAttention& call, const Wave& wave
   context.pool().parallel_for_dynamic(
       0, wave.items, items, [&](std::int64_t begin, std::int64_t end, int worker) HWY_ATTR {
         const PartScratch scratch(call, context, worker);
-        const attend_units::Session session(call.by_units());
+        const bf16::Session session(call.by_units());
         const QueryGroup* loaded = nullptr;
         for (std::int64_t item = begin; item < end; ++item) {
           const QueryGroup& group = wave.group_of(item, &QueryGroup::first_item);
@@ -388,11 +386,11 @@ void attend_wave(Context& context, const PackedAttention& call, const Wave& wave
       });
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::attention::packed::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::attention::packed {
 
 HWY_EXPORT(attend_wave);
 HWY_EXPORT(rotate_tokens);
@@ -401,7 +399,7 @@ void attend_packed(Context& context, PackedCall op, const ops::Sequences& sequen
                    FunctionRef<std::int64_t(std::int64_t)> lengths) {
   PackedAttention call(op, sequences, lengths, context.exact());
   const WorkMemory memory(context, call);
-  call.signs = read_signs(op.signs, call.width, memory.signs);
+  call.signs = cache::read_signs(op.signs, call.width, memory.signs);
   const auto rotate_own = [&](PackedCache& cache, float* to) {
     HWY_DYNAMIC_DISPATCH(rotate_tokens)(context, call, cache.tokens, to);
     cache.rotated_tokens = to;
@@ -423,5 +421,5 @@ void attend_packed(Context& context, PackedCall op, const ops::Sequences& sequen
   }
 }
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::attention::packed
 #endif

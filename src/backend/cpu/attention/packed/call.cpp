@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::attention::packed {
 
 namespace {
 
@@ -11,15 +11,15 @@ constexpr std::int64_t kGroupQueries = 64;  // query vectors, enough to make unp
 constexpr std::int64_t kTileFloats = 8192;  // of the first-level cache
 constexpr std::int64_t kMinTileRows = 16;   // a whole vector of scores
 constexpr std::int64_t kMaxTileRows = 64;
-constexpr auto kUnitTileRows = static_cast<std::int64_t>(attend_units::kValueRows);
+constexpr auto kUnitTileRows = static_cast<std::int64_t>(bf16::kValueRows);
 constexpr std::size_t kPartialFloats = std::size_t{8} << 20;  // of partial results in memory at once
 
 // Digits are off by less than a tenth of what rounding a BF16 output is.
 CodeProducts products_of(const PackedCall& op, std::size_t width, bool exact) {
   if (op.keys.bits != op.values.bits) return CodeProducts::vectors;
-  if ((!exact || op.out.dtype == ops::DType::bf16) && attend_units::multiplies_digits(op.keys.bits, width))
+  if ((!exact || op.out.dtype == ops::DType::bf16) && multiplies_digits(op.keys.bits, width))
     return CodeProducts::digits;
-  const bool numbers = attend_units::knows_codes(op.keys.bits, width) && attend_units::available();
+  const bool numbers = knows_codes(op.keys.bits, width) && bf16::available();
   return numbers ? CodeProducts::numbers : CodeProducts::vectors;
 }
 
@@ -118,4 +118,4 @@ Wave next_wave(const PackedAttention& call, std::span<QueryGroup> groups, std::s
   return wave;
 }
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::attention::packed

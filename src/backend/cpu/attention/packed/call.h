@@ -11,7 +11,7 @@
 #include "base/function_ref.h"
 #include "ops/sequences.h"
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::attention::packed {
 
 // Codes and norms of keys or values, and the rows of the call's tokens where these are not read from codes.
 struct PackedCache {
@@ -175,4 +175,4 @@ Wave next_wave(const PackedAttention& call, std::span<QueryGroup> groups, std::s
 void attend_packed(Context& context, PackedCall call, const ops::Sequences& sequences,
                    FunctionRef<std::int64_t(std::int64_t)> lengths);
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::attention::packed

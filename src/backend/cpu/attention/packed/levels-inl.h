@@ -17,7 +17,9 @@
 #include "quant/codebook.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::attention::packed::HWY_NAMESPACE {
+
+using namespace simd::HWY_NAMESPACE;
 
 template <std::size_t kBits>
 class LevelReader {
@@ -139,7 +141,7 @@ HWY_INLINE void with_level_reader(std::int64_t bits, F&& f) {
   }
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::attention::packed::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

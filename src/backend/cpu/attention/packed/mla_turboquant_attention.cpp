@@ -2,7 +2,7 @@
 
 #include "backend/cpu/attention/packed/call.h"
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::attention::packed {
 
 namespace {
 
@@ -22,6 +22,12 @@ ops::ConstView one_head(const ops::ConstView& view, int at) {
 }
 
 }  // namespace
+
+}  // namespace sluice::backend::cpu::attention::packed
+
+namespace sluice::backend::cpu {
+
+using namespace attention::packed;
 
 template <>
 void run(Context& context, const ops::MlaTurboquantAttention& op) {

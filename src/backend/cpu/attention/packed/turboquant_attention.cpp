@@ -4,6 +4,8 @@
 
 namespace sluice::backend::cpu {
 
+using namespace attention::packed;
+
 template <>
 void run(Context& context, const ops::TurboquantAttention& op) {
   PackedCall call;

@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-namespace sluice::backend::cpu::amx {
+namespace sluice::backend::cpu::linear::integer::amx {
 
 namespace {
 
@@ -44,19 +44,19 @@ void pack_groups(const MatrixFormat& format, const Row* rows, std::int64_t count
 }
 
 void configure(std::int64_t step) {
-  TileShape shape;
+  simd::TileShape shape;
   for (int i = 0; i < 8; ++i) {
     const bool codes = i == 4 || i == 5;
     shape.row_bytes[i] = codes ? static_cast<std::uint16_t>(step) : std::uint16_t{64};
     shape.rows[i] = i >= 6 ? static_cast<std::uint8_t>(step / 4) : std::uint8_t{16};
   }
-  configure_tiles(shape);
+  simd::configure_tiles(shape);
 }
 
 }  // namespace
 
 bool available() {
-  return has_tiles(TileProduct::bytes);
+  return simd::has_tiles(simd::TileProduct::bytes);
 }
 
 bool knows(const MatrixFormat& format) {
@@ -76,7 +76,7 @@ SLUICE_AMX void pack_many(const MatrixFormat& format, const Row* rows, std::int6
     for (auto& digit : digits) {
       __m512i v[16];
       for (int t = 0; t < 16; ++t) v[t] = _mm512_load_si512(digit[t]);
-      transpose(v);
+      simd::transpose(v);
       for (std::int64_t k = 0; k < step / 4; ++k, to += 64) _mm512_store_si512(to, v[k]);
     }
   }
@@ -103,14 +103,14 @@ Session::Session(const MatrixFormat& format) {
 }
 
 Session::~Session() {
-  release_tiles();
+  simd::release_tiles();
 }
 
-}  // namespace sluice::backend::cpu::amx
+}  // namespace sluice::backend::cpu::linear::integer::amx
 
 #else
 
-namespace sluice::backend::cpu::amx {
+namespace sluice::backend::cpu::linear::integer::amx {
 
 bool available() {
   return false;
@@ -128,6 +128,6 @@ void multiply_many(const Product&, std::int64_t, Scratch&) {}
 Session::Session(const MatrixFormat&) {}
 Session::~Session() = default;
 
-}  // namespace sluice::backend::cpu::amx
+}  // namespace sluice::backend::cpu::linear::integer::amx
 
 #endif

@@ -1,11 +1,11 @@
-// Integer products (integer_product.h) by the matrix units of x86, which multiply tiles of sixteen rows of
+// Integer products (product.h) by the matrix units of x86, which multiply tiles of sixteen rows of
 // bytes. They take q as two digits: with few tokens both are columns of one tile, with many they are tiles of
 // their own.
 #pragma once
 
 #include "backend/cpu/linear/weight_matrix.h"
 
-namespace sluice::backend::cpu::amx {
+namespace sluice::backend::cpu::linear::integer::amx {
 
 constexpr std::int64_t kTokens = 16;   // of a packed tile
 constexpr std::int64_t kFew = 8;       // tokens with both digits in one tile
@@ -64,4 +64,4 @@ class Session {
   Session& operator=(const Session&) = delete;
 };
 
-}  // namespace sluice::backend::cpu::amx
+}  // namespace sluice::backend::cpu::linear::integer::amx

@@ -6,7 +6,7 @@
 
 #if SLUICE_HAS_AMX
 
-namespace sluice::backend::cpu::amx {
+namespace sluice::backend::cpu::linear::integer::amx {
 
 namespace {
 
@@ -53,7 +53,7 @@ SLUICE_AMX void multiply(const Product& p, std::int64_t tokens, Scratch& scratch
     }
     if (i + 1 < steps) unpack<kStep>(rows, (i + 1) * kStep / 2, scratch.codes[0][(i + 1) % 2]);
     prefetch_next(p, rows, i, steps);
-    order_memory();
+    simd::order_memory();
     _tile_loadd(4, scratch.codes[0][i % 2][0], 64);
     _tile_loadd(5, scratch.codes[0][i % 2][1], 64);
     _tile_loadd(6, x.digits + i * kStep * kTokens, 64);
@@ -63,7 +63,7 @@ SLUICE_AMX void multiply(const Product& p, std::int64_t tokens, Scratch& scratch
     auto* sums = scratch.sums[group % 2][0];
     _tile_stored(0, sums[0], 64);
     _tile_stored(1, sums[16], 64);
-    order_memory();
+    simd::order_memory();
     // The sums before these have long arrived.
     if (group > 0) add_group(p, x, group - 1, scratch.sums[(group - 1) % 2][0], acc);
   }
@@ -80,6 +80,6 @@ void multiply_few(const Product& p, std::int64_t tokens, Scratch& scratch) {
   (group == 32 ? multiply<32, 1> : group == 64 ? multiply<64, 1> : multiply<64, 2>)(p, tokens, scratch);
 }
 
-}  // namespace sluice::backend::cpu::amx
+}  // namespace sluice::backend::cpu::linear::integer::amx
 
 #endif

@@ -5,7 +5,7 @@
 
 #if SLUICE_HAS_AMX
 
-namespace sluice::backend::cpu::amx {
+namespace sluice::backend::cpu::linear::integer::amx {
 
 namespace {
 
@@ -56,18 +56,18 @@ class ManyTokens {
       const std::int64_t next = g + kChains < groups ? g + kChains : g % kChains + 1;
       if (i + 1 < groups) unpack_group<kStep, kSteps>(next, scratch_.codes[(i + 1) % 2]);
       prefetch_next(p_, rows_, i, groups);
-      order_memory();
+      simd::order_memory();
       if constexpr (kSteps == 1) load_codes(scratch_.codes[i % 2][0]);
       const std::byte* x = p_.x + g * 2 * p_.format.group_size * kTokens;
       for (std::int64_t t = 0; t < tiles_; ++t, ++done) {
         sum_group<kStep, kSteps>(scratch_.codes[i % 2], x + t * tile_bytes_, scratch_.sums[done % 2]);
-        order_memory();
+        simd::order_memory();
         // The sums before these have long arrived.
         if (done > 0) add_group(waiting_group_, waiting_tile_, scratch_.sums[(done - 1) % 2]);
         waiting_group_ = g;
         waiting_tile_ = t;
       }
-      order_memory();
+      simd::order_memory();
       g = next;
     }
     add_group(waiting_group_, waiting_tile_, scratch_.sums[(done - 1) % 2]);
@@ -111,7 +111,7 @@ class ManyTokens {
         v[r] = _mm512_castps_si512(
             _mm512_add_ps(_mm512_add_ps(chain[0], chain[1]), _mm512_add_ps(chain[2], chain[3])));
       }
-      transpose(v);
+      simd::transpose(v);
       for (int t = 0; t < kTokens; ++t)
         _mm512_storeu_si512(p_.out + (tile * kTokens + t) * p_.out_step + half, v[t]);
     }
@@ -135,6 +135,6 @@ void multiply_many(const Product& p, std::int64_t tiles, Scratch& scratch) {
   product.run<64, 2>();
 }
 
-}  // namespace sluice::backend::cpu::amx
+}  // namespace sluice::backend::cpu::linear::integer::amx
 
 #endif

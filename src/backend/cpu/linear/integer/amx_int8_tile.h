@@ -15,7 +15,7 @@
 
 #define SLUICE_AMX __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,amx-tile,amx-int8")))
 
-namespace sluice::backend::cpu::amx {
+namespace sluice::backend::cpu::linear::integer::amx {
 
 constexpr int kChains = 4;  // sums of a product, of every fourth group each
 
@@ -65,6 +65,6 @@ SLUICE_AMX inline void prefetch_next(const Product& p, const RowAddresses& rows,
     _mm_prefetch(reinterpret_cast<const char*>(rows.at[0] + bytes + at), _MM_HINT_T1);
 }
 
-}  // namespace sluice::backend::cpu::amx
+}  // namespace sluice::backend::cpu::linear::integer::amx
 
 #endif

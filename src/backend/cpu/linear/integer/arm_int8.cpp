@@ -7,7 +7,7 @@
 
 #include "backend/cpu/linear/integer/product.h"
 
-namespace sluice::backend::cpu::arm {
+namespace sluice::backend::cpu::linear::integer::arm {
 
 namespace {
 
@@ -188,11 +188,11 @@ void multiply(const MatrixFormat& format, const std::byte* const (&rows)[kRows],
   by(format, rows, scales, biases, x, tokens, out, out_step);
 }
 
-}  // namespace sluice::backend::cpu::arm
+}  // namespace sluice::backend::cpu::linear::integer::arm
 
 #else
 
-namespace sluice::backend::cpu::arm {
+namespace sluice::backend::cpu::linear::integer::arm {
 
 Bytes available() {
   return Bytes::none;
@@ -204,6 +204,6 @@ void split_digits(const MatrixFormat&, const std::int16_t*, std::byte*) {}
 void multiply(const MatrixFormat&, const std::byte* const (&)[kRows], const float*, const float*, const Row*,
               std::int64_t, float*, std::int64_t) {}
 
-}  // namespace sluice::backend::cpu::arm
+}  // namespace sluice::backend::cpu::linear::integer::arm
 
 #endif

@@ -1,11 +1,11 @@
-// Integer products (integer_product.h) by the instructions of newer 64-bit Arm processors that multiply
+// Integer products (product.h) by the instructions of newer 64-bit Arm processors that multiply
 // bytes: dot products of four (sdot), and products of small matrices (usmmla, usdot). They take q as two
-// digits of a byte, like the matrix units of x86; all else is as in integer_tile-inl.h, and so is every bit.
+// digits of a byte, like the matrix units of x86; all else is as in tile-inl.h, and so is every bit.
 #pragma once
 
 #include "backend/cpu/linear/weight_matrix.h"
 
-namespace sluice::backend::cpu::arm {
+namespace sluice::backend::cpu::linear::integer::arm {
 
 enum class Bytes { none, dots, matrices };
 
@@ -32,4 +32,4 @@ void split_digits(const MatrixFormat& format, const std::int16_t* integers, std:
 void multiply(const MatrixFormat& format, const std::byte* const (&rows)[kRows], const float* scales,
               const float* biases, const Row* x, std::int64_t tokens, float* out, std::int64_t out_step);
 
-}  // namespace sluice::backend::cpu::arm
+}  // namespace sluice::backend::cpu::linear::integer::arm

@@ -22,7 +22,9 @@
 #include "backend/cpu/simd/activation-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::linear::integer::HWY_NAMESPACE {
+
+using namespace simd::HWY_NAMESPACE;
 
 constexpr std::int64_t kItemRows = 256;       // weight rows of a work item at most
 constexpr std::int64_t kItemBytes = 1 << 14;  // of weights at least: handing out work takes time too
@@ -341,11 +343,11 @@ void integer_linear(Context& context, const Linear& op) {
   IntegerRun(context, op).run();
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::linear::integer::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::linear::integer {
 
 HWY_EXPORT(integer_linear);
 
@@ -361,5 +363,5 @@ void run_integer_linear(Context& context, const Linear& op) {
   HWY_DYNAMIC_DISPATCH(integer_linear)(context, op);
 }
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::linear::integer
 #endif

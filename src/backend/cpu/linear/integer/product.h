@@ -1,4 +1,4 @@
-// Products of packed weights with activations rounded to integers (integer_rows-inl.h).
+// Products of packed weights with activations rounded to integers (rows-inl.h).
 //
 // With codes c, scales s and biases b of a weight row and integers q with scales t of a row of x, group by
 // group: dot = sum of c * q, exact; term = (dot * t) * s + b * (t * sum of q). The terms of the groups g, g +
@@ -9,7 +9,7 @@
 
 #include "backend/cpu/linear/linear.h"
 
-namespace sluice::backend::cpu {
+namespace sluice::backend::cpu::linear::integer {
 
 // The digits of q, a byte each: q = (high << kDigitBits) + low, -127 <= high <= 127, -64 <= low <= 63.
 constexpr int kDigitBits = 7;
@@ -20,4 +20,4 @@ bool has_integer_product(const Linear& op);
 
 void run_integer_linear(Context& context, const Linear& op);
 
-}  // namespace sluice::backend::cpu
+}  // namespace sluice::backend::cpu::linear::integer

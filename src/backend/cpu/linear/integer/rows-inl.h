@@ -18,7 +18,9 @@
 #include "backend/cpu/simd/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::linear::integer::HWY_NAMESPACE {
+
+using namespace simd::HWY_NAMESPACE;
 
 // One group. Groups too small to divide by become zero; a group with a NaN or an infinity becomes NaN.
 HWY_INLINE void round_group(const float* HWY_RESTRICT x, std::int64_t size, std::int16_t* HWY_RESTRICT q,
@@ -48,7 +50,7 @@ HWY_INLINE void round_group(const float* HWY_RESTRICT x, std::int64_t size, std:
   sum = scale * static_cast<float>(hn::GetLane(hn::SumOfLanes(di, total)));
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::linear::integer::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

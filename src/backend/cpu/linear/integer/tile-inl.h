@@ -25,7 +25,9 @@
 #endif
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::HWY_NAMESPACE {
+namespace sluice::backend::cpu::linear::integer::HWY_NAMESPACE {
+
+using namespace linear::HWY_NAMESPACE;
 
 using IntTag = hn::RebindToSigned<FloatTag>;
 using IntVec = hn::Vec<IntTag>;
@@ -370,7 +372,7 @@ HWY_INLINE void with_codes(const MatrixFormat& format, F&& f) {
   }
 }
 
-}  // namespace sluice::backend::cpu::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::linear::integer::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Fails when a backend's file opens another namespace than its folder's, or when one namespace has two types or constants
+of one name. runtime/ holds what all kernels of a backend share and is the backend's own namespace; specialisations of
+run() stand there too, for the language wants them beside their template."""
+
+import collections
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BACKENDS = ("cpu", "reference")
+OPENING = re.compile(r"^namespace(?: ([\w:]+))? \{$")
+DEFINITION = re.compile(
+    r"^(?:inline |static )?(?:(?:struct|class|enum class|enum)(?: alignas\(\d+\))? (\w+)[^;(]*\{"
+    r"|using (\w+) = |(?:inline )?constexpr [\w:<> ]+? (\w+)(?:\[[^]]*\])* ?[={])")
+
+
+def home(backend, path):
+    folder = path.parent.as_posix()
+    inner = "" if folder in (".", "runtime") else "::" + folder.replace("/", "::")
+    return f"sluice::backend::{backend}{inner}"
+
+
+def definitions(text):
+    """(namespace, name) of what stands in a file's named namespaces; types and constants alone."""
+    opened = []
+    for line in text.splitlines():
+        if opening := OPENING.match(line):
+            opened.append(opening[1] or "")
+        elif line.startswith("}  // namespace"):
+            opened.pop()
+        elif opened and "" not in opened and (found := DEFINITION.match(line)):
+            yield "::".join(opened), found[1] or found[2] or found[3]
+
+
+def check(backend):
+    base = ROOT / "src/backend" / backend
+    files = sorted(p for p in base.rglob("*") if p.suffix in (".h", ".cpp"))
+    where = collections.defaultdict(set)
+    problems = []
+    for path in files:
+        text = path.read_text()
+        own = home(backend, path.relative_to(base))
+        source = path.relative_to(ROOT).as_posix()
+        for name in re.findall(r"^namespace (sluice::[\w:]+) \{", text, re.MULTILINE):
+            inside = name == own or name.startswith(own + "::")
+            runs = name == f"sluice::backend::{backend}" and "\ntemplate <>\nvoid run(" in text
+            if not inside and not runs:
+                problems.append(f"{source}: {name} is not the namespace of its folder, {own}")
+        for namespace, name in definitions(text):
+            where[namespace, name].add(source)
+    for (namespace, name), sources in sorted(where.items()):
+        if len(sources) > 1:
+            problems.append(f"{namespace}::{name} is defined in {' and in '.join(sorted(sources))}")
+    return len(files), len(where), problems
+
+
+def main():
+    problems = []
+    for backend in BACKENDS:
+        files, names, found = check(backend)
+        problems += found
+        if not found:
+            print(f"{backend}: {files} files in the namespaces of their folders, {names} types and constants of one name each")
+    print("\n".join(problems))
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
