@@ -39,6 +39,23 @@ __device__ __forceinline__ void store_in_block(double* place, unsigned rank, dou
 #endif
 }
 
+// What block `rank` of the cluster has at `place`.
+__device__ __forceinline__ int load_from_block(const int* place, unsigned rank) {
+  int value = 0;
+#if __CUDA_ARCH__ >= 900
+  asm volatile(
+      "{\n"
+      ".reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %1, %2;\n"
+      "ld.shared::cluster.s32 %0, [there];\n"
+      "}\n"
+      : "=r"(value)
+      : "r"(shared_address(place)), "r"(rank)
+      : "memory");
+#endif
+  return value;
+}
+
 // All threads of all blocks arrive, then wait for one another; what they wrote before is there after. A
 // block's memory may be written once the block has begun: the first meeting comes before the first
 // store_in_block().

@@ -1,8 +1,10 @@
-// Counting sort of expert choices: one block, two passes over the choices with counters in shared memory.
+// Counting sort of expert choices by one cluster: each block counts its share of the choices in shared
+// memory, learns from the others where its pairs of each expert begin, and writes its share in a second pass.
+// Devices without clusters use one block.
 //
-// Bytes: the choices twice, their order once; 65,536 choices take some 10 us, small beside the products they
-// serve. The order within a bucket varies from run to run; results do not, since a row's sums do not depend
-// on its place in a tile.
+// Bytes: the choices twice, their order once. The order within a bucket varies from run to run; results do
+// not, since a row's sums do not depend on its place in a tile.
+#include "backend/cuda/device/cluster.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/linear/prefill/buckets.h"
 #include "backend/cuda/runtime/launch.h"
@@ -42,8 +44,34 @@ __device__ __forceinline__ int exclusive_sum(int value, int* partial) {
   return before + sum - value;
 }
 
-__global__ void __launch_bounds__(kThreads) sort_choices(LinearCall call, int tile_rows, int* order,
-                                                         BucketTile* tiles, int* tile_count, Fault* fault) {
+// What sort_choices writes, in device memory.
+struct Sorted {
+  int* order;
+  BucketTile* tiles;
+  int* tile_count;
+  int tile_rows;  // the most rows of a tile
+};
+
+// The blocks' counters of one expert: of those before this block, and of all.
+struct Counted {
+  int before = 0;
+  int all = 0;
+};
+template <int kBlocks>
+__device__ __forceinline__ Counted count_of_cluster(const int* counter, int rank) {
+  if constexpr (kBlocks == 1) return {0, *counter};
+  Counted counted;
+#pragma unroll
+  for (int block = 0; block < kBlocks; ++block) {
+    const int count = load_from_block(counter, static_cast<unsigned>(block));
+    if (block < rank) counted.before += count;
+    counted.all += count;
+  }
+  return counted;
+}
+
+template <int kBlocks>
+__global__ void __launch_bounds__(kThreads) sort_choices(LinearCall call, Sorted to, Fault* fault) {
   __shared__ int counters[kMaxBuckets];
   __shared__ int partial[kThreads / kWarp];
   const auto e = static_cast<int>(threadIdx.x);
@@ -52,25 +80,34 @@ __global__ void __launch_bounds__(kThreads) sort_choices(LinearCall call, int ti
   wait_for_inputs();
   allow_successor();
   const auto pairs = static_cast<unsigned>(call.tokens * call.slots);
+  const unsigned share = divide_up(pairs, static_cast<unsigned>(kBlocks));
+  const unsigned begin = blockIdx.x * share + threadIdx.x;
+  const unsigned end = min(pairs, (blockIdx.x + 1) * share);
 #pragma unroll 8
-  for (unsigned pair = threadIdx.x; pair < pairs; pair += kThreads) {
+  for (unsigned pair = begin; pair < end; pair += kThreads) {
     const int expert = expert_of(call, pair, fault);
     if (expert >= 0) atomicAdd(&counters[expert], 1);
   }
   __syncthreads();
-  const int count = counters[e];
-  const int first = exclusive_sum(count, partial);
-  const int own_tiles = divide_up(count, tile_rows);
+  if constexpr (kBlocks > 1) arrive_in_cluster(), wait_for_cluster();
+  const Counted counted = count_of_cluster<kBlocks>(&counters[e], static_cast<int>(blockIdx.x));
+  if constexpr (kBlocks > 1) arrive_in_cluster();
+  const int first = exclusive_sum(counted.all, partial);
+  const int own_tiles = divide_up(counted.all, to.tile_rows);
   const int first_tile = exclusive_sum(own_tiles, partial);
-  for (int i = 0; i < own_tiles; ++i)
-    tiles[first_tile + i] = {e, first + i * tile_rows, min(tile_rows, count - i * tile_rows)};
-  if (e == kThreads - 1) *tile_count = first_tile + own_tiles;
-  counters[e] = first;
+  if (blockIdx.x == 0) {
+    for (int i = 0; i < own_tiles; ++i)
+      to.tiles[first_tile + i] = {e, first + i * to.tile_rows,
+                                  min(to.tile_rows, counted.all - i * to.tile_rows)};
+    if (e == kThreads - 1) *to.tile_count = first_tile + own_tiles;
+  }
+  if constexpr (kBlocks > 1) wait_for_cluster();  // before the counters change, and before a block ends
+  counters[e] = first + counted.before;
   __syncthreads();
 #pragma unroll 8
-  for (unsigned pair = threadIdx.x; pair < pairs; pair += kThreads) {
+  for (unsigned pair = begin; pair < end; pair += kThreads) {
     const int expert = expert_of(call, pair, nullptr);
-    if (expert >= 0) order[atomicAdd(&counters[expert], 1)] = static_cast<int>(pair);
+    if (expert >= 0) to.order[atomicAdd(&counters[expert], 1)] = static_cast<int>(pair);
   }
 }
 
@@ -84,8 +121,13 @@ Buckets sort_by_expert(Context& context, const LinearCall& call, int tile_rows) 
   auto* tile_count = reinterpret_cast<int*>(memory);
   int* order = tile_count + 1;
   auto* tiles = reinterpret_cast<BucketTile*>(order + pairs);
-  launch(context, sort_choices, {dim3(1), dim3(kThreads)}, call, tile_rows, order, tiles, tile_count,
-         context.fault());
+  const Sorted sorted{order, tiles, tile_count, tile_rows};
+  constexpr unsigned kCluster = 8;
+  if (context.device().compute_capability >= 90 && pairs > kThreads)
+    launch_clusters(context, sort_choices<kCluster>, kCluster, {dim3(kCluster), dim3(kThreads)}, call, sorted,
+                    context.fault());
+  else
+    launch(context, sort_choices<1>, {dim3(1), dim3(kThreads)}, call, sorted, context.fault());
   return {order, tiles, tile_count};
 }
 

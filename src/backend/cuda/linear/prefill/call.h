@@ -9,7 +9,8 @@ inline constexpr int kTileRows = 128;
 
 struct PrefillCall {
   LinearCall linear;
-  Buckets buckets;  // of experts; absent: matrix j takes slot j of every token
+  Buckets buckets;       // of experts; absent: matrix j takes slot j of every token
+  int buckets_rows = 0;  // the most rows of a bucket's tile
   int row_tiles = 0;
   int column_tiles = 0;     // set by the kernel's launch
   int group_shift = 0;      // log2 of the group size
@@ -18,6 +19,10 @@ struct PrefillCall {
 
 void launch_mma(Context& context, PrefillCall call);    // any device
 void launch_wgmma(Context& context, PrefillCall call);  // compute capability 9.0
+// 4-bit weights on compute capability 9.0, with buckets of so many rows.
+bool supports_int4(const LinearCall& call);
+int int4_bucket_rows(const LinearCall& call);
+void launch_int4(Context& context, const PrefillCall& call);
 
 // Calls f.operator()<storage>().
 template <class F>

@@ -50,11 +50,15 @@ bool supports_prefill(const LinearCall& call, const DeviceInfo&) {
 void launch_prefill(Context& context, const LinearCall& linear) {
   PrefillCall call;
   call.linear = linear;
-  if (linear.experts != nullptr) call.buckets = sort_by_expert(context, linear, kTileRows);
+  const bool hopper = context.device().compute_capability == 90;
+  const bool int4 = hopper && supports_int4(linear);
+  call.buckets_rows = int4 && linear.experts != nullptr ? int4_bucket_rows(linear) : kTileRows;
+  if (linear.experts != nullptr) call.buckets = sort_by_expert(context, linear, call.buckets_rows);
   call.row_tiles = static_cast<int>(divide_up<long long>(linear.tokens, kTileRows));
   call.group_shift = log2_of(linear.w[0].group_size);
   call.vector_out = in_chunks(linear.out, linear.out_token, linear.out_slot, 0);
-  if (context.device().compute_capability == 90) return launch_wgmma(context, call);
+  if (int4) return launch_int4(context, call);
+  if (hopper) return launch_wgmma(context, call);
   launch_mma(context, call);
 }
 

@@ -1,0 +1,310 @@
+// What the prefill kernel for 4-bit weights (int4_wgmma.cu) copies in and writes out: tiles, the ring of
+// stages that feeds them, and their results.
+#pragma once
+
+#include "backend/cuda/device/activation.cuh"
+#include "backend/cuda/device/hopper_registers.cuh"
+#include "backend/cuda/device/mma.cuh"
+#include "backend/cuda/linear/prefill/call.h"
+
+namespace sluice::backend::cuda::linear::prefill::int4 {
+
+constexpr int kDepth = 64;  // values of K per stage
+constexpr int kCodeBytes = kDepth / 2;
+constexpr int kXRowBytes = kDepth * 2;
+constexpr int kScaleBytes = 8;     // four groups
+constexpr int kMultipliers = 256;  // threads
+constexpr int kLoaders = 128;
+constexpr int kAlignment = 1024;  // of swizzled rows
+constexpr int kManyTokens = 128;  // per tile
+constexpr int kFewTokens = 32;
+constexpr int kStripTokens = 64;
+constexpr int kStripRowBytes = 128;
+
+// A tile of kBlocks blocks of 64 weight rows per multiplying warpgroup times up to kTokens tokens, of one
+// matrix or of a gate and an up, and the shared memory that feeds it.
+template <int kWarpgroupBlocks, int kMostTokens, int kMatrices>
+struct Shape {
+  static constexpr int kBlocks = kWarpgroupBlocks;
+  static constexpr int kTokens = kMostTokens;
+  static constexpr int kOperands = kMatrices;
+  static constexpr int kRows = 128 * kBlocks;
+  static constexpr int kColumns = kRows / kOperands;
+  static constexpr int kX = kTokens * kXRowBytes;
+  static constexpr int kStageBytes = kX + kRows * kCodeBytes;
+  static constexpr int kStages = kTokens < 128 ? 12 : kBlocks == 2 ? 7 : 9;
+  // A block of scales covers two stages at least: those of all stages in the ring, and the one that is
+  // filled.
+  static constexpr int kScaleBlocks = kStages / 2 + 1;
+  static constexpr int kScaleBlockBytes = 2 * kRows * kScaleBytes;
+  static constexpr int kScalesAt = kStages * kStageBytes;
+  static constexpr int kStagingAt = kScalesAt + kScaleBlocks * kScaleBlockBytes;
+  static constexpr int kStagingBytes = (kTokens < kStripTokens ? kTokens : kStripTokens) * kStripRowBytes;
+  static constexpr int kBytes = kStagingAt + 2 * kStagingBytes;
+  static_assert(kStageBytes % kAlignment == 0);
+  static_assert(kOperands == 1 || kBlocks == 2);
+  static_assert(kBytes + kAlignment <= 227 * 1024);
+};
+
+struct Tile {
+  int matrix;
+  int first;   // token, or place in the order of the expert's bucket
+  int tokens;  // at most the shape's
+  int column;  // first output column
+};
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+__device__ __forceinline__ int tile_count(const PrefillCall& call) {
+  if (call.buckets.present()) return *call.buckets.tile_count * call.column_tiles;
+  return call.row_tiles * call.column_tiles * static_cast<int>(call.linear.slots);
+}
+
+// Neighbours in the order run at the same time and should share what they read: an expert's column tiles, or
+// a band of tokens over one strip of weights, narrow enough for x to stay in the L2 cache.
+template <class S>
+__device__ __forceinline__ Tile tile_at(const PrefillCall& call, int index) {
+  constexpr int kBand = 4096 / S::kTokens;
+  if (call.buckets.present()) {
+    const BucketTile tile = call.buckets.tiles[index / call.column_tiles];
+    return {tile.matrix, tile.first, tile.rows, index % call.column_tiles * S::kColumns};
+  }
+  const int in_matrix = index % (call.row_tiles * call.column_tiles);
+  const int band = in_matrix / (kBand * call.column_tiles);
+  const int in_band = in_matrix - band * kBand * call.column_tiles;
+  const int height = min(kBand, call.row_tiles - band * kBand);
+  const int first = (band * kBand + in_band % height) * S::kTokens;
+  return {index / (call.row_tiles * call.column_tiles), first,
+          min(S::kTokens, static_cast<int>(call.linear.tokens) - first), in_band / height * S::kColumns};
+}
+
+// Where row r of a tile of x or of the result begins, in elements. A token's slots mostly lie behind one
+// another, where no division is needed.
+__device__ __forceinline__ long long row_offset(const PrefillCall& call, const Tile& tile, int r,
+                                                long long token_step, long long slot_step) {
+  if (!call.buckets.present()) return (tile.first + r) * token_step + tile.matrix * slot_step;
+  const auto pair = static_cast<unsigned>(call.buckets.order[tile.first + r]);
+  const auto slots = static_cast<unsigned>(call.linear.slots);
+  if (token_step == call.linear.slots * slot_step) return pair * slot_step;
+  return pair / slots * token_step + pair % slots * slot_step;
+}
+
+// The output column, from the tile's first on, of row r of the 16 of slab `slab`: a slab is a warp's part of
+// a block of 64 rows. With two operands, rows 0-7 are the gate's and the others the up's.
+template <class S>
+__device__ __forceinline__ int column_of(int slab, int r) {
+  return S::kOperands == 1 ? slab * 16 + r : slab * 8 + r % 8;
+}
+
+// Where 16 bytes number `half` of a row of codes lie in it: any eight neighbouring rows of one half in
+// different banks.
+__device__ __forceinline__ int code_place(int row, int half) {
+  return (half ^ row / 4 % 2) * 16;
+}
+
+template <int kBytes>
+__device__ __forceinline__ void copy_bytes(void* to, const void* from) {
+  if constexpr (kBytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared_address(to)), "l"(from), "n"(kBytes)
+                 : "memory");
+}
+// The barrier counts this thread once its copies up to here are done.
+__device__ __forceinline__ void arrive_after_copies(Barrier& barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(&barrier))
+               : "memory");
+}
+
+template <class S>
+struct Ring {
+  std::byte* memory;
+  Barrier* full;   // counts loading threads
+  Barrier* empty;  // counts multiplying warps
+  int index = 0;
+  std::uint32_t parity = 0;
+  int block = 0;  // of scales
+
+  __device__ __forceinline__ std::byte* x() const { return memory + index * S::kStageBytes; }
+  __device__ __forceinline__ std::byte* codes() const { return x() + S::kX; }
+  __device__ __forceinline__ std::byte* scales() const {
+    return memory + S::kScalesAt + block * S::kScaleBlockBytes;
+  }
+  __device__ __forceinline__ std::byte* biases() const { return scales() + S::kScaleBlockBytes / 2; }
+  __device__ __forceinline__ std::byte* staging() const { return memory + S::kStagingAt; }
+  __device__ __forceinline__ void next(bool next_block) {
+    if (next_block) block = block + 1 < S::kScaleBlocks ? block + 1 : 0;
+    if (++index < S::kStages) return;
+    index = 0;
+    parity ^= 1;
+  }
+};
+
+// A loading thread's part of every stage of a tile. Rows beyond the tile's tokens or the matrix are not
+// copied: what lies there reaches only sums that are not stored.
+template <class S>
+class Copies {
+ public:
+  __device__ __forceinline__ Copies(const PrefillCall& call, const Tile& tile)
+      : call_(call), thread_(static_cast<int>(threadIdx.x) - kMultipliers), tokens_(tile.tokens) {
+    const LinearCall& linear = call.linear;
+#pragma unroll
+    for (int i = 0; i < kChunks; ++i)
+      x_[i] = x_row(i) < tile.tokens
+                  ? static_cast<std::uint32_t>(
+                        row_offset(call, tile, x_row(i), linear.x_token, linear.x_slot) / 8)
+                  : 0;
+    const auto matrix_of = [&](int r) {
+      return linear.w[S::kOperands == 2 && r % 16 >= 8 ? 1 : 0][tile.matrix];
+    };
+    const Matrices& w = linear.w[0];
+    code_column_ = tile.column + column_of<S>(thread_ / 2 / 16, thread_ / 2 % 16);
+    codes_ = matrix_of(thread_ / 2).values + code_column_ * w.row_bytes + thread_ % 2 * 16;
+    scale_column_ = tile.column + column_of<S>(thread_ / 16, thread_ % 16);
+    const MatrixPointers scaled = matrix_of(thread_);
+    scales_ = scaled.scales + scale_column_ * w.scale_row_bytes;
+    biases_ = scaled.biases + scale_column_ * w.scale_row_bytes;
+  }
+
+  __device__ __forceinline__ void values(const Ring<S>& ring, int k) const {
+    const LinearCall& linear = call_.linear;
+    const int chunk = thread_ % 8;
+    const Bf16* x = static_cast<const Bf16*>(linear.x) + k + chunk * 8;
+#pragma unroll
+    for (int i = 0; i < kChunks; ++i) {
+      const int row = x_row(i);
+      if (row < tokens_)
+        copy_bytes<16>(ring.x() + row * kXRowBytes + (chunk ^ row % 8) * 16,
+                       x + static_cast<std::uint64_t>(x_[i]) * 8);
+    }
+#pragma unroll
+    for (int i = 0; i < 2 * S::kBlocks; ++i) {
+      const int row = thread_ / 2 + 64 * i;
+      constexpr int kBelow = 64 / S::kOperands;
+      if (code_column_ + kBelow * i < linear.outputs)
+        copy_bytes<16>(ring.codes() + row * kCodeBytes + code_place(row, thread_ % 2),
+                       codes_ + kBelow * i * linear.w[0].row_bytes + k / 2);
+    }
+  }
+  // Of the four groups from k on.
+  __device__ __forceinline__ void scales(const Ring<S>& ring, int k) const {
+    const long long row_bytes = call_.linear.w[0].scale_row_bytes;
+    const int first = (k >> call_.group_shift) * 2;
+#pragma unroll
+    for (int i = 0; i < S::kBlocks; ++i) {
+      constexpr int kBelow = 128 / S::kOperands;
+      if (scale_column_ + kBelow * i >= call_.linear.outputs) continue;
+      const int to = (thread_ + 128 * i) * kScaleBytes;
+      copy_bytes<kScaleBytes>(ring.scales() + to, scales_ + kBelow * i * row_bytes + first);
+      copy_bytes<kScaleBytes>(ring.biases() + to, biases_ + kBelow * i * row_bytes + first);
+    }
+  }
+
+ private:
+  static constexpr int kChunks = S::kTokens * 8 / kLoaders;
+  __device__ __forceinline__ int x_row(int i) const {
+    return thread_ / 8 + i * (kLoaders / 8);
+  }
+
+  const PrefillCall& call_;
+  int thread_;
+  int tokens_;
+  std::uint32_t x_[kChunks];  // in chunks of 16 bytes from the start of x
+  const std::byte* codes_;
+  const std::byte* scales_;
+  const std::byte* biases_;
+  int code_column_;
+  int scale_column_;
+};
+
+// Waits for the threads of one multiplying warpgroup.
+__device__ __forceinline__ void meet_warpgroup() {
+  asm volatile("bar.sync %0, 128;" ::"r"(1 + static_cast<int>(threadIdx.x) / 128) : "memory");
+}
+
+// Four 8x8 matrices of sums, transposed: each lane names one row of 16 bytes, lanes 8i..8i+7 those of matrix
+// i.
+__device__ __forceinline__ void store_transposed(void* row, const std::uint32_t (&matrices)[4]) {
+  asm volatile(
+      "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(shared_address(row)),
+      "r"(matrices[0]), "r"(matrices[1]), "r"(matrices[2]), "r"(matrices[3])
+      : "memory");
+}
+
+// Writes the strip of 64 columns x kCount tokens that a warpgroup has put into shared memory, a token's row
+// of 128 bytes after the other, its chunks of 16 bytes permuted by the token's number.
+template <int kCount>
+__device__ __forceinline__ void store_strip(const PrefillCall& call, const Tile& tile, int first, int column,
+                                            const std::byte* strip) {
+  const LinearCall& linear = call.linear;
+  const int chunk = static_cast<int>(threadIdx.x) % 8;
+  const int left = static_cast<int>(linear.outputs) - (column + chunk * 8);
+  long long rows[kCount /
+                 16];  // found before the first store, which the compiler must take for one that changes them
+#pragma unroll
+  for (int i = 0; i < kCount / 16; ++i) {
+    const int r = first + static_cast<int>(threadIdx.x) % 128 / 8 + 16 * i;
+    rows[i] = r < tile.tokens ? row_offset(call, tile, r, linear.out_token, linear.out_slot) : -1;
+  }
+#pragma unroll
+  for (int i = 0; i < kCount / 16; ++i) {
+    const int token = static_cast<int>(threadIdx.x) % 128 / 8 + 16 * i;
+    const uint4 values =
+        *reinterpret_cast<const uint4*>(strip + token * kStripRowBytes + (chunk ^ token % 8) * 16);
+    if (rows[i] < 0 || left <= 0) continue;
+    Bf16* to = static_cast<Bf16*>(linear.out) + rows[i] + column + chunk * 8;
+    if (call.vector_out && left >= 8) {
+      *reinterpret_cast<uint4*>(to) = values;
+      continue;
+    }
+    const std::uint32_t pairs[4] = {values.x, values.y, values.z, values.w};
+#pragma unroll
+    for (int c = 0; c < 8; ++c)
+      if (c < left)
+        reinterpret_cast<std::uint16_t*>(to)[c] = static_cast<std::uint16_t>(pairs[c / 2] >> (c % 2 * 16));
+  }
+}
+
+// The sums of a tile of kTokens tokens, rounded and in rows of tokens, by strips of 64 columns.
+template <class S, int kTokens>
+__device__ __forceinline__ void store_tile(const PrefillCall& call, const Tile& tile,
+                                           const float (&sums)[S::kBlocks][kTokens / 2], std::byte* staging) {
+  constexpr int kCount = kTokens < kStripTokens ? kTokens : kStripTokens;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
+  const int warpgroup = static_cast<int>(threadIdx.x) / 128;
+  std::byte* strip = staging + warpgroup * S::kStagingBytes;
+  // The chunk of 8 columns of the matrix whose row this lane names.
+  const int chunk = S::kOperands == 1 ? warp * 2 + lane / 8 % 2 : lane / 8 % 2 * 4 + warp;
+#pragma unroll
+  for (int first = 0; first < kTokens; first += kCount) {
+#pragma unroll
+    for (int b = 0; b < S::kBlocks / S::kOperands; ++b) {
+      meet_warpgroup();  // the strip before has been read
+#pragma unroll
+      for (int t = 0; t < kCount; t += 16) {
+        std::uint32_t matrices[4];
+#pragma unroll
+        for (int m = 0; m < 4; ++m) {
+          const int at = (first + t) / 2 + m / 2 * 4;  // of eight tokens
+          if constexpr (S::kOperands == 1) {
+            const float* s = sums[b] + at + m % 2 * 2;
+            matrices[m] = pack_pair(s[0], s[1]);
+          } else {
+            const float* s = sums[m % 2] + at;
+            matrices[m] = pack_pair(silu(s[0]) * s[2], silu(s[1]) * s[3]);
+          }
+        }
+        const int token = t + lane / 16 * 8 + lane % 8;
+        store_transposed(strip + token * kStripRowBytes + (chunk ^ token % 8) * 16, matrices);
+      }
+      meet_warpgroup();
+      const int column = S::kOperands == 1 ? (warpgroup * S::kBlocks + b) * 64 : warpgroup * 64;
+      store_strip<kCount>(call, tile, first, tile.column + column, strip);
+    }
+  }
+}
+
+#endif
+
+}  // namespace sluice::backend::cuda::linear::prefill::int4

@@ -1,0 +1,249 @@
+// Prefill products with 4-bit weights on sm_90a: weights become BF16 in registers on their way to the tensor
+// cores.
+//
+//   out[t, n] = sum_k x[t, k] (code[n, k] scale[n, k / g] + bias[n, k / g]), or silu(gate) * up of two such
+//   sums
+//
+// Weights are the left operand of wgmma, which may lie in registers, and tokens the right one: unpacked
+// weights are never written to shared memory. One persistent block per multiprocessor walks tiles of 128 or
+// 256 weight rows times up to 128 tokens. One warpgroup copies x and codes through a ring of stages of 64
+// values of K, and scales and biases four groups at a time, over the ends of tiles too. Two warpgroups unpack
+// and multiply, each its share of the weight rows: while the tensor cores run the products of one block of 64
+// rows, the codes of the next are unpacked. A tile with at most half of the tokens multiplies half of the
+// columns. An element's sum runs over K in one order, whatever the tile.
+//
+// Per stage of 256 rows x 128 tokens: 24 KiB from the L2 cache, 1024 cycles of the tensor cores, and of each
+// scheduler about 400 issue slots (2.5 instructions per weight).
+#include "backend/cuda/device/warp.cuh"
+#include "backend/cuda/linear/prefill/int4_tile.cuh"
+#include "backend/cuda/runtime/launch.h"
+
+namespace sluice::backend::cuda::linear::prefill::int4 {
+
+namespace {
+
+constexpr int kMultiplierRegisters = 208;
+constexpr int kLoaderRegisters = 88;
+static_assert(kMultiplierRegisters * kMultipliers + kLoaderRegisters * kLoaders <=
+              168 * (kMultipliers + kLoaders));
+
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
+template <class S>
+__device__ __forceinline__ void load_tiles(const PrefillCall& call, Ring<S> ring) {
+  const int inputs = static_cast<int>(call.linear.inputs);
+  const int tiles = tile_count(call);
+  const int block = 4 << call.group_shift;  // values of K whose scales are copied at once
+  for (int index = static_cast<int>(blockIdx.x); index < tiles; index += static_cast<int>(gridDim.x)) {
+    const Copies<S> copies(call, tile_at<S>(call, index));
+    for (int k = 0; k < inputs; k += kDepth) {
+      ring.empty[ring.index].wait(ring.parity ^ 1);
+      if (k % block == 0) copies.scales(ring, k);
+      copies.values(ring, k);
+      arrive_after_copies(ring.full[ring.index]);
+      ring.next((k + kDepth) % block == 0);
+    }
+  }
+}
+
+// Two codes of byte `select` as numbers: 128 + code is a BF16 number with the code in its mantissa; the
+// difference is exact, and the product with scale and bias is rounded once.
+struct Unpack {
+  std::uint32_t select;
+  std::uint32_t mask = 0x000f000fu;
+  std::uint32_t offset = 0x43004300u;
+
+  __device__ __forceinline__ explicit Unpack(int byte) : select(0x4440u | static_cast<std::uint32_t>(byte)) {
+    asm volatile(""
+                 : "+r"(mask),
+                   "+r"(offset));  // lop3 takes one constant at most: these are to stay in registers
+  }
+  __device__ __forceinline__ std::uint32_t operator()(std::uint32_t word, __nv_bfloat162 scale,
+                                                      __nv_bfloat162 bias) const {
+    const std::uint32_t apart = __byte_perm(word, 0, select) * 0x1001u;
+    std::uint32_t numbers;
+    asm("lop3.b32 %0, %1, %2, %3, 0xEA;" : "=r"(numbers) : "r"(apart), "r"(mask), "r"(offset));
+    const __nv_bfloat162 code =
+        __hsub2(*reinterpret_cast<const __nv_bfloat162*>(&numbers), __float2bfloat162_rn(128.0f));
+    const __nv_bfloat162 value = __hfma2(code, scale, bias);
+    return *reinterpret_cast<const std::uint32_t*>(&value);
+  }
+};
+
+// Half `half` of a pair, twice.
+__device__ __forceinline__ __nv_bfloat162 twice(std::uint32_t pair, int half) {
+  const std::uint32_t both = __byte_perm(pair, 0, half == 0 ? 0x1010 : 0x3232);
+  return *reinterpret_cast<const __nv_bfloat162*>(&both);
+}
+
+// The lane's part of 16 weight rows per warp times 64 values of K, as left operands of four products.
+template <class S>
+__device__ __forceinline__ void unpack_block(const Ring<S>& ring, int slab, int group_shift, int k,
+                                             std::uint32_t (&a)[16]) {
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const Unpack unpack(lane % 4);
+  const int pair = (k >> group_shift) % 4 / 2 * 4;
+#pragma unroll
+  for (int lower = 0; lower < 2; ++lower) {
+    const int row = slab * 16 + lower * 8 + lane / 4;
+    const std::byte* codes = ring.codes() + row * kCodeBytes;
+    const uint4 left = *reinterpret_cast<const uint4*>(codes + code_place(row, 0));
+    const uint4 right = *reinterpret_cast<const uint4*>(codes + code_place(row, 1));
+    const std::uint32_t words[8] = {left.x, left.y, left.z, left.w, right.x, right.y, right.z, right.w};
+    const auto scales = *reinterpret_cast<const std::uint32_t*>(ring.scales() + row * kScaleBytes + pair);
+    const auto biases = *reinterpret_cast<const std::uint32_t*>(ring.biases() + row * kScaleBytes + pair);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {  // 32 values, which lie in one group
+      const int group = ((k + 32 * half) >> group_shift) % 2;
+      const __nv_bfloat162 scale = twice(scales, group);
+      const __nv_bfloat162 bias = twice(biases, group);
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int eight = 4 * half + i;  // of step eight / 2
+        a[eight / 2 * 4 + eight % 2 * 2 + lower] = unpack(words[eight], scale, bias);
+      }
+    }
+  }
+}
+
+__device__ __forceinline__ void arrive_once_per_warp(Barrier& barrier) {
+  __syncwarp();
+  if (threadIdx.x % kWarp == 0) barrier.arrive();
+}
+
+template <class S, int kTokens>
+__device__ __forceinline__ void multiply_tile(const PrefillCall& call, const Tile& tile, Ring<S>& ring,
+                                              std::byte* staging) {
+  const int inputs = static_cast<int>(call.linear.inputs);
+  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int block = 4 << call.group_shift;
+  // Zeros, not a product without a sum: registers that are read before they are written would be kept through
+  // all sizes.
+  float sums[S::kBlocks][kTokens / 2] = {};
+  std::uint32_t a[2][16];
+  int before = -1;
+  const auto stage = [&](int k, std::uint32_t(&first)[16], std::uint32_t(&second)[16]) {
+    ring.full[ring.index].wait(ring.parity);
+    publish_to_tensor_cores();
+    const std::uint64_t x = describe_rows(ring.x());
+#pragma unroll
+    for (int b = 0; b < S::kBlocks; ++b) {
+      std::uint32_t(&here)[16] = b == 0 ? first : second;
+      unpack_block<S>(ring, (warp / 4 * S::kBlocks + b) * 4 + warp % 4, call.group_shift, k, here);
+      begin_products();
+#pragma unroll
+      for (int step = 0; step < kDepth / 16; ++step)
+        multiply_registers(sums[b], here + 4 * step, x + 2 * step);
+      close_products();
+      wait_for_products<1>();
+      if (b == 0 && before >= 0) arrive_once_per_warp(ring.empty[before]);
+    }
+    before = ring.index;
+    ring.next((k + kDepth) % block == 0);
+  };
+  if constexpr (S::kBlocks == 2) {
+    for (int k = 0; k < inputs; k += kDepth) stage(k, a[0], a[1]);
+  } else {
+    for (int k = 0; k < inputs; k += 2 * kDepth) {
+      stage(k, a[0], a[0]);
+      stage(k + kDepth, a[1], a[1]);
+    }
+  }
+#pragma unroll
+  for (int b = 0; b < S::kBlocks; ++b) wait_for_sums(sums[b]);
+  arrive_once_per_warp(ring.empty[before]);
+  store_tile<S, kTokens>(call, tile, sums, staging);
+}
+
+template <class S>
+__device__ __forceinline__ void multiply_tiles(const PrefillCall& call, Ring<S> ring, std::byte* staging) {
+  const int tiles = tile_count(call);
+  for (int index = static_cast<int>(blockIdx.x); index < tiles; index += static_cast<int>(gridDim.x)) {
+    const Tile tile = tile_at<S>(call, index);
+    if (tile.tokens > S::kTokens / 2)
+      multiply_tile<S, S::kTokens>(call, tile, ring, staging);
+    else
+      multiply_tile<S, S::kTokens / 2>(call, tile, ring, staging);
+  }
+}
+
+#endif
+
+template <class S>
+__global__ void __launch_bounds__(kMultipliers + kLoaders, 1)
+    multiply_int4(const __grid_constant__ PrefillCall call) {
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  extern __shared__ __align__(128) std::byte shared[];
+  __shared__ Barrier full[S::kStages];
+  __shared__ Barrier empty[S::kStages];
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < S::kStages; ++s) {
+      full[s].set_up(kLoaders);
+      empty[s].set_up(kMultipliers / kWarp);
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncthreads();
+  wait_for_inputs();
+  allow_successor();
+  std::byte* memory = shared + (kAlignment - shared_address(shared) % kAlignment) % kAlignment;
+  const Ring<S> ring{memory, full, empty};
+  if (threadIdx.x < kMultipliers) {
+    take_registers<kMultiplierRegisters>();
+    multiply_tiles<S>(call, ring, ring.staging());
+  } else {
+    give_registers<kLoaderRegisters>();
+    load_tiles<S>(call, ring);
+  }
+#endif
+}
+
+template <class S>
+void launch_shape(Context& context, PrefillCall call) {
+  call.row_tiles = static_cast<int>(divide_up<long long>(call.linear.tokens, S::kTokens));
+  call.column_tiles = static_cast<int>(divide_up<long long>(call.linear.outputs, S::kColumns));
+  launch(context, multiply_int4<S>,
+         {dim3(static_cast<unsigned>(context.device().multiprocessors)), dim3(kMultipliers + kLoaders),
+          S::kBytes + kAlignment},
+         call);
+}
+
+// Whether tiles of 256 weight rows would leave half of the multiprocessors idle.
+bool too_few_tiles(const LinearCall& call, int multiprocessors) {
+  const long long tokens = divide_up<long long>(call.tokens, kManyTokens) * call.slots;
+  return 2 * tokens * divide_up<long long>(call.outputs, 256) <= multiprocessors;
+}
+
+}  // namespace
+
+}  // namespace sluice::backend::cuda::linear::prefill::int4
+
+namespace sluice::backend::cuda::linear::prefill {
+
+bool supports_int4(const LinearCall& call) {
+  const Matrices& w = call.w[0];
+  return w.storage == Storage::affine4 && w.scale_type == ScaleType::bf16 &&
+         call.out_type == ops::DType::bf16 && call.inputs % (4 * w.group_size) == 0 &&
+         call.w[0].scale_alignment >= int4::kScaleBytes &&
+         (call.operands == 1 || call.w[1].scale_alignment >= int4::kScaleBytes);
+}
+
+int int4_bucket_rows(const LinearCall& call) {
+  // Few tokens per expert: narrow tiles, of which most are full.
+  return call.tokens * call.slots <= call.matrices * int4::kFewTokens * 3 / 4 ? int4::kFewTokens
+                                                                              : int4::kManyTokens;
+}
+
+void launch_int4(Context& context, const PrefillCall& call) {
+  using namespace int4;
+  const bool few = call.buckets_rows == kFewTokens;
+  if (call.linear.operands == 2)
+    return few ? launch_shape<Shape<2, kFewTokens, 2>>(context, call)
+               : launch_shape<Shape<2, kManyTokens, 2>>(context, call);
+  if (few) return launch_shape<Shape<2, kFewTokens, 1>>(context, call);
+  if (call.linear.experts == nullptr && too_few_tiles(call.linear, context.device().multiprocessors))
+    return launch_shape<Shape<1, kManyTokens, 1>>(context, call);
+  launch_shape<Shape<2, kManyTokens, 1>>(context, call);
+}
+
+}  // namespace sluice::backend::cuda::linear::prefill
