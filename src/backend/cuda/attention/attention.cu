@@ -21,6 +21,7 @@ void run(Context& context, const ops::Attention& op) {
   const MmaCall call{attend, HeadRows(op.q), DenseCache(op.k_cache, pooled), DenseCache(op.v_cache, pooled)};
   const bool decode = context.decode_class(op.q.dim(0));
   if (decode && decode_mma_supports(context, call)) return attend_decode_mma(context, call);
+  if (!decode && prefill_wgmma_supports(context, call)) return attend_prefill_wgmma(context, call);
   if (!decode && prefill_mma_supports(context, call)) return attend_prefill_mma(context, call);
   run_plain(context, PlainCall<DenseCache, DenseCache>{attend, {{call.queries, {}}}, call.keys, call.values});
 }

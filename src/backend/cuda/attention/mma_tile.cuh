@@ -60,9 +60,10 @@ struct FetchRows {
     data = static_cast<const char*>(rows.data);
     stride = rows.stride * 2;
   }
-  template <int kWidth, int kRows, int kThreads>
-  __device__ __forceinline__ void fetch(const TileRows<kWidth>& tile, long long row, int thread) const {
-    constexpr int kChunks = TileRows<kWidth>::kChunks;
+  // Into a tile of any layout that says where a chunk of a row goes.
+  template <int kWidth, int kRows, int kThreads, class Tile>
+  __device__ __forceinline__ void fetch(const Tile& tile, long long row, int thread) const {
+    constexpr int kChunks = kWidth / 8;
     const int begin = static_cast<int>(max(low - row, 0LL));
     const int end = static_cast<int>(min(high - row, static_cast<long long>(kRows)));
     const char* from = data + (row + thread / kChunks) * stride + thread % kChunks * 16;
@@ -122,5 +123,7 @@ bool decode_mma_supports(const Context& context, const MmaCall& call);
 void attend_decode_mma(Context& context, const MmaCall& call);
 bool prefill_mma_supports(const Context& context, const MmaCall& call);
 void attend_prefill_mma(Context& context, const MmaCall& call);
+bool prefill_wgmma_supports(const Context& context, const MmaCall& call);
+void attend_prefill_wgmma(Context& context, const MmaCall& call);
 
 }  // namespace sluice::backend::cuda::attention

@@ -86,6 +86,20 @@ __device__ __forceinline__ void wait_for_sums(float (&sums)[kCount]) {
   SLUICE_SUMS_8(i), SLUICE_SUMS_8(i + 8), SLUICE_SUMS_8(i + 16), SLUICE_SUMS_8(i + 24), \
       SLUICE_SUMS_8(i + 32), SLUICE_SUMS_8(i + 40), SLUICE_SUMS_8(i + 48), SLUICE_SUMS_8(i + 56)
 
+__device__ __forceinline__ void multiply_64(float (&sums)[32], std::uint64_t a, std::uint64_t b, int keep) {
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "setp.ne.b32 p, %34, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+      "}, %32, %33, p, 1, 1, 0, 0;\n"
+      "}\n"
+      : SLUICE_SUMS_8(0), SLUICE_SUMS_8(8), SLUICE_SUMS_8(16), SLUICE_SUMS_8(24)
+      : "l"(a), "l"(b), "r"(keep));
+}
+
 __device__ __forceinline__ void multiply_64(float (&sums)[64], std::uint64_t a, std::uint64_t b, int keep) {
   asm volatile(
       "{\n"

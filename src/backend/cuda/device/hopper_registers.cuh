@@ -7,7 +7,7 @@
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 namespace sluice::backend::cuda {
 
-// sums[64 x N] += a[64 x 16] b[N x 16]T for N = 16, 32, 64, 96 and 128. Lane l of warp w
+// sums[64 x N] += a[64 x 16] b[N x 16]T for N = 16, 32, 64 and 128. Lane l of warp w
 // holds of `a` rows 16w + l / 4 and the one 8 below, at columns 2 (l % 4) and 8 above that, as mma.sync has
 // its left operand; of the sums, rows as of `a` and columns 8g + l % 4 * 2 and the next, at sums[4g] and
 // sums[4g + 2].
@@ -44,17 +44,6 @@ __device__ __forceinline__ void multiply_registers(float (&sums)[32], const std:
       : SLUICE_SUMS_16(0), SLUICE_SUMS_16(16)
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
-__device__ __forceinline__ void multiply_registers(float (&sums)[48], const std::uint32_t* a,
-                                                   std::uint64_t b) {
-  asm volatile(
-      "wgmma.mma_async.sync.aligned.m64n96k16.f32.bf16.bf16 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47}, "
-      "{%48, %49, %50, %51}, %52, 1, 1, 1, 0;"
-      : SLUICE_SUMS_16(0), SLUICE_SUMS_16(16), SLUICE_SUMS_16(32)
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
-}
 __device__ __forceinline__ void multiply_registers(float (&sums)[64], const std::uint32_t* a,
                                                    std::uint64_t b) {
   asm volatile(
@@ -68,8 +57,21 @@ __device__ __forceinline__ void multiply_registers(float (&sums)[64], const std:
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
-__device__ __forceinline__ void multiply_registers(float (&sums)[128], const std::uint32_t* a,
-                                                   std::uint64_t b) {
+// The same with the right operand given by its columns, b[16 x N].
+__device__ __forceinline__ void multiply_registers_transposed(float (&sums)[64], const std::uint32_t* a,
+                                                              std::uint64_t b) {
+  asm volatile(
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+      "{%64, %65, %66, %67}, %68, 1, 1, 1, 1;"
+      : SLUICE_SUMS_16(0), SLUICE_SUMS_16(16), SLUICE_SUMS_16(32), SLUICE_SUMS_16(48)
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+__device__ __forceinline__ void multiply_registers_transposed(float (&sums)[128], const std::uint32_t* a,
+                                                              std::uint64_t b) {
   asm volatile(
       "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {"
       "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
@@ -80,7 +82,7 @@ __device__ __forceinline__ void multiply_registers(float (&sums)[128], const std
       "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
       "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
       "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127}, "
-      "{%128, %129, %130, %131}, %132, 1, 1, 1, 0;"
+      "{%128, %129, %130, %131}, %132, 1, 1, 1, 1;"
       : SLUICE_SUMS_16(0), SLUICE_SUMS_16(16), SLUICE_SUMS_16(32), SLUICE_SUMS_16(48), SLUICE_SUMS_16(64),
         SLUICE_SUMS_16(80), SLUICE_SUMS_16(96), SLUICE_SUMS_16(112)
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
