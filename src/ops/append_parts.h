@@ -28,6 +28,7 @@ inline KvAppend append_part(const QkNormRopeAppend& op) {
           .v_cache = op.v_cache,
           .seq_starts = op.seq_starts,
           .slots = op.slots,
+          .page_table = op.page_table,
           .start = op.start};
 }
 
@@ -41,6 +42,7 @@ inline TurboquantAppend append_part(const QkNormRopeTurboquantAppend& op) {
           .v_norms = op.v_norms,
           .seq_starts = op.seq_starts,
           .slots = op.slots,
+          .page_table = op.page_table,
           .k_bits = op.k_bits,
           .v_bits = op.v_bits,
           .norm = op.norm,

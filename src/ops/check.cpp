@@ -10,9 +10,15 @@ void check(const Op& op, bool host_memory) {
   check_attributes(op);
   ErasedOp<Op> erased(op);
   Dims& dims = erased.dims;
-  check_fields(Op::kName, erased.fields, erased.several_sequences, host_memory, dims);
+  check_fields(Op::kName, erased.fields, erased.pooled, host_memory, dims);
   if constexpr (kHasSequences<Op>) {
-    check_sequences(Op::kName, {op.seq_starts, op.slots, dims["T"], dims["P"], erased.pool_written()},
+    std::int64_t pool = dims["P"];
+    if constexpr (kHasPages<Op>)
+      if (op.page_table.present()) {
+        check_page_table(Op::kName, op.page_table, op.seq_starts.present(), dims);
+        pool = dims["slots"];
+      }
+    check_sequences(Op::kName, {op.seq_starts, op.slots, dims["T"], pool, erased.pool_written()},
                     host_memory);
     for_each_entry<Op>([&](const auto& entry) {
       if constexpr (std::is_same_v<Member<std::remove_cvref_t<decltype(entry)>>, SequenceValue>)

@@ -31,22 +31,24 @@ struct FieldView {
 
 // Binds the symbols of all shapes; throws on the first field that does not fit.
 // Parameters may lie at any byte address of host memory, as in a mapped file.
-void check_fields(std::string_view op, std::span<const FieldView> fields, bool several_sequences,
-                  bool host_memory, Dims& dims);
+void check_fields(std::string_view op, std::span<const FieldView> fields, bool pooled, bool host_memory,
+                  Dims& dims);
 
 // The same for inputs and updated fields only, so that the shapes of the outputs can be worked out.
-void check_inputs(std::string_view op, std::span<const FieldView> fields, bool several_sequences,
-                  bool host_memory, Dims& dims);
+void check_inputs(std::string_view op, std::span<const FieldView> fields, bool pooled, bool host_memory,
+                  Dims& dims);
 
 // How the tokens of a call are cut into sequences.
 struct SequenceFields {
   ConstView seq_starts;
   ConstView slots;
   std::int64_t tokens;
-  std::int64_t pool;  // rows of the pooled states or caches
+  std::int64_t pool;  // rows of the pooled states or caches, or of the page table
   bool pool_written;  // sequences may share a row of a pool that is only read
 };
 void check_sequences(std::string_view op, const SequenceFields& fields, bool host_memory);
+// How the rows of caches are cut into pages, beside what a page table holds (limits.h).
+void check_page_table(std::string_view op, const ConstView& table, bool several_sequences, const Dims& dims);
 // A value given per call or, under seq_starts, per sequence.
 void check_sequence_value(std::string_view op, std::string_view field, const SequenceValue& value,
                           const ConstView& seq_starts);

@@ -141,13 +141,13 @@ void check_layout(std::string_view op, const FieldView& field, bool host_memory)
   }
 }
 
-void check_tensor(std::string_view op, const FieldView& field, bool several_sequences, bool host_memory,
+void check_tensor(std::string_view op, const FieldView& field, bool pooled_fields, bool host_memory,
                   Dims& dims) {
   if (!allows(field.types, field.view.dtype))
     fail(ErrorKind::input, "{}: field '{}' has type {}, allowed is {}", op, field.name,
          name(field.view.dtype), allowed_types(field.types));
   check_layout(op, field, host_memory);
-  const bool pooled = field.pooled && several_sequences;
+  const bool pooled = field.pooled && pooled_fields;
   const bool other = !field.other_shape->text.empty() && field.view.rank() == field.other_shape->rank;
   const ShapeSpec& spec = other ? *field.other_shape : *field.shape;
   if (!matches(field.view.shape, spec, pooled, dims))
@@ -210,8 +210,7 @@ void check_overlap(std::string_view op, std::span<const FieldView> fields) {
   }
 }
 
-void check_field(std::string_view op, const FieldView& field, bool several_sequences, bool host_memory,
-                 Dims& dims) {
+void check_field(std::string_view op, const FieldView& field, bool pooled, bool host_memory, Dims& dims) {
   if (!field.present()) {
     if (field.role == Role::optional) return;
     fail(ErrorKind::input, "{}: field '{}' is missing, it must be [{}]", op, field.name, field.shape->text);
@@ -219,20 +218,20 @@ void check_field(std::string_view op, const FieldView& field, bool several_seque
   if (field.weight != nullptr || field.experts != nullptr)
     check_matrix(op, field, dims);
   else
-    check_tensor(op, field, several_sequences, host_memory, dims);
+    check_tensor(op, field, pooled, host_memory, dims);
 }
 
 }  // namespace
 
-void check_inputs(std::string_view op, std::span<const FieldView> fields, bool several_sequences,
-                  bool host_memory, Dims& dims) {
+void check_inputs(std::string_view op, std::span<const FieldView> fields, bool pooled, bool host_memory,
+                  Dims& dims) {
   for (const FieldView& field : fields)
-    if (field.role != Role::out) check_field(op, field, several_sequences, host_memory, dims);
+    if (field.role != Role::out) check_field(op, field, pooled, host_memory, dims);
 }
 
-void check_fields(std::string_view op, std::span<const FieldView> fields, bool several_sequences,
-                  bool host_memory, Dims& dims) {
-  for (const FieldView& field : fields) check_field(op, field, several_sequences, host_memory, dims);
+void check_fields(std::string_view op, std::span<const FieldView> fields, bool pooled, bool host_memory,
+                  Dims& dims) {
+  for (const FieldView& field : fields) check_field(op, field, pooled, host_memory, dims);
   check_output_types(op, fields);
   check_overlap(op, fields);
 }

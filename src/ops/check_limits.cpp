@@ -57,10 +57,11 @@ void check_norm_rope(const Op& op, const Dims& dims) {
   check_finite(Op::kName, "mscale", op.mscale);
 }
 
-// A ring has no end.
+// A ring has no end, but pages are no ring.
 template <class Op>
 void check_ring(const Op& op, const Dims& dims, bool host_memory) {
   check_rotation_width(Op::kName, dims["D"]);
+  if (op.page_table.present()) return check_written_rows(op, dims, host_memory);
   if (op.seq_starts.present() && !host_memory) return;
   const Sequences sequences(op, dims["T"]);
   for (std::int64_t b = 0; b < sequences.count(); ++b)
@@ -77,7 +78,7 @@ void QkNormRope::check_limits(const Dims& dims, bool) const {
 
 void QkNormRopeAppend::check_limits(const Dims& dims, bool host_memory) const {
   check_norm_rope(*this, dims);
-  check_rows(*this, dims["T"], dims["S"], host_memory);
+  check_written_rows(*this, dims, host_memory);
 }
 
 void QkNormRopeTurboquantAppend::check_attributes() const {
@@ -91,14 +92,14 @@ void QkNormRopeTurboquantAppend::check_limits(const Dims& dims, bool host_memory
 }
 
 void KvAppend::check_limits(const Dims& dims, bool host_memory) const {
-  check_rows(*this, dims["T"], dims["S"], host_memory);
+  check_written_rows(*this, dims, host_memory);
 }
 
 void Attention::check_limits(const Dims& dims, bool host_memory) const {
   check_divides(kName, "H", dims["H"], "KH", dims["KH"]);
   check_window(kName, window);
   check_finite(kName, "scale", scale);
-  check_rows(*this, dims["T"], dims["S"], host_memory);
+  check_read_rows(*this, dims, host_memory, window);
 }
 
 void Hadamard::check_limits(const Dims& dims, bool) const {
@@ -150,18 +151,27 @@ void TurboquantAttention::check_limits(const Dims& dims, bool host_memory) const
     fail(ErrorKind::input, "{}: both fields 'length' and 'start' are given, allowed is one of them", kName);
   if (seq_starts.present() && !host_memory) return;
   const Sequences sequences(*this, dims["T"]);
+  const bool contents = page_table.present() && host_memory;
+  const std::int64_t capacity = cache_rows(dims);
   for (std::int64_t b = 0; b < sequences.count(); ++b) {
     const std::int64_t rows = sequences.length(*this, b);
+    const std::int64_t tokens = sequences[b].tokens();
     const std::int64_t oldest = Sequences::value(ring_start, b);
-    if (rows < sequences[b].tokens() || rows > dims["S"])
+    if (rows < tokens || rows > capacity)
       fail(ErrorKind::input,
            "{}: 'length' is {} for {} tokens of sequence {}, allowed is that number up to S = {}", kName,
-           rows, sequences[b].tokens(), b, dims["S"]);
-    if (oldest < 0 || oldest >= dims["S"] || (oldest != 0 && rows != dims["S"]))
+           rows, tokens, b, capacity);
+    if (page_table.present() && oldest != 0)
+      fail(ErrorKind::input, "{}: 'ring_start' is {} with a page table, whose rows are no ring", kName,
+           oldest);
+    if (oldest < 0 || oldest >= capacity || (oldest != 0 && rows != capacity))
       fail(ErrorKind::input,
            "{}: 'ring_start' is {} with length {} of S = {}; it lies in [0,S) and is 0 unless the ring "
            "is full",
-           kName, oldest, rows, dims["S"]);
+           kName, oldest, rows, capacity);
+    if (!contents || tokens == 0) continue;
+    const std::int64_t first = window > 0 ? std::max<std::int64_t>(0, rows - tokens + 1 - window) : 0;
+    check_pages(kName, sequences.pages(sequences[b]), b, first, rows, dims);
   }
 }
 
@@ -300,7 +310,7 @@ void MlaSplit::check_attributes() const {
 }
 
 void MlaAppend::check_limits(const Dims& dims, bool host_memory) const {
-  check_rows(*this, dims["T"], dims["S"], host_memory);
+  check_written_rows(*this, dims, host_memory);
 }
 
 void MlaAbsorbQ::check_attributes() const {
@@ -310,7 +320,7 @@ void MlaAbsorbQ::check_attributes() const {
 
 void MlaAttention::check_limits(const Dims& dims, bool host_memory) const {
   check_finite(kName, "scale", scale);
-  check_rows(*this, dims["T"], dims["S"], host_memory);
+  check_read_rows(*this, dims, host_memory, 0);
 }
 
 void MlaTurboquantAppend::check_attributes() const {
@@ -319,7 +329,7 @@ void MlaTurboquantAppend::check_attributes() const {
 
 void MlaTurboquantAppend::check_limits(const Dims& dims, bool host_memory) const {
   check_rotation_width(kName, dims["rank"]);
-  check_rows(*this, dims["T"], dims["S"], host_memory);
+  check_written_rows(*this, dims, host_memory);
 }
 
 void MlaTurboquantAttention::check_attributes() const {
@@ -329,7 +339,7 @@ void MlaTurboquantAttention::check_attributes() const {
 
 void MlaTurboquantAttention::check_limits(const Dims& dims, bool host_memory) const {
   check_rotation_width(kName, dims["rank"]);
-  check_rows(*this, dims["T"], dims["S"], host_memory);
+  check_read_rows(*this, dims, host_memory, 0);
 }
 
 void MlaProjectOut::check_attributes() const {

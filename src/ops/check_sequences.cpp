@@ -18,8 +18,8 @@ void check_sequences(std::string_view op, const SequenceFields& fields, bool hos
     fail(ErrorKind::input, "{}: field 'slots' has {} entries, allowed is one a sequence, {}", op,
          fields.slots.dim(0), sequences);
   if (!fields.slots.present() && sequences > fields.pool)
-    fail(ErrorKind::input, "{}: field 'seq_starts' names {} sequences, the pool has {} rows", op, sequences,
-         fields.pool);
+    fail(ErrorKind::input, "{}: field 'seq_starts' names {} sequences, the pool or page table has {} rows",
+         op, sequences, fields.pool);
   if (!host_memory) return;
   const auto* starts = static_cast<const std::int32_t*>(fields.seq_starts.data);
   if (starts[0] != 0 || starts[sequences] != fields.tokens)
@@ -42,6 +42,15 @@ void check_sequences(std::string_view op, const SequenceFields& fields, bool hos
            slots[b]);
     taken[static_cast<std::size_t>(slots[b])] = true;
   }
+}
+
+void check_page_table(std::string_view op, const ConstView& table, bool several_sequences, const Dims& dims) {
+  const std::int64_t rows = dims["S"];
+  if (rows < 64 || (rows & (rows - 1)) != 0)
+    fail(ErrorKind::input, "{}: pages have {} rows, allowed is a power of two from 64 on", op, rows);
+  if (table.rank() != (several_sequences ? 2 : 1))
+    fail(ErrorKind::input, "{}: field 'page_table' has shape {}, allowed is {}", op, to_string(table.shape),
+         several_sequences ? "[slots,pages] under 'seq_starts'" : "[pages] without 'seq_starts'");
 }
 
 void check_sequence_value(std::string_view op, std::string_view field, const SequenceValue& value,

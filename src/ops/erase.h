@@ -28,6 +28,11 @@ constexpr bool kHasSequences = requires(const Op& op) {
   op.seq_starts;
 };
 
+template <class Op>
+constexpr bool kHasPages = requires(const Op& op) {
+  op.page_table;
+};
+
 // Limits of attributes that shapes follow from, so that an error names the attribute and not the shape.
 template <class Op>
 void check_attributes(const Op& op) {
@@ -37,8 +42,8 @@ void check_attributes(const Op& op) {
 template <class Op>
 struct ErasedOp {
   std::array<FieldView, field_count<Op>()> fields;
-  Dims dims;  // attributes and derived dimensions are bound, the rest is free
-  bool several_sequences = false;
+  Dims dims;            // attributes and derived dimensions are bound, the rest is free
+  bool pooled = false;  // states and caches have the pool dimension
 
   explicit ErasedOp(const Op& op) {
     std::size_t used = 0;
@@ -50,7 +55,8 @@ struct ErasedOp {
         if (is_symbol(entry.name)) dims[entry.name] = op.*entry.member;
     });
     if constexpr (requires { op.derive(dims); }) op.derive(dims);
-    if constexpr (kHasSequences<Op>) several_sequences = op.seq_starts.present();
+    if constexpr (kHasSequences<Op>) pooled = op.seq_starts.present();
+    if constexpr (kHasPages<Op>) pooled |= op.page_table.present();
   }
 
   bool pool_written() const {

@@ -1,5 +1,6 @@
 #include "ops/limits.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace sluice::ops {
@@ -66,6 +67,31 @@ void check_cache_bits(std::string_view op, std::string_view attribute, std::int6
 void check_rotation_width(std::string_view op, std::int64_t width) {
   if (width < 32 || width > 1024 || (width & (width - 1)) != 0)
     fail(ErrorKind::input, "{}: D is {}, allowed is a power of two from 32 to 1024", op, width);
+}
+
+std::int64_t cache_rows(const Dims& dims) {
+  return dims["pages"] < 0 ? dims["S"] : dims["pages"] * dims["S"];
+}
+
+void check_pages(std::string_view op, const std::int32_t* pages, std::int64_t b, std::int64_t begin,
+                 std::int64_t end, const Dims& dims) {
+  for (std::int64_t page = begin / dims["S"]; page * dims["S"] < end; ++page)
+    if (pages[page] < 0 || pages[page] >= dims["P"])
+      fail(ErrorKind::input, "{}: field 'page_table' has {} at page {} of sequence {}, allowed is 0 to {}",
+           op, pages[page], page, b, dims["P"] - 1);
+}
+
+void WrittenPages::add(const std::int32_t* pages, std::int64_t begin, std::int64_t end,
+                       std::int64_t page_rows) {
+  for (std::int64_t page = begin / page_rows; page * page_rows < end; ++page) written_.push_back(pages[page]);
+}
+
+void WrittenPages::check(std::string_view op) {
+  std::sort(written_.begin(), written_.end());
+  const auto twice = std::adjacent_find(written_.begin(), written_.end());
+  if (twice != written_.end())
+    fail(ErrorKind::input, "{}: field 'page_table' names page {} twice among those that the op writes", op,
+         *twice);
 }
 
 void check_window(std::string_view op, std::int64_t window) {

@@ -1,6 +1,8 @@
 // Rules that several ops share and that shapes cannot express.
 #pragma once
 
+#include <vector>
+
 #include "base/error.h"
 #include "ops/sequences.h"
 
@@ -24,18 +26,63 @@ void check_cache_bits(std::string_view op, std::string_view attribute, std::int6
 void check_rotation_width(std::string_view op, std::int64_t width);
 void check_window(std::string_view op, std::int64_t window);
 
-// start >= 0 and start + tokens <= rows, for every sequence.
-template <class Op>
-void check_rows(const Op& op, std::int64_t tokens, std::int64_t rows, bool host_memory) {
+// The rows that a sequence may have.
+std::int64_t cache_rows(const Dims& dims);
+
+// Rows [begin, end) of sequence b lie in pages of the pool.
+void check_pages(std::string_view op, const std::int32_t* pages, std::int64_t b, std::int64_t begin,
+                 std::int64_t end, const Dims& dims);
+// No page is written for two sequences, or for two places of one.
+class WrittenPages {
+ public:
+  void add(const std::int32_t* pages, std::int64_t begin, std::int64_t end, std::int64_t page_rows);
+  void check(std::string_view op);
+
+ private:
+  std::vector<std::int32_t> written_;
+};
+
+// start >= 0 and start + tokens <= rows, for every sequence; f(b, start, end) for each, where they are known.
+template <class Op, class F>
+void check_rows(const Op& op, const Dims& dims, bool host_memory, F&& f) {
   if (op.seq_starts.present() && !host_memory) return;
-  const Sequences sequences(op, tokens);
+  const std::int64_t rows = cache_rows(dims);
+  const Sequences sequences(op, dims["T"]);
   for (std::int64_t b = 0; b < sequences.count(); ++b) {
     const std::int64_t start = Sequences::value(op.start, b);
     const std::int64_t count = sequences[b].tokens();
     if (start < 0 || start > rows - count)
       fail(ErrorKind::input, "{}: 'start' is {} for {} tokens of sequence {}, the cache has {} rows",
            Op::kName, start, count, b, rows);
+    f(b, start, start + count);
   }
+}
+
+// An op that writes the rows of its tokens.
+template <class Op>
+void check_written_rows(const Op& op, const Dims& dims, bool host_memory) {
+  const Sequences sequences(op, dims["T"]);
+  const bool contents = op.page_table.present() && host_memory;
+  WrittenPages written;
+  check_rows(op, dims, host_memory, [&](std::int64_t b, std::int64_t start, std::int64_t end) {
+    if (!contents || start == end) return;
+    const std::int32_t* pages = sequences.pages(sequences[b]);
+    check_pages(Op::kName, pages, b, start, end, dims);
+    written.add(pages, start, end, dims["S"]);
+  });
+  written.check(Op::kName);
+}
+
+// An op that reads rows 0 up to that of its last token, or the last `window` of each.
+template <class Op>
+void check_read_rows(const Op& op, const Dims& dims, bool host_memory, std::int64_t window) {
+  const Sequences sequences(op, dims["T"]);
+  const bool contents = op.page_table.present() && host_memory;
+  check_rows(op, dims, host_memory, [&](std::int64_t b, std::int64_t start, std::int64_t end) {
+    if (!contents || start == end) return;
+    const std::int64_t first = window > 0 ? std::max<std::int64_t>(0, start + 1 - window) : 0;
+    check_pages(Op::kName, sequences.pages(sequences[b]), b, first, end, dims);
+  });
 }
 
 }  // namespace sluice::ops

@@ -1,5 +1,8 @@
-// Reading the sequence fields of an op: one sequence without seq_starts, B with them.
+// Reading the sequence fields of an op: one sequence without seq_starts, B with them; caches in one piece, or
+// in pages.
 #pragma once
+
+#include <algorithm>
 
 #include "sluice/ops/field.h"
 
@@ -13,6 +16,24 @@ struct Sequence {
   std::int64_t tokens() const { return end - begin; }
 };
 
+// The cache of one sequence: rows one behind the other, or in the pages that a table names.
+template <class AnyView>
+struct SequenceCache {
+  AnyView memory;                       // [S,..] or [KH,S,..]; all pages of the pool where there is a table
+  const std::int32_t* pages = nullptr;  // the sequence's own
+  std::int64_t page_rows = 0;
+
+  // What holds a row, [S,..] or [KH,S,..], and the row's number in there.
+  AnyView block(std::int64_t row) const { return pages != nullptr ? memory[pages[row / page_rows]] : memory; }
+  std::int64_t index(std::int64_t row) const { return pages != nullptr ? row % page_rows : row; }
+  // How many of the rows [row, end) lie one behind the other.
+  std::int64_t run(std::int64_t row, std::int64_t end) const {
+    return pages != nullptr ? std::min(end - row, page_rows - row % page_rows) : end - row;
+  }
+  // One row of a cache [S,..].
+  AnyView operator[](std::int64_t row) const { return block(row)[index(row)]; }
+};
+
 class Sequences {
  public:
   template <class Op>
@@ -20,7 +41,13 @@ class Sequences {
       : tokens_(tokens),
         count_(op.seq_starts.present() ? op.seq_starts.dim(0) - 1 : 1),
         starts_(static_cast<const std::int32_t*>(op.seq_starts.data)),
-        slots_(static_cast<const std::int32_t*>(op.slots.data)) {}
+        slots_(static_cast<const std::int32_t*>(op.slots.data)) {
+    if constexpr (requires { op.page_table; }) {
+      table_ = static_cast<const std::int32_t*>(op.page_table.data);
+      if (op.page_table.rank() == 2) table_stride_ = op.page_table.strides[0];
+      if (op.page_table.present()) page_count_ = op.page_table.shape.back();
+    }
+  }
 
   std::int64_t count() const { return count_; }
   bool pooled() const { return starts_ != nullptr; }
@@ -43,6 +70,18 @@ class Sequences {
   AnyView part(const AnyView& pool, const Sequence& sequence) const {
     return pooled() ? pool[sequence.slot] : pool;
   }
+  // The pages of a sequence; null where its rows lie one behind the other.
+  const std::int32_t* pages(const Sequence& sequence) const {
+    return table_ != nullptr ? table_ + sequence.slot * table_stride_ : nullptr;
+  }
+  // Entries of a sequence's row of the table.
+  std::int64_t page_count() const { return page_count_; }
+  // A sequence's cache of rows [S,..], or [KH,S,..] where `row_dimension` is 1.
+  template <class AnyView>
+  SequenceCache<AnyView> cache(const AnyView& pool, const Sequence& sequence, int row_dimension = 0) const {
+    if (table_ == nullptr) return {part(pool, sequence)};
+    return {pool, pages(sequence), pool.dim(1 + row_dimension)};
+  }
   // The number of sequence b where it may be given per sequence.
   static std::int64_t value(const SequenceValue& value, std::int64_t b) {
     return value.per_sequence.present() ? static_cast<const std::int32_t*>(value.per_sequence.data)[b]
@@ -60,6 +99,9 @@ class Sequences {
   std::int64_t count_;
   const std::int32_t* starts_;
   const std::int32_t* slots_;
+  const std::int32_t* table_ = nullptr;
+  std::int64_t table_stride_ = 0;
+  std::int64_t page_count_ = 0;
 };
 
 }  // namespace sluice::ops

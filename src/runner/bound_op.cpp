@@ -22,7 +22,7 @@ class TypedBoundOp final : public BoundOp {
     refuse_unknown();
     check_attributes(op_);
     ErasedOp<Op> erased(op_);
-    check_inputs(Op::kName, erased.fields, erased.several_sequences, false, erased.dims);
+    check_inputs(Op::kName, erased.fields, erased.pooled, false, erased.dims);
     for_each_entry<Op>([&](const auto& entry) { allocate_output(entry, erased); });
     check(op_, false);  // shapes; the backend checks contents before it runs
   }

@@ -11,15 +11,16 @@ struct Attention {
   static constexpr std::string_view kFormula =
       "out = softmax(scale * q kT) v; query i sees rows 0..start+i, only the last `window` of them if set";
 
-  ConstView q;              // [T,H,D]
-  ConstView k_cache;        // [S,KH,D], pooled
-  ConstView v_cache;        // [S,KH,Dv], pooled
-  View out;                 // [T,H,Dv]
-  ConstView seq_starts;     // I32 [B+1], optional: cuts the tokens into B sequences
-  ConstView slots;          // I32 [B], optional: the pool row of each sequence, default 0..B-1
-  SequenceValue start;      // cache row of the first query
-  double scale = 1;         // factor on the scores
-  std::int64_t window = 0;  // rows a query sees, its own included; 0: all
+  ConstView q;                // [T,H,D]
+  ConstView k_cache;          // [S,KH,D], pooled
+  ConstView v_cache;          // [S,KH,Dv], pooled
+  View out;                   // [T,H,Dv]
+  ConstView seq_starts;       // I32 [B+1], optional: cuts the tokens into B sequences
+  ConstView slots;            // I32 [B], optional: the pool row of each sequence, default 0..B-1
+  ConstView page_table = {};  // I32 [slots,pages] or [pages], optional: the pages of each sequence
+  SequenceValue start;        // cache row of the first query
+  double scale = 1;           // factor on the scores
+  std::int64_t window = 0;    // rows a query sees, its own included; 0: all
 
   static constexpr auto fields() {
     return std::tuple(
@@ -28,7 +29,7 @@ struct Attention {
         pooled(input("v_cache", &Attention::v_cache, TypeClass::cache, "S,KH,Dv")),
         output("out", &Attention::out, TypeClass::activation, "T,H,Dv"),
         optional_input("seq_starts", &Attention::seq_starts, TypeClass::i32, "B1"),
-        optional_input("slots", &Attention::slots, TypeClass::i32, "B"),
+        optional_input("slots", &Attention::slots, TypeClass::i32, "B"), page_table_input<Attention>(),
         attribute("start", &Attention::start, "cache row of the first query"),
         attribute("scale", &Attention::scale, "factor on the scores"),
         optional_attribute("window", &Attention::window, "rows a query sees, its own included; 0: all"));

@@ -13,10 +13,10 @@
 namespace sluice::ops {
 
 // Dimension symbols and attributes that may appear in a shape.
-inline constexpr std::array<std::string_view, 34> kSymbols = {
-    "T",    "D",    "Dv",   "H", "KH",    "Hk",     "Hv",     "Hg", "Dk", "E",         "k",      "K",
-    "N",    "S",    "V",    "C", "W",     "B",      "P",      "R",  "G",  "bits",      "k_bits", "v_bits",
-    "nope", "rope", "rank", "v", "chunk", "groups", "bucket", "B1", "M",  "top_groups"};
+inline constexpr std::array<std::string_view, 36> kSymbols = {
+    "T",    "D",    "Dv",   "H", "KH",    "Hk",     "Hv",     "Hg", "Dk", "E",          "k",      "K",
+    "N",    "S",    "V",    "C", "W",     "B",      "P",      "R",  "G",  "bits",       "k_bits", "v_bits",
+    "nope", "rope", "rank", "v", "chunk", "groups", "bucket", "B1", "M",  "top_groups", "slots",  "pages"};
 
 constexpr int symbol_index(std::string_view symbol) {
   for (std::size_t i = 0; i < kSymbols.size(); ++i)
@@ -145,7 +145,7 @@ struct Field {
   TypeClass types;
   ShapeSpec shape;
   ShapeSpec other_shape;       // a second allowed shape of another rank; text empty if there is none
-  bool pooled = false;         // gets a leading pool dimension P under seq_starts
+  bool pooled = false;         // gets a leading pool dimension P under seq_starts or page_table
   bool same_as_input = false;  // an output that may be the very memory of an input
   bool or_f32 = false;         // an output that may be F32 whatever the activations are
   bool may_be_empty = false;   // a dimension may be 0
@@ -208,11 +208,21 @@ template <class Op, class M>
 constexpr Field<Op, M> optional_matrix(std::string_view name, M Op::*member, std::string_view shape) {
   return {name, member, Role::optional, TypeClass::parameter, parse_shape(shape), {}};
 }
-// A state or cache: it gets the pool dimension when several sequences run in one call.
+// A state or cache: it gets the pool dimension when several sequences run in one call, or when its rows lie
+// in pages.
 template <class Op, class M>
 constexpr Field<Op, M> pooled(Field<Op, M> field) {
   field.pooled = true;
   return field;
+}
+// Where the rows of paged caches lie. With a table the leading dimension of a cache counts pages, its rows S,
+// a power of two from 64 on, are those of one page, and row r of a sequence is row r % S of the page that
+// entry r / S of the sequence's row of the table names. That row is the sequence's number or, where `slots`
+// are given, its slot; one sequence without seq_starts has a table of one dimension. Entries of rows that the
+// op neither reads nor writes may be anything. Sequences may share pages that the op only reads.
+template <class Op>
+constexpr Field<Op, ConstView> page_table_input() {
+  return optional_input_either("page_table", &Op::page_table, TypeClass::i32, "slots,pages", "pages");
 }
 // A field where no element at all means something: no experts a token, no history.
 template <class Op, class M>

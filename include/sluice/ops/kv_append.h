@@ -10,13 +10,14 @@ struct KvAppend {
   static constexpr std::string_view kFamily = "Attention and its caches";
   static constexpr std::string_view kFormula = "k_cache[start+i] = k[i], v_cache[start+i] = v[i]";
 
-  ConstView k;           // [T,KH,D]
-  ConstView v;           // [T,KH,Dv]
-  View k_cache;          // [S,KH,D], in place, pooled
-  View v_cache;          // [S,KH,Dv], in place, pooled
-  ConstView seq_starts;  // I32 [B+1], optional: cuts the tokens into B sequences
-  ConstView slots;       // I32 [B], optional: the pool row of each sequence, default 0..B-1
-  SequenceValue start;   // rows already in the cache
+  ConstView k;                // [T,KH,D]
+  ConstView v;                // [T,KH,Dv]
+  View k_cache;               // [S,KH,D], in place, pooled
+  View v_cache;               // [S,KH,Dv], in place, pooled
+  ConstView seq_starts;       // I32 [B+1], optional: cuts the tokens into B sequences
+  ConstView slots;            // I32 [B], optional: the pool row of each sequence, default 0..B-1
+  ConstView page_table = {};  // I32 [slots,pages] or [pages], optional: the pages of each sequence
+  SequenceValue start;        // rows already in the cache
 
   static constexpr auto fields() {
     return std::tuple(input("k", &KvAppend::k, TypeClass::activation, "T,KH,D"),
@@ -25,6 +26,7 @@ struct KvAppend {
                       pooled(updated("v_cache", &KvAppend::v_cache, TypeClass::cache, "S,KH,Dv")),
                       optional_input("seq_starts", &KvAppend::seq_starts, TypeClass::i32, "B1"),
                       optional_input("slots", &KvAppend::slots, TypeClass::i32, "B"),
+                      page_table_input<KvAppend>(),
                       attribute("start", &KvAppend::start, "rows already in the cache"));
   }
   // Limits that shapes cannot express; reads the field contents only where they are in host memory.

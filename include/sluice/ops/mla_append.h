@@ -11,13 +11,14 @@ struct MlaAppend {
   static constexpr std::string_view kFormula =
       "latent_cache[start+i] = kv_latent[i], rope_cache[start+i] = k_pe[i]";
 
-  ConstView kv_latent;   // [T,rank]
-  ConstView k_pe;        // [T,rope]
-  View latent_cache;     // [S,rank], in place, pooled
-  View rope_cache;       // [S,rope], in place, pooled
-  ConstView seq_starts;  // I32 [B+1], optional: cuts the tokens into B sequences
-  ConstView slots;       // I32 [B], optional: the pool row of each sequence, default 0..B-1
-  SequenceValue start;   // rows already in the cache
+  ConstView kv_latent;        // [T,rank]
+  ConstView k_pe;             // [T,rope]
+  View latent_cache;          // [S,rank], in place, pooled
+  View rope_cache;            // [S,rope], in place, pooled
+  ConstView seq_starts;       // I32 [B+1], optional: cuts the tokens into B sequences
+  ConstView slots;            // I32 [B], optional: the pool row of each sequence, default 0..B-1
+  ConstView page_table = {};  // I32 [slots,pages] or [pages], optional: the pages of each sequence
+  SequenceValue start;        // rows already in the cache
 
   static constexpr auto fields() {
     return std::tuple(input("kv_latent", &MlaAppend::kv_latent, TypeClass::activation, "T,rank"),
@@ -26,6 +27,7 @@ struct MlaAppend {
                       pooled(updated("rope_cache", &MlaAppend::rope_cache, TypeClass::cache, "S,rope")),
                       optional_input("seq_starts", &MlaAppend::seq_starts, TypeClass::i32, "B1"),
                       optional_input("slots", &MlaAppend::slots, TypeClass::i32, "B"),
+                      page_table_input<MlaAppend>(),
                       attribute("start", &MlaAppend::start, "rows already in the cache"));
   }
   // Limits that shapes cannot express; reads the field contents only where they are in host memory.

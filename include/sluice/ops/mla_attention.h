@@ -12,15 +12,16 @@ struct MlaAttention {
       "scores = scale * (q_latent . latent + q_pe . rope); out = softmax(scores) latent; query i sees "
       "rows 0..start+i";
 
-  ConstView q_latent;      // [T,H,rank]
-  ConstView q_pe;          // [T,H,rope]
-  ConstView latent_cache;  // [S,rank], pooled
-  ConstView rope_cache;    // [S,rope], pooled
-  View out;                // [T,H,rank]
-  ConstView seq_starts;    // I32 [B+1], optional: cuts the tokens into B sequences
-  ConstView slots;         // I32 [B], optional: the pool row of each sequence, default 0..B-1
-  SequenceValue start;     // cache row of the first query
-  double scale = 1;        // factor on the scores
+  ConstView q_latent;         // [T,H,rank]
+  ConstView q_pe;             // [T,H,rope]
+  ConstView latent_cache;     // [S,rank], pooled
+  ConstView rope_cache;       // [S,rope], pooled
+  View out;                   // [T,H,rank]
+  ConstView seq_starts;       // I32 [B+1], optional: cuts the tokens into B sequences
+  ConstView slots;            // I32 [B], optional: the pool row of each sequence, default 0..B-1
+  ConstView page_table = {};  // I32 [slots,pages] or [pages], optional: the pages of each sequence
+  SequenceValue start;        // cache row of the first query
+  double scale = 1;           // factor on the scores
 
   static constexpr auto fields() {
     return std::tuple(input("q_latent", &MlaAttention::q_latent, TypeClass::activation, "T,H,rank"),
@@ -30,6 +31,7 @@ struct MlaAttention {
                       output("out", &MlaAttention::out, TypeClass::activation, "T,H,rank"),
                       optional_input("seq_starts", &MlaAttention::seq_starts, TypeClass::i32, "B1"),
                       optional_input("slots", &MlaAttention::slots, TypeClass::i32, "B"),
+                      page_table_input<MlaAttention>(),
                       attribute("start", &MlaAttention::start, "cache row of the first query"),
                       attribute("scale", &MlaAttention::scale, "factor on the scores"));
   }

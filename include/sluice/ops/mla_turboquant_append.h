@@ -12,15 +12,16 @@ struct MlaTurboquantAppend {
   static constexpr std::string_view kFormula =
       "kv_latent[i] is encoded into row start+i as turboquant_append does, rope_cache[start+i] = k_pe[i]";
 
-  ConstView kv_latent;                          // [T,rank]
-  ConstView k_pe;                               // [T,rope]
-  ConstView signs;                              // [rank/8], or absent
-  View latent_codes;                            // [S,rank*bits/8], in place, pooled
-  View latent_norms;                            // [S], in place, pooled
-  View rope_cache;                              // [S,rope], in place, pooled
-  ConstView seq_starts;                         // I32 [B+1], optional: cuts the tokens into B sequences
-  ConstView slots;                              // I32 [B], optional: the pool row of each sequence
-  std::int64_t bits = 4;                        // 2, 3, 4, 5, 6 or 8
+  ConstView kv_latent;        // [T,rank]
+  ConstView k_pe;             // [T,rope]
+  ConstView signs;            // [rank/8], or absent
+  View latent_codes;          // [S,rank*bits/8], in place, pooled
+  View latent_norms;          // [S], in place, pooled
+  View rope_cache;            // [S,rope], in place, pooled
+  ConstView seq_starts;       // I32 [B+1], optional: cuts the tokens into B sequences
+  ConstView slots;            // I32 [B], optional: the pool row of each sequence
+  ConstView page_table = {};  // I32 [slots,pages] or [pages], optional: the pages of each sequence
+  std::int64_t bits = 4;      // 2, 3, 4, 5, 6 or 8
   TurboquantNorm norm = TurboquantNorm::plain;  // plain: |x|; matched: |x|*sqrt(D)/|levels|
   SequenceValue start;                          // rows already in the cache
 
@@ -34,6 +35,7 @@ struct MlaTurboquantAppend {
         pooled(updated("rope_cache", &MlaTurboquantAppend::rope_cache, TypeClass::cache, "S,rope")),
         optional_input("seq_starts", &MlaTurboquantAppend::seq_starts, TypeClass::i32, "B1"),
         optional_input("slots", &MlaTurboquantAppend::slots, TypeClass::i32, "B"),
+        page_table_input<MlaTurboquantAppend>(),
         attribute("bits", &MlaTurboquantAppend::bits, "2, 3, 4, 5, 6 or 8"),
         optional_attribute("norm", &MlaTurboquantAppend::norm, "plain: |x|; matched: |x|*sqrt(D)/|levels|"),
         attribute("start", &MlaTurboquantAppend::start, "rows already in the cache"));

@@ -13,19 +13,20 @@ struct MlaTurboquantAttention {
       "scores = scale * (q_latent . latent + q_pe . rope); out = softmax(scores) latent; latent is decoded, "
       "that of the call's tokens is latent_new if given; query i sees rows 0..start+i";
 
-  ConstView q_latent;      // [T,H,rank]
-  ConstView q_pe;          // [T,H,rope]
-  ConstView latent_codes;  // [S,rank*bits/8], pooled
-  ConstView latent_norms;  // [S], pooled
-  ConstView rope_cache;    // [S,rope], pooled
-  ConstView signs;         // [rank/8], or absent
-  ConstView latent_new;    // [T,rank], or absent: the latents of the call's tokens before encoding
-  View out;                // [T,H,rank]
-  ConstView seq_starts;    // I32 [B+1], optional: cuts the tokens into B sequences
-  ConstView slots;         // I32 [B], optional: the pool row of each sequence, default 0..B-1
-  std::int64_t bits = 4;   // 2, 3, 4, 5, 6 or 8
-  SequenceValue start;     // cache row of the first query
-  double scale = 1;        // factor on the scores
+  ConstView q_latent;         // [T,H,rank]
+  ConstView q_pe;             // [T,H,rope]
+  ConstView latent_codes;     // [S,rank*bits/8], pooled
+  ConstView latent_norms;     // [S], pooled
+  ConstView rope_cache;       // [S,rope], pooled
+  ConstView signs;            // [rank/8], or absent
+  ConstView latent_new;       // [T,rank], or absent: the latents of the call's tokens before encoding
+  View out;                   // [T,H,rank]
+  ConstView seq_starts;       // I32 [B+1], optional: cuts the tokens into B sequences
+  ConstView slots;            // I32 [B], optional: the pool row of each sequence, default 0..B-1
+  ConstView page_table = {};  // I32 [slots,pages] or [pages], optional: the pages of each sequence
+  std::int64_t bits = 4;      // 2, 3, 4, 5, 6 or 8
+  SequenceValue start;        // cache row of the first query
+  double scale = 1;           // factor on the scores
 
   static constexpr auto fields() {
     return std::tuple(
@@ -39,6 +40,7 @@ struct MlaTurboquantAttention {
         output("out", &MlaTurboquantAttention::out, TypeClass::activation, "T,H,rank"),
         optional_input("seq_starts", &MlaTurboquantAttention::seq_starts, TypeClass::i32, "B1"),
         optional_input("slots", &MlaTurboquantAttention::slots, TypeClass::i32, "B"),
+        page_table_input<MlaTurboquantAttention>(),
         attribute("bits", &MlaTurboquantAttention::bits, "2, 3, 4, 5, 6 or 8"),
         attribute("start", &MlaTurboquantAttention::start, "cache row of the first query"),
         attribute("scale", &MlaTurboquantAttention::scale, "factor on the scores"));

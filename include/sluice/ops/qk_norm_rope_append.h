@@ -12,20 +12,21 @@ struct QkNormRopeAppend {
   static constexpr std::string_view kFormula =
       "q, k = qk_norm_rope(q, k), then k_cache[start+i] = k[i], v_cache[start+i] = v[i]";
 
-  View q;                // [T,H,D], in place
-  View k;                // [T,KH,D], in place
-  ConstView v;           // [T,KH,Dv]
-  ConstView q_weight;    // [D]
-  ConstView k_weight;    // [D]
-  ConstView inv_freq;    // [M]
-  ConstView positions;   // [T]
-  View k_cache;          // [S,KH,D], in place, pooled
-  View v_cache;          // [S,KH,Dv], in place, pooled
-  ConstView seq_starts;  // I32 [B+1], optional: cuts the tokens into B sequences
-  ConstView slots;       // I32 [B], optional: the pool row of each sequence, default 0..B-1
-  double eps = 1e-6;     // added to the mean square
-  double mscale = 1;     // factor on cos and sin
-  SequenceValue start;   // rows already in the cache
+  View q;                     // [T,H,D], in place
+  View k;                     // [T,KH,D], in place
+  ConstView v;                // [T,KH,Dv]
+  ConstView q_weight;         // [D]
+  ConstView k_weight;         // [D]
+  ConstView inv_freq;         // [M]
+  ConstView positions;        // [T]
+  View k_cache;               // [S,KH,D], in place, pooled
+  View v_cache;               // [S,KH,Dv], in place, pooled
+  ConstView seq_starts;       // I32 [B+1], optional: cuts the tokens into B sequences
+  ConstView slots;            // I32 [B], optional: the pool row of each sequence, default 0..B-1
+  ConstView page_table = {};  // I32 [slots,pages] or [pages], optional: the pages of each sequence
+  double eps = 1e-6;          // added to the mean square
+  double mscale = 1;          // factor on cos and sin
+  SequenceValue start;        // rows already in the cache
 
   static constexpr auto fields() {
     return std::tuple(updated("q", &QkNormRopeAppend::q, TypeClass::activation, "T,H,D"),
@@ -39,6 +40,7 @@ struct QkNormRopeAppend {
                       pooled(updated("v_cache", &QkNormRopeAppend::v_cache, TypeClass::cache, "S,KH,Dv")),
                       optional_input("seq_starts", &QkNormRopeAppend::seq_starts, TypeClass::i32, "B1"),
                       optional_input("slots", &QkNormRopeAppend::slots, TypeClass::i32, "B"),
+                      page_table_input<QkNormRopeAppend>(),
                       attribute("eps", &QkNormRopeAppend::eps, "added to the mean square"),
                       optional_attribute("mscale", &QkNormRopeAppend::mscale, "factor on cos and sin"),
                       attribute("start", &QkNormRopeAppend::start, "rows already in the cache"));

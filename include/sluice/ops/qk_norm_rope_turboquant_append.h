@@ -12,24 +12,25 @@ struct QkNormRopeTurboquantAppend {
   static constexpr std::string_view kFormula =
       "q, k = qk_norm_rope(q, k), then k and v of token i are encoded into slot (start+i) mod S";
 
-  View q;                   // [T,H,D], in place
-  View k;                   // [T,KH,D], in place
-  ConstView v;              // [T,KH,D]
-  ConstView q_weight;       // [D]
-  ConstView k_weight;       // [D]
-  ConstView inv_freq;       // [M]
-  ConstView positions;      // [T]
-  ConstView signs;          // [D/8], or absent
-  View k_codes;             // [KH,S,D*k_bits/8], in place, pooled
-  View v_codes;             // [KH,S,D*v_bits/8], in place, pooled
-  View k_norms;             // [KH,S], in place, pooled
-  View v_norms;             // [KH,S], in place, pooled
-  ConstView seq_starts;     // I32 [B+1], optional: cuts the tokens into B sequences
-  ConstView slots;          // I32 [B], optional: the pool row of each sequence, default 0..B-1
-  double eps = 1e-6;        // added to the mean square
-  double mscale = 1;        // factor on cos and sin
-  std::int64_t k_bits = 4;  // 2, 3, 4, 5, 6, 8, or 16: BF16 numbers
-  std::int64_t v_bits = 4;  // the same
+  View q;                     // [T,H,D], in place
+  View k;                     // [T,KH,D], in place
+  ConstView v;                // [T,KH,D]
+  ConstView q_weight;         // [D]
+  ConstView k_weight;         // [D]
+  ConstView inv_freq;         // [M]
+  ConstView positions;        // [T]
+  ConstView signs;            // [D/8], or absent
+  View k_codes;               // [KH,S,D*k_bits/8], in place, pooled
+  View v_codes;               // [KH,S,D*v_bits/8], in place, pooled
+  View k_norms;               // [KH,S], in place, pooled
+  View v_norms;               // [KH,S], in place, pooled
+  ConstView seq_starts;       // I32 [B+1], optional: cuts the tokens into B sequences
+  ConstView slots;            // I32 [B], optional: the pool row of each sequence, default 0..B-1
+  ConstView page_table = {};  // I32 [slots,pages] or [pages], optional: the pages of each sequence
+  double eps = 1e-6;          // added to the mean square
+  double mscale = 1;          // factor on cos and sin
+  std::int64_t k_bits = 4;    // 2, 3, 4, 5, 6, 8, or 16: BF16 numbers
+  std::int64_t v_bits = 4;    // the same
   TurboquantNorm norm = TurboquantNorm::plain;  // plain: |x|; matched: |x|*sqrt(D)/|levels|
   SequenceValue start;                          // tokens appended before
 
@@ -49,6 +50,7 @@ struct QkNormRopeTurboquantAppend {
                       pooled(updated("v_norms", &Op::v_norms, TypeClass::f32, "KH,S")),
                       optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
                       optional_input("slots", &Op::slots, TypeClass::i32, "B"),
+                      page_table_input<QkNormRopeTurboquantAppend>(),
                       attribute("eps", &Op::eps, "added to the mean square"),
                       optional_attribute("mscale", &Op::mscale, "factor on cos and sin"),
                       attribute("k_bits", &Op::k_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),

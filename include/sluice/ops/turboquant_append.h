@@ -11,17 +11,18 @@ struct TurboquantAppend {
   static constexpr std::string_view kFamily = "Attention and its caches";
   static constexpr std::string_view kFormula = "token i is encoded into slot (start+i) mod S";
 
-  ConstView k;              // [T,KH,D]
-  ConstView v;              // [T,KH,D]
-  ConstView signs;          // [D/8], or absent
-  View k_codes;             // [KH,S,D*k_bits/8], in place, pooled
-  View v_codes;             // [KH,S,D*v_bits/8], in place, pooled
-  View k_norms;             // [KH,S], in place, pooled
-  View v_norms;             // [KH,S], in place, pooled
-  ConstView seq_starts;     // I32 [B+1], optional: cuts the tokens into B sequences
-  ConstView slots;          // I32 [B], optional: the pool row of each sequence, default 0..B-1
-  std::int64_t k_bits = 4;  // 2, 3, 4, 5, 6, 8, or 16: BF16 numbers
-  std::int64_t v_bits = 4;  // the same
+  ConstView k;                // [T,KH,D]
+  ConstView v;                // [T,KH,D]
+  ConstView signs;            // [D/8], or absent
+  View k_codes;               // [KH,S,D*k_bits/8], in place, pooled
+  View v_codes;               // [KH,S,D*v_bits/8], in place, pooled
+  View k_norms;               // [KH,S], in place, pooled
+  View v_norms;               // [KH,S], in place, pooled
+  ConstView seq_starts;       // I32 [B+1], optional: cuts the tokens into B sequences
+  ConstView slots;            // I32 [B], optional: the pool row of each sequence, default 0..B-1
+  ConstView page_table = {};  // I32 [slots,pages] or [pages], optional: the pages of each sequence
+  std::int64_t k_bits = 4;    // 2, 3, 4, 5, 6, 8, or 16: BF16 numbers
+  std::int64_t v_bits = 4;    // the same
   TurboquantNorm norm = TurboquantNorm::plain;  // plain: |x|; matched: |x|*sqrt(D)/|levels|
   SequenceValue start;                          // tokens appended before
 
@@ -36,6 +37,7 @@ struct TurboquantAppend {
         pooled(updated("v_norms", &TurboquantAppend::v_norms, TypeClass::f32, "KH,S")),
         optional_input("seq_starts", &TurboquantAppend::seq_starts, TypeClass::i32, "B1"),
         optional_input("slots", &TurboquantAppend::slots, TypeClass::i32, "B"),
+        page_table_input<TurboquantAppend>(),
         attribute("k_bits", &TurboquantAppend::k_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
         attribute("v_bits", &TurboquantAppend::v_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
         optional_attribute("norm", &TurboquantAppend::norm, "plain: |x|; matched: |x|*sqrt(D)/|levels|"),

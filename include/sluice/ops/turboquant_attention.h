@@ -15,25 +15,26 @@ struct TurboquantAttention {
       "the last `window` of them if set, the last T of all rows from k_new and v_new if given; out = "
       "softmax(scale * q kT) v";
 
-  ConstView q;               // [T,H,D]
-  ConstView k_codes;         // [KH,S,D*k_bits/8], pooled
-  ConstView v_codes;         // [KH,S,D*v_bits/8], pooled
-  ConstView k_norms;         // [KH,S], pooled
-  ConstView v_norms;         // [KH,S], pooled
-  ConstView signs;           // [D/8], or absent
-  ConstView k_new;           // [T,KH,D], or absent: the keys of the call's tokens before encoding
-  ConstView v_new;           // [T,KH,D], or absent
-  View out;                  // [T,H,D]
-  ConstView seq_starts;      // I32 [B+1], optional: cuts the tokens into B sequences
-  ConstView slots;           // I32 [B], optional: the pool row of each sequence, default 0..B-1
-  std::int64_t k_bits = 4;   // 2, 3, 4, 5, 6, 8, or 16: BF16 numbers
-  std::int64_t v_bits = 4;   // the same
-  SequenceValue length;      // rows in the cache, the queries' own included; 0: start + T
-  SequenceValue start;       // rows before the queries' own, where no length is given
-  SequenceValue ring_start;  // slot of the oldest row; not 0 only when length = S
-  std::int64_t window = 0;   // rows a query sees, its own included; 0: all
-  double scale = 1;          // factor on the scores
-  bool rotated = false;      // q, k_new and v_new come rotated and out stays rotated
+  ConstView q;                // [T,H,D]
+  ConstView k_codes;          // [KH,S,D*k_bits/8], pooled
+  ConstView v_codes;          // [KH,S,D*v_bits/8], pooled
+  ConstView k_norms;          // [KH,S], pooled
+  ConstView v_norms;          // [KH,S], pooled
+  ConstView signs;            // [D/8], or absent
+  ConstView k_new;            // [T,KH,D], or absent: the keys of the call's tokens before encoding
+  ConstView v_new;            // [T,KH,D], or absent
+  View out;                   // [T,H,D]
+  ConstView seq_starts;       // I32 [B+1], optional: cuts the tokens into B sequences
+  ConstView slots;            // I32 [B], optional: the pool row of each sequence, default 0..B-1
+  ConstView page_table = {};  // I32 [slots,pages] or [pages], optional: the pages of each sequence
+  std::int64_t k_bits = 4;    // 2, 3, 4, 5, 6, 8, or 16: BF16 numbers
+  std::int64_t v_bits = 4;    // the same
+  SequenceValue length;       // rows in the cache, the queries' own included; 0: start + T
+  SequenceValue start;        // rows before the queries' own, where no length is given
+  SequenceValue ring_start;   // slot of the oldest row; not 0 only when length = S
+  std::int64_t window = 0;    // rows a query sees, its own included; 0: all
+  double scale = 1;           // factor on the scores
+  bool rotated = false;       // q, k_new and v_new come rotated and out stays rotated
 
   static constexpr auto fields() {
     return std::tuple(
@@ -48,6 +49,7 @@ struct TurboquantAttention {
         output("out", &TurboquantAttention::out, TypeClass::activation, "T,H,D"),
         optional_input("seq_starts", &TurboquantAttention::seq_starts, TypeClass::i32, "B1"),
         optional_input("slots", &TurboquantAttention::slots, TypeClass::i32, "B"),
+        page_table_input<TurboquantAttention>(),
         attribute("k_bits", &TurboquantAttention::k_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
         attribute("v_bits", &TurboquantAttention::v_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
         optional_attribute("length", &TurboquantAttention::length,

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "runner/case.h"
+#include "runner/paged_case.h"
 #include "runner/random_tensor.h"
 
 namespace sluice::runner {
@@ -58,6 +59,7 @@ std::vector<Case> cases<ops::MlaAppend>() {
                        return make_pool(seed, type, cache);
                      }});
   }
+  add_paged_cases(table, ops::MlaAppend::kName);
   return table;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "runner/case.h"
+#include "runner/paged_case.h"
 #include "runner/random_tensor.h"
 
 namespace sluice::runner {
@@ -108,6 +109,7 @@ std::vector<Case> cases<ops::MlaAttention>() {
   add("scores of 1e4", sharp);
   table.push_back({"pool f32", [](std::uint64_t seed) { return make_pool(seed, DType::f32); }});
   table.push_back({"pool bf16", [](std::uint64_t seed) { return make_pool(seed, DType::bf16); }});
+  add_paged_cases(table, ops::MlaAttention::kName);
   return table;
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "runner/case.h"
+#include "runner/paged_case.h"
 #include "runner/random_tensor.h"
 
 namespace sluice::runner {
@@ -82,6 +83,7 @@ std::vector<Case> cases<ops::MlaTurboquantAppend>() {
     add(fmt::format("{} tokens from {} of {}", tokens, start, rows), s);
   }
   table.push_back({"pool", make_pool});
+  add_paged_cases(table, ops::MlaTurboquantAppend::kName);
   return table;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "runner/case.h"
+#include "runner/paged_case.h"
 #include "runner/random_tensor.h"
 
 namespace sluice::runner {
@@ -105,6 +106,7 @@ std::vector<Case> cases<ops::MlaTurboquantAttention>() {
   for (const bool fresh : {false, true})
     table.push_back(
         {fresh ? "pool, own rows" : "pool", [=](std::uint64_t seed) { return make_pool(seed, fresh); }});
+  add_paged_cases(table, ops::MlaTurboquantAttention::kName);
   return table;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "runner/case.h"
+#include "runner/paged_case.h"
 #include "runner/random_tensor.h"
 #include "sluice/ops/qk_norm_rope_append.h"
 #include "sluice/ops/qk_norm_rope_turboquant_append.h"
@@ -141,6 +142,7 @@ std::vector<Case> cases<ops::QkNormRopeAppend>() {
         {.type = type, .cache = type == DType::f32 ? DType::bf16 : DType::f32});
     add(table, make_plain, "sequences", {.tokens = 9, .type = type, .cache = type, .sequences = true});
   }
+  add_paged_cases(table, ops::QkNormRopeAppend::kName);
   return table;
 }
 
@@ -172,6 +174,7 @@ std::vector<Case> cases<ops::QkNormRopeTurboquantAppend>() {
       add(table, make_packed, fmt::format("sequences, {} wide", width),
           {.tokens = 9, .width = width, .value_width = width, .type = type, .sequences = true});
   }
+  add_paged_cases(table, ops::QkNormRopeTurboquantAppend::kName);
   return table;
 }
 

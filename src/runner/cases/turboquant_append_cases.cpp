@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "runner/case.h"
+#include "runner/paged_case.h"
 #include "runner/random_tensor.h"
 
 namespace sluice::runner {
@@ -121,6 +122,7 @@ std::vector<Case> cases<ops::TurboquantAppend>() {
   for (const bool slots : {false, true})
     table.push_back({slots ? "sequences with slots" : "sequences",
                      [=](std::uint64_t seed) { return make_sequences(seed, slots); }});
+  add_paged_cases(table, ops::TurboquantAppend::kName);
   return table;
 }
 

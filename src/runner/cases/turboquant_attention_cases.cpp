@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "runner/case.h"
+#include "runner/paged_case.h"
 #include "runner/random_tensor.h"
 
 namespace sluice::runner {
@@ -287,6 +288,7 @@ std::vector<Case> cases<ops::TurboquantAttention>() {
       table.push_back({fmt::format("sequences{}{}", slots ? " with slots" : "", fresh ? ", own rows" : ""),
                        [=](std::uint64_t seed) { return make_sequences(seed, slots, fresh); }});
   table.push_back({"sequences that start", make_started_sequences});
+  add_paged_cases(table, ops::TurboquantAttention::kName);
   return table;
 }
 

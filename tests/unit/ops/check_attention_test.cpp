@@ -111,6 +111,26 @@ Attention pooled_attention(Memory& memory) {
   return op;
 }
 
+// The same op in pages: two sequences whose rows of the table are 1 and 0.
+template <class Op>
+Op paged(Memory& memory) {
+  auto op = valid<Op>(memory);
+  op.k_cache = memory({6, 64, 2, 8});
+  op.v_cache = memory({6, 64, 2, 4});
+  op.seq_starts = memory.indices({0, 2, 3});
+  op.slots = memory.indices({1, 0});
+  op.start = memory.indices({63, 127});
+  op.page_table = memory.indices({-1, 4, -1, 5, 2, 99});
+  op.page_table.shape = {2, 3};
+  op.page_table.strides = {3, 1};
+  return op;
+}
+Attention paged_attention(Memory& memory) {
+  auto op = paged<Attention>(memory);
+  op.window = 2;
+  return op;
+}
+
 template <class Op>
 using Spoil = std::function<void(Op&, Memory&)>;
 
@@ -144,6 +164,8 @@ TEST(CheckAttention, TheOpsToSpoilAreValid) {
   expect_accepted(&valid<MlaAttention>);
   expect_accepted(&pooled_append);
   expect_accepted(&pooled_attention);
+  expect_accepted(&paged<KvAppend>);
+  expect_accepted(&paged_attention);
 }
 
 TEST(CheckAttention, QueriesAndKeysThatAreTurnedFirst) {
@@ -157,6 +179,71 @@ TEST(CheckAttention, QueriesAndKeysThatAreTurnedFirst) {
   expect_refused<Op>({"'v_cache'", "[10,2,8]"}, [](auto& op, auto& memory) {
     op.v_cache = memory({10, 2, 8});
   });
+}
+
+TEST(CheckAttention, Pages) {
+  const auto refuse_both = [](std::initializer_list<std::string_view> parts, const auto& spoil) {
+    expect_refused<KvAppend>(parts, spoil, &paged<KvAppend>);
+    expect_refused<Attention>(parts, spoil, &paged_attention);
+  };
+  refuse_both({"32 rows", "power of two", "64"}, [](auto& op, auto& memory) {
+    op.k_cache = memory({6, 32, 2, 8});
+    op.v_cache = memory({6, 32, 2, 4});
+  });
+  refuse_both({"192 rows", "power of two"}, [](auto& op, auto& memory) {
+    op.k_cache = memory({6, 192, 2, 8});
+    op.v_cache = memory({6, 192, 2, 4});
+  });
+  refuse_both({"'page_table'", "[6]", "[slots,pages]"}, [](auto& op, auto&) {
+    op.page_table.shape = {6};
+    op.page_table.strides = {1};
+  });
+  refuse_both({"'slots'", "2 at 1", "0 to 1"}, [](auto& op, auto& memory) {
+    op.slots = memory.indices({1, 2});
+  });
+  refuse_both({"'start'", "191", "192 rows"}, [](auto& op, auto& memory) {
+    op.start = memory.indices({191, 127});
+  });
+  // The second page of the first sequence, and the one that the second sequence is at.
+  const auto table = [](auto& op, auto& memory, std::initializer_list<std::int32_t> entries) {
+    const auto strides = op.page_table.strides;
+    op.page_table = memory.indices(entries);
+    op.page_table.shape = {2, 3};
+    op.page_table.strides = strides;
+  };
+  refuse_both({"'page_table'", "-1 at page 1 of sequence 0", "0 to 5"}, [&](auto& op, auto& memory) {
+    table(op, memory, {-1, 4, -1, 5, -1, 99});
+  });
+  refuse_both({"'page_table'", "6 at page 1 of sequence 1", "0 to 5"}, [&](auto& op, auto& memory) {
+    table(op, memory, {-1, 6, -1, 5, 2, 99});
+  });
+  expect_refused<KvAppend>(
+      {"'page_table'", "page 2 twice"},
+      [&](auto& op, auto& memory) {
+        table(op, memory, {-1, 2, -1, 5, 2, 99});
+      },
+      &paged<KvAppend>);
+}
+
+TEST(CheckAttention, PagesOfOneSequence) {
+  const auto one = [](Memory& memory) {
+    auto op = valid<Attention>(memory);
+    op.k_cache = memory({6, 64, 2, 8});
+    op.v_cache = memory({6, 64, 2, 4});
+    op.page_table = memory.indices({3, 3});
+    op.start = 125;
+    return op;
+  };
+  expect_accepted<Attention>(+one);
+  expect_refused<Attention>(
+      {"'start'", "126", "128 rows"}, [](auto& op, auto&) { op.start = 126; }, +one);
+  expect_refused<Attention>(
+      {"'page_table'", "[1,2]", "[pages]"},
+      [](auto& op, auto&) {
+        op.page_table.shape = {1, 2};
+        op.page_table.strides = {2, 1};
+      },
+      +one);
 }
 
 TEST(CheckAttention, MissingFields) {

@@ -14,6 +14,8 @@
 
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 
+#include <bit>
+
 #include "backend/cpu/attention/bf16_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -110,10 +112,18 @@ class Attend {
   }
 
   CacheRows rows(const ops::ConstView& pool, const Tile& tile) const {
-    const ops::ConstView cache = sequences_.part(pool, sequences_[tile.sequence]);
+    const ops::Sequence sequence = sequences_[tile.sequence];
+    const std::int32_t* pages = sequences_.pages(sequence);
+    const ops::ConstView cache = pages != nullptr ? pool[0] : sequences_.part(pool, sequence);
     const auto* data = static_cast<const std::byte*>(cache.data) +
                        tile.kv_head * cache.strides[1] * static_cast<std::int64_t>(size_bytes(cache.dtype));
-    return {data, cache.dtype, cache.strides[0], static_cast<std::size_t>(cache.shape.back())};
+    CacheRows rows{data, cache.dtype, cache.strides[0], static_cast<std::size_t>(cache.shape.back())};
+    if (pages == nullptr) return rows;
+    rows.pages = pages;
+    rows.page_count = sequences_.page_count();
+    rows.page_stride = pool.strides[0];
+    rows.page_shift = std::countr_zero(static_cast<std::uint64_t>(cache.dim(0)));
+    return rows;
   }
 
   template <class Pointer>

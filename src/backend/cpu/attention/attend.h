@@ -12,7 +12,7 @@ inline constexpr int kMaxPieces = 2;
 struct AttendCall {
   int pieces = 1;
   ops::ConstView queries[kMaxPieces];  // [T,H,width]
-  ops::ConstView keys[kMaxPieces];     // [S,KH,width] or, pooled, [P,S,KH,width]
+  ops::ConstView keys[kMaxPieces];     // [S,KH,width] or, pooled or in pages, [P,S,KH,width]
   ops::ConstView values;               // like keys
   ops::View out;                       // [T,H,values width]
   ops::SequenceValue start;

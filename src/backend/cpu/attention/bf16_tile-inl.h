@@ -25,7 +25,7 @@ constexpr std::size_t kWeighTurns = 2;  // of fetching, a vector, where units ar
 static_assert(kBlockRows == static_cast<std::int64_t>(bf16::kValueRows));
 
 HWY_INLINE const bf16::Half* halves(const CacheRows& rows, std::int64_t j) {
-  return static_cast<const bf16::Half*>(rows.data) + j * rows.stride;
+  return static_cast<const bf16::Half*>(rows.data) + rows.offset(j);
 }
 
 // The share of one of `heads` heads, side by side, in fetching the block of rows from `first` on: whole rows
@@ -34,11 +34,10 @@ HWY_INLINE AttendAhead ahead_of(const AttendProducts& products, const QueryTile&
                                 std::int64_t head, std::int64_t heads) {
   const std::int64_t share = (kBlockRows + heads - 1) / heads;
   const auto rows = [&](const CacheRows& cache) {
-    const auto bytes = static_cast<std::int64_t>(2 * cache.width);
-    const auto skipped = 2 * (first + head * share) * cache.stride - head * bytes;
+    const std::size_t bytes = 2 * cache.width;
     return AttendAhead::Rows{
-        reinterpret_cast<std::uintptr_t>(cache.data) + static_cast<std::uintptr_t>(skipped), 2 * cache.stride,
-        static_cast<std::size_t>(heads * bytes)};
+        cache.address_ahead(first + head * share) - static_cast<std::uintptr_t>(head) * bytes,
+        2 * cache.stride, static_cast<std::size_t>(heads) * bytes};
   };
   return {rows(tile.keys[0]), rows(tile.values), static_cast<std::size_t>(share),
           products.uses_tiles() ? AttendAhead::Order::quarters : AttendAhead::Order::rows};
@@ -211,13 +210,8 @@ class UnitPart {
 
   // The sums are those of F32 rows, in the order of pairs.
   void add_values_carefully(const Range& block) {
-    const std::size_t width = tile_.values.width;
-    const Rows<ops::BFloat16> rows = tile_.values.as<ops::BFloat16>(block.begin);
-    for (std::size_t q = 0; q < tile_.count; ++q) {
-      const Range own = seen(q, block);
-      add_weighted(scores_ + q * kScoreStride, kScoreStride, 1, rows, NothingAhead(), own.begin, own.end,
-                   sums_of(q), width);
-    }
+    for (std::size_t q = 0; q < tile_.count; ++q)
+      add_block(tile_, block, seen(q, block), scores_ + q * kScoreStride, 1, sums_of(q), tile_.values.width);
   }
 
   void add_values_alone(std::size_t q, std::int64_t first, const Range& rows) {

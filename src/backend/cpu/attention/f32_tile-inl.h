@@ -38,24 +38,44 @@ HWY_INLINE Range overlap(const Range& a, const Range& b) {
   return {std::max(a.begin, b.begin), std::min(a.end, b.end)};
 }
 
-// Cache rows of one KV head with their type erased.
+// Cache rows of one KV head with their type erased: one behind the other, or in pages.
 struct CacheRows {
   const void* data;
   ops::DType type;
   std::int64_t stride;
   std::size_t width;
+  const std::int32_t* pages = nullptr;  // of the sequence
+  std::int64_t page_count = 0;
+  std::int64_t page_stride = 0;  // elements
+  int page_shift = 0;            // 2^page_shift rows a page
 
+  // Elements from `data` to a row.
+  std::int64_t offset(std::int64_t row) const {
+    if (pages == nullptr) return row * stride;
+    const std::int64_t page = row >> page_shift;
+    return pages[page] * page_stride + (row - (page << page_shift)) * stride;
+  }
+  // How many of the rows [row, end) lie one behind the other.
+  std::int64_t run(std::int64_t row, std::int64_t end) const {
+    if (pages == nullptr) return end - row;
+    return std::min(end, ((row >> page_shift) + 1) << page_shift) - row;
+  }
+  // Rows from `first` on, as far as they lie one behind the other.
   template <class T>
   Rows<T> as(std::int64_t first) const {
-    return {static_cast<const T*>(data) + first * stride, stride, width};
+    return {static_cast<const T*>(data) + offset(first), stride, width};
+  }
+  // The address of a row that is fetched ahead, which need not exist.
+  std::uintptr_t address_ahead(std::int64_t row) const {
+    const bool exists = pages == nullptr || row >> page_shift < page_count;
+    return reinterpret_cast<std::uintptr_t>(data) +
+           static_cast<std::uintptr_t>(exists ? offset(row) : 0) * size_bytes(type);
   }
   // The same rows for fetching.
   Ahead ahead(std::int64_t first) const {
-    const auto bytes = static_cast<std::int64_t>(size_bytes(type));
-    return {reinterpret_cast<std::uintptr_t>(data) + static_cast<std::uintptr_t>(first * stride * bytes),
-            stride * bytes};
+    return {address_ahead(first), stride * static_cast<std::int64_t>(size_bytes(type))};
   }
-  // f(Rows<T>) with the rows from `first` on.
+  // f(Rows<T>) with the rows from `first` on, as far as they lie one behind the other.
   template <class F>
   HWY_INLINE void visit(std::int64_t first, F&& f) const {
     if (type == ops::DType::f32)
@@ -138,6 +158,41 @@ HWY_INLINE float weigh_block(float* HWY_RESTRICT scores, const Range& seen, floa
   return shrink;
 }
 
+// The scores of rows [any) of a block for kQueries queries from `first` on. Pieces of keys follow each other
+// run by run: what is written behind a run is that of the next one.
+template <std::size_t kQueries>
+HWY_INLINE void score_block(const QueryTile& tile, std::size_t first, const Range& block, const Range& any,
+                            float* scores) {
+  const float* queries = tile.queries + first * tile.stride;
+  for (std::int64_t j = any.begin; j < any.end;) {
+    const std::int64_t row = block.begin + j;
+    const std::int64_t count = tile.keys[0].run(row, block.begin + any.end);
+    const Ahead ahead = tile.values.ahead(row);
+    tile.keys[0].visit(row, [&](const auto& rows) HWY_ATTR {
+      score_tile<false, kQueries>(queries, tile.stride, rows, ahead, 0, count, scores + j, kScoreStride);
+    });
+    for (int piece = 1; piece < tile.pieces; ++piece)
+      tile.keys[piece].visit(row, [&](const auto& rows) HWY_ATTR {
+        score_tile<true, kQueries>(queries + tile.piece_offset[piece], tile.stride, rows, ahead, 0, count,
+                                   scores + j, kScoreStride);
+      });
+    j += count;
+  }
+}
+
+// sums += rows [part) of a block under the weights of some queries. The keys of the next block are fetched.
+HWY_INLINE void add_block(const QueryTile& tile, const Range& block, const Range& part, const float* weights,
+                          std::size_t queries, float* sums, std::size_t sum_stride) {
+  for (std::int64_t j = part.begin; j < part.end;) {
+    const std::int64_t count = tile.values.run(block.begin + j, block.begin + part.end);
+    const Ahead ahead = tile.keys[0].ahead(block.end + j);
+    tile.values.visit(block.begin + j, [&](const auto& rows) HWY_ATTR {
+      add_weighted(weights + j, kScoreStride, queries, rows, ahead, 0, count, sums, sum_stride);
+    });
+    j += count;
+  }
+}
+
 // kQueries queries from `first` over one block: rows [block.begin, block.end) of the cache.
 template <std::size_t kQueries>
 HWY_NOINLINE void attend_block(const QueryTile& tile, std::size_t first, const Range& block, float* scores,
@@ -152,40 +207,25 @@ HWY_NOINLINE void attend_block(const QueryTile& tile, std::size_t first, const R
     if (!seen[q].empty()) any = {std::min(any.begin, seen[q].begin), std::max(any.end, seen[q].end)};
   }
   if (any.empty()) return;
-  const float* queries = tile.queries + first * tile.stride;
-  const Ahead values_ahead = tile.values.ahead(block.begin);
-  const Ahead keys_ahead = tile.keys[0].ahead(block.end);
-  tile.keys[0].visit(block.begin, [&](const auto& rows) HWY_ATTR {
-    score_tile<false, kQueries>(queries, tile.stride, rows, values_ahead, any.begin, any.end, scores,
-                                kScoreStride);
-  });
-  for (int piece = 1; piece < tile.pieces; ++piece)
-    tile.keys[piece].visit(block.begin, [&](const auto& rows) HWY_ATTR {
-      score_tile<true, kQueries>(queries + tile.piece_offset[piece], tile.stride, rows, values_ahead,
-                                 any.begin, any.end, scores, kScoreStride);
-    });
+  score_block<kQueries>(tile, first, block, any, scores);
   for (std::size_t q = 0; q < kQueries; ++q) {
     if (seen[q].empty()) continue;
     const float shrink = weigh_block(scores + q * kScoreStride, seen[q], tile.scale, partials[first + q],
                                      [](auto weight) HWY_ATTR { return weight; });
     if (shrink != 1) scale_sums(sums + (first + q) * sum_stride, sum_stride, shrink);
   }
-  tile.values.visit(block.begin, [&](const auto& rows) HWY_ATTR {
-    const auto alone = [&](std::size_t q, const Range& part) HWY_ATTR {
-      if (!part.empty())
-        add_weighted(scores + q * kScoreStride, kScoreStride, 1, rows, keys_ahead, part.begin, part.end,
-                     sums + (first + q) * sum_stride, sum_stride);
-    };
-    // Rows that only some of the queries see, then those that all see, then the rest: rising for each query.
-    if (all.empty()) {
-      for (std::size_t q = 0; q < kQueries; ++q) alone(q, seen[q]);
-      return;
-    }
-    for (std::size_t q = 0; q < kQueries; ++q) alone(q, {seen[q].begin, all.begin});
-    add_weighted(scores, kScoreStride, kQueries, rows, keys_ahead, all.begin, all.end,
-                 sums + first * sum_stride, sum_stride);
-    for (std::size_t q = 0; q < kQueries; ++q) alone(q, {all.end, seen[q].end});
-  });
+  const auto add = [&](std::size_t q, std::size_t count, const Range& part) HWY_ATTR {
+    add_block(tile, block, part, scores + q * kScoreStride, count, sums + (first + q) * sum_stride,
+              sum_stride);
+  };
+  // Rows that only some of the queries see, then those that all see, then the rest: rising for each query.
+  if (all.empty()) {
+    for (std::size_t q = 0; q < kQueries; ++q) add(q, 1, seen[q]);
+    return;
+  }
+  for (std::size_t q = 0; q < kQueries; ++q) add(q, 1, {seen[q].begin, all.begin});
+  add(0, kQueries, all);
+  for (std::size_t q = 0; q < kQueries; ++q) add(q, 1, {all.end, seen[q].end});
 }
 
 // All queries of a tile over one part; partials and sums are set, not added to.

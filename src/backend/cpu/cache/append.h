@@ -10,7 +10,8 @@ namespace sluice::backend::cpu::cache {
 // Every row (last dimension) of two tensors of one shape.
 void copy_rows(const ops::ConstView& from, const ops::View& to);
 
-// tokens [T,..] into rows start.. of a cache [S,..], or of each sequence's cache in a pool [P,S,..].
+// tokens [T,..] into rows start.. of a cache [S,..], or of each sequence's cache in a pool or in pages
+// [P,S,..].
 template <class Op>
 void append(Context& context, const Op& op, const ops::ConstView& tokens, const ops::View& pool) {
   const ops::Sequences sequences(op, tokens.dim(0));
@@ -18,10 +19,15 @@ void append(Context& context, const Op& op, const ops::ConstView& tokens, const 
       1 + 16384 / (tokens.elements() / tokens.dim(0));  // enough to pay for waking a thread
   for (std::int64_t b = 0; b < sequences.count(); ++b) {
     const ops::Sequence sequence = sequences[b];
-    const ops::View cache = sequences.part(pool, sequence);
+    const auto cache = sequences.cache(pool, sequence);
     const std::int64_t start = ops::Sequences::value(op.start, b);
     context.pool().parallel_for(0, sequence.tokens(), grain, [&](std::int64_t begin, std::int64_t end, int) {
-      copy_rows(tokens.rows(sequence.begin + begin, end - begin), cache.rows(start + begin, end - begin));
+      for (std::int64_t i = begin; i < end;) {
+        const std::int64_t row = start + i;
+        const std::int64_t count = cache.run(row, start + end);
+        copy_rows(tokens.rows(sequence.begin + i, count), cache.block(row).rows(cache.index(row), count));
+        i += count;
+      }
     });
   }
 }

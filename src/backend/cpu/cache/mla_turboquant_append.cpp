@@ -16,12 +16,14 @@ void run(Context& context, const ops::MlaTurboquantAppend& op) {
   encode_vectors(context, call, [&](std::int64_t token) {
     const std::int64_t b = sequences.of_token(token);
     const ops::Sequence one = sequences[b];
-    const ops::View codes = sequences.part(op.latent_codes, one);
-    const ops::View norms = sequences.part(op.latent_norms, one);
     const std::int64_t row = ops::Sequences::value(op.start, b) + token - one.begin;
+    const auto cache = sequences.cache(op.latent_codes, one);
+    const ops::View codes = cache.block(row);
+    const ops::View norms = sequences.cache(op.latent_norms, one).block(row);
+    const std::int64_t at = cache.index(row);
     return EncodeVector{row_at(op.kv_latent, token), op.kv_latent.dtype, op.bits,
-                        static_cast<std::uint8_t*>(codes.data) + row * codes.strides[0],
-                        static_cast<float*>(norms.data) + row * norms.strides[0]};
+                        static_cast<std::uint8_t*>(codes.data) + at * codes.strides[0],
+                        static_cast<float*>(norms.data) + at * norms.strides[0]};
   });
   append(context, op, op.k_pe, op.rope_cache);
 }

@@ -28,6 +28,7 @@ using namespace cache;
 template <>
 void run(Context& context, const ops::TurboquantAppend& op) {
   const std::int64_t heads = op.k.dim(1);
+  const bool ring = !op.page_table.present();
   const std::int64_t slots = op.k_norms.shape.back();
   const ops::Sequences sequences(op, op.k.dim(0));
   const EncodeCall call{op.k.dim(0) * heads * 2, static_cast<std::size_t>(op.k.dim(2)), op.signs, op.norm};
@@ -36,11 +37,13 @@ void run(Context& context, const ops::TurboquantAppend& op) {
     const std::int64_t token = row / heads;
     const std::int64_t b = sequences.of_token(token);
     const ops::Sequence one = sequences[b];
-    if (one.end - token > slots) return EncodeVector{};
-    const std::int64_t slot = (ops::Sequences::value(op.start, b) % slots + token - one.begin) % slots;
-    const auto part = [&](const ops::View& pool) { return sequences.part(pool, one); };
-    return i % 2 == 0 ? place(op.k, row, op.k_bits, part(op.k_codes), part(op.k_norms), row % heads, slot)
-                      : place(op.v, row, op.v_bits, part(op.v_codes), part(op.v_norms), row % heads, slot);
+    if (ring && one.end - token > slots) return EncodeVector{};
+    const std::int64_t start = ops::Sequences::value(op.start, b);
+    const std::int64_t at = ring ? (start % slots + token - one.begin) % slots : start + token - one.begin;
+    const auto block = [&](const ops::View& pool) { return sequences.cache(pool, one, 1).block(at); };
+    const std::int64_t slot = ring ? at : at % slots;
+    return i % 2 == 0 ? place(op.k, row, op.k_bits, block(op.k_codes), block(op.k_norms), row % heads, slot)
+                      : place(op.v, row, op.v_bits, block(op.v_codes), block(op.v_norms), row % heads, slot);
   });
 }
 

@@ -21,8 +21,8 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
 std::vector<std::vector<double>> latents(const ops::MlaTurboquantAttention& op,
                                          const ops::Sequences& sequences, std::int64_t b) {
   const ops::Sequence one = sequences[b];
-  const ops::ConstView codes = sequences.part(op.latent_codes, one);
-  const ops::ConstView norms = sequences.part(op.latent_norms, one);
+  const auto codes = sequences.cache(op.latent_codes, one);
+  const auto norms = sequences.cache(op.latent_norms, one);
   const std::int64_t start = ops::Sequences::value(op.start, b);
   std::vector<std::vector<double>> rows;
   for (std::int64_t row = 0; row < start + one.tokens(); ++row) {
@@ -30,7 +30,7 @@ std::vector<std::vector<double>> latents(const ops::MlaTurboquantAttention& op,
       rows.push_back(cache::read_row(op.latent_new[one.begin + row - start]));
       continue;
     }
-    rows.push_back(cache::decode_vector(codes[row], get(norms, row), op.bits));
+    rows.push_back(cache::decode_vector(codes[row], get(norms.block(row), norms.index(row)), op.bits));
     cache::rotate_back(rows.back(), op.signs);
   }
   return rows;
@@ -49,8 +49,9 @@ void run(const ops::MlaTurboquantAttention& op) {
   const ops::Sequences sequences(op, op.q_latent.dim(0));
   for (std::int64_t b = 0; b < sequences.count(); ++b) {
     const ops::Sequence one = sequences[b];
+    if (one.tokens() == 0) continue;
     const auto rows = latents(op, sequences, b);
-    const ops::ConstView rope = sequences.part(op.rope_cache, one);
+    const auto rope = sequences.cache(op.rope_cache, one);
     for (std::int64_t t = one.begin; t < one.end; ++t)
       for (std::int64_t h = 0; h < op.q_latent.dim(1); ++h) {
         const std::vector<double> q = cache::read_row(op.q_latent[t][h]);

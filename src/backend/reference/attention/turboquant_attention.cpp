@@ -39,16 +39,18 @@ Head head(const ops::TurboquantAttention& op, const ops::Sequences& sequences, s
           std::int64_t kv, bool keys) {
   const ops::Sequence one = sequences[b];
   const ops::ConstView& tokens = keys ? op.k_new : op.v_new;
-  const ops::ConstView codes = sequences.part(keys ? op.k_codes : op.v_codes, one)[kv];  // [S,bytes]
-  const ops::ConstView norms = sequences.part(keys ? op.k_norms : op.v_norms, one)[kv];  // [S]
+  const auto codes = sequences.cache(keys ? op.k_codes : op.v_codes, one, 1);
+  const auto norms = sequences.cache(keys ? op.k_norms : op.v_norms, one, 1);
   const std::int64_t ring_start = ops::Sequences::value(op.ring_start, b);
   const std::int64_t length = sequences.length(op, b);
   const std::int64_t first_new = tokens.present() ? length - one.tokens() : length;
   Head head{first_seen(op, length, one.tokens(), 0), {}};
   for (std::int64_t row = head.first; row < length; ++row) {
     if (row < first_new) {
-      const std::int64_t slot = (ring_start + row) % codes.dim(0);
-      head.rows.push_back(cache::decode_vector(codes[slot], get(norms, slot), keys ? op.k_bits : op.v_bits));
+      const std::int64_t place = codes.pages != nullptr ? row : (ring_start + row) % codes.memory.dim(1);
+      const std::int64_t index = codes.index(place);
+      head.rows.push_back(cache::decode_vector(
+          codes.block(place)[kv][index], get(norms.block(place), kv, index), keys ? op.k_bits : op.v_bits));
       continue;
     }
     head.rows.push_back(cache::read_row(tokens[one.begin + row - first_new][kv]));

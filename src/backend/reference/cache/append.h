@@ -12,7 +12,7 @@ void append(const Op& op, const ops::ConstView& tokens, const ops::View& pool) {
   const ops::Sequences sequences(op, tokens.dim(0));
   for (std::int64_t b = 0; b < sequences.count(); ++b) {
     const ops::Sequence sequence = sequences[b];
-    const ops::View cache = sequences.part(pool, sequence);
+    const auto cache = sequences.cache(pool, sequence);
     const std::int64_t start = ops::Sequences::value(op.start, b);
     for (std::int64_t t = sequence.begin; t < sequence.end; ++t) {
       const ops::ConstView from = tokens[t];

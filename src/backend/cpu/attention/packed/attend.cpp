@@ -90,9 +90,9 @@ HWY_INLINE void read_levels(const PackedRows& rows, std::int64_t bits, std::size
                             std::int64_t begin, std::int64_t end, float* tile) {
   const std::int64_t coded = std::clamp(rows.first_token - first, begin, end);
   with_level_reader(bits, [&](const auto& levels) HWY_ATTR {
-    for (std::int64_t j = begin; j < coded; ++j)
-      levels.read(rows.codes + rows.slot(first + j) * rows.stride, width,
-                  tile + static_cast<std::size_t>(j) * width);
+    rows.for_each(first, begin, coded, [&](std::int64_t j, const std::uint8_t* codes, float) HWY_ATTR {
+      levels.read(codes, width, tile + static_cast<std::size_t>(j) * width);
+    });
   });
   for (std::int64_t j = coded; j < end; ++j)
     std::copy_n(rows.tokens + (first + j - rows.first_token) * rows.token_floats, width,
@@ -103,8 +103,10 @@ HWY_INLINE void read_levels(const PackedRows& rows, std::int64_t bits, std::size
 struct CodeRows {
   const std::uint8_t* at[bf16::kValueRows];
   CodeRows(const PackedRows& rows, std::int64_t first, std::int64_t begin, std::int64_t end) {
-    for (std::int64_t j = 0; j < static_cast<std::int64_t>(bf16::kValueRows); ++j)
-      at[j] = rows.codes + rows.slot(first + std::clamp(j, begin, end - 1)) * rows.stride;
+    rows.for_each(first, begin, end,
+                  [&](std::int64_t j, const std::uint8_t* codes, float) { at[j] = codes; });
+    std::fill(at, at + begin, at[begin]);
+    std::fill(at + end, at + bf16::kValueRows, at[end - 1]);
   }
 };
 
@@ -112,8 +114,7 @@ struct CodeRows {
 HWY_INLINE AttendAhead ahead_of(const PackedRows& keys, const PackedRows& values, std::int64_t first) {
   constexpr auto kRows = static_cast<std::int64_t>(bf16::kValueRows);
   const auto rows = [&](const PackedRows& side) {
-    const std::uint8_t* codes = side.codes + side.slot(first) * side.stride;
-    return AttendAhead::Rows{reinterpret_cast<std::uintptr_t>(codes), 8 * side.stride,
+    return AttendAhead::Rows{reinterpret_cast<std::uintptr_t>(side.codes_ahead(first)), 8 * side.stride,
                              static_cast<std::size_t>(8 * side.stride)};
   };
   return {rows(keys), rows(values), kRows / 8, AttendAhead::Order::quarters};
@@ -164,12 +165,8 @@ HWY_INLINE void add_codes(const PackedAttention& call, const QueryGroup& group, 
 HWY_INLINE void read_factors(const PackedRows& rows, float factor, std::int64_t first, std::int64_t begin,
                              std::int64_t end, float* to) {
   const std::int64_t coded = std::clamp(rows.first_token - first, begin, end);
-  const std::int64_t wrap = std::clamp(rows.slots - rows.ring_start - first, begin, coded);
-  const auto copy = [&](std::int64_t from, std::int64_t until, const float* norms) {
-    for (std::int64_t j = from; j < until; ++j) to[j] = norms[j - from] * factor;
-  };
-  copy(begin, wrap, rows.norms + rows.ring_start + first + begin);
-  copy(wrap, coded, rows.norms + rows.slot(first + wrap));
+  rows.for_each(first, begin, coded,
+                [&](std::int64_t j, const std::uint8_t*, float norm) { to[j] = norm * factor; });
   for (std::int64_t j = coded; j < end; ++j)
     to[j] = rows.token_norms[(first + j - rows.first_token) * rows.kv_heads] * factor;
 }
@@ -208,9 +205,7 @@ template <class T>
 HWY_INLINE void add_rope_scores(const PackedAttention& call, const QueryGroup& group, std::int64_t first,
                                 std::int64_t begin, std::int64_t end, const PartScratch& scratch) {
   const FloatTag d;
-  const ops::ConstView cache = call.sequences.part(call.op.rope_cache, call.sequences[group.sequence]);
-  const Rows<T> rows{static_cast<const T*>(cache.data) + first * cache.strides[0], cache.strides[0],
-                     call.rope_width};
+  const auto cache = call.sequences.cache(call.op.rope_cache, call.sequences[group.sequence]);
   const auto queries = static_cast<std::size_t>(call.queries(group));
   const std::size_t stride = scratch.score_stride;
   for (std::size_t q = 0; q < queries; ++q)
@@ -218,11 +213,19 @@ HWY_INLINE void add_rope_scores(const PackedAttention& call, const QueryGroup& g
       float* scores = scratch.scores + q * stride + j;
       hn::StoreU(hn::Mul(hn::LoadU(d, scores), hn::LoadU(d, scratch.key_factors + j)), d, scores);
     }
-  for_each_query_tile(queries, [&](std::size_t q, auto count) HWY_ATTR {
-    score_tile<true, decltype(count)::value>(scratch.rope_queries + q * padded(call.rope_width),
-                                             padded(call.rope_width), rows, NothingAhead(), begin, end,
-                                             scratch.scores + q * stride, stride);
-  });
+  // Runs but the last are multiples of eight rows: none adds to the scores of the next.
+  for (std::int64_t j = begin; j < end;) {
+    const std::int64_t lying = cache.run(first + j, first + end);
+    const ops::ConstView block = cache.block(first + j);
+    const Rows<T> rows{static_cast<const T*>(block.data) + cache.index(first + j) * block.strides[0],
+                       block.strides[0], call.rope_width};
+    for_each_query_tile(queries, [&](std::size_t q, auto count) HWY_ATTR {
+      score_tile<true, decltype(count)::value>(scratch.rope_queries + q * padded(call.rope_width),
+                                               padded(call.rope_width), rows, NothingAhead(), 0, lying,
+                                               scratch.scores + q * stride + j, stride);
+    });
+    j += lying;
+  }
   std::fill_n(scratch.key_factors, call.tile_rows, 1.0F);
 }
 

@@ -55,8 +55,12 @@ QueryGroup PackedAttention::group(std::int64_t b, std::int64_t kv_head, std::int
 
 PackedRows PackedAttention::rows(const PackedCache& cache, const QueryGroup& group) const {
   const ops::Sequence sequence = sequences[group.sequence];
-  const ops::ConstView codes = sequences.part(cache.codes, sequence)[group.kv_head];
-  const ops::ConstView norms = sequences.part(cache.norms, sequence)[group.kv_head];
+  const std::int32_t* pages = sequences.pages(sequence);
+  const auto memory = [&](const ops::ConstView& pool) {
+    return (pages != nullptr ? pool[0] : sequences.part(pool, sequence))[group.kv_head];
+  };
+  const ops::ConstView codes = memory(cache.codes);
+  const ops::ConstView norms = memory(cache.norms);
   PackedRows rows{static_cast<const std::uint8_t*>(codes.data),
                   codes.strides[0],
                   static_cast<const float*>(norms.data),
@@ -67,6 +71,12 @@ PackedRows PackedAttention::rows(const PackedCache& cache, const QueryGroup& gro
                   kv_heads * static_cast<std::int64_t>(width),
                   kv_heads,
                   std::numeric_limits<std::int64_t>::max()};
+  if (pages != nullptr) {
+    rows.pages = pages;
+    rows.page_count = sequences.page_count();
+    rows.code_page_stride = cache.codes.strides[0];
+    rows.norm_page_stride = cache.norms.strides[0];
+  }
   if (cache.rotated_tokens == nullptr) return rows;
   rows.first_token = lengths(group.sequence) - sequence.tokens();
   rows.tokens = cache.rotated_tokens + sequence.begin * rows.token_floats +

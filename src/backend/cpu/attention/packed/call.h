@@ -46,12 +46,19 @@ struct RowRange {
   std::int64_t end;
 };
 
+// Logical rows that lie one behind the other.
+struct PackedRun {
+  const std::uint8_t* codes;
+  const float* norms;
+  std::int64_t rows;
+};
+
 // One side of the cache for one KV head of one sequence.
 struct PackedRows {
   const std::uint8_t* codes;
   std::int64_t stride;  // bytes from slot to slot
   const float* norms;
-  std::int64_t slots;
+  std::int64_t slots;  // of the ring, or of a page
   std::int64_t ring_start;
   const float* tokens;        // of logical rows from first_token on, levels in place of codes
   const float* token_norms;   // theirs
@@ -59,9 +66,33 @@ struct PackedRows {
   std::int64_t kv_heads;
   std::int64_t first_token;
 
-  std::int64_t slot(std::int64_t logical) const {
-    const std::int64_t at = ring_start + logical;
-    return at < slots ? at : at - slots;
+  const std::int32_t* pages = nullptr;  // null: a ring
+  std::int64_t page_count = 0;
+  std::int64_t code_page_stride = 0;
+  std::int64_t norm_page_stride = 0;
+
+  // The rows [row, end) as far as they lie one behind the other.
+  PackedRun run(std::int64_t row, std::int64_t end) const {
+    if (pages == nullptr) {
+      const std::int64_t at = ring_start + row < slots ? ring_start + row : ring_start + row - slots;
+      return {codes + at * stride, norms + at, std::min(end - row, slots - at)};
+    }
+    const std::int64_t page = pages[row / slots];
+    const std::int64_t at = row % slots;
+    return {codes + page * code_page_stride + at * stride, norms + page * norm_page_stride + at,
+            std::min(end - row, slots - at)};
+  }
+  // f(j, codes, norm) for the rows first + [begin, end).
+  template <class F>
+  void for_each(std::int64_t first, std::int64_t begin, std::int64_t end, F&& f) const {
+    for (std::int64_t j = begin; j < end;) {
+      const PackedRun lying = run(first + j, first + end);
+      for (std::int64_t i = 0; i < lying.rows; ++i, ++j) f(j, lying.codes + i * stride, lying.norms[i]);
+    }
+  }
+  // Codes that are fetched ahead, which need not exist.
+  const std::uint8_t* codes_ahead(std::int64_t row) const {
+    return pages != nullptr && row / slots >= page_count ? codes : run(row, row + 1).codes;
   }
 };
 

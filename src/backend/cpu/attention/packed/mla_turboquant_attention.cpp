@@ -31,7 +31,7 @@ using namespace attention::packed;
 
 template <>
 void run(Context& context, const ops::MlaTurboquantAttention& op) {
-  const int pool = op.seq_starts.present() ? 1 : 0;
+  const int pool = op.latent_codes.rank() - 2;
   PackedCall call;
   call.q = op.q_latent;
   call.out = op.out;
