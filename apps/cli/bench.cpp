@@ -200,6 +200,7 @@ void add_bench(Parser& parser) {
     options->backend = model->model.engine.backend;
     options->threads = model->model.engine.threads;
     options->exact = model->model.engine.exact;
+    options->isa = model->model.engine.isa;
     run_ops(*options, *json);
   });
 }

@@ -14,6 +14,7 @@ namespace fs = std::filesystem;
 void add_engine_options(Command& command, ModelOptions& options) {
   command.option("--backend", options.engine.backend, "auto, cpu, cuda or reference");
   command.option("--threads", options.engine.threads, "CPU threads; 0: one a core");
+  command.option("--isa", options.engine.isa, kIsaMeaning);
   command.option("--prefill-chunk", options.engine.prefill_chunk,
                  "Prompt tokens a pass; 0: what suits the backend");
   command.option("--kv-bits", options.kv, kCacheMeaning);

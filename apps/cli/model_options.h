@@ -28,6 +28,9 @@ inline constexpr const char* kCacheMeaning =
     "Bits of cached keys and values: 2, 3, 4, 5, 6, 8 or bf16, as in 4 or 8,bf16; f32; auto (F32 on CPUs, "
     "BF16 on "
     "GPUs)";
+inline constexpr const char* kIsaMeaning =
+    "An instruction set lower than the CPU's best: sse4, avx2, avxvnni, avx512, amx; on Arm neon, dotprod, "
+    "i8mm";
 inline constexpr const char* kProfileMeaning =
     "Write how often each expert was needed to this file, for --expert-policy static:FILE";
 // Reads what --kv-bits was given.

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "model_options.h"
 #include "sluice/op_runner.h"
 #include "sluice/ops/backend.h"
 
@@ -16,8 +17,8 @@ void run(const VerifyOptions& options, bool json) {
   auto rows = nlohmann::ordered_json::array();
   bool failed = false;
   if (!json) {
-    const auto backend =
-        ops::make_backend(options.backend, {.threads = options.threads, .exact = options.exact});
+    const auto backend = ops::make_backend(
+        options.backend, {.threads = options.threads, .exact = options.exact, .isa = options.isa});
     fmt::print("{}: {}\n\n", backend->name(), backend->description());
     fmt::print("{:24} {:>6} {:>12} {:>9}  {}\n", "op", "cases", "worst error", "limit", "result");
   }
@@ -53,6 +54,7 @@ void add_verify(Parser& parser) {
   command.option("--backend", options->backend, "auto, cpu or cuda");
   command.option("--op", options->op, "Only this op");
   command.option("--threads", options->threads, "CPU threads; 0: one a core");
+  command.option("--isa", options->isa, kIsaMeaning);
   command.option("--cases", options->cases, "Cases of each op, spread over its table; 0: all");
   command.flag("--rounded", *rounded, "Round activations to integers, as engines do without --exact");
   command.flag("--json", *json, "Machine-readable output");

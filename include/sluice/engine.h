@@ -19,6 +19,7 @@ enum class CacheType { automatic, f32, bf16 };
 struct EngineOptions {
   std::string backend = "auto";    // auto, reference, cpu or cuda
   int threads = 0;                 // 0: one a core
+  std::string isa = {};            // of a CPU, lower than its best: see ops::BackendOptions
   std::int64_t prefill_chunk = 0;  // prompt tokens a pass; 0: what suits the backend
   CacheType cache = CacheType::automatic;
   // Bits of cached keys and values: 2, 3, 4, 5, 6 or 8 pack them as codes with a norm a row; 16 on both sides

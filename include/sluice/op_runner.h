@@ -52,8 +52,9 @@ struct VerifyOptions {
   std::string backend = "auto";
   std::string op;  // empty: every op
   int threads = 0;
-  int cases = 0;      // of each op's table, spread over it; 0: all
-  bool exact = true;  // otherwise activations may be rounded, as engines do by default
+  int cases = 0;         // of each op's table, spread over it; 0: all
+  bool exact = true;     // otherwise activations may be rounded, as engines do by default
+  std::string isa = {};  // of a CPU, lower than its best: see ops::BackendOptions
 };
 // Runs the case table against the reference; reports each op as it is done.
 std::vector<OpVerification> verify_ops(const VerifyOptions& options,
@@ -78,6 +79,7 @@ struct OpBenchOptions {
   int threads = 0;
   double seconds_per_case = 0.5;
   bool exact = true;
+  std::string isa = {};
 };
 // Measures the machine first, then every benchmark case.
 MachinePeak bench_ops(const OpBenchOptions& options, const std::function<void(const MachinePeak&)>& measured,

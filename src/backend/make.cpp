@@ -31,11 +31,14 @@ std::unique_ptr<Backend> make_backend(std::string_view name, const BackendOption
   if (options.threads < 0)
     fail(ErrorKind::input, "the number of threads is {}, it must be at least 1, or 0 for one a core",
          options.threads);
+  if (!options.isa.empty() && name != "cpu" && name != "auto")
+    fail(ErrorKind::input, "the backend '{}' has no instruction set to choose, the backend cpu has", name);
   if (name == "reference") return backend::reference::make();
   if (name == "cpu") return backend::cpu::make(options);
   if (name == "cuda") return backend::cuda::make();
   if (name == "auto")
-    return backend::cuda::unavailable().empty() ? backend::cuda::make() : backend::cpu::make(options);
+    return backend::cuda::unavailable().empty() && options.isa.empty() ? backend::cuda::make()
+                                                                       : backend::cpu::make(options);
   fail(ErrorKind::input, "there is no backend '{}'; known are auto, {}", name,
        fmt::join(backend_names(), ", "));
 }

@@ -68,7 +68,8 @@ void load_text(const fs::path& folder, Engine::Impl& impl) {
 void Engine::Impl::start(const EngineOptions& wanted) {
   check_options(wanted);
   options = wanted;
-  backend = ops::make_backend(options.backend, {.threads = options.threads, .exact = options.exact});
+  backend = ops::make_backend(options.backend,
+                              {.threads = options.threads, .exact = options.exact, .isa = options.isa});
 }
 
 const text::Tokenizer& Engine::Impl::text() const {

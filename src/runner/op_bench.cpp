@@ -93,8 +93,8 @@ void time_op(ops::Backend& backend, double budget, const std::function<void(cons
 
 MachinePeak bench_ops(const OpBenchOptions& options, const std::function<void(const MachinePeak&)>& measured,
                       const std::function<void(const OpTiming&)>& report) {
-  const auto backend =
-      ops::make_backend(options.backend, {.threads = options.threads, .exact = options.exact});
+  const auto backend = ops::make_backend(
+      options.backend, {.threads = options.threads, .exact = options.exact, .isa = options.isa});
   const MachinePeak peak = runner::peak_of(*backend);
   measured(peak);
   const auto time_one = [&]<class Op>() { runner::time_op<Op>(*backend, options.seconds_per_case, report); };

@@ -59,8 +59,8 @@ void run_op_file(std::string_view op, const std::filesystem::path& in, const std
 
 std::vector<OpVerification> verify_ops(const VerifyOptions& options,
                                        const std::function<void(const OpVerification&)>& report) {
-  const auto backend =
-      ops::make_backend(options.backend, {.threads = options.threads, .exact = options.exact});
+  const auto backend = ops::make_backend(
+      options.backend, {.threads = options.threads, .exact = options.exact, .isa = options.isa});
   const auto reference = ops::make_backend("reference");
   std::vector<OpVerification> results;
   const auto verify_one = [&]<class Op>() {

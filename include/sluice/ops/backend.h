@@ -69,6 +69,9 @@ struct BackendOptions {
   // Otherwise a CPU rounds activations that meet packed weights to integers of fifteen bits: results within
   // 2.5e-4 instead of 1e-5, several times faster.
   bool exact = true;
+  // A lower instruction set than the CPU's best: sse4, avx2, avxvnni, avx512, amx; on Arm neon, dotprod,
+  // i8mm.
+  std::string isa = {};
 };
 
 // "reference", "cpu", "cuda", or "auto" for the fastest one that works here.

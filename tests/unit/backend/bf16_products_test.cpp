@@ -32,9 +32,10 @@ struct Case {
 // None, one or both.
 std::vector<Case> those_of_this_processor() {
   std::vector<Case> result;
-  const AttendProducts* best = AttendProducts::best();
+  const Isa isa = choose_isa("");
+  const AttendProducts* best = AttendProducts::best(isa);
   if (best != nullptr && best->uses_tiles()) result.push_back({"tiles", best});
-  if (attend_pairs() != nullptr) result.push_back({"pairs", attend_pairs()});
+  if (attend_pairs(isa) != nullptr) result.push_back({"pairs", attend_pairs(isa)});
   return result;
 }
 

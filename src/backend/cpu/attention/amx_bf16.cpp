@@ -110,8 +110,8 @@ std::size_t round_up(std::size_t bytes) {
 
 }  // namespace
 
-bool available() {
-  return simd::has_tiles(simd::TileProduct::bf16);
+bool available(Isa isa) {
+  return simd::has_tiles(isa, simd::TileProduct::bf16);
 }
 
 std::size_t Workspace::bytes(const Sizes& s) {
@@ -264,7 +264,7 @@ Session::~Session() {
 
 namespace sluice::backend::cpu::attention::bf16 {
 
-bool available() {
+bool available(Isa) {
   return false;
 }
 std::size_t Workspace::bytes(const Sizes&) {

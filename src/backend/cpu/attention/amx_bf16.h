@@ -18,6 +18,7 @@
 #include <cstdint>
 
 #include "backend/cpu/attention/prefetch_rows.h"
+#include "backend/cpu/runtime/isa.h"
 
 namespace sluice::backend::cpu::attention::bf16 {
 
@@ -30,7 +31,7 @@ constexpr std::size_t kValueStep = 16;   // rows of values of one
 constexpr std::size_t kStrip = 64;       // a width of values is a multiple of it
 
 // Whether this processor has such units and the system lets this process use them.
-bool available();
+bool available(Isa isa);
 
 constexpr std::size_t whole_tiles(std::size_t count) {
   return (count + 15) / 16;

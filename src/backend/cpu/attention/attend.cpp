@@ -47,7 +47,7 @@ class Attend {
         kv_heads_(call.values.dim(call.values.rank() - 2)),
         group_(call.out.dim(1) / kv_heads_),
         value_floats_(padded(static_cast<std::size_t>(call.values.shape.back()))),
-        products_(suitable_products(call)) {
+        products_(suitable_products(context.isa(), call)) {
     for (int p = 0; p < call.pieces; ++p) {
       bf16_ = bf16_ && call.queries[p].dtype == ops::DType::bf16;
       piece_offset_[p] = query_floats_;
@@ -81,13 +81,13 @@ class Attend {
 
  private:
   // Null: F32 throughout.
-  static const AttendProducts* suitable_products(const AttendCall& call) {
+  static const AttendProducts* suitable_products(Isa isa, const AttendCall& call) {
     const auto of = [](const ops::ConstView& cache, std::size_t step) {
       return cache.dtype == ops::DType::bf16 && static_cast<std::size_t>(cache.shape.back()) % step == 0;
     };
     bool suits = of(call.values, bf16::kStrip);
     for (int p = 0; p < call.pieces; ++p) suits = suits && of(call.keys[p], bf16::kStep);
-    return suits ? AttendProducts::best() : nullptr;
+    return suits ? AttendProducts::best(isa) : nullptr;
   }
 
   std::int64_t tiles_of_head(std::int64_t sequence) const {
@@ -371,7 +371,7 @@ namespace sluice::backend::cpu::attention {
 HWY_EXPORT(attend_all);
 
 void attend(Context& context, const AttendCall& call, const ops::Sequences& sequences) {
-  HWY_DYNAMIC_DISPATCH(attend_all)(context, call, sequences);
+  SLUICE_DISPATCH(context, attend_all)(context, call, sequences);
 }
 
 }  // namespace sluice::backend::cpu::attention

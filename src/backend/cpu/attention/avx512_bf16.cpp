@@ -226,9 +226,9 @@ class PairProducts final : public AttendProducts {
 
 }  // namespace
 
-const AttendProducts* attend_pairs() {
+const AttendProducts* attend_pairs(Isa isa) {
   static const PairProducts products;
-  return simd::has_bf16_vectors() ? &products : nullptr;
+  return simd::has_bf16_vectors(isa) ? &products : nullptr;
 }
 
 }  // namespace sluice::backend::cpu::attention
@@ -237,7 +237,7 @@ const AttendProducts* attend_pairs() {
 
 namespace sluice::backend::cpu::attention {
 
-const AttendProducts* attend_pairs() {
+const AttendProducts* attend_pairs(Isa) {
   return nullptr;
 }
 

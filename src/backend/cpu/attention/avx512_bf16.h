@@ -7,6 +7,6 @@
 namespace sluice::backend::cpu::attention {
 
 // Null where the processor has no such instruction.
-const AttendProducts* attend_pairs();
+const AttendProducts* attend_pairs(Isa isa);
 
 }  // namespace sluice::backend::cpu::attention

@@ -39,9 +39,9 @@ class TileProducts final : public AttendProducts {
 
 }  // namespace
 
-const AttendProducts* AttendProducts::best() {
+const AttendProducts* AttendProducts::best(Isa isa) {
   static const TileProducts tiles;
-  return bf16::available() ? &tiles : attend_pairs();
+  return bf16::available(isa) ? &tiles : attend_pairs(isa);
 }
 
 }  // namespace sluice::backend::cpu::attention

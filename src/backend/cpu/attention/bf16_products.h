@@ -15,7 +15,7 @@ class AttendProducts {
   virtual ~AttendProducts() = default;
 
   // The best this processor has, or null.
-  static const AttendProducts* best();
+  static const AttendProducts* best(Isa isa);
 
   // Whether a worker needs an bf16::Session.
   virtual bool uses_tiles() const { return false; }

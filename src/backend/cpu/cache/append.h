@@ -8,7 +8,7 @@
 namespace sluice::backend::cpu::cache {
 
 // Every row (last dimension) of two tensors of one shape.
-void copy_rows(const ops::ConstView& from, const ops::View& to);
+void copy_rows(const Context& context, const ops::ConstView& from, const ops::View& to);
 
 // tokens [T,..] into rows start.. of a cache [S,..], or of each sequence's cache in a pool or in pages
 // [P,S,..].
@@ -25,7 +25,8 @@ void append(Context& context, const Op& op, const ops::ConstView& tokens, const 
       for (std::int64_t i = begin; i < end;) {
         const std::int64_t row = start + i;
         const std::int64_t count = cache.run(row, start + end);
-        copy_rows(tokens.rows(sequence.begin + i, count), cache.block(row).rows(cache.index(row), count));
+        copy_rows(context, tokens.rows(sequence.begin + i, count),
+                  cache.block(row).rows(cache.index(row), count));
         i += count;
       }
     });

@@ -134,7 +134,7 @@ HWY_EXPORT(encode_all);
 
 void encode_vectors(Context& context, const EncodeCall& call,
                     FunctionRef<EncodeVector(std::int64_t)> vector) {
-  HWY_DYNAMIC_DISPATCH(encode_all)(context, call, vector);
+  SLUICE_DISPATCH(context, encode_all)(context, call, vector);
 }
 
 }  // namespace sluice::backend::cpu::cache

@@ -56,7 +56,7 @@ using namespace cache;
 
 template <>
 void run(Context& context, const ops::Hadamard& op) {
-  HWY_DYNAMIC_DISPATCH(hadamard_rows)(context, op);
+  SLUICE_DISPATCH(context, hadamard_rows)(context, op);
 }
 
 }  // namespace sluice::backend::cpu

@@ -62,7 +62,7 @@ using namespace cache;
 
 template <>
 void run(Context& context, const ops::TurboquantDecode& op) {
-  HWY_DYNAMIC_DISPATCH(turboquant_decode)(context, op);
+  SLUICE_DISPATCH(context, turboquant_decode)(context, op);
 }
 
 }  // namespace sluice::backend::cpu

@@ -184,7 +184,7 @@ using namespace delta;
 
 template <>
 void run(Context& context, const ops::CausalConv1d& op) {
-  HWY_DYNAMIC_DISPATCH(causal_conv1d)(context, op);
+  SLUICE_DISPATCH(context, causal_conv1d)(context, op);
 }
 
 }  // namespace sluice::backend::cpu

@@ -70,7 +70,7 @@ using namespace delta;
 
 template <>
 void run(Context& context, const ops::DeltaGates& op) {
-  HWY_DYNAMIC_DISPATCH(delta_gates)(context, op);
+  SLUICE_DISPATCH(context, delta_gates)(context, op);
 }
 
 }  // namespace sluice::backend::cpu

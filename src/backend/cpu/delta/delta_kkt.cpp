@@ -152,7 +152,7 @@ using namespace delta;
 
 template <>
 void run(Context& context, const ops::DeltaKkt& op) {
-  HWY_DYNAMIC_DISPATCH(delta_kkt)(context, op);
+  SLUICE_DISPATCH(context, delta_kkt)(context, op);
 }
 
 }  // namespace sluice::backend::cpu

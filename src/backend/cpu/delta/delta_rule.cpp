@@ -94,7 +94,7 @@ using namespace delta;
 
 template <>
 void run(Context& context, const ops::DeltaRule& op) {
-  HWY_DYNAMIC_DISPATCH(delta_rule)(context, op);
+  SLUICE_DISPATCH(context, delta_rule)(context, op);
 }
 
 }  // namespace sluice::backend::cpu

@@ -59,7 +59,7 @@ using namespace linear;
 
 template <>
 void run(Context& context, const ops::Embed& op) {
-  HWY_DYNAMIC_DISPATCH(embed)(context, op);
+  SLUICE_DISPATCH(context, embed)(context, op);
 }
 
 }  // namespace sluice::backend::cpu

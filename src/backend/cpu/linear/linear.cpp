@@ -287,7 +287,7 @@ HWY_EXPORT(linear);
 
 void run_linear(Context& context, const Linear& op) {
   if (!context.exact() && integer::has_integer_product(op)) return integer::run_integer_linear(context, op);
-  HWY_DYNAMIC_DISPATCH(linear)(context, op);
+  SLUICE_DISPATCH(context, linear)(context, op);
 }
 
 }  // namespace sluice::backend::cpu::linear

@@ -69,7 +69,7 @@ using namespace linear;
 
 template <>
 void run(Context& context, const ops::MlaAbsorbQ& op) {
-  if (op.kv_b.present()) return HWY_DYNAMIC_DISPATCH(absorb)(context, op);
+  if (op.kv_b.present()) return SLUICE_DISPATCH(context, absorb)(context, op);
   Linear linear;
   linear.x = op.q_nope;
   linear.w = Matrices(op.embed_q);

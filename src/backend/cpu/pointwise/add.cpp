@@ -34,7 +34,7 @@ using namespace pointwise;
 
 template <>
 void run(Context& context, const ops::Add& op) {
-  HWY_DYNAMIC_DISPATCH(add)(context, op);
+  SLUICE_DISPATCH(context, add)(context, op);
 }
 
 }  // namespace sluice::backend::cpu

@@ -64,7 +64,7 @@ using namespace pointwise;
 
 template <>
 void run(Context& context, const ops::AddRmsNorm& op) {
-  HWY_DYNAMIC_DISPATCH(add_rms_norm)(context, op);
+  SLUICE_DISPATCH(context, add_rms_norm)(context, op);
 }
 
 }  // namespace sluice::backend::cpu

@@ -83,7 +83,7 @@ using namespace pointwise;
 
 template <>
 void run(Context& context, const ops::GatedRmsNorm& op) {
-  HWY_DYNAMIC_DISPATCH(gated_rms_norm)(context, op);
+  SLUICE_DISPATCH(context, gated_rms_norm)(context, op);
 }
 
 }  // namespace sluice::backend::cpu

@@ -57,7 +57,7 @@ using namespace pointwise;
 
 template <>
 void run(Context& context, const ops::QkL2Norm& op) {
-  HWY_DYNAMIC_DISPATCH(qk_l2_norm)(context, op);
+  SLUICE_DISPATCH(context, qk_l2_norm)(context, op);
 }
 
 }  // namespace sluice::backend::cpu

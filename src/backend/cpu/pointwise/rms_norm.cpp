@@ -47,7 +47,7 @@ using namespace pointwise;
 
 template <>
 void run(Context& context, const ops::RmsNorm& op) {
-  HWY_DYNAMIC_DISPATCH(rms_norm)(context, op);
+  SLUICE_DISPATCH(context, rms_norm)(context, op);
 }
 
 }  // namespace sluice::backend::cpu

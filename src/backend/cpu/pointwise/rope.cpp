@@ -133,7 +133,7 @@ using namespace pointwise;
 
 template <>
 void run(Context& context, const ops::Rope& op) {
-  HWY_DYNAMIC_DISPATCH(rope)(context, op);
+  SLUICE_DISPATCH(context, rope)(context, op);
 }
 
 }  // namespace sluice::backend::cpu

@@ -40,7 +40,7 @@ using namespace pointwise;
 
 template <>
 void run(Context& context, const ops::SigmoidGate& op) {
-  HWY_DYNAMIC_DISPATCH(sigmoid_gate)(context, op);
+  SLUICE_DISPATCH(context, sigmoid_gate)(context, op);
 }
 
 }  // namespace sluice::backend::cpu

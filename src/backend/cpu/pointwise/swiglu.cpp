@@ -40,7 +40,7 @@ using namespace pointwise;
 
 template <>
 void run(Context& context, const ops::Swiglu& op) {
-  HWY_DYNAMIC_DISPATCH(swiglu)(context, op);
+  SLUICE_DISPATCH(context, swiglu)(context, op);
 }
 
 }  // namespace sluice::backend::cpu

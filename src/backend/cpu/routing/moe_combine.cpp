@@ -79,7 +79,7 @@ using namespace routing;
 
 template <>
 void run(Context& context, const ops::MoeCombine& op) {
-  HWY_DYNAMIC_DISPATCH(moe_combine)(context, op);
+  SLUICE_DISPATCH(context, moe_combine)(context, op);
 }
 
 }  // namespace sluice::backend::cpu

@@ -56,7 +56,7 @@ using namespace routing;
 
 template <>
 void run(Context& context, const ops::MoeScatterAdd& op) {
-  HWY_DYNAMIC_DISPATCH(moe_scatter_add)(context, op);
+  SLUICE_DISPATCH(context, moe_scatter_add)(context, op);
 }
 
 }  // namespace sluice::backend::cpu

@@ -95,7 +95,7 @@ using namespace routing;
 
 template <>
 void run(Context& context, const ops::RouteSoftmax& op) {
-  HWY_DYNAMIC_DISPATCH(route_softmax)(context, op);
+  SLUICE_DISPATCH(context, route_softmax)(context, op);
 }
 
 }  // namespace sluice::backend::cpu

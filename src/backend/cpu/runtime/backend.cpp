@@ -1,5 +1,4 @@
 #include <fmt/core.h>
-#include <hwy/targets.h>
 
 #include <algorithm>
 #include <thread>
@@ -23,13 +22,12 @@ namespace {
 
 class CpuBackend final : public HostBackend {
  public:
-  CpuBackend(int threads, bool exact) : context_(threads, exact) {}
+  CpuBackend(int threads, const ops::BackendOptions& options)
+      : context_(threads, options.exact, choose_isa(options.isa)) {}
 
   std::string_view name() const override { return "cpu"; }
   std::string description() const override {
-    // The best of those the kernels are compiled for: the machine may have more.
-    const auto usable = hwy::SupportedTargets() & HWY_TARGETS;
-    return fmt::format("{} threads, {}", context_.pool().size(), hwy::TargetName(usable & -usable));
+    return fmt::format("{} threads, {}", context_.pool().size(), name_of(context_.isa()));
   }
 
   bool exact() const override { return context_.exact(); }
@@ -49,7 +47,7 @@ class CpuBackend final : public HostBackend {
 
 std::unique_ptr<ops::Backend> make(const ops::BackendOptions& options) {
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  return std::make_unique<CpuBackend>(options.threads > 0 ? options.threads : cores, options.exact);
+  return std::make_unique<CpuBackend>(options.threads > 0 ? options.threads : cores, options);
 }
 
 }  // namespace sluice::backend::cpu

@@ -1,9 +1,12 @@
 // What a CPU kernel may use: the thread pool and scratch memory that is kept between calls.
 #pragma once
 
+#include <hwy/targets.h>
+
 #include <cstddef>
 #include <vector>
 
+#include "backend/cpu/runtime/isa.h"
 #include "base/thread_pool.h"
 #include "sluice/ops/buffer.h"
 
@@ -11,11 +14,15 @@ namespace sluice::backend::cpu {
 
 class Context {
  public:
-  Context(int threads, bool exact)
-      : pool_(threads), exact_(exact), worker_scratch_(static_cast<std::size_t>(pool_.size())) {}
+  Context(int threads, bool exact, Isa isa)
+      : pool_(threads), exact_(exact), isa_(isa), worker_scratch_(static_cast<std::size_t>(pool_.size())) {
+    target_.Update(highway_targets(isa));
+  }
 
   ThreadPool& pool() { return pool_; }
   bool exact() const { return exact_; }
+  Isa isa() const { return isa_; }
+  const hwy::ChosenTarget& target() const { return target_; }
   // Uninitialised memory of the calling op, aligned to 64 bytes. It grows to the largest request and stays:
   // after the first tokens a step allocates nothing. The shared block is for the thread that runs the op, a
   // worker's block for that worker; each is valid until the next request for the same block.
@@ -29,9 +36,18 @@ class Context {
 
   ThreadPool pool_;
   bool exact_;
+  Isa isa_;
+  hwy::ChosenTarget target_;
   ops::Buffer shared_scratch_;
   std::vector<ops::Buffer> worker_scratch_;
 };
+
+// The kernel for the instruction set of a context, as HWY_DYNAMIC_DISPATCH is that for the best one.
+#if (HWY_TARGETS & (HWY_TARGETS - 1)) == 0
+#define SLUICE_DISPATCH(context, function) HWY_STATIC_DISPATCH(function)
+#else
+#define SLUICE_DISPATCH(context, function) (*(HWY_DISPATCH_TABLE(function)[(context).target().GetIndex()]))
+#endif
 
 // One file an op, each defining run<Op>.
 template <class Op>

@@ -1,34 +1,14 @@
-#define HWY_WANT_AVX3_DL  // which every processor with tiles has
-#undef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS 0xFFF007FLL
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "backend/cpu/simd/matrix_units.cpp"
 #include "backend/cpu/simd/matrix_units.h"
 
-#include <hwy/foreach_target.h>  // IWYU pragma: keep
-#include <hwy/highway.h>
-
-HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::simd::HWY_NAMESPACE {
-
-bool has_best_vectors() {
-  return HWY_TARGET == HWY_AVX3_DL;
-}
-
-}  // namespace sluice::backend::cpu::simd::HWY_NAMESPACE
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 #if SLUICE_HAS_AMX
 
 #include <cpuid.h>
+#include <hwy/targets.h>
 #include <immintrin.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 namespace sluice::backend::cpu::simd {
-
-HWY_EXPORT(has_best_vectors);
 
 namespace {
 
@@ -57,16 +37,16 @@ bool system_allows() {
 
 }  // namespace
 
-bool has_tiles(TileProduct product) {
+bool has_tiles(Isa isa, TileProduct product) {
   static const bool bytes = processor_has(TileProduct::bytes) && system_allows();
   static const bool bf16 = processor_has(TileProduct::bf16) && system_allows();
-  // Who asks for a lesser instruction set, as tests do, asks for what is done without tiles.
-  return (product == TileProduct::bytes ? bytes : bf16) && HWY_DYNAMIC_DISPATCH(has_best_vectors)();
+  return isa == Isa::amx && (product == TileProduct::bytes ? bytes : bf16);
 }
 
-bool has_bf16_vectors() {
+bool has_bf16_vectors(Isa isa) {
   static const bool has = processor_has_vectors(true);
-  return has && HWY_DYNAMIC_DISPATCH(has_best_vectors)();
+  // Tests take AVX-512 without them from Highway.
+  return has && (isa == Isa::avx512 || isa == Isa::amx) && (hwy::SupportedTargets() & HWY_AVX3_DL) != 0;
 }
 
 __attribute__((target("amx-tile"))) void configure_tiles(const TileShape& shape) {
@@ -84,14 +64,13 @@ __attribute__((target("amx-tile"))) void release_tiles() {
 
 namespace sluice::backend::cpu::simd {
 
-bool has_tiles(TileProduct) {
+bool has_tiles(Isa, TileProduct) {
   return false;
 }
-bool has_bf16_vectors() {
+bool has_bf16_vectors(Isa) {
   return false;
 }
 
 }  // namespace sluice::backend::cpu::simd
 
-#endif
 #endif

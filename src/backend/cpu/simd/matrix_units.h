@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "backend/cpu/runtime/isa.h"
+
 #if defined(__x86_64__) && defined(__linux__)
 #define SLUICE_HAS_AMX 1
 #else
@@ -15,10 +17,10 @@ namespace sluice::backend::cpu::simd {
 enum class TileProduct { bytes, bf16 };
 
 // Whether this processor multiplies such tiles, has the AVX-512 that goes with them, and the system lets this
-// process use them. Asks once.
-bool has_tiles(TileProduct product);
+// process use them, and `isa` allows it. Asks the processor once.
+bool has_tiles(Isa isa, TileProduct product);
 // Whether its AVX-512 multiplies BF16 numbers.
-bool has_bf16_vectors();
+bool has_bf16_vectors(Isa isa);
 
 #if SLUICE_HAS_AMX
 

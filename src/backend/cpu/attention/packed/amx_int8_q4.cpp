@@ -256,8 +256,8 @@ std::size_t prepared_bytes(std::size_t width) {
 
 }  // namespace
 
-bool multiplies_digits(std::int64_t bits, std::size_t width) {
-  return bits == 4 && width % kDigitStep == 0 && simd::has_tiles(simd::TileProduct::bytes);
+bool multiplies_digits(Isa isa, std::int64_t bits, std::size_t width) {
+  return bits == 4 && width % kDigitStep == 0 && simd::has_tiles(isa, simd::TileProduct::bytes);
 }
 
 std::size_t DigitSpace::bytes(std::size_t queries, std::size_t width) {
@@ -356,7 +356,7 @@ SLUICE_AMX_DIGITS void add_digit_sums(const DigitSpace& space, std::size_t count
 
 namespace sluice::backend::cpu::attention::packed {
 
-bool multiplies_digits(std::int64_t, std::size_t) {
+bool multiplies_digits(Isa, std::int64_t, std::size_t) {
   return false;
 }
 std::size_t DigitSpace::bytes(std::size_t, std::size_t) {

@@ -18,7 +18,7 @@ using Digit = std::int8_t;
 constexpr std::size_t kDigitStep = 64;    // coordinates, or rows of values, of one product of tiles
 constexpr std::size_t kDigitQueries = 8;  // of a group
 
-bool multiplies_digits(std::int64_t bits, std::size_t width);
+bool multiplies_digits(Isa isa, std::int64_t bits, std::size_t width);
 
 constexpr std::size_t digit_groups(std::size_t queries) {
   return (queries + kDigitQueries - 1) / kDigitQueries;

@@ -400,11 +400,11 @@ HWY_EXPORT(rotate_tokens);
 
 void attend_packed(Context& context, PackedCall op, const ops::Sequences& sequences,
                    FunctionRef<std::int64_t(std::int64_t)> lengths) {
-  PackedAttention call(op, sequences, lengths, context.exact());
+  PackedAttention call(op, sequences, lengths, context);
   const WorkMemory memory(context, call);
   call.signs = cache::read_signs(op.signs, call.width, memory.signs);
   const auto rotate_own = [&](PackedCache& cache, float* to) {
-    HWY_DYNAMIC_DISPATCH(rotate_tokens)(context, call, cache.tokens, to);
+    SLUICE_DISPATCH(context, rotate_tokens)(context, call, cache.tokens, to);
     cache.rotated_tokens = to;
     cache.token_norms = to + cache.tokens.elements();
   };
@@ -419,7 +419,7 @@ void attend_packed(Context& context, PackedCall op, const ops::Sequences& sequen
   call.for_each_group([&](const QueryGroup& group) { memory.groups[count++] = group; });
   for (std::span<QueryGroup> rest = memory.groups; !rest.empty();) {
     const Wave wave = next_wave(call, rest, memory.partials);
-    HWY_DYNAMIC_DISPATCH(attend_wave)(context, call, wave);
+    SLUICE_DISPATCH(context, attend_wave)(context, call, wave);
     rest = rest.subspan(wave.groups.size());
   }
 }

@@ -15,18 +15,19 @@ constexpr auto kUnitTileRows = static_cast<std::int64_t>(bf16::kValueRows);
 constexpr std::size_t kPartialFloats = std::size_t{8} << 20;  // of partial results in memory at once
 
 // Digits are off by less than a tenth of what rounding a BF16 output is.
-CodeProducts products_of(const PackedCall& op, std::size_t width, bool exact) {
+CodeProducts products_of(const PackedCall& op, std::size_t width, const Context& context) {
   if (op.keys.bits != op.values.bits) return CodeProducts::vectors;
-  if ((!exact || op.out.dtype == ops::DType::bf16) && multiplies_digits(op.keys.bits, width))
+  if ((!context.exact() || op.out.dtype == ops::DType::bf16) &&
+      multiplies_digits(context.isa(), op.keys.bits, width))
     return CodeProducts::digits;
-  const bool numbers = knows_codes(op.keys.bits, width) && bf16::available();
+  const bool numbers = knows_codes(op.keys.bits, width) && bf16::available(context.isa());
   return numbers ? CodeProducts::numbers : CodeProducts::vectors;
 }
 
 }  // namespace
 
 PackedAttention::PackedAttention(const PackedCall& op, const ops::Sequences& sequences,
-                                 FunctionRef<std::int64_t(std::int64_t)> lengths, bool exact)
+                                 FunctionRef<std::int64_t(std::int64_t)> lengths, const Context& context)
     : op(op),
       sequences(sequences),
       lengths(lengths),
@@ -35,7 +36,7 @@ PackedAttention::PackedAttention(const PackedCall& op, const ops::Sequences& seq
       kv_heads(op.keys.norms.dim(op.keys.norms.rank() - 2)),
       heads_per_kv(op.q.dim(1) / kv_heads),
       tokens_per_group(std::max<std::int64_t>(1, kGroupQueries / heads_per_kv)),
-      products(products_of(op, width, exact)),
+      products(products_of(op, width, context)),
       tile_rows(by_units() ? kUnitTileRows
                            : std::clamp(kTileFloats / op.q.dim(2), kMinTileRows, kMaxTileRows)),
       root(static_cast<float>(1 / std::sqrt(static_cast<double>(width)))),

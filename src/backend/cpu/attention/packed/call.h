@@ -126,7 +126,7 @@ enum class CodeProducts { vectors, numbers, digits };
 struct PackedAttention {
   // `lengths(b)` is the number of rows of sequence b, its tokens' own included.
   PackedAttention(const PackedCall& op, const ops::Sequences& sequences,
-                  FunctionRef<std::int64_t(std::int64_t)> lengths, bool exact);
+                  FunctionRef<std::int64_t(std::int64_t)> lengths, const Context& context);
 
   const PackedCall& op;
   ops::Sequences sequences;

@@ -55,8 +55,8 @@ void configure(std::int64_t step) {
 
 }  // namespace
 
-bool available() {
-  return simd::has_tiles(simd::TileProduct::bytes);
+bool available(Isa isa) {
+  return simd::has_tiles(isa, simd::TileProduct::bytes);
 }
 
 bool knows(const MatrixFormat& format) {
@@ -112,7 +112,7 @@ Session::~Session() {
 
 namespace sluice::backend::cpu::linear::integer::amx {
 
-bool available() {
+bool available(Isa) {
   return false;
 }
 bool knows(const MatrixFormat&) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "backend/cpu/linear/weight_matrix.h"
+#include "backend/cpu/runtime/isa.h"
 
 namespace sluice::backend::cpu::linear::integer::amx {
 
@@ -13,7 +14,7 @@ constexpr std::int64_t kRows = 32;     // weight rows multiplied together
 constexpr std::int64_t kMaxTiles = 8;  // tiles of tokens multiplied together
 
 // Whether this processor has them and the system lets this process use them.
-bool available();
+bool available(Isa isa);
 
 // Codes of 4 bits alone.
 bool knows(const MatrixFormat& format);

@@ -128,14 +128,15 @@ struct UnsignedDots {
 };
 
 template <class Sums>
-void multiply_by(const MatrixFormat& format, const std::byte* const (&rows)[kRows], const float* scales,
-                 const float* biases, const Row* x, std::int64_t tokens, float* out, std::int64_t out_step) {
+void multiply_by(const Product& product, const Row* x, std::int64_t tokens, float* out,
+                 std::int64_t out_step) {
+  const MatrixFormat& format = product.format;
   const std::int64_t group_bytes = format.group_size * Sums::kBits / 8;
   float32x4_t chains[kTokens][4] = {};
   for (std::int64_t g = 0; g < format.groups(); ++g) {
     const std::byte* at[kRows];
     for (int r = 0; r < kRows; ++r) {
-      at[r] = rows[r] + g * group_bytes;
+      at[r] = product.rows[r] + g * group_bytes;
       __builtin_prefetch(at[r] + format.row_bytes * kRows);
     }
     // The codes stay in the first-level cache while the tokens pass by.
@@ -144,8 +145,8 @@ void multiply_by(const MatrixFormat& format, const std::byte* const (&rows)[kRow
       int32x4_t low;
       Sums::sum(at, group_bytes / kVector, x[t].digits + 2 * g * format.group_size, high, low);
       float32x4_t& chain = chains[t][g % 4];
-      chain = add_group(chain, high, low, scales + g * kRows, biases + g * kRows, x[t].scales + g * kRows,
-                        x[t].sums + g * kRows);
+      chain = add_group(chain, high, low, product.scales + g * kRows, product.biases + g * kRows,
+                        x[t].scales + g * kRows, x[t].sums + g * kRows);
     }
   }
   for (std::int64_t t = 0; t < tokens; ++t)
@@ -155,16 +156,18 @@ void multiply_by(const MatrixFormat& format, const std::byte* const (&rows)[kRow
 
 }  // namespace
 
-Bytes available() {
+Bytes available(Isa isa) {
   static const Bytes bytes = (getauxval(AT_HWCAP2) & kHasMatrices) != 0 ? Bytes::matrices
                              : (getauxval(AT_HWCAP) & kHasDots) != 0    ? Bytes::dots
                                                                         : Bytes::none;
-  return bytes;
+  return std::min(bytes, isa == Isa::i8mm      ? Bytes::matrices
+                         : isa == Isa::dotprod ? Bytes::dots
+                                               : Bytes::none);
 }
 
-bool knows(const MatrixFormat& format) {
-  if (format.storage == Storage::affine4) return available() != Bytes::none;
-  return format.storage == Storage::affine8 && available() == Bytes::matrices;
+bool knows(Isa isa, const MatrixFormat& format) {
+  if (format.storage == Storage::affine4) return available(isa) != Bytes::none;
+  return format.storage == Storage::affine8 && available(isa) == Bytes::matrices;
 }
 
 void split_digits(const MatrixFormat& format, const std::int16_t* integers, std::byte* digits) {
@@ -180,12 +183,11 @@ void split_digits(const MatrixFormat& format, const std::int16_t* integers, std:
   }
 }
 
-void multiply(const MatrixFormat& format, const std::byte* const (&rows)[kRows], const float* scales,
-              const float* biases, const Row* x, std::int64_t tokens, float* out, std::int64_t out_step) {
-  const auto by = format.storage == Storage::affine8 ? multiply_by<UnsignedDots>
-                  : available() == Bytes::matrices   ? multiply_by<ByteMatrices>
-                                                     : multiply_by<Dots>;
-  by(format, rows, scales, biases, x, tokens, out, out_step);
+void multiply(const Product& product, const Row* x, std::int64_t tokens, float* out, std::int64_t out_step) {
+  const auto by = product.format.storage == Storage::affine8 ? multiply_by<UnsignedDots>
+                  : product.bytes == Bytes::matrices         ? multiply_by<ByteMatrices>
+                                                             : multiply_by<Dots>;
+  by(product, x, tokens, out, out_step);
 }
 
 }  // namespace sluice::backend::cpu::linear::integer::arm
@@ -194,15 +196,14 @@ void multiply(const MatrixFormat& format, const std::byte* const (&rows)[kRows],
 
 namespace sluice::backend::cpu::linear::integer::arm {
 
-Bytes available() {
+Bytes available(Isa) {
   return Bytes::none;
 }
-bool knows(const MatrixFormat&) {
+bool knows(Isa, const MatrixFormat&) {
   return false;
 }
 void split_digits(const MatrixFormat&, const std::int16_t*, std::byte*) {}
-void multiply(const MatrixFormat&, const std::byte* const (&)[kRows], const float*, const float*, const Row*,
-              std::int64_t, float*, std::int64_t) {}
+void multiply(const Product&, const Row*, std::int64_t, float*, std::int64_t) {}
 
 }  // namespace sluice::backend::cpu::linear::integer::arm
 

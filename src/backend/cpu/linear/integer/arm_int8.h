@@ -4,15 +4,16 @@
 #pragma once
 
 #include "backend/cpu/linear/weight_matrix.h"
+#include "backend/cpu/runtime/isa.h"
 
 namespace sluice::backend::cpu::linear::integer::arm {
 
 enum class Bytes { none, dots, matrices };
 
-// What this processor has. Asks once.
-Bytes available();
+// What this processor has and `isa` allows. Asks the processor once.
+Bytes available(Isa isa);
 // Codes of 4 bits by either, of 8 bits by matrices, which alone multiply unsigned bytes.
-bool knows(const MatrixFormat& format);
+bool knows(Isa isa, const MatrixFormat& format);
 
 constexpr int kRows = 4;
 constexpr int kTokens = 4;  // at most, together
@@ -27,9 +28,15 @@ struct Row {
 // The integers of a row, in the order of the columns, become digits.
 void split_digits(const MatrixFormat& format, const std::int16_t* integers, std::byte* digits);
 
-// out[t * out_step + r] of kRows rows of weights, whose scales and biases are [group][kRows], and up to
-// kTokens rows of x.
-void multiply(const MatrixFormat& format, const std::byte* const (&rows)[kRows], const float* scales,
-              const float* biases, const Row* x, std::int64_t tokens, float* out, std::int64_t out_step);
+// kRows rows of weights.
+struct Product {
+  Bytes bytes;
+  const MatrixFormat& format;
+  const std::byte* const (&rows)[kRows];
+  const float* scales;  // [group][kRows]
+  const float* biases;
+};
+// out[t * out_step + r] of these and up to kTokens rows of x.
+void multiply(const Product& product, const Row* x, std::int64_t tokens, float* out, std::int64_t out_step);
 
 }  // namespace sluice::backend::cpu::linear::integer::arm

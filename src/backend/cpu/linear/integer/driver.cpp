@@ -100,10 +100,10 @@ class IntegerRun {
       : context_(context), op_(op), format_(op.w.format()), out_rows_(row_count(op.out.shape)) {
     const std::int64_t rows = row_count(op.x.shape);
     row_bytes_ = IntegerRowLayout(format_).bytes;
-    plain_bytes_ = amx::available() ? PlainRow(format_).bytes : 0;
+    plain_bytes_ = amx::available(context.isa()) ? PlainRow(format_).bytes : 0;
     // Each bucket may leave one tile part empty.
     const std::int64_t tiles =
-        amx::available() ? out_rows_ / amx::kTokens + std::min(out_rows_, op.w.count()) : 0;
+        amx::available(context.isa()) ? out_rows_ / amx::kTokens + std::min(out_rows_, op.w.count()) : 0;
     const auto x_bytes =
         static_cast<std::size_t>(rows * (row_bytes_ + plain_bytes_) + tiles * amx::tile_bytes(format_));
     const auto starts_bytes = static_cast<std::size_t>(op.w.count() + 1) * sizeof(std::int32_t);
@@ -111,8 +111,8 @@ class IntegerRun {
     first_tile_ = reinterpret_cast<std::int32_t*>(x_ + x_bytes);
     buckets_ = Buckets(op.experts, out_rows_, op.w.count(), x_ + x_bytes + starts_bytes);
     plain_ = x_ + rows * row_bytes_;
-    by_bytes_ = arm::knows(format_);
-    const bool has_tiles = amx::available() && amx::knows(format_);
+    by_bytes_ = arm::knows(context.isa(), format_);
+    const bool has_tiles = amx::available(context.isa()) && amx::knows(format_);
     for (std::int64_t i = 0; i < buckets_.count(); ++i) {
       const bool tiled = has_tiles && buckets_[i].size > kVectorTokens;
       tiled_ = tiled_ || tiled;
@@ -252,7 +252,8 @@ class IntegerRun {
     for (std::int64_t i = 0; i < count; ++i)
       some[i] = {x[i], reinterpret_cast<const float*>(x[i] + layout.scales_at),
                  reinterpret_cast<const float*>(x[i] + layout.sums_at)};
-    arm::multiply(format_, rows, scratch.scales, scratch.biases, some, count, sums, kQuad);
+    arm::multiply({arm::available(context_.isa()), format_, rows, scratch.scales, scratch.biases}, some,
+                  count, sums, kQuad);
   }
 
   void run_few(const Buckets::Bucket& bucket, std::int64_t row, std::int64_t row_end,
@@ -360,7 +361,7 @@ bool has_integer_product(const Linear& op) {
 }
 
 void run_integer_linear(Context& context, const Linear& op) {
-  HWY_DYNAMIC_DISPATCH(integer_linear)(context, op);
+  SLUICE_DISPATCH(context, integer_linear)(context, op);
 }
 
 }  // namespace sluice::backend::cpu::linear::integer
