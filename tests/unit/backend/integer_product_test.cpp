@@ -27,6 +27,14 @@ float from_bf16(const HostTensor& tensor, std::int64_t i) {
   return static_cast<float>(tensor.at(i));
 }
 
+// Codes are a stream of bits: some reach from one word into the next.
+std::int32_t code_at(const std::uint32_t* words, std::int64_t bit, int bits) {
+  std::int32_t code = 0;
+  for (int i = 0; i < bits; ++i, ++bit)
+    code |= static_cast<std::int32_t>(words[bit / 32] >> bit % 32 & 1) << i;
+  return code;
+}
+
 // One output as src/backend/cpu/linear/integer/product.h states it.
 float product(const OpFile& file, const Shape& shape, std::int64_t token, std::int64_t row) {
   const float* x = file.tensors.at("x").data<float>() + token * shape.inputs;
@@ -42,9 +50,7 @@ float product(const OpFile& file, const Shape& shape, std::int64_t token, std::i
     std::int32_t total = 0;
     for (std::int64_t i = g * shape.group; i < (g + 1) * shape.group; ++i) {
       const auto q = static_cast<std::int32_t>(std::nearbyint(x[i] * (16256.0f / largest)));
-      const std::int64_t bit = i * shape.bits;
-      const auto code = static_cast<std::int32_t>(words[bit / 32] >> bit % 32 & ((1u << shape.bits) - 1));
-      dot += code * q;
+      dot += code_at(words, i * shape.bits, shape.bits) * q;
       total += q;
     }
     const float x_scale = largest / 16256.0f;
@@ -88,9 +94,11 @@ TEST(IntegerProduct, IsTheFormulaToTheLastBit) {
     if ((here & target) == 0) continue;
     SCOPED_TRACE(hwy::TargetName(target));
     hwy::SetSupportedTargetsForTest(target);
-    for (const Shape& shape : {Shape{4, 64, 512}, Shape{4, 64, 192}, Shape{4, 32, 224}, Shape{4, 128, 640},
-                               Shape{8, 64, 320}, Shape{8, 32, 512}, Shape{8, 128, 384}})
-      for (const std::int64_t tokens : {1, 2, 7, 17, 150}) expect_formula(shape, tokens);
+    for (const Shape& shape :
+         {Shape{4, 64, 512}, Shape{4, 64, 192}, Shape{4, 32, 224}, Shape{4, 128, 640}, Shape{8, 64, 320},
+          Shape{8, 32, 512}, Shape{8, 128, 384}, Shape{2, 64, 320}, Shape{2, 32, 96}, Shape{3, 64, 576},
+          Shape{3, 32, 160}, Shape{5, 64, 192}, Shape{5, 128, 1152}, Shape{6, 32, 288}, Shape{6, 64, 512}})
+      for (const std::int64_t tokens : {1, 2, 3, 7, 17, 150}) expect_formula(shape, tokens);
   }
   hwy::SetSupportedTargetsForTest(0);
 }

@@ -129,7 +129,7 @@ HWY_NOINLINE void multiply_direct(const MatrixFormat& format, const std::byte* c
     const std::byte* at[kDirectRows];
     for (int r = 0; r < kDirectRows; ++r) at[r] = rows[r] + chunk * Format::kChunkBytes;
     if (Format::kChunkBytes >= 64 || chunk * Format::kChunkBytes % 64 == 0)
-      fetch_rows<Format::kChunkBytes>(next, chunk * Format::kChunkBytes);
+      fetch_rows(next, chunk * Format::kChunkBytes, Format::kChunkBytes);
     step(chunk, at);
   }
   if (const std::int64_t rest_bytes = format.row_bytes - whole * Format::kChunkBytes; rest_bytes > 0) {

@@ -105,8 +105,12 @@ struct StraddlingCodes {
   }
 };
 
-// E2M1: a table turns the nibbles into bytes 2 * value + 12, which are then read like codes of 8 bits; scale
-// and bias (half and -6 times the group's scale) undo it.
+// 2 * value + 12 of the E2M1 codes.
+alignas(16) inline constexpr std::uint8_t kE2m1Bytes[16] = {12, 13, 14, 15, 16, 18, 20, 24,
+                                                            12, 11, 10, 9,  8,  6,  4,  0};
+
+// E2M1: a table turns the nibbles into bytes, which are then read like codes of 8 bits; scale and bias undo
+// it (undo_levels).
 struct NibbleFloats {
   static constexpr bool kScaled = true;
   static constexpr bool kBiased = true;
@@ -118,9 +122,7 @@ struct NibbleFloats {
 
   WordVec even, odd;  // the elements 2j and 2j + 1 of each word, one a byte
   HWY_INLINE void load(const std::byte* from) {
-    alignas(16) static constexpr std::uint8_t kTable[16] = {12, 13, 14, 15, 16, 18, 20, 24,
-                                                            12, 11, 10, 9,  8,  6,  4,  0};
-    const auto table = hn::LoadDup128(ByteTag(), kTable);
+    const auto table = hn::LoadDup128(ByteTag(), kE2m1Bytes);
     const auto low = hn::Set(WordTag(), 0x0f0f0f0fu);
     const auto words = load_words(from);
     const auto look_up = [&](WordVec nibbles) HWY_ATTR {

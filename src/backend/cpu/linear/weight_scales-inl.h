@@ -60,6 +60,16 @@ HWY_INLINE void read_scales(const std::byte* from, ScaleType type, std::int64_t 
   hn::StoreU(hn::IfThenElseZero(inside, load_scales(rest, type)), d, to + i);
 }
 
+// The scales and biases of kE2m1Bytes from the stored scales, half and -6 times them.
+HWY_INLINE void undo_levels(float* HWY_RESTRICT scales, float* HWY_RESTRICT biases, std::int64_t count) {
+  const FloatTag d;
+  for (std::int64_t i = 0; i < count; i += kLanes) {
+    const auto scale = hn::LoadU(d, scales + i);
+    hn::StoreU(hn::Mul(scale, hn::Set(d, 0.5f)), d, scales + i);
+    hn::StoreU(hn::Mul(scale, hn::Set(d, -6.0f)), d, biases + i);
+  }
+}
+
 // The scales and biases of one row by the formula value = code * scale + bias.
 template <class Format>
 HWY_INLINE void read_groups(const MatrixFormat& format, const Matrix& matrix, std::int64_t row,
@@ -67,12 +77,7 @@ HWY_INLINE void read_groups(const MatrixFormat& format, const Matrix& matrix, st
   if constexpr (Format::kScaled)
     read_scales(matrix.scales + row * format.scale_row_bytes, format.scale_type, format.groups(), scales);
   if constexpr (std::is_same_v<Format, NibbleFloats>) {
-    const FloatTag d;
-    for (std::int64_t i = 0; i < padded_groups(format); i += kLanes) {
-      const auto scale = hn::LoadU(d, scales + i);
-      hn::StoreU(hn::Mul(scale, hn::Set(d, 0.5f)), d, scales + i);
-      hn::StoreU(hn::Mul(scale, hn::Set(d, -6.0f)), d, biases + i);
-    }
+    undo_levels(scales, biases, padded_groups(format));
   } else if constexpr (Format::kBiased) {
     read_scales(matrix.biases + row * format.bias_row_bytes, format.bias_type, format.groups(), biases);
   }

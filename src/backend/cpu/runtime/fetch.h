@@ -28,15 +28,16 @@ inline const bool kToSecondLevel = [] {
   for (std::int64_t i = 0; i < bytes; i += 64) fetch_line(at + i);
 }
 
-// kBytes from `at` on of each of some rows: the question of where to is asked once.
-template <std::int64_t kBytes, std::size_t kRows>
-[[gnu::always_inline]] inline void fetch_rows(const std::byte* const (&rows)[kRows], std::int64_t at) {
+// Bytes [at, at + bytes) of each of some rows: the question of where to is asked once.
+template <std::size_t kRows>
+[[gnu::always_inline]] inline void fetch_rows(const std::byte* const (&rows)[kRows], std::int64_t at,
+                                              std::int64_t bytes) {
   if (kToSecondLevel) {
     for (const std::byte* row : rows)
-      for (std::int64_t i = 0; i < kBytes; i += 64) __builtin_prefetch(row + at + i, 0, 2);
+      for (std::int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(row + at + i, 0, 2);
   } else {
     for (const std::byte* row : rows)
-      for (std::int64_t i = 0; i < kBytes; i += 64) __builtin_prefetch(row + at + i, 0, 3);
+      for (std::int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(row + at + i, 0, 3);
   }
 }
 

@@ -21,8 +21,8 @@ SLUICE_AMX inline void split(__m512i pairs, bool odd, std::uint8_t* high, std::u
 }
 
 // One step of some rows as the codes lie: the even columns, then the odd ones.
-SLUICE_AMX inline void split_step(const Row* rows, std::int64_t count, std::int64_t at, std::int64_t step,
-                                  std::uint8_t (&digits)[2][kTokens][64]) {
+SLUICE_AMX inline void split_step(const PlainRow* rows, std::int64_t count, std::int64_t at,
+                                  std::int64_t step, std::uint8_t (&digits)[2][kTokens][64]) {
   for (std::int64_t t = 0; t < count; ++t)
     for (std::int64_t i = 0; i < step / 2; i += 16) {
       const __m512i pairs = _mm512_loadu_si512(rows[t].integers + at + 2 * i);
@@ -32,7 +32,7 @@ SLUICE_AMX inline void split_step(const Row* rows, std::int64_t count, std::int6
 }
 
 // Scales, then sums, of each group those of `width` tokens.
-void pack_groups(const MatrixFormat& format, const Row* rows, std::int64_t count, std::int64_t width,
+void pack_groups(const MatrixFormat& format, const PlainRow* rows, std::int64_t count, std::int64_t width,
                  float* scales) {
   float* sums = scales + format.groups() * width;
   std::memset(scales, 0, static_cast<std::size_t>(2 * format.groups() * width) * sizeof(float));
@@ -67,7 +67,8 @@ std::int64_t tile_bytes(const MatrixFormat& format) {
   return format.columns * 2 * kTokens + 2 * format.groups() * kTokens * 4;
 }
 
-SLUICE_AMX void pack_many(const MatrixFormat& format, const Row* rows, std::int64_t count, std::byte* tile) {
+SLUICE_AMX void pack_many(const MatrixFormat& format, const PlainRow* rows, std::int64_t count,
+                          std::byte* tile) {
   const std::int64_t step = step_elements(format);
   auto* to = reinterpret_cast<std::uint8_t*>(tile);
   alignas(64) std::uint8_t digits[2][kTokens][64] = {};
@@ -83,7 +84,8 @@ SLUICE_AMX void pack_many(const MatrixFormat& format, const Row* rows, std::int6
   pack_groups(format, rows, count, kTokens, reinterpret_cast<float*>(to));
 }
 
-SLUICE_AMX void pack_few(const MatrixFormat& format, const Row* rows, std::int64_t count, std::byte* tile) {
+SLUICE_AMX void pack_few(const MatrixFormat& format, const PlainRow* rows, std::int64_t count,
+                         std::byte* tile) {
   const std::int64_t step = step_elements(format);
   auto* to = reinterpret_cast<std::int32_t*>(tile);
   std::memset(to, 0, static_cast<std::size_t>(format.columns * kTokens));
@@ -121,8 +123,8 @@ bool knows(const MatrixFormat&) {
 std::int64_t tile_bytes(const MatrixFormat&) {
   return 0;
 }
-void pack_many(const MatrixFormat&, const Row*, std::int64_t, std::byte*) {}
-void pack_few(const MatrixFormat&, const Row*, std::int64_t, std::byte*) {}
+void pack_many(const MatrixFormat&, const PlainRow*, std::int64_t, std::byte*) {}
+void pack_few(const MatrixFormat&, const PlainRow*, std::int64_t, std::byte*) {}
 void multiply_few(const Product&, std::int64_t, Scratch&) {}
 void multiply_many(const Product&, std::int64_t, Scratch&) {}
 Session::Session(const MatrixFormat&) {}

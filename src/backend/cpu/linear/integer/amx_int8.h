@@ -3,7 +3,7 @@
 // their own.
 #pragma once
 
-#include "backend/cpu/linear/weight_matrix.h"
+#include "backend/cpu/linear/integer/plain_row.h"
 #include "backend/cpu/runtime/isa.h"
 
 namespace sluice::backend::cpu::linear::integer::amx {
@@ -19,19 +19,12 @@ bool available(Isa isa);
 // Codes of 4 bits alone.
 bool knows(const MatrixFormat& format);
 
-// A row of x: integers in the order of the columns, then the groups' scales, then their sums.
-struct Row {
-  const std::int16_t* integers;
-  const float* scales;
-  const float* sums;
-};
-
 // Bytes of a packed tile of x at most.
 std::int64_t tile_bytes(const MatrixFormat& format);
 // Packs up to kTokens rows, aligned to 64 bytes: as tiles of digits, behind them the scales and the sums. Up
 // to kFew rows that are alone are packed for multiply_few.
-void pack_many(const MatrixFormat& format, const Row* rows, std::int64_t count, std::byte* tile);
-void pack_few(const MatrixFormat& format, const Row* rows, std::int64_t count, std::byte* tile);
+void pack_many(const MatrixFormat& format, const PlainRow* rows, std::int64_t count, std::byte* tile);
+void pack_few(const MatrixFormat& format, const PlainRow* rows, std::int64_t count, std::byte* tile);
 
 // What one worker needs, aligned to 64 bytes.
 struct Scratch {

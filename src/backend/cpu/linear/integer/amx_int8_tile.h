@@ -17,8 +17,6 @@
 
 namespace sluice::backend::cpu::linear::integer::amx {
 
-constexpr int kChains = 4;  // sums of a product, of every fourth group each
-
 // Elements of a row that one multiplication of tiles takes.
 inline std::int64_t step_elements(const MatrixFormat& format) {
   return std::min<std::int64_t>(64, format.group_size);

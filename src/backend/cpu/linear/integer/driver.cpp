@@ -1,9 +1,9 @@
 // The driver of the integer products: which rows of x meet which matrix, and who computes them.
 //
-// Rows of x are rounded once per call. Where many rows share a matrix and the processor has matrix units,
-// they are packed as tiles of sixteen tokens; otherwise each weight row is read against a few of them at a
-// time, by products of bytes where an Arm processor has them. Bound by reading the weights for few tokens, by
-// 2*T*N*K integer operations for many.
+// Rows of x are rounded once per call. Where many rows share a matrix they are packed as tiles of sixteen
+// tokens if the processor has matrix units, or meet panels of unpacked weights; otherwise each weight row is
+// read against a few of them at a time, by products of bytes where an Arm processor has them. Bound by
+// reading the weights for few tokens, by 2*T*N*K integer operations for many.
 #define HWY_WANT_AVX3_DL  // for VNNI
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS 0xFFF007FLL
@@ -16,6 +16,7 @@
 #include "backend/cpu/linear/buckets.h"
 #include "backend/cpu/linear/integer/amx_int8.h"
 #include "backend/cpu/linear/integer/arm_int8.h"
+#include "backend/cpu/linear/integer/panel-inl.h"
 #include "backend/cpu/linear/integer/tile-inl.h"
 #include "backend/cpu/linear/weight_streams.h"
 #include "backend/cpu/runtime/row_walk.h"
@@ -28,28 +29,13 @@ using namespace simd::HWY_NAMESPACE;
 
 constexpr std::int64_t kItemRows = 256;       // weight rows of a work item at most
 constexpr std::int64_t kItemBytes = 1 << 14;  // of weights at least: handing out work takes time too
-constexpr std::int64_t kFewTokens = 64;       // rows of x multiplied without tiles that stay in the caches
-// Of one matrix; unpacking a row for so few is faster than storing it for tiles.
+constexpr std::int64_t kFewTokens = 64;       // rows of x multiplied directly that stay in the caches
+// Of one matrix; unpacking a row for so few is faster than storing it for tiles or panels.
 constexpr std::int64_t kVectorTokens = 4;
 constexpr std::int64_t kSerialColumns = 1 << 14;  // of x that are rounded faster than the pool wakes up
 
-// A row of x as the tiles are packed from it.
-struct PlainRow {
-  std::int64_t scales_at;  // in bytes
-  std::int64_t sums_at;
-  std::int64_t bytes;
-  explicit PlainRow(const MatrixFormat& format)
-      : scales_at(round_up(2 * format.columns, 64)),
-        sums_at(scales_at + 4 * format.groups()),
-        bytes(round_up(sums_at + 4 * format.groups(), 64)) {}
-  amx::Row at(const std::byte* row) const {
-    return {reinterpret_cast<const std::int16_t*>(row), reinterpret_cast<const float*>(row + scales_at),
-            reinterpret_cast<const float*>(row + sums_at)};
-  }
-};
-
 void round_plain_row(const MatrixFormat& format, const float* x, std::byte* to) {
-  const PlainRow layout(format);
+  const PlainRowLayout layout(format);
   for (std::int64_t g = 0; g < format.groups(); ++g)
     round_group(x + g * format.group_size, format.group_size,
                 reinterpret_cast<std::int16_t*>(to) + g * format.group_size,
@@ -73,25 +59,33 @@ void round_byte_row(const MatrixFormat& format, const float* x, std::int16_t* in
 }
 
 // A worker's scratch block, in order.
-struct WorkerScratch {
+class WorkerScratch {
+ public:
   float* scales;
   float* biases;
-  float* line;  // groups of four rows on the way to the others
+  float* line;  // groups of some rows on the way to the others
   float* results[2];
-  amx::Scratch* tiles;
+  amx::Scratch* tiles;  // or
+  PanelScratch* panels;
 
   static std::size_t bytes(const MatrixFormat& format, std::int64_t tokens) {
-    return static_cast<std::size_t>(2 * amx::kRows * padded_groups(format) + 4 * padded_groups(format) +
-                                    2 * tokens * kItemRows + 4 * kLanes) *
+    return static_cast<std::size_t>(3 * kMostRows * padded_groups(format) + 2 * tokens * kItemRows +
+                                    4 * kLanes) *
                sizeof(float) +
-           sizeof(amx::Scratch);
+           kBlockBytes;
   }
   WorkerScratch(const MatrixFormat& format, std::int64_t tokens, std::byte* block)
-      : scales(reinterpret_cast<float*>(block + sizeof(amx::Scratch))),
-        biases(scales + amx::kRows * padded_groups(format)),
-        line(biases + amx::kRows * padded_groups(format)),
-        results{line + 4 * padded_groups(format), line + 4 * padded_groups(format) + tokens * kItemRows},
-        tiles(reinterpret_cast<amx::Scratch*>(block)) {}
+      : scales(reinterpret_cast<float*>(block + kBlockBytes)),
+        biases(scales + kMostRows * padded_groups(format)),
+        line(biases + kMostRows * padded_groups(format)),
+        results{line + kMostRows * padded_groups(format),
+                line + kMostRows * padded_groups(format) + tokens * kItemRows},
+        tiles(reinterpret_cast<amx::Scratch*>(block)),
+        panels(reinterpret_cast<PanelScratch*>(block)) {}
+
+ private:
+  static constexpr std::int64_t kMostRows = std::max(amx::kRows, kPanelRows);
+  static constexpr std::size_t kBlockBytes = std::max(sizeof(amx::Scratch), sizeof(PanelScratch));
 };
 
 class IntegerRun {
@@ -100,10 +94,10 @@ class IntegerRun {
       : context_(context), op_(op), format_(op.w.format()), out_rows_(row_count(op.out.shape)) {
     const std::int64_t rows = row_count(op.x.shape);
     row_bytes_ = IntegerRowLayout(format_).bytes;
-    plain_bytes_ = amx::available(context.isa()) ? PlainRow(format_).bytes : 0;
+    plain_bytes_ = PlainRowLayout(format_).bytes;
+    has_tiles_ = amx::available(context.isa()) && amx::knows(format_);
     // Each bucket may leave one tile part empty.
-    const std::int64_t tiles =
-        amx::available(context.isa()) ? out_rows_ / amx::kTokens + std::min(out_rows_, op.w.count()) : 0;
+    const std::int64_t tiles = has_tiles_ ? out_rows_ / amx::kTokens + std::min(out_rows_, op.w.count()) : 0;
     const auto x_bytes =
         static_cast<std::size_t>(rows * (row_bytes_ + plain_bytes_) + tiles * amx::tile_bytes(format_));
     const auto starts_bytes = static_cast<std::size_t>(op.w.count() + 1) * sizeof(std::int32_t);
@@ -112,18 +106,14 @@ class IntegerRun {
     buckets_ = Buckets(op.experts, out_rows_, op.w.count(), x_ + x_bytes + starts_bytes);
     plain_ = x_ + rows * row_bytes_;
     by_bytes_ = arm::knows(context.isa(), format_);
-    const bool has_tiles = amx::available(context.isa()) && amx::knows(format_);
-    for (std::int64_t i = 0; i < buckets_.count(); ++i) {
-      const bool tiled = has_tiles && buckets_[i].size > kVectorTokens;
-      tiled_ = tiled_ || tiled;
-      untiled_ = untiled_ || !tiled;
-    }
+    for (std::int64_t i = 0; i < buckets_.count(); ++i)
+      (way_of(i) == Way::direct ? direct_ : plainly_) = true;
     round_rows(rows);
-    if (tiled_) pack_tiles(plain_ + rows * plain_bytes_);
+    if (has_tiles_ && plainly_) pack_tiles(plain_ + rows * plain_bytes_);
   }
 
   void run() {
-    const std::int64_t step = tiled_ ? amx::kRows : kQuad;
+    const std::int64_t step = !plainly_ ? kQuad : has_tiles_ ? amx::kRows : kPanelRows;
     const std::int64_t wanted_items = context_.pool().size() * 8;
     const std::int64_t fewest = kItemBytes / (operands() * format_.row_bytes);
     const std::int64_t item_rows = std::clamp<std::int64_t>(
@@ -134,10 +124,10 @@ class IntegerRun {
           for (std::int64_t i = begin; i < end; ++i) {
             const std::int64_t row = i % items * item_rows;
             const std::int64_t row_end = std::min(row + item_rows, format_.rows);
-            if (uses_tiles(i / items)) {
-              run_tiles(i / items, row, row_end, worker);
-              continue;
-            }
+            const Way way = way_of(i / items);
+            if (way == Way::tiles) run_tiles(i / items, row, row_end, worker);
+            if (way == Way::panels) run_panels(buckets_[i / items], row, row_end, worker);
+            if (way != Way::direct) continue;
             // A worker's items follow each other.
             const std::int64_t next = std::min(i + 1, items * buckets_.count() - 1);
             const std::int64_t next_row = next % items * item_rows;
@@ -149,7 +139,14 @@ class IntegerRun {
   }
 
  private:
-  bool uses_tiles(std::int64_t bucket) const { return tiled_ && buckets_[bucket].size > kVectorTokens; }
+  enum class Way { direct, panels, tiles };
+  Way way_of(std::int64_t bucket) const {
+    // Lanes of Arm's products are others, and VNNI is as fast directly where codes are bytes.
+    const bool bytes = format_.storage == Storage::affine4 || format_.storage == Storage::affine8;
+    constexpr bool kHasPanels = HWY_ARCH_X86;
+    if (buckets_[bucket].size <= kVectorTokens) return Way::direct;
+    return has_tiles_ ? Way::tiles : kHasPanels && !(kHasVnni && bytes) ? Way::panels : Way::direct;
+  }
 
   template <class Task>
   void for_each_row(std::int64_t rows, const Task& task) {
@@ -168,8 +165,8 @@ class IntegerRun {
       auto* integers = reinterpret_cast<std::int16_t*>(row + padded);
       for (std::int64_t r = begin; r < end; ++r) {
         load_row(row_at(op_.x, r), op_.x.dtype, columns, row);
-        if (tiled_) round_plain_row(format_, row, plain_ + r * plain_bytes_);
-        if (!untiled_) continue;
+        if (plainly_) round_plain_row(format_, row, plain_ + r * plain_bytes_);
+        if (!direct_) continue;
         if (by_bytes_)
           round_byte_row(format_, row, integers, x_ + r * row_bytes_);
         else
@@ -186,9 +183,10 @@ class IntegerRun {
     for (std::int64_t i = 0; i < buckets_.count(); ++i)
       first_tile_[i + 1] =
           first_tile_[i] +
-          (uses_tiles(i) ? static_cast<std::int32_t>((buckets_[i].size + amx::kTokens - 1) / amx::kTokens)
-                         : 0);
-    const PlainRow layout(format_);
+          (way_of(i) == Way::tiles
+               ? static_cast<std::int32_t>((buckets_[i].size + amx::kTokens - 1) / amx::kTokens)
+               : 0);
+    const PlainRowLayout layout(format_);
     for_each_row(first_tile_[buckets_.count()], [&](std::int64_t begin, std::int64_t end, int) {
       std::int64_t bucket =
           std::upper_bound(first_tile_, first_tile_ + buckets_.count() + 1, begin) - first_tile_ - 1;
@@ -196,7 +194,7 @@ class IntegerRun {
         while (first_tile_[bucket + 1] <= tile) ++bucket;
         const std::int64_t token = (tile - first_tile_[bucket]) * amx::kTokens;
         const std::int64_t count = std::min(amx::kTokens, buckets_[bucket].size - token);
-        amx::Row rows[amx::kTokens];
+        PlainRow rows[amx::kTokens];
         for (std::int64_t t = 0; t < count; ++t)
           rows[t] = layout.at(plain_ + buckets_[bucket].rows[token + t] / op_.x_share * plain_bytes_);
         const auto pack = buckets_[bucket].size <= amx::kFew ? amx::pack_few : amx::pack_many;
@@ -212,11 +210,11 @@ class IntegerRun {
     for (std::int64_t i = 0; i < streams.length(); ++i) {
       const StreamRows now = streams[i];
       const StreamRows ahead = streams.ahead(i, following);
-      const std::byte* addresses[kQuad];
-      const std::byte* next[kQuad];
+      QuadRows quad{
+          {}, {}, now.matrix.values + format_.rows * format_.row_bytes, scratch.scales, scratch.biases};
       for (int s = 0; s < kQuad; ++s) {
-        addresses[s] = now.values(s);
-        next[s] = ahead.values(s);
+        quad.rows[s] = now.values(s);
+        quad.next[s] = ahead.values(s);
       }
       ahead.fetch_groups();
       read_quad_groups(format_, now.matrix, now.rows, scratch.line, scratch.scales, scratch.biases);
@@ -225,9 +223,9 @@ class IntegerRun {
         const std::int64_t count = std::min(step, tokens - t);
         HWY_ALIGN float sums[std::max(arm::kTokens, kIntegerTokens)][kQuad];
         if (by_bytes_)
-          multiply_bytes(addresses, scratch, x + t, count, sums[0]);
+          multiply_bytes(quad, x + t, count, sums[0]);
         else
-          multiply_words<Codes>(addresses, next, scratch, x + t, count, sums[0]);
+          multiply_words<Codes>(quad, x + t, count, sums[0]);
         for (std::int64_t c = 0; c < count; ++c)
           for (int s = 0; s < kQuad; ++s)
             results[(t + c) * kItemRows + now.rows[s] - streams.row()] = sums[c][s];
@@ -236,24 +234,23 @@ class IntegerRun {
   }
 
   template <class Codes>
-  void multiply_words(const std::byte* const (&rows)[kQuad], const std::byte* const (&next)[kQuad],
-                      const WorkerScratch& scratch, const std::byte* const* x, std::int64_t count,
+  void multiply_words(const QuadRows& rows, const std::byte* const* x, std::int64_t count,
                       float* sums) const {
     constexpr decltype(&multiply_integers<Codes, 1>) kByCount[] = {
         multiply_integers<Codes, 1>, multiply_integers<Codes, 2>,
         multiply_integers<Codes, std::min(3, kIntegerTokens)>, multiply_integers<Codes, kIntegerTokens>};
-    kByCount[count - 1](format_, rows, next, scratch.scales, scratch.biases, x, sums);
+    kByCount[count - 1](format_, rows, x, sums);
   }
 
-  void multiply_bytes(const std::byte* const (&rows)[kQuad], const WorkerScratch& scratch,
-                      const std::byte* const* x, std::int64_t count, float* sums) const {
+  void multiply_bytes(const QuadRows& rows, const std::byte* const* x, std::int64_t count,
+                      float* sums) const {
     const IntegerRowLayout layout(format_);
     arm::Row some[arm::kTokens];
     for (std::int64_t i = 0; i < count; ++i)
       some[i] = {x[i], reinterpret_cast<const float*>(x[i] + layout.scales_at),
                  reinterpret_cast<const float*>(x[i] + layout.sums_at)};
-    arm::multiply({arm::available(context_.isa()), format_, rows, scratch.scales, scratch.biases}, some,
-                  count, sums, kQuad);
+    arm::multiply({arm::available(context_.isa()), format_, rows.rows, rows.scales, rows.biases}, some, count,
+                  sums, kQuad);
   }
 
   void run_few(const Buckets::Bucket& bucket, std::int64_t row, std::int64_t row_end,
@@ -273,6 +270,27 @@ class IntegerRun {
           multiply_few<Codes>(streams(i), next, x, tokens, scratch, scratch.results[i]);
         });
       }
+      store(scratch, bucket.rows + t, tokens, row, row_end);
+    }
+  }
+
+  void run_panels(const Buckets::Bucket& bucket, std::int64_t row, std::int64_t row_end, int worker) {
+    const WorkerScratch scratch(format_, kPanelBlock,
+                                context_.worker_scratch(worker, WorkerScratch::bytes(format_, kPanelBlock)));
+    const PlainRowLayout layout(format_);
+    for (std::int64_t t = 0; t < bucket.size; t += kPanelBlock) {
+      const std::int64_t tokens = std::min(kPanelBlock, bucket.size - t);
+      PlainRow x[kPanelBlock];
+      for (std::int64_t j = 0; j < tokens; ++j)
+        x[j] = layout.at(plain_ + bucket.rows[t + j] / op_.x_share * plain_bytes_);
+      for (std::int64_t r = row; r < row_end; r += kPanelRows)
+        for (int i = 0; i < operands(); ++i) {
+          const Matrix matrix = operand(i)[bucket.matrix];
+          const PanelSource source{format_, matrix, r};
+          read_panel_groups(source, scratch.line, scratch.scales, scratch.biases);
+          multiply_rows(source, scratch.scales, scratch.biases, {x, static_cast<std::size_t>(tokens)},
+                        *scratch.panels, scratch.results[i] + r - row, kItemRows);
+        }
       store(scratch, bucket.rows + t, tokens, row, row_end);
     }
   }
@@ -329,14 +347,15 @@ class IntegerRun {
   const MatrixFormat& format_;
   std::int64_t out_rows_;
   std::int64_t row_bytes_ = 0;    // of rounded x
-  std::int64_t plain_bytes_ = 0;  // of the same on its way to tiles
+  std::int64_t plain_bytes_ = 0;  // of the same in the order of the columns
   std::byte* x_ = nullptr;
   std::byte* plain_ = nullptr;
   std::byte* tiles_ = nullptr;
   std::int32_t* first_tile_ = nullptr;  // of each bucket
   Buckets buckets_;
-  bool tiled_ = false;    // some bucket goes by tiles
-  bool untiled_ = false;  // some does not
+  bool has_tiles_ = false;
+  bool direct_ = false;   // some bucket is multiplied directly
+  bool plainly_ = false;  // some is not
   bool by_bytes_ = false;
 };
 
@@ -356,8 +375,7 @@ bool has_integer_product(const Linear& op) {
   const MatrixFormat& format = op.w.format();
   const bool alike = op.up.count() == 0 || (op.up.format().storage == format.storage &&
                                             op.up.format().group_size == format.group_size);
-  return alike && (format.storage == Storage::affine4 || format.storage == Storage::affine8) &&
-         (format.group_size == 32 || format.group_size == 64 || format.group_size == 128);
+  return alike && format.scale_type != ScaleType::none && format.storage != Storage::fp8;
 }
 
 void run_integer_linear(Context& context, const Linear& op) {

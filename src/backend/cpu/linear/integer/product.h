@@ -14,8 +14,9 @@ namespace sluice::backend::cpu::linear::integer {
 // The digits of q, a byte each: q = (high << kDigitBits) + low, -127 <= high <= 127, -64 <= low <= 63.
 constexpr int kDigitBits = 7;
 constexpr float kLargestInteger = 127 << kDigitBits;
+constexpr int kChains = 4;  // sums of a product, of every fourth group each
 
-// Codes of 4 and 8 bits in groups of 32 to 128; the others take longer to unpack than to convert to floats.
+// All packed codes but E4M3, which are no small integers.
 bool has_integer_product(const Linear& op);
 
 void run_integer_linear(Context& context, const Linear& op);

@@ -3,8 +3,8 @@
 //
 // A vector holds 16-byte blocks of one weight row. The products of a block stay in the block, so that four
 // rows can be added up side by side; blocks of a group are then folded together, and sixteen numbers, four
-// groups by four rows, are scaled at once. Where the processor multiplies bytes, integers of x are two
-// digits; elsewhere they and the codes are words of sixteen bits.
+// groups by four rows, are scaled at once. Codes of 4 bits, and of 8 where the processor adds products of
+// bytes up in 32 bits, are multiplied as bytes by the two digits of x; others as words of sixteen bits.
 #if defined(SLUICE_BACKEND_CPU_INTEGER_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_INTEGER_TILE_INL_H_
 #undef SLUICE_BACKEND_CPU_INTEGER_TILE_INL_H_
@@ -12,51 +12,56 @@
 #define SLUICE_BACKEND_CPU_INTEGER_TILE_INL_H_
 #endif
 
+#include "backend/cpu/linear/integer/codes-inl.h"
 #include "backend/cpu/linear/integer/rows-inl.h"
 #include "backend/cpu/linear/weight_scales-inl.h"
 #include "backend/cpu/linear/weight_streams.h"
 
-#if HWY_TARGET == HWY_AVX3_DL && HWY_MAJOR == 1 && HWY_MINOR == 0 && HWY_PATCH < 4
-// These versions of Highway ask for the instructions of this target without naming them all.
-#undef HWY_TARGET_STR
-#define HWY_TARGET_STR \
-  HWY_TARGET_STR_AVX3  \
-  ",avx512vnni,vpclmulqdq,avx512vbmi,avx512vbmi2,vaes,avxvnni,avx512bitalg,avx512vpopcntdq"
-#endif
-
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::linear::integer::HWY_NAMESPACE {
 
-using namespace linear::HWY_NAMESPACE;
-
-using IntTag = hn::RebindToSigned<FloatTag>;
-using IntVec = hn::Vec<IntTag>;
-using ShortTag = hn::Repartition<std::int16_t, FloatTag>;
-using ShortVec = hn::Vec<ShortTag>;
-using HalfTag = hn::RebindToUnsigned<ShortTag>;
-using HalfVec = hn::Vec<HalfTag>;
-
-constexpr int kQuad = kStreams;                        // rows of a tile, and groups scaled at once
-constexpr int kBlocks = static_cast<int>(kLanes) / 4;  // of a vector
+constexpr int kQuad = kStreams;  // rows of a tile, and groups scaled at once
 constexpr int kTileVectors = 16 / static_cast<int>(kLanes);
 constexpr int kIntegerTokens = kLanes >= 16 ? 4 : 2;  // of a register tile
-constexpr bool kByBytes = HWY_TARGET == HWY_AVX3_DL;
+constexpr bool kHasVnni = HWY_TARGET == HWY_AVX3_DL;
 
-// Codes of kBits in groups of kGroupSize.
-template <int kBits_, int kGroupSize_>
-struct Integers {
-  static constexpr int kBits = kBits_;
-  static constexpr int kGroupSize = kGroupSize_;
-  static constexpr int kSlots = (kByBytes ? 8 : 16) / kBits;  // codes of what is multiplied
-  static constexpr int kGroupBlocks = kGroupSize * kBits / 128;
+// How groups of kGroupSize fill vectors of kVectorElements codes, of which kBlockElements share a block.
+template <int kGroupSize, int kBlockElements>
+struct GroupShape {
+  static constexpr int kGroupBlocks = kGroupSize / kBlockElements;
   // A group is one or more whole vectors, or a vector holds several groups.
   static constexpr int kAdded = std::max(1, kGroupBlocks / kBlocks);  // vectors summed as they come
   static constexpr int kFolded = kGroupBlocks / kAdded;               // blocks of a group in a vector
   static constexpr int kVectors = kTileVectors * kFolded;             // summed vectors of four groups
+  static constexpr std::int64_t kVectorElements = kBlocks * kBlockElements;
+};
+
+// Codes of 4 or 8 bits, read from where they lie: slot k of a vector of bytes or words are the codes at
+// the bits from k * kBits on.
+template <int kBits_, int kGroupSize, Levels kLevels_ = Levels::codes>
+struct SlotCodes : GroupShape<kGroupSize, 128 / kBits_> {
+  static constexpr int kBits = kBits_;
+  static constexpr Levels kLevels = kLevels_;
+  static constexpr bool kByBytes = kBits == 4 ? HWY_ARCH_X86 : kHasVnni;
+  static constexpr int kSlots = (kByBytes ? 8 : 16) / kBits;
   static constexpr std::int64_t kVectorBytes = 4 * kLanes;
-  static constexpr std::int64_t kVectorElements = kVectorBytes * 8 / kBits;
-  static constexpr std::int64_t kQuadBytes = kVectorBytes * kVectors * kAdded;  // of four groups of a row
-  static constexpr std::int64_t kQuadElements = kQuad * kGroupSize;
+  static constexpr std::int64_t kPast = 0;  // bytes that are read behind the codes
+  // Vectors that are summed as they come.
+  static constexpr int added(const MatrixFormat&) { return SlotCodes::kAdded; }
+};
+
+// Codes of any width, moved into words; groups may be a multiple of kGroupSize.
+template <int kBits_, int kGroupSize, Levels kLevels_ = Levels::codes>
+struct MovedCodes : GroupShape<kGroupSize, 8> {
+  static constexpr int kBits = kBits_;
+  static constexpr Levels kLevels = kLevels_;
+  static constexpr bool kByBytes = false;
+  static constexpr int kSlots = 1;
+  static constexpr std::int64_t kVectorBytes = kBlocks * kBits;
+  static constexpr std::int64_t kPast = kReadPast;
+  static int added(const MatrixFormat& format) {
+    return MovedCodes::kAdded * static_cast<int>(format.group_size) / kGroupSize;
+  }
 };
 
 // A row of x: for each of the weight's vectors the integers as its slots, or the high digits as its slots and
@@ -79,15 +84,18 @@ template <class Codes, int k>
 HWY_INLINE HalfVec code_slot(HalfVec words) {
   constexpr int kShift = k * Codes::kBits;
   constexpr unsigned kMask = (1u << Codes::kBits) - 1;
-  if constexpr (kByBytes && Codes::kSlots == 1) return words;
-  const auto shifted = hn::ShiftRight<kShift>(words);
-  if constexpr (kShift + Codes::kBits == 16) return shifted;
-  return hn::And(shifted, hn::Set(HalfTag(), static_cast<std::uint16_t>(kByBytes ? kMask * 0x101 : kMask)));
+  const HalfTag d;
+  if constexpr (Codes::kByBytes && Codes::kSlots == 1) return words;
+  auto codes = hn::ShiftRight<kShift>(words);
+  if constexpr (kShift + Codes::kBits != 16 || Codes::kLevels != Levels::codes)
+    codes = hn::And(codes, hn::Set(d, static_cast<std::uint16_t>(Codes::kByBytes ? kMask * 0x101 : kMask)));
+  if constexpr (Codes::kLevels == Levels::codes) return codes;
+  const auto table = hn::LoadDup128(ByteTag(), kE2m1Bytes);
+  const auto levels = hn::BitCast(d, hn::TableLookupBytes(table, hn::BitCast(ByteTag(), codes)));
+  return Codes::kByBytes ? levels : hn::And(levels, hn::Set(d, std::uint16_t{0xff}));
 }
 
-#if HWY_TARGET == HWY_AVX3_DL
-
-// The digits of 32 integers.
+// The digits of some integers.
 HWY_INLINE void store_digits(ShortVec q, std::byte* high_at, std::byte* low_at) {
   const ShortTag d;
   const hn::Rebind<std::int8_t, ShortTag> bytes;
@@ -97,9 +105,8 @@ HWY_INLINE void store_digits(ShortVec q, std::byte* high_at, std::byte* low_at) 
   hn::StoreU(hn::DemoteTo(bytes, low), bytes, reinterpret_cast<std::int8_t*>(low_at));
 }
 
-// What one vector of codes is multiplied by.
 template <class Codes>
-HWY_INLINE void arrange_vector(const std::int16_t* HWY_RESTRICT q, std::byte* to) {
+HWY_INLINE void arrange_digits(const std::int16_t* HWY_RESTRICT q, std::byte* to) {
   const ShortTag d;
   std::byte* low_digits = to + Codes::kVectorElements;
   for (std::int64_t half = 0; half < 2; ++half) {
@@ -114,54 +121,88 @@ HWY_INLINE void arrange_vector(const std::int16_t* HWY_RESTRICT q, std::byte* to
   }
 }
 
-// dot[c] = the products of the vectors of one group, or of the groups of one vector, with each token.
-template <class Codes, int C>
-HWY_INLINE void multiply_vectors(const std::byte* at, const std::byte* const (&x)[C], IntVec (&dot)[C]) {
-  HalfVec codes[Codes::kAdded][Codes::kSlots];
+// What one vector of codes is multiplied by.
+template <class Codes>
+HWY_INLINE void arrange_vector(const std::int16_t* HWY_RESTRICT q, std::byte* to) {
+  if constexpr (Codes::kByBytes) return arrange_digits<Codes>(q, to);
+  const ShortTag d;
+  ShortVec v[4];
+  if constexpr (Codes::kSlots == 4)
+    hn::LoadInterleaved4(d, q, v[0], v[1], v[2], v[3]);
+  else if constexpr (Codes::kSlots == 2)
+    hn::LoadInterleaved2(d, q, v[0], v[1]);
+  else
+    v[0] = hn::LoadU(d, q);
+  for (int k = 0; k < Codes::kSlots; ++k)
+    hn::StoreU(v[k], d, reinterpret_cast<std::int16_t*>(to) + k * kWords);
+}
+
+#if HWY_ARCH_X86
+
+// The products of bytes with the digits of one token, of which the high ones count 2^kDigitBits.
+template <class Codes>
+HWY_INLINE IntVec sum_byte_products(const HalfVec (&codes)[Codes::kAdded][Codes::kSlots],
+                                    const std::byte* x) {
+#if HWY_TARGET == HWY_AVX3_DL
+  __m512i sum = _mm512_setzero_si512();
   HWY_UNROLL(2)
+  for (int digit = 0; digit < 2; ++digit) {
+    if (digit == 1) sum = _mm512_slli_epi32(sum, kDigitBits);
+    HWY_UNROLL(2)
+    for (int a = 0; a < Codes::kAdded; ++a) {
+      const std::byte* digits = x + (2 * a + digit) * Codes::kVectorElements;
+      HWY_UNROLL(2)
+      for (int k = 0; k < Codes::kSlots; ++k)
+        sum = _mm512_dpbusd_epi32(sum, codes[a][k].raw, _mm512_loadu_si512(digits + k * Codes::kVectorBytes));
+    }
+  }
+  return IntVec{sum};
+#else
+  // A product of neighbours is at most 2 * 127 * (the largest code): so many of them fit sixteen bits.
+  constexpr int kLargest = Codes::kLevels == Levels::e2m1 ? 24 : 15;
+  static_assert(Codes::kAdded * Codes::kSlots * 2 * 127 * kLargest < 1 << 15);
+  const ShortTag d;
+  ShortVec sums[2] = {hn::Zero(d), hn::Zero(d)};
+  HWY_UNROLL(2)
+  for (int digit = 0; digit < 2; ++digit) {
+    HWY_UNROLL(4)
+    for (int a = 0; a < Codes::kAdded; ++a) {
+      HWY_UNROLL(2)
+      for (int k = 0; k < Codes::kSlots; ++k) {
+        const auto digits =
+            hn::LoadU(d, reinterpret_cast<const std::int16_t*>(x + (2 * a + digit) * Codes::kVectorElements +
+                                                               k * Codes::kVectorBytes));
+#if HWY_TARGET == HWY_AVX3
+        const ShortVec products{_mm512_maddubs_epi16(codes[a][k].raw, digits.raw)};
+#elif HWY_TARGET == HWY_AVX2
+        const ShortVec products{_mm256_maddubs_epi16(codes[a][k].raw, digits.raw)};
+#else
+        const ShortVec products{_mm_maddubs_epi16(codes[a][k].raw, digits.raw)};
+#endif
+        sums[digit] = a + k == 0 ? products : hn::Add(sums[digit], products);
+      }
+    }
+  }
+  const auto high = add_products(hn::Zero(IntTag()), sums[0], hn::Set(d, 1 << kDigitBits));
+  return add_products(high, sums[1], hn::Set(d, 1));
+#endif
+}
+
+#endif
+
+template <class Codes, int C>
+HWY_INLINE void multiply_bytes(const std::byte* at, const std::byte* const (&x)[C], IntVec (&dot)[C]) {
+#if HWY_ARCH_X86
+  HalfVec codes[Codes::kAdded][Codes::kSlots];
+  HWY_UNROLL(4)
   for (int a = 0; a < Codes::kAdded; ++a) {
     const auto words = hn::BitCast(HalfTag(), load_words(at + a * Codes::kVectorBytes));
     codes[a][0] = code_slot<Codes, 0>(words);
     if constexpr (Codes::kSlots == 2) codes[a][1] = code_slot<Codes, 1>(words);
   }
   HWY_UNROLL(4)
-  for (int c = 0; c < C; ++c) {
-    __m512i sum = _mm512_setzero_si512();
-    HWY_UNROLL(2)
-    for (int digit = 0; digit < 2; ++digit) {
-      if (digit == 1) sum = _mm512_slli_epi32(sum, kDigitBits);
-      HWY_UNROLL(2)
-      for (int a = 0; a < Codes::kAdded; ++a) {
-        const std::byte* digits = x[c] + (2 * a + digit) * Codes::kVectorElements;
-        HWY_UNROLL(2)
-        for (int k = 0; k < Codes::kSlots; ++k)
-          sum =
-              _mm512_dpbusd_epi32(sum, codes[a][k].raw, _mm512_loadu_si512(digits + k * Codes::kVectorBytes));
-      }
-    }
-    dot[c] = IntVec{sum};
-  }
-}
-
-#else
-
-template <class Codes>
-HWY_INLINE void arrange_vector(const std::int16_t* HWY_RESTRICT q, std::byte* to) {
-  const ShortTag d;
-  ShortVec v[4];
-  if constexpr (Codes::kSlots == 4)
-    hn::LoadInterleaved4(d, q, v[0], v[1], v[2], v[3]);
-  else
-    hn::LoadInterleaved2(d, q, v[0], v[1]);
-  for (int k = 0; k < Codes::kSlots; ++k)
-    hn::StoreU(v[k], d, reinterpret_cast<std::int16_t*>(to) + k * 2 * kLanes);
-}
-
-// sum += products of neighbours, somewhere in the same block.
-HWY_INLINE IntVec add_products(IntVec sum, ShortVec a, ShortVec b) {
-  auto rest = hn::Zero(IntTag());
-  sum = hn::ReorderWidenMulAccumulate(IntTag(), a, b, sum, rest);
-  return HWY_ARCH_X86 ? sum : hn::Add(sum, rest);
+  for (int c = 0; c < C; ++c) dot[c] = sum_byte_products<Codes>(codes, x[c]);
+#endif
 }
 
 template <class Codes, int C, int k = 0>
@@ -169,24 +210,32 @@ HWY_INLINE void add_slots(HalfVec words, const std::byte* const (&x)[C], std::in
   const auto code = hn::BitCast(ShortTag(), code_slot<Codes, k>(words));
   HWY_UNROLL(4)
   for (int c = 0; c < C; ++c) {
-    const auto* slot = reinterpret_cast<const std::int16_t*>(x[c] + at) + k * 2 * kLanes;
+    const auto* slot = reinterpret_cast<const std::int16_t*>(x[c] + at) + k * kWords;
     dot[c] = add_products(dot[c], code, hn::LoadU(ShortTag(), slot));
   }
   if constexpr (k + 1 < Codes::kSlots) add_slots<Codes, C, k + 1>(words, x, at, dot);
 }
 
+// dot[c] = the products of the vectors of one group, or of the groups of one vector, with each token.
 template <class Codes, int C>
-HWY_INLINE void multiply_vectors(const std::byte* at, const std::byte* const (&x)[C], IntVec (&dot)[C]) {
+HWY_INLINE void multiply_vectors(const std::byte* at, int added, const std::byte* const (&x)[C],
+                                 IntVec (&dot)[C]) {
+  if constexpr (Codes::kByBytes) return multiply_bytes<Codes, C>(at, x, dot);
   HWY_UNROLL(4)
   for (int c = 0; c < C; ++c) dot[c] = hn::Zero(IntTag());
-  HWY_UNROLL(8)
-  for (int a = 0; a < Codes::kAdded; ++a) {
-    const auto words = hn::BitCast(HalfTag(), load_words(at + a * Codes::kVectorBytes));
-    add_slots<Codes, C>(words, x, a * 2 * Codes::kVectorElements, dot);
+  for (int a = 0; a < added; ++a) {
+    const std::int64_t x_at = a * 2 * Codes::kVectorElements;
+    if constexpr (Codes::kSlots > 1) {
+      add_slots<Codes, C>(hn::BitCast(HalfTag(), load_words(at + a * Codes::kVectorBytes)), x, x_at, dot);
+    } else {
+      const auto codes = unpack_levels<Codes::kBits, Codes::kLevels>(at + a * Codes::kVectorBytes);
+      HWY_UNROLL(4)
+      for (int c = 0; c < C; ++c)
+        dot[c] = add_products(dot[c], codes,
+                              hn::LoadU(ShortTag(), reinterpret_cast<const std::int16_t*>(x[c] + x_at)));
+    }
   }
 }
-
-#endif
 
 // `q` has room for the padded row.
 template <class Codes>
@@ -196,15 +245,16 @@ void arrange_integers(const MatrixFormat& format, const float* HWY_RESTRICT row,
   auto* scales = reinterpret_cast<float*>(to + layout.scales_at);
   auto* sums = reinterpret_cast<float*>(to + layout.sums_at);
   std::memset(scales, 0, static_cast<std::size_t>(layout.bytes - layout.scales_at));
+  const std::int64_t size = format.group_size;
   for (std::int64_t g = 0; g < format.groups(); ++g) {
     float scale = 0;
     float sum = 0;
-    round_group(row + g * Codes::kGroupSize, Codes::kGroupSize, q + g * Codes::kGroupSize, scale, sum);
+    round_group(row + g * size, size, q + g * size, scale, sum);
     for (int r = 0; r < kQuad; ++r) scales[g * kQuad + r] = scale, sums[g * kQuad + r] = sum;
   }
-  std::fill(q + format.columns, q + layout.quads * Codes::kQuadElements, std::int16_t{0});
-  for (std::int64_t i = 0; i < layout.quads * Codes::kQuadElements; i += Codes::kVectorElements)
-    arrange_vector<Codes>(q + i, to + 2 * i);
+  const std::int64_t padded = layout.quads * kQuad * size;
+  std::fill(q + format.columns, q + padded, std::int16_t{0});
+  for (std::int64_t i = 0; i < padded; i += Codes::kVectorElements) arrange_vector<Codes>(q + i, to + 2 * i);
 }
 
 // In each block the sums of the blocks of a, b, c, e.
@@ -229,21 +279,30 @@ HWY_INLINE IntVec fold_blocks(IntVec low, IntVec high) {
 #endif
 }
 
-// Four groups of four rows times C tokens, added to acc.
+// Four groups of four rows and of C tokens.
+template <int C>
+struct QuadOperands {
+  const std::byte* rows[kQuad];
+  const float* scales;  // [group][row]
+  const float* biases;
+  const std::byte* x[C];
+  const float* x_scales[C];
+  const float* x_sums[C];
+};
+
+// Their products, added to acc.
 template <class Codes, int C>
-HWY_INLINE void add_quad(const std::byte* const (&at)[kQuad], const std::byte* const (&x)[C],
-                         const float* scales, const float* biases, const float* const (&x_scales)[C],
-                         const float* const (&x_sums)[C], FloatVec (&acc)[C][kTileVectors]) {
+HWY_INLINE void add_quad(const QuadOperands<C>& quad, int added, FloatVec (&acc)[C][kTileVectors]) {
   const FloatTag d;
   IntVec sums[C][Codes::kVectors];
   HWY_UNROLL(4)
   for (int v = 0; v < Codes::kVectors; ++v) {
     const std::byte* x_at[C];
-    for (int c = 0; c < C; ++c) x_at[c] = x[c] + v * Codes::kAdded * 2 * Codes::kVectorElements;
+    for (int c = 0; c < C; ++c) x_at[c] = quad.x[c] + v * added * 2 * Codes::kVectorElements;
     IntVec dot[kQuad][C];
     HWY_UNROLL(4)
     for (int r = 0; r < kQuad; ++r)
-      multiply_vectors<Codes, C>(at[r] + v * Codes::kAdded * Codes::kVectorBytes, x_at, dot[r]);
+      multiply_vectors<Codes, C>(quad.rows[r] + v * added * Codes::kVectorBytes, added, x_at, dot[r]);
     HWY_UNROLL(4)
     for (int c = 0; c < C; ++c) sums[c][v] = sum_in_blocks(dot[0][c], dot[1][c], dot[2][c], dot[3][c]);
   }
@@ -255,9 +314,10 @@ HWY_INLINE void add_quad(const std::byte* const (&at)[kQuad], const std::byte* c
     HWY_UNROLL(4)
     for (int i = 0; i < kTileVectors; ++i) {
       const std::int64_t lane = i * kLanes;
-      const auto dot = hn::Mul(hn::ConvertTo(d, sums[c][i]), hn::LoadU(d, x_scales[c] + lane));
-      acc[c][i] = hn::MulAdd(hn::LoadU(d, scales + lane), dot, acc[c][i]);
-      acc[c][i] = hn::MulAdd(hn::LoadU(d, biases + lane), hn::LoadU(d, x_sums[c] + lane), acc[c][i]);
+      const auto dot = hn::Mul(hn::ConvertTo(d, sums[c][i]), hn::LoadU(d, quad.x_scales[c] + lane));
+      acc[c][i] = hn::MulAdd(hn::LoadU(d, quad.scales + lane), dot, acc[c][i]);
+      acc[c][i] =
+          hn::MulAdd(hn::LoadU(d, quad.biases + lane), hn::LoadU(d, quad.x_sums[c] + lane), acc[c][i]);
     }
   }
 }
@@ -313,40 +373,55 @@ HWY_INLINE void read_quad_groups(const MatrixFormat& format, const Matrix& matri
     bias_rows[r] = matrix.biases + rows[r] * format.bias_row_bytes;
   }
   read_quad(scale_rows, format.scale_type, format.groups(), line, scales);
-  read_quad(bias_rows, format.bias_type, format.groups(), line, biases);
+  if (format.storage == Storage::fp4)
+    undo_levels(scales, biases, kQuad * padded_groups(format));
+  else
+    read_quad(bias_rows, format.bias_type, format.groups(), line, biases);
 }
 
-// Four rows times C tokens, straight from the packed codes: out[c][r]. Fetches as many bytes from `next` on.
+// Four rows of a weight, the rows to fetch meanwhile, and the end of what may be read.
+struct QuadRows {
+  const std::byte* rows[kQuad];
+  const std::byte* next[kQuad];
+  const std::byte* end;
+  const float* scales;  // [group][row], zeros up to whole quads
+  const float* biases;
+};
+
+// Four rows times C tokens, straight from the packed codes: out[c][r].
 template <class Codes, int C>
-HWY_NOINLINE void multiply_integers(const MatrixFormat& format, const std::byte* const (&rows)[kQuad],
-                                    const std::byte* const (&next)[kQuad], const float* scales,
-                                    const float* biases, const std::byte* const* x, float* HWY_RESTRICT out) {
+HWY_NOINLINE void multiply_integers(const MatrixFormat& format, const QuadRows& w, const std::byte* const* x,
+                                    float* HWY_RESTRICT out) {
   const FloatTag d;
   const IntegerRowLayout layout(format);
+  const int added = Codes::added(format);
   FloatVec acc[C][kTileVectors];
   for (auto& token : acc)
     for (auto& one : token) one = hn::Zero(d);
-  const std::int64_t whole = format.row_bytes / Codes::kQuadBytes;
-  HWY_ALIGN std::byte rest[kQuad][Codes::kQuadBytes];
+  const std::int64_t quad_elements = Codes::kVectors * added * Codes::kVectorElements;
+  const std::int64_t quad_bytes = quad_elements * Codes::kBits / 8;
+  HWY_ALIGN std::byte rest[kQuad][kQuad * 128 + kReadPast];
   for (std::int64_t quad = 0; quad < layout.quads; ++quad) {
-    const std::byte* at[kQuad];
+    QuadOperands<C> operands;
+    const std::int64_t begin = quad * quad_bytes;
+    const std::int64_t left = format.row_bytes - begin;
     for (int r = 0; r < kQuad; ++r) {
-      at[r] = rows[r] + quad * Codes::kQuadBytes;
-      if (quad < whole) continue;
-      std::memset(rest[r], 0, Codes::kQuadBytes);
-      std::memcpy(rest[r], at[r], static_cast<std::size_t>(format.row_bytes - whole * Codes::kQuadBytes));
-      at[r] = rest[r];
+      operands.rows[r] = w.rows[r] + begin;
+      if (left >= quad_bytes && (Codes::kPast == 0 || w.end - operands.rows[r] >= quad_bytes + Codes::kPast))
+        continue;
+      std::memset(rest[r], 0, static_cast<std::size_t>(quad_bytes + Codes::kPast));
+      std::memcpy(rest[r], operands.rows[r], static_cast<std::size_t>(std::min(left, quad_bytes)));
+      operands.rows[r] = rest[r];
     }
-    fetch_rows<Codes::kQuadBytes>(next, quad * Codes::kQuadBytes);
-    const std::byte* integers[C];
-    const float* x_scales[C];
-    const float* x_sums[C];
+    fetch_rows(w.next, begin, quad_bytes);
+    operands.scales = w.scales + quad * 16;
+    operands.biases = w.biases + quad * 16;
     for (int c = 0; c < C; ++c) {
-      integers[c] = x[c] + quad * 2 * Codes::kQuadElements;
-      x_scales[c] = reinterpret_cast<const float*>(x[c] + layout.scales_at) + quad * 16;
-      x_sums[c] = reinterpret_cast<const float*>(x[c] + layout.sums_at) + quad * 16;
+      operands.x[c] = x[c] + quad * 2 * quad_elements;
+      operands.x_scales[c] = reinterpret_cast<const float*>(x[c] + layout.scales_at) + quad * 16;
+      operands.x_sums[c] = reinterpret_cast<const float*>(x[c] + layout.sums_at) + quad * 16;
     }
-    add_quad<Codes, C>(at, integers, scales + quad * 16, biases + quad * 16, x_scales, x_sums, acc);
+    add_quad<Codes, C>(operands, added, acc);
   }
   const hn::Full128<float> d4;
   for (int c = 0; c < C; ++c) {
@@ -358,17 +433,32 @@ HWY_NOINLINE void multiply_integers(const MatrixFormat& format, const std::byte*
   }
 }
 
+template <int kBits, class F>
+HWY_INLINE void with_slots(std::int64_t group_size, F&& f) {
+  if (group_size == 32) return f(SlotCodes<kBits, 32>());
+  if (group_size == 64) return f(SlotCodes<kBits, 64>());
+  return f(SlotCodes<kBits, 128>());
+}
+
 // Calls f with the kind of codes `format` has.
 template <class F>
 HWY_INLINE void with_codes(const MatrixFormat& format, F&& f) {
-  const bool nibbles = format.storage == Storage::affine4;
-  switch (format.group_size) {
-    case 32:
-      return nibbles ? f(Integers<4, 32>()) : f(Integers<8, 32>());
-    case 64:
-      return nibbles ? f(Integers<4, 64>()) : f(Integers<8, 64>());
+  switch (format.storage) {
+    case Storage::affine2:
+      return f(MovedCodes<2, 32>());
+    case Storage::affine3:
+      return f(MovedCodes<3, 32>());
+    case Storage::affine4:
+      return with_slots<4>(format.group_size, f);
+    case Storage::affine5:
+      return f(MovedCodes<5, 32>());
+    case Storage::affine6:
+      return f(MovedCodes<6, 32>());
+    case Storage::affine8:
+      return with_slots<8>(format.group_size, f);
     default:
-      return nibbles ? f(Integers<4, 128>()) : f(Integers<8, 128>());
+      return format.group_size == 16 ? f(MovedCodes<4, 16, Levels::e2m1>())
+                                     : f(SlotCodes<4, 32, Levels::e2m1>());
   }
 }
 

@@ -1,0 +1,198 @@
+// The integer product of some rows of a weight with many rows of x. Included once per instruction set.
+//
+// Weights are unpacked once for all tokens of a call, into a panel in the first-level cache that holds pairs
+// of neighbouring columns, row beside row. A pair of x meets all rows of a vector at once, so that every lane
+// is the sum of one row and nothing is added across. Bound by the products of words: 2*T*N*K operations,
+// twice as many in a cycle as F32 has where products and sums have units of their own.
+#if defined(SLUICE_BACKEND_CPU_INTEGER_PANEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SLUICE_BACKEND_CPU_INTEGER_PANEL_INL_H_
+#undef SLUICE_BACKEND_CPU_INTEGER_PANEL_INL_H_
+#else
+#define SLUICE_BACKEND_CPU_INTEGER_PANEL_INL_H_
+#endif
+
+#include <span>
+
+#include "backend/cpu/linear/integer/codes-inl.h"
+#include "backend/cpu/linear/integer/plain_row.h"
+#include "backend/cpu/linear/integer/product.h"
+#include "backend/cpu/linear/weight_scales-inl.h"
+#include "backend/cpu/simd/f32_tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::backend::cpu::linear::integer::HWY_NAMESPACE {
+
+constexpr std::int64_t kPanelRows = 2 * kLanes;
+constexpr std::int64_t kPanelColumns = 512;         // whole groups
+constexpr int kPanelTokens = kLanes >= 16 ? 8 : 4;  // of a register tile
+constexpr std::int64_t kPanelBlock = 128;           // tokens that meet a panel while it lasts
+
+// What one worker needs.
+struct PanelScratch {
+  alignas(64) std::int16_t lines[kPanelRows][kPanelColumns + kWords];  // on their way to the panel
+  alignas(64) std::int16_t panel[kPanelColumns * kPanelRows];          // [pair][row]
+  alignas(64) float acc[kChains][kPanelBlock][kPanelRows];
+};
+
+// Some rows of a matrix: the last one repeats where there are fewer.
+struct PanelSource {
+  const MatrixFormat& format;
+  const Matrix& matrix;
+  std::int64_t row;
+  std::int64_t at(std::int64_t r) const { return std::min(row + r, format.rows - 1); }
+};
+
+template <int kBits, Levels kLevels>
+HWY_INLINE void unpack_line(const std::byte* from, std::int64_t columns, std::int16_t* HWY_RESTRICT to) {
+  for (std::int64_t i = 0; i < columns; i += kWords)
+    hn::StoreU(unpack_levels<kBits, kLevels>(from + i * kBits / 8), ShortTag(), to + i);
+}
+
+// Columns [begin, begin + columns) of the rows as the scratch's panel.
+template <int kBits, Levels kLevels>
+HWY_NOINLINE void fill_panel(const PanelSource& source, std::int64_t begin, std::int64_t columns,
+                             PanelScratch& scratch) {
+  const MatrixFormat& format = source.format;
+  const std::byte* end = source.matrix.values + format.rows * format.row_bytes;
+  const std::int64_t bytes = columns * kBits / 8;
+  for (std::int64_t r = 0; r < kPanelRows; ++r) {
+    const std::byte* from = source.matrix.values + source.at(r) * format.row_bytes + begin * kBits / 8;
+    // What lies behind the last rows may not be read.
+    std::byte copy[kPanelColumns + 2 * kReadPast];
+    if (end - from < bytes + 2 * kReadPast) {
+      std::memcpy(copy, from, static_cast<std::size_t>(bytes));
+      std::memset(copy + bytes, 0, static_cast<std::size_t>(2 * kReadPast));
+      from = copy;
+    }
+    unpack_line<kBits, kLevels>(from, columns, scratch.lines[r]);
+  }
+  transpose(reinterpret_cast<const float*>(scratch.lines[0]), (kPanelColumns + kWords) / 2, kPanelRows,
+            static_cast<std::size_t>(columns / 2), reinterpret_cast<float*>(scratch.panel), kPanelRows);
+}
+
+inline void fill_panel(const PanelSource& source, std::int64_t begin, std::int64_t columns,
+                       PanelScratch& scratch) {
+  switch (source.format.storage) {
+    case Storage::affine2:
+      return fill_panel<2, Levels::codes>(source, begin, columns, scratch);
+    case Storage::affine3:
+      return fill_panel<3, Levels::codes>(source, begin, columns, scratch);
+    case Storage::affine4:
+      return fill_panel<4, Levels::codes>(source, begin, columns, scratch);
+    case Storage::affine5:
+      return fill_panel<5, Levels::codes>(source, begin, columns, scratch);
+    case Storage::affine6:
+      return fill_panel<6, Levels::codes>(source, begin, columns, scratch);
+    case Storage::affine8:
+      return fill_panel<8, Levels::codes>(source, begin, columns, scratch);
+    default:
+      return fill_panel<4, Levels::e2m1>(source, begin, columns, scratch);
+  }
+}
+
+// Scales and biases of a panel's rows, [group][row]. `line` has room for those of all rows.
+inline void read_panel_groups(const PanelSource& source, float* line, float* scales, float* biases) {
+  const MatrixFormat& format = source.format;
+  const std::int64_t step = padded_groups(format);
+  const auto read = [&](const std::byte* from, ScaleType type, std::int64_t row_bytes, float* to) HWY_ATTR {
+    for (std::int64_t r = 0; r < kPanelRows; ++r)
+      read_scales(from + source.at(r) * row_bytes, type, format.groups(), line + r * step);
+    transpose(line, static_cast<std::size_t>(step), kPanelRows, static_cast<std::size_t>(step), to,
+              kPanelRows);
+  };
+  read(source.matrix.scales, format.scale_type, format.scale_row_bytes, scales);
+  if (format.storage == Storage::fp4)
+    undo_levels(scales, biases, step * kPanelRows);
+  else
+    read(source.matrix.biases, format.bias_type, format.bias_row_bytes, biases);
+}
+
+// Groups [begin, end) of a panel's rows.
+struct PanelGroups {
+  const std::int16_t* codes;  // of group `begin`
+  const float* scales;        // [group][row], from group 0 on
+  const float* biases;
+  std::int64_t group_size;
+  std::int64_t begin;
+  std::int64_t end;
+};
+
+// C tokens, added to `acc` of the first of them.
+template <int C>
+HWY_NOINLINE void multiply_panel(const PanelGroups& w, const PlainRow* x,
+                                 float (*acc)[kPanelBlock][kPanelRows], std::int64_t token) {
+  const FloatTag d;
+  const ShortTag ds;
+  const std::int16_t* codes = w.codes;
+  for (std::int64_t g = w.begin; g < w.end; ++g) {
+    IntVec sums[C][2];
+    const std::int16_t* pairs[C];
+    HWY_UNROLL(8)
+    for (int c = 0; c < C; ++c) {
+      sums[c][0] = sums[c][1] = hn::Zero(IntTag());
+      pairs[c] = x[c].integers + g * w.group_size;
+    }
+    for (std::int64_t p = 0; p < w.group_size; p += 2, codes += 2 * kWords) {
+      const auto first = hn::Load(ds, codes);
+      const auto second = hn::Load(ds, codes + kWords);
+      HWY_UNROLL(8)
+      for (int c = 0; c < C; ++c) {
+        std::int32_t pair = 0;
+        std::memcpy(&pair, pairs[c] + p, sizeof(pair));
+        const auto both = hn::BitCast(ds, hn::Set(IntTag(), pair));
+        sums[c][0] = add_products(sums[c][0], first, both);
+        sums[c][1] = add_products(sums[c][1], second, both);
+      }
+    }
+    HWY_UNROLL(8)
+    for (int c = 0; c < C; ++c) {
+      const auto x_scale = hn::Set(d, x[c].scales[g]);
+      const auto x_sum = hn::Set(d, x[c].sums[g]);
+      HWY_UNROLL(2)
+      for (int v = 0; v < 2; ++v) {
+        const std::int64_t lane = v * kLanes;
+        float* to = acc[g % kChains][token + c] + lane;
+        const auto dot = hn::Mul(hn::ConvertTo(d, sums[c][v]), x_scale);
+        const auto sum = hn::MulAdd(hn::Load(d, w.scales + g * kPanelRows + lane), dot, hn::Load(d, to));
+        hn::Store(hn::MulAdd(hn::Load(d, w.biases + g * kPanelRows + lane), x_sum, sum), d, to);
+      }
+    }
+  }
+}
+
+// Up to kPanelBlock tokens times a panel's rows: out[token * out_step + r]. Scales and biases are those of
+// read_panel_groups.
+inline void multiply_rows(const PanelSource& source, const float* scales, const float* biases,
+                          std::span<const PlainRow> x, PanelScratch& scratch, float* out,
+                          std::int64_t out_step) {
+  const MatrixFormat& format = source.format;
+  const auto tokens = static_cast<std::int64_t>(x.size());
+  for (auto& chain : scratch.acc) std::memset(chain, 0, static_cast<std::size_t>(tokens) * sizeof(chain[0]));
+  for (std::int64_t begin = 0; begin < format.columns; begin += kPanelColumns) {
+    const std::int64_t columns = std::min(kPanelColumns, format.columns - begin);
+    fill_panel(source, begin, columns, scratch);
+    const PanelGroups groups{scratch.panel,
+                             scales,
+                             biases,
+                             format.group_size,
+                             begin / format.group_size,
+                             (begin + columns) / format.group_size};
+    std::int64_t t = 0;
+    for (; t + kPanelTokens <= tokens; t += kPanelTokens)
+      multiply_panel<kPanelTokens>(groups, x.data() + t, scratch.acc, t);
+    for (; t + 2 <= tokens; t += 2) multiply_panel<2>(groups, x.data() + t, scratch.acc, t);
+    if (t < tokens) multiply_panel<1>(groups, x.data() + t, scratch.acc, t);
+  }
+  const FloatTag d;
+  for (std::int64_t t = 0; t < tokens; ++t)
+    for (std::int64_t r = 0; r < kPanelRows; r += kLanes) {
+      const auto chain = [&](int c) HWY_ATTR { return hn::Load(d, scratch.acc[c][t] + r); };
+      hn::StoreU(hn::Add(hn::Add(chain(0), chain(1)), hn::Add(chain(2), chain(3))), d,
+                 out + t * out_step + r);
+    }
+}
+
+}  // namespace sluice::backend::cpu::linear::integer::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
