@@ -137,7 +137,7 @@ struct NibbleFloats {
   }
 };
 
-// E4M3 in the low 8 bits of each word; higher bits are ignored.
+// E4M3 in the low 8 bits of each word; higher bits are ignored. For scales.
 HWY_INLINE FloatVec e4m3_to_float(WordVec code) {
   const FloatTag d;
   const WordTag du;
@@ -155,20 +155,32 @@ HWY_INLINE FloatVec e4m3_to_float(WordVec code) {
   return hn::BitCast(d, hn::Or(bits, sign));
 }
 
+// E4M3 codes become F16 numbers by a shift: 2^8 times too small, subnormal ones too. A half word holds the
+// elements 2i (low byte) and 2i + 1.
 struct ByteFloats {
   static constexpr bool kScaled = true;
   static constexpr bool kBiased = false;
-  static constexpr int kSlots = 4;
+  static constexpr int kSlots = 2;
   static constexpr std::int64_t kStride = kSlots;
-  static constexpr std::int64_t kChunkBytes = 4 * kLanes;
+  static constexpr std::int64_t kChunkBytes = 2 * kLanes;
   static constexpr std::int64_t offset(int k) { return k; }
-  static constexpr float factor(int) { return 1; }
+  static constexpr float factor(int) { return 0x1p8f; }
 
-  WordVec words;
-  HWY_INLINE void load(const std::byte* from) { words = load_words(from); }
+  using Tag = hn::Rebind<std::int16_t, FloatTag>;
+  hn::Vec<Tag> halves;
+  HWY_INLINE void load(const std::byte* from) {
+    const hn::Repartition<std::uint8_t, Tag> db;
+    halves = hn::BitCast(Tag(), hn::LoadU(db, reinterpret_cast<const std::uint8_t*>(from)));
+  }
   template <int k>
   HWY_INLINE FloatVec slot() const {
-    return e4m3_to_float(hn::ShiftRight<8 * k>(words));
+    const Tag d;
+    const auto sign_twice = hn::ShiftRight<1>(k == 0 ? hn::ShiftLeft<8>(halves) : halves);
+    const auto number = hn::And(sign_twice, hn::Set(d, static_cast<std::int16_t>(0xbf80)));
+    const auto largest = hn::Set(d, 0x3f80);  // of either sign, which stands for NaN
+    const auto nan = hn::VecFromMask(d, hn::Eq(hn::And(number, largest), largest));
+    const auto bits = hn::Or(number, hn::And(nan, hn::Set(d, 0x7e00)));
+    return hn::PromoteTo(FloatTag(), hn::BitCast(hn::Rebind<hwy::float16_t, FloatTag>(), bits));
   }
 };
 
