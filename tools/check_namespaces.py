@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fails when a backend's file opens another namespace than its folder's, or when one namespace has two types or constants
-of one name. runtime/ holds what all kernels of a backend share and is the backend's own namespace; specialisations of
-run() stand there too, for the language wants them beside their template."""
+of one name. runtime/ and device/ hold what all kernels of a backend share and are the backend's own namespace;
+specialisations of run() stand there too, for the language wants them beside their template."""
 
 import collections
 import pathlib
@@ -9,16 +9,17 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BACKENDS = ("cpu", "reference")
+BACKENDS = ("cpu", "reference", "cuda")
+SHARED = (".", "runtime", "device")
 OPENING = re.compile(r"^namespace(?: ([\w:]+))? \{$")
 DEFINITION = re.compile(
-    r"^(?:inline |static )?(?:(?:struct|class|enum class|enum)(?: alignas\(\d+\))? (\w+)[^;(]*\{"
+    r"^(?:inline |static )?(?:(?:struct|class|enum class|enum)(?: alignas\(\d+\))? (\w+)(?: final)?(?: :[^:;(][^;(]*)? \{"
     r"|using (\w+) = |(?:inline )?constexpr [\w:<> ]+? (\w+)(?:\[[^]]*\])* ?[={])")
 
 
 def home(backend, path):
     folder = path.parent.as_posix()
-    inner = "" if folder in (".", "runtime") else "::" + folder.replace("/", "::")
+    inner = "" if folder in SHARED else "::" + folder.replace("/", "::")
     return f"sluice::backend::{backend}{inner}"
 
 
@@ -36,7 +37,7 @@ def definitions(text):
 
 def check(backend):
     base = ROOT / "src/backend" / backend
-    files = sorted(p for p in base.rglob("*") if p.suffix in (".h", ".cpp"))
+    files = sorted(p for p in base.rglob("*") if p.suffix in (".h", ".cpp", ".cu", ".cuh"))
     where = collections.defaultdict(set)
     problems = []
     for path in files:
