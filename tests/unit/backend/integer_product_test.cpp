@@ -8,6 +8,7 @@
 #include "quant/affine.h"
 #include "runner/bound_op.h"
 #include "runner/cases/weight_formats.h"
+#include "sluice/error.h"
 #include "sluice/ops/backend.h"
 
 namespace sluice::runner {
@@ -70,11 +71,10 @@ OpFile random_product(const Shape& shape, std::int64_t tokens, std::int64_t rows
   return file;
 }
 
-void expect_formula(const Shape& shape, std::int64_t tokens) {
-  const auto backend = ops::make_backend("cpu", {.threads = 2, .exact = false});
+void expect_formula(ops::Backend& backend, const Shape& shape, std::int64_t tokens) {
   const std::int64_t rows = 37;
   const OpFile file = random_product(shape, tokens, rows);
-  const HostTensor out = run_op(*backend, "matmul", file).tensors.at("out");
+  const HostTensor out = run_op(backend, "matmul", file).tensors.at("out");
   for (std::int64_t t = 0; t < tokens; ++t)
     for (std::int64_t r = 0; r < rows; ++r)
       ASSERT_EQ(out.data<float>()[t * rows + r], product(file, shape, t, r))
@@ -82,25 +82,33 @@ void expect_formula(const Shape& shape, std::int64_t tokens) {
           << ", row " << r;
 }
 
+void expect_formula(const std::string& isa) {
+  SCOPED_TRACE(isa);
+  const auto backend = ops::make_backend("cpu", {.threads = 2, .exact = false, .isa = isa});
+  for (const Shape& shape : {Shape{4, 64, 512}, Shape{4, 64, 192}, Shape{4, 32, 224}, Shape{4, 128, 640},
+                             Shape{8, 64, 320}, Shape{8, 32, 512}, Shape{8, 128, 384}, Shape{2, 64, 320},
+                             Shape{2, 32, 96}, Shape{2, 128, 640}, Shape{3, 64, 576}, Shape{3, 32, 160},
+                             Shape{5, 64, 192}, Shape{5, 128, 1152}, Shape{6, 32, 288}, Shape{6, 64, 512}})
+    for (const std::int64_t tokens : {1, 2, 3, 7, 17, 150}) expect_formula(*backend, shape, tokens);
+}
+
 // On every instruction set of this machine that fuses multiply-adds.
 TEST(IntegerProduct, IsTheFormulaToTheLastBit) {
-#if HWY_ARCH_X86
-  const std::int64_t targets[] = {HWY_AVX3_DL, HWY_AVX3, HWY_AVX2};
-#else
-  const std::int64_t targets[] = {HWY_NEON};
-#endif
-  const std::int64_t here = hwy::SupportedTargets();
-  for (const std::int64_t target : targets) {
-    if ((here & target) == 0) continue;
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    for (const Shape& shape :
-         {Shape{4, 64, 512}, Shape{4, 64, 192}, Shape{4, 32, 224}, Shape{4, 128, 640}, Shape{8, 64, 320},
-          Shape{8, 32, 512}, Shape{8, 128, 384}, Shape{2, 64, 320}, Shape{2, 32, 96}, Shape{3, 64, 576},
-          Shape{3, 32, 160}, Shape{5, 64, 192}, Shape{5, 128, 1152}, Shape{6, 32, 288}, Shape{6, 64, 512}})
-      for (const std::int64_t tokens : {1, 2, 3, 7, 17, 150}) expect_formula(shape, tokens);
+  for (const char* isa : {"avx2", "avxvnni", "avx512", "amx", "neon", "dotprod", "i8mm"}) {
+    try {
+      ops::make_backend("cpu", {.threads = 1, .isa = isa});
+    } catch (const Error&) {
+      continue;
+    }
+    expect_formula(isa);
   }
+#if HWY_ARCH_X86
+  // AVX-512 without VNNI.
+  if ((hwy::SupportedTargets() & HWY_AVX3) == 0) return;
+  hwy::SetSupportedTargetsForTest(HWY_AVX3);
+  expect_formula("");
   hwy::SetSupportedTargetsForTest(0);
+#endif
 }
 
 TEST(IntegerProduct, KeepsNanAndInfinityInTheirToken) {

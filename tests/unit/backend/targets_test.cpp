@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
+#include "sluice/error.h"
 #include "sluice/op_runner.h"
+#include "sluice/ops/backend.h"
 
 namespace sluice {
 namespace {
@@ -17,17 +19,30 @@ std::vector<std::string> op_names() {
 class Targets : public ::testing::TestWithParam<std::string> {
  protected:
   void TearDown() override { hwy::SetSupportedTargetsForTest(0); }
+
+  static void expect_reference(const std::string& isa) {
+    SCOPED_TRACE(isa);
+    // Rounded, as engines compute, and as they are.
+    for (const bool exact : {true, false})
+      for (const OpVerification& result :
+           verify_ops({.backend = "cpu", .op = GetParam(), .threads = 2, .exact = exact, .isa = isa}, {}))
+        for (const std::string& failure : result.failures) ADD_FAILURE() << failure;
+  }
 };
 
 TEST_P(Targets, MatchReference) {
-  for (const std::int64_t target : {HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
-    hwy::SetSupportedTargetsForTest(0);
-    if ((hwy::SupportedTargets() & target) == 0) continue;
-    SCOPED_TRACE(hwy::TargetName(target));
-    hwy::SetSupportedTargetsForTest(target);
-    for (const OpVerification& result : verify_ops({.backend = "cpu", .op = GetParam(), .threads = 2}, {}))
-      for (const std::string& failure : result.failures) ADD_FAILURE() << failure;
+  for (const char* isa : {"sse4", "avx2", "avxvnni", "avx512", "neon", "dotprod"}) {
+    try {
+      ops::make_backend("cpu", {.threads = 1, .isa = isa});
+    } catch (const Error&) {
+      continue;
+    }
+    expect_reference(isa);
   }
+  // AVX-512 without VNNI and products of BF16 numbers.
+  if ((hwy::SupportedTargets() & HWY_AVX3) == 0) return;
+  hwy::SetSupportedTargetsForTest(HWY_AVX3);
+  expect_reference("");
 }
 
 INSTANTIATE_TEST_SUITE_P(Ops, Targets, ::testing::ValuesIn(op_names()),

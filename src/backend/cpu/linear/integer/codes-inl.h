@@ -11,7 +11,10 @@
 #define SLUICE_BACKEND_CPU_INTEGER_CODES_INL_H_
 #endif
 
-#include "backend/cpu/linear/weight_format-inl.h"
+#include "backend/cpu/linear/integer/product.h"
+#include "backend/cpu/linear/weight_scales-inl.h"
+#include "backend/cpu/simd/activation-inl.h"
+#include "backend/cpu/simd/f32_tile-inl.h"
 
 #if HWY_TARGET == HWY_AVX3_DL && HWY_MAJOR == 1 && HWY_MINOR == 0 && HWY_PATCH < 4
 // These versions of Highway ask for the instructions of this target without naming them all.
@@ -20,9 +23,13 @@
   HWY_TARGET_STR_AVX3  \
   ",avx512vnni,vpclmulqdq,avx512vbmi,avx512vbmi2,vaes,avxvnni,avx512bitalg,avx512vpopcntdq"
 #endif
+#if defined(SLUICE_AVX_VNNI)
+#undef HWY_TARGET_STR
+#define HWY_TARGET_STR HWY_TARGET_STR_AVX2 ",avxvnni"
+#endif
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::linear::integer::HWY_NAMESPACE {
+namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET {
 
 using namespace linear::HWY_NAMESPACE;
 using namespace simd::HWY_NAMESPACE;
@@ -54,39 +61,49 @@ struct CodeShuffle {
   }
 };
 
-// kWords codes from `at` on.
-template <int kBits>
-HWY_INLINE ShortVec unpack_words(const std::byte* at) {
-  static constexpr CodeShuffle<kBits> kShuffle;
-  const auto* from = reinterpret_cast<const std::uint8_t*>(at);
-  const HalfTag d;
-  const ByteTag db;
-  auto bytes = hn::LoadDup128(db, from);
-  if constexpr (!CodeShuffle<kBits>::kOneLoad) {
-    const hn::Half<ByteTag> half;
-    bytes = hn::Combine(db, hn::LoadDup128(half, from + 2 * kBits), hn::LoadDup128(half, from));
-  }
-  const auto pairs = hn::BitCast(d, hn::TableLookupBytes(bytes, hn::Load(db, kShuffle.bytes)));
-  const auto top = hn::Mul(pairs, hn::Load(d, kShuffle.factors));
-  return hn::BitCast(ShortTag(), hn::ShiftRight<16 - kBits>(top));
-}
-
 // What is multiplied: the codes themselves, or kE2m1Bytes of them.
 enum class Levels { codes, e2m1 };
 
+// Holds in registers what unpacking takes.
 template <int kBits, Levels kLevels>
-HWY_INLINE ShortVec unpack_levels(const std::byte* at) {
-  const auto codes = unpack_words<kBits>(at);
-  if constexpr (kLevels == Levels::codes) return codes;
-  const ShortTag d;
-  const auto table = hn::LoadDup128(ByteTag(), kE2m1Bytes);
-  const auto looked_up = hn::TableLookupBytes(table, hn::BitCast(ByteTag(), codes));
-  return hn::And(hn::BitCast(d, looked_up), hn::Set(d, 0xff));
-}
+class Unpacker {
+ public:
+  HWY_INLINE Unpacker() {
+    static constexpr CodeShuffle<kBits> kShuffle;
+    bytes_ = hn::Load(ByteTag(), kShuffle.bytes);
+    factors_ = hn::Load(HalfTag(), kShuffle.factors);
+  }
+
+  // kWords codes from `at` on.
+  HWY_INLINE ShortVec operator()(const std::byte* at) const {
+    const auto pairs = hn::BitCast(HalfTag(), hn::TableLookupBytes(load(at), bytes_));
+    const auto codes = hn::ShiftRight<16 - kBits>(hn::Mul(pairs, factors_));
+    if constexpr (kLevels == Levels::codes) return hn::BitCast(ShortTag(), codes);
+    const auto table = hn::LoadDup128(ByteTag(), kE2m1Bytes);
+    const auto levels = hn::TableLookupBytes(table, hn::BitCast(ByteTag(), codes));
+    return hn::And(hn::BitCast(ShortTag(), levels), hn::Set(ShortTag(), 0xff));
+  }
+
+ private:
+  HWY_INLINE hn::Vec<ByteTag> load(const std::byte* at) const {
+    const auto* from = reinterpret_cast<const std::uint8_t*>(at);
+    if constexpr (CodeShuffle<kBits>::kOneLoad) {
+      return hn::LoadDup128(ByteTag(), from);
+    } else {
+      const hn::Half<ByteTag> half;
+      return hn::Combine(ByteTag(), hn::LoadDup128(half, from + 2 * kBits), hn::LoadDup128(half, from));
+    }
+  }
+
+  hn::Vec<ByteTag> bytes_;
+  HalfVec factors_;
+};
 
 // sum += products of neighbours, somewhere in the same block.
 HWY_INLINE IntVec add_products(IntVec sum, ShortVec a, ShortVec b) {
-#if HWY_TARGET == HWY_AVX3_DL
+#if defined(SLUICE_AVX_VNNI)
+  return IntVec{_mm256_dpwssd_avx_epi32(sum.raw, a.raw, b.raw)};
+#elif HWY_TARGET == HWY_AVX3_DL
   return IntVec{_mm512_dpwssd_epi32(sum.raw, a.raw, b.raw)};
 #else
   auto rest = hn::Zero(IntTag());
@@ -95,7 +112,34 @@ HWY_INLINE IntVec add_products(IntVec sum, ShortVec a, ShortVec b) {
 #endif
 }
 
-}  // namespace sluice::backend::cpu::linear::integer::HWY_NAMESPACE
+#if HWY_ARCH_X86
+// The same of bytes, those of `a` unsigned: in 32 bits with VNNI, otherwise in sixteen, which must do.
+#if defined(SLUICE_AVX_VNNI) || HWY_TARGET == HWY_AVX3_DL
+constexpr bool kHasVnni = true;
+HWY_INLINE IntVec add_byte_products(IntVec sum, HalfVec a, ShortVec b) {
+#if defined(SLUICE_AVX_VNNI)
+  return IntVec{_mm256_dpbusd_avx_epi32(sum.raw, a.raw, b.raw)};
+#else
+  return IntVec{_mm512_dpbusd_epi32(sum.raw, a.raw, b.raw)};
+#endif
+}
+#else
+constexpr bool kHasVnni = false;
+HWY_INLINE ShortVec add_byte_products(ShortVec sum, HalfVec a, ShortVec b) {
+#if HWY_TARGET == HWY_AVX3
+  return hn::Add(sum, ShortVec{_mm512_maddubs_epi16(a.raw, b.raw)});
+#elif HWY_TARGET == HWY_AVX2
+  return hn::Add(sum, ShortVec{_mm256_maddubs_epi16(a.raw, b.raw)});
+#else
+  return hn::Add(sum, ShortVec{_mm_maddubs_epi16(a.raw, b.raw)});
+#endif
+}
+#endif
+#else
+constexpr bool kHasVnni = false;
+#endif
+
+}  // namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET
 HWY_AFTER_NAMESPACE();
 
 #endif

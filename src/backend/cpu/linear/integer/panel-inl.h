@@ -15,16 +15,14 @@
 
 #include "backend/cpu/linear/integer/codes-inl.h"
 #include "backend/cpu/linear/integer/plain_row.h"
-#include "backend/cpu/linear/integer/product.h"
-#include "backend/cpu/linear/weight_scales-inl.h"
-#include "backend/cpu/simd/f32_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::linear::integer::HWY_NAMESPACE {
+namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET {
 
 constexpr std::int64_t kPanelRows = 2 * kLanes;
 constexpr std::int64_t kPanelColumns = 512;         // whole groups
 constexpr int kPanelTokens = kLanes >= 16 ? 8 : 4;  // of a register tile
+constexpr int kPairsAtOnce = 2;                     // of columns, unrolled
 constexpr std::int64_t kPanelBlock = 128;           // tokens that meet a panel while it lasts
 
 // What one worker needs.
@@ -44,8 +42,9 @@ struct PanelSource {
 
 template <int kBits, Levels kLevels>
 HWY_INLINE void unpack_line(const std::byte* from, std::int64_t columns, std::int16_t* HWY_RESTRICT to) {
+  const Unpacker<kBits, kLevels> unpack;
   for (std::int64_t i = 0; i < columns; i += kWords)
-    hn::StoreU(unpack_levels<kBits, kLevels>(from + i * kBits / 8), ShortTag(), to + i);
+    hn::StoreU(unpack(from + i * kBits / 8), ShortTag(), to + i);
 }
 
 // Columns [begin, begin + columns) of the rows as the scratch's panel.
@@ -107,6 +106,15 @@ inline void read_panel_groups(const PanelSource& source, float* line, float* sca
     read(source.matrix.biases, format.bias_type, format.bias_row_bytes, biases);
 }
 
+// Compilers that move the sums of an unrolled loop behind its products run out of registers.
+HWY_INLINE void keep_in_register(IntVec& sum) {
+#if HWY_ARCH_X86
+  asm("" : "+v"(sum.raw));
+#else
+  (void)sum;
+#endif
+}
+
 // Groups [begin, end) of a panel's rows.
 struct PanelGroups {
   const std::int16_t* codes;  // of group `begin`
@@ -132,16 +140,21 @@ HWY_NOINLINE void multiply_panel(const PanelGroups& w, const PlainRow* x,
       sums[c][0] = sums[c][1] = hn::Zero(IntTag());
       pairs[c] = x[c].integers + g * w.group_size;
     }
-    for (std::int64_t p = 0; p < w.group_size; p += 2, codes += 2 * kWords) {
-      const auto first = hn::Load(ds, codes);
-      const auto second = hn::Load(ds, codes + kWords);
-      HWY_UNROLL(8)
-      for (int c = 0; c < C; ++c) {
-        std::int32_t pair = 0;
-        std::memcpy(&pair, pairs[c] + p, sizeof(pair));
-        const auto both = hn::BitCast(ds, hn::Set(IntTag(), pair));
-        sums[c][0] = add_products(sums[c][0], first, both);
-        sums[c][1] = add_products(sums[c][1], second, both);
+    for (std::int64_t p = 0; p < w.group_size; p += 2 * kPairsAtOnce) {
+      HWY_UNROLL(4)
+      for (int u = 0; u < kPairsAtOnce; ++u, codes += 2 * kWords) {
+        const auto first = hn::Load(ds, codes);
+        const auto second = hn::Load(ds, codes + kWords);
+        HWY_UNROLL(8)
+        for (int c = 0; c < C; ++c) {
+          std::int32_t pair = 0;
+          std::memcpy(&pair, pairs[c] + p + 2 * u, sizeof(pair));
+          const auto both = hn::BitCast(ds, hn::Set(IntTag(), pair));
+          sums[c][0] = add_products(sums[c][0], first, both);
+          sums[c][1] = add_products(sums[c][1], second, both);
+          keep_in_register(sums[c][0]);
+          keep_in_register(sums[c][1]);
+        }
       }
     }
     HWY_UNROLL(8)
@@ -192,7 +205,7 @@ inline void multiply_rows(const PanelSource& source, const float* scales, const 
     }
 }
 
-}  // namespace sluice::backend::cpu::linear::integer::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -9,6 +9,14 @@
 
 #include "backend/cpu/linear/linear.h"
 
+// The namespace of the kernels for one instruction set. Highway has no target for AVX-VNNI, so avx_vnni.cpp
+// compiles those for AVX2 once more.
+#ifdef SLUICE_AVX_VNNI
+#define SLUICE_INTEGER_TARGET N_AVX_VNNI
+#else
+#define SLUICE_INTEGER_TARGET HWY_NAMESPACE
+#endif
+
 namespace sluice::backend::cpu::linear::integer {
 
 // The digits of q, a byte each: q = (high << kDigitBits) + low, -127 <= high <= 127, -64 <= low <= 63.
@@ -20,5 +28,7 @@ constexpr int kChains = 4;  // sums of a product, of every fourth group each
 bool has_integer_product(const Linear& op);
 
 void run_integer_linear(Context& context, const Linear& op);
+// The same with AVX-VNNI.
+void run_avx_vnni(Context& context, const Linear& op);
 
 }  // namespace sluice::backend::cpu::linear::integer

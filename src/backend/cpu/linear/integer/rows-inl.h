@@ -18,7 +18,7 @@
 #include "backend/cpu/simd/rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::linear::integer::HWY_NAMESPACE {
+namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET {
 
 using namespace simd::HWY_NAMESPACE;
 
@@ -50,7 +50,7 @@ HWY_INLINE void round_group(const float* HWY_RESTRICT x, std::int64_t size, std:
   sum = scale * static_cast<float>(hn::GetLane(hn::SumOfLanes(di, total)));
 }
 
-}  // namespace sluice::backend::cpu::linear::integer::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET
 HWY_AFTER_NAMESPACE();
 
 #endif

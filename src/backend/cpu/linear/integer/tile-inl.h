@@ -3,8 +3,8 @@
 //
 // A vector holds 16-byte blocks of one weight row. The products of a block stay in the block, so that four
 // rows can be added up side by side; blocks of a group are then folded together, and sixteen numbers, four
-// groups by four rows, are scaled at once. Codes of 4 bits, and of 8 where the processor adds products of
-// bytes up in 32 bits, are multiplied as bytes by the two digits of x; others as words of sixteen bits.
+// groups by four rows, are scaled at once. Codes of 2 and 4 bits, and of 8 where the processor adds products
+// of bytes up in 32 bits, are multiplied as bytes by the two digits of x; others as words of sixteen bits.
 #if defined(SLUICE_BACKEND_CPU_INTEGER_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_INTEGER_TILE_INL_H_
 #undef SLUICE_BACKEND_CPU_INTEGER_TILE_INL_H_
@@ -14,16 +14,14 @@
 
 #include "backend/cpu/linear/integer/codes-inl.h"
 #include "backend/cpu/linear/integer/rows-inl.h"
-#include "backend/cpu/linear/weight_scales-inl.h"
 #include "backend/cpu/linear/weight_streams.h"
 
 HWY_BEFORE_NAMESPACE();
-namespace sluice::backend::cpu::linear::integer::HWY_NAMESPACE {
+namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET {
 
 constexpr int kQuad = kStreams;  // rows of a tile, and groups scaled at once
 constexpr int kTileVectors = 16 / static_cast<int>(kLanes);
 constexpr int kIntegerTokens = kLanes >= 16 ? 4 : 2;  // of a register tile
-constexpr bool kHasVnni = HWY_TARGET == HWY_AVX3_DL;
 
 // How groups of kGroupSize fill vectors of kVectorElements codes, of which kBlockElements share a block.
 template <int kGroupSize, int kBlockElements>
@@ -36,13 +34,13 @@ struct GroupShape {
   static constexpr std::int64_t kVectorElements = kBlocks * kBlockElements;
 };
 
-// Codes of 4 or 8 bits, read from where they lie: slot k of a vector of bytes or words are the codes at
+// Codes of 2, 4 or 8 bits, read from where they lie: slot k of a vector of bytes or words are the codes at
 // the bits from k * kBits on.
 template <int kBits_, int kGroupSize, Levels kLevels_ = Levels::codes>
 struct SlotCodes : GroupShape<kGroupSize, 128 / kBits_> {
   static constexpr int kBits = kBits_;
   static constexpr Levels kLevels = kLevels_;
-  static constexpr bool kByBytes = kBits == 4 ? HWY_ARCH_X86 : kHasVnni;
+  static constexpr bool kByBytes = kBits < 8 ? HWY_ARCH_X86 : kHasVnni;
   static constexpr int kSlots = (kByBytes ? 8 : 16) / kBits;
   static constexpr std::int64_t kVectorBytes = 4 * kLanes;
   static constexpr std::int64_t kPast = 0;  // bytes that are read behind the codes
@@ -111,8 +109,10 @@ HWY_INLINE void arrange_digits(const std::int16_t* HWY_RESTRICT q, std::byte* to
   std::byte* low_digits = to + Codes::kVectorElements;
   for (std::int64_t half = 0; half < 2; ++half) {
     std::byte* at = to + half * 2 * kLanes;
-    ShortVec v[2];
-    if constexpr (Codes::kSlots == 2)
+    ShortVec v[4];
+    if constexpr (Codes::kSlots == 4)
+      hn::LoadInterleaved4(d, q + half * 8 * kLanes, v[0], v[1], v[2], v[3]);
+    else if constexpr (Codes::kSlots == 2)
       hn::LoadInterleaved2(d, q + half * 4 * kLanes, v[0], v[1]);
     else
       v[0] = hn::LoadU(d, q + half * 2 * kLanes);
@@ -143,49 +143,29 @@ HWY_INLINE void arrange_vector(const std::int16_t* HWY_RESTRICT q, std::byte* to
 template <class Codes>
 HWY_INLINE IntVec sum_byte_products(const HalfVec (&codes)[Codes::kAdded][Codes::kSlots],
                                     const std::byte* x) {
-#if HWY_TARGET == HWY_AVX3_DL
-  __m512i sum = _mm512_setzero_si512();
-  HWY_UNROLL(2)
-  for (int digit = 0; digit < 2; ++digit) {
-    if (digit == 1) sum = _mm512_slli_epi32(sum, kDigitBits);
-    HWY_UNROLL(2)
-    for (int a = 0; a < Codes::kAdded; ++a) {
-      const std::byte* digits = x + (2 * a + digit) * Codes::kVectorElements;
-      HWY_UNROLL(2)
-      for (int k = 0; k < Codes::kSlots; ++k)
-        sum = _mm512_dpbusd_epi32(sum, codes[a][k].raw, _mm512_loadu_si512(digits + k * Codes::kVectorBytes));
-    }
-  }
-  return IntVec{sum};
-#else
+  using Sum = std::conditional_t<kHasVnni, IntVec, ShortVec>;
   // A product of neighbours is at most 2 * 127 * (the largest code): so many of them fit sixteen bits.
-  constexpr int kLargest = Codes::kLevels == Levels::e2m1 ? 24 : 15;
-  static_assert(Codes::kAdded * Codes::kSlots * 2 * 127 * kLargest < 1 << 15);
+  constexpr int kLargest = Codes::kLevels == Levels::e2m1 ? 24 : (1 << Codes::kBits) - 1;
+  static_assert(kHasVnni || Codes::kAdded * Codes::kSlots * 2 * 127 * kLargest < 1 << 15);
   const ShortTag d;
-  ShortVec sums[2] = {hn::Zero(d), hn::Zero(d)};
-  HWY_UNROLL(2)
-  for (int digit = 0; digit < 2; ++digit) {
+  const auto sum_of = [&](int digit) HWY_ATTR {
+    Sum sum = hn::Zero(hn::DFromV<Sum>());
     HWY_UNROLL(4)
     for (int a = 0; a < Codes::kAdded; ++a) {
-      HWY_UNROLL(2)
+      HWY_UNROLL(4)
       for (int k = 0; k < Codes::kSlots; ++k) {
-        const auto digits =
-            hn::LoadU(d, reinterpret_cast<const std::int16_t*>(x + (2 * a + digit) * Codes::kVectorElements +
-                                                               k * Codes::kVectorBytes));
-#if HWY_TARGET == HWY_AVX3
-        const ShortVec products{_mm512_maddubs_epi16(codes[a][k].raw, digits.raw)};
-#elif HWY_TARGET == HWY_AVX2
-        const ShortVec products{_mm256_maddubs_epi16(codes[a][k].raw, digits.raw)};
-#else
-        const ShortVec products{_mm_maddubs_epi16(codes[a][k].raw, digits.raw)};
-#endif
-        sums[digit] = a + k == 0 ? products : hn::Add(sums[digit], products);
+        const std::byte* at = x + (2 * a + digit) * Codes::kVectorElements + k * Codes::kVectorBytes;
+        sum = add_byte_products(sum, codes[a][k], hn::LoadU(d, reinterpret_cast<const std::int16_t*>(at)));
       }
     }
+    return sum;
+  };
+  if constexpr (kHasVnni) {
+    return hn::Add(hn::ShiftLeft<kDigitBits>(sum_of(0)), sum_of(1));
+  } else {
+    const auto high = add_products(hn::Zero(IntTag()), sum_of(0), hn::Set(d, 1 << kDigitBits));
+    return add_products(high, sum_of(1), hn::Set(d, 1));
   }
-  const auto high = add_products(hn::Zero(IntTag()), sums[0], hn::Set(d, 1 << kDigitBits));
-  return add_products(high, sums[1], hn::Set(d, 1));
-#endif
 }
 
 #endif
@@ -198,7 +178,11 @@ HWY_INLINE void multiply_bytes(const std::byte* at, const std::byte* const (&x)[
   for (int a = 0; a < Codes::kAdded; ++a) {
     const auto words = hn::BitCast(HalfTag(), load_words(at + a * Codes::kVectorBytes));
     codes[a][0] = code_slot<Codes, 0>(words);
-    if constexpr (Codes::kSlots == 2) codes[a][1] = code_slot<Codes, 1>(words);
+    if constexpr (Codes::kSlots > 1) codes[a][1] = code_slot<Codes, 1>(words);
+    if constexpr (Codes::kSlots > 2) {
+      codes[a][2] = code_slot<Codes, 2>(words);
+      codes[a][3] = code_slot<Codes, 3>(words);
+    }
   }
   HWY_UNROLL(4)
   for (int c = 0; c < C; ++c) dot[c] = sum_byte_products<Codes>(codes, x[c]);
@@ -216,23 +200,43 @@ HWY_INLINE void add_slots(HalfVec words, const std::byte* const (&x)[C], std::in
   if constexpr (k + 1 < Codes::kSlots) add_slots<Codes, C, k + 1>(words, x, at, dot);
 }
 
-// dot[c] = the products of the vectors of one group, or of the groups of one vector, with each token.
+// dot[r][c] = the products of the vectors of one group, or of the groups of one vector, with each token.
 template <class Codes, int C>
-HWY_INLINE void multiply_vectors(const std::byte* at, int added, const std::byte* const (&x)[C],
-                                 IntVec (&dot)[C]) {
-  if constexpr (Codes::kByBytes) return multiply_bytes<Codes, C>(at, x, dot);
+HWY_INLINE void multiply_slots(const std::byte* const (&rows)[kQuad], const std::byte* const (&x)[C],
+                               IntVec (&dot)[kQuad][C]) {
   HWY_UNROLL(4)
-  for (int c = 0; c < C; ++c) dot[c] = hn::Zero(IntTag());
-  for (int a = 0; a < added; ++a) {
-    const std::int64_t x_at = a * 2 * Codes::kVectorElements;
-    if constexpr (Codes::kSlots > 1) {
-      add_slots<Codes, C>(hn::BitCast(HalfTag(), load_words(at + a * Codes::kVectorBytes)), x, x_at, dot);
+  for (int r = 0; r < kQuad; ++r) {
+    if constexpr (Codes::kByBytes) {
+      multiply_bytes<Codes, C>(rows[r], x, dot[r]);
     } else {
-      const auto codes = unpack_levels<Codes::kBits, Codes::kLevels>(at + a * Codes::kVectorBytes);
       HWY_UNROLL(4)
-      for (int c = 0; c < C; ++c)
-        dot[c] = add_products(dot[c], codes,
-                              hn::LoadU(ShortTag(), reinterpret_cast<const std::int16_t*>(x[c] + x_at)));
+      for (int c = 0; c < C; ++c) dot[r][c] = hn::Zero(IntTag());
+      HWY_UNROLL(8)
+      for (int a = 0; a < Codes::kAdded; ++a)
+        add_slots<Codes, C>(hn::BitCast(HalfTag(), load_words(rows[r] + a * Codes::kVectorBytes)), x,
+                            a * 2 * Codes::kVectorElements, dot[r]);
+    }
+  }
+}
+
+// The same with `added` vectors of codes that are moved into words.
+template <class Codes, int C>
+HWY_INLINE void multiply_moved(const std::byte* const (&rows)[kQuad], int added,
+                               const std::byte* const (&x)[C], IntVec (&dot)[kQuad][C]) {
+  const Unpacker<Codes::kBits, Codes::kLevels> unpack;
+  for (auto& row : dot)
+    for (auto& one : row) one = hn::Zero(IntTag());
+  for (int a = 0; a < added; ++a) {
+    ShortVec integers[C];
+    HWY_UNROLL(4)
+    for (int c = 0; c < C; ++c)
+      integers[c] =
+          hn::LoadU(ShortTag(), reinterpret_cast<const std::int16_t*>(x[c] + a * 2 * Codes::kVectorElements));
+    HWY_UNROLL(4)
+    for (int r = 0; r < kQuad; ++r) {
+      const auto codes = unpack(rows[r] + a * Codes::kVectorBytes);
+      HWY_UNROLL(4)
+      for (int c = 0; c < C; ++c) dot[r][c] = add_products(dot[r][c], codes, integers[c]);
     }
   }
 }
@@ -299,10 +303,13 @@ HWY_INLINE void add_quad(const QuadOperands<C>& quad, int added, FloatVec (&acc)
   for (int v = 0; v < Codes::kVectors; ++v) {
     const std::byte* x_at[C];
     for (int c = 0; c < C; ++c) x_at[c] = quad.x[c] + v * added * 2 * Codes::kVectorElements;
+    const std::byte* rows[kQuad];
+    for (int r = 0; r < kQuad; ++r) rows[r] = quad.rows[r] + v * added * Codes::kVectorBytes;
     IntVec dot[kQuad][C];
-    HWY_UNROLL(4)
-    for (int r = 0; r < kQuad; ++r)
-      multiply_vectors<Codes, C>(quad.rows[r] + v * added * Codes::kVectorBytes, added, x_at, dot[r]);
+    if constexpr (Codes::kSlots > 1 || Codes::kByBytes)
+      multiply_slots<Codes, C>(rows, x_at, dot);
+    else
+      multiply_moved<Codes, C>(rows, added, x_at, dot);
     HWY_UNROLL(4)
     for (int c = 0; c < C; ++c) sums[c][v] = sum_in_blocks(dot[0][c], dot[1][c], dot[2][c], dot[3][c]);
   }
@@ -445,7 +452,8 @@ template <class F>
 HWY_INLINE void with_codes(const MatrixFormat& format, F&& f) {
   switch (format.storage) {
     case Storage::affine2:
-      return f(MovedCodes<2, 32>());
+      if (!HWY_ARCH_X86 || format.group_size == 32) return f(MovedCodes<2, 32>());
+      return format.group_size == 64 ? f(SlotCodes<2, 64>()) : f(SlotCodes<2, 128>());
     case Storage::affine3:
       return f(MovedCodes<3, 32>());
     case Storage::affine4:
@@ -462,7 +470,7 @@ HWY_INLINE void with_codes(const MatrixFormat& format, F&& f) {
   }
 }
 
-}  // namespace sluice::backend::cpu::linear::integer::HWY_NAMESPACE
+}  // namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -1,0 +1,28 @@
+// The integer products for AVX2 with VNNI, which processors without AVX-512 may have too.
+#define SLUICE_AVX_VNNI 1
+#undef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS 0xFFF01FFLL  // all above AVX2
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "backend/cpu/linear/integer/avx_vnni.cpp"
+#include <hwy/foreach_target.h>  // IWYU pragma: keep
+#include <hwy/highway.h>
+
+#include "backend/cpu/linear/integer/product.h"
+
+#if HWY_TARGET == HWY_AVX2
+#include "backend/cpu/linear/integer/driver-inl.h"
+#endif
+
+#if HWY_ONCE
+namespace sluice::backend::cpu::linear::integer {
+
+void run_avx_vnni(Context& context, const Linear& op) {
+#if HWY_ARCH_X86
+  N_AVX_VNNI::integer_linear(context, op);
+#else
+  run_integer_linear(context, op);
+#endif
+}
+
+}  // namespace sluice::backend::cpu::linear::integer
+#endif
