@@ -24,13 +24,14 @@ namespace sluice::backend::cpu::attention::HWY_NAMESPACE {
 using namespace simd::HWY_NAMESPACE;
 
 constexpr std::size_t kLanes = hn::MaxLanes(FloatTag());
-constexpr std::size_t kPair = 2 * kLanes;  // elements of one step
-// Queries that share one pass over rows; eight need 32 vector registers.
-constexpr std::size_t kMaxQueries = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 8 : 4;
+constexpr std::size_t kPair = 2 * kLanes;                                    // elements of one step
+constexpr std::size_t kMaxQueries = 8;                                       // that share one pass over rows
+constexpr bool kManyRegisters = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64;  // 32 of them, or 16
 
 // Rows that share one load of the queries: as many as leave their sums and pairs in registers.
 constexpr std::size_t rows_at_once(std::size_t queries) {
-  return queries == kMaxQueries ? 2 : queries == 1 ? kMaxQueries : kMaxQueries / 2;
+  if (kManyRegisters) return queries == 8 ? 2 : queries == 1 ? 8 : 4;
+  return queries == 8 ? 1 : queries == 1 ? 4 : 2;
 }
 
 constexpr std::size_t padded(std::size_t width) {
@@ -182,7 +183,7 @@ HWY_INLINE void score_tile(const float* HWY_RESTRICT queries, std::size_t query_
 }
 
 // Rows weighed together: their pairs stay in registers while the sums of all queries pass by once.
-constexpr std::size_t kValueRows = kMaxQueries;
+constexpr std::size_t kValueRows = kManyRegisters ? 8 : 4;
 
 // sums[q] += sum over r of weights[q][r] * pair[r], for one pair of columns.
 template <std::size_t kRows>
