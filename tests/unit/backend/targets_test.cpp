@@ -22,10 +22,11 @@ class Targets : public ::testing::TestWithParam<std::string> {
 
   static void expect_reference(const std::string& isa) {
     SCOPED_TRACE(isa);
-    // Rounded, as engines compute, and as they are.
-    for (const bool exact : {true, false})
-      for (const OpVerification& result :
-           verify_ops({.backend = "cpu", .op = GetParam(), .threads = 2, .exact = exact, .isa = isa}, {}))
+    // As they are, and some rounded as engines do.
+    for (const auto& [exact, cases] : {std::pair{true, 0}, std::pair{false, 60}})
+      for (const OpVerification& result : verify_ops(
+               {.backend = "cpu", .op = GetParam(), .threads = 2, .cases = cases, .exact = exact, .isa = isa},
+               {}))
         for (const std::string& failure : result.failures) ADD_FAILURE() << failure;
   }
 };

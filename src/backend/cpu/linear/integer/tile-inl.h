@@ -13,13 +13,12 @@
 #endif
 
 #include "backend/cpu/linear/integer/codes-inl.h"
+#include "backend/cpu/linear/integer/quad_groups-inl.h"
 #include "backend/cpu/linear/integer/rows-inl.h"
-#include "backend/cpu/linear/weight_streams.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET {
 
-constexpr int kQuad = kStreams;  // rows of a tile, and groups scaled at once
 constexpr int kTileVectors = 16 / static_cast<int>(kLanes);
 constexpr int kIntegerTokens = kLanes >= 16 ? 4 : 2;  // of a register tile
 
@@ -30,7 +29,8 @@ struct GroupShape {
   // A group is one or more whole vectors, or a vector holds several groups.
   static constexpr int kAdded = std::max(1, kGroupBlocks / kBlocks);  // vectors summed as they come
   static constexpr int kFolded = kGroupBlocks / kAdded;               // blocks of a group in a vector
-  static constexpr int kVectors = kTileVectors * kFolded;             // summed vectors of four groups
+  // Summed vectors of four groups; two groups to a block fill one of AVX2, which alone is asked for them.
+  static constexpr int kVectors = kGroupBlocks == 0 ? 1 : kTileVectors * kFolded;
   static constexpr std::int64_t kVectorElements = kBlocks * kBlockElements;
 };
 
@@ -261,14 +261,36 @@ void arrange_integers(const MatrixFormat& format, const float* HWY_RESTRICT row,
   for (std::int64_t i = 0; i < padded; i += Codes::kVectorElements) arrange_vector<Codes>(q + i, to + 2 * i);
 }
 
-// In each block the sums of the blocks of a, b, c, e.
-HWY_INLINE IntVec sum_in_blocks(IntVec a, IntVec b, IntVec c, IntVec e) {
+// In each block the sums of the blocks of four rows.
+HWY_INLINE IntVec sum_in_blocks(const IntVec (&rows)[kQuad]) {
   const IntTag d;
   const hn::Repartition<std::int64_t, IntTag> pairs;
-  const auto ab = hn::BitCast(pairs, hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
-  const auto ce = hn::BitCast(pairs, hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e)));
+  const auto add = [&](IntVec a, IntVec b) HWY_ATTR {
+    return hn::BitCast(pairs, hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b)));
+  };
+  const auto ab = add(rows[0], rows[1]);
+  const auto ce = add(rows[2], rows[3]);
   return hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, ab, ce)),
                  hn::BitCast(d, hn::InterleaveUpper(pairs, ab, ce)));
+}
+
+// Of vectors of which a block holds two groups: the sums of the first two groups, then those of the others.
+HWY_INLINE void sum_in_half_blocks(const IntVec (&rows)[kQuad], IntVec (&sums)[2]) {
+#if HWY_TARGET == HWY_AVX2
+  const IntTag d;
+  const hn::Repartition<std::int64_t, IntTag> pairs;
+  const auto add = [&](IntVec ab, IntVec ce) HWY_ATTR {
+    const auto low = hn::InterleaveLower(pairs, hn::BitCast(pairs, ab), hn::BitCast(pairs, ce));
+    const auto high = hn::InterleaveUpper(pairs, hn::BitCast(pairs, ab), hn::BitCast(pairs, ce));
+    return hn::Add(hn::BitCast(d, low), hn::BitCast(d, high));
+  };
+  const auto even = add(hn::InterleaveLower(d, rows[0], rows[1]), hn::InterleaveLower(d, rows[2], rows[3]));
+  const auto odd = add(hn::InterleaveUpper(d, rows[0], rows[1]), hn::InterleaveUpper(d, rows[2], rows[3]));
+  sums[0] = hn::ConcatLowerLower(d, odd, even);
+  sums[1] = hn::ConcatUpperUpper(d, odd, even);
+#else
+  (void)rows, (void)sums;
+#endif
 }
 
 // Neighbouring blocks added, those of `low` first.
@@ -298,7 +320,7 @@ struct QuadOperands {
 template <class Codes, int C>
 HWY_INLINE void add_quad(const QuadOperands<C>& quad, int added, FloatVec (&acc)[C][kTileVectors]) {
   const FloatTag d;
-  IntVec sums[C][Codes::kVectors];
+  IntVec sums[C][std::max(Codes::kVectors, kTileVectors)];
   HWY_UNROLL(4)
   for (int v = 0; v < Codes::kVectors; ++v) {
     const std::byte* x_at[C];
@@ -311,7 +333,13 @@ HWY_INLINE void add_quad(const QuadOperands<C>& quad, int added, FloatVec (&acc)
     else
       multiply_moved<Codes, C>(rows, added, x_at, dot);
     HWY_UNROLL(4)
-    for (int c = 0; c < C; ++c) sums[c][v] = sum_in_blocks(dot[0][c], dot[1][c], dot[2][c], dot[3][c]);
+    for (int c = 0; c < C; ++c) {
+      const IntVec rows_of_token[kQuad] = {dot[0][c], dot[1][c], dot[2][c], dot[3][c]};
+      if constexpr (Codes::kGroupBlocks == 0)
+        sum_in_half_blocks(rows_of_token, sums[c]);
+      else
+        sums[c][v] = sum_in_blocks(rows_of_token);
+    }
   }
   HWY_UNROLL(4)
   for (int c = 0; c < C; ++c) {
@@ -327,63 +355,6 @@ HWY_INLINE void add_quad(const QuadOperands<C>& quad, int added, FloatVec (&acc)
           hn::MulAdd(hn::LoadU(d, quad.biases + lane), hn::LoadU(d, quad.x_sums[c] + lane), acc[c][i]);
     }
   }
-}
-
-#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
-// Sixteen bytes of each of four rows.
-HWY_INLINE __m512i load_four(const std::byte* const (&rows)[kQuad], std::int64_t at) {
-  __m512i all = _mm512_castsi128_si512(_mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[0] + at)));
-  all = _mm512_inserti32x4(all, _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[1] + at)), 1);
-  all = _mm512_inserti32x4(all, _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[2] + at)), 2);
-  return _mm512_inserti32x4(all, _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[3] + at)), 3);
-}
-
-// Eight groups of BF16 numbers at a time.
-HWY_INLINE void read_bf16_quad(const std::byte* const (&rows)[kQuad], std::int64_t groups,
-                               float* HWY_RESTRICT to) {
-  constexpr __mmask32 kUpper = 0xaaaaaaaa;  // a BF16 number is the upper half of a float
-  alignas(64) static constexpr std::uint16_t kFrom[32] = {0, 0,  0,  8, 0,  16, 0, 24, 0,  1, 0,
-                                                          9, 0,  17, 0, 25, 0,  2, 0,  10, 0, 18,
-                                                          0, 26, 0,  3, 0,  11, 0, 19, 0,  27};
-  const __m512i first = _mm512_load_si512(kFrom);
-  const __m512i second = _mm512_add_epi16(first, _mm512_set1_epi16(4));
-  for (std::int64_t g = 0; g < groups; g += 8, to += 32) {
-    const __m512i all = load_four(rows, 2 * g);
-    _mm512_storeu_si512(to, _mm512_maskz_permutexvar_epi16(kUpper, first, all));
-    _mm512_storeu_si512(to + 16, _mm512_maskz_permutexvar_epi16(kUpper, second, all));
-  }
-}
-#endif
-
-// Scales or biases of four rows, [group][row], zeros up to whole quads.
-HWY_INLINE void read_quad(const std::byte* const (&rows)[kQuad], ScaleType type, std::int64_t groups,
-                          float* HWY_RESTRICT line, float* HWY_RESTRICT to) {
-#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
-  if (type == ScaleType::bf16 && groups % 8 == 0) return read_bf16_quad(rows, groups, to);
-#endif
-  const FloatTag d;
-  const std::int64_t step = round_up(groups, kLanes);
-  for (int r = 0; r < kQuad; ++r) read_scales(rows[r], type, groups, line + r * step);
-  for (std::int64_t g = 0; g < groups; g += kLanes)
-    hn::StoreInterleaved4(hn::LoadU(d, line + g), hn::LoadU(d, line + step + g),
-                          hn::LoadU(d, line + 2 * step + g), hn::LoadU(d, line + 3 * step + g), d,
-                          to + 4 * g);
-}
-
-HWY_INLINE void read_quad_groups(const MatrixFormat& format, const Matrix& matrix,
-                                 const std::int64_t (&rows)[kQuad], float* line, float* scales,
-                                 float* biases) {
-  const std::byte* scale_rows[kQuad];
-  const std::byte* bias_rows[kQuad];
-  for (int r = 0; r < kQuad; ++r) {
-    scale_rows[r] = matrix.scales + rows[r] * format.scale_row_bytes;
-    bias_rows[r] = matrix.biases + rows[r] * format.bias_row_bytes;
-  }
-  read_quad(scale_rows, format.scale_type, format.groups(), line, scales);
-  if (format.storage == Storage::fp4)
-    undo_levels(scales, biases, kQuad * padded_groups(format));
-  else
-    read_quad(bias_rows, format.bias_type, format.groups(), line, biases);
 }
 
 // Four rows of a weight, the rows to fetch meanwhile, and the end of what may be read.
@@ -465,8 +436,12 @@ HWY_INLINE void with_codes(const MatrixFormat& format, F&& f) {
     case Storage::affine8:
       return with_slots<8>(format.group_size, f);
     default:
-      return format.group_size == 16 ? f(MovedCodes<4, 16, Levels::e2m1>())
-                                     : f(SlotCodes<4, 32, Levels::e2m1>());
+      if (format.group_size == 32) return f(SlotCodes<4, 32, Levels::e2m1>());
+#if HWY_TARGET == HWY_AVX2
+      return f(SlotCodes<4, 16, Levels::e2m1>());
+#else
+      return f(MovedCodes<4, 16, Levels::e2m1>());
+#endif
   }
 }
 

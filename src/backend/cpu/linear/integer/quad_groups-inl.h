@@ -1,0 +1,77 @@
+// Scales and biases of four rows of a weight, side by side. Included once per instruction set.
+#if defined(SLUICE_BACKEND_CPU_INTEGER_QUAD_GROUPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SLUICE_BACKEND_CPU_INTEGER_QUAD_GROUPS_INL_H_
+#undef SLUICE_BACKEND_CPU_INTEGER_QUAD_GROUPS_INL_H_
+#else
+#define SLUICE_BACKEND_CPU_INTEGER_QUAD_GROUPS_INL_H_
+#endif
+
+#include "backend/cpu/linear/integer/codes-inl.h"
+#include "backend/cpu/linear/weight_streams.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET {
+
+constexpr int kQuad = kStreams;  // rows of a tile, and groups scaled at once
+
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+// Sixteen bytes of each of four rows.
+HWY_INLINE __m512i load_four(const std::byte* const (&rows)[kQuad], std::int64_t at) {
+  __m512i all = _mm512_castsi128_si512(_mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[0] + at)));
+  all = _mm512_inserti32x4(all, _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[1] + at)), 1);
+  all = _mm512_inserti32x4(all, _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[2] + at)), 2);
+  return _mm512_inserti32x4(all, _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[3] + at)), 3);
+}
+
+// Eight groups of BF16 numbers at a time.
+HWY_INLINE void read_bf16_quad(const std::byte* const (&rows)[kQuad], std::int64_t groups,
+                               float* HWY_RESTRICT to) {
+  constexpr __mmask32 kUpper = 0xaaaaaaaa;  // a BF16 number is the upper half of a float
+  alignas(64) static constexpr std::uint16_t kFrom[32] = {0, 0,  0,  8, 0,  16, 0, 24, 0,  1, 0,
+                                                          9, 0,  17, 0, 25, 0,  2, 0,  10, 0, 18,
+                                                          0, 26, 0,  3, 0,  11, 0, 19, 0,  27};
+  const __m512i first = _mm512_load_si512(kFrom);
+  const __m512i second = _mm512_add_epi16(first, _mm512_set1_epi16(4));
+  for (std::int64_t g = 0; g < groups; g += 8, to += 32) {
+    const __m512i all = load_four(rows, 2 * g);
+    _mm512_storeu_si512(to, _mm512_maskz_permutexvar_epi16(kUpper, first, all));
+    _mm512_storeu_si512(to + 16, _mm512_maskz_permutexvar_epi16(kUpper, second, all));
+  }
+}
+#endif
+
+// Scales or biases of four rows, [group][row], zeros up to whole quads.
+HWY_INLINE void read_quad(const std::byte* const (&rows)[kQuad], ScaleType type, std::int64_t groups,
+                          float* HWY_RESTRICT line, float* HWY_RESTRICT to) {
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+  if (type == ScaleType::bf16 && groups % 8 == 0) return read_bf16_quad(rows, groups, to);
+#endif
+  const FloatTag d;
+  const std::int64_t step = round_up(groups, kLanes);
+  for (int r = 0; r < kQuad; ++r) read_scales(rows[r], type, groups, line + r * step);
+  for (std::int64_t g = 0; g < groups; g += kLanes)
+    hn::StoreInterleaved4(hn::LoadU(d, line + g), hn::LoadU(d, line + step + g),
+                          hn::LoadU(d, line + 2 * step + g), hn::LoadU(d, line + 3 * step + g), d,
+                          to + 4 * g);
+}
+
+HWY_INLINE void read_quad_groups(const MatrixFormat& format, const Matrix& matrix,
+                                 const std::int64_t (&rows)[kQuad], float* line, float* scales,
+                                 float* biases) {
+  const std::byte* scale_rows[kQuad];
+  const std::byte* bias_rows[kQuad];
+  for (int r = 0; r < kQuad; ++r) {
+    scale_rows[r] = matrix.scales + rows[r] * format.scale_row_bytes;
+    bias_rows[r] = matrix.biases + rows[r] * format.bias_row_bytes;
+  }
+  read_quad(scale_rows, format.scale_type, format.groups(), line, scales);
+  if (format.storage == Storage::fp4)
+    undo_levels(scales, biases, kQuad * padded_groups(format));
+  else
+    read_quad(bias_rows, format.bias_type, format.groups(), line, biases);
+}
+
+}  // namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET
+HWY_AFTER_NAMESPACE();
+
+#endif
