@@ -9,17 +9,16 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BACKENDS = ("cpu", "reference", "cuda")
-SHARED = (".", "runtime", "device")
+BACKENDS = ("cpu", "cuda", "reference")
 OPENING = re.compile(r"^namespace(?: ([\w:]+))? \{$")
 DEFINITION = re.compile(
-    r"^(?:inline |static )?(?:(?:struct|class|enum class|enum)(?: alignas\(\d+\))? (\w+)(?: final)?(?: :[^:;(][^;(]*)? \{"
+    r"^(?:inline |static )?(?:(?:struct|class|enum class|enum)(?: alignas\(\d+\))? (\w+)\b(?!::)[^;(]*\{"
     r"|using (\w+) = |(?:inline )?constexpr [\w:<> ]+? (\w+)(?:\[[^]]*\])* ?[={])")
 
 
 def home(backend, path):
     folder = path.parent.as_posix()
-    inner = "" if folder in SHARED else "::" + folder.replace("/", "::")
+    inner = "" if folder in (".", "runtime", "device") else "::" + folder.replace("/", "::")
     return f"sluice::backend::{backend}{inner}"
 
 
@@ -37,7 +36,7 @@ def definitions(text):
 
 def check(backend):
     base = ROOT / "src/backend" / backend
-    files = sorted(p for p in base.rglob("*") if p.suffix in (".h", ".cpp", ".cu", ".cuh"))
+    files = sorted(p for p in base.rglob("*") if p.suffix in (".h", ".cpp", ".cuh", ".cu"))
     where = collections.defaultdict(set)
     problems = []
     for path in files:
