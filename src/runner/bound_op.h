@@ -2,6 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "runner/op_file.h"
 #include "sluice/ops/backend.h"
@@ -14,9 +17,16 @@ class BoundOp {
   // Starts the op; a device may still be at it afterwards.
   virtual void enqueue() = 0;
   // Runs the op to its end.
-  virtual void run() = 0;
+  void run();
   // Every output and updated field, as they are now.
-  virtual OpFile outputs() = 0;
+  OpFile outputs();
+
+ protected:
+  explicit BoundOp(ops::Backend& backend) : backend_(backend) {}
+
+  ops::Backend& backend_;
+  std::vector<ops::Buffer> buffers_;
+  std::vector<std::pair<std::string_view, ops::View>> written_;
 };
 
 // Refuses unknown fields and attributes, and everything the op's contract refuses. The backend must outlive

@@ -61,22 +61,22 @@ MachinePeak better(const MachinePeak& a, const MachinePeak& b) {
           std::max(a.gigaflops, b.gigaflops)};
 }
 
-template <class Op>
-void time_op(ops::Backend& backend, double budget, const std::function<void(const OpTiming&)>& report) {
-  for (const BenchCase& one : bench_cases<Op>()) {
-    const OpFile file = one.make(case_seed(Op::kName, one.label));
+void time_op(ops::Backend& backend, std::string_view op, const std::vector<BenchCase>& table, double budget,
+             const std::function<void(const OpTiming&)>& report) {
+  for (const BenchCase& one : table) {
+    const OpFile file = one.make(case_seed(op, one.label));
     double held = 0;
     for (const auto& [name, tensor] : file.tensors) held += static_cast<double>(tensor.bytes.size());
     const auto copies =
         std::clamp(static_cast<std::size_t>(kRotationBytes / held), std::size_t{1}, kMaxCopies);
     std::vector<std::unique_ptr<BoundOp>> bound;
-    for (std::size_t i = 0; i < copies; ++i) bound.push_back(bind(backend, Op::kName, file));
+    for (std::size_t i = 0; i < copies; ++i) bound.push_back(bind(backend, op, file));
     // Before and after: a shared machine changes its speed from minute to minute.
     const MachinePeak before = peak_of(backend);
     const double seconds = median_seconds(backend, bound, budget);
     OpTiming timing;
     timing.peak = better(before, peak_of(backend));
-    timing.op = Op::kName;
+    timing.op = op;
     timing.label = one.label;
     timing.microseconds = seconds * 1e6;
     timing.gigabytes_per_second = one.bytes / seconds / 1e9;
@@ -97,7 +97,9 @@ MachinePeak bench_ops(const OpBenchOptions& options, const std::function<void(co
       options.backend, {.threads = options.threads, .exact = options.exact, .isa = options.isa});
   const MachinePeak peak = runner::peak_of(*backend);
   measured(peak);
-  const auto time_one = [&]<class Op>() { runner::time_op<Op>(*backend, options.seconds_per_case, report); };
+  const auto time_one = [&]<class Op>() {
+    runner::time_op(*backend, Op::kName, runner::bench_cases<Op>(), options.seconds_per_case, report);
+  };
   if (options.op.empty())
     ops::AllOps::for_each(time_one);
   else

@@ -21,19 +21,18 @@ std::uint64_t case_seed(std::string_view op, std::string_view label) {
 
 namespace {
 
-template <class Op>
-OpVerification verify(ops::Backend& backend, ops::Backend& reference, int at_most) {
+OpVerification verify(ops::Backend& backend, ops::Backend& reference, std::string_view op,
+                      const std::vector<Case>& table, int at_most) {
   OpVerification result;
-  result.op = Op::kName;
-  const std::vector<Case> table = cases<Op>();
+  result.op = op;
   const std::size_t step =
       at_most > 0 ? std::max<std::size_t>(1, table.size() / static_cast<std::size_t>(at_most)) : 1;
   for (std::size_t i = 0; i < table.size(); i += step) {
     const Case& one = table[i];
-    const std::uint64_t seed = case_seed(Op::kName, one.label);
+    const std::uint64_t seed = case_seed(op, one.label);
     Verdict verdict;
     try {
-      verdict = compare(backend, reference, Op::kName, one.make(seed));
+      verdict = compare(backend, reference, op, one.make(seed));
     } catch (const Error& error) {
       verdict.detail = error.what();
     }
@@ -42,7 +41,7 @@ OpVerification verify(ops::Backend& backend, ops::Backend& reference, int at_mos
     if (std::isnan(verdict.error) || verdict.error > result.worst_error) result.worst_error = verdict.error;
     if (verdict.pass) continue;
     ++result.failed;
-    result.failures.push_back(fmt::format("{} [{}] seed {}: {}", Op::kName, one.label, seed, verdict.detail));
+    result.failures.push_back(fmt::format("{} [{}] seed {}: {}", op, one.label, seed, verdict.detail));
   }
   return result;
 }
@@ -64,7 +63,7 @@ std::vector<OpVerification> verify_ops(const VerifyOptions& options,
   const auto reference = ops::make_backend("reference");
   std::vector<OpVerification> results;
   const auto verify_one = [&]<class Op>() {
-    results.push_back(runner::verify<Op>(*backend, *reference, options.cases));
+    results.push_back(runner::verify(*backend, *reference, Op::kName, runner::cases<Op>(), options.cases));
     if (report) report(results.back());
   };
   if (options.op.empty())

@@ -1,0 +1,62 @@
+// What binding an op file does alike for every op: it takes fields and attributes by name, uploads them, and
+// refuses what the op does not have.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/check.h"
+#include "runner/op_file.h"
+#include "sluice/ops/backend.h"
+
+namespace sluice::runner {
+
+struct AttributeName {
+  std::string_view name;
+  bool required;
+};
+
+// Lives while an op is bound; `buffers` keeps what was uploaded and allocated.
+class Binding {
+ public:
+  Binding(ops::Backend& backend, std::string_view op, const OpFile& file, std::vector<ops::Buffer>& buffers)
+      : backend_(backend), op_(op), file_(file), buffers_(buffers) {}
+
+  // Fields; absent ones give an absent view or weight.
+  ops::View tensor(std::string_view name);
+  ops::Weight weight(std::string_view name);
+
+  // Attributes; an absent one leaves the value as it is, unless it is required.
+  void read(const AttributeName& attribute, double& value);
+  void read(const AttributeName& attribute, std::int64_t& value);
+  void read(const AttributeName& attribute, bool& value);
+  void read(const AttributeName& attribute, ops::SequenceValue& value);
+  std::optional<std::size_t> choice(const AttributeName& attribute, std::span<const std::string_view> names);
+
+  // Fields and attributes that nothing above took.
+  void refuse_unknown() const;
+
+  // An output of the shape and type that follow from the inputs, poisoned.
+  ops::View output(const ops::FieldView& field, std::span<const ops::FieldView> fields,
+                   const ops::Dims& dims);
+
+ private:
+  const HostTensor* take(const std::string& name);
+  const std::string* take_attribute(const std::string& name);
+  const std::string* text_of(const AttributeName& attribute);
+  void refuse_format(const std::string& weight) const;
+  int small_integer(const std::string& attribute, const std::string& text) const;
+
+  ops::Backend& backend_;
+  std::string_view op_;
+  const OpFile& file_;
+  std::vector<ops::Buffer>& buffers_;
+  std::set<std::string, std::less<>> used_;
+  std::set<std::string, std::less<>> used_attributes_;
+};
+
+}  // namespace sluice::runner
