@@ -1,6 +1,6 @@
 #include "sluice/ops/mla_attention.h"
 
-#include "backend/reference/attention/softmax.h"
+#include "backend/reference/attention/scores.h"
 #include "backend/reference/runtime/element.h"
 #include "backend/reference/runtime/reference.h"
 #include "ops/sequences.h"

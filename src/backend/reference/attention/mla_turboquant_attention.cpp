@@ -1,6 +1,6 @@
 #include "sluice/ops/mla_turboquant_attention.h"
 
-#include "backend/reference/attention/softmax.h"
+#include "backend/reference/attention/scores.h"
 #include "backend/reference/cache/rotation.h"
 #include "backend/reference/cache/turboquant_vector.h"
 #include "backend/reference/runtime/element.h"
@@ -10,12 +10,6 @@
 namespace sluice::backend::reference::attention {
 
 namespace {
-
-double dot(const std::vector<double>& a, const std::vector<double>& b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
-}
 
 // The latents of a sequence's rows, decoded, or as they came.
 std::vector<std::vector<double>> latents(const ops::MlaTurboquantAttention& op,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backend/reference/attention/scores.h"
 #include "backend/reference/cache/rotation.h"
 #include "backend/reference/cache/turboquant_vector.h"
 #include "backend/reference/runtime/element.h"
@@ -22,12 +23,6 @@ struct Head {
     return rows[static_cast<std::size_t>(logical - first)];
   }
 };
-
-double dot(const std::vector<double>& a, const std::vector<double>& b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
-}
 
 // The first row that token i of `tokens` sees, of `length` with that of the last token.
 std::int64_t first_seen(const ops::TurboquantAttention& op, std::int64_t length, std::int64_t tokens,

@@ -3,6 +3,14 @@
 
 namespace sluice::backend::reference {
 
+// Parts that other files define: without these lines, a file merged behind this one would come too late.
+template <>
+void run(const ops::QkNormRope& op);
+template <>
+void run(const ops::KvAppend& op);
+template <>
+void run(const ops::TurboquantAppend& op);
+
 template <>
 void run(const ops::QkNormRopeAppend& op) {
   run(ops::turn_part(op));

@@ -7,6 +7,18 @@
 
 namespace sluice::backend::reference {
 
+// Parts that other files define: without these lines, a file merged behind this one would come too late.
+template <>
+void run(const ops::CausalConv1d& op);
+template <>
+void run(const ops::QkL2Norm& op);
+template <>
+void run(const ops::DeltaGates& op);
+template <>
+void run(const ops::DeltaRule& op);
+template <>
+void run(const ops::GatedRmsNorm& op);
+
 template <>
 void run(const ops::DeltaStep& op) {
   std::vector<std::byte> memory(ops::DeltaStepParts::bytes(op));

@@ -6,6 +6,12 @@
 
 namespace sluice::backend::reference {
 
+// Parts that other files define: without these lines, a file merged behind this one would come too late.
+template <>
+void run(const ops::RmsNorm& op);
+template <>
+void run(const ops::Rope& op);
+
 template <>
 void run(const ops::QkNormRope& op) {
   run(ops::RmsNorm{.x = op.q, .weight = op.q_weight, .out = op.q, .eps = op.eps});
