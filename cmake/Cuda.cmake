@@ -16,6 +16,13 @@ if(NOT SLUICE_WITH_CUDA)
 endif()
 
 # 90a, not 90: Hopper's matrix instructions exist under that name only.
+if(SLUICE_NATIVE AND NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader OUTPUT_VARIABLE own ERROR_QUIET)
+  if(own MATCHES "^([0-9]+)\\.([0-9])")
+    set(CMAKE_CUDA_ARCHITECTURES ${CMAKE_MATCH_1}${CMAKE_MATCH_2}-real)
+    string(REPLACE 90-real 90a-real CMAKE_CUDA_ARCHITECTURES ${CMAKE_CUDA_ARCHITECTURES})
+  endif()
+endif()
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
   set(CMAKE_CUDA_ARCHITECTURES 80-real 86-real 89-real 90a-real 120)
 endif()

@@ -84,7 +84,7 @@ TEST(QuantizationPlan, RefusesWhatItDoesNotKnow) {
     expect_error(kind, parts, [&] { parse(text); });
   };
   refuse(R"({"quantization": {"mode": "q4_k"}})", {"'q4_k'", "affine"});
-  refuse(R"({"quantization": {"bits": 7}})", {"7 bits", "2, 3, 4, 5, 6 or 8"});
+  refuse(R"({"quantization": {"bits": 7}})", {"7 bits", "2, 3, 4, 5, 6, 8"});
   refuse(R"({"quantization": {"group_size": 0}})", {"groups of 0"});
   refuse(R"({"quantization": {"mode": "mxfp4", "group_size": 64}})",
          {"groups of 64", "4 bits in groups of 32"});

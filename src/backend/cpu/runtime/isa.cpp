@@ -34,7 +34,8 @@ bool has_avx_vnni() {
 }
 
 bool has(Isa isa) {
-  const std::int64_t targets = hwy::SupportedTargets();
+  // Of this machine's targets those that kernels were compiled for: a native build has none below its own.
+  const std::int64_t targets = hwy::SupportedTargets() & (HWY_STATIC_TARGET | (HWY_STATIC_TARGET - 1));
   switch (isa) {
     case Isa::sse4:
       return (targets & HWY_SSE4) != 0;
@@ -74,7 +75,9 @@ Isa choose_isa(std::string_view name) {
     best = isa;
   }
   if (name.empty()) return best;
-  fail(ErrorKind::input, "this machine has no instruction set '{}'; it has {}", name, fmt::join(known, ", "));
+  fail(ErrorKind::input,
+       "there are no kernels for the instruction set '{}' on this machine; there are for {}", name,
+       fmt::join(known, ", "));
 }
 
 std::int64_t highway_targets(Isa isa) {
