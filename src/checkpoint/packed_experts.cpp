@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "checkpoint/quantization_plan.h"
 #include "checkpoint/tensor_type.h"
+#include "quant/formats.h"
 
 namespace sluice::checkpoint {
 
@@ -48,7 +49,7 @@ ops::Weight matrix_of(const Json& format, std::int64_t rows, std::int64_t column
   matrix.group_size = params.group_size;
   matrix.values = {nullptr, values, {rows, columns * params.bits / 32}};
   matrix.scales = {nullptr, scales, {rows, columns / params.group_size}};
-  if (params.mode == QuantMode::affine) matrix.biases = matrix.scales;
+  if (quant::format_of(params.mode).biases != quant::Plane::none) matrix.biases = matrix.scales;
   return matrix;
 }
 

@@ -8,24 +8,10 @@
 
 #include "base/error.h"
 #include "base/quote.h"
+#include "quant/formats.h"
 
 namespace sluice::checkpoint {
 namespace {
-
-struct ModeRow {
-  std::string_view name;
-  QuantParams defaults;
-};
-
-constexpr ModeRow kModes[] = {
-    {"affine", {QuantMode::affine, 4, 64}},
-    {"mxfp4", {QuantMode::mxfp4, 4, 32}},
-    {"nvfp4", {QuantMode::nvfp4, 4, 16}},
-    {"mxfp8", {QuantMode::mxfp8, 8, 32}},
-};
-
-constexpr std::array kAffineBits{2, 3, 4, 5, 6, 8};
-constexpr std::array kAffineGroups{32, 64, 128};
 
 constexpr int kMaxBlock = 1 << 20;
 
@@ -36,25 +22,18 @@ bool contains(const auto& values, const auto& value) {
 // What is absent takes the mode's defaults, never the block's globals.
 QuantParams parse_params(const Json& object, const std::string& place) {
   const auto mode = json_get_or<std::string>(object, "mode", "affine", place);
-  const auto row =
-      std::find_if(std::begin(kModes), std::end(kModes), [&](const ModeRow& r) { return r.name == mode; });
-  if (row == std::end(kModes)) {
-    fail(ErrorKind::unsupported, "{} has mode {}, expected affine, mxfp4, nvfp4 or mxfp8", place,
-         quote(mode));
-  }
-  QuantParams params = row->defaults;
+  const quant::Format* format = quant::find_format(mode);
+  if (format == nullptr)
+    fail(ErrorKind::unsupported, "{} has mode {}, expected one of {}", place, quote(mode),
+         quant::format_names());
+  QuantParams params{format->mode, format->bits.front(), format->group_sizes.front()};
   params.bits = json_get_or<int>(object, "bits", params.bits, place);
   params.group_size = json_get_or<int>(object, "group_size", params.group_size, place);
-  const bool valid = params.mode == QuantMode::affine
-                         ? contains(kAffineBits, params.bits) && contains(kAffineGroups, params.group_size)
-                         : params == row->defaults;
-  if (!valid) {
-    fail(ErrorKind::unsupported, "{} asks for {} with {} bits in groups of {}, expected {}", place, mode,
-         params.bits, params.group_size,
-         params.mode == QuantMode::affine
-             ? std::string("2, 3, 4, 5, 6 or 8 bits in groups of 32, 64 or 128")
-             : fmt::format("{} bits in groups of {}", row->defaults.bits, row->defaults.group_size));
-  }
+  if (!quant::allows(format->bits, params.bits) || !quant::allows(format->group_sizes, params.group_size))
+    fail(ErrorKind::unsupported,
+         "{} asks for {} with {} bits in groups of {}, expected {} bits in groups of {}", place, mode,
+         params.bits, params.group_size, quant::allowed_text(format->bits),
+         quant::allowed_text(format->group_sizes));
   return params;
 }
 
@@ -142,7 +121,7 @@ std::optional<QuantParams> QuantizationPlan::params(std::string_view module, boo
 
 void check_quantized(std::string_view module, const QuantParams& params, const TensorInfo& weight,
                      const TensorInfo& scales, const TensorInfo* biases) {
-  const bool affine = params.mode == QuantMode::affine;
+  const quant::Format& format = quant::format_of(params.mode);
   const auto refuse = [&](std::string_view problem) {
     fail(ErrorKind::checkpoint, "{} ({} with {} bits in groups of {}) {}", quote(module), name(params.mode),
          params.bits, params.group_size, problem);
@@ -151,11 +130,13 @@ void check_quantized(std::string_view module, const QuantParams& params, const T
     refuse(fmt::format("has a weight of {}, expected U32", name(weight.dtype)));
   const bool float_scales =
       contains(std::array{FileDType::f32, FileDType::f16, FileDType::bf16}, scales.dtype);
-  if (affine ? !float_scales : scales.dtype != FileDType::u8) {
+  const bool floats = format.scales == quant::Plane::floats;
+  if (floats ? !float_scales : scales.dtype != FileDType::u8) {
     refuse(
-        fmt::format("has scales of {}, expected {}", name(scales.dtype), affine ? "F32, F16 or BF16" : "U8"));
+        fmt::format("has scales of {}, expected {}", name(scales.dtype), floats ? "F32, F16 or BF16" : "U8"));
   }
-  if (affine != (biases != nullptr)) refuse(affine ? "lacks its biases" : "has biases, expected none");
+  if ((format.biases != quant::Plane::none) != (biases != nullptr))
+    refuse(biases == nullptr ? "lacks its biases" : "has biases, expected none");
   if (biases != nullptr && (biases->dtype != scales.dtype || biases->shape != scales.shape)) {
     refuse(fmt::format("has biases of {} [{}], but scales of {} [{}]", name(biases->dtype),
                        fmt::join(biases->shape, ", "), name(scales.dtype), fmt::join(scales.shape, ", ")));

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "engine/placement/parts.h"
+#include "quant/formats.h"
 
 namespace sluice::engine {
 
@@ -27,7 +28,7 @@ class Counter {
     summary_.weight_bytes += bytes;
     summary_.active_parameters += static_cast<std::int64_t>(static_cast<double>(parameters) * active);
     summary_.bytes_per_token += static_cast<std::size_t>(static_cast<double>(bytes) * active);
-    format_bytes_[format(weight)] += bytes;
+    format_bytes_[quant::label(weight)] += bytes;
   }
   void add(const std::string& kind, const ops::ExpertWeights& experts, double active) {
     if (experts.separate.empty()) return add(kind, experts.stack, active);
@@ -50,11 +51,6 @@ class Counter {
                                     [&](const ModelSummary::Part& part) { return part.kind == kind; });
     if (found != summary_.parts.end()) return *found;
     return summary_.parts.emplace_back(ModelSummary::Part{kind, 0, 0});
-  }
-  static std::string format(const ops::Weight& weight) {
-    if (!weight.quantized()) return std::string(name(weight.values.dtype));
-    if (weight.mode != ops::QuantMode::affine) return std::string(name(weight.mode));
-    return fmt::format("{}-bit g{}", weight.bits, weight.group_size);
   }
 
   ModelSummary& summary_;

@@ -1,6 +1,7 @@
 #include "ops/check_weight.h"
 
 #include "base/error.h"
+#include "quant/formats.h"
 
 namespace sluice::ops {
 
@@ -22,29 +23,28 @@ void check_part(std::string_view op, std::string_view field, std::string_view pa
 }
 
 void check_format(std::string_view op, std::string_view field, const Weight& w) {
-  if (w.mode == QuantMode::affine) {
-    if (w.bits != 2 && w.bits != 3 && w.bits != 4 && w.bits != 5 && w.bits != 6 && w.bits != 8)
-      fail(ErrorKind::input, "{}: weight '{}' has {} bits, affine allows 2, 3, 4, 5, 6 and 8", op, field,
-           w.bits);
-    if (w.group_size != 32 && w.group_size != 64 && w.group_size != 128)
-      fail(ErrorKind::input, "{}: weight '{}' has groups of {}, affine allows 32, 64 and 128", op, field,
-           w.group_size);
-    return;
-  }
-  const int bits = w.mode == QuantMode::mxfp8 ? 8 : 4;
-  const int group = w.mode == QuantMode::nvfp4 ? 16 : 32;
-  if (w.bits != bits || w.group_size != group)
-    fail(ErrorKind::input, "{}: weight '{}' has {} bits in groups of {}, {} allows {} bits in groups of {}",
-         op, field, w.bits, w.group_size, name(w.mode), bits, group);
+  const quant::Format& format = quant::format_of(w.mode);
+  if (!quant::allows(format.bits, w.bits))
+    fail(ErrorKind::input, "{}: weight '{}' has {} bits, {} allows {}", op, field, w.bits, format.name,
+         quant::allowed_text(format.bits));
+  if (!quant::allows(format.group_sizes, w.group_size))
+    fail(ErrorKind::input, "{}: weight '{}' has groups of {}, {} allows {}", op, field, w.group_size,
+         format.name, quant::allowed_text(format.group_sizes));
 }
 
-void check_scale_part(std::string_view op, std::string_view field, std::string_view part,
-                      const ConstView& view, const Weight& w) {
+void check_plane(std::string_view op, std::string_view field, std::string_view part, const ConstView& view,
+                 const Weight& w) {
+  const quant::Format& format = quant::format_of(w.mode);
+  const quant::Plane plane = part == ".scales" ? format.scales : format.biases;
+  if ((plane != quant::Plane::none) != view.present())
+    fail(ErrorKind::input, "{}: weight '{}' {} {}, {} {} them", op, field, view.present() ? "has" : "lacks",
+         part.substr(1), format.name, view.present() ? "does not take" : "needs");
+  if (!view.present()) return;
   check_part(op, field, part, view);
-  const bool type_fits = w.mode == QuantMode::affine ? is_float(view.dtype) : view.dtype == DType::u8;
-  if (!type_fits)
+  const bool floats = plane == quant::Plane::floats;
+  if (floats ? !is_float(view.dtype) : view.dtype != DType::u8)
     fail(ErrorKind::input, "{}: weight '{}{}' has type {}, {} allows {}", op, field, part, name(view.dtype),
-         name(w.mode), w.mode == QuantMode::affine ? "F32, BF16 or F16" : "U8");
+         format.name, floats ? "F32, BF16 or F16" : "U8");
   Shape allowed = w.shape();
   allowed[allowed.rank() - 1] = allowed.back() / w.group_size;
   if (!(view.shape == allowed))
@@ -56,7 +56,10 @@ void check_scale_part(std::string_view op, std::string_view field, std::string_v
 
 void check_weight(std::string_view op, std::string_view field, const Weight& w) {
   if (!w.quantized()) {
-    if (w.biases.present()) fail(ErrorKind::input, "{}: weight '{}' has biases but no scales", op, field);
+    for (const ConstView* plane : {&w.scales, &w.biases})
+      if (plane->present())
+        fail(ErrorKind::input, "{}: weight '{}' has {}, but values of type {}, packed ones are U32", op,
+             field, plane == &w.scales ? "scales" : "biases", name(w.values.dtype));
     if (!is_float(w.values.dtype))
       fail(ErrorKind::input, "{}: dense weight '{}' has type {}, allowed is F32, BF16 or F16", op, field,
            name(w.values.dtype));
@@ -64,23 +67,20 @@ void check_weight(std::string_view op, std::string_view field, const Weight& w) 
     return;
   }
   check_format(op, field, w);
-  if (w.values.dtype != DType::u32)
-    fail(ErrorKind::input, "{}: weight '{}.weight' has type {}, allowed is U32", op, field,
-         name(w.values.dtype));
+  const quant::Format& format = quant::format_of(w.mode);
+  if (w.values.dtype != format.value_type())
+    fail(ErrorKind::input, "{}: weight '{}.weight' has type {}, {} allows {}", op, field,
+         name(w.values.dtype), format.name, name(format.value_type()));
   check_part(op, field, ".weight", w.values);
-  const std::int64_t packed_bits = w.values.shape.back() * 32;
-  if (packed_bits % w.bits != 0 || (packed_bits / w.bits) % w.group_size != 0)
+  const std::int64_t stored = w.values.shape.back();
+  if (format.in_blocks() ? stored % format.block_bytes != 0
+                         : stored * 32 % w.bits != 0 || stored * 32 / w.bits % w.group_size != 0)
     fail(ErrorKind::input,
          "{}: weight '{}.weight' has rows of {} words, which is no whole number of groups of {} at {} "
          "bits",
-         op, field, w.values.shape.back(), w.group_size, w.bits);
-  check_scale_part(op, field, ".scales", w.scales, w);
-  if ((w.mode == QuantMode::affine) != w.biases.present())
-    fail(ErrorKind::input, "{}: weight '{}' {} biases, {} {} them", op, field,
-         w.biases.present() ? "has" : "lacks", name(w.mode),
-         w.mode == QuantMode::affine ? "needs" : "does not take");
-  if (!w.biases.present()) return;
-  check_scale_part(op, field, ".biases", w.biases, w);
+         op, field, stored, w.group_size, w.bits);
+  check_plane(op, field, ".scales", w.scales, w);
+  check_plane(op, field, ".biases", w.biases, w);
 }
 
 void check_expert_weights(std::string_view op, std::string_view field, const ExpertWeights& weights) {

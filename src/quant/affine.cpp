@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "quant/bit_stream.h"
+#include "quant/formats.h"
+#include "tensor/element.h"
 
 namespace sluice::quant {
 
@@ -134,12 +136,12 @@ void decode(const AffineFormat& format, const ValueRows& shape, const std::byte*
 }
 
 void check(const AffineFormat& format, const ValueRows& shape) {
-  constexpr int kBits[] = {2, 3, 4, 5, 6, 8};
-  if (std::find(std::begin(kBits), std::end(kBits), format.bits) == std::end(kBits))
-    fail(ErrorKind::input, "affine quantisation has {} bits, allowed is 2, 3, 4, 5, 6 or 8", format.bits);
-  if (format.group_size != 32 && format.group_size != 64 && format.group_size != 128)
-    fail(ErrorKind::input, "affine quantisation has groups of {}, allowed is 32, 64 or 128",
-         format.group_size);
+  if (!allows(kAffineBits, format.bits))
+    fail(ErrorKind::input, "affine quantisation has {} bits, allowed is {}", format.bits,
+         allowed_text(kAffineBits));
+  if (!allows(kAffineGroups, format.group_size))
+    fail(ErrorKind::input, "affine quantisation has groups of {}, allowed is {}", format.group_size,
+         allowed_text(kAffineGroups));
   if (shape.rows < 0 || shape.columns < 0 || shape.columns % format.group_size != 0)
     fail(ErrorKind::input, "a row of {} values is no whole number of groups of {}", shape.columns,
          format.group_size);
@@ -166,6 +168,33 @@ void decode_affine(const AffineFormat& format, const ValueRows& shape, const std
                        : shape.type == DType::bf16 ? decode<BFloat16>
                                                    : decode<Float16>;
   by_type(format, shape, words, scales, biases, values);
+}
+
+Storage affine_storage(int bits) {
+  switch (bits) {
+    case 2:
+      return Storage::affine2;
+    case 3:
+      return Storage::affine3;
+    case 4:
+      return Storage::affine4;
+    case 5:
+      return Storage::affine5;
+    case 6:
+      return Storage::affine6;
+    case 8:
+      return Storage::affine8;
+    default:
+      fail(ErrorKind::internal, "a weight of {} bits passed the checks", bits);
+  }
+}
+
+double affine_value(const ops::Weight& w, std::int64_t row, std::int64_t i) {
+  const auto* codes = static_cast<const std::byte*>(w.values.data) + row * w.values.strides[0] * 4;
+  const auto part = [&](const ops::ConstView& plane) {
+    return ops::load(plane.data, plane.dtype, row * plane.strides[0] + i / w.group_size);
+  };
+  return read_code(codes, i, w.bits) * part(w.scales) + part(w.biases);
 }
 
 }  // namespace sluice::quant

@@ -5,13 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "quant/format.h"
 #include "sluice/ops/dtype.h"
 
 namespace sluice::quant {
 
 struct AffineFormat {
-  int bits = 4;         // 2, 3, 4, 5, 6 or 8
-  int group_size = 64;  // 32, 64 or 128
+  int bits = 4;
+  int group_size = 64;
 };
 
 // Rows of values, all of type F32, BF16 or F16, contiguous and at any byte address. Rows are independent, so
@@ -31,5 +32,20 @@ void encode_affine(const AffineFormat& format, const ValueRows& shape, const std
 // The values MLX's dequantize gives: product and sum are each rounded to the type of the scales.
 void decode_affine(const AffineFormat& format, const ValueRows& shape, const std::byte* words,
                    const std::byte* scales, const std::byte* biases, std::byte* values);
+
+inline constexpr int kAffineBits[] = {4, 2, 3, 5, 6, 8};
+inline constexpr int kAffineGroups[] = {64, 32, 128};
+Storage affine_storage(int bits);
+double affine_value(const ops::Weight& weight, std::int64_t row, std::int64_t i);
+inline constexpr Format kAffine = {
+    .mode = ops::QuantMode::affine,
+    .name = "affine",
+    .bits = kAffineBits,
+    .group_sizes = kAffineGroups,
+    .scales = Plane::floats,
+    .biases = Plane::floats,
+    .storage = affine_storage,
+    .value = affine_value,
+};
 
 }  // namespace sluice::quant

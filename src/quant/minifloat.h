@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "quant/bit_stream.h"
 #include "sluice/ops/weight.h"
 
 namespace sluice::quant {
@@ -33,9 +34,14 @@ constexpr float e8m0_to_float(std::uint8_t code) {
   return std::bit_cast<float>(code == 0 ? 0x00400000u : static_cast<std::uint32_t>(code) << 23);
 }
 
-// `count` values of whole groups of mxfp4, mxfp8 or nvfp4, packed at any byte address, with one U8 scale a
-// group.
-void decode_minifloat(ops::QuantMode mode, std::int64_t count, const std::byte* words,
-                      const std::byte* scales, float* values);
+// A value of a format with planes of codes and of byte scales: the product of the two, exactly.
+template <auto value_of, auto scale_of>
+double minifloat_value(const ops::Weight& w, std::int64_t row, std::int64_t i) {
+  const auto* codes = static_cast<const std::byte*>(w.values.data) + row * w.values.strides[0] * 4;
+  const auto* scales = static_cast<const std::byte*>(w.scales.data) + row * w.scales.strides[0];
+  const auto code = static_cast<std::uint8_t>(read_code(codes, i, w.bits));
+  return static_cast<double>(value_of(code)) *
+         scale_of(std::to_integer<std::uint8_t>(scales[i / w.group_size]));
+}
 
 }  // namespace sluice::quant

@@ -1,27 +1,19 @@
 #include "sluice/ops/weight.h"
 
 #include "base/error.h"
+#include "quant/formats.h"
 
 namespace sluice::ops {
 
 std::string_view name(QuantMode mode) {
-  switch (mode) {
-    case QuantMode::affine:
-      return "affine";
-    case QuantMode::mxfp4:
-      return "mxfp4";
-    case QuantMode::mxfp8:
-      return "mxfp8";
-    case QuantMode::nvfp4:
-      return "nvfp4";
-  }
-  return "?";
+  return quant::format_of(mode).name;
 }
 
+// Asked for before the format is checked, so any number of bits must do.
 Shape Weight::shape() const {
   Shape logical = values.shape;
-  // Asked for before the format is checked, so any number of bits must do.
-  if (quantized() && logical.rank() > 0 && bits > 0) logical[logical.rank() - 1] = logical.back() * 32 / bits;
+  if (quantized() && logical.rank() > 0)
+    logical[logical.rank() - 1] = quant::columns(quant::format_of(mode), logical.back(), bits);
   return logical;
 }
 

@@ -1,13 +1,14 @@
 #include "runner/binding.h"
 
 #include "base/error.h"
+#include "base/quote.h"
+#include "quant/formats.h"
 #include "runner/attributes.h"
 
 namespace sluice::runner {
 
 using ops::DType;
 using ops::FieldView;
-using ops::QuantMode;
 using ops::TypeClass;
 using ops::View;
 using ops::Weight;
@@ -65,14 +66,20 @@ Weight Binding::weight(std::string_view field) {
   if (packed.present()) weight.values = packed;
   weight.scales = tensor(name + ".scales");
   weight.biases = tensor(name + ".biases");
-  if (packed.present() && !weight.scales.present())
-    fail(ErrorKind::input, "{}: weight '{}.weight' has no '{}.scales'", op_, name, name);
   if (!packed.present()) return refuse_format(name), weight;
-  constexpr std::array<std::string_view, 4> kModes = {"affine", "mxfp4", "mxfp8", "nvfp4"};
-  if (const auto* mode = take_attribute(name + ".mode"))
-    weight.mode = static_cast<QuantMode>(parse_choice(op_, name + ".mode", *mode, kModes));
-  weight.bits = weight.mode == QuantMode::mxfp8 ? 8 : 4;
-  weight.group_size = weight.mode == QuantMode::affine ? 64 : weight.mode == QuantMode::nvfp4 ? 16 : 32;
+  const std::string mode = name + ".mode";
+  if (const auto* given = take_attribute(mode)) {
+    const quant::Format* format = quant::find_format(*given);
+    if (format == nullptr)
+      fail(ErrorKind::input, "{}: attribute '{}' is {}, allowed is {}", op_, mode, quote(*given),
+           quant::format_names());
+    weight.mode = format->mode;
+  }
+  const quant::Format& format = quant::format_of(weight.mode);
+  if (format.scales != quant::Plane::none && !weight.scales.present())
+    fail(ErrorKind::input, "{}: weight '{}.weight' has no '{}.scales'", op_, name, name);
+  weight.bits = format.bits.front();
+  weight.group_size = format.group_sizes.front();
   if (const auto* bits = take_attribute(name + ".bits")) weight.bits = small_integer(name + ".bits", *bits);
   if (const auto* group = take_attribute(name + ".group_size"))
     weight.group_size = small_integer(name + ".group_size", *group);

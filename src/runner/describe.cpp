@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
+#include <functional>
+
 #include "ops/erase.h"
+#include "quant/formats.h"
 #include "runner/find_op.h"
 #include "sluice/op_runner.h"
 
@@ -56,17 +59,28 @@ bool takes_activations() {
   return found;
 }
 
+// "affine: 2, 3, 4; mxfp4: 4", of what formats allow.
+std::string by_format(const std::function<std::string(const quant::Format&)>& text_of) {
+  std::string text;
+  for (const quant::Format* format : quant::kFormats)
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", format->name, text_of(*format));
+  return text;
+}
+
 // The attributes of a packed weight.
 void add_format(OpDescription& description, const std::string& weight) {
+  using quant::Format;
   description.attributes.push_back(
-      {weight + ".mode", "affine, mxfp4, mxfp8, nvfp4", "affine",
+      {weight + ".mode", quant::format_names(), std::string(quant::kFormats[0]->name),
        fmt::format("packed only: fields {0}.weight, {0}.scales and, if affine, {0}.biases in place of {0}",
                    weight)});
-  description.attributes.push_back({weight + ".bits", "2, 3, 4, 5, 6, 8", "4 (mxfp8: 8)",
-                                    "packed only: bits a code; mxfp4 and nvfp4 allow 4, mxfp8 allows 8"});
   description.attributes.push_back(
-      {weight + ".group_size", "32, 64, 128; nvfp4: 16", "64 (mxfp4, mxfp8: 32, nvfp4: 16)",
-       "packed only: values that share a scale; mxfp4 and mxfp8 allow 32, nvfp4 allows 16"});
+      {weight + ".bits", by_format([](const Format& f) { return quant::allowed_text(f.bits); }),
+       by_format([](const Format& f) { return std::to_string(f.bits[0]); }), "packed only: bits per code"});
+  description.attributes.push_back(
+      {weight + ".group_size", by_format([](const Format& f) { return quant::allowed_text(f.group_sizes); }),
+       by_format([](const Format& f) { return std::to_string(f.group_sizes[0]); }),
+       "packed only: values that share a scale"});
 }
 
 template <class Op, class M>

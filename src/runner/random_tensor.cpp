@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "quant/formats.h"
 
 namespace sluice::runner {
 
@@ -91,7 +92,7 @@ HostTensor random_bytes(Random& random, DType type, const ops::Shape& shape) {
 
 std::string label(const WeightFormat& format) {
   if (!format.quantized) return fmt::format("dense {}", name(format.dtype));
-  if (format.mode != ops::QuantMode::affine) return std::string(name(format.mode));
+  if (quant::format_of(format.mode).bits.size() == 1) return std::string(ops::name(format.mode));
   const std::string mixed =
       format.bias_dtype == format.dtype ? "" : fmt::format(" and {}", name(format.bias_dtype));
   return fmt::format("{}-bit g{} {}{}", format.bits, format.group_size, name(format.dtype), mixed);
@@ -111,7 +112,8 @@ void add_weight(OpFile& file, Random& random, const std::string& name, const ops
   file.attributes[name + ".mode"] = std::string(ops::name(format.mode));
   file.attributes[name + ".bits"] = std::to_string(format.bits);
   file.attributes[name + ".group_size"] = std::to_string(format.group_size);
-  if (format.mode == ops::QuantMode::affine) {
+  const quant::Format& of = quant::format_of(format.mode);
+  if (of.scales == quant::Plane::floats) {
     // Levels spread evenly over about +-2*scale, with scales of either sign as MLX writes them.
     const double step = 4 * scale / ((1 << format.bits) - 1);
     HostTensor scales(format.dtype, groups);
@@ -127,10 +129,10 @@ void add_weight(OpFile& file, Random& random, const std::string& name, const ops
     HostTensor scales(DType::u8, groups);
     for (std::byte& byte : scales.bytes) {
       // E8M0 near 2^-4, or E4M3 near 2^-2: the exponents trained models use.
-      const bool e4m3 = format.mode == ops::QuantMode::nvfp4;
+      const bool e4m3 = of.byte_scales == quant::ScaleType::e4m3;
       byte = static_cast<std::byte>(e4m3 ? 0x20 + random.integer(0x18) : 121 + random.integer(5));
     }
-    if (format.mode == ops::QuantMode::mxfp8)  // 0x7f and 0xff are NaN
+    if (of.storage(format.bits) == quant::Storage::fp8)  // 0x7f and 0xff are NaN
       for (std::byte& byte : weight.bytes)
         if ((byte & std::byte{0x7f}) == std::byte{0x7f}) byte ^= std::byte{0x40};
     file.tensors[name + ".scales"] = std::move(scales);

@@ -71,8 +71,8 @@ std::vector<BenchCase> bench_cases<ops::Matmul>() {
   };
   for (const WeightFormat& format :
        {affine(4, 64), affine(8, 64), dense(DType::bf16), dense(DType::f32), dense(DType::f16), affine(2, 64),
-        affine(3, 64), affine(5, 64), affine(6, 64), minifloat(ops::QuantMode::mxfp4),
-        minifloat(ops::QuantMode::mxfp8), minifloat(ops::QuantMode::nvfp4)})
+        affine(3, 64), affine(5, 64), affine(6, 64), packed(ops::QuantMode::mxfp4),
+        packed(ops::QuantMode::mxfp8), packed(ops::QuantMode::nvfp4)})
     add({1, 4096, 4096, DType::bf16}, format);
   for (const std::int64_t tokens : {2, 4, 16}) add({tokens, 4096, 4096, DType::bf16}, affine(4, 64));
   for (const WeightFormat& format :

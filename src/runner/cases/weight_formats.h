@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "quant/formats.h"
 #include "runner/random_tensor.h"
 
 namespace sluice::runner {
@@ -25,11 +26,11 @@ inline WeightFormat mixed(int bits, int group_size, ops::DType scales, ops::DTyp
   format.bias_dtype = biases;
   return format;
 }
-inline WeightFormat minifloat(ops::QuantMode mode) {
-  return {.quantized = true,
-          .mode = mode,
-          .bits = mode == ops::QuantMode::mxfp8 ? 8 : 4,
-          .group_size = mode == ops::QuantMode::nvfp4 ? 16 : 32};
+// A format in its default form.
+inline WeightFormat packed(ops::QuantMode mode) {
+  const quant::Format& format = quant::format_of(mode);
+  return {
+      .quantized = true, .mode = mode, .bits = format.bits.front(), .group_size = format.group_sizes.front()};
 }
 
 // Every format once: all widths, groups and types of scales.
@@ -45,24 +46,30 @@ inline std::vector<WeightFormat> all_formats() {
   formats.push_back(mixed(4, 64, DType::bf16, DType::f32));
   formats.push_back(mixed(3, 32, DType::f32, DType::f16));
   formats.push_back(mixed(8, 128, DType::f16, DType::bf16));
-  for (const ops::QuantMode mode : {ops::QuantMode::mxfp4, ops::QuantMode::mxfp8, ops::QuantMode::nvfp4})
-    formats.push_back(minifloat(mode));
+  for (const quant::Format* format : quant::kFormats)
+    if (format->mode != ops::QuantMode::affine && format->storage != nullptr)
+      formats.push_back(packed(format->mode));
   return formats;
 }
 
 // The formats that models mostly come in.
 inline std::vector<WeightFormat> common_formats() {
-  return {affine(4, 64), affine(8, 64), affine(6, 32), minifloat(ops::QuantMode::nvfp4),
+  return {affine(4, 64), affine(8, 64), affine(6, 32), packed(ops::QuantMode::nvfp4),
           dense(ops::DType::bf16)};
 }
 
 // Bytes of one weight in storage, scales and biases included.
 inline double bytes_per_value(const WeightFormat& format) {
   if (!format.quantized) return static_cast<double>(size_bytes(format.dtype));
-  const double group_bytes =
-      format.mode == ops::QuantMode::affine
-          ? static_cast<double>(size_bytes(format.dtype) + size_bytes(format.bias_dtype))
-          : 1;
+  const quant::Format& of = quant::format_of(format.mode);
+  if (of.in_blocks()) return static_cast<double>(of.block_bytes) / of.block_values;
+  const auto bytes = [](quant::Plane plane, ops::DType floats) {
+    return plane == quant::Plane::none    ? std::size_t{0}
+           : plane == quant::Plane::bytes ? std::size_t{1}
+                                          : size_bytes(floats);
+  };
+  const auto group_bytes =
+      static_cast<double>(bytes(of.scales, format.dtype) + bytes(of.biases, format.bias_dtype));
   return format.bits / 8.0 + group_bytes / format.group_size;
 }
 

@@ -121,13 +121,13 @@ TEST(CheckMatmul, WeightFormats) {
   Operands o;
   Matmul op = good_matmul(o);
   op.w.bits = 7;
-  o.refuse(op, {"'w'", "7 bits", "2, 3, 4, 5, 6 and 8"});
+  o.refuse(op, {"'w'", "7 bits", "affine allows 2, 3, 4, 5, 6, 8"});
   op = good_matmul(o);
   op.w.group_size = 48;
-  o.refuse(op, {"'w'", "48", "32, 64 and 128"});
+  o.refuse(op, {"'w'", "48", "affine allows 32, 64, 128"});
   op = good_matmul(o);
   op.w.mode = QuantMode::mxfp4;
-  o.refuse(op, {"'w'", "mxfp4", "groups of 32"});
+  o.refuse(op, {"'w'", "groups of 64", "mxfp4 allows 32"});
   op = good_matmul(o);
   op.w.values = o.u32({8, 9});
   o.refuse(op, {"'w.weight'", "9 words"});
@@ -142,7 +142,7 @@ TEST(CheckMatmul, WeightFormats) {
   o.refuse(op, {"'w.biases'", "I32", "F32, BF16 or F16"});
   op = good_matmul(o);
   op.w.scales = {};
-  o.refuse(op, {"'w'", "biases but no scales"});
+  o.refuse(op, {"'w'", "lacks scales"});
   op = good_matmul(o);
   op.w.values = ConstView(o.words.data(), DType::u32, {8, 8}, {16, 1});
   o.refuse(op, {"'w.weight'", "contiguous"});

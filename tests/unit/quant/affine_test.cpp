@@ -82,10 +82,10 @@ TEST(Affine, RefusesWhatTheFormatHasNot) {
   const auto encode = [&](AffineFormat format, ValueRows shape) {
     encode_affine(format, shape, &nothing, &nothing, &nothing, &nothing);
   };
-  expect_error(ErrorKind::input, {"7 bits", "2, 3, 4, 5, 6 or 8"}, [&] {
+  expect_error(ErrorKind::input, {"7 bits", "2, 3, 4, 5, 6, 8"}, [&] {
     encode({7, 64}, {DType::f32, 0, 64});
   });
-  expect_error(ErrorKind::input, {"groups of 48", "32, 64 or 128"}, [&] {
+  expect_error(ErrorKind::input, {"groups of 48", "32, 64, 128"}, [&] {
     encode({4, 48}, {DType::f32, 0, 48});
   });
   expect_error(ErrorKind::input, {"96", "64"}, [&] { encode({4, 64}, {DType::f32, 1, 96}); });

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "checkpoint/safetensors.h"
+#include "quant/formats.h"
 #include "source_dir.h"
 
 namespace sluice::quant {
@@ -26,8 +27,17 @@ TEST_P(MinifloatGolden, BitForBit) {
   ASSERT_TRUE(words != nullptr && scales != nullptr && want != nullptr);
   const std::size_t count = want->data.size() / sizeof(float);
   std::vector<float> values(count, NAN);
-  decode_minifloat(GetParam(), static_cast<std::int64_t>(count), words->data.data(), scales->data.data(),
-                   values.data());
+  const Format& format = format_of(GetParam());
+  ops::Weight weight;
+  weight.mode = format.mode;
+  weight.bits = format.bits.front();
+  weight.group_size = format.group_sizes.front();
+  const auto columns = static_cast<std::int64_t>(count);
+  weight.values = {words->data.data(), ops::DType::u32, {1, columns * weight.bits / 32}};
+  weight.scales = {scales->data.data(), ops::DType::u8, {1, columns / weight.group_size}};
+  ASSERT_EQ(weight.shape(), (ops::Shape{1, columns}));
+  for (std::int64_t i = 0; i < columns; ++i)
+    values[static_cast<std::size_t>(i)] = static_cast<float>(format.value(weight, 0, i));
   EXPECT_EQ(std::memcmp(values.data(), want->data.data(), want->data.size()), 0);
 }
 
