@@ -127,14 +127,14 @@ ConvertSummary convert_checkpoint(const std::filesystem::path& in, const std::fi
   using namespace convert;
   check_options(options);
   const Config config(in);
-  const Family family = family_of(config);
+  const models::ConversionRules& rules = models::family_of(config).conversion;
   const checkpoint::Fp8Blocks blocks = fp8_blocks(config);
   const TensorFiles files(in);
   Source source(files, blocks);
-  std::vector<Parameter> parameters = plan_model(source, config, family, target_type(config, options.dtype));
+  std::vector<Parameter> parameters = plan_model(source, config, rules, target_type(config, options.dtype));
   Json quantization;
   if (options.quantize)
-    quantization = assign_quantization(parameters, family, config.get<int64_t>("num_hidden_layers"), options);
+    quantization = assign_quantization(parameters, rules, config.get<int64_t>("num_hidden_layers"), options);
 
   ConvertSummary summary{.bytes_in = source.bytes_taken()};
   std::vector<checkpoint::TensorInfo> tensors;

@@ -16,8 +16,9 @@ using checkpoint::TensorEntry;
 
 class ModelPlan {
  public:
-  ModelPlan(Source& source, const checkpoint::Config& config, Family family, std::optional<FileDType> cast_to)
-      : source_(source), config_(config), family_(family), cast_to_(cast_to) {}
+  ModelPlan(Source& source, const checkpoint::Config& config, const models::ConversionRules& rules,
+            std::optional<FileDType> cast_to)
+      : source_(source), config_(config), rules_(rules), cast_to_(cast_to) {}
 
   std::vector<Parameter> build() {
     find_prefixes();
@@ -46,7 +47,7 @@ class ModelPlan {
   }
 
   void find_prefixes() {
-    if (family_ != Family::qwen3_5) {
+    if (!rules_.wrapped) {
       body_ = {"model.", "model."};
       head_ = {"lm_head", "lm_head"};
       return;
@@ -67,12 +68,16 @@ class ModelPlan {
              (tensor->name.ends_with("conv1d.weight") && !tensor->shape.empty() && tensor->shape.back() != 1);
   }
 
+  bool keeps_dtype(std::string_view name) const {
+    return !rules_.keeps_dtype.empty() && name.ends_with(rules_.keeps_dtype);
+  }
+
   // `shape` is the output's; the pieces share one type.
   Parameter& add(std::string name, std::vector<int64_t> shape, std::vector<Piece> pieces) {
     Parameter parameter;
     const FileDType stored = pieces.front().tensor->dtype;
     parameter.source = stored == FileDType::f8_e4m3 ? FileDType::bf16 : stored;
-    parameter.dtype = cast_to_ && !keeps_dtype(family_, name) ? *cast_to_ : parameter.source;
+    parameter.dtype = cast_to_ && !keeps_dtype(name) ? *cast_to_ : parameter.source;
     parameter.name = std::move(name);
     parameter.shape = std::move(shape);
     parameter.pieces = std::move(pieces);
@@ -98,7 +103,7 @@ class ModelPlan {
 
   void decoder_layer(const std::string& layer) {
     norm(layer + "input_layernorm");
-    if (family_ == Family::deepseek_v3) {
+    if (rules_.latent_attention) {
       latent_attention(layer + "self_attn.");
     } else if (has(layer + "linear_attn.A_log")) {
       gated_delta_net(layer + "linear_attn.");
@@ -116,11 +121,7 @@ class ModelPlan {
   }
 
   void gated_delta_net(const std::string& prefix) {
-    if (family_ == Family::qwen3_next) {
-      matrices(prefix, {"in_proj_qkvz", "in_proj_ba"});
-    } else {
-      matrices(prefix, {"in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a"});
-    }
+    for (const std::string_view name : rules_.delta_net_inputs) matrix(prefix + std::string(name));
     Parameter& conv = whole(prefix + "conv1d.weight", 3);
     // [channels, 1, taps] becomes [channels, taps, 1]: the same numbers in the same order.
     if (conv.shape[2] != 1) std::swap(conv.shape[1], conv.shape[2]);
@@ -177,7 +178,7 @@ class ModelPlan {
   }
 
   void mixture(const std::string& prefix) {
-    if (family_ == Family::deepseek_v3) {
+    if (rules_.dense_router) {
       whole(prefix + "gate.weight", 2);  // the router stays dense
       whole(prefix + "gate.e_score_correction_bias", 1);
     } else {
@@ -191,7 +192,7 @@ class ModelPlan {
     for (const char* shared : {"shared_expert.", "shared_experts."})
       if (has(prefix + shared + "gate_proj.weight"))
         matrices(prefix + shared, {"gate_proj", "up_proj", "down_proj"});
-    if (family_ == Family::qwen3_5 || family_ == Family::qwen3_next) matrix(prefix + "shared_expert_gate");
+    if (rules_.shared_expert_gate) matrix(prefix + "shared_expert_gate");
   }
 
   // Gate and up projections of an expert lie one above the other.
@@ -214,9 +215,8 @@ class ModelPlan {
   }
 
   int64_t expert_count() const {
-    if (family_ == Family::deepseek_v3) return config_.get<int64_t>("n_routed_experts");
     const auto renamed = config_.optional<int64_t>("num_local_experts");  // by newer exporters
-    return renamed && !config_.has("num_experts") ? *renamed : config_.get<int64_t>("num_experts");
+    return renamed && !config_.has(rules_.experts_key) ? *renamed : config_.get<int64_t>(rules_.experts_key);
   }
 
   void stack_experts(const std::string& prefix, const std::string& name) {
@@ -243,9 +243,7 @@ class ModelPlan {
     add(body_.to + stacked, {count, one[0], one[1]}, std::move(pieces)).quantizable = true;
   }
 
-  bool tied() const {
-    return family_ != Family::deepseek_v3 && config_.get_or<bool>("tie_word_embeddings", false);
-  }
+  bool tied() const { return rules_.may_be_tied && config_.get_or<bool>("tie_word_embeddings", false); }
 
   void head() {
     if (tied()) return;
@@ -257,7 +255,7 @@ class ModelPlan {
   bool dropped(std::string_view name) const {
     if (name.find("rotary_emb.inv_freq") != std::string_view::npos) return true;
     if (tied() && name.starts_with(head_.from)) return true;
-    if (family_ != Family::deepseek_v3)
+    if (!rules_.draft_layers)
       return name.find("mtp.") != std::string_view::npos || name.starts_with("vision_tower") ||
              name.starts_with("model.visual");
     constexpr std::string_view kLayers = "model.layers.";
@@ -280,7 +278,7 @@ class ModelPlan {
 
   Source& source_;
   const checkpoint::Config& config_;
-  const Family family_;
+  const models::ConversionRules& rules_;
   const std::optional<FileDType> cast_to_;
   Prefix body_;
   Prefix head_;
@@ -291,9 +289,9 @@ class ModelPlan {
 
 }  // namespace
 
-std::vector<Parameter> plan_model(Source& source, const checkpoint::Config& config, Family family,
-                                  std::optional<FileDType> cast_to) {
-  return ModelPlan(source, config, family, cast_to).build();
+std::vector<Parameter> plan_model(Source& source, const checkpoint::Config& config,
+                                  const models::ConversionRules& rules, std::optional<FileDType> cast_to) {
+  return ModelPlan(source, config, rules, cast_to).build();
 }
 
 }  // namespace sluice::convert

@@ -83,8 +83,8 @@ void check_options(const ConvertOptions& options) {
          fmt::join(convert_recipes(), ", "));
 }
 
-Json assign_quantization(std::vector<Parameter>& parameters, Family family, int64_t layers,
-                         const ConvertOptions& options) {
+Json assign_quantization(std::vector<Parameter>& parameters, const models::ConversionRules& rules,
+                         int64_t layers, const ConvertOptions& options) {
   Json block{{"bits", options.bits}, {"group_size", options.group_size}, {"mode", "affine"}};
   const Recipe* recipe = find_recipe(options.mixed);
   for (Parameter& parameter : parameters) {
@@ -94,7 +94,7 @@ Json assign_quantization(std::vector<Parameter>& parameters, Family family, int6
     if (recipe != nullptr) {
       params.bits = recipe_bits(*recipe, module, layers);
       block[module] = {{"bits", params.bits}, {"group_size", params.group_size}, {"mode", "affine"}};
-    } else if (const auto& fine = eight_bit_modules(family);
+    } else if (const auto fine = rules.eight_bit_modules;
                std::any_of(fine.begin(), fine.end(), [&](auto end) { return module.ends_with(end); })) {
       params = {.bits = 8, .group_size = 64};
       block[module] = {{"bits", params.bits}, {"group_size", params.group_size}};

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/json.h"
-#include "convert/family.h"
 #include "convert/plan.h"
+#include "models/family.h"
 #include "sluice/convert.h"
 
 namespace sluice::convert {
@@ -14,7 +14,7 @@ namespace sluice::convert {
 void check_options(const ConvertOptions& options);
 
 // Decides for every parameter, as mlx-lm does; returns the `quantization` block that says so.
-Json assign_quantization(std::vector<Parameter>& parameters, Family family, int64_t layers,
-                         const ConvertOptions& options);
+Json assign_quantization(std::vector<Parameter>& parameters, const models::ConversionRules& rules,
+                         int64_t layers, const ConvertOptions& options);
 
 }  // namespace sluice::convert

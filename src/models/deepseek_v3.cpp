@@ -1,10 +1,13 @@
 // DeepSeek-V3, R1 and Cogito-V2: latent attention, sigmoid router with groups, the first layers dense.
-#include "models/model.h"
-#include "models/qwen.h"
+#include <nlohmann/json.hpp>
+
+#include "models/bind.h"
+#include "models/family.h"
 #include "models/sizes.h"
 
 namespace sluice::models {
 
+namespace deepseek_v3 {
 namespace {
 
 constexpr double kLatentNormEps = 1e-6;  // fixed in the architecture, whatever rms_norm_eps says
@@ -66,9 +69,7 @@ layers::Moe bind_experts(const Config& config, Binder& binder, const std::string
   return moe;
 }
 
-}  // namespace
-
-Model build_deepseek_v3(const Config& config, Binder& binder) {
+Model build(const Config& config, Binder& binder) {
   expect<std::string>(config, "scoring_func", "sigmoid");
   expect<std::string>(config, "topk_method", "noaux_tc");
   expect<std::int64_t>(config, "moe_layer_freq", 1);
@@ -135,5 +136,65 @@ Model build_deepseek_v3(const Config& config, Binder& binder) {
   expect<bool>(config, "attention_bias", false);
   return model;
 }
+
+Json v3() {
+  return {{"model_type", "deepseek_v3"},
+          {"hidden_size", 7168},
+          {"num_hidden_layers", 61},
+          {"num_attention_heads", 128},
+          {"num_key_value_heads", 128},
+          {"q_lora_rank", 1536},
+          {"kv_lora_rank", 512},
+          {"qk_nope_head_dim", 128},
+          {"qk_rope_head_dim", 64},
+          {"v_head_dim", 128},
+          {"intermediate_size", 18432},
+          {"moe_intermediate_size", 2048},
+          {"n_routed_experts", 256},
+          {"n_shared_experts", 1},
+          {"num_experts_per_tok", 8},
+          {"n_group", 8},
+          {"topk_group", 4},
+          {"norm_topk_prob", true},
+          {"routed_scaling_factor", 2.5},
+          {"first_k_dense_replace", 3},
+          {"scoring_func", "sigmoid"},
+          {"topk_method", "noaux_tc"},
+          {"vocab_size", 129280},
+          {"tie_word_embeddings", false},
+          {"max_position_embeddings", 163840},
+          {"rms_norm_eps", 1e-6},
+          {"rope_theta", 10000},
+          {"hidden_act", "silu"},
+          {"rope_scaling",
+           {{"type", "yarn"},
+            {"factor", 40},
+            {"original_max_position_embeddings", 4096},
+            {"beta_fast", 32},
+            {"beta_slow", 1},
+            {"mscale", 1.0},
+            {"mscale_all_dim", 1.0}}}};
+}
+
+constexpr std::string_view kTypes[] = {"deepseek_v3"};
+constexpr Geometry kGeometries[] = {
+    {"deepseek-v3", v3},
+};
+
+}  // namespace
+}  // namespace deepseek_v3
+
+extern const Family kDeepseekV3;
+const Family kDeepseekV3 = {
+    .model_types = deepseek_v3::kTypes,
+    .build = deepseek_v3::build,
+    .geometries = deepseek_v3::kGeometries,
+    .conversion = {.latent_attention = true,
+                   .dense_router = true,
+                   .draft_layers = true,
+                   .may_be_tied = false,
+                   .experts_key = "n_routed_experts",
+                   .keeps_dtype = "e_score_correction_bias"},
+};
 
 }  // namespace sluice::models

@@ -20,10 +20,4 @@ Model build(const checkpoint::Config& config, checkpoint::Binder& binder);
 // The model types known.
 std::vector<std::string_view> model_types();
 
-// One a file.
-Model build_qwen3_5(const checkpoint::Config& config, checkpoint::Binder& binder);
-Model build_qwen3_next(const checkpoint::Config& config, checkpoint::Binder& binder);
-Model build_qwen3_moe(const checkpoint::Config& config, checkpoint::Binder& binder);
-Model build_deepseek_v3(const checkpoint::Config& config, checkpoint::Binder& binder);
-
 }  // namespace sluice::models

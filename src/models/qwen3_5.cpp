@@ -1,10 +1,13 @@
 // Qwen3.5 and Qwen3.6, mixture-of-experts and dense: three Gated DeltaNet layers to one of gated attention.
-#include "models/model.h"
-#include "models/qwen.h"
+#include <nlohmann/json.hpp>
+
+#include "models/bind.h"
+#include "models/family.h"
 #include "models/sizes.h"
 
 namespace sluice::models {
 
+namespace qwen3_5 {
 namespace {
 
 layers::GatedDeltaNet bind_mixer(const Config& config, Binder& binder, const std::string& module) {
@@ -17,9 +20,7 @@ layers::GatedDeltaNet bind_mixer(const Config& config, Binder& binder, const std
   return net;
 }
 
-}  // namespace
-
-Model build_qwen3_5(const Config& config, Binder& binder) {
+Model build(const Config& config, Binder& binder) {
   Model model;
   layers::Decoder& decoder = model.decoder;
   const bool moe = config.has("num_experts");
@@ -53,8 +54,64 @@ Model build_qwen3_5(const Config& config, Binder& binder) {
     if (auto* attention = std::get_if<layers::Attention>(&layer.mixer))
       attention->rotary = decoder.rotary.get();
   model.max_positions = config.get_or<std::int64_t>("max_position_embeddings", 262144);
-  refuse_unsupported_fields(config);
+  refuse_unsupported_qwen_fields(config);
   return model;
 }
+
+struct Experts {
+  int count;
+  int per_token;
+  int inner;
+};
+
+Json moe(int hidden, int layers, int heads, int value_heads, const Experts& experts) {
+  Json text = qwen3_5_sizes(hidden, layers, heads, 2, value_heads);
+  text.update({{"num_experts", experts.count},
+               {"num_experts_per_tok", experts.per_token},
+               {"moe_intermediate_size", experts.inner},
+               {"shared_expert_intermediate_size", experts.inner}});
+  return {{"model_type", "qwen3_5_moe"}, {"text_config", text}};
+}
+
+Json dense_27b() {
+  Json text = qwen3_5_sizes(5120, 64, 24, 4, 48);
+  text["model_type"] = "qwen3_5_text";
+  text["intermediate_size"] = 17408;
+  return {{"model_type", "qwen3_5"}, {"text_config", text}};
+}
+
+constexpr std::string_view kInputs[] = {"in_proj_qkv", "in_proj_z", "in_proj_b", "in_proj_a"};
+constexpr std::string_view kFine[] = {"mlp.gate", "shared_expert_gate"};
+constexpr std::string_view kTypes[] = {"qwen3_5_moe", "qwen3_5_moe_text", "qwen3_5", "qwen3_5_text"};
+constexpr Geometry kGeometries[] = {
+    {"qwen3.6-35b-a3b",
+     [] {
+       return moe(2048, 40, 16, 32, {256, 8, 512});
+     }},
+    {"qwen3.5-122b-a10b",
+     [] {
+       return moe(3072, 48, 32, 64, {256, 8, 1024});
+     }},
+    {"qwen3.5-397b-a17b",
+     [] {
+       return moe(4096, 60, 32, 64, {512, 10, 1024});
+     }},
+    {"qwen3.6-27b", dense_27b},
+};
+
+}  // namespace
+}  // namespace qwen3_5
+
+extern const Family kQwen35;
+const Family kQwen35 = {
+    .model_types = qwen3_5::kTypes,
+    .build = qwen3_5::build,
+    .geometries = qwen3_5::kGeometries,
+    .conversion = {.wrapped = true,
+                   .delta_net_inputs = qwen3_5::kInputs,
+                   .shared_expert_gate = true,
+                   .eight_bit_modules = qwen3_5::kFine,
+                   .keeps_dtype = "A_log"},
+};
 
 }  // namespace sluice::models

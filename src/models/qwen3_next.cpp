@@ -1,10 +1,13 @@
 // Qwen3-Next: as Qwen3.5, with the input projections of Gated DeltaNet fused and interleaved by key head.
-#include "models/model.h"
-#include "models/qwen.h"
+#include <nlohmann/json.hpp>
+
+#include "models/bind.h"
+#include "models/family.h"
 #include "models/sizes.h"
 
 namespace sluice::models {
 
+namespace qwen3_next {
 namespace {
 
 // The rows of in_proj_qkvz in the order q, k, v (of all heads), and those of z. Per key head the file has
@@ -49,9 +52,7 @@ layers::GatedDeltaNet bind_fused_mixer(const Config& config, Binder& binder, con
   return net;
 }
 
-}  // namespace
-
-Model build_qwen3_next(const Config& config, Binder& binder) {
+Model build(const Config& config, Binder& binder) {
   Model model;
   layers::Decoder& decoder = model.decoder;
   const auto eps = config.get_or<double>("rms_norm_eps", 1e-6);
@@ -81,8 +82,46 @@ Model build_qwen3_next(const Config& config, Binder& binder) {
     decoder.layers.push_back(layer);
   }
   model.max_positions = config.get_or<std::int64_t>("max_position_embeddings", 262144);
-  refuse_unsupported_fields(config);
+  refuse_unsupported_qwen_fields(config);
   return model;
 }
+
+Json next_80b() {
+  Json config = qwen3_5_sizes(2048, 48, 16, 2, 32);
+  config.erase("attn_output_gate");
+  config.erase("rope_parameters");
+  config.update({{"model_type", "qwen3_next"},
+                 {"vocab_size", 151936},
+                 {"num_experts", 512},
+                 {"num_experts_per_tok", 10},
+                 {"moe_intermediate_size", 512},
+                 {"shared_expert_intermediate_size", 512},
+                 {"intermediate_size", 5120},
+                 {"decoder_sparse_step", 1},
+                 {"norm_topk_prob", true},
+                 {"rope_theta", 1e7},
+                 {"partial_rotary_factor", 0.25}});
+  return config;
+}
+
+constexpr std::string_view kInputs[] = {"in_proj_qkvz", "in_proj_ba"};
+constexpr std::string_view kFine[] = {"mlp.gate", "shared_expert_gate"};
+constexpr std::string_view kTypes[] = {"qwen3_next"};
+constexpr Geometry kGeometries[] = {
+    {"qwen3-next-80b-a3b", next_80b},
+};
+
+}  // namespace
+}  // namespace qwen3_next
+
+extern const Family kQwen3Next;
+const Family kQwen3Next = {
+    .model_types = qwen3_next::kTypes,
+    .build = qwen3_next::build,
+    .geometries = qwen3_next::kGeometries,
+    .conversion = {.delta_net_inputs = qwen3_next::kInputs,
+                   .shared_expert_gate = true,
+                   .eight_bit_modules = qwen3_next::kFine},
+};
 
 }  // namespace sluice::models

@@ -1,41 +1,41 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "models/model.h"
+#include "models/family.h"
 
 namespace sluice::models {
 
+// Each defined in its own file.
+extern const Family kQwen35, kQwen3Next, kQwen3Moe, kDeepseekV3;
+
 namespace {
-
-struct Entry {
-  std::string_view model_type;
-  Model (*build)(const checkpoint::Config&, checkpoint::Binder&);
-};
-
-constexpr Entry kModels[] = {
-    {"qwen3_5_moe", build_qwen3_5},     {"qwen3_5_moe_text", build_qwen3_5}, {"qwen3_5", build_qwen3_5},
-    {"qwen3_5_text", build_qwen3_5},    {"qwen3_next", build_qwen3_next},    {"qwen3_moe", build_qwen3_moe},
-    {"deepseek_v3", build_deepseek_v3},
-};
-
+constexpr const Family* kFamilies[] = {&kQwen35, &kQwen3Next, &kQwen3Moe, &kDeepseekV3};
 }  // namespace
+
+std::span<const Family* const> families() {
+  return kFamilies;
+}
 
 std::vector<std::string_view> model_types() {
   std::vector<std::string_view> types;
-  for (const Entry& entry : kModels) types.push_back(entry.model_type);
+  for (const Family* family : kFamilies)
+    types.insert(types.end(), family->model_types.begin(), family->model_types.end());
   return types;
 }
 
-Model build(const checkpoint::Config& config, checkpoint::Binder& binder) {
+const Family& family_of(const checkpoint::Config& config) {
   const std::string type = config.model_type();
-  for (const Entry& entry : kModels) {
-    if (entry.model_type != type) continue;
-    Model model = entry.build(config, binder);
-    model.architecture = type;
-    return model;
-  }
+  for (const Family* family : kFamilies)
+    for (const std::string_view known : family->model_types)
+      if (known == type) return *family;
   fail(ErrorKind::unsupported, "{}: model_type '{}' is not supported; known are {}", config.where(), type,
        fmt::join(model_types(), ", "));
+}
+
+Model build(const checkpoint::Config& config, checkpoint::Binder& binder) {
+  Model model = family_of(config).build(config, binder);
+  model.architecture = config.model_type();
+  return model;
 }
 
 }  // namespace sluice::models

@@ -1,6 +1,7 @@
-#include "models/qwen.h"
+#include "models/bind.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "models/sizes.h"
 
@@ -143,7 +144,7 @@ bool is_sparse(const Config& config, std::int64_t layer) {
   return has_experts && (layer + 1) % size_or(config, "decoder_sparse_step", 1) == 0;
 }
 
-void refuse_unsupported_fields(const Config& config) {
+void refuse_unsupported_qwen_fields(const Config& config) {
   expect<std::string>(config, "hidden_act", "silu");
   expect<bool>(config, "attention_bias", false);
   expect<bool>(config, "use_sliding_window", false);
@@ -196,6 +197,29 @@ void refuse_unsupported_fields(const Config& config) {
                         "moe_intermediate_size",
                         "shared_expert_intermediate_size",
                         "max_position_embeddings"});
+}
+
+Json qwen3_5_sizes(int hidden, int layers, int heads, int kv_heads, int value_heads) {
+  return {
+      {"model_type", "qwen3_5_moe_text"},
+      {"hidden_size", hidden},
+      {"num_hidden_layers", layers},
+      {"num_attention_heads", heads},
+      {"num_key_value_heads", kv_heads},
+      {"head_dim", 256},
+      {"linear_num_key_heads", 16},
+      {"linear_num_value_heads", value_heads},
+      {"linear_key_head_dim", 128},
+      {"linear_value_head_dim", 128},
+      {"linear_conv_kernel_dim", 4},
+      {"vocab_size", 248320},
+      {"tie_word_embeddings", false},
+      {"max_position_embeddings", 262144},
+      {"rms_norm_eps", 1e-6},
+      {"full_attention_interval", 4},
+      {"attn_output_gate", true},
+      {"hidden_act", "silu"},
+      {"rope_parameters", {{"rope_type", "default"}, {"rope_theta", 1e7}, {"partial_rotary_factor", 0.25}}}};
 }
 
 }  // namespace sluice::models

@@ -1,7 +1,8 @@
-// What the Qwen models share: attention with normalised queries and keys, the mixture of experts, the
-// skeleton.
+// Binders that several families share: attention with normalised queries and keys, the mixture of experts,
+// the skeleton; and the config fields that the hybrid Qwen models have in common.
 #pragma once
 
+#include "base/json.h"
 #include "checkpoint/binder.h"
 #include "checkpoint/config.h"
 #include "layers/decoder.h"
@@ -29,7 +30,9 @@ void bind_ends(const Config& config, Binder& binder, layers::Decoder& decoder, P
 std::vector<bool> linear_layers(const Config& config);
 // Whether a layer has experts: every decoder_sparse_step-th, unless mlp_only_layers names it.
 bool is_sparse(const Config& config, std::int64_t layer);
-// The fields every Qwen checkpoint may carry without changing the result.
-void refuse_unsupported_fields(const Config& config);
+// Refuses what a Qwen checkpoint may not carry, and fields that would change the result but are not read.
+void refuse_unsupported_qwen_fields(const Config& config);
+// The fields of config.json that Qwen3.5 and Qwen3-Next state alike.
+Json qwen3_5_sizes(int hidden, int layers, int heads, int kv_heads, int value_heads);
 
 }  // namespace sluice::models
