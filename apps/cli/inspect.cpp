@@ -43,7 +43,8 @@ void print_json(const ModelSummary& m) {
                               {"formats", m.formats}};
   json["parts"] = nlohmann::ordered_json::array();
   for (const auto& part : m.parts)
-    json["parts"].push_back({{"kind", part.kind}, {"parameters", part.parameters}, {"bytes", part.bytes}});
+    json["parts"].push_back(
+        {{"kind", name(part.kind)}, {"parameters", part.parameters}, {"bytes", part.bytes}});
   fmt::print("{}\n", json.dump(2));
 }
 
@@ -62,8 +63,8 @@ void run(ModelOptions& options, bool json) {
              bytes(static_cast<double>(m.bytes_per_token)));
   fmt::print("formats           {}\n", fmt::join(m.formats, ", "));
   for (const auto& part : m.parts)
-    fmt::print("  {:18} {:>10} parameters {:>10}\n", part.kind, count(static_cast<double>(part.parameters)),
-               bytes(static_cast<double>(part.bytes)));
+    fmt::print("  {:18} {:>10} parameters {:>10}\n", name(part.kind),
+               count(static_cast<double>(part.parameters)), bytes(static_cast<double>(part.bytes)));
   fmt::print("context           up to {} tokens: {} + {} a token\n", m.max_positions,
              bytes(static_cast<double>(m.state_bytes)),
              bytes(static_cast<double>(m.cache_bytes_per_position)));

@@ -12,7 +12,13 @@
 
 namespace sluice {
 
+class Engine;
 class Session;
+namespace engine {
+struct Core;
+Core& core(Engine& engine);
+const Core& core(const Engine& engine);
+}  // namespace engine
 
 enum class CacheType { automatic, f32, bf16 };
 
@@ -43,9 +49,23 @@ struct EngineOptions {
   std::function<void(std::uint64_t done, std::uint64_t all)> progress = {};
 };
 
+enum class PartKind {
+  embedding,
+  norms,
+  attention,
+  latent_attention,
+  delta_net,
+  feed_forward,
+  router,
+  experts,
+  shared_expert,
+  output_head
+};
+std::string_view name(PartKind kind);  // "shared expert"
+
 struct ModelSummary {
   struct Part {
-    std::string kind;  // embedding, attention, delta net, experts, ...
+    PartKind kind = PartKind::embedding;
     std::int64_t parameters = 0;
     std::size_t bytes = 0;
   };
@@ -65,6 +85,8 @@ struct ModelSummary {
   std::size_t state_bytes = 0;  // of a sequence whatever its length
   std::vector<Part> parts;
   std::vector<std::string> formats;  // "4-bit g64: 98.1%"
+
+  std::size_t bytes_of(PartKind kind) const;
 };
 
 class Engine : public std::enable_shared_from_this<Engine> {
@@ -96,13 +118,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // Tokens that end an answer.
   const std::vector<std::int32_t>& stop_ids() const;
 
-  struct Impl;
-  Impl& impl() { return *impl_; }
-  const Impl& impl() const { return *impl_; }
-
  private:
-  explicit Engine(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  friend engine::Core& engine::core(Engine& engine);
+  friend const engine::Core& engine::core(const Engine& engine);
+  explicit Engine(std::unique_ptr<engine::Core> core);
+  std::unique_ptr<engine::Core> core_;
 };
 
 }  // namespace sluice

@@ -10,12 +10,13 @@ ops::Buffer allocate_host(std::size_t bytes);
 
 class HostBackend : public ops::Backend {
  public:
-  ops::Buffer allocate(std::size_t bytes) final { return allocate_host(bytes); }
   void upload(void* to, const void* from, std::size_t bytes) final;
   void download(void* to, const void* from, std::size_t bytes) final;
   void synchronize() final {}
-  bool host_memory() const final { return true; }
   ops::Rates measure_rates() override;
+
+ protected:
+  ops::Buffer allocate_block(std::size_t bytes) final { return allocate_host(bytes); }
 };
 
 }  // namespace sluice::backend

@@ -19,12 +19,33 @@ class CalledProgram final : public Program {
 
 }  // namespace
 
+Buffer Backend::allocate(std::size_t bytes) {
+  Buffer buffer = allocate_block(bytes);
+  buffer.count_in(allocated_);
+  return buffer;
+}
+
+std::unique_ptr<Meeting> Backend::make_meeting(const Meeting::Room&) {
+  fail(ErrorKind::unsupported, "programs of the backend '{}' do not meet the host", name());
+}
+
 std::unique_ptr<Program> Backend::record(std::function<void()> body) {
   return std::make_unique<CalledProgram>(std::move(body));
 }
 
 std::vector<std::string_view> backend_names() {
   return {"reference", "cpu", "cuda"};
+}
+
+std::unique_ptr<Backend> make_host_backend(const BackendOptions& options) {
+  return make_backend("cpu", options);
+}
+
+const Traits& backend_traits(std::string_view name) {
+  if (name == "reference") return backend::kReferenceTraits;
+  if (name == "cpu") return backend::kCpuTraits;
+  if (name == "cuda") return backend::kCudaTraits;
+  fail(ErrorKind::input, "there is no backend '{}'; known are {}", name, fmt::join(backend_names(), ", "));
 }
 
 std::unique_ptr<Backend> make_backend(std::string_view name, const BackendOptions& options) {
@@ -35,9 +56,9 @@ std::unique_ptr<Backend> make_backend(std::string_view name, const BackendOption
     fail(ErrorKind::input, "the backend '{}' has no instruction set to choose, the backend cpu has", name);
   if (name == "reference") return backend::reference::make();
   if (name == "cpu") return backend::cpu::make(options);
-  if (name == "cuda") return backend::cuda::make();
+  if (name == "cuda") return backend::cuda::make(options);
   if (name == "auto")
-    return backend::cuda::unavailable().empty() && options.isa.empty() ? backend::cuda::make()
+    return backend::cuda::unavailable().empty() && options.isa.empty() ? backend::cuda::make(options)
                                                                        : backend::cpu::make(options);
   fail(ErrorKind::input, "there is no backend '{}'; known are auto, {}", name,
        fmt::join(backend_names(), ", "));

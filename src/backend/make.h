@@ -3,10 +3,17 @@
 
 #include <memory>
 
-#include "experts/meeting.h"
 #include "sluice/ops/backend.h"
 
 namespace sluice::backend {
+
+inline constexpr ops::Traits kReferenceTraits{};
+inline constexpr ops::Traits kCpuTraits{.place = "CPU"};
+inline constexpr ops::Traits kCudaTraits{.place = "GPU",
+                                         .host_memory = false,
+                                         .records = true,
+                                         .activations = ops::DType::bf16,
+                                         .prefill_chunk = 4096};
 
 namespace reference {
 std::unique_ptr<ops::Backend> make();
@@ -17,13 +24,7 @@ std::unique_ptr<ops::Backend> make(const ops::BackendOptions& options);
 namespace cuda {
 // Why there is no CUDA here, empty where there is.
 std::string unavailable();
-std::unique_ptr<ops::Backend> make();
-// Host memory that the device copies from and to while the host goes on.
-ops::Buffer allocate_pinned(std::size_t bytes);
-// Bytes a second from such memory to the device, measured now.
-double measure_bus_rate();
-// Of a backend that make() made.
-std::unique_ptr<experts::Meeting> make_meeting(ops::Backend& backend, const experts::Meeting::Room& room);
+std::unique_ptr<ops::Backend> make(const ops::BackendOptions& options);
 }  // namespace cuda
 
 }  // namespace sluice::backend

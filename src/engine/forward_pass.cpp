@@ -28,30 +28,29 @@ struct SharedProgram final : ops::Program {
 
 }  // namespace
 
-std::uint64_t ForwardPass::bytes(const Engine::Impl& impl, const state::StatePool& pool,
-                                 std::int64_t tokens) {
-  const layers::Decoder& decoder = impl.model.decoder;
-  const std::uint64_t activations = decoder.activation_bytes(tokens, pool, impl.activation_type());
-  const auto logits = static_cast<std::uint64_t>(pool.slots() * decoder.vocab) * sizeof(float);
-  const std::uint64_t states =
-      state::StatePool::bytes(decoder.states(), pool.slots(), pool.capacity(), impl.cache_format());
+std::uint64_t ForwardPass::bytes(const Core& core, const state::Extent& extent, std::int64_t tokens) {
+  const layers::Decoder& decoder = core.model.decoder;
+  const std::uint64_t activations =
+      decoder.activation_bytes(tokens, core.settings.cache, core.settings.activations);
+  const auto logits = static_cast<std::uint64_t>(extent.slots * decoder.vocab) * sizeof(float);
+  const std::uint64_t states = state::bytes_of(decoder.states(), extent, core.settings.cache);
   // Ops copy their inputs as kernels like them: never more than all activations. Logits are also the
   // caller's.
   return states + 2 * activations + 2 * logits;
 }
 
-Budget::Claim ForwardPass::claim(Engine::Impl& impl, std::uint64_t bytes) {
-  impl.place_experts(bytes);
-  return impl.budget.claim(bytes);
+Budget::Claim ForwardPass::claim(Core& core, std::uint64_t bytes) {
+  core.place_experts(bytes);
+  return core.budget.claim(bytes);
 }
 
-ForwardPass::ForwardPass(Engine::Impl& impl, std::int64_t slots, std::int64_t capacity, std::int64_t chunk)
-    : impl_(impl),
+ForwardPass::ForwardPass(Core& core, std::int64_t slots, std::int64_t capacity, std::int64_t chunk)
+    : core_(core),
       chunk_(chunk),
-      pool_(*impl.backend, decoder().states(), slots, capacity, impl.cache_format()),
-      claim_(claim(impl, bytes(impl, pool_, std::max(chunk, slots)))),
-      arena_(impl.backend->allocate(
-          decoder().activation_bytes(std::max(chunk, slots), pool_, impl.activation_type()))) {
+      pool_(*core.backend, decoder().states(), {slots, capacity}, core.settings.cache),
+      claim_(claim(core, bytes(core, {slots, capacity}, std::max(chunk, slots)))),
+      arena_(core.backend->allocate(decoder().activation_bytes(std::max(chunk, slots), core.settings.cache,
+                                                               core.settings.activations))) {
   const auto bytes = static_cast<std::size_t>(std::max(chunk, slots) + 1) * sizeof(std::int32_t);
   for (ops::Buffer* buffer : {&ids_, &positions_, &seq_starts_, &slots_}) *buffer = backend().allocate(bytes);
   std::vector<std::int32_t> counting(static_cast<std::size_t>(slots) + 1);
@@ -76,84 +75,84 @@ void ForwardPass::make_room(std::int64_t rows) {
   sampled_step_ = nullptr;
 }
 
-void ForwardPass::run(layers::Device& device, const layers::Batch& batch, std::int64_t rows) {
+void ForwardPass::run(layers::Device& device, const layers::Pass& pass, std::int64_t rows) {
   logits_ = rows > 0 ? ops::View(logits_buffer_.data(), DType::f32, {rows, decoder().vocab}) : ops::View{};
-  decoder().forward(device, batch, pool_, logits_);
+  decoder().forward(device, pass, pool_.layers(), logits_);
 }
 
-layers::Batch ForwardPass::prefill_batch(std::int64_t slot, std::int64_t start,
-                                         std::span<const std::int32_t> ids) {
+layers::Pass ForwardPass::prefill_pass(std::int64_t slot, std::int64_t start,
+                                       std::span<const std::int32_t> ids) {
   std::vector<std::int32_t> positions(ids.size());
   std::iota(positions.begin(), positions.end(), static_cast<std::int32_t>(start));
-  layers::Batch batch;
-  batch.tokens = static_cast<std::int64_t>(ids.size());
-  batch.ids = put(ids_, ids);
-  batch.positions = put(positions_, positions);
-  batch.start = start;
-  batch.slot = slot;
-  return batch;
+  layers::Pass pass;
+  pass.tokens = static_cast<std::int64_t>(ids.size());
+  pass.ids = put(ids_, ids);
+  pass.positions = put(positions_, positions);
+  pass.start = start;
+  pass.slot = slot;
+  return pass;
 }
 
-void ForwardPass::run_prompt(const layers::Batch& batch, std::int64_t rows) {
-  backend().set_phase(ops::Phase::prefill);
-  layers::Device device(backend(), arena_, impl_.activation_type());
-  run(device, batch, rows);
+void ForwardPass::run_prompt(const layers::Pass& pass, std::int64_t rows) {
+  layers::Device device(backend(), arena_, core_.settings.activations);
+  run(device, pass, rows);
 }
 
 void ForwardPass::prefill(std::int64_t slot, std::int64_t start, std::span<const std::int32_t> ids,
                           std::int64_t rows) {
   make_room(rows);
-  const layers::Batch batch = prefill_batch(slot, start, ids);
-  run_prompt(batch, rows);
+  const layers::Pass pass = prefill_pass(slot, start, ids);
+  run_prompt(pass, rows);
 }
 
 void ForwardPass::replay(std::int64_t slot, std::int64_t start, std::span<const std::int32_t> ids,
                          std::int64_t rows) {
   make_room(rows);
-  layers::Batch batch = prefill_batch(slot, start, ids);
+  layers::Pass pass = prefill_pass(slot, start, ids);
   const std::int32_t sequence[] = {0, static_cast<std::int32_t>(ids.size()), static_cast<std::int32_t>(slot),
                                    static_cast<std::int32_t>(start)};
   const ops::ConstView all = put(replayed_, sequence);
-  batch.seq_starts = all.rows(0, 2);
-  batch.slots = all.rows(2, 1);
-  batch.start = all.rows(3, 1);
-  run_prompt(batch, rows);
+  pass.replayed = true;
+  pass.seq_starts = all.rows(0, 2);
+  pass.slots = all.rows(2, 1);
+  pass.start = all.rows(3, 1);
+  run_prompt(pass, rows);
 }
 
-layers::Batch ForwardPass::step_batch(std::int64_t sequences) const {
-  layers::Batch batch;
-  batch.tokens = sequences;
-  batch.ids = integers(ids_, sequences);
-  batch.positions = integers(positions_, sequences);
-  batch.seq_starts = integers(seq_starts_, sequences + 1);
-  batch.slots = integers(slots_, sequences);
-  batch.start = integers(positions_, sequences);
-  return batch;
+layers::Pass ForwardPass::step_pass(std::int64_t sequences) const {
+  layers::Pass pass;
+  pass.phase = ops::Phase::decode;
+  pass.tokens = sequences;
+  pass.ids = integers(ids_, sequences);
+  pass.positions = integers(positions_, sequences);
+  pass.seq_starts = integers(seq_starts_, sequences + 1);
+  pass.slots = integers(slots_, sequences);
+  pass.start = integers(positions_, sequences);
+  return pass;
 }
 
 std::unique_ptr<ops::Program> ForwardPass::record(const std::function<void(layers::Device&)>& body) {
   const auto run = [this, body](layers::HostWork* work) {
-    backend().set_phase(ops::Phase::decode);
-    layers::Device device(backend(), arena_, impl_.activation_type(), work);
+    layers::Device device(backend(), arena_, core_.settings.activations, work);
     body(device);
   };
-  if (impl_.streamed.tier == nullptr) return backend().record([run] { run(nullptr); });
+  if (core_.streamed.tier == nullptr) return backend().record([run] { run(nullptr); });
   auto shared = std::make_unique<SharedProgram>();
   shared->program = backend().record([&] { run(&shared->work); });
   return shared;
 }
 
 std::unique_ptr<ops::Program> ForwardPass::record_step(std::int64_t sequences) {
-  return record([this, batch = step_batch(sequences), sequences](layers::Device& device) {
-    run(device, batch, sequences);
+  return record([this, pass = step_pass(sequences), sequences](layers::Device& device) {
+    run(device, pass, sequences);
   });
 }
 
 void ForwardPass::describe_step(ops::Backend& other, std::int64_t sequences) {
-  if (impl_.streamed.tier != nullptr)
+  if (core_.streamed.tier != nullptr)
     fail(ErrorKind::unsupported, "a step whose experts come over the bus cannot be timed op by op");
-  layers::Device device(other, arena_, impl_.activation_type());
-  run(device, step_batch(sequences), sequences);
+  layers::Device device(other, arena_, core_.settings.activations);
+  run(device, step_pass(sequences), sequences);
 }
 
 void ForwardPass::step(std::span<const Next> tokens) {
@@ -220,7 +219,7 @@ std::vector<std::int32_t> ForwardPass::step_and_sample(const SamplingSettings& s
   if (sampled_step_ == nullptr || !same(op, sampled_settings_)) {
     sampled_settings_ = op;
     sampled_step_ = record([this, op, rows](layers::Device& device) {
-      run(device, step_batch(rows), rows);
+      run(device, step_pass(rows), rows);
       device.run(op);
     });
   }

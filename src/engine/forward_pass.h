@@ -4,19 +4,20 @@
 
 #include <map>
 
-#include "engine/engine_impl.h"
-#include "layers/batch.h"
+#include "engine/core.h"
+#include "layers/pass.h"
 #include "sluice/sampling.h"
+#include "state/state_pool.h"
 
 namespace sluice::engine {
 
 class ForwardPass {
  public:
   // `chunk` is the most tokens of one prefill.
-  ForwardPass(Engine::Impl& impl, std::int64_t slots, std::int64_t capacity, std::int64_t chunk);
+  ForwardPass(Core& core, std::int64_t slots, std::int64_t capacity, std::int64_t chunk);
 
-  // What a pass over up to `tokens` tokens with these states keeps in memory.
-  static std::uint64_t bytes(const Engine::Impl& impl, const state::StatePool& pool, std::int64_t tokens);
+  // What passes over up to `tokens` tokens of such sequences keep in memory.
+  static std::uint64_t bytes(const Core& core, const state::Extent& extent, std::int64_t tokens);
 
   state::StatePool& pool() { return pool_; }
   std::int64_t chunk() const { return chunk_; }
@@ -52,14 +53,14 @@ class ForwardPass {
   void read_logits(std::vector<float>& to);
 
  private:
-  static Budget::Claim claim(Engine::Impl& impl, std::uint64_t bytes);
-  const layers::Decoder& decoder() const { return impl_.model.decoder; }
-  ops::Backend& backend() { return *impl_.backend; }
+  static Budget::Claim claim(Core& core, std::uint64_t bytes);
+  const layers::Decoder& decoder() const { return core_.model.decoder; }
+  ops::Backend& backend() { return *core_.backend; }
   ops::ConstView put(ops::Buffer& buffer, std::span<const std::int32_t> values);
-  layers::Batch prefill_batch(std::int64_t slot, std::int64_t start, std::span<const std::int32_t> ids);
-  layers::Batch step_batch(std::int64_t sequences) const;
-  void run(layers::Device& device, const layers::Batch& batch, std::int64_t rows);
-  void run_prompt(const layers::Batch& batch, std::int64_t rows);
+  layers::Pass prefill_pass(std::int64_t slot, std::int64_t start, std::span<const std::int32_t> ids);
+  layers::Pass step_pass(std::int64_t sequences) const;
+  void run(layers::Device& device, const layers::Pass& pass, std::int64_t rows);
+  void run_prompt(const layers::Pass& pass, std::int64_t rows);
   // Programs of the ops `body` runs, with the host's work between them.
   std::unique_ptr<ops::Program> record(const std::function<void(layers::Device&)>& body);
   void make_room(std::int64_t rows);
@@ -67,7 +68,7 @@ class ForwardPass {
   ops::Sample sample_op(const SamplingSettings& settings, std::int64_t candidates, std::int64_t rows) const;
   std::vector<std::int32_t> read_ids(std::int64_t rows);
 
-  Engine::Impl& impl_;
+  Core& core_;
   std::int64_t chunk_;
   state::StatePool pool_;
   Budget::Claim claim_;

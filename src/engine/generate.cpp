@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "engine/engine_impl.h"
+#include "engine/core.h"
 #include "engine/stop_text.h"
 #include "sampling/sampler.h"
 #include "sluice/session.h"
@@ -29,14 +29,16 @@ bool ends(const Engine& engine, const GenerateOptions& options, std::int32_t id)
 // The logits of ids without a token are those of untrained rows: never choose them.
 std::int64_t choosable(const Engine& engine) {
   const std::int64_t vocab = engine.summary().vocab;
-  return engine.has_tokenizer() ? std::min<std::int64_t>(vocab, engine.impl().text().vocab_size()) : vocab;
+  return engine.has_tokenizer() ? std::min<std::int64_t>(vocab, engine::core(engine).text().vocab_size())
+                                : vocab;
 }
 
 // Devices choose where the logits are, unless the choice depends on more than them.
 bool chooses_on_device(const Engine& engine, const GenerateOptions& options) {
   const SamplingSettings& s = options.sampling;
-  return !engine.impl().backend->host_memory() && options.logprobs == 0 && s.logit_bias.empty() &&
-         s.repetition_penalty == 1 && s.presence_penalty == 0 && s.frequency_penalty == 0;
+  return !engine::core(engine).backend->traits().host_memory && options.logprobs == 0 &&
+         s.logit_bias.empty() && s.repetition_penalty == 1 && s.presence_penalty == 0 &&
+         s.frequency_penalty == 0;
 }
 
 // The choice on the host, with what was asked about it.
@@ -69,7 +71,7 @@ GenerateResult generate(Session& session, std::span<const std::int32_t> prompt,
   result.prompt_seconds = seconds_since(start);
 
   std::optional<text::Detokenizer> detokenizer;
-  if (engine.has_tokenizer()) detokenizer.emplace(engine.impl().text(), options.skip_special);
+  if (engine.has_tokenizer()) detokenizer.emplace(engine::core(engine).text(), options.skip_special);
   engine::StopText stops(options.stop);
   auto first = start;
   const std::int64_t candidates = choosable(engine);

@@ -6,12 +6,12 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "backend/make.h"
 #include "base/error.h"
 #include "checkpoint/checkpoint_binder.h"
 #include "checkpoint/random_binder.h"
 #include "checkpoint/random_routing.h"
-#include "engine/engine_impl.h"
+#include "engine/placement/streaming.h"
+#include "engine/settings.h"
 #include "engine/summary.h"
 #include "experts/disk_rate.h"
 #include "models/geometry.h"
@@ -27,21 +27,20 @@ std::uint64_t machine_memory() {
          static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
 }
 
-// A backend's view of the model: its types, chunk and rates, none of its memory.
-struct Setting {
-  std::string place;
-  std::uint64_t budget;
-  ops::DType activations;
-  state::CacheFormat cache;
-  std::int64_t chunk;
-  double bytes_per_second;
-  bool measured = true;        // it is a place of this machine
-  std::filesystem::path file;  // to measure the disk with; empty: none
+// A place as a plan sees it: its kind and rates, none of its memory.
+struct Place {
+  const ops::Traits& traits;
+  engine::Settings settings;
+  std::uint64_t budget = 0;
+  ops::Backend* backend = nullptr;  // absent: the place is not of this machine
+  std::filesystem::path file;       // to measure the disk with; empty: none
 
-  bool gpu() const { return place == "GPU"; }
+  double bytes_per_second() const {
+    return backend != nullptr ? backend->measure_rates().read_bytes_per_second : 0;
+  }
   // Of what experts come over that do not fit; 0: unknown.
   double measure_beyond() const {
-    if (gpu()) return measured ? backend::cuda::measure_bus_rate() : 0;
+    if (!traits.host_memory) return backend != nullptr ? backend->measure_bus_rate() : 0;
     return file.empty() ? 0 : experts::measure_disk_rate(file);
   }
 };
@@ -49,22 +48,21 @@ struct Setting {
 // Experts on disk, or beyond the bus: what every token uses stays, and of each layer's experts as many as
 // fit.
 void plan_streaming(const models::Model& model, const ModelSummary& summary, std::uint64_t beside,
-                    const Setting& setting, PlacePlan& plan) {
-  std::uint64_t experts = 0;
-  for (const ModelSummary::Part& part : summary.parts)
-    if (part.kind == "experts") experts += part.bytes;
+                    const Place& place, PlacePlan& plan) {
+  const std::uint64_t experts = summary.bytes_of(PartKind::experts);
   if (experts == 0) return;
   const double one_each =
       static_cast<double>(experts) / static_cast<double>(summary.experts);  // of every layer
-  // A GPU has a place for all experts of one layer, for prompts.
-  const std::uint64_t prompt = setting.gpu() ? experts / static_cast<std::uint64_t>(summary.layers) : 0;
+  // A device has room for all experts of one layer, for prompts.
+  const std::uint64_t prompt =
+      place.traits.host_memory ? 0 : experts / static_cast<std::uint64_t>(summary.layers);
   const std::uint64_t dense = summary.weight_bytes - experts + beside + prompt;
   const std::int64_t least = engine::least_slots(model.decoder);
   plan.smallest_budget = dense + static_cast<std::uint64_t>(static_cast<double>(least) * one_each);
-  if (setting.budget < plan.smallest_budget) return;
+  if (place.budget < plan.smallest_budget) return;
   plan.expert_slots = std::min(
-      summary.experts, static_cast<std::int64_t>(static_cast<double>(setting.budget - dense) / one_each));
-  plan.beyond_bytes_per_second = setting.measure_beyond();
+      summary.experts, static_cast<std::int64_t>(static_cast<double>(place.budget - dense) / one_each));
+  plan.beyond_bytes_per_second = place.measure_beyond();
   if (plan.beyond_bytes_per_second == 0) return;
   const auto chosen = static_cast<double>(summary.experts_per_token);
   const auto speed = [&](double hit_rate) {
@@ -80,22 +78,21 @@ void plan_streaming(const models::Model& model, const ModelSummary& summary, std
   plan.decode_tokens_per_second = speed(popular);
 }
 
-PlacePlan plan_place(const models::Model& model, const Setting& setting, std::int64_t sequences) {
+PlacePlan plan_place(const models::Model& model, const Place& place, std::int64_t sequences) {
   const layers::Decoder& decoder = model.decoder;
   const auto states = decoder.states();
-  const ModelSummary summary = engine::summarize(model, setting.cache);
+  const ModelSummary summary = engine::summarize(model, place.settings.cache);
   PlacePlan plan;
-  plan.place = setting.place;
-  plan.budget = setting.budget;
-  plan.bytes_per_second = setting.bytes_per_second;
-  const auto reference = ops::make_backend("reference");
-  const state::StatePool pool(*reference, states, 1, 1, setting.cache);
-  plan.scratch = decoder.activation_bytes(setting.chunk, pool, setting.activations);
+  plan.place = place.traits.place;
+  plan.budget = place.budget;
+  plan.bytes_per_second = place.bytes_per_second();
+  plan.scratch = decoder.activation_bytes(place.settings.prefill_chunk, place.settings.cache,
+                                          place.settings.activations);
   const auto context_bytes = [&](std::int64_t tokens) -> std::uint64_t {
-    return state::StatePool::bytes(states, sequences, tokens, setting.cache);
+    return state::bytes_of(states, {sequences, tokens}, place.settings.cache);
   };
   const std::uint64_t fixed = summary.weight_bytes + plan.scratch + context_bytes(0);
-  const std::uint64_t room = setting.budget > fixed ? setting.budget - fixed : 0;
+  const std::uint64_t room = place.budget > fixed ? place.budget - fixed : 0;
   const std::uint64_t each = summary.cache_bytes_per_position * static_cast<std::uint64_t>(sequences);
   if (room > 0)
     plan.longest_context =
@@ -104,10 +101,20 @@ PlacePlan plan_place(const models::Model& model, const Setting& setting, std::in
   for (const std::int64_t tokens : kContexts)
     if (tokens <= model.max_positions)
       plan.contexts.push_back({tokens, context_bytes(tokens), tokens <= plan.longest_context});
-  if (plan.longest_context == 0) plan_streaming(model, summary, fixed - summary.weight_bytes, setting, plan);
+  if (plan.longest_context == 0) plan_streaming(model, summary, fixed - summary.weight_bytes, place, plan);
   const auto step = static_cast<double>(summary.bytes_per_token + 2 * summary.state_bytes);
   if (plan.longest_context > 0) plan.decode_tokens_per_second = plan.bytes_per_second / step;
   return plan;
+}
+
+// A backend to measure with; none where it does not work on this machine.
+std::unique_ptr<ops::Backend> make_if_here(std::string_view name, const EngineOptions& engine) {
+  try {
+    return ops::make_backend(name, {.threads = engine.threads});
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unsupported) throw;
+    return nullptr;
+  }
 }
 
 MemoryPlan plan(const models::Model& model, const PlanOptions& options, const EngineOptions& engine,
@@ -115,31 +122,24 @@ MemoryPlan plan(const models::Model& model, const PlanOptions& options, const En
   if (options.sequences < 1)
     fail(ErrorKind::input, "a plan is for at least one sequence, not {}", options.sequences);
   MemoryPlan result;
-  Engine::Impl settings;  // only its choices of types are used
-  settings.options = engine;
-  const auto add = [&](std::string_view backend, std::string place, std::uint64_t budget) {
-    settings.backend = ops::make_backend(backend, {.threads = engine.threads});
-    result.places.push_back(
-        plan_place(model,
-                   {std::move(place), budget != 0 ? budget : settings.backend->memory_bytes(),
-                    settings.activation_type(), settings.cache_format(), settings.prefill_chunk(),
-                    settings.backend->measure_rates().read_bytes_per_second, true, file},
-                   options.sequences));
-  };
-  try {
-    add("cuda", "GPU", options.vram);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::unsupported) throw;
-    const ops::DType type = engine.exact ? ops::DType::f32 : ops::DType::bf16;
-    if (options.vram != 0)  // a GPU that is somewhere else
-      result.places.push_back(plan_place(
-          model, {"GPU", options.vram, type, {type, engine.key_bits, engine.value_bits}, 4096, 0, false, {}},
-          options.sequences));
+  std::vector<std::string_view> names = ops::backend_names();
+  std::erase_if(names, [](std::string_view name) { return ops::backend_traits(name).place.empty(); });
+  // Devices come first: they are the faster ones.
+  std::stable_partition(names.begin(), names.end(),
+                        [](std::string_view name) { return !ops::backend_traits(name).host_memory; });
+  for (const std::string_view name : names) {
+    const ops::Traits& traits = ops::backend_traits(name);
+    Place place{traits, engine::settings_for(engine, traits), options.vram, nullptr, file};
+    if (traits.host_memory) place.budget = options.memory != 0 ? options.memory : machine_memory();
+    const std::unique_ptr<ops::Backend> backend = make_if_here(name, engine);
+    if (backend == nullptr && place.budget == 0) continue;
+    place.backend = backend.get();
+    if (place.budget == 0) place.budget = backend->memory_bytes();
+    result.places.push_back(plan_place(model, place, options.sequences));
+    result.model = engine::summarize(model, place.settings.cache);
   }
-  add("cpu", "CPU", options.memory != 0 ? options.memory : machine_memory());
-  result.model = engine::summarize(model, settings.cache_format());
-  for (const ModelSummary::Part& part : result.model.parts)
-    (part.kind == "experts" ? result.experts : result.dense) += part.bytes;
+  result.experts = result.model.bytes_of(PartKind::experts);
+  result.dense = result.model.weight_bytes - result.experts;
   return result;
 }
 

@@ -18,9 +18,10 @@ struct Session::Impl {
 
   Impl(std::shared_ptr<Engine> owner, std::int64_t capacity)
       : engine(std::move(owner)),
-        pass(engine->impl(), 1, capacity, std::min(engine->impl().prefill_chunk(), capacity)) {}
+        pass(engine::core(*engine), 1, capacity,
+             std::min(engine::core(*engine).settings.prefill_chunk, capacity)) {}
 
-  std::int64_t vocab() { return engine->impl().model.decoder.vocab; }
+  std::int64_t vocab() { return engine::core(*engine).model.decoder.vocab; }
   state::StatePool& pool() { return pass.pool(); }
 
   void check_tokens(std::span<const std::int32_t> added);
@@ -73,7 +74,7 @@ Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Session::~Session() = default;
 
 std::unique_ptr<Session> Engine::new_session(std::int64_t capacity) {
-  const std::int64_t longest = impl_->model.max_positions;
+  const std::int64_t longest = core_->model.max_positions;
   if (capacity < 0 || capacity > longest)
     fail(ErrorKind::input, "a context of {} tokens is not possible, the model allows 1 to {}", capacity,
          longest);
@@ -82,7 +83,7 @@ std::unique_ptr<Session> Engine::new_session(std::int64_t capacity) {
 }
 
 std::size_t Engine::session_bytes(std::int64_t capacity) const {
-  return state::StatePool::bytes(impl_->model.decoder.states(), 1, capacity, impl_->cache_format());
+  return state::bytes_of(core_->model.decoder.states(), {1, capacity}, core_->settings.cache);
 }
 
 std::int64_t Session::length() const {

@@ -8,6 +8,24 @@
 #include "engine/placement/parts.h"
 #include "quant/formats.h"
 
+namespace sluice {
+
+std::string_view name(PartKind kind) {
+  constexpr std::string_view kNames[] = {"embedding",     "norms",        "attention", "latent attention",
+                                         "delta net",     "feed-forward", "router",    "experts",
+                                         "shared expert", "output head"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::size_t ModelSummary::bytes_of(PartKind kind) const {
+  std::size_t bytes = 0;
+  for (const Part& part : parts)
+    if (part.kind == kind) bytes += part.bytes;
+  return bytes;
+}
+
+}  // namespace sluice
+
 namespace sluice::engine {
 
 namespace {
@@ -17,7 +35,7 @@ class Counter {
   explicit Counter(ModelSummary& summary) : summary_(summary) {}
 
   // Counts a weight, of which a token uses the fraction `active`.
-  void add(const std::string& kind, const ops::Weight& weight, double active) {
+  void add(PartKind kind, const ops::Weight& weight, double active) {
     if (!weight.present()) return;
     const std::int64_t parameters = weight.shape().elements();
     const std::size_t bytes = weight.bytes();
@@ -30,11 +48,11 @@ class Counter {
     summary_.bytes_per_token += static_cast<std::size_t>(static_cast<double>(bytes) * active);
     format_bytes_[quant::label(weight)] += bytes;
   }
-  void add(const std::string& kind, const ops::ExpertWeights& experts, double active) {
+  void add(PartKind kind, const ops::ExpertWeights& experts, double active) {
     if (experts.separate.empty()) return add(kind, experts.stack, active);
     for (const ops::Weight& expert : experts.separate) add(kind, expert, active);
   }
-  void add(const std::string& kind, const ops::ConstView& parameter, double active) {
+  void add(PartKind kind, const ops::ConstView& parameter, double active) {
     if (!parameter.present()) return;
     add(kind, ops::Weight{.values = parameter, .scales = {}, .biases = {}}, active);
   }
@@ -46,7 +64,7 @@ class Counter {
   }
 
  private:
-  ModelSummary::Part& part(const std::string& kind) {
+  ModelSummary::Part& part(PartKind kind) {
     const auto found = std::find_if(summary_.parts.begin(), summary_.parts.end(),
                                     [&](const ModelSummary::Part& part) { return part.kind == kind; });
     if (found != summary_.parts.end()) return *found;
@@ -69,9 +87,9 @@ ModelSummary summarize(const models::Model& model, const state::CacheFormat& cac
   summary.max_positions = model.max_positions;
   Counter counter(summary);
   const bool tied = decoder.lm_head.values.data == decoder.embed_tokens.values.data;
-  for_each_part(decoder, [&](std::string_view kind, const auto& tensor, double active) {
-    if (tied && kind == "output head") return;
-    counter.add(std::string(kind), tensor, tied && kind == "embedding" ? 1.0 : active);
+  for_each_part(decoder, [&](PartKind kind, const auto& tensor, double active) {
+    if (tied && kind == PartKind::output_head) return;
+    counter.add(kind, tensor, tied && kind == PartKind::embedding ? 1.0 : active);
   });
   for (const layers::DecoderLayer& layer : decoder.layers) {
     summary.linear_layers += std::holds_alternative<layers::GatedDeltaNet>(layer.mixer) ? 1 : 0;
@@ -81,8 +99,8 @@ ModelSummary summarize(const models::Model& model, const state::CacheFormat& cac
     }
   }
   counter.finish();
-  const std::size_t one = state::StatePool::bytes(decoder.states(), 1, 1, cache);
-  const std::size_t two = state::StatePool::bytes(decoder.states(), 1, 2, cache);
+  const std::size_t one = state::bytes_of(decoder.states(), {1, 1}, cache);
+  const std::size_t two = state::bytes_of(decoder.states(), {1, 2}, cache);
   summary.cache_bytes_per_position = two - one;
   summary.state_bytes = one - summary.cache_bytes_per_position;
   return summary;

@@ -97,7 +97,7 @@ DeviceTier::DeviceTier(ops::Backend& backend, Cache& host, Options options)
     hidden = std::max(hidden, like.gate_proj.shape()[1]);
   }
   const auto ids = static_cast<std::size_t>(options_.tokens * (options_.chosen + 1)) * sizeof(std::int32_t);
-  Meeting::Room room{ids, ids, ids, 0};
+  ops::Meeting::Room room{ids, ids, ids, 0};
   if (options_.miss != Miss::bus) {
     // Passes that find room in slots: a row of inputs a token, one of results a choice.
     const std::size_t row = static_cast<std::size_t>(hidden) * size_bytes(options_.activations);
@@ -105,7 +105,7 @@ DeviceTier::DeviceTier(ops::Backend& backend, Cache& host, Options options)
     room.rows = static_cast<std::size_t>(options_.slots) * row;
     host_experts_ = std::make_unique<HostExperts>(*options_.cpu, options_.activations);
   }
-  meeting_ = options_.meeting(room);
+  meeting_ = backend_.make_meeting(room);
 }
 
 DeviceTier::~DeviceTier() = default;

@@ -5,7 +5,7 @@
 
 #include "experts/cache.h"
 #include "experts/host_experts.h"
-#include "experts/meeting.h"
+#include "sluice/ops/backend.h"
 
 namespace sluice::experts {
 
@@ -30,7 +30,6 @@ class DeviceTier {
     std::int64_t chosen = 0;  // experts a token
     ops::DType activations = ops::DType::f32;
     std::function<std::unique_ptr<Policy>(int layer)> policy;
-    std::function<std::unique_ptr<Meeting>(const Meeting::Room& room)> meeting;
     // A layer each, on the device: one more choice of every token; or nothing.
     std::vector<std::optional<Expert>> shared;
     Miss miss = Miss::bus;
@@ -110,7 +109,7 @@ class DeviceTier {
   // first ones as a second place, so that experts of a layer come while the one before computes.
   ops::Buffer memory_;
   bool two_places_ = false;
-  std::unique_ptr<Meeting> meeting_;
+  std::unique_ptr<ops::Meeting> meeting_;
   std::unique_ptr<HostExperts> host_experts_;
   // Of the pass that runs.
   std::vector<std::int32_t> chosen_;

@@ -4,6 +4,10 @@
 
 namespace sluice::layers {
 
+double Attention::scale() const {
+  return 1 / std::sqrt(static_cast<double>(head_dim));
+}
+
 Attention::Projections Attention::project(Device& dev, const ops::View& x) const {
   const std::int64_t tokens = x.dim(0);
   const std::int64_t query_dim = head_dim * (gated ? 2 : 1);
@@ -23,90 +27,99 @@ Attention::Projections Attention::project(Device& dev, const ops::View& x) const
   return to;
 }
 
-void Attention::append(Device& dev, const Batch& batch, const Projections& to,
-                       const state::LayerState& state) const {
-  if (state.packed())
-    dev.run(ops::QkNormRopeTurboquantAppend{.q = to.q,
-                                            .k = to.k,
-                                            .v = to.v,
-                                            .q_weight = q_norm.weight,
-                                            .k_weight = k_norm.weight,
-                                            .inv_freq = rotary->view(),
-                                            .positions = batch.positions,
-                                            .signs = state.signs,
-                                            .k_codes = batch.of(state.first),
-                                            .v_codes = batch.of(state.second),
-                                            .k_norms = batch.of(state.first_norms),
-                                            .v_norms = batch.of(state.second_norms),
-                                            .seq_starts = batch.seq_starts,
-                                            .slots = batch.slots,
-                                            .eps = q_norm.eps,
-                                            .mscale = rotary->mscale,
-                                            .k_bits = state.first_bits,
-                                            .v_bits = state.second_bits,
-                                            .norm = ops::TurboquantNorm::matched,
-                                            .start = batch.start});
-  else
-    dev.run(ops::QkNormRopeAppend{.q = to.q,
-                                  .k = to.k,
-                                  .v = to.v,
-                                  .q_weight = q_norm.weight,
-                                  .k_weight = k_norm.weight,
-                                  .inv_freq = rotary->view(),
-                                  .positions = batch.positions,
-                                  .k_cache = batch.of(state.first),
-                                  .v_cache = batch.of(state.second),
-                                  .seq_starts = batch.seq_starts,
-                                  .slots = batch.slots,
-                                  .eps = q_norm.eps,
-                                  .mscale = rotary->mscale,
-                                  .start = batch.start});
+void Attention::append(Device& dev, const Pass& pass, const Projections& to,
+                       const state::KvCache& cache) const {
+  dev.run(ops::QkNormRopeAppend{.q = to.q,
+                                .k = to.k,
+                                .v = to.v,
+                                .q_weight = q_norm.weight,
+                                .k_weight = k_norm.weight,
+                                .inv_freq = rotary->view(),
+                                .positions = pass.positions,
+                                .k_cache = pass.of(cache.keys),
+                                .v_cache = pass.of(cache.values),
+                                .seq_starts = pass.seq_starts,
+                                .slots = pass.slots,
+                                .eps = q_norm.eps,
+                                .mscale = rotary->mscale,
+                                .start = pass.start});
 }
 
-// A prompt sees the rows of its own chunk as they are, a generated token all rows from the cache.
-void Attention::attend(Device& dev, const Batch& batch, const Projections& turned,
-                       const state::LayerState& state, const ops::View& out) const {
-  const double scale = 1 / std::sqrt(static_cast<double>(head_dim));
-  const bool generated = batch.several();
-  if (state.packed())
-    dev.run(ops::TurboquantAttention{.q = turned.q,
-                                     .k_codes = batch.of(state.first),
-                                     .v_codes = batch.of(state.second),
-                                     .k_norms = batch.of(state.first_norms),
-                                     .v_norms = batch.of(state.second_norms),
-                                     .signs = state.signs,
-                                     .k_new = generated ? ops::View{} : turned.k,
-                                     .v_new = generated ? ops::View{} : turned.v,
-                                     .out = out,
-                                     .seq_starts = batch.seq_starts,
-                                     .slots = batch.slots,
-                                     .k_bits = state.first_bits,
-                                     .v_bits = state.second_bits,
-                                     .length = {},
-                                     .start = batch.start,
-                                     .ring_start = {},
-                                     .scale = scale});
-  else
-    dev.run(ops::Attention{.q = turned.q,
-                           .k_cache = batch.of(state.first),
-                           .v_cache = batch.of(state.second),
-                           .out = out,
-                           .seq_starts = batch.seq_starts,
-                           .slots = batch.slots,
-                           .start = batch.start,
-                           .scale = scale});
+void Attention::append(Device& dev, const Pass& pass, const Projections& to,
+                       const state::PackedKvCache& cache) const {
+  dev.run(ops::QkNormRopeTurboquantAppend{.q = to.q,
+                                          .k = to.k,
+                                          .v = to.v,
+                                          .q_weight = q_norm.weight,
+                                          .k_weight = k_norm.weight,
+                                          .inv_freq = rotary->view(),
+                                          .positions = pass.positions,
+                                          .signs = cache.signs,
+                                          .k_codes = pass.of(cache.key_codes),
+                                          .v_codes = pass.of(cache.value_codes),
+                                          .k_norms = pass.of(cache.key_norms),
+                                          .v_norms = pass.of(cache.value_norms),
+                                          .seq_starts = pass.seq_starts,
+                                          .slots = pass.slots,
+                                          .eps = q_norm.eps,
+                                          .mscale = rotary->mscale,
+                                          .k_bits = cache.key_bits,
+                                          .v_bits = cache.value_bits,
+                                          .norm = ops::TurboquantNorm::matched,
+                                          .start = pass.start});
 }
 
-void Attention::forward(Device& dev, const Batch& batch, const ops::View& x, const state::LayerState& state,
+void Attention::attend(Device& dev, const Pass& pass, const Projections& turned, const state::KvCache& cache,
+                       const ops::View& out) const {
+  dev.run(ops::Attention{.q = turned.q,
+                         .k_cache = pass.of(cache.keys),
+                         .v_cache = pass.of(cache.values),
+                         .out = out,
+                         .seq_starts = pass.seq_starts,
+                         .slots = pass.slots,
+                         .start = pass.start,
+                         .scale = scale()});
+}
+
+// A prompt sees the rows of its own pass as they are, a generated token all rows from the cache.
+void Attention::attend(Device& dev, const Pass& pass, const Projections& turned,
+                       const state::PackedKvCache& cache, const ops::View& out) const {
+  const bool generated = pass.generated();
+  dev.run(ops::TurboquantAttention{.q = turned.q,
+                                   .k_codes = pass.of(cache.key_codes),
+                                   .v_codes = pass.of(cache.value_codes),
+                                   .k_norms = pass.of(cache.key_norms),
+                                   .v_norms = pass.of(cache.value_norms),
+                                   .signs = cache.signs,
+                                   .k_new = generated ? ops::View{} : turned.k,
+                                   .v_new = generated ? ops::View{} : turned.v,
+                                   .out = out,
+                                   .seq_starts = pass.seq_starts,
+                                   .slots = pass.slots,
+                                   .k_bits = cache.key_bits,
+                                   .v_bits = cache.value_bits,
+                                   .length = {},
+                                   .start = pass.start,
+                                   .ring_start = {},
+                                   .scale = scale()});
+}
+
+void Attention::forward(Device& dev, const Pass& pass, const ops::View& x, const state::LayerState& state,
                         const ops::View& y) const {
   const Scope scope = dev.scope();
-  const std::int64_t tokens = batch.tokens;
+  const std::int64_t tokens = pass.tokens;
   const std::int64_t width = heads * head_dim;
   const auto [projected, k, v] = project(dev, x);
   const ops::View out = dev.take({tokens, heads, head_dim});
   const ops::View q = projected.columns(0, head_dim, {head_dim});  // [T,heads,head_dim], beside the gate
-  append(dev, batch, {q, k, v}, state);
-  attend(dev, batch, {q, k, v}, state, out);
+  const auto use = [&](const auto& cache) {
+    append(dev, pass, {q, k, v}, cache);
+    attend(dev, pass, {q, k, v}, cache, out);
+  };
+  if (const auto* packed = std::get_if<state::PackedKvCache>(&state))
+    use(*packed);
+  else
+    use(std::get<state::KvCache>(state));
   if (gated)
     dev.run(
         ops::SigmoidGate{.x = out, .gate = projected.columns(head_dim, head_dim, {head_dim}), .out = out});

@@ -2,9 +2,9 @@
 // gate.
 #pragma once
 
-#include "layers/batch.h"
 #include "layers/device.h"
 #include "layers/norm.h"
+#include "layers/pass.h"
 #include "layers/rotary.h"
 
 namespace sluice::layers {
@@ -25,7 +25,7 @@ struct Attention {
 
   state::LayerStateShape state() const { return state::KvCacheShape{kv_heads, head_dim, head_dim}; }
   // y [T,hidden] from the normalised x [T,hidden].
-  void forward(Device& dev, const Batch& batch, const ops::View& x, const state::LayerState& state,
+  void forward(Device& dev, const Pass& pass, const ops::View& x, const state::LayerState& state,
                const ops::View& y) const;
 
  private:
@@ -36,10 +36,14 @@ struct Attention {
   };
   Projections project(Device& dev, const ops::View& x) const;
   // Norms and turns queries and keys in place, and puts keys and values into the cache.
-  void append(Device& dev, const Batch& batch, const Projections& to, const state::LayerState& state) const;
+  void append(Device& dev, const Pass& pass, const Projections& to, const state::KvCache& cache) const;
+  void append(Device& dev, const Pass& pass, const Projections& to, const state::PackedKvCache& cache) const;
   // out = attention of the turned queries [T,heads,head_dim].
-  void attend(Device& dev, const Batch& batch, const Projections& turned, const state::LayerState& state,
+  void attend(Device& dev, const Pass& pass, const Projections& turned, const state::KvCache& cache,
               const ops::View& out) const;
+  void attend(Device& dev, const Pass& pass, const Projections& turned, const state::PackedKvCache& cache,
+              const ops::View& out) const;
+  double scale() const;
 };
 
 }  // namespace sluice::layers

@@ -2,13 +2,13 @@
 
 namespace sluice::layers {
 
-void DecoderLayer::forward(Device& dev, const Batch& batch, const ops::View& x,
+void DecoderLayer::forward(Device& dev, const Pass& pass, const ops::View& x,
                            const state::LayerState& state) const {
   const Scope scope = dev.scope();
   const ops::View h = dev.take(x.shape);
   const ops::View y = dev.take(x.shape);
   dev.run(ops::RmsNorm{.x = x, .weight = input_layernorm.weight, .out = h, .eps = input_layernorm.eps});
-  std::visit([&](const auto& m) { m.forward(dev, batch, h, state, y); }, mixer);
+  std::visit([&](const auto& m) { m.forward(dev, pass, h, state, y); }, mixer);
   dev.run(ops::AddRmsNorm{.residual = x,
                           .delta = y,
                           .weight = post_attention_layernorm.weight,
@@ -24,25 +24,27 @@ std::vector<state::LayerStateShape> Decoder::states() const {
   return shapes;
 }
 
-void Decoder::forward(Device& dev, const Batch& batch, const state::StatePool& pool,
+void Decoder::forward(Device& dev, const Pass& pass, std::span<const state::LayerState> states,
                       const ops::View& logits) const {
+  dev.set_phase(pass.phase);
   const Scope scope = dev.scope();
-  const ops::View x = dev.take({batch.tokens, hidden});
-  dev.run(ops::Embed{.table = embed_tokens, .ids = batch.ids, .out = x});
-  for (std::size_t i = 0; i < layers.size(); ++i) layers[i].forward(dev, batch, x, pool.layers()[i]);
+  const ops::View x = dev.take({pass.tokens, hidden});
+  dev.run(ops::Embed{.table = embed_tokens, .ids = pass.ids, .out = x});
+  for (std::size_t i = 0; i < layers.size(); ++i) layers[i].forward(dev, pass, x, states[i]);
   if (!logits.present()) return;
-  const ops::View last = x.rows(batch.tokens - logits.dim(0), logits.dim(0));
+  const ops::View last = x.rows(pass.tokens - logits.dim(0), logits.dim(0));
   dev.run(ops::RmsNorm{.x = last, .weight = norm.weight, .out = last, .eps = norm.eps});
   dev.run(ops::Matmul{.x = last, .w = lm_head, .out = logits});
 }
 
-std::size_t Decoder::activation_bytes(std::int64_t tokens, const state::StatePool& pool,
+std::size_t Decoder::activation_bytes(std::int64_t tokens, const state::CacheFormat& cache,
                                       ops::DType activations) const {
+  const std::vector<state::LayerState> planned = state::plan(states(), {}, cache);
   Arena arena;
   Device planning(arena, activations);
-  Batch batch;
-  batch.tokens = tokens;
-  forward(planning, batch, pool, {});
+  Pass pass;  // of a prompt: generated tokens need less
+  pass.tokens = tokens;
+  forward(planning, pass, planned, {});
   return arena.peak();
 }
 

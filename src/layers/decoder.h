@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <variant>
 #include <vector>
 
@@ -19,7 +20,7 @@ struct DecoderLayer {
   RmsNormWeights post_attention_layernorm;  // [hidden]
   std::variant<Mlp, Moe> mlp;
 
-  void forward(Device& dev, const Batch& batch, const ops::View& x, const state::LayerState& state) const;
+  void forward(Device& dev, const Pass& pass, const ops::View& x, const state::LayerState& state) const;
 };
 
 struct Decoder {
@@ -34,9 +35,10 @@ struct Decoder {
   std::vector<state::LayerStateShape> states() const;
   // Runs the tokens through all layers. `logits` takes the rows of the last logits.dim(0) tokens, or is
   // absent.
-  void forward(Device& dev, const Batch& batch, const state::StatePool& pool, const ops::View& logits) const;
-  // Bytes of activations a pass with so many tokens needs.
-  std::size_t activation_bytes(std::int64_t tokens, const state::StatePool& pool,
+  void forward(Device& dev, const Pass& pass, std::span<const state::LayerState> states,
+               const ops::View& logits) const;
+  // Bytes of activations that a pass with so many tokens needs.
+  std::size_t activation_bytes(std::int64_t tokens, const state::CacheFormat& cache,
                                ops::DType activations) const;
 };
 

@@ -50,8 +50,10 @@ class Device {
 
   template <class Op>
   void run(const Op& op) {
-    if (backend_ != nullptr) backend_->run(op);
+    if (backend_ != nullptr) backend_->run(op, phase_);
   }
+  // Of the ops that follow.
+  void set_phase(ops::Phase phase) { phase_ = phase; }
   // `op` makes the device wait for `work` of the host.
   void meet(FunctionRef<void()> op, std::function<void()> work) {
     if (planning()) return;
@@ -70,6 +72,7 @@ class Device {
   Arena& arena_;
   ops::DType activations_;
   HostWork* recorded_ = nullptr;
+  ops::Phase phase_ = ops::Phase::automatic;
 };
 
 }  // namespace sluice::layers

@@ -31,9 +31,9 @@ GatedDeltaNet::Projections GatedDeltaNet::project(Device& dev, const ops::View& 
   return to;
 }
 
-// A generated token of every sequence.
-void GatedDeltaNet::mix_step(Device& dev, const Batch& batch, const Projections& in,
-                             const state::LayerState& state, const ops::View& out) const {
+// Generated tokens, one or more per sequence.
+void GatedDeltaNet::mix_step(Device& dev, const Pass& pass, const Projections& in,
+                             const state::DeltaState& state, const ops::View& out) const {
   dev.run(ops::DeltaStep{.qkv = in.qkv,
                          .z = in.z,
                          .a = in.a,
@@ -42,28 +42,28 @@ void GatedDeltaNet::mix_step(Device& dev, const Batch& batch, const Projections&
                          .A_log = A_log,
                          .dt_bias = dt_bias,
                          .norm_weight = norm.weight,
-                         .conv_state = batch.of(state.second),
-                         .state = batch.of(state.first),
+                         .conv_state = pass.of(state.conv),
+                         .state = pass.of(state.delta),
                          .out = out,
-                         .seq_starts = batch.seq_starts,
-                         .slots = batch.slots,
+                         .seq_starts = pass.seq_starts,
+                         .slots = pass.slots,
                          .qk_eps = kQkEps,
                          .eps = norm.eps});
 }
 
-void GatedDeltaNet::mix_prompt(Device& dev, const Batch& batch, const Projections& in,
-                               const state::LayerState& state, const ops::View& out) const {
+void GatedDeltaNet::mix_prompt(Device& dev, const Pass& pass, const Projections& in,
+                               const state::DeltaState& state, const ops::View& out) const {
   const Scope scope = dev.scope();
   const std::int64_t keys = key_heads * key_dim;
-  const ops::View convolved = dev.take({batch.tokens, channels()});
-  const ops::View g = dev.take({batch.tokens, value_heads}, ops::DType::f32);
-  const ops::View beta = dev.take({batch.tokens, value_heads}, ops::DType::f32);
+  const ops::View convolved = dev.take({pass.tokens, channels()});
+  const ops::View g = dev.take({pass.tokens, value_heads}, ops::DType::f32);
+  const ops::View beta = dev.take({pass.tokens, value_heads}, ops::DType::f32);
   dev.run(ops::CausalConv1d{.x = in.qkv,
                             .weight = conv1d,
-                            .state = batch.of(state.second),
+                            .state = pass.of(state.conv),
                             .out = convolved,
-                            .seq_starts = batch.seq_starts,
-                            .slots = batch.slots});
+                            .seq_starts = pass.seq_starts,
+                            .slots = pass.slots});
   const ops::View q = convolved.columns(0, keys, {key_heads, key_dim});
   const ops::View k = convolved.columns(keys, keys, {key_heads, key_dim});
   const ops::View v = convolved.columns(2 * keys, value_heads * value_dim, {value_heads, value_dim});
@@ -75,23 +75,24 @@ void GatedDeltaNet::mix_prompt(Device& dev, const Batch& batch, const Projection
                          .v = v,
                          .g = g,
                          .beta = beta,
-                         .state = batch.of(state.first),
+                         .state = pass.of(state.delta),
                          .out = out,
-                         .seq_starts = batch.seq_starts,
-                         .slots = batch.slots});
+                         .seq_starts = pass.seq_starts,
+                         .slots = pass.slots});
   dev.run(ops::GatedRmsNorm{.x = out, .z = in.z, .weight = norm.weight, .out = out, .eps = norm.eps});
 }
 
-void GatedDeltaNet::forward(Device& dev, const Batch& batch, const ops::View& x,
-                            const state::LayerState& state, const ops::View& y) const {
+void GatedDeltaNet::forward(Device& dev, const Pass& pass, const ops::View& x, const state::LayerState& state,
+                            const ops::View& y) const {
   const Scope scope = dev.scope();
   const Projections in = project(dev, x);
-  const ops::View out = dev.take({batch.tokens, value_heads, value_dim});
-  if (batch.several())
-    mix_step(dev, batch, in, state, out);
+  const ops::View out = dev.take({pass.tokens, value_heads, value_dim});
+  const auto& own = std::get<state::DeltaState>(state);
+  if (pass.generated())
+    mix_step(dev, pass, in, own, out);
   else
-    mix_prompt(dev, batch, in, state, out);
-  dev.run(ops::Matmul{.x = out.reshaped({batch.tokens, value_heads * value_dim}), .w = out_proj, .out = y});
+    mix_prompt(dev, pass, in, own, out);
+  dev.run(ops::Matmul{.x = out.reshaped({pass.tokens, value_heads * value_dim}), .w = out_proj, .out = y});
 }
 
 }  // namespace sluice::layers

@@ -1,9 +1,9 @@
 // Gated DeltaNet: a short convolution, the gated delta rule, a gated norm.
 #pragma once
 
-#include "layers/batch.h"
 #include "layers/device.h"
 #include "layers/norm.h"
+#include "layers/pass.h"
 
 namespace sluice::layers {
 
@@ -28,7 +28,7 @@ struct GatedDeltaNet {
   state::LayerStateShape state() const {
     return state::DeltaStateShape{value_heads, value_dim, key_dim, channels(), conv_width};
   }
-  void forward(Device& dev, const Batch& batch, const ops::View& x, const state::LayerState& state,
+  void forward(Device& dev, const Pass& pass, const ops::View& x, const state::LayerState& state,
                const ops::View& y) const;
 
  private:
@@ -39,9 +39,9 @@ struct GatedDeltaNet {
     ops::View a;    // [T,value_heads]
   };
   Projections project(Device& dev, const ops::View& x) const;
-  void mix_step(Device& dev, const Batch& batch, const Projections& in, const state::LayerState& state,
+  void mix_step(Device& dev, const Pass& pass, const Projections& in, const state::DeltaState& state,
                 const ops::View& out) const;
-  void mix_prompt(Device& dev, const Batch& batch, const Projections& in, const state::LayerState& state,
+  void mix_prompt(Device& dev, const Pass& pass, const Projections& in, const state::DeltaState& state,
                   const ops::View& out) const;
 };
 

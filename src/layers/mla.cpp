@@ -18,59 +18,59 @@ double Mla::scale() const {
   return rotary->score_scale / std::sqrt(static_cast<double>(nope + rope));
 }
 
-void Mla::attend(Device& dev, const Batch& batch, const Rotated& rotated, const state::LayerState& state,
+void Mla::attend(Device& dev, const Pass& pass, const Rotated& rotated, const state::LatentCache& cache,
                  const ops::View& out) const {
   dev.run(ops::MlaAppend{.kv_latent = rotated.kv_latent,
                          .k_pe = rotated.k_pe,
-                         .latent_cache = batch.of(state.first),
-                         .rope_cache = batch.of(state.second),
-                         .seq_starts = batch.seq_starts,
-                         .slots = batch.slots,
-                         .start = batch.start});
+                         .latent_cache = pass.of(cache.latents),
+                         .rope_cache = pass.of(cache.rope_keys),
+                         .seq_starts = pass.seq_starts,
+                         .slots = pass.slots,
+                         .start = pass.start});
   dev.run(ops::MlaAttention{.q_latent = rotated.q_latent,
                             .q_pe = rotated.q_pe,
-                            .latent_cache = batch.of(state.first),
-                            .rope_cache = batch.of(state.second),
+                            .latent_cache = pass.of(cache.latents),
+                            .rope_cache = pass.of(cache.rope_keys),
                             .out = out,
-                            .seq_starts = batch.seq_starts,
-                            .slots = batch.slots,
-                            .start = batch.start,
+                            .seq_starts = pass.seq_starts,
+                            .slots = pass.slots,
+                            .start = pass.start,
                             .scale = scale()});
 }
 
-// A prompt sees the rows of its own chunk as they are, a generated token all rows from the cache.
-void Mla::attend_packed(Device& dev, const Batch& batch, const Rotated& rotated,
-                        const state::LayerState& state, const ops::View& out) const {
+// A prompt sees the rows of its own pass as they are, a generated token all rows from the cache.
+void Mla::attend(Device& dev, const Pass& pass, const Rotated& rotated, const state::PackedLatentCache& cache,
+                 const ops::View& out) const {
   dev.run(ops::MlaTurboquantAppend{.kv_latent = rotated.kv_latent,
                                    .k_pe = rotated.k_pe,
-                                   .signs = state.signs,
-                                   .latent_codes = batch.of(state.first),
-                                   .latent_norms = batch.of(state.first_norms),
-                                   .rope_cache = batch.of(state.second),
-                                   .seq_starts = batch.seq_starts,
-                                   .slots = batch.slots,
-                                   .bits = state.first_bits,
+                                   .signs = cache.signs,
+                                   .latent_codes = pass.of(cache.codes),
+                                   .latent_norms = pass.of(cache.norms),
+                                   .rope_cache = pass.of(cache.rope_keys),
+                                   .seq_starts = pass.seq_starts,
+                                   .slots = pass.slots,
+                                   .bits = cache.bits,
                                    .norm = ops::TurboquantNorm::matched,
-                                   .start = batch.start});
+                                   .start = pass.start});
   dev.run(ops::MlaTurboquantAttention{.q_latent = rotated.q_latent,
                                       .q_pe = rotated.q_pe,
-                                      .latent_codes = batch.of(state.first),
-                                      .latent_norms = batch.of(state.first_norms),
-                                      .rope_cache = batch.of(state.second),
-                                      .signs = state.signs,
-                                      .latent_new = batch.several() ? ops::View{} : rotated.kv_latent,
+                                      .latent_codes = pass.of(cache.codes),
+                                      .latent_norms = pass.of(cache.norms),
+                                      .rope_cache = pass.of(cache.rope_keys),
+                                      .signs = cache.signs,
+                                      .latent_new = pass.generated() ? ops::View{} : rotated.kv_latent,
                                       .out = out,
-                                      .seq_starts = batch.seq_starts,
-                                      .slots = batch.slots,
-                                      .bits = state.first_bits,
-                                      .start = batch.start,
+                                      .seq_starts = pass.seq_starts,
+                                      .slots = pass.slots,
+                                      .bits = cache.bits,
+                                      .start = pass.start,
                                       .scale = scale()});
 }
 
-void Mla::forward(Device& dev, const Batch& batch, const ops::View& x, const state::LayerState& state,
+void Mla::forward(Device& dev, const Pass& pass, const ops::View& x, const state::LayerState& state,
                   const ops::View& y) const {
   const Scope scope = dev.scope();
-  const std::int64_t tokens = batch.tokens;
+  const std::int64_t tokens = pass.tokens;
   const ops::View q = dev.take({tokens, heads, nope + rope});
   const ops::View kv = dev.take({tokens, rank + rope});
   const ops::View q_latent = dev.take({tokens, heads, rank});
@@ -87,16 +87,16 @@ void Mla::forward(Device& dev, const Batch& batch, const ops::View& x, const sta
   for (const ops::View& rotated : {q_pe, kv.columns(rank, rope, {1, rope})})
     dev.run(ops::Rope{.x = rotated,
                       .inv_freq = rotary->view(),
-                      .positions = batch.positions,
+                      .positions = pass.positions,
                       .mscale = rotary->mscale,
                       .pairing = pairing});
   dev.run(ops::MlaAbsorbQ{
       .q_nope = q_nope, .kv_b = kv_b_proj, .embed_q = embed_q, .q_latent = q_latent, .v = value_dim});
   const Rotated rotated{q_latent, q_pe, kv_latent, k_pe};
-  if (state.packed())
-    attend_packed(dev, batch, rotated, state, latent);
+  if (const auto* packed = std::get_if<state::PackedLatentCache>(&state))
+    attend(dev, pass, rotated, *packed, latent);
   else
-    attend(dev, batch, rotated, state, latent);
+    attend(dev, pass, rotated, std::get<state::LatentCache>(state), latent);
   dev.run(ops::MlaProjectOut{
       .latent = latent, .kv_b = kv_b_proj, .unembed_out = unembed_out, .out = out, .nope = nope});
   dev.run(ops::Matmul{.x = out.reshaped({tokens, heads * value_dim}), .w = o_proj, .out = y});

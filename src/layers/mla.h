@@ -1,9 +1,9 @@
 // Multi-head latent attention, in the absorbed form: queries are taken into the latent space of the cache.
 #pragma once
 
-#include "layers/batch.h"
 #include "layers/device.h"
 #include "layers/norm.h"
+#include "layers/pass.h"
 #include "layers/rotary.h"
 
 namespace sluice::layers {
@@ -28,7 +28,7 @@ struct Mla {
   const RotaryTable* rotary = nullptr;
 
   state::LayerStateShape state() const { return state::LatentCacheShape{rank, rope}; }
-  void forward(Device& dev, const Batch& batch, const ops::View& x, const state::LayerState& state,
+  void forward(Device& dev, const Pass& pass, const ops::View& x, const state::LayerState& state,
                const ops::View& y) const;
 
  private:
@@ -42,10 +42,10 @@ struct Mla {
   void project_queries(Device& dev, const ops::View& x, const ops::View& q) const;
   double scale() const;
   // Appends the latents, then out = attention in the latent space [T,heads,rank].
-  void attend(Device& dev, const Batch& batch, const Rotated& rotated, const state::LayerState& state,
+  void attend(Device& dev, const Pass& pass, const Rotated& rotated, const state::LatentCache& cache,
               const ops::View& out) const;
-  void attend_packed(Device& dev, const Batch& batch, const Rotated& rotated, const state::LayerState& state,
-                     const ops::View& out) const;
+  void attend(Device& dev, const Pass& pass, const Rotated& rotated, const state::PackedLatentCache& cache,
+              const ops::View& out) const;
 };
 
 }  // namespace sluice::layers

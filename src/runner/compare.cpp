@@ -43,7 +43,7 @@ constexpr std::int64_t kFew = 2048;
 // Times that a device rounds to BF16 on the way to a result, its matrix units taking nothing wider: weights
 // as they are unpacked, probabilities of attention, and the result itself. A host rounds the result alone.
 int roundings(const ops::Backend& backend, std::string_view op) {
-  if (backend.host_memory()) return 1;
+  if (backend.traits().host_memory) return 1;
   if (op == "gate_up_swiglu" || op == "expert_gate_up_swiglu") return 3;
   for (const std::string_view product : {"matmul", "expert_matmul", "mla_absorb_q", "mla_project_out",
                                          "attention", "mla_attention", "turboquant_attention"})

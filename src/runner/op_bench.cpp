@@ -30,7 +30,7 @@ double seconds_of(auto&& work) {
 double median_seconds(ops::Backend& backend, std::vector<std::unique_ptr<BoundOp>>& copies, double budget) {
   for (auto& copy : copies) copy->run();  // touch every page, grow every scratch buffer
   std::unique_ptr<ops::Program> program;
-  if (!backend.host_memory())
+  if (backend.traits().records)
     program = backend.record([&] {
       for (auto& copy : copies) copy->enqueue();
     });

@@ -1,86 +1,38 @@
-// What a layer remembers of a sequence, and how large that is.
+// What one layer remembers of its sequences, whatever its kind.
 #pragma once
 
+#include <type_traits>
 #include <variant>
 #include <vector>
 
-#include "sluice/ops/backend.h"
+#include "state/delta_state.h"
+#include "state/kv_cache.h"
+#include "state/latent_cache.h"
 
 namespace sluice::state {
 
-// Keys and values of every past token.
-struct KvCacheShape {
-  std::int64_t kv_heads = 0;
-  std::int64_t head_dim = 0;
-  std::int64_t value_dim = 0;
-};
-// The compressed keys and values of latent attention.
-struct LatentCacheShape {
-  std::int64_t rank = 0;
-  std::int64_t rope = 0;
-};
-// The matrix state of the delta rule and the last inputs of its convolution: a fixed size, whatever the
-// length.
-struct DeltaStateShape {
-  std::int64_t value_heads = 0;
-  std::int64_t value_dim = 0;
-  std::int64_t key_dim = 0;
-  std::int64_t conv_channels = 0;
-  std::int64_t conv_width = 0;
-};
 using LayerStateShape = std::variant<KvCacheShape, LatentCacheShape, DeltaStateShape>;
-
-// How caches hold their rows: as numbers, or packed, as codes of so many bits and a norm each. A latent row
-// is key and value at once and takes the bits of keys.
-struct CacheFormat {
-  ops::DType type = ops::DType::f32;  // of numbers
-  std::int64_t key_bits = 16;         // 16: numbers; BF16 beside packed values
-  std::int64_t value_bits = 16;
-  bool packed() const { return key_bits != 16 || value_bits != 16; }
-};
-
 // The tensors of a layer, pooled over slots in front.
-struct LayerState {
-  ops::View first;         // k cache, latents, or delta states; codes where packed
-  ops::View second;        // v cache, rotary keys, or inputs of the convolution; codes of values where packed
-  ops::View first_norms;   // of packed rows, else absent
-  ops::View second_norms;  // the same; a latent's row has only the first
-  ops::ConstView signs;    // of the rotation of packed rows
-  std::int64_t first_bits = 16;
-  std::int64_t second_bits = 16;
-  bool recurrent = false;
-  bool packed() const { return first_norms.present(); }
-};
+using LayerState = std::variant<KvCache, PackedKvCache, LatentCache, PackedLatentCache, DeltaState>;
 
-// The states of all layers for a number of sequences ("slots"), each up to `capacity` tokens.
-class StatePool {
- public:
-  StatePool(ops::Backend& backend, const std::vector<LayerStateShape>& layers, std::int64_t slots,
-            std::int64_t capacity, const CacheFormat& format);
+// Shapes and types without memory: what a pass needs to be planned.
+LayerState plan(const LayerStateShape& shape, const Extent& extent, const CacheFormat& format);
+std::vector<LayerState> plan(const std::vector<LayerStateShape>& shapes, const Extent& extent,
+                             const CacheFormat& format);
 
-  // Known before anything is allocated.
-  static std::size_t bytes(const std::vector<LayerStateShape>& layers, std::int64_t slots,
-                           std::int64_t capacity, const CacheFormat& format);
+// f(tensor, layout) for each tensor that holds something of a sequence.
+template <class State, class F>
+requires std::is_same_v<std::remove_const_t<State>, LayerState>
+void for_each_tensor(State& state, F&& f) {
+  std::visit([&](auto& kind) { std::remove_cvref_t<decltype(kind)>::for_each_tensor(kind, f); }, state);
+}
 
-  std::int64_t slots() const { return slots_; }
-  std::int64_t capacity() const { return capacity_; }
-  const std::vector<LayerState>& layers() const { return layers_; }
-  // An empty past: recurrent states become zero; caches are simply not looked at.
-  void reset(std::int64_t slot);
-  // Copies of a slot's recurrent states, and of the first `rows` rows of its caches if asked for.
-  std::vector<std::byte> save(std::int64_t slot, std::int64_t rows, bool with_caches);
-  void load(std::int64_t slot, std::int64_t rows, bool with_caches, std::span<const std::byte> saved);
-  std::size_t saved_bytes(std::int64_t rows, bool with_caches) const;
+inline std::size_t bytes_of(const ops::View& view) {
+  return static_cast<std::size_t>(view.elements()) * size_bytes(view.dtype);
+}
 
- private:
-  template <class F>
-  void for_each_saved(std::int64_t slot, std::int64_t rows, bool with_caches, F&& f) const;
-
-  ops::Backend& backend_;
-  std::int64_t slots_;
-  std::int64_t capacity_;
-  std::vector<LayerState> layers_;
-  std::vector<ops::Buffer> buffers_;
-};
+// What states with these shapes take.
+std::size_t bytes_of(const std::vector<LayerStateShape>& shapes, const Extent& extent,
+                     const CacheFormat& format);
 
 }  // namespace sluice::state

@@ -14,7 +14,7 @@ namespace {
 
 // The joined documents, each closed by the end token.
 std::vector<std::int32_t> join(Engine& engine, std::string_view text) {
-  const auto end = engine.impl().text().id(study::kEndOfDocument);
+  const auto end = engine::core(engine).text().id(study::kEndOfDocument);
   std::vector<std::int32_t> ids;
   for (const std::string_view document : study::split_documents(text)) {
     const std::vector<std::int32_t> own = engine.encode(document);
@@ -45,8 +45,9 @@ double divergence(const std::vector<double>& p, const std::vector<double>& q) {
 class Replay {
  public:
   Replay(Engine& engine, std::int64_t context)
-      : pass_(engine.impl(), 1, context, std::min(engine.impl().prefill_chunk(), context)),
-        vocab_(static_cast<std::size_t>(engine.impl().model.decoder.vocab)) {}
+      : pass_(engine::core(engine), 1, context,
+              std::min(engine::core(engine).settings.prefill_chunk, context)),
+        vocab_(static_cast<std::size_t>(engine::core(engine).model.decoder.vocab)) {}
 
   void reset() { pass_.pool().reset(0); }
   std::int64_t chunk() const { return pass_.chunk(); }

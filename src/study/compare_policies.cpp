@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "engine/engine_impl.h"
+#include "engine/core.h"
 #include "experts/profile.h"
 #include "sluice/experts.h"
 #include "sluice/session.h"
@@ -62,7 +62,7 @@ std::vector<std::uint32_t> profile(const Passes& passes, std::int64_t experts, s
 
 std::vector<Passes> record(const std::shared_ptr<Engine>& engine, std::span<const std::int32_t> prompt,
                            std::int64_t tokens, std::uint64_t seed) {
-  experts::Cache& cache = *engine->impl().streamed.cache;
+  experts::Cache& cache = *engine::core(*engine).streamed.cache;
   std::vector<Passes> layers(static_cast<std::size_t>(cache.store().layers()));
   const auto session = engine->new_session(static_cast<std::int64_t>(prompt.size()) + tokens + 1);
   const SamplingSettings settings{.temperature = 1, .seed = seed};
@@ -80,7 +80,7 @@ std::vector<Passes> record(const std::shared_ptr<Engine>& engine, std::span<cons
 }  // namespace
 
 ExpertUsage expert_usage(const Engine& engine) {
-  const engine::StreamedModel& streamed = engine.impl().streamed;
+  const engine::StreamedModel& streamed = engine::core(engine).streamed;
   const auto describe = [](std::int64_t slots, std::string reader, experts::Usage usage) -> ExpertUsage {
     return {slots,        std::move(reader), usage.hits,         usage.misses,         usage.foreseen,
             usage.unused, usage.bytes_read,  usage.wait_seconds, std::move(usage.uses)};
@@ -100,7 +100,7 @@ void write_expert_profile(const ExpertUsage& usage, const std::filesystem::path&
 
 PolicyComparison compare_policies(const std::shared_ptr<Engine>& engine, std::span<const std::int32_t> prompt,
                                   std::int64_t tokens, std::uint64_t seed) {
-  if (engine->impl().streamed.cache == nullptr)
+  if (engine::core(*engine).streamed.cache == nullptr)
     fail(ErrorKind::input, "policies are compared on an engine that streams its experts; set expert_slots");
   if (tokens < 2 || prompt.empty())
     fail(ErrorKind::input, "a trace takes a prompt and at least 2 tokens, given are {} and {}", prompt.size(),

@@ -29,16 +29,15 @@ void fill_caches(ops::Backend& backend, const state::StatePool& pool) {
   std::vector<ops::BFloat16> rounded(noise.size());
   for (std::size_t i = 0; i < noise.size(); ++i) rounded[i] = ops::to_bfloat16(noise[i]);
   for (const state::LayerState& layer : pool.layers()) {
-    if (layer.recurrent) continue;
-    for (const ops::View& cache : {layer.first, layer.second, layer.first_norms, layer.second_norms}) {
-      if (!cache.present()) continue;
-      const std::size_t bytes = static_cast<std::size_t>(cache.elements()) * size_bytes(cache.dtype);
+    state::for_each_tensor(layer, [&](const ops::View& cache, state::Layout layout) {
+      if (layout == state::Layout::whole) return;
+      const std::size_t bytes = state::bytes_of(cache);
       const bool floats = cache.dtype == ops::DType::f32;
       const void* from = floats ? static_cast<const void*>(noise.data()) : rounded.data();
       const std::size_t block = noise.size() * (floats ? sizeof(float) : sizeof(ops::BFloat16));
       for (std::size_t at = 0; at < bytes; at += block)
         backend.upload(static_cast<std::byte*>(cache.data) + at, from, std::min(block, bytes - at));
-    }
+    });
   }
 }
 
@@ -75,9 +74,7 @@ void start_decoding(engine::ForwardPass& pass, std::int64_t position, std::int64
 // Bytes one decode step must move: dense weights once, of the experts the share that so many tokens are
 // expected to touch, recurrent states read and written, caches read.
 double bytes_per_step(const ModelSummary& model, const ModelBenchOptions& options) {
-  double experts = 0;
-  for (const ModelSummary::Part& part : model.parts)
-    if (part.kind == "experts") experts = static_cast<double>(part.bytes);
+  const auto experts = static_cast<double>(model.bytes_of(PartKind::experts));
   const double one = model.experts > 0
                          ? static_cast<double>(model.experts_per_token) / static_cast<double>(model.experts)
                          : 0;
@@ -101,26 +98,26 @@ void check(const ModelBenchOptions& o) {
 
 ModelBenchResult bench_model(Engine& engine, const ModelBenchOptions& options) {
   check(options);
-  Engine::Impl& impl = engine.impl();
+  engine::Core& core = engine::core(engine);
   ModelBenchResult result;
-  result.peak_gigabytes_per_second = impl.backend->measure_rates().read_bytes_per_second / 1e9;
-  const std::int64_t vocab = impl.model.decoder.vocab;
-  const std::int64_t chunk = std::min(std::max<std::int64_t>(options.prompt, 1), impl.prefill_chunk());
+  result.peak_gigabytes_per_second = core.backend->measure_rates().read_bytes_per_second / 1e9;
+  const std::int64_t vocab = core.model.decoder.vocab;
+  const std::int64_t chunk = std::min(std::max<std::int64_t>(options.prompt, 1), core.settings.prefill_chunk);
   const std::int64_t capacity = options.depth + std::max(options.prompt, options.generate + 1) + 1;
-  engine::ForwardPass pass(impl, options.batch, capacity, chunk);
-  if (options.depth > 0) fill_caches(*impl.backend, pass.pool());
+  engine::ForwardPass pass(core, options.batch, capacity, chunk);
+  if (options.depth > 0) fill_caches(*core.backend, pass.pool());
   std::vector<double> prefills;
   std::vector<double> decodes;
   const auto timed = [&](auto&& work) {
-    impl.backend->synchronize();
+    core.backend->synchronize();
     const auto start = Clock::now();
     work();
-    impl.backend->synchronize();
+    core.backend->synchronize();
     return std::chrono::duration<double>(Clock::now() - start).count();
   };
   // Greedy choices of a random model soon repeat, and with them the experts; where experts come and go, what
   // is generated must not.
-  const SamplingSettings settings{.temperature = impl.streamed.cache != nullptr ? 1.0 : 0.0};
+  const SamplingSettings settings{.temperature = core.streamed.cache != nullptr ? 1.0 : 0.0};
   // The first pass of each kind touches weights, grows scratch and records programs.
   if (options.prompt > 0) prefill(pass, options.depth, options.prompt, vocab);
   if (options.generate > 0) {
@@ -147,7 +144,7 @@ ModelBenchResult bench_model(Engine& engine, const ModelBenchOptions& options) {
     result.percent_of_peak = 100 * result.decode_gigabytes_per_second / result.peak_gigabytes_per_second;
   }
   if (options.profile)
-    result.profile = study::profile_step(impl, pass, options.depth, result.peak_gigabytes_per_second * 1e9);
+    result.profile = study::profile_step(core, pass, options.depth, result.peak_gigabytes_per_second * 1e9);
   return result;
 }
 

@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "base/error.h"
-#include "engine/engine_impl.h"
+#include "engine/core.h"
 #include "sampling/sampler.h"
 #include "sluice/session.h"
 #include "study/documents.h"
@@ -16,7 +16,7 @@ PerplexityResult measure_perplexity(Engine& engine, std::string_view text, std::
                                     const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
   const std::vector<std::string_view> all = study::split_documents(text);
   if (all.empty()) fail(ErrorKind::input, "there is no text to score");
-  const auto end = engine.impl().text().id(study::kEndOfDocument);
+  const auto end = engine::core(engine).text().id(study::kEndOfDocument);
   const std::int64_t limit = context > 0 ? context : engine.summary().max_positions;
   const auto session = engine.new_session(limit);
   PerplexityResult result;

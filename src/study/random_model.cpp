@@ -8,7 +8,7 @@
 #include "base/file_writer.h"
 #include "checkpoint/random_binder.h"
 #include "checkpoint/safetensors_writer.h"
-#include "engine/engine_impl.h"
+#include "engine/core.h"
 #include "engine/summary.h"
 #include "models/geometry.h"
 
@@ -77,18 +77,18 @@ checkpoint::RandomRouting routing_of(const Json& config, int bits, double zipf) 
 std::shared_ptr<Engine> Engine::random(std::string_view geometry, int bits, const EngineOptions& options,
                                        double zipf) {
   check_bits(bits);
-  auto impl = std::make_unique<Impl>();
-  impl->start(options);
+  auto core = std::make_unique<engine::Core>();
+  core->start(options);
   const Json config = models::geometry_config(geometry);
-  checkpoint::RandomBinder binder(bits, &impl->store, routing_of(config, bits, zipf));
-  impl->model = models::build(checkpoint::Config(config, std::string(geometry)), binder);
+  checkpoint::RandomBinder binder(bits, &core->store, routing_of(config, bits, zipf));
+  core->model = models::build(checkpoint::Config(config, std::string(geometry)), binder);
   {
     ThreadPool pool(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
     binder.fill(pool);
   }
-  impl->summary = engine::summarize(impl->model, impl->cache_format());
-  impl->place_weights();
-  return std::shared_ptr<Engine>(new Engine(std::move(impl)));
+  core->summary = engine::summarize(core->model, core->settings.cache);
+  core->place_weights();
+  return std::shared_ptr<Engine>(new Engine(std::move(core)));
 }
 
 void write_random_model(std::string_view geometry, int bits, const fs::path& folder,

@@ -84,22 +84,23 @@ class Recorder final : public ops::Backend {
 
   std::string_view name() const override { return backend_.name(); }
   std::string description() const override { return backend_.description(); }
-  ops::Buffer allocate(std::size_t bytes) override { return backend_.allocate(bytes); }
+  const ops::Traits& traits() const override { return backend_.traits(); }
   void upload(void* to, const void* from, std::size_t bytes) override { backend_.upload(to, from, bytes); }
   void download(void* to, const void* from, std::size_t bytes) override {
     backend_.download(to, from, bytes);
   }
-  bool host_memory() const override { return false; }  // nothing ran, so there are no contents to check
   void synchronize() override {}
   ops::Rates measure_rates() override { return backend_.measure_rates(); }
 
  private:
-  void execute(const ops::AnyOp& op) override {
+  ops::Buffer allocate_block(std::size_t bytes) override { return backend_.allocate(bytes); }
+  bool reads_contents() const override { return false; }  // nothing ran, so there are none
+  void execute(const ops::AnyOp& op, ops::Phase phase) override {
     std::visit(
         [&](const auto* known) {
           calls.push_back({std::string(known->kName), detail(*known),
                            bytes_moved(*known, sequences_, position_),
-                           [copy = *known](ops::Backend& backend) { backend.run(copy); }});
+                           [copy = *known, phase](ops::Backend& backend) { backend.run(copy, phase); }});
         },
         op);
   }
@@ -155,9 +156,9 @@ void time_in_order(ops::Backend& backend, const std::vector<Call>& calls, std::v
 
 }  // namespace
 
-std::vector<OpProfile> profile_step(Engine::Impl& impl, engine::ForwardPass& pass, std::int64_t position,
+std::vector<OpProfile> profile_step(engine::Core& core, engine::ForwardPass& pass, std::int64_t position,
                                     double peak_bytes_per_second) {
-  ops::Backend& backend = *impl.backend;
+  ops::Backend& backend = *core.backend;
   Recorder recorder(backend, pass.pool().slots(), position);
   pass.describe_step(recorder, pass.pool().slots());
   std::vector<OpProfile> rows;
@@ -174,7 +175,7 @@ std::vector<OpProfile> profile_step(Engine::Impl& impl, engine::ForwardPass& pas
     ++rows[at].calls;
     groups[at].push_back(&call);
   }
-  if (backend.host_memory()) {
+  if (!backend.traits().records) {
     time_in_order(backend, recorder.calls, rows, peak_bytes_per_second);
     sort_by_cost(rows);
     return rows;
@@ -183,7 +184,6 @@ std::vector<OpProfile> profile_step(Engine::Impl& impl, engine::ForwardPass& pas
     // Few equal ops are repeated, so that the start of a program does not count.
     const auto repeats = std::max<std::size_t>(1, 32 / groups[i].size());
     const auto program = backend.record([&] {
-      backend.set_phase(ops::Phase::decode);
       for (std::size_t r = 0; r < repeats; ++r)
         for (const Call* call : groups[i]) call->run(backend);
     });

@@ -1,7 +1,10 @@
 // Owned memory on some backend.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <utility>
 
 namespace sluice::ops {
@@ -20,7 +23,14 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
   ~Buffer() {
-    if (data_ != nullptr) free_(data_, bytes_);
+    if (data_ == nullptr) return;
+    free_(data_, bytes_);
+    if (counter_ != nullptr) *counter_ -= bytes_;
+  }
+  // Adds its bytes to `counter` for as long as it lives.
+  void count_in(std::shared_ptr<std::atomic<std::uint64_t>> counter) {
+    counter_ = std::move(counter);
+    *counter_ += bytes_;
   }
   void* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
@@ -30,10 +40,12 @@ class Buffer {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
     std::swap(free_, other.free_);
+    std::swap(counter_, other.counter_);
   }
   void* data_ = nullptr;
   std::size_t bytes_ = 0;
   Free free_ = nullptr;
+  std::shared_ptr<std::atomic<std::uint64_t>> counter_;
 };
 
 }  // namespace sluice::ops

@@ -8,19 +8,7 @@ std::string unavailable() {
   return "this build has no CUDA backend; configure it with -DSLUICE_CUDA=ON where nvcc is installed";
 }
 
-std::unique_ptr<ops::Backend> make() {
-  fail(ErrorKind::unsupported, "{}", unavailable());
-}
-
-ops::Buffer allocate_pinned(std::size_t) {
-  fail(ErrorKind::unsupported, "{}", unavailable());
-}
-
-double measure_bus_rate() {
-  fail(ErrorKind::unsupported, "{}", unavailable());
-}
-
-std::unique_ptr<experts::Meeting> make_meeting(ops::Backend&, const experts::Meeting::Room&) {
+std::unique_ptr<ops::Backend> make(const ops::BackendOptions&) {
   fail(ErrorKind::unsupported, "{}", unavailable());
 }
 

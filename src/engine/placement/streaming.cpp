@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backend/make.h"
 #include "base/error.h"
 #include "checkpoint/packed_experts.h"
 #include "engine/placement/layout.h"
@@ -141,9 +140,7 @@ ops::Buffer copy_dense(models::Model& model, const checkpoint::TensorFiles& file
   const auto reader = open_reader(sources);
   FileCopy copy(sources, *reader);
   Layout layout;
-  for_each_part(model.decoder, [&](std::string_view, auto& part, double) {
-    PlaceMapped{layout, copy}(part);
-  });
+  for_each_part(model.decoder, [&](PartKind, auto& part, double) { PlaceMapped{layout, copy}(part); });
   ops::Buffer block = experts::reserve_memory(std::max<std::size_t>(layout.bytes(), 1));
   layout.copy(
       static_cast<std::byte*>(block.data()),
@@ -220,15 +217,12 @@ void make_tier(models::Model& model, ops::Backend& backend, StreamedModel& strea
   tier.activations = activations;
   tier.miss = miss_of(options);
   if (tier.miss != experts::Miss::bus) {
-    streamed.cpu = ops::make_backend("cpu", {.threads = options.threads, .exact = options.exact});
+    streamed.cpu = ops::make_host_backend({.threads = options.threads, .exact = options.exact});
     tier.cpu = streamed.cpu.get();
-    tier.bus_bytes_per_second = backend::cuda::measure_bus_rate();
+    tier.bus_bytes_per_second = backend.measure_bus_rate();
   }
   const experts::PolicyMaker policies(options.expert_policy);
   tier.policy = [&](int layer) { return policies(layer, cache.store().layer(layer).experts()); };
-  tier.meeting = [&](const experts::Meeting::Room& room) {
-    return backend::cuda::make_meeting(backend, room);
-  };
   for (const layers::Moe* moe : users) {
     const layers::Mlp& shared = moe->shared_expert;
     tier.shared.emplace_back();

@@ -34,7 +34,7 @@ experts::Miss miss_of(const EngineOptions& options);
 // Lets each layer guess what the next one will choose, with the weights where they are now.
 void set_foresight(layers::Decoder& decoder);
 
-// Slots on a CUDA device for a model whose other tensors are there already; `tokens` is the most of one pass.
+// Slots on a device for a model whose other tensors are there already; `tokens` is the most of one pass.
 void make_tier(models::Model& model, ops::Backend& backend, StreamedModel& streamed, std::int64_t slots,
                std::int64_t tokens, ops::DType activations, const EngineOptions& options);
 

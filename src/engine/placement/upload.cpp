@@ -68,8 +68,8 @@ PlacedModel upload(models::Model& model, ops::Backend& backend, std::int64_t tok
                    const std::function<void(std::uint64_t, std::uint64_t)>& progress, bool experts) {
   Layout layout;
   join_products(model.decoder, layout, experts);
-  for_each_part(model.decoder, [&](std::string_view kind, auto& part, double) {
-    if (experts || kind != "experts") layout.place(part);
+  for_each_part(model.decoder, [&](PartKind kind, auto& part, double) {
+    if (experts || kind != PartKind::experts) layout.place(part);
   });
   if (model.decoder.rotary != nullptr) {
     model.decoder.rotary->placed = model.decoder.rotary->view();

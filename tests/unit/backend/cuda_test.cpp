@@ -38,7 +38,7 @@ class CudaOp : public Cuda, public ::testing::WithParamInterface<std::string> {
  protected:
   // Every case of the op in one class of kernels; its parts must give the bits of the whole.
   void check_invariance(Phase phase, const PartCheck& check_part) {
-    backend_->set_phase(phase);
+    backend_ = ops::make_backend("cuda", {.phase = phase});
     const OpTable table = table_of(GetParam());
     for (const Case& one : table.cases) {
       SCOPED_TRACE(fmt::format("{} [{}]", table.op, one.label));
@@ -52,7 +52,7 @@ class CudaOp : public Cuda, public ::testing::WithParamInterface<std::string> {
     }
   }
   void check_against_reference(Phase phase) {
-    backend_->set_phase(phase);
+    backend_ = ops::make_backend("cuda", {.phase = phase});
     const auto reference = ops::make_backend("reference");
     for (const Case& one : table_of(GetParam()).cases) {
       const std::uint64_t seed = case_seed(GetParam(), one.label);

@@ -9,10 +9,11 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "engine/engine_impl.h"
-#include "layers/batch.h"
+#include "engine/core.h"
+#include "layers/pass.h"
 #include "sluice/session.h"
 #include "source_dir.h"
+#include "state/state_pool.h"
 #include "temporary_folder.h"
 
 namespace sluice {
@@ -53,36 +54,36 @@ void fill_caches(ops::Backend& backend, const state::StatePool& pool) {
   std::vector<float> noise(1 << 16);
   for (std::size_t i = 0; i < noise.size(); ++i) noise[i] = std::sin(static_cast<float>(i) * 0.7f + 0.3f);
   for (const state::LayerState& layer : pool.layers()) {
-    if (layer.recurrent) continue;
-    for (const ops::View& cache : {layer.first, layer.second}) {
-      const std::size_t bytes = static_cast<std::size_t>(cache.elements()) * sizeof(float);
+    state::for_each_tensor(layer, [&](const ops::View& cache, state::Layout layout) {
+      if (layout == state::Layout::whole) return;
+      const std::size_t bytes = state::bytes_of(cache);
       for (std::size_t at = 0; at < bytes; at += noise.size() * sizeof(float))
         backend.upload(static_cast<std::byte*>(cache.data) + at, noise.data(),
                        std::min(noise.size() * sizeof(float), bytes - at));
-    }
+    });
   }
 }
 
 // The logits of tokens 1, 2, 3, ... at the very end of the context.
 std::vector<float> last_logits(Engine& engine, std::int64_t tokens) {
-  Engine::Impl& impl = engine.impl();
-  const layers::Decoder& decoder = impl.model.decoder;
-  state::StatePool pool(*impl.backend, decoder.states(), 1, kContext, {});
+  engine::Core& core = engine::core(engine);
+  const layers::Decoder& decoder = core.model.decoder;
+  state::StatePool pool(*core.backend, decoder.states(), {1, kContext}, {});
   pool.reset(0);
-  fill_caches(*impl.backend, pool);
+  fill_caches(*core.backend, pool);
   std::vector<std::int32_t> ids(static_cast<std::size_t>(tokens));
   std::iota(ids.begin(), ids.end(), 1);
   std::vector<std::int32_t> positions(ids.size());
   std::iota(positions.begin(), positions.end(), static_cast<std::int32_t>(kContext - tokens));
   std::vector<float> logits(ids.size() * static_cast<std::size_t>(decoder.vocab));
-  layers::Batch batch;
-  batch.tokens = tokens;
-  batch.ids = {ids.data(), ops::DType::i32, {tokens}};
-  batch.positions = {positions.data(), ops::DType::i32, {tokens}};
-  batch.start = kContext - tokens;
-  layers::Arena arena(impl.backend->allocate(decoder.activation_bytes(tokens, pool, ops::DType::f32)));
-  layers::Device device(*impl.backend, arena, ops::DType::f32);
-  decoder.forward(device, batch, pool, {logits.data(), ops::DType::f32, {tokens, decoder.vocab}});
+  layers::Pass pass;
+  pass.tokens = tokens;
+  pass.ids = {ids.data(), ops::DType::i32, {tokens}};
+  pass.positions = {positions.data(), ops::DType::i32, {tokens}};
+  pass.start = kContext - tokens;
+  layers::Arena arena(core.backend->allocate(decoder.activation_bytes(tokens, {}, ops::DType::f32)));
+  layers::Device device(*core.backend, arena, ops::DType::f32);
+  decoder.forward(device, pass, pool.layers(), {logits.data(), ops::DType::f32, {tokens, decoder.vocab}});
   return logits;
 }
 

@@ -123,7 +123,7 @@ TEST_P(PackedCache, ReplayEqualsSteps) {
   const std::vector<std::int32_t> tokens = some_tokens(40);
   const auto stepped = engine->new_session(40);
   for (const std::int32_t token : tokens) stepped->step(token);
-  engine::ForwardPass pass(engine->impl(), 1, 40, 40);
+  engine::ForwardPass pass(engine::core(*engine), 1, 40, 40);
   pass.replay(0, 0, tokens, 1);
   std::vector<float> replayed;
   pass.read_logits(replayed);

@@ -79,7 +79,7 @@ TEST_P(CudaModel, BatchingDoesNotChangeASequence) {
   constexpr int kSteps = 24;
   const auto vocab = static_cast<std::size_t>(engine->summary().vocab);
   const auto generate = [&](int sequences, int watched) {
-    engine::ForwardPass pass(engine->impl(), kSequences, 256, 64);
+    engine::ForwardPass pass(engine::core(*engine), kSequences, 256, 64);
     std::vector<engine::ForwardPass::Next> next;
     for (int b = 0; b < sequences; ++b) {
       // The watched sequence is the same in both runs, the others are not.

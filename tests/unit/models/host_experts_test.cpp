@@ -8,7 +8,7 @@
 #include <cstring>
 #include <random>
 
-#include "engine/engine_impl.h"
+#include "engine/core.h"
 #include "golden_model.h"
 
 namespace sluice {
@@ -63,7 +63,7 @@ class HostExpertsOf : public GoldenModelTest {
     const auto engine = Engine::load(folder(), {.backend = "cpu", .threads = 2, .expert_slots = 1000});
     if (engine->summary().experts == 0) return 0;
     const auto session = engine->new_session(16);
-    experts::Cache& cache = *engine->impl().streamed.cache;
+    experts::Cache& cache = *engine::core(*engine).streamed.cache;
     const auto cpu = ops::make_backend("cpu", {.threads = 2, .exact = exact});
     experts::HostExperts host(*cpu, type);
     std::mt19937 random(3);

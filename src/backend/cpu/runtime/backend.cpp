@@ -30,13 +30,14 @@ class CpuBackend final : public HostBackend {
     return fmt::format("{} threads, {}", context_.pool().size(), name_of(context_.isa()));
   }
 
+  const ops::Traits& traits() const override { return kCpuTraits; }
   bool exact() const override { return context_.exact(); }
   ops::Rates measure_rates() override {
     return {measure_read_bandwidth(context_.pool()), measure_flops(context_.pool())};
   }
 
  private:
-  void execute(const ops::AnyOp& op) override {
+  void execute(const ops::AnyOp& op, ops::Phase) override {
     std::visit([this](const auto* known) { cpu::run(context_, *known); }, op);
   }
 

@@ -61,8 +61,27 @@ class Landing {
   void* data_ = nullptr;
 };
 
+// From pinned memory to the device's.
+double measure_bus_rate() {
+  constexpr std::size_t kBytes = std::size_t{64} << 20;
+  constexpr int kCopies = 8;
+  const ops::Buffer from = allocate_pinned(kBytes);
+  const ops::Buffer to = allocate_device(kBytes);
+  double best = 0;
+  for (int i = 0; i < kCopies; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    check(cudaMemcpy(to.data(), from.data(), kBytes, cudaMemcpyHostToDevice), "copying to the device");
+    check(cudaDeviceSynchronize(), "copying to the device");
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    best = std::max(best, static_cast<double>(kBytes) / seconds);
+  }
+  return best;
+}
+
 class CudaBackend final : public ops::Backend {
  public:
+  explicit CudaBackend(ops::Phase phase) : phase_(phase) {}
+
   std::string_view name() const override { return "cuda"; }
   std::string description() const override {
     const DeviceInfo& device = context_.device();
@@ -70,7 +89,8 @@ class CudaBackend final : public ops::Backend {
                        static_cast<double>(device.memory_bytes) / 1e9);
   }
   std::uint64_t memory_bytes() const override { return context_.device().memory_bytes; }
-  ops::Buffer allocate(std::size_t bytes) override { return allocate_device(bytes); }
+  const ops::Traits& traits() const override { return kCudaTraits; }
+  ops::Buffer allocate_pinned(std::size_t bytes) override { return cuda::allocate_pinned(bytes); }
   void upload(void* to, const void* from, std::size_t bytes) override {
     transfer_.upload(context_.stream(), to, from, bytes);
   }
@@ -90,19 +110,23 @@ class CudaBackend final : public ops::Backend {
     *context_.fault() = {};
     fail(ErrorKind::input, "{}", describe(fault));
   }
-  bool host_memory() const override { return false; }
   ops::Rates measure_rates() override { return cuda::measure_rates(context_); }
-  void set_phase(ops::Phase phase) override { context_.phase = phase; }
-  Context& context() { return context_; }
+  double measure_bus_rate() override { return cuda::measure_bus_rate(); }
+  std::unique_ptr<ops::Meeting> make_meeting(const ops::Meeting::Room& room) override {
+    return cuda::make_meeting(context_, room);
+  }
   std::unique_ptr<ops::Program> record(std::function<void()> body) override {
     return std::make_unique<GraphProgram>(context_, body);
   }
 
  private:
-  void execute(const ops::AnyOp& op) override {
+  ops::Buffer allocate_block(std::size_t bytes) override { return allocate_device(bytes); }
+  void execute(const ops::AnyOp& op, ops::Phase phase) override {
+    context_.phase = phase == ops::Phase::automatic ? phase_ : phase;
     std::visit([this](const auto* known) { cuda::run(context_, *known); }, op);
   }
 
+  ops::Phase phase_;
   Context context_;
   Transfer transfer_;
   Landing landing_;
@@ -124,36 +148,10 @@ std::string unavailable() {
   return {};
 }
 
-ops::Buffer allocate_pinned(std::size_t bytes) {
-  void* data = nullptr;
-  check(cudaMallocHost(&data, bytes), "allocating pinned memory");
-  return {data, bytes, [](void* memory, std::size_t) { cudaFreeHost(memory); }};
-}
-
-double measure_bus_rate() {
-  constexpr std::size_t kBytes = std::size_t{64} << 20;
-  constexpr int kCopies = 8;
-  const ops::Buffer from = allocate_pinned(kBytes);
-  const ops::Buffer to = allocate_device(kBytes);
-  double best = 0;
-  for (int i = 0; i < kCopies; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    check(cudaMemcpy(to.data(), from.data(), kBytes, cudaMemcpyHostToDevice), "copying to the device");
-    check(cudaDeviceSynchronize(), "copying to the device");
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    best = std::max(best, static_cast<double>(kBytes) / seconds);
-  }
-  return best;
-}
-
-std::unique_ptr<experts::Meeting> make_meeting(ops::Backend& backend, const experts::Meeting::Room& room) {
-  return make_meeting(dynamic_cast<CudaBackend&>(backend).context(), room);
-}
-
-std::unique_ptr<ops::Backend> make() {
+std::unique_ptr<ops::Backend> make(const ops::BackendOptions& options) {
   if (const std::string reason = unavailable(); !reason.empty())
     fail(ErrorKind::unsupported, "no CUDA backend: {}", reason);
-  return std::make_unique<CudaBackend>();
+  return std::make_unique<CudaBackend>(options.phase);
 }
 
 }  // namespace sluice::backend::cuda

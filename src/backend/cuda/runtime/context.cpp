@@ -70,6 +70,12 @@ DeviceInfo current_device() {
 
 }  // namespace
 
+ops::Buffer allocate_pinned(std::size_t bytes) {
+  void* data = nullptr;
+  check(cudaMallocHost(&data, bytes), "allocating pinned memory");
+  return {data, bytes, [](void* memory, std::size_t) { cudaFreeHost(memory); }};
+}
+
 ops::Buffer allocate_device(std::size_t bytes) {
   void* data = nullptr;
   const cudaError_t status = cudaMalloc(&data, std::max<std::size_t>(bytes, 256));

@@ -68,6 +68,8 @@ class Context {
 };
 
 ops::Buffer allocate_device(std::size_t bytes);
+// Host memory that the device copies from and to while the host goes on.
+ops::Buffer allocate_pinned(std::size_t bytes);
 
 // One file an op, each defining run<Op>.
 template <class Op>

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstring>
 
-#include "backend/make.h"
 #include "base/error.h"
 
 namespace sluice::backend::cuda {
@@ -25,7 +24,7 @@ const unsigned* data(const ops::ConstView& view) {
   return static_cast<const unsigned*>(view.data);
 }
 
-class CudaMeeting final : public experts::Meeting {
+class CudaMeeting final : public ops::Meeting {
  public:
   CudaMeeting(Context& context, const Room& room)
       : context_(context),
@@ -186,7 +185,7 @@ class CudaMeeting final : public experts::Meeting {
 
 }  // namespace
 
-std::unique_ptr<experts::Meeting> make_meeting(Context& context, const experts::Meeting::Room& room) {
+std::unique_ptr<ops::Meeting> make_meeting(Context& context, const ops::Meeting::Room& room) {
   return std::make_unique<CudaMeeting>(context, room);
 }
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "backend/cuda/runtime/context.h"
-#include "experts/meeting.h"
+#include "sluice/ops/meeting.h"
 
 namespace sluice::backend::cuda {
 
@@ -39,6 +39,6 @@ struct MeetingCall {
 };
 
 void launch_meeting(Context& context, const MeetingCall& call);
-std::unique_ptr<experts::Meeting> make_meeting(Context& context, const experts::Meeting::Room& room);
+std::unique_ptr<ops::Meeting> make_meeting(Context& context, const ops::Meeting::Room& room);
 
 }  // namespace sluice::backend::cuda

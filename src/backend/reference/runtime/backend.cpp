@@ -12,9 +12,10 @@ class ReferenceBackend final : public HostBackend {
  public:
   std::string_view name() const override { return "reference"; }
   std::string description() const override { return "scalar code, double accumulation, one thread"; }
+  const ops::Traits& traits() const override { return kReferenceTraits; }
 
  private:
-  void execute(const ops::AnyOp& op) override {
+  void execute(const ops::AnyOp& op, ops::Phase) override {
     std::visit([](const auto* known) { reference::run(*known); }, op);
   }
 };

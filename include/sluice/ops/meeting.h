@@ -8,7 +8,7 @@
 
 #include "sluice/ops/view.h"
 
-namespace sluice::experts {
+namespace sluice::ops {
 
 class Meeting {
  public:
@@ -24,12 +24,12 @@ class Meeting {
 
   // Ops of a program. The device shows `chosen` and, where present, `inputs`, waits for answer() and puts it
   // into `places`. All are contiguous, in whole words of 4 bytes.
-  virtual void show(const ops::ConstView& chosen, const ops::ConstView& inputs, const ops::View& places) = 0;
+  virtual void show(const ConstView& chosen, const ConstView& inputs, const View& places) = 0;
   // The same in two ops, between which the device has time to guess what it will choose next.
-  virtual void tell(const ops::ConstView& chosen, const ops::ConstView& inputs) = 0;
-  virtual void ask(const ops::ConstView& guessed, const ops::View& places) = 0;
+  virtual void tell(const ConstView& chosen, const ConstView& inputs) = 0;
+  virtual void ask(const ConstView& guessed, const View& places) = 0;
   // The device waits for give() and puts the rows into those of `out` [n,width].
-  virtual void take(const ops::View& out) = 0;
+  virtual void take(const View& out) = 0;
 
   // What the host does while a program runs, in the order of its meetings.
   // Waits until the device shows something: what is chosen, and the inputs right behind it.
@@ -51,4 +51,4 @@ class Meeting {
   virtual void abandon() = 0;
 };
 
-}  // namespace sluice::experts
+}  // namespace sluice::ops

@@ -8,23 +8,25 @@
 #include "engine/placement/budget.h"
 #include "engine/placement/streaming.h"
 #include "engine/placement/upload.h"
+#include "engine/settings.h"
 #include "models/model.h"
 #include "sluice/engine.h"
 #include "sluice/ops/backend.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
 
-namespace sluice {
+namespace sluice::engine {
 
-struct Engine::Impl {
+struct Core {
   EngineOptions options;
+  Settings settings;
   std::unique_ptr<ops::Backend> backend;
   checkpoint::WeightStore store;
-  engine::PlacedModel placed;      // copies on a device with memory of its own
-  engine::StreamedModel streamed;  // where experts are not kept in memory
-  engine::Budget budget;
-  engine::Budget::Claim weights_claim;
-  engine::Budget::Claim tier_claim;
+  PlacedModel placed;      // copies on a device with memory of its own
+  StreamedModel streamed;  // where experts are not kept in memory
+  Budget budget;
+  Budget::Claim weights_claim;
+  Budget::Claim tier_claim;
   models::Model model;
   ModelSummary summary;
   std::optional<text::Tokenizer> tokenizer;
@@ -33,19 +35,6 @@ struct Engine::Impl {
 
   // Checks the options and makes the backend they name.
   void start(const EngineOptions& wanted);
-  // What the options leave to the backend: a GPU computes with BF16 and takes long chunks.
-  bool fast() const { return !options.exact && !backend->host_memory(); }
-  ops::DType activation_type() const { return fast() ? ops::DType::bf16 : ops::DType::f32; }
-  state::CacheFormat cache_format() const {
-    return {options.cache == CacheType::automatic ? activation_type()
-            : options.cache == CacheType::bf16    ? ops::DType::bf16
-                                                  : ops::DType::f32,
-            options.key_bits, options.value_bits};
-  }
-  std::int64_t prefill_chunk() const {
-    if (options.prefill_chunk > 0) return options.prefill_chunk;
-    return backend->host_memory() ? 512 : 4096;
-  }
   // Copies the bound weights to the backend where it cannot use them in place; the host's go. Where they
   // exceed the budget, experts are streamed.
   void place_weights();
@@ -62,4 +51,8 @@ struct Engine::Impl {
   std::uint64_t least_session(std::int64_t context) const;
 };
 
-}  // namespace sluice
+// Of an engine, for what is built on engines.
+Core& core(Engine& engine);
+const Core& core(const Engine& engine);
+
+}  // namespace sluice::engine

@@ -1,0 +1,121 @@
+#include "engine/core.h"
+
+#include <numeric>
+
+#include "base/error.h"
+#include "engine/forward_pass.h"
+
+namespace sluice::engine {
+
+namespace {
+
+// The program itself, a tokenizer, tables of where experts lie: what is in memory beside weights, caches and
+// activations.
+constexpr std::uint64_t kProcessBytes = std::uint64_t{64} << 20;
+
+// Reads all experts that there are slots for: weights that come from memory need not wait for their first
+// use.
+void fill(experts::Cache& cache) {
+  for (int layer = 0; layer < cache.store().layers(); ++layer) {
+    std::vector<std::int32_t> all(
+        static_cast<std::size_t>(std::min(cache.slots(), cache.store().layer(layer).experts())));
+    std::iota(all.begin(), all.end(), 0);
+    experts::Cache::Pass pass(cache, layer, all);
+    while (!pass.next().empty()) {
+    }
+  }
+}
+
+// The most slots per layer that fit, or the fewest that do.
+template <class F>
+std::int64_t most_slots(std::int64_t experts, std::int64_t least, F&& fits) {
+  std::int64_t slots = experts;
+  while (slots > least && !fits(slots)) --slots;
+  return slots;
+}
+
+}  // namespace
+
+void Core::start(const EngineOptions& wanted) {
+  check(wanted);
+  options = wanted;
+  backend = ops::make_backend(options.backend,
+                              {.threads = options.threads, .exact = options.exact, .isa = options.isa});
+  settings = settings_for(options, backend->traits());
+}
+
+const text::Tokenizer& Core::text() const {
+  if (!tokenizer)
+    fail(ErrorKind::unsupported, "this checkpoint has no tokenizer.json; give token ids instead of text");
+  return *tokenizer;
+}
+
+std::uint64_t Core::least_session(std::int64_t context) const {
+  return ForwardPass::bytes(*this, {1, context}, settings.prefill_chunk);
+}
+
+// Whether everything fits the budget; if so it is claimed.
+bool Core::claim_all(std::uint64_t experts) {
+  const std::uint64_t all = summary.weight_bytes + kProcessBytes;
+  const bool unlimited = budget.limit() == 0 && options.expert_slots == 0;
+  if (unlimited) return true;
+  const bool fits = options.expert_slots == 0 && all + least_session(0) <= budget.limit();
+  if (!fits && experts > 0) return false;
+  weights_claim = budget.claim(all, least_session(0));
+  return true;
+}
+
+void Core::stay_within_memory(std::uint64_t dense) {
+  if (!store.has_files())
+    fail(ErrorKind::unsupported,
+         "random weights are in memory already; write them with 'sluice random' first");
+  streamed.cache = make_cache(model, store, options);
+  budget.set_cache(streamed.cache.get(), least_slots(model.decoder), options.expert_slots);
+  weights_claim = budget.claim(dense, least_session(0));
+  streamed.dense = copy_dense(model, store.files(), options.progress);
+  set_foresight(model.decoder);
+}
+
+void Core::stay_within_vram(std::uint64_t dense) {
+  miss_of(options);
+  const auto pinned = [this](std::size_t bytes) { return backend->allocate_pinned(bytes); };
+  streamed.cache = make_cache(model, store, options, pinned);
+  experts::Cache& cache = *streamed.cache;
+  const std::int64_t least = least_slots(model.decoder);
+  cache.set_slots(most_slots(summary.experts, least, [&](std::int64_t n) {
+    return options.memory == 0 || cache.bytes(n) <= options.memory;
+  }));
+  if (!store.has_files()) fill(cache);
+  const std::uint64_t beside = experts::DeviceTier::bytes(cache.store(), least) + least_session(0);
+  weights_claim = budget.claim(dense, options.expert_slots > 0 ? 0 : beside);
+  placed = upload(model, *backend, settings.prefill_chunk, options.progress, false);
+}
+
+void Core::place_experts(std::uint64_t session) {
+  if (backend->traits().host_memory || streamed.cache == nullptr || streamed.tier != nullptr) return;
+  const std::int64_t least = least_slots(model.decoder);
+  const auto bytes = [&](std::int64_t n) { return experts::DeviceTier::bytes(streamed.cache->store(), n); };
+  const std::int64_t slots = options.expert_slots > 0
+                                 ? std::min(std::max(options.expert_slots, least), summary.experts)
+                                 : most_slots(summary.experts, least, [&](std::int64_t n) {
+                                     return bytes(n) + session <= budget.left();
+                                   });
+  tier_claim = budget.claim(bytes(slots), options.expert_slots > 0 ? 0 : session);
+  make_tier(model, *backend, streamed, slots, settings.prefill_chunk, settings.activations, options);
+}
+
+void Core::place_weights() {
+  const bool host = backend->traits().host_memory;
+  budget.set_limit(host ? options.memory : options.vram, host ? "--memory" : "--vram");
+  const std::uint64_t experts = summary.bytes_of(PartKind::experts);
+  const std::uint64_t dense = summary.weight_bytes - experts + kProcessBytes;
+  if (!claim_all(experts)) {
+    host ? stay_within_memory(dense) : stay_within_vram(dense);
+  } else if (!host) {
+    placed = upload(model, *backend, settings.prefill_chunk, options.progress);
+    store = {};
+  }
+  options.progress = {};  // the caller's; it may be gone after loading
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,20 @@
+// What an engine's options leave to its backend.
+#pragma once
+
+#include "sluice/engine.h"
+#include "sluice/ops/backend.h"
+#include "state/cache_format.h"
+
+namespace sluice::engine {
+
+struct Settings {
+  ops::DType activations = ops::DType::f32;
+  state::CacheFormat cache;
+  std::int64_t prefill_chunk = 0;  // prompt tokens of one pass
+};
+
+// Throws where an option makes no sense.
+void check(const EngineOptions& options);
+Settings settings_for(const EngineOptions& options, const ops::Traits& backend);
+
+}  // namespace sluice::engine

@@ -1,0 +1,33 @@
+// How caches hold their rows.
+#pragma once
+
+#include "sluice/ops/view.h"
+
+namespace sluice::state {
+
+// Rows are numbers, or packed: codes of so many bits and a norm each. A latent row is key and value at once
+// and takes the bits of keys.
+struct CacheFormat {
+  ops::DType type = ops::DType::f32;  // of numbers
+  std::int64_t key_bits = 16;         // 16: numbers; BF16 beside packed values
+  std::int64_t value_bits = 16;
+  bool packed() const { return key_bits != 16 || value_bits != 16; }
+};
+
+// How much a layer is to remember: of so many sequences, of so many tokens each at most.
+struct Extent {
+  std::int64_t slots = 1;
+  std::int64_t capacity = 1;
+};
+
+// What one slot of a tensor holds, for saving some tokens of it.
+enum class Layout {
+  whole,      // one state, whatever the length
+  rows,       // [capacity, ...]: a row per token
+  head_rows,  // [heads, capacity, ...]: a row per token for each head
+};
+
+// Throws where rows of that width cannot be packed.
+void check_packed_width(std::int64_t width);
+
+}  // namespace sluice::state
