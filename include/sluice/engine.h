@@ -1,4 +1,9 @@
-// A loaded model. Immutable once loaded and shared by its sessions.
+// A loaded model, shared by its sessions.
+//
+// Threads: every member of Engine may be called from any threads at once. Sessions of one engine may be used
+// from any threads at once, each session by one thread at a time; one thread of the engine computes for all
+// of them, call after call, and no session's results depend on the others. The last owner of an engine may be
+// any thread.
 #pragma once
 
 #include <cstdint>
@@ -89,6 +94,14 @@ struct ModelSummary {
   std::size_t bytes_of(PartKind kind) const;
 };
 
+// Bytes on the backend, now. Weights that are used where their files are mapped take none.
+struct EngineMemory {
+  std::uint64_t sessions = 0;
+  std::uint64_t shared = 0;     // by the passes of all sessions
+  std::uint64_t programs = 0;   // recorded steps
+  std::uint64_t allocated = 0;  // by the backend, for these and for weights that were copied to it
+};
+
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
   // Maps the checkpoint folder; weights are used where they lie.
@@ -104,8 +117,14 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   // An empty timeline of up to `capacity` tokens; 0: the model's longest.
   std::unique_ptr<Session> new_session(std::int64_t capacity);
-  // What a session will hold, known before it is made.
+  // What one more session takes on the backend, known before it is made: states, logits, the activations and
+  // inputs of a step.
   std::size_t session_bytes(std::int64_t capacity) const;
+  // What all sessions share on the backend while there are any: activations and inputs of a prompt's pass,
+  // for sessions of up to that capacity.
+  std::size_t shared_bytes(std::int64_t capacity) const;
+  // What the engine has taken on its backend.
+  EngineMemory memory() const;
 
   // Text, where the checkpoint has a tokenizer.
   bool has_tokenizer() const;

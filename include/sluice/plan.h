@@ -15,7 +15,7 @@ struct PlanOptions {
 struct PlacePlan {
   std::string place;  // "GPU" or "CPU"
   std::uint64_t budget = 0;
-  std::uint64_t scratch = 0;  // activations of a prefill pass
+  std::uint64_t scratch = 0;  // what all sequences share: activations of a pass, and the program itself
   std::int64_t longest_context =
       0;  // tokens that fit a sequence beside weights and scratch; 0: not even the weights fit
   // Where the weights do not fit: experts a layer that stay, the others being read from disk, or over the bus
@@ -31,7 +31,7 @@ struct PlacePlan {
   double decode_tokens_per_second = 0;
   struct Context {
     std::int64_t tokens = 0;
-    std::uint64_t bytes = 0;  // caches and states of all sequences
+    std::uint64_t bytes = 0;  // caches, states, logits and steps of all sequences
     bool fits = false;
   };
   std::vector<Context> contexts;

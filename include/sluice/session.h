@@ -1,4 +1,5 @@
-// One timeline of tokens with everything the model remembers of it. Not for several threads at once.
+// One timeline of tokens with everything the model remembers of it. Not for several threads at once, but
+// other sessions of its engine may be used meanwhile: see engine.h.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +28,8 @@ class Snapshot {
   bool with_caches_ = false;
 };
 
+using Progress = std::function<bool(std::int64_t done, std::int64_t all)>;
+
 class Session {
  public:
   ~Session();
@@ -39,6 +42,10 @@ class Session {
 
   // Appends tokens of a prompt. Afterwards logits() belongs to the last one.
   void extend(std::span<const std::int32_t> tokens);
+  // The same, asking between chunks whether to go on: `go_on` hears how many tokens of how many are read.
+  // Says whether all were. After a stop the session holds the tokens that were read, without logits, and goes
+  // on from there as if no more had been asked for.
+  bool extend(std::span<const std::int32_t> tokens, const Progress& go_on);
   // The same, handing every token's logits to `row` in order.
   void extend(std::span<const std::int32_t> tokens,
               const std::function<void(std::int64_t position, std::span<const float> logits)>& row);
@@ -64,6 +71,7 @@ class Session {
  private:
   friend class Engine;
   struct Impl;
+  Snapshot save(bool with_caches);
   explicit Session(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
@@ -75,7 +83,8 @@ struct GenerateOptions {
   std::vector<std::int32_t> extra_stop_ids;
   bool ignore_stop_ids = false;
   bool skip_special = true;
-  int logprobs = 0;  // most likely alternatives to report with each token
+  Progress progress = {};  // of the prompt, between its chunks; returns false to stop there
+  int logprobs = 0;        // most likely alternatives to report with each token
 };
 
 enum class FinishReason { stop, length, cancelled };

@@ -12,6 +12,7 @@ class HostBackend : public ops::Backend {
  public:
   void upload(void* to, const void* from, std::size_t bytes) final;
   void download(void* to, const void* from, std::size_t bytes) final;
+  void copy(void* to, const void* from, std::size_t bytes) final { upload(to, from, bytes); }
   void synchronize() final {}
   ops::Rates measure_rates() override;
 

@@ -3,15 +3,11 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "engine/forward_pass.h"
+#include "engine/executor.h"
 
 namespace sluice::engine {
 
 namespace {
-
-// The program itself, a tokenizer, tables of where experts lie: what is in memory beside weights, caches and
-// activations.
-constexpr std::uint64_t kProcessBytes = std::uint64_t{64} << 20;
 
 // Reads all experts that there are slots for: weights that come from memory need not wait for their first
 // use.
@@ -36,6 +32,9 @@ std::int64_t most_slots(std::int64_t experts, std::int64_t least, F&& fits) {
 
 }  // namespace
 
+Core::Core() = default;
+Core::~Core() = default;
+
 void Core::start(const EngineOptions& wanted) {
   check(wanted);
   options = wanted;
@@ -51,7 +50,8 @@ const text::Tokenizer& Core::text() const {
 }
 
 std::uint64_t Core::least_session(std::int64_t context) const {
-  return ForwardPass::bytes(*this, {1, context}, settings.prefill_chunk);
+  return Workspace::claimed(model.decoder, settings, settings.prefill_chunk) +
+         ForwardPass::claimed(model.decoder, settings, {1, context});
 }
 
 // Whether everything fits the budget; if so it is claimed.

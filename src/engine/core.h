@@ -17,7 +17,16 @@
 
 namespace sluice::engine {
 
+class Executor;
+
+// The program itself, a tokenizer, tables of where experts lie: what is in memory beside weights, caches and
+// activations.
+inline constexpr std::uint64_t kProcessBytes = std::uint64_t{64} << 20;
+
 struct Core {
+  Core();
+  ~Core();
+
   EngineOptions options;
   Settings settings;
   std::unique_ptr<ops::Backend> backend;
@@ -32,6 +41,7 @@ struct Core {
   std::optional<text::Tokenizer> tokenizer;
   std::optional<text::ChatTemplates> templates;
   std::vector<std::int32_t> stop_ids;
+  std::unique_ptr<Executor> executor;  // last: it uses all of the above until it is gone
 
   // Checks the options and makes the backend they name.
   void start(const EngineOptions& wanted);

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "checkpoint/checkpoint_binder.h"
 #include "checkpoint/stop_ids.h"
-#include "engine/core.h"
+#include "engine/executor.h"
 #include "engine/summary.h"
 #include "sluice/session.h"
 
@@ -44,7 +44,9 @@ void load_text(const fs::path& folder, engine::Core& core) {
 
 }  // namespace
 
-Engine::Engine(std::unique_ptr<engine::Core> core) : core_(std::move(core)) {}
+Engine::Engine(std::unique_ptr<engine::Core> core) : core_(std::move(core)) {
+  core_->executor = std::make_unique<engine::Executor>(*core_);
+}
 Engine::~Engine() = default;
 
 std::shared_ptr<Engine> Engine::load(const fs::path& folder, const EngineOptions& options) {

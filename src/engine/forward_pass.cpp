@@ -11,8 +11,18 @@ namespace {
 
 using ops::DType;
 
+constexpr int kInputs = 4;
+
 ops::ConstView integers(const ops::Buffer& buffer, std::int64_t count) {
   return {buffer.data(), DType::i32, {count}};
+}
+
+std::size_t input_bytes(std::int64_t slots) {
+  return static_cast<std::size_t>(slots + 1) * sizeof(std::int32_t);
+}
+
+std::size_t logit_bytes(const layers::Decoder& decoder, std::int64_t rows) {
+  return static_cast<std::size_t>(rows * decoder.vocab) * sizeof(float);
 }
 
 // A program that waits for the host here and there.
@@ -24,99 +34,117 @@ struct SharedProgram final : ops::Program {
     program->run();
     for (const std::function<void()>& part : work) part();
   }
+  std::uint64_t bytes() const override { return program->bytes(); }
 };
 
 }  // namespace
 
-std::uint64_t ForwardPass::bytes(const Core& core, const state::Extent& extent, std::int64_t tokens) {
-  const layers::Decoder& decoder = core.model.decoder;
-  const std::uint64_t activations =
-      decoder.activation_bytes(tokens, core.settings.cache, core.settings.activations);
-  const auto logits = static_cast<std::uint64_t>(extent.slots * decoder.vocab) * sizeof(float);
-  const std::uint64_t states = state::bytes_of(decoder.states(), extent, core.settings.cache);
-  // Ops copy their inputs as kernels like them: never more than all activations. Logits are also the
-  // caller's.
-  return states + 2 * activations + 2 * logits;
+std::uint64_t ForwardPass::bytes(const layers::Decoder& decoder, const Settings& settings,
+                                 const state::Extent& extent) {
+  return state::StatePool::bytes(decoder.states(), extent, settings.cache) +
+         decoder.activation_bytes(extent.slots, settings.cache, settings.activations) +
+         logit_bytes(decoder, extent.slots) + kInputs * input_bytes(extent.slots);
 }
 
-Budget::Claim ForwardPass::claim(Core& core, std::uint64_t bytes) {
-  core.place_experts(bytes);
-  return core.budget.claim(bytes);
+std::uint64_t ForwardPass::bytes() const {
+  return bytes(decoder(), core_.settings, pool_.extent()) + prompt_logits_.bytes();
 }
 
-ForwardPass::ForwardPass(Core& core, std::int64_t slots, std::int64_t capacity, std::int64_t chunk)
+std::uint64_t ForwardPass::program_bytes() const {
+  std::uint64_t sum = sampled_step_ != nullptr ? sampled_step_->bytes() : 0;
+  for (const auto& [sequences, program] : steps_) sum += program->bytes();
+  return sum;
+}
+
+std::uint64_t ForwardPass::claimed(const layers::Decoder& decoder, const Settings& settings,
+                                   const state::Extent& extent) {
+  return bytes(decoder, settings, extent) + logit_bytes(decoder, extent.slots);
+}
+
+ForwardPass::ForwardPass(Core& core, Workspace& workspace, const state::Extent& extent, std::int64_t chunk)
     : core_(core),
+      workspace_(workspace),
       chunk_(chunk),
-      pool_(*core.backend, decoder().states(), {slots, capacity}, core.settings.cache),
-      claim_(claim(core, bytes(core, {slots, capacity}, std::max(chunk, slots)))),
-      arena_(core.backend->allocate(decoder().activation_bytes(std::max(chunk, slots), core.settings.cache,
-                                                               core.settings.activations))) {
-  const auto bytes = static_cast<std::size_t>(std::max(chunk, slots) + 1) * sizeof(std::int32_t);
-  for (ops::Buffer* buffer : {&ids_, &positions_, &seq_starts_, &slots_}) *buffer = backend().allocate(bytes);
-  std::vector<std::int32_t> counting(static_cast<std::size_t>(slots) + 1);
+      claim_(core.budget.claim(claimed(core.model.decoder, core.settings, extent))),
+      pool_(*core.backend, decoder().states(), extent, core.settings.cache),
+      arena_(core.backend->allocate(
+          decoder().activation_bytes(extent.slots, core.settings.cache, core.settings.activations))) {
+  for (ops::Buffer* buffer : {&ids_, &positions_, &slots_, &seq_starts_})
+    *buffer = backend().allocate(input_bytes(extent.slots));
+  std::vector<std::int32_t> counting(static_cast<std::size_t>(extent.slots) + 1);
   std::iota(counting.begin(), counting.end(), 0);
-  put(seq_starts_, counting);
-  put(slots_, std::span(counting).first(static_cast<std::size_t>(slots)));
-  replayed_ = backend().allocate(4 * sizeof(std::int32_t));
-  make_room(slots);  // now: a recorded step keeps the address
+  backend().upload(seq_starts_.data(), counting.data(), counting.size() * sizeof(std::int32_t));
+  step_logits_ = backend().allocate(logit_bytes(decoder(), extent.slots));
 }
 
-ops::ConstView ForwardPass::put(ops::Buffer& buffer, std::span<const std::int32_t> values) {
-  backend().upload(buffer.data(), values.data(), values.size_bytes());
-  return integers(buffer, static_cast<std::int64_t>(values.size()));
-}
-
-void ForwardPass::make_room(std::int64_t rows) {
-  const auto bytes = static_cast<std::size_t>(rows * decoder().vocab) * sizeof(float);
-  if (logits_buffer_.bytes() >= bytes) return;
-  backend().synchronize();
-  logits_buffer_ = backend().allocate(bytes);
-  steps_.clear();
-  sampled_step_ = nullptr;
+ops::View ForwardPass::place_logits(std::int64_t rows) {
+  const std::size_t bytes = logit_bytes(decoder(), rows);
+  if (rows == 0) return {};
+  if (rows > slots() && prompt_logits_.bytes() < bytes) {
+    backend().synchronize();
+    prompt_logits_ = {};
+    prompt_logits_ = backend().allocate(bytes);
+  }
+  return {rows > slots() ? prompt_logits_.data() : step_logits_.data(), DType::f32, {rows, decoder().vocab}};
 }
 
 void ForwardPass::run(layers::Device& device, const layers::Pass& pass, std::int64_t rows) {
-  logits_ = rows > 0 ? ops::View(logits_buffer_.data(), DType::f32, {rows, decoder().vocab}) : ops::View{};
+  logits_ = place_logits(rows);
   decoder().forward(device, pass, pool_.layers(), logits_);
 }
 
-layers::Pass ForwardPass::prefill_pass(std::int64_t slot, std::int64_t start,
-                                       std::span<const std::int32_t> ids) {
-  std::vector<std::int32_t> positions(ids.size());
-  std::iota(positions.begin(), positions.end(), static_cast<std::int32_t>(start));
+void ForwardPass::run(const Batch& batch) {
+  logit_slots_.clear();
+  for (const Batch::Sequence& sequence : batch.sequences)
+    pool_.make_writable(sequence.slot, sequence.past, static_cast<std::int64_t>(sequence.ids.size()));
+  batch.phase == ops::Phase::decode ? run_step(batch) : run_prompt(batch);
+  for (const Batch::Sequence& sequence : batch.sequences)
+    logit_slots_.insert(logit_slots_.end(), static_cast<std::size_t>(sequence.rows), sequence.slot);
+}
+
+// Several sequences go by their slots in the pool; one alone takes its part out of it.
+layers::Pass ForwardPass::prompt_pass(const Batch& batch) {
+  std::vector<std::int32_t> ids;
+  std::vector<std::int32_t> positions;
+  std::vector<std::int32_t> seq_starts{0};
+  std::vector<std::int32_t> slots;
+  std::vector<std::int32_t> starts;
   layers::Pass pass;
-  pass.tokens = static_cast<std::int64_t>(ids.size());
-  pass.ids = put(ids_, ids);
-  pass.positions = put(positions_, positions);
-  pass.start = start;
-  pass.slot = slot;
+  for (const Batch::Sequence& sequence : batch.sequences) {
+    ids.insert(ids.end(), sequence.ids.begin(), sequence.ids.end());
+    for (std::size_t i = 0; i < sequence.ids.size(); ++i)
+      positions.push_back(static_cast<std::int32_t>(sequence.past) + static_cast<std::int32_t>(i));
+    seq_starts.push_back(static_cast<std::int32_t>(ids.size()));
+    slots.push_back(sequence.slot);
+    starts.push_back(static_cast<std::int32_t>(sequence.past));
+    for (std::int64_t row = seq_starts.back() - sequence.rows; row < seq_starts.back(); ++row)
+      pass.logit_rows.push_back(row);
+  }
+  pass.tokens = batch.tokens();
+  pass.replayed = batch.replayed;
+  pass.ids = workspace_.put_ids(ids);
+  pass.positions = workspace_.put_positions(positions);
+  if (batch.sequences.size() == 1 && !batch.replayed) {
+    pass.slot = slots[0];
+    pass.start = std::int64_t{starts[0]};
+    if (pool_.page_table().present()) pass.page_table = pool_.page_table()[slots[0]];
+    return pass;
+  }
+  pass.seq_starts = workspace_.put_seq_starts(seq_starts);
+  pass.slots = workspace_.put_slots(slots);
+  pass.start = workspace_.put_starts(starts);
+  pass.page_table = pool_.page_table();
   return pass;
 }
 
-void ForwardPass::run_prompt(const layers::Pass& pass, std::int64_t rows) {
-  layers::Device device(backend(), arena_, core_.settings.activations);
-  run(device, pass, rows);
-}
-
-void ForwardPass::prefill(std::int64_t slot, std::int64_t start, std::span<const std::int32_t> ids,
-                          std::int64_t rows) {
-  make_room(rows);
-  const layers::Pass pass = prefill_pass(slot, start, ids);
-  run_prompt(pass, rows);
-}
-
-void ForwardPass::replay(std::int64_t slot, std::int64_t start, std::span<const std::int32_t> ids,
-                         std::int64_t rows) {
-  make_room(rows);
-  layers::Pass pass = prefill_pass(slot, start, ids);
-  const std::int32_t sequence[] = {0, static_cast<std::int32_t>(ids.size()), static_cast<std::int32_t>(slot),
-                                   static_cast<std::int32_t>(start)};
-  const ops::ConstView all = put(replayed_, sequence);
-  pass.replayed = true;
-  pass.seq_starts = all.rows(0, 2);
-  pass.slots = all.rows(2, 1);
-  pass.start = all.rows(3, 1);
-  run_prompt(pass, rows);
+void ForwardPass::run_prompt(const Batch& batch) {
+  if (batch.tokens() > core_.settings.prefill_chunk)
+    fail(ErrorKind::internal, "a pass of {} tokens; it may have {}", batch.tokens(),
+         core_.settings.prefill_chunk);
+  workspace_.grow(batch.tokens(), 0);
+  const layers::Pass pass = prompt_pass(batch);
+  layers::Device device(backend(), workspace_.arena(), core_.settings.activations);
+  run(device, pass, batch.rows());
 }
 
 layers::Pass ForwardPass::step_pass(std::int64_t sequences) const {
@@ -128,7 +156,27 @@ layers::Pass ForwardPass::step_pass(std::int64_t sequences) const {
   pass.seq_starts = integers(seq_starts_, sequences + 1);
   pass.slots = integers(slots_, sequences);
   pass.start = integers(positions_, sequences);
+  pass.page_table = pool_.page_table();
   return pass;
+}
+
+// What a program left there need not be put again.
+void ForwardPass::put_step(std::span<const Next> tokens) {
+  if (static_cast<std::int64_t>(tokens.size()) > slots())
+    fail(ErrorKind::internal, "a step of {} sequences in {} slots", tokens.size(), slots());
+  if (std::equal(tokens.begin(), tokens.end(), in_place_.begin(), in_place_.end())) return;
+  std::vector<std::int32_t> ids;
+  std::vector<std::int32_t> positions;
+  std::vector<std::int32_t> slots;
+  for (const Next& next : tokens) {
+    ids.push_back(next.id);
+    positions.push_back(next.position);
+    slots.push_back(next.slot);
+  }
+  backend().upload(ids_.data(), ids.data(), ids.size() * sizeof(std::int32_t));
+  backend().upload(positions_.data(), positions.data(), positions.size() * sizeof(std::int32_t));
+  backend().upload(slots_.data(), slots.data(), slots.size() * sizeof(std::int32_t));
+  in_place_.assign(tokens.begin(), tokens.end());
 }
 
 std::unique_ptr<ops::Program> ForwardPass::record(const std::function<void(layers::Device&)>& body) {
@@ -142,12 +190,6 @@ std::unique_ptr<ops::Program> ForwardPass::record(const std::function<void(layer
   return shared;
 }
 
-std::unique_ptr<ops::Program> ForwardPass::record_step(std::int64_t sequences) {
-  return record([this, pass = step_pass(sequences), sequences](layers::Device& device) {
-    run(device, pass, sequences);
-  });
-}
-
 void ForwardPass::describe_step(ops::Backend& other, std::int64_t sequences) {
   if (core_.streamed.tier != nullptr)
     fail(ErrorKind::unsupported, "a step whose experts come over the bus cannot be timed op by op");
@@ -155,23 +197,22 @@ void ForwardPass::describe_step(ops::Backend& other, std::int64_t sequences) {
   run(device, step_pass(sequences), sequences);
 }
 
-void ForwardPass::step(std::span<const Next> tokens) {
-  std::vector<std::int32_t> ids;
-  std::vector<std::int32_t> positions;
-  std::vector<std::int32_t> slots;
-  for (const Next& next : tokens) {
-    ids.push_back(next.id);
-    positions.push_back(next.position);
-    slots.push_back(next.slot);
+void ForwardPass::run_step(const Batch& batch) {
+  std::vector<Next> tokens;
+  for (const Batch::Sequence& sequence : batch.sequences) {
+    if (sequence.ids.size() != 1 || sequence.rows != 1)
+      fail(ErrorKind::internal, "a step takes one token of each sequence and gives its logits");
+    tokens.push_back({sequence.slot, static_cast<std::int32_t>(sequence.past), sequence.ids[0]});
   }
-  put(ids_, ids);
-  put(positions_, positions);
-  put(slots_, slots);
+  put_step(tokens);
   const auto sequences = static_cast<std::int64_t>(tokens.size());
   std::unique_ptr<ops::Program>& program = steps_[sequences];
-  if (program == nullptr) program = record_step(sequences);
+  if (program == nullptr)
+    program = record([this, pass = step_pass(sequences), sequences](layers::Device& device) {
+      run(device, pass, sequences);
+    });
   program->run();
-  logits_ = {logits_buffer_.data(), DType::f32, {sequences, decoder().vocab}};
+  logits_ = place_logits(sequences);
 }
 
 ops::Sample ForwardPass::sample_op(const SamplingSettings& settings, std::int64_t candidates,
@@ -179,7 +220,7 @@ ops::Sample ForwardPass::sample_op(const SamplingSettings& settings, std::int64_
   if (settings.repetition_penalty != 1 || settings.presence_penalty != 0 || settings.frequency_penalty != 0 ||
       !settings.logit_bias.empty())
     fail(ErrorKind::unsupported, "penalties and biases are applied by the host's sampler only");
-  const ops::View all(logits_buffer_.data(), DType::f32, {rows, decoder().vocab});
+  const ops::View all(step_logits_.data(), DType::f32, {rows, decoder().vocab});
   return {.logits = all.columns(0, candidates, {candidates}),
           .positions = ops::View(positions_.data(), DType::i32, {rows}),
           .ids = ops::View(ids_.data(), DType::i32, {rows}),
@@ -190,32 +231,42 @@ ops::Sample ForwardPass::sample_op(const SamplingSettings& settings, std::int64_
           .seed = static_cast<std::int64_t>(settings.seed)};
 }
 
-std::vector<std::int32_t> ForwardPass::read_ids(std::int64_t rows) {
-  std::vector<std::int32_t> ids(static_cast<std::size_t>(rows));
+// The op moved the positions of `before` on and put the ids it chose beside them.
+std::vector<std::int32_t> ForwardPass::read_choices(std::span<const Next> before) {
+  std::vector<std::int32_t> ids(before.size());
   backend().download(ids.data(), ids_.data(), ids.size() * sizeof(std::int32_t));
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    in_place_.push_back({before[i].slot, before[i].position + 1, ids[i]});
   return ids;
 }
 
-std::vector<std::int32_t> ForwardPass::sample(std::span<const std::int32_t> positions,
-                                              const SamplingSettings& settings, std::int64_t candidates) {
-  const auto rows = static_cast<std::int64_t>(positions.size());
-  if (!logits_.present() || logits_.dim(0) != rows)
-    fail(ErrorKind::input, "there are logits of {} tokens to sample from, not {}",
-         logits_.present() ? logits_.dim(0) : 0, rows);
-  put(positions_, positions);
-  backend().run(sample_op(settings, candidates, rows));
-  return read_ids(rows);
+std::vector<std::int32_t> ForwardPass::sample(std::span<const Next> last, const SamplingSettings& settings,
+                                              std::int64_t candidates) {
+  const auto rows = static_cast<std::int64_t>(last.size());
+  const bool there = std::equal(last.begin(), last.end(), logit_slots_.begin(), logit_slots_.end(),
+                                [](const Next& next, std::int32_t slot) { return next.slot == slot; });
+  if (!there) fail(ErrorKind::internal, "the logits to choose from are those of other sequences");
+  const ops::Sample op = sample_op(settings, candidates, rows);
+  put_step(last);
+  in_place_.clear();
+  backend().run(op);
+  return read_choices(last);
 }
 
-std::vector<std::int32_t> ForwardPass::step_and_sample(const SamplingSettings& settings,
+std::vector<std::int32_t> ForwardPass::step_and_sample(std::span<const Next> tokens,
+                                                       const SamplingSettings& settings,
                                                        std::int64_t candidates) {
-  const std::int64_t rows = logits_.dim(0);
+  const auto rows = static_cast<std::int64_t>(tokens.size());
   const ops::Sample op = sample_op(settings, candidates, rows);
   const auto same = [](const ops::Sample& a, const ops::Sample& b) {
     return a.logits.data == b.logits.data && a.logits.shape == b.logits.shape &&
            a.temperature == b.temperature && a.top_k == b.top_k && a.top_p == b.top_p && a.min_p == b.min_p &&
            a.seed == b.seed;
   };
+  for (const Next& next : tokens) pool_.make_writable(next.slot, next.position, 1);
+  put_step(tokens);
+  in_place_.clear();
+  logit_slots_.clear();
   if (sampled_step_ == nullptr || !same(op, sampled_settings_)) {
     sampled_settings_ = op;
     sampled_step_ = record([this, op, rows](layers::Device& device) {
@@ -224,13 +275,25 @@ std::vector<std::int32_t> ForwardPass::step_and_sample(const SamplingSettings& s
     });
   }
   sampled_step_->run();
-  return read_ids(rows);
+  logits_ = place_logits(rows);
+  for (const Next& next : tokens) logit_slots_.push_back(next.slot);
+  return read_choices(tokens);
 }
 
 void ForwardPass::read_logits(std::vector<float>& to) {
   to.resize(static_cast<std::size_t>(logits_.present() ? logits_.elements() : 0));
   backend().synchronize();
   backend().download(to.data(), logits_.data, to.size() * sizeof(float));
+}
+
+void ForwardPass::put_logits(std::int32_t slot, std::span<const float> from) {
+  logits_ = place_logits(1);
+  backend().upload(logits_.data, from.data(), from.size_bytes());
+  logit_slots_ = {slot};
+}
+
+void ForwardPass::forget(std::int32_t slot) {
+  if (std::find(logit_slots_.begin(), logit_slots_.end(), slot) != logit_slots_.end()) logit_slots_.clear();
 }
 
 }  // namespace sluice::engine

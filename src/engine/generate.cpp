@@ -66,7 +66,11 @@ GenerateResult generate(Session& session, std::span<const std::int32_t> prompt,
     fail(ErrorKind::input, "there is nothing to continue: the prompt is empty");
   GenerateResult result;
   const auto start = Clock::now();
-  session.extend(prompt);
+  if (!session.extend(prompt, options.progress)) {
+    result.reason = FinishReason::cancelled;
+    result.prompt_seconds = seconds_since(start);
+    return result;
+  }
   result.prompt_tokens = static_cast<std::int64_t>(prompt.size());
   result.prompt_seconds = seconds_since(start);
 

@@ -10,7 +10,7 @@
 #include "checkpoint/checkpoint_binder.h"
 #include "checkpoint/random_binder.h"
 #include "checkpoint/random_routing.h"
-#include "engine/placement/streaming.h"
+#include "engine/forward_pass.h"
 #include "engine/settings.h"
 #include "engine/summary.h"
 #include "experts/disk_rate.h"
@@ -80,16 +80,15 @@ void plan_streaming(const models::Model& model, const ModelSummary& summary, std
 
 PlacePlan plan_place(const models::Model& model, const Place& place, std::int64_t sequences) {
   const layers::Decoder& decoder = model.decoder;
-  const auto states = decoder.states();
   const ModelSummary summary = engine::summarize(model, place.settings.cache);
   PlacePlan plan;
   plan.place = place.traits.place;
   plan.budget = place.budget;
   plan.bytes_per_second = place.bytes_per_second();
-  plan.scratch = decoder.activation_bytes(place.settings.prefill_chunk, place.settings.cache,
-                                          place.settings.activations);
+  plan.scratch = engine::Workspace::claimed(decoder, place.settings, place.settings.prefill_chunk) +
+                 engine::kProcessBytes;
   const auto context_bytes = [&](std::int64_t tokens) -> std::uint64_t {
-    return state::bytes_of(states, {sequences, tokens}, place.settings.cache);
+    return engine::ForwardPass::claimed(decoder, place.settings, {sequences, tokens});
   };
   const std::uint64_t fixed = summary.weight_bytes + plan.scratch + context_bytes(0);
   const std::uint64_t room = place.budget > fixed ? place.budget - fixed : 0;

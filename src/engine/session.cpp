@@ -3,13 +3,17 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "engine/forward_pass.h"
+#include "engine/executor.h"
 
 namespace sluice {
 
+using engine::Batch;
+using engine::Executor;
+
 struct Session::Impl {
   std::shared_ptr<Engine> engine;
-  engine::ForwardPass pass;
+  Executor& executor;
+  Executor::Slot slot;
   std::vector<std::int32_t> tokens;
   std::vector<float> logits;  // of the last pass, unless they are still where it left them
   bool logits_read = true;
@@ -17,22 +21,25 @@ struct Session::Impl {
   bool broken = false;        // a pass failed half-way: states and tokens no longer agree
 
   Impl(std::shared_ptr<Engine> owner, std::int64_t capacity)
-      : engine(std::move(owner)),
-        pass(engine::core(*engine), 1, capacity,
-             std::min(engine::core(*engine).settings.prefill_chunk, capacity)) {}
+      : engine(std::move(owner)), executor(*engine::core(*engine).executor), slot(executor.open(capacity)) {}
 
   std::int64_t vocab() { return engine::core(*engine).model.decoder.vocab; }
-  state::StatePool& pool() { return pass.pool(); }
+  engine::ForwardPass& pass() { return slot.pass(); }
+  state::StatePool& pool() { return pass().pool(); }
+  std::int64_t length() const { return static_cast<std::int64_t>(tokens.size()); }
+  std::span<const float> last_logits();
 
   void check_tokens(std::span<const std::int32_t> added);
-  // One pass over a chunk; the logits of its last `rows` tokens end up in `logits`.
-  void prefill(std::span<const std::int32_t> added, std::int64_t rows);
-  void step(std::int32_t id);
-  // Runs `choose` and keeps what it chose.
+  // One pass over tokens behind those that are there; the logits of the last `rows` end up in `logits`.
+  void append(ops::Phase phase, std::span<const std::int32_t> added, std::int64_t rows);
+  // Puts another past in place of this one.
+  void load(const Snapshot& point, std::span<const std::byte> state, bool with_caches);
+  void set_past(const std::vector<std::int32_t>& past, const std::vector<float>& last);
+  // Runs `choose` on the executor and keeps what it chose.
   template <class F>
   std::int32_t choose(F&& choose) {
     broken = true;
-    sampled = choose();
+    sampled = executor.run(choose);
     broken = false;
     return sampled;
   }
@@ -40,7 +47,7 @@ struct Session::Impl {
 
 void Session::Impl::check_tokens(std::span<const std::int32_t> added) {
   if (broken) fail(ErrorKind::input, "this session failed before; reset or restore it first");
-  const auto room = pool().capacity() - static_cast<std::int64_t>(tokens.size());
+  const auto room = pool().capacity() - length();
   if (static_cast<std::int64_t>(added.size()) > room)
     fail(ErrorKind::input, "{} tokens do not fit: {} of the context's {} are used", added.size(),
          tokens.size(), pool().capacity());
@@ -49,25 +56,39 @@ void Session::Impl::check_tokens(std::span<const std::int32_t> added) {
       fail(ErrorKind::input, "token id {} is outside the vocabulary, 0 to {}", id, vocab() - 1);
 }
 
-void Session::Impl::prefill(std::span<const std::int32_t> added, std::int64_t rows) {
+void Session::Impl::append(ops::Phase phase, std::span<const std::int32_t> added, std::int64_t rows) {
   broken = true;  // until the pass is through
-  pass.prefill(0, static_cast<std::int64_t>(tokens.size()), added, rows);
-  pass.read_logits(logits);
+  executor.run([&] {
+    pass().run({phase, {{slot.number(), length(), added, rows}}});
+    pass().read_logits(logits);
+  });
   logits_read = true;
   sampled = -1;
   tokens.insert(tokens.end(), added.begin(), added.end());
   broken = false;
 }
 
-void Session::Impl::step(std::int32_t id) {
-  broken = true;
-  const engine::ForwardPass::Next next{0, static_cast<std::int32_t>(tokens.size()), id};
-  pass.step(std::span(&next, 1));
-  pass.read_logits(logits);
+std::span<const float> Session::Impl::last_logits() {
+  const auto width = static_cast<std::size_t>(vocab());
+  if (!logits_read) executor.run([&] { pass().read_logits(logits); });
+  logits_read = true;
+  if (logits.size() < width) return {};
+  return std::span<const float>(logits).last(width);
+}
+
+void Session::Impl::set_past(const std::vector<std::int32_t>& past, const std::vector<float>& last) {
+  tokens = past;
+  logits = last;
   logits_read = true;
   sampled = -1;
-  tokens.push_back(id);
   broken = false;
+}
+
+void Session::Impl::load(const Snapshot& point, std::span<const std::byte> state, bool with_caches) {
+  executor.run([&] {
+    pass().forget(slot.number());
+    pool().load(slot.number(), point.length(), with_caches, state);
+  });
 }
 
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -83,11 +104,21 @@ std::unique_ptr<Session> Engine::new_session(std::int64_t capacity) {
 }
 
 std::size_t Engine::session_bytes(std::int64_t capacity) const {
-  return state::bytes_of(core_->model.decoder.states(), {1, capacity}, core_->settings.cache);
+  return engine::ForwardPass::bytes(core_->model.decoder, core_->settings, {1, capacity});
+}
+
+std::size_t Engine::shared_bytes(std::int64_t capacity) const {
+  return engine::Workspace::bytes(core_->model.decoder, core_->settings,
+                                  std::min(core_->settings.prefill_chunk, capacity));
+}
+
+EngineMemory Engine::memory() const {
+  const Executor::Memory taken = core_->executor->memory();
+  return {taken.groups, taken.workspace, taken.programs, core_->backend->allocated_bytes()};
 }
 
 std::int64_t Session::length() const {
-  return static_cast<std::int64_t>(impl_->tokens.size());
+  return impl_->length();
 }
 std::int64_t Session::capacity() const {
   return impl_->pool().capacity();
@@ -105,38 +136,51 @@ Engine& Session::engine() {
 std::int32_t Session::sample(const SamplingSettings& settings, std::int64_t candidates) {
   impl_->check_tokens({});
   if (length() == 0) fail(ErrorKind::input, "there is nothing to sample from: the session is empty");
-  const auto position = static_cast<std::int32_t>(length() - 1);
-  return impl_->choose([&] { return impl_->pass.sample(std::span(&position, 1), settings, candidates)[0]; });
+  if (impl_->logits_read && impl_->logits.empty())
+    fail(ErrorKind::input, "there is nothing to sample from: the prompt was stopped before its end");
+  const engine::ForwardPass::Next last{impl_->slot.number(), static_cast<std::int32_t>(length() - 1),
+                                       impl_->tokens.back()};
+  return impl_->choose([&] {
+    engine::ForwardPass& pass = impl_->pass();
+    if (pass.logit_slots() != std::vector<std::int32_t>{last.slot})
+      pass.put_logits(last.slot, impl_->last_logits());
+    return pass.sample(std::span(&last, 1), settings, candidates)[0];
+  });
 }
 
 std::int32_t Session::step_and_sample(const SamplingSettings& settings, std::int64_t candidates) {
   if (impl_->sampled < 0) fail(ErrorKind::input, "no token is sampled that could be appended");
-  const std::int32_t appended = impl_->sampled;
-  impl_->check_tokens(std::span(&appended, 1));
-  const std::int32_t next =
-      impl_->choose([&] { return impl_->pass.step_and_sample(settings, candidates)[0]; });
-  impl_->tokens.push_back(appended);
+  const engine::ForwardPass::Next next{impl_->slot.number(), static_cast<std::int32_t>(length()),
+                                       impl_->sampled};
+  impl_->check_tokens(std::span(&next.id, 1));
+  const std::int32_t chosen = impl_->choose(
+      [&] { return impl_->pass().step_and_sample(std::span(&next, 1), settings, candidates)[0]; });
+  impl_->tokens.push_back(next.id);
   impl_->logits_read = false;
-  return next;
+  return chosen;
 }
 
 std::span<const float> Session::logits() const {
-  if (!impl_->logits_read) {
-    impl_->pass.read_logits(impl_->logits);
-    impl_->logits_read = true;
-  }
-  const auto vocab = static_cast<std::size_t>(impl_->vocab());
-  if (impl_->logits.size() < vocab) return {};
-  return std::span<const float>(impl_->logits).last(vocab);
+  return impl_->last_logits();
 }
 
 void Session::extend(std::span<const std::int32_t> tokens) {
+  extend(tokens, Progress());
+}
+
+bool Session::extend(std::span<const std::int32_t> tokens, const Progress& go_on) {
   impl_->check_tokens(tokens);
-  while (!tokens.empty()) {
-    const auto count = std::min<std::size_t>(tokens.size(), static_cast<std::size_t>(impl_->pass.chunk()));
-    impl_->prefill(tokens.first(count), count == tokens.size() ? 1 : 0);
-    tokens = tokens.subspan(count);
+  const auto chunk = static_cast<std::size_t>(impl_->pass().chunk());
+  for (std::size_t done = 0; done < tokens.size();) {
+    const std::size_t count = std::min(tokens.size() - done, chunk);
+    const bool last = done + count == tokens.size();
+    impl_->append(ops::Phase::prefill, tokens.subspan(done, count), last ? 1 : 0);
+    done += count;
+    if (!go_on) continue;
+    const bool more = go_on(static_cast<std::int64_t>(done), static_cast<std::int64_t>(tokens.size()));
+    if (!more && !last) return false;
   }
+  return true;
 }
 
 void Session::extend(std::span<const std::int32_t> tokens,
@@ -144,9 +188,9 @@ void Session::extend(std::span<const std::int32_t> tokens,
   impl_->check_tokens(tokens);
   const auto vocab = static_cast<std::size_t>(impl_->vocab());
   while (!tokens.empty()) {
-    const auto count = std::min<std::size_t>(tokens.size(), static_cast<std::size_t>(impl_->pass.chunk()));
+    const auto count = std::min<std::size_t>(tokens.size(), static_cast<std::size_t>(impl_->pass().chunk()));
     const std::int64_t position = length();
-    impl_->prefill(tokens.first(count), static_cast<std::int64_t>(count));
+    impl_->append(ops::Phase::prefill, tokens.first(count), static_cast<std::int64_t>(count));
     for (std::size_t i = 0; i < count; ++i)
       row(position + static_cast<std::int64_t>(i),
           std::span<const float>(impl_->logits).subspan(i * vocab, vocab));
@@ -157,37 +201,35 @@ void Session::extend(std::span<const std::int32_t> tokens,
 
 void Session::step(std::int32_t id) {
   impl_->check_tokens(std::span(&id, 1));
-  impl_->step(id);
+  impl_->append(ops::Phase::decode, std::span(&id, 1), 1);
 }
 
 void Session::reset() {
-  impl_->pool().reset(0);
-  impl_->tokens.clear();
-  impl_->logits.clear();
-  impl_->logits_read = true;
-  impl_->sampled = -1;
-  impl_->broken = false;
+  impl_->executor.run([&] {
+    impl_->pass().forget(impl_->slot.number());
+    impl_->pool().reset(impl_->slot.number());
+  });
+  impl_->set_past({}, {});
+}
+
+Snapshot Session::save(bool with_caches) {
+  impl_->check_tokens({});
+  const std::span<const float> last = logits();
+  Snapshot point;
+  point.tokens_ = impl_->tokens;
+  point.logits_.assign(last.begin(), last.end());
+  point.state_ =
+      impl_->executor.run([&] { return impl_->pool().save(impl_->slot.number(), length(), with_caches); });
+  point.with_caches_ = with_caches;
+  return point;
 }
 
 Snapshot Session::mark() {
-  impl_->check_tokens({});
-  Snapshot point;
-  point.tokens_ = impl_->tokens;
-  logits();
-  point.logits_ = impl_->logits;
-  point.state_ = impl_->pool().save(0, length(), false);
-  return point;
+  return save(false);
 }
 
 Snapshot Session::snapshot() {
-  impl_->check_tokens({});
-  Snapshot point;
-  point.tokens_ = impl_->tokens;
-  logits();
-  point.logits_ = impl_->logits;
-  point.state_ = impl_->pool().save(0, length(), true);
-  point.with_caches_ = true;
-  return point;
+  return save(true);
 }
 
 void Session::restore(const Snapshot& snapshot) {
@@ -196,12 +238,8 @@ void Session::restore(const Snapshot& snapshot) {
   if (snapshot.length() > capacity())
     fail(ErrorKind::input, "a snapshot of {} tokens does not fit a context of {}", snapshot.length(),
          capacity());
-  impl_->pool().load(0, snapshot.length(), true, snapshot.state_);
-  impl_->tokens = snapshot.tokens_;
-  impl_->logits = snapshot.logits_;
-  impl_->logits_read = true;
-  impl_->sampled = -1;
-  impl_->broken = false;
+  impl_->load(snapshot, snapshot.state_, true);
+  impl_->set_past(snapshot.tokens_, snapshot.logits_);
 }
 
 void Session::rewind(const Snapshot& mark) {
@@ -210,12 +248,8 @@ void Session::rewind(const Snapshot& mark) {
                       std::equal(mark.tokens_.begin(), mark.tokens_.end(), impl_->tokens.begin());
   if (!prefix)
     fail(ErrorKind::input, "the timeline no longer begins with the {} tokens of the mark", mark.length());
-  impl_->pool().load(0, mark.length(), false, mark.state_);
-  impl_->tokens = mark.tokens_;
-  impl_->logits = mark.logits_;
-  impl_->logits_read = true;
-  impl_->sampled = -1;
-  impl_->broken = false;
+  impl_->load(mark, mark.state_, false);
+  impl_->set_past(mark.tokens_, mark.logits_);
 }
 
 }  // namespace sluice

@@ -24,6 +24,22 @@ std::vector<state::LayerStateShape> Decoder::states() const {
   return shapes;
 }
 
+// Rows that lie together at the end are normed where they are, others are gathered.
+ops::View Decoder::normed_rows(Device& dev, const Pass& pass, const ops::View& x, std::int64_t rows) const {
+  const auto norm_rows = [&](const ops::View& from, const ops::View& to) {
+    dev.run(ops::RmsNorm{.x = from, .weight = norm.weight, .out = to, .eps = norm.eps});
+  };
+  if (pass.logit_rows.empty() || pass.logit_rows.front() == pass.tokens - rows) {
+    const ops::View last = x.rows(pass.tokens - rows, rows);
+    norm_rows(last, last);
+    return last;
+  }
+  const ops::View gathered = dev.take({rows, hidden});
+  for (std::int64_t i = 0; i < rows; ++i)
+    norm_rows(x.rows(pass.logit_rows[static_cast<std::size_t>(i)], 1), gathered.rows(i, 1));
+  return gathered;
+}
+
 void Decoder::forward(Device& dev, const Pass& pass, std::span<const state::LayerState> states,
                       const ops::View& logits) const {
   dev.set_phase(pass.phase);
@@ -32,9 +48,7 @@ void Decoder::forward(Device& dev, const Pass& pass, std::span<const state::Laye
   dev.run(ops::Embed{.table = embed_tokens, .ids = pass.ids, .out = x});
   for (std::size_t i = 0; i < layers.size(); ++i) layers[i].forward(dev, pass, x, states[i]);
   if (!logits.present()) return;
-  const ops::View last = x.rows(pass.tokens - logits.dim(0), logits.dim(0));
-  dev.run(ops::RmsNorm{.x = last, .weight = norm.weight, .out = last, .eps = norm.eps});
-  dev.run(ops::Matmul{.x = last, .w = lm_head, .out = logits});
+  dev.run(ops::Matmul{.x = normed_rows(dev, pass, x, logits.dim(0)), .w = lm_head, .out = logits});
 }
 
 std::size_t Decoder::activation_bytes(std::int64_t tokens, const state::CacheFormat& cache,

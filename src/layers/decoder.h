@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "layers/attention.h"
-#include "layers/feed_forward.h"
 #include "layers/gated_delta_net.h"
 #include "layers/mla.h"
+#include "layers/moe.h"
 
 namespace sluice::layers {
 
@@ -40,6 +40,10 @@ struct Decoder {
   // Bytes of activations that a pass with so many tokens needs.
   std::size_t activation_bytes(std::int64_t tokens, const state::CacheFormat& cache,
                                ops::DType activations) const;
+
+ private:
+  // The rows of x whose logits are wanted, normed.
+  ops::View normed_rows(Device& dev, const Pass& pass, const ops::View& x, std::int64_t rows) const;
 };
 
 }  // namespace sluice::layers

@@ -42,8 +42,8 @@ void GatedDeltaNet::mix_step(Device& dev, const Pass& pass, const Projections& i
                          .A_log = A_log,
                          .dt_bias = dt_bias,
                          .norm_weight = norm.weight,
-                         .conv_state = pass.of(state.conv),
-                         .state = pass.of(state.delta),
+                         .conv_state = pass.state(state.conv),
+                         .state = pass.state(state.delta),
                          .out = out,
                          .seq_starts = pass.seq_starts,
                          .slots = pass.slots,
@@ -60,7 +60,7 @@ void GatedDeltaNet::mix_prompt(Device& dev, const Pass& pass, const Projections&
   const ops::View beta = dev.take({pass.tokens, value_heads}, ops::DType::f32);
   dev.run(ops::CausalConv1d{.x = in.qkv,
                             .weight = conv1d,
-                            .state = pass.of(state.conv),
+                            .state = pass.state(state.conv),
                             .out = convolved,
                             .seq_starts = pass.seq_starts,
                             .slots = pass.slots});
@@ -75,7 +75,7 @@ void GatedDeltaNet::mix_prompt(Device& dev, const Pass& pass, const Projections&
                          .v = v,
                          .g = g,
                          .beta = beta,
-                         .state = pass.of(state.delta),
+                         .state = pass.state(state.delta),
                          .out = out,
                          .seq_starts = pass.seq_starts,
                          .slots = pass.slots});

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "layers/moe.h"
+
 namespace sluice::layers {
 
 namespace {
@@ -121,17 +123,17 @@ void StreamedExperts::read_ahead(Device& dev, const ops::View& x, experts::Cache
                                        static_cast<std::size_t>(guessed.elements())));
 }
 
-void StreamedExperts::forward(Device& dev, const ops::View& h, const ops::View& x, const ops::View& chosen,
+void StreamedExperts::compute(Device& dev, const MoeInput& in, const ops::View& chosen,
                               const ops::View& expert_out, FunctionRef<void()> meanwhile) const {
   const Scope scope = dev.scope();
-  Rows rows(dev, h, expert_out, cache->store().layer(layer).gate_proj.shape()[1]);
+  Rows rows(dev, in.h, expert_out, cache->store().layer(layer).gate_proj.shape()[1]);
   if (dev.planning()) {
-    if (foresight.present()) foresight.guess(dev, x);
+    if (foresight.present()) foresight.guess(dev, in.x);
     return meanwhile();
   }
   const Choices choices(chosen);
   experts::Cache::Pass pass(*cache, layer, choices.experts());
-  read_ahead(dev, x, pass);
+  read_ahead(dev, in.x, pass);
   meanwhile();
   for (auto residents = pass.next(); !residents.empty(); residents = pass.next()) {
     for (const experts::Cache::Resident& resident : residents)
@@ -140,6 +142,18 @@ void StreamedExperts::forward(Device& dev, const ops::View& h, const ops::View& 
       });
     rows.compute();
   }
+}
+
+void StreamedExperts::forward(Device& dev, const Moe& moe, const MoeInput& in) const {
+  const std::int64_t tokens = in.h.dim(0);
+  const std::int64_t k = moe.router.top_k;
+  const ops::View chosen = dev.take({tokens, k}, ops::DType::i32);
+  const ops::View weights = dev.take({tokens, k}, ops::DType::f32);
+  const ops::View out = dev.take({tokens, k, in.x.dim(1)});
+  const ops::View shared_out = moe.take_shared(dev, in.h);
+  moe.router.choose(dev, in.logits, chosen, weights);
+  compute(dev, in, chosen, out, [&] { moe.project_shared(dev, in.h, shared_out); });
+  moe.combine(dev, in, out, weights, shared_out);
 }
 
 }  // namespace sluice::layers

@@ -14,10 +14,20 @@ struct CacheFormat {
   bool packed() const { return key_bits != 16 || value_bits != 16; }
 };
 
+// Rows of a page: a multiple of the tiles that kernels read, few enough that a short sequence wastes little.
+inline constexpr std::int64_t kPageRows = 256;
+
 // How much a layer is to remember: of so many sequences, of so many tokens each at most.
 struct Extent {
   std::int64_t slots = 1;
   std::int64_t capacity = 1;
+  // Caches lie in so many pages, which sequences take as they grow; 0: each has rows for its capacity.
+  std::int64_t pages = 0;
+
+  bool paged() const { return pages > 0; }
+  std::int64_t pages_per_slot() const { return (capacity + kPageRows - 1) / kPageRows; }
+  // Of the caches' tensors: [pages, rows of a page, ...] or [slots, capacity, ...].
+  Extent of_caches() const { return paged() ? Extent{pages, kPageRows} : Extent{slots, capacity}; }
 };
 
 // What one slot of a tensor holds, for saving some tokens of it.

@@ -5,13 +5,13 @@ namespace sluice::state {
 namespace {
 
 LayerState plan_kind(const KvCacheShape& shape, const Extent& extent, const CacheFormat& format) {
-  if (format.packed()) return plan_packed(shape, extent, format);
-  return plan_numbers(shape, extent, format);
+  if (format.packed()) return plan_packed(shape, extent.of_caches(), format);
+  return plan_numbers(shape, extent.of_caches(), format);
 }
 
 LayerState plan_kind(const LatentCacheShape& shape, const Extent& extent, const CacheFormat& format) {
-  if (format.key_bits != 16) return plan_packed(shape, extent, format);
-  return plan_numbers(shape, extent, format);
+  if (format.key_bits != 16) return plan_packed(shape, extent.of_caches(), format);
+  return plan_numbers(shape, extent.of_caches(), format);
 }
 
 LayerState plan_kind(const DeltaStateShape& shape, const Extent& extent, const CacheFormat&) {

@@ -1,14 +1,35 @@
 #include "state/state_pool.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "quant/rotation_signs.h"
 
 namespace sluice::state {
 
+namespace {
+
+constexpr auto kSigns = quant::rotation_signs();
+
+std::size_t table_bytes(const Extent& extent) {
+  if (!extent.paged()) return 0;
+  return static_cast<std::size_t>(extent.slots * extent.pages_per_slot()) * sizeof(std::int32_t);
+}
+
+}  // namespace
+
+std::size_t StatePool::bytes(const std::vector<LayerStateShape>& shapes, const Extent& extent,
+                             const CacheFormat& format) {
+  return bytes_of(shapes, extent, format) + (format.packed() ? kSigns.size() : 0) + table_bytes(extent);
+}
+
 StatePool::StatePool(ops::Backend& backend, const std::vector<LayerStateShape>& shapes, const Extent& extent,
                      const CacheFormat& format)
-    : backend_(backend), extent_(extent), layers_(plan(shapes, extent, format)) {
-  constexpr auto kSigns = quant::rotation_signs();
+    : backend_(backend),
+      extent_(extent),
+      layers_(plan(shapes, extent, format)),
+      pages_(extent.pages),
+      taken_(static_cast<std::size_t>(extent.slots)) {
   void* signs = nullptr;
   if (format.packed()) {
     signs = buffers_.emplace_back(backend.allocate(kSigns.size())).data();
@@ -24,10 +45,81 @@ StatePool::StatePool(ops::Backend& backend, const std::vector<LayerStateShape>& 
         },
         layer);
   }
-  for (std::int64_t slot = 0; slot < extent.slots; ++slot) reset(slot);
+  if (extent.paged()) {
+    table_memory_ = buffers_.emplace_back(backend.allocate(table_bytes(extent))).data();
+    page_table_ = {table_memory_, ops::DType::i32, {extent.slots, extent.pages_per_slot()}};
+  }
+  for (std::int64_t slot = 0; slot < extent.slots; ++slot) {
+    if (extent.paged()) put_table(slot);
+    reset(slot);
+  }
+}
+
+// Entries of pages that are not there are -1.
+void StatePool::put_table(std::int64_t slot) {
+  std::vector<std::int32_t> row = pages_of(slot);
+  row.resize(static_cast<std::size_t>(extent_.pages_per_slot()), -1);
+  const std::size_t bytes = row.size() * sizeof(std::int32_t);
+  backend_.upload(static_cast<std::byte*>(table_memory_) + static_cast<std::size_t>(slot) * bytes, row.data(),
+                  bytes);
+}
+
+void StatePool::drop_pages(std::int64_t slot, std::size_t kept) {
+  std::vector<std::int32_t>& pages = pages_of(slot);
+  if (pages.size() <= kept) return;
+  for (std::size_t i = kept; i < pages.size(); ++i) pages_.release(pages[i]);
+  pages.resize(kept);
+  put_table(slot);
+}
+
+void StatePool::copy_page(std::int32_t from, std::int32_t to) {
+  for (const LayerState& layer : layers_)
+    for_each_tensor(layer, [&](const ops::View& tensor, Layout layout) {
+      if (layout != Layout::whole) backend_.copy(tensor[to].data, tensor[from].data, bytes_of(tensor[to]));
+    });
+}
+
+void StatePool::make_writable(std::int64_t slot, std::int64_t past, std::int64_t added) {
+  if (!extent_.paged()) return;
+  std::vector<std::int32_t>& pages = pages_of(slot);
+  const auto first = static_cast<std::size_t>(past / kPageRows);
+  const auto end = static_cast<std::size_t>((past + added + kPageRows - 1) / kPageRows);
+  const auto writable = [&](std::size_t i) { return i < pages.size() && !pages_.shared(pages[i]); };
+  std::int64_t missing = 0;
+  for (std::size_t i = first; i < end; ++i) missing += writable(i) ? 0 : 1;
+  if (missing == 0) return;
+  pages_.expect(missing);
+  for (std::size_t i = first; i < end; ++i) {
+    if (writable(i)) continue;
+    const std::int32_t page = pages_.take();
+    if (i == pages.size()) {
+      pages.push_back(page);
+      continue;
+    }
+    copy_page(pages[i], page);
+    pages_.release(pages[i]);
+    pages[i] = page;
+  }
+  put_table(slot);
+}
+
+void StatePool::fork(std::int64_t from, std::int64_t to, std::int64_t rows) {
+  if (!extent_.paged()) fail(ErrorKind::internal, "slots share rows only where caches lie in pages");
+  drop_pages(to, 0);
+  const auto count = static_cast<std::size_t>((rows + kPageRows - 1) / kPageRows);
+  for (const std::int32_t page : std::span(pages_of(from)).first(count)) {
+    pages_.share(page);
+    pages_of(to).push_back(page);
+  }
+  put_table(to);
+  for (const LayerState& layer : layers_)
+    for_each_tensor(layer, [&](const ops::View& tensor, Layout layout) {
+      if (layout == Layout::whole) backend_.copy(tensor[to].data, tensor[from].data, bytes_of(tensor[to]));
+    });
 }
 
 void StatePool::reset(std::int64_t slot) {
+  drop_pages(slot, 0);
   std::vector<std::byte> zeros;
   for (const LayerState& layer : layers_)
     for_each_tensor(layer, [&](const ops::View& tensor, Layout layout) {
@@ -38,6 +130,16 @@ void StatePool::reset(std::int64_t slot) {
     });
 }
 
+// f(block, count) for the first `rows` rows of a slot: block `block` of a cache's tensor begins with `count`
+// of them.
+template <class F>
+void StatePool::for_each_run(std::int64_t slot, std::int64_t rows, F&& f) const {
+  if (!extent_.paged()) return f(slot, rows);
+  const std::vector<std::int32_t>& pages = taken_[static_cast<std::size_t>(slot)];
+  for (std::int64_t row = 0; row < rows; row += kPageRows)
+    f(pages[static_cast<std::size_t>(row / kPageRows)], std::min(kPageRows, rows - row));
+}
+
 // Calls f(data, bytes) for every block of memory that a save holds, in a fixed order.
 template <class F>
 void StatePool::for_each_saved(std::int64_t slot, std::int64_t rows, bool with_caches, F&& f) const {
@@ -46,17 +148,28 @@ void StatePool::for_each_saved(std::int64_t slot, std::int64_t rows, bool with_c
   const auto add = [&](const ops::View& part) { f(part.data, bytes_of(part)); };
   for (const LayerState& layer : layers_)
     for_each_tensor(layer, [&](const ops::View& tensor, Layout layout) {
-      if (layout != Layout::whole && !with_caches) return;
-      const ops::View own = tensor[slot];
-      if (layout == Layout::whole) return add(own);
-      if (layout == Layout::rows) return add(own.rows(0, rows));
-      for (std::int64_t head = 0; head < own.dim(0); ++head) add(own[head].rows(0, rows));
+      if (layout == Layout::whole) return add(tensor[slot]);
+      if (!with_caches) return;
+      const std::int64_t heads = layout == Layout::head_rows ? tensor.dim(1) : 1;
+      for (std::int64_t head = 0; head < heads; ++head)
+        for_each_run(slot, rows, [&](std::int64_t block, std::int64_t count) {
+          add((layout == Layout::head_rows ? tensor[block][head] : tensor[block]).rows(0, count));
+        });
     });
 }
 
+// Counts rows as they would lie in one piece: a slot without pages has none to walk over.
 std::size_t StatePool::saved_bytes(std::int64_t rows, bool with_caches) const {
   std::size_t total = 0;
-  for_each_saved(0, rows, with_caches, [&](void*, std::size_t bytes) { total += bytes; });
+  for (const LayerState& layer : layers_)
+    for_each_tensor(layer, [&](const ops::View& tensor, Layout layout) {
+      const std::int64_t blocks = tensor.dim(0);
+      if (layout == Layout::whole) total += bytes_of(tensor) / static_cast<std::size_t>(blocks);
+      if (layout == Layout::whole || !with_caches) return;
+      const std::int64_t all = blocks * (extent_.paged() ? kPageRows : capacity());
+      total +=
+          all == 0 ? 0 : bytes_of(tensor) / static_cast<std::size_t>(all) * static_cast<std::size_t>(rows);
+    });
   return total;
 }
 
@@ -75,6 +188,8 @@ void StatePool::load(std::int64_t slot, std::int64_t rows, bool with_caches,
   if (saved.size() != saved_bytes(rows, with_caches))
     fail(ErrorKind::input, "a snapshot of {} bytes does not fit this model, which needs {}", saved.size(),
          saved_bytes(rows, with_caches));
+  if (with_caches) make_writable(slot, 0, rows);
+  drop_pages(slot, static_cast<std::size_t>((rows + kPageRows - 1) / kPageRows));
   std::size_t at = 0;
   for_each_saved(slot, rows, with_caches, [&](void* data, std::size_t bytes) {
     backend_.upload(data, saved.data() + at, bytes);

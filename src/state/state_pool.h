@@ -5,6 +5,7 @@
 
 #include "sluice/ops/backend.h"
 #include "state/layer_state.h"
+#include "state/page_counts.h"
 
 namespace sluice::state {
 
@@ -13,24 +14,50 @@ class StatePool {
   StatePool(ops::Backend& backend, const std::vector<LayerStateShape>& shapes, const Extent& extent,
             const CacheFormat& format);
 
+  // What such a pool takes, known before anything is allocated.
+  static std::size_t bytes(const std::vector<LayerStateShape>& shapes, const Extent& extent,
+                           const CacheFormat& format);
+
+  const Extent& extent() const { return extent_; }
   std::int64_t slots() const { return extent_.slots; }
   std::int64_t capacity() const { return extent_.capacity; }
   const std::vector<LayerState>& layers() const { return layers_; }
-  // An empty past: recurrent states become zero; caches are simply not looked at.
+  // I32 [slots, pages per slot] where caches lie in pages, else absent.
+  const ops::ConstView& page_table() const { return page_table_; }
+  std::int64_t free_pages() const { return pages_.free(); }
+
+  // An empty past: recurrent states become zero, pages are given back; other caches are simply not looked at.
   void reset(std::int64_t slot);
-  // Copies of a slot's recurrent states, and of the first `rows` rows of its caches if asked for.
+  // Before rows [past, past + added) of a slot are written: takes pages for them, and copies of those that
+  // other slots use too.
+  void make_writable(std::int64_t slot, std::int64_t past, std::int64_t added);
+  // Gives another slot the first `rows` rows of this one and its recurrent states. Pages are shared until one
+  // of the two writes to them.
+  void fork(std::int64_t from, std::int64_t to, std::int64_t rows);
+  // Copies of a slot's recurrent states, and of the first `rows` rows of its caches if asked for. Their bytes
+  // are the same wherever the rows lie.
   std::vector<std::byte> save(std::int64_t slot, std::int64_t rows, bool with_caches);
   void load(std::int64_t slot, std::int64_t rows, bool with_caches, std::span<const std::byte> saved);
   std::size_t saved_bytes(std::int64_t rows, bool with_caches) const;
 
  private:
   template <class F>
+  void for_each_run(std::int64_t slot, std::int64_t rows, F&& f) const;
+  template <class F>
   void for_each_saved(std::int64_t slot, std::int64_t rows, bool with_caches, F&& f) const;
+  std::vector<std::int32_t>& pages_of(std::int64_t slot) { return taken_[static_cast<std::size_t>(slot)]; }
+  void copy_page(std::int32_t from, std::int32_t to);
+  void put_table(std::int64_t slot);
+  void drop_pages(std::int64_t slot, std::size_t kept);
 
   ops::Backend& backend_;
   Extent extent_;
   std::vector<LayerState> layers_;
   std::vector<ops::Buffer> buffers_;
+  PageCounts pages_;
+  std::vector<std::vector<std::int32_t>> taken_;  // pages by slot
+  ops::ConstView page_table_;
+  void* table_memory_ = nullptr;
 };
 
 }  // namespace sluice::state

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "engine/forward_pass.h"
+#include "engine/executor.h"
 #include "sampling/sampler.h"
 #include "study/documents.h"
 
@@ -41,26 +41,32 @@ double divergence(const std::vector<double>& p, const std::vector<double>& q) {
   return sum;
 }
 
-// One model over one context, chunk by chunk.
+// One model over one context, chunk by chunk, every row read from the caches.
 class Replay {
  public:
   Replay(Engine& engine, std::int64_t context)
-      : pass_(engine::core(engine), 1, context,
-              std::min(engine::core(engine).settings.prefill_chunk, context)),
+      : executor_(*engine::core(engine).executor),
+        group_(executor_.reserve({1, context})),
         vocab_(static_cast<std::size_t>(engine::core(engine).model.decoder.vocab)) {}
 
-  void reset() { pass_.pool().reset(0); }
-  std::int64_t chunk() const { return pass_.chunk(); }
+  void reset() {
+    executor_.run([&] { group_->pass.pool().reset(0); });
+  }
+  std::int64_t chunk() const { return group_->pass.chunk(); }
   void run(std::int64_t start, std::span<const std::int32_t> ids) {
-    pass_.replay(0, start, ids, static_cast<std::int64_t>(ids.size()));
-    pass_.read_logits(logits_);
+    executor_.run([&] {
+      const auto rows = static_cast<std::int64_t>(ids.size());
+      group_->pass.run({ops::Phase::prefill, {{0, start, ids, rows}}, true});
+      group_->pass.read_logits(logits_);
+    });
   }
   std::span<const float> row(std::size_t i) const {
     return std::span<const float>(logits_).subspan(i * vocab_, vocab_);
   }
 
  private:
-  engine::ForwardPass pass_;
+  engine::Executor& executor_;
+  std::shared_ptr<engine::SlotGroup> group_;
   std::size_t vocab_;
   std::vector<float> logits_;
 };

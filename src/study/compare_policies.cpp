@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "engine/core.h"
+#include "engine/executor.h"
 #include "experts/profile.h"
 #include "sluice/experts.h"
 #include "sluice/session.h"
@@ -69,11 +69,14 @@ std::vector<Passes> record(const std::shared_ptr<Engine>& engine, std::span<cons
   const std::int64_t vocab = engine->summary().vocab;
   session->extend(prompt);
   session->sample(settings, vocab);
-  cache.observe([&](int layer, std::span<const std::int32_t> experts) {
+  const auto observe = [&](std::function<void(int, std::span<const std::int32_t>)> observer) {
+    engine::core(*engine).executor->run([&] { cache.observe(std::move(observer)); });
+  };
+  observe([&](int layer, std::span<const std::int32_t> experts) {
     layers[static_cast<std::size_t>(layer)].emplace_back(experts.begin(), experts.end());
   });
   for (std::int64_t i = 0; i < tokens; ++i) session->step_and_sample(settings, vocab);
-  cache.observe({});
+  observe({});
   return layers;
 }
 
@@ -85,10 +88,12 @@ ExpertUsage expert_usage(const Engine& engine) {
     return {slots,        std::move(reader), usage.hits,         usage.misses,         usage.foreseen,
             usage.unused, usage.bytes_read,  usage.wait_seconds, std::move(usage.uses)};
   };
-  if (streamed.tier != nullptr) return describe(streamed.tier->slots(), "the bus", streamed.tier->usage());
-  if (streamed.cache == nullptr) return {};
-  const experts::Cache& cache = *streamed.cache;
-  return describe(cache.slots(), cache.reader().description(), cache.usage());
+  return engine::core(engine).executor->run([&]() -> ExpertUsage {
+    if (streamed.tier != nullptr) return describe(streamed.tier->slots(), "the bus", streamed.tier->usage());
+    if (streamed.cache == nullptr) return {};
+    const experts::Cache& cache = *streamed.cache;
+    return describe(cache.slots(), cache.reader().description(), cache.usage());
+  });
 }
 
 void write_expert_profile(const ExpertUsage& usage, const std::filesystem::path& path) {

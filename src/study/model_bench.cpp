@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "engine/forward_pass.h"
+#include "engine/executor.h"
 #include "study/step_profile.h"
 
 namespace sluice {
@@ -52,24 +52,46 @@ void prefill(engine::ForwardPass& pass, std::int64_t depth, std::int64_t tokens,
   for (std::int64_t at = 0; at < tokens; at += pass.chunk()) {
     std::vector<std::int32_t> ids;
     for (std::int64_t i = at; i < std::min(tokens, at + pass.chunk()); ++i) ids.push_back(token(i, vocab));
-    pass.prefill(0, depth + at, ids, 1);
+    pass.run({ops::Phase::prefill, {{0, depth + at, ids, 1}}});
   }
 }
 
-// One token of every sequence, all at the same position, and choices behind it.
-// `text` makes the first tokens, and so all behind them, others.
-void start_decoding(engine::ForwardPass& pass, std::int64_t position, std::int64_t text,
-                    const SamplingSettings& settings, std::int64_t vocab) {
-  std::vector<engine::ForwardPass::Next> tokens;
-  std::vector<std::int32_t> positions;
-  for (std::int64_t b = 0; b < pass.pool().slots(); ++b) {
-    positions.push_back(static_cast<std::int32_t>(position));
-    tokens.push_back({static_cast<std::int32_t>(b), positions.back(),
-                      token((position + text) * pass.pool().slots() + b, vocab)});
+// All sequences of a group, at the same position, one token after the other.
+class Decoding {
+ public:
+  Decoding(engine::ForwardPass& pass, const SamplingSettings& settings, std::int64_t vocab)
+      : pass_(pass), settings_(settings), vocab_(vocab) {}
+
+  // `text` makes the first tokens, and so all behind them, others.
+  void start(std::int64_t position, std::int64_t text) {
+    std::vector<std::int32_t> ids;
+    for (std::int64_t b = 0; b < pass_.slots(); ++b)
+      ids.push_back(token((position + text) * pass_.slots() + b, vocab_));
+    engine::Batch batch{ops::Phase::decode, {}};
+    next_.clear();
+    for (std::int32_t slot = 0; slot < static_cast<std::int32_t>(ids.size()); ++slot) {
+      const std::size_t i = static_cast<std::size_t>(slot);
+      batch.sequences.push_back({slot, position, std::span(ids).subspan(i, 1), 1});
+      next_.push_back({slot, static_cast<std::int32_t>(position), ids[i]});
+    }
+    pass_.run(batch);
+    take(pass_.sample(next_, settings_, vocab_));
   }
-  pass.step(tokens);
-  pass.sample(positions, settings, vocab);
-}
+  void step() { take(pass_.step_and_sample(next_, settings_, vocab_)); }
+
+ private:
+  void take(const std::vector<std::int32_t>& chosen) {
+    for (std::size_t i = 0; i < next_.size(); ++i) {
+      next_[i].id = chosen[i];
+      ++next_[i].position;
+    }
+  }
+
+  engine::ForwardPass& pass_;
+  SamplingSettings settings_;
+  std::int64_t vocab_;
+  std::vector<engine::ForwardPass::Next> next_;
+};
 
 // Bytes one decode step must move: dense weights once, of the experts the share that so many tokens are
 // expected to touch, recurrent states read and written, caches read.
@@ -94,20 +116,14 @@ void check(const ModelBenchOptions& o) {
          o.prompt, o.generate, o.depth, o.batch, o.repetitions);
 }
 
-}  // namespace
-
-ModelBenchResult bench_model(Engine& engine, const ModelBenchOptions& options) {
-  check(options);
-  engine::Core& core = engine::core(engine);
-  ModelBenchResult result;
-  result.peak_gigabytes_per_second = core.backend->measure_rates().read_bytes_per_second / 1e9;
-  const std::int64_t vocab = core.model.decoder.vocab;
-  const std::int64_t chunk = std::min(std::max<std::int64_t>(options.prompt, 1), core.settings.prefill_chunk);
-  const std::int64_t capacity = options.depth + std::max(options.prompt, options.generate + 1) + 1;
-  engine::ForwardPass pass(core, options.batch, capacity, chunk);
-  if (options.depth > 0) fill_caches(*core.backend, pass.pool());
+// Seconds of each repetition.
+struct Times {
   std::vector<double> prefills;
   std::vector<double> decodes;
+};
+
+Times time_passes(engine::Core& core, engine::ForwardPass& pass, const ModelBenchOptions& options) {
+  const std::int64_t vocab = core.model.decoder.vocab;
   const auto timed = [&](auto&& work) {
     core.backend->synchronize();
     const auto start = Clock::now();
@@ -117,35 +133,55 @@ ModelBenchResult bench_model(Engine& engine, const ModelBenchOptions& options) {
   };
   // Greedy choices of a random model soon repeat, and with them the experts; where experts come and go, what
   // is generated must not.
-  const SamplingSettings settings{.temperature = core.streamed.cache != nullptr ? 1.0 : 0.0};
+  Decoding decoding(pass, {.temperature = core.streamed.cache != nullptr ? 1.0 : 0.0}, vocab);
   // The first pass of each kind touches weights, grows scratch and records programs.
   if (options.prompt > 0) prefill(pass, options.depth, options.prompt, vocab);
   if (options.generate > 0) {
-    start_decoding(pass, options.depth, 0, settings, vocab);
-    pass.step_and_sample(settings, vocab);
+    decoding.start(options.depth, 0);
+    decoding.step();
   }
+  Times times;
   for (int repetition = 0; repetition < options.repetitions; ++repetition) {
     if (options.prompt > 0)
-      prefills.push_back(timed([&] { prefill(pass, options.depth, options.prompt, vocab); }));
+      times.prefills.push_back(timed([&] { prefill(pass, options.depth, options.prompt, vocab); }));
     if (options.generate > 0) {
-      start_decoding(pass, options.depth, repetition, settings, vocab);
-      decodes.push_back(timed([&] {
-        for (std::int64_t i = 0; i < options.generate; ++i) pass.step_and_sample(settings, vocab);
+      decoding.start(options.depth, repetition);
+      times.decodes.push_back(timed([&] {
+        for (std::int64_t i = 0; i < options.generate; ++i) decoding.step();
       }));
     }
   }
-  if (!prefills.empty())
-    result.prefill_tokens_per_second = static_cast<double>(options.prompt) / median(prefills);
-  if (!decodes.empty()) {
-    const double step = median(decodes) / static_cast<double>(options.generate);
+  return times;
+}
+
+ModelBenchResult bench(engine::Core& core, engine::ForwardPass& pass, const ModelBenchOptions& options) {
+  ModelBenchResult result;
+  result.peak_gigabytes_per_second = core.backend->measure_rates().read_bytes_per_second / 1e9;
+  if (options.depth > 0) fill_caches(*core.backend, pass.pool());
+  const Times times = time_passes(core, pass, options);
+  if (!times.prefills.empty())
+    result.prefill_tokens_per_second = static_cast<double>(options.prompt) / median(times.prefills);
+  if (!times.decodes.empty()) {
+    const double step = median(times.decodes) / static_cast<double>(options.generate);
     result.decode_tokens_per_second = static_cast<double>(options.batch) / step;
-    result.decode_bytes_per_step = bytes_per_step(engine.summary(), options);
+    result.decode_bytes_per_step = bytes_per_step(core.summary, options);
     result.decode_gigabytes_per_second = result.decode_bytes_per_step / step / 1e9;
     result.percent_of_peak = 100 * result.decode_gigabytes_per_second / result.peak_gigabytes_per_second;
   }
   if (options.profile)
     result.profile = study::profile_step(core, pass, options.depth, result.peak_gigabytes_per_second * 1e9);
   return result;
+}
+
+}  // namespace
+
+ModelBenchResult bench_model(Engine& engine, const ModelBenchOptions& options) {
+  check(options);
+  engine::Core& core = engine::core(engine);
+  const std::int64_t chunk = std::min(std::max<std::int64_t>(options.prompt, 1), core.settings.prefill_chunk);
+  const std::int64_t capacity = options.depth + std::max(options.prompt, options.generate + 1) + 1;
+  const auto group = core.executor->reserve({options.batch, capacity}, chunk);
+  return core.executor->run([&] { return bench(core, group->pass, options); });
 }
 
 }  // namespace sluice

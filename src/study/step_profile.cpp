@@ -89,6 +89,7 @@ class Recorder final : public ops::Backend {
   void download(void* to, const void* from, std::size_t bytes) override {
     backend_.download(to, from, bytes);
   }
+  void copy(void* to, const void* from, std::size_t bytes) override { backend_.copy(to, from, bytes); }
   void synchronize() override {}
   ops::Rates measure_rates() override { return backend_.measure_rates(); }
 
@@ -159,8 +160,8 @@ void time_in_order(ops::Backend& backend, const std::vector<Call>& calls, std::v
 std::vector<OpProfile> profile_step(engine::Core& core, engine::ForwardPass& pass, std::int64_t position,
                                     double peak_bytes_per_second) {
   ops::Backend& backend = *core.backend;
-  Recorder recorder(backend, pass.pool().slots(), position);
-  pass.describe_step(recorder, pass.pool().slots());
+  Recorder recorder(backend, pass.slots(), position);
+  pass.describe_step(recorder, pass.slots());
   std::vector<OpProfile> rows;
   std::vector<std::vector<const Call*>> groups;
   for (Call& call : recorder.calls) {

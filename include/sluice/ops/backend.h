@@ -21,6 +21,8 @@ class Program {
  public:
   virtual ~Program() = default;
   virtual void run() = 0;
+  // Of the backend's memory that it takes beside what its ops were given.
+  virtual std::uint64_t bytes() const { return 0; }
 };
 
 // What kind of machine part a backend is: known without one.
@@ -53,6 +55,8 @@ class Backend {
   virtual std::uint64_t memory_bytes() const { return 0; }
   virtual void upload(void* to, const void* from, std::size_t bytes) = 0;
   virtual void download(void* to, const void* from, std::size_t bytes) = 0;
+  // Between two places of the backend's memory.
+  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   // Whether F32 activations are multiplied as they are: see BackendOptions.
   virtual bool exact() const { return true; }
   // Measured now, in some tenths of a second.

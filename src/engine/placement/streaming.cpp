@@ -183,10 +183,9 @@ std::unique_ptr<experts::Cache> make_cache(models::Model& model, const checkpoin
   auto cache = std::make_unique<experts::Cache>(experts::Store(std::move(sources), layers), std::move(reader),
                                                 std::move(cache_options));
   int number = 0;
-  for (layers::Moe* moe : moe_layers(model.decoder)) {
-    moe->streamed.layer = number++;
-    if (!pinned) moe->streamed.cache = cache.get();
-  }
+  if (!pinned)
+    for (layers::Moe* moe : moe_layers(model.decoder))
+      moe->experts = layers::StreamedExperts{cache.get(), number++, {}};
   return cache;
 }
 
@@ -194,8 +193,14 @@ void set_foresight(layers::Decoder& decoder) {
   for (std::size_t i = 0; i + 1 < decoder.layers.size(); ++i) {
     auto* moe = std::get_if<layers::Moe>(&decoder.layers[i].mlp);
     const layers::DecoderLayer& next = decoder.layers[i + 1];
-    if (const auto* chooser = std::get_if<layers::Moe>(&next.mlp); moe != nullptr && chooser != nullptr)
-      moe->streamed.foresight = {next.post_attention_layernorm, chooser->router};
+    const auto* chooser = std::get_if<layers::Moe>(&next.mlp);
+    if (moe == nullptr || chooser == nullptr) continue;
+    std::visit(
+        [&](auto& experts) {
+          if constexpr (requires { experts.foresight; })
+            experts.foresight = {next.post_attention_layernorm, chooser->router};
+        },
+        moe->experts);
   }
 }
 
@@ -230,7 +235,8 @@ void make_tier(models::Model& model, ops::Backend& backend, StreamedModel& strea
       tier.shared.back() = {shared.gate_proj, shared.up_proj, shared.down_proj};
   }
   streamed.tier = std::make_unique<experts::DeviceTier>(backend, cache, std::move(tier));
-  for (layers::Moe* moe : users) moe->streamed.device = streamed.tier.get();
+  int number = 0;
+  for (layers::Moe* moe : users) moe->experts = layers::TieredExperts{streamed.tier.get(), number++, {}};
   set_foresight(model.decoder);
 }
 

@@ -13,9 +13,10 @@ void join_shared_expert(layers::Moe& moe, Layout& layout) {
   const ops::Weight* stacks[] = {&moe.gate_proj.stack, &moe.up_proj.stack, &moe.down_proj.stack};
   const ops::Weight* parts[] = {&shared.gate_proj, &shared.up_proj, &shared.down_proj};
   if (!moe.gate_proj.stack.present() || !joins_shared_expert(moe)) return;
-  layout.join({stacks[0], parts[0]}, moe.all_gate_proj.stack);
-  layout.join({stacks[1], parts[1]}, moe.all_up_proj.stack);
-  layout.join({stacks[2], parts[2]}, moe.all_down_proj.stack);
+  auto& joined = moe.experts.emplace<layers::JoinedExperts>();
+  layout.join({stacks[0], parts[0]}, joined.gate_proj.stack);
+  layout.join({stacks[1], parts[1]}, joined.up_proj.stack);
+  layout.join({stacks[2], parts[2]}, joined.down_proj.stack);
 }
 
 // Products that read the same input become one: fewer, larger launches.
@@ -38,7 +39,8 @@ ops::Buffer place_choices(layers::Decoder& decoder, ops::Backend& backend, std::
   ops::Buffer buffer;
   for (layers::DecoderLayer& layer : decoder.layers) {
     auto* moe = std::get_if<layers::Moe>(&layer.mlp);
-    if (moe == nullptr || !moe->all_gate_proj.present()) continue;
+    auto* joined = moe != nullptr ? std::get_if<layers::JoinedExperts>(&moe->experts) : nullptr;
+    if (joined == nullptr) continue;
     const std::int64_t slots = moe->router.top_k + 1;
     if (buffer.data() == nullptr) {
       const std::vector<std::int32_t> shared(static_cast<std::size_t>(tokens * slots),
@@ -46,7 +48,7 @@ ops::Buffer place_choices(layers::Decoder& decoder, ops::Backend& backend, std::
       buffer = backend.allocate(shared.size() * sizeof(std::int32_t));
       backend.upload(buffer.data(), shared.data(), shared.size() * sizeof(std::int32_t));
     }
-    moe->choices = {buffer.data(), ops::DType::i32, {tokens, slots}};
+    joined->choices = {buffer.data(), ops::DType::i32, {tokens, slots}};
   }
   return buffer;
 }

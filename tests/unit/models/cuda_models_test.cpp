@@ -8,7 +8,7 @@
 
 #include "checkpoint/safetensors.h"
 #include "cuda_device.h"
-#include "engine/forward_pass.h"
+#include "engine/executor.h"
 #include "golden_model.h"
 #include "sampling/sampler.h"
 #include "sluice/session.h"
@@ -79,28 +79,32 @@ TEST_P(CudaModel, BatchingDoesNotChangeASequence) {
   constexpr int kSteps = 24;
   const auto vocab = static_cast<std::size_t>(engine->summary().vocab);
   const auto generate = [&](int sequences, int watched) {
-    engine::ForwardPass pass(engine::core(*engine), kSequences, 256, 64);
-    std::vector<engine::ForwardPass::Next> next;
+    engine::Executor& executor = *engine::core(*engine).executor;
+    const auto group = executor.reserve({kSequences, 256}, 64);
+    std::vector<std::int32_t> ids;
+    engine::Batch step{ops::Phase::decode, {}};
     for (int b = 0; b < sequences; ++b) {
       // The watched sequence is the same in both runs, the others are not.
       const std::size_t length = b == watched ? 20 : 5 + 3 * static_cast<std::size_t>(b);
       const int slot = kSequences - 1 - b;
-      pass.prefill(slot, 0, std::span(tokens).subspan(b == watched ? 0 : static_cast<std::size_t>(b), length),
-                   1);
-      next.push_back(
-          {slot, static_cast<std::int32_t>(length), tokens[static_cast<std::size_t>(b == watched ? 0 : b)]});
+      const auto prompt = std::span(tokens).subspan(b == watched ? 0 : static_cast<std::size_t>(b), length);
+      executor.run([&] { group->pass.run({ops::Phase::prefill, {{slot, 0, prompt, 1}}}); });
+      ids.push_back(tokens[static_cast<std::size_t>(b == watched ? 0 : b)]);
+      step.sequences.push_back({slot, static_cast<std::int64_t>(length), {}, 1});
     }
+    for (std::size_t b = 0; b < ids.size(); ++b) step.sequences[b].ids = std::span(ids).subspan(b, 1);
     std::vector<std::vector<float>> rows;
     std::vector<float> logits;
     for (int i = 0; i < kSteps; ++i) {
-      pass.step(next);
-      pass.read_logits(logits);
+      executor.run([&] {
+        group->pass.run(step);
+        group->pass.read_logits(logits);
+      });
       for (int b = 0; b < sequences; ++b) {
         const std::span<const float> row(logits.data() + static_cast<std::size_t>(b) * vocab, vocab);
         if (b == watched) rows.emplace_back(row.begin(), row.end());
-        auto& one = next[static_cast<std::size_t>(b)];
-        one.id = sampling::argmax(row);
-        ++one.position;
+        ids[static_cast<std::size_t>(b)] = sampling::argmax(row);
+        ++step.sequences[static_cast<std::size_t>(b)].past;
       }
     }
     return rows;

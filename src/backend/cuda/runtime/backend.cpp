@@ -14,6 +14,13 @@ namespace sluice::backend::cuda {
 
 namespace {
 
+std::size_t free_memory() {
+  std::size_t free = 0;
+  std::size_t total = 0;
+  check(cudaMemGetInfo(&free, &total), "asking for the device's memory");
+  return free;
+}
+
 // A recorded program: one graph, launched as a whole.
 class GraphProgram final : public ops::Program {
  public:
@@ -28,9 +35,12 @@ class GraphProgram final : public ops::Program {
       throw;
     }
     check(cudaStreamEndCapture(context.stream(), &graph), "recording a program");
+    const std::size_t before = free_memory();
     const cudaError_t status = cudaGraphInstantiate(&executable_, graph, 0);
     cudaGraphDestroy(graph);
     check(status, "preparing a recorded program");
+    const std::size_t after = free_memory();
+    bytes_ = before > after ? before - after : 0;
   }
   ~GraphProgram() override { cudaGraphExecDestroy(executable_); }
   GraphProgram(const GraphProgram&) = delete;
@@ -39,10 +49,12 @@ class GraphProgram final : public ops::Program {
   void run() override {
     check(cudaGraphLaunch(executable_, context_.stream()), "running a recorded program");
   }
+  std::uint64_t bytes() const override { return bytes_; }
 
  private:
   Context& context_;
   cudaGraphExec_t executable_ = nullptr;
+  std::uint64_t bytes_ = 0;
 };
 
 // Pinned memory: a copy to it needs no other on the way.
@@ -102,6 +114,10 @@ class CudaBackend final : public ops::Backend {
         "copying from the device");
     synchronize();
     if (small) std::memcpy(to, landing_.data(), bytes);
+  }
+  void copy(void* to, const void* from, std::size_t bytes) override {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, context_.stream()),
+          "copying on the device");
   }
   void synchronize() override {
     check(cudaStreamSynchronize(context_.stream()), "running on the device");

@@ -1,0 +1,118 @@
+#include "engine/executor.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace sluice::engine {
+
+Executor::Executor(Core& core) : core_(core), workspace_(core) {}
+Executor::~Executor() = default;
+
+Executor::Slot::~Slot() {
+  if (executor_ != nullptr) executor_->close(*this);
+}
+
+void Executor::close(Slot& slot) {
+  run([&] {
+    slot.group_->used[static_cast<std::size_t>(slot.number_)] = false;
+    slot.group_.reset();
+  });
+}
+
+std::shared_ptr<SlotGroup> Executor::make_group(const state::Extent& extent, std::int64_t chunk) {
+  if (extent.slots < 1 || extent.slots > core_.settings.prefill_chunk)
+    fail(ErrorKind::input,
+         "a step of {} sequences is not possible, 1 to {} are: as many as a pass has tokens", extent.slots,
+         core_.settings.prefill_chunk);
+  const std::uint64_t own = ForwardPass::claimed(core_.model.decoder, core_.settings, extent);
+  core_.place_experts(workspace_.growth(chunk) + own);
+  workspace_.grow(chunk, own);
+  // Whoever lets it go last, its memory and its programs go on the thread that uses them.
+  const auto drop = [this](SlotGroup* last) { run([&] { drop_group(std::unique_ptr<SlotGroup>(last)); }); };
+  std::shared_ptr<SlotGroup> group(new SlotGroup(core_, workspace_, extent, chunk), drop);
+  groups_.push_back(group);
+  return group;
+}
+
+void Executor::drop_group(std::unique_ptr<SlotGroup> group) noexcept {
+  try {
+    core_.backend->synchronize();
+  } catch (const Error&) {  // a device that is lost no longer uses the memory
+  }
+  group.reset();
+  std::erase_if(groups_, [](const auto& known) { return known.expired(); });
+  if (groups_.empty()) workspace_.release();
+}
+
+std::shared_ptr<SlotGroup> Executor::reserve(const state::Extent& extent, std::int64_t chunk) {
+  const std::int64_t most = chunk > 0 ? chunk : core_.settings.prefill_chunk;
+  return run([&] { return make_group(extent, std::min(most, extent.slots * extent.capacity)); });
+}
+
+Executor::Slot Executor::open(std::int64_t capacity) {
+  return run([&] {
+    return open(make_group({1, capacity}, std::min(core_.settings.prefill_chunk, capacity)));
+  });
+}
+
+Executor::Slot Executor::open(const std::shared_ptr<SlotGroup>& group) {
+  return run([&] {
+    const auto free = std::find(group->used.begin(), group->used.end(), false);
+    if (free == group->used.end()) fail(ErrorKind::resource, "all {} slots are in use", group->used.size());
+    const auto number = static_cast<std::int32_t>(free - group->used.begin());
+    group->pass.pool().reset(number);
+    *free = true;
+    return Slot(*this, group, number);
+  });
+}
+
+void Executor::run_batches(ops::Phase phase, std::span<const SlotTokens> tokens, HearLogits hear) {
+  std::vector<bool> done(tokens.size());
+  std::vector<float> logits;
+  for (std::size_t first = 0; first < tokens.size(); ++first) {
+    if (done[first]) continue;
+    ForwardPass& pass = tokens[first].slot->pass();
+    Batch batch;
+    batch.phase = phase;
+    std::vector<std::size_t> members;
+    for (std::size_t i = first; i < tokens.size(); ++i) {
+      if (&tokens[i].slot->pass() != &pass) continue;
+      done[i] = true;
+      members.push_back(i);
+      batch.sequences.push_back({tokens[i].slot->number(), tokens[i].past, tokens[i].ids, tokens[i].rows});
+    }
+    pass.run(batch);
+    pass.read_logits(logits);
+    std::span<const float> left = logits;
+    const auto vocab = static_cast<std::size_t>(core_.model.decoder.vocab);
+    for (const std::size_t i : members) {
+      const std::size_t own = static_cast<std::size_t>(tokens[i].rows) * vocab;
+      hear(i, left.first(own));
+      left = left.subspan(own);
+    }
+  }
+}
+
+void Executor::prefill(std::span<const SlotTokens> prompts, HearLogits hear) {
+  run([&] { run_batches(ops::Phase::prefill, prompts, hear); });
+}
+
+void Executor::decode(std::span<const SlotTokens> tokens, HearLogits hear) {
+  run([&] { run_batches(ops::Phase::decode, tokens, hear); });
+}
+
+Executor::Memory Executor::memory() {
+  return run([&] {
+    Memory memory;
+    memory.workspace = workspace_.bytes();
+    for (const std::weak_ptr<SlotGroup>& known : groups_)
+      if (const std::shared_ptr<SlotGroup> group = known.lock()) {
+        memory.groups += group->pass.bytes();
+        memory.programs += group->pass.program_bytes();
+      }
+    return memory;
+  });
+}
+
+}  // namespace sluice::engine

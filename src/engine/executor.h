@@ -1,0 +1,96 @@
+// The one place that computes: it owns the workspace, the groups of slots with their recorded programs, and
+// the one thread that runs them on the engine's backend.
+#pragma once
+
+#include "engine/forward_pass.h"
+#include "engine/job_thread.h"
+
+namespace sluice::engine {
+
+// Slots that can compute in one pass, as their states lie in one pool. It goes when nobody holds it.
+struct SlotGroup {
+  SlotGroup(Core& core, Workspace& workspace, const state::Extent& extent, std::int64_t chunk)
+      : pass(core, workspace, extent, chunk), used(static_cast<std::size_t>(extent.slots)) {}
+
+  ForwardPass pass;
+  std::vector<bool> used;  // by slot
+};
+
+class Executor {
+ public:
+  explicit Executor(Core& core);
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // Calls `job` on the thread that computes, after those asked for before, and waits for it. What it touches
+  // of groups is touched by nobody else meanwhile.
+  template <class F>
+  auto run(F&& job) {
+    return thread_.run(std::forward<F>(job));
+  }
+
+  // A place for one sequence; given back when it goes.
+  class Slot {
+   public:
+    Slot() = default;
+    Slot(Executor& executor, std::shared_ptr<SlotGroup> group, std::int32_t number)
+        : executor_(&executor), group_(std::move(group)), number_(number) {}
+    Slot(Slot&& other) noexcept
+        : executor_(std::exchange(other.executor_, nullptr)),
+          group_(std::move(other.group_)),
+          number_(other.number_) {}
+    Slot& operator=(Slot&&) = delete;
+    ~Slot();
+
+    ForwardPass& pass() const { return group_->pass; }
+    std::int32_t number() const { return number_; }
+
+   private:
+    friend class Executor;
+    Executor* executor_ = nullptr;
+    std::shared_ptr<SlotGroup> group_;
+    std::int32_t number_ = 0;
+  };
+  // In a group of its own, which takes memory for one sequence.
+  Slot open(std::int64_t capacity);
+  // A free one of the group.
+  Slot open(const std::shared_ptr<SlotGroup>& group);
+  // Makes a group. A `chunk` of 0 is the engine's.
+  std::shared_ptr<SlotGroup> reserve(const state::Extent& extent, std::int64_t chunk = 0);
+
+  // Tokens of one sequence behind `past` others.
+  struct SlotTokens {
+    const Slot* slot = nullptr;
+    std::int64_t past = 0;
+    std::span<const std::int32_t> ids;
+    std::int64_t rows = 1;  // logits wanted: of the last so many
+  };
+  // Hears the logits of sequence `i`, F32 [rows, vocab]; valid during the call.
+  using HearLogits = FunctionRef<void(std::size_t i, std::span<const float> logits)>;
+  // Prompts of any slots, or one generated token of each: one pass for each group among them. A sequence's
+  // logits do not depend on which others are there.
+  void prefill(std::span<const SlotTokens> prompts, HearLogits hear);
+  void decode(std::span<const SlotTokens> tokens, HearLogits hear);
+
+  // What is taken on the backend beside weights, in bytes.
+  struct Memory {
+    std::uint64_t workspace = 0;
+    std::uint64_t groups = 0;
+    std::uint64_t programs = 0;
+  };
+  Memory memory();
+
+ private:
+  std::shared_ptr<SlotGroup> make_group(const state::Extent& extent, std::int64_t chunk);
+  void drop_group(std::unique_ptr<SlotGroup> group) noexcept;
+  void close(Slot& slot);
+  void run_batches(ops::Phase phase, std::span<const SlotTokens> tokens, HearLogits hear);
+
+  Core& core_;
+  Workspace workspace_;
+  std::vector<std::weak_ptr<SlotGroup>> groups_;
+  JobThread thread_;  // last: it is gone before what it uses
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,55 @@
+// One thread that does jobs in the order of their arrival.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <type_traits>
+
+#include "base/function_ref.h"
+
+namespace sluice::engine {
+
+class JobThread {
+ public:
+  JobThread();
+  // After the jobs that were asked for.
+  ~JobThread();
+  JobThread(const JobThread&) = delete;
+  JobThread& operator=(const JobThread&) = delete;
+
+  // Calls `job` on the thread and waits: returns what it returns, throws what it throws. From any thread; a
+  // job that asks for another one does it at once.
+  template <class F>
+  std::invoke_result_t<F&> run(F&& job) {
+    using Result = std::invoke_result_t<F&>;
+    if constexpr (std::is_void_v<Result>) {
+      wait_for([&] { job(); });
+    } else {
+      std::optional<Result> result;
+      wait_for([&] { result.emplace(job()); });
+      return std::move(*result);
+    }
+  }
+
+ private:
+  struct Job {
+    FunctionRef<void()> body;
+    std::condition_variable finished = {};
+    bool done = false;
+    std::exception_ptr error = nullptr;
+  };
+  void wait_for(FunctionRef<void()> body);
+  void work();
+
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::deque<Job*> jobs_;
+  bool stopping_ = false;
+  std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace sluice::engine

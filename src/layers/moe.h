@@ -1,0 +1,43 @@
+// A mixture of SwiGLU blocks of which each token chooses some.
+#pragma once
+
+#include <variant>
+
+#include "layers/joined_experts.h"
+#include "layers/mlp.h"
+#include "layers/resident_experts.h"
+#include "layers/router.h"
+#include "layers/streamed_experts.h"
+#include "layers/tiered_experts.h"
+
+namespace sluice::layers {
+
+struct Moe {
+  Router router;
+  // Where experts are read as they are needed, these only name their shapes.
+  ops::ExpertWeights gate_proj;    // [experts, intermediate, hidden]
+  ops::ExpertWeights up_proj;      // [experts, intermediate, hidden]
+  ops::ExpertWeights down_proj;    // [experts, hidden, intermediate]
+  Mlp shared_expert;               // absent: no weights
+  ops::Weight shared_expert_gate;  // [1, hidden], or absent: the shared expert counts fully
+  ops::Weight gates;  // the router's gate and the shared expert's, where they were joined; else absent
+
+  // Where the experts are and how they are computed.
+  std::variant<ResidentExperts, JoinedExperts, StreamedExperts, TieredExperts> experts;
+
+  // x [T,hidden] += mixture of the normalised h.
+  void forward(Device& dev, const ops::View& h, const ops::View& x) const;
+
+  // For the kinds of experts.
+  // The shared expert's output [T,hidden]; absent where there is none.
+  ops::View take_shared(Device& dev, const ops::View& h) const;
+  void project_shared(Device& dev, const ops::View& h, const ops::View& out) const;
+  // x += the weighted sum of the experts' outputs [T,k,hidden] and the shared one's.
+  void combine(Device& dev, const MoeInput& in, const ops::View& expert_out, const ops::View& weights,
+               const ops::View& shared_out) const;
+
+ private:
+  MoeInput score(Device& dev, const ops::View& h, const ops::View& x) const;
+};
+
+}  // namespace sluice::layers

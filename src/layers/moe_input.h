@@ -1,0 +1,17 @@
+// What a mixture's experts are given.
+#pragma once
+
+#include "sluice/ops/view.h"
+
+namespace sluice::layers {
+
+struct Moe;
+
+struct MoeInput {
+  ops::View h;            // [T,hidden], normalised
+  ops::View x;            // [T,hidden], the residual that the mixture is added to
+  ops::View logits;       // F32 [T,experts], the router's
+  ops::View shared_gate;  // F32 [T,1], or absent
+};
+
+}  // namespace sluice::layers

@@ -1,0 +1,54 @@
+#include "layers/tiered_experts.h"
+
+#include "layers/moe.h"
+
+namespace sluice::layers {
+
+// Tells the host what was chosen. While it brings that, the device guesses what the next layer will choose.
+void TieredExperts::meet(Device& dev, const MoeInput& in, const ops::View& chosen,
+                         const ops::View& places) const {
+  const std::int64_t tokens = in.h.dim(0);
+  const auto bring = [tier = tier, layer = layer, tokens](bool guessed) {
+    return [tier, layer, tokens, guessed] { tier->bring(layer, tokens, guessed); };
+  };
+  if (!foresight.present() || !tier->foresees(tokens))
+    return dev.meet([&] { tier->show(chosen, in.h, places); }, bring(false));
+  const Scope scope = dev.scope();
+  if (!dev.planning()) tier->tell(chosen, in.h);
+  const ops::View guessed = foresight.guess(dev, in.x);
+  dev.meet([&] { tier->ask(guessed, places); }, bring(true));
+}
+
+void TieredExperts::forward(Device& dev, const Moe& moe, const MoeInput& in) const {
+  const std::int64_t tokens = in.h.dim(0);
+  const std::int64_t hidden = in.x.dim(1);
+  const std::int64_t k = moe.router.top_k;
+  const std::int64_t width = tier->places(layer);  // k, and one more where the shared expert goes with them
+  const ops::View chosen = dev.take({tokens, k}, ops::DType::i32);
+  const ops::View places = dev.take({tokens, width}, ops::DType::i32);
+  const ops::View weights = dev.take({tokens, k}, ops::DType::f32);
+  const ops::View inner = dev.take({tokens, width, moe.gate_proj.shape()[1]});
+  const ops::View rows = dev.take({tokens, width * hidden});
+  const ops::View out = rows.reshaped({tokens, width, hidden});
+  moe.router.choose(dev, in.logits, chosen, weights);
+  meet(dev, in, chosen, places);
+  const experts::ExpertSet& set = tier->experts(layer, tokens);
+  dev.run(ops::ExpertGateUpSwiglu{.x = in.h,
+                                  .gate_w = {.stack = {}, .separate = set.gate_proj},
+                                  .up_w = {.stack = {}, .separate = set.up_proj},
+                                  .experts = places,
+                                  .out = inner});
+  dev.run(ops::ExpertMatmul{
+      .x = inner, .w = {.stack = {}, .separate = set.down_proj}, .experts = places, .out = out});
+  if (tier->shares_work(tokens)) dev.meet([&] { tier->take(out); }, [tier = tier] { tier->give(); });
+  ops::View shared_out;
+  if (width > k) {
+    shared_out = rows.columns(k * hidden, hidden, {hidden});
+  } else {
+    shared_out = moe.take_shared(dev, in.h);
+    moe.project_shared(dev, in.h, shared_out);
+  }
+  moe.combine(dev, in, rows.columns(0, k * hidden, {k, hidden}), weights, shared_out);
+}
+
+}  // namespace sluice::layers

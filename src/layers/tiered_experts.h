@@ -1,0 +1,22 @@
+// Experts of which a device keeps some: the host brings the others while the device waits.
+#pragma once
+
+#include "experts/device_tier.h"
+#include "layers/device.h"
+#include "layers/foresight.h"
+#include "layers/moe_input.h"
+
+namespace sluice::layers {
+
+struct TieredExperts {
+  experts::DeviceTier* tier = nullptr;
+  int layer = 0;        // of the tier
+  Foresight foresight;  // of what the layer behind it will need
+
+  void forward(Device& dev, const Moe& moe, const MoeInput& in) const;
+
+ private:
+  void meet(Device& dev, const MoeInput& in, const ops::View& chosen, const ops::View& places) const;
+};
+
+}  // namespace sluice::layers

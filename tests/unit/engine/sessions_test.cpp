@@ -1,0 +1,217 @@
+// Many sessions on many threads: each computes the bits that it computes alone.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "cuda_device.h"
+#include "expect_error.h"
+#include "sluice/session.h"
+#include "source_dir.h"
+
+namespace sluice {
+namespace {
+
+constexpr int kThreads = 8;
+constexpr int kSessions = 32;
+constexpr int kActions = 10;
+constexpr std::int64_t kCapacity = 160;
+
+struct Case {
+  const char* backend;
+  const char* model;
+};
+
+// A session and the random things that are done to it, one after the other, whoever does them.
+class Life {
+ public:
+  Life(Engine& engine, unsigned seed) : session_(engine.new_session(kCapacity)), random_(seed) {
+    vocab_ = engine.summary().vocab;
+  }
+
+  bool done() const { return actions_ == kActions; }
+  void act() {
+    ++actions_;
+    switch (session_->length() == 0 ? 0 : pick(0, 6)) {
+      case 0:
+        extend(pick(1, 90));
+        break;
+      case 1:
+        step();
+        break;
+      case 2:
+        generate();
+        break;
+      case 3:
+        snapshot_ = session_->snapshot();
+        break;
+      case 4:
+        saved_ ? session_->restore(snapshot_) : session_->reset();
+        break;
+      case 5:
+        there_and_back();
+        break;
+      default:
+        extend(1);
+        break;
+    }
+    saved_ = snapshot_.length() > 0;
+    seen_.insert(seen_.end(), session_->logits().begin(), session_->logits().end());
+  }
+  // Everything that it computed.
+  const std::vector<float>& seen() const { return seen_; }
+
+ private:
+  std::int64_t pick(std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution(low, high)(random_);
+  }
+  std::int32_t token() { return static_cast<std::int32_t>(pick(0, vocab_ - 1)); }
+  void extend(std::int64_t count) {
+    if (session_->length() + count > kCapacity) return session_->reset();
+    std::vector<std::int32_t> tokens;
+    for (std::int64_t i = 0; i < count; ++i) tokens.push_back(token());
+    session_->extend(tokens);
+  }
+  void step() {
+    if (session_->length() < kCapacity) session_->step(token());
+  }
+  void generate() {
+    const SamplingSettings settings{.temperature = 0.8, .seed = static_cast<std::uint64_t>(pick(0, 1 << 20))};
+    seen_.push_back(static_cast<float>(session_->sample(settings, vocab_)));
+    for (int i = 0; i < 3 && session_->length() < kCapacity; ++i)
+      seen_.push_back(static_cast<float>(session_->step_and_sample(settings, vocab_)));
+  }
+  void there_and_back() {
+    const Snapshot mark = session_->mark();
+    step();
+    session_->rewind(mark);
+    if (session_->length() < kCapacity) generate();
+  }
+
+  std::unique_ptr<Session> session_;
+  std::mt19937 random_;
+  std::int64_t vocab_ = 0;
+  int actions_ = 0;
+  Snapshot snapshot_;
+  bool saved_ = false;
+  std::vector<float> seen_;
+};
+
+class Sessions : public ::testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    if (std::string_view(GetParam().backend) == "cuda") {
+      SLUICE_NEED_CUDA();
+    }
+    engine_ = Engine::load(test_data() + "/models/" + GetParam().model,
+                           {.backend = GetParam().backend, .threads = 2, .prefill_chunk = 64});
+  }
+  std::shared_ptr<Engine> engine_;
+};
+
+TEST_P(Sessions, OnManyThreadsEachComputesAsIfAlone) {
+  std::vector<std::vector<float>> alone;
+  for (unsigned seed = 0; seed < kSessions; ++seed) {
+    Life life(*engine_, seed);
+    while (!life.done()) life.act();
+    alone.push_back(life.seen());
+  }
+  std::vector<std::unique_ptr<Life>> lives;
+  for (unsigned seed = 0; seed < kSessions; ++seed) lives.push_back(std::make_unique<Life>(*engine_, seed));
+  std::vector<std::mutex> turns(kSessions);
+  std::atomic<int> left = kSessions * kActions;
+  const auto work = [&](unsigned seed) {
+    std::mt19937 random(seed);
+    while (left > 0) {
+      const std::size_t i = random() % kSessions;
+      const std::unique_lock turn(turns[i], std::try_to_lock);
+      if (!turn.owns_lock() || lives[i]->done()) continue;
+      lives[i]->act();
+      --left;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < kThreads; ++t) threads.emplace_back(work, t);
+  for (std::thread& thread : threads) thread.join();
+  for (std::size_t i = 0; i < lives.size(); ++i)
+    EXPECT_EQ(lives[i]->seen(), alone[i]) << "the session with seed " << i;
+}
+
+// Sessions, and at last their engine, come and go on all threads.
+TEST_P(Sessions, ComeAndGoOnAnyThread) {
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < kThreads; ++t)
+    threads.emplace_back([engine = engine_, t] {
+      for (unsigned i = 0; i < 4; ++i) {
+        Life life(*engine, t * 10 + i);
+        life.act();
+      }
+    });
+  engine_.reset();
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_P(Sessions, StoppedPromptsGoOnFromWhereTheyStopped) {
+  std::vector<std::int32_t> tokens;
+  for (std::int32_t i = 0; i < 150; ++i) tokens.push_back(i * 31 % 97);
+  const auto whole = engine_->new_session(kCapacity);
+  std::vector<std::int64_t> heard;
+  EXPECT_TRUE(whole->extend(tokens, [&](std::int64_t done, std::int64_t all) {
+    EXPECT_EQ(all, 150);
+    heard.push_back(done);
+    return true;
+  }));
+  EXPECT_EQ(heard, (std::vector<std::int64_t>{64, 128, 150}));
+  const auto stopped = engine_->new_session(kCapacity);
+  EXPECT_FALSE(stopped->extend(tokens, [](std::int64_t done, std::int64_t) { return done < 128; }));
+  EXPECT_EQ(stopped->length(), 128);
+  EXPECT_TRUE(stopped->logits().empty());
+  expect_error(ErrorKind::input, {"stopped"}, [&] { stopped->sample({}, engine_->summary().vocab); });
+  const Snapshot point = stopped->snapshot();
+  stopped->extend(std::span(tokens).subspan(128));
+  EXPECT_TRUE(std::equal(whole->logits().begin(), whole->logits().end(), stopped->logits().begin()));
+  const auto other = engine_->new_session(kCapacity);
+  other->restore(point);
+  other->extend(std::span(tokens).subspan(128));
+  EXPECT_TRUE(std::equal(whole->logits().begin(), whole->logits().end(), other->logits().begin()));
+}
+
+TEST_P(Sessions, TakeTheMemoryThatWasSaid) {
+  const std::uint64_t before = engine_->memory().allocated;
+  auto first = engine_->new_session(100);
+  const std::uint64_t one = engine_->memory().allocated;
+  EXPECT_EQ(one - before, engine_->session_bytes(100) + engine_->shared_bytes(100));
+  auto second = engine_->new_session(40);
+  EXPECT_EQ(engine_->memory().allocated - one, engine_->session_bytes(40));
+  std::vector<std::int32_t> tokens(40, 7);
+  for (Session* session : {first.get(), second.get()}) {
+    session->extend(std::span(tokens).first(39));
+    session->sample({}, 10);
+    session->step_and_sample({}, 10);
+  }
+  const EngineMemory taken = engine_->memory();
+  EXPECT_EQ(taken.allocated - one, engine_->session_bytes(40)) << "computing takes no more";
+  EXPECT_EQ(taken.sessions, engine_->session_bytes(40) + engine_->session_bytes(100));
+  EXPECT_EQ(taken.shared, engine_->shared_bytes(100));
+  EXPECT_EQ(first->bytes(), engine_->session_bytes(100));
+  first.reset();
+  second.reset();
+  EXPECT_EQ(engine_->memory().allocated, before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Sessions,
+                         ::testing::Values(Case{"cpu", "qwen3_5"}, Case{"cpu", "mlx-qwen3_5_moe-4bit"},
+                                           Case{"cpu", "qwen3_moe"}, Case{"cpu", "qwen3_next"},
+                                           Case{"cpu", "deepseek_v3"}, Case{"cuda", "mlx-qwen3_5_moe-4bit"},
+                                           Case{"cuda", "deepseek_v3"}),
+                         [](const auto& info) {
+                           std::string name = std::string(info.param.backend) + "_" + info.param.model;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace sluice

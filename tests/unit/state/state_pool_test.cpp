@@ -1,0 +1,91 @@
+// Slots of a pool: what they save and load, and pages that they take, share and give back.
+#include "state/state_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "expect_error.h"
+
+namespace sluice::state {
+namespace {
+
+const std::vector<LayerStateShape> kShapes{KvCacheShape{2, 32, 64}, LatentCacheShape{64, 8},
+                                           DeltaStateShape{2, 32, 32, 12, 4}};
+
+struct Format {
+  const char* name;
+  CacheFormat cache;
+};
+
+class Pools : public ::testing::TestWithParam<Format> {
+ protected:
+  StatePool make(const Extent& extent) { return {*backend_, kShapes, extent, GetParam().cache}; }
+  // Random bytes as rows of a past.
+  std::vector<std::byte> past(const StatePool& pool, std::int64_t rows) {
+    std::vector<std::byte> bytes(pool.saved_bytes(rows, true));
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random_());
+    return bytes;
+  }
+
+  std::unique_ptr<ops::Backend> backend_ = ops::make_backend("reference");
+  std::mt19937 random_{17};
+};
+
+TEST_P(Pools, TakeTheBytesThatWereSaid) {
+  for (const Extent& extent : {Extent{3, 40}, Extent{3, 600, 5}}) {
+    const std::uint64_t before = backend_->allocated_bytes();
+    const StatePool pool = make(extent);
+    EXPECT_EQ(backend_->allocated_bytes() - before, StatePool::bytes(kShapes, extent, GetParam().cache));
+  }
+}
+
+TEST_P(Pools, SavesMoveBetweenPagesAndRowsInOnePiece) {
+  StatePool whole = make({2, 700});
+  StatePool paged = make({3, 700, 9});
+  for (const std::int64_t rows : {0, 1, 255, 256, 257, 700}) {
+    const std::vector<std::byte> bytes = past(whole, rows);
+    whole.load(1, rows, true, bytes);
+    paged.load(2, rows, true, whole.save(1, rows, true));
+    EXPECT_EQ(paged.save(2, rows, true), bytes) << rows << " rows";
+    EXPECT_EQ(paged.save(2, rows / 2, true), whole.save(1, rows / 2, true)) << rows << " rows, half of them";
+    EXPECT_EQ(paged.free_pages(), 9 - (rows + kPageRows - 1) / kPageRows);
+  }
+}
+
+TEST_P(Pools, SlotsShareRowsUntilOneWrites) {
+  StatePool pool = make({3, 700, 6});
+  const std::vector<std::byte> bytes = past(pool, 300);
+  pool.load(0, 300, true, bytes);
+  pool.fork(0, 1, 300);
+  pool.fork(0, 2, 256);
+  EXPECT_EQ(pool.free_pages(), 4) << "nothing was copied";
+  EXPECT_EQ(pool.save(1, 300, true), bytes);
+  pool.make_writable(1, 300, 1);
+  EXPECT_EQ(pool.free_pages(), 3) << "the page that is written to";
+  pool.make_writable(2, 256, 10);
+  EXPECT_EQ(pool.free_pages(), 2) << "a new page, as the shared one is full";
+  const std::vector<std::byte> other = past(pool, 300);
+  pool.load(1, 300, true, other);
+  EXPECT_EQ(pool.save(0, 300, true), bytes) << "what others write stays theirs";
+  EXPECT_EQ(pool.save(1, 300, true), other);
+  for (std::int64_t slot = 0; slot < 3; ++slot) pool.reset(slot);
+  EXPECT_EQ(pool.free_pages(), 6);
+}
+
+TEST_P(Pools, RunOutOfPagesWithAWord) {
+  StatePool pool = make({2, 1024, 3});
+  pool.make_writable(0, 0, 600);
+  expect_error(ErrorKind::resource, {"3 pages"}, [&] { pool.make_writable(1, 0, 1); });
+  pool.reset(0);
+  pool.make_writable(1, 0, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, Pools,
+                         ::testing::Values(Format{"f32", {}}, Format{"bf16", {ops::DType::bf16}},
+                                           Format{"packed", {ops::DType::bf16, 4, 3}}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace sluice::state
