@@ -44,7 +44,7 @@ class Context {
 
 // The kernel for the instruction set of a context, as HWY_DYNAMIC_DISPATCH is that for the best one.
 #if (HWY_TARGETS & (HWY_TARGETS - 1)) == 0
-#define SLUICE_DISPATCH(context, function) HWY_STATIC_DISPATCH(function)
+#define SLUICE_DISPATCH(context, function) ((void)(context), HWY_STATIC_DISPATCH(function))
 #else
 #define SLUICE_DISPATCH(context, function) (*(HWY_DISPATCH_TABLE(function)[(context).target().GetIndex()]))
 #endif
