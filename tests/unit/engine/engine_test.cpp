@@ -50,7 +50,7 @@ TEST(Session, InterleavedSessionsDoNotTouchEachOther) {
     second->extend(std::span(b).subspan(i, 1));
   }
   // Short of a chunk, one call and five are the same arithmetic.
-  EXPECT_TRUE(std::equal(alone->logits().begin(), alone->logits().end(), first->logits().begin()));
+  EXPECT_TRUE(std::ranges::equal(alone->logits(), first->logits()));
 }
 
 TEST(Session, RewindRefusesAnotherPast) {

@@ -172,11 +172,11 @@ TEST_P(Sessions, StoppedPromptsGoOnFromWhereTheyStopped) {
   expect_error(ErrorKind::input, {"stopped"}, [&] { stopped->sample({}, engine_->summary().vocab); });
   const Snapshot point = stopped->snapshot();
   stopped->extend(std::span(tokens).subspan(128));
-  EXPECT_TRUE(std::equal(whole->logits().begin(), whole->logits().end(), stopped->logits().begin()));
+  EXPECT_TRUE(std::ranges::equal(whole->logits(), stopped->logits()));
   const auto other = engine_->new_session(kCapacity);
   other->restore(point);
   other->extend(std::span(tokens).subspan(128));
-  EXPECT_TRUE(std::equal(whole->logits().begin(), whole->logits().end(), other->logits().begin()));
+  EXPECT_TRUE(std::ranges::equal(whole->logits(), other->logits()));
 }
 
 TEST_P(Sessions, TakeTheMemoryThatWasSaid) {

@@ -52,15 +52,15 @@ TEST_P(CudaModel, ChunksSnapshotsAndRewindsGiveTheSameBits) {
     const Snapshot middle = cut->snapshot();
     const Snapshot mark = cut->mark();
     cut->extend(std::span(tokens).subspan(128));
-    EXPECT_TRUE(std::equal(want.begin(), want.end(), cut->logits().begin()));
+    EXPECT_TRUE(std::ranges::equal(want, cut->logits()));
     cut->rewind(mark);
     cut->extend(std::span(tokens).subspan(128));
-    EXPECT_TRUE(std::equal(want.begin(), want.end(), cut->logits().begin()));
+    EXPECT_TRUE(std::ranges::equal(want, cut->logits()));
     const auto restored = engine->new_session(capacity);
     restored->extend(std::span(tokens).last(70));
     restored->restore(middle);
     restored->extend(std::span(tokens).subspan(128));
-    EXPECT_TRUE(std::equal(want.begin(), want.end(), restored->logits().begin()));
+    EXPECT_TRUE(std::ranges::equal(want, restored->logits()));
     const auto stepped = engine->new_session(capacity);
     stepped->extend(std::span(tokens).first(tokens.size() - 3));
     for (std::size_t i = tokens.size() - 3; i < tokens.size(); ++i) stepped->step(tokens[i]);

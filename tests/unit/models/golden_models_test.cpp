@@ -36,7 +36,7 @@ void expect_one_timeline(Engine& engine, std::span<const std::int32_t> tokens, d
   const Snapshot middle = aligned->snapshot();
   const Snapshot mark = aligned->mark();
   aligned->extend(tokens.subspan(128));
-  EXPECT_TRUE(std::equal(want.begin(), want.end(), aligned->logits().begin()));
+  EXPECT_TRUE(std::ranges::equal(want, aligned->logits()));
 
   // Another session, disturbed in between, restored to the middle.
   const auto restored = engine.new_session(capacity);
@@ -44,11 +44,11 @@ void expect_one_timeline(Engine& engine, std::span<const std::int32_t> tokens, d
   restored->restore(middle);
   EXPECT_EQ(restored->length(), 128);
   restored->extend(tokens.subspan(128));
-  EXPECT_TRUE(std::equal(want.begin(), want.end(), restored->logits().begin()));
+  EXPECT_TRUE(std::ranges::equal(want, restored->logits()));
 
   aligned->rewind(mark);
   aligned->extend(tokens.subspan(128));
-  EXPECT_TRUE(std::equal(want.begin(), want.end(), aligned->logits().begin()));
+  EXPECT_TRUE(std::ranges::equal(want, aligned->logits()));
 
   // One token at a time, and ragged chunks: the delta rule's two forms differ by rounding.
   const auto stepped = engine.new_session(capacity);

@@ -212,7 +212,7 @@ TEST(Budget, NamesTheSmallestThatWouldDo) {
   const auto resident = Engine::load(folder, {.backend = "cpu", .threads = 1, .prefill_chunk = 16});
   const auto same = resident->new_session(32);
   same->extend(prompt);
-  EXPECT_TRUE(std::equal(same->logits().begin(), same->logits().end(), session->logits().begin()));
+  EXPECT_TRUE(std::ranges::equal(same->logits(), session->logits()));
   EXPECT_EQ(expert_usage(*resident).slots, 0);
   // Another session takes its memory from the experts and gives it back.
   {
