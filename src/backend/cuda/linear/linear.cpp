@@ -15,7 +15,8 @@ MatrixPointers pointers_of(const ops::Weight& w) {
 }
 
 int alignment_of(const std::byte* pointer, int at_most) {
-  while (reinterpret_cast<std::uintptr_t>(pointer) % static_cast<unsigned>(at_most) != 0) at_most /= 2;
+  while (at_most > 1 && reinterpret_cast<std::uintptr_t>(pointer) % static_cast<unsigned>(at_most) != 0)
+    at_most /= 2;
   return at_most;
 }
 
