@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "checkpoint/safetensors.h"
-#include "sampling/sampler.h"
+#include "sampling/argmax.h"
 #include "sluice/session.h"
 #include "source_dir.h"
 

@@ -7,6 +7,9 @@
 
 namespace sluice {
 
+// Applied in this order: penalties, logit_bias, the mask of allowed tokens where there is one, temperature,
+// top_k, top_p, min_p. The draw of a token depends on the seed, its position and its logits alone, so that a
+// run can be repeated from any point and does not depend on what else runs.
 struct SamplingSettings {
   double temperature = 0;  // 0: the most likely token
   int top_k = 0;           // 0: no limit
@@ -18,11 +21,23 @@ struct SamplingSettings {
   int penalty_window = 0;  // past tokens that count for penalties; 0: all
   std::vector<std::pair<std::int32_t, double>> logit_bias = {};
   std::uint64_t seed = 0;
+  // Most likely tokens reported with each choice, up to 20; 0: the log-probability of the chosen token alone;
+  // -1: nothing.
+  int logprobs = -1;
 };
 
+// Log-probabilities are log_softmax of the logits that the request sees: after penalties, bias and mask,
+// before the temperature, top_k, top_p and min_p. So they say what the model and the request make of a token,
+// whatever the draw leaves of it, as the OpenAI protocol has it.
 struct TokenLogprob {
   std::int32_t id = 0;
   double logprob = 0;
+};
+
+struct SampledToken {
+  std::int32_t id = -1;
+  double logprob = 0;             // where it was asked for
+  std::vector<TokenLogprob> top;  // falling, equal ones by lower id; none that is impossible
 };
 
 }  // namespace sluice

@@ -51,11 +51,12 @@ class Session {
               const std::function<void(std::int64_t position, std::span<const float> logits)>& row);
   // Appends one generated token. Devices have faster kernels for that, whose rounding differs.
   void step(std::int32_t token);
-  // Chooses the next token among the first `candidates` ids, where the model runs: by temperature, top_k,
-  // top_p, min_p and seed; other settings are refused. step_and_sample() appends the token chosen last and
-  // chooses the next one.
-  std::int32_t sample(const SamplingSettings& settings, std::int64_t candidates);
-  std::int32_t step_and_sample(const SamplingSettings& settings, std::int64_t candidates);
+  // Chooses the next token among the first `candidates` ids, where the model runs. `allowed` has a bit per
+  // token (bit i % 8 of byte i / 8 is that of token i); tokens whose bit is 0 are not chosen. Empty: all are
+  // allowed. step_and_sample() appends the token chosen last and chooses the next one.
+  SampledToken sample(const SamplingSettings& settings, std::int64_t candidates,
+                      std::span<const std::uint8_t> allowed = {});
+  SampledToken step_and_sample(const SamplingSettings& settings, std::int64_t candidates);
   // Of the last token; empty before the first.
   std::span<const float> logits() const;
 
@@ -84,7 +85,7 @@ struct GenerateOptions {
   bool ignore_stop_ids = false;
   bool skip_special = true;
   Progress progress = {};  // of the prompt, between its chunks; returns false to stop there
-  int logprobs = 0;        // most likely alternatives to report with each token
+  int logprobs = 0;        // most likely alternatives to report with each token, up to 20
 };
 
 enum class FinishReason { stop, length, cancelled };

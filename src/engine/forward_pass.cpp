@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 
@@ -43,15 +44,17 @@ std::uint64_t ForwardPass::bytes(const layers::Decoder& decoder, const Settings&
                                  const state::Extent& extent) {
   return state::StatePool::bytes(decoder.states(), extent, settings.cache) +
          decoder.activation_bytes(extent.slots, settings.cache, settings.activations) +
-         logit_bytes(decoder, extent.slots) + kInputs * input_bytes(extent.slots);
+         logit_bytes(decoder, extent.slots) + kInputs * input_bytes(extent.slots) +
+         SampleSlots::bytes(extent.slots, decoder.vocab);
 }
 
 std::uint64_t ForwardPass::bytes() const {
-  return bytes(decoder(), core_.settings, pool_.extent()) + prompt_logits_.bytes();
+  return bytes(decoder(), core_.settings, pool_.extent()) + prompt_logits_.bytes() + samplers_.grown_bytes();
 }
 
 std::uint64_t ForwardPass::program_bytes() const {
-  std::uint64_t sum = sampled_step_ != nullptr ? sampled_step_->bytes() : 0;
+  std::uint64_t sum = 0;
+  for (const auto& [kind, program] : sampled_steps_) sum += program->bytes();
   for (const auto& [sequences, program] : steps_) sum += program->bytes();
   return sum;
 }
@@ -68,7 +71,8 @@ ForwardPass::ForwardPass(Core& core, Workspace& workspace, const state::Extent& 
       claim_(core.budget.claim(claimed(core.model.decoder, core.settings, extent))),
       pool_(*core.backend, decoder().states(), extent, core.settings.cache),
       arena_(core.backend->allocate(
-          decoder().activation_bytes(extent.slots, core.settings.cache, core.settings.activations))) {
+          decoder().activation_bytes(extent.slots, core.settings.cache, core.settings.activations))),
+      samplers_(*core.backend, extent.slots, decoder().vocab) {
   for (ops::Buffer* buffer : {&ids_, &positions_, &slots_, &seq_starts_})
     *buffer = backend().allocate(input_bytes(extent.slots));
   std::vector<std::int32_t> counting(static_cast<std::size_t>(extent.slots) + 1);
@@ -215,66 +219,66 @@ void ForwardPass::run_step(const Batch& batch) {
   logits_ = place_logits(sequences);
 }
 
-ops::Sample ForwardPass::sample_op(const SamplingSettings& settings, std::int64_t candidates,
-                                   std::int64_t rows) const {
-  if (settings.repetition_penalty != 1 || settings.presence_penalty != 0 || settings.frequency_penalty != 0 ||
-      !settings.logit_bias.empty())
-    fail(ErrorKind::unsupported, "penalties and biases are applied by the host's sampler only");
-  const ops::View all(step_logits_.data(), DType::f32, {rows, decoder().vocab});
-  return {.logits = all.columns(0, candidates, {candidates}),
-          .positions = ops::View(positions_.data(), DType::i32, {rows}),
-          .ids = ops::View(ids_.data(), DType::i32, {rows}),
-          .temperature = settings.temperature,
-          .top_k = settings.top_k,
-          .top_p = settings.top_p,
-          .min_p = settings.min_p,
-          .seed = static_cast<std::int64_t>(settings.seed)};
+ops::Sample ForwardPass::sample_op(std::span<const Next> tokens, std::span<const SampleRequest> requests,
+                                   std::int64_t candidates) {
+  if (requests.size() != tokens.size())
+    fail(ErrorKind::internal, "{} requests for {} sequences", requests.size(), tokens.size());
+  std::vector<std::int64_t> slots;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    samplers_.set(tokens[i].slot, requests[i], candidates);
+    slots.push_back(tokens[i].slot);
+  }
+  const auto rows = static_cast<std::int64_t>(tokens.size());
+  return samplers_.op({.logits = ops::View(step_logits_.data(), DType::f32, {rows, decoder().vocab}),
+                       .positions = ops::View(positions_.data(), DType::i32, {rows}),
+                       .ids = ops::View(ids_.data(), DType::i32, {rows}),
+                       .slots = integers(slots_, rows)},
+                      candidates, samplers_.plain(slots));
 }
 
 // The op moved the positions of `before` on and put the ids it chose beside them.
-std::vector<std::int32_t> ForwardPass::read_choices(std::span<const Next> before) {
-  std::vector<std::int32_t> ids(before.size());
-  backend().download(ids.data(), ids_.data(), ids.size() * sizeof(std::int32_t));
-  for (std::size_t i = 0; i < ids.size(); ++i)
-    in_place_.push_back({before[i].slot, before[i].position + 1, ids[i]});
-  return ids;
+std::vector<SampledToken> ForwardPass::read_choices(std::span<const Next> before) {
+  std::vector<std::int64_t> slots;
+  for (const Next& next : before) slots.push_back(next.slot);
+  std::vector<SampledToken> chosen =
+      samplers_.read(integers(ids_, static_cast<std::int64_t>(slots.size())), slots);
+  for (std::size_t i = 0; i < chosen.size(); ++i)
+    in_place_.push_back({before[i].slot, before[i].position + 1, chosen[i].id});
+  return chosen;
 }
 
-std::vector<std::int32_t> ForwardPass::sample(std::span<const Next> last, const SamplingSettings& settings,
+std::vector<SampledToken> ForwardPass::sample(std::span<const Next> last,
+                                              std::span<const SampleRequest> requests,
                                               std::int64_t candidates) {
-  const auto rows = static_cast<std::int64_t>(last.size());
   const bool there = std::equal(last.begin(), last.end(), logit_slots_.begin(), logit_slots_.end(),
                                 [](const Next& next, std::int32_t slot) { return next.slot == slot; });
   if (!there) fail(ErrorKind::internal, "the logits to choose from are those of other sequences");
-  const ops::Sample op = sample_op(settings, candidates, rows);
+  const ops::Sample op = sample_op(last, requests, candidates);
   put_step(last);
   in_place_.clear();
   backend().run(op);
   return read_choices(last);
 }
 
-std::vector<std::int32_t> ForwardPass::step_and_sample(std::span<const Next> tokens,
-                                                       const SamplingSettings& settings,
+std::vector<SampledToken> ForwardPass::step_and_sample(std::span<const Next> tokens,
+                                                       std::span<const SampleRequest> requests,
                                                        std::int64_t candidates) {
   const auto rows = static_cast<std::int64_t>(tokens.size());
-  const ops::Sample op = sample_op(settings, candidates, rows);
-  const auto same = [](const ops::Sample& a, const ops::Sample& b) {
-    return a.logits.data == b.logits.data && a.logits.shape == b.logits.shape &&
-           a.temperature == b.temperature && a.top_k == b.top_k && a.top_p == b.top_p && a.min_p == b.min_p &&
-           a.seed == b.seed;
-  };
+  const ops::Sample op = sample_op(tokens, requests, candidates);
   for (const Next& next : tokens) pool_.make_writable(next.slot, next.position, 1);
   put_step(tokens);
   in_place_.clear();
   logit_slots_.clear();
-  if (sampled_step_ == nullptr || !same(op, sampled_settings_)) {
-    sampled_settings_ = op;
-    sampled_step_ = record([this, op, rows](layers::Device& device) {
+  const std::pair from(candidates, samplers_.version());
+  if (std::exchange(sampled_from_, from) != from) sampled_steps_.clear();
+  const bool plain = !op.top_ids.present();
+  std::unique_ptr<ops::Program>& program = sampled_steps_[{rows, plain}];
+  if (program == nullptr)
+    program = record([this, op, rows](layers::Device& device) {
       run(device, step_pass(rows), rows);
       device.run(op);
     });
-  }
-  sampled_step_->run();
+  program->run();
   logits_ = place_logits(rows);
   for (const Next& next : tokens) logit_slots_.push_back(next.slot);
   return read_choices(tokens);

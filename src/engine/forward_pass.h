@@ -6,8 +6,8 @@
 
 #include "engine/batch.h"
 #include "engine/core.h"
+#include "engine/sample_slots.h"
 #include "engine/workspace.h"
-#include "sluice/sampling.h"
 #include "state/state_pool.h"
 
 namespace sluice::engine {
@@ -43,12 +43,14 @@ class ForwardPass {
     std::int32_t id = 0;
     bool operator==(const Next&) const = default;
   };
-  // Chooses the token behind each of `last` from the rows of logits(), in that order.
-  std::vector<std::int32_t> sample(std::span<const Next> last, const SamplingSettings& settings,
+  // Chooses the token behind each of `last` from the rows of logits(), in that order, each as its request
+  // says.
+  std::vector<SampledToken> sample(std::span<const Next> last, std::span<const SampleRequest> requests,
                                    std::int64_t candidates);
-  // Appends one token to each sequence and chooses the next one, in one program.
-  std::vector<std::int32_t> step_and_sample(std::span<const Next> tokens, const SamplingSettings& settings,
-                                            std::int64_t candidates);
+  // Appends one token to each sequence and chooses the next one, in one program. What requests ask for
+  // records nothing anew.
+  std::vector<SampledToken> step_and_sample(std::span<const Next> tokens,
+                                            std::span<const SampleRequest> requests, std::int64_t candidates);
 
   // Names the ops of a step of the first so many slots to another backend, over this pass's memory.
   void describe_step(ops::Backend& other, std::int64_t sequences);
@@ -75,8 +77,9 @@ class ForwardPass {
   // Programs of the ops `body` runs, with the host's work between them.
   std::unique_ptr<ops::Program> record(const std::function<void(layers::Device&)>& body);
   ops::View place_logits(std::int64_t rows);
-  ops::Sample sample_op(const SamplingSettings& settings, std::int64_t candidates, std::int64_t rows) const;
-  std::vector<std::int32_t> read_choices(std::span<const Next> before);
+  ops::Sample sample_op(std::span<const Next> tokens, std::span<const SampleRequest> requests,
+                        std::int64_t candidates);
+  std::vector<SampledToken> read_choices(std::span<const Next> before);
 
   Core& core_;
   Workspace& workspace_;
@@ -95,8 +98,11 @@ class ForwardPass {
   ops::Buffer seq_starts_;  // 0, 1, 2, ...: a step has one token per sequence
   std::vector<Next> in_place_;
   std::map<std::int64_t, std::unique_ptr<ops::Program>> steps_;  // by number of sequences
-  std::unique_ptr<ops::Program> sampled_step_;                   // for the settings below
-  ops::Sample sampled_settings_;
+  SampleSlots samplers_;
+  // By number of sequences and whether nobody among them draws, for the candidates and the version of
+  // samplers_ beside it.
+  std::map<std::pair<std::int64_t, bool>, std::unique_ptr<ops::Program>> sampled_steps_;
+  std::pair<std::int64_t, int> sampled_from_;
 };
 
 }  // namespace sluice::engine

@@ -1,11 +1,12 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <utility>
 
 #include "base/error.h"
 #include "engine/core.h"
 #include "engine/stop_text.h"
-#include "sampling/sampler.h"
+#include "sampling/settings.h"
 #include "sluice/session.h"
 #include "text/detokenizer.h"
 
@@ -33,24 +34,11 @@ std::int64_t choosable(const Engine& engine) {
                                 : vocab;
 }
 
-// Devices choose where the logits are, unless the choice depends on more than them.
-bool chooses_on_device(const Engine& engine, const GenerateOptions& options) {
-  const SamplingSettings& s = options.sampling;
-  return !engine::core(engine).backend->traits().host_memory && options.logprobs == 0 &&
-         s.logit_bias.empty() && s.repetition_penalty == 1 && s.presence_penalty == 0 &&
-         s.frequency_penalty == 0;
-}
-
-// The choice on the host, with what was asked about it.
-GeneratedToken choose(const Session& session, std::int64_t candidates, const GenerateOptions& options) {
-  const auto known = session.logits().first(static_cast<std::size_t>(candidates));
-  std::vector<float> logits(known.begin(), known.end());
-  GeneratedToken next;
-  if (options.logprobs > 0) next.top = sampling::top_logprobs(logits, options.logprobs);
-  const std::vector<float> before = options.logprobs > 0 ? logits : std::vector<float>();
-  next.id = sampling::sample(logits, options.sampling, session.tokens());
-  if (!before.empty()) next.logprob = sampling::logprob(before, next.id);
-  return next;
+// Alternatives may be asked for beside the settings.
+SamplingSettings sampling_of(const GenerateOptions& options) {
+  SamplingSettings settings = options.sampling;
+  if (options.logprobs != 0) settings.logprobs = options.logprobs;
+  return settings;
 }
 
 }  // namespace
@@ -58,7 +46,9 @@ GeneratedToken choose(const Session& session, std::int64_t candidates, const Gen
 GenerateResult generate(Session& session, std::span<const std::int32_t> prompt,
                         const GenerateOptions& options,
                         const std::function<bool(const GeneratedToken&)>& token) {
-  sampling::check(options.sampling);
+  const SamplingSettings settings = sampling_of(options);
+  const std::int64_t candidates = choosable(session.engine());
+  sampling::check(settings, candidates);
   if (options.max_tokens < 0)
     fail(ErrorKind::input, "max_tokens is {}, it must not be negative", options.max_tokens);
   const Engine& engine = session.engine();
@@ -78,16 +68,13 @@ GenerateResult generate(Session& session, std::span<const std::int32_t> prompt,
   if (engine.has_tokenizer()) detokenizer.emplace(engine::core(engine).text(), options.skip_special);
   engine::StopText stops(options.stop);
   auto first = start;
-  const std::int64_t candidates = choosable(engine);
-  const bool on_device = chooses_on_device(engine, options);
-  std::int32_t chosen =
-      on_device && options.max_tokens > 0 ? session.sample(options.sampling, candidates) : 0;
+  SampledToken chosen;
+  if (options.max_tokens > 0) chosen = session.sample(settings, candidates);
   while (static_cast<std::int64_t>(result.ids.size()) < options.max_tokens) {
     GeneratedToken next;
-    if (on_device)
-      next.id = chosen;
-    else
-      next = choose(session, candidates, options);
+    next.id = chosen.id;
+    next.logprob = chosen.logprob;
+    next.top = std::move(chosen.top);
     if (result.ids.empty()) {
       first = Clock::now();
       result.first_token_seconds = seconds_since(start);
@@ -106,10 +93,7 @@ GenerateResult generate(Session& session, std::span<const std::int32_t> prompt,
     }
     if (session.length() == session.capacity()) break;
     // The last token is appended too, so that the session continues where the text ends.
-    if (on_device)
-      chosen = session.step_and_sample(options.sampling, candidates);
-    else
-      session.step(next.id);
+    chosen = session.step_and_sample(settings, candidates);
   }
   if (!result.ids.empty()) result.decode_seconds = seconds_since(first);
   if (detokenizer && !stops.stopped()) {

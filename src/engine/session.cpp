@@ -1,9 +1,11 @@
 #include "sluice/session.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "engine/executor.h"
+#include "sampling/settings.h"
 
 namespace sluice {
 
@@ -35,14 +37,6 @@ struct Session::Impl {
   // Puts another past in place of this one.
   void load(const Snapshot& point, std::span<const std::byte> state, bool with_caches);
   void set_past(const std::vector<std::int32_t>& past, const std::vector<float>& last);
-  // Runs `choose` on the executor and keeps what it chose.
-  template <class F>
-  std::int32_t choose(F&& choose) {
-    broken = true;
-    sampled = executor.run(choose);
-    broken = false;
-    return sampled;
-  }
 };
 
 void Session::Impl::check_tokens(std::span<const std::int32_t> added) {
@@ -133,30 +127,42 @@ Engine& Session::engine() {
   return *impl_->engine;
 }
 
-std::int32_t Session::sample(const SamplingSettings& settings, std::int64_t candidates) {
+SampledToken Session::sample(const SamplingSettings& settings, std::int64_t candidates,
+                             std::span<const std::uint8_t> allowed) {
   impl_->check_tokens({});
   if (length() == 0) fail(ErrorKind::input, "there is nothing to sample from: the session is empty");
   if (impl_->logits_read && impl_->logits.empty())
     fail(ErrorKind::input, "there is nothing to sample from: the prompt was stopped before its end");
   const engine::ForwardPass::Next last{impl_->slot.number(), static_cast<std::int32_t>(length() - 1),
                                        impl_->tokens.back()};
-  return impl_->choose([&] {
+  const engine::SampleRequest request{settings, impl_->tokens, allowed};
+  impl_->sampled = -1;
+  SampledToken chosen = impl_->executor.run([&] {
     engine::ForwardPass& pass = impl_->pass();
     if (pass.logit_slots() != std::vector<std::int32_t>{last.slot})
       pass.put_logits(last.slot, impl_->last_logits());
-    return pass.sample(std::span(&last, 1), settings, candidates)[0];
+    return std::move(pass.sample(std::span(&last, 1), std::span(&request, 1), candidates)[0]);
   });
+  impl_->sampled = chosen.id;
+  return chosen;
 }
 
-std::int32_t Session::step_and_sample(const SamplingSettings& settings, std::int64_t candidates) {
+SampledToken Session::step_and_sample(const SamplingSettings& settings, std::int64_t candidates) {
   if (impl_->sampled < 0) fail(ErrorKind::input, "no token is sampled that could be appended");
   const engine::ForwardPass::Next next{impl_->slot.number(), static_cast<std::int32_t>(length()),
                                        impl_->sampled};
   impl_->check_tokens(std::span(&next.id, 1));
-  const std::int32_t chosen = impl_->choose(
-      [&] { return impl_->pass().step_and_sample(std::span(&next, 1), settings, candidates)[0]; });
-  impl_->tokens.push_back(next.id);
+  sampling::check(settings, candidates);
+  impl_->broken = true;  // until the step is through
+  impl_->tokens.push_back(std::exchange(impl_->sampled, -1));
   impl_->logits_read = false;
+  const engine::SampleRequest request{settings, impl_->tokens, {}, true};
+  SampledToken chosen = impl_->executor.run([&] {
+    return std::move(
+        impl_->pass().step_and_sample(std::span(&next, 1), std::span(&request, 1), candidates)[0]);
+  });
+  impl_->sampled = chosen.id;
+  impl_->broken = false;
   return chosen;
 }
 

@@ -25,6 +25,11 @@ void check(const Op& op, bool host_memory) {
         check_sequence_value(Op::kName, entry.name, op.*entry.member, op.seq_starts);
     });
   }
+  for_each_entry<Op>([&](const auto& entry) {
+    using M = Member<std::remove_cvref_t<decltype(entry)>>;
+    if constexpr (kIsRowValue<M>)
+      check_row_value(Op::kName, entry.name, (op.*entry.member).per_row, row_type<M>(), row_words<M>(), dims);
+  });
   if constexpr (requires { op.check_limits(dims, host_memory); }) op.check_limits(dims, host_memory);
 }
 

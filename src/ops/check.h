@@ -20,6 +20,7 @@ struct FieldView {
   bool same_as_input;
   bool or_f32;
   bool may_be_empty;
+  bool may_be_absent;
   ConstView view;                          // tensors
   const Weight* weight = nullptr;          // weights
   const ExpertWeights* experts = nullptr;  // stacks of weights
@@ -52,6 +53,10 @@ void check_page_table(std::string_view op, const ConstView& table, bool several_
 // A value given per call or, under seq_starts, per sequence.
 void check_sequence_value(std::string_view op, std::string_view field, const SequenceValue& value,
                           const ConstView& seq_starts);
+
+// A value given per row of settings: its type, and the shape [P] or, of two words, [P,2]. Binds P.
+void check_row_value(std::string_view op, std::string_view field, const ConstView& per_row, DType type,
+                     std::int64_t words, Dims& dims);
 
 // The shape of a field under bound symbols, with the pool dimension in front where asked. Throws if a symbol
 // is unbound.

@@ -177,7 +177,7 @@ void check_output_types(std::string_view op, std::span<const FieldView> fields) 
       first = &field;
   if (first == nullptr) return;
   for (const FieldView& field : fields)
-    if (field.role == Role::out && field.types == TypeClass::activation &&
+    if (field.role == Role::out && field.types == TypeClass::activation && field.present() &&
         field.view.dtype != first->view.dtype && !(field.or_f32 && field.view.dtype == DType::f32))
       fail(ErrorKind::input, "{}: output '{}' has type {}, allowed is that of '{}', {}", op, field.name,
            name(field.view.dtype), first->name, name(first->view.dtype));
@@ -212,7 +212,7 @@ void check_overlap(std::string_view op, std::span<const FieldView> fields) {
 
 void check_field(std::string_view op, const FieldView& field, bool pooled, bool host_memory, Dims& dims) {
   if (!field.present()) {
-    if (field.role == Role::optional) return;
+    if (field.role == Role::optional || field.may_be_absent) return;
     fail(ErrorKind::input, "{}: field '{}' is missing, it must be [{}]", op, field.name, field.shape->text);
   }
   if (field.weight != nullptr || field.experts != nullptr)

@@ -1,9 +1,7 @@
 // What each op demands beyond its shapes.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstdint>
-#include <span>
 
 #include "ops/limits.h"
 #include "sluice/ops/ops.h"
@@ -228,28 +226,6 @@ std::int64_t last_dim(const ConstView& view) {
   return view.rank() > 0 ? view.shape.back() : kMaxWidth;
 }
 
-// In bits, as compilers do many of these at once: a vocabulary has hundreds of thousands of logits.
-bool has_nan(std::span<const float> values) {
-  constexpr std::uint32_t kInfinity = 0x7f800000;
-  std::uint32_t largest = 0;
-  for (const float value : values)
-    largest = std::max(largest, std::bit_cast<std::uint32_t>(value) & 0x7fffffff);
-  return largest > kInfinity;
-}
-
-void check_no_nan(std::string_view op, const ConstView& logits) {
-  const std::int64_t count = logits.dim(1);
-  for (std::int64_t t = 0; t < logits.dim(0); ++t) {
-    if (logits.dtype == DType::f32 &&
-        !has_nan({static_cast<const float*>(logits.data) + t * logits.strides[0],
-                  static_cast<std::size_t>(count)}))
-      continue;
-    for (std::int64_t e = 0; e < count; ++e)
-      if (std::isnan(load(logits.data, logits.dtype, t * logits.strides[0] + e)))
-        fail(ErrorKind::input, "{}: field 'logits' is NaN at [{},{}]", op, t, e);
-  }
-}
-
 void check_bias(std::string_view op, const ConstView& bias) {
   for (std::int64_t e = 0; e < bias.dim(0); ++e) {
     const double value = load(bias.data, bias.dtype, e);
@@ -265,17 +241,6 @@ void RouteSoftmax::check_attributes() const {
 }
 
 void RouteSoftmax::check_limits(const Dims&, bool host_memory) const {
-  if (host_memory) check_no_nan(kName, logits);
-}
-
-void Sample::check_limits(const Dims&, bool host_memory) const {
-  const auto refuse = [](std::string_view attribute, double given, std::string_view allowed) {
-    fail(ErrorKind::input, "{}: attribute '{}' is {}, allowed is {}", kName, attribute, given, allowed);
-  };
-  if (!(temperature >= 0) || !std::isfinite(temperature)) refuse("temperature", temperature, "0 or more");
-  if (top_k < 0) refuse("top_k", static_cast<double>(top_k), "0 (all) or more");
-  if (!(top_p > 0 && top_p <= 1)) refuse("top_p", top_p, "above 0, at most 1");
-  if (!(min_p >= 0 && min_p <= 1)) refuse("min_p", min_p, "0 to 1");
   if (host_memory) check_no_nan(kName, logits);
 }
 

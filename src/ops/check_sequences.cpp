@@ -74,4 +74,17 @@ void check_sequence_value(std::string_view op, std::string_view field, const Seq
          to_string(each.shape), seq_starts.dim(0) - 1);
 }
 
+void check_row_value(std::string_view op, std::string_view field, const ConstView& per_row, DType type,
+                     std::int64_t words, Dims& dims) {
+  if (!per_row.present()) return;
+  if (per_row.dtype != type)
+    fail(ErrorKind::input, "{}: field '{}' has type {}, allowed is {}", op, field, name(per_row.dtype),
+         name(type));
+  if (dims["P"] < 0) dims["P"] = per_row.dim(0);
+  const Shape allowed = words == 1 ? Shape{dims["P"]} : Shape{dims["P"], words};
+  if (per_row.shape != allowed || per_row.data == nullptr || !per_row.contiguous())
+    fail(ErrorKind::input, "{}: field '{}' has shape {}, allowed is [{}] = {}, contiguous", op, field,
+         to_string(per_row.shape), words == 1 ? "P" : "P,2", to_string(allowed));
+}
+
 }  // namespace sluice::ops

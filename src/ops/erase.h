@@ -67,8 +67,17 @@ struct ErasedOp {
  private:
   template <class M>
   static FieldView erase(const Op& op, const Field<Op, M>& field) {
-    FieldView erased{field.name,   field.role,          field.types,  &field.shape,       &field.other_shape,
-                     field.pooled, field.same_as_input, field.or_f32, field.may_be_empty, {}};
+    FieldView erased{field.name,
+                     field.role,
+                     field.types,
+                     &field.shape,
+                     &field.other_shape,
+                     field.pooled,
+                     field.same_as_input,
+                     field.or_f32,
+                     field.may_be_empty,
+                     field.may_be_absent,
+                     {}};
     if constexpr (std::is_same_v<M, Weight>)
       erased.weight = &(op.*field.member);
     else if constexpr (std::is_same_v<M, ExpertWeights>)

@@ -1,9 +1,41 @@
 #include "ops/limits.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <span>
+
+#include "tensor/element.h"
 
 namespace sluice::ops {
+
+namespace {
+
+// In bits, as compilers do many of these at once: a vocabulary has hundreds of thousands of logits.
+bool has_nan(std::span<const float> values) {
+  constexpr std::uint32_t kInfinity = 0x7f800000;
+  std::uint32_t largest = 0;
+  for (const float value : values)
+    largest = std::max(largest, std::bit_cast<std::uint32_t>(value) & 0x7fffffff);
+  return largest > kInfinity;
+}
+
+}  // namespace
+
+void check_no_nan(std::string_view op, const ConstView& logits, std::int64_t row) {
+  const std::int64_t count = logits.dim(1);
+  const std::int64_t first = row * logits.strides[0];
+  if (logits.dtype == DType::f32 &&
+      !has_nan({static_cast<const float*>(logits.data) + first, static_cast<std::size_t>(count)}))
+    return;
+  for (std::int64_t e = 0; e < count; ++e)
+    if (std::isnan(load(logits.data, logits.dtype, first + e)))
+      fail(ErrorKind::input, "{}: field 'logits' is NaN at [{},{}]", op, row, e);
+}
+
+void check_no_nan(std::string_view op, const ConstView& logits) {
+  for (std::int64_t row = 0; row < logits.dim(0); ++row) check_no_nan(op, logits, row);
+}
 
 void check_ids(std::string_view op, std::string_view field, const ConstView& ids, std::int64_t limit) {
   const std::int64_t rows = ids.rank() == 2 ? ids.dim(0) : 1;

@@ -10,6 +10,9 @@ namespace sluice::ops {
 
 // Every entry of an I32 field lies in [0, limit).
 void check_ids(std::string_view op, std::string_view field, const ConstView& ids, std::int64_t limit);
+// No logit, of one row or of all, is NaN.
+void check_no_nan(std::string_view op, const ConstView& logits, std::int64_t row);
+void check_no_nan(std::string_view op, const ConstView& logits);
 void check_finite_positive(std::string_view op, std::string_view attribute, double value);
 void check_finite(std::string_view op, std::string_view attribute, double value);
 // low <= value <= high.

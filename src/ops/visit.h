@@ -31,6 +31,20 @@ struct MemberOf<Attribute<Op, M>> {
 template <class Entry>
 using Member = typename MemberOf<Entry>::Type;
 
+template <class M>
+inline constexpr bool kIsRowValue = false;
+template <class T>
+inline constexpr bool kIsRowValue<RowValue<T>> = true;
+// How a field of such values is stored: the element type, and the elements of one value.
+template <class M>
+constexpr DType row_type() {
+  return std::is_same_v<M, RowValue<double>> ? DType::f32 : DType::i32;
+}
+template <class M>
+constexpr std::int64_t row_words() {
+  return std::is_same_v<M, RowValue<std::uint64_t>> ? 2 : 1;
+}
+
 // The table of an op, made once by the compiler.
 template <class Op>
 inline constexpr auto kFields = Op::fields();

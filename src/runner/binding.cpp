@@ -48,6 +48,11 @@ const std::string* Binding::text_of(const AttributeName& attribute) {
   return text;
 }
 
+void Binding::refuse_both(std::string_view name, bool field_given) const {
+  if (field_given && file_.attributes.contains(std::string(name)))
+    fail(ErrorKind::input, "{}: '{}' is given both as a field and as an attribute", op_, name);
+}
+
 View Binding::tensor(std::string_view name) {
   const HostTensor* tensor = take(std::string(name));
   if (tensor == nullptr) return {};
@@ -118,9 +123,9 @@ void Binding::read(const AttributeName& attribute, ops::SequenceValue& value) {
   const std::string_view name = attribute.name;
   value.per_sequence = tensor(name);
   const bool given = value.per_sequence.present();
+  refuse_both(name, given);
   const std::string* text = text_of({name, attribute.required && !given});
   if (text == nullptr) return;
-  if (given) fail(ErrorKind::input, "{}: '{}' is given both as a field and as an attribute", op_, name);
   if (file_.tensors.contains("seq_starts"))
     fail(ErrorKind::input, "{}: attribute '{}' is one number, under 'seq_starts' it must be a field I32 [B]",
          op_, name);

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "ops/check.h"
@@ -35,6 +36,19 @@ class Binding {
   void read(const AttributeName& attribute, std::int64_t& value);
   void read(const AttributeName& attribute, bool& value);
   void read(const AttributeName& attribute, ops::SequenceValue& value);
+  // One number per call, or a field with one per row.
+  template <class T>
+  void read(const AttributeName& attribute, ops::RowValue<T>& value) {
+    value.per_row = tensor(attribute.name);
+    refuse_both(attribute.name, value.per_row.present());
+    if constexpr (std::is_same_v<T, std::uint64_t>) {
+      auto number = static_cast<std::int64_t>(value.value);
+      read(attribute, number);
+      value.value = static_cast<T>(number);
+    } else {
+      read(attribute, value.value);
+    }
+  }
   std::optional<std::size_t> choice(const AttributeName& attribute, std::span<const std::string_view> names);
 
   // Fields and attributes that nothing above took.
@@ -48,6 +62,7 @@ class Binding {
   const HostTensor* take(const std::string& name);
   const std::string* take_attribute(const std::string& name);
   const std::string* text_of(const AttributeName& attribute);
+  void refuse_both(std::string_view name, bool field_given) const;
   void refuse_format(const std::string& weight) const;
   int small_integer(const std::string& attribute, const std::string& text) const;
 

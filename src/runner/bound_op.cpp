@@ -61,7 +61,7 @@ class TypedBoundOp final : public BoundOp {
         ops::View& view = op_.*entry.member;
         if (entry.role == ops::Role::out)
           view = binding.output(erased.fields[at], erased.fields, erased.dims);
-        written_.emplace_back(entry.name, view);
+        if (view.present()) written_.emplace_back(entry.name, view);
       }
       if constexpr (ops::kIsField<Entry>) ++at;
     });

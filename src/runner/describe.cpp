@@ -93,7 +93,9 @@ void add_entry(OpDescription& description, const ops::Field<Op, M>& field) {
   if (field.role == ops::Role::out && field.types == ops::TypeClass::activation && !takes_activations<Op>())
     types = "F32 (default), BF16";
   description.fields.push_back(
-      {std::string(field.name), std::string(role_name(field.role)), std::move(types), std::move(shape)});
+      {std::string(field.name),
+       fmt::format("{}{}", role_name(field.role), field.may_be_absent ? ", optional" : ""), std::move(types),
+       std::move(shape)});
   if constexpr (kWeight) add_format(description, std::string(field.name));
 }
 
@@ -115,6 +117,11 @@ void add_entry(OpDescription& description, const ops::Attribute<Op, M>& attribut
   } else if constexpr (std::is_same_v<M, ops::SequenceValue>) {
     entry.type = "integer, or field I32 [B]";
     entry.default_value = "0";
+  } else if constexpr (ops::kIsRowValue<M>) {
+    constexpr bool kReal = std::is_same_v<M, ops::RowValue<double>>;
+    entry.type = fmt::format("{}, or field {} [{}]", kReal ? "number" : "integer", name(ops::row_type<M>()),
+                             ops::row_words<M>() == 1 ? "P" : "P,2");
+    entry.default_value = fmt::format("{}", value.value);
   } else {
     for (const std::string_view choice : names_of(M{}))
       entry.type += (entry.type.empty() ? "" : ", ") + std::string(choice);

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "engine/executor.h"
-#include "sampling/sampler.h"
+#include "sampling/argmax.h"
 #include "study/documents.h"
 
 namespace sluice {

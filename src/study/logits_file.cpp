@@ -1,7 +1,7 @@
 #include "sluice/logits_file.h"
 
 #include "checkpoint/safetensors_writer.h"
-#include "sampling/sampler.h"
+#include "sampling/argmax.h"
 #include "sluice/session.h"
 
 namespace sluice {

@@ -60,7 +60,12 @@ void prefill(engine::ForwardPass& pass, std::int64_t depth, std::int64_t tokens,
 class Decoding {
  public:
   Decoding(engine::ForwardPass& pass, const SamplingSettings& settings, std::int64_t vocab)
-      : pass_(pass), settings_(settings), vocab_(vocab) {}
+      : pass_(pass),
+        settings_(settings),
+        vocab_(vocab),
+        requests_(static_cast<std::size_t>(pass.slots()), {settings_, {}, {}, true}) {}
+  Decoding(const Decoding&) = delete;
+  Decoding& operator=(const Decoding&) = delete;
 
   // `text` makes the first tokens, and so all behind them, others.
   void start(std::int64_t position, std::int64_t text) {
@@ -75,14 +80,14 @@ class Decoding {
       next_.push_back({slot, static_cast<std::int32_t>(position), ids[i]});
     }
     pass_.run(batch);
-    take(pass_.sample(next_, settings_, vocab_));
+    take(pass_.sample(next_, requests_, vocab_));
   }
-  void step() { take(pass_.step_and_sample(next_, settings_, vocab_)); }
+  void step() { take(pass_.step_and_sample(next_, requests_, vocab_)); }
 
  private:
-  void take(const std::vector<std::int32_t>& chosen) {
+  void take(const std::vector<SampledToken>& chosen) {
     for (std::size_t i = 0; i < next_.size(); ++i) {
-      next_[i].id = chosen[i];
+      next_[i].id = chosen[i].id;
       ++next_[i].position;
     }
   }
@@ -91,6 +96,7 @@ class Decoding {
   SamplingSettings settings_;
   std::int64_t vocab_;
   std::vector<engine::ForwardPass::Next> next_;
+  std::vector<engine::SampleRequest> requests_;
 };
 
 // Bytes one decode step must move: dense weights once, of the experts the share that so many tokens are

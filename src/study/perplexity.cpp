@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "engine/core.h"
-#include "sampling/sampler.h"
+#include "sampling/logprobs.h"
 #include "sluice/session.h"
 #include "study/documents.h"
 
@@ -29,7 +29,7 @@ PerplexityResult measure_perplexity(Engine& engine, std::string_view text, std::
     session->reset();
     session->extend(ids, [&](std::int64_t position, std::span<const float> logits) {
       const auto next = static_cast<std::size_t>(position) + 1;
-      if (next < ids.size()) nats -= sampling::logprob(logits, ids[next]);
+      if (next < ids.size()) nats -= sampling::Logprobs(logits)[ids[next]];
     });
     result.tokens += static_cast<std::int64_t>(ids.size()) - 1;
     result.bytes += document.size();

@@ -13,10 +13,11 @@
 namespace sluice::ops {
 
 // Dimension symbols and attributes that may appear in a shape.
-inline constexpr std::array<std::string_view, 36> kSymbols = {
-    "T",    "D",    "Dv",   "H", "KH",    "Hk",     "Hv",     "Hg", "Dk", "E",          "k",      "K",
-    "N",    "S",    "V",    "C", "W",     "B",      "P",      "R",  "G",  "bits",       "k_bits", "v_bits",
-    "nope", "rope", "rank", "v", "chunk", "groups", "bucket", "B1", "M",  "top_groups", "slots",  "pages"};
+inline constexpr std::array<std::string_view, 37> kSymbols = {
+    "T",      "D",    "Dv",     "H",          "KH",    "Hk",    "Hv",   "Hg", "Dk",    "E",
+    "k",      "K",    "N",      "S",          "V",     "C",     "W",    "B",  "P",     "R",
+    "G",      "bits", "k_bits", "v_bits",     "nope",  "rope",  "rank", "v",  "chunk", "groups",
+    "bucket", "B1",   "M",      "top_groups", "slots", "pages", "L"};
 
 constexpr int symbol_index(std::string_view symbol) {
   for (std::size_t i = 0; i < kSymbols.size(); ++i)
@@ -136,6 +137,18 @@ struct SequenceValue {
   constexpr SequenceValue(const ConstView& per_sequence) : per_sequence(per_sequence) {}  // NOLINT
 };
 
+// A number for all rows of a call, or one per row in a field of the same name: F32 [P] for double, I32 [P]
+// for std::int64_t, I32 [P,2] (the low word first) for std::uint64_t.
+template <class T>
+struct RowValue {
+  T value{};
+  ConstView per_row;
+
+  constexpr RowValue() = default;
+  constexpr RowValue(T value) : value(value) {}                       // NOLINT
+  constexpr RowValue(const ConstView& per_row) : per_row(per_row) {}  // NOLINT
+};
+
 // A tensor, weight, or per-sequence value of an op.
 template <class Op, class Member>
 struct Field {
@@ -149,6 +162,7 @@ struct Field {
   bool same_as_input = false;  // an output that may be the very memory of an input
   bool or_f32 = false;         // an output that may be F32 whatever the activations are
   bool may_be_empty = false;   // a dimension may be 0
+  bool may_be_absent = false;  // an output or an updated field that not every call has
 };
 
 // A scalar of an op.
@@ -228,6 +242,12 @@ constexpr Field<Op, ConstView> page_table_input() {
 template <class Op, class M>
 constexpr Field<Op, M> may_be_empty(Field<Op, M> field) {
   field.may_be_empty = true;
+  return field;
+}
+// An output that is made, or a state that is kept, only where the field is given.
+template <class Op, class M>
+constexpr Field<Op, M> may_be_absent(Field<Op, M> field) {
+  field.may_be_absent = true;
   return field;
 }
 template <class Op, class M>

@@ -110,8 +110,8 @@ TEST_P(Batches, SampleEachSequenceAsItDoesAlone) {
     prompts.push_back(some_tokens(10 + 7 * i));
     const auto session = engine_->new_session(kCapacity);
     session->extend(prompts.back());
-    want.push_back({session->sample(settings, vocab)});
-    for (int n = 0; n < kSteps; ++n) want.back().push_back(session->step_and_sample(settings, vocab));
+    want.push_back({session->sample(settings, vocab).id});
+    for (int n = 0; n < kSteps; ++n) want.back().push_back(session->step_and_sample(settings, vocab).id);
   }
   const auto group = executor_->reserve({kSlots, kCapacity});
   executor_->run([&] {
@@ -123,16 +123,17 @@ TEST_P(Batches, SampleEachSequenceAsItDoesAlone) {
       next.push_back({slot, static_cast<std::int32_t>(prompt.size()) - 1, prompt.back()});
     }
     group->pass.run(batch);
-    std::vector<std::int32_t> chosen = group->pass.sample(next, settings, vocab);
+    const std::vector<SampleRequest> requests(next.size(), {settings});
+    std::vector<SampledToken> chosen = group->pass.sample(next, requests, vocab);
     for (std::size_t n = 0;; ++n) {
       for (std::size_t i = 0; i < next.size(); ++i) {
-        EXPECT_EQ(chosen[i], want[static_cast<std::size_t>(next[i].slot)][n]) << "step " << n;
-        next[i].id = chosen[i];
+        EXPECT_EQ(chosen[i].id, want[static_cast<std::size_t>(next[i].slot)][n]) << "step " << n;
+        next[i].id = chosen[i].id;
         ++next[i].position;
       }
       if (n == kSteps) break;
       if (n == 2) std::swap(next[0], next[3]);  // what is in place is then put anew
-      chosen = group->pass.step_and_sample(next, settings, vocab);
+      chosen = group->pass.step_and_sample(next, requests, vocab);
     }
   });
 }

@@ -80,9 +80,9 @@ class Life {
   }
   void generate() {
     const SamplingSettings settings{.temperature = 0.8, .seed = static_cast<std::uint64_t>(pick(0, 1 << 20))};
-    seen_.push_back(static_cast<float>(session_->sample(settings, vocab_)));
+    seen_.push_back(static_cast<float>(session_->sample(settings, vocab_).id));
     for (int i = 0; i < 3 && session_->length() < kCapacity; ++i)
-      seen_.push_back(static_cast<float>(session_->step_and_sample(settings, vocab_)));
+      seen_.push_back(static_cast<float>(session_->step_and_sample(settings, vocab_).id));
   }
   void there_and_back() {
     const Snapshot mark = session_->mark();

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "sampling/sampler.h"
+#include "sampling/argmax.h"
 #include "sluice/session.h"
 #include "source_dir.h"
 

@@ -10,7 +10,7 @@
 #include "cuda_device.h"
 #include "engine/executor.h"
 #include "golden_model.h"
-#include "sampling/sampler.h"
+#include "sampling/argmax.h"
 #include "sluice/session.h"
 #include "source_dir.h"
 

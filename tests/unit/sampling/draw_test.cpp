@@ -1,5 +1,5 @@
 // What is drawn without sorting is what walking down the sorted candidates gives.
-#include "ops/draw.h"
+#include "sampling/draw.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-namespace sluice::ops {
+namespace sluice::sampling {
 namespace {
 
 std::int32_t draw_sorted(std::span<const float> logits, const DrawSettings& settings, std::uint64_t seed,
@@ -58,4 +58,4 @@ TEST(Draw, IsThatOfSortedCandidates) {
 }
 
 }  // namespace
-}  // namespace sluice::ops
+}  // namespace sluice::sampling

@@ -32,6 +32,8 @@ std::string describe(const Fault& fault) {
       return fmt::format("'ring_start' is {}, allowed is 0 unless the cache is full", fault.given);
     case FaultKind::token_index:
       return outside("moe_scatter_add: an entry of 'token_idx'");
+    case FaultKind::sampled_mask:
+      return fmt::format("sample: field 'allowed' allows no token in row {}", fault.given);
   }
   return fmt::format("unknown fault {}", fault.kind);
 }

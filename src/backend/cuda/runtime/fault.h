@@ -17,6 +17,7 @@ enum class FaultKind : int {
   ring_start,      // a ring that starts inside a cache that is not full
   sampled_logit,   // NaN among the logits of a model
   token_index,     // moe_scatter_add: a token outside the sums
+  sampled_mask,    // sample: a row without any allowed token
 };
 
 struct Fault {

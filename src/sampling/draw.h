@@ -1,20 +1,16 @@
-// Choosing a token from logits: the arithmetic that every backend's `sample` and the sampler share.
+// Drawing a token from logits: the arithmetic that every backend shares.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 #include <span>
 
-namespace sluice::ops {
+#include "sampling/anywhere.h"
+
+namespace sluice::sampling {
 
 // Weights are integers in units of this; the most likely token has one whole.
 inline constexpr double kWeightUnit = 0x1p-40;
-
-#ifdef __CUDACC__
-#define SLUICE_ANYWHERE __host__ __device__
-#else
-#define SLUICE_ANYWHERE
-#endif
 
 SLUICE_ANYWHERE inline std::uint64_t draw_weight(float logit, float largest, double temperature) {
   if (logit == largest) return std::uint64_t{1} << 40;
@@ -40,8 +36,6 @@ SLUICE_ANYWHERE inline std::uint64_t kept_goal(double top_p, std::uint64_t total
   return goal < 1 ? 1 : static_cast<std::uint64_t>(goal);
 }
 
-#undef SLUICE_ANYWHERE
-
 struct DrawSettings {
   double temperature = 1;  // above 0
   std::int64_t top_k = 0;
@@ -53,4 +47,4 @@ struct DrawSettings {
 std::int32_t draw(std::span<const float> logits, const DrawSettings& settings, std::uint64_t seed,
                   std::uint64_t position);
 
-}  // namespace sluice::ops
+}  // namespace sluice::sampling

@@ -1,10 +1,10 @@
-#include "ops/draw.h"
+#include "sampling/draw.h"
 
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
-namespace sluice::ops {
+namespace sluice::sampling {
 
 namespace {
 
@@ -98,4 +98,4 @@ std::int32_t draw(std::span<const float> logits, const DrawSettings& settings, s
   return candidates.find(draw_target(seed, position, kept)).index;
 }
 
-}  // namespace sluice::ops
+}  // namespace sluice::sampling

@@ -1,0 +1,101 @@
+// What the requests in the slots of a pool ask of the sampler, kept in the backend's memory: one recorded
+// program serves any mixture of them, and a request that changes its mind only changes numbers.
+//
+// Penalties need to know how often each token occurred. That is a dense row of counts per slot, 4 bytes per
+// token of the vocabulary: whatever the length of the context, a device adds a chosen token with one store
+// and reads the counts in the order in which it reads the logits; nothing travels from the host between
+// steps.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "sluice/ops/backend.h"
+#include "sluice/sampling.h"
+
+namespace sluice::engine {
+
+// What one sequence asks for its next token.
+struct SampleRequest {
+  const SamplingSettings& settings;
+  std::span<const std::int32_t> past = {};     // all tokens before the one to choose, for the penalties
+  std::span<const std::uint8_t> allowed = {};  // bit i % 8 of byte i / 8 allows token i; empty: all
+  // Whether `past` is that of the request before in this slot and the token chosen then.
+  bool follows = false;
+};
+
+class SampleSlots {
+ public:
+  SampleSlots(ops::Backend& backend, std::int64_t slots, std::int64_t vocab);
+  static std::uint64_t bytes(std::int64_t slots, std::int64_t vocab);
+  // What requests with many biases took beside it.
+  std::uint64_t grown_bytes() const;
+
+  // What the next choice in `slot` is to follow, among the first `candidates` tokens. Settings that make no
+  // sense are refused.
+  void set(std::int64_t slot, const SampleRequest& request, std::int64_t candidates);
+
+  // Whether nobody in these slots draws or asks for log-probabilities. An op for such slots alone is
+  // shorter.
+  bool plain(std::span<const std::int64_t> slots) const;
+
+  // The op over the rows of `logits`, F32 [T, vocab]. Row t follows the request of slots[t]. The op stays
+  // right whatever is set later, unless version() changes.
+  struct Rows {
+    ops::View logits;
+    ops::View positions;
+    ops::View ids;
+    ops::ConstView slots;
+  };
+  ops::Sample op(const Rows& rows, std::int64_t candidates, bool plain) const;
+  // Grows when a request has more biases than there was room for.
+  int version() const { return version_; }
+
+  // What the op chose for the rows whose slots are listed, once it has run.
+  std::vector<SampledToken> read(const ops::ConstView& ids, std::span<const std::int64_t> slots);
+
+ private:
+  // How often tokens occurred, as a slot's row of counts has it.
+  struct Counted {
+    bool current = false;
+    bool penalised = false;
+    int window = 0;
+    std::unordered_map<std::int32_t, std::int32_t> counts;
+  };
+  struct Slot {
+    std::vector<std::pair<std::int32_t, float>> biases;
+    bool masked = false;
+    int logprobs = -1;
+    bool draws = false;
+    Counted counted;
+  };
+
+  void set_numbers(std::int64_t slot, const SamplingSettings& settings);
+  void set_biases(std::int64_t slot, const SamplingSettings& settings);
+  void set_mask(std::int64_t slot, std::span<const std::uint8_t> allowed, std::int64_t candidates);
+  void set_counts(std::int64_t slot, const SampleRequest& request);
+  void make_room(std::size_t biases);
+  ops::ConstView numbers(std::int64_t first, ops::DType type) const;
+  std::int64_t slots() const { return static_cast<std::int64_t>(slots_.size()); }
+  std::int64_t mask_bytes() const { return (vocab_ + 7) / 8; }
+
+  ops::Backend& backend_;
+  std::int64_t vocab_;
+  std::int64_t room_;  // biases per slot
+  int version_ = 0;
+  std::vector<Slot> slots_;
+  std::vector<std::uint32_t> words_;  // the settings, as they lie in numbers_
+  ops::Buffer numbers_;
+  ops::Buffer counts_;
+  ops::Buffer allowed_;
+  ops::Buffer bias_ids_;
+  ops::Buffer bias_;
+  ops::Buffer logprob_;
+  ops::Buffer top_ids_;
+  ops::Buffer top_logprobs_;
+};
+
+}  // namespace sluice::engine

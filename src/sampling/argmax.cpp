@@ -1,0 +1,38 @@
+#include "sampling/argmax.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace sluice::sampling {
+
+namespace {
+
+// As integers floats have the same order, and compilers compare many of those at once.
+std::int32_t ordered(float value) {
+  const auto bits = std::bit_cast<std::int32_t>(value);
+  return bits ^ (bits >> 31 & 0x7fffffff);
+}
+
+}  // namespace
+
+std::size_t largest(std::span<const float> values) {
+  std::int32_t most = ordered(values[0]);
+  for (const float value : values) most = std::max(most, ordered(value));
+  const auto best = std::bit_cast<float>(most ^ (most >> 31 & 0x7fffffff));
+  return static_cast<std::size_t>(std::find(values.begin(), values.end(), best) - values.begin());
+}
+
+std::int32_t argmax(std::span<const float> logits) {
+  for (std::size_t i = 0; i < logits.size(); ++i)
+    if (std::isnan(logits[i]))
+      fail(ErrorKind::checkpoint,
+           "the logit of token {} is NaN: the weights are damaged, or their format is not what "
+           "config.json says",
+           i);
+  return static_cast<std::int32_t>(largest(logits));
+}
+
+}  // namespace sluice::sampling

@@ -1,0 +1,21 @@
+// The settings of one row of a `sample` op in host memory.
+#pragma once
+
+#include "sampling/draw.h"
+#include "sampling/penalty.h"
+#include "sluice/ops/sample.h"
+
+namespace sluice::sampling {
+
+struct RowSettings {
+  DrawSettings draw;  // a temperature of 0: the largest logit
+  std::uint64_t seed = 0;
+  Penalties penalties;
+  std::int64_t logprobs = -1;
+};
+
+// The entry of the settings that a row has, or -1 for a row that is left out.
+std::int64_t slot_of(const ops::Sample& op, std::int64_t row);
+RowSettings row_settings(const ops::Sample& op, std::int64_t slot);
+
+}  // namespace sluice::sampling

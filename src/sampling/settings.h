@@ -1,0 +1,10 @@
+#pragma once
+
+#include "sluice/sampling.h"
+
+namespace sluice::sampling {
+
+// Refuses settings that make no sense, naming the field; biases may name tokens below `vocab`.
+void check(const SamplingSettings& settings, std::int64_t vocab);
+
+}  // namespace sluice::sampling
