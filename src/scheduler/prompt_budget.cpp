@@ -1,0 +1,75 @@
+#include "scheduler/prompt_budget.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+
+namespace sluice::scheduler {
+
+namespace {
+
+constexpr double kKept = 0.95;  // of the weight of what was measured before
+
+}  // namespace
+
+void CostLine::add(double tokens, double seconds) {
+  if (!(tokens > 0) || !(seconds > 0)) return;
+  const auto mix = [](double& sum, double added) { sum = kKept * sum + added; };
+  mix(weight_, 1);
+  mix(tokens_, tokens);
+  mix(seconds_, seconds);
+  mix(squares_, tokens * tokens);
+  mix(products_, tokens * seconds);
+  fit();
+}
+
+// Least squares; where sizes do not differ, or the line would fall or start below 0, one through the origin.
+void CostLine::fit() {
+  const double spread = weight_ * squares_ - tokens_ * tokens_;
+  base_ = 0;
+  slope_ = seconds_ / tokens_;
+  if (spread <= 1e-6 * weight_ * squares_) return;
+  const double slope = (weight_ * products_ - tokens_ * seconds_) / spread;
+  const double base = (seconds_ - slope * tokens_) / weight_;
+  if (slope <= 0 || base < 0) return;
+  slope_ = slope;
+  base_ = base;
+}
+
+double CostLine::seconds(double tokens) const {
+  return base_ + slope_ * tokens;
+}
+
+double CostLine::tokens(double seconds) const {
+  return (seconds - base_) / slope_;
+}
+
+PromptBudget::PromptBudget(const PromptBudgetOptions& options) : options_(options) {
+  if (!(options.target_seconds > 0) || options.most < kChunkUnit)
+    fail(ErrorKind::input,
+         "scheduler: a target of {} s and passes of {} tokens; allowed is above 0 and {} or more",
+         options.target_seconds, options.most, kChunkUnit);
+}
+
+void PromptBudget::decoded(double seconds) {
+  if (!(seconds > 0)) return;
+  // A slower step counts at once, a faster one bit by bit: the target is to hold, not the average.
+  decode_seconds_ = std::max(seconds, 0.9 * decode_seconds_ + 0.1 * seconds);
+}
+
+void PromptBudget::prefilled(std::int64_t tokens, double seconds) {
+  prefill_.add(static_cast<double>(tokens), seconds);
+}
+
+std::int64_t PromptBudget::tokens(bool decoding) const {
+  const std::int64_t most = options_.most / kChunkUnit * kChunkUnit;
+  if (!decoding) return most;
+  if (!prefill_.known()) return kChunkUnit;
+  const double fitting = prefill_.tokens(options_.target_seconds - decode_seconds_);
+  const double units = std::floor(fitting / static_cast<double>(kChunkUnit));
+  const double limit = static_cast<double>(most / kChunkUnit);
+  return kChunkUnit * static_cast<std::int64_t>(std::clamp(units, 1.0, limit));
+}
+
+}  // namespace sluice::scheduler

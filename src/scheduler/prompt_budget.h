@@ -1,0 +1,55 @@
+// How many prompt tokens fit between two decode steps, so that running sequences go on at the wanted pace.
+#pragma once
+
+#include <cstdint>
+
+namespace sluice::scheduler {
+
+// Seconds as a line over tokens, fitted to measurements; older ones count less and less.
+class CostLine {
+ public:
+  void add(double tokens, double seconds);
+  bool known() const { return weight_ > 0; }
+  double seconds(double tokens) const;
+  // The most tokens whose cost stays within so many seconds; may be negative.
+  double tokens(double seconds) const;
+
+ private:
+  void fit();
+
+  double weight_ = 0;
+  double tokens_ = 0;  // sums
+  double seconds_ = 0;
+  double squares_ = 0;
+  double products_ = 0;
+  double base_ = 0;
+  double slope_ = 0;  // above 0 once known
+};
+
+// Prompt chunks are whole multiples of this, so that their states may be kept and reused.
+inline constexpr std::int64_t kChunkUnit = 64;
+
+struct PromptBudgetOptions {
+  double target_seconds = 0.05;  // between two tokens of a running sequence
+  std::int64_t most = 8192;      // tokens of one pass
+};
+
+class PromptBudget {
+ public:
+  explicit PromptBudget(const PromptBudgetOptions& options);
+
+  // What was measured: a decode step of all running sequences, a pass over prompt tokens.
+  void decoded(double seconds);
+  void prefilled(std::int64_t tokens, double seconds);
+
+  // Tokens of prompts for the next turn, a multiple of kChunkUnit and at least one of it: prompts too must
+  // go on. Without running sequences there is nobody to wait for.
+  std::int64_t tokens(bool decoding) const;
+
+ private:
+  PromptBudgetOptions options_;
+  double decode_seconds_ = 0;
+  CostLine prefill_;
+};
+
+}  // namespace sluice::scheduler

@@ -1,0 +1,82 @@
+#include "scheduler/prompt_budget.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "expect_error.h"
+
+namespace sluice::scheduler {
+namespace {
+
+TEST(CostLine, FindsTheLineBehindNoisyMeasurements) {
+  const unsigned seed = std::random_device{}();
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> noise(0.98, 1.02);
+  CostLine line;
+  for (int i = 0; i < 300; ++i) {
+    const double tokens = 64.0 * (1 + random() % 64);
+    line.add(tokens, (0.004 + 2e-5 * tokens) * noise(random));
+  }
+  EXPECT_NEAR(line.seconds(1024), 0.004 + 2e-5 * 1024, 0.001) << "seed " << seed;
+  EXPECT_NEAR(line.tokens(0.05), 2300, 120) << "seed " << seed;
+}
+
+TEST(CostLine, FollowsAChange) {
+  CostLine line;
+  for (int i = 0; i < 100; ++i) line.add(64.0 * (1 + i % 8), 1e-5 * 64 * (1 + i % 8));
+  for (int i = 0; i < 100; ++i) line.add(64.0 * (1 + i % 8), 3e-5 * 64 * (1 + i % 8));
+  EXPECT_NEAR(line.seconds(512), 3e-5 * 512, 0.1 * 3e-5 * 512);
+}
+
+TEST(CostLine, OneSizeAloneGivesALineThroughTheOrigin) {
+  CostLine line;
+  EXPECT_FALSE(line.known());
+  for (int i = 0; i < 10; ++i) line.add(256, 0.01);
+  EXPECT_TRUE(line.known());
+  EXPECT_NEAR(line.seconds(512), 0.02, 1e-9);
+  line.add(0, 1);  // says nothing
+  line.add(64, 0);
+  EXPECT_NEAR(line.seconds(512), 0.02, 1e-9);
+}
+
+TEST(PromptBudget, HoldsTheTargetBesideDecoding) {
+  PromptBudget budget({.target_seconds = 0.05, .most = 8192});
+  EXPECT_EQ(budget.tokens(false), 8192);
+  EXPECT_EQ(budget.tokens(true), 64) << "unknown costs are tried out in small";
+  for (int i = 0; i < 50; ++i) {
+    budget.decoded(0.02);
+    budget.prefilled(64 * (1 + i % 10), 0.002 + 1e-5 * 64 * (1 + i % 10));
+  }
+  // (0.05 - 0.02 - 0.002) / 1e-5 = 2800 tokens, in whole units of 64.
+  EXPECT_EQ(budget.tokens(true) % 64, 0);
+  EXPECT_NEAR(static_cast<double>(budget.tokens(true)), 2800, 64);
+  EXPECT_EQ(budget.tokens(false), 8192);
+}
+
+TEST(PromptBudget, PromptsGoOnEvenWhereTheTargetCannotBeHeld) {
+  PromptBudget budget({.target_seconds = 0.05, .most = 4096});
+  budget.prefilled(64, 0.2);
+  budget.decoded(0.3);
+  EXPECT_EQ(budget.tokens(true), 64);
+}
+
+TEST(PromptBudget, ASlowStepCountsAtOnceAndIsForgottenSlowly) {
+  PromptBudget budget({.target_seconds = 0.05, .most = 8192});
+  budget.prefilled(1000, 0.01);
+  budget.decoded(0.01);
+  const std::int64_t calm = budget.tokens(true);
+  budget.decoded(0.04);
+  EXPECT_LT(budget.tokens(true), calm / 2);
+  for (int i = 0; i < 60; ++i) budget.decoded(0.01);
+  EXPECT_NEAR(static_cast<double>(budget.tokens(true)), static_cast<double>(calm), 64);
+}
+
+TEST(PromptBudget, MostIsRoundedToWholeUnits) {
+  EXPECT_EQ(PromptBudget({.target_seconds = 0.05, .most = 200}).tokens(false), 192);
+  expect_error(ErrorKind::input, {"target"}, [] { PromptBudget budget({.target_seconds = 0}); });
+  expect_error(ErrorKind::input, {"passes"}, [] { PromptBudget budget({.most = 63}); });
+}
+
+}  // namespace
+}  // namespace sluice::scheduler
