@@ -11,7 +11,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   endif()
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # Collecting its garbage later saves GCC a tenth of its time and costs half a gigabyte a process.
+  # Collecting its garbage later saves GCC a tenth of its time and costs half a gigabyte per process.
   target_compile_options(sluice_flags INTERFACE --param=ggc-min-expand=200 --param=ggc-min-heapsize=524288)
 endif()
 # A kernel's bits must not depend on which loop the compiler chose to contract.

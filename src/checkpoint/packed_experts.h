@@ -1,7 +1,7 @@
 // Experts stored to be read one at a time: the tensors of an expert lie side by side in a record that begins
 // at a multiple of 4096 bytes of the file.
 //
-// A safetensors file a layer, with "<mlp>.packed_experts.records" U8 [experts, record bytes] first and
+// A safetensors file per layer, with "<mlp>.packed_experts.records" U8 [experts, record bytes] first and
 // "<mlp>.packed_experts.fingerprints" U64 [experts] behind it. A record holds values, scales and biases of
 // gate_proj, up_proj and down_proj, each at a multiple of 64 bytes, and is filled with zeros to a multiple of
 // 4096. The file's metadata says under "packed_experts" how the three are quantised.

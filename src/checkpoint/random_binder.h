@@ -23,7 +23,7 @@ struct RandomTensor {
 // How random routers choose.
 struct RandomRouting {
   double zipf = 0;          // the exponent of Zipf's law; 0: as random weights happen to choose
-  std::int64_t chosen = 0;  // experts a token
+  std::int64_t chosen = 0;  // experts per token
 };
 
 // Fills `to` with the tensor's contents: the same for the same name.

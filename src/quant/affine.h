@@ -1,4 +1,4 @@
-// MLX's affine quantisation, bit for bit: value = code * scale + bias, one scale and bias a group of
+// MLX's affine quantisation, bit for bit: value = code * scale + bias, one scale and bias per group of
 // consecutive values of a row.
 #pragma once
 
@@ -23,7 +23,7 @@ struct ValueRows {
   std::int64_t columns = 0;  // a multiple of the group
 };
 
-// Words take columns * bits / 8 bytes a row, scales and biases columns / group_size values of the rows' own
+// Words take columns * bits / 8 bytes per row, scales and biases columns / group_size values of the rows' own
 // type. Computes in float and rounds scales and biases only when it stores them, as MLX does on the CPU. A
 // NaN becomes code 0.
 void encode_affine(const AffineFormat& format, const ValueRows& shape, const std::byte* values,

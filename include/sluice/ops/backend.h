@@ -91,7 +91,7 @@ class Backend {
 };
 
 struct BackendOptions {
-  int threads = 0;  // 0: one a core
+  int threads = 0;  // 0: one per core
   // Otherwise a CPU rounds activations that meet packed weights to integers of fifteen bits: results within
   // 2.5e-4 instead of 1e-5, several times faster.
   bool exact = true;

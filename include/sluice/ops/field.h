@@ -238,7 +238,7 @@ template <class Op>
 constexpr Field<Op, ConstView> page_table_input() {
   return optional_input_either("page_table", &Op::page_table, TypeClass::i32, "slots,pages", "pages");
 }
-// A field where no element at all means something: no experts a token, no history.
+// A field where no element at all means something: no experts per token, no history.
 template <class Op, class M>
 constexpr Field<Op, M> may_be_empty(Field<Op, M> field) {
   field.may_be_empty = true;

@@ -15,14 +15,14 @@ struct MlaAbsorbQ {
   Weight kv_b;         // [H*(nope+v),rank], or absent
   Weight embed_q;      // [H,rank,nope], or absent
   View q_latent;       // [T,H,rank]
-  std::int64_t v = 0;  // V rows a head of kv_b; needed with kv_b
+  std::int64_t v = 0;  // V rows per head of kv_b; needed with kv_b
 
   static constexpr auto fields() {
     return std::tuple(input("q_nope", &MlaAbsorbQ::q_nope, TypeClass::activation, "T,H,nope"),
                       optional_matrix("kv_b", &MlaAbsorbQ::kv_b, "H*(nope+v),rank"),
                       optional_matrix("embed_q", &MlaAbsorbQ::embed_q, "H,rank,nope"),
                       output("q_latent", &MlaAbsorbQ::q_latent, TypeClass::activation, "T,H,rank"),
-                      optional_attribute("v", &MlaAbsorbQ::v, "V rows a head of kv_b; needed with kv_b"));
+                      optional_attribute("v", &MlaAbsorbQ::v, "V rows per head of kv_b; needed with kv_b"));
   }
   // Limits of attributes that the shapes of fields follow from.
   void check_attributes() const;

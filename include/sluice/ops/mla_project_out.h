@@ -15,7 +15,7 @@ struct MlaProjectOut {
   Weight kv_b;            // [H*(nope+v),rank], or absent
   Weight unembed_out;     // [H,v,rank], or absent
   View out;               // [T,H,v]
-  std::int64_t nope = 0;  // K rows a head of kv_b; needed with kv_b
+  std::int64_t nope = 0;  // K rows per head of kv_b; needed with kv_b
 
   static constexpr auto fields() {
     return std::tuple(
@@ -23,7 +23,7 @@ struct MlaProjectOut {
         optional_matrix("kv_b", &MlaProjectOut::kv_b, "H*(nope+v),rank"),
         optional_matrix("unembed_out", &MlaProjectOut::unembed_out, "H,v,rank"),
         output("out", &MlaProjectOut::out, TypeClass::activation, "T,H,v"),
-        optional_attribute("nope", &MlaProjectOut::nope, "K rows a head of kv_b; needed with kv_b"));
+        optional_attribute("nope", &MlaProjectOut::nope, "K rows per head of kv_b; needed with kv_b"));
   }
   // Dimensions that no input states by itself.
   void derive(Dims& dims) const {

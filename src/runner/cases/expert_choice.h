@@ -12,7 +12,7 @@ inline HostTensor any_experts(Random& random, std::int64_t tokens, std::int64_t 
   return integers(random, {tokens, k}, experts);
 }
 
-// I32 [T,k]: k different experts a token, as routers give them.
+// I32 [T,k]: k different experts per token, as routers give them.
 inline HostTensor distinct_experts(Random& random, std::int64_t tokens, std::int64_t k,
                                    std::int64_t experts) {
   HostTensor chosen(ops::DType::i32, {tokens, k});
