@@ -67,6 +67,14 @@ Executor::Slot Executor::open(const std::shared_ptr<SlotGroup>& group) {
   });
 }
 
+void Executor::fork(const Slot& from, const Slot& to, std::int64_t rows) {
+  if (from.group_ != to.group_) fail(ErrorKind::internal, "slots of two groups share nothing");
+  run([&] {
+    to.pass().forget(to.number());
+    to.pass().pool().fork(from.number(), to.number(), rows);
+  });
+}
+
 void Executor::run_batches(ops::Phase phase, std::span<const SlotTokens> tokens, HearLogits hear) {
   std::vector<bool> done(tokens.size());
   std::vector<float> logits;

@@ -59,6 +59,10 @@ class Executor {
   // Makes a group. A `chunk` of 0 is the engine's.
   std::shared_ptr<SlotGroup> reserve(const state::Extent& extent, std::int64_t chunk = 0);
 
+  // Gives another slot of the same group the first `rows` tokens of this one, without a copy of its caches
+  // where they lie in pages. Recurrent states are those of the last token: `rows` is the sequence's length.
+  void fork(const Slot& from, const Slot& to, std::int64_t rows);
+
   // Tokens of one sequence behind `past` others.
   struct SlotTokens {
     const Slot* slot = nullptr;
@@ -66,7 +70,7 @@ class Executor {
     std::span<const std::int32_t> ids;
     std::int64_t rows = 1;  // logits wanted: of the last so many
   };
-  // Hears the logits of sequence `i`, F32 [rows, vocab]; valid during the call.
+  // Hears the logits of sequence `i`, F32 [rows, vocab], on the thread that computes; valid during the call.
   using HearLogits = FunctionRef<void(std::size_t i, std::span<const float> logits)>;
   // Prompts of any slots, or one generated token of each: one pass for each group among them. A sequence's
   // logits do not depend on which others are there.

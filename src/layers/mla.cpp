@@ -26,6 +26,7 @@ void Mla::attend(Device& dev, const Pass& pass, const Rotated& rotated, const st
                          .rope_cache = pass.cache(cache.rope_keys),
                          .seq_starts = pass.seq_starts,
                          .slots = pass.slots,
+                         .page_table = pass.page_table,
                          .start = pass.start});
   dev.run(ops::MlaAttention{.q_latent = rotated.q_latent,
                             .q_pe = rotated.q_pe,
@@ -34,6 +35,7 @@ void Mla::attend(Device& dev, const Pass& pass, const Rotated& rotated, const st
                             .out = out,
                             .seq_starts = pass.seq_starts,
                             .slots = pass.slots,
+                            .page_table = pass.page_table,
                             .start = pass.start,
                             .scale = scale()});
 }
@@ -49,6 +51,7 @@ void Mla::attend(Device& dev, const Pass& pass, const Rotated& rotated, const st
                                    .rope_cache = pass.cache(cache.rope_keys),
                                    .seq_starts = pass.seq_starts,
                                    .slots = pass.slots,
+                                   .page_table = pass.page_table,
                                    .bits = cache.bits,
                                    .norm = ops::TurboquantNorm::matched,
                                    .start = pass.start});
@@ -62,6 +65,7 @@ void Mla::attend(Device& dev, const Pass& pass, const Rotated& rotated, const st
                                       .out = out,
                                       .seq_starts = pass.seq_starts,
                                       .slots = pass.slots,
+                                      .page_table = pass.page_table,
                                       .bits = cache.bits,
                                       .start = pass.start,
                                       .scale = scale()});

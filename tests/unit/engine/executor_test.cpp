@@ -23,7 +23,7 @@ struct Case {
 class Batches : public ::testing::TestWithParam<Case> {
  protected:
   static constexpr std::int64_t kSlots = 5;
-  static constexpr std::int64_t kCapacity = 200;
+  static constexpr std::int64_t kCapacity = 400;
 
   void SetUp() override {
     const Case& one = GetParam();
@@ -34,7 +34,7 @@ class Batches : public ::testing::TestWithParam<Case> {
     engine_ = Engine::load((story ? source_dir() + "/models/" : test_data() + "/models/") + one.model,
                            {.backend = one.backend,
                             .threads = 2,
-                            .prefill_chunk = 256,
+                            .prefill_chunk = 1024,
                             .key_bits = one.bits,
                             .value_bits = one.bits});
     executor_ = core(*engine_).executor.get();
@@ -48,6 +48,7 @@ class Batches : public ::testing::TestWithParam<Case> {
           static_cast<std::int32_t>(random_() % static_cast<unsigned>(core(*engine_).summary.vocab)));
     return tokens;
   }
+  void expect_bits_as_alone(const state::Extent& extent);
   static std::vector<float> copy(std::span<const float> logits) { return {logits.begin(), logits.end()}; }
 
   std::shared_ptr<Engine> engine_;
@@ -56,9 +57,9 @@ class Batches : public ::testing::TestWithParam<Case> {
 };
 
 // Prompts of several sequences in one pass, then steps of random subsets in random order.
-TEST_P(Batches, GiveEachSequenceTheBitsItHasAlone) {
+void Batches::expect_bits_as_alone(const state::Extent& extent) {
   // Every sequence alone, in a session: the logits behind its prompt, and behind each step.
-  const std::int64_t lengths[kSlots] = {1, 70, 17, 64, 90};
+  const std::int64_t lengths[kSlots] = {1, 254, 17, 64, 300};
   constexpr std::int64_t kSteps = 6;
   std::vector<std::vector<std::int32_t>> tokens;
   std::vector<std::vector<std::vector<float>>> want;
@@ -72,7 +73,7 @@ TEST_P(Batches, GiveEachSequenceTheBitsItHasAlone) {
       want.back().push_back(copy(session->logits()));
     }
   }
-  const auto group = executor_->reserve({kSlots, kCapacity});
+  const auto group = executor_->reserve(extent);
   std::vector<Executor::Slot> slots;
   for (std::int64_t i = 0; i < kSlots; ++i) slots.push_back(executor_->open(group));
   std::vector<Executor::SlotTokens> prompts;
@@ -96,6 +97,44 @@ TEST_P(Batches, GiveEachSequenceTheBitsItHasAlone) {
     executor_->decode(step, [&](std::size_t i, std::span<const float> logits) {
       const std::size_t s = members[i];
       EXPECT_EQ(copy(logits), want[s][++done[s]]) << "sequence " << s << " behind step " << done[s];
+    });
+  }
+}
+
+TEST_P(Batches, GiveEachSequenceTheBitsItHasAlone) {
+  expect_bits_as_alone({kSlots, kCapacity});
+}
+
+TEST_P(Batches, GiveTheSameBitsInPages) {
+  if (std::string_view(GetParam().backend) == "cuda") GTEST_SKIP() << "pages are for the host's backends";
+  expect_bits_as_alone({kSlots, kCapacity, 8});
+}
+
+// Two sequences go on from one prompt, which is kept once.
+TEST_P(Batches, ForksGoOnAsIfTheyHadReadThePrompt) {
+  if (std::string_view(GetParam().backend) == "cuda") GTEST_SKIP() << "pages are for the host's backends";
+  const std::vector<std::int32_t> prompt = some_tokens(300);
+  const std::vector<std::int32_t> tails[] = {some_tokens(4), some_tokens(4)};
+  std::vector<std::vector<float>> want;
+  for (const auto& tail : tails) {
+    const auto session = engine_->new_session(kCapacity);
+    session->extend(prompt);
+    for (const std::int32_t id : tail) session->step(id);
+    want.push_back(copy(session->logits()));
+  }
+  const auto group = executor_->reserve({2, kCapacity, 3});
+  const Executor::Slot slots[] = {executor_->open(group), executor_->open(group)};
+  const Executor::SlotTokens read{&slots[0], 0, prompt};
+  executor_->prefill(std::span(&read, 1), [](std::size_t, std::span<const float>) {});
+  executor_->fork(slots[0], slots[1], 300);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const auto past = static_cast<std::int64_t>(300 + i);
+    const Executor::SlotTokens step[] = {{&slots[0], past, std::span(tails[0]).subspan(i, 1)},
+                                         {&slots[1], past, std::span(tails[1]).subspan(i, 1)}};
+    executor_->decode(step, [&](std::size_t s, std::span<const float> logits) {
+      if (i == 3) {
+        EXPECT_EQ(copy(logits), want[s]) << "fork " << s;
+      }
     });
   }
 }
