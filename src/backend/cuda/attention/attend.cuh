@@ -12,6 +12,7 @@
 #include "backend/cuda/device/element.cuh"
 #include "backend/cuda/runtime/fault.h"
 #include "backend/cuda/runtime/launch.h"
+#include "backend/cuda/runtime/pages.cuh"
 #include "backend/cuda/runtime/sequences.cuh"
 
 namespace sluice::backend::cuda::attention {
@@ -81,6 +82,7 @@ struct AttendCall {
       0;  // of a query: where it sees more rows, its splits are 2, 4, 8 .. times as long; 0: any
   long long capacity = 0;
   long long pool = 1;
+  PageTable pages;
   Partials partials;
   Fault* fault = nullptr;
 
@@ -91,6 +93,12 @@ struct AttendCall {
         position(rows),
         heads(static_cast<int>(out_view.dim(1))),
         scale(static_cast<float>(op.scale)) {}
+  void set_caches(const CachePlan& plan, Fault* faults) {
+    capacity = plan.capacity;
+    pool = plan.slots;
+    pages = plan.pages;
+    fault = faults;
+  }
   __host__ __device__ int head_tiles() const { return (group + head_tile - 1) / head_tile; }
   __host__ __device__ int kv_heads() const { return heads / group; }
   // How often the splits of a query whose last row is `last` are doubled.
@@ -110,6 +118,7 @@ struct TokenTile {
   long long base = 0;  // last(t) - t
   long long ring_start = 0;
   long long window = 0;
+  SequencePages pages;
 
   __device__ __forceinline__ long long last(int token) const { return base + token; }
   __device__ __forceinline__ long long first(int token) const {
@@ -127,6 +136,7 @@ __device__ inline void place(const AttendCall& call, TokenTile& tile) {
       call.position_is_length ? call.position[b] - sequence_end : call.position[b] - call.sequences.begin(b);
   tile.ring_start = call.ring_start[b];
   tile.window = call.window;
+  tile.pages = call.pages.of(tile.slot);
   if (tile.begin >= tile.end) return;
   const auto refuse = [&](FaultKind kind, long long given, long long limit) {
     if (threadIdx.x == 0) report(call.fault, kind, given, limit);
@@ -135,7 +145,7 @@ __device__ inline void place(const AttendCall& call, TokenTile& tile) {
   if (tile.slot < 0 || tile.slot >= call.pool) return refuse(FaultKind::pool_slot, tile.slot, call.pool);
   if (tile.last(tile.begin) < 0 || tile.last(tile.end - 1) >= call.capacity)
     return refuse(FaultKind::cache_row, tile.last(tile.end - 1), call.capacity);
-  const long long ring_limit = call.position[b] == call.capacity ? call.capacity : 1;
+  const long long ring_limit = call.position[b] == call.capacity && !tile.pages.paged() ? call.capacity : 1;
   if (tile.ring_start < 0 || tile.ring_start >= ring_limit)
     refuse(FaultKind::ring_start, tile.ring_start, ring_limit);
 }

@@ -10,15 +10,13 @@ namespace sluice::backend::cuda {
 template <>
 void run(Context& context, const ops::Attention& op) {
   using namespace attention;
-  const bool pooled = op.seq_starts.present();
-  const int row = pooled ? 1 : 0;
+  const CachePlan plan(op, op.k_cache, 0, context.fault());
   AttendCall attend(op, op.q.dim(0), op.out, op.start);
-  attend.group = static_cast<int>(op.q.dim(1) / op.k_cache.dim(row + 1));
+  attend.group = static_cast<int>(op.q.dim(1) / op.k_cache.dim(op.k_cache.rank() - 2));
   attend.window = op.window;
-  attend.capacity = op.k_cache.dim(row);
-  attend.pool = pooled ? op.k_cache.dim(0) : 1;
-  attend.fault = context.fault();
-  const MmaCall call{attend, HeadRows(op.q), DenseCache(op.k_cache, pooled), DenseCache(op.v_cache, pooled)};
+  attend.set_caches(plan, context.fault());
+  const MmaCall call{attend, HeadRows(op.q), DenseCache(op.k_cache, plan.pooled),
+                     DenseCache(op.v_cache, plan.pooled)};
   const bool decode = context.decode_class(op.q.dim(0));
   if (decode && decode_mma_supports(context, call)) return attend_decode_mma(context, call);
   if (!decode && prefill_wgmma_supports(context, call)) return attend_prefill_wgmma(context, call);

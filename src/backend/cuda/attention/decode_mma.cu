@@ -193,18 +193,23 @@ __global__ void __launch_bounds__(kThreads, 2) decode_kernel(const __grid_consta
     return static_cast<long long>(split_of(unit)) * split_rows + piece * kPiece;
   };
   const auto in_sight = [&](long long row) { return row + kPiece > keys.low && row < keys.high; };
+  const auto entry_of = [&](int unit) {
+    return unit < units && in_sight(row_of(unit)) ? tile.pages.entry(max(row_of(unit), keys.low)) : 0;
+  };
+  int entry = entry_of(0);  // of the unit that is fetched next
   // The ring holds keys and values in turn: those of a unit in slots 2 * unit and the next, modulo kSlots.
   const auto fetch = [&](const FetchRows& rows, int unit, int slot) {
     const long long row = row_of(unit);
     if (unit < units && in_sight(row))
       rows.template fetch<kWidth, kPiece, kWarp>(TileRows<kWidth>{ring + slot * Shared::kSlotBytes}, row,
-                                                 lane);
+                                                 tile.pages.page(entry), lane);
     close_copies();
   };
 #pragma unroll
   for (int unit = 0; unit < Shared::kAhead; ++unit) {
     fetch(keys, unit, 2 * unit);
     fetch(values, unit, 2 * unit + 1);
+    entry = entry_of(unit + 1);
   }
   load_queries<kWidth>(call.queries, tile.begin, first_head, heads, queries);
   __syncthreads();
@@ -240,6 +245,7 @@ __global__ void __launch_bounds__(kThreads, 2) decode_kernel(const __grid_consta
     }
     advance();
     fetch(values, unit + Shared::kAhead, free_slot);
+    entry = entry_of(unit + Shared::kAhead + 1);
     wait_for_copies<2 * Shared::kAhead>();
     __syncwarp();
     if (in_sight(row)) {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backend/cuda/device/element.cuh"
-#include "backend/cuda/runtime/sequences.cuh"
+#include "backend/cuda/runtime/pages.cuh"
 
 namespace sluice::backend::cuda::attention {
 
@@ -10,6 +10,15 @@ struct DenseRows {
   const void* data;
   long long stride;
   bool bf16;
+  long long page_stride;
+  SequencePages pages;
+
+  // The rows of one page, that of `row`, as rows that lie one behind the other.
+  __device__ __forceinline__ DenseRows page_of(long long row) const {
+    if (!pages.paged()) return *this;
+    const long long offset = pages.page(pages.entry(row)) * page_stride - (row - pages.within(row)) * stride;
+    return {static_cast<const char*>(data) + offset * (bf16 ? 2 : 4), stride, bf16, 0, {}};
+  }
 
   __device__ __forceinline__ float at(long long row, int i) const {
     const long long offset = row * stride + i;
@@ -17,7 +26,7 @@ struct DenseRows {
   }
 };
 
-// [S,KH,width], or [S,width] for one head; pooled or not.
+// [S,KH,width], or [S,width] for one head; pooled, in pages, or neither.
 struct DenseCache {
   const void* data = nullptr;
   bool bf16 = false;
@@ -39,11 +48,9 @@ struct DenseCache {
   }
   template <class Tile>
   __device__ __forceinline__ DenseRows of(const Tile& tile, int kv_head) const {
-    return of(tile.slot, kv_head, 0);
-  }
-  __device__ __forceinline__ DenseRows of(long long slot, int kv_head, long long) const {
-    const long long offset = slot * pool_stride + kv_head * head_stride;
-    return {static_cast<const char*>(data) + offset * (bf16 ? 2 : 4), row_stride, bf16};
+    const long long offset = (tile.pages.paged() ? 0 : tile.slot * pool_stride) + kv_head * head_stride;
+    return {static_cast<const char*>(data) + offset * (bf16 ? 2 : 4), row_stride, bf16, pool_stride,
+            tile.pages};
   }
 };
 

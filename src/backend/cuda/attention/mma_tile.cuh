@@ -45,28 +45,35 @@ struct TileRows {
   }
 };
 
-// The rows of one slot and KV head, as the threads of a warp or block fetch them: rows outside [low, high)
-// become zeros.
+// The rows of one sequence and KV head, as the threads of a warp or block fetch them: rows outside [low,
+// high) become zeros.
 struct FetchRows {
   const char* data;
   long long stride;  // bytes
   long long low;
   long long high;
+  long long page_stride = 0;  // bytes
+  int within = -1;            // the bits of a row that say its place in a page
 
   FetchRows() = default;
   __device__ FetchRows(const DenseCache& cache, const TokenTile& tile, int kv_head)
       : low(tile.first(tile.begin)), high(tile.last(tile.end - 1) + 1) {
-    const DenseRows rows = cache.of(tile.slot, kv_head, 0);
+    const DenseRows rows = cache.of(tile, kv_head);
     data = static_cast<const char*>(rows.data);
     stride = rows.stride * 2;
+    if (!tile.pages.paged()) return;
+    page_stride = rows.page_stride * 2;
+    within = (1 << tile.pages.shift) - 1;
   }
-  // Into a tile of any layout that says where a chunk of a row goes.
+  // kRows rows from `row` on, which lie in one page, into a tile of any layout that says where a chunk of a
+  // row goes.
   template <int kWidth, int kRows, int kThreads, class Tile>
-  __device__ __forceinline__ void fetch(const Tile& tile, long long row, int thread) const {
+  __device__ __forceinline__ void fetch(const Tile& tile, long long row, int page, int thread) const {
     constexpr int kChunks = kWidth / 8;
     const int begin = static_cast<int>(max(low - row, 0LL));
     const int end = static_cast<int>(min(high - row, static_cast<long long>(kRows)));
-    const char* from = data + (row + thread / kChunks) * stride + thread % kChunks * 16;
+    const char* from =
+        data + page * page_stride + ((row & within) + thread / kChunks) * stride + thread % kChunks * 16;
 #pragma unroll
     for (int i = 0; i < kRows; i += kThreads / kChunks, from += kThreads / kChunks * stride) {
       const int r = i + thread / kChunks;

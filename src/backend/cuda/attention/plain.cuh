@@ -30,7 +30,7 @@ struct PlainQueries {
   }
 };
 
-// Keys and Values offer of(tile, kv_head), whose at(row, i) is an element.
+// Keys and Values offer of(tile, kv_head), whose page_of(row).at(row, i) is an element.
 template <class Keys, class Values>
 struct PlainCall {
   AttendCall attend;
@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(kPlainThreads)
       const int rows = static_cast<int>(min(split_end - row, static_cast<long long>(kPlainRows)));
       const int skip = static_cast<int>(max(low - row, 0LL));
       float scores[4];
-      plain_scores(shared, queries, width, keys, row, rows, scores);
+      plain_scores(shared, queries, width, keys.page_of(max(row, low)), row, rows, scores);
 #pragma unroll
       for (int m = 0; m < 4; ++m) {
         const int token = tile.begin + (warp * 4 + m) / attend.head_tile;
@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(kPlainThreads)
         if (lane == 0) shared.factors[warp * 4 + m] = factor;
       }
       __syncthreads();
-      plain_values(shared, values, row, skip, rows, first_column, columns, sums);
+      plain_values(shared, values.page_of(max(row, low)), row, skip, rows, first_column, columns, sums);
     }
     __syncthreads();
 #pragma unroll

@@ -140,16 +140,19 @@ __global__ void __launch_bounds__(kWarps* kWarp, kWidth >= 128 ? 1 : 2)
   }
   const FetchRows keys(call.keys, tile, kv_head);
   const FetchRows values(call.values, tile, kv_head);
+  const long long begin = keys.low / kRows * kRows;
+  int entry = tile.pages.entry(keys.low);  // of the rows that are fetched next
   const auto fetch = [&](long long row, int stage) {
-    keys.template fetch<kWidth, kRows, kThreads>(buffer(2 * stage), row, thread);
-    values.template fetch<kWidth, kRows, kThreads>(buffer(2 * stage + 1), row, thread);
+    const int page = tile.pages.page(entry);
+    keys.template fetch<kWidth, kRows, kThreads>(buffer(2 * stage), row, page, thread);
+    values.template fetch<kWidth, kRows, kThreads>(buffer(2 * stage + 1), row, page, thread);
     close_copies();
+    if (row + kRows < keys.high) entry = tile.pages.entry(row + kRows);
   };
   const int first_row = thread / kWarp * 16;
   const Sight sight(attend, tile, first_row);
   Walk<kWidth> walk;
   walk.reset();
-  const long long begin = keys.low / kRows * kRows;
   fetch(begin, 0);
   int stage = 0;
   for (long long row = begin; row < keys.high; row += kRows, stage ^= 1) {

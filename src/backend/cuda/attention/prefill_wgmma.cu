@@ -119,12 +119,15 @@ __device__ __forceinline__ void copy_rows(const Work<kWidth>& work) {
   const FetchRows values(work.call.values, work.tile, work.kv_head);
   int buffer = 0;
   std::uint32_t parity = 1;
+  int entry = work.tile.pages.entry(keys.low);  // of the rows that are copied next
   for (long long row = keys.low / kStepRows * kStepRows; row < keys.high; row += kStepRows) {
+    const int page = work.tile.pages.page(entry);
+    if (row + kStepRows < keys.high) entry = work.tile.pages.entry(row + kStepRows);
     work.barriers.keys[buffer].empty.wait(parity);
-    keys.template fetch<kWidth, kStepRows, kCopiers>(work.keys(buffer), row, thread);
+    keys.template fetch<kWidth, kStepRows, kCopiers>(work.keys(buffer), row, page, thread);
     arrive_after_copies(work.barriers.keys[buffer].full);
     work.barriers.values[buffer].empty.wait(parity);
-    values.template fetch<kWidth, kStepRows, kCopiers>(work.values(buffer), row, thread);
+    values.template fetch<kWidth, kStepRows, kCopiers>(work.values(buffer), row, page, thread);
     arrive_after_copies(work.barriers.values[buffer].full);
     if (++buffer == kBuffers) buffer = 0, parity ^= 1;
   }

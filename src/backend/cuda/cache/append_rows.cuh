@@ -6,7 +6,7 @@
 
 #include "backend/cuda/device/element.cuh"
 #include "backend/cuda/runtime/launch.h"
-#include "backend/cuda/runtime/sequences.cuh"
+#include "backend/cuda/runtime/pages.cuh"
 
 namespace sluice::backend::cuda::cache {
 
@@ -24,6 +24,15 @@ struct AppendSide {
   int width;
 };
 
+// A row of a sequence to its page and the row in there; whether there is such a page.
+__device__ __forceinline__ bool turn_page(const SequencePages& pages, long long& slot, long long& row) {
+  if (!pages.paged()) return true;
+  const int entry = pages.entry(row);
+  slot = pages.page(entry);
+  row = pages.within(row);
+  return slot == entry;
+}
+
 struct AppendCall {
   AppendSide sides[2];
   DeviceSequences sequences;
@@ -31,10 +40,11 @@ struct AppendCall {
   long long capacity;
   long long pool;
   Fault* fault;
+  PageTable pages;
 
   // Where a token goes; nowhere if it belongs to no sequence, or contents are bad, which is reported.
   struct Place {
-    long long slot = 0;
+    long long slot = 0;  // or page
     long long row = 0;
     bool written = false;
   };
@@ -48,7 +58,7 @@ struct AppendCall {
     else if (place.row < 0 || place.row >= capacity)
       report(fault, FaultKind::cache_row, place.row, capacity);
     else
-      place.written = true;
+      place.written = turn_page(pages.of(place.slot), place.slot, place.row);
     return place;
   }
 };
@@ -105,13 +115,14 @@ template <class Op>
 AppendCall append_call(Context& context, const Op& op, const ops::ConstView& first,
                        const ops::View& first_cache, const ops::ConstView& second,
                        const ops::View& second_cache) {
-  const bool pooled = op.seq_starts.present();
-  return {{append_side(first, first_cache, pooled), append_side(second, second_cache, pooled)},
+  const CachePlan plan(op, first_cache, 0, context.fault());
+  return {{append_side(first, first_cache, plan.pooled), append_side(second, second_cache, plan.pooled)},
           DeviceSequences(op, first.dim(0)),
           SequenceNumber(op.start),
-          first_cache.dim(pooled ? 1 : 0),
-          pooled ? first_cache.dim(0) : 1,
-          context.fault()};
+          plan.capacity,
+          plan.slots,
+          context.fault(),
+          plan.pages};
 }
 
 template <class Op>
@@ -124,13 +135,14 @@ void append(Context& context, const Op& op, const ops::ConstView& first, const o
 // The same for one cache.
 template <class Op>
 void append(Context& context, const Op& op, const ops::ConstView& tokens, const ops::View& cache) {
-  const bool pooled = op.seq_starts.present();
-  const AppendCall call{{append_side(tokens, cache, pooled), {}},
+  const CachePlan plan(op, cache, 0, context.fault());
+  const AppendCall call{{append_side(tokens, cache, plan.pooled), {}},
                         DeviceSequences(op, tokens.dim(0)),
                         SequenceNumber(op.start),
-                        cache.dim(pooled ? 1 : 0),
-                        pooled ? cache.dim(0) : 1,
-                        context.fault()};
+                        plan.capacity,
+                        plan.slots,
+                        context.fault(),
+                        plan.pages};
   launch(context, append_rows, {dim3(static_cast<unsigned>(tokens.dim(0)), 1), dim3(256)}, call);
 }
 

@@ -2,9 +2,9 @@
 // BF16 of 128, 256 or 512 to 4 or 8 bits, four vectors a warp. The others: one warp a vector, in double.
 #pragma once
 
+#include "backend/cuda/cache/append_rows.cuh"
 #include "backend/cuda/cache/encode_group.cuh"
 #include "backend/cuda/runtime/launch.h"
-#include "backend/cuda/runtime/sequences.cuh"
 #include "sluice/ops/turboquant_append.h"
 
 namespace sluice::backend::cuda::cache {
@@ -65,10 +65,11 @@ struct RingCall {
   bool wraps;  // rows past the last slot go to the first ones; else they are refused
   long long pool;
   Fault* fault;
+  PageTable pages;  // which do not wrap
 
   // Where a vector goes; not at all if a later token falls on the same slot, or contents are bad.
   struct Place {
-    long long slot = 0;
+    long long slot = 0;  // of the pool, or a page
     long long row = 0;
     bool written = false;
   };
@@ -91,7 +92,7 @@ struct RingCall {
       return place;
     }
     if (place.row >= ring) place.row %= ring;
-    place.written = true;
+    place.written = turn_page(pages.of(place.slot), place.slot, place.row);
     return place;
   }
 };
@@ -132,18 +133,20 @@ struct GroupSides {
 };
 
 inline RingCall ring_call(Context& context, const ops::TurboquantAppend& op) {
+  const CachePlan plan(op, op.k_codes, 1, context.fault());
   return {DeviceSequences(op, op.k.dim(0)),
           SequenceNumber(op.start),
           static_cast<const unsigned char*>(op.signs.data),
           static_cast<int>(op.k.dim(1)),
-          op.k_codes.dim(op.k_codes.rank() - 2),
-          true,
-          op.seq_starts.present() ? op.k_codes.dim(0) : 1,
-          context.fault()};
+          plan.capacity,
+          !op.page_table.present(),
+          plan.slots,
+          context.fault(),
+          plan.pages};
 }
 
 inline GroupSides ring_sides(const ops::TurboquantAppend& op) {
-  const bool pooled = op.seq_starts.present();
+  const bool pooled = op.seq_starts.present() || op.page_table.present();
   const bool matched = op.norm == ops::TurboquantNorm::matched;
   return {{RingSide(op.k, op.k_codes, op.k_norms, pooled, op.k_bits, matched),
            RingSide(op.v, op.v_codes, op.v_norms, pooled, op.v_bits, matched)}};

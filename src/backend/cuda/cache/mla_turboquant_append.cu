@@ -9,17 +9,18 @@ namespace sluice::backend::cuda {
 template <>
 void run(Context& context, const ops::MlaTurboquantAppend& op) {
   using namespace cache;
-  const bool pooled = op.seq_starts.present();
+  const CachePlan plan(op, op.latent_codes, 0, context.fault());
   const RingCall call{DeviceSequences(op, op.kv_latent.dim(0)),
                       SequenceNumber(op.start),
                       static_cast<const unsigned char*>(op.signs.data),
                       1,
-                      op.latent_codes.dim(op.latent_codes.rank() - 2),
+                      plan.capacity,
                       false,
-                      pooled ? op.latent_codes.dim(0) : 1,
-                      context.fault()};
+                      plan.slots,
+                      context.fault(),
+                      plan.pages};
   append_vectors<false>(context, call,
-                        RingSide(op.kv_latent, op.latent_codes, op.latent_norms, pooled, op.bits,
+                        RingSide(op.kv_latent, op.latent_codes, op.latent_norms, plan.pooled, op.bits,
                                  op.norm == ops::TurboquantNorm::matched));
   append(context, op, op.k_pe, op.rope_cache);
 }

@@ -34,6 +34,8 @@ std::string describe(const Fault& fault) {
       return outside("moe_scatter_add: an entry of 'token_idx'");
     case FaultKind::sampled_mask:
       return fmt::format("sample: field 'allowed' allows no token in row {}", fault.given);
+    case FaultKind::page:
+      return outside("an entry of 'page_table'");
   }
   return fmt::format("unknown fault {}", fault.kind);
 }

@@ -18,6 +18,7 @@ enum class FaultKind : int {
   sampled_logit,   // NaN among the logits of a model
   token_index,     // moe_scatter_add: a token outside the sums
   sampled_mask,    // sample: a row without any allowed token
+  page,            // a page outside the pool
 };
 
 struct Fault {

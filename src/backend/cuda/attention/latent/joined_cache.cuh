@@ -11,6 +11,9 @@ struct JoinedRows {
   DenseRows rope;
   int rank;
 
+  __device__ __forceinline__ JoinedRows page_of(long long row) const {
+    return {latent.page_of(row), rope.page_of(row), rank};
+  }
   __device__ __forceinline__ float at(long long row, int i) const {
     return i < rank ? latent.at(row, i) : rope.at(row, i - rank);
   }

@@ -11,14 +11,12 @@ template <>
 void run(Context& context, const ops::MlaAttention& op) {
   using namespace attention;
   using namespace attention::latent;
-  const bool pooled = op.seq_starts.present();
+  const CachePlan plan(op, op.latent_cache, 0, context.fault());
   AttendCall attend(op, op.q_latent.dim(0), op.out, op.start);
   attend.group = attend.heads;
-  attend.capacity = op.latent_cache.dim(pooled ? 1 : 0);
-  attend.pool = pooled ? op.latent_cache.dim(0) : 1;
-  attend.fault = context.fault();
-  const DenseCache latent(op.latent_cache, pooled);
-  const DenseCache rope(op.rope_cache, pooled);
+  attend.set_caches(plan, context.fault());
+  const DenseCache latent(op.latent_cache, plan.pooled);
+  const DenseCache rope(op.rope_cache, plan.pooled);
   const MlaCall call{attend, HeadRows(op.q_latent), HeadRows(op.q_pe), latent, rope};
   if (mla_mma_supports(context, call)) return attend_mla_mma(context, call);
   run_plain(context,

@@ -45,10 +45,10 @@ struct Fetcher {
   FetchRows latents;
   FetchRows ropes;
 
-  __device__ __forceinline__ void fetch(const JoinedTile& to, long long row) const {
+  __device__ __forceinline__ void fetch(const JoinedTile& to, long long row, int page) const {
     const int thread = static_cast<int>(threadIdx.x);
-    latents.fetch<kRank, kRows, kThreads>(to.latent, row, thread);
-    ropes.fetch<kRope, kRows, kThreads>(to.rope, row, thread);
+    latents.fetch<kRank, kRows, kThreads>(to.latent, row, page, thread);
+    ropes.fetch<kRope, kRows, kThreads>(to.rope, row, page, thread);
   }
 };
 
@@ -238,11 +238,13 @@ __global__ void __launch_bounds__(kThreads, 1) mla_kernel(const __grid_constant_
     return kSplit ? split_of(unit) * kSplitRows + unit % kSplitTiles * kRows : unit * kRows;
   };
   const auto buffer = [&](int unit) { return JoinedTile(shared + (1 + unit % 2) * kTileBytes); };
-  const auto fetch = [&](int unit) {
-    if (unit < units && row_of(unit) < high) cache.fetch(buffer(unit), row_of(unit));
-    close_copies();
-  };
   if (units == 0) return;
+  int entry = tile.pages.entry(min(row_of(0), high - 1));  // of the unit that is fetched next
+  const auto fetch = [&](int unit) {
+    if (unit < units && row_of(unit) < high) cache.fetch(buffer(unit), row_of(unit), tile.pages.page(entry));
+    close_copies();
+    if (unit + 1 < units && row_of(unit + 1) < high) entry = tile.pages.entry(row_of(unit + 1));
+  };
   load_queries<kRank>(call.latent_queries, attend, tile, first_head, heads, queries.latent);
   load_queries<kRope>(call.rope_queries, attend, tile, first_head, heads, queries.rope);
   fetch(0);

@@ -32,13 +32,11 @@ template <>
 void run(Context& context, const ops::MlaTurboquantAttention& op) {
   using namespace attention;
   using namespace attention::latent;
-  const bool pooled = op.seq_starts.present();
+  const CachePlan plan(op, op.latent_codes, 0, context.fault());
   const auto* signs = static_cast<const unsigned char*>(op.signs.data);
   AttendCall attend(op, op.q_latent.dim(0), op.out, op.start);
   attend.group = attend.heads;
-  attend.capacity = op.latent_codes.dim(pooled ? 1 : 0);
-  attend.pool = pooled ? op.latent_codes.dim(0) : 1;
-  attend.fault = context.fault();
+  attend.set_caches(plan, context.fault());
   const bool decode = context.decode_class(op.q_latent.dim(0));
   const std::size_t query_bytes = aligned(static_cast<std::size_t>(op.q_latent.elements()) * sizeof(float));
   const std::size_t token_bytes =
@@ -56,10 +54,10 @@ void run(Context& context, const ops::MlaTurboquantAttention& op) {
   attend.out = HeadRows(sums);
   const HeadRows queries = rotated(op.q_latent, scratch);
   const packed::FreshCache latents{
-      packed::PackedCache(op.latent_codes, op.latent_norms, op.bits, pooled, false),
+      packed::PackedCache(op.latent_codes, op.latent_norms, op.bits, plan.pooled, false),
       op.latent_new.present() ? rotated(one_head(op.latent_new), scratch + 2 * query_bytes) : HeadRows(),
       attend.sequences};
-  const JoinedCache<packed::FreshCache> keys{latents, DenseCache(op.rope_cache, pooled), queries.width};
+  const JoinedCache<packed::FreshCache> keys{latents, DenseCache(op.rope_cache, plan.pooled), queries.width};
   run_plain(context,
             PlainCall<JoinedCache<packed::FreshCache>, packed::FreshCache>{
                 attend, {{queries, HeadRows(op.q_pe)}}, keys, latents},

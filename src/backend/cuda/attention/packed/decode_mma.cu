@@ -227,8 +227,8 @@ __global__ void __launch_bounds__((PackedLayout<kKeyBits, kValueBits, kWidth, kT
   const int head_in_group = static_cast<int>(blockIdx.y) % attend.head_tiles() * attend.head_tile;
   const int heads = min(attend.head_tile, attend.group - head_in_group);
   const int first_head = kv_head * attend.group + head_in_group;
-  const PackedRows keys = call.keys.of(tile.slot, kv_head, tile.ring_start);
-  const PackedRows values = call.values.of(tile.slot, kv_head, tile.ring_start);
+  const PackedRows keys = call.keys.of(tile, kv_head);
+  const PackedRows values = call.values.of(tile, kv_head);
   const PieceSource source(keys, values, tile.first(tile.begin), tile.last(tile.begin));
   const int split_rows = kPackedSplitRows << attend.doublings(tile.last(tile.begin));
   int split = source.low / split_rows + static_cast<int>(blockIdx.z);
@@ -237,15 +237,18 @@ __global__ void __launch_bounds__((PackedLayout<kKeyBits, kValueBits, kWidth, kT
   char* ring = Shared::ring(shared, warp);
   int row;
   int end;
+  int entry = 0;  // of the rows that are fetched next
   const auto fetch = [&](int from, int slot) {
-    if (from < end) source.template fetch<Shared>(from, warp % 2, ring + slot * Shared::kSlotBytes);
+    if (from < end) source.template fetch<Shared>(from, entry, warp % 2, ring + slot * Shared::kSlotBytes);
     close_copies();
+    if (from + kStride < end) entry = source.entry_of(from + kStride);
   };
   // Takes up the pair's first pieces in sight of the split.
   const auto begin_split = [&] {
     row = split * split_rows + warp / 2 * 2 * kPiece;
     end = min((split + 1) * split_rows, source.high);
     if (row + 2 * kPiece <= source.low) row += ((source.low - row - 2 * kPiece) / kStride + 1) * kStride;
+    if (row < end) entry = source.entry_of(row);
 #pragma unroll
     for (int slot = 0; slot + 1 < Shared::kSlots; ++slot) fetch(row + slot * kStride, slot);
   };

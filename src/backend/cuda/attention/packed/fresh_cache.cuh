@@ -15,6 +15,11 @@ struct FreshRows {
   long long base;   // row - token
   int kv_head;
 
+  __device__ __forceinline__ FreshRows page_of(long long row) const {
+    FreshRows rows = *this;
+    if (row < first) rows.packed = packed.page_of(row);
+    return rows;
+  }
   __device__ __forceinline__ float at(long long row, int i) const {
     return row >= first ? tokens.at(row - base, kv_head, i) : packed.at(row, i);
   }
@@ -26,7 +31,7 @@ struct FreshCache {
   DeviceSequences sequences;
 
   __device__ __forceinline__ FreshRows of(const TokenTile& tile, int kv_head) const {
-    return {packed.of(tile.slot, kv_head, tile.ring_start), tokens,
+    return {packed.of(tile, kv_head), tokens,
             tokens.data != nullptr ? tile.base + sequences.begin(tile.sequence) : LLONG_MAX, tile.base,
             kv_head};
   }

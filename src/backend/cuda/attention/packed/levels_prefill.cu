@@ -22,6 +22,7 @@ struct Layout {
 
 struct UnpackCall {
   PackedCache cache;
+  SequencePages pages;
   long long ring_start;
   int rows;
   int kv_heads;
@@ -42,10 +43,11 @@ __global__ void __launch_bounds__(kTileThreads) unpack_rows(const __grid_constan
   allow_successor();
   const char* own = table + threadIdx.x % kWarp * 4;
   const int head = static_cast<int>(blockIdx.y);
-  const PackedRows rows = call.cache.of(0, head, call.ring_start);
+  const PackedRows all_rows = call.cache.of(0, head, call.ring_start, call.pages);
   for (int i = static_cast<int>(blockIdx.x * kTileThreads + threadIdx.x); i < call.rows * kChunks;
        i += static_cast<int>(gridDim.x) * kTileThreads) {
     const int row = i / kChunks;
+    const PackedRows rows = all_rows.page_of(row);
     const long long slot = rows.slot_of(row);
     const auto codes = reinterpret_cast<const Codes*>(rows.codes + slot * rows.stride)[i % kChunks];
     const std::uint32_t flip = call.values && rows.norms[slot] < 0 ? 0x80008000u : 0u;
@@ -64,14 +66,21 @@ __global__ void join_norms(const __grid_constant__ PackedCall call, const __grid
   const int row = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const int head = static_cast<int>(blockIdx.y);
   if (row >= to.rows) return;
-  const PackedRows keys = call.keys.of(0, head, ring_start);
-  const PackedRows values = call.values.of(0, head, ring_start);
-  const long long slot = keys.slot_of(row);
-  const int fresh = (row - to.first_fresh) * static_cast<int>(gridDim.y) + head;
   const bool cached = row < to.first_fresh;
-  const float key = cached ? keys.norms[slot] : call.fresh_keys.norms[fresh];
-  const float value = cached ? values.norms[slot] : call.fresh_values.norms[fresh];
-  to.columns[head * to.column_stride + row] = make_float2(key, norm_exponent(value * values.root));
+  float key;
+  float value;
+  if (cached) {
+    const SequencePages& pages = call.attend.pages.first;
+    const PackedRows keys = call.keys.of(0, head, ring_start, pages).page_of(row);
+    const PackedRows values = call.values.of(0, head, ring_start, pages).page_of(row);
+    key = keys.norms[keys.slot_of(row)];
+    value = values.norms[values.slot_of(row)];
+  } else {
+    const int fresh = (row - to.first_fresh) * static_cast<int>(gridDim.y) + head;
+    key = call.fresh_keys.norms[fresh];
+    value = call.fresh_values.norms[fresh];
+  }
+  to.columns[head * to.column_stride + row] = make_float2(key, norm_exponent(value * call.values.root));
 }
 
 template <int kWidth>
@@ -109,8 +118,8 @@ __global__ void __launch_bounds__(kTileThreads, 1)
   const FetchRows values = rows_of(levels.values);
   const float2* norms = levels.columns + kv_head * levels.column_stride;
   const auto fetch = [&](int row, int stage) {
-    keys.template fetch<kWidth, kTileRows, kTileThreads>(buffer(2 * stage), row, thread);
-    values.template fetch<kWidth, kTileRows, kTileThreads>(buffer(2 * stage + 1), row, thread);
+    keys.template fetch<kWidth, kTileRows, kTileThreads>(buffer(2 * stage), row, 0, thread);
+    values.template fetch<kWidth, kTileRows, kTileThreads>(buffer(2 * stage + 1), row, 0, thread);
     if (thread < kTileRows / 2)
       copy_16(columns + stage * kTileRows + 2 * thread, norms + row + 2 * thread, true);
     close_copies();
@@ -143,8 +152,13 @@ __global__ void __launch_bounds__(kTileThreads, 1)
 template <int kBits, int kWidth>
 void unpack(Context& context, const PackedCall& call, const LevelRows& to, long long ring_start,
             bool values) {
-  const UnpackCall unpack{values ? call.values : call.keys, ring_start, to.first_fresh,
-                          call.attend.kv_heads(),           values,     values ? to.values : to.keys};
+  const UnpackCall unpack{values ? call.values : call.keys,
+                          call.attend.pages.first,
+                          ring_start,
+                          to.first_fresh,
+                          call.attend.kv_heads(),
+                          values,
+                          values ? to.values : to.keys};
   const int blocks =
       std::min(divide_up(to.first_fresh * (kWidth / 8), kTileThreads), 4 * context.device().multiprocessors);
   if (blocks == 0) return;

@@ -1,10 +1,12 @@
-// TurboQuant caches: rows of codes and a norm each, on a ring. Kernels see logical rows, the oldest first.
+// TurboQuant caches: rows of codes and a norm each, on a ring or in pages. Kernels see logical rows, the
+// oldest first.
 #pragma once
 
+#include <climits>
 #include <cmath>
 
 #include "backend/cuda/cache/codebook.cuh"
-#include "backend/cuda/runtime/sequences.cuh"
+#include "backend/cuda/runtime/pages.cuh"
 
 namespace sluice::backend::cuda::attention::packed {
 
@@ -17,7 +19,23 @@ struct PackedRows {
   long long capacity;
   float root;  // 1/sqrt(D)
   int bits;
+  long long code_page_stride;
+  long long norm_page_stride;
+  SequencePages pages;
 
+  // The rows of one page, that of `row`, as rows that lie one behind the other.
+  __device__ __forceinline__ PackedRows page_of(long long row) const {
+    return pages.paged() ? in_page(row, pages.page(pages.entry(row))) : *this;
+  }
+  __device__ __forceinline__ PackedRows in_page(long long row, int page) const {
+    PackedRows rows = *this;
+    if (!pages.paged()) return rows;
+    const long long first = row - pages.within(row);
+    rows.codes += page * code_page_stride - first * stride;
+    rows.norms += page * norm_page_stride - first;
+    rows.pages = {};
+    return rows;
+  }
   __device__ __forceinline__ long long slot_of(long long row) const {
     const long long at = ring_start + row;
     return at >= capacity ? at - capacity : at;
@@ -28,7 +46,7 @@ struct PackedRows {
   }
 };
 
-// codes [KH,S,bytes] and norms [KH,S], or without heads; pooled or not.
+// codes [KH,S,bytes] and norms [KH,S], or without heads; pooled, in pages, or neither.
 struct PackedCache {
   const unsigned char* codes;
   const float* norms;
@@ -61,15 +79,25 @@ struct PackedCache {
     return (bits == 4 || bits == 8) && reinterpret_cast<std::uintptr_t>(codes) % 16 == 0 &&
            code_pool_stride % 16 == 0 && code_head_stride % 16 == 0 && code_row_stride % 16 == 0;
   }
-  __device__ __forceinline__ PackedRows of(long long slot, int kv_head, long long ring_start) const {
-    return {codes + slot * code_pool_stride + kv_head * code_head_stride,
-            norms + slot * norm_pool_stride + kv_head * norm_head_stride,
+  // On a ring, or in the pages of a sequence; `slot` counts where there are none.
+  __device__ __forceinline__ PackedRows of(long long slot, int kv_head, long long ring_start,
+                                           const SequencePages& pages) const {
+    const long long pool_row = pages.paged() ? 0 : slot;
+    return {codes + pool_row * code_pool_stride + kv_head * code_head_stride,
+            norms + pool_row * norm_pool_stride + kv_head * norm_head_stride,
             levels.values,
             code_row_stride,
             ring_start,
-            capacity,
+            pages.paged() ? LLONG_MAX / 2 : capacity,
             root,
-            bits};
+            bits,
+            code_pool_stride,
+            norm_pool_stride,
+            pages};
+  }
+  template <class Tile>
+  __device__ __forceinline__ PackedRows of(const Tile& tile, int kv_head) const {
+    return of(tile.slot, kv_head, tile.ring_start, tile.pages);
   }
 };
 

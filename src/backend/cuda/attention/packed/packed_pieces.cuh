@@ -158,6 +158,11 @@ struct PieceSource {
   int capacity;
   int low;  // rows in sight: [low, high)
   int high;
+  long long key_page;  // bytes from page to page, and floats
+  long long value_page;
+  long long key_norm_page;
+  long long value_norm_page;
+  SequencePages pages;
 
   __device__ __forceinline__ PieceSource(const PackedRows& k, const PackedRows& v, long long first,
                                          long long last)
@@ -168,37 +173,50 @@ struct PieceSource {
         key_stride(static_cast<int>(k.stride)),
         value_stride(static_cast<int>(v.stride)),
         ring_start(static_cast<int>(k.ring_start)),
-        capacity(static_cast<int>(k.capacity)),
+        capacity(k.pages.paged() ? INT_MAX : static_cast<int>(k.capacity)),
         low(static_cast<int>(first)),
-        high(static_cast<int>(last) + 1) {}
+        high(static_cast<int>(last) + 1),
+        key_page(k.code_page_stride),
+        value_page(v.code_page_stride),
+        key_norm_page(k.norm_page_stride),
+        value_norm_page(v.norm_page_stride),
+        pages(k.pages) {}
 
   // One warp's fetches of the 32 rows from `row` on: of half of them the keys and the norms, of all of them
-  // half of the values. Rows out of sight are read as the nearest one in sight.
+  // half of the values, in the page that an entry of the table names. Rows out of sight are read as the
+  // nearest one in sight.
   template <class Shared>
-  __device__ __forceinline__ void fetch(int row, int half, char* to) const {
+  __device__ __forceinline__ void fetch(int row, int entry, int half, char* to) const {
+    const int page = pages.page(entry);
     const int first = slot_of(max(row, low));
-    if (row >= low && row + 2 * kPiece <= high && first + 2 * kPiece <= capacity)
-      fetch_rows<Shared>([&](int r) { return first + r; }, half, to);
+    if (row >= low && row + 2 * kPiece <= high && first <= capacity - 2 * kPiece)
+      fetch_rows<Shared>([&](int r) { return first + r; }, page, half, to);
     else
-      fetch_rows<Shared>([&](int r) { return slot_of(min(max(row + r, low), high - 1)); }, half, to);
+      fetch_rows<Shared>([&](int r) { return slot_of(min(max(row + r, low), high - 1)); }, page, half, to);
   }
+  // The entry of the 32 rows from `row` on, of which some are in sight.
+  __device__ __forceinline__ int entry_of(int row) const { return pages.entry(max(row, low)); }
 
  private:
   __device__ __forceinline__ int slot_of(int row) const {
+    if (pages.paged()) return static_cast<int>(pages.within(row));
     const unsigned at = static_cast<unsigned>(ring_start) + static_cast<unsigned>(row);
     return static_cast<int>(at >= static_cast<unsigned>(capacity) ? at - static_cast<unsigned>(capacity)
                                                                   : at);
   }
   // `slot(r)`: where row r lies.
   template <class Shared, class SlotOf>
-  __device__ __forceinline__ void fetch_rows(SlotOf&& slot, int half, char* to) const {
+  __device__ __forceinline__ void fetch_rows(SlotOf&& slot, int page, int half, char* to) const {
     const int lane = static_cast<int>(threadIdx.x) % kWarp;
-    copy_rows<kPiece, Shared::Key::kRowBytes>([&](int r) { return slot(half * kPiece + r); }, keys,
-                                              key_stride, to);
-    copy_rows<2 * kPiece, Shared::Value::kRowBytes>(slot, values + half * Shared::Value::kRowBytes,
-                                                    value_stride, to + Shared::kValueAt);
-    copy_4(to + Shared::kNormAt + lane * 4,
-           (lane < kPiece ? key_norms : value_norms) + slot(half * kPiece + lane % kPiece));
+    const long long skipped = pages.paged() ? page : 0;
+    copy_rows<kPiece, Shared::Key::kRowBytes>([&](int r) { return slot(half * kPiece + r); },
+                                              keys + skipped * key_page, key_stride, to);
+    copy_rows<2 * kPiece, Shared::Value::kRowBytes>(
+        slot, values + skipped * value_page + half * Shared::Value::kRowBytes, value_stride,
+        to + Shared::kValueAt);
+    const float* norms =
+        lane < kPiece ? key_norms + skipped * key_norm_page : value_norms + skipped * value_norm_page;
+    copy_4(to + Shared::kNormAt + lane * 4, norms + slot(half * kPiece + lane % kPiece));
   }
   template <int kRows, int kRowBytes, class SlotOf>
   static __device__ __forceinline__ void copy_rows(SlotOf&& slot, const unsigned char* from, int stride,

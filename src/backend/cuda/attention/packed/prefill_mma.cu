@@ -99,8 +99,8 @@ __global__ void __launch_bounds__(kTileThreads, 1)
   const int head_in_group = static_cast<int>(blockIdx.y) % attend.head_tiles() * attend.head_tile;
   const int heads = min(attend.head_tile, attend.group - head_in_group);
   const int first_head = kv_head * attend.group + head_in_group;
-  const PackedRows keys = call.keys.of(tile.slot, kv_head, tile.ring_start);
-  const PackedRows values = call.values.of(tile.slot, kv_head, tile.ring_start);
+  const PackedRows all_keys = call.keys.of(tile, kv_head);
+  const PackedRows all_values = call.values.of(tile, kv_head);
   const int low = static_cast<int>(tile.first(tile.begin));
   const int high = static_cast<int>(tile.last(tile.end - 1)) + 1;
   // Rows from first_fresh on are tokens, row - base of the call.
@@ -113,7 +113,11 @@ __global__ void __launch_bounds__(kTileThreads, 1)
     return {fresh.levels + (row - base) * stride + kv_head * kWidth, stride,
             first_fresh < high ? first_fresh - row : kTileRows, high - row};
   };
+  int entry = tile.pages.entry(low);  // of the rows that are fetched next
   const auto fetch = [&](int row) {
+    const int page = tile.pages.page(entry);
+    const PackedRows keys = all_keys.in_page(row, page);
+    const PackedRows values = all_values.in_page(row, page);
     const int begin = max(low - row, 0);
     const int end = min(min(high, first_fresh) - row, kTileRows);
     fetch_codes<Shared::kKeyBytes>(keys, row, begin, end, shared + Shared::kKeyCodesAt);
@@ -127,6 +131,7 @@ __global__ void __launch_bounds__(kTileThreads, 1)
         norms[thread] = fresh[static_cast<long long>(row + r - base) * kv_heads + kv_head];
     }
     close_copies();
+    if (row + kTileRows < min(high, first_fresh)) entry = tile.pages.entry(row + kTileRows);
   };
   const int first = low / kTileRows * kTileRows;
   fetch(first);
@@ -147,7 +152,8 @@ __global__ void __launch_bounds__(kTileThreads, 1)
     decode_rows<kValueBits>(shared + Shared::kValueCodesAt, norms + kTileRows, value_table + lane * 4,
                             fresh_tile(call.fresh_values, row), value_tile);
     if (thread < kTileRows)
-      columns[thread] = make_float2(norms[thread], norm_exponent(norms[kTileRows + thread] * values.root));
+      columns[thread] =
+          make_float2(norms[thread], norm_exponent(norms[kTileRows + thread] * all_values.root));
     __syncthreads();
     if (row + kTileRows < high) fetch(row + kTileRows);
     if (sight.any(row, kTileRows))

@@ -19,15 +19,11 @@ bool given(const ops::SequenceValue& value) {
 }
 
 AttendCall attend_call(Context& context, const ops::TurboquantAttention& op) {
-  const bool pooled = op.seq_starts.present();
-  const int head = pooled ? 1 : 0;
   AttendCall attend(op, op.q.dim(0), op.out, given(op.length) ? op.length : op.start);
   attend.position_is_length = given(op.length);
-  attend.group = static_cast<int>(op.q.dim(1) / op.k_codes.dim(head));
+  attend.group = static_cast<int>(op.q.dim(1) / op.k_codes.dim(op.k_codes.rank() - 3));
   attend.window = op.window;
-  attend.capacity = op.k_codes.dim(head + 1);
-  attend.pool = pooled ? op.k_codes.dim(0) : 1;
-  attend.fault = context.fault();
+  attend.set_caches(CachePlan(op, op.k_codes, 1, context.fault()), context.fault());
   attend.ring_start = SequenceNumber(op.ring_start);
   return attend;
 }
@@ -88,7 +84,8 @@ struct LevelMemory {
     constexpr std::int64_t kFewTokens = 128;
     if (op.seq_starts.present() || op.q.dim(0) < kFewTokens) return 0;
     const long long rows = given(op.length) ? op.length.value : op.start.value + op.q.dim(0);
-    const auto bytes = static_cast<std::size_t>(rows * op.k_codes.dim(0) * op.q.dim(2)) * 2 * sizeof(__half);
+    const auto bytes = static_cast<std::size_t>(rows * op.k_codes.dim(op.k_codes.rank() - 3) * op.q.dim(2)) *
+                       2 * sizeof(__half);
     return bytes <= LevelRows::kMostBytes ? rows : 0;
   }
 };
@@ -125,7 +122,7 @@ template <>
 void run(Context& context, const ops::TurboquantAttention& op) {
   using namespace attention;
   using namespace attention::packed;
-  const bool pooled = op.seq_starts.present();
+  const bool pooled = op.seq_starts.present() || op.page_table.present();
   const auto* signs = static_cast<const unsigned char*>(op.signs.data);
   PackedCall packed{attend_call(context, op),
                     HeadRows(op.q),
