@@ -232,4 +232,16 @@ void add_paged_cases(std::vector<Case>& table, std::string_view op) {
   }
 }
 
+void add_paged_bench_cases(std::vector<BenchCase>& table, std::string_view op, std::int64_t page_rows) {
+  const std::size_t own = table.size();
+  for (std::size_t i = 0; i < own; ++i) {
+    BenchCase paged = table[i];
+    paged.label += fmt::format(", pages of {}", page_rows);
+    paged.make = [make = table[i].make, op = std::string(op), page_rows](std::uint64_t seed) {
+      return make_paged(op, make(seed), page_rows, seed).paged;
+    };
+    table.push_back(std::move(paged));
+  }
+}
+
 }  // namespace sluice::runner

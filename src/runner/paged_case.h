@@ -29,5 +29,7 @@ PagedCase make_paged(std::string_view op, OpFile flat, std::int64_t page_rows, s
 
 // Adds some of the cases of an op again, in pages of 64, 128 and 256 rows.
 void add_paged_cases(std::vector<Case>& table, std::string_view op);
+// Adds all of the timed cases of an op again, in pages of `page_rows` rows.
+void add_paged_bench_cases(std::vector<BenchCase>& table, std::string_view op, std::int64_t page_rows);
 
 }  // namespace sluice::runner

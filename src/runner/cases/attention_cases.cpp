@@ -209,22 +209,13 @@ std::vector<BenchCase> bench_cases<ops::Attention>() {
   add_bench(1, 32767, DType::f32);
   add_bench(512, 0, DType::bf16);
   add_bench(512, 3584, DType::bf16);
-  const std::size_t flat = table.size();
-  for (std::size_t i = 0; i < flat; ++i)
-    for (const std::int64_t page_rows : {64, 128, 256}) {
-      BenchCase paged = table[i];
-      paged.label += fmt::format(", pages of {}", page_rows);
-      paged.make = [make = table[i].make, page_rows](std::uint64_t seed) {
-        return make_paged(ops::Attention::kName, make(seed), page_rows, seed).paged;
-      };
-      table.push_back(std::move(paged));
-    }
   for (const std::int64_t heads : {16, 32}) {
     constexpr std::int64_t kRows = 262144;
     table.push_back({fmt::format("1 queries, {} rows, {}/2 heads of 256, BF16 cache", kRows, heads),
                      [=](std::uint64_t seed) { return make_long(seed, kRows, heads, 256); }, kRows * 2048.0,
                      static_cast<double>(kRows * heads) * 1024});
   }
+  add_paged_bench_cases(table, ops::Attention::kName, 256);
   return table;
 }
 

@@ -131,6 +131,7 @@ std::vector<BenchCase> bench_cases<ops::MlaAttention>() {
                      [=](std::uint64_t seed) { return make(seed, s); },
                      rows * 576.0 * 2 + tokens * 128 * (576 + 512) * 2.0, pairs * (576 + 512) * 2});
   }
+  add_paged_bench_cases(table, ops::MlaAttention::kName, 256);
   return table;
 }
 

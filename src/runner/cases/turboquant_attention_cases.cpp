@@ -316,6 +316,7 @@ std::vector<BenchCase> bench_cases<ops::TurboquantAttention>() {
   add(4, 1, 262144, 16, 512);
   for (const std::int64_t bits : {4, 8, 3}) add(bits, 1, 32768, 16, 256);
   add(4, 64, 32768, 16, 256);
+  add_paged_bench_cases(table, ops::TurboquantAttention::kName, 256);
   return table;
 }
 
