@@ -5,13 +5,14 @@
 namespace sluice::ops {
 
 // Causal attention in the latent space, straight from packed latents: one row of codes is key and value of
-// every head. The latents of the call's own tokens may come beside the cache as they were before encoding.
+// every head. The latents of the call's own tokens may come beside the cache as they were before encoding,
+// for the queries of their own block of 64 positions (fresh_rows.h).
 struct MlaTurboquantAttention {
   static constexpr std::string_view kName = "mla_turboquant_attention";
   static constexpr std::string_view kFamily = "Multi-head latent attention";
   static constexpr std::string_view kFormula =
-      "scores = scale * (q_latent . latent + q_pe . rope); out = softmax(scores) latent; latent is decoded, "
-      "that of the call's tokens is latent_new if given; query i sees rows 0..start+i";
+      "scores = scale * (q_latent . latent + q_pe . rope); out = softmax(scores) latent; query i sees rows "
+      "0..start+i, decoded, but those of the call as latent_new, if given, where row / 64 is that of its own";
 
   ConstView q_latent;         // [T,H,rank]
   ConstView q_pe;             // [T,H,rope]

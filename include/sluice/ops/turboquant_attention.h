@@ -4,16 +4,16 @@
 
 namespace sluice::ops {
 
-// Causal attention straight from the packed cache. The rows of the call's own tokens may come beside it as
-// they were before encoding: a prompt then sees its own chunk unquantised, and its bits depend on how it was
-// cut.
+// Causal attention straight from the packed cache, which holds the call's own rows already. These may come
+// beside it as they were before encoding: a prompt then sees the rows of its own block of 64 positions
+// unquantised, whatever calls it is cut into (fresh_rows.h).
 struct TurboquantAttention {
   static constexpr std::string_view kName = "turboquant_attention";
   static constexpr std::string_view kFamily = "Attention and its caches";
   static constexpr std::string_view kFormula =
       "physical slot p is logical row (p-ring_start) mod S; query i sees logical rows 0..length-T+i, only "
-      "the last `window` of them if set, the last T of all rows from k_new and v_new if given; out = "
-      "softmax(scale * q kT) v";
+      "the last `window` of them if set, from codes, but those of the call from k_new and v_new, if given, "
+      "where row / 64 is that of its own row; out = softmax(scale * q kT) v";
 
   ConstView q;                // [T,H,D]
   ConstView k_codes;          // [KH,S,D*k_bits/8], pooled

@@ -6,6 +6,7 @@
 #include "runner/case.h"
 #include "runner/paged_case.h"
 #include "runner/random_tensor.h"
+#include "sluice/ops/fresh_rows.h"
 
 namespace sluice::runner {
 
@@ -41,7 +42,7 @@ OpFile make(std::uint64_t seed, const Sizes& s) {
   file.tensors["latent_codes"] = random_bytes(random, DType::u8, {rows, s.rank * s.bits / 8});
   file.tensors["latent_norms"] = uniform(random, DType::f32, {rows}, 0.5 * norm, 1.5 * norm);
   file.tensors["rope_cache"] = normal(random, s.rope_type, {rows, s.rope});
-  for (std::int64_t i = s.fresh ? s.start : seen; i < rows; ++i)
+  for (std::int64_t i = s.fresh ? ops::first_fresh_row(seen - 1, s.start) : seen; i < rows; ++i)
     set(file.tensors["latent_norms"], i, std::nan(""));
   for (std::int64_t i = seen * s.rope; i < rows * s.rope; ++i)
     set(file.tensors["rope_cache"], i, std::nan(""));
@@ -93,7 +94,7 @@ std::vector<Case> cases<ops::MlaTurboquantAttention>() {
   for (const bool fresh : {false, true})
     for (const auto& [tokens, start, heads] :
          {std::tuple{1, 0, 1}, std::tuple{1, 511, 128}, std::tuple{3, 62, 7}, std::tuple{65, 0, 3},
-          std::tuple{40, 600, 16}}) {
+          std::tuple{40, 600, 16}, std::tuple{150, 64, 2}, std::tuple{70, 450, 5}}) {
       Sizes s;
       s.fresh = fresh;
       s.tokens = tokens;

@@ -7,6 +7,7 @@
 #include "runner/case.h"
 #include "runner/paged_case.h"
 #include "runner/random_tensor.h"
+#include "sluice/ops/fresh_rows.h"
 
 namespace sluice::runner {
 
@@ -76,7 +77,7 @@ OpFile make(std::uint64_t seed, const Settings& s, std::int64_t pool = 0) {
   file.attributes["length"] = std::to_string(s.length);
   file.attributes["ring_start"] = std::to_string(s.ring_start);
   // Rows that no query reads are poisoned.
-  const std::int64_t read_end = s.length - (s.fresh ? s.tokens : 0);
+  const std::int64_t read_end = s.fresh ? ops::first_fresh_row(s.length - 1, s.length - s.tokens) : s.length;
   const std::int64_t seen = s.length - s.tokens + 1;
   const std::int64_t first = s.window > 0 && seen > s.window ? seen - s.window : 0;
   for (std::int64_t i = 0; i < s.kv_heads * s.slots; ++i) {
@@ -232,7 +233,7 @@ void add_modes(std::vector<Settings>& table) {
 // Rows of the call beside the cache, on both sides of a tile's and a part's border, and 16-bit rows.
 void add_fresh(std::vector<Settings>& table) {
   for (const ops::DType type : {ops::DType::f32, ops::DType::bf16})
-    for (const std::int64_t tokens : {1, 5, 64, 100})
+    for (const std::int64_t tokens : {1, 5, 64, 100, 200})
       for (const std::int64_t past : {0, 1, 63, 450, 600}) {
         Settings s;
         s.type = type;

@@ -8,12 +8,14 @@
 #pragma once
 
 #include <algorithm>
+#include <climits>
 
 #include "backend/cuda/device/element.cuh"
 #include "backend/cuda/runtime/fault.h"
 #include "backend/cuda/runtime/launch.h"
 #include "backend/cuda/runtime/pages.cuh"
 #include "backend/cuda/runtime/sequences.cuh"
+#include "sluice/ops/fresh_rows.h"
 
 namespace sluice::backend::cuda::attention {
 
@@ -83,6 +85,7 @@ struct AttendCall {
   long long capacity = 0;
   long long pool = 1;
   PageTable pages;
+  bool own_rows = false;  // the call brings the rows of its tokens as they were before encoding
   Partials partials;
   Fault* fault = nullptr;
 
@@ -118,12 +121,20 @@ struct TokenTile {
   long long base = 0;  // last(t) - t
   long long ring_start = 0;
   long long window = 0;
+  long long first_own = LLONG_MAX;  // row that the call brings
   SequencePages pages;
 
   __device__ __forceinline__ long long last(int token) const { return base + token; }
   __device__ __forceinline__ long long first(int token) const {
     const long long row = last(token);
     return window > 0 && window <= row ? row + 1 - window : 0;
+  }
+  // A query sees rows from here on as the call brings them, and earlier ones from the cache.
+  __device__ __forceinline__ long long first_fresh(int token) const {
+    return max(first_own, last(token) / ops::kFreshBlock * ops::kFreshBlock);
+  }
+  __device__ __forceinline__ long long last_cached(int token) const {
+    return min(last(token), first_fresh(token) - 1);
   }
 };
 
@@ -137,6 +148,7 @@ __device__ inline void place(const AttendCall& call, TokenTile& tile) {
   tile.ring_start = call.ring_start[b];
   tile.window = call.window;
   tile.pages = call.pages.of(tile.slot);
+  if (call.own_rows) tile.first_own = tile.base + call.sequences.begin(b);
   if (tile.begin >= tile.end) return;
   const auto refuse = [&](FaultKind kind, long long given, long long limit) {
     if (threadIdx.x == 0) report(call.fault, kind, given, limit);

@@ -106,18 +106,11 @@ __device__ __forceinline__ void plain_values(const PlainShared& shared, const Va
   }
 }
 
-template <class Keys, class Values, bool kSplit>
-__global__ void __launch_bounds__(kPlainThreads)
-    attend_plain(const __grid_constant__ PlainCall<Keys, Values> call) {
-  extern __shared__ float4 dynamic[];
-  __shared__ PlainShared shared;
-  wait_for_inputs();
-  allow_successor();
+// The queries of one tile. `memory` holds them and then their sums.
+template <bool kSplit, class Keys, class Values>
+__device__ __forceinline__ void attend_plain_tile(const PlainCall<Keys, Values>& call, const TokenTile& tile,
+                                                  PlainShared& shared, float* memory) {
   const AttendCall& attend = call.attend;
-  const int tokens_per_tile = kSplit ? 1 : kPlainQueries / attend.head_tile;
-  const TokenTile tile = kSplit ? tile_of_token(attend, attend.first_token + static_cast<int>(blockIdx.x))
-                                : tile_at(attend, tokens_per_tile, static_cast<int>(blockIdx.x));
-  if (tile.begin >= tile.end) return;
   const int value_parts = divide_up(attend.out.width, kPlainColumns);
   const int first_column = static_cast<int>(blockIdx.y) % value_parts * kPlainColumns;
   const int columns = min(attend.out.width - first_column, kPlainColumns);
@@ -128,7 +121,7 @@ __global__ void __launch_bounds__(kPlainThreads)
 
   const int width = call.queries.width();
   const int padded = divide_up(width, kPlainChunk) * kPlainChunk;
-  float* queries = reinterpret_cast<float*>(dynamic);
+  float* queries = memory;
   float* sums = queries + kPlainQueries * padded;
   for (int i = threadIdx.x; i < kPlainQueries * padded; i += kPlainThreads) {
     const int m = i / padded;
@@ -193,6 +186,26 @@ __global__ void __launch_bounds__(kPlainThreads)
       }
       if (kSplit && threadIdx.x == 0 && first_column == 0) attend.partials.scales[to] = shared.scales[m];
     }
+  }
+}
+
+template <class Keys, class Values, bool kSplit>
+__global__ void __launch_bounds__(kPlainThreads)
+    attend_plain(const __grid_constant__ PlainCall<Keys, Values> call) {
+  extern __shared__ float4 dynamic[];
+  __shared__ PlainShared shared;
+  wait_for_inputs();
+  allow_successor();
+  const AttendCall& attend = call.attend;
+  const int tokens_per_tile = kSplit ? 1 : kPlainQueries / attend.head_tile;
+  TokenTile tile = kSplit ? tile_of_token(attend, attend.first_token + static_cast<int>(blockIdx.x))
+                          : tile_at(attend, tokens_per_tile, static_cast<int>(blockIdx.x));
+  // Tokens that see other rows as the call brings them than the ones before go by themselves.
+  for (const int end = tile.end; tile.begin < end; tile.begin = tile.end) {
+    const auto left = static_cast<int>(ops::kFreshBlock - tile.last(tile.begin) % ops::kFreshBlock);
+    tile.end = attend.own_rows ? min(end, tile.begin + left) : end;
+    attend_plain_tile<kSplit>(call, tile, shared, reinterpret_cast<float*>(dynamic));
+    __syncthreads();
   }
 }
 

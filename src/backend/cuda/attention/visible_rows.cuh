@@ -6,7 +6,8 @@
 
 namespace sluice::backend::cuda::attention {
 
-// The rows that the lane's two query rows see, and what all of the warp's do.
+// The rows that the lane's two query rows see, and what all of the warp's do: those of the cache or, where
+// `own`, those that the call brings.
 struct Sight {
   int first[2];
   int last[2];
@@ -15,21 +16,27 @@ struct Sight {
   int whole_first;  // rows in [whole_first, whole_last] are in the sight of all
   int whole_last;
 
-  __device__ Sight(const AttendCall& call, const TokenTile& tile, int first_row) {
+  __device__ Sight(const AttendCall& call, const TokenTile& tile, int first_row, bool own = false) {
     const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const auto first_of = [&](int token) {
+      return static_cast<int>(own ? max(tile.first(token), tile.first_fresh(token)) : tile.first(token));
+    };
+    const auto last_of = [&](int token) {
+      return static_cast<int>(own ? tile.last(token) : tile.last_cached(token));
+    };
     const auto token_of = [&](int row) { return tile.begin + row / call.head_tile; };
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       const int token = token_of(first_row + lane / 4 + h * 8);
-      first[h] = token < tile.end ? static_cast<int>(tile.first(token)) : 0;
-      last[h] = token < tile.end ? static_cast<int>(tile.last(token)) : -1;
+      first[h] = token < tile.end ? first_of(token) : 0;
+      last[h] = token < tile.end ? last_of(token) : -1;
     }
     const int first_token = token_of(first_row);
     const int last_token = token_of(first_row + 15);
-    warp_low = static_cast<int>(tile.first(min(first_token, tile.end - 1)));
-    warp_high = first_token < tile.end ? static_cast<int>(tile.last(min(last_token, tile.end - 1))) : -1;
-    whole_first = static_cast<int>(tile.first(min(last_token, tile.end - 1)));
-    whole_last = last_token < tile.end ? static_cast<int>(tile.last(first_token)) : -1;
+    warp_low = first_of(min(first_token, tile.end - 1));
+    warp_high = first_token < tile.end ? last_of(min(last_token, tile.end - 1)) : -1;
+    whole_first = first_of(min(last_token, tile.end - 1));
+    whole_last = last_token < tile.end ? last_of(first_token) : -1;
   }
 
   __device__ __forceinline__ bool any(long long row, int rows) const {

@@ -6,13 +6,14 @@
 #include "backend/reference/runtime/element.h"
 #include "backend/reference/runtime/reference.h"
 #include "ops/sequences.h"
+#include "sluice/ops/fresh_rows.h"
 
 namespace sluice::backend::reference::attention {
 
 namespace {
 
-// The latents of a sequence's rows, decoded, or as they came.
-std::vector<std::vector<double>> latents(const ops::MlaTurboquantAttention& op,
+// The latents of a sequence's rows, from codes.
+std::vector<std::vector<double>> decoded(const ops::MlaTurboquantAttention& op,
                                          const ops::Sequences& sequences, std::int64_t b) {
   const ops::Sequence one = sequences[b];
   const auto codes = sequences.cache(op.latent_codes, one);
@@ -20,10 +21,6 @@ std::vector<std::vector<double>> latents(const ops::MlaTurboquantAttention& op,
   const std::int64_t start = ops::Sequences::value(op.start, b);
   std::vector<std::vector<double>> rows;
   for (std::int64_t row = 0; row < start + one.tokens(); ++row) {
-    if (op.latent_new.present() && row >= start) {
-      rows.push_back(cache::read_row(op.latent_new[one.begin + row - start]));
-      continue;
-    }
     rows.push_back(cache::decode_vector(codes[row], get(norms.block(row), norms.index(row)), op.bits));
     cache::rotate_back(rows.back(), op.signs);
   }
@@ -44,21 +41,30 @@ void run(const ops::MlaTurboquantAttention& op) {
   for (std::int64_t b = 0; b < sequences.count(); ++b) {
     const ops::Sequence one = sequences[b];
     if (one.tokens() == 0) continue;
-    const auto rows = latents(op, sequences, b);
+    const std::int64_t start = ops::Sequences::value(op.start, b);
+    const auto coded = decoded(op, sequences, b);
+    std::vector<std::vector<double>> own;
+    for (std::int64_t t = one.begin; op.latent_new.present() && t < one.end; ++t)
+      own.push_back(cache::read_row(op.latent_new[t]));
     const auto rope = sequences.cache(op.rope_cache, one);
     for (std::int64_t t = one.begin; t < one.end; ++t)
       for (std::int64_t h = 0; h < op.q_latent.dim(1); ++h) {
         const std::vector<double> q = cache::read_row(op.q_latent[t][h]);
         const std::vector<double> q_pe = cache::read_row(op.q_pe[t][h]);
-        const std::int64_t seen = ops::Sequences::value(op.start, b) + t - one.begin + 1;
+        const std::int64_t seen = start + t - one.begin + 1;
+        const std::int64_t fresh = own.empty() ? seen : ops::first_fresh_row(seen - 1, start);
+        const auto latent = [&](std::int64_t row) -> const std::vector<double>& {
+          return row >= fresh ? own[static_cast<std::size_t>(row - start)]
+                              : coded[static_cast<std::size_t>(row)];
+        };
         std::vector<double> weights;
         for (std::int64_t row = 0; row < seen; ++row)
-          weights.push_back(op.scale * (dot(q, rows[static_cast<std::size_t>(row)]) +
-                                        dot(q_pe, cache::read_row(rope[row]))));
+          weights.push_back(op.scale * (dot(q, latent(row)) + dot(q_pe, cache::read_row(rope[row]))));
         softmax(weights);
         std::vector<double> out(q.size());
-        for (std::size_t row = 0; row < weights.size(); ++row)
-          for (std::size_t i = 0; i < out.size(); ++i) out[i] += weights[row] * rows[row][i];
+        for (std::int64_t row = 0; row < seen; ++row)
+          for (std::size_t i = 0; i < out.size(); ++i)
+            out[i] += weights[static_cast<std::size_t>(row)] * latent(row)[i];
         cache::write_row(out, op.out[t][h]);
       }
   }

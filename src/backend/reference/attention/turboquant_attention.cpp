@@ -9,6 +9,7 @@
 #include "backend/reference/runtime/element.h"
 #include "backend/reference/runtime/reference.h"
 #include "ops/sequences.h"
+#include "sluice/ops/fresh_rows.h"
 
 namespace sluice::backend::reference::attention {
 
@@ -16,11 +17,16 @@ namespace {
 
 // The keys or values of one KV head that some token sees, in logical order and in the rotated basis.
 struct Head {
-  std::int64_t first = 0;  // row
-  std::vector<std::vector<double>> rows;
+  std::int64_t first = 0;  // row of those from codes
+  std::vector<std::vector<double>> coded;
+  std::int64_t first_own = 0;  // row of those that the call brings
+  std::vector<std::vector<double>> own;
 
-  const std::vector<double>& row(std::int64_t logical) const {
-    return rows[static_cast<std::size_t>(logical - first)];
+  // As the query of a row sees it.
+  const std::vector<double>& row(std::int64_t logical, std::int64_t query) const {
+    if (!own.empty() && logical >= ops::first_fresh_row(query, first_own))
+      return own[static_cast<std::size_t>(logical - first_own)];
+    return coded[static_cast<std::size_t>(logical - first)];
   }
 };
 
@@ -38,18 +44,16 @@ Head head(const ops::TurboquantAttention& op, const ops::Sequences& sequences, s
   const auto norms = sequences.cache(keys ? op.k_norms : op.v_norms, one, 1);
   const std::int64_t ring_start = ops::Sequences::value(op.ring_start, b);
   const std::int64_t length = sequences.length(op, b);
-  const std::int64_t first_new = tokens.present() ? length - one.tokens() : length;
-  Head head{first_seen(op, length, one.tokens(), 0), {}};
+  Head head{first_seen(op, length, one.tokens(), 0), {}, length - one.tokens(), {}};
   for (std::int64_t row = head.first; row < length; ++row) {
-    if (row < first_new) {
-      const std::int64_t place = codes.pages != nullptr ? row : (ring_start + row) % codes.memory.dim(1);
-      const std::int64_t index = codes.index(place);
-      head.rows.push_back(cache::decode_vector(
-          codes.block(place)[kv][index], get(norms.block(place), kv, index), keys ? op.k_bits : op.v_bits));
-      continue;
-    }
-    head.rows.push_back(cache::read_row(tokens[one.begin + row - first_new][kv]));
-    if (!op.rotated) cache::rotate(head.rows.back(), op.signs);
+    const std::int64_t place = codes.pages != nullptr ? row : (ring_start + row) % codes.memory.dim(1);
+    const std::int64_t index = codes.index(place);
+    head.coded.push_back(cache::decode_vector(
+        codes.block(place)[kv][index], get(norms.block(place), kv, index), keys ? op.k_bits : op.v_bits));
+  }
+  for (std::int64_t t = one.begin; tokens.present() && t < one.end; ++t) {
+    head.own.push_back(cache::read_row(tokens[t][kv]));
+    if (!op.rotated) cache::rotate(head.own.back(), op.signs);
   }
   return head;
 }
@@ -58,13 +62,13 @@ Head head(const ops::TurboquantAttention& op, const ops::Sequences& sequences, s
 std::vector<double> attend(const std::vector<double>& q, const Head& keys, const Head& values, double scale,
                            std::int64_t begin, std::int64_t end) {
   std::vector<double> weights;
-  for (std::int64_t row = begin; row < end; ++row) weights.push_back(scale * dot(q, keys.row(row)));
+  for (std::int64_t row = begin; row < end; ++row) weights.push_back(scale * dot(q, keys.row(row, end - 1)));
   const double largest = *std::max_element(weights.begin(), weights.end());
   double total = 0;
   for (double& weight : weights) total += weight = std::exp(weight - largest);
   std::vector<double> out(q.size());
   for (std::int64_t row = begin; row < end; ++row) {
-    const std::vector<double>& value = values.row(row);
+    const std::vector<double>& value = values.row(row, end - 1);
     const double weight = weights[static_cast<std::size_t>(row - begin)] / total;
     for (std::size_t i = 0; i < out.size(); ++i) out[i] += weight * value[i];
   }

@@ -7,8 +7,9 @@
 // and both are masked, so that a row outside a query's sight cannot reach it, NaN or not. Each part leaves
 // its maximum, its sum of weights and its weighted values; parts merge in rising order. Parts and tiles are
 // counted from logical row 0 and a row without sight adds an exact 0, so one query's bits do not depend on
-// the others. Rows of the call's own tokens that are not read from codes are rotated once and take the place
-// of levels, with a norm of 1; rotary keys beside the codes add their own products to the scores.
+// the others. Rows of the call's own tokens that are not read from codes are rotated once, take the place of
+// levels with a norm of 1, and are a part of their own behind the others; rotary keys beside the codes add
+// their own products to the scores.
 //
 // 4-bit codes go to the matrix units where there are any, in place of levels in F32: as bytes
 // (packed/amx_int8_q4.h), or as BF16 numbers where F32 is to be exact (packed/amx_bf16_q4.h).
@@ -85,28 +86,38 @@ struct PartScratch {
   float* value_factors;  // [rows]
 };
 
-// The levels of logical rows first + [begin, end) into those rows of the tile.
-HWY_INLINE void read_levels(const PackedRows& rows, std::int64_t bits, std::size_t width, std::int64_t first,
-                            std::int64_t begin, std::int64_t end, float* tile) {
-  const std::int64_t coded = std::clamp(rows.first_token - first, begin, end);
+// Logical rows first + [begin, end), from codes or as the call brings them.
+struct TileRows {
+  std::int64_t first;
+  std::int64_t begin;
+  std::int64_t end;
+  bool own;
+};
+
+// The levels of rows into those rows of the tile.
+HWY_INLINE void read_levels(const PackedRows& rows, std::int64_t bits, std::size_t width, const TileRows& of,
+                            float* tile) {
+  if (of.own) {
+    for (std::int64_t j = of.begin; j < of.end; ++j)
+      std::copy_n(rows.tokens + (of.first + j - rows.first_token) * rows.token_floats, width,
+                  tile + static_cast<std::size_t>(j) * width);
+    return;
+  }
   with_level_reader(bits, [&](const auto& levels) HWY_ATTR {
-    rows.for_each(first, begin, coded, [&](std::int64_t j, const std::uint8_t* codes, float) HWY_ATTR {
+    rows.for_each(of.first, of.begin, of.end, [&](std::int64_t j, const std::uint8_t* codes, float) HWY_ATTR {
       levels.read(codes, width, tile + static_cast<std::size_t>(j) * width);
     });
   });
-  for (std::int64_t j = coded; j < end; ++j)
-    std::copy_n(rows.tokens + (first + j - rows.first_token) * rows.token_floats, width,
-                tile + static_cast<std::size_t>(j) * width);
 }
 
-// The codes of a tile of logical rows from `first` on, those in [begin, end) of it; others are stood for.
+// The codes of a tile; rows that are not read are stood for.
 struct CodeRows {
   const std::uint8_t* at[bf16::kValueRows];
-  CodeRows(const PackedRows& rows, std::int64_t first, std::int64_t begin, std::int64_t end) {
-    rows.for_each(first, begin, end,
+  CodeRows(const PackedRows& rows, const TileRows& of) {
+    rows.for_each(of.first, of.begin, of.end,
                   [&](std::int64_t j, const std::uint8_t* codes, float) { at[j] = codes; });
-    std::fill(at, at + begin, at[begin]);
-    std::fill(at + end, at + bf16::kValueRows, at[end - 1]);
+    std::fill(at, at + of.begin, at[of.begin]);
+    std::fill(at + of.end, at + bf16::kValueRows, at[of.end - 1]);
   }
 };
 
@@ -121,13 +132,13 @@ HWY_INLINE AttendAhead ahead_of(const PackedRows& keys, const PackedRows& values
 }
 
 // Scores of a tile by the matrix units.
-HWY_INLINE void score_codes(const PackedAttention& call, const QueryGroup& group, std::int64_t first,
-                            std::int64_t begin, std::int64_t end, std::size_t queries,
+HWY_INLINE void score_codes(const PackedAttention& call, const QueryGroup& group, const TileRows& of,
                             const PartScratch& scratch, AttendAhead& ahead) {
   const std::size_t width = call.width;
+  const auto queries = static_cast<std::size_t>(call.queries(group));
   constexpr auto kRows = static_cast<std::int64_t>(bf16::kKeyRows);
-  const CodeRows codes(call.rows(call.op.keys, group), first, begin, end);
-  for (std::int64_t j = begin / kRows * kRows; j < end; j += kRows) {
+  const CodeRows codes(call.rows(call.op.keys, group), of);
+  for (std::int64_t j = of.begin / kRows * kRows; j < of.end; j += kRows) {
     const bf16::Workspace& units = scratch.units;
     if (call.products == CodeProducts::digits) {
       score_digits(codes.at + j, width, queries, scratch.digits, ahead, scratch.scores + j,
@@ -141,34 +152,33 @@ HWY_INLINE void score_codes(const PackedAttention& call, const QueryGroup& group
 }
 
 // Adds a tile to the sums of the matrix units.
-HWY_INLINE void add_codes(const PackedAttention& call, const QueryGroup& group, std::int64_t first,
-                          std::int64_t begin, std::int64_t end, std::size_t queries,
+HWY_INLINE void add_codes(const PackedAttention& call, const QueryGroup& group, const TileRows& of,
                           const PartScratch& scratch, AttendAhead& ahead) {
   const std::size_t width = call.width;
-  const CodeRows codes(call.rows(call.op.values, group), first, begin, end);
+  const auto queries = static_cast<std::size_t>(call.queries(group));
+  const CodeRows codes(call.rows(call.op.values, group), of);
   if (call.products == CodeProducts::digits) {
     constexpr auto kStep = static_cast<std::int64_t>(kDigitStep);
     add_digits(codes.at, width, scratch.scores, scratch.score_stride, queries,
-               static_cast<std::size_t>(begin / kStep), static_cast<std::size_t>((end + kStep - 1) / kStep),
-               scratch.digits, ahead);
+               static_cast<std::size_t>(of.begin / kStep),
+               static_cast<std::size_t>((of.end + kStep - 1) / kStep), scratch.digits, ahead);
     return;
   }
   const bf16::Workspace& units = scratch.units;
-  const std::size_t from = static_cast<std::size_t>(begin) / bf16::kStep;
-  const std::size_t to = (static_cast<std::size_t>(end) + bf16::kStep - 1) / bf16::kStep;
+  const std::size_t from = static_cast<std::size_t>(of.begin) / bf16::kStep;
+  const std::size_t to = (static_cast<std::size_t>(of.end) + bf16::kStep - 1) / bf16::kStep;
   split_weights(scratch.scores, scratch.score_stride, queries, from, to, units.weights);
   for (std::size_t column = 0; column < width; column += bf16::kStrip) {
     add_coded_values(codes.at, column, from, to, units.weights, queries, units.prepared, units.sums, width);
   }
 }
 
-HWY_INLINE void read_factors(const PackedRows& rows, float factor, std::int64_t first, std::int64_t begin,
-                             std::int64_t end, float* to) {
-  const std::int64_t coded = std::clamp(rows.first_token - first, begin, end);
-  rows.for_each(first, begin, coded,
-                [&](std::int64_t j, const std::uint8_t*, float norm) { to[j] = norm * factor; });
-  for (std::int64_t j = coded; j < end; ++j)
-    to[j] = rows.token_norms[(first + j - rows.first_token) * rows.kv_heads] * factor;
+HWY_INLINE void read_factors(const PackedRows& rows, float factor, const TileRows& of, float* to) {
+  if (!of.own)
+    return rows.for_each(of.first, of.begin, of.end,
+                         [&](std::int64_t j, const std::uint8_t*, float norm) { to[j] = norm * factor; });
+  for (std::int64_t j = of.begin; j < of.end; ++j)
+    to[j] = rows.token_norms[(of.first + j - rows.first_token) * rows.kv_heads] * factor;
 }
 
 HWY_INLINE void load_queries(const PackedAttention& call, const QueryGroup& group,
@@ -200,10 +210,10 @@ HWY_INLINE void load_queries(const PackedAttention& call, const QueryGroup& grou
   }
 }
 
-// Scores of latents times their norms, plus those of the rotary keys of rows first + [begin, end).
+// Scores of latents times their norms, plus those of the rotary keys of the same rows.
 template <class T>
-HWY_INLINE void add_rope_scores(const PackedAttention& call, const QueryGroup& group, std::int64_t first,
-                                std::int64_t begin, std::int64_t end, const PartScratch& scratch) {
+HWY_INLINE void add_rope_scores(const PackedAttention& call, const QueryGroup& group, const TileRows& of,
+                                const PartScratch& scratch) {
   const FloatTag d;
   const auto cache = call.sequences.cache(call.op.rope_cache, call.sequences[group.sequence]);
   const auto queries = static_cast<std::size_t>(call.queries(group));
@@ -214,10 +224,10 @@ HWY_INLINE void add_rope_scores(const PackedAttention& call, const QueryGroup& g
       hn::StoreU(hn::Mul(hn::LoadU(d, scores), hn::LoadU(d, scratch.key_factors + j)), d, scores);
     }
   // Runs but the last are multiples of eight rows: none adds to the scores of the next.
-  for (std::int64_t j = begin; j < end;) {
-    const std::int64_t lying = cache.run(first + j, first + end);
-    const ops::ConstView block = cache.block(first + j);
-    const Rows<T> rows{static_cast<const T*>(block.data) + cache.index(first + j) * block.strides[0],
+  for (std::int64_t j = of.begin; j < of.end;) {
+    const std::int64_t lying = cache.run(of.first + j, of.first + of.end);
+    const ops::ConstView block = cache.block(of.first + j);
+    const Rows<T> rows{static_cast<const T*>(block.data) + cache.index(of.first + j) * block.strides[0],
                        block.strides[0], call.rope_width};
     for_each_query_tile(queries, [&](std::size_t q, auto count) HWY_ATTR {
       score_tile<true, decltype(count)::value>(scratch.rope_queries + q * padded(call.rope_width),
@@ -229,41 +239,40 @@ HWY_INLINE void add_rope_scores(const PackedAttention& call, const QueryGroup& g
   std::fill_n(scratch.key_factors, call.tile_rows, 1.0F);
 }
 
-// Rows first + [begin, end) for all queries of a group.
-HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group, std::int64_t first,
-                            std::int64_t begin, std::int64_t end, const Partial& to,
-                            const PartScratch& scratch) {
+// Some rows for all queries of a group.
+HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group, const TileRows& of,
+                            const Partial& to, const PartScratch& scratch) {
   const auto queries = static_cast<std::size_t>(call.queries(group));
   const std::size_t width = call.width;
   const std::size_t stride = scratch.score_stride;
   const Rows<float> tile{scratch.tile, static_cast<std::int64_t>(width), width};
   const PackedRows keys = call.rows(call.op.keys, group);
   const PackedRows values = call.rows(call.op.values, group);
-  const bool by_units = call.by_units() && first + end <= keys.first_token;  // codes alone
+  const bool by_units = call.by_units() && !of.own;
   const float level_scale = by_units && call.products == CodeProducts::numbers ? kLevelScale : 1;
-  AttendAhead ahead = ahead_of(keys, values, first + call.tile_rows);
-  read_factors(keys, call.score_factor / level_scale, first, begin, end, scratch.key_factors);
-  read_factors(values, call.root / level_scale, first, begin, end, scratch.value_factors);
+  AttendAhead ahead = ahead_of(keys, values, of.first + call.tile_rows);
+  read_factors(keys, call.score_factor / level_scale, of, scratch.key_factors);
+  read_factors(values, call.root / level_scale, of, scratch.value_factors);
   if (by_units) {
-    score_codes(call, group, first, begin, end, queries, scratch, ahead);
+    score_codes(call, group, of, scratch, ahead);
   } else {
-    read_levels(keys, call.op.keys.bits, width, first, begin, end, scratch.tile);
+    read_levels(keys, call.op.keys.bits, width, of, scratch.tile);
     for_each_query_tile(queries, [&](std::size_t q, auto count) HWY_ATTR {
       score_tile<false, decltype(count)::value>(scratch.queries + q * width, width, tile, NothingAhead(),
-                                                begin, end, scratch.scores + q * stride, stride);
+                                                of.begin, of.end, scratch.scores + q * stride, stride);
     });
   }
   if (call.rope_width != 0) {
     if (call.op.rope_cache.dtype == ops::DType::f32)
-      add_rope_scores<float>(call, group, first, begin, end, scratch);
+      add_rope_scores<float>(call, group, of, scratch);
     else
-      add_rope_scores<ops::BFloat16>(call, group, first, begin, end, scratch);
+      add_rope_scores<ops::BFloat16>(call, group, of, scratch);
   }
   for (std::size_t q = 0; q < queries; ++q) {
-    const RowRange sight = call.sight(group, static_cast<std::int64_t>(q));
-    const float rescale =
-        softmax_tile(scratch.scores + q * stride, scratch.key_factors, scratch.value_factors,
-                     sight.begin - first, sight.end - first, call.tile_rows, to.maximum[q], to.total[q]);
+    const RowRange sight = call.sight(group, static_cast<std::int64_t>(q), of.own);
+    const float rescale = softmax_tile(scratch.scores + q * stride, scratch.key_factors,
+                                       scratch.value_factors, sight.begin - of.first, sight.end - of.first,
+                                       call.tile_rows, to.maximum[q], to.total[q]);
     if (rescale == 1) continue;
     scale_signed(to.values + q * width, width, rescale, nullptr);
     if (call.products == CodeProducts::digits)
@@ -272,10 +281,19 @@ HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group
     scale_signed(scratch.units.sums + q * width, width, rescale, nullptr);
     scale_signed(scratch.units.sums + (queries + q) * width, width, rescale, nullptr);
   }
-  if (by_units) return add_codes(call, group, first, begin, end, queries, scratch, ahead);
-  if (!call.op.shared_rows())
-    read_levels(values, call.op.values.bits, width, first, begin, end, scratch.tile);
-  add_weighted(scratch.scores, stride, queries, tile, NothingAhead(), begin, end, to.values, width);
+  if (by_units) return add_codes(call, group, of, scratch, ahead);
+  if (!call.op.shared_rows()) read_levels(values, call.op.values.bits, width, of, scratch.tile);
+  add_weighted(scratch.scores, stride, queries, tile, NothingAhead(), of.begin, of.end, to.values, width);
+}
+
+// The rows of a part in tiles counted from row 0.
+HWY_INLINE void attend_rows(const PackedAttention& call, const QueryGroup& group, const RowRange& rows,
+                            bool own, const Partial& to, const PartScratch& scratch) {
+  const std::int64_t step = own ? std::min(call.tile_rows, ops::kFreshBlock) : call.tile_rows;
+  for (std::int64_t first = rows.begin / step * step; first < rows.end; first += step)
+    attend_tile(call, group,
+                {first, std::max<std::int64_t>(rows.begin - first, 0), std::min(rows.end - first, step), own},
+                to, scratch);
 }
 
 // One part of the rows for one group of queries, which are loaded.
@@ -288,12 +306,10 @@ HWY_INLINE void attend_part(const PackedAttention& call, const QueryGroup& group
     std::fill_n(scratch.units.sums, 16 * bf16::whole_tiles(2 * queries) * call.width, 0.0F);
   std::fill_n(to.total, queries, 0.0F);
   std::fill_n(to.maximum, queries, -std::numeric_limits<float>::infinity());
-  const std::int64_t part_end = std::min((part + 1) * kPartRows, group.rows.end);
-  for (std::int64_t first = part * kPartRows; first < part_end; first += call.tile_rows) {
-    const std::int64_t begin = std::max<std::int64_t>(group.rows.begin - first, 0);
-    const std::int64_t end = std::min(part_end - first, call.tile_rows);
-    if (begin < end) attend_tile(call, group, first, begin, end, to, scratch);
-  }
+  if (part == group.coded_parts()) return attend_rows(call, group, group.own, true, to, scratch);
+  const std::int64_t first = (group.first_part() + part) * kPartRows;
+  attend_rows(call, group, {std::max(first, group.rows.begin), std::min(first + kPartRows, group.rows.end)},
+              false, to, scratch);
   if (call.products == CodeProducts::digits) add_digit_sums(scratch.digits, queries, call.width, to.values);
   if (call.products == CodeProducts::numbers)
     add_coded_sums(scratch.units.sums, queries, call.width, to.values);
@@ -376,7 +392,7 @@ void attend_wave(Context& context, const PackedAttention& call, const Wave& wave
           if (loaded != &group) load_queries(call, group, scratch);
           loaded = &group;
           const std::int64_t part = item - group.first_item;
-          attend_part(call, group, group.first_part() + part, call.partial(group, part), scratch);
+          attend_part(call, group, part, call.partial(group, part), scratch);
         }
       });
   context.pool().parallel_for(

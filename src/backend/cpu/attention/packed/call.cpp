@@ -50,7 +50,10 @@ QueryGroup PackedAttention::group(std::int64_t b, std::int64_t kv_head, std::int
   group.first = first;
   group.tokens = std::min(tokens_per_group, sequence.end - first);
   group.first_end = lengths(b) - (sequence.end - first) + 1;
-  group.rows = {sight(group, 0).begin, sight(group, queries(group) - 1).end};
+  group.first_own = op.keys.tokens.present() ? lengths(b) - sequence.tokens() : lengths(b);
+  const std::int64_t last = queries(group) - 1;
+  group.rows = {sight(group, 0, false).begin, sight(group, last, false).end};
+  if (op.keys.tokens.present()) group.own = {sight(group, 0, true).begin, sight(group, last, true).end};
   return group;
 }
 

@@ -10,6 +10,7 @@
 #include "backend/cpu/runtime/context.h"
 #include "base/function_ref.h"
 #include "ops/sequences.h"
+#include "sluice/ops/fresh_rows.h"
 
 namespace sluice::backend::cpu::attention::packed {
 
@@ -60,7 +61,7 @@ struct PackedRows {
   const float* norms;
   std::int64_t slots;  // of the ring, or of a page
   std::int64_t ring_start;
-  const float* tokens;        // of logical rows from first_token on, levels in place of codes
+  const float* tokens;        // of logical rows from first_token on, in place of levels
   const float* token_norms;   // theirs
   std::int64_t token_floats;  // from one to the next
   std::int64_t kv_heads;
@@ -104,13 +105,19 @@ struct QueryGroup {
   std::int64_t first;  // token in the call
   std::int64_t tokens;
   std::int64_t first_end;        // the first token sees rows up to here
-  RowRange rows;                 // seen by any of the tokens
+  std::int64_t first_own;        // row that the call brings as it came; none: behind all rows
+  RowRange rows;                 // seen from codes by any of the tokens
+  RowRange own;                  // seen as they came
   std::int64_t first_item = 0;   // of its parts among those of a wave
   std::int64_t first_query = 0;  // of its query vectors among those of a wave
   float* partials = nullptr;
 
   std::int64_t first_part() const { return rows.begin / kPartRows; }
-  std::int64_t parts() const { return (rows.end + kPartRows - 1) / kPartRows - first_part(); }
+  std::int64_t coded_parts() const {
+    return rows.begin < rows.end ? (rows.end + kPartRows - 1) / kPartRows - first_part() : 0;
+  }
+  // The rows as they came are a part behind those of codes.
+  std::int64_t parts() const { return coded_parts() + (own.begin < own.end ? 1 : 0); }
 };
 
 // What a part leaves for each query vector of a group.
@@ -148,10 +155,12 @@ struct PackedAttention {
   std::int64_t query_row(const QueryGroup& group, std::int64_t r) const {
     return (group.first + r / heads_per_kv) * op.q.dim(1) + group.kv_head * heads_per_kv + r % heads_per_kv;
   }
-  // The logical rows that query vector r of a group sees.
-  RowRange sight(const QueryGroup& group, std::int64_t r) const {
+  // The logical rows that query vector r of a group sees, from codes or as they came.
+  RowRange sight(const QueryGroup& group, std::int64_t r, bool own) const {
     const std::int64_t end = group.first_end + r / heads_per_kv;
-    return {op.window > 0 ? std::max<std::int64_t>(0, end - op.window) : 0, end};
+    const std::int64_t begin = op.window > 0 ? std::max<std::int64_t>(0, end - op.window) : 0;
+    const std::int64_t fresh = std::min(end, ops::first_fresh_row(end - 1, group.first_own));
+    return own ? RowRange{std::max(begin, fresh), end} : RowRange{begin, fresh};
   }
   PackedRows rows(const PackedCache& cache, const QueryGroup& group) const;
 

@@ -37,6 +37,7 @@ void run(Context& context, const ops::MlaTurboquantAttention& op) {
   AttendCall attend(op, op.q_latent.dim(0), op.out, op.start);
   attend.group = attend.heads;
   attend.set_caches(plan, context.fault());
+  attend.own_rows = op.latent_new.present();
   const bool decode = context.decode_class(op.q_latent.dim(0));
   const std::size_t query_bytes = aligned(static_cast<std::size_t>(op.q_latent.elements()) * sizeof(float));
   const std::size_t token_bytes =
@@ -55,8 +56,7 @@ void run(Context& context, const ops::MlaTurboquantAttention& op) {
   const HeadRows queries = rotated(op.q_latent, scratch);
   const packed::FreshCache latents{
       packed::PackedCache(op.latent_codes, op.latent_norms, op.bits, plan.pooled, false),
-      op.latent_new.present() ? rotated(one_head(op.latent_new), scratch + 2 * query_bytes) : HeadRows(),
-      attend.sequences};
+      op.latent_new.present() ? rotated(one_head(op.latent_new), scratch + 2 * query_bytes) : HeadRows()};
   const JoinedCache<packed::FreshCache> keys{latents, DenseCache(op.rope_cache, plan.pooled), queries.width};
   run_plain(context,
             PlainCall<JoinedCache<packed::FreshCache>, packed::FreshCache>{

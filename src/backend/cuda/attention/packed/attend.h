@@ -26,15 +26,25 @@ struct PackedCall {
   FreshLevels fresh_values;
 };
 
-// All rows that a prompt sees as levels, in memory for this call, and what they need of their norms. Rows
-// from first_fresh on are the call's own tokens.
+// [KH,stride]: of a row the key's norm and log2 of the value's.
+struct LevelColumns {
+  float2* data;
+  int stride;
+};
+
+// All rows that a prompt sees from codes as levels, in memory for this call, and what they and the call's own
+// rows need of their norms.
 struct LevelRows {
   __half* keys;  // [rows,KH,D]
   __half* values;
-  float2* columns;  // [KH,column_stride]: of a row the key's norm and log2 of the value's
+  LevelColumns columns;
   int rows;
-  int first_fresh;
-  int column_stride;
+  LevelColumns own_columns;  // from the block of first_own on
+  int first_own;             // row that the call brings, if it does
+
+  __host__ __device__ int own_base() const {
+    return first_own / static_cast<int>(ops::kFreshBlock) * static_cast<int>(ops::kFreshBlock);
+  }
 
   static constexpr std::size_t kMostBytes = std::size_t{1} << 29;  // of keys and values
 };
@@ -66,7 +76,7 @@ inline bool packed_decode_supports(const Context& context, const PackedCall& cal
 void attend_packed_mma(Context& context, const PackedCall& call, std::byte* scratch);
 void attend_packed_prefill(Context& context, const PackedCall& call);
 // The same bits, for many tokens of one sequence without a pool: turns the cached rows of `levels` into
-// levels and the norms of all, whose fresh ones the call names, into columns first.
+// levels and the norms of all, whose own ones the call names, into columns first.
 void attend_levels_prefill(Context& context, const PackedCall& call, const LevelRows& levels,
                            long long ring_start);
 // Tokens [T,KH,D] of width 128 or 256 as `to` holds them.

@@ -1,7 +1,6 @@
-// A packed cache whose last rows, those of the call's own tokens, may come beside it as numbers.
+// A packed cache beside which the call may bring the rows of its own tokens as numbers. The tokens of a tile
+// are of one block (fresh_rows.h).
 #pragma once
-
-#include <climits>
 
 #include "backend/cuda/attention/attend.cuh"
 #include "backend/cuda/attention/packed/packed_cache.cuh"
@@ -28,12 +27,9 @@ struct FreshRows {
 struct FreshCache {
   PackedCache packed;
   HeadRows tokens;  // [T,KH,D] in the rotated basis, or no data
-  DeviceSequences sequences;
 
   __device__ __forceinline__ FreshRows of(const TokenTile& tile, int kv_head) const {
-    return {packed.of(tile, kv_head), tokens,
-            tokens.data != nullptr ? tile.base + sequences.begin(tile.sequence) : LLONG_MAX, tile.base,
-            kv_head};
+    return {packed.of(tile, kv_head), tokens, tile.first_fresh(tile.begin), tile.base, kv_head};
   }
 };
 

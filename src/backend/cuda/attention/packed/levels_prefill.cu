@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kTileThreads) unpack_rows(const __grid_constan
   }
 }
 
-// Of each row the key's norm and log2 of the value's; rows from first_fresh on have theirs beside the cache.
+// Of each cached row the key's norm and log2 of the value's.
 __global__ void join_norms(const __grid_constant__ PackedCall call, const __grid_constant__ LevelRows to,
                            long long ring_start) {
   wait_for_inputs();
@@ -66,21 +66,24 @@ __global__ void join_norms(const __grid_constant__ PackedCall call, const __grid
   const int row = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const int head = static_cast<int>(blockIdx.y);
   if (row >= to.rows) return;
-  const bool cached = row < to.first_fresh;
-  float key;
-  float value;
-  if (cached) {
-    const SequencePages& pages = call.attend.pages.first;
-    const PackedRows keys = call.keys.of(0, head, ring_start, pages).page_of(row);
-    const PackedRows values = call.values.of(0, head, ring_start, pages).page_of(row);
-    key = keys.norms[keys.slot_of(row)];
-    value = values.norms[values.slot_of(row)];
-  } else {
-    const int fresh = (row - to.first_fresh) * static_cast<int>(gridDim.y) + head;
-    key = call.fresh_keys.norms[fresh];
-    value = call.fresh_values.norms[fresh];
-  }
-  to.columns[head * to.column_stride + row] = make_float2(key, norm_exponent(value * call.values.root));
+  const SequencePages& pages = call.attend.pages.first;
+  const PackedRows keys = call.keys.of(0, head, ring_start, pages).page_of(row);
+  const PackedRows values = call.values.of(0, head, ring_start, pages).page_of(row);
+  to.columns.data[head * to.columns.stride + row] = make_float2(
+      keys.norms[keys.slot_of(row)], norm_exponent(values.norms[values.slot_of(row)] * values.root));
+}
+
+// The same of the rows that the call brings.
+__global__ void join_own_norms(const __grid_constant__ PackedCall call,
+                               const __grid_constant__ LevelRows to) {
+  wait_for_inputs();
+  allow_successor();
+  const int token = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const int head = static_cast<int>(blockIdx.y);
+  if (token >= call.attend.sequences.tokens) return;
+  const int own = token * static_cast<int>(gridDim.y) + head;
+  to.own_columns.data[head * to.own_columns.stride + to.first_own - to.own_base() + token] =
+      make_float2(call.fresh_keys.norms[own], norm_exponent(call.fresh_values.norms[own] * call.values.root));
 }
 
 template <int kWidth>
@@ -106,42 +109,51 @@ __global__ void __launch_bounds__(kTileThreads, 1)
   const int head_in_group = static_cast<int>(blockIdx.y) % attend.head_tiles() * attend.head_tile;
   const int heads = min(attend.head_tile, attend.group - head_in_group);
   const int first_head = kv_head * attend.group + head_in_group;
-  const auto rows_of = [&](const __half* all) {
+  const TileWalk walked(tile);
+  // `first` is that of row 0, of cached rows or of the call's own.
+  const auto rows_of = [&](const __half* first, bool own) {
     FetchRows rows;
-    rows.data = reinterpret_cast<const char*>(all + kv_head * kWidth);
+    rows.data = reinterpret_cast<const char*>(first + kv_head * kWidth);
     rows.stride = attend.kv_heads() * TileRows<kWidth>::kRowBytes;
-    rows.low = tile.first(tile.begin);
-    rows.high = tile.last(tile.end - 1) + 1;
+    rows.low = own ? walked.own_low : walked.low;
+    rows.high = own ? walked.high : walked.cached_high;
     return rows;
   };
-  const FetchRows keys = rows_of(levels.keys);
-  const FetchRows values = rows_of(levels.values);
-  const float2* norms = levels.columns + kv_head * levels.column_stride;
-  const auto fetch = [&](int row, int stage) {
+  FetchRows keys = rows_of(levels.keys, false);
+  FetchRows values = rows_of(levels.values, false);
+  const float2* norms = levels.columns.data + kv_head * levels.columns.stride;
+  const auto fetch = [&](int index, int stage) {
+    const int row = walked.row(index);
+    if (index == walked.cached_tiles) {
+      const long long skipped = tile.base * attend.kv_heads() * kWidth;
+      keys = rows_of(call.fresh_keys.levels - skipped, true);
+      values = rows_of(call.fresh_values.levels - skipped, true);
+      norms = levels.own_columns.data + kv_head * levels.own_columns.stride - levels.own_base();
+    }
     keys.template fetch<kWidth, kTileRows, kTileThreads>(buffer(2 * stage), row, 0, thread);
     values.template fetch<kWidth, kTileRows, kTileThreads>(buffer(2 * stage + 1), row, 0, thread);
     if (thread < kTileRows / 2)
       copy_16(columns + stage * kTileRows + 2 * thread, norms + row + 2 * thread, true);
     close_copies();
   };
-  const int high = static_cast<int>(keys.high);
-  const int first = static_cast<int>(keys.low) / kTileRows * kTileRows;
-  fetch(first, 0);
+  fetch(0, 0);
   load_queries(call, tile, first_head, heads, queries, factors);
   __syncthreads();
   const int lane = thread % kWarp;
   const int first_row = thread / kWarp * 16;
-  const Sight sight(attend, tile, first_row);
+  Sight sight(attend, tile, first_row);
   const float unit_scale = level_scale(call);
   const float scale[2] = {unit_scale * factors[first_row + lane / 4],
                           unit_scale * factors[first_row + lane / 4 + 8]};
   PackedWalk<kWidth> walk;
   walk.reset();
   int stage = 0;
-  for (int row = first; row < high; row += kTileRows, stage ^= 1) {
+  for (int index = 0; index < walked.tiles(); ++index, stage ^= 1) {
+    const int row = walked.row(index);
     wait_for_copies<0>();
     __syncthreads();
-    if (row + kTileRows < high) fetch(row + kTileRows, stage ^ 1);
+    if (index + 1 < walked.tiles()) fetch(index + 1, stage ^ 1);
+    if (index == walked.cached_tiles) sight = Sight(attend, tile, first_row, true);
     if (sight.any(row, kTileRows))
       attend_tile(walk, queries, first_row, buffer(2 * stage), buffer(2 * stage + 1),
                   columns + stage * kTileRows, sight, row, scale);
@@ -155,12 +167,12 @@ void unpack(Context& context, const PackedCall& call, const LevelRows& to, long 
   const UnpackCall unpack{values ? call.values : call.keys,
                           call.attend.pages.first,
                           ring_start,
-                          to.first_fresh,
+                          to.rows,
                           call.attend.kv_heads(),
                           values,
                           values ? to.values : to.keys};
   const int blocks =
-      std::min(divide_up(to.first_fresh * (kWidth / 8), kTileThreads), 4 * context.device().multiprocessors);
+      std::min(divide_up(to.rows * (kWidth / 8), kTileThreads), 4 * context.device().multiprocessors);
   if (blocks == 0) return;
   launch(context, unpack_rows<kBits, kWidth>,
          {dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(unpack.kv_heads)), dim3(kTileThreads),
@@ -178,9 +190,12 @@ void attend_levels_prefill(Context& context, const PackedCall& given, const Leve
   with_packed_format(call, [&]<int kKeyBits, int kValueBits, int kWidth>() {
     unpack<kKeyBits, kWidth>(context, call, levels, ring_start, false);
     unpack<kValueBits, kWidth>(context, call, levels, ring_start, true);
-    launch(context, join_norms,
-           {dim3(static_cast<unsigned>(divide_up(levels.rows, kTileThreads)), kv_heads), dim3(kTileThreads)},
-           call, levels, ring_start);
+    const auto norm_grid = [&](int rows) {
+      return Grid{dim3(static_cast<unsigned>(divide_up(rows, kTileThreads)), kv_heads), dim3(kTileThreads)};
+    };
+    if (levels.rows > 0) launch(context, join_norms, norm_grid(levels.rows), call, levels, ring_start);
+    if (call.attend.own_rows)
+      launch(context, join_own_norms, norm_grid(call.attend.sequences.tokens), call, levels);
     const dim3 blocks(tiles(call.attend, kTileQueries / call.attend.head_tile),
                       kv_heads * static_cast<unsigned>(call.attend.head_tiles()));
     launch(context, levels_prefill_kernel<kWidth>, {blocks, dim3(kTileThreads), Layout<kWidth>::kBytes}, call,

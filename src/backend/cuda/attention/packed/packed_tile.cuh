@@ -18,6 +18,35 @@ inline constexpr int kTileThreads = kTileWarps * kWarp;
 inline constexpr int kTileQueries = kTileWarps * 16;
 inline constexpr int kTileRows = 64;  // of the cache at a time
 
+// The tiles that a block walks: those of the cache in sight, then those of the rows that the call brings.
+struct TileWalk {
+  int low;  // cached rows in sight: [low, cached_high)
+  int cached_high;
+  int own_low;  // the call's own: [own_low, high)
+  int high;
+  int cached_tiles;
+  int own_tiles;
+
+  __device__ explicit TileWalk(const TokenTile& tile)
+      : low(static_cast<int>(tile.first(tile.begin))),
+        cached_high(static_cast<int>(tile.last_cached(tile.end - 1)) + 1),
+        own_low(0),
+        high(static_cast<int>(tile.last(tile.end - 1)) + 1),
+        cached_tiles(max((cached_high + kTileRows - 1) / kTileRows - low / kTileRows, 0)),
+        own_tiles(0) {
+    if (tile.first_own == LLONG_MAX) return;
+    own_low = static_cast<int>(max(tile.first(tile.begin), tile.first_fresh(tile.begin)));
+    own_tiles = (high + kTileRows - 1) / kTileRows - own_low / kTileRows;
+  }
+  __device__ __forceinline__ int tiles() const { return cached_tiles + own_tiles; }
+  __device__ __forceinline__ bool own(int index) const { return index >= cached_tiles; }
+  // The first row of a tile.
+  __device__ __forceinline__ int row(int index) const {
+    return own(index) ? (own_low / kTileRows + index - cached_tiles) * kTileRows
+                      : (low / kTileRows + index) * kTileRows;
+  }
+};
+
 // The block's query rows, rotated and scaled by a power of two each.
 template <int kWidth>
 __device__ __forceinline__ void load_queries(const PackedCall& call, const TokenTile& tile, int first_head,

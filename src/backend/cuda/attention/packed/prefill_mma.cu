@@ -40,7 +40,7 @@ __device__ __forceinline__ void fetch_codes(const PackedRows& rows, long long ro
   }
 }
 
-// Rows of a tile that are levels already: [begin, end) of its 64.
+// Rows [begin, end) of a tile that are levels already.
 struct FreshTile {
   const __half* first;  // row 0 of the tile, were it one of them
   long long stride;
@@ -48,21 +48,27 @@ struct FreshTile {
   int end;
 };
 
-// Codes to levels, 8 at a time; rows with a negative norm take their levels negated.
-template <int kBits, int kWidth>
-__device__ __forceinline__ void decode_rows(const char* codes, const float* norms, const char* own,
-                                            const FreshTile& fresh, const TileRows<kWidth>& to) {
+template <int kWidth>
+__device__ __forceinline__ void copy_rows(const FreshTile& fresh, const TileRows<kWidth>& to) {
   constexpr int kChunks = kWidth / 8;
 #pragma unroll 4
   for (int i = threadIdx.x; i < kTileRows * kChunks; i += kTileThreads) {
     const int row = i / kChunks;
-    if (row >= fresh.begin) {
-      *reinterpret_cast<uint4*>(to.at(row, i % kChunks)) =
-          row < fresh.end
-              ? *reinterpret_cast<const uint4*>(fresh.first + row * fresh.stride + i % kChunks * 8)
-              : uint4{};
-      continue;
-    }
+    const bool inside = row >= fresh.begin && row < fresh.end;
+    *reinterpret_cast<uint4*>(to.at(row, i % kChunks)) =
+        inside ? *reinterpret_cast<const uint4*>(fresh.first + row * fresh.stride + i % kChunks * 8)
+               : uint4{};
+  }
+}
+
+// Codes to levels, 8 at a time; rows with a negative norm take their levels negated.
+template <int kBits, int kWidth>
+__device__ __forceinline__ void decode_rows(const char* codes, const float* norms, const char* own,
+                                            const TileRows<kWidth>& to) {
+  constexpr int kChunks = kWidth / 8;
+#pragma unroll 4
+  for (int i = threadIdx.x; i < kTileRows * kChunks; i += kTileThreads) {
+    const int row = i / kChunks;
     using Codes = std::conditional_t<kBits == 4, std::uint32_t, uint2>;
     const uint4 levels = levels_of(own, reinterpret_cast<const Codes*>(codes)[i]);
     const std::uint32_t flip = norms != nullptr && norms[row] < 0 ? 0x80008000u : 0u;
@@ -101,61 +107,71 @@ __global__ void __launch_bounds__(kTileThreads, 1)
   const int first_head = kv_head * attend.group + head_in_group;
   const PackedRows all_keys = call.keys.of(tile, kv_head);
   const PackedRows all_values = call.values.of(tile, kv_head);
-  const int low = static_cast<int>(tile.first(tile.begin));
-  const int high = static_cast<int>(tile.last(tile.end - 1)) + 1;
-  // Rows from first_fresh on are tokens, row - base of the call.
+  const TileWalk walked(tile);
+  // Row r of the call's own is its token r - base.
   const int base = static_cast<int>(tile.base);
-  const int first_fresh =
-      call.fresh_keys.levels != nullptr ? base + attend.sequences.begin(tile.sequence) : high;
   const int kv_heads = attend.kv_heads();
   const auto fresh_tile = [&](const FreshLevels& fresh, int row) -> FreshTile {
     const long long stride = static_cast<long long>(kv_heads) * kWidth;
-    return {fresh.levels + (row - base) * stride + kv_head * kWidth, stride,
-            first_fresh < high ? first_fresh - row : kTileRows, high - row};
+    return {fresh.levels + (row - base) * stride + kv_head * kWidth, stride, max(walked.own_low - row, 0),
+            min(walked.high - row, kTileRows)};
   };
-  int entry = tile.pages.entry(low);  // of the rows that are fetched next
-  const auto fetch = [&](int row) {
+  int entry = walked.cached_tiles > 0 ? tile.pages.entry(walked.low) : 0;  // of the rows fetched next
+  const auto fetch = [&](int index) {
+    const int row = walked.row(index);
+    const float* fresh = thread < kTileRows ? call.fresh_keys.norms : call.fresh_values.norms;
+    if (walked.own(index)) {
+      const int r = row + thread % kTileRows;
+      if (thread < 2 * kTileRows)
+        norms[thread] = r >= walked.own_low && r < walked.high
+                            ? fresh[static_cast<long long>(r - base) * kv_heads + kv_head]
+                            : 0.0f;
+      close_copies();
+      return;
+    }
     const int page = tile.pages.page(entry);
     const PackedRows keys = all_keys.in_page(row, page);
     const PackedRows values = all_values.in_page(row, page);
-    const int begin = max(low - row, 0);
-    const int end = min(min(high, first_fresh) - row, kTileRows);
+    const int begin = max(walked.low - row, 0);
+    const int end = min(walked.cached_high - row, kTileRows);
     fetch_codes<Shared::kKeyBytes>(keys, row, begin, end, shared + Shared::kKeyCodesAt);
     fetch_codes<Shared::kValueBytes>(values, row, begin, end, shared + Shared::kValueCodesAt);
     if (thread < 2 * kTileRows) {
       const int r = thread % kTileRows;
       const float* from = thread < kTileRows ? keys.norms : values.norms;
       if (r >= begin && r < end) copy_4(norms + thread, from + keys.slot_of(row + r));
-      const float* fresh = thread < kTileRows ? call.fresh_keys.norms : call.fresh_values.norms;
-      if (row + r >= first_fresh && row + r < high)
-        norms[thread] = fresh[static_cast<long long>(row + r - base) * kv_heads + kv_head];
     }
     close_copies();
-    if (row + kTileRows < min(high, first_fresh)) entry = tile.pages.entry(row + kTileRows);
+    if (row + kTileRows < walked.cached_high) entry = tile.pages.entry(row + kTileRows);
   };
-  const int first = low / kTileRows * kTileRows;
-  fetch(first);
+  fetch(0);
   load_queries(call, tile, first_head, heads, queries, factors);
   __syncthreads();
   const int first_row = thread / kWarp * 16;
-  const Sight sight(attend, tile, first_row);
+  Sight sight(attend, tile, first_row);
   const float unit_scale = level_scale(call);
   const float scale[2] = {unit_scale * factors[first_row + lane / 4],
                           unit_scale * factors[first_row + lane / 4 + 8]};
   PackedWalk<kWidth> walk;
   walk.reset();
-  for (int row = first; row < high; row += kTileRows) {
+  for (int index = 0; index < walked.tiles(); ++index) {
+    const int row = walked.row(index);
     wait_for_copies<0>();
     __syncthreads();
-    decode_rows<kKeyBits>(shared + Shared::kKeyCodesAt, nullptr, key_table + lane * 4,
-                          fresh_tile(call.fresh_keys, row), key_tile);
-    decode_rows<kValueBits>(shared + Shared::kValueCodesAt, norms + kTileRows, value_table + lane * 4,
-                            fresh_tile(call.fresh_values, row), value_tile);
+    if (walked.own(index)) {
+      if (index == walked.cached_tiles) sight = Sight(attend, tile, first_row, true);
+      copy_rows(fresh_tile(call.fresh_keys, row), key_tile);
+      copy_rows(fresh_tile(call.fresh_values, row), value_tile);
+    } else {
+      decode_rows<kKeyBits>(shared + Shared::kKeyCodesAt, nullptr, key_table + lane * 4, key_tile);
+      decode_rows<kValueBits>(shared + Shared::kValueCodesAt, norms + kTileRows, value_table + lane * 4,
+                              value_tile);
+    }
     if (thread < kTileRows)
       columns[thread] =
           make_float2(norms[thread], norm_exponent(norms[kTileRows + thread] * all_values.root));
     __syncthreads();
-    if (row + kTileRows < high) fetch(row + kTileRows);
+    if (index + 1 < walked.tiles()) fetch(index + 1);
     if (sight.any(row, kTileRows))
       attend_tile(walk, queries, first_row, key_tile, value_tile, columns, sight, row, scale);
   }

@@ -9,6 +9,7 @@
 #include "backend/cuda/attention/packed/fresh_cache.cuh"
 #include "backend/cuda/attention/plain.cuh"
 #include "backend/cuda/cache/rotate_rows.h"
+#include "sluice/ops/fresh_rows.h"
 
 namespace sluice::backend::cuda::attention::packed {
 
@@ -25,6 +26,7 @@ AttendCall attend_call(Context& context, const ops::TurboquantAttention& op) {
   attend.window = op.window;
   attend.set_caches(CachePlan(op, op.k_codes, 1, context.fault()), context.fault());
   attend.ring_start = SequenceNumber(op.ring_start);
+  attend.own_rows = op.k_new.present();
   return attend;
 }
 
@@ -59,24 +61,35 @@ FreshLevels fresh_levels(Context& context, const PackedCall& call, const ops::Co
   return to;
 }
 
-// The scratch memory of prefill's fast kernels: levels of the call's own rows alone, or of all rows in sight.
+// The scratch memory of prefill's fast kernels: levels of the call's own rows and, where that pays, of the
+// cached rows in sight.
 struct LevelMemory {
-  long long own;   // rows that come beside the cache
-  long long rows;  // in sight, 0: only those
-  std::size_t level_bytes;
+  long long own;     // rows that come beside the cache
+  long long rows;    // in sight; 0: codes are read as they are
+  long long cached;  // of these, seen from codes
+  std::size_t own_bytes;
   std::size_t norm_bytes;
+  std::size_t level_bytes;
   std::size_t column_bytes;
+  std::size_t own_column_bytes;
 
   explicit LevelMemory(const ops::TurboquantAttention& op)
-      : own(op.k_new.present() ? op.k_new.dim(0) : 0), rows(rows_in_sight(op)) {
+      : own(op.k_new.present() ? op.k_new.dim(0) : 0), rows(rows_in_sight(op)), cached(rows) {
+    if (rows > 0 && own > 0) cached = ops::first_fresh_row(rows - 1, rows - own);
     const auto heads = static_cast<std::size_t>(op.k_codes.dim(op.k_codes.rank() - 3));
-    const auto held = static_cast<std::size_t>(rows > 0 ? rows : own);
-    level_bytes = aligned(held * heads * static_cast<std::size_t>(op.q.dim(2)) * sizeof(__half));
+    const std::size_t row_bytes = heads * static_cast<std::size_t>(op.q.dim(2)) * sizeof(__half);
+    own_bytes = aligned(static_cast<std::size_t>(own) * row_bytes);
     norm_bytes = aligned(static_cast<std::size_t>(own) * heads * sizeof(float));
+    level_bytes = aligned(static_cast<std::size_t>(cached) * row_bytes);
     column_bytes = aligned(heads * static_cast<std::size_t>(column_stride()) * sizeof(float2));
+    own_column_bytes = aligned(heads * static_cast<std::size_t>(own_column_stride()) * sizeof(float2));
   }
-  long long column_stride() const { return divide_up<long long>(rows, 64) * 64; }
-  std::size_t bytes() const { return 2 * (level_bytes + norm_bytes) + column_bytes; }
+  // Whole tiles of rows.
+  long long column_stride() const { return divide_up<long long>(cached, 64) * 64; }
+  long long own_column_stride() const { return rows > 0 ? divide_up<long long>(own, 64) * 64 + 64 : 0; }
+  std::size_t bytes() const {
+    return 2 * (own_bytes + norm_bytes + level_bytes) + column_bytes + own_column_bytes;
+  }
 
  private:
   // Known here for one sequence alone; 0 where turning all rows into levels does not pay or takes too much.
@@ -92,23 +105,25 @@ struct LevelMemory {
 
 void attend_prompt(Context& context, PackedCall call, const ops::TurboquantAttention& op,
                    const LevelMemory& sizes, Scratch scratch) {
-  const long long row_elements = call.attend.kv_heads() * op.q.dim(2);
-  const long long cached = sizes.rows > 0 ? sizes.rows - sizes.own : 0;
-  auto* keys = scratch.take<__half>(sizes.level_bytes);
-  auto* values = scratch.take<__half>(sizes.level_bytes);
-  auto* key_norms = scratch.take<float>(sizes.norm_bytes);
-  auto* value_norms = scratch.take<float>(sizes.norm_bytes);
   if (op.k_new.present()) {
-    call.fresh_keys = fresh_levels(context, call, op.k_new, {keys + cached * row_elements, key_norms});
-    call.fresh_values = fresh_levels(context, call, op.v_new, {values + cached * row_elements, value_norms});
+    const auto own = [&](const ops::ConstView& tokens) {
+      auto* levels = scratch.take<__half>(sizes.own_bytes);
+      return fresh_levels(context, call, tokens, {levels, scratch.take<float>(sizes.norm_bytes)});
+    };
+    call.fresh_keys = own(op.k_new);
+    call.fresh_values = own(op.v_new);
   }
   if (sizes.rows == 0) return attend_packed_prefill(context, call);
-  const LevelRows levels{keys,
-                         values,
-                         scratch.take<float2>(sizes.column_bytes),
-                         static_cast<int>(sizes.rows),
-                         static_cast<int>(cached),
-                         static_cast<int>(sizes.column_stride())};
+  auto* keys = scratch.take<__half>(sizes.level_bytes);
+  auto* values = scratch.take<__half>(sizes.level_bytes);
+  auto* columns = scratch.take<float2>(sizes.column_bytes);
+  const LevelRows levels{
+      keys,
+      values,
+      {columns, static_cast<int>(sizes.column_stride())},
+      static_cast<int>(sizes.cached),
+      {scratch.take<float2>(sizes.own_column_bytes), static_cast<int>(sizes.own_column_stride())},
+      static_cast<int>(sizes.rows - sizes.own)};
   attend_levels_prefill(context, call, levels, op.ring_start.value);
 }
 
@@ -154,9 +169,8 @@ void run(Context& context, const ops::TurboquantAttention& op) {
     attend_prompt(context, packed, op, levels, scratch);
   } else {
     packed.queries = scratch.rotated(context, op.q, signs, op.rotated);
-    const DeviceSequences& sequences = packed.attend.sequences;
-    const FreshCache keys{packed.keys, scratch.rotated(context, op.k_new, signs, op.rotated), sequences};
-    const FreshCache values{packed.values, scratch.rotated(context, op.v_new, signs, op.rotated), sequences};
+    const FreshCache keys{packed.keys, scratch.rotated(context, op.k_new, signs, op.rotated)};
+    const FreshCache values{packed.values, scratch.rotated(context, op.v_new, signs, op.rotated)};
     run_plain(context, PlainCall<FreshCache, FreshCache>{packed.attend, {{packed.queries, {}}}, keys, values},
               scratch.at);
   }
