@@ -194,7 +194,12 @@ void DeltaStep::check_limits(const Dims& dims, bool) const {
   check_divides(kName, "Hv", dims["Hv"], "Hk", key_heads());
 }
 
+void CausalConv1d::check_limits(const Dims& dims, bool host_memory) const {
+  check_saves(*this, dims["T"], host_memory);
+}
+
 void DeltaRule::check_limits(const Dims& dims, bool host_memory) const {
+  check_saves(*this, dims["T"], host_memory);
   check_divides(kName, "Hv", dims["Hv"], "Hk", dims["Hk"]);
   check_state_widths(kName, dims);
   if (!host_memory) return;

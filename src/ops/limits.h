@@ -45,6 +45,28 @@ class WrittenPages {
   std::vector<std::int32_t> written_;
 };
 
+// Where states are saved: rising, at multiples of 64 tokens of a sequence.
+template <class Op>
+void check_saves(const Op& op, std::int64_t tokens, bool host_memory) {
+  if (op.save_at.present() != op.saved.present())
+    fail(ErrorKind::input, "{}: field '{}' is given without '{}'", Op::kName,
+         op.saved.present() ? "saved" : "save_at", op.saved.present() ? "save_at" : "saved");
+  if (!op.save_at.present() || !host_memory) return;
+  const Sequences sequences(op, tokens);
+  std::int64_t last = 0;
+  for (std::int64_t i = 0; i < op.save_at.dim(0); ++i) {
+    const std::int64_t at = static_cast<const std::int32_t*>(op.save_at.data)[i];
+    if (at < 0) continue;
+    const bool inside = at > last && at <= tokens;
+    if (!inside || (at - sequences[sequences.of_token(at - 1)].begin) % 64 != 0)
+      fail(ErrorKind::input,
+           "{}: field 'save_at' is {} at {}, allowed are rising numbers up to T = {}, multiples of 64 behind "
+           "the first token of a sequence, or less than 0",
+           Op::kName, at, i, tokens);
+    last = at;
+  }
+}
+
 // start >= 0 and start + tokens <= rows, for every sequence; f(b, start, end) for each, where they are known.
 template <class Op, class F>
 void check_rows(const Op& op, const Dims& dims, bool host_memory, F&& f) {

@@ -10,23 +10,30 @@ struct CausalConv1d {
   static constexpr std::string_view kFamily = "Gated delta rule";
   static constexpr std::string_view kFormula =
       "out[t] = silu(sum_j virtual[t+j] * weight[:,j]) over the state followed by x; then the state "
-      "becomes the last W-1 rows";
+      "becomes the last W-1 rows; saved[i] is the state after the call's tokens before save_at[i]";
 
-  ConstView x;           // [T,C]
-  ConstView weight;      // [C,W]
-  View state;            // [W-1,C], in place, pooled
-  View out;              // [T,C]
-  ConstView seq_starts;  // I32 [B+1], optional: cuts the tokens into B sequences
-  ConstView slots;       // I32 [B], optional: the pool row of each sequence, default 0..B-1
+  ConstView x;             // [T,C]
+  ConstView weight;        // [C,W]
+  View state;              // [W-1,C], in place, pooled
+  View out;                // [T,C]
+  ConstView seq_starts;    // I32 [B+1], optional: cuts the tokens into B sequences
+  ConstView slots;         // I32 [B], optional: the pool row of each sequence, default 0..B-1
+  ConstView save_at = {};  // I32 [N], optional: as in delta_rule
+  View saved = {};         // [N,W-1,C], where save_at is given
 
   static constexpr auto fields() {
-    return std::tuple(input("x", &CausalConv1d::x, TypeClass::activation, "T,C"),
-                      input("weight", &CausalConv1d::weight, TypeClass::parameter, "C,W"),
-                      pooled(may_be_empty(updated("state", &CausalConv1d::state, TypeClass::f32, "W-1,C"))),
-                      output("out", &CausalConv1d::out, TypeClass::activation, "T,C"),
-                      optional_input("seq_starts", &CausalConv1d::seq_starts, TypeClass::i32, "B1"),
-                      optional_input("slots", &CausalConv1d::slots, TypeClass::i32, "B"));
+    return std::tuple(
+        input("x", &CausalConv1d::x, TypeClass::activation, "T,C"),
+        input("weight", &CausalConv1d::weight, TypeClass::parameter, "C,W"),
+        pooled(may_be_empty(updated("state", &CausalConv1d::state, TypeClass::f32, "W-1,C"))),
+        output("out", &CausalConv1d::out, TypeClass::activation, "T,C"),
+        optional_input("seq_starts", &CausalConv1d::seq_starts, TypeClass::i32, "B1"),
+        optional_input("slots", &CausalConv1d::slots, TypeClass::i32, "B"),
+        optional_input("save_at", &CausalConv1d::save_at, TypeClass::i32, "N"),
+        may_be_absent(may_be_empty(updated("saved", &CausalConv1d::saved, TypeClass::f32, "N,W-1,C"))));
   }
+  // Limits that shapes cannot express; reads the field contents only where they are in host memory.
+  void check_limits(const Dims& dims, bool host_memory) const;
 };
 
 }  // namespace sluice::ops

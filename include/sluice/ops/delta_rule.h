@@ -18,7 +18,8 @@ struct DeltaRule {
   static constexpr std::string_view kName = "delta_rule";
   static constexpr std::string_view kFamily = "Gated delta rule";
   static constexpr std::string_view kFormula =
-      "per token: S *= e^g; u = beta (v - S k); S += u kT; out = S q";
+      "per token: S *= e^g; u = beta (v - S k); S += u kT; out = S q; saved[i] is the state after the call's "
+      "tokens before save_at[i]";
 
   ConstView q;                            // [T,Hk,Dk]
   ConstView k;                            // [T,Hk,Dk]
@@ -32,6 +33,10 @@ struct DeltaRule {
   DeltaForm form = DeltaForm::automatic;  // recurrent: token by token; chunked: blocks of 64 tokens; auto:
                                           // chosen by length
   DeltaHeads heads = DeltaHeads::block;   // block: key head hv/(Hv/Hk); tiled: hv mod Hk
+  // Rising: saved[i] becomes a sequence's state as it is after the call's tokens before save_at[i], which
+  // lies a multiple of 64 tokens behind the sequence's first one in the call. Negative: nothing is saved.
+  ConstView save_at = {};  // I32 [N], optional
+  View saved = {};         // [N,Hv,Dv,Dk], where save_at is given
 
   static constexpr auto fields() {
     return std::tuple(
@@ -44,6 +49,8 @@ struct DeltaRule {
         output("out", &DeltaRule::out, TypeClass::activation, "T,Hv,Dv"),
         optional_input("seq_starts", &DeltaRule::seq_starts, TypeClass::i32, "B1"),
         optional_input("slots", &DeltaRule::slots, TypeClass::i32, "B"),
+        optional_input("save_at", &DeltaRule::save_at, TypeClass::i32, "N"),
+        may_be_absent(updated("saved", &DeltaRule::saved, TypeClass::f32, "N,Hv,Dv,Dk")),
         optional_attribute("form", &DeltaRule::form,
                            "recurrent: token by token; chunked: blocks of 64 tokens; auto: chosen by length"),
         optional_attribute("heads", &DeltaRule::heads, "block: key head hv/(Hv/Hk); tiled: hv mod Hk"));

@@ -140,6 +140,19 @@ std::vector<BenchCase> bench_cases<ops::DeltaRule>() {
   add(1, "recurrent");
   for (const std::int64_t tokens : {16, 64, 512, 4096})
     for (const std::string form : {"recurrent", "chunked"}) add(tokens, form);
+  BenchCase saving = table.back();
+  saving.label += ", ten states saved";
+  saving.bytes += 10.0 * 32 * 128 * 128 * 4;
+  saving.make = [make = table.back().make](std::uint64_t seed) {
+    OpFile file = make(seed);
+    HostTensor at(DType::i32, {10});
+    for (std::int64_t i = 0; i < 10; ++i)
+      at.data<std::int32_t>()[i] = static_cast<std::int32_t>((i + 1) * 384);
+    file.tensors["save_at"] = std::move(at);
+    file.tensors["saved"] = constant(DType::f32, {10, 32, 128, 128}, 0);
+    return file;
+  };
+  table.push_back(std::move(saving));
   return table;
 }
 

@@ -14,7 +14,7 @@
 #include "backend/cpu/runtime/context.h"
 #include "backend/cpu/runtime/parameter.h"
 #include "backend/cpu/simd/activation-inl.h"
-#include "ops/sequences.h"
+#include "ops/saves.h"
 #include "sluice/ops/causal_conv1d.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -55,13 +55,24 @@ class ConvBlock {
       load_row(address(op_.x, sequence.begin + t, first_), op_.x.dtype, count_, ring_row(newest));
       convolve(static_cast<std::size_t>(t));
       store_row(sum_, count_, address(op_.out, sequence.begin + t, first_), op_.out.dtype);
+      if ((t + 1) % kSaveStep == 0) save({sequence.begin + t, sequence.begin + t + 1, 0}, t + 1);
     }
-    for (std::size_t r = 0; r + 1 < width_; ++r)
-      store_row(ring_row(static_cast<std::size_t>(sequence.tokens()) + r), count_, address(state, r, first_),
-                op_.state.dtype);
+    store_state(state, sequence.tokens());
   }
 
  private:
+  static constexpr std::int64_t kSaveStep = 64;  // tokens between places where states may be saved
+
+  // The rows that the next token would see after `tokens` tokens of a sequence.
+  void store_state(const ops::View& state, std::int64_t tokens) {
+    for (std::size_t r = 0; r + 1 < width_; ++r)
+      store_row(ring_row(static_cast<std::size_t>(tokens) + r), count_, address(state, r, first_),
+                op_.state.dtype);
+  }
+  void save(const ops::Sequence& token, std::int64_t tokens) {
+    ops::Saves(op_).for_each(token, [&](std::int64_t i, std::int64_t) { store_state(op_.saved[i], tokens); });
+  }
+
   float* ring_row(std::size_t virtual_row) { return ring_ + virtual_row % width_ * kChannelBlock; }
 
   void prefetch_row(std::int64_t t) const {

@@ -11,7 +11,7 @@
 #include "backend/cpu/delta/chunked-inl.h"
 #include "backend/cpu/delta/recurrent-inl.h"
 #include "backend/cpu/runtime/context.h"
-#include "ops/sequences.h"
+#include "ops/saves.h"
 #include "sluice/ops/delta_rule.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -24,6 +24,34 @@ inline std::int64_t chunked_end(ops::DeltaForm form, const ops::Sequence& sequen
   if (form == ops::DeltaForm::recurrent) return sequence.begin;
   if (form == ops::DeltaForm::chunked) return sequence.end;
   return sequence.begin + sequence.tokens() / kChunk * kChunk;
+}
+
+// Tokens [begin, end) of a call.
+struct TokenRange {
+  std::int64_t begin;
+  std::int64_t end;
+};
+
+// run(from, to) over the tokens of a range, and between them save(saved) where states are asked for.
+template <class Run, class Save>
+void run_with_saves(const ops::DeltaRule& op, const ops::Sequence& sequence, const TokenRange& range,
+                    const Run& run, const Save& save) {
+  std::int64_t from = range.begin;
+  ops::Saves(op).for_each(sequence, [&](std::int64_t i, std::int64_t at) {
+    if (at <= range.begin || at > range.end) return;
+    run(from, at);
+    from = at;
+    save(op.saved[i]);
+  });
+  if (from < range.end) run(from, range.end);
+}
+
+void copy_state_rows(const ops::View& from, const ops::View& to, std::int64_t head, std::int64_t first,
+                     std::int64_t count) {
+  const auto width = static_cast<std::size_t>(from.shape.back());
+  for (std::int64_t row = first; row < first + count; ++row)
+    std::copy_n(static_cast<const float*>(address(from, head, row)), width,
+                static_cast<float*>(address(to, head, row)));
 }
 
 // Threaded over (sequence, key head, value heads that share it).
@@ -41,9 +69,18 @@ void run_chunked_parts(Context& context, const ops::DeltaRule& op, const ops::Se
           const ops::Sequence sequence = sequences[item / groups / key_heads];
           const std::int64_t last = chunked_end(op.form, sequence);
           const std::int64_t first_head = item % groups * group;
-          if (last > sequence.begin)
-            chunks.run(sequence.begin, last, sequences.part(op.state, sequence), item / groups % key_heads,
-                       first_head, std::min(group, ratio - first_head));
+          const std::int64_t heads = std::min(group, ratio - first_head);
+          const std::int64_t key_head = item / groups % key_heads;
+          const ops::View state = sequences.part(op.state, sequence);
+          run_with_saves(
+              op, sequence, {sequence.begin, last},
+              [&](std::int64_t from, std::int64_t to) {
+                chunks.run(from, to, state, key_head, first_head, heads);
+              },
+              [&](const ops::View& saved) {
+                for (std::int64_t i = first_head; i < first_head + heads; ++i)
+                  copy_state_rows(state, saved, value_head_of(op, key_head, i), 0, op.v.dim(2));
+              });
         }
       });
 }
@@ -58,9 +95,17 @@ void run_recurrent_parts(Context& context, const ops::DeltaRule& op, const ops::
         auto* scratch = reinterpret_cast<float*>(context.worker_scratch(worker, bytes));
         for (std::int64_t item = begin; item < end; ++item) {
           const ops::Sequence sequence = sequences[item / blocks / heads];
-          run_recurrent(op, chunked_end(op.form, sequence), sequence.end, sequences.part(op.state, sequence),
-                        item / blocks % heads, item % blocks * static_cast<std::int64_t>(kRecurrentRows),
-                        scratch);
+          const ops::View state = sequences.part(op.state, sequence);
+          const std::int64_t head = item / blocks % heads;
+          const std::int64_t row = item % blocks * static_cast<std::int64_t>(kRecurrentRows);
+          run_with_saves(
+              op, sequence, {chunked_end(op.form, sequence), sequence.end},
+              [&](std::int64_t from, std::int64_t to) {
+                run_recurrent(op, from, to, state, head, row, scratch);
+              },
+              [&](const ops::View& saved) {
+                copy_state_rows(state, saved, head, row, static_cast<std::int64_t>(kRecurrentRows));
+              });
         }
       });
 }

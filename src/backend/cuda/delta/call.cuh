@@ -1,6 +1,7 @@
 // The fields of delta_rule as its kernels read them.
 #pragma once
 
+#include "backend/cuda/delta/save_places.cuh"
 #include "backend/cuda/device/vector_access.cuh"
 #include "backend/cuda/runtime/sequence_part.cuh"
 #include "sluice/ops/delta_rule.h"
@@ -31,6 +32,9 @@ struct DeltaCall {
   int key_width;
   int value_width;
   bool tiled;
+  SavePlaces saves;
+  float* saved;
+  long long saved_strides[3];  // save, head, row
 
   DeltaCall(Context& context, const ops::DeltaRule& op)
       : q{op.q.data, op.q.dtype},
@@ -55,7 +59,12 @@ struct DeltaCall {
         value_heads(static_cast<int>(op.v.dim(1))),
         key_width(static_cast<int>(op.k.dim(2))),
         value_width(static_cast<int>(op.v.dim(2))),
-        tiled(op.heads == ops::DeltaHeads::tiled) {}
+        tiled(op.heads == ops::DeltaHeads::tiled),
+        saves(op),
+        saved(static_cast<float*>(op.saved.data)),
+        saved_strides{} {
+    for (int d = 0; op.saved.present() && d < 3; ++d) saved_strides[d] = op.saved.strides[d];
+  }
 
   __device__ __forceinline__ int key_head(int head) const {
     return tiled ? head % key_heads : head / (value_heads / key_heads);
@@ -63,6 +72,9 @@ struct DeltaCall {
   // Row `row` of a head's state.
   __device__ __forceinline__ float* state_row(const SequencePart& part, int head, int row) const {
     return state + part.slot * slot_stride + head * state_strides[0] + row * state_strides[1];
+  }
+  __device__ __forceinline__ float* saved_row(int save, int head, int row) const {
+    return saved + save * saved_strides[0] + head * saved_strides[1] + row * saved_strides[2];
   }
   __device__ __forceinline__ void store_out(long long at, float value) const {
     if (q.type == ops::DType::f32)

@@ -7,6 +7,7 @@
 // same second launch. Bytes: x and out once (and 3 rows in kRun again, from the cache), state twice.
 #include <algorithm>
 
+#include "backend/cuda/delta/save_places.cuh"
 #include "backend/cuda/device/element.cuh"
 #include "backend/cuda/device/vector_access.cuh"
 #include "backend/cuda/runtime/launch.h"
@@ -36,6 +37,9 @@ struct ConvCall {
   Fault* fault;
   int channels;
   int width;
+  SavePlaces saves;
+  float* saved;
+  long long saved_strides[2];  // save, row
 };
 
 __device__ __forceinline__ float silu(float x) {
@@ -165,6 +169,26 @@ __global__ void conv_states(ConvCall call) {
   }
 }
 
+// Grid: channels, saves. Before the states change.
+template <class T>
+__global__ void conv_saves(ConvCall call) {
+  wait_for_inputs();
+  allow_successor();
+  if (blockIdx.x == 0 && blockIdx.y == 0) call.saves.check(call.sequences, call.fault);
+  const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const int save = static_cast<int>(blockIdx.y);
+  const int end = call.saves.at[save];
+  if (channel >= call.channels || end <= 0 || end > call.sequences.tokens) return;
+  const SequencePart part =
+      sequence_part(call.sequences, call.sequences.of_token(end - 1), call.slots, call.fault);
+  if (part.tokens() == 0) return;
+  for (int r = 0; r < call.width - 1; ++r) {
+    float row[1];
+    load_virtual<T>(call, part, call.width, end - part.begin + r, channel, row);
+    call.saved[save * call.saved_strides[0] + r * call.saved_strides[1] + channel] = row[0];
+  }
+}
+
 bool vectorizable(const ops::CausalConv1d& op, int elements) {
   return op.x.dim(1) % elements == 0 && aligned(op.x, elements) && aligned(op.out, elements) &&
          aligned(op.state, elements) && aligned(op.weight, kWidth);
@@ -211,21 +235,28 @@ template <>
 void run(Context& context, const ops::CausalConv1d& op) {
   using namespace delta;
   const bool pooled = op.seq_starts.present();
-  const ConvCall call{op.x.data,
-                      op.weight.data,
-                      static_cast<float*>(op.state.data),
-                      op.out.data,
-                      op.x.strides[0],
-                      op.out.strides[0],
-                      op.weight.strides[0],
-                      op.state.strides[pooled ? 1 : 0],
-                      pool_stride(op.state, pooled),
-                      pooled ? op.state.dim(0) : 1,
-                      DeviceSequences(op, op.x.dim(0)),
-                      context.fault(),
-                      static_cast<int>(op.x.dim(1)),
-                      static_cast<int>(op.weight.dim(1))};
+  const ConvCall call{
+      op.x.data,
+      op.weight.data,
+      static_cast<float*>(op.state.data),
+      op.out.data,
+      op.x.strides[0],
+      op.out.strides[0],
+      op.weight.strides[0],
+      op.state.strides[pooled ? 1 : 0],
+      pool_stride(op.state, pooled),
+      pooled ? op.state.dim(0) : 1,
+      DeviceSequences(op, op.x.dim(0)),
+      context.fault(),
+      static_cast<int>(op.x.dim(1)),
+      static_cast<int>(op.weight.dim(1)),
+      SavePlaces(op),
+      static_cast<float*>(op.saved.data),
+      {op.saved.present() ? op.saved.strides[0] : 0, op.saved.present() ? op.saved.strides[1] : 0}};
   with_activation(op.x.dtype, [&]<class T>() {
+    if (call.saves.count > 0)
+      launch(context, conv_saves<T>, {channel_grid(call.channels, 1, 128, call.saves.count), dim3(128)},
+             call);
     with_parameter(op.weight.dtype, [&]<class Weight>() {
       constexpr int kVector = 16 / sizeof(T);
       if (call.width == kWidth && vectorizable(op, kVector))

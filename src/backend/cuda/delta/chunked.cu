@@ -172,14 +172,14 @@ __device__ __forceinline__ void write_out(const OutTiles<kWidth>& tiles, const H
 
 // Moves 16 rows of a state between memory and the sums of a warp; columns past Dk are zero.
 template <bool kStore, int kWidth>
-__device__ __forceinline__ void move_state(const DeltaCall& call, float* rows, Sums (&state)[kWidth / 8],
-                                           int lane) {
+__device__ __forceinline__ void move_state(const DeltaCall& call, float* rows, long long stride,
+                                           Sums (&state)[kWidth / 8], int lane) {
 #pragma unroll
   for (int n = 0; n < kWidth / 8; ++n)
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
       const int column = n * 8 + lane % 4 * 2 + e % 2;
-      float* at = rows + (lane / 4 + e / 2 * 8) * call.state_strides[1] + column;
+      float* at = rows + (lane / 4 + e / 2 * 8) * stride + column;
       const bool inside = column < call.key_width;
       if constexpr (kStore) {
         if (inside) *at = state[n].at[e];
@@ -239,6 +239,7 @@ __global__ void __launch_bounds__(2 * kWarps * kWarp, 1) delta_walk(DeltaCall ca
   auto& shared = *reinterpret_cast<Shared<kWidth, kWarps>*>(memory);
   wait_for_inputs();
   allow_successor();
+  if (blockIdx.x == 0) call.saves.check(call.sequences, call.fault);
   const int slices = call.value_width / (16 * kWarps);
   const int b = static_cast<int>(blockIdx.x) / slices / call.value_heads;
   Walk walk;
@@ -258,13 +259,19 @@ __global__ void __launch_bounds__(2 * kWarps * kWarp, 1) delta_walk(DeltaCall ca
   if (state_warp) {
     float* rows = call.state_row(walk.part, walk.head, walk.row + warp * 16);
     Sums state[kWidth / 8];
-    move_state<false, kWidth>(call, rows, state, lane);
+    move_state<false, kWidth>(call, rows, call.state_strides[1], state, lane);
     __syncthreads();
     for (int c = walk.begin; c <= walk.end; ++c) {
-      if (c < walk.end) advance_state(state, shared.state[c % 2], shared.handover[c % 2][warp], warp, lane);
+      if (c < walk.end) {
+        advance_state(state, shared.state[c % 2], shared.handover[c % 2][warp], warp, lane);
+        const int save = walk.rows(c) == kChunk ? call.saves.find(walk.token(c + 1)) : -1;
+        if (save >= 0)
+          move_state<true, kWidth>(call, call.saved_row(save, walk.head, walk.row + warp * 16),
+                                   call.saved_strides[2], state, lane);
+      }
       __syncthreads();
     }
-    move_state<true, kWidth>(call, rows, state, lane);
+    move_state<true, kWidth>(call, rows, call.state_strides[1], state, lane);
     return;
   }
   copy_state_tiles(call, range, walk, walk.begin, shared.state[walk.begin % 2], thread);

@@ -45,6 +45,7 @@ template <int kPer, int kVector>
 __global__ void __launch_bounds__(kWarps* kWarp) delta_recurrent(DeltaCall call) {
   wait_for_inputs();
   allow_successor();
+  if (blockIdx.x == 0) call.saves.check(call.sequences, call.fault);
   const int slices = call.value_width / kBlockRows;
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const int row =
@@ -65,6 +66,9 @@ __global__ void __launch_bounds__(kWarps* kWarp) delta_recurrent(DeltaCall call)
     const float out = state.step(token.k, token.q, token.value, expf(token.g), token.beta);
     if (lane % 4 == 0)
       call.store_out(t * call.out_strides[0] + head * call.out_strides[1] + row + lane / 4, out);
+    if (call.saves.count == 0 || (t + 1 - part.begin) % 64 != 0) continue;
+    const int save = call.saves.find(t + 1);
+    if (save >= 0) state.store(call.saved_row(save, head, row) + lane * kVector, call.saved_strides[2]);
   }
   state.store(rows, call.state_strides[1]);
 }
@@ -86,7 +90,8 @@ void dispatch(Context& context, const ops::DeltaRule& op, const DeltaCall& call)
   if constexpr (kPer > 1)
     if (call.key_width < kPer * kWarp) return dispatch<kPer - 1>(context, op, call);
   constexpr int kVector = natural_vector(kPer);
-  if (kVector > 1 && aligned(op.state, kVector) && aligned(op.q, kVector) && aligned(op.k, kVector))
+  if (kVector > 1 && aligned(op.state, kVector) && aligned(op.q, kVector) && aligned(op.k, kVector) &&
+      (!op.saved.present() || aligned(op.saved, kVector)))
     launch_width<kPer, kVector>(context, call);
   else
     launch_width<kPer, 1>(context, call);

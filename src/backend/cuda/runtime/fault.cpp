@@ -36,6 +36,12 @@ std::string describe(const Fault& fault) {
       return fmt::format("sample: field 'allowed' allows no token in row {}", fault.given);
     case FaultKind::page:
       return outside("an entry of 'page_table'");
+    case FaultKind::save_place:
+      return fmt::format(
+          "an entry of 'save_at' is {}, allowed are multiples of 64 behind the first token of a sequence, up "
+          "to "
+          "{}",
+          fault.given, fault.limit - 1);
   }
   return fmt::format("unknown fault {}", fault.kind);
 }

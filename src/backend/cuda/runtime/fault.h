@@ -19,6 +19,7 @@ enum class FaultKind : int {
   token_index,     // moe_scatter_add: a token outside the sums
   sampled_mask,    // sample: a row without any allowed token
   page,            // a page outside the pool
+  save_place,      // a state saved elsewhere than at multiples of 64 tokens
 };
 
 struct Fault {

@@ -5,7 +5,7 @@
 
 #include "backend/reference/runtime/element.h"
 #include "backend/reference/runtime/reference.h"
-#include "ops/sequences.h"
+#include "ops/saves.h"
 
 namespace sluice::backend::reference::delta {
 
@@ -23,6 +23,10 @@ void convolve_channel(const ops::CausalConv1d& op, const ops::Sequence& sequence
       sum += line[static_cast<std::size_t>(t + j)] * get(op.weight, channel, j);
     set(op.out, sum / (1 + std::exp(-sum)), sequence.begin + t, channel);
   }
+  ops::Saves(op).for_each(sequence, [&](std::int64_t i, std::int64_t end) {
+    for (std::int64_t r = 0; r < taps - 1; ++r)
+      set(op.saved, line[static_cast<std::size_t>(end - sequence.begin + r)], i, r, channel);
+  });
   for (std::int64_t r = 0; r < taps - 1; ++r)
     set(state, line[static_cast<std::size_t>(sequence.tokens() + r)], r, channel);
 }

@@ -5,7 +5,7 @@
 
 #include "backend/reference/runtime/element.h"
 #include "backend/reference/runtime/reference.h"
-#include "ops/sequences.h"
+#include "ops/saves.h"
 
 namespace sluice::backend::reference::delta {
 
@@ -34,6 +34,10 @@ void run_state_row(const ops::DeltaRule& op, const ops::Sequence& sequence, cons
       out += row[static_cast<std::size_t>(j)] * get(op.q, t, key_head, j);
     }
     set(op.out, out, t, head, i);
+    ops::Saves(op).for_each({t, t + 1, 0}, [&](std::int64_t save, std::int64_t) {
+      for (std::int64_t j = 0; j < width; ++j)
+        set(op.saved, row[static_cast<std::size_t>(j)], save, head, i, j);
+    });
   }
   for (std::int64_t j = 0; j < width; ++j) set(state, row[static_cast<std::size_t>(j)], head, i, j);
 }
