@@ -98,8 +98,7 @@ TEST(FreshRows, GiveTheSameBitsHoweverAPromptIsCut) {
 
 TEST(FreshRows, GiveTheSameBitsHoweverAPromptIsCutOnTheGpu) {
   SLUICE_NEED_CUDA();
-  const auto backend = ops::make_backend("cuda");
-  backend->set_phase(ops::Phase::prefill);
+  const auto backend = ops::make_backend("cuda", {.phase = ops::Phase::prefill});
   check_prompts(*backend);
 }
 

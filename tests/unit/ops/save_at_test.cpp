@@ -97,8 +97,7 @@ TEST(SaveAt, GivesTheStatesOfShorterCalls) {
 
 TEST(SaveAt, GivesTheStatesOfShorterCallsOnTheGpu) {
   SLUICE_NEED_CUDA();
-  const auto backend = ops::make_backend("cuda");
-  backend->set_phase(ops::Phase::prefill);
+  const auto backend = ops::make_backend("cuda", {.phase = ops::Phase::prefill});
   check_backend(*backend);
 }
 
