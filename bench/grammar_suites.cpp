@@ -1,0 +1,314 @@
+// Runs suites of JSON schemas with instances through the grammar: what is accepted, what is refused, and how
+// long compiling and each mask take on one core. `tools/check grammar` calls it. Usage: grammar_suites TOKENS
+// (maskbench|suite) FOLDER... [--list] [--tokens-out=FILE] [--only=TEXT] TOKENS is a tokenizer.json, or a
+// file of tokens: their number, then of each its length (bit 31: special) as 32-bit little-endian numbers and
+// its bytes. A maskbench file is {"schema", "tests": [{"data", "valid"}]}, a suite file an array of
+// {"description", "schema", "tests"}.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "sluice/error.h"
+#include "sluice/grammar.h"
+#include "text/tokenizer.h"
+
+namespace sluice {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw Error(ErrorKind::input, path.string() + ": cannot be read");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+struct Tokens {
+  std::vector<std::string> bytes;
+  std::vector<std::int32_t> stop;
+};
+
+Tokens read_tokens(const std::string& path) {
+  Tokens result;
+  const std::string data = read_file(path);
+  if (path.ends_with(".json")) {
+    const text::Tokenizer tokenizer = text::Tokenizer::parse(data);
+    for (std::int32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+      if (tokenizer.is_special(id)) result.stop.push_back(id);
+      result.bytes.emplace_back(tokenizer.is_special(id) ? "" : tokenizer.bytes(id));
+    }
+  } else {
+    std::size_t at = 4;
+    while (at + 4 <= data.size()) {
+      std::uint32_t length;
+      std::memcpy(&length, data.data() + at, 4);
+      const bool special = length >> 31 != 0;
+      length &= 0x7FFFFFFF;
+      if (special) result.stop.push_back(static_cast<std::int32_t>(result.bytes.size()));
+      result.bytes.push_back(special ? "" : data.substr(at + 4, length));
+      at += 4 + length;
+    }
+  }
+  result.stop.resize(std::min<std::size_t>(result.stop.size(), 1));
+  return result;
+}
+
+// The longest token at each place: not what a model would choose, but the same for every engine.
+class Greedy {
+ public:
+  explicit Greedy(const Tokens& tokens) {
+    for (std::size_t i = 0; i < tokens.bytes.size(); ++i) {
+      if (tokens.bytes[i].empty()) continue;
+      ids_.try_emplace(tokens.bytes[i], static_cast<std::int32_t>(i));
+      longest_ = std::min<std::size_t>(std::max(longest_, tokens.bytes[i].size()), 32);
+    }
+  }
+  std::vector<std::int32_t> operator()(std::string_view text) const {
+    std::vector<std::int32_t> ids;
+    while (!text.empty()) {
+      std::size_t length = std::min(longest_, text.size());
+      auto found = ids_.end();
+      for (; length > 0; --length)
+        if ((found = ids_.find(std::string(text.substr(0, length)))) != ids_.end()) break;
+      if (found == ids_.end()) return ids;
+      ids.push_back(found->second);
+      text.remove_prefix(length);
+    }
+    return ids;
+  }
+
+ private:
+  std::unordered_map<std::string, std::int32_t> ids_;
+  std::size_t longest_ = 0;
+};
+
+// One blank after commas and colons. With an order of names the text is canonical: properties in that order,
+// whole numbers without fraction.
+void write(const OrderedJson& value, const std::map<std::string, int>* order, std::string& out) {
+  if (value.is_object()) {
+    std::vector<std::pair<std::string, const OrderedJson*>> members;
+    for (const auto& [key, member] : value.items()) members.emplace_back(key, &member);
+    if (order != nullptr) {
+      const auto rank = [&](const auto& member) {
+        const auto found = order->find(member.first);
+        return found == order->end() ? static_cast<int>(order->size()) : found->second;
+      };
+      std::ranges::stable_sort(members, [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+    }
+    out += '{';
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      if (i > 0) out += ", ";
+      out += OrderedJson(members[i].first).dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + ": ";
+      write(*members[i].second, order, out);
+    }
+    out += '}';
+  } else if (value.is_array()) {
+    out += '[';
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      if (i > 0) out += ", ";
+      write(value[i], order, out);
+    }
+    out += ']';
+  } else if (order != nullptr && value.is_number_float() && std::abs(value.get<double>()) < 1e15 &&
+             value.get<double>() == static_cast<double>(static_cast<std::int64_t>(value.get<double>()))) {
+    out += std::to_string(static_cast<std::int64_t>(value.get<double>()));
+  } else {
+    out += value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  }
+}
+
+// The order in which a schema names properties.
+void collect_order(const OrderedJson& schema, std::map<std::string, int>& order) {
+  if (schema.is_object()) {
+    if (schema.contains("properties") && schema["properties"].is_object())
+      for (const auto& [key, unused] : schema["properties"].items())
+        order.try_emplace(key, static_cast<int>(order.size()));
+    for (const auto& [key, member] : schema.items()) collect_order(member, order);
+  } else if (schema.is_array()) {
+    for (const OrderedJson& item : schema) collect_order(item, order);
+  }
+}
+
+struct Times {
+  std::vector<double> us;
+  void add(Clock::time_point since) {
+    us.push_back(std::chrono::duration<double, std::micro>(Clock::now() - since).count());
+  }
+  void print(const char* name) {
+    if (us.empty()) return;
+    std::ranges::sort(us);
+    double sum = 0;
+    for (const double value : us) sum += value;
+    const auto at = [&](double share) {
+      return us[std::min(us.size() - 1, static_cast<std::size_t>(share * static_cast<double>(us.size())))];
+    };
+    std::printf("%s: n %zu  mean %.1f  p50 %.1f  p90 %.1f  p99 %.1f  p99.9 %.1f  max %.1f us\n", name,
+                us.size(), sum / static_cast<double>(us.size()), at(0.5), at(0.9), at(0.99), at(0.999),
+                us.back());
+  }
+};
+
+struct Report {
+  std::size_t schemas = 0, passing = 0, refused = 0, invalid_accepted = 0, valid_rejected = 0, failed = 0;
+  std::size_t tests = 0;
+  std::size_t reordered = 0;  // valid, but accepted only with properties in the order of the schema
+  std::map<std::string, std::size_t> reasons;
+  Times compile, mask, first_mask, accept;
+};
+
+class Suites {
+ public:
+  Suites(const Tokens& tokens, bool list, FILE* tokens_out)
+      : vocabulary_(std::make_shared<GrammarVocabulary>(tokens.bytes, tokens.stop)),
+        greedy_(tokens),
+        list_(list),
+        tokens_out_(tokens_out) {}
+
+  void run(const std::string& name, const OrderedJson& schema, const OrderedJson& tests, bool reorder) {
+    ++report.schemas;
+    std::shared_ptr<const Grammar> grammar;
+    const auto start = Clock::now();
+    try {
+      grammar = std::make_shared<const Grammar>(
+          GrammarSource{.kind = GrammarSource::Kind::json_schema, .text = schema.dump(), .choices = {}},
+          vocabulary_);
+    } catch (const Error& error) {
+      if (std::string_view(error.what()).find("no text fulfils") != std::string_view::npos) {
+        const bool right =
+            std::ranges::none_of(tests, [](const OrderedJson& test) { return test["valid"].get<bool>(); });
+        ++(right ? report.passing : report.valid_rejected);
+        if (!right && list_) std::printf("UNSATISFIABLE %s\n", name.c_str());
+        return;
+      }
+      ++report.refused;
+      if (list_) std::printf("REFUSED %s: %s\n", name.c_str(), error.what());
+      return;
+    }
+    report.compile.add(start);
+    std::map<std::string, int> order;
+    if (reorder) collect_order(schema, order);
+    bool right = true;
+    for (const OrderedJson& test : tests) {
+      ++report.tests;
+      std::string text;
+      write(test["data"], reorder ? &order : nullptr, text);
+      const bool valid = test["valid"].get<bool>();
+      bool accepted = false;
+      try {
+        accepted = accepts(grammar, text);
+      } catch (const Error& error) {
+        ++report.failed;
+        if (list_) std::printf("FAILED %s: %s\n", name.c_str(), error.what());
+        right = false;
+        continue;
+      }
+      if (accepted == valid) continue;
+      if (valid && !reorder) {
+        std::map<std::string, int> names;
+        std::string ordered;
+        collect_order(schema, names);
+        write(test["data"], &names, ordered);
+        if (ordered != text && accepts(grammar, ordered)) {
+          ++report.reordered;
+          continue;
+        }
+      }
+      right = false;
+      ++(valid ? report.valid_rejected : report.invalid_accepted);
+      if (list_)
+        std::printf("%s %s: %.300s\n", valid ? "REJECTED-VALID" : "ACCEPTED-INVALID", name.c_str(),
+                    text.c_str());
+    }
+    if (right) ++report.passing;
+  }
+
+  bool accepts(const std::shared_ptr<const Grammar>& grammar, const std::string& text) {
+    Matcher matcher(grammar);
+    std::vector<std::uint32_t> bits(matcher.mask_words());
+    bool first = true;
+    for (const std::int32_t token : greedy_(text)) {
+      const auto start = Clock::now();
+      matcher.mask(bits);
+      const bool allowed = (bits[static_cast<std::size_t>(token) >> 5] >> (token & 31) & 1) != 0;
+      if (allowed) matcher.accept(token);
+      (first ? report.first_mask : report.mask).add(start);
+      first = false;
+      if (!allowed) return false;
+    }
+    return matcher.can_stop();
+  }
+
+  Report report;
+
+ private:
+  std::shared_ptr<const GrammarVocabulary> vocabulary_;
+  Greedy greedy_;
+  bool list_;
+  [[maybe_unused]] FILE* tokens_out_;
+};
+
+int main(int argc, char** argv) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  bool list = false;
+  std::string only;
+  std::erase_if(arguments, [&](const std::string& argument) {
+    if (argument == "--list") return list = true;
+    if (!argument.starts_with("--only=")) return false;
+    only = argument.substr(7);
+    return true;
+  });
+  if (arguments.size() < 3) {
+    std::fprintf(stderr, "usage: grammar_suites TOKENS (maskbench|suite) FOLDER... [--list] [--only=TEXT]\n");
+    return 2;
+  }
+  Suites suites(read_tokens(arguments[0]), list, nullptr);
+  for (std::size_t i = 2; i < arguments.size(); ++i) {
+    std::vector<std::filesystem::path> files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(arguments[i]))
+      if (entry.path().extension() == ".json") files.push_back(entry.path());
+    std::ranges::sort(files);
+    for (const std::filesystem::path& file : files) {
+      if (file.string().find(only) == std::string::npos) continue;
+      const OrderedJson json = OrderedJson::parse(read_file(file));
+      if (arguments[1] == "maskbench") {
+        suites.run(file.filename().string(), json["schema"], json["tests"], false);
+        continue;
+      }
+      for (const OrderedJson& group : json) {
+        const std::string name = file.filename().string() + " / " + group["description"].get<std::string>();
+        suites.run(name, group["schema"], group["tests"], true);
+      }
+    }
+  }
+  Report& report = suites.report;
+  std::printf(
+      "schemas %zu  passing %zu  refused %zu  tests %zu (%zu reordered)  invalid accepted %zu  "
+      "valid rejected %zu  failed %zu\n",
+      report.schemas, report.passing, report.refused, report.tests, report.reordered, report.invalid_accepted,
+      report.valid_rejected, report.failed);
+  report.compile.print("compile");
+  report.first_mask.print("first step");
+  report.mask.print("later steps");
+  return 0;
+}
+
+}  // namespace
+}  // namespace sluice
+
+int main(int argc, char** argv) {
+  try {
+    return sluice::main(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

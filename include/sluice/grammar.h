@@ -1,0 +1,138 @@
+// Answers of a given form: JSON schemas, regular expressions, grammars and lists of choices become one
+// automaton over bytes, which says before each token which tokens may come next.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sluice {
+
+// The tokens of a model as bytes, arranged for masks. Immutable; shared by all grammars and threads.
+class GrammarVocabulary {
+ public:
+  // `bytes` holds what each id stands for; ids with no bytes (special tokens, holes) are never matched. One
+  // of the `stop` ids ends the text where the grammar lets it end.
+  GrammarVocabulary(std::span<const std::string_view> bytes, std::span<const std::int32_t> stop);
+  GrammarVocabulary(std::span<const std::string> bytes, std::span<const std::int32_t> stop);
+  ~GrammarVocabulary();
+  GrammarVocabulary(const GrammarVocabulary&) = delete;
+  GrammarVocabulary& operator=(const GrammarVocabulary&) = delete;
+
+  std::int32_t size() const;
+
+  struct State;
+  const State& state() const { return *state_; }
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+// Which blanks a JSON document may have between its tokens.
+enum class JsonWhitespace {
+  none,      // {"a":1,"b":[2,3]}
+  readable,  // at most one blank, or a line break and an indentation, after brackets, commas and colons
+  any,       // whatever JSON allows
+};
+
+// What bad input may cost; passing a limit is an Error of kind resource.
+struct GrammarLimits {
+  std::size_t source_bytes = std::size_t{10} << 20;
+  std::size_t nodes = 1'000'000;           // of rules
+  std::size_t terms = 1'000'000;           // of regular expressions
+  std::size_t configurations = 8'000'000;  // of one matcher's parser
+  std::size_t work_per_step = 2'000'000;   // parser steps for one mask or one token
+  std::chrono::milliseconds compile_time{10'000};
+};
+
+struct GrammarSource {
+  enum class Kind {
+    json,         // any JSON document
+    json_schema,  // text: a schema of draft 4, 6, 7, 2019-09 or 2020-12
+    regex,        // text: RE2's syntax; the whole answer must match
+    ebnf,         // text: GBNF or the EBNF of the XML standard, from the rule `root`
+    choice,       // one of `choices`
+  };
+
+  Kind kind = Kind::json;
+  std::string text;
+  std::vector<std::string> choices;
+  JsonWhitespace whitespace = JsonWhitespace::readable;
+};
+
+// A compiled grammar. Immutable to its users; many matchers may share it.
+class Grammar {
+ public:
+  // Fails with kind `input` for what is wrong and `unsupported` for what is not supported, naming the place.
+  Grammar(const GrammarSource& source, std::shared_ptr<const GrammarVocabulary> vocabulary,
+          const GrammarLimits& limits = {});
+  ~Grammar();
+  Grammar(const Grammar&) = delete;
+  Grammar& operator=(const Grammar&) = delete;
+
+  const GrammarVocabulary& vocabulary() const;
+
+  struct State;
+  const State& state() const { return *state_; }
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+// Compiles each source once; may be called from many threads.
+class GrammarCache {
+ public:
+  explicit GrammarCache(std::shared_ptr<const GrammarVocabulary> vocabulary, std::size_t capacity = 128,
+                        const GrammarLimits& limits = {});
+  ~GrammarCache();
+
+  std::shared_ptr<const Grammar> get(const GrammarSource& source);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Follows one text through a grammar. One thread at a time; copies are independent and may go to other
+// threads.
+class Matcher {
+ public:
+  explicit Matcher(std::shared_ptr<const Grammar> grammar);
+  ~Matcher();
+  Matcher(const Matcher& other);
+  Matcher(Matcher&& other) noexcept;
+  Matcher& operator=(Matcher&& other) noexcept;
+
+  // One bit per token, the lowest of a word first: set where the token may come next. `bits` has
+  // mask_words() words.
+  void mask(std::span<std::uint32_t> bits);
+  std::size_t mask_words() const;
+  bool allows(std::int32_t token);
+  // Goes on by a token; fails with kind `input` if it is not allowed.
+  void accept(std::int32_t token);
+  // Goes on by text as far as the grammar allows; returns how many bytes that was.
+  std::size_t accept_text(std::string_view text);
+  // Whether the text may end here.
+  bool can_stop() const;
+  // Whether a stop token was accepted.
+  bool finished() const;
+  // The one token that may come next, if there is only one.
+  std::optional<std::int32_t> forced();
+  // What must follow byte by byte, empty where there is a choice.
+  std::string forced_text(std::size_t limit = 4096);
+  // Takes back the last calls of accept (accept_text counts as one).
+  void rollback(std::size_t count);
+
+ private:
+  void renew();
+
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace sluice

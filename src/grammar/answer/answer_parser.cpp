@@ -1,0 +1,238 @@
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "grammar/answer/call_text.h"
+#include "sluice/answer.h"
+
+namespace sluice {
+
+using grammar::CallMarkers;
+using grammar::ParsedCall;
+
+namespace {
+
+constexpr std::string_view kBlanks = " \t\r\n";
+
+// How much of the end of the text may be the beginning of a marker.
+std::size_t unfinished_marker(std::string_view text, std::span<const std::string_view> markers) {
+  std::size_t longest = 0;
+  for (const std::string_view marker : markers)
+    for (std::size_t size = std::min(marker.size() - 1, text.size()); size > longest; --size)
+      if (text.ends_with(marker.substr(0, size))) longest = size;
+  return longest;
+}
+
+}  // namespace
+
+AnswerFormat recognize_answer_format(std::string_view call, std::string_view prompt) {
+  AnswerFormat format;
+  const auto has = [call](std::string_view text) { return call.find(text) != std::string_view::npos; };
+  const std::string function(AnswerProbe::kFunction);
+  if (has("<function=" + function + ">")) {
+    format.calls = ToolCallFormat::xml_parameters;
+  } else if (has("<｜tool▁sep｜>" + function)) {
+    format.calls = ToolCallFormat::deepseek_v3;
+  } else if (has(function + "<｜tool▁sep｜>")) {
+    format.calls = ToolCallFormat::deepseek_v31;
+  } else if (const std::size_t at = call.find(function); at != std::string_view::npos) {
+    const std::size_t tag = call.rfind("<tool_call>", at);
+    format.calls = tag != std::string_view::npos && call.find("</tool_call>", tag) > at
+                       ? ToolCallFormat::json_in_tags
+                       : ToolCallFormat::plain_json;
+  }
+  const bool prompt_thinks = prompt.rfind("<think>") != std::string_view::npos;
+  if (has("</think>") || prompt_thinks) {
+    format.think_open = "<think>";
+    format.think_close = "</think>";
+    // A template that switches thinking off closes what it opened.
+    const std::size_t open = prompt.rfind("<think>"), close = prompt.rfind("</think>");
+    format.prompt_opens_thinking = prompt_thinks && (close == std::string_view::npos || close < open);
+  }
+  return format;
+}
+
+struct AnswerParser::State {
+  AnswerFormat format;
+  ParameterTypes types;
+  std::string held;  // read, but not decided yet
+  bool thinking = false;
+  bool at_start = true;      // blanks at the start of thinking or content mean nothing
+  bool thought = false;      // thinking happens once
+  std::string begin;         // the marker of the call being read; empty outside
+  std::size_t searched = 0;  // how far its end was looked for
+  std::string blanks;        // at the end of what was given out: nothing if a marker follows
+  std::vector<AnswerDelta> out;
+
+  AnswerDelta::Kind kind() const {
+    return thinking ? AnswerDelta::Kind::thinking : AnswerDelta::Kind::content;
+  }
+
+  void give(std::string_view text) {
+    if (at_start) {
+      text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+      if (text.empty()) return;
+      at_start = false;
+    }
+    const std::size_t last = text.find_last_not_of(kBlanks);
+    const std::size_t solid = last == std::string_view::npos ? 0 : last + 1;
+    if (solid > 0) {
+      emit(blanks + std::string(text.substr(0, solid)));
+      blanks.clear();
+    }
+    blanks += text.substr(solid);
+  }
+  void emit(std::string text) {
+    if (!out.empty() && out.back().kind == kind() && !out.back().malformed_call) {
+      out.back().text += text;
+    } else {
+      out.push_back({.kind = kind(), .text = std::move(text)});
+    }
+  }
+
+  std::vector<std::string_view> markers() const {
+    std::vector<std::string_view> result;
+    if (!format.think_close.empty()) {
+      if (thinking) result.push_back(format.think_close);
+      if (!thinking && !thought) result.push_back(format.think_open);
+    }
+    const CallMarkers& calls = grammar::call_markers(format.calls);
+    result.insert(result.end(), calls.begin.begin(), calls.begin.end());
+    result.insert(result.end(), calls.ignored.begin(), calls.ignored.end());
+    return result;
+  }
+
+  void read() {
+    while (!waits_for_all() && (begin.empty() ? read_text() : read_call(false))) {
+    }
+  }
+
+  // Up to the next marker; false if more text is needed.
+  bool read_text() {
+    const std::vector<std::string_view> known = markers();
+    std::size_t first = std::string::npos;
+    std::string_view marker;
+    for (const std::string_view one : known) {
+      const std::size_t at = held.find(one);
+      if (at < first) {
+        first = at;
+        marker = one;
+      }
+    }
+    if (first == std::string::npos) {
+      const std::size_t keep = unfinished_marker(held, known);
+      give(std::string_view(held).substr(0, held.size() - keep));
+      held.erase(0, held.size() - keep);
+      return false;
+    }
+    give(std::string_view(held).substr(0, first));
+    held.erase(0, first + marker.size());
+    take(marker);
+    if (begin.empty()) blanks.clear();
+    return true;
+  }
+
+  void take(std::string_view marker) {
+    if (marker == format.think_close && thinking) {
+      thinking = false;
+      thought = at_start = true;
+    } else if (marker == format.think_open && !thinking && !thought) {
+      thinking = at_start = true;
+    } else if (std::ranges::find(grammar::call_markers(format.calls).begin, marker) !=
+               grammar::call_markers(format.calls).begin.end()) {
+      begin = marker;
+      searched = 0;
+    }
+  }
+
+  bool read_call(bool ended) {
+    const CallMarkers& calls = grammar::call_markers(format.calls);
+    const auto which = static_cast<std::size_t>(std::ranges::find(calls.begin, begin) - calls.begin.begin());
+    const std::string_view end = calls.end[which];
+    const bool json = format.calls != ToolCallFormat::xml_parameters;
+    std::size_t at = held.find(end, searched - std::min(searched, end.size()));
+    searched = held.size();
+    if (json && at != std::string::npos) at = grammar::find_outside_strings(held, end);
+    if (at == std::string::npos) {
+      if (ended) malformed(held.size(), "");
+      return false;
+    }
+    std::optional<ParsedCall> call =
+        grammar::parse_call(format.calls, begin, std::string_view(held).substr(0, at), types);
+    if (!call) {
+      malformed(at, end);
+      return true;
+    }
+    // A call ends the thinking around it.
+    thought |= thinking;
+    thinking = false;
+    at_start = true;
+    out.push_back({.kind = AnswerDelta::Kind::call,
+                   .text = std::move(call->arguments),
+                   .function = std::move(call->function)});
+    held.erase(0, at + end.size());
+    begin.clear();
+    blanks.clear();
+    return true;
+  }
+
+  // Gives the text back as it was written.
+  void malformed(std::size_t size, std::string_view end) {
+    AnswerDelta delta{.kind = kind(),
+                      .text = std::exchange(blanks, {}) + begin + held.substr(0, size) + std::string(end)};
+    delta.malformed_call = !thinking;
+    out.push_back(std::move(delta));
+    held.erase(0, std::min(size + end.size(), held.size()));
+    begin.clear();
+    at_start = false;
+  }
+
+  // An answer that begins like JSON may be a call as a whole.
+  bool waits_for_all() const {
+    if (format.calls != ToolCallFormat::plain_json || thinking || !at_start) return false;
+    const std::size_t first = held.find_first_not_of(kBlanks);
+    return first != std::string::npos && (held[first] == '{' || held[first] == '[');
+  }
+};
+
+AnswerParser::AnswerParser(AnswerFormat format, ParameterTypes types) : state_(std::make_unique<State>()) {
+  state_->thinking = format.prompt_opens_thinking;
+  state_->format = std::move(format);
+  state_->types = std::move(types);
+}
+
+AnswerParser::~AnswerParser() = default;
+AnswerParser::AnswerParser(AnswerParser&&) noexcept = default;
+
+std::vector<AnswerDelta> AnswerParser::push(std::string_view text) {
+  state_->held += text;
+  state_->read();
+  return std::exchange(state_->out, {});
+}
+
+std::vector<AnswerDelta> AnswerParser::finish() {
+  State& state = *state_;
+  if (state.waits_for_all()) {
+    if (auto calls = grammar::parse_plain_calls(state.held)) {
+      for (ParsedCall& call : *calls)
+        state.out.push_back({.kind = AnswerDelta::Kind::call,
+                             .text = std::move(call.arguments),
+                             .function = std::move(call.function)});
+      state.held.clear();
+      return std::exchange(state.out, {});
+    }
+  }
+  state.at_start &= !state.waits_for_all();  // it is no call, so it is text
+  state.read();
+  if (!state.begin.empty()) {
+    state.read_call(true);
+  } else {
+    state.give(std::exchange(state.held, {}));
+    if (!state.thinking && !state.at_start && !state.blanks.empty())
+      state.emit(std::exchange(state.blanks, {}));
+  }
+  return std::exchange(state.out, {});
+}
+
+}  // namespace sluice

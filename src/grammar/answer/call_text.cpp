@@ -1,0 +1,188 @@
+#include "grammar/answer/call_text.h"
+
+#include <nlohmann/json.hpp>
+
+namespace sluice::grammar {
+namespace {
+
+using CallJson = nlohmann::ordered_json;
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+std::optional<CallJson> parse_json_text(std::string_view text) {
+  CallJson value = CallJson::parse(text, nullptr, false);
+  if (value.is_discarded()) return std::nullopt;
+  return value;
+}
+
+std::string dumped(const CallJson& value) {
+  return value.dump(-1, ' ', false, CallJson::error_handler_t::replace);
+}
+
+std::optional<ParsedCall> call_of_object(const CallJson& value) {
+  if (!value.is_object() || !value.contains("name") || !value["name"].is_string()) return std::nullopt;
+  for (const char* key : {"arguments", "parameters"}) {
+    if (!value.contains(key)) continue;
+    const CallJson& arguments = value[key];
+    if (arguments.is_object()) return ParsedCall{value["name"].get<std::string>(), dumped(arguments)};
+    if (!arguments.is_string()) return std::nullopt;
+    const std::optional<CallJson> inner =
+        parse_json_text(arguments.get<std::string>());  // written as a string
+    if (!inner || !inner->is_object()) return std::nullopt;
+    return ParsedCall{value["name"].get<std::string>(), dumped(*inner)};
+  }
+  return std::nullopt;
+}
+
+// Takes the text up to the marker, and the marker.
+std::optional<std::string_view> take_until(std::string_view& text, std::string_view marker) {
+  const std::size_t end = text.find(marker);
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::string_view taken = text.substr(0, end);
+  text.remove_prefix(end + marker.size());
+  return taken;
+}
+
+CallJson parameter_value(std::string_view text, const std::string& type) {
+  // The newlines around a value belong to the format.
+  if (text.starts_with('\n')) text.remove_prefix(1);
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  if (!type.empty() && type != "string") {
+    std::optional<CallJson> value = parse_json_text(text);
+    if (value) return *std::move(value);
+    if (type == "boolean" && (text == "True" || text == "False")) return text == "True";
+    if (text == "None") return nullptr;
+  }
+  return std::string(text);
+}
+
+// <function=name> <parameter=key>value</parameter> ... </function>, of which begin and end may be gone
+// already.
+std::optional<ParsedCall> parse_xml(std::string_view begin, std::string_view body,
+                                    const AnswerParser::ParameterTypes& types) {
+  if (begin != "<function=") {
+    body = trimmed(body);
+    if (!body.starts_with("<function=")) return std::nullopt;
+    body.remove_prefix(std::string_view("<function=").size());
+    if (!body.ends_with("</function>")) return std::nullopt;
+    body.remove_suffix(std::string_view("</function>").size());
+  }
+  const std::optional<std::string_view> name = take_until(body, ">");
+  if (!name || trimmed(*name).empty()) return std::nullopt;
+  const std::string function(trimmed(*name));
+  const auto known = types.find(function);
+  CallJson arguments = CallJson::object();
+  for (body = trimmed(body); !body.empty(); body = trimmed(body)) {
+    if (!body.starts_with("<parameter=")) return std::nullopt;
+    body.remove_prefix(std::string_view("<parameter=").size());
+    const std::optional<std::string_view> key = take_until(body, ">");
+    const std::optional<std::string_view> value = take_until(body, "</parameter>");
+    if (!key || !value || trimmed(*key).empty()) return std::nullopt;
+    const std::string parameter(trimmed(*key));
+    std::string type;
+    if (known != types.end())
+      if (const auto found = known->second.find(parameter); found != known->second.end())
+        type = found->second;
+    arguments[parameter] = parameter_value(*value, type);
+  }
+  return ParsedCall{function, dumped(arguments)};
+}
+
+std::optional<ParsedCall> parse_deepseek(std::string_view body, bool v31) {
+  constexpr std::string_view kSeparator = "<｜tool▁sep｜>";
+  if (!v31 && trimmed(take_until(body, kSeparator).value_or("")) != "function") return std::nullopt;
+  const std::optional<std::string_view> name = take_until(body, v31 ? kSeparator : "\n");
+  if (!name || trimmed(*name).empty()) return std::nullopt;
+  body = trimmed(body);
+  if (!v31) {
+    if (!body.starts_with("```json") || !body.ends_with("```")) return std::nullopt;
+    body.remove_prefix(std::string_view("```json").size());
+    body.remove_suffix(3);
+  }
+  const std::optional<CallJson> arguments = parse_json_text(body);
+  if (!arguments || !arguments->is_object()) return std::nullopt;
+  return ParsedCall{std::string(trimmed(*name)), dumped(*arguments)};
+}
+
+}  // namespace
+
+const CallMarkers& call_markers(ToolCallFormat format) {
+  static const CallMarkers kNone;
+  static const CallMarkers kTags = {{"<tool_call>"}, {"</tool_call>"}, {}};
+  // A model that forgets the outer tag still means a call.
+  static const CallMarkers kXml = {
+      {"<tool_call>", "<function="}, {"</tool_call>", "</function>"}, {"</tool_call>"}};
+  static const CallMarkers kDeepseek = {
+      {"<｜tool▁call▁begin｜>"}, {"<｜tool▁call▁end｜>"}, {"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"}};
+  switch (format) {
+    case ToolCallFormat::json_in_tags:
+      return kTags;
+    case ToolCallFormat::xml_parameters:
+      return kXml;
+    case ToolCallFormat::deepseek_v3:
+    case ToolCallFormat::deepseek_v31:
+      return kDeepseek;
+    default:
+      return kNone;
+  }
+}
+
+std::optional<ParsedCall> parse_call(ToolCallFormat format, std::string_view begin, std::string_view body,
+                                     const AnswerParser::ParameterTypes& types) {
+  switch (format) {
+    case ToolCallFormat::json_in_tags: {
+      const std::optional<CallJson> value = parse_json_text(trimmed(body));
+      return value ? call_of_object(*value) : std::nullopt;
+    }
+    case ToolCallFormat::xml_parameters:
+      return parse_xml(begin, body, types);
+    case ToolCallFormat::deepseek_v3:
+    case ToolCallFormat::deepseek_v31:
+      return parse_deepseek(body, format == ToolCallFormat::deepseek_v31);
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<std::vector<ParsedCall>> parse_plain_calls(std::string_view answer) {
+  const std::optional<CallJson> value = parse_json_text(trimmed(answer));
+  if (!value) return std::nullopt;
+  std::vector<ParsedCall> calls;
+  const auto add = [&calls](const CallJson& one) {
+    std::optional<ParsedCall> call = call_of_object(one);
+    if (call) calls.push_back(*std::move(call));
+    return call.has_value();
+  };
+  if (value->is_array()) {
+    for (const CallJson& one : *value)
+      if (!add(one)) return std::nullopt;
+  } else if (!add(*value)) {
+    return std::nullopt;
+  }
+  if (calls.empty()) return std::nullopt;
+  return calls;
+}
+
+std::size_t find_outside_strings(std::string_view text, std::string_view marker) {
+  bool inside = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (inside) {
+      if (text[i] == '\\') {
+        ++i;
+      } else if (text[i] == '"') {
+        inside = false;
+      }
+    } else if (text[i] == '"') {
+      inside = true;
+    } else if (text.substr(i).starts_with(marker)) {
+      return i;
+    }
+  }
+  return std::string_view::npos;
+}
+
+}  // namespace sluice::grammar

@@ -1,0 +1,74 @@
+// The mutable half of matching: a parser over lazily made automata, and the masks it has computed. A matcher
+// borrows one, and the next matcher of the grammar finds what it has learnt.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "grammar/automaton/lexeme_table.h"
+#include "grammar/automaton/parser.h"
+#include "grammar/automaton/run_table.h"
+#include "grammar/automaton/vocabulary.h"
+
+namespace sluice::grammar {
+
+class Engine {
+ public:
+  Engine(const RegexArena& arena, const Rules& rules, const GrammarVocabulary::State& vocabulary,
+         const GrammarLimits& limits);
+
+  // Held by whoever calls the other members.
+  std::mutex& mutex() { return mutex_; }
+
+  SetId start() const { return start_; }
+  SetId step(SetId from, std::string_view bytes);
+  Parser& parser() { return parser_; }
+  // The tokens that may come next; stop tokens are not among them. Valid until the next call.
+  const BitMask& mask(SetId at);
+  bool allows(SetId at, std::int32_t token);
+  // Whether the engine has grown so much that a new one should be made instead.
+  bool worn_out() const { return parser_.size() > std::max(limits_.configurations / 4, 2 * needed_); }
+  // What it holds now is needed by the text that was read, so it is not worn out before it holds twice that.
+  void grown_to_now() { needed_ = parser_.size(); }
+
+ private:
+  // How the tokens after a state of a lexeme are found.
+  struct Way {
+    enum class Kind : std::uint8_t { unknown, walk, table, run } kind = Kind::unknown;
+    Run run = {};
+    std::shared_ptr<const RunTable> run_table = nullptr;
+    std::unique_ptr<const LexemeTable> table = nullptr;
+  };
+  struct Units {
+    std::uint32_t min = 0, max = kNoLimit;
+  };
+
+  const Way& way(LexState state);
+  void choose(LexState state, Way& way);
+  std::shared_ptr<const RunTable> run_table(const Run& run);
+  void compute(SetId at, BitMask& mask);
+  void add_after(const Config& config, const Way& way, BitMask& mask);
+  void walk(const TokenTrie& trie, std::uint32_t node, SetId from, const Units* units, BitMask& mask);
+  void add_tokens(const TokenTrie& trie, const TokenTrie::Node& node, const Units* units, BitMask& mask);
+  void check_work() const;
+
+  std::mutex mutex_;
+  const GrammarVocabulary::State& vocabulary_;
+  GrammarLimits limits_;
+  RegexArena arena_;
+  Lexer lexer_;
+  Parser parser_;
+  SetId start_;
+  LexState string_char_;
+  std::size_t work_before_ = 0;
+  std::size_t needed_ = 0;
+  std::vector<Way> ways_;                                                         // by LexState
+  std::map<std::array<RegexId, 3>, std::shared_ptr<const RunTable>> run_tables_;  // by prefix, unit and end
+  std::unordered_map<SetId, BitMask> masks_;
+};
+
+}  // namespace sluice::grammar

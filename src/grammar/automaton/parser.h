@@ -1,0 +1,103 @@
+// Reads bytes by the rules. What may come next is a set of configurations: a lexeme being read, where its
+// rule goes on, and what called the rule. Callers of one rule at one place are merged, as in an Earley
+// parser, so that ambiguity costs polynomial time; equal sets have equal ids, so that steps are remembered.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "grammar/automaton/flat_map.h"
+#include "grammar/rules.h"
+
+namespace sluice::grammar {
+
+using SetId = std::uint32_t;
+using CallersId = std::uint32_t;
+
+struct Config {
+  LexState lex;
+  NodeId target;      // where the rule goes on after the lexeme
+  CallersId callers;  // who goes on after the rule
+
+  friend auto operator<=>(const Config&, const Config&) = default;
+};
+
+class Parser {
+ public:
+  static constexpr SetId kDead = 0;
+
+  Parser(const Rules& rules, Lexer& lexer, std::size_t max_configs);
+
+  SetId start();
+  SetId step(SetId from, unsigned char byte) {
+    const std::uint64_t key = std::uint64_t{from} << 8 | byte;
+    const SetId known = steps_.find(key);
+    return known != FlatMap::kAbsent ? known : make_step(from, byte);
+  }
+  // Whether the text may end here.
+  bool can_stop(SetId at) const { return sets_[at].can_stop; }
+  const ByteSet& live(SetId at);
+  std::span<const Config> configs(SetId at) const {
+    return {configs_.data() + sets_[at].first, sets_[at].count};
+  }
+  // What may follow when the lexeme of the configuration ends.
+  SetId after(const Config& config);
+  // The part of a set for which `keep` holds.
+  template <class Keep>
+  SetId filtered(SetId at, Keep&& keep) {
+    found_.clear();
+    for (const Config& config : configs(at))
+      if (keep(config)) found_.push_back(config);
+    return intern_set(false);
+  }
+  // Configurations held: what the memory grows with.
+  std::size_t size() const { return configs_.size(); }
+  // Steps that had to be made, for limits on time.
+  std::size_t work() const { return work_; }
+
+ private:
+  struct Place {
+    NodeId node;
+    CallersId callers;
+
+    friend auto operator<=>(const Place&, const Place&) = default;
+  };
+  struct Set {
+    std::uint32_t first, count;
+    bool can_stop;
+    bool has_live = false;
+    ByteSet live = {};
+  };
+  struct Call {
+    std::uint32_t rank;
+    RuleId rule;
+    Place back;
+
+    friend auto operator<=>(const Call&, const Call&) = default;
+  };
+
+  SetId make_step(SetId from, unsigned char byte);
+  // Adds to found_ what may be read from the places, and says whether the text may end there.
+  bool close(std::vector<Place>& places);
+  void enter_calls();
+  void read_edges(Place place, std::vector<Place>& places);
+  LexState lexeme_start(RegexId regex);
+  SetId intern_set(bool can_stop);
+  CallersId intern_callers(std::vector<Place>& callers);
+
+  const Rules& rules_;
+  Lexer& lexer_;
+  std::size_t max_configs_;
+  std::size_t work_ = 0;
+  std::vector<Config> configs_;
+  std::vector<Set> sets_;
+  std::vector<std::vector<Place>> callers_;
+  std::vector<LexState> starts_;  // by RegexId
+  FlatMap steps_, set_ids_, callers_ids_, after_;
+  std::vector<Config> found_;  // of the step being made
+  std::vector<Call> calls_;
+};
+
+}  // namespace sluice::grammar

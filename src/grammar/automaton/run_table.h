@@ -1,0 +1,50 @@
+// Strings: a prefix, then between m and n units (characters, plain or escaped), then an end that no unit
+// begins with. How many units a token holds says whether it fits, so one table serves every m and n.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "grammar/automaton/bit_mask.h"
+#include "grammar/automaton/token_trie.h"
+#include "grammar/regex/lexer.h"
+
+namespace sluice::grammar {
+
+struct Run {
+  RegexId prefix;  // bytes that are all given, or kEmpty
+  RegexId unit;
+  RegexId end;
+  std::uint32_t min, max;
+};
+
+// The expression as a run, if it is one.
+std::optional<Run> as_run(RegexId regex, Lexer& lexer);
+
+class RunTable {
+ public:
+  RunTable(const Run& run, Lexer& lexer, const TokenTrie& trie, std::span<const std::string_view> bytes);
+
+  // Adds the tokens that end inside the run after at most `max` units, the last of them perhaps unfinished.
+  void add_inside(std::uint32_t max, BitMask& mask) const;
+  // What tokens have left after the lexeme's end, with the number of units as weight. Tokens that end before
+  // that, but after the last unit, are at the root.
+  const TokenTrie& suffixes() const { return suffixes_; }
+  // All tokens that end inside.
+  const BitMask& inside() const { return masks_.back(); }
+
+ private:
+  struct Inside {
+    std::uint32_t units;
+    std::int32_t token;
+  };
+  struct Walk;
+
+  std::vector<Inside> inside_;           // by units
+  std::vector<std::uint32_t> up_to_;     // unit counts for which a mask is kept, rising
+  std::vector<std::uint32_t> position_;  // one past their last token in inside_
+  std::vector<BitMask> masks_;
+  TokenTrie suffixes_;
+};
+
+}  // namespace sluice::grammar

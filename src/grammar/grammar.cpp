@@ -1,0 +1,178 @@
+#include "sluice/grammar.h"
+
+#include <algorithm>
+#include <list>
+
+#include "base/error.h"
+#include "grammar/ebnf/ebnf.h"
+#include "grammar/grammar_state.h"
+#include "grammar/json/string.h"
+#include "grammar/regex/pattern.h"
+#include "grammar/schema/compiler.h"
+
+namespace sluice {
+
+using namespace grammar;
+
+namespace {
+
+void build(GrammarVocabulary::State& state, std::span<const std::string_view> bytes,
+           std::span<const std::int32_t> stop) {
+  std::size_t size = 0;
+  for (const std::string_view token : bytes) size += token.size();
+  state.text.reserve(size);
+  for (const std::string_view token : bytes) {
+    state.bytes.emplace_back(state.text.data() + state.text.size(), token.size());
+    state.text += token;
+  }
+  for (const std::int32_t id : stop) {
+    if (id < 0 || static_cast<std::size_t>(id) >= bytes.size())
+      fail(ErrorKind::input, "stop token {} is not in the vocabulary of {}", id, bytes.size());
+    state.stop.push_back(id);
+    state.bytes[static_cast<std::size_t>(id)] = {};  // ends the text, whatever it reads
+  }
+  std::vector<TokenTrie::Entry> entries;
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    if (!state.bytes[i].empty()) entries.push_back({state.bytes[i], static_cast<std::int32_t>(i), 0});
+  state.trie = TokenTrie(std::move(entries));
+}
+
+// The strings of JSON are in nearly every grammar: their tables are made beforehand.
+void prepare_strings(GrammarVocabulary::State& vocabulary) {
+  RegexArena arena;
+  Lexer lexer(arena);
+  Rules rules;
+  const RuleId rule = rules.add_rule("string");
+  const NodeId end = rules.add_node(rule);
+  rules.set_final(end);
+  rules.add_lexeme(rules.start(rule), json_quoted(arena, arena.repeat(json_any_char(arena), 0)), end);
+  rules.finish(rule, lexer);
+  Engine engine(arena, rules, vocabulary, {});
+  engine.mask(engine.start());
+  engine.mask(engine.step(engine.start(), "\""));
+  const RegexId content = arena.concat(arena.repeat(json_any_char(arena), 0), arena.byte('"'));
+  const RunTable table(*as_run(content, lexer), lexer, vocabulary.trie, vocabulary.bytes);
+  std::vector<TokenTrie::Entry> remaining;
+  for (std::size_t i = 0; i < vocabulary.bytes.size(); ++i) {
+    const auto id = static_cast<std::int32_t>(i);
+    if (!vocabulary.bytes[i].empty() && !table.inside().test(id))
+      remaining.push_back({vocabulary.bytes[i], id, 0});
+  }
+  vocabulary.string_chars = {table.inside(), TokenTrie(std::move(remaining))};
+}
+
+}  // namespace
+
+GrammarVocabulary::GrammarVocabulary(std::span<const std::string_view> bytes,
+                                     std::span<const std::int32_t> stop)
+    : state_(std::make_unique<State>()) {
+  build(*state_, bytes, stop);
+  prepare_strings(*state_);
+}
+
+GrammarVocabulary::GrammarVocabulary(std::span<const std::string> bytes, std::span<const std::int32_t> stop)
+    : GrammarVocabulary(std::vector<std::string_view>(bytes.begin(), bytes.end()), stop) {}
+
+GrammarVocabulary::~GrammarVocabulary() = default;
+
+std::int32_t GrammarVocabulary::size() const {
+  return static_cast<std::int32_t>(state_->bytes.size());
+}
+
+namespace {
+
+RuleId lexeme_rule(Rules& rules, RegexId regex) {
+  const RuleId rule = rules.add_rule("root");
+  const NodeId end = rules.add_node(rule);
+  rules.set_final(end);
+  rules.add_lexeme(rules.start(rule), regex, end);
+  return rule;
+}
+
+RuleId compile(const GrammarSource& source, Grammar::State& state, Lexer& lexer) {
+  RegexArena& arena = state.arena;
+  if (source.text.size() > state.limits.source_bytes)
+    fail(ErrorKind::resource, "a grammar of {} bytes, expected at most {}", source.text.size(),
+         state.limits.source_bytes);
+  switch (source.kind) {
+    case GrammarSource::Kind::json:
+      return SchemaCompiler(JsonValue::of(true), source.whitespace, state.rules, lexer,
+                            state.limits.compile_time)
+          .compile();
+    case GrammarSource::Kind::json_schema:
+      return SchemaCompiler(JsonValue::parse(source.text, state.limits.source_bytes), source.whitespace,
+                            state.rules, lexer, state.limits.compile_time)
+          .compile();
+    case GrammarSource::Kind::regex:
+      return lexeme_rule(state.rules, match_regex(arena, parse_pattern(source.text, {}), TextForm::utf8));
+    case GrammarSource::Kind::ebnf:
+      return compile_ebnf(source.text, state.rules, arena);
+    case GrammarSource::Kind::choice:
+      if (source.choices.empty()) fail(ErrorKind::input, "a choice needs at least one text");
+      return lexeme_rule(state.rules, arena.literals(source.choices));
+  }
+  fail(ErrorKind::internal, "an unknown kind of grammar");
+}
+
+}  // namespace
+
+Grammar::Grammar(const GrammarSource& source, std::shared_ptr<const GrammarVocabulary> vocabulary,
+                 const GrammarLimits& limits)
+    : state_(std::make_unique<State>(std::move(vocabulary), limits)) {
+  Lexer lexer(state_->arena);
+  const RuleId root = compile(source, *state_, lexer);
+  if (!state_->rules.finish(root, lexer)) fail(ErrorKind::input, "no text fulfils the grammar");
+}
+
+Grammar::~Grammar() = default;
+
+const GrammarVocabulary& Grammar::vocabulary() const {
+  return *state_->vocabulary;
+}
+
+struct GrammarCache::State {
+  struct Entry {
+    std::string key;
+    std::shared_ptr<const Grammar> grammar;
+  };
+  std::shared_ptr<const GrammarVocabulary> vocabulary;
+  std::size_t capacity;
+  GrammarLimits limits;
+  std::mutex mutex;
+  std::list<Entry> entries;  // the last used first
+};
+
+GrammarCache::GrammarCache(std::shared_ptr<const GrammarVocabulary> vocabulary, std::size_t capacity,
+                           const GrammarLimits& limits)
+    : state_(std::make_unique<State>()) {
+  state_->vocabulary = std::move(vocabulary);
+  state_->capacity = std::max<std::size_t>(capacity, 1);
+  state_->limits = limits;
+}
+
+GrammarCache::~GrammarCache() = default;
+
+std::shared_ptr<const Grammar> GrammarCache::get(const GrammarSource& source) {
+  std::string key = fmt::format("{} {} {} ", static_cast<int>(source.kind),
+                                static_cast<int>(source.whitespace), source.choices.size());
+  for (const std::string& choice : source.choices) key += fmt::format("{}:{}", choice.size(), choice);
+  key += source.text;
+  const auto find = [&]() -> std::shared_ptr<const Grammar> {
+    const auto found = std::ranges::find(state_->entries, key, &State::Entry::key);
+    if (found == state_->entries.end()) return nullptr;
+    state_->entries.splice(state_->entries.begin(), state_->entries, found);
+    return found->grammar;
+  };
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (auto grammar = find()) return grammar;
+  }
+  auto compiled = std::make_shared<const Grammar>(source, state_->vocabulary, state_->limits);
+  const std::lock_guard lock(state_->mutex);
+  if (auto grammar = find()) return grammar;  // another thread was faster
+  state_->entries.push_front({std::move(key), compiled});
+  if (state_->entries.size() > state_->capacity) state_->entries.pop_back();
+  return compiled;
+}
+
+}  // namespace sluice

@@ -1,0 +1,43 @@
+// What a compiled grammar holds: its rules, and the engines that matchers have given back.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "grammar/automaton/engine.h"
+#include "sluice/grammar.h"
+
+namespace sluice {
+
+struct Grammar::State {
+  State(std::shared_ptr<const GrammarVocabulary> vocabulary_, const GrammarLimits& limits_)
+      : vocabulary(std::move(vocabulary_)), limits(limits_), arena(limits_.terms), rules(limits_.nodes) {}
+
+  std::shared_ptr<grammar::Engine> borrow() const {
+    {
+      const std::lock_guard lock(mutex);
+      if (!idle.empty()) {
+        std::shared_ptr<grammar::Engine> engine = std::move(idle.back());
+        idle.pop_back();
+        return engine;
+      }
+    }
+    return std::make_shared<grammar::Engine>(arena, rules, vocabulary->state(), limits);
+  }
+  void give_back(std::shared_ptr<grammar::Engine> engine) const {
+    constexpr std::size_t kMaxIdle = 8;
+    if (engine.use_count() > 1 || engine->worn_out()) return;
+    const std::lock_guard lock(mutex);
+    if (idle.size() < kMaxIdle) idle.push_back(std::move(engine));
+  }
+
+  std::shared_ptr<const GrammarVocabulary> vocabulary;
+  GrammarLimits limits;
+  grammar::RegexArena arena;
+  grammar::Rules rules;
+  mutable std::mutex mutex;
+  mutable std::vector<std::shared_ptr<grammar::Engine>> idle;
+};
+
+}  // namespace sluice

@@ -1,0 +1,33 @@
+// The text of JSON numbers within bounds, as regular expressions.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "grammar/json/decimal.h"
+#include "grammar/regex/arena.h"
+
+namespace sluice::grammar {
+
+struct NumberRange {
+  std::optional<Decimal> low, high;
+  bool above_low = false, below_high = false;  // the bound itself is not meant
+  bool integers = true;                        // may be without a fraction
+  bool fractions = true;                       // may have one that is not zero
+
+  void raise(const Decimal& bound, bool exclusive);
+  void lower(const Decimal& bound, bool exclusive);
+  bool contains(const Decimal& value) const;
+  // Whether it certainly holds no number.
+  bool empty() const;
+};
+
+// Numbers in bounds are written without exponent.
+RegexId number_regex(RegexArena& arena, const NumberRange& range);
+// Numbers written without exponent that are multiples of a positive decimal.
+RegexId multiple_regex(RegexArena& arena, const Decimal& divisor);
+// All ways to write the value without exponent.
+RegexId same_number_regex(RegexArena& arena, const Decimal& value);
+bool is_multiple(const Decimal& value, const Decimal& divisor);
+
+}  // namespace sluice::grammar

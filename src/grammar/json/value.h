@@ -1,0 +1,42 @@
+// JSON as schemas need it: members in the order of the text, numbers as exact decimals.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "grammar/json/decimal.h"
+
+namespace sluice::grammar {
+
+struct JsonValue {
+  enum class Kind { null, boolean, number, string, array, object };
+
+  Kind kind = Kind::null;
+  bool boolean = false;
+  Decimal number;
+  std::string string;
+  std::vector<JsonValue> items;
+  std::vector<std::pair<std::string, JsonValue>> members;
+
+  static JsonValue parse(std::string_view text, std::size_t max_bytes);
+  static JsonValue of(bool value);
+  static JsonValue of(std::string value);
+  static JsonValue of(Decimal value);
+  static JsonValue array(std::vector<JsonValue> items);
+  static JsonValue object(std::vector<std::pair<std::string, JsonValue>> members);
+
+  bool is_object() const { return kind == Kind::object; }
+  bool is_array() const { return kind == Kind::array; }
+  bool is_string() const { return kind == Kind::string; }
+  bool is_number() const { return kind == Kind::number; }
+  bool is_boolean() const { return kind == Kind::boolean; }
+  // The member of an object, or null.
+  const JsonValue* find(std::string_view key) const;
+
+  // As JSON defines equality: 1 and 1.0 are equal, the order of members does not matter.
+  friend bool operator==(const JsonValue& a, const JsonValue& b);
+};
+
+}  // namespace sluice::grammar

@@ -1,0 +1,122 @@
+// Regular expressions over bytes as shared, simplified terms: equal terms have equal ids, so a term is the
+// state of an automaton and its derivatives are the transitions (Brzozowski 1964; Owens et al. 2009).
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "grammar/regex/byte_set.h"
+
+namespace sluice::grammar {
+
+using RegexId = std::uint32_t;
+
+constexpr std::uint32_t kNoLimit = std::numeric_limits<std::uint32_t>::max();
+
+// The decimal digits read so far, as far as being a multiple of `divisor` / 10^`places` needs them.
+struct MultipleOf {
+  std::uint64_t divisor = 1;
+  std::uint32_t places = 0;
+  std::int32_t fraction_digits = -1;  // -1 before the decimal point
+  std::uint64_t remainder = 0;
+
+  friend bool operator==(const MultipleOf&, const MultipleOf&) = default;
+};
+
+class RegexArena {
+ public:
+  static constexpr RegexId kNothing = 0;     // no word at all
+  static constexpr RegexId kEmpty = 1;       // the empty word
+  static constexpr RegexId kEverything = 2;  // every word
+
+  enum class Kind : std::uint8_t {
+    nothing,
+    empty,
+    bytes,
+    concat,
+    any_of,
+    all_of,
+    complement,
+    repeat,
+    multiple
+  };
+
+  // More terms than this are refused as too complex.
+  explicit RegexArena(std::size_t max_terms = 2'000'000);
+  RegexArena(const RegexArena& other);
+  RegexArena& operator=(const RegexArena&) = delete;
+
+  RegexId bytes(const ByteSet& set);
+  RegexId byte(unsigned char value);
+  RegexId literal(std::string_view text);
+  // One of the texts, as a tree of their prefixes.
+  RegexId literals(std::vector<std::string> texts);
+  RegexId concat(RegexId head, RegexId tail);
+  RegexId sequence(std::initializer_list<RegexId> parts);
+  RegexId any_of(std::vector<RegexId> choices);
+  RegexId all_of(std::vector<RegexId> conditions);
+  RegexId complement(RegexId inner);
+  RegexId repeat(RegexId inner, std::uint32_t min, std::uint32_t max = kNoLimit);
+  RegexId optional(RegexId inner) { return repeat(inner, 0, 1); }
+  // Digits with at most one decimal point whose value is a multiple; combine it with the syntax of a number.
+  RegexId multiple_of(const MultipleOf& digits);
+
+  bool nullable(RegexId id) const { return nodes_[id].nullable; }
+  // Whether finding out that no word is left takes a search.
+  bool may_be_void(RegexId id) const { return nodes_[id].searched; }
+  RegexId derivative(RegexId id, unsigned char byte);
+  // The sets that tell apart the bytes whose derivatives may differ.
+  void first_sets(RegexId id, std::vector<ByteSet>& sets) const;
+
+  Kind kind(RegexId id) const { return nodes_[id].kind; }
+  // A concatenation's head and tail, or a repetition's inner term.
+  RegexId first(RegexId id) const { return nodes_[id].a; }
+  RegexId second(RegexId id) const { return nodes_[id].b; }
+  std::uint32_t repeat_min(RegexId id) const { return nodes_[id].b; }
+  std::uint32_t repeat_max(RegexId id) const { return nodes_[id].c; }
+
+  // The same text for the same term in every arena; empty if it would be longer than `limit`.
+  std::string describe(RegexId id, std::size_t limit) const;
+  std::size_t size() const { return nodes_.size(); }
+
+ private:
+  struct Node {
+    Kind kind = Kind::nothing;
+    bool nullable = false;
+    bool searched = false;
+    std::uint32_t a = 0, b = 0, c = 0;
+  };
+  struct Hash {
+    const RegexArena* arena;
+    std::size_t operator()(RegexId id) const { return arena->hash(id); }
+  };
+  struct Equal {
+    const RegexArena* arena;
+    bool operator()(RegexId a, RegexId b) const { return arena->equal(a, b); }
+  };
+
+  RegexId intern(Node node);
+  RegexId intern_list(Kind kind, std::span<const RegexId> members);
+  std::span<const RegexId> members(const Node& node) const { return {lists_.data() + node.a, node.b}; }
+  std::size_t hash(RegexId id) const;
+  bool equal(RegexId a, RegexId b) const;
+  RegexId literal_tree(std::span<const std::string> sorted, std::size_t at);
+  void join_heads(std::vector<RegexId>& choices);
+  RegexId derive_list(RegexId id, unsigned char byte);
+  RegexId derive_multiple(RegexId id, unsigned char byte);
+  void describe(RegexId id, std::size_t limit, std::string& out) const;
+
+  std::size_t max_terms_;
+  std::vector<Node> nodes_;
+  std::vector<RegexId> lists_;
+  std::vector<ByteSet> sets_;
+  std::vector<MultipleOf> multiples_;
+  std::unordered_set<RegexId, Hash, Equal> known_;
+};
+
+}  // namespace sluice::grammar

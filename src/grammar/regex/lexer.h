@@ -1,0 +1,77 @@
+// The lazy automaton of all lexemes of a grammar: its states are regular expressions, and a transition is
+// made when it is first taken.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "grammar/regex/arena.h"
+
+namespace sluice::grammar {
+
+using LexState = std::uint32_t;
+
+class Lexer {
+ public:
+  static constexpr LexState kDead = 0;
+
+  // Finding out whether words are left may look at this many terms.
+  explicit Lexer(RegexArena& arena, std::size_t max_search = 100'000);
+
+  LexState state(RegexId regex);
+  LexState next(LexState from, unsigned char byte) {
+    State& state = states_[from];
+    if (state.classes == kNone) classify(from);
+    const std::size_t at = states_[from].row + classes_[states_[from].classes].of[byte];
+    return targets_[at] != kUnknown ? targets_[at] : derive(from, at, byte);
+  }
+  // The bytes that lead on.
+  const ByteSet& live(LexState from);
+  bool accepting(LexState at) const { return states_[at].accepting; }
+  // Whether a longer word is possible.
+  bool extensible(LexState at);
+  RegexId regex(LexState at) const { return states_[at].regex; }
+  RegexArena& arena() { return arena_; }
+  // Whether the expression has a word.
+  bool alive(RegexId regex);
+  bool matches(RegexId regex, std::string_view text);
+  // Whether no word of the expression is the beginning of another; false too where that takes long to find
+  // out.
+  bool prefix_free(RegexId regex);
+  std::size_t size() const { return states_.size(); }
+
+ private:
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0}, kUnknown = ~std::uint32_t{0};
+  struct State {
+    RegexId regex;
+    bool accepting;
+    bool has_live = false;
+    std::uint32_t classes = kNone;  // into classes_
+    std::uint32_t row = 0;          // into targets_, one of each class
+    ByteSet live = {};
+  };
+  // The bytes split into classes of equal derivatives: each byte's class, and one byte of each class.
+  struct Classes {
+    std::array<std::uint8_t, 256> of;
+    std::vector<unsigned char> representatives;
+  };
+
+  void classify(LexState from);
+  std::uint32_t classes_of(RegexId regex);
+  LexState derive(LexState from, std::size_t at, unsigned char byte);
+  bool search(RegexId regex);
+
+  RegexArena& arena_;
+  std::size_t max_search_;
+  std::vector<State> states_;
+  std::vector<LexState> targets_;
+  std::vector<Classes> classes_;
+  std::unordered_map<std::string, std::uint32_t> classes_by_sets_;
+  std::unordered_map<RegexId, LexState> ids_;
+  std::unordered_map<RegexId, bool> alive_, prefix_free_;
+};
+
+}  // namespace sluice::grammar

@@ -1,0 +1,38 @@
+// The syntax of regular expressions: RE2's, and of ECMAScript what a regular language can express.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "grammar/regex/arena.h"
+#include "grammar/regex/char_set.h"
+
+namespace sluice::grammar {
+
+struct Pattern {
+  enum class Kind { empty, chars, concat, any_of, repeat, begin, end, ahead, not_ahead };
+
+  Kind kind = Kind::empty;
+  CharSet chars = {};
+  std::uint32_t min = 0, max = 0;
+  std::vector<Pattern> parts = {};
+};
+
+struct PatternDialect {
+  bool ecma = false;  // what . and \s mean, and that a stray { or ] is itself
+};
+
+// Fails with kind `input` or `unsupported`; the message names the byte of the pattern.
+Pattern parse_pattern(std::string_view text, PatternDialect dialect);
+
+// How the characters of a text are written.
+enum class TextForm { utf8, json_string };
+
+// The whole text matches.
+RegexId match_regex(RegexArena& arena, const Pattern& pattern, TextForm form);
+// A part of the text matches.
+RegexId search_regex(RegexArena& arena, const Pattern& pattern, TextForm form);
+
+}  // namespace sluice::grammar

@@ -1,0 +1,52 @@
+// What several schemas that must all hold say together, by type of value.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "grammar/json/number.h"
+#include "grammar/json/value.h"
+
+namespace sluice::grammar {
+
+// Types of values as bits. "number" is integers and fractions; they are apart because "integer" is a type
+// too.
+enum TypeBit : unsigned {
+  kNull = 1,
+  kBoolean = 2,
+  kObject = 4,
+  kArray = 8,
+  kString = 16,
+  kInteger = 32,
+  kFraction = 64,
+  kAllTypes = 127,
+};
+
+constexpr std::uint32_t kMaxCount = 1'000'000;
+
+struct CountRange {
+  std::uint32_t min = 0, max = kNoLimit;
+
+  void raise(std::int64_t value) { min = std::max(min, static_cast<std::uint32_t>(value)); }
+  void lower(std::int64_t value) {
+    if (value < kMaxCount) max = std::min(max, static_cast<std::uint32_t>(value));
+  }
+};
+
+struct Constraints {
+  // The schemas whose keywords hold, in order of appearance: objects and arrays are read from them.
+  std::vector<const JsonValue*> schemas;
+  unsigned types = kAllTypes;
+  std::optional<std::vector<const JsonValue*>> values;  // of enum and const
+  std::vector<const JsonValue*> excluded;
+  NumberRange numbers;
+  std::vector<Decimal> multiples, not_multiples;
+  CountRange length;
+  std::vector<const JsonValue*> patterns, not_patterns;  // strings
+  std::vector<std::string> formats;
+  CountRange items, properties;
+  bool unique = false;
+};
+
+}  // namespace sluice::grammar

@@ -1,0 +1,307 @@
+// What must hold for a value: references followed, allOf spread out, alternatives multiplied out.
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "grammar/schema/compiler.h"
+
+namespace sluice::grammar {
+namespace {
+
+constexpr std::size_t kMaxAlternatives = 2000;
+constexpr int kMaxNesting = 200;
+
+constexpr std::string_view kAnnotations[] = {
+    "$schema",
+    "$id",
+    "id",
+    "$comment",
+    "$anchor",
+    "$dynamicAnchor",
+    "$recursiveAnchor",
+    "$vocabulary",
+    "$defs",
+    "definitions",
+    "title",
+    "description",
+    "default",
+    "examples",
+    "example",
+    "readOnly",
+    "writeOnly",
+    "deprecated",
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
+    "then",
+    "else",
+    "minContains",
+    "maxContains",
+};
+
+constexpr std::string_view kUnsupportedKeywords[] = {"unevaluatedItems", "$recursiveRef"};
+
+template <class List>
+bool holds(const List& list, std::string_view key) {
+  return std::ranges::find(list, key) != std::end(list);
+}
+
+void add_demand(Demands& demands, const Demand& demand) {
+  if (std::ranges::find(demands, demand) == demands.end()) demands.push_back(demand);
+}
+
+}  // namespace
+
+void SchemaCompiler::wrong(const JsonValue& schema, std::string_view keyword, std::string_view what) const {
+  fail(ErrorKind::input, "schema: {}/{}: {}", document_.path(schema), keyword, what);
+}
+
+void SchemaCompiler::unsupported(const JsonValue& schema, std::string_view keyword,
+                                 std::string_view what) const {
+  fail(ErrorKind::unsupported, "schema: {}/{}: {}", document_.path(schema), keyword, what);
+}
+
+void SchemaCompiler::check_time() const {
+  if (std::chrono::steady_clock::now() > deadline_)
+    fail(ErrorKind::resource, "schema: compiling it takes longer than the time limit");
+}
+
+Demands SchemaCompiler::demands_of(const JsonValue& schema) {
+  if (const auto found = demands_of_.find(&schema); found != demands_of_.end()) return found->second;
+  Demands demands;
+  demand(demands, schema);
+  return demands_of_[&schema] = demands;
+}
+
+void SchemaCompiler::demand(Demands& demands, const JsonValue& schema) {
+  if (schema.is_boolean()) {
+    if (!schema.boolean) add_demand(demands, {&schema, Demand::Part::never});
+    return;
+  }
+  if (!schema.is_object())
+    fail(ErrorKind::input, "schema: {}: a schema is an object, true or false", document_.path(schema));
+  struct Depth {
+    int& depth;
+    ~Depth() { --depth; }
+  } const nested{++depth_};
+  if (depth_ > kMaxNesting)
+    fail(ErrorKind::unsupported, "schema: {}: schemas nested too deeply, or that only refer to themselves",
+         document_.path(schema));
+  const JsonValue* reference = schema.find("$ref");
+  if (reference != nullptr && document_.reference_alone()) {
+    demand_reference(demands, schema, *reference);
+  } else {
+    for (const auto& [key, value] : schema.members) demand_keyword(demands, schema, key, value);
+  }
+}
+
+void SchemaCompiler::demand_reference(Demands& demands, const JsonValue& schema, const JsonValue& reference) {
+  if (!reference.is_string()) wrong(schema, "$ref", "expected a string");
+  // A schema that only refers to itself says nothing.
+  const JsonValue& target = document_.resolve(schema, reference.string);
+  for (const Demand& known : demands_of(target)) add_demand(demands, known);
+}
+
+void SchemaCompiler::demand_keyword(Demands& demands, const JsonValue& schema, const std::string& key,
+                                    const JsonValue& value) {
+  if (holds(kAnnotations, key)) return;
+  if (holds(kUnsupportedKeywords, key)) unsupported(schema, key, "not supported");
+  if (key == "$ref") return demand_reference(demands, schema, value);
+  if (key == "$dynamicRef") {
+    if (!value.is_string()) wrong(schema, key, "expected a string");
+    unsupported(schema, key, "not supported");
+  }
+  if (key == "allOf" || key == "anyOf" || key == "oneOf") {
+    if (!value.is_array() || value.items.empty()) wrong(schema, key, "expected an array of schemas");
+    if (key == "anyOf") return add_demand(demands, {&schema, Demand::Part::any_of});
+    if (key == "oneOf") return add_demand(demands, {&schema, Demand::Part::one_of});
+    for (const JsonValue& part : value.items) demand(demands, part);
+    return;
+  }
+  if (key == "if") {
+    if (schema.find("then") != nullptr || schema.find("else") != nullptr)
+      add_demand(demands, {&schema, Demand::Part::conditional});
+    return;
+  }
+  if (key == "not") return demand(demands, negation(value));
+  if (key == "dependencies" || key == "dependentRequired" || key == "dependentSchemas")
+    return demand_dependencies(demands, schema, key, value);
+  add_demand(demands, {&schema, Demand::Part::keywords});
+}
+
+// Either the property is absent, or it is there and so is what it depends on.
+void SchemaCompiler::demand_dependencies(Demands& demands, const JsonValue& schema, const std::string& key,
+                                         const JsonValue& value) {
+  if (!value.is_object()) wrong(schema, key, "expected an object");
+  const JsonValue*& made = dependencies_[&value];
+  if (made == nullptr) {
+    std::vector<JsonValue> all;
+    for (const auto& [name, needs] : value.members) {
+      JsonValue not_object = JsonValue::object({{"type", JsonValue::array({})}});
+      for (const char* type : {"null", "boolean", "array", "string", "number"})
+        not_object.members[0].second.items.push_back(JsonValue::of(std::string(type)));
+      JsonValue absent =
+          JsonValue::object({{"type", JsonValue::of(std::string("object"))},
+                             {"properties", JsonValue::object({{name, JsonValue::of(false)}})}});
+      JsonValue present = JsonValue::object(
+          {{"type", JsonValue::of(std::string("object"))}, {"required", JsonValue::array({})}});
+      std::vector<JsonValue>& required = present.members[1].second.items;
+      if (needs.is_array()) required = needs.items;
+      if (needs.is_string()) required.push_back(needs);
+      required.push_back(JsonValue::of(name));
+      if (!needs.is_array() && !needs.is_string())
+        present.members.emplace_back("allOf", JsonValue::array({needs}));
+      all.push_back(JsonValue::object({{"anyOf", JsonValue::array({absent, present, not_object})}}));
+    }
+    if (all.empty()) return;
+    made = &document_.keep(JsonValue::object({{"allOf", JsonValue::array(std::move(all))}}), schema);
+  }
+  demand(demands, *made);
+}
+
+unsigned SchemaCompiler::types_of(const JsonValue& schema) {
+  const auto [found, added] = types_of_.try_emplace(&schema, kAllTypes);
+  if (!added) return found->second;
+  unsigned types = kAllTypes;
+  if (const JsonValue* type = schema.find("type")) types &= type_bits(schema, *type);
+  const auto bit_of = [](const JsonValue& value) -> unsigned {
+    constexpr unsigned kBits[] = {kNull, kBoolean, 0, kString, kArray, kObject};
+    if (value.is_number()) return value.number.is_integer() ? kInteger : kFraction;
+    return kBits[static_cast<int>(value.kind)];
+  };
+  if (const JsonValue* constant = schema.find("const")) types &= bit_of(*constant);
+  if (const JsonValue* values = schema.find("enum"); values != nullptr && values->is_array()) {
+    unsigned bits = 0;
+    for (const JsonValue& value : values->items) bits |= bit_of(value);
+    types &= bits;
+  }
+  return types_of_[&schema] = types;
+}
+
+unsigned SchemaCompiler::types_of(const Demands& demands) {
+  unsigned types = kAllTypes;
+  for (const Demand& demand : demands) {
+    if (demand.part == Demand::Part::never) return 0;
+    if (demand.part == Demand::Part::keywords) types &= types_of(*demand.schema);
+  }
+  return types;
+}
+
+std::vector<Demands> SchemaCompiler::alternatives(const Demands& demands, bool rough) {
+  std::vector<Demands> done, open = {demands};
+  while (!open.empty()) {
+    check_time();
+    Demands next = std::move(open.back());
+    open.pop_back();
+    if (types_of(next) == 0) continue;
+    const auto choice = std::ranges::find_if(next, [](const Demand& demand) {
+      return demand.part != Demand::Part::keywords && demand.part != Demand::Part::never;
+    });
+    if (choice == next.end()) {
+      done.push_back(std::move(next));
+    } else {
+      const std::vector<Demands> ways = branches(*choice, rough);
+      for (auto way = ways.rbegin(); way != ways.rend(); ++way) {
+        Demands chosen(next.begin(), choice);
+        for (const Demand& demand : *way) add_demand(chosen, demand);
+        for (auto rest = choice + 1; rest != next.end(); ++rest) add_demand(chosen, *rest);
+        open.push_back(std::move(chosen));
+      }
+    }
+    if (done.size() + open.size() > kMaxAlternatives) {
+      const JsonValue& schema = *demands[0].schema;
+      fail(ErrorKind::unsupported, "schema: {}: more than {} combinations of alternatives",
+           document_.path(schema), kMaxAlternatives);
+    }
+  }
+  return done;
+}
+
+std::vector<Demands> SchemaCompiler::branches(const Demand& demand, bool rough) {
+  const JsonValue& schema = *demand.schema;
+  std::vector<Demands> result;
+  if (demand.part == Demand::Part::any_of) {
+    for (const JsonValue& part : schema.find("anyOf")->items) result.push_back(demands_of(part));
+  } else if (demand.part == Demand::Part::one_of) {
+    const JsonValue& one_of = *schema.find("oneOf");
+    if (!rough) return exclusive_branches(schema, one_of);
+    for (const JsonValue& part : one_of.items) result.push_back(demands_of(part));
+  } else {
+    const JsonValue& condition = *schema.find("if");
+    const JsonValue *then = schema.find("then"), *otherwise = schema.find("else");
+    Demands yes = demands_of(condition), no;
+    if (!rough) no = demands_of(negation(condition));
+    if (then != nullptr)
+      for (const Demand& more : demands_of(*then)) add_demand(yes, more);
+    if (otherwise != nullptr)
+      for (const Demand& more : demands_of(*otherwise)) add_demand(no, more);
+    result = {std::move(yes), std::move(no)};
+  }
+  return result;
+}
+
+// Each branch and none of the others; those that cannot hold together with it need not be excluded.
+std::vector<Demands> SchemaCompiler::exclusive_branches(const JsonValue& schema, const JsonValue& one_of) {
+  constexpr int kDepth = 3;
+  if (const auto known = exclusive_.find(&one_of); known != exclusive_.end()) return known->second;
+  const std::size_t count = one_of.items.size();
+  std::vector<Demands> branches;
+  for (const JsonValue& part : one_of.items) branches.push_back(demands_of(part));
+  std::vector<Demands> result = branches;
+  for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t j = i + 1; j < count; ++j) {
+      Demands both = branches[i];
+      for (const Demand& demand : branches[j]) add_demand(both, demand);
+      if (provably_empty(both, kDepth)) continue;
+      try {
+        const Demands not_j = demands_of(negation(one_of.items[j])),
+                      not_i = demands_of(negation(one_of.items[i]));
+        for (const Demand& demand : not_j) add_demand(result[i], demand);
+        for (const Demand& demand : not_i) add_demand(result[j], demand);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::unsupported) throw;
+        unsupported(
+            schema, "oneOf",
+            fmt::format("branches {} and {} may both hold, which is not supported ({})", i, j, error.what()));
+      }
+    }
+  }
+  return exclusive_[&one_of] = result;
+}
+
+bool SchemaCompiler::provably_empty(const Demands& demands, int depth) {
+  if (types_of(demands) == 0) return true;
+  if (depth == 0) return false;
+  for (const Demands& way : alternatives(demands, true))
+    if (!provably_empty(merge(way), depth)) return false;
+  return true;
+}
+
+bool SchemaCompiler::provably_empty(const Constraints& constraints, int depth) {
+  check_time();
+  if (constraints.values)
+    return std::ranges::none_of(*constraints.values,
+                                [&](const JsonValue* value) { return admits(constraints, *value); });
+  unsigned types = constraints.types;
+  NumberRange numbers = constraints.numbers;
+  numbers.integers = (types & kInteger) != 0;
+  numbers.fractions = (types & kFraction) != 0;
+  if (numbers.empty()) types &= ~unsigned{kInteger | kFraction};
+  if ((types & kString) != 0 && !lexer_.alive(string_content(constraints))) types &= ~unsigned{kString};
+  if ((types & kArray) != 0) {
+    bool empty = constraints.items.min > constraints.items.max;
+    for (std::uint32_t i = 0; i < std::min<std::uint32_t>(constraints.items.min, 4) && !empty; ++i)
+      empty = provably_empty(item_demands(constraints, i), depth - 1);
+    if (empty) types &= ~unsigned{kArray};
+  }
+  if ((types & kObject) != 0) {
+    bool empty = constraints.properties.min > constraints.properties.max;
+    for (const std::string& name : required_names(constraints))
+      if (!empty) empty = provably_empty(property_demands(constraints, name), depth - 1);
+    if (empty) types &= ~unsigned{kObject};
+  }
+  return types == 0;
+}
+
+}  // namespace sluice::grammar

@@ -1,0 +1,53 @@
+// A schema as a document: where its parts lie, what its references mean, and the parts made from others.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "grammar/json/value.h"
+
+namespace sluice::grammar {
+
+class SchemaDocument {
+ public:
+  explicit SchemaDocument(JsonValue root);
+
+  const JsonValue& root() const { return root_; }
+  // What a reference in `schema` points to; fails if it is not in the document.
+  const JsonValue& resolve(const JsonValue& schema, std::string_view reference) const;
+  // Where a schema lies, as a JSON pointer; of a made one, where its origin lies.
+  std::string path(const JsonValue& schema) const;
+  // Keeps a schema that is made from another.
+  const JsonValue& keep(JsonValue schema, const JsonValue& origin);
+  // Whether the drafts up to 7 hold here, in which a reference hides its siblings.
+  bool reference_alone() const { return reference_alone_; }
+
+ private:
+  struct Location {
+    const JsonValue* parent = nullptr;
+    std::string key;
+  };
+
+  // What a value in a schema is: names of anything but schemas mean nothing.
+  enum class Role { schema, schemas_by_name, data };
+
+  void index(const JsonValue& value, const JsonValue* parent, std::string key, Role role);
+  static Role role_of(std::string_view keyword);
+  const std::string* id_of(const JsonValue& schema) const;
+  const JsonValue& resource_of(const JsonValue& schema) const;
+  std::string base_of(const JsonValue& schema) const;
+  const JsonValue* follow(const JsonValue& from, std::string_view pointer) const;
+
+  JsonValue root_;
+  bool reference_alone_ = false;
+  bool old_id_ = false;
+  std::deque<JsonValue> made_;
+  std::unordered_map<const JsonValue*, Location> locations_;
+  std::unordered_map<std::string, const JsonValue*> resources_;  // by absolute URI
+  std::unordered_map<const JsonValue*, std::unordered_map<std::string, const JsonValue*>>
+      anchors_;  // by resource
+};
+
+}  // namespace sluice::grammar

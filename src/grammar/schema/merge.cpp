@@ -1,0 +1,193 @@
+// What the keywords of several schemas say together, and whether a given value fulfils them.
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/quote.h"
+#include "base/utf8.h"
+#include "grammar/json/string.h"
+#include "grammar/schema/compiler.h"
+#include "grammar/schema/formats.h"
+
+namespace sluice::grammar {
+
+unsigned SchemaCompiler::type_bits(const JsonValue& schema, const JsonValue& type) const {
+  if (type.is_array()) {
+    unsigned bits = 0;
+    for (const JsonValue& one : type.items) bits |= type_bits(schema, one);
+    return bits;
+  }
+  constexpr std::pair<std::string_view, unsigned> kNames[] = {
+      {"null", kNull},
+      {"boolean", kBoolean},
+      {"object", kObject},
+      {"array", kArray},
+      {"string", kString},
+      {"integer", kInteger},
+      {"number", kInteger | kFraction},
+      {"$fraction", kFraction},
+      {"any", kAllTypes},  // of draft 3
+  };
+  for (const auto& [name, bits] : kNames)
+    if (type.is_string() && type.string == name) {
+      const JsonValue* nullable = schema.find("nullable");  // of OpenAPI
+      return nullable != nullptr && nullable->is_boolean() && nullable->boolean ? bits | kNull : bits;
+    }
+  wrong(
+      schema, "type",
+      type.is_string() ? fmt::format("{} is not a type", quote(type.string)) : "expected the name of a type");
+}
+
+Constraints SchemaCompiler::merge(const Demands& demands) {
+  Constraints result;
+  for (const Demand& demand : demands) {
+    if (demand.part == Demand::Part::never) result.types = 0;
+    if (demand.part != Demand::Part::keywords) continue;
+    result.schemas.push_back(demand.schema);
+    for (const auto& [key, value] : demand.schema->members) merge_keyword(result, *demand.schema, key, value);
+  }
+  return result;
+}
+
+void SchemaCompiler::merge_number(Constraints& into, const JsonValue& schema, const std::string& key,
+                                  const JsonValue& value) {
+  if (value.is_boolean() && key.starts_with("exclusive")) return;  // draft 4: says how minimum is meant
+  if (!value.is_number()) wrong(schema, key, "expected a number");
+  const auto flag = [&](const char* name) {
+    const JsonValue* found = schema.find(name);
+    return found != nullptr && found->is_boolean() && found->boolean;
+  };
+  if (key == "minimum") into.numbers.raise(value.number, flag("exclusiveMinimum"));
+  if (key == "maximum") into.numbers.lower(value.number, flag("exclusiveMaximum"));
+  if (key == "exclusiveMinimum") into.numbers.raise(value.number, true);
+  if (key == "exclusiveMaximum") into.numbers.lower(value.number, true);
+  if (key == "multipleOf" || key == "divisibleBy" || key == "$not-multipleOf") {
+    if (value.number.negative() || value.number.is_zero()) wrong(schema, key, "expected a number above 0");
+    (key == "$not-multipleOf" ? into.not_multiples : into.multiples).push_back(value.number);
+  }
+}
+
+void SchemaCompiler::merge_keyword(Constraints& into, const JsonValue& schema, const std::string& key,
+                                   const JsonValue& value) {
+  const auto count = [&] {
+    const std::int64_t number = value.is_number() ? value.number.as_count(kMaxCount) : -1;
+    if (number < 0) wrong(schema, key, "expected a whole number that is not negative");
+    return number;
+  };
+  if (key == "type") {
+    into.types &= type_bits(schema, value);
+  } else if (key == "const" || key == "enum") {
+    if (key == "enum" && !value.is_array()) wrong(schema, key, "expected an array");
+    std::vector<const JsonValue*> values;
+    if (key == "const") values.push_back(&value);
+    if (key == "enum")
+      for (const JsonValue& one : value.items) values.push_back(&one);
+    if (into.values)
+      std::erase_if(values, [&](const JsonValue* one) {
+        return std::ranges::none_of(*into.values, [&](const JsonValue* other) { return *one == *other; });
+      });
+    into.values = std::move(values);
+  } else if (key == "$not-enum") {
+    for (const JsonValue& one : value.items) into.excluded.push_back(&one);
+  } else if (key == "minimum" || key == "maximum" || key == "exclusiveMinimum" || key == "exclusiveMaximum" ||
+             key == "multipleOf" || key == "$not-multipleOf") {
+    merge_number(into, schema, key, value);
+  } else if (key == "minLength") {
+    into.length.raise(count());
+  } else if (key == "maxLength") {
+    into.length.lower(count());
+  } else if (key == "pattern" || key == "$not-pattern") {
+    if (!value.is_string()) wrong(schema, key, "expected a string");
+    pattern_regex(schema, key, value.string);
+    (key == "pattern" ? into.patterns : into.not_patterns).push_back(&value);
+  } else if (key == "format" || key == "$not-format") {
+    if (!value.is_string()) wrong(schema, key, "expected a string");
+    const Format::Kind kind = find_format(value.string).kind;
+    if (kind == Format::Kind::unsupported && (into.types & kString) != 0)
+      unsupported(schema, key, fmt::format("the format {} is not supported", quote(value.string)));
+    if (kind == Format::Kind::pattern)
+      into.formats.push_back(key == "format" ? value.string : "!" + value.string);
+    if (kind == Format::Kind::annotation && key == "$not-format") into.types &= ~unsigned{kString};
+  } else if (key == "minItems") {
+    into.items.raise(count());
+  } else if (key == "maxItems") {
+    into.items.lower(count());
+  } else if (key == "minProperties") {
+    into.properties.raise(count());
+  } else if (key == "maxProperties") {
+    into.properties.lower(count());
+  } else if (key == "uniqueItems") {
+    into.unique |= value.is_boolean() && value.boolean;
+  } else if (key == "required") {
+    const bool names = value.is_array() && std::ranges::all_of(value.items, &JsonValue::is_string);
+    if (!names) wrong(schema, key, "expected an array of names");
+  } else if (key == "properties" || key == "patternProperties") {
+    if (!value.is_object()) wrong(schema, key, "expected an object");
+  } else if (key == "unevaluatedProperties") {
+    for (const char* other :
+         {"$ref", "allOf", "anyOf", "oneOf", "if", "not", "dependentSchemas", "additionalProperties"})
+      if (schema.find(other) != nullptr)
+        unsupported(schema, key, fmt::format("not supported beside {}", other));
+  }
+}
+
+bool SchemaCompiler::admits(const Demands& demands, const JsonValue& value) {
+  for (const Demands& way : alternatives(demands))
+    if (admits(merge(way), value)) return true;
+  return false;
+}
+
+bool SchemaCompiler::admits(const Constraints& constraints, const JsonValue& value) {
+  const auto is_value = [&value](const JsonValue* other) { return value == *other; };
+  if (constraints.values && std::ranges::none_of(*constraints.values, is_value)) return false;
+  if (std::ranges::any_of(constraints.excluded, is_value)) return false;
+  switch (value.kind) {
+    case JsonValue::Kind::null:
+      return (constraints.types & kNull) != 0;
+    case JsonValue::Kind::boolean:
+      return (constraints.types & kBoolean) != 0;
+    case JsonValue::Kind::number: {
+      NumberRange range = constraints.numbers;
+      range.integers = (constraints.types & kInteger) != 0;
+      range.fractions = (constraints.types & kFraction) != 0;
+      const auto divides = [&value](const Decimal& divisor) { return is_multiple(value.number, divisor); };
+      return range.contains(value.number) && std::ranges::all_of(constraints.multiples, divides) &&
+             std::ranges::none_of(constraints.not_multiples, divides);
+    }
+    case JsonValue::Kind::string:
+      return (constraints.types & kString) != 0 &&
+             lexer_.matches(string_content(constraints), json_escaped(value.string));
+    case JsonValue::Kind::array:
+      return (constraints.types & kArray) != 0 && admits_array(constraints, value);
+    case JsonValue::Kind::object:
+      return (constraints.types & kObject) != 0 && admits_object(constraints, value);
+  }
+  return false;
+}
+
+bool SchemaCompiler::admits_object(const Constraints& constraints, const JsonValue& value) {
+  if (value.members.size() < constraints.properties.min || value.members.size() > constraints.properties.max)
+    return false;
+  for (const std::string& name : required_names(constraints))
+    if (value.find(name) == nullptr) return false;
+  const RegexId names = name_regex(constraints);
+  return std::ranges::all_of(value.members, [&](const auto& member) {
+    return lexer_.matches(names, json_escaped(member.first)) &&
+           admits(property_demands(constraints, member.first), member.second);
+  });
+}
+
+bool SchemaCompiler::admits_array(const Constraints& constraints, const JsonValue& value) {
+  if (value.items.size() < constraints.items.min || value.items.size() > constraints.items.max) return false;
+  for (const JsonValue* schema : constraints.schemas)
+    if (schema->find("contains") != nullptr)
+      unsupported(*schema, "contains", "not supported together with enum or const");
+  for (std::size_t i = 0; i < value.items.size(); ++i) {
+    if (!admits(item_demands(constraints, i), value.items[i])) return false;
+    if (constraints.unique && std::find(value.items.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                                        value.items.end(), value.items[i]) != value.items.end())
+      return false;
+  }
+  return true;
+}
+
+}  // namespace sluice::grammar

@@ -1,0 +1,95 @@
+#include <fmt/core.h>
+
+#include <thread>
+
+#include "expect_error.h"
+#include "unit/grammar/grammar_fixture.h"
+
+namespace sluice {
+namespace {
+
+TEST(GrammarEbnf, RulesCallsAndRepetitions) {
+  const auto grammar = make_grammar(GrammarSource::Kind::ebnf, R"ebnf(
+    # sums of numbers
+    root  ::= sum ";"{1,2}
+    sum   ::= term (("+" | "-") term)*
+    term  ::= [0-9]+ | "(" sum ")" | 'x\u00e9' | #x3B1)ebnf");
+  for (const char* text : {"1;", "1+2-(3+4);;", "xé+α;"}) EXPECT_TRUE(accepts(grammar, text)) << text;
+  for (const char* text : {"", "1", "1+;", "(1;", "1;;;", "x;"}) EXPECT_FALSE(accepts(grammar, text)) << text;
+}
+
+TEST(GrammarEbnf, WhatIsWrongIsSaid) {
+  const auto compile = [](const char* text) {
+    return [text] { make_grammar(GrammarSource::Kind::ebnf, text); };
+  };
+  expect_error(ErrorKind::input, {"'root'"}, compile("a ::= \"x\""));
+  expect_error(ErrorKind::input, {"line 2", "'b'"}, compile("root ::= \"x\"\n  b"));
+  expect_error(ErrorKind::unsupported, {"'root'", "left recursion"}, compile("root ::= root \"x\" | \"y\""));
+  expect_error(ErrorKind::unsupported, {"left recursion"},
+               compile("root ::= a\nb ::= \"\"\na ::= b root \"x\" | \"y\""));
+  expect_error(ErrorKind::input, {"defined twice"}, compile("root ::= \"x\"\nroot ::= \"y\""));
+  expect_error(ErrorKind::input, {"without end"}, compile("root ::= \"x"));
+  expect_error(ErrorKind::input, {"no text"}, compile("root ::= \"x\" root"));
+}
+
+TEST(GrammarMatcher, RollbackAndCopies) {
+  Matcher matcher(make_grammar(GrammarSource::Kind::regex, "a(bc|d)e"));
+  EXPECT_EQ(matcher.accept_text("a"), 1u);
+  Matcher copy(matcher);
+  EXPECT_EQ(copy.accept_text("dx"), 1u);
+  EXPECT_EQ(copy.forced_text(), "e");
+  EXPECT_EQ(matcher.accept_text("bc"), 2u);
+  EXPECT_EQ(matcher.forced_text(), "e");
+  matcher.rollback(1);
+  EXPECT_EQ(matcher.accept_text("de"), 2u);
+  EXPECT_TRUE(matcher.can_stop());
+  expect_error(ErrorKind::input, {"take back"}, [&] { matcher.rollback(3); });
+  expect_error(ErrorKind::input, {"token 98"}, [&] { matcher.accept(98); });
+}
+
+TEST(GrammarMatcher, ALongTextNeedsNoMoreThanTheLimit) {
+  GrammarLimits limits;
+  limits.configurations = 20'000;
+  const auto grammar = std::make_shared<const Grammar>(
+      GrammarSource{.kind = GrammarSource::Kind::json_schema,
+                    .text = R"({"type":"array","items":{"type":"string","maxLength":300}})",
+                    .choices = {}},
+      test_vocabulary().shared, limits);
+  Matcher matcher(grammar);
+  EXPECT_EQ(matcher.accept_text("["), 1u);
+  for (int i = 0; i < 400; ++i) {
+    const std::string text =
+        (i > 0 ? ", \"" : "\"") + std::string(static_cast<std::size_t>(i) % 300, 'a') + "\"";
+    ASSERT_EQ(matcher.accept_text(text), text.size()) << i;
+  }
+  EXPECT_EQ(matcher.accept_text("]"), 1u);
+  EXPECT_TRUE(matcher.can_stop());
+}
+
+TEST(GrammarCache, ManyThreadsShareGrammars) {
+  GrammarCache cache(test_vocabulary().shared, 4);
+  std::vector<std::thread> threads;
+  std::vector<int> wrong(4, 0);
+  for (std::size_t thread = 0; thread < wrong.size(); ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int i = 0; i < 30; ++i) {
+        const int limit = i % 6 + 1;
+        GrammarSource source{.kind = GrammarSource::Kind::json_schema,
+                             .text = fmt::format(R"({{"type":"string","maxLength":{}}})", limit),
+                             .choices = {}};
+        Matcher matcher(cache.get(source));
+        std::vector<std::uint32_t> bits(matcher.mask_words());
+        matcher.mask(bits);
+        const std::string fits = "\"" + std::string(static_cast<std::size_t>(limit), 'a') + "\"";
+        if (matcher.accept_text(fits) != fits.size() || !matcher.can_stop()) ++wrong[thread];
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, std::vector<int>(4, 0));
+  const GrammarSource source{.kind = GrammarSource::Kind::json, .text = "", .choices = {}};
+  EXPECT_EQ(cache.get(source), cache.get(source));
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,144 @@
+// Regular expressions against std::regex, and numbers against arithmetic.
+#include <fmt/core.h>
+
+#include <cmath>
+#include <regex>
+
+#include "expect_error.h"
+#include "grammar/json/number.h"
+#include "grammar/regex/lexer.h"
+#include "grammar/regex/pattern.h"
+#include "unit/grammar/grammar_fixture.h"
+
+namespace sluice::grammar {
+namespace {
+
+class RandomPattern {
+ public:
+  explicit RandomPattern(unsigned seed) : random_(seed) {}
+
+  std::string make(int depth) {
+    switch (random_() % (depth > 0 ? 8 : 3)) {
+      case 0:
+      case 1:
+        return std::string(1, "abc1"[random_() % 4]);
+      case 2:
+        return pick({"[ab]", "[^a]", ".", "\\d", "\\w", "[a-c1]", "\\D"});
+      case 3:
+        return "(?:" + make(depth - 1) + "|" + make(depth - 1) + ")";
+      case 4:
+        return "(" + make(depth - 1) + ")" + pick({"*", "+", "?", "{2}", "{1,3}", "{0,2}", "*?"});
+      default:
+        return make(depth - 1) + make(depth - 1);
+    }
+  }
+  std::string text() {
+    std::string result;
+    for (std::size_t length = random_() % 9; result.size() < length;) result += "abc1- "[random_() % 6];
+    return result;
+  }
+  unsigned below(unsigned bound) { return static_cast<unsigned>(random_() % bound); }
+
+ private:
+  std::string pick(std::initializer_list<const char*> choices) {
+    return choices.begin()[random_() % choices.size()];
+  }
+
+  std::mt19937 random_;
+};
+
+TEST(GrammarRegex, AgreesWithTheStandardLibrary) {
+  for (unsigned seed = 1; seed <= 300; ++seed) {
+    RandomPattern random(seed);
+    std::string pattern = random.make(4);
+    if (random.below(4) == 0) pattern = "^" + pattern;
+    if (random.below(4) == 0) pattern += "$";
+    if (random.below(6) == 0) pattern = "^(?!" + random.make(1) + ")" + pattern;
+    const std::regex oracle(pattern);
+    RegexArena arena;
+    Lexer lexer(arena);
+    const Pattern parsed = parse_pattern(pattern, {.ecma = true});
+    const RegexId match = match_regex(arena, parsed, TextForm::utf8),
+                  search = search_regex(arena, parsed, TextForm::utf8);
+    for (int i = 0; i < 40; ++i) {
+      const std::string text = random.text();
+      EXPECT_EQ(lexer.matches(match, text), std::regex_match(text, oracle))
+          << "seed " << seed << " /" << pattern << "/ " << text;
+      EXPECT_EQ(lexer.matches(search, text), std::regex_search(text, oracle))
+          << "seed " << seed << " /" << pattern << "/ in " << text;
+    }
+  }
+}
+
+TEST(GrammarRegex, CharactersOfUtf8) {
+  const auto grammar = make_grammar(GrammarSource::Kind::regex, R"([^a-zä][α-ω]{2}\x{1F600}\u65e5.)");
+  EXPECT_TRUE(accepts(grammar, "öαω😀日\u00a0"));
+  EXPECT_FALSE(accepts(grammar, "äαω😀日x"));
+  EXPECT_FALSE(accepts(grammar, "öαΩ😀日x"));
+  EXPECT_FALSE(accepts(grammar, "\xC3αω😀日x"));
+  EXPECT_TRUE(accepts(make_grammar(GrammarSource::Kind::regex, "(?i)Stra(?-i:SS)e[[:digit:]]"), "sTRASSE5"));
+}
+
+TEST(GrammarRegex, WhatIsWrongIsSaid) {
+  const auto parse = [](const char* text) { return [text] { parse_pattern(text, {}); }; };
+  expect_error(ErrorKind::input, {"')'", "byte 2"}, parse("(a"));
+  expect_error(ErrorKind::input, {"']'"}, parse("[a"));
+  expect_error(ErrorKind::input, {"nothing to repeat"}, parse("*a"));
+  expect_error(ErrorKind::unsupported, {"reference to a group"}, parse("(a)\\1"));
+  expect_error(ErrorKind::unsupported, {"lookbehind"}, parse("(?<=a)b"));
+  expect_error(ErrorKind::input, {"maximum is below"}, parse("a{3,2}"));
+}
+
+TEST(GrammarNumber, RangesAgreeWithArithmetic) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 200; ++round) {
+    const auto bound = [&] { return static_cast<int>(random() % 4001) - 2000; };
+    int low = bound(), high = bound();
+    if (low > high) std::swap(low, high);
+    const bool whole = random() % 2 == 0;
+    const int scale = whole ? 1 : 100;
+    NumberRange range{.low = Decimal::parse(fmt::format("{}e{}", low, whole ? 0 : -2)),
+                      .high = Decimal::parse(fmt::format("{}e{}", high, whole ? 0 : -2)),
+                      .above_low = random() % 2 == 0,
+                      .below_high = random() % 2 == 0,
+                      .integers = true,
+                      .fractions = !whole};
+    RegexArena arena;
+    Lexer lexer(arena);
+    const RegexId regex = number_regex(arena, range);
+    for (int i = 0; i < 200; ++i) {
+      const int value = i < 100 ? bound() : (i % 2 == 0 ? low : high) + i % 7 - 3;
+      const bool inside =
+          (range.above_low ? value > low : value >= low) && (range.below_high ? value < high : value <= high);
+      std::string text = fmt::format("{}{}", value < 0 ? "-" : "", std::abs(value) / scale);
+      if (!whole) text += fmt::format(".{:02}", std::abs(value) % scale);
+      EXPECT_EQ(lexer.matches(regex, text), inside)
+          << text << " in " << (range.above_low ? "(" : "[") << low << ", " << high
+          << (range.below_high ? ")" : "]") << " / " << scale;
+    }
+  }
+}
+
+TEST(GrammarNumber, Multiples) {
+  struct Case {
+    const char* divisor;
+    int scale;
+  };
+  for (const auto& [divisor, scale] :
+       {Case{"7", 1}, Case{"0.01", 100}, Case{"2.5", 10}, Case{"12", 1}, Case{"0.75", 100}}) {
+    RegexArena arena;
+    Lexer lexer(arena);
+    const Decimal step = Decimal::parse(divisor);
+    const RegexId regex = multiple_regex(arena, step);
+    const int unit = static_cast<int>(std::lround(std::stod(divisor) * scale));
+    for (int value = 0; value < 2000; ++value) {
+      std::string text = fmt::format("{}", value / scale);
+      if (scale > 1) text += "." + fmt::format("{:0{}}", value % scale, scale == 10 ? 1 : 2);
+      EXPECT_EQ(lexer.matches(regex, text), value % unit == 0) << text << " of " << divisor;
+      EXPECT_EQ(is_multiple(Decimal::parse(text), step), value % unit == 0) << text << " of " << divisor;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice::grammar
