@@ -108,7 +108,7 @@ TEST(DescribeOp, ShowsTheFormatsOfWeights) {
   EXPECT_EQ(op.attributes[0].name, "w.mode");
   EXPECT_EQ(op.attributes[0].type, "affine, mxfp4, mxfp8, nvfp4");
   EXPECT_EQ(op.attributes[1].name, "w.bits");
-  EXPECT_EQ(op.attributes[1].type, "2, 3, 4, 5, 6, 8");
+  EXPECT_EQ(op.attributes[1].type, "affine: 2, 3, 4, 5, 6, 8; mxfp4: 4; mxfp8: 8; nvfp4: 4");
   EXPECT_EQ(op.attributes[2].name, "w.group_size");
 }
 
