@@ -41,7 +41,8 @@ def render(template, variables):
     except jinja2.exceptions.TemplateError as error:
         raised = type(error) is jinja2.exceptions.TemplateError
         return case | ({"error": "raised", "message": str(error)} if raised else {"error": "runtime"})
-    except (TypeError, ValueError, LookupError, ArithmeticError, SyntaxError, AttributeError) as error:
+    except (TypeError, ValueError, LookupError, ArithmeticError, SyntaxError, AttributeError,
+            AssertionError, RuntimeError) as error:
         return case | {"error": type(error).__name__}
 
 

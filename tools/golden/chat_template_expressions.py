@@ -8,6 +8,9 @@ VARIABLES = {
     "d": {"b": 1, "a": [1, 2], "c": {"d": None}}, "el": [], "ed": {},
     "users": [{"name": "ann", "age": 30, "tags": ["x"]}, {"name": "Bob", "age": 25}, {"name": "cy", "age": 30}],
     "keys": {"items": 1, "keys": "k", "get": None},
+    "huge": 2**64 - 1, "schema": {"maximum": 2**64 - 1, "minimum": -(2**63)}, "german": "straße", "greek": "ΟΔΥΣΣΕΥΣ ΑΣ", "tabs": "a\tbc\t\td",
+    "tags": "<p>one <b>two</b>\n<!-- no --> three &amp; &lt;four&gt;</p>",
+    "prose": "The quick brown fox jumps over the lazy dog, well-known for its long-winded-ness.\nA second line.",
 }
 
 EXPRESSIONS = r"""
@@ -276,6 +279,81 @@ range(**{'x': 1})
 n == none ~ (none is none) ~ (None == none) ~ True ~ False
 "\u00ad\u200b\x7f" ~ ["\u00ad\u200b\x7f\u3000é\U0001F600\ue000"]
 ['\r\n\t\x00\x1b\\']
+huge
+huge ~ ' ' ~ schema
+schema | tojson
+huge is integer ~ huge is number ~ huge is string ~ huge is boolean
+huge == 18446744073709551615.0
+huge > 5 ~ (5 > huge) ~ (huge == huge) ~ (huge < 1e30)
+[huge, 1] | sort
+huge | string | length
+huge | int
+huge | float
+huge | abs
+{huge: 1}[huge]
+'%s' % huge
+not huge
+d[[1]]
+d[[1]] is defined
+d[{}]
+d[[1]].x
+{(1, 2): 'x'}[(1, 2)]
+german | upper
+german.upper() ~ german.title() ~ german.capitalize() ~ german.casefold() ~ german.swapcase()
+german | title
+greek | lower
+greek.lower() ~ greek.title() ~ greek.capitalize() ~ greek.casefold()
+'Σ'.lower() ~ 'ΑΣ.'.lower() ~ 'ΑΣ:Β'.lower() ~ 'Α.Σ'.lower()
+'ǆ'.title() ~ 'ǆ'.upper() ~ 'ǆ abc ǆx' | title
+'ﬁsh'.upper() ~ 'ﬁsh'.title() ~ 'ﬁsh' | capitalize
+'İstanbul'.lower() | length
+'ŉ'.upper() ~ 'ᾳ'.upper() ~ 'ᾳ'.title()
+'²'.isdigit() ~ '²'.isdecimal() ~ '²'.isnumeric() ~ '½'.isdigit() ~ '½'.isnumeric() ~ '五'.isnumeric() ~ '٣'.isdecimal()
+'a²'.isalnum() ~ 'a½'.isalnum()
+'abc'.isascii() ~ 'é'.isascii() ~ ''.isascii()
+'a b'.isprintable() ~ 'a\nb'.isprintable() ~ ''.isprintable()
+'abc1'.isidentifier() ~ '1abc'.isidentifier() ~ ''.isidentifier() ~ '_é'.isidentifier() ~ 'a b'.isidentifier()
+'Hello World'.istitle() ~ 'Hello world'.istitle() ~ 'HELLO'.istitle() ~ ''.istitle() ~ "It'S 1A".istitle()
+tabs.expandtabs() ~ '|' ~ tabs.expandtabs(4) ~ '|' ~ tabs.expandtabs(0) ~ '|' ~ 'ab\n\tc'.expandtabs(3)
+s | truncate(5)
+s | truncate(5, true, '...', 0)
+s | truncate(8, false, '...', 0)
+s | truncate(9, leeway=0)
+prose | truncate(20)
+prose | truncate(20, true)
+prose | truncate(20, end='')
+u | truncate(8, true, '…', 0)
+s | truncate(2)
+'foo bar baz qux' | truncate(9) ~ ('foo bar baz qux' | truncate(11)) ~ ('foo bar baz qux' | truncate(11, False, '...', 0))
+prose | wordwrap(20)
+prose | wordwrap(10)
+prose | wordwrap(10, false)
+prose | wordwrap(30, wrapstring='|')
+'abcdefghij klm' | wordwrap(4)
+'abcdefghij klm' | wordwrap(4, false)
+'one  two   three' | wordwrap(5)
+lines | wordwrap(3)
+'' | wordwrap(10)
+'x' | wordwrap(0)
+100 | filesizeformat ~ '|' ~ (1 | filesizeformat) ~ '|' ~ (999 | filesizeformat) ~ '|' ~ (1000 | filesizeformat)
+1000000 | filesizeformat ~ '|' ~ (1000000000 | filesizeformat) ~ '|' ~ (1000000000000 | filesizeformat) ~ '|' ~ (1e30 | filesizeformat)
+1000 | filesizeformat(true) ~ '|' ~ (1024 | filesizeformat(true)) ~ '|' ~ (1048576 | filesizeformat(binary=true)) ~ '|' ~ (0 | filesizeformat)
+html | striptags
+tags | striptags
+'a < b > c' | striptags
+'no tags   at all' | striptags
+s | urlencode ~ '|' ~ (u | urlencode) ~ '|' ~ ('a/b?c=d&e' | urlencode) ~ '|' ~ (7 | urlencode)
+{'a b': 'c/d', 'é': 1} | urlencode
+[('a', 1), ('b', 'x y')] | urlencode
+{'class': 'a', 'id': 1, 'none': none, 'q': '<"&>'} | xmlattr
+{'class': 'a'} | xmlattr(false)
+{} | xmlattr
+{'a b': 1} | xmlattr
+{'a': missing} | xmlattr
+cycler('a', 'b').next()
+cycler()
+joiner()() ~ joiner('|')()
+cycler('a', 'b').current
 """
 
 

@@ -297,6 +297,10 @@ line1{% if true %}
 line2
 {% endif %}line3
     {% if true %}line4{% endif %}
+====
+{% set row = cycler('odd', 'even') %}{% for x in xs %}{{ row.next() }}{{ row.current }}{% endfor %}{{ row.reset() }}{{ row.next() }}
+====
+{% set comma = joiner() %}{% set bar = joiner('|') %}{% for x in xs %}{{ comma() }}{{ x }}{{ bar() }}{% endfor %}
 
 """
 

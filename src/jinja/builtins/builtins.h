@@ -19,6 +19,8 @@ const Builtins& text_filters();
 const Builtins& sequence_filters();
 const Builtins& selection_filters();
 const Builtins& number_filters();
+const Builtins& markup_filters();
+const Builtins& layout_filters();
 const Builtins& text_methods();
 const Builtins& split_methods();
 

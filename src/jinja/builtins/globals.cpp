@@ -44,6 +44,49 @@ Value make_namespace(Runtime& runtime, const Call& call) {
   return Value(result);
 }
 
+// cycler('a', 'b'): the next one each time, from the first again behind the last.
+class Cycler final : public Object {
+ public:
+  Cycler(Runtime& runtime, Values items) : runtime_(runtime), items_(std::move(items)) {
+    if (items_.empty()) fault("at least one item has to be provided");
+  }
+  std::string type_name() const override { return "Cycler"; }
+  std::string repr(Budget&) const override { return "<jinja2.utils.Cycler object>"; }
+  std::optional<Value> attribute(std::string_view name) const override {
+    if (name == "current") return items_[at_];
+    auto* self = const_cast<Cycler*>(this);
+    if (name == "next")
+      return Value(runtime_.make<Function>("next", [self](const Call&) { return self->next(); }));
+    if (name == "reset")
+      return Value(runtime_.make<Function>("reset", [self](const Call&) {
+        self->at_ = 0;
+        return Value();
+      }));
+    return std::nullopt;
+  }
+
+ private:
+  Value next() {
+    const Value current = items_[at_];
+    at_ = (at_ + 1) % items_.size();
+    return current;
+  }
+
+  Runtime& runtime_;
+  Values items_;
+  std::size_t at_ = 0;
+};
+
+// joiner(', '): nothing the first time, the separator after that.
+Value joiner(Runtime& runtime, const Call& call) {
+  Parameters given(call, {"sep"});
+  const Value separator = given.find(0) ? given.value(0) : Value(", ");
+  auto used = std::make_shared<bool>(false);
+  return Value(runtime.make<Function>("joiner", [separator, used](const Call&) {
+    return std::exchange(*used, true) ? separator : Value("");
+  }));
+}
+
 Value raise_exception(Runtime& runtime, const Call& call) {
   Parameters given(call, {"message"}, 1);
   throw Error(ErrorKind::input, str(runtime.budget(), given.value(0)));
@@ -71,6 +114,8 @@ void add_globals(Runtime& runtime, Scope& scope, const std::tm* now) {
   add("range", [](const Call& call) { return range(call); });
   add("dict", [&runtime](const Call& call) { return make_dict(dict(runtime, call)); });
   add("namespace", [&runtime](const Call& call) { return make_namespace(runtime, call); });
+  add("cycler", [&runtime](const Call& call) { return Value(runtime.make<Cycler>(runtime, call.args)); });
+  add("joiner", [&runtime](const Call& call) { return joiner(runtime, call); });
   add("raise_exception", [&runtime](const Call& call) { return raise_exception(runtime, call); });
   if (now != nullptr)
     add("strftime_now", [time = *now](const Call& call) { return strftime_now(time, call); });

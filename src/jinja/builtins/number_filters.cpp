@@ -69,6 +69,7 @@ std::optional<double> parse_real(std::string_view source) {
 std::optional<double> to_real(const Value& value) {
   require_defined(value);
   if (value.is_number()) return value.real();
+  if (value.is_big_integer()) return static_cast<double>(value.big_integer());
   return value.is_text() ? parse_real(value.text()) : std::nullopt;
 }
 
@@ -76,6 +77,7 @@ Value int_filter(Runtime&, const Value& value, const Call& call) {
   Parameters given(call, {"default", "base"});
   Value missing = given.find(0) ? given.value(0) : Value(std::int64_t{0});
   if (value.is_integer()) return value.integer();
+  if (value.is_big_integer()) return value;
   if (value.is_text())
     if (auto parsed = parse_integer(value.text(), given.integer(1, 10))) return *parsed;
   auto real = to_real(value);
@@ -93,6 +95,7 @@ Value float_filter(Runtime&, const Value& value, const Call& call) {
 Value abs_filter(Runtime&, const Value& value, const Call&) {
   require_defined(value);
   if (value.is_real()) return std::fabs(value.real());
+  if (value.is_big_integer()) return value;
   if (!value.is_integer()) fault("bad operand type for abs(): '{}'", type_name(value));
   return value.integer() < 0 ? negate(value) : Value(value.integer());
 }

@@ -32,16 +32,19 @@ constexpr const char* kCapitalize = "capitalize";
 // Unlike the method, words start only behind blanks, dashes and opening brackets.
 Value title_of(Runtime& runtime, const Value& value, const Call&) {
   Value text = soft_str(runtime, value);
-  std::string result;
+  std::string result, rest;  // of the word, whose end decides how a sigma looks
   bool starts = true;
   const std::string& bytes = text.text();
   for (std::size_t i = 0; i < bytes.size();) {
     std::size_t start = i;
     char32_t c = next_code_point(bytes, i);
     std::string_view one = std::string_view(bytes).substr(start, i - start);
-    result += starts ? to_upper(one) : to_lower(one);
-    starts = is_space(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<';
+    bool delimiter = is_space(c) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<';
+    if (delimiter || starts) result += to_lower(std::exchange(rest, {})) + to_upper(one);
+    if (!delimiter && !starts) rest += one;
+    starts = delimiter;
   }
+  result += to_lower(rest);
   return Value(std::move(result));
 }
 

@@ -41,12 +41,15 @@ std::string map_code_points(std::string_view text, Change change) {
 }
 
 std::string title(std::string_view text) {
+  std::string result;
   bool inside = false;
-  return map_code_points(text, [&](char32_t c, std::string_view bytes) {
-    std::string changed = !is_cased(c) ? std::string(bytes) : inside ? to_lower(bytes) : to_upper(bytes);
+  for (std::size_t i = 0; i < text.size();) {
+    std::size_t start = i;
+    char32_t c = next_code_point(text, i);
+    result += inside ? lower_within(text, start, i) : to_title(text.substr(start, i - start));
     inside = is_cased(c);
-    return changed;
-  });
+  }
+  return result;
 }
 
 std::string swapcase(std::string_view text) {
@@ -66,7 +69,7 @@ Value is_all(Runtime&, const Value& self, const Call& call) {
 }
 
 bool is_alnum(char32_t c) {
-  return is_alpha(c) || is_decimal(c);
+  return is_alpha(c) || is_numeric(c);
 }
 
 template <bool upper>
@@ -76,6 +79,61 @@ Value has_case(Runtime&, const Value& self, const Call& call) {
   bool cased = false;
   for (std::size_t i = 0; i < text.size();) cased |= is_cased(next_code_point(text, i));
   return cased && text == (upper ? to_upper(text) : to_lower(text));
+}
+
+bool is_ascii_character(char32_t c) {
+  return c < 0x80;
+}
+
+// As is_all, but true for an empty text.
+template <bool (*all)(char32_t)>
+Value all_or_none(Runtime& runtime, const Value& self, const Call& call) {
+  return self.text().empty() || truth(is_all<all>(runtime, self, call));
+}
+
+Value isidentifier(Runtime&, const Value& self, const Call& call) {
+  Parameters none(call, {});
+  const std::string& text = self.text();
+  std::size_t i = 0;
+  if (text.empty() || !begins_identifier(next_code_point(text, i))) return false;
+  while (i < text.size())
+    if (!continues_identifier(next_code_point(text, i))) return false;
+  return true;
+}
+
+// Capitals follow what has no case, other letters what has.
+Value istitle(Runtime&, const Value& self, const Call& call) {
+  Parameters none(call, {});
+  bool inside = false, cased = false;
+  const std::string& text = self.text();
+  for (std::size_t i = 0; i < text.size();) {
+    std::size_t start = i;
+    char32_t c = next_code_point(text, i);
+    std::string_view bytes = std::string_view(text).substr(start, i - start);
+    if (is_cased(c)) {
+      bool capital = to_lower(bytes) != bytes;
+      if (capital == inside) return false;
+      cased = true;
+    }
+    inside = is_cased(c);
+  }
+  return cased;
+}
+
+Value expandtabs(Runtime& runtime, const Value& self, const Call& call) {
+  Parameters given(call, {"tabsize"});
+  std::int64_t size = given.integer(0, 8), column = 0;
+  std::string result = map_code_points(self.text(), [&](char32_t c, std::string_view bytes) {
+    if (c == '\t') {
+      std::int64_t blanks = size > 0 ? size - column % size : 0;
+      runtime.budget().grow(static_cast<std::size_t>(blanks));
+      column += blanks;
+      return std::string(static_cast<std::size_t>(blanks), ' ');
+    }
+    column = c == '\n' || c == '\r' ? 0 : column + 1;
+    return std::string(bytes);
+  });
+  return like(self, std::move(result));
 }
 
 // self[start:stop] as bytes, with the code point index where it begins.
@@ -208,7 +266,7 @@ std::string capitalize(std::string_view text) {
   if (text.empty()) return "";
   std::size_t first = 0;
   next_code_point(text, first);
-  return to_upper(text.substr(0, first)) + to_lower(text.substr(first));
+  return to_title(text.substr(0, first)) + to_lower(text.substr(first));
 }
 
 std::string replace(Budget& budget, std::string_view text, std::string_view old, std::string_view with,
@@ -239,16 +297,21 @@ const Builtins& text_methods() {
       {"rstrip", strip_method<false, true>},
       {"upper", converted<to_upper>},
       {"lower", converted<to_lower>},
-      {"casefold", converted<to_lower>},
+      {"casefold", converted<fold_case>},
       {"capitalize", converted<capitalize>},
       {"title", converted<title>},
       {"swapcase", converted<swapcase>},
       {"isspace", is_all<is_space>},
       {"isalpha", is_all<is_alpha>},
       {"isalnum", is_all<is_alnum>},
-      {"isdigit", is_all<is_decimal>},
+      {"isdigit", is_all<is_digit>},
       {"isdecimal", is_all<is_decimal>},
-      {"isnumeric", is_all<is_decimal>},
+      {"isnumeric", is_all<is_numeric>},
+      {"isascii", all_or_none<is_ascii_character>},
+      {"isprintable", all_or_none<is_printable>},
+      {"isidentifier", isidentifier},
+      {"istitle", istitle},
+      {"expandtabs", expandtabs},
       {"isupper", has_case<true>},
       {"islower", has_case<false>},
       {"find", find<false, false>},

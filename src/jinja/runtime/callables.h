@@ -55,7 +55,7 @@ class Loop final : public Object {
   std::optional<Values> last_changed_;
 };
 
-// range, dict, namespace, raise_exception and strftime_now.
+// range, dict, namespace, cycler, joiner, raise_exception and strftime_now.
 void add_globals(Runtime& runtime, Scope& scope, const std::tm* now);
 
 }  // namespace sluice::jinja

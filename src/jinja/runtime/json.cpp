@@ -20,8 +20,7 @@ Value convert(const nlohmann::ordered_json& json, int nesting) {
     case Kind::number_integer:
       return json.get<std::int64_t>();
     case Kind::number_unsigned:
-      if (json.get<std::uint64_t>() > INT64_MAX)
-        fault("the integer {} does not fit in 64 bits", json.get<std::uint64_t>());
+      if (json.get<std::uint64_t>() > INT64_MAX) return BigInteger{json.get<std::uint64_t>()};
       return json.get<std::int64_t>();
     case Kind::number_float:
       return json.get<double>();
@@ -55,6 +54,8 @@ class JsonWriter {
         return add(value.boolean() ? "true" : "false");
       case Type::integer:
         return add(std::to_string(value.integer()));
+      case Type::big_integer:
+        return add(std::to_string(value.big_integer()));
       case Type::real:
         return add(number(value.real()));
       case Type::text:
@@ -117,6 +118,7 @@ class JsonWriter {
     if (key.is_none()) return "null";
     if (key.is_boolean()) return key.boolean() ? "true" : "false";
     if (key.is_integer()) return std::to_string(key.integer());
+    if (key.is_big_integer()) return std::to_string(key.big_integer());
     if (key.is_real()) return number(key.real());
     fault("keys must be str, int, float, bool or None, not {}", type_name(key));
   }

@@ -199,6 +199,12 @@ bool ordered(Budget& budget, const char* symbol, const Value& a, const Value& b,
   require_defined(a);
   require_defined(b);
   const Value &x = swapped ? b : a, &y = swapped ? a : b;
+  if (a.is_big_integer() && b.is_big_integer()) return x.big_integer() < y.big_integer();
+  // Beyond all other integers; a real number is near enough.
+  if (x.is_big_integer() && y.is_number())
+    return y.is_real() && static_cast<double>(x.big_integer()) < y.real();
+  if (y.is_big_integer() && x.is_number())
+    return x.is_integer() || x.real() < static_cast<double>(y.big_integer());
   if (a.is_integer() && b.is_integer()) return x.integer() < y.integer();
   if (a.is_number() && b.is_number()) return x.real() < y.real();
   if (a.is_text() && b.is_text()) return x.text() < y.text();
@@ -224,6 +230,8 @@ bool identical(const Value& a, const Value& b) {
       return a.boolean() == b.boolean();
     case Type::integer:
       return a.integer() == b.integer();
+    case Type::big_integer:
+      return a.big_integer() == b.big_integer();
     case Type::real:
       return a.real() == b.real();
     case Type::text:
@@ -240,6 +248,12 @@ bool identical(const Value& a, const Value& b) {
 
 bool equal(Budget& budget, const Value& a, const Value& b) {
   budget.step();
+  if (a.is_big_integer() && b.is_real()) {
+    constexpr double kLeast = 9223372036854775808.0;  // of what 64 bits with a sign do not hold
+    const bool fits = b.real() >= kLeast && b.real() < 2 * kLeast;
+    return fits && static_cast<std::uint64_t>(b.real()) == a.big_integer();
+  }
+  if (a.is_real() && b.is_big_integer()) return equal(budget, b, a);
   if (a.is_integer() && b.is_integer()) return a.integer() == b.integer();
   if (comparable_as_number(a, b)) return a.real() == b.real();
   if (a.type() != b.type()) return false;
@@ -306,6 +320,8 @@ Value binary(Budget& budget, Binary operation, const Value& a, const Value& b) {
   if (operation == Binary::modulo && a.is_text()) return percent_format(budget, a, b);
   require_defined(a);
   require_defined(b);
+  const bool numbers = (a.is_number() || a.is_big_integer()) && (b.is_number() || b.is_big_integer());
+  if (numbers && (a.is_big_integer() || b.is_big_integer())) overflow();
   if (a.is_integer() && b.is_integer()) return integer_binary(operation, a.integer(), b.integer());
   if (a.is_number() && b.is_number()) return real_binary(operation, a.real(), b.real());
   if (operation == Binary::add) return add(budget, a, b);

@@ -24,6 +24,8 @@ class ReprWriter {
         return add(value.boolean() ? "True" : "False");
       case Type::integer:
         return add(std::to_string(value.integer()));
+      case Type::big_integer:
+        return add(std::to_string(value.big_integer()));
       case Type::real:
         return add(repr(value.real()));
       case Type::text:

@@ -96,7 +96,7 @@ Values iterate(Budget& budget, const Value& value) {
 
 std::optional<Value> subscript(Budget& budget, const Value& container, const Value& key) {
   if (container.is_dict()) {
-    const Value* found = container.dict().find(key);
+    const Value* found = is_hashable(key) ? container.dict().find(key) : nullptr;
     return found ? std::optional<Value>(*found) : std::nullopt;
   }
   if (!key.is_integer()) return std::nullopt;

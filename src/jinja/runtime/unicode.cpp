@@ -55,10 +55,74 @@ class Pattern {
   std::unique_ptr<pcre2_code, Free> code_;
 };
 
+namespace case_tables {
+
+struct Mapping {
+  char32_t from;
+  const char* to;
+};
+struct Interval {
+  char32_t first, last;
+};
+
+#include "jinja/runtime/case_tables.inc"
+
+template <std::size_t size>
+const char* find(const Mapping (&table)[size], char32_t c) {
+  const auto found = std::lower_bound(std::begin(table), std::end(table), c,
+                                      [](const Mapping& one, char32_t value) { return one.from < value; });
+  return found != std::end(table) && found->from == c ? found->to : nullptr;
+}
+
+template <std::size_t size>
+bool contains(const Interval (&table)[size], char32_t c) {
+  return std::any_of(std::begin(table), std::end(table),
+                     [c](const Interval& one) { return c >= one.first && c <= one.last; });
+}
+
+}  // namespace case_tables
+
 std::string one(char32_t code_point) {
   std::string text;
   append_utf8(text, code_point);
   return text;
+}
+
+// Each code point by the table, what the table does not know by `otherwise`, in runs.
+template <class Find, class Otherwise>
+std::string mapped(std::string_view text, Find find, Otherwise otherwise) {
+  std::string result;
+  std::size_t run = 0;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t start = i;
+    const char* to = find(next_code_point(text, i));
+    if (to == nullptr) continue;
+    if (start > run) result += otherwise(text.substr(run, start - run));
+    result += to;
+    run = i;
+  }
+  if (run < text.size()) result += otherwise(text.substr(run));
+  return result;
+}
+
+std::string simple_upper(std::string_view text) {
+  static const Pattern kAll(".+");
+  return kAll.substitute(text, "\\U$0");
+}
+
+std::string simple_lower(std::string_view text) {
+  static const Pattern kAll(".+");
+  return kAll.substitute(text, "\\L$0");
+}
+
+constexpr char32_t kSigma = 0x3A3;
+constexpr char32_t kDottedI = 0x130;
+
+// Whether the sigma between these ends a word: a letter is before it and none behind.
+bool ends_word(std::string_view before, std::string_view behind) {
+  static const Pattern kBefore("\\p{Cased}\\p{Case_Ignorable}*$");
+  static const Pattern kBehind("^\\p{Case_Ignorable}*\\p{Cased}");
+  return kBefore.matches(before) && !kBehind.matches(behind);
 }
 
 }  // namespace
@@ -126,6 +190,26 @@ bool is_decimal(char32_t c) {
   return kDecimal.matches(one(c));
 }
 
+bool is_digit(char32_t c) {
+  return is_decimal(c) || case_tables::contains(case_tables::kDigits, c);
+}
+
+bool is_numeric(char32_t c) {
+  return is_decimal(c) || case_tables::contains(case_tables::kNumbers, c);
+}
+
+bool begins_identifier(char32_t c) {
+  if (c < 0x80) return is_cased(c) || c == '_';
+  static const Pattern kStart("^\\p{XID_Start}");
+  return kStart.matches(one(c));
+}
+
+bool continues_identifier(char32_t c) {
+  if (c < 0x80) return begins_identifier(c) || is_decimal(c);
+  static const Pattern kContinue("^\\p{XID_Continue}");
+  return kContinue.matches(one(c));
+}
+
 std::string to_upper(std::string_view text) {
   if (is_ascii(text)) {
     std::string result(text);
@@ -133,19 +217,47 @@ std::string to_upper(std::string_view text) {
       if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
     return result;
   }
-  static const Pattern kAll(".+");
-  return kAll.substitute(text, "\\U$0");
+  return mapped(
+      text, [](char32_t c) { return case_tables::find(case_tables::kUpper, c); }, simple_upper);
 }
 
 std::string to_lower(std::string_view text) {
-  if (is_ascii(text)) {
-    std::string result(text);
+  return lower_within(text, 0, text.size());
+}
+
+std::string lower_within(std::string_view text, std::size_t begin, std::size_t end) {
+  if (is_ascii(text.substr(begin, end - begin))) {
+    std::string result(text.substr(begin, end - begin));
     for (char& c : result)
       if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
     return result;
   }
-  static const Pattern kAll(".+");
-  return kAll.substitute(text, "\\L$0");
+  std::string result;
+  std::size_t run = begin;
+  for (std::size_t i = begin; i < end;) {
+    const std::size_t start = i;
+    const char32_t c = next_code_point(text, i);
+    if (c != kSigma && c != kDottedI) continue;
+    result += simple_lower(text.substr(run, start - run));
+    if (c == kDottedI)
+      result += "i\xCC\x87";
+    else
+      result += ends_word(text.substr(0, start), text.substr(i)) ? "\xCF\x82" : "\xCF\x83";
+    run = i;
+  }
+  return run < end ? result + simple_lower(text.substr(run, end - run)) : result;
+}
+
+std::string to_title(std::string_view text) {
+  return mapped(
+      text, [](char32_t c) { return case_tables::find(case_tables::kTitle, c); }, to_upper);
+}
+
+std::string fold_case(std::string_view text) {
+  if (is_ascii(text)) return to_lower(text);
+  return mapped(
+      text, [](char32_t c) { return c == kSigma ? "\xCF\x83" : case_tables::find(case_tables::kFolded, c); },
+      to_lower);
 }
 
 std::string_view strip(std::string_view text, const std::string_view* characters, bool left, bool right) {

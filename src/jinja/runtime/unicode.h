@@ -21,8 +21,18 @@ bool is_printable(char32_t code_point);
 bool is_cased(char32_t code_point);
 bool is_alpha(char32_t code_point);
 bool is_decimal(char32_t code_point);
+bool is_digit(char32_t code_point);    // also superscripts and such
+bool is_numeric(char32_t code_point);  // also fractions and numerals
+// Identifiers of Python begin and go on with these.
+bool begins_identifier(char32_t code_point);
+bool continues_identifier(char32_t code_point);
+// Full mappings, which may lengthen the text: "straße" becomes "STRASSE", a final sigma its own form.
 std::string to_upper(std::string_view text);
 std::string to_lower(std::string_view text);
+// text[begin:end] in lower case, as what is around it demands.
+std::string lower_within(std::string_view text, std::size_t begin, std::size_t end);
+std::string to_title(std::string_view text);  // of the first letter of a word
+std::string fold_case(std::string_view text);
 
 // Strips code points of `characters`, or whitespace when it is null, from the chosen sides.
 std::string_view strip(std::string_view text, const std::string_view* characters, bool left, bool right);

@@ -37,6 +37,8 @@ std::size_t hash(const Value& key, int& parts) {
     case Type::integer:
     case Type::real:
       return std::hash<double>()(key.real());
+    case Type::big_integer:
+      return std::hash<double>()(static_cast<double>(key.big_integer()));
     case Type::text:
       return std::hash<std::string>()(key.text());
     case Type::object:
@@ -154,6 +156,12 @@ void Namespace::set(std::string_view name, Value value) {
   attributes_.set(Value(name), std::move(value));
 }
 
+bool is_hashable(const Value& value) {
+  if (!is_tuple(value)) return !value.is_dict() && !value.is_sequence();
+  const Values& items = value.sequence().items;
+  return std::all_of(items.begin(), items.end(), is_hashable);
+}
+
 bool truth(const Value& value) {
   switch (value.type()) {
     case Type::undefined:
@@ -171,6 +179,7 @@ bool truth(const Value& value) {
     case Type::dict:
       return value.dict().size() > 0;
     case Type::object:
+    case Type::big_integer:
       return true;
   }
   return true;
@@ -187,6 +196,7 @@ std::string type_name(const Value& value) {
     case Type::boolean:
       return "bool";
     case Type::integer:
+    case Type::big_integer:
       return "int";
     case Type::real:
       return "float";

@@ -30,9 +30,13 @@ struct Text {
   std::shared_ptr<const std::string> bytes;
   bool markup = false;
 };
+// An integer that only 64 bits without a sign hold. It is printed and compared; nothing is computed with it.
+struct BigInteger {
+  std::uint64_t value;
+};
 struct Sequence;
 
-enum class Type { undefined, none, boolean, integer, real, text, sequence, dict, object };
+enum class Type { undefined, none, boolean, integer, real, text, sequence, dict, object, big_integer };
 
 class Value {
  public:
@@ -42,6 +46,7 @@ class Value {
   Value(bool value) : data_(value) {}
   Value(std::int64_t value) : data_(value) {}
   Value(double value) : data_(value) {}
+  Value(BigInteger value) : data_(value) {}
   Value(Text value) : data_(std::move(value)) {}
   Value(std::string value, bool markup = false)
       : data_(Text{std::make_shared<const std::string>(std::move(value)), markup}) {}
@@ -58,6 +63,7 @@ class Value {
   bool is_integer() const {
     return type() == Type::integer || is_boolean();
   }  // as in Python, a bool is an int
+  bool is_big_integer() const { return type() == Type::big_integer; }
   bool is_real() const { return type() == Type::real; }
   bool is_number() const { return is_integer() || is_real(); }
   bool is_text() const { return type() == Type::text; }
@@ -69,6 +75,7 @@ class Value {
   const std::string& undefined_message() const { return *std::get<Undefined>(data_).message; }
   bool boolean() const { return std::get<bool>(data_); }
   std::int64_t integer() const { return is_boolean() ? boolean() : std::get<std::int64_t>(data_); }
+  std::uint64_t big_integer() const { return std::get<BigInteger>(data_).value; }
   double real() const { return is_real() ? std::get<double>(data_) : static_cast<double>(integer()); }
   const std::string& text() const { return *std::get<Text>(data_).bytes; }
   const Sequence& sequence() const { return *std::get<std::shared_ptr<const Sequence>>(data_); }
@@ -77,7 +84,7 @@ class Value {
 
  private:
   std::variant<Undefined, None, bool, std::int64_t, double, Text, std::shared_ptr<const Sequence>,
-               std::shared_ptr<const Dict>, Object*>
+               std::shared_ptr<const Dict>, Object*, BigInteger>
       data_;
 };
 
@@ -166,6 +173,8 @@ class Namespace final : public Object {
   Dict attributes_;
 };
 
+// Whether it can be the key of a dict.
+bool is_hashable(const Value& value);
 bool truth(const Value& value);
 std::string type_name(const Value& value);
 // Raises jinja2's UndefinedError when the value is undefined.
