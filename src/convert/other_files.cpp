@@ -28,6 +28,30 @@ void adopt_stop_ids(const fs::path& in, Json& config) {
   config["eos_token_id"] = *ids;
 }
 
+void set_if_absent(Json& object, const char* key, const Json& value) {
+  if (!object.contains(key)) object[key] = value;
+}
+
+// The names that mlx-lm reads where transformers 5 writes others: the parts of rope_parameters, and the
+// distance between layers of full attention in place of a list of all layers.
+void write_old_keys(Json& config) {
+  if (const auto found = config.find("rope_parameters"); found != config.end() && found->is_object()) {
+    Json scaling = *found;
+    for (const char* key : {"rope_theta", "partial_rotary_factor"}) {
+      if (scaling.contains(key)) set_if_absent(config, key, scaling[key]);
+      scaling.erase(key);
+    }
+    const Json type = scaling.value("rope_type", Json("default"));
+    scaling["type"] = type;
+    if (type != "default") set_if_absent(config, "rope_scaling", scaling);
+  }
+  const auto types = config.find("layer_types");
+  if (types == config.end() || !types->is_array()) return;
+  const auto is_full = [](const Json& type) { return type == "full_attention"; };
+  const auto first = std::find_if(types->begin(), types->end(), is_full);
+  if (first != types->end()) set_if_absent(config, "full_attention_interval", first - types->begin() + 1);
+}
+
 bool is_text_file(std::string_view name) {
   constexpr std::array<std::string_view, 6> kNames = {kGeneration,         "special_tokens_map.json",
                                                       "added_tokens.json", "vocab.json",
@@ -40,8 +64,9 @@ bool is_text_file(std::string_view name) {
 
 void write_config(const fs::path& in, const fs::path& out, Json config, const Json& quantization) {
   for (const char* stale : {"_name_or_path", "vision_config", "quantization_config"}) config.erase(stale);
-  if (const auto text = config.find("text_config"); text != config.end() && text->is_object())
-    text->erase("quantization_config");
+  const auto text = config.find("text_config");
+  const bool wrapped = text != config.end() && text->is_object();
+  if (wrapped) text->erase("quantization_config");
   // mlx-lm knows a text-only export by the wrapper's name.
   constexpr std::string_view kText = "_text";
   if (std::string type = config.at("model_type"); type.ends_with(kText))
@@ -49,6 +74,7 @@ void write_config(const fs::path& in, const fs::path& out, Json config, const Js
   // The name that mlx-lm asks for; newer exporters write the other.
   if (config.contains("num_local_experts") && !config.contains("num_experts"))
     config["num_experts"] = config["num_local_experts"];
+  write_old_keys(wrapped ? *text : config);
   adopt_stop_ids(in, config);
   if (!quantization.is_null()) config["quantization"] = config["quantization_config"] = quantization;
   FileWriter file(out / "config.json");

@@ -112,6 +112,47 @@ TEST(Convert, TakesEitherNameOfTheExpertCount) {
   EXPECT_EQ(read_json_file(folder.path() / "out/config.json")["num_experts"], 2);
 }
 
+// What transformers 5 saves says the same in other words; mlx-lm reads the old ones.
+TEST(Convert, WritesTheKeysThatMlxLmReads) {
+  for (const char* name : {"qwen3_next", "qwen3_moe", "deepseek_v3"}) {
+    TinyCheckpoint checkpoint(name);
+    Json& config = checkpoint.config;
+    const Json old = config;
+    config["rope_parameters"] = {{"rope_type", "default"}};
+    for (const char* key : {"rope_theta", "partial_rotary_factor"}) {
+      if (old.contains(key)) config["rope_parameters"][key] = old[key];
+      config.erase(key);
+    }
+    if (const auto interval = config.find("full_attention_interval"); interval != config.end()) {
+      const int distance = *interval;
+      for (int layer = 1; layer <= config["num_hidden_layers"]; ++layer)
+        config["layer_types"].push_back(layer % distance == 0 ? "full_attention" : "linear_attention");
+      config.erase("full_attention_interval");
+    }
+    const TemporaryFolder folder;
+    convert_checkpoint(checkpoint.write(folder.path() / "in"), folder.path() / "out",
+                       options_of(checkpoint.golden["runs"][0]));
+    const Json written = read_json_file(folder.path() / "out/config.json");
+    for (const auto& [key, value] : checkpoint.golden["runs"][0]["expect"]["config"].items())
+      EXPECT_EQ(written.value(key, Json()), value) << name << ": " << key;
+    EXPECT_FALSE(written.contains("rope_scaling")) << name;
+  }
+}
+
+TEST(Convert, WritesYarnAsMlxLmReadsIt) {
+  TinyCheckpoint checkpoint("deepseek_v3");
+  const Json yarn{{"factor", 16.0}, {"original_max_position_embeddings", 256}, {"mscale", 1.0}};
+  checkpoint.config["rope_parameters"] = yarn;
+  checkpoint.config["rope_parameters"].update({{"rope_type", "yarn"}, {"rope_theta", 5000.0}});
+  checkpoint.config.erase("rope_theta");
+  const TemporaryFolder folder;
+  convert_checkpoint(checkpoint.write(folder.path() / "in"), folder.path() / "out", {});
+  const Json written = read_json_file(folder.path() / "out/config.json");
+  EXPECT_EQ(written["rope_theta"], 5000.0);
+  EXPECT_EQ(written["rope_scaling"]["type"], "yarn");
+  for (const auto& [key, value] : yarn.items()) EXPECT_EQ(written["rope_scaling"][key], value) << key;
+}
+
 TEST(Convert, CopiesWhatBelongsToText) {
   const TinyCheckpoint checkpoint("deepseek_v3");
   const TemporaryFolder folder;
