@@ -7,7 +7,15 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(XXHASH REQUIRED libxxhash)  # its header alone
-pkg_check_modules(PNG REQUIRED IMPORTED_TARGET libpng)
+# Where CUDA is asked for and not found out, the program is often for another machine, which may lack libedit.
+set(SLUICE_HERE ON)
+if(SLUICE_CUDA STREQUAL "ON")
+  set(SLUICE_HERE OFF)
+endif()
+option(SLUICE_EDITING "Edit lines in sluice chat, with libedit" ${SLUICE_HERE})
+if(SLUICE_EDITING)
+  pkg_check_modules(EDIT REQUIRED IMPORTED_TARGET libedit)
+endif()
 pkg_check_modules(URING IMPORTED_TARGET liburing)  # optional: threads read experts without it
 if(SLUICE_TESTS)
   find_package(GTest REQUIRED)

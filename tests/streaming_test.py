@@ -142,8 +142,8 @@ class Streaming(unittest.TestCase):
         self.next_run_is_clean()
 
     def test_a_budget_that_is_too_small(self):
-        got = subprocess.run([SLUICE, "run", "-m", MODEL, "--memory", "1MB"], capture_output=True, text=True,
-                             timeout=SECONDS)
+        got = subprocess.run([SLUICE, "run", "-m", MODEL, "--memory", "1MB"], stdin=subprocess.DEVNULL, capture_output=True,
+                             text=True, timeout=SECONDS)
         self.assertEqual(got.returncode, 1)
         self.one_sentence(got, "--memory", "would do")
 

@@ -29,7 +29,8 @@ def place(path, levels):
 
 
 def resolve(source, name):
-    for base in ("include", "src", str(pathlib.PurePosixPath(source).parent)):
+    app = ["/".join(source.split("/")[:2])] if source.startswith("apps/") else []
+    for base in ("include", "src", *app, str(pathlib.PurePosixPath(source).parent)):
         if (ROOT / base / name).is_file():
             return f"{base}/{name}"
     return None

@@ -2,45 +2,96 @@
 // error or a failed check, 2 for wrong usage.
 #include <fmt/core.h>
 
-#include <csignal>
+#include <algorithm>
+#include <clocale>
 #include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <system_error>
 
 #include "command.h"
 #include "sluice/error.h"
+#include "terminal/output.h"
+#include "terminal/signals.h"
+#include "terminal/terminal.h"
+
+namespace sluice::cli {
+
+namespace {
+
+void add_commands(Parser& parser) {
+  add_run(parser);
+  add_chat(parser);
+  add_list(parser);
+  add_rm(parser);
+  add_inspect(parser);
+  add_plan(parser);
+  add_tokenize(parser);
+  add_template(parser);
+  add_logits(parser);
+  add_perplexity(parser);
+  add_convert(parser);
+  add_random(parser);
+  add_bench(parser);
+  add_verify(parser);
+  add_op(parser);
+  add_help(parser);
+  add_version(parser);
+}
+
+// One sentence for people and, with --json, the same for programs.
+int report(std::string_view kind, std::string_view message, bool json, int status = 1) {
+  fmt::print(stderr, "{} {}\n", styled(Style::red, "sluice:", stderr), printable(message));
+  if (!json) return status;
+  try {
+    print_json({{"error", {{"kind", kind}, {"message", message}}}});
+    flush_output();
+  } catch (const Error&) {
+    // Said already what is wrong, on stderr.
+  }
+  return status;
+}
+
+int run(int argc, const char* const* argv) {
+  const bool json = std::any_of(argv, argv + argc, [](std::string_view word) { return word == "--json"; });
+  try {
+    Parser parser(
+        "sluice runs mixture-of-experts language models with linear attention on the machine you have.");
+    add_commands(parser);
+    const int status = parser.run(argc, argv);
+    flush_output();
+    return status;
+  } catch (const Failed&) {
+    return 1;
+  } catch (const Interrupted& interrupt) {
+    std::fflush(stdout);
+    fmt::print(stderr, "sluice: {}\n", interrupt.what());
+    die_of_interrupt();
+  } catch (const UsageError& error) {
+    const std::string help =
+        argc > 1 && argv[1][0] != '-' ? fmt::format("sluice help {}", argv[1]) : "sluice help";
+    return report("usage", fmt::format("{} (see '{}')", error.what(), help), json, 2);
+  } catch (const Error& error) {
+    return report(name(error.kind()), error.what(), json);
+  } catch (const std::system_error& error) {  // of what prints
+    return report(name(ErrorKind::resource),
+                  fmt::format("cannot write the output: {}", error.code().message()), json);
+  } catch (const std::bad_alloc&) {
+    return report(name(ErrorKind::resource), "out of memory", json);
+  } catch (const std::exception& error) {
+    return report(name(ErrorKind::internal), error.what(), json);
+  }
+}
+
+}  // namespace
+
+}  // namespace sluice::cli
 
 int main(int argc, char** argv) {
   using namespace sluice::cli;
-  Parser parser(
-      "sluice runs mixture-of-experts language models with linear attention on the machine you have.",
-      "sluice");
-  add_run(parser);
-  add_chat(parser);
-  add_inspect(parser);
-  add_plan(parser);
-  add_logits(parser);
-  add_perplexity(parser);
-  add_random(parser);
-  add_bench(parser);
-  add_convert(parser);
-  add_op(parser);
-  add_verify(parser);
-  try {
-    return parser.run(argc, argv);
-  } catch (const Failed&) {
-    return 1;
-  } catch (const Interrupted&) {
-    fmt::print(stderr, "sluice: interrupted\n");
-    std::signal(SIGINT, SIG_DFL);
-    std::raise(SIGINT);  // so that whoever waits for this program knows
-  } catch (const sluice::Error& error) {
-    fmt::print(stderr, "sluice: {}\n", error.what());
-    return 1;
-  } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "sluice: out of memory\n");
-    return 1;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "sluice: {}\n", error.what());
-    return 1;
-  }
-  return 1;
+  guard_standard_streams();
+  guard_against_signals();
+  // Widths of characters are those of UTF-8, whatever the language; numbers stay as they are.
+  if (std::setlocale(LC_CTYPE, "C.UTF-8") == nullptr) std::setlocale(LC_CTYPE, "");
+  return run(argc, argv);
 }

@@ -8,16 +8,17 @@
 
 namespace sluice {
 
-// Writes an MLX checkpoint folder; it appears complete or not at all. `progress` sees bytes done and in all.
-// With `zipf` above 0 routers prefer some experts, whose shares follow Zipf's law with that exponent.
-void write_random_model(std::string_view geometry, int bits, const std::filesystem::path& folder,
-                        const std::function<void(std::uint64_t done, std::uint64_t total)>& progress = {},
-                        double zipf = 0);
+// Writes an MLX checkpoint folder; it appears complete or not at all. Returns the bytes of its tensors;
+// `progress` sees bytes done and in all. With `zipf` above 0 routers prefer some experts, whose shares follow
+// Zipf's law with that exponent.
+std::uint64_t write_random_model(
+    std::string_view geometry, int bits, const std::filesystem::path& folder,
+    const std::function<void(std::uint64_t done, std::uint64_t total)>& progress = {}, double zipf = 0);
 
 // The same model as one GGUF file of four-bit blocks (Q4_K), to measure other programs with; Qwen3.5 with
 // experts alone.
-void write_random_gguf(std::string_view geometry, const std::filesystem::path& file,
-                       const std::function<void(std::uint64_t done, std::uint64_t total)>& progress = {},
-                       double zipf = 0);
+std::uint64_t write_random_gguf(
+    std::string_view geometry, const std::filesystem::path& file,
+    const std::function<void(std::uint64_t done, std::uint64_t total)>& progress = {}, double zipf = 0);
 
 }  // namespace sluice

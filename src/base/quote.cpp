@@ -11,9 +11,13 @@ std::string quote(std::string_view text) {
       --length;  // not inside a character
   }
   std::string result = "'";
-  for (const char c : text.substr(0, length)) {
-    const auto byte = static_cast<unsigned char>(c);
-    result += byte < 0x20 || byte == 0x7F ? '?' : c;
+  for (size_t i = 0; i < length; ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    // U+0080 to U+009F are control characters too, which terminals obey.
+    const bool late_control =
+        byte == 0xC2 && i + 1 < length && static_cast<unsigned char>(text[i + 1]) < 0xA0;
+    if (late_control) ++i;
+    result += byte < 0x20 || byte == 0x7F || late_control ? '?' : text[i];
   }
   result += length < text.size() ? "...'" : "'";
   return result;

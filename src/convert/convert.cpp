@@ -6,11 +6,11 @@
 
 #include "base/error.h"
 #include "base/mapped_file.h"
+#include "base/output_folder.h"
 #include "base/thread_pool.h"
 #include "checkpoint/config.h"
 #include "convert/model_plan.h"
 #include "convert/other_files.h"
-#include "convert/output_folder.h"
 #include "convert/quantization_rules.h"
 #include "convert/row_reader.h"
 #include "convert/shard_writer.h"

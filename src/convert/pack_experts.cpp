@@ -6,12 +6,12 @@
 
 #include "base/error.h"
 #include "base/file_writer.h"
+#include "base/output_folder.h"
 #include "checkpoint/checkpoint_binder.h"
 #include "checkpoint/config.h"
 #include "checkpoint/packed_experts.h"
 #include "checkpoint/safetensors_writer.h"
 #include "convert/other_files.h"
-#include "convert/output_folder.h"
 #include "experts/fingerprint.h"
 #include "models/model.h"
 #include "sluice/convert.h"

@@ -1,9 +1,9 @@
-#include <fstream>
+#include <ctime>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/text_file.h"
 #include "checkpoint/checkpoint_binder.h"
 #include "checkpoint/stop_ids.h"
 #include "engine/executor.h"
@@ -16,19 +16,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::optional<std::string> read_text(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  std::stringstream text;
-  text << file.rdbuf();
-  return std::move(text).str();
-}
-
 void load_text(const fs::path& folder, engine::Core& core) {
-  if (const auto json = read_text(folder / "tokenizer.json"))
+  if (const auto json = read_text_file_if_present(folder / "tokenizer.json"))
     core.tokenizer = text::Tokenizer::parse(*json, (folder / "tokenizer.json").string());
-  const auto config = read_text(folder / "tokenizer_config.json");
-  const auto jinja = read_text(folder / "chat_template.jinja");
+  const auto config = read_text_file_if_present(folder / "tokenizer_config.json");
+  const auto jinja = read_text_file_if_present(folder / "chat_template.jinja");
   nlohmann::ordered_json parsed = nlohmann::ordered_json::object();
   if (config) {
     parse_json(*config, (folder / "tokenizer_config.json").string());  // the strict checks
@@ -37,7 +29,11 @@ void load_text(const fs::path& folder, engine::Core& core) {
   if (jinja || parsed.contains("chat_template"))
     core.templates.emplace(parsed, jinja ? std::optional<std::string_view>(*jinja) : std::nullopt);
   const auto token_id = [&](std::string_view token) -> std::optional<int> {
-    return core.tokenizer ? core.tokenizer->id(token) : std::nullopt;
+    if (!core.tokenizer)
+      fail(ErrorKind::checkpoint,
+           "'{}' lacks tokenizer.json, though tokenizer_config.json names the eos_token {}", folder.string(),
+           quote(token));
+    return core.tokenizer->id(token);
   };
   for (const int id : checkpoint::stop_ids(folder, token_id)) core.stop_ids.push_back(id);
 }
@@ -105,8 +101,13 @@ std::string Engine::render_chat(std::string_view messages_json, bool add_generat
   parse_json(variables_json, {"template variables", ErrorKind::input});
   text::ChatOptions options;
   options.add_generation_prompt = add_generation_prompt;
-  return core_->templates->render(nlohmann::ordered_json::parse(messages_json), nullptr,
-                                  nlohmann::ordered_json::parse(variables_json), options);
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  if (localtime_r(&now, &local) != nullptr) options.now = local;
+  auto variables = nlohmann::ordered_json::parse(variables_json);
+  nlohmann::ordered_json tools;
+  if (const auto given = variables.find("tools"); given != variables.end()) tools = *given;
+  return core_->templates->render(nlohmann::ordered_json::parse(messages_json), tools, variables, options);
 }
 
 const std::vector<std::int32_t>& Engine::stop_ids() const {

@@ -31,6 +31,7 @@ std::uint64_t machine_memory() {
 struct Place {
   const ops::Traits& traits;
   engine::Settings settings;
+  std::int64_t sequences = 1;
   std::uint64_t budget = 0;
   ops::Backend* backend = nullptr;  // absent: the place is not of this machine
   std::filesystem::path file;       // to measure the disk with; empty: none
@@ -60,6 +61,12 @@ void plan_streaming(const models::Model& model, const ModelSummary& summary, std
   const std::int64_t least = engine::least_slots(model.decoder);
   plan.smallest_budget = dense + static_cast<std::uint64_t>(static_cast<double>(least) * one_each);
   if (place.budget < plan.smallest_budget) return;
+  const std::uint64_t each = summary.cache_bytes_per_position * static_cast<std::uint64_t>(place.sequences);
+  const std::uint64_t room = place.budget - plan.smallest_budget;
+  plan.longest_context =
+      each == 0 ? model.max_positions
+                : std::min<std::int64_t>(model.max_positions, static_cast<std::int64_t>(room / each));
+  for (PlacePlan::Context& context : plan.contexts) context.fits = context.tokens <= plan.longest_context;
   plan.expert_slots = std::min(
       summary.experts, static_cast<std::int64_t>(static_cast<double>(place.budget - dense) / one_each));
   plan.beyond_bytes_per_second = place.measure_beyond();
@@ -78,7 +85,7 @@ void plan_streaming(const models::Model& model, const ModelSummary& summary, std
   plan.decode_tokens_per_second = speed(popular);
 }
 
-PlacePlan plan_place(const models::Model& model, const Place& place, std::int64_t sequences) {
+PlacePlan plan_place(const models::Model& model, const Place& place) {
   const layers::Decoder& decoder = model.decoder;
   const ModelSummary summary = engine::summarize(model, place.settings.cache);
   PlacePlan plan;
@@ -88,11 +95,11 @@ PlacePlan plan_place(const models::Model& model, const Place& place, std::int64_
   plan.scratch = engine::Workspace::claimed(decoder, place.settings, place.settings.prefill_chunk) +
                  engine::kProcessBytes;
   const auto context_bytes = [&](std::int64_t tokens) -> std::uint64_t {
-    return engine::ForwardPass::claimed(decoder, place.settings, {sequences, tokens});
+    return engine::ForwardPass::claimed(decoder, place.settings, {place.sequences, tokens});
   };
   const std::uint64_t fixed = summary.weight_bytes + plan.scratch + context_bytes(0);
   const std::uint64_t room = place.budget > fixed ? place.budget - fixed : 0;
-  const std::uint64_t each = summary.cache_bytes_per_position * static_cast<std::uint64_t>(sequences);
+  const std::uint64_t each = summary.cache_bytes_per_position * static_cast<std::uint64_t>(place.sequences);
   if (room > 0)
     plan.longest_context =
         each == 0 ? model.max_positions
@@ -100,9 +107,10 @@ PlacePlan plan_place(const models::Model& model, const Place& place, std::int64_
   for (const std::int64_t tokens : kContexts)
     if (tokens <= model.max_positions)
       plan.contexts.push_back({tokens, context_bytes(tokens), tokens <= plan.longest_context});
-  if (plan.longest_context == 0) plan_streaming(model, summary, fixed - summary.weight_bytes, place, plan);
+  const bool resident = plan.longest_context > 0;
+  if (!resident) plan_streaming(model, summary, fixed - summary.weight_bytes, place, plan);
   const auto step = static_cast<double>(summary.bytes_per_token + 2 * summary.state_bytes);
-  if (plan.longest_context > 0) plan.decode_tokens_per_second = plan.bytes_per_second / step;
+  if (resident) plan.decode_tokens_per_second = plan.bytes_per_second / step;
   return plan;
 }
 
@@ -128,13 +136,13 @@ MemoryPlan plan(const models::Model& model, const PlanOptions& options, const En
                         [](std::string_view name) { return !ops::backend_traits(name).host_memory; });
   for (const std::string_view name : names) {
     const ops::Traits& traits = ops::backend_traits(name);
-    Place place{traits, engine::settings_for(engine, traits), options.vram, nullptr, file};
+    Place place{traits, engine::settings_for(engine, traits), options.sequences, options.vram, nullptr, file};
     if (traits.host_memory) place.budget = options.memory != 0 ? options.memory : machine_memory();
     const std::unique_ptr<ops::Backend> backend = make_if_here(name, engine);
     if (backend == nullptr && place.budget == 0) continue;
     place.backend = backend.get();
     if (place.budget == 0) place.budget = backend->memory_bytes();
-    result.places.push_back(plan_place(model, place, options.sequences));
+    result.places.push_back(plan_place(model, place));
     result.model = engine::summarize(model, place.settings.cache);
   }
   result.experts = result.model.bytes_of(PartKind::experts);

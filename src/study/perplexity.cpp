@@ -9,33 +9,45 @@
 #include "sampling/logprobs.h"
 #include "sluice/session.h"
 #include "study/documents.h"
+#include "study/windows.h"
 
 namespace sluice {
 
-PerplexityResult measure_perplexity(Engine& engine, std::string_view text, std::int64_t context,
+PerplexityResult measure_perplexity(Engine& engine, std::string_view text, const PerplexityOptions& options,
                                     const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
   const std::vector<std::string_view> all = study::split_documents(text);
   if (all.empty()) fail(ErrorKind::input, "there is no text to score");
   const auto end = engine::core(engine).text().id(study::kEndOfDocument);
-  const std::int64_t limit = context > 0 ? context : engine.summary().max_positions;
-  const auto session = engine.new_session(limit);
+  const std::int64_t context = options.context != 0 ? options.context : engine.summary().max_positions;
+  const std::int64_t stride = options.stride != 0 ? options.stride : context;
+  if (stride < 1 || stride > context)
+    fail(ErrorKind::input, "a stride of {} tokens does not fit windows of {}", stride, context);
+  const auto session = engine.new_session(context);
   PerplexityResult result;
   double nats = 0;
   std::uint64_t done = 0;
   for (const std::string_view document : all) {
     std::vector<std::int32_t> ids = engine.encode(document);
     if (end) ids.push_back(*end);
-    if (static_cast<std::int64_t>(ids.size()) > limit) ids.resize(static_cast<std::size_t>(limit));
-    session->reset();
-    session->extend(ids, [&](std::int64_t position, std::span<const float> logits) {
-      const auto next = static_cast<std::size_t>(position) + 1;
-      if (next < ids.size()) nats -= sampling::Logprobs(logits)[ids[next]];
-    });
-    result.tokens += static_cast<std::int64_t>(ids.size()) - 1;
+    const auto count = static_cast<std::int64_t>(ids.size());
+    for (const study::Window& window : study::rolling_windows(count, context, stride)) {
+      session->reset();
+      session->extend(std::span(ids).subspan(static_cast<std::size_t>(window.begin),
+                                             static_cast<std::size_t>(window.end - window.begin)),
+                      [&](std::int64_t position, std::span<const float> logits) {
+                        const std::int64_t next = window.begin + position + 1;
+                        if (next >= window.target)
+                          nats -= sampling::Logprobs(logits)[ids[static_cast<std::size_t>(next)]];
+                      });
+      ++result.windows;
+      const auto part = static_cast<double>(window.end) / static_cast<double>(count);
+      if (progress)
+        progress(done + static_cast<std::uint64_t>(part * static_cast<double>(document.size())), text.size());
+    }
+    result.tokens += count - 1;
     result.bytes += document.size();
     ++result.documents;
     done += document.size();
-    if (progress) progress(done, text.size());
   }
   result.nats_per_token = nats / static_cast<double>(std::max<std::int64_t>(result.tokens, 1));
   result.bits_per_byte = nats / std::numbers::ln2 / static_cast<double>(result.bytes);

@@ -251,8 +251,9 @@ std::vector<std::byte> contents_of(const GgufTensor& tensor) {
 
 }  // namespace
 
-void write_random_gguf(std::string_view geometry, const std::filesystem::path& file,
-                       const std::function<void(std::uint64_t, std::uint64_t)>& progress, double zipf) {
+std::uint64_t write_random_gguf(std::string_view geometry, const std::filesystem::path& file,
+                                const std::function<void(std::uint64_t, std::uint64_t)>& progress,
+                                double zipf) {
   const Json config = models::geometry_config(geometry);
   if (config.at("model_type") != "qwen3_5_moe")
     fail(ErrorKind::input, "'{}' is no Qwen3.5 model with experts, the only kind written as GGUF", geometry);
@@ -275,6 +276,7 @@ void write_random_gguf(std::string_view geometry, const std::filesystem::path& f
     if (progress) progress(done, total);
   }
   writer.commit();
+  return total;
 }
 
 }  // namespace sluice

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file_writer.h"
+#include "base/output_folder.h"
 #include "checkpoint/random_binder.h"
 #include "checkpoint/safetensors_writer.h"
 #include "engine/core.h"
@@ -91,10 +92,10 @@ std::shared_ptr<Engine> Engine::random(std::string_view geometry, int bits, cons
   return std::shared_ptr<Engine>(new Engine(std::move(core)));
 }
 
-void write_random_model(std::string_view geometry, int bits, const fs::path& folder,
-                        const std::function<void(std::uint64_t, std::uint64_t)>& progress, double zipf) {
+std::uint64_t write_random_model(std::string_view geometry, int bits, const fs::path& folder,
+                                 const std::function<void(std::uint64_t, std::uint64_t)>& progress,
+                                 double zipf) {
   check_bits(bits);
-  if (fs::exists(folder)) fail(ErrorKind::input, "'{}' exists already; name a new folder", folder.string());
   Json config = models::geometry_config(geometry);
   checkpoint::RandomBinder binder(bits, nullptr, routing_of(config, bits, zipf));
   models::build(checkpoint::Config(config, std::string(geometry)), binder);
@@ -115,35 +116,29 @@ void write_random_model(std::string_view geometry, int bits, const fs::path& fol
   }
   ends.push_back(tensors.size());
 
-  const fs::path partial = folder.string() + ".partial";
-  fs::remove_all(partial);
-  fs::create_directories(partial);
-  try {
-    std::uint64_t done = 0;
-    Json map = Json::object();
-    std::size_t begin = 0;
-    for (std::size_t shard = 0; shard < ends.size(); ++shard) {
-      const std::string file = ends.size() == 1
-                                   ? "model.safetensors"
-                                   : fmt::format("model-{:05}-of-{:05}.safetensors", shard + 1, ends.size());
-      const auto part = std::span(tensors).subspan(begin, ends[shard] - begin);
-      write_shard(partial / file, part, wrapped, [&](std::uint64_t bytes) {
-        done += bytes;
-        if (progress) progress(done, total);
-      });
-      for (const RandomTensor& tensor : part) map[stored_name(tensor.info.name, wrapped)] = file;
-      begin = ends[shard];
-    }
-    if (ends.size() > 1)
-      write_text(partial / "model.safetensors.index.json",
-                 Json{{"metadata", {{"total_size", total}}}, {"weight_map", map}}.dump(2));
-    write_text(partial / "config.json", config.dump(2));
-    fs::rename(partial, folder);
-  } catch (...) {
-    std::error_code ignored;
-    fs::remove_all(partial, ignored);
-    throw;
+  OutputFolder output(folder);
+  output.require_space(total);
+  std::uint64_t done = 0;
+  Json map = Json::object();
+  std::size_t begin = 0;
+  for (std::size_t shard = 0; shard < ends.size(); ++shard) {
+    const std::string file = ends.size() == 1
+                                 ? "model.safetensors"
+                                 : fmt::format("model-{:05}-of-{:05}.safetensors", shard + 1, ends.size());
+    const auto part = std::span(tensors).subspan(begin, ends[shard] - begin);
+    write_shard(output.path() / file, part, wrapped, [&](std::uint64_t bytes) {
+      done += bytes;
+      if (progress) progress(done, total);
+    });
+    for (const RandomTensor& tensor : part) map[stored_name(tensor.info.name, wrapped)] = file;
+    begin = ends[shard];
   }
+  if (ends.size() > 1)
+    write_text(output.path() / "model.safetensors.index.json",
+               Json{{"metadata", {{"total_size", total}}}, {"weight_map", map}}.dump(2));
+  write_text(output.path() / "config.json", config.dump(2));
+  output.commit();
+  return total;
 }
 
 }  // namespace sluice

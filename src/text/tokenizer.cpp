@@ -42,6 +42,7 @@ Tokenizer::Tokenizer(const Json& json) {
   normalizer_ = parse_normalizer(value_or_null(json, "normalizer"));
   pretokenizer_ = Pretokenizer(value_or_null(json, "pre_tokenizer"));
   read_vocabulary(model, vocabulary_);
+  if (vocabulary_.size() == 0) fail(ErrorKind::checkpoint, "{}: the vocabulary is empty", kInFile);
   bpe_ = Bpe(model, vocabulary_);
   add_tokens(read_added_tokens(value_or_null(json, "added_tokens"), normalizer_, vocabulary_));
   read_post_processor(value_or_null(json, "post_processor"));

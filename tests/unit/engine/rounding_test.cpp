@@ -59,8 +59,8 @@ TEST_P(Rounding, KeepsPerplexityWithinThreeThousandths) {
   const auto exact = load(true);
   std::string text;
   for (const std::vector<std::int32_t>& ids : stories()) text += exact->decode(ids) + "\n<|endoftext|>\n";
-  const double want = measure_perplexity(*exact, text, 512).nats_per_token;
-  const double have = measure_perplexity(*load(false), text, 512).nats_per_token;
+  const double want = measure_perplexity(*exact, text, {.context = 512}).nats_per_token;
+  const double have = measure_perplexity(*load(false), text, {.context = 512}).nats_per_token;
   EXPECT_NEAR(std::exp(have) / std::exp(want), 1, 3e-3);
 }
 

@@ -1,0 +1,67 @@
+// What was said, and how much of it the session has seen.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "sluice/session.h"
+
+namespace sluice::cli {
+
+// What happens when the context is full: the oldest turns are forgotten, or the conversation ends.
+enum class WhenFull { shift, stop };
+
+struct Answer {
+  GenerateResult result;
+  std::int64_t kept = 0;      // tokens that did not have to run again
+  std::size_t forgotten = 0;  // messages that had to go to make room
+};
+
+class Conversation {
+ public:
+  using Show = std::function<bool(const GeneratedToken&)>;
+
+  Conversation(const Engine& engine, Session& session, WhenFull when_full);
+
+  // Answers the message. One that fails is forgotten, and the conversation can go on without it.
+  Answer ask(const std::string& message, const GenerateOptions& options, const Show& show);
+  // Answers the last message again.
+  Answer retry(const GenerateOptions& options, const Show& show);
+  bool can_retry() const;
+  // Takes the last message and its answer back; false where there is none.
+  bool undo();
+  // Forgets everything but what the system message says.
+  void clear();
+  // What the model is told before the conversation; empty: nothing.
+  void set_system(const std::string& text);
+  std::string system() const;
+
+  const nlohmann::ordered_json& messages() const { return messages_; }
+  // Replaces the conversation. Throws where `messages` is no array of messages.
+  void set_messages(nlohmann::ordered_json messages);
+
+  std::int64_t context_used() const { return session_.length(); }
+  std::int64_t context_size() const { return session_.capacity(); }
+
+ private:
+  std::string render() const;
+  Answer answer(const GenerateOptions& options, const Show& show);
+  // Forgets the oldest turns until the rest fits; how many messages went.
+  std::size_t make_room(std::int64_t max_tokens);
+  bool forget_oldest_turn();
+  std::vector<std::int32_t> unseen(const std::string& rendered);
+  void remember(const std::string& rendered, const Answer& answer);
+  void forget_state();
+  std::size_t first_turn() const;
+
+  const Engine& engine_;
+  Session& session_;
+  WhenFull when_full_;
+  nlohmann::ordered_json messages_ = nlohmann::ordered_json::array();
+  std::string seen_;                   // the text that the session and then pending_ stand for
+  std::vector<std::int32_t> pending_;  // said, not yet run
+};
+
+}  // namespace sluice::cli

@@ -1,0 +1,13 @@
+// A picture of which experts a run needed.
+#pragma once
+
+#include <string>
+
+#include "sluice/experts.h"
+
+namespace sluice::cli {
+
+// An SVG file with one row per layer and one column per expert: the darker, the more often it was needed.
+void write_experts_map(const ExpertUsage& usage, const std::string& model, const std::string& path);
+
+}  // namespace sluice::cli

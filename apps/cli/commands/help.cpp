@@ -1,0 +1,42 @@
+// sluice help: of all commands or of one; the same tables as manual page and as completions of shells.
+#include <fmt/core.h>
+
+#include <memory>
+
+#include "command.h"
+#include "sluice/error.h"
+#include "terminal/terminal.h"
+
+namespace sluice::cli {
+
+namespace {
+
+struct Options {
+  std::string command;
+  bool manual = false;
+  std::string shell;
+};
+
+void run(const ProgramInfo& table, const Options& options) {
+  if (options.manual) return fmt::print("{}", manual_page(table));
+  if (!options.shell.empty()) return fmt::print("{}", completions(table, options.shell));
+  const int width = terminal_width(stdout);
+  if (options.command.empty()) return fmt::print("{}", program_help(table, width));
+  if (const CommandInfo* command = table.find(options.command))
+    return fmt::print("{}", command_help(*command, width));
+  throw UsageError(fmt::format("there is no command '{}'", options.command));
+}
+
+}  // namespace
+
+void add_help(Parser& parser) {
+  auto options = std::make_shared<Options>();
+  Command command = parser.add("help", "Explain the commands");
+  command.option("COMMAND", options->command, "Which; default: a list of all");
+  command.flag("--man", options->manual, "Print the manual page instead");
+  command.choice("--completions", options->shell, {"bash", "zsh", "fish"},
+                 "Print what makes this shell complete commands and options instead");
+  command.on_run([&parser, options] { run(parser.table(), *options); });
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,92 @@
+// sluice inspect: what a checkpoint is made of and what running it takes.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "options/model_options.h"
+#include "terminal/output.h"
+#include "terminal/terminal.h"
+
+namespace sluice::cli {
+
+namespace {
+
+std::string bytes(double n) {
+  const char* units[] = {"B", "KB", "MB", "GB", "TB"};
+  int unit = 0;
+  while (n >= 1000 && unit < 4) n /= 1000, ++unit;
+  return fmt::format("{:.{}f} {}", n, unit == 0 ? 0 : 2, units[unit]);
+}
+
+std::string count(double n) {
+  const char* units[] = {"", " K", " M", " B", " T"};
+  int unit = 0;
+  while (n >= 1000 && unit < 4) n /= 1000, ++unit;
+  return fmt::format("{:.{}f}{}", n, unit == 0 ? 0 : 2, units[unit]);
+}
+
+void print_json(const ModelSummary& m) {
+  nlohmann::ordered_json json{{"architecture", m.architecture},
+                              {"layers", m.layers},
+                              {"linear_layers", m.linear_layers},
+                              {"hidden", m.hidden},
+                              {"vocab", m.vocab},
+                              {"max_positions", m.max_positions},
+                              {"experts", m.experts},
+                              {"experts_per_token", m.experts_per_token},
+                              {"parameters", m.parameters},
+                              {"active_parameters", m.active_parameters},
+                              {"weight_bytes", m.weight_bytes},
+                              {"bytes_per_token", m.bytes_per_token},
+                              {"cache_bytes_per_position", m.cache_bytes_per_position},
+                              {"state_bytes", m.state_bytes},
+                              {"formats", m.formats}};
+  json["parts"] = nlohmann::ordered_json::array();
+  for (const auto& part : m.parts)
+    json["parts"].push_back(
+        {{"kind", name(part.kind)}, {"parameters", part.parameters}, {"bytes", part.bytes}});
+  cli::print_json(json);
+}
+
+void run(ModelOptions& options, bool json) {
+  options.engine.backend = "cpu";  // maps the files, copies nothing
+  const auto engine = options.load();
+  const ModelSummary& m = engine->summary();
+  if (json) return print_json(m);
+  fmt::print("architecture      {}\n", printable(m.architecture));
+  fmt::print("layers            {} ({} linear attention), hidden {}, vocabulary {}\n", m.layers,
+             m.linear_layers, m.hidden, m.vocab);
+  if (m.experts > 0)
+    fmt::print("experts           {} per layer, {} per token\n", m.experts, m.experts_per_token);
+  fmt::print("parameters        {}, {} active per token\n", count(static_cast<double>(m.parameters)),
+             count(static_cast<double>(m.active_parameters)));
+  fmt::print("weights           {}, {} read per token\n", bytes(static_cast<double>(m.weight_bytes)),
+             bytes(static_cast<double>(m.bytes_per_token)));
+  fmt::print("formats           {}\n", printable(fmt::format("{}", fmt::join(m.formats, ", "))));
+  for (const auto& part : m.parts)
+    fmt::print("  {:18} {:>10} parameters {:>10}\n", name(part.kind),
+               count(static_cast<double>(part.parameters)), bytes(static_cast<double>(part.bytes)));
+  fmt::print("context           up to {} tokens: {} + {} per token\n", m.max_positions,
+             bytes(static_cast<double>(m.state_bytes)),
+             bytes(static_cast<double>(m.cache_bytes_per_position)));
+  for (const std::int64_t length : {4096, 32768, 262144})
+    if (length <= m.max_positions)
+      fmt::print("  {:>7} tokens    {:>10}\n", length,
+                 bytes(static_cast<double>(engine->session_bytes(length))));
+}
+
+}  // namespace
+
+void add_inspect(Parser& parser) {
+  auto options = std::make_shared<ModelOptions>();
+  auto json = std::make_shared<bool>(false);
+  Command command = parser.add("inspect", "Say what a checkpoint is made of and what running it takes");
+  command.required("MODEL", options->model, "Checkpoint folder, or the name of a model");
+  add_cache_option(command, options->kv);
+  command.flag("--json", *json, kJsonMeaning);
+  command.on_run([options, json] { run(*options, *json); });
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,54 @@
+// sluice logits: the model's raw output for given token ids.
+#include <memory>
+
+#include "command.h"
+#include "options/input.h"
+#include "options/model_options.h"
+#include "sluice/logits_file.h"
+#include "sluice/session.h"
+#include "terminal/progress.h"
+#include "terminal/signals.h"
+
+namespace sluice::cli {
+
+namespace {
+
+struct Options {
+  ModelOptions model;
+  std::string tokens;
+  std::string out;
+  std::int64_t greedy = 0;
+  bool rounded = false;
+};
+
+void run(Options& options) {
+  const std::vector<std::int32_t> tokens = parse_tokens(options.tokens, "--tokens");
+  // Whoever asks for logits compares them: no shortcut that only speed asks for.
+  options.model.engine.exact = options.model.engine.exact || !options.rounded;
+  const auto engine = options.model.load();
+  note_interrupts();
+  Progress progress("computing");
+  write_logits_file(*engine, tokens, options.greedy, options.out,
+                    [&](std::uint64_t done, std::uint64_t total) {
+                      stop_if_interrupted("interrupted; nothing was written");
+                      progress.update(done, total);
+                    });
+}
+
+}  // namespace
+
+void add_logits(Parser& parser) {
+  auto options = std::make_shared<Options>();
+  Command command = parser.add("logits", "Write the logits of given token ids to a safetensors file");
+  command.required("MODEL", options->model.model, "Checkpoint folder, or the name of a model");
+  command.required("--tokens", options->tokens, "Ids as 1,2,3 or @FILE");
+  command.option("--greedy", options->greedy, "Then choose so many ids, one step at a time", {0, 1 << 30});
+  command.required("--out", options->out,
+                   "File to write: F32 logits [T,vocab] and, with --greedy, I32 greedy [N]");
+  command.flag("--rounded", options->rounded,
+               "Compute as the other commands do without --exact: with integers on CPUs, in BF16 on GPUs");
+  add_engine_options(command, options->model);
+  command.on_run([options] { run(*options); });
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,115 @@
+// sluice list and sluice rm: the models that this machine has.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "options/input.h"
+#include "options/model_folders.h"
+#include "options/model_options.h"
+#include "sluice/error.h"
+#include "sluice/find_model.h"
+#include "terminal/output.h"
+#include "terminal/terminal.h"
+
+namespace sluice::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_within(const fs::path& path, const fs::path& folder) {
+  if (folder.empty()) return false;
+  std::error_code error;
+  const fs::path inside =
+      fs::weakly_canonical(path, error).lexically_relative(fs::weakly_canonical(folder, error));
+  return !inside.empty() && *inside.begin() != "..";
+}
+
+const char* place_of(const FoundModel& model) {
+  if (is_within(model.folder, bundled_models())) return "bundled";
+  return is_within(model.folder, hub_cache()) ? "hub" : "folder";
+}
+
+std::uintmax_t bytes_of(const fs::path& folder) {
+  std::uintmax_t bytes = 0;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error); !error && entry != fs::directory_iterator();
+       entry.increment(error))
+    if (std::error_code ignored; entry->is_regular_file(ignored)) bytes += entry->file_size(ignored);
+  return bytes;
+}
+
+// As its config.json says; a folder whose file is no JSON is listed too.
+std::string architecture_of(const fs::path& folder) {
+  const auto config = nlohmann::json::parse(read_input((folder / "config.json").string()), nullptr, false);
+  return config.is_object() && config.contains("model_type") && config["model_type"].is_string()
+             ? config["model_type"].get<std::string>()
+             : "unknown";
+}
+
+void list(bool names, bool json) {
+  auto rows = nlohmann::ordered_json::array();
+  for (const FoundModel& model : list_models(model_folders())) {
+    if (names) {
+      fmt::print("{}\n", printable(model.name));
+      continue;
+    }
+    const std::string architecture = architecture_of(model.folder);
+    const std::uintmax_t bytes = bytes_of(model.folder);
+    if (json)
+      rows.push_back({{"name", model.name},
+                      {"path", model.folder.string()},
+                      {"architecture", architecture},
+                      {"bytes", bytes},
+                      {"place", place_of(model)}});
+    else
+      fmt::print("{:32} {:14} {:9.2f} GB  {}\n", printable(model.name), printable(architecture),
+                 static_cast<double>(bytes) / 1e9, printable(model.folder.string()));
+  }
+  if (json) print_json(rows);
+}
+
+void remove(const std::string& name) {
+  const fs::path own = own_models();
+  const std::vector<FoundModel> models = list_models(std::vector{own});
+  const auto found =
+      std::find_if(models.begin(), models.end(), [&](const FoundModel& model) { return model.name == name; });
+  if (own.empty() || found == models.end())
+    throw Error(ErrorKind::input,
+                fmt::format("there is no model '{}' in '{}'; others are not removed by this program", name,
+                            own.string()));
+  const std::uintmax_t bytes = bytes_of(found->folder);
+  std::error_code error;
+  fs::remove_all(found->folder, error);
+  if (error)
+    throw Error(ErrorKind::input,
+                fmt::format("cannot remove '{}': {}", found->folder.string(), error.message()));
+  fmt::print("{}: removed, {:.2f} GB\n", printable(name), static_cast<double>(bytes) / 1e9);
+}
+
+}  // namespace
+
+void add_list(Parser& parser) {
+  auto names = std::make_shared<bool>(false);
+  auto json = std::make_shared<bool>(false);
+  Command command = parser.add("list", "List the models that this machine has");
+  command.flag("--names", *names, "Their names alone");
+  command.flag("--json", *json, kJsonMeaning);
+  command.note(
+      "Looked into, in this order: the folders of SLUICE_MODELS, ~/.local/share/sluice/models, the models in "
+      "the box, "
+      "and Hugging Face's cache.");
+  command.on_run([=] { list(*names, *json); });
+}
+
+void add_rm(Parser& parser) {
+  auto name = std::make_shared<std::string>();
+  Command command = parser.add("rm", "Remove a model from ~/.local/share/sluice/models");
+  command.required("NAME", *name, "As 'sluice list' names it");
+  command.on_run([name] { remove(*name); });
+}
+
+}  // namespace sluice::cli

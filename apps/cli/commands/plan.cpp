@@ -1,0 +1,119 @@
+// sluice plan: where a model fits and how fast it can be there at best, before anything is allocated.
+#include <fmt/core.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "options/model_options.h"
+#include "sluice/plan.h"
+#include "terminal/output.h"
+#include "terminal/progress.h"
+
+namespace sluice::cli {
+
+namespace {
+
+struct PlanCommand {
+  PlanCommand() { model.model.clear(); }
+
+  ModelOptions model;
+  std::string geometry;
+  int bits = 4;
+  PlanOptions options;
+  bool json = false;
+};
+
+double gigabytes(std::uint64_t bytes) {
+  return static_cast<double>(bytes) / 1e9;
+}
+
+void print_plan_json(const MemoryPlan& plan) {
+  nlohmann::ordered_json json{
+      {"weight_bytes", plan.model.weight_bytes}, {"dense_bytes", plan.dense}, {"expert_bytes", plan.experts}};
+  json["places"] = nlohmann::ordered_json::array();
+  for (const PlacePlan& place : plan.places) {
+    auto contexts = nlohmann::ordered_json::array();
+    for (const auto& context : place.contexts)
+      contexts.push_back({{"tokens", context.tokens}, {"bytes", context.bytes}, {"fits", context.fits}});
+    json["places"].push_back({{"place", place.place},
+                              {"budget_bytes", place.budget},
+                              {"scratch_bytes", place.scratch},
+                              {"longest_context", place.longest_context},
+                              {"expert_slots", place.expert_slots},
+                              {"smallest_budget_bytes", place.smallest_budget},
+                              {"beyond_gb_per_s", place.beyond_bytes_per_second / 1e9},
+                              {"even_tok_per_s", place.even_tokens_per_second},
+                              {"gb_per_s", place.bytes_per_second / 1e9},
+                              {"decode_tok_per_s", place.decode_tokens_per_second},
+                              {"contexts", contexts}});
+  }
+  print_json(json);
+}
+
+void print(const PlacePlan& place) {
+  const bool gpu = place.place == "GPU";
+  fmt::print("\n{} with {:.1f} GB\n", place.place, gigabytes(place.budget));
+  fmt::print("  scratch           {:8.2f} GB\n", gigabytes(place.scratch));
+  for (const auto& context : place.contexts)
+    fmt::print("  context {:9} {:8.2f} GB{}\n", context.tokens, gigabytes(context.bytes),
+               context.fits ? "" : "  does not fit");
+  if (place.longest_context > 0) fmt::print("  longest context   {:8} tokens\n", place.longest_context);
+  if (place.expert_slots > 0)
+    fmt::print("  experts           {:8} per layer in memory with an empty context, the others {}\n",
+               place.expert_slots, gpu ? "in RAM" : "on disk");
+  else if (place.longest_context == 0 && place.smallest_budget > 0)
+    fmt::print("  the weights do not fit; with experts {} {:.2f} GB would do\n", gpu ? "in RAM" : "on disk",
+               gigabytes(place.smallest_budget));
+  else if (place.longest_context == 0)
+    fmt::print("  the weights do not fit\n");
+  if (place.beyond_bytes_per_second > 0)
+    fmt::print(
+        "  decode            {:8.1f} tok/s at most if few experts are chosen often (Zipf's law), {:.1f} if "
+        "all are "
+        "equally, at the {:.2f} GB/s of the {} and {:.1f} GB/s of the memory measured here\n",
+        place.decode_tokens_per_second, place.even_tokens_per_second, place.beyond_bytes_per_second / 1e9,
+        gpu ? "bus" : "disk", place.bytes_per_second / 1e9);
+  else if (place.decode_tokens_per_second > 0)
+    fmt::print("  decode            {:8.1f} tok/s at most, at the {:.1f} GB/s measured here\n",
+               place.decode_tokens_per_second, place.bytes_per_second / 1e9);
+}
+
+MemoryPlan make_plan(PlanCommand& command) {
+  command.model.resolve();
+  command.options.memory = command.model.engine.memory;
+  command.options.vram = command.model.engine.vram;
+  const Waiting waiting("measuring this machine");
+  return command.geometry.empty()
+             ? plan_model(command.model.folder(), command.options, command.model.engine)
+             : plan_geometry(command.geometry, command.bits, command.options, command.model.engine);
+}
+
+void run(PlanCommand& command) {
+  if (command.geometry.empty() == command.model.model.empty()) fail_usage("one of MODEL and --geometry");
+  const MemoryPlan plan = make_plan(command);
+  if (command.json) return print_plan_json(plan);
+  fmt::print("weights             {:8.2f} GB: {:.2f} GB of them experts, {} of {} per token\n",
+             gigabytes(plan.model.weight_bytes), gigabytes(plan.experts), plan.model.experts_per_token,
+             plan.model.experts);
+  fmt::print("read per token      {:8.2f} GB\n", gigabytes(plan.model.bytes_per_token));
+  for (const PlacePlan& place : plan.places) print(place);
+}
+
+}  // namespace
+
+void add_plan(Parser& parser) {
+  auto plan = std::make_shared<PlanCommand>();
+  Command command = parser.add("plan", "Say where a model fits, with which context, and how fast at best");
+  command.option("MODEL", plan->model.model, "Checkpoint folder, or the name of a model");
+  command.option("--geometry", plan->geometry, "A model's shape instead: qwen3.6-35b-a3b");
+  command.option("--bits", plan->bits, "Of the geometry's weights", {2, 16});
+  command.option("-b,--batch", plan->options.sequences, "Sequences at once", {1, 1 << 20});
+  command.flag("--json", plan->json, kJsonMeaning);
+  add_engine_options(command, plan->model);
+  command.example("sluice plan --geometry qwen3.6-35b-a3b --vram 24GB",
+                  "whether a model fits a graphics card of 24 GB");
+  command.on_run([plan] { run(*plan); });
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,65 @@
+// sluice random: a checkpoint with random weights of a known model's shape.
+#include "sluice/random_model.h"
+
+#include <fmt/core.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "options/model_options.h"
+#include "terminal/output.h"
+#include "terminal/progress.h"
+#include "terminal/signals.h"
+#include "terminal/terminal.h"
+
+namespace sluice::cli {
+
+namespace {
+
+struct Options {
+  std::string geometry;
+  int bits = 4;
+  bool gguf = false;
+  std::string out;
+  std::string routing;
+  bool json = false;
+};
+
+void run(const Options& options) {
+  note_interrupts();
+  std::uint64_t bytes = 0;
+  {
+    Progress progress("writing");
+    const auto show = [&](std::uint64_t done, std::uint64_t total) {
+      stop_if_interrupted("interrupted; nothing was written");
+      progress.update(done, total);
+    };
+    const double zipf = zipf_exponent(options.routing);
+    bytes = options.gguf ? write_random_gguf(options.geometry, options.out, show, zipf)
+                         : write_random_model(options.geometry, options.bits, options.out, show, zipf);
+  }
+  if (options.json)
+    return print_json({{"out", options.out}, {"geometry", options.geometry}, {"bytes", bytes}});
+  fmt::print("{}: {:.3g} GB of random weights\n", printable(options.out), static_cast<double>(bytes) / 1e9);
+}
+
+}  // namespace
+
+void add_random(Parser& parser) {
+  auto options = std::make_shared<Options>();
+  Command command =
+      parser.add("random", "Write a checkpoint with random weights, to test and to measure with");
+  command.required("--geometry", options->geometry,
+                   "A model's shape, e.g. qwen3.6-35b-a3b:layers=8,experts=64");
+  command.option("--bits", options->bits, "2, 3, 4, 5, 6 or 8; 16: BF16", {2, 16});
+  add_routing_option(command, options->routing);
+  command.flag("--gguf", options->gguf, "Write one GGUF file of Q4_K weights instead, for other programs");
+  command.required("OUT", options->out, "Folder or file to make");
+  command.flag("--json", options->json, kJsonMeaning);
+  command.example("sluice random --geometry qwen3.6-35b-a3b:layers=4,experts=16,vocab=512 tiny",
+                  "a small one");
+  command.on_run([options] { run(*options); });
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,188 @@
+// sluice run: continue a prompt, or answer it.
+#include <fmt/core.h>
+#include <sys/resource.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "commands/experts_map.h"
+#include "options/generation_options.h"
+#include "options/input.h"
+#include "sluice/error.h"
+#include "sluice/experts.h"
+#include "sluice/session.h"
+#include "terminal/output.h"
+#include "terminal/signals.h"
+#include "terminal/terminal.h"
+
+namespace sluice::cli {
+
+namespace {
+
+// The bundled models tell stories; a bare `sluice run` starts one.
+constexpr const char* kDefaultPrompt = "Once upon a time";
+
+struct Options {
+  ModelOptions model;
+  GenerationOptions generation;
+  std::optional<std::string> prompt;
+  std::string file;
+  std::string prompt_tokens;
+  bool raw = false;
+  bool stats = false;
+  bool json = false;
+  std::string experts_map;
+  std::string experts_profile;
+};
+
+// What the model is given.
+struct Prompt {
+  std::string text;
+  std::vector<std::int32_t> ids;
+  bool continued = false;  // it is the beginning of the text and not a message to answer
+};
+
+std::uint64_t peak_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+const char* name_of(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::stop:
+      return "stop";
+    case FinishReason::length:
+      return "length";
+    case FinishReason::cancelled:
+      return "interrupted";
+  }
+  return "";
+}
+
+// A bundled story model continues a story's first words unless it is told to do something.
+Prompt make_prompt(const Engine& engine, const Options& options, const std::string& text) {
+  if (!options.prompt_tokens.empty())
+    return {"", parse_tokens(options.prompt_tokens, "--prompt-tokens"), true};
+  const bool story = options.model.bundled() && text.starts_with(kDefaultPrompt);
+  if (options.raw || story || !engine.has_chat_template()) return {text, engine.encode(text, true), true};
+  const nlohmann::ordered_json messages{{{"role", "user"}, {"content", text}}};
+  const std::string rendered =
+      engine.render_chat(messages.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  return {text, engine.encode(rendered), false};
+}
+
+void print_stats(const GenerateResult& result, std::uint64_t seed) {
+  const auto generated = static_cast<double>(result.ids.size());
+  fmt::print(
+      stderr,
+      "\nprompt {} tokens in {:.2f} s ({:.1f} tok/s), first token after {:.2f} s, {} tokens at {:.1f} tok/s, "
+      "peak memory {:.0f} MB, seed {}\n",
+      result.prompt_tokens, result.prompt_seconds,
+      static_cast<double>(result.prompt_tokens) / result.prompt_seconds, result.first_token_seconds,
+      result.ids.size(), result.decode_seconds > 0 ? (generated - 1) / result.decode_seconds : 0.0,
+      static_cast<double>(peak_bytes()) / 1e6, seed);
+}
+
+void print_experts(const ExpertUsage& usage, double tokens) {
+  if (usage.slots == 0) return;
+  fmt::print(stderr,
+             "experts: {} per layer in memory, {:.1f}% of {} found there, {} of {} others read ahead and {} "
+             "in vain, "
+             "{:.1f} MB read per token, {:.2f} s waited for the disk ({})\n",
+             usage.slots, 100 * usage.hit_rate(), usage.hits + usage.misses, usage.foreseen, usage.misses,
+             usage.unused, static_cast<double>(usage.bytes_read) / 1e6 / tokens, usage.wait_seconds,
+             usage.reader);
+}
+
+nlohmann::ordered_json to_json(const ExpertUsage& usage) {
+  return {{"slots", usage.slots},
+          {"hits", usage.hits},
+          {"misses", usage.misses},
+          {"foreseen", usage.foreseen},
+          {"unused", usage.unused},
+          {"bytes_read", usage.bytes_read},
+          {"wait_seconds", usage.wait_seconds}};
+}
+
+nlohmann::ordered_json to_json(const GenerateResult& result) {
+  return {{"text", result.text},
+          {"ids", result.ids},
+          {"finish_reason", name_of(result.reason)},
+          {"prompt_tokens", result.prompt_tokens},
+          {"prompt_seconds", result.prompt_seconds},
+          {"first_token_seconds", result.first_token_seconds},
+          {"decode_seconds", result.decode_seconds}};
+}
+
+// A map needs counts, which only experts that are kept one by one have: all of them are, then.
+void keep_counts(EngineOptions& engine) {
+  constexpr std::int64_t kAll = std::int64_t{1} << 30;
+  if (engine.memory == 0 && engine.vram == 0 && engine.expert_slots == 0) engine.expert_slots = kAll;
+}
+
+void run(Options& options) {
+  if (!options.experts_map.empty() || !options.experts_profile.empty()) keep_counts(options.model.engine);
+  const std::string text = input_text(options.prompt, options.file).value_or(kDefaultPrompt);
+  const auto engine = options.model.load();
+  const Prompt prompt = make_prompt(*engine, options, text);
+  const GenerateOptions generation = options.generation.resolve(options.model.folder());
+  const auto session = engine->new_session(options.generation.context(*engine, prompt.ids.size()));
+  const bool terminal = is_terminal(stdout);
+  const auto show = [&](const std::string& part) { print_now(terminal ? printable(part, true) : part); };
+  // A story is read from its first word.
+  if (!options.json && prompt.continued) show(prompt.text);
+  note_interrupts();
+  const GenerateResult result = generate(*session, prompt.ids, generation, [&](const GeneratedToken& token) {
+    if (!options.json) show(token.text);
+    return !interrupted();
+  });
+  const ExpertUsage experts = expert_usage(*engine);
+  if (options.json) {
+    nlohmann::ordered_json json{{"model", options.model.model}, {"seed", generation.sampling.seed}};
+    json.update(to_json(result));
+    json["peak_bytes"] = peak_bytes();
+    json["experts"] = to_json(experts);
+    print_json(json);
+  } else {
+    print_now("\n");
+  }
+  if (options.stats) {
+    print_stats(result, generation.sampling.seed);
+    print_experts(experts, static_cast<double>(prompt.ids.size() + result.ids.size()));
+  }
+  if (!options.experts_map.empty()) write_experts_map(experts, options.model.model, options.experts_map);
+  if (!options.experts_profile.empty()) write_expert_profile(experts, options.experts_profile);
+  flush_output();
+  stop_if_interrupted();
+}
+
+}  // namespace
+
+void add_run(Parser& parser) {
+  auto options = std::make_shared<Options>();
+  Command command = parser.add("run", "Answer a prompt, or continue it with --raw");
+  command.option(
+      "PROMPT", options->prompt,
+      "The prompt; - reads it from the standard input, @FILE from a file; without one, what comes through a "
+      "pipe, or the beginning of a story");
+  add_model_option(command, options->model.model);
+  command.option("-f,--file", options->file, "Read the prompt from this file");
+  command.option("--prompt-tokens", options->prompt_tokens, "Token ids as the prompt: 1,2,3 or @FILE");
+  command.flag("--raw", options->raw, "No chat template: the prompt as it is");
+  command.flag("--stats", options->stats, "Print speed, memory and seed to stderr");
+  command.option("--experts-map", options->experts_map,
+                 "Draw which experts were needed into this SVG file, one row per layer");
+  command.option("--experts-profile", options->experts_profile, kProfileMeaning);
+  command.flag("--json", options->json, kJsonMeaning);
+  options->generation.add(command);
+  add_engine_options(command, options->model);
+  command.example("sluice run \"Once upon a time there was a dragon who\"", "continue a story");
+  command.example("echo \"Tell me a story.\" | sluice run --seed 3 --stats", "the prompt through a pipe");
+  command.example("sluice run -m ~/qwen3.6-35b-4bit --memory 12GB -f question.txt",
+                  "a model larger than memory");
+  command.on_run([options] { run(*options); });
+}
+
+}  // namespace sluice::cli

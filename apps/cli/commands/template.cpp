@@ -1,0 +1,63 @@
+// sluice template: the prompt that a conversation becomes.
+#include <fmt/core.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "command.h"
+#include "options/input.h"
+#include "options/model_options.h"
+#include "sluice/error.h"
+#include "terminal/output.h"
+#include "terminal/terminal.h"
+
+namespace sluice::cli {
+
+namespace {
+
+struct Options {
+  ModelOptions model;
+  std::string file;
+  bool no_prompt = false;
+  bool json = false;
+};
+
+// A list of messages, or an object that holds them beside tools and other variables of the template.
+std::pair<std::string, std::string> split(const std::string& text, const std::string& file) {
+  auto all = nlohmann::ordered_json::parse(text, nullptr, false);
+  if (all.is_array()) return {text, "{}"};
+  if (!all.is_object() || !all.contains("messages"))
+    throw Error(
+        ErrorKind::input,
+        fmt::format("'{}' holds neither an array of messages nor an object with the key \"messages\"", file));
+  const std::string messages = all["messages"].dump();
+  all.erase("messages");
+  return {messages, all.dump()};
+}
+
+void run(Options& options) {
+  const auto [messages, variables] = split(read_input(options.file), options.file);
+  options.model.engine.backend = "cpu";  // maps the files, copies nothing
+  const auto engine = options.model.load();
+  const std::string text = engine->render_chat(messages, !options.no_prompt, variables);
+  if (options.json) return print_json({{"text", text}, {"tokens", engine->encode(text).size()}});
+  fmt::print("{}", is_terminal(stdout) ? printable(text, true) : text);
+}
+
+}  // namespace
+
+void add_template(Parser& parser) {
+  auto options = std::make_shared<Options>();
+  Command command = parser.add("template", "Render a conversation with the model's chat template");
+  command.required(
+      "FILE", options->file,
+      "JSON, - for the standard input: an array of messages, or an object with \"messages\", \"tools\" and "
+      "what else the template knows");
+  add_model_option(command, options->model.model);
+  command.flag("--no-generation-prompt", options->no_prompt, "End behind the last message");
+  command.flag("--json", options->json, kJsonMeaning);
+  command.example("echo '[{\"role\": \"user\", \"content\": \"Hello\"}]' | sluice template -", "one message");
+  command.on_run([options] { run(*options); });
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,159 @@
+#include "options/model_options.h"
+
+#include <fmt/core.h>
+
+#include <cstdlib>
+
+#include "options/model_folders.h"
+#include "sluice/error.h"
+#include "sluice/find_model.h"
+#include "terminal/progress.h"
+
+namespace sluice::cli {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr int kMostThreads = 1024;
+constexpr const char* kAnyPolicy = "expected lru, lfru, or static:FILE";
+
+// What makes a library's function throw is the complaint about an option.
+template <class F>
+std::optional<std::string> complaint_of(F&& read) {
+  try {
+    read();
+    return std::nullopt;
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+std::optional<std::string> check_policy(const std::string& text) {
+  constexpr std::string_view kStatic = "static:";
+  const bool file = text.starts_with(kStatic) && text.size() > kStatic.size();
+  return text == "lru" || text == "lfru" || file ? std::nullopt : std::optional<std::string>(kAnyPolicy);
+}
+
+}  // namespace
+
+void add_model_option(Command& command, std::string& value) {
+  command.option("-m,--model", value, "Checkpoint folder, or the name of a model");
+}
+
+void add_threads_option(Command& command, int& value) {
+  command.option("--threads", value, "CPU threads; 0: one per core", {0, kMostThreads});
+}
+
+void add_isa_option(Command& command, std::string& value) {
+  command.choice("--isa", value, {"sse4", "avx2", "avxvnni", "avx512", "amx", "neon", "dotprod", "i8mm"},
+                 "An instruction set lower than the CPU's best");
+}
+
+void add_backend_option(Command& command, std::string& value) {
+  command.choice("--backend", value, {"auto", "cpu", "cuda", "reference"}, "What computes");
+}
+
+void add_cache_option(Command& command, std::string& value) {
+  command.checked(
+      "--kv-bits", value,
+      "Bits of cached keys and values: 2, 3, 4, 5, 6, 8 or bf16, as in 4 or 8,bf16; f32; auto (F32 on "
+      "CPUs, BF16 on GPUs)",
+      check_cache);
+}
+
+std::optional<std::string> check_cache(const std::string& text) {
+  EngineOptions ignored;
+  return complaint_of([&] { parse_cache(text, ignored); });
+}
+
+void add_routing_option(Command& command, std::string& value) {
+  command.checked(
+      "--routing", value,
+      "Of the random weights: zipf:1.0 has routers prefer some experts, their shares by Zipf's law",
+      [](const std::string& text) { return complaint_of([&] { zipf_exponent(text); }); });
+}
+
+void add_engine_options(Command& command, ModelOptions& options) {
+  EngineOptions& engine = options.engine;
+  command.group("Computing and memory");
+  add_backend_option(command, engine.backend);
+  add_threads_option(command, engine.threads);
+  add_isa_option(command, engine.isa);
+  command.option("--prefill-chunk", engine.prefill_chunk, "Prompt tokens per pass; 0: what suits the backend",
+                 {0, 1 << 20});
+  add_cache_option(command, options.kv);
+  command.size("--memory", engine.memory,
+               "Bytes of RAM to use at most, e.g. 6GB: experts beyond that stay on disk; default: no limit");
+  command.size("--vram", engine.vram,
+               "Bytes of GPU memory to use at most: experts beyond that stay in RAM; default: no limit");
+  command.choice("--miss", engine.miss, {"bus", "cpu", "auto"},
+                 "Experts that are not in GPU memory: bus copies them there, cpu computes them in RAM (other "
+                 "rounding), auto shares them between both");
+  command.option("--expert-slots", engine.expert_slots,
+                 "Experts per layer to keep in RAM, whatever --memory says; 0: what it allows", {0, 1 << 30});
+  command.checked("--expert-policy", engine.expert_policy,
+                  "Which experts leave: lru, lfru, or static:FILE with what --experts-profile wrote",
+                  check_policy);
+  command.flag("--exact", engine.exact, "F32 arithmetic throughout, slower; caches as --kv-bits says");
+}
+
+double zipf_exponent(const std::string& routing) {
+  constexpr std::string_view kZipf = "zipf:";
+  if (routing.empty()) return 0;
+  if (routing.starts_with(kZipf)) {
+    char* end = nullptr;
+    const double exponent = std::strtod(routing.c_str() + kZipf.size(), &end);
+    if (exponent > 0 && *end == '\0') return exponent;
+  }
+  throw Error(ErrorKind::input, "expected zipf: and a number above 0");
+}
+
+bool ModelOptions::bundled() const {
+  std::error_code error;
+  return !fs::is_directory(model, error) && folder().parent_path() == bundled_models();
+}
+
+fs::path ModelOptions::folder() const {
+  return find_model(model, model_folders());
+}
+
+void ModelOptions::resolve() {
+  parse_cache(kv, engine);
+}
+
+void parse_cache(const std::string& text, EngineOptions& options) {
+  const auto bits = [&](const std::string& one) {
+    if (one == "bf16") return 16;
+    if (one.size() == 1 && std::string("234568").find(one) != std::string::npos) return one[0] - '0';
+    throw Error(
+        ErrorKind::input,
+        "expected auto, f32, bf16, or 2, 3, 4, 5, 6, 8 or bf16 for keys and values, as in 4 or 8,bf16");
+  };
+  options.cache = CacheType::automatic;
+  options.key_bits = options.value_bits = 16;
+  if (text == "auto") return;
+  if (text == "f32") {
+    options.cache = CacheType::f32;
+    return;
+  }
+  const auto comma = text.find(',');
+  options.key_bits = bits(text.substr(0, comma));
+  options.value_bits = comma == std::string::npos ? options.key_bits : bits(text.substr(comma + 1));
+  if (options.key_bits == 16 && options.value_bits == 16) options.cache = CacheType::bf16;
+}
+
+std::shared_ptr<Engine> ModelOptions::load() {
+  resolve();
+  Progress progress("loading");
+  EngineOptions options = engine;
+  options.progress = [&](std::uint64_t done, std::uint64_t all) { progress.update(done, all); };
+  return Engine::load(folder(), options);
+}
+
+std::shared_ptr<Engine> ModelOptions::random(const std::string& geometry, int bits) {
+  resolve();
+  return Engine::random(geometry, bits, engine, zipf_exponent(routing));
+}
+
+}  // namespace sluice::cli

@@ -1,0 +1,99 @@
+// The command line's grammar. CLI11 takes longer to compile than all commands together, so parser.cpp alone
+// includes it.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "options/command_table.h"
+#include "options/values.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace sluice::cli {
+
+// One command: its options are bound to variables, which hold the defaults and must outlive the parsing. All
+// values are checked before anything runs.
+class Command {
+ public:
+  Command(CLI::App& app, CommandInfo& info, std::function<void(std::function<void()>)> choose);
+
+  // The options that follow stand under this heading in the help.
+  void group(const char* heading) { group_ = heading; }
+
+  // A name without dashes is a positional argument.
+  void option(const char* name, std::string& value, const char* meaning);
+  void option(const char* name, std::optional<std::string>& value, const char* meaning);
+  template <class T>  // a number
+  void option(const char* name, T& value, const char* meaning, Range<T> range = {});
+  // Stays empty where it is not given; `fallback` is what the help says happens then.
+  template <class T>
+  void option(const char* name, std::optional<T>& value, const char* meaning, Range<T> range = {},
+              const char* fallback = "");
+  // May be given several times, one value each.
+  void list(const char* name, std::vector<std::string>& values, const char* meaning);
+  void choice(const char* name, std::string& value, std::vector<std::string> choices, const char* meaning);
+  // `check` returns a complaint, or nothing.
+  void checked(const char* name, std::string& value, const char* meaning,
+               std::function<std::optional<std::string>(const std::string&)> check);
+  void required(const char* name, std::string& value, const char* meaning);
+  // Bytes, given with a unit or without: 24GB.
+  void size(const char* name, std::uint64_t& value, const char* meaning);
+  void flag(const char* name, bool& value, const char* meaning);
+
+  void note(const char* text);
+  void example(const char* command, const char* meaning);
+  void on_run(std::function<void()> action);
+
+ private:
+  using Read = std::function<std::optional<std::string>(const std::string& text)>;
+
+  // Puts the option into the table and has `read` called with each value.
+  CLI::Option* add(OptionInfo info, Read read);
+
+  CLI::App& app_;
+  CommandInfo& info_;
+  std::function<void(std::function<void()>)> choose_;
+  const char* group_ = "Options";
+};
+
+// The command line could not be understood.
+class UsageError : public std::exception {
+ public:
+  explicit UsageError(std::string message) : message_(std::move(message)) {}
+  const char* what() const noexcept override { return message_.c_str(); }
+
+ private:
+  std::string message_;
+};
+
+class Parser {
+ public:
+  explicit Parser(std::string meaning);
+  ~Parser();
+
+  Command add(const char* name, const char* meaning);
+  // Parses and runs the command chosen, or prints help. Throws UsageError before anything runs.
+  int run(int argc, const char* const* argv);
+  const ProgramInfo& table() const { return table_; }
+
+ private:
+  int parse(int argc, const char* const* argv);
+
+  std::unique_ptr<CLI::App> app_;
+  ProgramInfo table_;
+  std::function<void()> chosen_;
+};
+
+// For a command whose options do not fit together: "what is needed".
+[[noreturn]] void fail_usage(const std::string& needed);
+
+}  // namespace sluice::cli

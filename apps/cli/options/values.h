@@ -1,0 +1,24 @@
+// Values of options, read strictly: nothing is clamped, cut or guessed.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+namespace sluice::cli {
+
+// What an option allows.
+template <class T>
+struct Range {
+  T least = std::numeric_limits<T>::lowest();
+  T most = std::numeric_limits<T>::max();
+};
+
+// Each returns a complaint ("expected a whole number from 0 to 9"), or nothing once `value` is set.
+template <class T>
+std::optional<std::string> read_value(const std::string& text, const Range<T>& range, T& value);
+// Bytes with a unit or without: 24GB, 1.5GiB, 500MB.
+std::optional<std::string> read_size(const std::string& text, std::uint64_t& value);
+
+}  // namespace sluice::cli

@@ -1,0 +1,49 @@
+// A line on stderr for anything that takes over a second; nothing where stderr is no terminal.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace sluice::cli {
+
+// A bar, for work that knows how far it is.
+class Progress {
+ public:
+  explicit Progress(std::string label);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  // `detail` is what is being worked on.
+  void update(std::uint64_t done, std::uint64_t total, const std::string& detail = {});
+
+ private:
+  std::string label_;
+  std::chrono::steady_clock::time_point start_;
+  std::chrono::steady_clock::time_point shown_;
+  bool terminal_;
+  bool drawn_ = false;
+};
+
+// The seconds gone by, for work that does not.
+class Waiting {
+ public:
+  explicit Waiting(std::string label);
+  ~Waiting();
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  void draw();
+
+  std::string label_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+}  // namespace sluice::cli

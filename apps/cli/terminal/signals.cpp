@@ -1,0 +1,71 @@
+#include "terminal/signals.h"
+
+#include <unistd.h>
+
+#include <csignal>
+#include <string_view>
+
+namespace sluice::cli {
+
+namespace {
+
+volatile std::sig_atomic_t noted = 0;
+
+void note_once(int signal) {
+  noted = signal;
+  std::signal(signal, SIG_DFL);
+}
+
+void note(int signal) {
+  noted = signal;
+}
+
+// Only what a signal handler may do.
+void say_that_a_file_is_gone(int) {
+  constexpr std::string_view kSentence =
+      "sluice: a model file was cut off, or its disk failed, while it was read\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, kSentence.data(), kSentence.size());
+  _exit(1);
+}
+
+}  // namespace
+
+void guard_against_signals() {
+  std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGBUS, say_that_a_file_is_gone);
+}
+
+void note_interrupts() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    sigaction(signal, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) std::signal(signal, note_once);  // nohup's wish counts
+  }
+}
+
+void note_every_interrupt() {
+  struct sigaction action {};
+  action.sa_handler = note;
+  sigaction(SIGINT, &action, nullptr);
+}
+
+bool interrupted() {
+  return noted != 0;
+}
+
+void forget_interrupt() {
+  noted = 0;
+}
+
+void stop_if_interrupted(const char* message) {
+  if (interrupted()) throw Interrupted(message);
+}
+
+void die_of_interrupt() {
+  const int signal = noted != 0 ? noted : SIGINT;
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+  _exit(1);  // where the signal is blocked
+}
+
+}  // namespace sluice::cli

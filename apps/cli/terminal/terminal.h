@@ -1,0 +1,28 @@
+// What is known of the terminal, and text made fit for it.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace sluice::cli {
+
+bool is_terminal(std::FILE* stream);
+// Columns of the terminal; 80 where there is none.
+int terminal_width(std::FILE* stream);
+
+// Control characters, also those beyond ASCII, and bytes that are not UTF-8 written as \x1b, so that names
+// from files and texts of models cannot command the terminal. Line ends and tabs stay with `lines`.
+std::string printable(std::string_view text, bool lines = false);
+
+enum class Style { bold, dim, green, red };
+// `text` in that style where `stream` is a terminal that shows colours and NO_COLOR is not set.
+std::string styled(Style style, std::string_view text, std::FILE* stream);
+bool has_colors(std::FILE* stream);
+
+// Columns that one character takes: 0, 1 or 2.
+int columns_of(char32_t character);
+// Columns of valid UTF-8.
+int columns_of(std::string_view text);
+
+}  // namespace sluice::cli

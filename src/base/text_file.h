@@ -1,0 +1,15 @@
+// Small files of text, read whole.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace sluice {
+
+// Of a regular file of at most `max_bytes`: pipes and devices, which may never end, are refused.
+std::string read_text_file(const std::filesystem::path& path, std::size_t max_bytes = std::size_t{64} << 20);
+// Nothing where there is no file of that name.
+std::optional<std::string> read_text_file_if_present(const std::filesystem::path& path);
+
+}  // namespace sluice

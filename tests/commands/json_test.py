@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""What --json prints is what docs/json-output.schema.json says, for every command that has it.
+
+    json_test.py SLUICE FOLDER_OF_TINY_MODELS
+"""
+
+import json
+import pathlib
+import re
+import unittest
+
+import jsonschema
+
+from harness import MODELS, CommandTest, start
+
+SCHEMA = json.loads((pathlib.Path(__file__).parents[2] / "docs/json-output.schema.json").read_text())
+GEOMETRY = "qwen3.6-35b-a3b:layers=4,experts=16,vocab=512"
+
+
+class JsonOutput(CommandTest):
+    def check(self, command, *arguments, status=0, definition=None, **options):
+        run = start(command, *arguments, "--json", **options)
+        self.assertEqual(run.returncode, status, run.stderr)
+        schema = {"$ref": f"#/$defs/{definition or command}", "$defs": SCHEMA["$defs"]}
+        jsonschema.Draft202012Validator(schema).validate(json.loads(run.stdout))
+
+    def test_every_command_prints_what_its_schema_says(self):
+        text = self.folder / "text.txt"
+        text.write_text("Once upon a time there was a dog. " * 4)
+        made = self.folder / "made"
+        cases = [
+            ("run", "-n", "2"),
+            ("run", "-n", "2", "--expert-slots", "8"),
+            ("inspect", "delta-story"),
+            ("plan", MODELS / "qwen3_moe"),
+            ("plan", "--geometry", "qwen3.6-35b-a3b", "--memory", "6GB", "--vram", "24GB"),
+            ("tokenize", "hello"),
+            ("tokenize", "--decode", "1,2"),
+            ("perplexity", "delta-story", text),
+            ("perplexity", "delta-story", text, "--ctx", "16", "--kv-bits", "4", "--against", "bf16"),
+            ("random", "--geometry", GEOMETRY, "--bits", "16", made),
+            ("convert", made, self.folder / "converted"),
+            ("convert", "--pack-experts", self.folder / "converted", self.folder / "packed"),
+            ("bench", MODELS / "qwen3_moe", "-p", "4", "-n", "2", "-r", "1"),
+            ("bench", "--ops", "--op", "add", "--seconds", "0.01"),
+            ("bench", "delta-story", "--trace", "4"),
+            ("verify", "--op", "add", "--cases", "2"),
+            ("op", "--list"),
+            ("op", "--describe", "rms_norm"),
+            ("list",),
+            ("version",),
+        ]
+        for command, *arguments in cases:
+            with self.subTest([command, *arguments]):
+                self.check(command, *arguments)
+        with self.subTest("template"):
+            self.check("template", "-", input='[{"role": "user", "content": "hello"}]')
+        tested = {command for command, *_ in cases} | {"template", "error"}
+        self.assertEqual(tested, set(SCHEMA["$defs"]), "a schema is not held to")
+        offered = {command for command in self.commands() if "--json" in self.run_well("help", command)}
+        self.assertEqual(offered, tested - {"error"}, "a command that prints JSON has no schema")
+
+    def commands(self):
+        return re.findall(r"^  (\w+) {2,}", self.run_well("help").split("Commands:")[1].split("Options:")[0], re.M)
+
+    def test_errors(self):
+        self.check("inspect", "/no/such/folder", status=1, definition="error")
+        self.check("run", "--seed", "x", status=2, definition="error")
+        self.check("tokenize", status=2, definition="error")
+
+
+if __name__ == "__main__":
+    unittest.main()
