@@ -29,7 +29,7 @@ void adopt_stop_ids(const fs::path& in, Json& config) {
 }
 
 void set_if_absent(Json& object, const char* key, const Json& value) {
-  if (!object.contains(key)) object[key] = value;
+  if (object.value(key, Json()).is_null()) object[key] = value;
 }
 
 // The names that mlx-lm reads where transformers 5 writes others: the parts of rope_parameters, and the
