@@ -197,7 +197,7 @@ class ChatTest(unittest.TestCase):
                 self.assertEqual(chat.leave(), 0)
 
     def test_slash_commands(self):
-        with Chat("-n", "6", "--system", "Be brief.") as chat:
+        with Chat("-n", "24", "--temperature", "2", "--system", "Be brief.") as chat:
             self.assertIn("/undo", chat.ask("/help"))
             chat.ask("Tell me a story.")
             first = self.saved(chat)

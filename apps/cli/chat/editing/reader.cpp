@@ -1,5 +1,7 @@
 // With libedit.
 #include <histedit.h>
+#include <termios.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <optional>
@@ -13,6 +15,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// While it lives, Ctrl-C is a key and no signal: the terminal would throw away what was typed before anyone
+// could look at it. libedit takes the terminal's characters over when it begins to read.
+class CtrlCAsKey {
+ public:
+  CtrlCAsKey() {
+    if (tcgetattr(STDIN_FILENO, &before_) != 0) return;
+    termios changed = before_;
+    changed.c_cc[VINTR] = _POSIX_VDISABLE;
+    tcsetattr(STDIN_FILENO, TCSANOW, &changed);
+  }
+  ~CtrlCAsKey() { tcsetattr(STDIN_FILENO, TCSANOW, &before_); }
+  CtrlCAsKey(const CtrlCAsKey&) = delete;
+  CtrlCAsKey& operator=(const CtrlCAsKey&) = delete;
+
+ private:
+  termios before_{};
+};
+
 class EditingReader : public LineReader {
  public:
   EditingReader(std::vector<std::string> words, fs::path file)
@@ -25,8 +45,6 @@ class EditingReader : public LineReader {
     el_set(edit, EL_PROMPT_ESC, &EditingReader::prompt, kEscape);
     el_set(edit, EL_EDITOR, "emacs");
     el_set(edit, EL_SIGNAL, 0);
-    // Ctrl-C is a key here, or the terminal would throw away what was typed before anyone could look at it.
-    el_set(edit, EL_SETTY, "-d", "intr=", nullptr);
     el_set(edit, EL_ADDFN, "sluice-paste", "Insert what is pasted", &EditingReader::paste);
     el_set(edit, EL_ADDFN, "sluice-newline", "Begin another line", &EditingReader::newline);
     el_set(edit, EL_ADDFN, "sluice-complete", "Complete a command", &EditingReader::complete);
@@ -51,6 +69,10 @@ class EditingReader : public LineReader {
     const bool pastes = has_colors(stderr) || std::getenv("TERM") != nullptr;
     if (pastes) std::fputs("\033[?2004h", stderr);
     interrupt_.reset();
+    const CtrlCAsKey key;
+    // Before the prompt is drawn: libedit would wait until the first key, which the terminal might then treat
+    // itself.
+    el_set(edit_.get(), EL_PREP_TERM, 1);
     int count = 0;
     const char* read = el_gets(edit_.get(), &count);
     if (pastes) std::fputs("\033[?2004l", stderr);
