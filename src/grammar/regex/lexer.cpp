@@ -62,7 +62,7 @@ LexState Lexer::derive(LexState from, std::size_t at, unsigned char byte) {
   return target;
 }
 
-const ByteSet& Lexer::live(LexState from) {
+ByteSet Lexer::live(LexState from) {
   if (states_[from].has_live) return states_[from].live;
   if (states_[from].classes == kNone) classify(from);
   const std::uint32_t classes = states_[from].classes;

@@ -29,7 +29,7 @@ class Lexer {
     return targets_[at] != kUnknown ? targets_[at] : derive(from, at, byte);
   }
   // The bytes that lead on.
-  const ByteSet& live(LexState from);
+  ByteSet live(LexState from);
   bool accepting(LexState at) const { return states_[at].accepting; }
   // Whether a longer word is possible.
   bool extensible(LexState at);
