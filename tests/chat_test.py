@@ -28,13 +28,15 @@ SECONDS = 120  # for anything: generous, since a sanitized build on a busy machi
 PROMPT = "> "
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b[=>]|[\x01\x07]")
 HOME = tempfile.mkdtemp()
+SUPPRESSIONS = pathlib.Path(__file__).with_name("lsan.supp")  # for a sanitized build
 
 
 class Chat:
     def __init__(self, *options, width=80):
         self.pid, self.terminal = pty.fork()
         if self.pid == 0:
-            environment = {**os.environ, "TERM": "xterm", "HOME": HOME, "NO_COLOR": "1"}
+            environment = {**os.environ, "TERM": "xterm", "HOME": HOME, "NO_COLOR": "1",
+                           "LSAN_OPTIONS": f"suppressions={SUPPRESSIONS}:print_suppressions=0"}
             environment.pop("XDG_STATE_HOME", None)
             os.execve(SLUICE, [SLUICE, "chat", "--threads", "1", "--seed", "1", *options], environment)
         fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
