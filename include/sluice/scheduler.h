@@ -1,0 +1,129 @@
+// Many requests at once on one engine.
+//
+// Each turn runs one decode step of all running sequences and then chunks of the prompts that are being read,
+// as many tokens as keep the time between two tokens of the others near its target. An answer is a function
+// of its own prompt and settings: never of what else runs, of when it came, or of what was remembered.
+//
+// Threads: every member may be called from any thread. Callbacks run one at a time on the scheduler's thread
+// and must not block: they hand over what they hear. A request holds no thread.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sluice/engine.h"
+#include "sluice/session.h"
+#include "sluice/token_guide.h"
+
+namespace sluice {
+
+struct SchedulerOptions {
+  std::int64_t parallel = 0;  // sequences that run at once; 0: what suits the backend
+  std::int64_t context = 0;   // tokens per sequence, prompt and answer; 0: the model's longest, if it fits
+  // Tokens whose cache rows fit for all sequences together; 0: parallel * context. With fewer, a sequence
+  // takes pages as it grows, and may have to make room for another one for a while.
+  std::int64_t cache_tokens = 0;
+  std::size_t queue = 1024;              // requests that may wait
+  double token_interval_seconds = 0.05;  // target for the time between two tokens of a running sequence
+};
+
+struct Request {
+  std::vector<std::int32_t> prompt;
+  GenerateOptions options;  // `progress` is not used: see RequestCallbacks
+  std::shared_ptr<TokenGuide> guide = {};
+  std::string key = {};        // the client, between whom tokens are shared fairly
+  int priority = 0;            // higher ones first
+  double timeout_seconds = 0;  // for everything, waiting included; 0: no limit
+  // Requests with different salts share no remembered prefix.
+  std::string cache_salt = {};
+};
+
+// Where the tokens of a prompt came from.
+struct PromptReport {
+  std::int64_t tokens = 0;
+  std::int64_t cached = 0;  // not computed, because a prefix was remembered
+};
+
+struct RequestResult {
+  GenerateResult generated;
+  PromptReport prompt;
+  double queued_seconds = 0;
+  std::exception_ptr error = {};  // what ended the request, if it failed; `generated` holds what came before
+};
+
+struct RequestCallbacks {
+  // How much of the prompt is read, remembered tokens included; once before the first chunk, then per chunk.
+  std::function<void(std::int64_t read, std::int64_t all)> progress = {};
+  std::function<void(const GeneratedToken&)> token = {};
+  std::function<void(const RequestResult&)> done = {};  // last, exactly once
+};
+
+// Copies mean the same request. Outliving the scheduler is harmless.
+class RequestHandle {
+ public:
+  RequestHandle() = default;
+  std::uint64_t id() const { return id_; }
+  // Ends the request within one step, with FinishReason::cancelled. Does nothing once it is done.
+  void cancel() const {
+    if (cancel_) cancel_();
+  }
+
+ private:
+  friend class Scheduler;
+  std::uint64_t id_ = 0;
+  std::function<void()> cancel_;
+};
+
+struct SchedulerState {
+  enum class Phase { waiting, reading, decoding, suspended };
+  struct Sequence {
+    std::uint64_t id = 0;
+    std::string key;
+    Phase phase = Phase::waiting;
+    std::int64_t prompt = 0;     // tokens
+    std::int64_t read = 0;       // of them
+    std::int64_t generated = 0;  // tokens
+    double seconds = 0;          // since it came
+  };
+  std::vector<Sequence> sequences;  // those that hold a slot or are suspended
+  std::int64_t waiting = 0;
+  std::int64_t parallel = 0;
+  std::int64_t context = 0;
+  std::int64_t cache_tokens = 0;  // that fit
+  std::int64_t cache_tokens_used = 0;
+  // Since the start.
+  std::uint64_t requests = 0, finished = 0, cancelled = 0, failed = 0, refused = 0, suspensions = 0;
+  std::uint64_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0, decode_steps = 0;
+};
+
+class Scheduler {
+ public:
+  explicit Scheduler(std::shared_ptr<Engine> engine, const SchedulerOptions& options = {});
+  // Cancels what runs and waits.
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  Engine& engine() const;
+  const SchedulerOptions& options() const;  // with what 0 stood for
+
+  // Fails at once with kind `input` for a request that makes no sense or does not fit the context, and with
+  // kind `resource` when the queue is full or drain() was called.
+  RequestHandle submit(Request request, RequestCallbacks callbacks);
+  // Submits and waits. For callers with a thread to spare.
+  RequestResult run(Request request);
+
+  SchedulerState state() const;
+  // Takes no more requests and returns once all are done.
+  void drain();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sluice
