@@ -6,8 +6,7 @@
 
 #if SLUICE_HAS_AMX
 
-#include <immintrin.h>
-
+#include "backend/cpu/simd/tile_instructions.h"
 #include "backend/cpu/simd/transpose_words.h"
 
 #define SLUICE_BF16_TARGET "avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512bf16,avx2,fma"

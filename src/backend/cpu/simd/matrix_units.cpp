@@ -4,9 +4,10 @@
 
 #include <cpuid.h>
 #include <hwy/targets.h>
-#include <immintrin.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "backend/cpu/simd/tile_instructions.h"
 
 namespace sluice::backend::cpu::simd {
 
@@ -18,6 +19,18 @@ bool processor_has_vectors(bool bf16) {
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
          __builtin_cpu_supports("avx512vbmi") && (!bf16 || __builtin_cpu_supports("avx512bf16"));
 }
+
+#if SLUICE_EMULATE_AMX
+
+bool processor_has(TileProduct product) {
+  return processor_has_vectors(product == TileProduct::bf16);
+}
+
+bool system_allows() {
+  return true;
+}
+
+#else
 
 bool processor_has(TileProduct product) {
   unsigned a = 0;
@@ -34,6 +47,8 @@ bool system_allows() {
   constexpr long kTileData = 18;
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
+
+#endif
 
 }  // namespace
 

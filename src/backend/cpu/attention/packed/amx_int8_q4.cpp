@@ -6,8 +6,7 @@
 
 #if SLUICE_HAS_AMX
 
-#include <immintrin.h>
-
+#include "backend/cpu/simd/tile_instructions.h"
 #include "backend/cpu/simd/transpose_words.h"
 #include "quant/codebook.h"
 

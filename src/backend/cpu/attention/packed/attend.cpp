@@ -269,10 +269,12 @@ HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group
       add_rope_scores<ops::BFloat16>(call, group, of, scratch);
   }
   for (std::size_t q = 0; q < queries; ++q) {
+    // A tile of own rows may be shorter than the scores have room for: what lies behind it is not its own.
     const RowRange sight = call.sight(group, static_cast<std::int64_t>(q), of.own);
-    const float rescale = softmax_tile(scratch.scores + q * stride, scratch.key_factors,
-                                       scratch.value_factors, sight.begin - of.first, sight.end - of.first,
-                                       call.tile_rows, to.maximum[q], to.total[q]);
+    const float rescale =
+        softmax_tile(scratch.scores + q * stride, scratch.key_factors, scratch.value_factors,
+                     std::min(sight.begin - of.first, of.end), std::min(sight.end - of.first, of.end),
+                     call.tile_rows, to.maximum[q], to.total[q]);
     if (rescale == 1) continue;
     scale_signed(to.values + q * width, width, rescale, nullptr);
     if (call.products == CodeProducts::digits)

@@ -5,12 +5,11 @@
 
 #if SLUICE_HAS_AMX
 
-#include <immintrin.h>
-
 #include <algorithm>
 
 #include "backend/cpu/linear/integer/amx_int8.h"
 #include "backend/cpu/linear/integer/product.h"
+#include "backend/cpu/simd/tile_instructions.h"
 #include "backend/cpu/simd/transpose_words.h"
 
 #define SLUICE_AMX __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx2,fma,amx-tile,amx-int8")))

@@ -33,11 +33,12 @@ struct LevelColumns {
 };
 
 // All rows that a prompt sees from codes as levels, in memory for this call, and what they and the call's own
-// rows need of their norms.
+// rows need of their norms. Rows before `first` lie before every query's window and are not there.
 struct LevelRows {
   __half* keys;  // [rows,KH,D]
   __half* values;
   LevelColumns columns;
+  int first;
   int rows;
   LevelColumns own_columns;  // from the block of first_own on
   int first_own;             // row that the call brings, if it does

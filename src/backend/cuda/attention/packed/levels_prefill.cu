@@ -24,6 +24,7 @@ struct UnpackCall {
   PackedCache cache;
   SequencePages pages;
   long long ring_start;
+  int first;
   int rows;
   int kv_heads;
   bool values;  // a negative norm negates the levels
@@ -44,8 +45,8 @@ __global__ void __launch_bounds__(kTileThreads) unpack_rows(const __grid_constan
   const char* own = table + threadIdx.x % kWarp * 4;
   const int head = static_cast<int>(blockIdx.y);
   const PackedRows all_rows = call.cache.of(0, head, call.ring_start, call.pages);
-  for (int i = static_cast<int>(blockIdx.x * kTileThreads + threadIdx.x); i < call.rows * kChunks;
-       i += static_cast<int>(gridDim.x) * kTileThreads) {
+  for (int i = call.first * kChunks + static_cast<int>(blockIdx.x * kTileThreads + threadIdx.x);
+       i < call.rows * kChunks; i += static_cast<int>(gridDim.x) * kTileThreads) {
     const int row = i / kChunks;
     const PackedRows rows = all_rows.page_of(row);
     const long long slot = rows.slot_of(row);
@@ -63,7 +64,7 @@ __global__ void join_norms(const __grid_constant__ PackedCall call, const __grid
                            long long ring_start) {
   wait_for_inputs();
   allow_successor();
-  const int row = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const int row = to.first + static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   const int head = static_cast<int>(blockIdx.y);
   if (row >= to.rows) return;
   const SequencePages& pages = call.attend.pages.first;
@@ -167,13 +168,14 @@ void unpack(Context& context, const PackedCall& call, const LevelRows& to, long 
   const UnpackCall unpack{values ? call.values : call.keys,
                           call.attend.pages.first,
                           ring_start,
+                          to.first,
                           to.rows,
                           call.attend.kv_heads(),
                           values,
                           values ? to.values : to.keys};
-  const int blocks =
-      std::min(divide_up(to.rows * (kWidth / 8), kTileThreads), 4 * context.device().multiprocessors);
-  if (blocks == 0) return;
+  const int blocks = std::min(divide_up((to.rows - to.first) * (kWidth / 8), kTileThreads),
+                              4 * context.device().multiprocessors);
+  if (blocks <= 0) return;
   launch(context, unpack_rows<kBits, kWidth>,
          {dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(unpack.kv_heads)), dim3(kTileThreads),
           kLevelTableBytes},
@@ -193,7 +195,8 @@ void attend_levels_prefill(Context& context, const PackedCall& given, const Leve
     const auto norm_grid = [&](int rows) {
       return Grid{dim3(static_cast<unsigned>(divide_up(rows, kTileThreads)), kv_heads), dim3(kTileThreads)};
     };
-    if (levels.rows > 0) launch(context, join_norms, norm_grid(levels.rows), call, levels, ring_start);
+    if (levels.rows > levels.first)
+      launch(context, join_norms, norm_grid(levels.rows - levels.first), call, levels, ring_start);
     if (call.attend.own_rows)
       launch(context, join_own_norms, norm_grid(call.attend.sequences.tokens), call, levels);
     const dim3 blocks(tiles(call.attend, kTileQueries / call.attend.head_tile),

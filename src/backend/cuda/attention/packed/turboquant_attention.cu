@@ -66,7 +66,8 @@ FreshLevels fresh_levels(Context& context, const PackedCall& call, const ops::Co
 struct LevelMemory {
   long long own;     // rows that come beside the cache
   long long rows;    // in sight; 0: codes are read as they are
-  long long cached;  // of these, seen from codes
+  long long first;   // of these
+  long long cached;  // seen from codes: [first, cached)
   std::size_t own_bytes;
   std::size_t norm_bytes;
   std::size_t level_bytes;
@@ -74,7 +75,10 @@ struct LevelMemory {
   std::size_t own_column_bytes;
 
   explicit LevelMemory(const ops::TurboquantAttention& op)
-      : own(op.k_new.present() ? op.k_new.dim(0) : 0), rows(rows_in_sight(op)), cached(rows) {
+      : own(op.k_new.present() ? op.k_new.dim(0) : 0),
+        rows(rows_in_sight(op)),
+        first(first_in_sight(op, rows)),
+        cached(rows) {
     if (rows > 0 && own > 0) cached = ops::first_fresh_row(rows - 1, rows - own);
     const auto heads = static_cast<std::size_t>(op.k_codes.dim(op.k_codes.rank() - 3));
     const std::size_t row_bytes = heads * static_cast<std::size_t>(op.q.dim(2)) * sizeof(__half);
@@ -92,6 +96,10 @@ struct LevelMemory {
   }
 
  private:
+  // That of the first token.
+  static long long first_in_sight(const ops::TurboquantAttention& op, long long rows) {
+    return op.window > 0 ? std::max<long long>(rows - op.q.dim(0) + 1 - op.window, 0) : 0;
+  }
   // Known here for one sequence alone; 0 where turning all rows into levels does not pay or takes too much.
   static long long rows_in_sight(const ops::TurboquantAttention& op) {
     constexpr std::int64_t kFewTokens = 128;
@@ -121,6 +129,7 @@ void attend_prompt(Context& context, PackedCall call, const ops::TurboquantAtten
       keys,
       values,
       {columns, static_cast<int>(sizes.column_stride())},
+      static_cast<int>(std::min(sizes.first, sizes.cached)),
       static_cast<int>(sizes.cached),
       {scratch.take<float2>(sizes.own_column_bytes), static_cast<int>(sizes.own_column_stride())},
       static_cast<int>(sizes.rows - sizes.own)};
