@@ -4,9 +4,13 @@
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "sluice/grammar.h"
 
 namespace sluice {
 
@@ -23,6 +27,7 @@ struct AnswerFormat {
   ToolCallFormat calls = ToolCallFormat::none;
   std::string think_open, think_close;  // empty where the model does not think
   bool prompt_opens_thinking = false;   // the prompt already holds think_open
+  bool prompt_ends_thinking = false;    // and think_close: the answer begins without thinking
 };
 
 // What a conversation must hold so that its rendering tells the format: an assistant's message with this
@@ -36,6 +41,30 @@ struct AnswerProbe {
 
 // `call` is the rendering of the probe, `prompt` that of a question with the generation prompt.
 AnswerFormat recognize_answer_format(std::string_view call, std::string_view prompt);
+
+// A function that a model may call.
+struct AnswerTool {
+  std::string name;
+  std::string parameters;  // the JSON schema of its arguments; empty: any object
+  // Whether a schema that is not supported is refused. Otherwise any object is then taken.
+  bool strict = false;
+};
+
+// What a whole answer may be: thinking, then text or calls.
+struct AnswerSource {
+  enum class Thinking {
+    no,       // the answer begins at once
+    allowed,  // the model may open it
+    open,     // the prompt has opened it
+  };
+
+  AnswerFormat format;
+  Thinking thinking = Thinking::no;
+  std::optional<GrammarSource> content = {};  // of the text; without one, any text will do
+  std::vector<AnswerTool> tools = {};         // those that may be called
+  bool must_call = false;                     // there is no text, only calls
+  bool parallel_calls = true;
+};
 
 struct AnswerDelta {
   enum class Kind { thinking, content, call };
@@ -65,5 +94,8 @@ class AnswerParser {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// What the parser needs to know of the tools.
+AnswerParser::ParameterTypes parameter_types(std::span<const AnswerTool> tools);
 
 }  // namespace sluice

@@ -16,10 +16,13 @@ namespace sluice {
 // The tokens of a model as bytes, arranged for masks. Immutable; shared by all grammars and threads.
 class GrammarVocabulary {
  public:
-  // `bytes` holds what each id stands for; ids with no bytes (special tokens, holes) are never matched. One
-  // of the `stop` ids ends the text where the grammar lets it end.
-  GrammarVocabulary(std::span<const std::string_view> bytes, std::span<const std::int32_t> stop);
-  GrammarVocabulary(std::span<const std::string> bytes, std::span<const std::int32_t> stop);
+  // `bytes` holds what each id stands for; ids with no bytes (holes) are never matched. One of the `stop` ids
+  // ends the text where the grammar lets it end. The `named` ids are tokens that are more than their text
+  // (<think>, <tool_call>): no text matches them, only a place where an answer's form names them.
+  GrammarVocabulary(std::span<const std::string_view> bytes, std::span<const std::int32_t> stop,
+                    std::span<const std::int32_t> named = {});
+  GrammarVocabulary(std::span<const std::string> bytes, std::span<const std::int32_t> stop,
+                    std::span<const std::int32_t> named = {});
   ~GrammarVocabulary();
   GrammarVocabulary(const GrammarVocabulary&) = delete;
   GrammarVocabulary& operator=(const GrammarVocabulary&) = delete;
@@ -65,11 +68,15 @@ struct GrammarSource {
   JsonWhitespace whitespace = JsonWhitespace::readable;
 };
 
+struct AnswerSource;  // the form of a whole answer: see answer.h
+
 // A compiled grammar. Immutable to its users; many matchers may share it.
 class Grammar {
  public:
   // Fails with kind `input` for what is wrong and `unsupported` for what is not supported, naming the place.
   Grammar(const GrammarSource& source, std::shared_ptr<const GrammarVocabulary> vocabulary,
+          const GrammarLimits& limits = {});
+  Grammar(const AnswerSource& source, std::shared_ptr<const GrammarVocabulary> vocabulary,
           const GrammarLimits& limits = {});
   ~Grammar();
   Grammar(const Grammar&) = delete;
@@ -92,8 +99,12 @@ class GrammarCache {
   ~GrammarCache();
 
   std::shared_ptr<const Grammar> get(const GrammarSource& source);
+  std::shared_ptr<const Grammar> get(const AnswerSource& source);
 
  private:
+  template <class Source>
+  std::shared_ptr<const Grammar> get(std::string key, const Source& source);
+
   struct State;
   std::unique_ptr<State> state_;
 };
@@ -119,6 +130,8 @@ class Matcher {
   std::size_t accept_text(std::string_view text);
   // Whether the text may end here.
   bool can_stop() const;
+  // Whether nothing but the end may follow.
+  bool must_stop();
   // Whether a stop token was accepted.
   bool finished() const;
   // The one token that may come next, if there is only one.

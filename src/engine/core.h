@@ -5,6 +5,7 @@
 
 #include "checkpoint/config.h"
 #include "checkpoint/weight_store.h"
+#include "engine/answer_cache.h"
 #include "engine/placement/budget.h"
 #include "engine/placement/streaming.h"
 #include "engine/placement/upload.h"
@@ -41,6 +42,7 @@ struct Core {
   std::optional<text::Tokenizer> tokenizer;
   std::optional<text::ChatTemplates> templates;
   std::vector<std::int32_t> stop_ids;
+  mutable AnswerCache answers;
   std::unique_ptr<Executor> executor;  // last: it uses all of the above until it is gone
 
   // Checks the options and makes the backend they name.

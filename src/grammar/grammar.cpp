@@ -4,11 +4,13 @@
 #include <list>
 
 #include "base/error.h"
+#include "grammar/answer/answer_rules.h"
 #include "grammar/ebnf/ebnf.h"
 #include "grammar/grammar_state.h"
 #include "grammar/json/string.h"
 #include "grammar/regex/pattern.h"
 #include "grammar/schema/compiler.h"
+#include "sluice/answer.h"
 
 namespace sluice {
 
@@ -16,20 +18,42 @@ using namespace grammar;
 
 namespace {
 
+// Bytes that no UTF-8 has: a token with one of them is never a part of a text.
+bool in_no_text(std::string_view token) {
+  return std::ranges::any_of(token, [](char c) { return static_cast<unsigned char>(c) >= 0xF8; });
+}
+
+struct TokenRoles {
+  std::span<const std::int32_t> stop, named;
+};
+
 void build(GrammarVocabulary::State& state, std::span<const std::string_view> bytes,
-           std::span<const std::int32_t> stop) {
+           const TokenRoles& roles) {
+  std::vector<std::string_view> spelt(bytes.begin(), bytes.end());
+  std::list<std::string> marked;
+  for (std::string_view& token : spelt)
+    if (in_no_text(token)) token = {};
+  const auto index = [&](std::int32_t id, std::string_view role) {
+    if (id < 0 || static_cast<std::size_t>(id) >= bytes.size())
+      fail(ErrorKind::input, "{} token {} is not in the vocabulary of {}", role, id, bytes.size());
+    return static_cast<std::size_t>(id);
+  };
+  for (const std::int32_t id : roles.named) {
+    const std::string_view name = bytes[index(id, "named")];
+    if (name.empty()) continue;
+    state.named.emplace(name, id);
+    spelt[index(id, "named")] = marked.emplace_back(token_spelling(name));
+  }
+  for (const std::int32_t id : roles.stop) {
+    state.stop.push_back(id);
+    spelt[index(id, "stop")] = {};  // ends the text, whatever it reads
+  }
   std::size_t size = 0;
-  for (const std::string_view token : bytes) size += token.size();
+  for (const std::string_view token : spelt) size += token.size();
   state.text.reserve(size);
-  for (const std::string_view token : bytes) {
+  for (const std::string_view token : spelt) {
     state.bytes.emplace_back(state.text.data() + state.text.size(), token.size());
     state.text += token;
-  }
-  for (const std::int32_t id : stop) {
-    if (id < 0 || static_cast<std::size_t>(id) >= bytes.size())
-      fail(ErrorKind::input, "stop token {} is not in the vocabulary of {}", id, bytes.size());
-    state.stop.push_back(id);
-    state.bytes[static_cast<std::size_t>(id)] = {};  // ends the text, whatever it reads
   }
   std::vector<TokenTrie::Entry> entries;
   for (std::size_t i = 0; i < bytes.size(); ++i)
@@ -63,15 +87,20 @@ void prepare_strings(GrammarVocabulary::State& vocabulary) {
 
 }  // namespace
 
+std::string grammar::token_spelling(std::string_view name) {
+  return kTokenMark + std::string(name) + kTokenMark;
+}
+
 GrammarVocabulary::GrammarVocabulary(std::span<const std::string_view> bytes,
-                                     std::span<const std::int32_t> stop)
+                                     std::span<const std::int32_t> stop, std::span<const std::int32_t> named)
     : state_(std::make_unique<State>()) {
-  build(*state_, bytes, stop);
+  build(*state_, bytes, {stop, named});
   prepare_strings(*state_);
 }
 
-GrammarVocabulary::GrammarVocabulary(std::span<const std::string> bytes, std::span<const std::int32_t> stop)
-    : GrammarVocabulary(std::vector<std::string_view>(bytes.begin(), bytes.end()), stop) {}
+GrammarVocabulary::GrammarVocabulary(std::span<const std::string> bytes, std::span<const std::int32_t> stop,
+                                     std::span<const std::int32_t> named)
+    : GrammarVocabulary(std::vector<std::string_view>(bytes.begin(), bytes.end()), stop, named) {}
 
 GrammarVocabulary::~GrammarVocabulary() = default;
 
@@ -124,6 +153,17 @@ Grammar::Grammar(const GrammarSource& source, std::shared_ptr<const GrammarVocab
   if (!state_->rules.finish(root, lexer)) fail(ErrorKind::input, "no text fulfils the grammar");
 }
 
+Grammar::Grammar(const AnswerSource& source, std::shared_ptr<const GrammarVocabulary> vocabulary,
+                 const GrammarLimits& limits)
+    : state_(std::make_unique<State>(std::move(vocabulary), limits)) {
+  Lexer lexer(state_->arena);
+  std::optional<RuleId> content;
+  if (source.content && !source.must_call) content = compile(*source.content, *state_, lexer);
+  const RuleId root = AnswerRules(source, {state_->rules, lexer, state_->vocabulary->state(), state_->limits})
+                          .compile(content);
+  if (!state_->rules.finish(root, lexer)) fail(ErrorKind::input, "no text fulfils the grammar");
+}
+
 Grammar::~Grammar() = default;
 
 const GrammarVocabulary& Grammar::vocabulary() const {
@@ -152,11 +192,51 @@ GrammarCache::GrammarCache(std::shared_ptr<const GrammarVocabulary> vocabulary, 
 
 GrammarCache::~GrammarCache() = default;
 
+namespace {
+
+// A text that differs where sources do.
+class CacheKey {
+ public:
+  CacheKey& add(std::string_view text) {
+    key_ += fmt::format("{}:", text.size());
+    key_ += text;
+    return *this;
+  }
+  template <class T>
+  CacheKey& add_number(T value) {
+    key_ += fmt::format("{} ", static_cast<int>(value));
+    return *this;
+  }
+  CacheKey& add(const GrammarSource& source) {
+    add_number(source.kind).add_number(source.whitespace).add_number(source.choices.size()).add(source.text);
+    for (const std::string& choice : source.choices) add(choice);
+    return *this;
+  }
+  CacheKey& add(const AnswerSource& source) {
+    add_number(source.format.calls).add(source.format.think_open).add(source.format.think_close);
+    add_number(source.thinking).add_number(source.must_call).add_number(source.parallel_calls);
+    add_number(source.tools.size()).add_number(source.content.has_value());
+    for (const AnswerTool& tool : source.tools) add(tool.name).add(tool.parameters).add_number(tool.strict);
+    return source.content ? add(*source.content) : *this;
+  }
+  std::string take() { return std::move(key_); }
+
+ private:
+  std::string key_;
+};
+
+}  // namespace
+
 std::shared_ptr<const Grammar> GrammarCache::get(const GrammarSource& source) {
-  std::string key = fmt::format("{} {} {} ", static_cast<int>(source.kind),
-                                static_cast<int>(source.whitespace), source.choices.size());
-  for (const std::string& choice : source.choices) key += fmt::format("{}:{}", choice.size(), choice);
-  key += source.text;
+  return get(CacheKey().add("text").add(source).take(), source);
+}
+
+std::shared_ptr<const Grammar> GrammarCache::get(const AnswerSource& source) {
+  return get(CacheKey().add("answer").add(source).take(), source);
+}
+
+template <class Source>
+std::shared_ptr<const Grammar> GrammarCache::get(std::string key, const Source& source) {
   const auto find = [&]() -> std::shared_ptr<const Grammar> {
     const auto found = std::ranges::find(state_->entries, key, &State::Entry::key);
     if (found == state_->entries.end()) return nullptr;

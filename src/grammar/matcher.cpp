@@ -111,6 +111,13 @@ bool Matcher::can_stop() const {
   return state_->engine->parser().can_stop(state_->now());
 }
 
+bool Matcher::must_stop() {
+  if (state_->finished) return true;
+  const std::lock_guard lock(state_->engine->mutex());
+  Parser& parser = state_->engine->parser();
+  return parser.can_stop(state_->now()) && parser.live(state_->now()).empty();
+}
+
 bool Matcher::finished() const {
   return state_->finished;
 }

@@ -56,11 +56,13 @@ void Tokenizer::add_tokens(std::vector<AddedToken> added) {
   const auto size = static_cast<std::size_t>(vocabulary_.size());
   bytes_.resize(size);
   special_.resize(size);
+  added_.resize(size);
   for (std::int32_t id = 0; id < vocabulary_.size(); ++id)
     bytes_[id] = ByteLevel::instance().bytes(vocabulary_.piece(id));
   std::vector<AddedToken> raw, normalized;
   for (AddedToken& token : added) {
     special_[token.id] = token.special;
+    added_[token.id] = true;
     bytes_[token.id] = ByteLevel::instance().bytes(token.content);
     (token.normalized ? normalized : raw).push_back(std::move(token));
   }
@@ -168,6 +170,10 @@ std::string_view Tokenizer::bytes(std::int32_t id) const {
 
 bool Tokenizer::is_special(std::int32_t id) const {
   return id >= 0 && id < vocab_size() && special_[id];
+}
+
+bool Tokenizer::is_added(std::int32_t id) const {
+  return id >= 0 && id < vocab_size() && added_[id];
 }
 
 }  // namespace sluice::text

@@ -45,6 +45,8 @@ class Tokenizer {
   // What the id stands for in decoded text: any bytes, also a part of a character.
   std::string_view bytes(std::int32_t id) const;
   bool is_special(std::int32_t id) const;
+  // Whether the token is found in a text as it stands: special ones, and others such as <think>.
+  bool is_added(std::int32_t id) const;
 
  private:
   struct EncodeState;
@@ -62,7 +64,7 @@ class Tokenizer {
   Bpe bpe_;
   std::vector<std::int32_t> prefix_, suffix_;  // of the post-processor
   std::vector<std::string> bytes_;             // by id
-  std::vector<bool> special_;                  // by id
+  std::vector<bool> special_, added_;          // by id
 };
 
 }  // namespace sluice::text

@@ -36,19 +36,21 @@ AnswerFormat recognize_answer_format(std::string_view call, std::string_view pro
     format.calls = ToolCallFormat::deepseek_v3;
   } else if (has(function + "<｜tool▁sep｜>")) {
     format.calls = ToolCallFormat::deepseek_v31;
-  } else if (const std::size_t at = call.find(function); at != std::string_view::npos) {
+  } else if (const std::size_t at = call.rfind(function); at != std::string_view::npos) {
     const std::size_t tag = call.rfind("<tool_call>", at);
     format.calls = tag != std::string_view::npos && call.find("</tool_call>", tag) > at
                        ? ToolCallFormat::json_in_tags
                        : ToolCallFormat::plain_json;
   }
-  const bool prompt_thinks = prompt.rfind("<think>") != std::string_view::npos;
-  if (has("</think>") || prompt_thinks) {
+  // What the prompt ends with counts: a template that switches thinking off closes what it opened, and a
+  // question may speak of the markers, too.
+  prompt = prompt.substr(0, prompt.find_last_not_of(kBlanks) + 1);
+  const bool opens = prompt.ends_with("<think>"), closes = prompt.ends_with("</think>");
+  if (has("</think>") || opens || closes) {
     format.think_open = "<think>";
     format.think_close = "</think>";
-    // A template that switches thinking off closes what it opened.
-    const std::size_t open = prompt.rfind("<think>"), close = prompt.rfind("</think>");
-    format.prompt_opens_thinking = prompt_thinks && (close == std::string_view::npos || close < open);
+    format.prompt_opens_thinking = opens;
+    format.prompt_ends_thinking = closes;
   }
   return format;
 }
@@ -59,7 +61,7 @@ struct AnswerParser::State {
   std::string held;  // read, but not decided yet
   bool thinking = false;
   bool at_start = true;      // blanks at the start of thinking or content mean nothing
-  bool thought = false;      // thinking happens once
+  bool may_think = true;     // nothing was said yet: thinking comes first or never
   std::string begin;         // the marker of the call being read; empty outside
   std::size_t searched = 0;  // how far its end was looked for
   std::string blanks;        // at the end of what was given out: nothing if a marker follows
@@ -73,7 +75,7 @@ struct AnswerParser::State {
     if (at_start) {
       text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
       if (text.empty()) return;
-      at_start = false;
+      at_start = may_think = false;
     }
     const std::size_t last = text.find_last_not_of(kBlanks);
     const std::size_t solid = last == std::string_view::npos ? 0 : last + 1;
@@ -93,10 +95,7 @@ struct AnswerParser::State {
 
   std::vector<std::string_view> markers() const {
     std::vector<std::string_view> result;
-    if (!format.think_close.empty()) {
-      if (thinking) result.push_back(format.think_close);
-      if (!thinking && !thought) result.push_back(format.think_open);
-    }
+    if (thinking && !format.think_close.empty()) result.push_back(format.think_close);
     const CallMarkers& calls = grammar::call_markers(format.calls);
     result.insert(result.end(), calls.begin.begin(), calls.begin.end());
     result.insert(result.end(), calls.ignored.begin(), calls.ignored.end());
@@ -108,8 +107,26 @@ struct AnswerParser::State {
     }
   }
 
+  // Whether thinking begins: yes, no, or not known before more text has come.
+  std::optional<bool> opens_thinking() const {
+    if (!may_think || thinking || format.think_open.empty()) return false;
+    const std::string_view text =
+        std::string_view(held).substr(std::min(held.find_first_not_of(kBlanks), held.size()));
+    if (text.starts_with(format.think_open)) return true;
+    if (std::string_view(format.think_open).starts_with(text)) return std::nullopt;
+    return false;
+  }
+
   // Up to the next marker; false if more text is needed.
   bool read_text() {
+    const std::optional<bool> opens = opens_thinking();
+    if (!opens) return false;
+    if (*opens) {
+      held.erase(0, held.find(format.think_open) + format.think_open.size());
+      thinking = true;
+      may_think = false;
+      return true;
+    }
     const std::vector<std::string_view> known = markers();
     std::size_t first = std::string::npos;
     std::string_view marker;
@@ -134,11 +151,10 @@ struct AnswerParser::State {
   }
 
   void take(std::string_view marker) {
+    may_think = false;
     if (marker == format.think_close && thinking) {
       thinking = false;
-      thought = at_start = true;
-    } else if (marker == format.think_open && !thinking && !thought) {
-      thinking = at_start = true;
+      at_start = true;
     } else if (std::ranges::find(grammar::call_markers(format.calls).begin, marker) !=
                grammar::call_markers(format.calls).begin.end()) {
       begin = marker;
@@ -165,8 +181,7 @@ struct AnswerParser::State {
       return true;
     }
     // A call ends the thinking around it.
-    thought |= thinking;
-    thinking = false;
+    thinking = may_think = false;
     at_start = true;
     out.push_back({.kind = AnswerDelta::Kind::call,
                    .text = std::move(call->arguments),
@@ -198,6 +213,7 @@ struct AnswerParser::State {
 
 AnswerParser::AnswerParser(AnswerFormat format, ParameterTypes types) : state_(std::make_unique<State>()) {
   state_->thinking = format.prompt_opens_thinking;
+  state_->may_think = !format.prompt_opens_thinking && !format.prompt_ends_thinking;
   state_->format = std::move(format);
   state_->types = std::move(types);
 }
@@ -223,7 +239,8 @@ std::vector<AnswerDelta> AnswerParser::finish() {
       return std::exchange(state.out, {});
     }
   }
-  state.at_start &= !state.waits_for_all();  // it is no call, so it is text
+  state.at_start &= !state.waits_for_all();               // it is no call, so it is text
+  state.may_think &= state.opens_thinking().has_value();  // what might have opened thinking did not
   state.read();
   if (!state.begin.empty()) {
     state.read_call(true);

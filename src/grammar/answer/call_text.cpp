@@ -60,6 +60,18 @@ CallJson parameter_value(std::string_view text, const std::string& type) {
   return std::string(text);
 }
 
+// Takes the value up to the end of its tag. The strings of values that are JSON may hold anything.
+std::optional<std::string_view> take_value(std::string_view& body, std::string_view type) {
+  constexpr std::string_view kEnd = "</parameter>";
+  std::size_t end = std::string_view::npos;
+  if (!type.empty() && type != "string") end = find_outside_strings(body, kEnd);
+  if (end == std::string_view::npos) end = body.find(kEnd);
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::string_view value = body.substr(0, end);
+  body.remove_prefix(end + kEnd.size());
+  return value;
+}
+
 // <function=name> <parameter=key>value</parameter> ... </function>, of which begin and end may be gone
 // already.
 std::optional<ParsedCall> parse_xml(std::string_view begin, std::string_view body,
@@ -80,13 +92,14 @@ std::optional<ParsedCall> parse_xml(std::string_view begin, std::string_view bod
     if (!body.starts_with("<parameter=")) return std::nullopt;
     body.remove_prefix(std::string_view("<parameter=").size());
     const std::optional<std::string_view> key = take_until(body, ">");
-    const std::optional<std::string_view> value = take_until(body, "</parameter>");
-    if (!key || !value || trimmed(*key).empty()) return std::nullopt;
+    if (!key || trimmed(*key).empty()) return std::nullopt;
     const std::string parameter(trimmed(*key));
     std::string type;
     if (known != types.end())
       if (const auto found = known->second.find(parameter); found != known->second.end())
         type = found->second;
+    const std::optional<std::string_view> value = take_value(body, type);
+    if (!value) return std::nullopt;
     arguments[parameter] = parameter_value(*value, type);
   }
   return ParsedCall{function, dumped(arguments)};

@@ -73,13 +73,32 @@ void Engine::choose(LexState state, Way& way) {
   if (live.count() == 1) many = lexer_.live(lexer_.next(state, live.first())).count() >= kMany;
   if (!many) return;
   way.kind = Way::Kind::table;
+  const bool sliced =
+      live.contains('a') && !vocabulary_.string_chars.inside.empty() && covers(state, string_char_, lexer_);
+  way.table = lexeme_table(state, sliced);
+}
+
+// What a slice leaves is walked in no time; walking everything is done once for all grammars.
+std::shared_ptr<const LexemeTable> Engine::lexeme_table(LexState state, bool sliced) {
+  constexpr std::size_t kMaxDescription = 32'768, kMaxShared = 64;
   const Slice& slice = vocabulary_.string_chars;
-  const bool sliced = live.contains('a') && !slice.inside.empty() && covers(state, string_char_, lexer_);
-  LexemeTable table =
-      make_lexeme_table(state, lexer_, sliced ? slice.remaining : vocabulary_.trie, vocabulary_.bytes);
-  if (sliced) table.inside |= slice.inside;
-  table.of_slice = sliced;
-  way.table = std::make_unique<LexemeTable>(std::move(table));
+  if (sliced) {
+    LexemeTable table = make_lexeme_table(state, lexer_, slice.remaining, vocabulary_.bytes);
+    table.inside |= slice.inside;
+    table.of_slice = true;
+    return std::make_shared<const LexemeTable>(std::move(table));
+  }
+  const std::string name = arena_.describe(lexer_.regex(state), kMaxDescription);
+  {
+    const std::lock_guard lock(vocabulary_.mutex);
+    if (const auto found = vocabulary_.lexemes.find(name); found != vocabulary_.lexemes.end())
+      return found->second;
+  }
+  auto table = std::make_shared<const LexemeTable>(
+      make_lexeme_table(state, lexer_, vocabulary_.trie, vocabulary_.bytes));
+  const std::lock_guard lock(vocabulary_.mutex);
+  if (!name.empty() && vocabulary_.lexemes.size() < kMaxShared) vocabulary_.lexemes.emplace(name, table);
+  return table;
 }
 
 std::shared_ptr<const RunTable> Engine::run_table(const Run& run) {
@@ -116,6 +135,7 @@ void Engine::compute(SetId at, BitMask& mask) {
 
 void Engine::add_after(const Config& config, const Way& way, BitMask& mask) {
   const SetId after = parser_.after(config);
+  const bool ends_text = parser_.configs(after).empty();  // no token goes beyond the lexeme
   if (way.kind == Way::Kind::run) {
     const Units units{way.run.min, way.run.max};
     way.run_table->add_inside(units.max, mask);
@@ -125,6 +145,7 @@ void Engine::add_after(const Config& config, const Way& way, BitMask& mask) {
     return;
   }
   mask |= way.table->inside;
+  if (ends_text) return;
   if (!way.table->crossings.empty()) {
     const TokenTrie& trie = way.table->of_slice ? vocabulary_.string_chars.remaining : vocabulary_.trie;
     for (const std::uint32_t node : way.table->crossings) walk(trie, node, after, nullptr, mask);

@@ -41,7 +41,7 @@ class Engine {
     enum class Kind : std::uint8_t { unknown, walk, table, run } kind = Kind::unknown;
     Run run = {};
     std::shared_ptr<const RunTable> run_table = nullptr;
-    std::unique_ptr<const LexemeTable> table = nullptr;
+    std::shared_ptr<const LexemeTable> table = nullptr;
   };
   struct Units {
     std::uint32_t min = 0, max = kNoLimit;
@@ -50,6 +50,7 @@ class Engine {
   const Way& way(LexState state);
   void choose(LexState state, Way& way);
   std::shared_ptr<const RunTable> run_table(const Run& run);
+  std::shared_ptr<const LexemeTable> lexeme_table(LexState state, bool sliced);
   void compute(SetId at, BitMask& mask);
   void add_after(const Config& config, const Way& way, BitMask& mask);
   void walk(const TokenTrie& trie, std::uint32_t node, SetId from, const Units* units, BitMask& mask);

@@ -2,9 +2,12 @@
 // share.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -15,15 +18,27 @@
 
 namespace sluice {
 
+namespace grammar {
+
+// Named tokens are spelt with a byte before and behind that no UTF-8 has, so that nothing else reads them.
+inline constexpr char kTokenMark = '\xFF';
+std::string token_spelling(std::string_view name);
+
+}  // namespace grammar
+
 struct GrammarVocabulary::State {
+  bool is_named(std::string_view name) const { return named.contains(name); }
+
   std::string text;                     // all bytes of all tokens
   std::vector<std::string_view> bytes;  // by id, into text
   std::vector<std::int32_t> stop;
+  std::map<std::string, std::int32_t, std::less<>> named;  // ids by name
   grammar::TokenTrie trie;
 
   // Tables by the description of their expressions.
   mutable std::mutex mutex;
   mutable std::unordered_map<std::string, std::shared_ptr<const grammar::RunTable>> runs;
+  mutable std::unordered_map<std::string, std::shared_ptr<const grammar::LexemeTable>> lexemes;
 
   grammar::Slice string_chars;
 };

@@ -1,0 +1,41 @@
+#include "answer/thinking_budget.h"
+
+#include <algorithm>
+
+namespace sluice::answer {
+
+ThinkingBudget::ThinkingBudget(const AnswerFormat& format, std::int64_t tokens,
+                               std::vector<std::int32_t> close)
+    : open_(format.think_open),
+      close_text_(format.think_close),
+      close_(std::move(close)),
+      left_(tokens),
+      phase_(format.prompt_opens_thinking  ? Phase::thinking
+             : format.prompt_ends_thinking ? Phase::after
+                                           : Phase::before) {}
+
+void ThinkingBudget::accept(std::int32_t token, std::string_view text) {
+  if (phase_ == Phase::after) return;
+  recent_ += text;
+  if (phase_ == Phase::thinking) {
+    closing_ = forced() == token ? closing_ + 1 : 0;
+    --left_;
+    if (seen(close_text_)) phase_ = Phase::after;
+  } else {
+    recent_.erase(0, recent_.find_first_not_of(" \n"));
+    if (seen(open_)) {
+      phase_ = Phase::thinking;
+    } else if (!open_.starts_with(recent_)) {
+      phase_ = Phase::after;
+    }
+  }
+  const std::size_t kept = std::max(open_.size(), close_text_.size());
+  if (phase_ == Phase::thinking && recent_.size() > kept) recent_.erase(0, recent_.size() - kept);
+}
+
+std::optional<std::int32_t> ThinkingBudget::forced() const {
+  if (phase_ != Phase::thinking || left_ > 0 || close_.empty()) return std::nullopt;
+  return close_[std::min(closing_, close_.size() - 1)];
+}
+
+}  // namespace sluice::answer

@@ -1,0 +1,65 @@
+// The form of a whole answer as rules: thinking, then text or calls of tools, in one automaton.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "grammar/answer/argument_rules.h"
+#include "grammar/answer/free_text.h"
+#include "grammar/automaton/vocabulary.h"
+#include "grammar/rules.h"
+#include "sluice/answer.h"
+
+namespace sluice::grammar {
+
+class AnswerRules {
+ public:
+  struct Parts {
+    Rules& rules;
+    Lexer& lexer;
+    const GrammarVocabulary::State& vocabulary;
+    const GrammarLimits& limits;
+  };
+
+  AnswerRules(const AnswerSource& source, const Parts& parts);
+
+  // `content` is the rule of the text, if it is held to one.
+  RuleId compile(std::optional<RuleId> content);
+
+ private:
+  // The text around the arguments of calls.
+  struct CallForm {
+    RegexId next;             // between two calls,
+    RegexId last;             // and after the last one
+    RegexId begin, name_end;  // around the name,
+    RegexId end;              // and after the arguments
+  };
+
+  void add_thinking(NodeId from, NodeId answer);
+  void add_answer(NodeId from, std::optional<RuleId> content);
+  NodeId opened_calls(RuleId rule);
+  void add_calls(NodeId from, const CallForm& form, bool several);
+  void add_plain_calls(NodeId from);
+  RuleId arguments(const AnswerTool& tool);
+  CallForm call_form() const;
+  CallForm json_form(RegexId begin, RegexId end) const;
+
+  bool calls_allowed() const { return !source_.tools.empty(); }
+  // The marker before all calls; empty where there is none.
+  std::string_view calls_open() const;
+  // What free text must not hold, because a reader would take it for the beginning of a call.
+  std::vector<std::string_view> call_markers_of_text() const;
+
+  const AnswerSource& source_;
+  Parts parts_;
+  Rules& rules_;
+  RegexArena& arena_;
+  FreeText text_;
+  NodeId end_ = 0;
+  std::optional<NodeId> opened_calls_;
+  std::map<const AnswerTool*, RuleId> arguments_;
+};
+
+}  // namespace sluice::grammar

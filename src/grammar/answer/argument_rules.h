@@ -1,0 +1,46 @@
+// The arguments of a tool's calls as rules: a JSON object, or one tag per parameter.
+#pragma once
+
+#include <string_view>
+
+#include "grammar/answer/free_text.h"
+#include "grammar/json/value.h"
+#include "grammar/rules.h"
+#include "sluice/answer.h"
+
+namespace sluice::grammar {
+
+class ArgumentRules {
+ public:
+  // Fails for parameters that are no schema of an object.
+  ArgumentRules(const AnswerTool& tool, Rules& rules, Lexer& lexer, const GrammarLimits& limits);
+
+  RuleId as_json();
+  // <parameter=name>, a line break, the value, a line break, </parameter>. Strings stand as they are, other
+  // values as JSON.
+  RuleId as_xml(const FreeText& text);
+
+ private:
+  RuleId schema_rule(JsonValue schema);
+  RuleId xml_rule(const FreeText& text);
+  RuleId any_xml_rule(const FreeText& text);
+  void add_parameter(NodeId from, const std::string& name, const JsonValue& schema, NodeId to,
+                     const FreeText& text);
+  RegexId raw_string(const JsonValue& schema, const FreeText& text);
+  // The schema of a parameter, with the definitions it may refer to.
+  JsonValue with_definitions(const JsonValue& schema) const;
+
+  const AnswerTool& tool_;
+  JsonValue schema_;
+  Rules& rules_;
+  Lexer& lexer_;
+  RegexArena& arena_;
+  const GrammarLimits& limits_;
+};
+
+// Whether a parameter of that schema is a string that tags can hold as it is.
+bool is_plain_string(const JsonValue& schema);
+// The schema of a tool's arguments, which is that of an object.
+JsonValue parameters_schema(const AnswerTool& tool, std::size_t max_bytes);
+
+}  // namespace sluice::grammar

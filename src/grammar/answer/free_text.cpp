@@ -1,0 +1,33 @@
+#include "grammar/answer/free_text.h"
+
+#include "grammar/regex/char_set.h"
+
+namespace sluice::grammar {
+
+FreeText::FreeText(RegexArena& arena, const GrammarVocabulary::State& vocabulary)
+    : arena_(arena), vocabulary_(vocabulary), any_(arena.repeat(utf8_regex(arena, CharSet::all()), 0)) {}
+
+RegexId FreeText::marker(std::string_view text) const {
+  return arena_.literal(vocabulary_.is_named(text) ? token_spelling(text) : std::string(text));
+}
+
+RegexId FreeText::recognised(std::string_view text) const {
+  return arena_.any_of({marker(text), arena_.literal(text)});
+}
+
+RegexId FreeText::without(std::span<const std::string_view> markers) const {
+  std::vector<RegexId> conditions = {any_};
+  for (const std::string_view marker : markers)
+    conditions.push_back(arena_.complement(arena_.sequence({any_, arena_.literal(marker), any_})));
+  return arena_.all_of(std::move(conditions));
+}
+
+RegexId FreeText::until(std::string_view end, std::span<const std::string_view> markers) const {
+  return arena_.concat(without(markers), recognised(end));
+}
+
+RegexId FreeText::gap(std::uint32_t most) const {
+  return arena_.repeat(arena_.bytes(ByteSet::range(' ', ' ') | ByteSet::range('\n', '\n')), 0, most);
+}
+
+}  // namespace sluice::grammar
