@@ -7,7 +7,8 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(XXHASH REQUIRED libxxhash)  # its header alone
-# Where CUDA is asked for and not found out, the program is often for another machine, which may lack libedit.
+# Where CUDA is asked for and not found out, the program is often for another machine, which may lack
+# these libraries.
 set(SLUICE_HERE ON)
 if(SLUICE_CUDA STREQUAL "ON")
   set(SLUICE_HERE OFF)
@@ -15,6 +16,10 @@ endif()
 option(SLUICE_EDITING "Edit lines in sluice chat, with libedit" ${SLUICE_HERE})
 if(SLUICE_EDITING)
   pkg_check_modules(EDIT REQUIRED IMPORTED_TARGET libedit)
+endif()
+option(SLUICE_HUB "Get models from a hub by sluice pull, with libcurl and libcrypto" ${SLUICE_HERE})
+if(SLUICE_HUB)
+  pkg_check_modules(HUB REQUIRED IMPORTED_TARGET libcurl libcrypto)
 endif()
 pkg_check_modules(URING IMPORTED_TARGET liburing)  # optional: threads read experts without it
 if(SLUICE_TESTS)

@@ -17,6 +17,7 @@ void add_logits(Parser& parser);
 void add_op(Parser& parser);
 void add_perplexity(Parser& parser);
 void add_plan(Parser& parser);
+void add_pull(Parser& parser);
 void add_random(Parser& parser);
 void add_rm(Parser& parser);
 void add_run(Parser& parser);

@@ -11,7 +11,8 @@ import unittest
 
 import jsonschema
 
-from harness import MODELS, CommandTest, start
+from harness import MODELS, CommandTest, environment, start
+from hub_server import Hub
 
 SCHEMA = json.loads((pathlib.Path(__file__).parents[2] / "docs/json-output.schema.json").read_text())
 GEOMETRY = "qwen3.6-35b-a3b:layers=4,experts=16,vocab=512"
@@ -55,10 +56,19 @@ class JsonOutput(CommandTest):
                 self.check(command, *arguments)
         with self.subTest("template"):
             self.check("template", "-", input='[{"role": "user", "content": "hello"}]')
-        tested = {command for command, *_ in cases} | {"template", "error"}
+        with self.subTest("pull"):
+            self.check_pull()
+        tested = {command for command, *_ in cases} | {"template", "pull", "error"}
         self.assertEqual(tested, set(SCHEMA["$defs"]), "a schema is not held to")
         offered = {command for command in self.commands() if "--json" in self.run_well("help", command)}
         self.assertEqual(offered, tested - {"error"}, "a command that prints JSON has no schema")
+
+    def check_pull(self):
+        hub = Hub("Owner/Tiny", {path.name: path.read_bytes() for path in (MODELS / "qwen3_moe").iterdir()})
+        self.addCleanup(hub.close)
+        options = {"env": environment(HF_ENDPOINT=hub.url, XDG_DATA_HOME=str(self.folder), no_proxy="*")}
+        if "without libcurl" not in start("pull", "Owner/Tiny", **options).stderr:
+            self.check("pull", "Owner/Tiny", **options)
 
     def commands(self):
         return re.findall(r"^  (\w+) {2,}", self.run_well("help").split("Commands:")[1].split("Options:")[0], re.M)

@@ -113,21 +113,21 @@ void Command::choice(const char* name, std::string& value, std::vector<std::stri
       });
 }
 
-void Command::checked(const char* name, std::string& value, const char* meaning,
-                      std::function<std::optional<std::string>(const std::string&)> check) {
+void Command::checked(const char* name, std::string& value, const char* meaning, Check check) {
   add({name, "TEXT", meaning, value, "", {}}, [&value, check = std::move(check)](const std::string& text) {
     value = text;
     return check(text);
   });
 }
 
-void Command::required(const char* name, std::string& value, const char* meaning) {
+void Command::required(const char* name, std::string& value, const char* meaning, Check check) {
   OptionInfo info{name, "TEXT", meaning, "", "", {}};
   info.required = true;
-  add(std::move(info), [&value](const std::string& text) -> std::optional<std::string> {
-    value = text;
-    return std::nullopt;
-  });
+  add(std::move(info),
+      [&value, check = std::move(check)](const std::string& text) -> std::optional<std::string> {
+        value = text;
+        return check ? check(text) : std::nullopt;
+      });
 }
 
 void Command::size(const char* name, std::uint64_t& value, const char* meaning) {

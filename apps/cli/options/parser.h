@@ -41,10 +41,10 @@ class Command {
   // May be given several times, one value each.
   void list(const char* name, std::vector<std::string>& values, const char* meaning);
   void choice(const char* name, std::string& value, std::vector<std::string> choices, const char* meaning);
-  // `check` returns a complaint, or nothing.
-  void checked(const char* name, std::string& value, const char* meaning,
-               std::function<std::optional<std::string>(const std::string&)> check);
-  void required(const char* name, std::string& value, const char* meaning);
+  // Returns a complaint, or nothing.
+  using Check = std::function<std::optional<std::string>(const std::string&)>;
+  void checked(const char* name, std::string& value, const char* meaning, Check check);
+  void required(const char* name, std::string& value, const char* meaning, Check check = nullptr);
   // Bytes, given with a unit or without: 24GB.
   void size(const char* name, std::uint64_t& value, const char* meaning);
   void flag(const char* name, bool& value, const char* meaning);

@@ -1,0 +1,34 @@
+#include "hub/transfer.h"
+
+#include "sluice/error.h"
+
+namespace sluice::cli {
+
+namespace {
+
+[[noreturn]] void fail() {
+  throw Error(ErrorKind::input, "this program was built without libcurl, which gets files from a hub");
+}
+
+}  // namespace
+
+struct Checksum::State {};
+
+HttpResult http_get(const HttpRequest&, const HttpBody&) {
+  fail();
+}
+
+Checksum::Checksum(Kind) {
+  fail();
+}
+
+Checksum::~Checksum() = default;
+Checksum::Checksum(Checksum&&) noexcept = default;
+
+void Checksum::add(std::string_view) {}
+
+std::string Checksum::finish() {
+  return {};
+}
+
+}  // namespace sluice::cli

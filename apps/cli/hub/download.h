@@ -1,0 +1,43 @@
+// Gets the files of a model: what a connection that broke left is gone on with, and no byte is believed
+// unchecked.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "hub/repository.h"
+
+namespace sluice::cli {
+
+struct DownloadProgress {
+  std::uint64_t done = 0;  // bytes that are there
+  std::uint64_t all = 0;
+  std::string file;
+};
+
+class Download {
+ public:
+  Download(Hub hub, Repository repository, std::function<void(const DownloadProgress&)> show);
+
+  // Whether the folder holds every file as the hub has it.
+  bool is_whole(const std::filesystem::path& folder);
+  // Gets into the folder what it lacks. Returns the bytes that came over the network.
+  std::uint64_t fill(const std::filesystem::path& folder);
+
+ private:
+  bool is_there(const std::filesystem::path& path, const RemoteFile& file);
+  void get(const std::filesystem::path& folder, const RemoteFile& file);
+  // One attempt to get what is missing. Returns what went wrong, or nothing.
+  std::string get_rest(const std::filesystem::path& part, const RemoteFile& file);
+  void add(std::uint64_t bytes, const RemoteFile& file);
+
+  Hub hub_;
+  Repository repository_;
+  std::function<void(const DownloadProgress&)> show_;
+  DownloadProgress progress_;
+  std::uint64_t received_ = 0;
+};
+
+}  // namespace sluice::cli
