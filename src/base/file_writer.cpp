@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/temporary.h"
 
 namespace sluice {
 namespace {
@@ -30,11 +31,12 @@ FileWriter::FileWriter(std::filesystem::path path) : path_(std::move(path)) {
   if (std::filesystem::exists(path_, ignored) && !std::filesystem::is_regular_file(path_, ignored)) {
     fail(ErrorKind::input, "cannot write '{}': it is a device or pipe, expected a file name", path_.string());
   }
+  remove_stale_temporaries(path_);
   for (int attempt = 0; attempt < kMaxTemporaries && !file_.valid(); ++attempt) {
-    temporary_ = path_;
-    temporary_ += fmt::format(".{}-{}.tmp", ::getpid(), attempt);
+    temporary_ = temporary_beside(path_, attempt);
     file_ = FileDescriptor(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kMode));
     if (!file_.valid() && errno != EEXIST) break;
+    if (file_.valid() && !claim_temporary(file_, temporary_)) file_.close();
   }
   if (!file_.valid()) fail_with_errno("create");
 }

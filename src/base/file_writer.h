@@ -12,6 +12,7 @@ namespace sluice {
 
 // Writes to a temporary file beside `path` and moves it there on commit(). Without a commit (an error, an
 // exception, a full disk) the temporary is removed and an older file at `path` stays as it was.
+// What killed writers to the same path left is removed first.
 class FileWriter {
  public:
   explicit FileWriter(std::filesystem::path path);

@@ -1,11 +1,12 @@
 #include "base/output_folder.h"
 
-#include <unistd.h>
+#include <fcntl.h>
 
 #include <system_error>
 #include <utility>
 
 #include "base/error.h"
+#include "base/temporary.h"
 
 namespace sluice {
 
@@ -34,11 +35,13 @@ void refuse_existing(const fs::path& path) {
 
 OutputFolder::OutputFolder(const fs::path& path) : path_(without_trailing_slash(path)) {
   refuse_existing(path_);
+  remove_stale_temporaries(path_);
   std::error_code error;
   for (int attempt = 0; attempt < kMaxFolders; ++attempt) {
-    fs::path temporary = path_;
-    temporary += fmt::format(".{}-{}.tmp", ::getpid(), attempt);
+    fs::path temporary = temporary_beside(path_, attempt);
     if (fs::create_directory(temporary, error)) {
+      folder_ = FileDescriptor(::open(temporary.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      if (!folder_.valid() || !claim_temporary(folder_, temporary)) continue;
       temporary_ = std::move(temporary);
       return;
     }
@@ -65,6 +68,7 @@ void OutputFolder::commit() {
   fs::rename(temporary_, path_, error);
   if (error) fail(ErrorKind::input, "cannot create '{}': {}", path_.string(), error.message());
   temporary_.clear();
+  folder_.close();
 }
 
 }  // namespace sluice

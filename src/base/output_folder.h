@@ -4,9 +4,12 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "base/file_descriptor.h"
+
 namespace sluice {
 
 // Filled beside its place under a temporary name, moved there on commit(); without a commit it is removed.
+// What killed writers to the same place left is removed first.
 class OutputFolder {
  public:
   // Fails unless `path` can become a new folder.
@@ -23,6 +26,7 @@ class OutputFolder {
  private:
   std::filesystem::path path_;
   std::filesystem::path temporary_;
+  FileDescriptor folder_;  // open and locked while it is filled
 };
 
 }  // namespace sluice

@@ -98,6 +98,17 @@ class Output(CommandTest):
         self.run_well("random", "--geometry", "qwen3.6-35b-a3b:layers=8,experts=64,vocab=8192", "--bits", "16", model)
         self.interrupted_by(signal.SIGINT, "convert", model, self.folder / "converted", "--threads", "1")
 
+    def test_what_a_killed_writer_left_is_removed_by_the_next(self):
+        run = subprocess.Popen([SLUICE, "random", "--geometry", "qwen3.6-35b-a3b:layers=8,experts=64,vocab=8192",
+                                str(self.folder / "model")], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        while not list(self.folder.iterdir()) and run.poll() is None:
+            time.sleep(0.001)
+        run.kill()
+        run.wait(timeout=SECONDS)
+        self.assertTrue([path for path in self.folder.iterdir() if path.name.endswith(".tmp")])
+        self.run_well("random", "--geometry", GEOMETRY, self.folder / "model")
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["model"])
+
     def test_random_leaves_what_it_did_not_make(self):
         mine = self.folder / "model.partial"
         mine.mkdir()
