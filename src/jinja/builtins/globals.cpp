@@ -117,6 +117,8 @@ void add_globals(Runtime& runtime, Scope& scope, const std::tm* now) {
   add("cycler", [&runtime](const Call& call) { return Value(runtime.make<Cycler>(runtime, call.args)); });
   add("joiner", [&runtime](const Call& call) { return joiner(runtime, call); });
   add("raise_exception", [&runtime](const Call& call) { return raise_exception(runtime, call); });
+  add("lipsum",
+      [](const Call&) -> Value { fault("lipsum() gives other text every time, which no prompt can use"); });
   if (now != nullptr)
     add("strftime_now", [time = *now](const Call& call) { return strftime_now(time, call); });
 }

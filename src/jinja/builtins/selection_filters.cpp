@@ -58,6 +58,10 @@ Value attr(Runtime& runtime, const Value& value, const Call& call) {
   return runtime.attribute(value, given.text(0));
 }
 
+Value random(Runtime&, const Value&, const Call&) {
+  fault("the filter 'random' chooses another item every time, which no prompt can use");
+}
+
 }  // namespace
 
 Value at_path(Runtime& runtime, Value item, const Value* path, const Value* missing) {
@@ -95,6 +99,7 @@ const Builtins& selection_filters() {
       {"selectattr", select<true, true>},
       {"rejectattr", select<false, true>},
       {"attr", attr},
+      {"random", random},
   };
   return kFilters;
 }
