@@ -29,9 +29,9 @@ void HostBackend::upload(void* to, const void* from, std::size_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);
 }
 
-ops::Rates HostBackend::measure_rates() {
+ops::Rates HostBackend::measure_rates(std::uint64_t memory) {
   ThreadPool one(1);
-  return {measure_read_bandwidth(one), measure_flops(one)};
+  return {measure_read_bandwidth(one, memory), measure_flops(one)};
 }
 
 void HostBackend::download(void* to, const void* from, std::size_t bytes) {

@@ -14,7 +14,7 @@ class HostBackend : public ops::Backend {
   void download(void* to, const void* from, std::size_t bytes) final;
   void copy(void* to, const void* from, std::size_t bytes) final { upload(to, from, bytes); }
   void synchronize() final {}
-  ops::Rates measure_rates() override;
+  ops::Rates measure_rates(std::uint64_t memory) override;
 
  protected:
   ops::Buffer allocate_block(std::size_t bytes) final { return allocate_host(bytes); }

@@ -81,22 +81,27 @@ struct Free {
 
 }  // namespace
 
-double measure_read_bandwidth(ThreadPool& pool) {
-  constexpr std::size_t kWords = std::size_t{1} << 27;  // 1 GiB: several times any last-level cache
-  constexpr std::size_t kBytes = kWords * sizeof(std::uint64_t);
+double measure_read_bandwidth(ThreadPool& pool, std::uint64_t most) {
+  constexpr std::uint64_t kBytes = std::uint64_t{1} << 30;  // several times any last-level cache
+  constexpr std::uint64_t kLeastBytes = std::uint64_t{16} << 20;
+  constexpr std::uint64_t kPiece = 4096;  // words
+  const std::uint64_t allowed = most == 0 ? kBytes : std::clamp(most, kLeastBytes, kBytes);
+  const std::size_t words = allowed / sizeof(std::uint64_t) / kPiece * kPiece;
+  const std::size_t bytes = words * sizeof(std::uint64_t);
   // As weights and caches lie.
-  const std::unique_ptr<void, Free> memory(allocate_in_pages(kBytes, alignof(std::uint64_t)));
-  if (memory == nullptr) fail(ErrorKind::resource, "no memory for a buffer of {} bytes", kBytes);
+  const std::unique_ptr<void, Free> memory(allocate_in_pages(bytes, alignof(std::uint64_t)));
+  if (memory == nullptr) fail(ErrorKind::resource, "no memory for a buffer of {} bytes", bytes);
   auto* const data = static_cast<std::uint64_t*>(memory.get());
-  std::fill_n(data, kWords, 1);
+  std::fill_n(data, words, 1);
   std::atomic<std::uint64_t> sink{0};
   double best = 0;
   for (int repetition = 0; repetition < 5; ++repetition) {
     const auto start = std::chrono::steady_clock::now();
-    pool.parallel_for(0, kWords, 4096, [&](std::int64_t begin, std::int64_t end, int) {
-      sink ^= HWY_DYNAMIC_DISPATCH(read_all)(data + begin, static_cast<std::size_t>(end - begin));
-    });
-    best = std::max(best, static_cast<double>(kBytes) / seconds_since(start));
+    pool.parallel_for(
+        0, static_cast<std::int64_t>(words), kPiece, [&](std::int64_t begin, std::int64_t end, int) {
+          sink ^= HWY_DYNAMIC_DISPATCH(read_all)(data + begin, static_cast<std::size_t>(end - begin));
+        });
+    best = std::max(best, static_cast<double>(bytes) / seconds_since(start));
   }
   return best;
 }

@@ -32,6 +32,16 @@ std::int64_t most_slots(std::int64_t experts, std::int64_t least, F&& fits) {
 
 }  // namespace
 
+std::uint64_t process_bytes(const models::Model& model, const ops::Traits& traits) {
+  // Measured: the program with its libraries and what large pages round up, and per entry of a vocabulary
+  // while its tokenizer is read.
+  constexpr std::uint64_t kProgram = std::uint64_t{25} << 20;
+  constexpr std::uint64_t kPerToken = 600;
+  constexpr std::uint64_t kDriver = std::uint64_t{64} << 20;
+  return traits.host_memory ? kProgram + kPerToken * static_cast<std::uint64_t>(model.decoder.vocab)
+                            : kDriver;
+}
+
 Core::Core() = default;
 Core::~Core() = default;
 
@@ -54,11 +64,20 @@ std::uint64_t Core::least_session(std::int64_t context) const {
          ForwardPass::claimed(model.decoder, settings, {1, context});
 }
 
+void Core::fit_chunk(std::uint64_t beside) {
+  if (options.prefill_chunk > 0 || budget.limit() == 0 || !backend->traits().host_memory) return;
+  settings.prefill_chunk = fitting_chunk(backend->traits().prefill_chunk, [&](std::int64_t chunk) {
+    settings.prefill_chunk = chunk;
+    return beside + least_session(0) <= budget.limit();
+  });
+}
+
 // Whether everything fits the budget; if so it is claimed.
 bool Core::claim_all(std::uint64_t experts) {
-  const std::uint64_t all = summary.weight_bytes + kProcessBytes;
+  const std::uint64_t all = summary.weight_bytes + process_bytes(model, backend->traits());
   const bool unlimited = budget.limit() == 0 && options.expert_slots == 0;
   if (unlimited) return true;
+  if (options.expert_slots == 0) fit_chunk(all);
   const bool fits = options.expert_slots == 0 && all + least_session(0) <= budget.limit();
   if (!fits && experts > 0) return false;
   weights_claim = budget.claim(all, least_session(0));
@@ -70,7 +89,9 @@ void Core::stay_within_memory(std::uint64_t dense) {
     fail(ErrorKind::unsupported,
          "random weights are in memory already; write them with 'sluice random' first");
   streamed.cache = make_cache(model, store, options);
-  budget.set_cache(streamed.cache.get(), least_slots(model.decoder), options.expert_slots);
+  const std::int64_t least = least_slots(model.decoder);
+  budget.set_cache(streamed.cache.get(), least, options.expert_slots);
+  fit_chunk(dense + streamed.cache->bytes(least));
   weights_claim = budget.claim(dense, least_session(0));
   streamed.dense = copy_dense(model, store.files(), options.progress);
   set_foresight(model.decoder);
@@ -108,7 +129,7 @@ void Core::place_weights() {
   const bool host = backend->traits().host_memory;
   budget.set_limit(host ? options.memory : options.vram, host ? "--memory" : "--vram");
   const std::uint64_t experts = summary.bytes_of(PartKind::experts);
-  const std::uint64_t dense = summary.weight_bytes - experts + kProcessBytes;
+  const std::uint64_t dense = summary.weight_bytes - experts + process_bytes(model, backend->traits());
   if (!claim_all(experts)) {
     host ? stay_within_memory(dense) : stay_within_vram(dense);
   } else if (!host) {

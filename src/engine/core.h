@@ -1,6 +1,7 @@
 // What an engine holds.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include "checkpoint/config.h"
@@ -20,9 +21,19 @@ namespace sluice::engine {
 
 class Executor;
 
-// The program itself, a tokenizer, tables of where experts lie: what is in memory beside weights, caches and
-// activations.
-inline constexpr std::uint64_t kProcessBytes = std::uint64_t{64} << 20;
+// What is in memory beside weights, caches and activations: on the host the program itself, tables of where
+// experts lie and a tokenizer, on a device what its driver takes.
+std::uint64_t process_bytes(const models::Model& model, const ops::Traits& traits);
+
+// Tokens of a prompt in one pass that memory allows: as many as usual, or half of that again and again until
+// `fits(chunk)`.
+template <class F>
+std::int64_t fitting_chunk(std::int64_t usual, F&& fits) {
+  constexpr std::int64_t kLeast = 64;
+  std::int64_t chunk = usual;
+  while (chunk > kLeast && !fits(chunk)) chunk = std::max(kLeast, chunk / 2);
+  return chunk;
+}
 
 struct Core {
   Core();
@@ -56,6 +67,8 @@ struct Core {
   void place_experts(std::uint64_t session);
 
  private:
+  // Prompts in smaller passes, where the limit leaves no room for usual ones beside so many bytes.
+  void fit_chunk(std::uint64_t beside);
   bool claim_all(std::uint64_t experts);
   void stay_within_memory(std::uint64_t dense);
   void stay_within_vram(std::uint64_t dense);

@@ -33,11 +33,13 @@ struct Place {
   engine::Settings settings;
   std::int64_t sequences = 1;
   std::uint64_t budget = 0;
+  std::uint64_t limit = 0;          // the budget where somebody set it
+  bool chunk_is_given = false;      // that of the settings is what somebody asked for
   ops::Backend* backend = nullptr;  // absent: the place is not of this machine
   std::filesystem::path file;       // to measure the disk with; empty: none
 
   double bytes_per_second() const {
-    return backend != nullptr ? backend->measure_rates().read_bytes_per_second : 0;
+    return backend != nullptr ? backend->measure_rates(limit / 2).read_bytes_per_second : 0;
   }
   // Of what experts come over that do not fit; 0: unknown.
   double measure_beyond() const {
@@ -46,10 +48,25 @@ struct Place {
   }
 };
 
+// What is in memory beside weights, contexts and experts.
+std::uint64_t scratch_bytes(const models::Model& model, const Place& place) {
+  return engine::Workspace::claimed(model.decoder, place.settings, place.settings.prefill_chunk) +
+         engine::process_bytes(model, place.traits);
+}
+
+// As an engine does it: prompts in smaller passes where nothing else leaves room.
+void fit_chunk(const models::Model& model, std::uint64_t beside, Place& place) {
+  if (!place.traits.host_memory || place.chunk_is_given) return;
+  place.settings.prefill_chunk = engine::fitting_chunk(place.traits.prefill_chunk, [&](std::int64_t chunk) {
+    place.settings.prefill_chunk = chunk;
+    return beside + scratch_bytes(model, place) <= place.budget;
+  });
+}
+
 // Experts on disk, or beyond the bus: what every token uses stays, and of each layer's experts as many as
 // fit.
-void plan_streaming(const models::Model& model, const ModelSummary& summary, std::uint64_t beside,
-                    const Place& place, PlacePlan& plan) {
+void plan_streaming(const models::Model& model, const ModelSummary& summary, std::uint64_t context,
+                    Place& place, PlacePlan& plan) {
   const std::uint64_t experts = summary.bytes_of(PartKind::experts);
   if (experts == 0) return;
   const double one_each =
@@ -57,9 +74,13 @@ void plan_streaming(const models::Model& model, const ModelSummary& summary, std
   // A device has room for all experts of one layer, for prompts.
   const std::uint64_t prompt =
       place.traits.host_memory ? 0 : experts / static_cast<std::uint64_t>(summary.layers);
-  const std::uint64_t dense = summary.weight_bytes - experts + beside + prompt;
   const std::int64_t least = engine::least_slots(model.decoder);
-  plan.smallest_budget = dense + static_cast<std::uint64_t>(static_cast<double>(least) * one_each);
+  const auto least_experts = static_cast<std::uint64_t>(static_cast<double>(least) * one_each);
+  const std::uint64_t fixed = summary.weight_bytes - experts + context + prompt;
+  fit_chunk(model, fixed + least_experts, place);
+  plan.scratch = scratch_bytes(model, place);
+  const std::uint64_t dense = fixed + plan.scratch;
+  plan.smallest_budget = dense + least_experts;
   if (place.budget < plan.smallest_budget) return;
   const std::uint64_t each = summary.cache_bytes_per_position * static_cast<std::uint64_t>(place.sequences);
   const std::uint64_t room = place.budget - plan.smallest_budget;
@@ -85,18 +106,18 @@ void plan_streaming(const models::Model& model, const ModelSummary& summary, std
   plan.decode_tokens_per_second = speed(popular);
 }
 
-PlacePlan plan_place(const models::Model& model, const Place& place) {
+PlacePlan plan_place(const models::Model& model, Place place) {
   const layers::Decoder& decoder = model.decoder;
   const ModelSummary summary = engine::summarize(model, place.settings.cache);
   PlacePlan plan;
   plan.place = place.traits.place;
   plan.budget = place.budget;
   plan.bytes_per_second = place.bytes_per_second();
-  plan.scratch = engine::Workspace::claimed(decoder, place.settings, place.settings.prefill_chunk) +
-                 engine::kProcessBytes;
   const auto context_bytes = [&](std::int64_t tokens) -> std::uint64_t {
     return engine::ForwardPass::claimed(decoder, place.settings, {place.sequences, tokens});
   };
+  fit_chunk(model, summary.weight_bytes + context_bytes(0), place);
+  plan.scratch = scratch_bytes(model, place);
   const std::uint64_t fixed = summary.weight_bytes + plan.scratch + context_bytes(0);
   const std::uint64_t room = place.budget > fixed ? place.budget - fixed : 0;
   const std::uint64_t each = summary.cache_bytes_per_position * static_cast<std::uint64_t>(place.sequences);
@@ -108,7 +129,7 @@ PlacePlan plan_place(const models::Model& model, const Place& place) {
     if (tokens <= model.max_positions)
       plan.contexts.push_back({tokens, context_bytes(tokens), tokens <= plan.longest_context});
   const bool resident = plan.longest_context > 0;
-  if (!resident) plan_streaming(model, summary, fixed - summary.weight_bytes, place, plan);
+  if (!resident) plan_streaming(model, summary, context_bytes(0), place, plan);
   const auto step = static_cast<double>(summary.bytes_per_token + 2 * summary.state_bytes);
   if (resident) plan.decode_tokens_per_second = plan.bytes_per_second / step;
   return plan;
@@ -136,8 +157,15 @@ MemoryPlan plan(const models::Model& model, const PlanOptions& options, const En
                         [](std::string_view name) { return !ops::backend_traits(name).host_memory; });
   for (const std::string_view name : names) {
     const ops::Traits& traits = ops::backend_traits(name);
-    Place place{traits, engine::settings_for(engine, traits), options.sequences, options.vram, nullptr, file};
-    if (traits.host_memory) place.budget = options.memory != 0 ? options.memory : machine_memory();
+    const std::uint64_t limit = traits.host_memory ? options.memory : options.vram;
+    Place place{.traits = traits,
+                .settings = engine::settings_for(engine, traits),
+                .sequences = options.sequences,
+                .budget = limit,
+                .limit = limit,
+                .chunk_is_given = engine.prefill_chunk > 0,
+                .file = file};
+    if (limit == 0 && traits.host_memory) place.budget = machine_memory();
     const std::unique_ptr<ops::Backend> backend = make_if_here(name, engine);
     if (backend == nullptr && place.budget == 0) continue;
     place.backend = backend.get();

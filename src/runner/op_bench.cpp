@@ -52,7 +52,7 @@ double median_seconds(ops::Backend& backend, std::vector<std::unique_ptr<BoundOp
 }
 
 MachinePeak peak_of(ops::Backend& backend) {
-  const ops::Rates rates = backend.measure_rates();
+  const ops::Rates rates = backend.measure_rates(0);
   return {rates.read_bytes_per_second / 1e9, rates.flops_per_second / 1e9};
 }
 

@@ -160,9 +160,16 @@ Times time_passes(engine::Core& core, engine::ForwardPass& pass, const ModelBenc
   return times;
 }
 
+// Bytes per second from memory, measured with what the budget has left beside the fewest experts.
+double peak_within_budget(engine::Core& core) {
+  const std::uint64_t spare = core.budget.limit() > 0 ? std::max<std::uint64_t>(1, core.budget.spare()) : 0;
+  const engine::Budget::Claim claim = core.budget.claim(spare > 1 ? spare : 0);
+  return core.backend->measure_rates(spare).read_bytes_per_second;
+}
+
 ModelBenchResult bench(engine::Core& core, engine::ForwardPass& pass, const ModelBenchOptions& options) {
   ModelBenchResult result;
-  result.peak_gigabytes_per_second = core.backend->measure_rates().read_bytes_per_second / 1e9;
+  result.peak_gigabytes_per_second = peak_within_budget(core) / 1e9;
   if (options.depth > 0) fill_caches(*core.backend, pass.pool());
   const Times times = time_passes(core, pass, options);
   if (!times.prefills.empty())

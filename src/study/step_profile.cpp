@@ -91,7 +91,7 @@ class Recorder final : public ops::Backend {
   }
   void copy(void* to, const void* from, std::size_t bytes) override { backend_.copy(to, from, bytes); }
   void synchronize() override {}
-  ops::Rates measure_rates() override { return backend_.measure_rates(); }
+  ops::Rates measure_rates(std::uint64_t memory) override { return backend_.measure_rates(memory); }
 
  private:
   ops::Buffer allocate_block(std::size_t bytes) override { return backend_.allocate(bytes); }

@@ -24,6 +24,11 @@ def start(*arguments, **options):
                           **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options)
 
 
+def sanitized():
+    """Whether the program is built with a sanitizer, which takes memory and time of its own."""
+    return b"__asan_init" in pathlib.Path(SLUICE).read_bytes()
+
+
 class CommandTest(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp())

@@ -7,9 +7,10 @@
 import json
 import re
 import subprocess
+import sys
 import unittest
 
-from harness import MODELS, SLUICE, CommandTest, start
+from harness import MODELS, SLUICE, CommandTest, sanitized, start
 
 
 class Usage(CommandTest):
@@ -68,6 +69,35 @@ class Usage(CommandTest):
                              "1.25 gb": 1_250_000_000}.items():
             with self.subTest(size):
                 self.assertEqual(budget(size), bytes_)
+
+    def test_a_small_model_runs_within_a_small_limit(self):
+        """The smallest limit that is named is one that does, the text stays, and so does the memory."""
+        told = self.expect_error("run", "--memory", "1MB", "-n", "20", "--seed", "1", says=["would do"]).stderr
+        least = int(re.search(r"--memory (\d+)", told)[1])
+        self.assertLess(least, 50_000_000)
+        want = json.loads(self.run_well("run", "-n", "20", "--seed", "1", "--json"))
+        for limit in (least + 1_000_000, 60_000_000):
+            got = json.loads(self.run_well("run", "-n", "20", "--seed", "1", "--json", "--memory", limit))
+            self.assertEqual(got["text"], want["text"])
+            if not sanitized():
+                self.assertLess(got["peak_bytes"], limit)
+
+    @unittest.skipIf(sanitized(), "a sanitizer takes memory of its own")
+    def test_measuring_stays_within_the_limit(self):
+        for command in (["plan", "delta-story"], ["bench", "delta-story", "-p", "4", "-n", "2", "-r", "1"]):
+            for limit in (100_000_000, 300_000_000):
+                with self.subTest(command=command, limit=limit):
+                    used = self.peak_of(*command, "--memory", limit)
+                    self.assertLess(used, limit)
+                    self.assertGreater(used, limit // 4)  # or it measures a cache
+
+    def peak_of(self, *arguments):
+        """Bytes that a command took at most."""
+        script = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True); "
+                  "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)")
+        run = subprocess.run([sys.executable, "-c", script, SLUICE, *map(str, arguments)], capture_output=True, text=True,
+                             check=True)
+        return int(run.stdout)
 
     def test_the_largest_seed_is_a_seed(self):
         run = json.loads(self.run_well("run", "-n", "1", "--seed", 2**64 - 1, "--json"))

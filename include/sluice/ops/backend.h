@@ -59,8 +59,8 @@ class Backend {
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   // Whether F32 activations are multiplied as they are: see BackendOptions.
   virtual bool exact() const { return true; }
-  // Measured now, in some tenths of a second.
-  virtual Rates measure_rates() = 0;
+  // Measured now, in some tenths of a second, with at most so many bytes of memory; 0: what suits.
+  virtual Rates measure_rates(std::uint64_t memory) = 0;
   // Bytes per second from pinned memory to the backend's own, measured now; 0: there is no bus between them.
   virtual double measure_bus_rate() { return 0; }
   // Where its programs meet the host; refused by backends that compute in host memory.

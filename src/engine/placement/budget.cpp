@@ -18,6 +18,12 @@ std::uint64_t Budget::left() {
   return limit_ > claimed_ ? limit_ - claimed_ : 0;
 }
 
+std::uint64_t Budget::spare() {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t taken = claimed_ + (cache_ != nullptr ? cache_->bytes(least_) : 0);
+  return limit_ > taken ? limit_ - taken : 0;
+}
+
 // Layers have slots of different sizes and numbers of experts, so the number is searched for.
 std::int64_t Budget::slots_beside(std::uint64_t claimed) const {
   if (fixed_ > 0) return fixed_;

@@ -39,7 +39,8 @@ class Budget {
     option_ = option;
   }
   std::uint64_t limit() const { return limit_; }
-  std::uint64_t left();  // that nobody has claimed
+  std::uint64_t left();   // that nobody has claimed
+  std::uint64_t spare();  // of that, what the fewest experts do not need
   // The cache whose slots fill what is left: `least` a layer or more, `fixed` where that is not 0.
   void set_cache(experts::Cache* cache, std::int64_t least, std::int64_t fixed);
   // Refuses what does not fit, naming the smallest limit that would do; `beside` must fit too but is not

@@ -32,8 +32,8 @@ class CpuBackend final : public HostBackend {
 
   const ops::Traits& traits() const override { return kCpuTraits; }
   bool exact() const override { return context_.exact(); }
-  ops::Rates measure_rates() override {
-    return {measure_read_bandwidth(context_.pool()), measure_flops(context_.pool())};
+  ops::Rates measure_rates(std::uint64_t memory) override {
+    return {measure_read_bandwidth(context_.pool(), memory), measure_flops(context_.pool())};
   }
 
  private:

@@ -126,7 +126,7 @@ class CudaBackend final : public ops::Backend {
     *context_.fault() = {};
     fail(ErrorKind::input, "{}", describe(fault));
   }
-  ops::Rates measure_rates() override { return cuda::measure_rates(context_); }
+  ops::Rates measure_rates(std::uint64_t memory) override { return cuda::measure_rates(context_, memory); }
   double measure_bus_rate() override { return cuda::measure_bus_rate(); }
   std::unique_ptr<ops::Meeting> make_meeting(const ops::Meeting::Room& room) override {
     return cuda::make_meeting(context_, room);

@@ -10,6 +10,7 @@ namespace sluice::backend::cuda {
 namespace {
 
 constexpr std::size_t kBytes = std::size_t{2} << 30;
+constexpr std::size_t kLeastBytes = std::size_t{16} << 20;  // or there is nothing to measure
 constexpr int kProducts = 4096;
 
 __global__ void read_all(const uint4* from, std::size_t count, unsigned* sink) {
@@ -73,12 +74,13 @@ double best_seconds(Context& context, F&& work) {
 
 }  // namespace
 
-ops::Rates measure_rates(Context& context) {
+ops::Rates measure_rates(Context& context, std::uint64_t memory_limit) {
   ops::Rates rates;
   std::size_t free = 0;
   std::size_t total = 0;
   check(cudaMemGetInfo(&free, &total), "reading the free memory");
-  const std::size_t bytes = std::min(kBytes, free / 2) / 4096 * 4096;
+  const std::size_t most = memory_limit > 0 ? std::max(memory_limit, kLeastBytes) : kBytes;
+  const std::size_t bytes = std::min({kBytes, most, free / 2}) / 4096 * 4096;
   const ops::Buffer memory = allocate_device(bytes);
   check(cudaMemsetAsync(memory.data(), 0x5a, bytes, context.stream()), "filling memory");
   const auto blocks = static_cast<unsigned>(context.device().multiprocessors);
