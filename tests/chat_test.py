@@ -39,10 +39,14 @@ class Chat:
                            "LSAN_OPTIONS": f"suppressions={SUPPRESSIONS}:print_suppressions=0"}
             environment.pop("XDG_STATE_HOME", None)
             os.execve(SLUICE, [SLUICE, "chat", "--threads", "1", "--seed", "1", *options], environment)
-        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+        self.resize(width)
         self.screen = ""
         self.raw = b""
         self.status = None
+
+    def resize(self, width):
+        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+        time.sleep(0.05)
 
     def __enter__(self):
         self.read_until(PROMPT)
@@ -251,6 +255,32 @@ class ChatTest(unittest.TestCase):
         with Chat("-n", "4", "--ctx", "64") as chat:
             self.assertIn("this message alone", chat.ask("word " * 100).replace("\n", " "))
             self.assertTrue(chat.ask("Hello.").strip())
+            self.assertEqual(chat.leave(), 0)
+
+    def test_the_width_follows_the_terminal(self):
+        with Chat("-n", "120") as chat:
+            chat.type("x" * 60)
+            chat.read_until("x" * 60)  # in one line
+            chat.type("\x03")
+            chat.read_until("\n" + PROMPT)
+            for width in (70, 60, 40):  # at the prompt
+                chat.resize(width)
+            chat.type("y" * 60 + "\x15")
+            chat.type("Tell me a story.\r")
+            typed = chat.read_until("Tell me a story.")
+            self.assertEqual(typed.count("y"), 60 + typed.count("y\b"), typed)
+            self.assertNotIn("y" * 41, typed)
+            chat.read_until("\n")
+            lines = chat.read_until("\n" + PROMPT).split("\n")
+            self.assertLess(max(map(len, [line for line in lines if not line.startswith("[")])), 40)
+            chat.type("Tell me a story.\r")
+            chat.read_until("\n")
+            while not chat.screen.strip():
+                chat.read_some(time.monotonic() + SECONDS)
+            chat.resize(20)  # while it answers
+            lines = chat.read_until("\n" + PROMPT).split("\n")
+            self.assertLess(max(map(len, [line for line in lines[-5:] if not line.startswith("[")])), 20)
+            self.assertEqual([message["content"] for message in self.saved(chat)][::2], ["Tell me a story."] * 2)
             self.assertEqual(chat.leave(), 0)
 
     def test_words_wrap_and_a_cut_answer_is_marked(self):

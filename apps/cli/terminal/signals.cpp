@@ -10,6 +10,7 @@ namespace sluice::cli {
 namespace {
 
 volatile std::sig_atomic_t noted = 0;
+volatile std::sig_atomic_t resized = 0;
 
 void note_once(int signal) {
   noted = signal;
@@ -18,6 +19,10 @@ void note_once(int signal) {
 
 void note(int signal) {
   noted = signal;
+}
+
+void note_resize(int) {
+  resized = 1;
 }
 
 // Only what a signal handler may do.
@@ -47,6 +52,18 @@ void note_every_interrupt() {
   struct sigaction action {};
   action.sa_handler = note;
   sigaction(SIGINT, &action, nullptr);
+}
+
+void note_resizes() {
+  struct sigaction action {};
+  action.sa_handler = note_resize;
+  sigaction(SIGWINCH, &action, nullptr);
+}
+
+bool was_resized() {
+  const bool was = resized != 0;
+  resized = 0;
+  return was;
 }
 
 bool interrupted() {

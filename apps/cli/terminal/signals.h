@@ -24,6 +24,10 @@ void guard_against_signals();
 void note_interrupts();
 // The same for SIGINT, any number of times; system calls that wait, such as for a line of input, return.
 void note_every_interrupt();
+// From now on it is noted when the terminal's size changes; system calls that wait return then too.
+void note_resizes();
+// Whether one was noted since this was asked last.
+bool was_resized();
 bool interrupted();
 void forget_interrupt();
 // Throws Interrupted where one was noted.

@@ -3,10 +3,13 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cwchar>
 #include <optional>
 
 #include "chat/line_reader.h"
+#include "terminal/signals.h"
 #include "terminal/terminal.h"
 
 namespace sluice::cli {
@@ -45,6 +48,8 @@ class EditingReader : public LineReader {
     el_set(edit, EL_PROMPT_ESC, &EditingReader::prompt, kEscape);
     el_set(edit, EL_EDITOR, "emacs");
     el_set(edit, EL_SIGNAL, 0);
+    el_set(edit, EL_GETCFN, &EditingReader::next_character);
+    note_resizes();
     el_set(edit, EL_ADDFN, "sluice-paste", "Insert what is pasted", &EditingReader::paste);
     el_set(edit, EL_ADDFN, "sluice-newline", "Begin another line", &EditingReader::newline);
     el_set(edit, EL_ADDFN, "sluice-complete", "Complete a command", &EditingReader::complete);
@@ -73,6 +78,7 @@ class EditingReader : public LineReader {
     // Before the prompt is drawn: libedit would wait until the first key, which the terminal might then treat
     // itself.
     el_set(edit_.get(), EL_PREP_TERM, 1);
+    el_resize(edit_.get());  // it may have changed while an answer was written
     int count = 0;
     const char* read = el_gets(edit_.get(), &count);
     if (pastes) std::fputs("\033[?2004l", stderr);
@@ -89,11 +95,40 @@ class EditingReader : public LineReader {
  private:
   static constexpr char kEscape = '\1';  // around what takes no column
   static constexpr int kRemembered = 1000;
+  static constexpr wchar_t kInterruptKey = 3;
 
   static EditingReader& self(EditLine* edit) {
     EditingReader* reader = nullptr;
     el_get(edit, EL_CLIENTDATA, &reader);
     return *reader;
+  }
+
+  // A key, as libedit reads it, but the line is drawn anew when the terminal's size changes, and an interrupt
+  // from elsewhere is the key for it.
+  static int next_character(EditLine* edit, wchar_t* character) {
+    constexpr auto kInvalid = static_cast<std::size_t>(-1);
+    constexpr auto kIncomplete = static_cast<std::size_t>(-2);
+    std::mbstate_t state{};
+    for (;;) {
+      char byte = 0;
+      const ssize_t count = ::read(STDIN_FILENO, &byte, 1);
+      if (count == 0 || (count < 0 && errno != EINTR)) return static_cast<int>(count);
+      if (count < 0) {
+        if (was_resized()) el_resize(edit);
+        if (!interrupted()) continue;
+        forget_interrupt();
+        *character = kInterruptKey;
+        return 1;
+      }
+      std::size_t length = std::mbrtowc(character, &byte, 1, &state);
+      // What is no UTF-8 is passed over; the byte that shows it may begin something else.
+      if (length == kInvalid) {
+        state = {};
+        length = std::mbrtowc(character, &byte, 1, &state);
+      }
+      if (length == kInvalid) state = {};
+      if (length != kInvalid && length != kIncomplete) return 1;
+    }
   }
 
   static char* prompt(EditLine* edit) { return self(edit).prompt_.data(); }
