@@ -17,7 +17,6 @@
 
 #include "sluice/engine.h"
 #include "sluice/session.h"
-#include "sluice/token_guide.h"
 
 namespace sluice {
 
@@ -33,8 +32,7 @@ struct SchedulerOptions {
 
 struct Request {
   std::vector<std::int32_t> prompt;
-  GenerateOptions options;  // `progress` is not used: see RequestCallbacks
-  std::shared_ptr<TokenGuide> guide = {};
+  GenerateOptions options;     // `progress` is not used: see RequestCallbacks
   std::string key = {};        // the client, between whom tokens are shared fairly
   int priority = 0;            // higher ones first
   double timeout_seconds = 0;  // for everything, waiting included; 0: no limit

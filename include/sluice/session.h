@@ -11,6 +11,7 @@
 
 #include "sluice/engine.h"
 #include "sluice/sampling.h"
+#include "sluice/token_guide.h"
 
 namespace sluice {
 
@@ -56,7 +57,8 @@ class Session {
   // allowed. step_and_sample() appends the token chosen last and chooses the next one.
   SampledToken sample(const SamplingSettings& settings, std::int64_t candidates,
                       std::span<const std::uint8_t> allowed = {});
-  SampledToken step_and_sample(const SamplingSettings& settings, std::int64_t candidates);
+  SampledToken step_and_sample(const SamplingSettings& settings, std::int64_t candidates,
+                               std::span<const std::uint8_t> allowed = {});
   // Of the last token; empty before the first.
   std::span<const float> logits() const;
 
@@ -79,6 +81,9 @@ class Session {
 
 struct GenerateOptions {
   std::int64_t max_tokens = 256;
+  // Before so many tokens nothing ends the answer but its guide and the context: stop tokens are not chosen
+  // and stop texts not looked for.
+  std::int64_t min_tokens = 0;
   SamplingSettings sampling;
   std::vector<std::string> stop;  // texts that end the answer and are not part of it
   std::vector<std::int32_t> extra_stop_ids;
@@ -86,6 +91,8 @@ struct GenerateOptions {
   bool skip_special = true;
   Progress progress = {};  // of the prompt, between its chunks; returns false to stop there
   int logprobs = 0;        // most likely alternatives to report with each token, up to 20
+  // Says what may come; it follows one answer only. Without one, anything may.
+  std::shared_ptr<TokenGuide> guide = {};
 };
 
 enum class FinishReason { stop, length, cancelled };

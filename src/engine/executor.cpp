@@ -16,6 +16,11 @@ Executor::Slot::~Slot() {
 void Executor::close(Slot& slot) {
   run([&] {
     slot.group_->used[static_cast<std::size_t>(slot.number_)] = false;
+    slot.pass().forget(slot.number_);
+    try {
+      slot.pass().pool().release(slot.number_);
+    } catch (const Error&) {  // of a device that is lost: nobody will use its pages
+    }
     slot.group_.reset();
   });
 }

@@ -30,6 +30,10 @@ class Executor {
     return thread_.run(std::forward<F>(job));
   }
 
+  // The same without waiting: its owner goes on meanwhile.
+  using Started = JobThread::Started;
+  Started start(std::function<void()> job) { return Started(thread_, std::move(job)); }
+
   // A place for one sequence; given back when it goes.
   class Slot {
    public:

@@ -13,13 +13,22 @@ JobThread::~JobThread() {
   thread_.join();
 }
 
+void JobThread::push(Job& job) {
+  const std::lock_guard lock(mutex_);
+  jobs_.push_back(&job);
+  arrived_.notify_one();
+}
+
+void JobThread::wait(Job& job) {
+  std::unique_lock lock(mutex_);
+  job.finished.wait(lock, [&] { return job.done; });
+}
+
 void JobThread::wait_for(FunctionRef<void()> body) {
   if (std::this_thread::get_id() == thread_.get_id()) return body();
   Job job{body};
-  std::unique_lock lock(mutex_);
-  jobs_.push_back(&job);
-  arrived_.notify_one();
-  job.finished.wait(lock, [&] { return job.done; });
+  push(job);
+  wait(job);
   if (job.error) std::rethrow_exception(job.error);
 }
 

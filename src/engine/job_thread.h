@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -14,6 +15,8 @@
 namespace sluice::engine {
 
 class JobThread {
+  struct Job;
+
  public:
   JobThread();
   // After the jobs that were asked for.
@@ -35,6 +38,9 @@ class JobThread {
     }
   }
 
+  // A job that is done while its owner goes on. It is waited for before it goes.
+  class Started;
+
  private:
   struct Job {
     FunctionRef<void()> body;
@@ -42,6 +48,8 @@ class JobThread {
     bool done = false;
     std::exception_ptr error = nullptr;
   };
+  void push(Job& job);
+  void wait(Job& job);
   void wait_for(FunctionRef<void()> body);
   void work();
 
@@ -50,6 +58,29 @@ class JobThread {
   std::deque<Job*> jobs_;
   bool stopping_ = false;
   std::thread thread_;  // last: it uses the others
+};
+
+// Not from the thread's own jobs.
+class JobThread::Started {
+ public:
+  Started(JobThread& thread, std::function<void()> body)
+      : thread_(thread), body_(std::move(body)), job_{body_} {
+    thread_.push(job_);
+  }
+  ~Started() { thread_.wait(job_); }
+  Started(const Started&) = delete;
+  Started& operator=(const Started&) = delete;
+
+  // Throws what the job threw.
+  void wait() {
+    thread_.wait(job_);
+    if (job_.error) std::rethrow_exception(job_.error);
+  }
+
+ private:
+  JobThread& thread_;
+  std::function<void()> body_;
+  Job job_;
 };
 
 }  // namespace sluice::engine

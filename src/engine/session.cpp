@@ -147,7 +147,8 @@ SampledToken Session::sample(const SamplingSettings& settings, std::int64_t cand
   return chosen;
 }
 
-SampledToken Session::step_and_sample(const SamplingSettings& settings, std::int64_t candidates) {
+SampledToken Session::step_and_sample(const SamplingSettings& settings, std::int64_t candidates,
+                                      std::span<const std::uint8_t> allowed) {
   if (impl_->sampled < 0) fail(ErrorKind::input, "no token is sampled that could be appended");
   const engine::ForwardPass::Next next{impl_->slot.number(), static_cast<std::int32_t>(length()),
                                        impl_->sampled};
@@ -156,7 +157,7 @@ SampledToken Session::step_and_sample(const SamplingSettings& settings, std::int
   impl_->broken = true;  // until the step is through
   impl_->tokens.push_back(std::exchange(impl_->sampled, -1));
   impl_->logits_read = false;
-  const engine::SampleRequest request{settings, impl_->tokens, {}, true};
+  const engine::SampleRequest request{settings, impl_->tokens, allowed, true};
   SampledToken chosen = impl_->executor.run([&] {
     return std::move(
         impl_->pass().step_and_sample(std::span(&next, 1), std::span(&request, 1), candidates)[0]);

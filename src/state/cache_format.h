@@ -17,6 +17,10 @@ struct CacheFormat {
 // Rows of a page: a multiple of the tiles that kernels read, few enough that a short sequence wastes little.
 inline constexpr std::int64_t kPageRows = 256;
 
+inline constexpr std::int64_t pages_for(std::int64_t rows) {
+  return (rows + kPageRows - 1) / kPageRows;
+}
+
 // How much a layer is to remember: of so many sequences, of so many tokens each at most.
 struct Extent {
   std::int64_t slots = 1;
@@ -25,7 +29,7 @@ struct Extent {
   std::int64_t pages = 0;
 
   bool paged() const { return pages > 0; }
-  std::int64_t pages_per_slot() const { return (capacity + kPageRows - 1) / kPageRows; }
+  std::int64_t pages_per_slot() const { return pages_for(capacity); }
   // Of the caches' tensors: [pages, rows of a page, ...] or [slots, capacity, ...].
   Extent of_caches() const { return paged() ? Extent{pages, kPageRows} : Extent{slots, capacity}; }
 };

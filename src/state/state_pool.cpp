@@ -79,18 +79,23 @@ void StatePool::copy_page(std::int32_t from, std::int32_t to) {
     });
 }
 
-void StatePool::make_writable(std::int64_t slot, std::int64_t past, std::int64_t added) {
-  if (!extent_.paged()) return;
-  std::vector<std::int32_t>& pages = pages_of(slot);
-  const auto first = static_cast<std::size_t>(past / kPageRows);
-  const auto end = static_cast<std::size_t>((past + added + kPageRows - 1) / kPageRows);
-  const auto writable = [&](std::size_t i) { return i < pages.size() && !pages_.shared(pages[i]); };
+std::int64_t StatePool::missing_pages(std::int64_t slot, std::int64_t past, std::int64_t added) const {
+  if (!extent_.paged()) return 0;
+  const std::vector<std::int32_t>& pages = taken_[static_cast<std::size_t>(slot)];
   std::int64_t missing = 0;
-  for (std::size_t i = first; i < end; ++i) missing += writable(i) ? 0 : 1;
+  for (std::int64_t i = past / kPageRows; i < pages_for(past + added); ++i)
+    missing += writable(pages, static_cast<std::size_t>(i)) ? 0 : 1;
+  return missing;
+}
+
+void StatePool::make_writable(std::int64_t slot, std::int64_t past, std::int64_t added) {
+  const std::int64_t missing = missing_pages(slot, past, added);
   if (missing == 0) return;
   pages_.expect(missing);
-  for (std::size_t i = first; i < end; ++i) {
-    if (writable(i)) continue;
+  std::vector<std::int32_t>& pages = pages_of(slot);
+  const auto end = static_cast<std::size_t>(pages_for(past + added));
+  for (auto i = static_cast<std::size_t>(past / kPageRows); i < end; ++i) {
+    if (writable(pages, i)) continue;
     const std::int32_t page = pages_.take();
     if (i == pages.size()) {
       pages.push_back(page);
@@ -106,7 +111,7 @@ void StatePool::make_writable(std::int64_t slot, std::int64_t past, std::int64_t
 void StatePool::fork(std::int64_t from, std::int64_t to, std::int64_t rows) {
   if (!extent_.paged()) fail(ErrorKind::internal, "slots share rows only where caches lie in pages");
   drop_pages(to, 0);
-  const auto count = static_cast<std::size_t>((rows + kPageRows - 1) / kPageRows);
+  const auto count = static_cast<std::size_t>(pages_for(rows));
   for (const std::int32_t page : std::span(pages_of(from)).first(count)) {
     pages_.share(page);
     pages_of(to).push_back(page);
@@ -189,7 +194,7 @@ void StatePool::load(std::int64_t slot, std::int64_t rows, bool with_caches,
     fail(ErrorKind::input, "a snapshot of {} bytes does not fit this model, which needs {}", saved.size(),
          saved_bytes(rows, with_caches));
   if (with_caches) make_writable(slot, 0, rows);
-  drop_pages(slot, static_cast<std::size_t>((rows + kPageRows - 1) / kPageRows));
+  drop_pages(slot, static_cast<std::size_t>(pages_for(rows)));
   std::size_t at = 0;
   for_each_saved(slot, rows, with_caches, [&](void* data, std::size_t bytes) {
     backend_.upload(data, saved.data() + at, bytes);

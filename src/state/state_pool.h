@@ -28,6 +28,10 @@ class StatePool {
 
   // An empty past: recurrent states become zero, pages are given back; other caches are simply not looked at.
   void reset(std::int64_t slot);
+  // Gives a slot's pages back, for a slot that is reset before it is used again.
+  void release(std::int64_t slot) { drop_pages(slot, 0); }
+  // Pages that make_writable() would take.
+  std::int64_t missing_pages(std::int64_t slot, std::int64_t past, std::int64_t added) const;
   // Before rows [past, past + added) of a slot are written: takes pages for them, and copies of those that
   // other slots use too.
   void make_writable(std::int64_t slot, std::int64_t past, std::int64_t added);
@@ -46,6 +50,9 @@ class StatePool {
   template <class F>
   void for_each_saved(std::int64_t slot, std::int64_t rows, bool with_caches, F&& f) const;
   std::vector<std::int32_t>& pages_of(std::int64_t slot) { return taken_[static_cast<std::size_t>(slot)]; }
+  bool writable(const std::vector<std::int32_t>& pages, std::size_t i) const {
+    return i < pages.size() && !pages_.shared(pages[i]);
+  }
   void copy_page(std::int32_t from, std::int32_t to);
   void put_table(std::int64_t slot);
   void drop_pages(std::int64_t slot, std::size_t kept);

@@ -1,0 +1,376 @@
+#include "scheduler/loop.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "scheduler/chunk_plan.h"
+
+namespace sluice::scheduler {
+
+namespace {
+
+double seconds_between(Clock::time_point start, Clock::time_point end) {
+  return std::chrono::duration<double>(end - start).count();
+}
+
+std::int64_t most_tokens(Engine& engine) {
+  constexpr std::int64_t kMost = 8192;
+  return std::min(kMost, engine::core(engine).settings.prefill_chunk);
+}
+
+}  // namespace
+
+Loop::Loop(Engine& engine, const SchedulerOptions& settled)
+    : engine_(engine),
+      options_(settled),
+      places_(*engine::core(engine).executor, settled.parallel, settled.context,
+              state::pages_for(settled.cache_tokens)),
+      passes_(engine::core(engine), places_, [this] { deliver(); }),
+      budget_({.target_seconds = settled.token_interval_seconds, .most = most_tokens(engine)}),
+      queue_({.capacity = settled.queue}) {
+  counts_.parallel = settled.parallel;
+  counts_.context = settled.context;
+  counts_.cache_tokens = settled.cache_tokens;
+  thread_ = std::thread([this] { work(); });
+}
+
+Loop::~Loop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void Loop::submit(const SequencePtr& sequence) {
+  const std::lock_guard lock(mutex_);
+  try {
+    if (draining_ || stopping_)
+      fail(ErrorKind::resource, "no more requests are taken: the scheduler is to stop");
+    queue_.push({.id = sequence->id,
+                 .key = sequence->request.key,
+                 .priority = sequence->request.priority,
+                 .cost = sequence->prompt + std::min(options_.context, sequence->request.options.max_tokens),
+                 .arrived = sequence->arrived,
+                 .deadline = sequence->deadline,
+                 .cancel = sequence->cancel});
+  } catch (const Error&) {
+    ++counts_.refused;
+    throw;
+  }
+  waiting_.emplace(sequence->id, sequence);
+  ++counts_.requests;
+  ++counts_.waiting;
+  ++pending_;
+  changed_.notify_all();
+}
+
+void Loop::drain() {
+  std::unique_lock lock(mutex_);
+  draining_ = true;
+  changed_.wait(lock, [this] { return pending_ == 0; });
+}
+
+SchedulerState Loop::state() const {
+  const std::lock_guard lock(mutex_);
+  SchedulerState state = counts_;
+  const auto now = Clock::now();
+  for (std::size_t i = 0; i < arrivals_.size(); ++i)
+    state.sequences[i].seconds = seconds_between(arrivals_[i], now);
+  return state;
+}
+
+void Loop::work() {
+  for (;;) {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock,
+                    [this] { return stopping_ || queue_.size() + active_.size() + parked_.size() > 0; });
+      if (stopping_) break;
+    }
+    try {
+      turn();
+    } catch (...) {  // of no request in particular
+      finish_all(std::current_exception());
+    }
+    if (active_.empty()) deliver();  // else while the next pass runs
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, sequence] : waiting_) parked_.push_back(sequence);
+    waiting_.clear();
+  }
+  finish_all({});
+  deliver();
+}
+
+void Loop::turn() {
+  sweep();
+  admit();
+  step();
+  count_pages();
+  read();
+}
+
+std::exception_ptr Loop::reason_to_end(const Sequence& sequence, Clock::time_point now) const {
+  if (sequence.error || sequence.deadline > now) return sequence.error;
+  return std::make_exception_ptr(Error(
+      ErrorKind::resource, fmt::format("the request's {} s are over", sequence.request.timeout_seconds)));
+}
+
+void Loop::sweep() {
+  const auto now = Clock::now();
+  std::vector<SequencePtr> ended;
+  for (const auto* list : {&active_, &parked_})
+    for (const SequencePtr& sequence : *list)
+      if (sequence->error || sequence->cancel.cancelled() || sequence->deadline <= now)
+        ended.push_back(sequence);
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Waiting& dropped : queue_.drop(now)) {
+      ended.push_back(std::move(waiting_.at(dropped.id)));
+      waiting_.erase(dropped.id);
+    }
+  }
+  for (const SequencePtr& sequence : ended) finish(sequence, reason_to_end(*sequence, now));
+}
+
+void Loop::finish(SequencePtr sequence, std::exception_ptr error) {
+  const auto now = Clock::now();
+  engine::AnswerStream& answer = sequence->answer;
+  const bool cut = answer.open();
+  answer.end(FinishReason::cancelled);
+  if (auto rest = answer.rest()) outbox_.token(sequence, std::move(*rest));
+  places_.close(*sequence);
+  count_pages();
+  std::erase(active_, sequence);
+  std::erase(parked_, sequence);
+  RequestResult result;
+  result.generated = std::move(answer.result());
+  result.generated.prompt_tokens = std::min(sequence->past, sequence->prompt);
+  result.prompt.tokens = sequence->prompt;
+  const auto began = sequence->began.value_or(now);
+  const auto first = sequence->first.value_or(now);
+  result.queued_seconds = seconds_between(sequence->arrived, began);
+  result.generated.prompt_seconds = seconds_between(began, first);
+  result.generated.first_token_seconds = seconds_between(sequence->arrived, first);
+  result.generated.decode_seconds = seconds_between(first, now);
+  result.error = std::move(error);
+  {
+    const std::lock_guard lock(mutex_);
+    ++(result.error ? counts_.failed : cut ? counts_.cancelled : counts_.finished);
+  }
+  outbox_.done(sequence, std::move(result));
+}
+
+void Loop::finish_all(const std::exception_ptr& error) {
+  while (!active_.empty()) finish(active_.back(), error);
+  while (!parked_.empty()) finish(parked_.back(), error);
+}
+
+SequencePtr Loop::next_waiting() {
+  const std::lock_guard lock(mutex_);
+  const std::optional<Waiting> next = queue_.pop(Clock::now(), std::numeric_limits<std::int64_t>::max());
+  if (!next) return {};
+  SequencePtr sequence = std::move(waiting_.at(next->id));
+  waiting_.erase(next->id);
+  return sequence;
+}
+
+// Pages that those in slots will soon need are as good as taken.
+bool Loop::fits(const Sequence& sequence) const {
+  if (active_.empty()) return true;
+  std::int64_t free = places_.free_pages();
+  for (const SequencePtr& other : active_)
+    free -= places_.missing_pages(
+        *other, std::min(std::max<std::int64_t>(0, other->prompt - other->past) + kChunkUnit,
+                         options_.context - other->past));
+  const std::int64_t rows = std::min(std::max(sequence.past, sequence.prompt) + kChunkUnit, options_.context);
+  return state::pages_for(rows) <= free;
+}
+
+bool Loop::open(const SequencePtr& sequence) try {
+  places_.open(*sequence);
+  active_.push_back(sequence);
+  if (!sequence->began) {
+    sequence->began = Clock::now();
+    outbox_.progress(sequence);
+  }
+  return true;
+} catch (...) {
+  finish(sequence, std::current_exception());
+  return false;
+}
+
+void Loop::admit() {
+  while (places_.slot_free()) {
+    if (parked_.empty()) {
+      SequencePtr next = next_waiting();
+      if (next == nullptr) return;
+      parked_.push_back(std::move(next));
+    }
+    const SequencePtr first = parked_.front();
+    if (!fits(*first)) return;
+    parked_.erase(parked_.begin());
+    open(first);
+  }
+}
+
+bool Loop::suspend_last(const Sequence* behind) {
+  SequencePtr last;
+  for (const SequencePtr& one : active_)
+    if (one->past > 0 && (behind == nullptr || behind->before(*one)) && (!last || last->before(*one)))
+      last = one;
+  if (!last) return false;
+  try {
+    places_.suspend(*last);
+  } catch (...) {  // the host has no memory for it
+    finish(last, std::current_exception());
+    return true;
+  }
+  std::erase(active_, last);
+  const auto place = std::find_if(parked_.begin(), parked_.end(),
+                                  [&](const SequencePtr& one) { return last->before(*one); });
+  parked_.insert(place, last);
+  const std::lock_guard lock(mutex_);
+  ++counts_.suspensions;
+  return true;
+}
+
+std::vector<SequencePtr> Loop::decoding() const {
+  std::vector<SequencePtr> found;
+  std::copy_if(active_.begin(), active_.end(), std::back_inserter(found),
+               [](const SequencePtr& one) { return !one->reading(); });
+  return found;
+}
+
+void Loop::step() {
+  std::vector<SequencePtr> sequences = decoding();
+  const auto missing = [&] {
+    std::int64_t sum = 0;
+    for (const SequencePtr& one : sequences) sum += places_.missing_pages(*one, 1);
+    return sum;
+  };
+  while (missing() > places_.free_pages() && suspend_last(nullptr)) sequences = decoding();
+  if (sequences.empty()) return;
+  try {
+    const Passes::Result result = passes_.step(sequences);
+    budget_.decoded(result.seconds);
+    take(result);
+  } catch (...) {
+    for (const SequencePtr& one : sequences) finish(one, std::current_exception());
+  }
+  const std::lock_guard lock(mutex_);
+  ++counts_.decode_steps;
+}
+
+std::vector<Passes::Chunk> Loop::plan_chunks() const {
+  std::vector<SequencePtr> readers;
+  std::copy_if(active_.begin(), active_.end(), std::back_inserter(readers),
+               [](const SequencePtr& one) { return one->reading(); });
+  std::sort(readers.begin(), readers.end(),
+            [](const SequencePtr& a, const SequencePtr& b) { return a->before(*b); });
+  std::vector<PromptPart> parts;
+  for (const SequencePtr& one : readers) parts.push_back({one->past, one->prompt - one->past});
+  const std::vector<std::int64_t> counts =
+      scheduler::plan_chunks(parts, budget_.tokens(readers.size() < active_.size()));
+  std::vector<Passes::Chunk> chunks;
+  for (std::size_t i = 0; i < readers.size(); ++i)
+    if (counts[i] > 0) chunks.push_back({readers[i], counts[i]});
+  return chunks;
+}
+
+bool Loop::make_room(std::vector<Passes::Chunk>& chunks) {
+  std::int64_t free = places_.free_pages();
+  for (auto chunk = chunks.begin(); chunk != chunks.end();) {
+    const std::int64_t missing = places_.missing_pages(*chunk->sequence, chunk->tokens);
+    if (missing > free) {
+      if (suspend_last(chunk->sequence.get())) return false;
+      chunk = chunks.erase(chunk);
+      continue;
+    }
+    free -= missing;
+    ++chunk;
+  }
+  return true;
+}
+
+void Loop::read() {
+  std::vector<Passes::Chunk> chunks = plan_chunks();
+  while (!make_room(chunks)) chunks = plan_chunks();
+  if (chunks.empty()) return;
+  std::int64_t tokens = 0;
+  for (const Passes::Chunk& chunk : chunks) tokens += chunk.tokens;
+  try {
+    const Passes::Result result = passes_.read(chunks);
+    budget_.prefilled(tokens, result.seconds);
+    for (const Passes::Chunk& chunk : chunks) outbox_.progress(chunk.sequence);
+    take(result);
+  } catch (...) {
+    for (const Passes::Chunk& chunk : chunks) finish(chunk.sequence, std::current_exception());
+  }
+  const std::lock_guard lock(mutex_);
+  counts_.prompt_tokens += static_cast<std::uint64_t>(tokens);
+}
+
+void Loop::take(const Passes::Result& result) {
+  for (const auto& [sequence, chosen, error] : result.outcomes) {
+    if (error) {
+      finish(sequence, error);
+    } else if (chosen) {
+      take_choice(sequence, *chosen);
+    } else if (!sequence->reading()) {
+      finish(sequence);  // nobody asked for an answer
+    }
+  }
+}
+
+void Loop::take_choice(const SequencePtr& sequence, const SampledToken& chosen) {
+  if (!sequence->first) sequence->first = Clock::now();
+  engine::AnswerStream& answer = sequence->answer;
+  try {
+    if (auto token = answer.push(chosen)) {
+      sequence->tokens.push_back(token->id);
+      outbox_.token(sequence, std::move(*token));
+      const std::lock_guard lock(mutex_);
+      ++counts_.generated_tokens;
+    }
+  } catch (...) {
+    return finish(sequence, std::current_exception());
+  }
+  if (answer.open() && sequence->past == options_.context) answer.end(FinishReason::length);
+  if (!answer.open()) finish(sequence);
+}
+
+void Loop::deliver() {
+  publish();  // whoever hears that a request is done finds its place free
+  const std::int64_t done = outbox_.deliver();
+  if (done == 0) return;
+  const std::lock_guard lock(mutex_);
+  pending_ -= done;
+  changed_.notify_all();
+}
+
+void Loop::publish() {
+  std::vector<SchedulerState::Sequence> sequences;
+  std::vector<Clock::time_point> arrivals;
+  for (const auto* list : {&active_, &parked_})
+    for (const SequencePtr& one : *list) {
+      using Phase = SchedulerState::Phase;
+      const Phase phase = one->slot       ? one->reading() ? Phase::reading : Phase::decoding
+                          : one->past > 0 ? Phase::suspended
+                                          : Phase::waiting;
+      sequences.push_back({one->id, one->request.key, phase, one->prompt, std::min(one->past, one->prompt),
+                           static_cast<std::int64_t>(one->answer.result().ids.size()), 0});
+      arrivals.push_back(one->arrived);
+    }
+  const std::lock_guard lock(mutex_);
+  counts_.sequences = std::move(sequences);
+  counts_.waiting = static_cast<std::int64_t>(queue_.size());
+  counts_.cache_tokens_used = pages_used_ * state::kPageRows;
+  arrivals_ = std::move(arrivals);
+}
+
+}  // namespace sluice::scheduler

@@ -1,0 +1,83 @@
+// The thread that turns: it takes requests from the queue, gives them places, and runs passes until they are
+// done.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "scheduler/outbox.h"
+#include "scheduler/passes.h"
+#include "scheduler/prompt_budget.h"
+
+namespace sluice::scheduler {
+
+class Loop {
+ public:
+  Loop(Engine& engine, const SchedulerOptions& settled);
+  // Cancels what runs and waits.
+  ~Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  // From any thread.
+  void submit(const SequencePtr& sequence);
+  SchedulerState state() const;
+  void drain();
+
+ private:
+  void work();
+  void turn();
+
+  // Ends what was cancelled, is late, or failed.
+  void sweep();
+  std::exception_ptr reason_to_end(const Sequence& sequence, Clock::time_point now) const;
+  void finish(SequencePtr sequence, std::exception_ptr error = {});
+  void finish_all(const std::exception_ptr& error);
+
+  // Places for those whose turn it is.
+  void admit();
+  SequencePtr next_waiting();
+  bool fits(const Sequence& sequence) const;
+  bool open(const SequencePtr& sequence);
+
+  void step();
+  void read();
+  void take(const Passes::Result& result);
+  void take_choice(const SequencePtr& sequence, const SampledToken& chosen);
+  std::vector<SequencePtr> decoding() const;
+  std::vector<Passes::Chunk> plan_chunks() const;
+  // Takes out chunks that have no pages. False: somebody was suspended, plan again.
+  bool make_room(std::vector<Passes::Chunk>& chunks);
+  // Suspends the last of those that hold pages and run behind `behind`, if any; absent: of all.
+  bool suspend_last(const Sequence* behind);
+
+  void deliver();
+  void publish();
+  void count_pages() { pages_used_ = places_.pages() - places_.free_pages(); }
+
+  Engine& engine_;
+  const SchedulerOptions options_;
+  Places places_;
+  Outbox outbox_;
+  Passes passes_;
+  PromptBudget budget_;
+  std::int64_t pages_used_ = 0;      // when no pass ran last
+  std::vector<SequencePtr> active_;  // in slots, in the order of their admission
+  std::vector<SequencePtr> parked_;  // taken from the queue and without a slot, the next one first
+
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable changed_;
+  FairQueue queue_;
+  std::unordered_map<std::uint64_t, SequencePtr> waiting_;  // in the queue, by id
+  std::int64_t pending_ = 0;                                // submitted and not done
+  bool draining_ = false;
+  bool stopping_ = false;
+  SchedulerState counts_;
+  std::vector<Clock::time_point> arrivals_;  // of counts_.sequences
+
+  std::thread thread_;  // last: it uses the others
+};
+
+}  // namespace sluice::scheduler

@@ -1,0 +1,44 @@
+// The two kinds of work on the device: a step of all sequences that are answered, and chunks of prompts.
+// While the device works, masks of guided answers are made and callers hear what came before.
+#pragma once
+
+#include "base/function_ref.h"
+#include "scheduler/places.h"
+
+namespace sluice::scheduler {
+
+class Passes {
+ public:
+  // `meanwhile` is called once in each pass, on the caller's thread, while the device works.
+  Passes(engine::Core& core, Places& places, std::function<void()> meanwhile)
+      : core_(core), places_(places), meanwhile_(std::move(meanwhile)) {}
+
+  // What came of one sequence in a pass.
+  struct Outcome {
+    SequencePtr sequence;
+    std::optional<SampledToken> chosen;  // absent in the middle of a prompt
+    std::exception_ptr error = {};       // of this one alone
+  };
+  struct Result {
+    std::vector<Outcome> outcomes;
+    double seconds = 0;
+  };
+  // Computes each sequence's last token and chooses the next one.
+  Result step(std::span<const SequencePtr> sequences);
+  // Reads so many tokens of each prompt; behind a prompt's end the first token of the answer is chosen.
+  struct Chunk {
+    SequencePtr sequence;
+    std::int64_t tokens = 0;
+  };
+  Result read(std::span<const Chunk> chunks);
+
+ private:
+  struct Choices;
+  void run(Choices& choices, const std::function<void(Choices&)>& job);
+
+  engine::Core& core_;
+  Places& places_;
+  std::function<void()> meanwhile_;
+};
+
+}  // namespace sluice::scheduler

@@ -1,0 +1,54 @@
+// One request from its arrival to its end.
+#pragma once
+
+#include <optional>
+
+#include "engine/answer_stream.h"
+#include "engine/executor.h"
+#include "scheduler/cancel.h"
+#include "scheduler/fair_queue.h"
+#include "sluice/scheduler.h"
+
+namespace sluice::scheduler {
+
+struct Sequence {
+  Sequence(std::uint64_t number, const Engine& engine, Request asked, RequestCallbacks hears)
+      : id(number),
+        request(std::move(asked)),
+        callbacks(std::move(hears)),
+        answer(engine, request.options),
+        tokens(std::move(request.prompt)),
+        prompt(static_cast<std::int64_t>(tokens.size())) {}
+
+  bool reading() const { return past < prompt; }
+  std::int64_t length() const { return static_cast<std::int64_t>(tokens.size()); }
+  // Who runs before whom: by priority, then by arrival.
+  bool before(const Sequence& other) const {
+    if (request.priority != other.request.priority) return request.priority > other.request.priority;
+    return id < other.id;
+  }
+
+  const std::uint64_t id;
+  Request request;
+  const RequestCallbacks callbacks;
+  const Cancel cancel = {};
+  Clock::time_point arrived = Clock::now();
+  Clock::time_point deadline = Clock::time_point::max();
+
+  engine::AnswerStream answer;
+  std::vector<std::int32_t> tokens;  // the prompt, then what was generated
+  const std::int64_t prompt;         // tokens of it
+  std::int64_t past = 0;             // tokens that are computed
+
+  std::optional<engine::Executor::Slot> slot;
+  bool follows = false;          // the sampler in its slot knows the tokens before the last
+  std::vector<std::byte> saved;  // of a suspended one: rows and states of its past
+
+  std::optional<Clock::time_point> began;  // to be read
+  std::optional<Clock::time_point> first;  // token
+  std::exception_ptr error;                // that ends it at the next occasion
+};
+
+using SequencePtr = std::shared_ptr<Sequence>;
+
+}  // namespace sluice::scheduler

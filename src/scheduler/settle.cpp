@@ -1,0 +1,106 @@
+#include "scheduler/settle.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "engine/executor.h"
+#include "scheduler/prompt_budget.h"
+
+namespace sluice::scheduler {
+
+namespace {
+
+constexpr std::int64_t kParallelOnHost = 8;
+constexpr std::int64_t kParallelOnDevice = 32;
+
+std::uint64_t free_host_memory() {
+  const long pages = sysconf(_SC_AVPHYS_PAGES);
+  const long bytes = sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || bytes <= 0) return std::numeric_limits<std::uint64_t>::max();
+  return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(bytes);
+}
+
+// Bytes that sequences may take where nobody says: others want memory too.
+std::uint64_t memory_for_sequences(engine::Core& core) {
+  if (core.budget.limit() > 0) return core.budget.left();
+  if (core.backend->traits().host_memory) return free_host_memory() / 2;
+  const std::uint64_t all = core.backend->memory_bytes() / 10 * 9;
+  return all - std::min(all, core.backend->allocated_bytes());
+}
+
+class Settling {
+ public:
+  Settling(engine::Core& core, const SchedulerOptions& options)
+      : core_(core), asked_(options), settled_(options), memory_(memory_for_sequences(core)) {}
+
+  SchedulerOptions settle() {
+    const std::int64_t chunk = core_.settings.prefill_chunk;
+    if (asked_.parallel == 0)
+      settled_.parallel =
+          std::min(core_.backend->traits().host_memory ? kParallelOnHost : kParallelOnDevice, chunk);
+    if (asked_.context == 0) settled_.context = core_.model.max_positions;
+    while (asked_.parallel == 0 && settled_.parallel > 1 && !fits(one())) settled_.parallel /= 2;
+    while (asked_.context == 0 && settled_.context > state::kPageRows && !fits(one())) settled_.context /= 2;
+    settled_.cache_tokens = pages() * state::kPageRows;
+    return settled_;
+  }
+
+ private:
+  std::int64_t one() const { return state::pages_for(settled_.context); }
+  std::int64_t all() const { return settled_.parallel * one(); }
+  bool fits(std::int64_t pages) const {
+    const state::Extent extent{settled_.parallel, settled_.context, pages};
+    return engine::ForwardPass::claimed(core_.model.decoder, core_.settings, extent) +
+               engine::Workspace::claimed(core_.model.decoder, core_.settings,
+                                          core_.settings.prefill_chunk) <=
+           memory_;
+  }
+  // Those asked for; else all that can be used, or as many of them as fit where nobody chose a context.
+  std::int64_t pages() const {
+    if (asked_.cache_tokens > 0) return std::clamp(state::pages_for(asked_.cache_tokens), one(), all());
+    if (asked_.context > 0 || fits(all())) return all();
+    std::int64_t least = one();
+    std::int64_t most = all();
+    while (least + 1 < most) {
+      const std::int64_t middle = (least + most) / 2;
+      (fits(middle) ? least : most) = middle;
+    }
+    return least;
+  }
+
+  engine::Core& core_;
+  const SchedulerOptions& asked_;
+  SchedulerOptions settled_;
+  std::uint64_t memory_;
+};
+
+}  // namespace
+
+SchedulerOptions settle(Engine& engine, const SchedulerOptions& options) {
+  engine::Core& core = engine::core(engine);
+  const std::int64_t longest = core.model.max_positions;
+  const std::int64_t chunk = core.settings.prefill_chunk;
+  if (options.parallel < 0 || options.parallel > chunk)
+    fail(ErrorKind::input, "{} sequences at once are not possible, 1 to {} are: as many as a pass has tokens",
+         options.parallel, chunk);
+  if (options.context < 0 || options.context > longest)
+    fail(ErrorKind::input, "a context of {} tokens is not possible, the model allows 1 to {}",
+         options.context, longest);
+  if (options.cache_tokens < 0 || (options.cache_tokens > 0 && options.cache_tokens < options.context))
+    fail(ErrorKind::input, "{} tokens of cache are fewer than one sequence's context of {}",
+         options.cache_tokens, options.context);
+  if (!(options.token_interval_seconds > 0) || options.queue < 1)
+    fail(ErrorKind::input,
+         "the queue holds {} requests and tokens are to come every {} s, both must be above 0", options.queue,
+         options.token_interval_seconds);
+  if (chunk < kChunkUnit)
+    fail(ErrorKind::input, "prompts are read {} tokens at a time, a scheduler needs passes of {} or more",
+         chunk, kChunkUnit);
+  return Settling(core, options).settle();
+}
+
+}  // namespace sluice::scheduler
