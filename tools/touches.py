@@ -19,10 +19,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXAMPLES = {
     "op": {
         "names": {"SplitQGate": "ExampleOp", "split_q_gate": "example_op"},
-        "files": ["include/sluice/ops/split_q_gate.h", "src/backend/reference/pointwise/split_q_gate.cpp",
+        "files": ["include/sluice/ops/pointwise/split_q_gate.h", "src/backend/reference/pointwise/split_q_gate.cpp",
                   "src/backend/cpu/pointwise/split_q_gate.cpp", "src/backend/cuda/pointwise/split_q_gate.cu",
-                  "src/runner/cases/split_q_gate_cases.cpp"],
-        "lists": {"include/sluice/ops/ops.h": ['#include "sluice/ops/split_q_gate.h"\n', "SplitQGate, "]},
+                  "src/runner/cases/pointwise/split_q_gate_cases.cpp"],
+        "lists": {"include/sluice/ops/ops.h": ['#include "sluice/ops/pointwise/split_q_gate.h"\n', "SplitQGate, "]},
         "run": [["verify", "--op", "example_op"]],
     },
     "model": {

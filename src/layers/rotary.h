@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "checkpoint/config.h"
-#include "sluice/ops/rope.h"
+#include "sluice/ops/pointwise/rope.h"
 
 namespace sluice::layers {
 

@@ -1,11 +1,11 @@
 // The ops that append to a cache what they turned, as the two ops they stand for.
 #pragma once
 
-#include "sluice/ops/kv_append.h"
-#include "sluice/ops/qk_norm_rope.h"
-#include "sluice/ops/qk_norm_rope_append.h"
-#include "sluice/ops/qk_norm_rope_turboquant_append.h"
-#include "sluice/ops/turboquant_append.h"
+#include "sluice/ops/cache/kv_append.h"
+#include "sluice/ops/cache/qk_norm_rope_append.h"
+#include "sluice/ops/cache/qk_norm_rope_turboquant_append.h"
+#include "sluice/ops/cache/turboquant_append.h"
+#include "sluice/ops/pointwise/qk_norm_rope.h"
 
 namespace sluice::ops {
 

@@ -1,12 +1,12 @@
 // delta_step as the ops it stands for.
 #pragma once
 
-#include "sluice/ops/causal_conv1d.h"
-#include "sluice/ops/delta_gates.h"
-#include "sluice/ops/delta_rule.h"
-#include "sluice/ops/delta_step.h"
-#include "sluice/ops/gated_rms_norm.h"
-#include "sluice/ops/qk_l2_norm.h"
+#include "sluice/ops/delta/causal_conv1d.h"
+#include "sluice/ops/delta/delta_gates.h"
+#include "sluice/ops/delta/delta_rule.h"
+#include "sluice/ops/delta/delta_step.h"
+#include "sluice/ops/pointwise/gated_rms_norm.h"
+#include "sluice/ops/pointwise/qk_l2_norm.h"
 
 namespace sluice::ops {
 

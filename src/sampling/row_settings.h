@@ -3,7 +3,7 @@
 
 #include "sampling/draw.h"
 #include "sampling/penalty.h"
-#include "sluice/ops/sample.h"
+#include "sluice/ops/routing/sample.h"
 
 namespace sluice::sampling {
 

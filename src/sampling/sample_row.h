@@ -1,7 +1,7 @@
 // The `sample` op on one row in host memory.
 #pragma once
 
-#include "sluice/ops/sample.h"
+#include "sluice/ops/routing/sample.h"
 
 namespace sluice::sampling {
 

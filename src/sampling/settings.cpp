@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "sluice/ops/sample.h"
+#include "sluice/ops/routing/sample.h"
 
 namespace sluice::sampling {
 

@@ -1,5 +1,16 @@
-// The language of op contracts: which fields an op has, their roles, types and symbolic shapes. One table an
-// op serves the checks, the op runner, the command line's --describe and the documentation.
+// The language of op contracts. The members of an op are its fields and attributes; fields() states their
+// roles, types, symbolic shapes and meanings, once. That table serves the checks, the op runner, the command
+// line's
+// --describe and the documentation.
+//
+// What a shape cannot say an op states in functions of its own, where it has them (src/ops/limits): limits of
+// attributes that the shapes of fields follow from in check_attributes(), all others in check_limits(), which
+// reads the contents of fields only where they are in host memory.
+//
+// Names that mean the same in every op:
+//   seq_starts  cuts the tokens of a call into B sequences
+//   slots       the row of the pool that each sequence has, 0 to B-1 unless given; a `pooled` field has that
+//   dimension page_table  the pages of each sequence, where a cache lies in pages
 #pragma once
 
 #include <array>

@@ -8,8 +8,8 @@
 #include "runner/bound_op.h"
 #include "runner/case.h"
 #include "runner/random_tensor.h"
-#include "sluice/ops/qk_norm_rope_append.h"
-#include "sluice/ops/qk_norm_rope_turboquant_append.h"
+#include "sluice/ops/cache/qk_norm_rope_append.h"
+#include "sluice/ops/cache/qk_norm_rope_turboquant_append.h"
 
 namespace sluice::runner {
 namespace {

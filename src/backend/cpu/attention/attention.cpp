@@ -1,4 +1,4 @@
-#include "sluice/ops/attention.h"
+#include "sluice/ops/attention/attention.h"
 
 #include "backend/cpu/attention/attend.h"
 

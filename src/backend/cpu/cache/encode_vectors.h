@@ -3,7 +3,7 @@
 
 #include "backend/cpu/runtime/context.h"
 #include "base/function_ref.h"
-#include "sluice/ops/turboquant_encode.h"
+#include "sluice/ops/cache/turboquant_encode.h"
 
 namespace sluice::backend::cpu::cache {
 

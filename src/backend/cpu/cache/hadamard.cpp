@@ -12,7 +12,7 @@
 #include "backend/cpu/runtime/context.h"
 #include "backend/cpu/runtime/row_walk.h"
 #include "backend/cpu/simd/rows-inl.h"
-#include "sluice/ops/hadamard.h"
+#include "sluice/ops/cache/hadamard.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::cache::HWY_NAMESPACE {

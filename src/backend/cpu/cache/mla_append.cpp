@@ -1,4 +1,4 @@
-#include "sluice/ops/mla_append.h"
+#include "sluice/ops/cache/mla_append.h"
 
 #include "backend/cpu/cache/append.h"
 

@@ -1,4 +1,4 @@
-#include "sluice/ops/mla_turboquant_append.h"
+#include "sluice/ops/cache/mla_turboquant_append.h"
 
 #include "backend/cpu/cache/append.h"
 #include "backend/cpu/cache/encode_vectors.h"

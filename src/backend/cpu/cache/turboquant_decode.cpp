@@ -12,7 +12,7 @@
 #include "backend/cpu/pointwise/norm-inl.h"
 #include "backend/cpu/runtime/context.h"
 #include "backend/cpu/runtime/row_walk.h"
-#include "sluice/ops/turboquant_decode.h"
+#include "sluice/ops/cache/turboquant_decode.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::cache::HWY_NAMESPACE {

@@ -1,4 +1,4 @@
-#include "sluice/ops/turboquant_encode.h"
+#include "sluice/ops/cache/turboquant_encode.h"
 
 #include "backend/cpu/cache/encode_vectors.h"
 #include "backend/cpu/runtime/row_walk.h"

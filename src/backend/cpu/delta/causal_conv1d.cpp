@@ -15,7 +15,7 @@
 #include "backend/cpu/runtime/parameter.h"
 #include "backend/cpu/simd/activation-inl.h"
 #include "ops/saves.h"
-#include "sluice/ops/causal_conv1d.h"
+#include "sluice/ops/delta/causal_conv1d.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::delta::HWY_NAMESPACE {

@@ -21,7 +21,7 @@
 #include "backend/cpu/delta/heads.h"
 #include "backend/cpu/runtime/address.h"
 #include "backend/cpu/simd/f32_tile-inl.h"
-#include "sluice/ops/delta_rule.h"
+#include "sluice/ops/delta/delta_rule.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::delta::HWY_NAMESPACE {

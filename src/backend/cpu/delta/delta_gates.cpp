@@ -8,7 +8,7 @@
 #include "backend/cpu/runtime/context.h"
 #include "backend/cpu/runtime/parameter.h"
 #include "backend/cpu/simd/activation-inl.h"
-#include "sluice/ops/delta_gates.h"
+#include "sluice/ops/delta/delta_gates.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::delta::HWY_NAMESPACE {

@@ -12,7 +12,7 @@
 #include "backend/cpu/runtime/address.h"
 #include "backend/cpu/runtime/context.h"
 #include "backend/cpu/simd/lane_sums-inl.h"
-#include "sluice/ops/delta_kkt.h"
+#include "sluice/ops/delta/delta_kkt.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::delta::HWY_NAMESPACE {

@@ -12,7 +12,7 @@
 #include "backend/cpu/delta/recurrent-inl.h"
 #include "backend/cpu/runtime/context.h"
 #include "ops/saves.h"
-#include "sluice/ops/delta_rule.h"
+#include "sluice/ops/delta/delta_rule.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::delta::HWY_NAMESPACE {

@@ -1,5 +1,5 @@
 // The parts of a step of Gated DeltaNet one after the other: what is between them stays in the cache.
-#include "sluice/ops/delta_step.h"
+#include "sluice/ops/delta/delta_step.h"
 
 #include <memory>
 

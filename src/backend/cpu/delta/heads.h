@@ -1,7 +1,7 @@
 // How value heads of the delta rule share key heads.
 #pragma once
 
-#include "sluice/ops/delta_rule.h"
+#include "sluice/ops/delta/delta_rule.h"
 
 namespace sluice::backend::cpu::delta {
 

@@ -1,5 +1,5 @@
 // out[t] = table[ids[t]], dequantised. Threaded over tokens; reads one packed row and writes one row a token.
-#include "sluice/ops/embed.h"
+#include "sluice/ops/linear/embed.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/linear/embed.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep

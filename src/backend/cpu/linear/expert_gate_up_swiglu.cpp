@@ -1,4 +1,4 @@
-#include "sluice/ops/expert_gate_up_swiglu.h"
+#include "sluice/ops/linear/expert_gate_up_swiglu.h"
 
 #include "backend/cpu/linear/linear.h"
 

@@ -1,4 +1,4 @@
-#include "sluice/ops/expert_matmul.h"
+#include "sluice/ops/linear/expert_matmul.h"
 
 #include "backend/cpu/linear/linear.h"
 

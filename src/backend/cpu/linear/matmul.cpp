@@ -1,4 +1,4 @@
-#include "sluice/ops/matmul.h"
+#include "sluice/ops/linear/matmul.h"
 
 #include "backend/cpu/linear/linear.h"
 

@@ -1,4 +1,4 @@
-#include "sluice/ops/mla_project_out.h"
+#include "sluice/ops/linear/mla_project_out.h"
 
 #include "backend/cpu/linear/linear.h"
 

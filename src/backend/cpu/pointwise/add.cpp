@@ -5,7 +5,7 @@
 
 #include "backend/cpu/pointwise/elementwise-inl.h"
 #include "backend/cpu/runtime/context.h"
-#include "sluice/ops/add.h"
+#include "sluice/ops/pointwise/add.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE {

@@ -10,7 +10,7 @@
 #include "backend/cpu/runtime/context.h"
 #include "backend/cpu/runtime/row_walk.h"
 #include "backend/cpu/simd/activation-inl.h"
-#include "sluice/ops/gated_rms_norm.h"
+#include "sluice/ops/pointwise/gated_rms_norm.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE {

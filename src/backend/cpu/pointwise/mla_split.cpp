@@ -1,6 +1,6 @@
 // q_full = [q_nope | q_pe] for every head, kv_pre = [kv_latent | k_pe] for every token: four copies. Threaded
 // over tokens.
-#include "sluice/ops/mla_split.h"
+#include "sluice/ops/pointwise/mla_split.h"
 
 #include "backend/cpu/runtime/context.h"
 #include "backend/cpu/runtime/copy_row.h"

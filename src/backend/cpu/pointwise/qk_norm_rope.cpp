@@ -1,10 +1,10 @@
 // x = rope(rms_norm(x) * weight) for q and for k, in place: each step finds the heads in the cache that the
 // one before it left there.
-#include "sluice/ops/qk_norm_rope.h"
+#include "sluice/ops/pointwise/qk_norm_rope.h"
 
 #include "backend/cpu/runtime/context.h"
-#include "sluice/ops/rms_norm.h"
-#include "sluice/ops/rope.h"
+#include "sluice/ops/pointwise/rms_norm.h"
+#include "sluice/ops/pointwise/rope.h"
 
 namespace sluice::backend::cpu {
 

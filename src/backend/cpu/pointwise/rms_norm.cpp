@@ -7,7 +7,7 @@
 #include "backend/cpu/pointwise/norm-inl.h"
 #include "backend/cpu/runtime/context.h"
 #include "backend/cpu/runtime/row_walk.h"
-#include "sluice/ops/rms_norm.h"
+#include "sluice/ops/pointwise/rms_norm.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE {

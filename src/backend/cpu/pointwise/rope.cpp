@@ -9,7 +9,7 @@
 #include "backend/cpu/pointwise/angle-inl.h"
 #include "backend/cpu/runtime/context.h"
 #include "backend/cpu/simd/rows-inl.h"
-#include "sluice/ops/rope.h"
+#include "sluice/ops/pointwise/rope.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE {

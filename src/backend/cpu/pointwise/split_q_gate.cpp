@@ -1,5 +1,5 @@
 // q = x[..,0:D], gate = x[..,D:2D] for every head: two copies. Threaded over heads of tokens.
-#include "sluice/ops/split_q_gate.h"
+#include "sluice/ops/pointwise/split_q_gate.h"
 
 #include "backend/cpu/runtime/context.h"
 #include "backend/cpu/runtime/copy_row.h"

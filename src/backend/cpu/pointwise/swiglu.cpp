@@ -7,7 +7,7 @@
 #include "backend/cpu/pointwise/elementwise-inl.h"
 #include "backend/cpu/runtime/context.h"
 #include "backend/cpu/simd/activation-inl.h"
-#include "sluice/ops/swiglu.h"
+#include "sluice/ops/pointwise/swiglu.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE {

@@ -12,7 +12,7 @@
 #include "backend/cpu/runtime/parameter.h"
 #include "backend/cpu/runtime/row_walk.h"
 #include "backend/cpu/simd/accumulate-inl.h"
-#include "sluice/ops/moe_combine.h"
+#include "sluice/ops/routing/moe_combine.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::routing::HWY_NAMESPACE {

@@ -9,7 +9,7 @@
 #include "backend/cpu/runtime/context.h"
 #include "backend/cpu/runtime/row_walk.h"
 #include "backend/cpu/simd/accumulate-inl.h"
-#include "sluice/ops/moe_scatter_add.h"
+#include "sluice/ops/routing/moe_scatter_add.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::routing::HWY_NAMESPACE {

@@ -1,7 +1,7 @@
 // DeepSeek's router: s = sigmoid(logits); the experts of the best groups compete by s + bias and are weighed
 // by s alone. Threaded over tokens. All in double, where only scores that are equal can tie: E is small, and
 // a choice must not depend on how a vector unit rounds.
-#include "sluice/ops/route_sigmoid.h"
+#include "sluice/ops/routing/route_sigmoid.h"
 
 #include <cmath>
 

@@ -12,7 +12,7 @@
 #include "backend/cpu/runtime/context.h"
 #include "backend/cpu/runtime/row_walk.h"
 #include "backend/cpu/simd/activation-inl.h"
-#include "sluice/ops/route_softmax.h"
+#include "sluice/ops/routing/route_softmax.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::routing::HWY_NAMESPACE {

@@ -1,5 +1,5 @@
 // The next token of each row, threaded over rows: sorting candidates dominates, and it is the library's.
-#include "sluice/ops/sample.h"
+#include "sluice/ops/routing/sample.h"
 
 #include "backend/cpu/runtime/context.h"
 #include "sampling/sample_row.h"

@@ -1,5 +1,5 @@
 // out = softmax(scale * q kT) v over the rows of the cache that a query sees.
-#include "sluice/ops/attention.h"
+#include "sluice/ops/attention/attention.h"
 
 #include "backend/cuda/attention/dense_cache.cuh"
 #include "backend/cuda/attention/mma_tile.cuh"

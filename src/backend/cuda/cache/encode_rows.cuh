@@ -5,7 +5,7 @@
 #include "backend/cuda/cache/append_rows.cuh"
 #include "backend/cuda/cache/encode_group.cuh"
 #include "backend/cuda/runtime/launch.h"
-#include "sluice/ops/turboquant_append.h"
+#include "sluice/ops/cache/turboquant_append.h"
 
 namespace sluice::backend::cuda::cache {
 

@@ -2,7 +2,7 @@
 //
 // One warp a row, the row in registers: five stages between lanes, the rest within a lane. Bytes: x and out
 // once. F32 throughout, rounded once at the end; D = 2^n makes n additions a coordinate.
-#include "sluice/ops/hadamard.h"
+#include "sluice/ops/cache/hadamard.h"
 
 #include "backend/cuda/cache/rotate_rows.h"
 #include "backend/cuda/cache/rotation.cuh"

@@ -1,5 +1,5 @@
 // k_cache[start+i] = k[i], v_cache[start+i] = v[i].
-#include "sluice/ops/kv_append.h"
+#include "sluice/ops/cache/kv_append.h"
 
 #include "backend/cuda/cache/append_rows.cuh"
 

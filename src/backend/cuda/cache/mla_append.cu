@@ -1,5 +1,5 @@
 // latent_cache[start+i] = kv_latent[i], rope_cache[start+i] = k_pe[i].
-#include "sluice/ops/mla_append.h"
+#include "sluice/ops/cache/mla_append.h"
 
 #include "backend/cuda/cache/append_rows.cuh"
 

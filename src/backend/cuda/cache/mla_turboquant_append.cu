@@ -1,5 +1,5 @@
 // Latents are encoded into rows start+i, rope_cache[start+i] = k_pe[i].
-#include "sluice/ops/mla_turboquant_append.h"
+#include "sluice/ops/cache/mla_turboquant_append.h"
 
 #include "backend/cuda/cache/append_rows.cuh"
 #include "backend/cuda/cache/encode_rows.cuh"

@@ -2,7 +2,7 @@
 //
 // Of tokens that fall on the same slot only the last is written. Bytes: k and v once, D*bits/8 + 4 a vector
 // out. Codes are exact, norms within 1e-6.
-#include "sluice/ops/turboquant_append.h"
+#include "sluice/ops/cache/turboquant_append.h"
 
 #include "backend/cuda/cache/encode_rows.cuh"
 

@@ -2,7 +2,7 @@
 //
 // As one sequence into a ring of its own length. Bytes: x once, D*bits/8 + 4 out. Codes are exact, norms
 // within 1e-6.
-#include "sluice/ops/turboquant_encode.h"
+#include "sluice/ops/cache/turboquant_encode.h"
 
 #include "backend/cuda/cache/encode_rows.cuh"
 

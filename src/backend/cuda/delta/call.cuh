@@ -4,7 +4,7 @@
 #include "backend/cuda/delta/save_places.cuh"
 #include "backend/cuda/device/vector_access.cuh"
 #include "backend/cuda/runtime/sequence_part.cuh"
-#include "sluice/ops/delta_rule.h"
+#include "sluice/ops/delta/delta_rule.h"
 
 namespace sluice::backend::cuda::delta {
 

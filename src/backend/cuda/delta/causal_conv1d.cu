@@ -12,7 +12,7 @@
 #include "backend/cuda/device/vector_access.cuh"
 #include "backend/cuda/runtime/launch.h"
 #include "backend/cuda/runtime/sequence_part.cuh"
-#include "sluice/ops/causal_conv1d.h"
+#include "sluice/ops/delta/causal_conv1d.h"
 
 namespace sluice::backend::cuda::delta {
 

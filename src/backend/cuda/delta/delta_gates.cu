@@ -5,7 +5,7 @@
 #include "backend/cuda/delta/decay_rate.cuh"
 #include "backend/cuda/device/element.cuh"
 #include "backend/cuda/runtime/launch.h"
-#include "sluice/ops/delta_gates.h"
+#include "sluice/ops/delta/delta_gates.h"
 
 namespace sluice::backend::cuda::delta {
 

@@ -8,7 +8,7 @@
 
 #include "backend/cuda/device/element.cuh"
 #include "backend/cuda/runtime/launch.h"
-#include "sluice/ops/delta_kkt.h"
+#include "sluice/ops/delta/delta_kkt.h"
 
 namespace sluice::backend::cuda::delta {
 

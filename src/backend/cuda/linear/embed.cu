@@ -2,7 +2,7 @@
 //
 // One block a token, eight values a thread. Bytes: a row of the table and of out, once a token. An id outside
 // the table is reported and its row left alone.
-#include "sluice/ops/embed.h"
+#include "sluice/ops/linear/embed.h"
 
 #include "backend/cuda/linear/weight_value.cuh"
 #include "backend/cuda/runtime/launch.h"

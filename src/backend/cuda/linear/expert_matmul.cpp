@@ -1,4 +1,4 @@
-#include "sluice/ops/expert_matmul.h"
+#include "sluice/ops/linear/expert_matmul.h"
 
 #include "backend/cuda/linear/linear.h"
 

@@ -1,4 +1,4 @@
-#include "sluice/ops/gate_up_swiglu.h"
+#include "sluice/ops/linear/gate_up_swiglu.h"
 
 #include "backend/cuda/linear/linear.h"
 

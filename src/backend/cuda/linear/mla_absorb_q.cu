@@ -6,7 +6,7 @@
 // One block a head, 256 columns of the rank and a tile of tokens; a lane owns eight columns, the warps share
 // the rows, and their sums meet in shared memory in a fixed order. Bytes: the K rows once a tile of tokens.
 // F32 throughout: one rounding, of the output.
-#include "sluice/ops/mla_absorb_q.h"
+#include "sluice/ops/linear/mla_absorb_q.h"
 
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/linear/weight_value.cuh"

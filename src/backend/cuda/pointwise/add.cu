@@ -1,5 +1,5 @@
 // out = a + b, element-wise (elementwise.cuh). F32 arithmetic, one rounding.
-#include "sluice/ops/add.h"
+#include "sluice/ops/pointwise/add.h"
 
 #include "backend/cuda/pointwise/elementwise.cuh"
 

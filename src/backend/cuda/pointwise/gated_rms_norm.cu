@@ -1,5 +1,5 @@
 // out = x * rsqrt(mean(x^2) + eps) * weight * silu(z), each head (norm.cuh). Bytes: x, z and out once.
-#include "sluice/ops/gated_rms_norm.h"
+#include "sluice/ops/pointwise/gated_rms_norm.h"
 
 #include "backend/cuda/device/activation.cuh"
 #include "backend/cuda/pointwise/norm.cuh"

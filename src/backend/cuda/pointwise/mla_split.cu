@@ -1,6 +1,6 @@
 // q_full = [q_nope | q_pe] each head, kv_pre = [kv_latent | k_pe] (copy_columns.cuh). The outputs have the
 // type of q_full; where kv_pre has another, its columns are converted, else copies are exact.
-#include "sluice/ops/mla_split.h"
+#include "sluice/ops/pointwise/mla_split.h"
 
 #include "backend/cuda/pointwise/copy_columns.cuh"
 

@@ -9,7 +9,7 @@
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/pointwise/rotary.cuh"
 #include "backend/cuda/runtime/launch.h"
-#include "sluice/ops/qk_norm_rope.h"
+#include "sluice/ops/pointwise/qk_norm_rope.h"
 
 namespace sluice::backend::cuda::pointwise {
 

@@ -1,6 +1,6 @@
 // x = x * rsqrt(sum(x^2) + eps) * scale, each head of q and of k, in place (norm.cuh). One launch: the first
 // blocks take q, the others k. Bytes: q and k twice.
-#include "sluice/ops/qk_l2_norm.h"
+#include "sluice/ops/pointwise/qk_l2_norm.h"
 
 #include "backend/cuda/pointwise/norm.cuh"
 

@@ -1,11 +1,11 @@
 // x = rope(x * rsqrt(mean(x^2) + eps) * weight), each head of q and of k, in place, rounded once.
 //
 // A warp a head, q's before k's. Bytes: q and k twice.
-#include "sluice/ops/qk_norm_rope.h"
+#include "sluice/ops/pointwise/qk_norm_rope.h"
 
 #include "backend/cuda/pointwise/norm_rope.cuh"
-#include "sluice/ops/rms_norm.h"
-#include "sluice/ops/rope.h"
+#include "sluice/ops/pointwise/rms_norm.h"
+#include "sluice/ops/pointwise/rope.h"
 
 namespace sluice::backend::cuda::pointwise {
 

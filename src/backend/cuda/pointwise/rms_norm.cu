@@ -1,5 +1,5 @@
 // out = x * rsqrt(mean(x^2) + eps) * weight over rows of D (norm.cuh). Bytes: x and out once.
-#include "sluice/ops/rms_norm.h"
+#include "sluice/ops/pointwise/rms_norm.h"
 
 #include "backend/cuda/pointwise/norm.cuh"
 

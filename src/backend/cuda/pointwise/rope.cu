@@ -3,7 +3,7 @@
 //
 // A block takes some heads of one token and computes the token's angles once, in shared memory. Then a thread
 // takes chunks of 16 bytes. Bytes: the R channels twice.
-#include "sluice/ops/rope.h"
+#include "sluice/ops/pointwise/rope.h"
 
 #include "backend/cuda/device/chunk.cuh"
 #include "backend/cuda/pointwise/rotary.cuh"

@@ -1,5 +1,5 @@
 // out = x * sigmoid(gate), element-wise (elementwise.cuh). F32 arithmetic, one rounding.
-#include "sluice/ops/sigmoid_gate.h"
+#include "sluice/ops/pointwise/sigmoid_gate.h"
 
 #include "backend/cuda/device/activation.cuh"
 #include "backend/cuda/pointwise/elementwise.cuh"

@@ -1,5 +1,5 @@
 // q = x[..,0:D], gate = x[..,D:2D], each head (copy_columns.cuh). Copies are exact.
-#include "sluice/ops/split_q_gate.h"
+#include "sluice/ops/pointwise/split_q_gate.h"
 
 #include "backend/cuda/pointwise/copy_columns.cuh"
 

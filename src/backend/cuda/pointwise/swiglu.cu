@@ -1,5 +1,5 @@
 // out = silu(gate) * up, element-wise (elementwise.cuh). F32 arithmetic, one rounding.
-#include "sluice/ops/swiglu.h"
+#include "sluice/ops/pointwise/swiglu.h"
 
 #include "backend/cuda/device/activation.cuh"
 #include "backend/cuda/pointwise/elementwise.cuh"

@@ -4,7 +4,7 @@
 // A thread makes one chunk of 16 bytes of out; a block takes 64 chunks of one token. The experts' chunks are
 // loaded some at a time before they are summed, the others with the first of them. Bytes: every input once,
 // out once; out may be an input.
-#include "sluice/ops/moe_combine.h"
+#include "sluice/ops/routing/moe_combine.h"
 
 #include "backend/cuda/device/activation.cuh"
 #include "backend/cuda/device/chunk.cuh"

@@ -3,7 +3,7 @@
 //
 // One warp a token. Scores are in double, as the choice among close ones demands; a token has few. A token
 // with NaN among its logits is reported and left out. Bytes: logits and bias once, k pairs out.
-#include "sluice/ops/route_sigmoid.h"
+#include "sluice/ops/routing/route_sigmoid.h"
 
 #include "backend/cuda/device/element.cuh"
 #include "backend/cuda/routing/choose.cuh"

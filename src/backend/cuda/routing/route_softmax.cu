@@ -3,7 +3,7 @@
 // One warp a token. Experts are chosen by their logits, so that no rounding of exp can reorder them; masses
 // and sums are F32. A token with NaN among its logits is reported and left out. Bytes: logits once, k pairs
 // out. Up to 512 experts are kept in registers, all of them loaded at once.
-#include "sluice/ops/route_softmax.h"
+#include "sluice/ops/routing/route_softmax.h"
 
 #include "backend/cuda/device/element.cuh"
 #include "backend/cuda/routing/choose.cuh"

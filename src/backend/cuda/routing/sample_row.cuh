@@ -6,7 +6,7 @@
 #include "backend/cuda/runtime/launch.h"
 #include "sampling/draw.h"
 #include "sampling/penalty.h"
-#include "sluice/ops/sample.h"
+#include "sluice/ops/routing/sample.h"
 
 namespace sluice::backend::cuda::routing {
 

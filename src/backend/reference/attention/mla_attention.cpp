@@ -1,4 +1,4 @@
-#include "sluice/ops/mla_attention.h"
+#include "sluice/ops/attention/mla_attention.h"
 
 #include "backend/reference/attention/scores.h"
 #include "backend/reference/runtime/element.h"

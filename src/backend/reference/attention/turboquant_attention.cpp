@@ -1,4 +1,4 @@
-#include "sluice/ops/turboquant_attention.h"
+#include "sluice/ops/attention/turboquant_attention.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "sluice/ops/hadamard.h"
+#include "sluice/ops/cache/hadamard.h"
 
 #include "backend/reference/cache/rotation.h"
 #include "backend/reference/runtime/reference.h"

@@ -1,4 +1,4 @@
-#include "sluice/ops/kv_append.h"
+#include "sluice/ops/cache/kv_append.h"
 
 #include "backend/reference/cache/append.h"
 #include "backend/reference/runtime/reference.h"

@@ -1,4 +1,4 @@
-#include "sluice/ops/mla_turboquant_append.h"
+#include "sluice/ops/cache/mla_turboquant_append.h"
 
 #include "backend/reference/cache/append.h"
 #include "backend/reference/cache/turboquant_vector.h"

@@ -1,4 +1,4 @@
-#include "sluice/ops/turboquant_append.h"
+#include "sluice/ops/cache/turboquant_append.h"
 
 #include "backend/reference/cache/turboquant_vector.h"
 #include "backend/reference/runtime/element.h"

@@ -1,4 +1,4 @@
-#include "sluice/ops/turboquant_decode.h"
+#include "sluice/ops/cache/turboquant_decode.h"
 
 #include "backend/reference/cache/rotation.h"
 #include "backend/reference/cache/turboquant_vector.h"

@@ -1,4 +1,4 @@
-#include "sluice/ops/turboquant_encode.h"
+#include "sluice/ops/cache/turboquant_encode.h"
 
 #include "backend/reference/cache/turboquant_vector.h"
 #include "backend/reference/runtime/element.h"

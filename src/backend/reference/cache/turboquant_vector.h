@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "sluice/ops/turboquant_encode.h"
+#include "sluice/ops/cache/turboquant_encode.h"
 
 namespace sluice::backend::reference::cache {
 

@@ -1,4 +1,4 @@
-#include "sluice/ops/causal_conv1d.h"
+#include "sluice/ops/delta/causal_conv1d.h"
 
 #include <cmath>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "sluice/ops/delta_gates.h"
+#include "sluice/ops/delta/delta_gates.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "sluice/ops/delta_kkt.h"
+#include "sluice/ops/delta/delta_kkt.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "sluice/ops/delta_rule.h"
+#include "sluice/ops/delta/delta_rule.h"
 
 #include <cmath>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "sluice/ops/delta_step.h"
+#include "sluice/ops/delta/delta_step.h"
 
 #include <vector>
 

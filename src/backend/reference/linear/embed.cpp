@@ -1,4 +1,4 @@
-#include "sluice/ops/embed.h"
+#include "sluice/ops/linear/embed.h"
 
 #include "backend/reference/linear/weight_row.h"
 #include "backend/reference/runtime/reference.h"

@@ -1,4 +1,4 @@
-#include "sluice/ops/matmul.h"
+#include "sluice/ops/linear/matmul.h"
 
 #include "backend/reference/linear/weight_row.h"
 #include "backend/reference/runtime/reference.h"

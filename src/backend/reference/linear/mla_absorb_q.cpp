@@ -1,4 +1,4 @@
-#include "sluice/ops/mla_absorb_q.h"
+#include "sluice/ops/linear/mla_absorb_q.h"
 
 #include "backend/reference/linear/weight_row.h"
 #include "backend/reference/runtime/reference.h"

@@ -1,4 +1,4 @@
-#include "sluice/ops/add.h"
+#include "sluice/ops/pointwise/add.h"
 
 #include "backend/reference/runtime/element.h"
 #include "backend/reference/runtime/reference.h"

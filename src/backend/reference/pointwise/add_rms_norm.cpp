@@ -1,4 +1,4 @@
-#include "sluice/ops/add_rms_norm.h"
+#include "sluice/ops/pointwise/add_rms_norm.h"
 
 #include <cmath>
 

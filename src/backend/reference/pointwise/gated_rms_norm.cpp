@@ -1,4 +1,4 @@
-#include "sluice/ops/gated_rms_norm.h"
+#include "sluice/ops/pointwise/gated_rms_norm.h"
 
 #include <cmath>
 

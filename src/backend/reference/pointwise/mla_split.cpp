@@ -1,4 +1,4 @@
-#include "sluice/ops/mla_split.h"
+#include "sluice/ops/pointwise/mla_split.h"
 
 #include "backend/reference/runtime/element.h"
 #include "backend/reference/runtime/reference.h"

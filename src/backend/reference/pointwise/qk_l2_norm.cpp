@@ -1,4 +1,4 @@
-#include "sluice/ops/qk_l2_norm.h"
+#include "sluice/ops/pointwise/qk_l2_norm.h"
 
 #include <cmath>
 

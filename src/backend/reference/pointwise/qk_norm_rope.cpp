@@ -1,8 +1,8 @@
-#include "sluice/ops/qk_norm_rope.h"
+#include "sluice/ops/pointwise/qk_norm_rope.h"
 
 #include "backend/reference/runtime/reference.h"
-#include "sluice/ops/rms_norm.h"
-#include "sluice/ops/rope.h"
+#include "sluice/ops/pointwise/rms_norm.h"
+#include "sluice/ops/pointwise/rope.h"
 
 namespace sluice::backend::reference {
 

@@ -1,4 +1,4 @@
-#include "sluice/ops/rms_norm.h"
+#include "sluice/ops/pointwise/rms_norm.h"
 
 #include <cmath>
 

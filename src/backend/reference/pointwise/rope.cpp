@@ -1,4 +1,4 @@
-#include "sluice/ops/rope.h"
+#include "sluice/ops/pointwise/rope.h"
 
 #include <cmath>
 

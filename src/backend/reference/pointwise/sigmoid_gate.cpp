@@ -1,4 +1,4 @@
-#include "sluice/ops/sigmoid_gate.h"
+#include "sluice/ops/pointwise/sigmoid_gate.h"
 
 #include "backend/reference/pointwise/activation.h"
 #include "backend/reference/runtime/element.h"

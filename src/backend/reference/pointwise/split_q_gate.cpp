@@ -1,4 +1,4 @@
-#include "sluice/ops/split_q_gate.h"
+#include "sluice/ops/pointwise/split_q_gate.h"
 
 #include "backend/reference/runtime/element.h"
 #include "backend/reference/runtime/reference.h"

@@ -1,4 +1,4 @@
-#include "sluice/ops/swiglu.h"
+#include "sluice/ops/pointwise/swiglu.h"
 
 #include "backend/reference/pointwise/activation.h"
 #include "backend/reference/runtime/element.h"

@@ -1,4 +1,4 @@
-#include "sluice/ops/moe_combine.h"
+#include "sluice/ops/routing/moe_combine.h"
 
 #include "backend/reference/pointwise/activation.h"
 #include "backend/reference/runtime/element.h"

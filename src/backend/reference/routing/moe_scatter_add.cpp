@@ -1,4 +1,4 @@
-#include "sluice/ops/moe_scatter_add.h"
+#include "sluice/ops/routing/moe_scatter_add.h"
 
 #include "backend/reference/runtime/element.h"
 #include "backend/reference/runtime/reference.h"

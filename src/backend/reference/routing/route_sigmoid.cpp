@@ -1,4 +1,4 @@
-#include "sluice/ops/route_sigmoid.h"
+#include "sluice/ops/routing/route_sigmoid.h"
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-#include "sluice/ops/route_softmax.h"
+#include "sluice/ops/routing/route_softmax.h"
 
 #include <cmath>
 

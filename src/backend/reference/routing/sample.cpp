@@ -1,4 +1,4 @@
-#include "sluice/ops/sample.h"
+#include "sluice/ops/routing/sample.h"
 
 #include "backend/reference/runtime/reference.h"
 #include "sampling/sample_row.h"

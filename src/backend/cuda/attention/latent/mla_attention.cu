@@ -1,5 +1,5 @@
 // scores = scale * (q_latent . latent + q_pe . rope); out = softmax(scores) latent.
-#include "sluice/ops/mla_attention.h"
+#include "sluice/ops/attention/mla_attention.h"
 
 #include "backend/cuda/attention/latent/joined_cache.cuh"
 #include "backend/cuda/attention/latent/mla_mma.h"

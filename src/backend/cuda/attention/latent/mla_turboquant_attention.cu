@@ -2,7 +2,7 @@
 // codes.
 //
 // Latents stay in the rotated basis: queries are rotated once, the sums rotated back once. F32 throughout.
-#include "sluice/ops/mla_turboquant_attention.h"
+#include "sluice/ops/attention/mla_turboquant_attention.h"
 
 #include "backend/cuda/attention/latent/joined_cache.cuh"
 #include "backend/cuda/attention/packed/fresh_cache.cuh"

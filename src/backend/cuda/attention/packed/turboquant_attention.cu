@@ -3,7 +3,7 @@
 // Keys and values stay in the rotated basis: q is rotated once, the sum of values rotated back once, in F32.
 // BF16 queries of common widths over whole bytes run on tensor cores, everything else in F32. So do rows of
 // the call's own tokens that come beside the cache, unless a prompt brings them, which is what they are for.
-#include "sluice/ops/turboquant_attention.h"
+#include "sluice/ops/attention/turboquant_attention.h"
 
 #include "backend/cuda/attention/packed/attend.h"
 #include "backend/cuda/attention/packed/fresh_cache.cuh"

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "sluice/ops/field.h"
+
+namespace sluice::ops {
+
+// Causal attention in the latent space; every head reads the same cache.
+struct MlaAttention {
+  static constexpr std::string_view kName = "mla_attention";
+  static constexpr std::string_view kFamily = "Multi-head latent attention";
+  static constexpr std::string_view kFormula =
+      "scores = scale * (q_latent . latent + q_pe . rope); out = softmax(scores) latent; query i sees "
+      "rows 0..start+i";
+
+  ConstView q_latent;
+  ConstView q_pe;
+  ConstView latent_cache;
+  ConstView rope_cache;
+  View out;
+  ConstView seq_starts;
+  ConstView slots;
+  ConstView page_table = {};
+  SequenceValue start;
+  double scale = 1;
+
+  static constexpr auto fields() {
+    return std::tuple(input("q_latent", &MlaAttention::q_latent, TypeClass::activation, "T,H,rank"),
+                      input("q_pe", &MlaAttention::q_pe, TypeClass::activation, "T,H,rope"),
+                      pooled(input("latent_cache", &MlaAttention::latent_cache, TypeClass::cache, "S,rank")),
+                      pooled(input("rope_cache", &MlaAttention::rope_cache, TypeClass::cache, "S,rope")),
+                      output("out", &MlaAttention::out, TypeClass::activation, "T,H,rank"),
+                      optional_input("seq_starts", &MlaAttention::seq_starts, TypeClass::i32, "B1"),
+                      optional_input("slots", &MlaAttention::slots, TypeClass::i32, "B"),
+                      page_table_input<MlaAttention>(),
+                      attribute("start", &MlaAttention::start, "cache row of the first query"),
+                      attribute("scale", &MlaAttention::scale, "factor on the scores"));
+  }
+  void check_limits(const Dims& dims, bool host_memory) const;
+};
+
+}  // namespace sluice::ops

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "sluice/ops/field.h"
+
+namespace sluice::ops {
+
+// Causal attention in the latent space, straight from packed latents: one row of codes is key and value of
+// every head. The latents of the call's own tokens may come beside the cache as they were before encoding,
+// for the queries of their own block of 64 positions (fresh_rows.h).
+struct MlaTurboquantAttention {
+  static constexpr std::string_view kName = "mla_turboquant_attention";
+  static constexpr std::string_view kFamily = "Multi-head latent attention";
+  static constexpr std::string_view kFormula =
+      "scores = scale * (q_latent . latent + q_pe . rope); out = softmax(scores) latent; query i sees rows "
+      "0..start+i, decoded, but those of the call as latent_new, if given, where row / 64 is that of its own";
+
+  ConstView q_latent;
+  ConstView q_pe;
+  ConstView latent_codes;
+  ConstView latent_norms;
+  ConstView rope_cache;
+  ConstView signs;
+  ConstView latent_new;  // the latents of the call's tokens before encoding
+  View out;
+  ConstView seq_starts;
+  ConstView slots;
+  ConstView page_table = {};
+  std::int64_t bits = 4;
+  SequenceValue start;
+  double scale = 1;
+
+  static constexpr auto fields() {
+    return std::tuple(
+        input("q_latent", &MlaTurboquantAttention::q_latent, TypeClass::activation, "T,H,rank"),
+        input("q_pe", &MlaTurboquantAttention::q_pe, TypeClass::activation, "T,H,rope"),
+        pooled(input("latent_codes", &MlaTurboquantAttention::latent_codes, TypeClass::u8, "S,rank*bits/8")),
+        pooled(input("latent_norms", &MlaTurboquantAttention::latent_norms, TypeClass::f32, "S")),
+        pooled(input("rope_cache", &MlaTurboquantAttention::rope_cache, TypeClass::cache, "S,rope")),
+        optional_input("signs", &MlaTurboquantAttention::signs, TypeClass::u8, "rank/8"),
+        optional_input("latent_new", &MlaTurboquantAttention::latent_new, TypeClass::activation, "T,rank"),
+        output("out", &MlaTurboquantAttention::out, TypeClass::activation, "T,H,rank"),
+        optional_input("seq_starts", &MlaTurboquantAttention::seq_starts, TypeClass::i32, "B1"),
+        optional_input("slots", &MlaTurboquantAttention::slots, TypeClass::i32, "B"),
+        page_table_input<MlaTurboquantAttention>(),
+        attribute("bits", &MlaTurboquantAttention::bits, "2, 3, 4, 5, 6 or 8"),
+        attribute("start", &MlaTurboquantAttention::start, "cache row of the first query"),
+        attribute("scale", &MlaTurboquantAttention::scale, "factor on the scores"));
+  }
+  void check_attributes() const;
+  void check_limits(const Dims& dims, bool host_memory) const;
+};
+
+}  // namespace sluice::ops

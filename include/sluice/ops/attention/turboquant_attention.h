@@ -1,0 +1,71 @@
+#pragma once
+
+#include "sluice/ops/field.h"
+
+namespace sluice::ops {
+
+// Causal attention straight from the packed cache, which holds the call's own rows already. These may come
+// beside it as they were before encoding: a prompt then sees the rows of its own block of 64 positions
+// unquantised, whatever calls it is cut into (fresh_rows.h).
+struct TurboquantAttention {
+  static constexpr std::string_view kName = "turboquant_attention";
+  static constexpr std::string_view kFamily = "Attention and its caches";
+  static constexpr std::string_view kFormula =
+      "physical slot p is logical row (p-ring_start) mod S; query i sees logical rows 0..length-T+i, only "
+      "the last `window` of them if set, from codes, but those of the call from k_new and v_new, if given, "
+      "where row / 64 is that of its own row; out = softmax(scale * q kT) v";
+
+  ConstView q;
+  ConstView k_codes;
+  ConstView v_codes;
+  ConstView k_norms;
+  ConstView v_norms;
+  ConstView signs;
+  ConstView k_new;  // the keys of the call's tokens before encoding
+  ConstView v_new;
+  View out;
+  ConstView seq_starts;
+  ConstView slots;
+  ConstView page_table = {};
+  std::int64_t k_bits = 4;
+  std::int64_t v_bits = 4;
+  SequenceValue length;
+  SequenceValue start;
+  SequenceValue ring_start;
+  std::int64_t window = 0;
+  double scale = 1;
+  bool rotated = false;
+
+  static constexpr auto fields() {
+    return std::tuple(
+        input("q", &TurboquantAttention::q, TypeClass::activation, "T,H,D"),
+        pooled(input("k_codes", &TurboquantAttention::k_codes, TypeClass::u8, "KH,S,D*k_bits/8")),
+        pooled(input("v_codes", &TurboquantAttention::v_codes, TypeClass::u8, "KH,S,D*v_bits/8")),
+        pooled(input("k_norms", &TurboquantAttention::k_norms, TypeClass::f32, "KH,S")),
+        pooled(input("v_norms", &TurboquantAttention::v_norms, TypeClass::f32, "KH,S")),
+        optional_input("signs", &TurboquantAttention::signs, TypeClass::u8, "D/8"),
+        optional_input("k_new", &TurboquantAttention::k_new, TypeClass::activation, "T,KH,D"),
+        optional_input("v_new", &TurboquantAttention::v_new, TypeClass::activation, "T,KH,D"),
+        output("out", &TurboquantAttention::out, TypeClass::activation, "T,H,D"),
+        optional_input("seq_starts", &TurboquantAttention::seq_starts, TypeClass::i32, "B1"),
+        optional_input("slots", &TurboquantAttention::slots, TypeClass::i32, "B"),
+        page_table_input<TurboquantAttention>(),
+        attribute("k_bits", &TurboquantAttention::k_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
+        attribute("v_bits", &TurboquantAttention::v_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
+        optional_attribute("length", &TurboquantAttention::length,
+                           "rows in the cache, the queries' own included; 0: start + T"),
+        optional_attribute("start", &TurboquantAttention::start,
+                           "rows before the queries' own, where no length is given"),
+        optional_attribute("ring_start", &TurboquantAttention::ring_start,
+                           "slot of the oldest row; not 0 only when length = S"),
+        optional_attribute("window", &TurboquantAttention::window,
+                           "rows a query sees, its own included; 0: all"),
+        attribute("scale", &TurboquantAttention::scale, "factor on the scores"),
+        optional_attribute("rotated", &TurboquantAttention::rotated,
+                           "q, k_new and v_new come rotated and out stays rotated"));
+  }
+  void check_attributes() const;
+  void check_limits(const Dims& dims, bool host_memory) const;
+};
+
+}  // namespace sluice::ops

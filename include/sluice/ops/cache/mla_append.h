@@ -1,0 +1,36 @@
+#pragma once
+
+#include "sluice/ops/field.h"
+
+namespace sluice::ops {
+
+// Writes the latents and rotary keys of new tokens into the cache.
+struct MlaAppend {
+  static constexpr std::string_view kName = "mla_append";
+  static constexpr std::string_view kFamily = "Multi-head latent attention";
+  static constexpr std::string_view kFormula =
+      "latent_cache[start+i] = kv_latent[i], rope_cache[start+i] = k_pe[i]";
+
+  ConstView kv_latent;
+  ConstView k_pe;
+  View latent_cache;
+  View rope_cache;
+  ConstView seq_starts;
+  ConstView slots;
+  ConstView page_table = {};
+  SequenceValue start;
+
+  static constexpr auto fields() {
+    return std::tuple(input("kv_latent", &MlaAppend::kv_latent, TypeClass::activation, "T,rank"),
+                      input("k_pe", &MlaAppend::k_pe, TypeClass::activation, "T,rope"),
+                      pooled(updated("latent_cache", &MlaAppend::latent_cache, TypeClass::cache, "S,rank")),
+                      pooled(updated("rope_cache", &MlaAppend::rope_cache, TypeClass::cache, "S,rope")),
+                      optional_input("seq_starts", &MlaAppend::seq_starts, TypeClass::i32, "B1"),
+                      optional_input("slots", &MlaAppend::slots, TypeClass::i32, "B"),
+                      page_table_input<MlaAppend>(),
+                      attribute("start", &MlaAppend::start, "rows already in the cache"));
+  }
+  void check_limits(const Dims& dims, bool host_memory) const;
+};
+
+}  // namespace sluice::ops

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "sluice/ops/cache/turboquant_encode.h"
+#include "sluice/ops/field.h"
+
+namespace sluice::ops {
+
+// Encodes the latents of new tokens into a packed cache and writes their rotary keys beside it.
+struct MlaTurboquantAppend {
+  static constexpr std::string_view kName = "mla_turboquant_append";
+  static constexpr std::string_view kFamily = "Multi-head latent attention";
+  static constexpr std::string_view kFormula =
+      "kv_latent[i] is encoded into row start+i as turboquant_append does, rope_cache[start+i] = k_pe[i]";
+
+  ConstView kv_latent;
+  ConstView k_pe;
+  ConstView signs;
+  View latent_codes;
+  View latent_norms;
+  View rope_cache;
+  ConstView seq_starts;
+  ConstView slots;  // the pool row of each sequence
+  ConstView page_table = {};
+  std::int64_t bits = 4;
+  TurboquantNorm norm = TurboquantNorm::plain;  // plain: |x|; matched: |x|*sqrt(D)/|levels|
+  SequenceValue start;
+
+  static constexpr auto fields() {
+    return std::tuple(
+        input("kv_latent", &MlaTurboquantAppend::kv_latent, TypeClass::activation, "T,rank"),
+        input("k_pe", &MlaTurboquantAppend::k_pe, TypeClass::activation, "T,rope"),
+        optional_input("signs", &MlaTurboquantAppend::signs, TypeClass::u8, "rank/8"),
+        pooled(updated("latent_codes", &MlaTurboquantAppend::latent_codes, TypeClass::u8, "S,rank*bits/8")),
+        pooled(updated("latent_norms", &MlaTurboquantAppend::latent_norms, TypeClass::f32, "S")),
+        pooled(updated("rope_cache", &MlaTurboquantAppend::rope_cache, TypeClass::cache, "S,rope")),
+        optional_input("seq_starts", &MlaTurboquantAppend::seq_starts, TypeClass::i32, "B1"),
+        optional_input("slots", &MlaTurboquantAppend::slots, TypeClass::i32, "B"),
+        page_table_input<MlaTurboquantAppend>(),
+        attribute("bits", &MlaTurboquantAppend::bits, "2, 3, 4, 5, 6 or 8"),
+        optional_attribute("norm", &MlaTurboquantAppend::norm, "plain: |x|; matched: |x|*sqrt(D)/|levels|"),
+        attribute("start", &MlaTurboquantAppend::start, "rows already in the cache"));
+  }
+  void check_attributes() const;
+  void check_limits(const Dims& dims, bool host_memory) const;
+};
+
+}  // namespace sluice::ops

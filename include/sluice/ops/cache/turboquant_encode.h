@@ -1,0 +1,40 @@
+#pragma once
+
+#include "sluice/ops/field.h"
+
+namespace sluice::ops {
+
+enum class TurboquantNorm : std::uint8_t { plain, matched };
+constexpr std::array<std::string_view, 2> names_of(TurboquantNorm) {
+  return {"plain", "matched"};
+}
+
+// Rotates and quantises vectors to Lloyd-Max codes and a norm.
+struct TurboquantEncode {
+  static constexpr std::string_view kName = "turboquant_encode";
+  static constexpr std::string_view kFamily = "Attention and its caches";
+  static constexpr std::string_view kFormula =
+      "rotate, then the nearest level of each coordinate times sqrt(D)/|x| (on a boundary the lower "
+      "code), packed as one little-endian bit stream a vector";
+
+  ConstView x;
+  ConstView signs;
+  View codes;
+  View norms;
+  std::int64_t bits = 4;
+  TurboquantNorm norm = TurboquantNorm::plain;  // plain: |x|; matched: |x|*sqrt(D)/|levels|
+
+  static constexpr auto fields() {
+    return std::tuple(
+        input("x", &TurboquantEncode::x, TypeClass::activation, "T,H,D"),
+        optional_input("signs", &TurboquantEncode::signs, TypeClass::u8, "D/8"),
+        output("codes", &TurboquantEncode::codes, TypeClass::u8, "H,T,D*bits/8"),
+        output("norms", &TurboquantEncode::norms, TypeClass::f32, "H,T"),
+        attribute("bits", &TurboquantEncode::bits, "2, 3, 4, 5, 6 or 8"),
+        optional_attribute("norm", &TurboquantEncode::norm, "plain: |x|; matched: |x|*sqrt(D)/|levels|"));
+  }
+  void check_attributes() const;
+  void check_limits(const Dims& dims, bool host_memory) const;
+};
+
+}  // namespace sluice::ops

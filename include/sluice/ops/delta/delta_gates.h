@@ -1,0 +1,30 @@
+#pragma once
+
+#include "sluice/ops/field.h"
+
+namespace sluice::ops {
+
+// Decay and write strength of the delta rule.
+struct DeltaGates {
+  static constexpr std::string_view kName = "delta_gates";
+  static constexpr std::string_view kFamily = "Gated delta rule";
+  static constexpr std::string_view kFormula = "g = -exp(A_log) * softplus(a + dt_bias), beta = sigmoid(b)";
+
+  ConstView a;
+  ConstView b;
+  ConstView A_log;
+  ConstView dt_bias;
+  View g;
+  View beta;
+
+  static constexpr auto fields() {
+    return std::tuple(input("a", &DeltaGates::a, TypeClass::activation, "T,Hv"),
+                      input("b", &DeltaGates::b, TypeClass::activation, "T,Hv"),
+                      input("A_log", &DeltaGates::A_log, TypeClass::parameter, "Hv"),
+                      input("dt_bias", &DeltaGates::dt_bias, TypeClass::parameter, "Hv"),
+                      output("g", &DeltaGates::g, TypeClass::f32, "T,Hv"),
+                      output("beta", &DeltaGates::beta, TypeClass::f32, "T,Hv"));
+  }
+};
+
+}  // namespace sluice::ops

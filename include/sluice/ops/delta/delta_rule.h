@@ -1,0 +1,60 @@
+#pragma once
+
+#include "sluice/ops/field.h"
+
+namespace sluice::ops {
+
+enum class DeltaForm : std::uint8_t { automatic, recurrent, chunked };
+constexpr std::array<std::string_view, 3> names_of(DeltaForm) {
+  return {"auto", "recurrent", "chunked"};
+}
+enum class DeltaHeads : std::uint8_t { block, tiled };
+constexpr std::array<std::string_view, 2> names_of(DeltaHeads) {
+  return {"block", "tiled"};
+}
+
+// The gated delta rule over a sequence; g is the natural log of the decay.
+struct DeltaRule {
+  static constexpr std::string_view kName = "delta_rule";
+  static constexpr std::string_view kFamily = "Gated delta rule";
+  static constexpr std::string_view kFormula =
+      "per token: S *= e^g; u = beta (v - S k); S += u kT; out = S q; saved[i] is the state after the call's "
+      "tokens before save_at[i]";
+
+  ConstView q;
+  ConstView k;
+  ConstView v;
+  ConstView g;
+  ConstView beta;
+  View state;
+  View out;
+  ConstView seq_starts;
+  ConstView slots;
+  DeltaForm form = DeltaForm::automatic;
+  DeltaHeads heads = DeltaHeads::block;
+  // Rising: saved[i] becomes a sequence's state as it is after the call's tokens before save_at[i], which
+  // lies a multiple of 64 tokens behind the sequence's first one in the call. Negative: nothing is saved.
+  ConstView save_at = {};
+  View saved = {};  // where save_at is given
+
+  static constexpr auto fields() {
+    return std::tuple(
+        input("q", &DeltaRule::q, TypeClass::activation, "T,Hk,Dk"),
+        input("k", &DeltaRule::k, TypeClass::activation, "T,Hk,Dk"),
+        input("v", &DeltaRule::v, TypeClass::activation, "T,Hv,Dv"),
+        input("g", &DeltaRule::g, TypeClass::f32, "T,Hv"),
+        input("beta", &DeltaRule::beta, TypeClass::f32, "T,Hv"),
+        pooled(updated("state", &DeltaRule::state, TypeClass::f32, "Hv,Dv,Dk")),
+        output("out", &DeltaRule::out, TypeClass::activation, "T,Hv,Dv"),
+        optional_input("seq_starts", &DeltaRule::seq_starts, TypeClass::i32, "B1"),
+        optional_input("slots", &DeltaRule::slots, TypeClass::i32, "B"),
+        optional_input("save_at", &DeltaRule::save_at, TypeClass::i32, "N"),
+        may_be_absent(updated("saved", &DeltaRule::saved, TypeClass::f32, "N,Hv,Dv,Dk")),
+        optional_attribute("form", &DeltaRule::form,
+                           "recurrent: token by token; chunked: blocks of 64 tokens; auto: chosen by length"),
+        optional_attribute("heads", &DeltaRule::heads, "block: key head hv/(Hv/Hk); tiled: hv mod Hk"));
+  }
+  void check_limits(const Dims& dims, bool host_memory) const;
+};
+
+}  // namespace sluice::ops

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "sluice/ops/field.h"
+
+namespace sluice::ops {
+
+// The first half of the chosen experts' SwiGLU blocks.
+struct ExpertGateUpSwiglu {
+  static constexpr std::string_view kName = "expert_gate_up_swiglu";
+  static constexpr std::string_view kFamily = "Linear algebra";
+  static constexpr std::string_view kFormula =
+      "out[t,j] = silu(x[t] gate_w[e]T) * (x[t] up_w[e]T) with e = experts[t,j]";
+
+  ConstView x;
+  ExpertWeights gate_w;  // [E,N,K]
+  ExpertWeights up_w;    // [E,N,K]
+  ConstView experts;
+  View out;
+
+  static constexpr auto fields() {
+    return std::tuple(input("x", &ExpertGateUpSwiglu::x, TypeClass::activation, "T,K"),
+                      matrix("gate_w", &ExpertGateUpSwiglu::gate_w, "E,N,K"),
+                      matrix("up_w", &ExpertGateUpSwiglu::up_w, "E,N,K"),
+                      input("experts", &ExpertGateUpSwiglu::experts, TypeClass::i32, "T,k"),
+                      output("out", &ExpertGateUpSwiglu::out, TypeClass::activation, "T,k,N"));
+  }
+  void check_limits(const Dims& dims, bool host_memory) const;
+};
+
+}  // namespace sluice::ops

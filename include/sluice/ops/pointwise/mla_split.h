@@ -1,0 +1,40 @@
+#pragma once
+
+#include "sluice/ops/field.h"
+
+namespace sluice::ops {
+
+// Cuts the projected queries and the compressed keys and values.
+struct MlaSplit {
+  static constexpr std::string_view kName = "mla_split";
+  static constexpr std::string_view kFamily = "Multi-head latent attention";
+  static constexpr std::string_view kFormula =
+      "q_full = [q_nope | q_pe] per head, kv_pre = [kv_latent | k_pe]";
+
+  ConstView q_full;
+  ConstView kv_pre;
+  View q_nope;
+  View q_pe;
+  View kv_latent;
+  View k_pe;
+  std::int64_t nope = 0;
+  std::int64_t rope = 0;
+
+  static constexpr auto fields() {
+    return std::tuple(input("q_full", &MlaSplit::q_full, TypeClass::activation, "T,H,nope+rope"),
+                      input("kv_pre", &MlaSplit::kv_pre, TypeClass::activation, "T,rank+rope"),
+                      output("q_nope", &MlaSplit::q_nope, TypeClass::activation, "T,H,nope"),
+                      output("q_pe", &MlaSplit::q_pe, TypeClass::activation, "T,H,rope"),
+                      output("kv_latent", &MlaSplit::kv_latent, TypeClass::activation, "T,rank"),
+                      output("k_pe", &MlaSplit::k_pe, TypeClass::activation, "T,rope"),
+                      attribute("nope", &MlaSplit::nope, "channels without rotation"),
+                      attribute("rope", &MlaSplit::rope, "rotated channels"));
+  }
+  // Dimensions that no input states by itself.
+  void derive(Dims& dims) const {
+    if (kv_pre.rank() == 2) dims["rank"] = kv_pre.dim(1) - rope;
+  }
+  void check_attributes() const;
+};
+
+}  // namespace sluice::ops

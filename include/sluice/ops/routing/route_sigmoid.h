@@ -1,0 +1,42 @@
+#pragma once
+
+#include "sluice/ops/field.h"
+
+namespace sluice::ops {
+
+// DeepSeek's router with expert groups and a selection bias.
+struct RouteSigmoid {
+  static constexpr std::string_view kName = "route_sigmoid";
+  static constexpr std::string_view kFamily = "Mixture of experts";
+  static constexpr std::string_view kFormula =
+      "s = sigmoid(logits); a group's score is the sum of its two largest s+bias; the k largest s+bias of "
+      "the top groups, ties to the lower index; weights are s, divided by (sum + 1e-20) if normalize, "
+      "times scale";
+
+  ConstView logits;
+  ConstView bias;
+  View experts;
+  View weights;
+  std::int64_t k = 1;
+  std::int64_t groups = 1;
+  std::int64_t top_groups = 1;
+  double scale = 1;
+  bool normalize = false;
+
+  static constexpr auto fields() {
+    return std::tuple(
+        input("logits", &RouteSigmoid::logits, TypeClass::activation, "T,E"),
+        input("bias", &RouteSigmoid::bias, TypeClass::parameter, "E"),
+        output("experts", &RouteSigmoid::experts, TypeClass::i32, "T,k"),
+        output("weights", &RouteSigmoid::weights, TypeClass::f32, "T,k"),
+        attribute("k", &RouteSigmoid::k, "experts a token chooses"),
+        optional_attribute("groups", &RouteSigmoid::groups, "expert groups"),
+        optional_attribute("top_groups", &RouteSigmoid::top_groups, "groups a token may choose from"),
+        optional_attribute("scale", &RouteSigmoid::scale, "factor on the weights"),
+        optional_attribute("normalize", &RouteSigmoid::normalize, "divide the weights by their sum"));
+  }
+  void check_attributes() const;
+  void check_limits(const Dims& dims, bool host_memory) const;
+};
+
+}  // namespace sluice::ops
