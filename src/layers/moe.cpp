@@ -2,7 +2,7 @@
 
 namespace sluice::layers {
 
-MoeInput Moe::score(Device& dev, const ops::View& h, const ops::View& x) const {
+moe::Input Moe::score(Device& dev, const ops::View& h, const ops::View& x) const {
   const std::int64_t tokens = h.dim(0);
   const std::int64_t count = router.gate.shape()[0];
   if (gates.present()) {
@@ -10,7 +10,7 @@ MoeInput Moe::score(Device& dev, const ops::View& h, const ops::View& x) const {
     dev.run(ops::Matmul{.x = h, .w = gates, .out = all});
     return {h, x, all.columns(0, count, {count}), all.columns(count, 1, {1})};
   }
-  MoeInput in{h, x, dev.take({tokens, count}, ops::DType::f32), {}};
+  moe::Input in{h, x, dev.take({tokens, count}, ops::DType::f32), {}};
   dev.run(ops::Matmul{.x = h, .w = router.gate, .out = in.logits});
   if (shared_expert_gate.present()) {
     in.shared_gate = dev.take({tokens, 1}, ops::DType::f32);
@@ -27,7 +27,7 @@ void Moe::project_shared(Device& dev, const ops::View& h, const ops::View& out) 
   if (out.present()) shared_expert.project(dev, h, out);
 }
 
-void Moe::combine(Device& dev, const MoeInput& in, const ops::View& expert_out, const ops::View& weights,
+void Moe::combine(Device& dev, const moe::Input& in, const ops::View& expert_out, const ops::View& weights,
                   const ops::View& shared_out) const {
   dev.run(ops::MoeCombine{.residual = in.x,
                           .expert_out = expert_out,
@@ -39,7 +39,7 @@ void Moe::combine(Device& dev, const MoeInput& in, const ops::View& expert_out, 
 
 void Moe::forward(Device& dev, const ops::View& h, const ops::View& x) const {
   const Scope scope = dev.scope();
-  const MoeInput in = score(dev, h, x);
+  const moe::Input in = score(dev, h, x);
   std::visit([&](const auto& kind) { kind.forward(dev, *this, in); }, experts);
 }
 

@@ -3,17 +3,17 @@
 
 #include <variant>
 
-#include "layers/joined_experts.h"
 #include "layers/mlp.h"
-#include "layers/resident_experts.h"
-#include "layers/router.h"
-#include "layers/streamed_experts.h"
-#include "layers/tiered_experts.h"
+#include "layers/moe/joined_experts.h"
+#include "layers/moe/resident_experts.h"
+#include "layers/moe/router.h"
+#include "layers/moe/streamed_experts.h"
+#include "layers/moe/tiered_experts.h"
 
 namespace sluice::layers {
 
 struct Moe {
-  Router router;
+  moe::Router router;
   // Where experts are read as they are needed, these only name their shapes.
   ops::ExpertWeights gate_proj;    // [experts, intermediate, hidden]
   ops::ExpertWeights up_proj;      // [experts, intermediate, hidden]
@@ -23,7 +23,7 @@ struct Moe {
   ops::Weight gates;  // the router's gate and the shared expert's, where they were joined; else absent
 
   // Where the experts are and how they are computed.
-  std::variant<ResidentExperts, JoinedExperts, StreamedExperts, TieredExperts> experts;
+  std::variant<moe::ResidentExperts, moe::JoinedExperts, moe::StreamedExperts, moe::TieredExperts> experts;
 
   // x [T,hidden] += mixture of the normalised h.
   void forward(Device& dev, const ops::View& h, const ops::View& x) const;
@@ -33,11 +33,11 @@ struct Moe {
   ops::View take_shared(Device& dev, const ops::View& h) const;
   void project_shared(Device& dev, const ops::View& h, const ops::View& out) const;
   // x += the weighted sum of the experts' outputs [T,k,hidden] and the shared one's.
-  void combine(Device& dev, const MoeInput& in, const ops::View& expert_out, const ops::View& weights,
+  void combine(Device& dev, const moe::Input& in, const ops::View& expert_out, const ops::View& weights,
                const ops::View& shared_out) const;
 
  private:
-  MoeInput score(Device& dev, const ops::View& h, const ops::View& x) const;
+  moe::Input score(Device& dev, const ops::View& h, const ops::View& x) const;
 };
 
 }  // namespace sluice::layers

@@ -185,7 +185,7 @@ std::unique_ptr<experts::Cache> make_cache(models::Model& model, const checkpoin
   int number = 0;
   if (!pinned)
     for (layers::Moe* moe : moe_layers(model.decoder))
-      moe->experts = layers::StreamedExperts{cache.get(), number++, {}};
+      moe->experts = layers::moe::StreamedExperts{cache.get(), number++, {}};
   return cache;
 }
 
@@ -236,7 +236,7 @@ void make_tier(models::Model& model, ops::Backend& backend, StreamedModel& strea
   }
   streamed.tier = std::make_unique<experts::DeviceTier>(backend, cache, std::move(tier));
   int number = 0;
-  for (layers::Moe* moe : users) moe->experts = layers::TieredExperts{streamed.tier.get(), number++, {}};
+  for (layers::Moe* moe : users) moe->experts = layers::moe::TieredExperts{streamed.tier.get(), number++, {}};
   set_foresight(model.decoder);
 }
 

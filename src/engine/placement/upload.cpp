@@ -13,7 +13,7 @@ void join_shared_expert(layers::Moe& moe, Layout& layout) {
   const ops::Weight* stacks[] = {&moe.gate_proj.stack, &moe.up_proj.stack, &moe.down_proj.stack};
   const ops::Weight* parts[] = {&shared.gate_proj, &shared.up_proj, &shared.down_proj};
   if (!moe.gate_proj.stack.present() || !joins_shared_expert(moe)) return;
-  auto& joined = moe.experts.emplace<layers::JoinedExperts>();
+  auto& joined = moe.experts.emplace<layers::moe::JoinedExperts>();
   layout.join({stacks[0], parts[0]}, joined.gate_proj.stack);
   layout.join({stacks[1], parts[1]}, joined.up_proj.stack);
   layout.join({stacks[2], parts[2]}, joined.down_proj.stack);
@@ -39,7 +39,7 @@ ops::Buffer place_choices(layers::Decoder& decoder, ops::Backend& backend, std::
   ops::Buffer buffer;
   for (layers::DecoderLayer& layer : decoder.layers) {
     auto* moe = std::get_if<layers::Moe>(&layer.mlp);
-    auto* joined = moe != nullptr ? std::get_if<layers::JoinedExperts>(&moe->experts) : nullptr;
+    auto* joined = moe != nullptr ? std::get_if<layers::moe::JoinedExperts>(&moe->experts) : nullptr;
     if (joined == nullptr) continue;
     const std::int64_t slots = moe->router.top_k + 1;
     if (buffer.data() == nullptr) {

@@ -3,7 +3,7 @@
 
 #include "layers/device.h"
 
-namespace sluice::layers {
+namespace sluice::layers::moe {
 
 // How tokens choose experts.
 struct Router {
@@ -19,4 +19,4 @@ struct Router {
   void choose(Device& dev, const ops::View& logits, const ops::View& experts, const ops::View& weights) const;
 };
 
-}  // namespace sluice::layers
+}  // namespace sluice::layers::moe

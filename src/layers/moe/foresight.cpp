@@ -1,6 +1,6 @@
-#include "layers/foresight.h"
+#include "layers/moe/foresight.h"
 
-namespace sluice::layers {
+namespace sluice::layers::moe {
 
 ops::View Foresight::guess(Device& dev, const ops::View& x) const {
   const std::int64_t tokens = x.dim(0);
@@ -15,4 +15,4 @@ ops::View Foresight::guess(Device& dev, const ops::View& x) const {
   return experts;
 }
 
-}  // namespace sluice::layers
+}  // namespace sluice::layers::moe

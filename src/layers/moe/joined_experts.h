@@ -2,9 +2,9 @@
 #pragma once
 
 #include "layers/device.h"
-#include "layers/moe_input.h"
+#include "layers/moe/input.h"
 
-namespace sluice::layers {
+namespace sluice::layers::moe {
 
 struct JoinedExperts {
   ops::ExpertWeights gate_proj;  // [experts+1, intermediate, hidden]
@@ -12,7 +12,7 @@ struct JoinedExperts {
   ops::ExpertWeights down_proj;  // [experts+1, hidden, intermediate]
   ops::View choices;             // I32 [tokens, top_k+1] to choose in, whose last column names the shared one
 
-  void forward(Device& dev, const Moe& moe, const MoeInput& in) const;
+  void forward(Device& dev, const Moe& moe, const Input& in) const;
 };
 
-}  // namespace sluice::layers
+}  // namespace sluice::layers::moe

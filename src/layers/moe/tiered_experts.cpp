@@ -1,11 +1,11 @@
-#include "layers/tiered_experts.h"
+#include "layers/moe/tiered_experts.h"
 
 #include "layers/moe.h"
 
-namespace sluice::layers {
+namespace sluice::layers::moe {
 
 // Tells the host what was chosen. While it brings that, the device guesses what the next layer will choose.
-void TieredExperts::meet(Device& dev, const MoeInput& in, const ops::View& chosen,
+void TieredExperts::meet(Device& dev, const Input& in, const ops::View& chosen,
                          const ops::View& places) const {
   const std::int64_t tokens = in.h.dim(0);
   const auto bring = [tier = tier, layer = layer, tokens](bool guessed) {
@@ -19,7 +19,7 @@ void TieredExperts::meet(Device& dev, const MoeInput& in, const ops::View& chose
   dev.meet([&] { tier->ask(guessed, places); }, bring(true));
 }
 
-void TieredExperts::forward(Device& dev, const Moe& moe, const MoeInput& in) const {
+void TieredExperts::forward(Device& dev, const Moe& moe, const Input& in) const {
   const std::int64_t tokens = in.h.dim(0);
   const std::int64_t hidden = in.x.dim(1);
   const std::int64_t k = moe.router.top_k;
@@ -51,4 +51,4 @@ void TieredExperts::forward(Device& dev, const Moe& moe, const MoeInput& in) con
   moe.combine(dev, in, rows.columns(0, k * hidden, {k, hidden}), weights, shared_out);
 }
 
-}  // namespace sluice::layers
+}  // namespace sluice::layers::moe

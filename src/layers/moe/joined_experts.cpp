@@ -1,10 +1,10 @@
-#include "layers/joined_experts.h"
+#include "layers/moe/joined_experts.h"
 
 #include "layers/moe.h"
 
-namespace sluice::layers {
+namespace sluice::layers::moe {
 
-void JoinedExperts::forward(Device& dev, const Moe& moe, const MoeInput& in) const {
+void JoinedExperts::forward(Device& dev, const Moe& moe, const Input& in) const {
   const std::int64_t tokens = in.h.dim(0);
   const std::int64_t hidden = in.x.dim(1);
   const std::int64_t k = moe.router.top_k;
@@ -21,4 +21,4 @@ void JoinedExperts::forward(Device& dev, const Moe& moe, const MoeInput& in) con
               out.columns(k * hidden, hidden, {hidden}));
 }
 
-}  // namespace sluice::layers
+}  // namespace sluice::layers::moe

@@ -4,10 +4,10 @@
 #include "base/function_ref.h"
 #include "experts/cache.h"
 #include "layers/device.h"
-#include "layers/foresight.h"
-#include "layers/moe_input.h"
+#include "layers/moe/foresight.h"
+#include "layers/moe/input.h"
 
-namespace sluice::layers {
+namespace sluice::layers::moe {
 
 struct StreamedExperts {
   experts::Cache* cache = nullptr;  // in host memory
@@ -15,13 +15,13 @@ struct StreamedExperts {
   Foresight foresight;              // of what the layer behind it will need
 
   // The bits are those of resident experts: a choice's result depends on nothing else in a call.
-  void forward(Device& dev, const Moe& moe, const MoeInput& in) const;
+  void forward(Device& dev, const Moe& moe, const Input& in) const;
 
  private:
   // expert_out [T,k,hidden] of the experts chosen, I32 [T,k]; `meanwhile` runs after reads have been started.
-  void compute(Device& dev, const MoeInput& in, const ops::View& chosen, const ops::View& expert_out,
+  void compute(Device& dev, const Input& in, const ops::View& chosen, const ops::View& expert_out,
                FunctionRef<void()> meanwhile) const;
   void read_ahead(Device& dev, const ops::View& x, experts::Cache::Pass& pass) const;
 };
 
-}  // namespace sluice::layers
+}  // namespace sluice::layers::moe

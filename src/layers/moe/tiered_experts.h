@@ -3,20 +3,20 @@
 
 #include "experts/device_tier.h"
 #include "layers/device.h"
-#include "layers/foresight.h"
-#include "layers/moe_input.h"
+#include "layers/moe/foresight.h"
+#include "layers/moe/input.h"
 
-namespace sluice::layers {
+namespace sluice::layers::moe {
 
 struct TieredExperts {
   experts::DeviceTier* tier = nullptr;
   int layer = 0;        // of the tier
   Foresight foresight;  // of what the layer behind it will need
 
-  void forward(Device& dev, const Moe& moe, const MoeInput& in) const;
+  void forward(Device& dev, const Moe& moe, const Input& in) const;
 
  private:
-  void meet(Device& dev, const MoeInput& in, const ops::View& chosen, const ops::View& places) const;
+  void meet(Device& dev, const Input& in, const ops::View& chosen, const ops::View& places) const;
 };
 
-}  // namespace sluice::layers
+}  // namespace sluice::layers::moe

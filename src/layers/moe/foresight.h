@@ -2,10 +2,10 @@
 // the residual stream: that changes little from layer to layer.
 #pragma once
 
+#include "layers/moe/router.h"
 #include "layers/norm.h"
-#include "layers/router.h"
 
-namespace sluice::layers {
+namespace sluice::layers::moe {
 
 struct Foresight {
   // Of the next layer; absent: it has no experts, or there is none.
@@ -17,4 +17,4 @@ struct Foresight {
   ops::View guess(Device& dev, const ops::View& x) const;
 };
 
-}  // namespace sluice::layers
+}  // namespace sluice::layers::moe

@@ -1,10 +1,10 @@
-#include "layers/resident_experts.h"
+#include "layers/moe/resident_experts.h"
 
 #include "layers/moe.h"
 
-namespace sluice::layers {
+namespace sluice::layers::moe {
 
-void ResidentExperts::forward(Device& dev, const Moe& moe, const MoeInput& in) const {
+void ResidentExperts::forward(Device& dev, const Moe& moe, const Input& in) const {
   const std::int64_t tokens = in.h.dim(0);
   const std::int64_t k = moe.router.top_k;
   const ops::View chosen = dev.take({tokens, k}, ops::DType::i32);
@@ -20,4 +20,4 @@ void ResidentExperts::forward(Device& dev, const Moe& moe, const MoeInput& in) c
   moe.combine(dev, in, out, weights, shared_out);
 }
 
-}  // namespace sluice::layers
+}  // namespace sluice::layers::moe

@@ -1,11 +1,11 @@
-#include "layers/streamed_experts.h"
+#include "layers/moe/streamed_experts.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "layers/moe.h"
 
-namespace sluice::layers {
+namespace sluice::layers::moe {
 
 namespace {
 
@@ -123,7 +123,7 @@ void StreamedExperts::read_ahead(Device& dev, const ops::View& x, experts::Cache
                                        static_cast<std::size_t>(guessed.elements())));
 }
 
-void StreamedExperts::compute(Device& dev, const MoeInput& in, const ops::View& chosen,
+void StreamedExperts::compute(Device& dev, const Input& in, const ops::View& chosen,
                               const ops::View& expert_out, FunctionRef<void()> meanwhile) const {
   const Scope scope = dev.scope();
   Rows rows(dev, in.h, expert_out, cache->store().layer(layer).gate_proj.shape()[1]);
@@ -144,7 +144,7 @@ void StreamedExperts::compute(Device& dev, const MoeInput& in, const ops::View& 
   }
 }
 
-void StreamedExperts::forward(Device& dev, const Moe& moe, const MoeInput& in) const {
+void StreamedExperts::forward(Device& dev, const Moe& moe, const Input& in) const {
   const std::int64_t tokens = in.h.dim(0);
   const std::int64_t k = moe.router.top_k;
   const ops::View chosen = dev.take({tokens, k}, ops::DType::i32);
@@ -156,4 +156,4 @@ void StreamedExperts::forward(Device& dev, const Moe& moe, const MoeInput& in) c
   moe.combine(dev, in, out, weights, shared_out);
 }
 
-}  // namespace sluice::layers
+}  // namespace sluice::layers::moe

@@ -4,14 +4,16 @@
 #include "sluice/ops/view.h"
 
 namespace sluice::layers {
-
 struct Moe;
+}
 
-struct MoeInput {
+namespace sluice::layers::moe {
+
+struct Input {
   ops::View h;            // [T,hidden], normalised
   ops::View x;            // [T,hidden], the residual that the mixture is added to
   ops::View logits;       // F32 [T,experts], the router's
   ops::View shared_gate;  // F32 [T,1], or absent
 };
 
-}  // namespace sluice::layers
+}  // namespace sluice::layers::moe

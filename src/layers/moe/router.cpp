@@ -1,6 +1,6 @@
-#include "layers/router.h"
+#include "layers/moe/router.h"
 
-namespace sluice::layers {
+namespace sluice::layers::moe {
 
 void Router::choose(Device& dev, const ops::View& logits, const ops::View& experts,
                     const ops::View& weights) const {
@@ -19,4 +19,4 @@ void Router::choose(Device& dev, const ops::View& logits, const ops::View& exper
         .logits = logits, .experts = experts, .weights = weights, .k = top_k, .normalize = normalize});
 }
 
-}  // namespace sluice::layers
+}  // namespace sluice::layers::moe
