@@ -29,7 +29,7 @@ def place(path, levels):
 
 
 def resolve(source, name):
-    app = ["/".join(source.split("/")[:2])] if source.startswith("apps/") else []
+    app = ["/".join(source.split("/")[:2]), "apps"] if source.startswith("apps/") else []
     for base in ("include", "src", *app, str(pathlib.PurePosixPath(source).parent)):
         if (ROOT / base / name).is_file():
             return f"{base}/{name}"

@@ -21,6 +21,7 @@ void add_pull(Parser& parser);
 void add_random(Parser& parser);
 void add_rm(Parser& parser);
 void add_run(Parser& parser);
+void add_serve(Parser& parser);
 void add_template(Parser& parser);
 void add_tokenize(Parser& parser);
 void add_verify(Parser& parser);

@@ -22,7 +22,6 @@ const Builtins& number_filters();
 const Builtins& markup_filters();
 const Builtins& layout_filters();
 const Builtins& pretty_print_filters();
-const Builtins& urlize_filters();
 const Builtins& text_methods();
 const Builtins& split_methods();
 

@@ -1,0 +1,151 @@
+// sluice serve: one process for every client.
+#include <fmt/core.h>
+
+#include <fstream>
+#include <memory>
+
+#include "command.h"
+#include "options/model_options.h"
+#include "server/server.h"
+#include "sluice/error.h"
+#include "sluice/scheduler.h"
+#include "terminal/output.h"
+
+namespace sluice::cli {
+
+namespace {
+
+struct Options {
+  ModelOptions model;
+  server::ServerOptions server;
+  SchedulerOptions scheduler;
+  int port = 8080;
+  std::vector<std::string> aliases;
+  bool strict_model = false;
+  std::int64_t max_prompt = 0;
+  std::int64_t queue = 1024;
+  std::int64_t connections = 4096;
+  std::int64_t drain_seconds = 30;
+  std::int64_t header_seconds = 10;
+  double interval_milliseconds = 50;
+  std::string key_file;
+};
+
+// One key per line; empty lines and those that begin with # are no keys.
+void read_keys(const std::string& path, std::vector<std::string>& keys) {
+  std::ifstream file(path);
+  if (!file) throw Error(ErrorKind::input, fmt::format("cannot read the keys in '{}'", path));
+  const std::size_t before = keys.size();
+  for (std::string line; std::getline(file, line);) {
+    while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
+    if (!line.empty() && line.front() != '#') keys.push_back(line);
+  }
+  if (keys.size() == before) throw Error(ErrorKind::input, fmt::format("there is no key in '{}'", path));
+}
+
+server::ServerOptions server_options(const Options& options) {
+  server::ServerOptions server = options.server;
+  server.port = static_cast<std::uint16_t>(options.port);
+  server.limits.connections = static_cast<std::size_t>(options.connections);
+  server.limits.header_time = std::chrono::seconds(options.header_seconds);
+  server.drain_time = std::chrono::seconds(options.drain_seconds);
+  if (!options.key_file.empty()) read_keys(options.key_file, server.api_keys);
+  return server;
+}
+
+std::shared_ptr<Scheduler> make_scheduler(const std::shared_ptr<Engine>& engine, const Options& options) {
+  SchedulerOptions settings = options.scheduler;
+  settings.queue = static_cast<std::size_t>(options.queue);
+  settings.token_interval_seconds = options.interval_milliseconds / 1e3;
+  return std::make_shared<Scheduler>(engine, settings);
+}
+
+void describe(const std::string& url, const server::ServedModel& model, const Scheduler& scheduler) {
+  const SchedulerOptions& fits = scheduler.options();
+  fmt::print(stderr, "{} on {}\n", model.name, model.engine->backend_description());
+  fmt::print(stderr,
+             "{} sequences at once with {} tokens of context each, {} tokens of cache in all, {} may wait\n",
+             fits.parallel, fits.context, fits.cache_tokens, fits.queue);
+  fmt::print(stderr, "a page to talk to: {}/\n", url);
+  fmt::print(stderr, "OpenAI's client:    OPENAI_BASE_URL={}/v1 OPENAI_API_KEY=none\n", url);
+  fmt::print(stderr, "Anthropic's client: ANTHROPIC_BASE_URL={} ANTHROPIC_API_KEY=none\n", url);
+}
+
+void serve(Options& options) {
+  server::Server server(server_options(options));
+  const auto engine = options.model.load();
+  const auto scheduler = make_scheduler(engine, options);
+  const std::filesystem::path folder = options.model.folder();
+  server::ServedModel model =
+      server::serve_model(engine, folder, std::filesystem::canonical(folder).filename());
+  if (!options.aliases.empty()) {
+    model.name = options.aliases.front();
+    model.aliases.assign(options.aliases.begin() + 1, options.aliases.end());
+  }
+  model.strict = options.strict_model;
+  model.context = scheduler->options().context;
+  model.prompt_limit = options.max_prompt;
+  server.serve(model, scheduler);
+  print_now(fmt::format("listening on {}\n", server.url()));
+  describe(server.url(), model, *scheduler);
+  server.run_until_signalled();
+}
+
+void add_access_options(Command& command, Options& options) {
+  command.group("Access");
+  command.list("--api-key", options.server.api_keys,
+               "A key that clients must send (may be given several times)");
+  command.option("--api-key-file", options.key_file, "A file with one key per line");
+  command.flag("--no-auth", options.server.no_auth, "Let other machines ask without a key");
+  command.list(
+      "--cors", options.server.cors_origins,
+      "An origin whose pages may ask, as in https://example.org; * for all (may be given several times)");
+  command.option("--tls-cert", options.server.tls_certificate, "Certificate chain for HTTPS, as PEM");
+  command.option("--tls-key", options.server.tls_key, "Its private key, as PEM");
+  command.option("--access-log", options.server.access_log,
+                 "Append a line of JSON per request to this file; - for the standard error");
+}
+
+void add_limits(Command& command, Options& options) {
+  constexpr std::int64_t kMany = 1'000'000'000;
+  command.group("Limits");
+  command.option("--parallel", options.scheduler.parallel, "Sequences at once; 0: what suits the backend",
+                 {0, 4096});
+  command.option("--ctx", options.scheduler.context, "Context of each in tokens; 0: the model's", {0, kMany});
+  command.option("--cache-tokens", options.scheduler.cache_tokens,
+                 "Tokens of cache for all sequences together; 0: the context of each", {0, kMany});
+  command.option("--queue", options.queue, "Requests that may wait; more are told to come back", {0, kMany});
+  command.option("--itl-target", options.interval_milliseconds,
+                 "Milliseconds between two tokens to keep to while prompts are read", {0.1, 60'000});
+  command.option("--max-prompt", options.max_prompt, "Tokens of a prompt; 0: the context", {0, kMany});
+  command.size("--max-body", options.server.limits.body_bytes, "Bytes of a request");
+  command.option("--max-connections", options.connections, "Open connections", {1, 1'000'000});
+  command.option("--header-seconds", options.header_seconds, "Seconds that a request's headers may take",
+                 {1, 3600});
+  command.option("--request-seconds", options.server.request_seconds,
+                 "Seconds for a request, waiting included; 0: no limit", {0, 1e9});
+  command.option("--drain-seconds", options.drain_seconds,
+                 "Seconds that answers may still take after SIGTERM", {0, 86'400});
+}
+
+}  // namespace
+
+void add_serve(Parser& parser) {
+  auto options = std::make_shared<Options>();
+  Command command = parser.add("serve", "Serve a model to OpenAI's and Anthropic's clients, and on a page");
+  add_model_option(command, options->model.model);
+  command.option("--host", options->server.host, "Address to listen on");
+  command.option("--port", options->port, "Port; 0 chooses a free one", {0, 65'535});
+  command.list("--alias", options->aliases, "The model's name for clients (may be given several times)");
+  command.flag("--strict-model", options->strict_model, "Refuse requests that name another model");
+  command.option("--data", options->server.data, "Folder to save the page's conversations in");
+  add_access_options(command, *options);
+  add_limits(command, *options);
+  add_engine_options(command, options->model);
+  command.example("sluice serve", "the bundled model on http://127.0.0.1:8080");
+  command.example("sluice serve -m ~/qwen3.6-35b-4bit --host 0.0.0.0 --api-key-file keys.txt",
+                  "for other machines, with keys");
+  command.on_run([options] { serve(*options); });
+}
+
+}  // namespace sluice::cli

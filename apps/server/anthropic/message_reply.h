@@ -1,0 +1,21 @@
+// A message, whole or as events.
+#pragma once
+
+#include <memory>
+
+#include "server/api/answer.h"
+#include "server/api/served_model.h"
+#include "server/api/work.h"
+#include "sluice/answer_guide.h"
+
+namespace sluice::server::anthropic {
+
+struct MessageReplySettings {
+  AnswerPlan plan = {};
+  std::vector<std::string> stops = {};
+  std::int64_t prompt_tokens = 0;
+};
+
+std::unique_ptr<Reply> make_message_reply(const MessageReplySettings& settings, const ServedModel& model);
+
+}  // namespace sluice::server::anthropic

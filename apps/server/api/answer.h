@@ -1,0 +1,56 @@
+// One choice of an answer as it grows: what was thought, said and called.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sluice/answer.h"
+#include "sluice/scheduler.h"
+
+namespace sluice::server {
+
+struct ToolCall {
+  std::string id;
+  std::string function;
+  std::string arguments;  // JSON
+};
+
+struct Usage {
+  std::int64_t prompt = 0;
+  std::int64_t cached = 0;  // of the prompt
+  std::int64_t completion = 0;
+  std::int64_t reasoning = 0;  // of the completion
+};
+
+class Answer {
+ public:
+  explicit Answer(AnswerFormat format, AnswerParser::ParameterTypes types = {});
+
+  // What the tokens add; neighbours of one kind are joined.
+  std::vector<AnswerDelta> push(std::span<const GeneratedToken> tokens);
+  // What was held back until the end.
+  std::vector<AnswerDelta> finish(const RequestResult& result);
+
+  const std::string& thinking() const { return thinking_; }
+  const std::string& content() const { return content_; }
+  const std::vector<ToolCall>& calls() const { return calls_; }
+  const Usage& usage() const { return usage_; }
+  FinishReason reason() const { return reason_; }
+
+ private:
+  std::vector<AnswerDelta> keep(std::vector<AnswerDelta> deltas);
+
+  AnswerParser parser_;
+  std::string thinking_, content_;
+  std::vector<ToolCall> calls_;
+  Usage usage_;
+  bool in_thinking_ = false;
+  FinishReason reason_ = FinishReason::length;
+};
+
+// A name that no other thing has: the prefix and 24 random characters.
+std::string new_id(std::string_view prefix);
+
+}  // namespace sluice::server

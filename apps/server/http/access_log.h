@@ -1,0 +1,29 @@
+// A line per request, by option.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+namespace sluice::server {
+
+struct AccessEntry {
+  std::string id, address, client, method, path;
+  int status = 0;
+  std::uint64_t bytes = 0;  // of the answer
+  double seconds = 0;
+};
+
+class AccessLog {
+ public:
+  // A file to append to, "-" for the standard error, or nothing. Throws Error where it cannot be written.
+  explicit AccessLog(const std::string& path);
+
+  void write(const AccessEntry& entry);
+
+ private:
+  std::shared_ptr<std::FILE> file_;
+};
+
+}  // namespace sluice::server

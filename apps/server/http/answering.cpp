@@ -1,0 +1,201 @@
+#include "server/http/answering.h"
+
+#include <fmt/core.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/system/system_error.hpp>
+#include <optional>
+
+#include "server/http/inbox.h"
+
+namespace sluice::server {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr std::size_t kMostWaitingBytes = 8 << 20;  // tokens that a slow client has not read yet
+constexpr std::chrono::hours kLong{24};
+
+// Sequences that are cancelled unless they are done when nobody waits for them any more.
+class Running {
+ public:
+  Running() = default;
+  Running(Running&&) = default;
+  Running& operator=(Running&&) = default;
+  ~Running() {
+    for (const RequestHandle& handle : handles_) handle.cancel();
+  }
+  void add(RequestHandle handle) { handles_.push_back(std::move(handle)); }
+  const std::vector<RequestHandle>& handles() const { return handles_; }
+
+ private:
+  std::vector<RequestHandle> handles_;
+};
+
+struct Started {
+  Work work;
+  std::shared_ptr<Inbox> inbox;
+  std::shared_ptr<const Loaded> loaded;  // outlives what runs on it
+  Running running;
+};
+
+Started start(Service& service, const Route& route, const HttpRequest& request,
+              const asio::any_io_executor& executor) {
+  Started started;
+  started.loaded = service.loaded();
+  started.work = route.generate(request);
+  const std::size_t most = started.work.stream ? kMostWaitingBytes : std::numeric_limits<std::size_t>::max();
+  started.inbox = std::make_shared<Inbox>(executor, started.work.requests.size(), most);
+  for (std::size_t i = 0; i < started.work.requests.size(); ++i) {
+    Request& one = started.work.requests[i];
+    one.key = request.client;
+    one.timeout_seconds = service.options().request_seconds;
+    started.running.add(started.loaded->scheduler->submit(std::move(one), started.inbox->callbacks(i)));
+  }
+  started.work.reply->started([handles = started.running.handles()] {
+    for (const RequestHandle& handle : handles) handle.cancel();
+  });
+  return started;
+}
+
+// Tells the reply of the news and returns what to write. Throws what a sequence failed of.
+class Telling {
+ public:
+  Telling(Service& service, Started& started)
+      : service_(service), started_(started), left_(started.work.requests.size()) {}
+
+  std::string tell(std::vector<News> news) {
+    std::string text;
+    Reply& reply = *started_.work.reply;
+    for (std::size_t i = 0; i < news.size(); ++i) {
+      if (!begun_ && (!news[i].tokens.empty() || news[i].result)) {
+        begun_ = true;
+        const auto progress = started_.inbox->progress();
+        text += reply.begin(progress ? progress->cached : 0);
+      }
+      service_.metrics().observe(news[i].intervals, news[i].first);
+      if (!news[i].tokens.empty()) text += reply.tokens(i, news[i].tokens);
+      if (news[i].result) text += finish(i, *news[i].result);
+    }
+    if (left_ == 0) text += reply.end();
+    return text;
+  }
+  bool begun() const { return begun_; }
+  bool over() const { return left_ == 0; }
+
+ private:
+  std::string finish(std::size_t choice, const RequestResult& result) {
+    if (result.error) std::rethrow_exception(result.error);
+    if (result.generated.reason == FinishReason::cancelled && !started_.work.reply->may_be_cancelled())
+      throw unavailable("The server stopped before the answer was complete.");
+    --left_;
+    return started_.work.reply->done(choice, result);
+  }
+
+  Service& service_;
+  Started& started_;
+  std::size_t left_;
+  bool begun_ = false;
+};
+
+asio::awaitable<void> send_whole(Service& service, Started& started, ResponseWriter& writer) {
+  // All tokens are told at once: nobody reads them earlier.
+  std::vector<News> all(started.work.requests.size());
+  std::size_t left = all.size();
+  while (left > 0) {
+    co_await started.inbox->wait(kLong);
+    std::vector<News> news = started.inbox->take();
+    for (std::size_t i = 0; i < news.size(); ++i) {
+      std::move(news[i].tokens.begin(), news[i].tokens.end(), std::back_inserter(all[i].tokens));
+      all[i].intervals.insert(all[i].intervals.end(), news[i].intervals.begin(), news[i].intervals.end());
+      all[i].first = all[i].first || news[i].first;
+      if (!news[i].result) continue;
+      if (news[i].result->error) std::rethrow_exception(news[i].result->error);
+      all[i].result = std::move(news[i].result);
+      --left;
+    }
+  }
+  Telling telling(service, started);
+  telling.tell(std::move(all));
+  const HttpResponse response = json_response(started.work.reply->body());
+  co_await writer.send(response);
+}
+
+// A comment that tells a waiting client how far its prompt is.
+std::string comment(const Inbox& inbox) {
+  const auto progress = inbox.progress();
+  return progress ? fmt::format(": prefill {}/{}\n\n", progress->read, progress->all) : ": waiting\n\n";
+}
+
+asio::awaitable<void> stream(Service& service, Started& started, ResponseWriter& writer) {
+  co_await writer.begin_events();
+  Telling telling(service, started);
+  std::optional<ApiError> failure;
+  std::string last_comment;
+  while (!telling.over() && !failure) {
+    const auto before = std::chrono::steady_clock::now();
+    co_await started.inbox->wait(service.options().ping_interval);
+    std::string text;
+    try {
+      if (started.inbox->overflowed()) throw overloaded("The client reads its answer too slowly.");
+      text = telling.tell(started.inbox->take());
+      const bool waited = std::chrono::steady_clock::now() - before >= service.options().ping_interval;
+      if (text.empty() && !telling.begun()) {
+        std::string now = comment(*started.inbox);
+        if (waited || now != last_comment) text = last_comment = now;
+      } else if (text.empty() && waited) {
+        text = ": waiting\n\n";
+      }
+    } catch (...) {
+      failure = api_error(std::current_exception());
+      text = started.work.reply->failed(*failure);
+    }
+    if (!text.empty()) co_await writer.write(text);
+  }
+  co_await writer.end_events();
+}
+
+asio::awaitable<void> generate(Service& service, asio::thread_pool& pool, const Route& route,
+                               const HttpRequest& request, ResponseWriter& writer) {
+  const asio::any_io_executor executor = co_await asio::this_coro::executor;
+  auto prepare = [&]() -> asio::awaitable<Started> { co_return start(service, route, request, executor); };
+  Started started = co_await asio::co_spawn(pool, prepare, asio::use_awaitable);
+  if (started.work.stream)
+    co_await stream(service, started, writer);
+  else
+    co_await send_whole(service, started, writer);
+}
+
+asio::awaitable<void> reply_plainly(asio::thread_pool& pool, const Route& route, const HttpRequest& request,
+                                    ResponseWriter& writer) {
+  auto run = [&]() -> asio::awaitable<HttpResponse> { co_return route.plain(request); };
+  const HttpResponse response = co_await asio::co_spawn(pool, run, asio::use_awaitable);
+  co_await writer.send(response);
+}
+
+}  // namespace
+
+asio::awaitable<void> answer(Service& service, asio::thread_pool& pool, const Route& route,
+                             const HttpRequest& request, ResponseWriter& writer) {
+  std::optional<ApiError> failure;
+  try {
+    if (service.draining() && route.generate) throw unavailable("The server is shutting down.");
+    if (!route.unloaded) service.ready();
+    if (route.generate)
+      co_await generate(service, pool, route, request, writer);
+    else
+      co_await reply_plainly(pool, route, request, writer);
+  } catch (const boost::system::system_error&) {
+    throw;  // the client is gone
+  } catch (...) {
+    failure = api_error(std::current_exception());
+  }
+  if (!failure) co_return;
+  const HttpResponse response = error_response(*failure, route.dialect, request.id);
+  co_await writer.send(response);
+}
+
+}  // namespace sluice::server

@@ -1,0 +1,13 @@
+// HTTPS.
+#pragma once
+
+#include <boost/asio/ssl/context.hpp>
+#include <memory>
+#include <string>
+
+namespace sluice::server {
+
+// Throws Error where the files are missing or do not fit each other.
+std::unique_ptr<boost::asio::ssl::context> make_tls(const std::string& certificate, const std::string& key);
+
+}  // namespace sluice::server

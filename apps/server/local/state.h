@@ -1,0 +1,12 @@
+// GET /v1/sluice/state: what runs now.
+#pragma once
+
+#include "server/api/json.h"
+#include "server/api/served_model.h"
+#include "sluice/scheduler.h"
+
+namespace sluice::server {
+
+Json state_json(const ServedModel& model, const Scheduler& scheduler);
+
+}  // namespace sluice::server

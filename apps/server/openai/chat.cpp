@@ -1,0 +1,68 @@
+#include "server/openai/chat.h"
+
+#include "server/api/chat_prompt.h"
+#include "server/api/generation_fields.h"
+#include "server/openai/chat_reply.h"
+#include "server/openai/request_fields.h"
+#include "server/openai/structure.h"
+
+namespace sluice::server::openai {
+
+namespace {
+
+constexpr std::int64_t kMostAlternatives = 20;
+
+void read_logprobs(Fields& fields, Request& request, ChatReplySettings& reply) {
+  reply.logprobs = fields.flag("logprobs").value_or(false);
+  const auto top = fields.integer("top_logprobs", 0, kMostAlternatives);
+  if (top && *top > 0 && !reply.logprobs)
+    throw bad_request("Invalid 'top_logprobs': it needs 'logprobs' to be true.", "top_logprobs");
+  if (!reply.logprobs) return;
+  request.options.sampling.logprobs = static_cast<int>(top.value_or(0));
+  request.options.logprobs = request.options.sampling.logprobs;
+}
+
+// Other parameters of the protocol: those that ask for what text models do not do are refused.
+void refuse_what_is_no_text(Fields& fields) {
+  for (const char* name : {"audio", "functions", "function_call", "web_search_options"})
+    if (fields.has(name))
+      throw bad_request(std::string("'") + name + "' is not supported by this server.", name,
+                        "unsupported_parameter");
+  if (const Json* modalities = fields.array("modalities"))
+    for (const Json& one : *modalities)
+      if (one != "text")
+        throw bad_request("Invalid 'modalities': this server answers in text alone.", "modalities");
+}
+
+}  // namespace
+
+Work chat_completion(const Json& body, const ServedModel& model) {
+  Fields fields(body);
+  ChatReplySettings reply;
+  reply.common = read_common(fields, model);
+  const Json messages = template_messages(fields.need("messages"));
+  Generation generation = read_generation(fields, model);
+  read_logprobs(fields, generation.request, reply);
+  const std::optional<std::int64_t> most = read_max_tokens(fields, {"max_completion_tokens", "max_tokens"});
+  const std::int64_t count = read_choice_count(fields);
+  AnswerRequest answer = read_structure(fields);
+  ChatSettings settings;
+  settings.variables =
+      template_variables(fields.object("chat_template_kwargs"), fields.text("reasoning_effort").value_or(""));
+  if (!answer.tools.empty() && answer.choice != ToolChoice::none)
+    settings.variables["tools"] = Json::parse(answer.tools);
+  settings.continue_last = fields.flag("continue_final_message").value_or(true);
+  refuse_what_is_no_text(fields);
+  fields.ignore({"prediction", "prompt_cache_retention", "verbosity"});
+  ignore_what_has_no_effect(fields);
+  fields.refuse_others();
+
+  ChatPrompt prompt = render_chat(model, messages, settings);
+  set_prompt(generation.request, std::move(prompt.ids), most, model, "messages");
+  answer.prompt = prompt.tail;
+  std::vector<Request> requests = generation.choices(count, answer, model, reply.plan);
+  return {std::move(requests), reply.common.stream,
+          make_chat_reply(reply, model, static_cast<std::size_t>(count))};
+}
+
+}  // namespace sluice::server::openai

@@ -1,0 +1,11 @@
+// POST /v1/chat/completions.
+#pragma once
+
+#include "server/api/served_model.h"
+#include "server/api/work.h"
+
+namespace sluice::server::openai {
+
+Work chat_completion(const Json& body, const ServedModel& model);
+
+}  // namespace sluice::server::openai

@@ -1,0 +1,122 @@
+#include "server/openai/completion_reply.h"
+
+#include <ctime>
+
+#include "server/openai/error.h"
+#include "server/openai/logprobs.h"
+
+namespace sluice::server::openai {
+
+namespace {
+
+class CompletionReply : public Reply {
+ public:
+  CompletionReply(const CompletionReplySettings& settings, const ServedModel& model)
+      : settings_(settings),
+        engine_(model.engine),
+        model_(model.name),
+        id_(new_id("cmpl-")),
+        created_(std::time(nullptr)),
+        choices_(settings.echoes.size()) {}
+
+  std::string begin(std::int64_t) override {
+    std::string events;
+    for (std::size_t i = 0; i < choices_.size(); ++i)
+      if (!settings_.echoes[i].empty()) events += chunk(i, settings_.echoes[i]);
+    return events;
+  }
+
+  std::string tokens(std::size_t choice, std::span<const GeneratedToken> tokens) override {
+    Choice& one = choices_[choice];
+    std::string text;
+    for (const GeneratedToken& token : tokens) text += token.text;
+    one.text += text;
+    if (settings_.logprobs) one.logprobs.push(*engine_, tokens);
+    return text.empty() && !settings_.logprobs ? "" : chunk(choice, text);
+  }
+
+  std::string done(std::size_t choice, const RequestResult& result) override {
+    Choice& one = choices_[choice];
+    one.reason = result.generated.reason == FinishReason::length ? "length" : "stop";
+    one.usage.prompt = result.prompt.tokens;
+    one.usage.cached = result.prompt.cached;
+    one.usage.completion = static_cast<std::int64_t>(result.generated.ids.size());
+    return chunk(choice, "", one.reason);
+  }
+
+  std::string end() override {
+    std::string events;
+    if (settings_.common.usage_in_stream) {
+      Json last = envelope();
+      last["choices"] = Json::array();
+      last["usage"] = usage_json(total());
+      events = event(last);
+    }
+    return events + "data: [DONE]\n\n";
+  }
+
+  std::string failed(const ApiError& error) override { return event(error_body(error)) + "data: [DONE]\n\n"; }
+
+  Json body() override {
+    Json whole = envelope();
+    whole["choices"] = Json::array();
+    for (std::size_t i = 0; i < choices_.size(); ++i)
+      whole["choices"].push_back({{"index", i},
+                                  {"text", settings_.echoes[i] + choices_[i].text},
+                                  {"logprobs", settings_.logprobs ? choices_[i].logprobs.all() : Json()},
+                                  {"finish_reason", choices_[i].reason}});
+    whole["usage"] = usage_json(total());
+    return whole;
+  }
+
+ private:
+  struct Choice {
+    std::string text;
+    CompletionLogprobs logprobs;
+    std::string reason;
+    Usage usage;
+  };
+
+  Json envelope() const {
+    return {{"id", id_}, {"object", "text_completion"}, {"created", created_}, {"model", model_}};
+  }
+
+  std::string chunk(std::size_t choice, const std::string& text, const std::string& reason = {}) {
+    Json json = envelope();
+    json["choices"] =
+        Json::array({{{"index", choice},
+                      {"text", text},
+                      {"logprobs", settings_.logprobs ? choices_[choice].logprobs.take() : Json()},
+                      {"finish_reason", reason.empty() ? Json() : Json(reason)}}});
+    if (settings_.common.usage_in_stream) json["usage"] = nullptr;
+    return event(json);
+  }
+
+  // Each prompt counts once, whatever its choices.
+  Usage total() const {
+    Usage sum;
+    const std::size_t per_prompt = choices_.size() / settings_.prompts;
+    for (std::size_t i = 0; i < choices_.size(); ++i) {
+      sum.completion += choices_[i].usage.completion;
+      if (i % per_prompt != 0) continue;
+      sum.prompt += choices_[i].usage.prompt;
+      sum.cached += choices_[i].usage.cached;
+    }
+    return sum;
+  }
+
+  CompletionReplySettings settings_;
+  std::shared_ptr<Engine> engine_;
+  std::string model_, id_;
+  std::int64_t created_;
+  std::vector<Choice> choices_;
+};
+
+}  // namespace
+
+std::unique_ptr<Reply> make_completion_reply(const CompletionReplySettings& settings,
+                                             const ServedModel& model) {
+  return std::make_unique<CompletionReply>(settings, model);
+}
+
+}  // namespace sluice::server::openai

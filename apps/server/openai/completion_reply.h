@@ -1,0 +1,22 @@
+// Completions, whole or as chunks.
+#pragma once
+
+#include <memory>
+
+#include "server/api/served_model.h"
+#include "server/api/work.h"
+#include "server/openai/request_fields.h"
+
+namespace sluice::server::openai {
+
+struct CompletionReplySettings {
+  Common common = {};
+  bool logprobs = false;
+  std::size_t prompts = 1;
+  std::vector<std::string> echoes = {};  // per choice: what stands before its text
+};
+
+std::unique_ptr<Reply> make_completion_reply(const CompletionReplySettings& settings,
+                                             const ServedModel& model);
+
+}  // namespace sluice::server::openai

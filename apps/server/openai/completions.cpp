@@ -1,0 +1,103 @@
+#include "server/openai/completions.h"
+
+#include <algorithm>
+
+#include "server/api/generation_fields.h"
+#include "server/openai/completion_reply.h"
+#include "server/openai/request_fields.h"
+#include "server/openai/structure.h"
+
+namespace sluice::server::openai {
+
+namespace {
+
+constexpr std::size_t kMostPrompts = 64;
+constexpr std::int64_t kUsualTokens = 16;  // the protocol's default
+constexpr std::int64_t kMostAlternatives = 20;
+
+bool is_ids(const Json& json) {
+  return json.is_array() && !json.empty() &&
+         std::all_of(json.begin(), json.end(), [](const Json& one) { return one.is_number_integer(); });
+}
+
+std::vector<std::int32_t> read_ids(const Json& json, const ServedModel& model) {
+  std::vector<std::int32_t> ids;
+  for (const Json& one : json) {
+    const auto id = one.get<std::int64_t>();
+    if (id < 0 || id >= model.engine->summary().vocab)
+      throw bad_request("Invalid 'prompt': " + std::to_string(id) + " is no token of this model.", "prompt");
+    ids.push_back(static_cast<std::int32_t>(id));
+  }
+  return ids;
+}
+
+std::vector<std::int32_t> read_prompt(const Json& json, const ServedModel& model) {
+  if (json.is_string()) return model.engine->encode(json.get<std::string>(), true);
+  if (is_ids(json)) return read_ids(json, model);
+  throw bad_request(
+      "Invalid 'prompt': expected a string, an array of strings, of tokens, or of arrays of tokens.",
+      "prompt", "invalid_type");
+}
+
+std::vector<std::vector<std::int32_t>> read_prompts(const Json& json, const ServedModel& model) {
+  std::vector<std::vector<std::int32_t>> prompts;
+  if (!json.is_array() || is_ids(json)) {
+    prompts.push_back(read_prompt(json, model));
+    return prompts;
+  }
+  if (json.empty() || json.size() > kMostPrompts)
+    throw bad_request("Invalid 'prompt': expected between 1 and 64 prompts.", "prompt");
+  for (const Json& one : json) prompts.push_back(read_prompt(one, model));
+  return prompts;
+}
+
+void refuse_unsupported(Fields& fields, std::int64_t choices, bool logprobs, bool echo) {
+  if (fields.text("suffix").value_or("") != "")
+    throw bad_request("'suffix' is not supported by this server.", "suffix", "unsupported_parameter");
+  if (fields.integer("best_of", 1, 1024).value_or(choices) != choices)
+    throw bad_request("'best_of' other than 'n' is not supported by this server.", "best_of",
+                      "unsupported_parameter");
+  if (logprobs && echo)
+    throw bad_request("'echo' together with 'logprobs' is not supported by this server.", "echo",
+                      "unsupported_parameter");
+}
+
+}  // namespace
+
+Work completion(const Json& body, const ServedModel& model) {
+  Fields fields(body);
+  CompletionReplySettings reply;
+  reply.common = read_common(fields, model);
+  std::vector<std::vector<std::int32_t>> prompts = read_prompts(fields.need("prompt"), model);
+  Generation generation = read_generation(fields, model);
+  const auto most = read_max_tokens(fields, {"max_tokens", "max_completion_tokens"});
+  const std::int64_t count = read_choice_count(fields);
+  if (const auto top = fields.integer("logprobs", 0, kMostAlternatives)) {
+    reply.logprobs = true;
+    generation.request.options.logprobs = generation.request.options.sampling.logprobs =
+        static_cast<int>(*top);
+  }
+  const bool echo = fields.flag("echo").value_or(false);
+  refuse_unsupported(fields, count, reply.logprobs, echo);
+  AnswerRequest answer = read_structure(fields);
+  answer.chat = false;
+  ignore_what_has_no_effect(fields);
+  fields.refuse_others();
+
+  Work work;
+  for (std::vector<std::int32_t>& ids : prompts) {
+    const std::string text = echo ? model.engine->decode(ids) : "";
+    set_prompt(generation.request, std::move(ids), most.value_or(kUsualTokens), model, "prompt");
+    AnswerPlan plan;
+    for (Request& request : generation.choices(count, answer, model, plan)) {
+      work.requests.push_back(std::move(request));
+      reply.echoes.push_back(text);
+    }
+  }
+  reply.prompts = prompts.size();
+  work.stream = reply.common.stream;
+  work.reply = make_completion_reply(reply, model);
+  return work;
+}
+
+}  // namespace sluice::server::openai

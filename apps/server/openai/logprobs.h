@@ -1,0 +1,29 @@
+// Log-probabilities of tokens in the two forms of OpenAI's protocol.
+#pragma once
+
+#include <span>
+
+#include "server/api/json.h"
+#include "sluice/session.h"
+
+namespace sluice::server::openai {
+
+// An array with an object per token.
+Json chat_logprobs(const Engine& engine, std::span<const GeneratedToken> tokens);
+
+// Four arrays with an entry per token.
+class CompletionLogprobs {
+ public:
+  void push(const Engine& engine, std::span<const GeneratedToken> tokens);
+  // What came since the last call.
+  Json take();
+  const Json& all() const { return all_; }
+
+ private:
+  static Json empty();
+
+  Json all_ = empty(), fresh_ = empty();
+  std::size_t offset_ = 0;
+};
+
+}  // namespace sluice::server::openai

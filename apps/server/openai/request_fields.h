@@ -1,0 +1,28 @@
+// The fields that chat completions and completions share.
+#pragma once
+
+#include <initializer_list>
+
+#include "server/api/answer.h"
+#include "server/api/fields.h"
+#include "server/api/served_model.h"
+
+namespace sluice::server::openai {
+
+struct Common {
+  bool stream = false;
+  bool usage_in_stream = false;  // stream_options.include_usage
+};
+
+// Checks the model's name, too.
+Common read_common(Fields& fields, const ServedModel& model);
+// By the first of the names that is there; -1 means as many as fit.
+std::optional<std::int64_t> read_max_tokens(Fields& fields, std::initializer_list<const char*> names);
+std::int64_t read_choice_count(Fields& fields);
+void ignore_what_has_no_effect(Fields& fields);
+
+Json usage_json(const Usage& usage);
+// Of all choices: the prompt counts once.
+Usage total(const std::vector<Answer>& answers);
+
+}  // namespace sluice::server::openai

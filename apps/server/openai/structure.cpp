@@ -1,0 +1,117 @@
+#include "server/openai/structure.h"
+
+#include <fmt/core.h>
+
+#include "server/api/api_error.h"
+
+namespace sluice::server::openai {
+
+namespace {
+
+GrammarSource source(GrammarSource::Kind kind, std::string text) {
+  GrammarSource source;
+  source.kind = kind;
+  source.text = std::move(text);
+  return source;
+}
+
+GrammarSource schema(const Json& json, const std::string& param) {
+  if (!json.is_object() && !json.is_boolean())
+    throw bad_request(fmt::format("Invalid '{}': expected a JSON schema.", param), param, "invalid_type");
+  return source(GrammarSource::Kind::json_schema, dump(json));
+}
+
+GrammarSource any_object() {
+  return source(GrammarSource::Kind::json_schema, R"({"type": "object"})");
+}
+
+std::optional<GrammarSource> read_response_format(Fields& fields) {
+  const Json* format = fields.object("response_format");
+  if (format == nullptr) return std::nullopt;
+  const Json type = format->value("type", Json());
+  if (type == "text") return std::nullopt;
+  if (type == "json_object")
+    return format->contains("schema") ? schema((*format)["schema"], "response_format") : any_object();
+  if (type == "json_schema") {
+    const Json inner = format->value("json_schema", Json());
+    if (!inner.is_object() || !inner.contains("schema"))
+      throw bad_request("Missing required parameter: 'response_format.json_schema.schema'.",
+                        "response_format", "missing_required_parameter");
+    return schema(inner["schema"], "response_format.json_schema.schema");
+  }
+  throw bad_request("Invalid 'response_format.type': expected text, json_object or json_schema.",
+                    "response_format.type", "invalid_value");
+}
+
+GrammarSource choices(std::vector<std::string> texts) {
+  GrammarSource choice;
+  choice.kind = GrammarSource::Kind::choice;
+  choice.choices = std::move(texts);
+  return choice;
+}
+
+// Names that other local servers gave the same wishes.
+std::optional<GrammarSource> read_extras(Fields& fields) {
+  constexpr std::size_t kMostChoices = 1000;
+  for (const char* name : {"guided_json", "json_schema"})
+    if (const Json* value = fields.find(name))
+      return schema(value->is_string() ? parse_json(value->get<std::string>()) : *value, name);
+  if (const auto regex = fields.text("guided_regex")) return source(GrammarSource::Kind::regex, *regex);
+  for (const char* name : {"guided_grammar", "grammar"})
+    if (const auto grammar = fields.text(name); grammar && !grammar->empty())
+      return source(GrammarSource::Kind::ebnf, *grammar);
+  if (fields.has("guided_choice")) return choices(fields.texts("guided_choice", kMostChoices));
+  const Json* structured = fields.object("structured_outputs");
+  if (structured == nullptr) return std::nullopt;
+  Fields inner(*structured);
+  std::optional<GrammarSource> found;
+  if (const Json* json = inner.find("json"))
+    found =
+        schema(json->is_string() ? parse_json(json->get<std::string>()) : *json, "structured_outputs.json");
+  if (const auto regex = inner.text("regex")) found = source(GrammarSource::Kind::regex, *regex);
+  if (const auto grammar = inner.text("grammar")) found = source(GrammarSource::Kind::ebnf, *grammar);
+  if (inner.has("choice")) found = choices(inner.texts("choice", kMostChoices));
+  if (inner.flag("json_object").value_or(false)) found = any_object();
+  inner.refuse_others();
+  return found;
+}
+
+void read_tool_choice(Fields& fields, AnswerRequest& answer) {
+  const Json* choice = fields.find("tool_choice");
+  if (choice == nullptr) return;
+  if (choice->is_object()) {
+    // {"type": "function", "function": {"name"}}; the responses protocol has the name beside the type.
+    const Json function = choice->value("function", Json());
+    const Json name = function.is_object() ? function.value("name", Json()) : choice->value("name", Json());
+    if (choice->value("type", Json()) == "function" && name.is_string()) {
+      answer.choice = ToolChoice::named;
+      answer.tool = name.get<std::string>();
+      return;
+    }
+  }
+  if (*choice == "none")
+    answer.choice = ToolChoice::none;
+  else if (*choice == "required")
+    answer.choice = ToolChoice::required;
+  else if (*choice != "auto")
+    throw bad_request("Invalid 'tool_choice': expected none, auto, required or a function.", "tool_choice",
+                      "invalid_value");
+}
+
+}  // namespace
+
+AnswerRequest read_structure(Fields& fields) {
+  AnswerRequest answer;
+  answer.content = read_response_format(fields);
+  if (const std::optional<GrammarSource> extra = read_extras(fields)) answer.content = extra;
+  if (const Json* tools = fields.array("tools"); tools != nullptr && !tools->empty())
+    answer.tools = dump(*tools);
+  read_tool_choice(fields, answer);
+  if (answer.tools.empty() && answer.choice != ToolChoice::automatic && answer.choice != ToolChoice::none)
+    throw bad_request("'tool_choice' is only allowed when 'tools' are specified.", "tool_choice");
+  answer.parallel_calls = fields.flag("parallel_tool_calls").value_or(true);
+  answer.max_thinking_tokens = fields.integer("max_thinking_tokens", 0, std::int64_t{1} << 31);
+  return answer;
+}
+
+}  // namespace sluice::server::openai

@@ -1,0 +1,125 @@
+#include "server/responses/create.h"
+
+#include "server/api/chat_prompt.h"
+#include "server/api/generation_fields.h"
+#include "server/openai/structure.h"
+#include "server/responses/input.h"
+#include "server/responses/response_reply.h"
+
+namespace sluice::server::responses {
+
+namespace {
+
+constexpr std::int64_t kMostTokens = std::int64_t{1} << 31;
+
+// In the words of chat completions, which then mean the same here.
+Json as_chat_structure(Fields& fields, Json& echo) {
+  Json out = Json::object();
+  if (const Json* text = fields.object("text")) {
+    echo["text"] = *text;
+    const Json format = text->value("format", Json());
+    if (format.is_object()) {
+      out["response_format"] = format;
+      if (format.value("type", Json()) == "json_schema") out["response_format"]["json_schema"] = format;
+    }
+  }
+  if (const Json* tools = fields.array("tools")) {
+    echo["tools"] = *tools;
+    for (const Json& tool : *tools) {
+      if (!tool.is_object() || tool.value("type", Json()) != "function")
+        throw bad_request("Invalid 'tools': only functions are supported.", "tools", "unsupported_value");
+      Json function = tool;
+      function.erase("type");
+      out["tools"].push_back({{"type", "function"}, {"function", function}});
+    }
+  }
+  if (const Json* choice = fields.find("tool_choice")) out["tool_choice"] = echo["tool_choice"] = *choice;
+  if (const auto parallel = fields.flag("parallel_tool_calls"))
+    out["parallel_tool_calls"] = echo["parallel_tool_calls"] = *parallel;
+  return out;
+}
+
+std::string read_effort(Fields& fields, Json& echo) {
+  const Json* reasoning = fields.object("reasoning");
+  if (reasoning == nullptr) return {};
+  echo["reasoning"] = *reasoning;
+  Fields inner(*reasoning);
+  return inner.text("effort").value_or("");
+}
+
+void refuse_unsupported(Fields& fields) {
+  if (fields.flag("background").value_or(false))
+    throw bad_request("'background' is not supported by this server.", "background", "unsupported_parameter");
+  for (const char* name : {"conversation", "prompt"})
+    if (fields.has(name))
+      throw bad_request(std::string("'") + name + "' is not supported by this server.", name,
+                        "unsupported_parameter");
+  fields.ignore({"user", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention",
+                 "include", "truncation", "max_tool_calls", "stream_options", "top_logprobs", "verbosity"});
+}
+
+// What the response repeats of its request.
+Json defaults() {
+  return {{"instructions", nullptr},
+          {"max_output_tokens", nullptr},
+          {"metadata", Json::object()},
+          {"parallel_tool_calls", true},
+          {"previous_response_id", nullptr},
+          {"reasoning", {{"effort", nullptr}, {"summary", nullptr}}},
+          {"temperature", 1.0},
+          {"text", {{"format", {{"type", "text"}}}}},
+          {"tool_choice", "auto"},
+          {"tools", Json::array()},
+          {"top_p", 1.0},
+          {"truncation", "disabled"}};
+}
+
+}  // namespace
+
+Work create(const Json& body, const ServedModel& model, Store& store, const std::string& client) {
+  Fields fields(body);
+  ResponseSettings settings{.client = client, .store = store};
+  settings.echo = defaults();
+  if (const auto name = fields.text("model")) model.check_name(*name);
+  settings.input = input_items(fields.need("input"));
+  settings.messages = Json::array();
+  if (const auto previous = fields.text("previous_response_id")) {
+    settings.messages = store.get(client, *previous).messages;
+    settings.echo["previous_response_id"] = *previous;
+  }
+  for (Json& message : template_messages(messages_of(settings.input)))
+    settings.messages.push_back(std::move(message));
+  settings.keep = fields.flag("store").value_or(true);
+  const bool stream = fields.flag("stream").value_or(false);
+  Generation generation = read_generation(fields, model);
+  const auto most = fields.integer("max_output_tokens", 1, kMostTokens);
+  if (most) settings.echo["max_output_tokens"] = *most;
+  if (const Json* metadata = fields.object("metadata")) settings.echo["metadata"] = *metadata;
+  settings.echo["temperature"] = generation.request.options.sampling.temperature;
+  settings.echo["top_p"] = generation.request.options.sampling.top_p;
+  const Json structure = as_chat_structure(fields, settings.echo);
+  Fields structure_fields(structure);
+  AnswerRequest answer = openai::read_structure(structure_fields);
+  ChatSettings chat;
+  chat.variables =
+      template_variables(fields.object("chat_template_kwargs"), read_effort(fields, settings.echo));
+  if (!answer.tools.empty() && answer.choice != ToolChoice::none)
+    chat.variables["tools"] = structure["tools"];
+  Json told = settings.messages;
+  if (const auto instructions = fields.text("instructions")) {
+    settings.echo["instructions"] = *instructions;
+    told.insert(told.begin(), Json{{"role", "system"}, {"content", *instructions}});
+  }
+  refuse_unsupported(fields);
+  fields.refuse_others();
+
+  ChatPrompt prompt = render_chat(model, told, chat);
+  set_prompt(generation.request, std::move(prompt.ids), most, model, "input");
+  answer.prompt = prompt.tail;
+  std::vector<Request> requests = generation.choices(1, answer, model, settings.plan);
+  Work work{std::move(requests), stream, nullptr};
+  work.reply = make_response_reply(std::move(settings), model);
+  return work;
+}
+
+}  // namespace sluice::server::responses

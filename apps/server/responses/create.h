@@ -1,0 +1,15 @@
+// POST /v1/responses.
+#pragma once
+
+#include <memory>
+
+#include "server/api/served_model.h"
+#include "server/api/work.h"
+#include "server/responses/store.h"
+
+namespace sluice::server::responses {
+
+// What belongs to `client` is kept in `store`, which must outlive the answer.
+Work create(const Json& body, const ServedModel& model, Store& store, const std::string& client);
+
+}  // namespace sluice::server::responses

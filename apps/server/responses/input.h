@@ -1,0 +1,13 @@
+// The items of OpenAI's responses protocol and what they are as messages of a chat.
+#pragma once
+
+#include "server/api/json.h"
+
+namespace sluice::server::responses {
+
+// A text or an array of items, always as an array of items.
+Json input_items(const Json& input);
+// As messages of the chat protocol. Throws ApiError naming the item that makes no sense.
+Json messages_of(const Json& items);
+
+}  // namespace sluice::server::responses

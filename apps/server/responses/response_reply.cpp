@@ -1,0 +1,216 @@
+#include "server/responses/response_reply.h"
+
+#include <ctime>
+
+namespace sluice::server::responses {
+
+namespace {
+
+class ResponseReply : public Reply {
+ public:
+  ResponseReply(ResponseSettings settings, const ServedModel& model)
+      : settings_(std::move(settings)),
+        model_(model.name),
+        id_(new_id("resp_")),
+        created_(std::time(nullptr)),
+        answer_(settings_.plan.format, settings_.plan.types) {}
+  ~ResponseReply() override { settings_.store.end(settings_.client, id_); }
+
+  void started(std::function<void()> cancel) override {
+    settings_.store.begin(settings_.client, id_, std::move(cancel));
+  }
+  bool may_be_cancelled() const override { return true; }
+
+  std::string begin(std::int64_t) override {
+    std::string events = tell("response.created", {{"response", response()}});
+    return events += tell("response.in_progress", {{"response", response()}});
+  }
+
+  std::string tokens(std::size_t, std::span<const GeneratedToken> tokens) override {
+    return changes(answer_.push(tokens));
+  }
+
+  std::string done(std::size_t, const RequestResult& result) override {
+    std::string events = changes(answer_.finish(result));
+    events += close();
+    const FinishReason reason = answer_.reason();
+    status_ = reason == FinishReason::length      ? "incomplete"
+              : reason == FinishReason::cancelled ? "cancelled"
+                                                  : "completed";
+    keep();
+    const char* name = reason == FinishReason::stop ? "response.completed" : "response.incomplete";
+    return events + tell(name, {{"response", response()}});
+  }
+
+  std::string end() override { return {}; }
+
+  std::string failed(const ApiError& error) override {
+    status_ = "failed";
+    error_ = {{"code", error.code.empty() ? "server_error" : error.code}, {"message", error.message}};
+    return tell("response.failed", {{"response", response()}});
+  }
+
+  Json body() override { return response(); }
+
+ private:
+  using Kind = AnswerDelta::Kind;
+
+  // Events are numbered, so that they are joined one after another and never in one expression.
+  std::string tell(const char* type, const Json& data) {
+    Json json{{"type", type}, {"sequence_number", sequence_++}};
+    json.update(data);
+    return event(json, type);
+  }
+
+  Json response() const {
+    Json json{
+        {"id", id_},
+        {"object", "response"},
+        {"created_at", created_},
+        {"status", status_},
+        {"background", false},
+        {"error", error_},
+        {"incomplete_details", status_ == "incomplete" ? Json{{"reason", "max_output_tokens"}} : Json()},
+        {"model", model_},
+        {"output", output_},
+        {"store", settings_.keep}};
+    json.update(settings_.echo);
+    const Usage& usage = answer_.usage();
+    if (status_ != "in_progress" && status_ != "failed")
+      json["usage"] = {{"input_tokens", usage.prompt},
+                       {"input_tokens_details", {{"cached_tokens", usage.cached}}},
+                       {"output_tokens", usage.completion},
+                       {"output_tokens_details", {{"reasoning_tokens", usage.reasoning}}},
+                       {"total_tokens", usage.prompt + usage.completion}};
+    else
+      json["usage"] = nullptr;
+    return json;
+  }
+
+  std::string changes(const std::vector<AnswerDelta>& deltas) {
+    std::string events;
+    for (const AnswerDelta& delta : deltas) {
+      if (delta.kind == Kind::call) {
+        events += close();
+        events += call(delta);
+        continue;
+      }
+      if (!open_ || *open_ != delta.kind) {
+        events += close();
+        events += open(delta.kind);
+      }
+      output_.back()["content"][0]["text"].get_ref<std::string&>() += delta.text;
+      Json data = place();
+      data["delta"] = delta.text;
+      if (delta.kind == Kind::content) data["logprobs"] = Json::array();
+      events += tell(
+          delta.kind == Kind::content ? "response.output_text.delta" : "response.reasoning_text.delta", data);
+    }
+    return events;
+  }
+
+  Json place() const {
+    return {{"item_id", output_.back()["id"]}, {"output_index", output_.size() - 1}, {"content_index", 0}};
+  }
+
+  std::string item_event(const char* type) {
+    return tell(type, {{"output_index", output_.size() - 1}, {"item", output_.back()}});
+  }
+
+  std::string part_event(const char* type) {
+    Json data = place();
+    data["part"] = output_.back()["content"][0];
+    return tell(type, data);
+  }
+
+  std::string open(Kind kind) {
+    open_ = kind;
+    if (kind == Kind::content)
+      output_.push_back({{"type", "message"},
+                         {"id", new_id("msg_")},
+                         {"status", "in_progress"},
+                         {"role", "assistant"},
+                         {"content", Json::array()}});
+    else
+      output_.push_back({{"type", "reasoning"},
+                         {"id", new_id("rs_")},
+                         {"status", "in_progress"},
+                         {"summary", Json::array()},
+                         {"content", Json::array()}});
+    std::string events = item_event("response.output_item.added");
+    Json part{{"type", kind == Kind::content ? "output_text" : "reasoning_text"}, {"text", ""}};
+    if (kind == Kind::content) part["annotations"] = part["logprobs"] = Json::array();
+    output_.back()["content"].push_back(part);
+    return events + part_event("response.content_part.added");
+  }
+
+  std::string close() {
+    if (!open_) return {};
+    const Kind kind = *open_;
+    open_.reset();
+    Json data = place();
+    data["text"] = output_.back()["content"][0]["text"];
+    if (kind == Kind::content) data["logprobs"] = Json::array();
+    output_.back()["status"] = "completed";
+    std::string events =
+        tell(kind == Kind::content ? "response.output_text.done" : "response.reasoning_text.done", data);
+    events += part_event("response.content_part.done");
+    return events += item_event("response.output_item.done");
+  }
+
+  std::string call(const AnswerDelta& delta) {
+    output_.push_back({{"type", "function_call"},
+                       {"id", new_id("fc_")},
+                       {"call_id", new_id("call_")},
+                       {"name", delta.function},
+                       {"arguments", ""},
+                       {"status", "in_progress"}});
+    std::string events = item_event("response.output_item.added");
+    output_.back()["arguments"] = delta.text;
+    output_.back()["status"] = "completed";
+    Json data{{"item_id", output_.back()["id"]}, {"output_index", output_.size() - 1}};
+    data["delta"] = delta.text;
+    events += tell("response.function_call_arguments.delta", data);
+    data.erase("delta");
+    data["name"] = delta.function;
+    data["arguments"] = delta.text;
+    events += tell("response.function_call_arguments.done", data);
+    return events += item_event("response.output_item.done");
+  }
+
+  // The answer becomes part of the conversation that a later response continues.
+  void keep() {
+    if (!settings_.keep) return;
+    Json message{{"role", "assistant"}, {"content", answer_.content()}};
+    if (!answer_.thinking().empty()) message["reasoning_content"] = answer_.thinking();
+    for (const Json& item : output_) {
+      if (item["type"] != "function_call") continue;
+      const Json arguments = parse_or_null(item["arguments"].get<std::string>());
+      message["tool_calls"].push_back(
+          {{"id", item["call_id"]},
+           {"type", "function"},
+           {"function",
+            {{"name", item["name"]}, {"arguments", arguments.is_object() ? arguments : item["arguments"]}}}});
+    }
+    settings_.messages.push_back(std::move(message));
+    settings_.store.put(settings_.client, id_, {response(), settings_.input, settings_.messages});
+  }
+
+  ResponseSettings settings_;
+  std::string model_, id_;
+  std::int64_t created_;
+  Answer answer_;
+  Json output_ = Json::array();
+  std::optional<Kind> open_;
+  std::string status_ = "in_progress";
+  Json error_;
+  std::int64_t sequence_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Reply> make_response_reply(ResponseSettings settings, const ServedModel& model) {
+  return std::make_unique<ResponseReply>(std::move(settings), model);
+}
+
+}  // namespace sluice::server::responses

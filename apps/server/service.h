@@ -1,0 +1,80 @@
+// What the server knows beyond its sockets: the model, the scheduler, counters and the routes to them.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "server/api/served_model.h"
+#include "server/api/work.h"
+#include "server/http/message.h"
+#include "server/http/options.h"
+#include "server/local/metrics.h"
+#include "sluice/scheduler.h"
+
+namespace sluice::server {
+
+// Once it is loaded.
+struct Loaded {
+  ServedModel model;
+  std::shared_ptr<Scheduler> scheduler;
+};
+
+// In whose words a route's errors are.
+enum class Dialect { openai, anthropic };
+
+struct Route {
+  std::string_view method;
+  std::string_view path;  // without /v1; a last "*" stands for the rest
+  Dialect dialect = Dialect::openai;
+  bool open = false;      // needs no key
+  bool unloaded = false;  // answers before the model is loaded, too
+  // One of the two. Either may take a while and is called on a thread of its own.
+  std::function<HttpResponse(const HttpRequest&)> plain = {};
+  std::function<Work(const HttpRequest&)> generate = {};
+};
+
+class Service {
+ public:
+  explicit Service(const ServerOptions& options);
+  ~Service();
+
+  const ServerOptions& options() const { return options_; }
+  // Nothing until the model is there.
+  std::shared_ptr<const Loaded> loaded() const { return std::atomic_load(&loaded_); }
+  // The same; throws 503 until then.
+  const Loaded& ready() const;
+  void set_loaded(Loaded loaded);
+
+  bool draining() const { return draining_; }
+  void begin_draining() { draining_ = true; }
+
+  // The route of that method and path; `path_known` says whether another method would have one.
+  const Route* find(std::string_view method, std::string_view path, bool& path_known) const;
+  Metrics& metrics() { return metrics_; }
+
+ private:
+  struct State;  // of routes that keep something
+
+  void add_routes();
+  void add_local_routes();
+  void add_openai_routes();
+  void add_response_routes();
+  void add_anthropic_routes();
+  void add_conversation_routes();
+  void add(Route route);
+
+  ServerOptions options_;
+  Metrics metrics_;
+  std::shared_ptr<const Loaded> loaded_;
+  std::atomic<bool> draining_ = false;
+  std::unique_ptr<State> state_;
+  std::vector<Route> routes_;
+};
+
+HttpResponse json_response(const Json& json, int status = 200);
+HttpResponse error_response(const ApiError& error, Dialect dialect, const std::string& request_id);
+
+}  // namespace sluice::server
