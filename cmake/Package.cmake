@@ -1,4 +1,5 @@
 # Debian packages by CPack: the program with its models, manual page and completions. tools/package makes one.
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)  # or CPack builds the tests first
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME sluice)
 set(CPACK_PACKAGE_VENDOR sluice)
@@ -11,5 +12,6 @@ set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME sluice)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS ca-certificates)  # for sluice pull
 set(CPACK_STRIP_FILES ON)
 include(CPack)

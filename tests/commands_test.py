@@ -85,6 +85,17 @@ class Commands(unittest.TestCase):
         self.assertLess(error, 5e-3)
         self.assertGreater(error, 1e-5, "--rounded changed nothing")
 
+    def test_what_convert_writes_computes_the_same(self):
+        # Norms of some are stored as 1 + w, rounded to the BF16 of their checkpoint: so mlx-lm does.
+        for model, tolerance in {"qwen3_5": 1e-5, "qwen3_5_moe": 1e-5, "qwen3_next": 1e-5, "qwen3_next-dense": 2e-2,
+                                 "qwen3_moe-yarn": 1e-5, "deepseek_v3": 1e-5, "deepseek_v3-dense": 1e-5}.items():
+            with self.subTest(model):
+                out = self.folder / model
+                sluice("convert", MODELS / model, out, "--no-quantize", "--dtype", "float32")
+                shutil.copyfile(MODELS / model / "expect.safetensors", out / "expect.safetensors")
+                error, _, _ = self.logits(out)
+                self.assertLess(error, tolerance)
+
     def test_the_same_seed_tells_the_same_story(self):
         options = ["run", "--json", "-n", "12", "--seed", "5", "Once upon a time"]
         first, second = (json.loads(sluice(*options)) for _ in range(2))

@@ -56,10 +56,10 @@ int report(std::string_view kind, std::string_view message, bool json, int statu
 
 int run(int argc, const char* const* argv) {
   const bool json = std::any_of(argv, argv + argc, [](std::string_view word) { return word == "--json"; });
+  Parser parser(
+      "sluice runs mixture-of-experts language models with linear attention on the machine you have.");
+  add_commands(parser);
   try {
-    Parser parser(
-        "sluice runs mixture-of-experts language models with linear attention on the machine you have.");
-    add_commands(parser);
     const int status = parser.run(argc, argv);
     flush_output();
     return status;
@@ -70,8 +70,10 @@ int run(int argc, const char* const* argv) {
     fmt::print(stderr, "sluice: {}\n", interrupt.what());
     die_of_interrupt();
   } catch (const UsageError& error) {
-    const std::string help =
-        argc > 1 && argv[1][0] != '-' ? fmt::format("sluice help {}", argv[1]) : "sluice help";
+    const CommandInfo* command = argc > 1 ? parser.table().find(argv[1]) : nullptr;
+    const std::string help = command != nullptr && command->name != "help"
+                                 ? fmt::format("sluice help {}", command->name)
+                                 : "sluice help";
     return report("usage", fmt::format("{} (see '{}')", error.what(), help), json, 2);
   } catch (const Error& error) {
     return report(name(error.kind()), error.what(), json);

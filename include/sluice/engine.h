@@ -131,7 +131,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::vector<std::int32_t> encode(std::string_view text, bool add_special_tokens = false) const;
   std::string decode(std::span<const std::int32_t> ids, bool skip_special = true) const;
   bool has_chat_template() const;
-  // The prompt of a conversation, an array of {"role", "content"}; the variables may hold "tools", too.
+  // The prompt of a conversation: an array of {"role", "content"}, or an object that holds it as "messages"
+  // beside further variables. The variables may hold "tools", too.
   std::string render_chat(std::string_view messages_json, bool add_generation_prompt = true,
                           std::string_view variables_json = "{}") const;
   // Tokens that end an answer.

@@ -80,6 +80,7 @@ struct OpBenchOptions {
   double seconds_per_case = 0.5;
   bool exact = true;
   std::string isa = {};
+  std::uint64_t memory = 0;  // bytes to use at most, but for a single case that is larger; 0: what suits
 };
 // Measures the machine first, then every benchmark case.
 MachinePeak bench_ops(const OpBenchOptions& options, const std::function<void(const MachinePeak&)>& measured,

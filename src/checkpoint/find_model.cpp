@@ -68,6 +68,20 @@ void add_models(const fs::path& folder, std::map<std::string, fs::path>& models)
   }
 }
 
+// What other programs use, named here so that nobody looks for a fault in their file.
+void refuse_gguf(const fs::path& path) {
+  std::error_code error;
+  bool found = path.extension() == ".gguf";
+  for (fs::directory_iterator entry(path, error); !error && !found && entry != fs::directory_iterator();
+       entry.increment(error))
+    found = entry->path().extension() == ".gguf";
+  if (found && !is_model(path))
+    fail(ErrorKind::unsupported,
+         "'{}' holds a model as GGUF, a format that is not supported; expected a folder with config.json and "
+         "*.safetensors",
+         path.string());
+}
+
 bool is_path(const std::string& name) {
   return name.starts_with("/") || name.starts_with("./") || name.starts_with("../") || name == "." ||
          name == "..";
@@ -77,6 +91,7 @@ bool is_path(const std::string& name) {
 
 std::filesystem::path find_model(const std::string& name, std::span<const fs::path> folders) {
   std::error_code error;
+  refuse_gguf(name);
   if (is_path(name) || fs::is_directory(name, error))
     return name;  // the loader says what is wrong with a path
   for (const fs::path& folder : folders) {

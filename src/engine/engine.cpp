@@ -8,6 +8,7 @@
 #include "checkpoint/stop_ids.h"
 #include "engine/executor.h"
 #include "engine/summary.h"
+#include "jinja/runtime/json.h"
 #include "sluice/session.h"
 
 namespace sluice {
@@ -104,10 +105,18 @@ std::string Engine::render_chat(std::string_view messages_json, bool add_generat
   const std::time_t now = std::time(nullptr);
   std::tm local{};
   if (localtime_r(&now, &local) != nullptr) options.now = local;
-  auto variables = nlohmann::ordered_json::parse(variables_json);
+  auto messages = jinja::parse_document(messages_json);
+  auto variables = jinja::parse_document(variables_json);
+  if (const auto inner = messages.is_object() ? messages.find("messages") : messages.end();
+      inner != messages.end()) {
+    nlohmann::ordered_json found = std::move(*inner);
+    messages.erase(inner);
+    variables.update(messages);
+    messages = std::move(found);
+  }
   nlohmann::ordered_json tools;
   if (const auto given = variables.find("tools"); given != variables.end()) tools = *given;
-  return core_->templates->render(nlohmann::ordered_json::parse(messages_json), tools, variables, options);
+  return core_->templates->render(messages, tools, variables, options);
 }
 
 const std::vector<std::int32_t>& Engine::stop_ids() const {

@@ -61,16 +61,13 @@ void apply_yarn(const Config& scaling, const Config& config, std::int64_t dims, 
   }
 }
 
-}  // namespace
-
-RotaryTable read_rotary(const Config& config, std::int64_t head_dim, double default_partial) {
-  const auto parameters = config.section("rope_parameters");
-  const auto scaling = config.section("rope_scaling");
-  const Config& source = parameters ? *parameters : scaling ? *scaling : config;
+// As a section of the configuration says, or the plain table without one.
+RotaryTable table_of(const Config& config, const Config* section, std::int64_t head_dim,
+                     double default_partial) {
   double theta = config.get_or<double>("rope_theta", kDefaultTheta);
-  if (parameters) theta = parameters->get_or<double>("rope_theta", theta);
+  if (section != nullptr) theta = section->get_or<double>("rope_theta", theta);
   double partial = config.get_or<double>("partial_rotary_factor", default_partial);
-  if (parameters) partial = parameters->get_or<double>("partial_rotary_factor", partial);
+  if (section != nullptr) partial = section->get_or<double>("partial_rotary_factor", partial);
   const auto dims = static_cast<std::int64_t>(static_cast<double>(head_dim) * partial);
   if (dims < 2 || dims % 2 != 0 || dims > head_dim || !(theta > 1))
     fail(ErrorKind::checkpoint, "{}: rotary embedding over {} of {} channels with base {} makes no sense",
@@ -78,14 +75,34 @@ RotaryTable read_rotary(const Config& config, std::int64_t head_dim, double defa
   RotaryTable result;
   std::vector<double> table = plain_table(dims, theta);
   std::string kind = "default";
-  if (parameters || scaling)
-    kind = source.optional<std::string>("rope_type").value_or(source.get_or<std::string>("type", "default"));
+  if (section != nullptr) {
+    const std::string older = section->get_or<std::string>("type", "default");
+    kind = section->optional<std::string>("rope_type").value_or(older);
+  }
   if (kind == "yarn")
-    apply_yarn(source, config, dims, theta, table, result);
+    apply_yarn(*section, config, dims, theta, table, result);
   else if (kind != "default" && kind != "mrope")
     fail(ErrorKind::unsupported, "{}: rope_type '{}' is not supported; known are default and yarn",
          config.where(), kind);
   result.inv_freq.assign(table.begin(), table.end());
+  return result;
+}
+
+}  // namespace
+
+RotaryTable read_rotary(const Config& config, std::int64_t head_dim, double default_partial) {
+  const auto parameters = config.section("rope_parameters");
+  const auto scaling = config.section("rope_scaling");
+  const auto read = [&](const std::optional<Config>& section) {
+    return table_of(config, section ? &*section : nullptr, head_dim, default_partial);
+  };
+  if (!parameters || !scaling) return read(parameters ? parameters : scaling);
+  // The newer and the older name of the same: a checkpoint for programs of either age has both.
+  RotaryTable result = read(parameters);
+  const RotaryTable older = read(scaling);
+  if (older.inv_freq != result.inv_freq || older.mscale != result.mscale ||
+      older.score_scale != result.score_scale)
+    fail(ErrorKind::checkpoint, "{}: rope_parameters and rope_scaling contradict each other", config.where());
   return result;
 }
 

@@ -51,8 +51,8 @@ double median_seconds(ops::Backend& backend, std::vector<std::unique_ptr<BoundOp
   return times[times.size() / 2];
 }
 
-MachinePeak peak_of(ops::Backend& backend) {
-  const ops::Rates rates = backend.measure_rates(0);
+MachinePeak peak_of(ops::Backend& backend, const OpBenchOptions& options) {
+  const ops::Rates rates = backend.measure_rates(options.memory / 2);
   return {rates.read_bytes_per_second / 1e9, rates.flops_per_second / 1e9};
 }
 
@@ -61,21 +61,27 @@ MachinePeak better(const MachinePeak& a, const MachinePeak& b) {
           std::max(a.gigaflops, b.gigaflops)};
 }
 
-void time_op(ops::Backend& backend, std::string_view op, const std::vector<BenchCase>& table, double budget,
-             const std::function<void(const OpTiming&)>& report) {
+// Bytes that the copies of a case take, so that no cache holds them from one run to the next.
+double rotation_bytes(const OpBenchOptions& options) {
+  return options.memory == 0 ? kRotationBytes
+                             : std::min<double>(kRotationBytes, static_cast<double>(options.memory) / 2);
+}
+
+void time_op(ops::Backend& backend, std::string_view op, const std::vector<BenchCase>& table,
+             const OpBenchOptions& options, const std::function<void(const OpTiming&)>& report) {
   for (const BenchCase& one : table) {
     const OpFile file = one.make(case_seed(op, one.label));
     double held = 0;
     for (const auto& [name, tensor] : file.tensors) held += static_cast<double>(tensor.bytes.size());
     const auto copies =
-        std::clamp(static_cast<std::size_t>(kRotationBytes / held), std::size_t{1}, kMaxCopies);
+        std::clamp(static_cast<std::size_t>(rotation_bytes(options) / held), std::size_t{1}, kMaxCopies);
     std::vector<std::unique_ptr<BoundOp>> bound;
     for (std::size_t i = 0; i < copies; ++i) bound.push_back(bind(backend, op, file));
     // Before and after: a shared machine changes its speed from minute to minute.
-    const MachinePeak before = peak_of(backend);
-    const double seconds = median_seconds(backend, bound, budget);
+    const MachinePeak before = peak_of(backend, options);
+    const double seconds = median_seconds(backend, bound, options.seconds_per_case);
     OpTiming timing;
-    timing.peak = better(before, peak_of(backend));
+    timing.peak = better(before, peak_of(backend, options));
     timing.op = op;
     timing.label = one.label;
     timing.microseconds = seconds * 1e6;
@@ -95,10 +101,10 @@ MachinePeak bench_ops(const OpBenchOptions& options, const std::function<void(co
                       const std::function<void(const OpTiming&)>& report) {
   const auto backend = ops::make_backend(
       options.backend, {.threads = options.threads, .exact = options.exact, .isa = options.isa});
-  const MachinePeak peak = runner::peak_of(*backend);
+  const MachinePeak peak = runner::peak_of(*backend, options);
   measured(peak);
   const auto time_one = [&]<class Op>() {
-    runner::time_op(*backend, Op::kName, runner::bench_cases<Op>(), options.seconds_per_case, report);
+    runner::time_op(*backend, Op::kName, runner::bench_cases<Op>(), options, report);
   };
   if (options.op.empty())
     ops::AllOps::for_each(time_one);

@@ -15,7 +15,7 @@ from harness import MODELS, CommandTest, environment, start
 from hub_server import Hub
 
 SCHEMA = json.loads((pathlib.Path(__file__).parents[2] / "docs/json-output.schema.json").read_text())
-GEOMETRY = "qwen3.6-35b-a3b:layers=4,experts=16,vocab=512"
+GEOMETRY = "qwen3-30b-a3b:layers=1,experts=8,vocab=256"
 
 
 class JsonOutput(CommandTest):
@@ -33,8 +33,8 @@ class JsonOutput(CommandTest):
             ("run", "-n", "2"),
             ("run", "-n", "2", "--expert-slots", "8"),
             ("inspect", "delta-story"),
-            ("plan", MODELS / "qwen3_moe"),
-            ("plan", "--geometry", "qwen3.6-35b-a3b", "--memory", "6GB", "--vram", "24GB"),
+            ("plan", MODELS / "qwen3_moe", "--memory", "200MB"),
+            ("plan", "--geometry", "qwen3.6-35b-a3b", "--memory", "1GB", "--vram", "24GB"),
             ("tokenize", "hello"),
             ("tokenize", "--decode", "1,2"),
             ("perplexity", "delta-story", text),
@@ -42,8 +42,8 @@ class JsonOutput(CommandTest):
             ("random", "--geometry", GEOMETRY, "--bits", "16", made),
             ("convert", made, self.folder / "converted"),
             ("convert", "--pack-experts", self.folder / "converted", self.folder / "packed"),
-            ("bench", MODELS / "qwen3_moe", "-p", "4", "-n", "2", "-r", "1"),
-            ("bench", "--ops", "--op", "add", "--seconds", "0.01"),
+            ("bench", MODELS / "qwen3_moe", "-p", "4", "-n", "2", "-r", "1", "--memory", "200MB"),
+            ("bench", "--ops", "--op", "add", "--seconds", "0.01", "--memory", "100MB"),
             ("bench", "delta-story", "--trace", "4"),
             ("verify", "--op", "add", "--cases", "2"),
             ("op", "--list"),

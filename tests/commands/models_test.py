@@ -51,6 +51,13 @@ class Models(CommandTest):
             self.assertEqual(model["architecture"], architecture)
         self.expect_error("inspect", "Qwen/Other", env=self.environment, says=["'Qwen/Other'", "sluice list"])
 
+    def test_gguf_is_named(self):
+        folder = self.folder / "theirs"
+        folder.mkdir()
+        (folder / "model.gguf").write_bytes(b"GGUF")
+        for name in (folder, folder / "model.gguf", "model.gguf"):
+            self.expect_error("run", "-m", name, env=self.environment, says=["GGUF", "not supported"])
+
     def test_the_first_place_wins(self):
         self.put("qwen3_next", self.shared / "mine")
         self.assertEqual(self.names()["mine"], ("folder", "qwen3_next"))

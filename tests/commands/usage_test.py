@@ -30,6 +30,35 @@ class Usage(CommandTest):
             ("logits", "delta-story"): 2,
             ("inspect", "no-such-model"): 1,
             ("verify", "--op", "no-such-op"): 1,
+            ("verify", "--op", "add", "--cases", "1"): 0,
+            ("help", "no-such-command"): 2,
+            ("version", "--json"): 0,
+            ("list", "--names"): 0,
+            ("list", "more"): 2,
+            ("pull",): 2,
+            ("pull", "a/b/c"): 2,
+            ("rm",): 2,
+            ("rm", "no-such-model"): 1,
+            ("tokenize",): 2,
+            ("tokenize", "Once"): 0,
+            ("template",): 2,
+            ("template", "/dev/null"): 1,
+            ("plan",): 2,
+            ("plan", "no-such-model"): 1,
+            ("bench",): 2,
+            ("bench", "no-such-model"): 1,
+            ("perplexity", "delta-story"): 2,
+            ("perplexity", "delta-story", "/no/such/file"): 1,
+            ("convert", "a"): 2,
+            ("convert", "/no/such/folder", "/no/such/place"): 1,
+            ("random", "/no/such/place"): 2,
+            ("random", "--geometry", "no-such-geometry", "/no/such/place"): 1,
+            ("op", "no-such-op", "--in", "a", "--out", "b"): 1,
+            ("op", "--describe", "add"): 0,
+            ("chat", "--resume", "/"): 1,
+            ("chat", "-n", "1"): 0,
+            ("run", "-n", "0"): 0,
+            ("run", "-n", "1", "--memory", "1MB"): 1,
         }.items():
             with self.subTest(arguments):
                 self.assertEqual(start(*arguments).returncode, status)
@@ -51,6 +80,7 @@ class Usage(CommandTest):
             "--expert-policy": ["foo", "static:"],
             "--backend": ["abacus"],
             "--kv-bits": ["7", "4,7", "bf17"],
+            "--stop": [""],
         }.items():
             for value in values:
                 with self.subTest(option=option, value=value):
@@ -65,8 +95,8 @@ class Usage(CommandTest):
             plan = json.loads(self.run_well("plan", MODELS / "qwen3_moe", "--memory", size, "--json"))
             return plan["places"][-1]["budget_bytes"]
 
-        for size, bytes_ in {"1.5GB": 1_500_000_000, "2GiB": 2 << 30, "3000000000": 3_000_000_000,
-                             "1.25 gb": 1_250_000_000}.items():
+        for size, bytes_ in {"0.15GB": 150_000_000, "128MiB": 128 << 20, "160000000": 160_000_000,
+                             "0.125 gb": 125_000_000}.items():
             with self.subTest(size):
                 self.assertEqual(budget(size), bytes_)
 
@@ -109,10 +139,12 @@ class Usage(CommandTest):
             ("inspct",): "'inspect'",
             ("run", "--temprature", "1"): "'--temperature'",
             ("run", "--top_k=4"): "'--top-k'",
+            ("help", "inspct"): "'inspect'",
         }.items():
             with self.subTest(arguments):
                 self.expect_error(*arguments, says=["did you mean", meant], status=2)
         self.assertNotIn("did you mean", start("xyzzy").stderr)
+        self.expect_error("xyzzy", says=["(see 'sluice help')"], status=2)
 
     def test_help_is_wrapped_and_has_examples(self):
         commands = re.findall(r"^  (\w+) {2,}", self.run_well("help").split("Commands:")[1].split("Options:")[0], re.M)
@@ -211,6 +243,8 @@ class Usage(CommandTest):
         text = "Once upon a time, a frög 🐸 said:\n\thello"
         ids = self.run_well("tokenize", text).strip()
         self.assertEqual(self.run_well("tokenize", "--decode", ids), text + "\n")
+        self.expect_error("tokenize", "--decode", "1,99999999", says=["99999999", "4095"])
+        self.expect_error("tokenize", "--decode", "1,x", says=["'x'"])
         both = json.loads(self.run_well("tokenize", "Once upon", "--json"))
         self.assertEqual("".join(both["pieces"]), "Once upon")
 

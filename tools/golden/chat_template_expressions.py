@@ -8,6 +8,10 @@ VARIABLES = {
     "d": {"b": 1, "a": [1, 2], "c": {"d": None}}, "el": [], "ed": {},
     "users": [{"name": "ann", "age": 30, "tags": ["x"]}, {"name": "Bob", "age": 25}, {"name": "cy", "age": 30}],
     "keys": {"items": 1, "keys": "k", "get": None},
+    "googol": 10**100, "minus_googol": -(10**100), "two_to_70": 2**70,
+    "links": "see http://example.com/a?b=1&c=2, www.foo.org. (https://en.wikipedia.org/wiki/X_(y)) <https://a.b> me@site.net "
+             "mailto:joe@x.com ftp://f.org/x tel:123 ftp: HTTP://UP.COM http://127.0.0.1:80/ http://[::1]/ foo.com\tbär.de "
+             "xn--p1ai.com/ü http://xn--p1ai http:// a@b a@b.c. www.x (see foo.net/a,b). &lt; <b>foo.org</b> é@ü.de",
     "huge": 2**64 - 1, "schema": {"maximum": 2**64 - 1, "minimum": -(2**63)}, "german": "straße", "greek": "ΟΔΥΣΣΕΥΣ ΑΣ", "tabs": "a\tbc\t\td",
     "tags": "<p>one <b>two</b>\n<!-- no --> three &amp; &lt;four&gt;</p>",
     "prose": "The quick brown fox jumps over the lazy dog, well-known for its long-winded-ness.\nA second line.",
@@ -354,6 +358,45 @@ cycler('a', 'b').next()
 cycler()
 joiner()() ~ joiner('|')()
 cycler('a', 'b').current
+d | pprint
+users | pprint
+mixed | pprint ~ (() | pprint) ~ ((1,) | pprint) ~ (ed | pprint) ~ (el | pprint) ~ (s | pprint) ~ (missing | pprint)
+prose | pprint
+[prose, prose] | pprint
+{'text': prose, 'a': [prose * 2, users, (prose,)]} | pprint
+('word ' * 40) | pprint
+'x' * 100 | pprint
+('x' * 100) | pprint
+[u * 9, ws * 12, q * 12] | pprint
+lines * 9 | pprint
+(lines * 9) | pprint
+range(40) | list | pprint
+(1,) * 30 | pprint
+((1,) * 30) | pprint
+{'b': users, 'a': {'z': l * 12, 'y': names * 6}} | pprint
+{1: 'x', 'a': 'y'} | pprint
+links | urlize
+links | urlize(12)
+links | urlize(12, true)
+links | urlize(nofollow=true, target='_blank', rel='me  other')
+links | urlize(rel='a"b', target='<x>')
+links | urlize(extra_schemes=['ftp:', 'tel:'])
+links | urlize(extra_schemes=['!'])
+html | urlize ~ (7 | urlize) ~ (e | urlize) ~ (n | urlize)
+missing | urlize
+googol ~ ' ' ~ minus_googol ~ ' ' ~ [googol] ~ ' ' ~ {'k': minus_googol}
+googol | tojson ~ ' ' ~ ({'maximum': googol} | tojson) ~ ' ' ~ (googol | string | length)
+-googol ~ ' ' ~ (minus_googol | abs) ~ ' ' ~ (googol | int) ~ ' ' ~ (googol | float)
+googol > huge ~ ' ' ~ (minus_googol < -1) ~ ' ' ~ (googol > 1e99) ~ ' ' ~ (googol < 1e101) ~ ' ' ~ (huge > 9223372036854775807)
+googol == 10.0 ** 100 ~ ' ' ~ (googol == googol) ~ ' ' ~ (two_to_70 == 2.0 ** 70) ~ ' ' ~ (two_to_70 == 1180591620717411303424) ~ ' ' ~ (googol == 1)
+[googol, 1, minus_googol, 2.5, huge] | sort
+googol is integer ~ ' ' ~ (googol is number) ~ ' ' ~ (googol is float)
+18446744073709551616 ~ ' ' ~ -9223372036854775808 ~ ' ' ~ 99999999999999999999999
+'123456789012345678901234567890' | int ~ ' ' ~ ('-1_000_000_000_000_000_000_000' | int) ~ ' ' ~ (1e22 | int) ~ ' ' ~ (-1e30 | int)
+'%d' % googol ~ ' ' ~ '%s' % minus_googol ~ ' ' ~ '%.3e' % googol ~ ' ' ~ '%d' % 1e22
+'{:,}'.format(googol) ~ ' ' ~ '{:>110}'.format(minus_googol) ~ ' ' ~ '{:d}'.format(two_to_70)
+huge | filesizeformat ~ ' ' ~ (two_to_70 | filesizeformat(true)) ~ ' ' ~ (googol | filesizeformat)
+{googol: 1}[googol] ~ ' ' ~ ({two_to_70: 'two'}[2.0 ** 70])
 """
 
 

@@ -212,6 +212,7 @@ void add_bench(Parser& parser) {
     options->threads = model->model.engine.threads;
     options->exact = model->model.engine.exact;
     options->isa = model->model.engine.isa;
+    options->memory = model->model.engine.memory;
     run_ops(*options, *json);
   });
 }

@@ -24,7 +24,11 @@ void run(const ProgramInfo& table, const Options& options) {
   if (options.command.empty()) return fmt::print("{}", program_help(table, width));
   if (const CommandInfo* command = table.find(options.command))
     return fmt::print("{}", command_help(*command, width));
-  throw UsageError(fmt::format("there is no command '{}'", options.command));
+  std::vector<std::string> names;
+  for (const CommandInfo& command : table.commands) names.push_back(command.name);
+  const std::string meant = nearest(options.command, names);
+  throw UsageError(fmt::format("there is no command '{}'{}", printable(options.command),
+                               meant.empty() ? "" : fmt::format("; did you mean '{}'?", meant)));
 }
 
 }  // namespace

@@ -23,23 +23,20 @@ struct Options {
 };
 
 // A list of messages, or an object that holds them beside tools and other variables of the template.
-std::pair<std::string, std::string> split(const std::string& text, const std::string& file) {
-  auto all = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (all.is_array()) return {text, "{}"};
-  if (!all.is_object() || !all.contains("messages"))
-    throw Error(
-        ErrorKind::input,
-        fmt::format("'{}' holds neither an array of messages nor an object with the key \"messages\"", file));
-  const std::string messages = all["messages"].dump();
-  all.erase("messages");
-  return {messages, all.dump()};
+std::string read_conversation(const std::string& file) {
+  std::string text = read_input(file);
+  const auto all = nlohmann::ordered_json::parse(text, nullptr, false);
+  if (all.is_array() || (all.is_object() && all.contains("messages"))) return text;
+  throw Error(
+      ErrorKind::input,
+      fmt::format("'{}' holds neither an array of messages nor an object with the key \"messages\"", file));
 }
 
 void run(Options& options) {
-  const auto [messages, variables] = split(read_input(options.file), options.file);
+  const std::string conversation = read_conversation(options.file);
   options.model.engine.backend = "cpu";  // maps the files, copies nothing
   const auto engine = options.model.load();
-  const std::string text = engine->render_chat(messages, !options.no_prompt, variables);
+  const std::string text = engine->render_chat(conversation, !options.no_prompt);
   if (options.json) return print_json({{"text", text}, {"tokens", engine->encode(text).size()}});
   fmt::print("{}", is_terminal(stdout) ? printable(text, true) : text);
 }

@@ -33,6 +33,11 @@ void run(Options& options) {
   const std::vector<std::int32_t> ids =
       options.decode ? parse_tokens(*text, "the text to decode") : engine->encode(*text, options.special);
   if (options.decode) {
+    const std::int64_t vocabulary = engine->summary().vocab;
+    for (const std::int32_t id : ids)
+      if (id < 0 || id >= vocabulary)
+        throw Error(ErrorKind::input,
+                    fmt::format("{} is no token of this model, whose ids are 0 to {}", id, vocabulary - 1));
     const std::string decoded = engine->decode(ids, false);
     if (options.json) return print_json({{"ids", ids}, {"text", decoded}});
     return fmt::print("{}\n", is_terminal(stdout) ? printable(decoded, true) : decoded);

@@ -97,6 +97,7 @@ void Command::list(const char* name, std::vector<std::string>& values, const cha
   OptionInfo info{name, "TEXT", meaning, "", "", {}};
   info.repeated = true;
   add(std::move(info), [&values](const std::string& text) -> std::optional<std::string> {
+    if (text.empty()) return "expected a text";
     values.push_back(text);
     return std::nullopt;
   });

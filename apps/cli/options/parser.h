@@ -38,7 +38,7 @@ class Command {
   template <class T>
   void option(const char* name, std::optional<T>& value, const char* meaning, Range<T> range = {},
               const char* fallback = "");
-  // May be given several times, one value each.
+  // May be given several times, one value each, none of them empty.
   void list(const char* name, std::vector<std::string>& values, const char* meaning);
   void choice(const char* name, std::string& value, std::vector<std::string> choices, const char* meaning);
   // Returns a complaint, or nothing.

@@ -22,6 +22,7 @@ const Builtins& number_filters();
 const Builtins& markup_filters();
 const Builtins& layout_filters();
 const Builtins& pretty_print_filters();
+const Builtins& urlize_filters();
 const Builtins& text_methods();
 const Builtins& split_methods();
 

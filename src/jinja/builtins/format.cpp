@@ -88,11 +88,24 @@ std::string group_thousands(std::string digits) {
   return digits;
 }
 
+std::string digits_of(const BigInteger& value, const Spec& spec) {
+  if (spec.type != '\0' && spec.type != 'd') fault("the integer {} does not fit in 64 bits", *value.digits);
+  return value.digits->substr(value.digits->starts_with('-') ? 1 : 0);
+}
+
 std::string format_number(const Value& value, const Spec& spec) {
   bool real_type = spec.type != '\0' && std::string_view("fFeEgG%").find(spec.type) != std::string_view::npos;
   bool is_real = value.is_real() || real_type;
-  bool negative = is_real ? std::signbit(value.real()) : value.integer() < 0;
-  std::string digits = is_real ? digits_of(value.real(), spec) : digits_of(value.integer(), spec);
+  bool negative = false;
+  std::string digits;
+  if (value.is_big_integer()) {
+    const BigInteger& big = value.big_integer();
+    negative = big.digits->starts_with('-');
+    digits = is_real ? digits_of(to_double(big), spec) : digits_of(big, spec);
+  } else {
+    negative = is_real ? std::signbit(value.real()) : value.integer() < 0;
+    digits = is_real ? digits_of(value.real(), spec) : digits_of(value.integer(), spec);
+  }
   if (spec.grouped) digits = group_thousands(std::move(digits));
   if (negative) return "-" + digits;
   return spec.sign == '+' || spec.sign == ' ' ? spec.sign + digits : digits;
@@ -178,12 +191,12 @@ class Percent {
       case 'i':
       case 'u':
         spec.type = 'd';
-        if (value.is_real()) return convert(Value(static_cast<std::int64_t>(bounded(value.real()))), spec);
+        if (value.is_real()) return convert(make_integer(finite(value.real())), spec);
         [[fallthrough]];
       case 'x':
       case 'X':
       case 'o':
-        if (!value.is_integer())
+        if (!value.is_integer() && !value.is_big_integer())
           fault("%{} format: an integer is required, not {}", spec.type, type_name(value));
         return pad(format_number(value, spec), spec, '>');
       case 'e':
@@ -193,15 +206,17 @@ class Percent {
       case 'g':
       case 'G':
         require_defined(value);
-        if (!value.is_number()) fault("must be real number, not {}", type_name(value));
+        if (!value.is_number() && !value.is_big_integer())
+          fault("must be real number, not {}", type_name(value));
         return pad(format_number(value, spec), spec, '>');
       default:
         fault("unsupported format character '{}'", spec.type);
     }
   }
 
-  static double bounded(double value) {
-    if (!(std::fabs(value) < 9.2e18)) fault("integer result does not fit in 64 bits");
+  static double finite(double value) {
+    if (!std::isfinite(value))
+      fault("cannot convert float {} to integer", std::isnan(value) ? "NaN" : "infinity");
     return value;
   }
 
@@ -241,7 +256,7 @@ Spec parse_spec(std::string_view text) {
 std::string apply_spec(Budget& budget, const Value& value, std::string_view text) {
   if (text.empty()) return str(budget, value);
   Spec spec = parse_spec(text);
-  if (value.is_number() && !(value.is_boolean() && spec.type == '\0')) {
+  if (value.is_big_integer() || (value.is_number() && !(value.is_boolean() && spec.type == '\0'))) {
     if (spec.type == 's' || (value.is_real() && spec.type != '\0' &&
                              std::string_view("dxXob").find(spec.type) != std::string_view::npos))
       fault("Unknown format code '{}' for object of type '{}'", spec.type, type_name(value));

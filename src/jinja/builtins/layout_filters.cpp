@@ -37,9 +37,10 @@ Value truncate(Runtime& runtime, const Value& value, const Call& call) {
 Value filesizeformat(Runtime&, const Value& value, const Call& call) {
   Parameters given(call, {"binary"});
   require_defined(value);
-  if (!value.is_number()) fault("filesizeformat needs a number, not {}", type_name(value));
+  if (!value.is_number() && !value.is_big_integer())
+    fault("filesizeformat needs a number, not {}", type_name(value));
   const bool binary = given.truth(0, false);
-  const double bytes = value.real();
+  const double bytes = value.is_big_integer() ? to_double(value.big_integer()) : value.real();
   const double base = binary ? 1024 : 1000;
   if (bytes == 1) return Value("1 Byte");
   if (bytes < base) return Value(fmt::format("{} Bytes", static_cast<std::int64_t>(bytes)));

@@ -84,7 +84,7 @@ const Builtin* find_method(const Value& subject, std::string_view name) {
 const Builtin* find_filter(std::string_view name) {
   static const Table kFilters =
       make_table({&text_filters(), &sequence_filters(), &selection_filters(), &number_filters(),
-                  &markup_filters(), &layout_filters(), &pretty_print_filters()});
+                  &markup_filters(), &layout_filters(), &pretty_print_filters(), &urlize_filters()});
   return find_in(kFilters, name);
 }
 

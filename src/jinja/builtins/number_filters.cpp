@@ -27,7 +27,7 @@ std::optional<std::string> number_text(std::string_view text) {
   return result;
 }
 
-std::optional<std::int64_t> parse_integer(std::string_view source, std::int64_t base) {
+std::optional<Value> parse_integer(std::string_view source, std::int64_t base) {
   auto cleaned = number_text(source);
   if (!cleaned || base < 0 || base == 1 || base > 36) return std::nullopt;
   std::string_view text = *cleaned;
@@ -46,10 +46,9 @@ std::optional<std::int64_t> parse_integer(std::string_view source, std::int64_t 
   std::uint64_t magnitude = 0;
   auto result = std::from_chars(text.data(), text.data() + text.size(), magnitude, static_cast<int>(base));
   if (result.ptr != text.data() + text.size()) return std::nullopt;
-  if (result.ec != std::errc() || magnitude > INT64_MAX)
-    fault("the integer {} does not fit in 64 bits", text);
-  auto value = static_cast<std::int64_t>(magnitude);
-  return negative ? -value : value;
+  if (result.ec != std::errc() && base != 10) fault("the integer {} does not fit in 64 bits", text);
+  const std::string digits = base == 10 ? std::string(text) : std::to_string(magnitude);
+  return make_integer((negative ? "-" : "") + digits);
 }
 
 std::optional<double> parse_real(std::string_view source) {
@@ -69,7 +68,7 @@ std::optional<double> parse_real(std::string_view source) {
 std::optional<double> to_real(const Value& value) {
   require_defined(value);
   if (value.is_number()) return value.real();
-  if (value.is_big_integer()) return static_cast<double>(value.big_integer());
+  if (value.is_big_integer()) return to_double(value.big_integer());
   return value.is_text() ? parse_real(value.text()) : std::nullopt;
 }
 
@@ -82,8 +81,7 @@ Value int_filter(Runtime&, const Value& value, const Call& call) {
     if (auto parsed = parse_integer(value.text(), given.integer(1, 10))) return *parsed;
   auto real = to_real(value);
   if (!real || std::isnan(*real) || std::isinf(*real)) return missing;
-  if (std::fabs(*real) >= 9.2233720368547758e18) fault("integer result does not fit in 64 bits");
-  return static_cast<std::int64_t>(*real);
+  return make_integer(*real);
 }
 
 Value float_filter(Runtime&, const Value& value, const Call& call) {
@@ -95,7 +93,7 @@ Value float_filter(Runtime&, const Value& value, const Call& call) {
 Value abs_filter(Runtime&, const Value& value, const Call&) {
   require_defined(value);
   if (value.is_real()) return std::fabs(value.real());
-  if (value.is_big_integer()) return value;
+  if (value.is_big_integer()) return value.big_integer().digits->starts_with('-') ? negate(value) : value;
   if (!value.is_integer()) fault("bad operand type for abs(): '{}'", type_name(value));
   return value.integer() < 0 ? negate(value) : Value(value.integer());
 }

@@ -20,8 +20,10 @@ Value convert(const nlohmann::ordered_json& json, int nesting) {
     case Kind::number_integer:
       return json.get<std::int64_t>();
     case Kind::number_unsigned:
-      if (json.get<std::uint64_t>() > INT64_MAX) return BigInteger{json.get<std::uint64_t>()};
-      return json.get<std::int64_t>();
+      return make_integer(std::to_string(json.get<std::uint64_t>()));
+    case Kind::binary:  // of parse_document
+      return make_integer(std::string_view(reinterpret_cast<const char*>(json.get_binary().data()),
+                                           json.get_binary().size()));
     case Kind::number_float:
       return json.get<double>();
     case Kind::string:
@@ -41,6 +43,66 @@ Value convert(const nlohmann::ordered_json& json, int nesting) {
   }
 }
 
+// The library's own builder makes real numbers of integers beyond 64 bits.
+class DocumentBuilder : public nlohmann::json_sax<nlohmann::ordered_json> {
+ public:
+  using Json = nlohmann::ordered_json;
+
+  Json take() { return std::move(root_); }
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t& text) override {
+    if (text.find_first_of(".eE") != std::string::npos) return add(value);
+    return add(Json::binary({text.begin(), text.end()}));
+  }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(std::size_t) override { return open(Json::object()); }
+  bool end_object() override { return close(); }
+  bool start_array(std::size_t) override { return open(Json::array()); }
+  bool end_array() override { return close(); }
+  bool key(string_t& name) override {
+    slot_ = &(*open_.back())[name];
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override {
+    return false;
+  }
+
+ private:
+  template <class T>
+  bool add(T&& value) {
+    place(Json(std::forward<T>(value)));
+    return true;
+  }
+
+  Json* place(Json value) {
+    if (open_.empty()) return &(root_ = std::move(value));
+    Json& parent = *open_.back();
+    if (!parent.is_array()) return &(*slot_ = std::move(value));
+    parent.push_back(std::move(value));
+    return &parent.back();
+  }
+
+  bool open(Json container) {
+    if (open_.size() >= static_cast<std::size_t>(kMaxNesting)) return false;
+    open_.push_back(place(std::move(container)));
+    return true;
+  }
+
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  Json root_;
+  std::vector<Json*> open_;  // from the root to the innermost; only the last one grows
+  Json* slot_ = nullptr;     // where the value of the last key goes
+};
+
 class JsonWriter {
  public:
   JsonWriter(Budget& budget, const JsonStyle& style) : budget_(budget), style_(style) {}
@@ -55,7 +117,7 @@ class JsonWriter {
       case Type::integer:
         return add(std::to_string(value.integer()));
       case Type::big_integer:
-        return add(std::to_string(value.big_integer()));
+        return add(*value.big_integer().digits);
       case Type::real:
         return add(number(value.real()));
       case Type::text:
@@ -118,7 +180,7 @@ class JsonWriter {
     if (key.is_none()) return "null";
     if (key.is_boolean()) return key.boolean() ? "true" : "false";
     if (key.is_integer()) return std::to_string(key.integer());
-    if (key.is_big_integer()) return std::to_string(key.big_integer());
+    if (key.is_big_integer()) return *key.big_integer().digits;
     if (key.is_real()) return number(key.real());
     fault("keys must be str, int, float, bool or None, not {}", type_name(key));
   }
@@ -175,6 +237,12 @@ class JsonWriter {
 };
 
 }  // namespace
+
+nlohmann::ordered_json parse_document(std::string_view text) {
+  DocumentBuilder builder;
+  if (!nlohmann::ordered_json::sax_parse(text.begin(), text.end(), &builder)) fault("this is no JSON");
+  return builder.take();
+}
 
 Value from_json(const nlohmann::ordered_json& json) {
   return convert(json, 1);

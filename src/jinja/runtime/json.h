@@ -4,11 +4,14 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "jinja/runtime/value.h"
 
 namespace sluice::jinja {
 
+// Text that was checked before. Integers beyond 64 bits are binary values that hold their digits.
+nlohmann::ordered_json parse_document(std::string_view text);
 Value from_json(const nlohmann::ordered_json& json);
 
 // The options of Python's json.dumps.

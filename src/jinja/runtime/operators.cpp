@@ -193,18 +193,30 @@ bool less_items(Budget& budget, const Values& a, const Values& b) {
   return a.size() < b.size();
 }
 
+bool is_nan(const Value& value) {
+  return value.is_real() && std::isnan(value.real());
+}
+
+// Than any other number; whole ones are all nearer to zero.
+bool is_less(const BigInteger& a, const Value& b) {
+  if (b.is_integer()) return a.digits->starts_with('-');
+  return !is_nan(b) && compare(a, b.real()) < 0;
+}
+
+bool is_greater(const BigInteger& a, const Value& b) {
+  if (b.is_integer()) return !a.digits->starts_with('-');
+  return !is_nan(b) && compare(a, b.real()) > 0;
+}
+
 // `symbol` is the operator the template wrote; everything is reduced to "less".
 bool ordered(Budget& budget, const char* symbol, const Value& a, const Value& b, bool swapped) {
   budget.step();
   require_defined(a);
   require_defined(b);
   const Value &x = swapped ? b : a, &y = swapped ? a : b;
-  if (a.is_big_integer() && b.is_big_integer()) return x.big_integer() < y.big_integer();
-  // Beyond all other integers; a real number is near enough.
-  if (x.is_big_integer() && y.is_number())
-    return y.is_real() && static_cast<double>(x.big_integer()) < y.real();
-  if (y.is_big_integer() && x.is_number())
-    return x.is_integer() || x.real() < static_cast<double>(y.big_integer());
+  if (a.is_big_integer() && b.is_big_integer()) return is_less(x.big_integer(), y.big_integer());
+  if (x.is_big_integer() && y.is_number()) return is_less(x.big_integer(), y);
+  if (y.is_big_integer() && x.is_number()) return is_greater(y.big_integer(), x);
   if (a.is_integer() && b.is_integer()) return x.integer() < y.integer();
   if (a.is_number() && b.is_number()) return x.real() < y.real();
   if (a.is_text() && b.is_text()) return x.text() < y.text();
@@ -231,7 +243,7 @@ bool identical(const Value& a, const Value& b) {
     case Type::integer:
       return a.integer() == b.integer();
     case Type::big_integer:
-      return a.big_integer() == b.big_integer();
+      return *a.big_integer().digits == *b.big_integer().digits;
     case Type::real:
       return a.real() == b.real();
     case Type::text:
@@ -248,11 +260,7 @@ bool identical(const Value& a, const Value& b) {
 
 bool equal(Budget& budget, const Value& a, const Value& b) {
   budget.step();
-  if (a.is_big_integer() && b.is_real()) {
-    constexpr double kLeast = 9223372036854775808.0;  // of what 64 bits with a sign do not hold
-    const bool fits = b.real() >= kLeast && b.real() < 2 * kLeast;
-    return fits && static_cast<std::uint64_t>(b.real()) == a.big_integer();
-  }
+  if (a.is_big_integer() && b.is_real()) return !is_nan(b) && compare(a.big_integer(), b.real()) == 0;
   if (a.is_real() && b.is_big_integer()) return equal(budget, b, a);
   if (a.is_integer() && b.is_integer()) return a.integer() == b.integer();
   if (comparable_as_number(a, b)) return a.real() == b.real();
@@ -278,7 +286,7 @@ bool less(Budget& budget, const Value& a, const Value& b) {
 
 bool compare(Budget& budget, Comparison comparison, const Value& a, const Value& b) {
   auto unordered = [&] {  // NaN compares false with everything, so "not less" is not "greater or equal"
-    return comparable_as_number(a, b) && (std::isnan(a.real()) || std::isnan(b.real()));
+    return is_nan(a) || is_nan(b);
   };
   switch (comparison) {
     case Comparison::equal:
@@ -334,6 +342,7 @@ Value negate(const Value& value) {
   require_defined(value);
   if (value.is_integer()) return integer_binary(Binary::subtract, 0, value.integer());
   if (value.is_real()) return -value.real();
+  if (value.is_big_integer()) return negate(value.big_integer());
   fault("bad operand type for unary -: '{}'", type_name(value));
 }
 

@@ -25,7 +25,7 @@ class ReprWriter {
       case Type::integer:
         return add(std::to_string(value.integer()));
       case Type::big_integer:
-        return add(std::to_string(value.big_integer()));
+        return add(*value.big_integer().digits);
       case Type::real:
         return add(repr(value.real()));
       case Type::text:

@@ -38,7 +38,7 @@ std::size_t hash(const Value& key, int& parts) {
     case Type::real:
       return std::hash<double>()(key.real());
     case Type::big_integer:
-      return std::hash<double>()(static_cast<double>(key.big_integer()));
+      return std::hash<double>()(to_double(key.big_integer()));
     case Type::text:
       return std::hash<std::string>()(key.text());
     case Type::object:

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "jinja/runtime/big_integer.h"
 #include "jinja/runtime/budget.h"
 
 namespace sluice::jinja {
@@ -30,10 +31,6 @@ struct Text {
   std::shared_ptr<const std::string> bytes;
   bool markup = false;
 };
-// An integer that only 64 bits without a sign hold. It is printed and compared; nothing is computed with it.
-struct BigInteger {
-  std::uint64_t value;
-};
 struct Sequence;
 
 enum class Type { undefined, none, boolean, integer, real, text, sequence, dict, object, big_integer };
@@ -46,7 +43,7 @@ class Value {
   Value(bool value) : data_(value) {}
   Value(std::int64_t value) : data_(value) {}
   Value(double value) : data_(value) {}
-  Value(BigInteger value) : data_(value) {}
+  Value(BigInteger value) : data_(std::move(value)) {}
   Value(Text value) : data_(std::move(value)) {}
   Value(std::string value, bool markup = false)
       : data_(Text{std::make_shared<const std::string>(std::move(value)), markup}) {}
@@ -75,7 +72,7 @@ class Value {
   const std::string& undefined_message() const { return *std::get<Undefined>(data_).message; }
   bool boolean() const { return std::get<bool>(data_); }
   std::int64_t integer() const { return is_boolean() ? boolean() : std::get<std::int64_t>(data_); }
-  std::uint64_t big_integer() const { return std::get<BigInteger>(data_).value; }
+  const BigInteger& big_integer() const { return std::get<BigInteger>(data_); }
   double real() const { return is_real() ? std::get<double>(data_) : static_cast<double>(integer()); }
   const std::string& text() const { return *std::get<Text>(data_).bytes; }
   const Sequence& sequence() const { return *std::get<std::shared_ptr<const Sequence>>(data_); }

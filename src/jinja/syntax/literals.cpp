@@ -37,9 +37,9 @@ std::string without_underscores(std::string_view digits) {
 Value integer(std::string_view digits, int base) {
   std::string text = without_underscores(digits);
   std::int64_t value = 0;
-  if (std::from_chars(text.data(), text.data() + text.size(), value, base).ec != std::errc())
-    fault("the integer {} does not fit in 64 bits", text);
-  return value;
+  if (std::from_chars(text.data(), text.data() + text.size(), value, base).ec == std::errc()) return value;
+  if (base == 10) return make_integer(text);
+  fault("the integer {} does not fit in 64 bits", text);
 }
 
 // The end of the fraction and exponent behind the digits that end at `i`; `i` itself for an integer.
