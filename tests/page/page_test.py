@@ -251,6 +251,8 @@ class PageTest(unittest.TestCase):
         self.press("Answer again in a new branch")
         self.browser.wait(lambda: "2/2" in self.browser.text(LAST), "one can try again")
         self.idle()
+        self.assertEqual([m["content"] for m in self.server.asked[-1]["messages"]],  # refusals are no answers
+                         ["refuse", "busy", "fail now", "You said: ", "break off"])
 
     def test_server_gone_and_back(self):
         self.ask("hello")

@@ -46,10 +46,12 @@ function pickSibling(conversation, message, step) {
   if (siblings[at]) conversation.picked[message.parent] = siblings[at].id;
 }
 
-// What the server is asked: everything from the first message to this one.
+// What the server is asked: everything from the first message to this one, answers of which nothing came left out.
 function requestMessages(conversation, last) {
   const path = [];
-  for (let message = last; message; message = conversation.messages[message.parent]) path.unshift(message);
+  for (let message = last; message; message = conversation.messages[message.parent]) {
+    if (message.role !== 'assistant' || message.content || message.calls) path.unshift(message);
+  }
   const asked = path.map(requestMessage);
   return conversation.system.trim() ? [{role: 'system', content: conversation.system}, ...asked] : asked;
 }
