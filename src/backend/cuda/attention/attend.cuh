@@ -112,6 +112,19 @@ struct AttendCall {
   }
 };
 
+// The query heads [first_head, +heads) of a KV head that a block works on, by its index in y.
+struct BlockHeads {
+  int kv_head;
+  int first_head;
+  int heads;
+};
+__device__ __forceinline__ BlockHeads block_heads(const AttendCall& attend) {
+  const int kv_head = static_cast<int>(blockIdx.y) / attend.head_tiles();
+  const int head_in_group = static_cast<int>(blockIdx.y) % attend.head_tiles() * attend.head_tile;
+  return {kv_head, kv_head * attend.group + head_in_group,
+          min(attend.head_tile, attend.group - head_in_group)};
+}
+
 // Some tokens of one sequence, and the rows they see: token t sees [first(t), last(t)].
 struct TokenTile {
   int sequence = 0;

@@ -7,6 +7,7 @@
 // Grid: tokens, KV heads x head tiles, lanes of splits. Bytes: every row in sight once, and for each split
 // the partial results out and in. Scores exact products in F32 sums; probabilities rounded to BF16.
 #include "backend/cuda/attention/mma_tile.cuh"
+#include "backend/cuda/attention/online_softmax.cuh"
 
 namespace sluice::backend::cuda::attention {
 
@@ -35,17 +36,10 @@ struct Layout {
 
 // One warp's softmax over its pieces.
 template <int kWidth>
-struct Stream {
-  Sums sums[kWidth / 8];
-  float maximum[2];
-  float total[2];  // of the lane's own columns
-
-  __device__ __forceinline__ void reset() {
-#pragma unroll
-    for (Sums& one : sums) one = {};
-    maximum[0] = maximum[1] = -INFINITY;
-    total[0] = total[1] = 0;
-  }
+struct Stream : SoftmaxSums<kWidth> {
+  using SoftmaxSums<kWidth>::sums;
+  using SoftmaxSums<kWidth>::maximum;
+  using SoftmaxSums<kWidth>::total;
 
   // Takes the scores of 16 rows to weights, and rescales what was summed before.
   __device__ __forceinline__ void weigh(Sums (&scores)[2], float scale, long long row,
@@ -173,10 +167,7 @@ __global__ void __launch_bounds__(kThreads, 2) decode_kernel(const __grid_consta
   const AttendCall& attend = call.attend;
   const TokenTile tile = tile_of_token(attend, attend.first_token + static_cast<int>(blockIdx.x));
   if (tile.begin == tile.end) return;
-  const int kv_head = static_cast<int>(blockIdx.y) / attend.head_tiles();
-  const int head_in_group = static_cast<int>(blockIdx.y) % attend.head_tiles() * attend.head_tile;
-  const int heads = min(attend.head_tile, attend.group - head_in_group);
-  const int first_head = kv_head * attend.group + head_in_group;
+  const auto [kv_head, first_head, heads] = block_heads(attend);
   const FetchRows keys(call.keys, tile, kv_head);
   const FetchRows values(call.values, tile, kv_head);
   const int doublings = attend.doublings(keys.high - 1);

@@ -49,4 +49,25 @@ struct OnlineSoftmax {
   }
 };
 
+template <int kCount>
+__device__ __forceinline__ float (&as_floats(Sums (&sums)[kCount]))[4 * kCount] {
+  return reinterpret_cast<float(&)[4 * kCount]>(sums);
+}
+
+// With the weighted values of a warp's 16 query rows, for kernels of mma.sync.
+template <int kWidth>
+struct SoftmaxSums : OnlineSoftmax {
+  Sums sums[kWidth / 8];
+
+  __device__ __forceinline__ void reset() {
+#pragma unroll
+    for (Sums& one : sums) one = {};
+    maximum[0] = maximum[1] = -INFINITY;
+    total[0] = total[1] = 0;
+  }
+  __device__ __forceinline__ void rescale_sums(const Factors& factors) {
+    rescale(as_floats(sums), factors);
+  }
+};
+
 }  // namespace sluice::backend::cuda::attention

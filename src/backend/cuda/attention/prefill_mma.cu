@@ -5,6 +5,7 @@
 // in registers. Grid: token tiles, the longest walks first, and KV heads x head tiles. Operations: 4 D a
 // query row and cache row in sight. Scores exact products in F32 sums; probabilities rounded to BF16.
 #include "backend/cuda/attention/mma_tile.cuh"
+#include "backend/cuda/attention/online_softmax.cuh"
 #include "backend/cuda/attention/visible_rows.cuh"
 
 namespace sluice::backend::cuda::attention {
@@ -23,55 +24,9 @@ struct Layout {
   static constexpr int kBytes = kQueryBytes + 4 * kTileBytes;
 };
 
-// A warp's softmax in units of log2.
-template <int kWidth>
-struct Walk {
-  Sums sums[kWidth / 8];
-  float maximum[2];
-  float total[2];  // of the lane's own columns
-
-  __device__ __forceinline__ void reset() {
-#pragma unroll
-    for (Sums& one : sums) one = {};
-    maximum[0] = maximum[1] = -INFINITY;
-    total[0] = total[1] = 0;
-  }
-
-  // Scores to weights; rescales what was summed before.
-  __device__ __forceinline__ void weigh(Sums (&scores)[kRows / 8]) {
-    float factor[2];
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      float largest = maximum[h];
-#pragma unroll
-      for (const Sums& one : scores) largest = fmaxf(largest, fmaxf(one.at[2 * h], one.at[2 * h + 1]));
-      largest = quad_max(largest);
-      const float base = largest == -INFINITY ? 0.0f : largest;
-      factor[h] = maximum[h] == largest ? 1.0f : exp2_approx(maximum[h] - base);
-      maximum[h] = largest;
-      total[h] *= factor[h];
-#pragma unroll
-      for (Sums& one : scores)
-#pragma unroll
-        for (int i = 2 * h; i < 2 * h + 2; ++i) {
-          one.at[i] = exp2_approx(one.at[i] - base);
-          total[h] += one.at[i];
-        }
-    }
-    if (__all_sync(0xffffffffu, factor[0] == 1.0f && factor[1] == 1.0f)) return;
-#pragma unroll
-    for (Sums& one : sums) {
-      one.at[0] *= factor[0];
-      one.at[1] *= factor[0];
-      one.at[2] *= factor[1];
-      one.at[3] *= factor[1];
-    }
-  }
-};
-
 // 64 rows from `row` on for the warp's 16 queries.
 template <int kWidth>
-__device__ __forceinline__ void attend_tile(Walk<kWidth>& walk, const TileRows<kWidth>& queries,
+__device__ __forceinline__ void attend_tile(SoftmaxSums<kWidth>& walk, const TileRows<kWidth>& queries,
                                             int first_row, const TileRows<kWidth>& keys,
                                             const TileRows<kWidth>& values, const Sight& sight, int row,
                                             float scale) {
@@ -94,7 +49,7 @@ __device__ __forceinline__ void attend_tile(Walk<kWidth>& walk, const TileRows<k
       const bool seen = whole || sight.sees(i / 2, at);
       scores[n].at[i] = seen ? scores[n].at[i] * scale : -INFINITY;
     }
-  walk.weigh(scores);
+  walk.rescale_sums(walk.weigh(as_floats(scores)));
 #pragma unroll
   for (int k = 0; k < kRows / 16; ++k) {
     const Fragment weights = round_sums(scores[2 * k], scores[2 * k + 1]);
@@ -121,10 +76,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kWidth >= 128 ? 1 : 2)
   const TokenTile tile =
       tile_at(attend, Shared::kQueries / attend.head_tile, static_cast<int>(gridDim.x - 1 - blockIdx.x));
   if (tile.begin >= tile.end) return;
-  const int kv_head = static_cast<int>(blockIdx.y) / attend.head_tiles();
-  const int head_in_group = static_cast<int>(blockIdx.y) % attend.head_tiles() * attend.head_tile;
-  const int heads = min(attend.head_tile, attend.group - head_in_group);
-  const int first_head = kv_head * attend.group + head_in_group;
+  const auto [kv_head, first_head, heads] = block_heads(attend);
   const int thread = static_cast<int>(threadIdx.x);
 #pragma unroll 4
   for (int i = thread; i < Shared::kQueries * TileRows<kWidth>::kChunks; i += kThreads) {
@@ -151,7 +103,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, kWidth >= 128 ? 1 : 2)
   };
   const int first_row = thread / kWarp * 16;
   const Sight sight(attend, tile, first_row);
-  Walk<kWidth> walk;
+  SoftmaxSums<kWidth> walk;
   walk.reset();
   fetch(begin, 0);
   int stage = 0;

@@ -62,15 +62,6 @@ struct Barriers {
   Handshake values[kBuffers];
 };
 
-__device__ __forceinline__ void arrive_after_copies(Barrier& barrier) {
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(&barrier))
-               : "memory");
-}
-__device__ __forceinline__ void arrive_once_per_warp(Barrier& barrier) {
-  __syncwarp();
-  if (threadIdx.x % kWarp == 0) barrier.arrive();
-}
-
 // What a block works on.
 template <int kWidth>
 struct Work {
@@ -108,7 +99,7 @@ __device__ __forceinline__ void copy_queries(const Work<kWidth>& work, int threa
               (work.first_head + head) * work.call.queries.head_stride + chunk * 8;
     copy_16(work.queries.at(r, chunk), from, inside);
   }
-  arrive_after_copies(work.barriers.queries);
+  work.barriers.queries.arrive_after_copies();
 }
 
 template <int kWidth>
@@ -125,10 +116,10 @@ __device__ __forceinline__ void copy_rows(const Work<kWidth>& work) {
     if (row + kStepRows < keys.high) entry = work.tile.pages.entry(row + kStepRows);
     work.barriers.keys[buffer].empty.wait(parity);
     keys.template fetch<kWidth, kStepRows, kCopiers>(work.keys(buffer), row, page, thread);
-    arrive_after_copies(work.barriers.keys[buffer].full);
+    work.barriers.keys[buffer].full.arrive_after_copies();
     work.barriers.values[buffer].empty.wait(parity);
     values.template fetch<kWidth, kStepRows, kCopiers>(work.values(buffer), row, page, thread);
-    arrive_after_copies(work.barriers.values[buffer].full);
+    work.barriers.values[buffer].full.arrive_after_copies();
     if (++buffer == kBuffers) buffer = 0, parity ^= 1;
   }
 }
@@ -207,7 +198,7 @@ __device__ __forceinline__ void attend_rows(const Work<kWidth>& work) {
   publish_to_tensor_cores();
   start_scores(work, 0, scores);
   wait_for_sums(scores);
-  arrive_once_per_warp(work.barriers.keys[0].empty);
+  work.barriers.keys[0].empty.arrive_once_per_warp();
   mask(sight, static_cast<int>(begin), scale, scores);
   softmax.weigh(scores);
   round_weights(scores, weights);
@@ -223,11 +214,11 @@ __device__ __forceinline__ void attend_rows(const Work<kWidth>& work) {
     wait_for_products<1>();
 #pragma unroll
     for (float& score : scores) asm volatile("" : "+f"(score)::"memory");
-    arrive_once_per_warp(work.barriers.keys[next].empty);
+    work.barriers.keys[next].empty.arrive_once_per_warp();
     mask(sight, static_cast<int>(row), scale, scores);
     const OnlineSoftmax::Factors factors = softmax.weigh(scores);
     wait_for_sums(sums);
-    arrive_once_per_warp(work.barriers.values[buffer].empty);
+    work.barriers.values[buffer].empty.arrive_once_per_warp();
     OnlineSoftmax::rescale(sums, factors);
     round_weights(scores, weights);
     buffer = next;
@@ -270,7 +261,7 @@ __global__ void __launch_bounds__(kAttenders + kCopiers, 1)
         one->full.set_up(kCopiers);
         one->empty.set_up(kAttenders / kWarp);
       }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    publish_barriers();
   }
   __syncthreads();
   wait_for_inputs();

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "backend/cuda/device/async_copy.cuh"
+#include "backend/cuda/device/warp.cuh"
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 namespace sluice::backend::cuda {
@@ -17,6 +18,16 @@ class Barrier {
   }
   __device__ __forceinline__ void arrive() {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(&state_)) : "memory");
+  }
+  // Of the whole warp, counted once.
+  __device__ __forceinline__ void arrive_once_per_warp() {
+    __syncwarp();
+    if (threadIdx.x % kWarp == 0) arrive();
+  }
+  // When the copies that the thread has under way are done.
+  __device__ __forceinline__ void arrive_after_copies() {
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(&state_))
+                 : "memory");
   }
   // Until the phase of this parity is over; the phase before the first counts as one of parity 1.
   __device__ __forceinline__ void wait(std::uint32_t parity) {
@@ -36,6 +47,25 @@ class Barrier {
  private:
   std::uint64_t state_;
 };
+
+// After barriers were set up, by the thread that did it.
+__device__ __forceinline__ void publish_barriers() {
+  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+// Those of a ring, ready for the whole block.
+template <int kStages>
+__device__ __forceinline__ void set_up_ring(Barrier (&full)[kStages], int producers,
+                                            Barrier (&empty)[kStages], int consumers) {
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < kStages; ++s) {
+      full[s].set_up(producers);
+      empty[s].set_up(consumers);
+    }
+    publish_barriers();
+  }
+  __syncthreads();
+}
 
 // Makes this thread's writes to shared memory visible to the tensor cores' own reads.
 __device__ __forceinline__ void publish_to_tensor_cores() {

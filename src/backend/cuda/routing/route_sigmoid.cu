@@ -107,15 +107,12 @@ __global__ void route_sigmoid(SigmoidCall call) {
   wait_for_inputs();
   allow_successor();
   if (token >= call.tokens) return;
-  const T* logits = call.logits_of<T>(token);
   const Scores scores(call.memory.of(token, shared), call);
-  bool nan = false;
-  for (int e = lane; e < call.expert_count; e += kWarp) {
-    const float logit = to_float(logits[e]);
-    nan |= logit != logit;
-    scores.keys[e] = key_of(exact_sigmoid(logit) + static_cast<double>(call.bias[e]));
-  }
-  if (call.refuses(token, nan)) return;
+  const auto score = [&](int e, float logit) {
+    return key_of(exact_sigmoid(logit) + static_cast<double>(call.bias[e]));
+  };
+  if (!call.read_keys<T>(token, scores.keys, score)) return;
+  const T* logits = call.logits_of<T>(token);
   if (call.top_groups < call.groups) {
     __syncwarp();
     score_groups(call, scores, lane);

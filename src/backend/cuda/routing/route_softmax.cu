@@ -35,15 +35,8 @@ __global__ void route_softmax(RouterCall call) {
   wait_for_inputs();
   allow_successor();
   if (token >= call.tokens) return;
-  const T* logits = call.logits_of<T>(token);
   auto* keys = reinterpret_cast<Key32*>(call.memory.of(token, shared));
-  bool nan = false;
-  for (int e = lane; e < call.expert_count; e += kWarp) {
-    const float logit = to_float(logits[e]);
-    nan |= logit != logit;
-    keys[e] = key_of(logit);
-  }
-  if (call.refuses(token, nan)) return;
+  if (!call.read_keys<T>(token, keys, [](int, float logit) { return key_of(logit); })) return;
 
   Chooser<Key32> chooser(keys, call.expert_count);
   int* experts = call.experts + token * call.expert_stride;
@@ -61,7 +54,7 @@ __global__ void route_softmax(RouterCall call) {
       weights[j] = chosen;
     }
   }
-  if (!call.normalize) sum = whole_mass(call, logits, largest);
+  if (!call.normalize) sum = whole_mass(call, call.logits_of<T>(token), largest);
   for (int j = lane; j < call.k; j += kWarp) weights[j] /= sum;
 }
 
@@ -97,7 +90,7 @@ __global__ void __launch_bounds__(4 * kWarp) route_softmax_held(RouterCall call)
     sum += mass(value_of(choice.key), largest);
     if (j == lane) mine = choice;
   }
-  if (!call.normalize) sum = whole_mass(call, logits, largest);
+  if (!call.normalize) sum = whole_mass(call, call.logits_of<T>(token), largest);
   if (lane >= call.k) return;
   call.experts[token * call.expert_stride + lane] = mine.index;
   call.weights[token * call.weight_stride + lane] = mass(value_of(mine.key), largest) / sum;

@@ -77,6 +77,18 @@ struct RouterCall {
   __device__ __forceinline__ const T* logits_of(long long token) const {
     return static_cast<const T*>(logits) + token * logit_stride;
   }
+  // keys[e] = key_of(e, logit) of all experts. False where a logit is NaN: the token is then reported.
+  template <class T, class Key, class KeyOf>
+  __device__ __forceinline__ bool read_keys(long long token, Key* keys, KeyOf&& key_of) const {
+    const T* logits = logits_of<T>(token);
+    bool nan = false;
+    for (int e = threadIdx.x % kWarp; e < expert_count; e += kWarp) {
+      const float logit = to_float(logits[e]);
+      nan |= logit != logit;
+      keys[e] = key_of(e, logit);
+    }
+    return !refuses(token, nan);
+  }
   // Whether any lane of the warp met NaN; the token is then reported.
   __device__ __forceinline__ bool refuses(long long token, bool nan) const {
     if (!__any_sync(0xffffffffu, nan)) return false;

@@ -216,17 +216,15 @@ __global__ void __launch_bounds__((PackedLayout<kKeyBits, kValueBits, kWidth, kT
   const int warp = static_cast<int>(threadIdx.x) / kWarp;
   char* key_entries = Shared::table(shared);
   char* value_entries = key_entries + (kKeyBits == kValueBits ? 0 : 128);
-  fill_levels<kKeyBits>(call.keys.levels, key_entries);
-  if (kKeyBits != kValueBits) fill_levels<kValueBits>(call.values.levels, value_entries);
+  fill_level_table<kKeyBits, kPairEntryBytes>(call.keys.levels, key_entries);
+  if (kKeyBits != kValueBits)
+    fill_level_table<kValueBits, kPairEntryBytes>(call.values.levels, value_entries);
   wait_for_inputs();
   allow_successor();
   const AttendCall& attend = call.attend;
   const TokenTile tile = tile_of_token(attend, attend.first_token + static_cast<int>(blockIdx.x));
   if (tile.begin == tile.end) return;
-  const int kv_head = static_cast<int>(blockIdx.y) / attend.head_tiles();
-  const int head_in_group = static_cast<int>(blockIdx.y) % attend.head_tiles() * attend.head_tile;
-  const int heads = min(attend.head_tile, attend.group - head_in_group);
-  const int first_head = kv_head * attend.group + head_in_group;
+  const auto [kv_head, first_head, heads] = block_heads(attend);
   const PackedRows keys = call.keys.of(tile, kv_head);
   const PackedRows values = call.values.of(tile, kv_head);
   const PieceSource source(keys, values, tile.first(tile.begin), tile.last(tile.begin));

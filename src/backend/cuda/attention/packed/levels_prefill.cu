@@ -106,10 +106,8 @@ __global__ void __launch_bounds__(kTileThreads, 1)
       tile_at(attend, kTileQueries / attend.head_tile, static_cast<int>(gridDim.x - 1 - blockIdx.x));
   if (tile.begin >= tile.end) return;
   const int thread = static_cast<int>(threadIdx.x);
-  const int kv_head = static_cast<int>(blockIdx.y) / attend.head_tiles();
-  const int head_in_group = static_cast<int>(blockIdx.y) % attend.head_tiles() * attend.head_tile;
-  const int heads = min(attend.head_tile, attend.group - head_in_group);
-  const int first_head = kv_head * attend.group + head_in_group;
+  const BlockHeads heads = block_heads(attend);
+  const int kv_head = heads.kv_head;
   const TileWalk walked(tile);
   // `first` is that of row 0, of cached rows or of the call's own.
   const auto rows_of = [&](const __half* first, bool own) {
@@ -137,29 +135,12 @@ __global__ void __launch_bounds__(kTileThreads, 1)
       copy_16(columns + stage * kTileRows + 2 * thread, norms + row + 2 * thread, true);
     close_copies();
   };
-  fetch(0, 0);
-  load_queries(call, tile, first_head, heads, queries, factors);
-  __syncthreads();
-  const int lane = thread % kWarp;
-  const int first_row = thread / kWarp * 16;
-  Sight sight(attend, tile, first_row);
-  const float unit_scale = level_scale(call);
-  const float scale[2] = {unit_scale * factors[first_row + lane / 4],
-                          unit_scale * factors[first_row + lane / 4 + 8]};
-  PackedWalk<kWidth> walk;
-  walk.reset();
-  int stage = 0;
-  for (int index = 0; index < walked.tiles(); ++index, stage ^= 1) {
-    const int row = walked.row(index);
-    wait_for_copies<0>();
-    __syncthreads();
-    if (index + 1 < walked.tiles()) fetch(index + 1, stage ^ 1);
-    if (index == walked.cached_tiles) sight = Sight(attend, tile, first_row, true);
-    if (sight.any(row, kTileRows))
-      attend_tile(walk, queries, first_row, buffer(2 * stage), buffer(2 * stage + 1),
-                  columns + stage * kTileRows, sight, row, scale);
-  }
-  store_walk(attend, tile, first_row, first_head, heads, walk);
+  walk_tiles(
+      call, {tile, heads, walked}, queries, factors, [&](int index) { fetch(index, index % 2); },
+      [&](int index) -> LevelTile<kWidth> {
+        const int stage = index % 2;
+        return {buffer(2 * stage), buffer(2 * stage + 1), columns + stage * kTileRows};
+      });
 }
 
 template <int kBits, int kWidth>

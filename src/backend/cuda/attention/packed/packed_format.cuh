@@ -45,8 +45,9 @@ __device__ __forceinline__ void copy_4(void* to, const float* from) {
 
 inline constexpr int kLevelTableBytes = 256 * kWarp * 4;
 
-// Entry [byte][lane]: the byte's two levels (4 bits), or its level twice (8 bits).
-template <int kBits>
+// Entry [byte][lane], kEntryBytes from one byte to the next: the byte's two levels (4 bits), or its level
+// twice (8 bits).
+template <int kBits, int kEntryBytes = kWarp * 4>
 __device__ __forceinline__ void fill_level_table(const cache::Levels& levels, char* table) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp;
   const float own = levels.values[lane % 16];
@@ -54,7 +55,7 @@ __device__ __forceinline__ void fill_level_table(const cache::Levels& levels, ch
     const __half2 pair = kBits == 4 ? __floats2half2_rn(__shfl_sync(0xffffffffu, own, byte % 16),
                                                         __shfl_sync(0xffffffffu, own, byte / 16))
                                     : __float2half2_rn(levels.values[byte]);
-    *reinterpret_cast<__half2*>(table + byte * 128 + lane * 4) = pair;
+    *reinterpret_cast<__half2*>(table + byte * kEntryBytes + lane * 4) = pair;
   }
 }
 

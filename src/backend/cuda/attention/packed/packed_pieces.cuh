@@ -52,19 +52,8 @@ struct PackedLayout {
   }
 };
 
-// Entry [byte] of the table: 32 lanes of the keys' levels, 32 of the values'; each a byte's two levels (4
-// bits), or its level twice (8 bits).
-template <int kBits>
-__device__ __forceinline__ void fill_levels(const cache::Levels& levels, char* entries) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const float own = levels.values[lane % 16];
-  for (int byte = threadIdx.x / kWarp; byte < 256; byte += blockDim.x / kWarp) {
-    const __half2 pair = kBits == 4 ? __floats2half2_rn(__shfl_sync(0xffffffffu, own, byte % 16),
-                                                        __shfl_sync(0xffffffffu, own, byte / 16))
-                                    : __float2half2_rn(levels.values[byte]);
-    *reinterpret_cast<__half2*>(entries + byte * 256 + lane * 4) = pair;
-  }
-}
+// An entry of the table: 32 lanes of the keys' levels, 32 of the values'.
+inline constexpr int kPairEntryBytes = 2 * kWarp * 4;
 
 // The entry of byte `i` of a word; `own` is the address of the lane's part of entry 0.
 __device__ __forceinline__ std::uint32_t find_levels(std::uint32_t own, std::uint32_t word, int i) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "backend/cuda/attention/mma_tile.cuh"
+#include "backend/cuda/attention/online_softmax.cuh"
 #include "backend/cuda/attention/packed/attend.h"
 #include "backend/cuda/attention/packed/packed_format.cuh"
 #include "backend/cuda/attention/visible_rows.cuh"
@@ -73,23 +74,15 @@ __device__ __forceinline__ void load_queries(const PackedCall& call, const Token
 
 // A warp's softmax: sums and totals in units of 2^maximum.
 template <int kWidth>
-struct PackedWalk {
-  Sums sums[kWidth / 8];
-  float maximum[2];
-  float total[2];  // of the lane's own rows of the cache
-
-  __device__ __forceinline__ void reset() {
-#pragma unroll
-    for (Sums& one : sums) one = {};
-    maximum[0] = maximum[1] = -INFINITY;
-    total[0] = total[1] = 0;
-  }
+struct PackedWalk : SoftmaxSums<kWidth> {
+  using SoftmaxSums<kWidth>::maximum;
+  using SoftmaxSums<kWidth>::total;
 
   // Scores (out of sight: -inf) to weights. Rows out of sight may have any norm: a maximum passes over NaN.
   __device__ __forceinline__ void weigh(Sums (&scores)[kTileRows / 8], const float2* columns) {
     const int column = static_cast<int>(threadIdx.x) % 4 * 2;
     float base[2];
-    float factor[2];
+    OnlineSoftmax::Factors factors;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       float larger = maximum[h];
@@ -100,9 +93,9 @@ struct PackedWalk {
           larger = fmaxf(larger, scores[n].at[2 * h + i] + columns[n * 8 + column + i].y);
       larger = quad_max(larger);
       base[h] = larger == -INFINITY ? 0.0f : larger;
-      factor[h] = maximum[h] == larger ? 1.0f : exp2_approx(maximum[h] - base[h]);
+      factors.at[h] = maximum[h] == larger ? 1.0f : exp2_approx(maximum[h] - base[h]);
       maximum[h] = larger;
-      total[h] *= factor[h];
+      total[h] *= factors.at[h];
     }
 #pragma unroll
     for (int n = 0; n < kTileRows / 8; ++n)
@@ -117,14 +110,7 @@ struct PackedWalk {
           score = score != -INFINITY ? part * norm : 0.0f;
         }
       }
-    if (__all_sync(0xffffffffu, factor[0] == 1.0f && factor[1] == 1.0f)) return;
-#pragma unroll
-    for (Sums& one : sums) {
-      one.at[0] *= factor[0];
-      one.at[1] *= factor[0];
-      one.at[2] *= factor[1];
-      one.at[3] *= factor[1];
-    }
+    this->rescale_sums(factors);
   }
 };
 
@@ -198,6 +184,51 @@ __device__ __forceinline__ void store_walk(const AttendCall& attend, const Token
 __device__ __forceinline__ float level_scale(const PackedCall& call) {
   constexpr float kLog2E = 1.4426950408889634f;
   return call.attend.scale * call.keys.root * kLog2E;
+}
+
+// What a block works on: some tokens, all query heads of one KV head, and the rows they see.
+struct PackedBlock {
+  TokenTile tile;
+  BlockHeads heads;
+  TileWalk walked;
+};
+
+// The walk of a block over its tiles, common to both kernels. fetch(index) begins to copy a tile,
+// tiles(index) makes its levels readable to the block and says where they are; what is fetched ahead does not
+// touch those.
+template <int kWidth>
+struct LevelTile {
+  TileRows<kWidth> keys;
+  TileRows<kWidth> values;
+  const float2* columns;
+};
+template <int kWidth, class Fetch, class Tiles>
+__device__ __forceinline__ void walk_tiles(const PackedCall& call, const PackedBlock& block,
+                                           const TileRows<kWidth>& queries, float* factors, Fetch&& fetch,
+                                           Tiles&& tiles) {
+  const auto& [tile, heads, walked] = block;
+  fetch(0);
+  load_queries(call, tile, heads.first_head, heads.heads, queries, factors);
+  __syncthreads();
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int first_row = static_cast<int>(threadIdx.x) / kWarp * 16;
+  Sight sight(call.attend, tile, first_row);
+  const float unit_scale = level_scale(call);
+  const float scale[2] = {unit_scale * factors[first_row + lane / 4],
+                          unit_scale * factors[first_row + lane / 4 + 8]};
+  PackedWalk<kWidth> walk;
+  walk.reset();
+  for (int index = 0; index < walked.tiles(); ++index) {
+    const int row = walked.row(index);
+    wait_for_copies<0>();
+    __syncthreads();
+    const LevelTile<kWidth> levels = tiles(index);
+    if (index + 1 < walked.tiles()) fetch(index + 1);
+    if (index == walked.cached_tiles) sight = Sight(call.attend, tile, first_row, true);
+    if (sight.any(row, kTileRows))
+      attend_tile(walk, queries, first_row, levels.keys, levels.values, levels.columns, sight, row, scale);
+  }
+  store_walk(call.attend, tile, first_row, heads.first_head, heads.heads, walk);
 }
 
 }  // namespace sluice::backend::cuda::attention::packed

@@ -101,10 +101,8 @@ __global__ void __launch_bounds__(kTileThreads, 1)
   if (tile.begin >= tile.end) return;
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = thread % kWarp;
-  const int kv_head = static_cast<int>(blockIdx.y) / attend.head_tiles();
-  const int head_in_group = static_cast<int>(blockIdx.y) % attend.head_tiles() * attend.head_tile;
-  const int heads = min(attend.head_tile, attend.group - head_in_group);
-  const int first_head = kv_head * attend.group + head_in_group;
+  const BlockHeads heads = block_heads(attend);
+  const int kv_head = heads.kv_head;
   const PackedRows all_keys = call.keys.of(tile, kv_head);
   const PackedRows all_values = call.values.of(tile, kv_head);
   const TileWalk walked(tile);
@@ -144,22 +142,9 @@ __global__ void __launch_bounds__(kTileThreads, 1)
     close_copies();
     if (row + kTileRows < walked.cached_high) entry = tile.pages.entry(row + kTileRows);
   };
-  fetch(0);
-  load_queries(call, tile, first_head, heads, queries, factors);
-  __syncthreads();
-  const int first_row = thread / kWarp * 16;
-  Sight sight(attend, tile, first_row);
-  const float unit_scale = level_scale(call);
-  const float scale[2] = {unit_scale * factors[first_row + lane / 4],
-                          unit_scale * factors[first_row + lane / 4 + 8]};
-  PackedWalk<kWidth> walk;
-  walk.reset();
-  for (int index = 0; index < walked.tiles(); ++index) {
+  const auto tiles = [&](int index) -> LevelTile<kWidth> {
     const int row = walked.row(index);
-    wait_for_copies<0>();
-    __syncthreads();
     if (walked.own(index)) {
-      if (index == walked.cached_tiles) sight = Sight(attend, tile, first_row, true);
       copy_rows(fresh_tile(call.fresh_keys, row), key_tile);
       copy_rows(fresh_tile(call.fresh_values, row), value_tile);
     } else {
@@ -171,12 +156,9 @@ __global__ void __launch_bounds__(kTileThreads, 1)
       columns[thread] =
           make_float2(norms[thread], norm_exponent(norms[kTileRows + thread] * all_values.root));
     __syncthreads();
-    if (index + 1 < walked.tiles()) fetch(index + 1);
-    if (sight.any(row, kTileRows))
-      attend_tile(walk, queries, first_row, key_tile, value_tile, columns, sight, row, scale);
-  }
-
-  store_walk(attend, tile, first_row, first_head, heads, walk);
+    return {key_tile, value_tile, columns};
+  };
+  walk_tiles(call, {tile, heads, walked}, queries, factors, fetch, tiles);
 }
 
 struct FreshCall {

@@ -110,11 +110,6 @@ __device__ __forceinline__ void copy_bytes(void* to, const void* from) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(shared_address(to)), "l"(from), "n"(kBytes)
                  : "memory");
 }
-// The barrier counts this thread once its copies up to here are done.
-__device__ __forceinline__ void arrive_after_copies(Barrier& barrier) {
-  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(&barrier))
-               : "memory");
-}
 
 template <class S>
 struct Ring {

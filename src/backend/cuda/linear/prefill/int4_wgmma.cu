@@ -40,7 +40,7 @@ __device__ __forceinline__ void load_tiles(const PrefillCall& call, Ring<S> ring
       ring.empty[ring.index].wait(ring.parity ^ 1);
       if (k % block == 0) copies.scales(ring, k);
       copies.values(ring, k);
-      arrive_after_copies(ring.full[ring.index]);
+      ring.full[ring.index].arrive_after_copies();
       ring.next((k + kDepth) % block == 0);
     }
   }
@@ -106,11 +106,6 @@ __device__ __forceinline__ void unpack_block(const Ring<S>& ring, int slab, int 
   }
 }
 
-__device__ __forceinline__ void arrive_once_per_warp(Barrier& barrier) {
-  __syncwarp();
-  if (threadIdx.x % kWarp == 0) barrier.arrive();
-}
-
 template <class S, int kTokens>
 __device__ __forceinline__ void multiply_tile(const PrefillCall& call, const Tile& tile, Ring<S>& ring,
                                               std::byte* staging) {
@@ -136,7 +131,7 @@ __device__ __forceinline__ void multiply_tile(const PrefillCall& call, const Til
         multiply_registers(sums[b], here + 4 * step, x + 2 * step);
       close_products();
       wait_for_products<1>();
-      if (b == 0 && before >= 0) arrive_once_per_warp(ring.empty[before]);
+      if (b == 0 && before >= 0) ring.empty[before].arrive_once_per_warp();
     }
     before = ring.index;
     ring.next((k + kDepth) % block == 0);
@@ -151,7 +146,7 @@ __device__ __forceinline__ void multiply_tile(const PrefillCall& call, const Til
   }
 #pragma unroll
   for (int b = 0; b < S::kBlocks; ++b) wait_for_sums(sums[b]);
-  arrive_once_per_warp(ring.empty[before]);
+  ring.empty[before].arrive_once_per_warp();
   store_tile<S, kTokens>(call, tile, sums, staging);
 }
 
@@ -176,14 +171,7 @@ __global__ void __launch_bounds__(kMultipliers + kLoaders, 1)
   extern __shared__ __align__(128) std::byte shared[];
   __shared__ Barrier full[S::kStages];
   __shared__ Barrier empty[S::kStages];
-  if (threadIdx.x == 0) {
-    for (int s = 0; s < S::kStages; ++s) {
-      full[s].set_up(kLoaders);
-      empty[s].set_up(kMultipliers / kWarp);
-    }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-  }
-  __syncthreads();
+  set_up_ring(full, kLoaders, empty, kMultipliers / kWarp);
   wait_for_inputs();
   allow_successor();
   std::byte* memory = shared + (kAlignment - shared_address(shared) % kAlignment) % kAlignment;

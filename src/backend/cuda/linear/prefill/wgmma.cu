@@ -47,11 +47,6 @@ struct Stages {
   }
 };
 
-__device__ __forceinline__ void arrive_once_a_warp(Barrier& barrier) {
-  __syncwarp();
-  if (threadIdx.x % kWarp == 0) barrier.arrive();
-}
-
 template <Storage kStorage, int kColumns>
 __device__ __forceinline__ void load_tiles(const PrefillCall& call,
                                            Stages<Loader<kStorage, kColumns>::kStageBytes> stages) {
@@ -72,7 +67,7 @@ __device__ __forceinline__ void load_tiles(const PrefillCall& call,
         loader.finish(last.data(), here);
         wait_for_copies<1>();
         publish_to_tensor_cores();
-        arrive_once_a_warp(last.full[last.index]);
+        last.full[last.index].arrive_once_per_warp();
         last.next();
       }
       here = next;
@@ -84,7 +79,7 @@ __device__ __forceinline__ void load_tiles(const PrefillCall& call,
   loader.finish(last.data(), here);
   wait_for_copies<0>();
   publish_to_tensor_cores();
-  arrive_once_a_warp(last.full[last.index]);
+  last.full[last.index].arrive_once_per_warp();
 }
 
 // Over the stages of one tile; each is given back once the products of the one after it are under way.
@@ -102,12 +97,12 @@ __device__ __forceinline__ void multiply_stages(Stages<kStageBytes>& stages, int
       multiply_64(sums, x + 2 * step, w + 2 * step, k + step > 0);
     close_products();
     wait_for_products<1>();
-    if (before >= 0) arrive_once_a_warp(stages.empty[before]);
+    if (before >= 0) stages.empty[before].arrive_once_per_warp();
     before = stages.index;
     stages.next();
   }
   wait_for_sums(sums);
-  arrive_once_a_warp(stages.empty[before]);
+  stages.empty[before].arrive_once_per_warp();
 }
 
 template <int kStageBytes, int kColumns>
@@ -121,7 +116,7 @@ __device__ __forceinline__ void multiply_tiles(const PrefillCall& call, Stages<k
     if (tile.rows <= warpgroup * 64) {
       for (int k = 0; k < inputs; k += kTileDepth) {
         stages.full[stages.index].wait(stages.parity);
-        arrive_once_a_warp(stages.empty[stages.index]);
+        stages.empty[stages.index].arrive_once_per_warp();
         stages.next();
       }
       continue;
@@ -145,14 +140,7 @@ __global__ void __launch_bounds__(kMultipliers + kLoaders, 1)
   extern __shared__ __align__(128) std::byte shared[];
   __shared__ Barrier full[kStages];
   __shared__ Barrier empty[kStages];
-  if (threadIdx.x == 0) {
-    for (int s = 0; s < kStages; ++s) {
-      full[s].set_up(kLoaders / kWarp);
-      empty[s].set_up(kMultipliers / kWarp);
-    }
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-  }
-  __syncthreads();
+  set_up_ring(full, kLoaders / kWarp, empty, kMultipliers / kWarp);
   wait_for_inputs();
   allow_successor();
   std::byte* memory = shared + (kAlignment - shared_address(shared) % kAlignment) % kAlignment;
