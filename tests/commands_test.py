@@ -5,6 +5,7 @@
 """
 
 import array
+import csv
 import json
 import math
 import pathlib
@@ -17,6 +18,7 @@ import tempfile
 import time
 import unittest
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODELS = pathlib.Path(sys.argv.pop(2))
 SLUICE = sys.argv.pop(1)
 SECONDS = 120  # for anything: a sanitized build on a busy machine is slow
@@ -113,6 +115,22 @@ class Commands(unittest.TestCase):
         ]:
             with self.subTest(command):
                 json.loads(sluice(*command, "--json"))
+
+    def test_figures_are_appended_in_the_form_of_the_results(self):
+        file = self.folder / "figures.csv"
+        bench = ["bench", MODELS / "qwen3_moe", "-p", "4", "-n", "2", "-r", "3"]
+        for _ in range(2):
+            sluice(*bench, "--csv", file)
+        with file.open(newline="") as text:
+            rows = list(csv.DictReader(text))
+        with (ROOT / "bench/results/h200.csv").open(newline="") as text:
+            self.assertEqual(list(rows[0]), next(csv.reader(text)))
+        self.assertEqual(len(rows), 4)
+        for row in rows:
+            self.assertEqual(row["command"], " ".join(["sluice", *map(str, bench)]))
+            self.assertLessEqual(float(row["low"]), float(row["median"]))
+            self.assertLessEqual(float(row["median"]), float(row["high"]))
+        self.expect_error(*bench, "--csv", self.folder / "none/figures.csv", says=["figures.csv", "No such file"])
 
     def test_random_model_runs_and_is_written_whole(self):
         model = self.folder / "random"

@@ -26,10 +26,18 @@ struct OpProfile {
   double percent_of_bound = 0;
 };
 
+// Slowest and fastest of the repetitions.
+struct SpeedRange {
+  double low = 0;
+  double high = 0;
+};
+
 struct ModelBenchResult {
   double peak_gigabytes_per_second = 0;  // this machine's, measured first
   double prefill_tokens_per_second = 0;  // medians
   double decode_tokens_per_second = 0;   // of all sequences together
+  SpeedRange prefill_range;
+  SpeedRange decode_range;
   double decode_bytes_per_step = 0;  // weights of the experts a step is expected to touch, states and caches
   double decode_gigabytes_per_second = 0;
   double percent_of_peak = 0;

@@ -20,6 +20,12 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+// Of the speeds at which `tokens` were done in these times.
+SpeedRange range_of(const std::vector<double>& seconds, std::int64_t tokens) {
+  const auto [shortest, longest] = std::minmax_element(seconds.begin(), seconds.end());
+  return {static_cast<double>(tokens) / *longest, static_cast<double>(tokens) / *shortest};
+}
+
 // Gives caches contents that are neither NaN nor subnormal, as a real context has. Packed codes may be
 // anything; as bytes of BF16 numbers they are that too.
 void fill_caches(ops::Backend& backend, const state::StatePool& pool) {
@@ -172,11 +178,14 @@ ModelBenchResult bench(engine::Core& core, engine::ForwardPass& pass, const Mode
   result.peak_gigabytes_per_second = peak_within_budget(core) / 1e9;
   if (options.depth > 0) fill_caches(*core.backend, pass.pool());
   const Times times = time_passes(core, pass, options);
-  if (!times.prefills.empty())
+  if (!times.prefills.empty()) {
     result.prefill_tokens_per_second = static_cast<double>(options.prompt) / median(times.prefills);
+    result.prefill_range = range_of(times.prefills, options.prompt);
+  }
   if (!times.decodes.empty()) {
     const double step = median(times.decodes) / static_cast<double>(options.generate);
     result.decode_tokens_per_second = static_cast<double>(options.batch) / step;
+    result.decode_range = range_of(times.decodes, options.batch * options.generate);
     result.decode_bytes_per_step = bytes_per_step(core.summary, options);
     result.decode_gigabytes_per_second = result.decode_bytes_per_step / step / 1e9;
     result.percent_of_peak = 100 * result.decode_gigabytes_per_second / result.peak_gigabytes_per_second;

@@ -71,6 +71,17 @@ void add_peer(const std::string& command, Speeds& speeds) {
     (row.value("n_gen", 0) > 0 ? speeds.decode : speeds.prefill).push_back(row.value("avg_ts", 0.0));
 }
 
+Figure figure_of(const char* what, const std::string& geometry, const std::vector<double>& ours,
+                 const std::vector<double>& theirs) {
+  const auto [low, high] = std::minmax_element(ours.begin(), ours.end());
+  return {.what = fmt::format("{}, {} at 4 bits", what, geometry),
+          .median = fmt::format("{:.1f}", median(ours)),
+          .low = fmt::format("{:.1f}", *low),
+          .high = fmt::format("{:.1f}", *high),
+          .unit = "tok/s",
+          .peer = fmt::format("llama.cpp {:.1f}", median(theirs))};
+}
+
 void print(const char* what, const std::vector<double>& ours, const std::vector<double>& theirs) {
   if (ours.empty() || theirs.empty()) return;
   fmt::print("{:8} {:10.1f} {:12.1f} {:8.2f}\n", what, median(ours), median(theirs),
@@ -79,18 +90,19 @@ void print(const char* what, const std::vector<double>& ours, const std::vector<
 
 }  // namespace
 
-void run_against(Engine& engine, const std::string& geometry, const ModelBenchOptions& options,
-                 const std::string& peer, int threads, bool json) {
+void run_against(Engine& engine, const SideBySide& what, const ModelBenchOptions& options,
+                 const BenchOutput& output) {
   constexpr std::string_view kKnown = "llama-bench=";
-  if (!peer.starts_with(kKnown) || geometry.empty() || options.batch != 1)
+  if (!what.peer.starts_with(kKnown) || what.geometry.empty() || options.batch != 1)
     throw Error(ErrorKind::input,
                 "--against takes llama-bench=PATH, and with it --geometry and one sequence are needed");
-  if (threads == 0) threads = static_cast<int>(std::thread::hardware_concurrency());
+  const int threads =
+      what.threads != 0 ? what.threads : static_cast<int>(std::thread::hardware_concurrency());
   const TemporaryFile file;
-  write_random_gguf(geometry, file.path());
-  const std::string command = fmt::format("{} -m {} -t {} -p {} -n {} -d {} -r 1 -o json 2>/dev/null",
-                                          quoted(peer.substr(kKnown.size())), quoted(file.path().string()),
-                                          threads, options.prompt, options.generate, options.depth);
+  write_random_gguf(what.geometry, file.path());
+  const std::string command = fmt::format(
+      "{} -m {} -t {} -p {} -n {} -d {} -r 1 -o json 2>/dev/null", quoted(what.peer.substr(kKnown.size())),
+      quoted(file.path().string()), threads, options.prompt, options.generate, options.depth);
   Speeds ours;
   Speeds theirs;
   ModelBenchResult last;
@@ -102,7 +114,18 @@ void run_against(Engine& engine, const std::string& geometry, const ModelBenchOp
     if (options.generate > 0) ours.decode.push_back(last.decode_tokens_per_second);
     add_peer(command, theirs);
   }
-  if (json) {
+  if (!output.csv.empty()) {
+    std::vector<Figure> figures;
+    if (!ours.prefill.empty())
+      figures.push_back(figure_of("prefill", what.geometry, ours.prefill, theirs.prefill));
+    if (!ours.decode.empty())
+      figures.push_back(figure_of("decode", what.geometry, ours.decode, theirs.decode));
+    append_figures(
+        output.csv,
+        fmt::format("{}, reads {:.1f} GB/s", engine.backend_description(), last.peak_gigabytes_per_second),
+        figures);
+  }
+  if (output.json) {
     const auto row = [](const std::vector<double>& a, const std::vector<double>& b) {
       return nlohmann::ordered_json{
           {"ours", median(a)}, {"theirs", median(b)}, {"ratio", median(b) > 0 ? median(a) / median(b) : 0}};

@@ -3,13 +3,20 @@
 
 #include <string>
 
+#include "commands/bench_csv.h"
 #include "sluice/model_bench.h"
 
 namespace sluice::cli {
 
-// `peer` is llama-bench=PATH. Both programs run the same geometry with random weights of four bits, in turns;
-// medians and their ratios are printed.
-void run_against(Engine& engine, const std::string& geometry, const ModelBenchOptions& options,
-                 const std::string& peer, int threads, bool json);
+struct SideBySide {
+  std::string geometry;
+  std::string peer;  // llama-bench=PATH
+  int threads = 0;   // 0: one per core
+};
+
+// Both programs run the same geometry with random weights of four bits, in turns; medians and their ratios
+// are printed, and given to a file of figures where one is named.
+void run_against(Engine& engine, const SideBySide& what, const ModelBenchOptions& options,
+                 const BenchOutput& output);
 
 }  // namespace sluice::cli

@@ -6,10 +6,12 @@
 
 #include "command.h"
 #include "commands/against.h"
+#include "commands/bench_csv.h"
 #include "options/model_options.h"
 #include "sluice/experts.h"
 #include "sluice/model_bench.h"
 #include "sluice/op_runner.h"
+#include "sluice/ops/backend.h"
 #include "terminal/output.h"
 #include "terminal/progress.h"
 
@@ -19,7 +21,28 @@ namespace {
 
 constexpr std::int64_t kMostTokens = 1'000'000'000;
 
-void run_ops(const OpBenchOptions& options, bool json) {
+std::string measured(const MachinePeak& peak) {
+  return fmt::format("reads {:.1f} GB/s, {:.0f} GFLOP/s in F32", peak.read_gigabytes_per_second,
+                     peak.gigaflops);
+}
+
+Figure figure_of(const OpTiming& row) {
+  const double bound_by_memory = row.gigabytes_per_second / row.peak.read_gigabytes_per_second;
+  const bool memory = bound_by_memory > row.gigaflops / row.peak.gigaflops;
+  return {.what = fmt::format("{} {}", row.op, row.label),
+          .median = fmt::format("{:.1f}", memory ? row.gigabytes_per_second : row.gigaflops),
+          .low = {},
+          .high = {},
+          .unit = memory ? "GB/s" : "GFLOP/s",
+          .fraction = fmt::format("{:.0f}%", row.percent_of_peak),
+          .intensity = row.gigabytes_per_second > 0
+                           ? fmt::format("{:.3g}", row.gigaflops / row.gigabytes_per_second)
+                           : ""};
+}
+
+void run_ops(const OpBenchOptions& options, const BenchOutput& output) {
+  const bool json = output.json;
+  std::vector<Figure> figures;
   auto rows = nlohmann::ordered_json::array();
   const MachinePeak peak = bench_ops(
       options,
@@ -31,6 +54,7 @@ void run_ops(const OpBenchOptions& options, bool json) {
                    "peaks", "% peak");
       },
       [&](const OpTiming& row) {
+        figures.push_back(figure_of(row));
         if (json) {
           rows.push_back({{"op", row.op},
                           {"case", row.label},
@@ -48,6 +72,10 @@ void run_ops(const OpBenchOptions& options, bool json) {
                    row.microseconds, row.gigabytes_per_second, row.gigaflops, peaks, row.percent_of_peak);
         std::fflush(stdout);
       });
+  if (!output.csv.empty()) {
+    const auto backend = ops::make_backend(options.backend, {.threads = options.threads, .isa = options.isa});
+    append_figures(output.csv, fmt::format("{}, {}", backend->description(), measured(peak)), figures);
+  }
   if (!json) return;
   const nlohmann::ordered_json result{
       {"peak", {{"gb_per_s", peak.read_gigabytes_per_second}, {"gflop_per_s", peak.gigaflops}}},
@@ -120,18 +148,47 @@ void run_trace(ModelBench& bench, std::int64_t tokens, bool json) {
   fmt::print("\n");
 }
 
-void run_model(ModelBench& bench, bool json) {
+std::vector<Figure> figures_of(const ModelBench& bench, const ModelBenchResult& result) {
+  const std::string model =
+      bench.geometry.empty() ? bench.model.model : fmt::format("{} at {} bits", bench.geometry, bench.bits);
+  const auto figure = [&](const std::string& what, double median, const SpeedRange& range) {
+    return Figure{.what = fmt::format("{}, {}", what, model),
+                  .median = fmt::format("{:.1f}", median),
+                  .low = fmt::format("{:.1f}", range.low),
+                  .high = fmt::format("{:.1f}", range.high),
+                  .unit = "tok/s"};
+  };
+  const ModelBenchOptions& options = bench.options;
+  std::vector<Figure> figures;
+  if (options.prompt > 0)
+    figures.push_back(figure(fmt::format("prefill {} at depth {}", options.prompt, options.depth),
+                             result.prefill_tokens_per_second, result.prefill_range));
+  if (options.generate > 0) {
+    figures.push_back(figure(fmt::format("decode at depth {}, {} sequences", options.depth, options.batch),
+                             result.decode_tokens_per_second, result.decode_range));
+    figures.back().fraction = fmt::format("{:.0f}%", result.percent_of_peak);
+  }
+  return figures;
+}
+
+void run_model(ModelBench& bench, const BenchOutput& output) {
+  const bool json = output.json;
   if (bench.geometry.empty() == bench.model.model.empty()) fail_usage("one of MODEL, --geometry and --ops");
   const auto engine =
       bench.geometry.empty() ? bench.model.load() : bench.model.random(bench.geometry, bench.bits);
   if (!bench.against.empty())
-    return run_against(*engine, bench.geometry, bench.options, bench.against, bench.model.engine.threads,
-                       json);
+    return run_against(*engine, {bench.geometry, bench.against, bench.model.engine.threads}, bench.options,
+                       output);
   const ModelBenchResult r = [&] {
     const Waiting waiting("measuring");
     return bench_model(*engine, bench.options);
   }();
   if (!bench.experts_profile.empty()) write_expert_profile(expert_usage(*engine), bench.experts_profile);
+  if (!output.csv.empty())
+    append_figures(
+        output.csv,
+        fmt::format("{}, reads {:.1f} GB/s", engine->backend_description(), r.peak_gigabytes_per_second),
+        figures_of(bench, r));
   if (json) {
     const nlohmann::ordered_json result{{"backend", engine->backend_description()},
                                         {"prompt_tokens", bench.options.prompt},
@@ -140,7 +197,9 @@ void run_model(ModelBench& bench, bool json) {
                                         {"batch", bench.options.batch},
                                         {"peak_gb_per_s", r.peak_gigabytes_per_second},
                                         {"prefill_tok_per_s", r.prefill_tokens_per_second},
+                                        {"prefill_range", {r.prefill_range.low, r.prefill_range.high}},
                                         {"decode_tok_per_s", r.decode_tokens_per_second},
+                                        {"decode_range", {r.decode_range.low, r.decode_range.high}},
                                         {"decode_bytes_per_step", r.decode_bytes_per_step},
                                         {"decode_gb_per_s", r.decode_gigabytes_per_second},
                                         {"percent_of_peak", r.percent_of_peak},
@@ -150,15 +209,15 @@ void run_model(ModelBench& bench, bool json) {
   fmt::print("{}; this machine reads {:.1f} GB/s\n", engine->backend_description(),
              r.peak_gigabytes_per_second);
   if (bench.options.prompt > 0)
-    fmt::print("prefill  {:6} tokens at depth {}: {:.1f} tok/s\n", bench.options.prompt, bench.options.depth,
-               r.prefill_tokens_per_second);
+    fmt::print("prefill  {:6} tokens at depth {}: {:.1f} tok/s ({:.1f} to {:.1f})\n", bench.options.prompt,
+               bench.options.depth, r.prefill_tokens_per_second, r.prefill_range.low, r.prefill_range.high);
   if (bench.options.generate > 0)
     fmt::print(
-        "decode   {:6} tokens at depth {}, batch {}: {:.1f} tok/s, {:.2f} GB per step, {:.1f} GB/s, {:.0f}% "
-        "of "
-        "peak\n",
+        "decode   {:6} tokens at depth {}, batch {}: {:.1f} tok/s ({:.1f} to {:.1f}), {:.2f} GB per step, "
+        "{:.1f} GB/s, {:.0f}% of peak\n",
         bench.options.generate, bench.options.depth, bench.options.batch, r.decode_tokens_per_second,
-        r.decode_bytes_per_step / 1e9, r.decode_gigabytes_per_second, r.percent_of_peak);
+        r.decode_range.low, r.decode_range.high, r.decode_bytes_per_step / 1e9, r.decode_gigabytes_per_second,
+        r.percent_of_peak);
   const ExpertUsage experts = expert_usage(*engine);
   if (experts.slots > 0)
     fmt::print(
@@ -175,7 +234,7 @@ void run_model(ModelBench& bench, bool json) {
 void add_bench(Parser& parser) {
   auto options = std::make_shared<OpBenchOptions>();
   auto model = std::make_shared<ModelBench>();
-  auto json = std::make_shared<bool>(false);
+  auto output = std::make_shared<BenchOutput>();
   auto ops = std::make_shared<bool>(false);
   auto trace = std::make_shared<std::int64_t>(0);
   Command command = parser.add("bench", "Measure speed as a fraction of this machine's own peak");
@@ -200,20 +259,22 @@ void add_bench(Parser& parser) {
   command.flag("--ops", *ops, "Time every op of the catalogue instead");
   command.option("--op", options->op, "With --ops: only this op");
   command.option("--seconds", options->seconds_per_case, "With --ops: time to spend on a case", {0, 3600});
-  command.flag("--json", *json, kJsonMeaning);
+  command.flag("--json", output->json, kJsonMeaning);
+  command.option("--csv", output->csv, "Also append the figures to this file, in the form of bench/results");
   add_engine_options(command, model->model);
   command.example("sluice bench delta-story", "the model in the box");
   command.example("sluice bench --geometry qwen3.6-35b-a3b:layers=8 -p 512 -n 32",
                   "a part of a large model, with random weights");
   command.on_run([=] {
-    if (*trace > 0) return run_trace(*model, *trace, *json);
-    if (!*ops) return run_model(*model, *json);
+    if (!output->csv.empty()) append_figures(output->csv, "", {});  // fails before anything is measured
+    if (*trace > 0) return run_trace(*model, *trace, output->json);
+    if (!*ops) return run_model(*model, *output);
     options->backend = model->model.engine.backend;
     options->threads = model->model.engine.threads;
     options->exact = model->model.engine.exact;
     options->isa = model->model.engine.isa;
     options->memory = model->model.engine.memory;
-    run_ops(*options, *json);
+    run_ops(*options, *output);
   });
 }
 
