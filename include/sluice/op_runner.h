@@ -1,12 +1,18 @@
-// Ops from the outside: run one on files, list and describe them, verify and time them on this machine.
+// Ops from the outside: run one on files or on tensors in memory, list and describe them, verify and time
+// them on this machine.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "sluice/ops/backend.h"
 
 namespace sluice {
 
@@ -14,6 +20,20 @@ namespace sluice {
 // field.
 void run_op_file(std::string_view op, const std::filesystem::path& in, const std::filesystem::path& out,
                  std::string_view backend, int threads = 0);
+
+// The fields and attributes of an op by name; tensors are contiguous and lie in host memory.
+struct OpArguments {
+  std::map<std::string, ops::ConstView> tensors;
+  std::map<std::string, std::string> attributes;
+};
+// Every output and updated field, in the order of the op's table.
+struct OpResult {
+  std::vector<std::pair<std::string, ops::View>> fields;
+  std::shared_ptr<const void> memory;  // of the backend, that the fields lie in
+};
+// Runs the op to its end. A backend that computes in host memory reads inputs where they lie. Nothing of the
+// caller's is written: fields that the op updates are copied before.
+OpResult run_op(ops::Backend& backend, std::string_view op, const OpArguments& arguments);
 
 struct OpFieldDescription {
   std::string name;

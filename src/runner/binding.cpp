@@ -7,6 +7,7 @@
 
 namespace sluice::runner {
 
+using ops::ConstView;
 using ops::DType;
 using ops::FieldView;
 using ops::TypeClass;
@@ -29,16 +30,16 @@ DType output_type(TypeClass types, std::span<const FieldView> fields) {
 
 }  // namespace
 
-const HostTensor* Binding::take(const std::string& name) {
+const ConstView* Binding::take(const std::string& name) {
   used_.insert(name);
-  const auto found = file_.tensors.find(name);
-  return found == file_.tensors.end() ? nullptr : &found->second;
+  const auto found = arguments_.tensors.find(name);
+  return found == arguments_.tensors.end() ? nullptr : &found->second;
 }
 
 const std::string* Binding::take_attribute(const std::string& name) {
   used_attributes_.insert(name);
-  const auto found = file_.attributes.find(name);
-  return found == file_.attributes.end() ? nullptr : &found->second;
+  const auto found = arguments_.attributes.find(name);
+  return found == arguments_.attributes.end() ? nullptr : &found->second;
 }
 
 const std::string* Binding::text_of(const AttributeName& attribute) {
@@ -49,28 +50,35 @@ const std::string* Binding::text_of(const AttributeName& attribute) {
 }
 
 void Binding::refuse_both(std::string_view name, bool field_given) const {
-  if (field_given && file_.attributes.contains(std::string(name)))
+  if (field_given && arguments_.attributes.contains(std::string(name)))
     fail(ErrorKind::input, "{}: '{}' is given both as a field and as an attribute", op_, name);
 }
 
-View Binding::tensor(std::string_view name) {
-  const HostTensor* tensor = take(std::string(name));
+ConstView Binding::input(std::string_view name) {
+  if (!borrow_) return updated(name);
+  const ConstView* tensor = take(std::string(name));
+  return tensor == nullptr ? ConstView{} : *tensor;
+}
+
+View Binding::updated(std::string_view name) {
+  const ConstView* tensor = take(std::string(name));
   if (tensor == nullptr) return {};
-  ops::Buffer& buffer = buffers_.emplace_back(backend_.allocate(tensor->bytes.size()));
-  backend_.upload(buffer.data(), tensor->bytes.data(), tensor->bytes.size());
+  const std::size_t bytes = static_cast<std::size_t>(tensor->elements()) * size_bytes(tensor->dtype);
+  ops::Buffer& buffer = buffers_.emplace_back(backend_.allocate(bytes));
+  backend_.upload(buffer.data(), tensor->data, bytes);
   return {buffer.data(), tensor->dtype, tensor->shape};
 }
 
 Weight Binding::weight(std::string_view field) {
   const std::string name(field);
   Weight weight;
-  weight.values = tensor(name);
-  const View packed = tensor(name + ".weight");
+  weight.values = input(name);
+  const ConstView packed = input(name + ".weight");
   if (packed.present() && weight.values.present())
     fail(ErrorKind::input, "{}: weight '{}' is given both dense and as '{}.weight'", op_, name, name);
   if (packed.present()) weight.values = packed;
-  weight.scales = tensor(name + ".scales");
-  weight.biases = tensor(name + ".biases");
+  weight.scales = input(name + ".scales");
+  weight.biases = input(name + ".biases");
   if (!packed.present()) return refuse_format(name), weight;
   const std::string mode = name + ".mode";
   if (const auto* given = take_attribute(mode)) {
@@ -94,7 +102,7 @@ Weight Binding::weight(std::string_view field) {
 // Only packed weights have a format to choose.
 void Binding::refuse_format(const std::string& weight) const {
   for (const char* attribute : {".mode", ".bits", ".group_size"})
-    if (file_.attributes.contains(weight + attribute))
+    if (arguments_.attributes.contains(weight + attribute))
       fail(ErrorKind::input, "{}: attribute '{}{}' is given without '{}.weight', a dense weight has no such",
            op_, weight, attribute, weight);
 }
@@ -121,12 +129,12 @@ void Binding::read(const AttributeName& attribute, bool& value) {
 // One number per call, or a field with one per sequence.
 void Binding::read(const AttributeName& attribute, ops::SequenceValue& value) {
   const std::string_view name = attribute.name;
-  value.per_sequence = tensor(name);
+  value.per_sequence = input(name);
   const bool given = value.per_sequence.present();
   refuse_both(name, given);
   const std::string* text = text_of({name, attribute.required && !given});
   if (text == nullptr) return;
-  if (file_.tensors.contains("seq_starts"))
+  if (arguments_.tensors.contains("seq_starts"))
     fail(ErrorKind::input, "{}: attribute '{}' is one number, under 'seq_starts' it must be a field I32 [B]",
          op_, name);
   value.value = parse_integer(op_, name, *text);
@@ -140,9 +148,9 @@ std::optional<std::size_t> Binding::choice(const AttributeName& attribute,
 }
 
 void Binding::refuse_unknown() const {
-  for (const auto& [name, tensor] : file_.tensors)
+  for (const auto& [name, tensor] : arguments_.tensors)
     if (!used_.contains(name)) fail(ErrorKind::input, "{}: there is no input field '{}'", op_, name);
-  for (const auto& [name, text] : file_.attributes)
+  for (const auto& [name, text] : arguments_.attributes)
     if (!used_attributes_.contains(name)) fail(ErrorKind::input, "{}: there is no attribute '{}'", op_, name);
 }
 
@@ -155,8 +163,10 @@ View Binding::output(const FieldView& field, std::span<const FieldView> fields, 
       fail(ErrorKind::input, "{}: output '{}' would have shape {}", op_, field.name, to_string(shape));
   const std::size_t bytes = static_cast<std::size_t>(elements) * size_bytes(type);
   ops::Buffer& buffer = buffers_.emplace_back(backend_.allocate(bytes));
-  const std::vector<std::byte> poison(bytes, std::byte{0xff});  // NaN, or -1
-  backend_.upload(buffer.data(), poison.data(), bytes);
+  if (poison_) {
+    const std::vector<std::byte> poison(bytes, std::byte{0xff});  // NaN, or -1
+    backend_.upload(buffer.data(), poison.data(), bytes);
+  }
   return {buffer.data(), type, shape};
 }
 

@@ -1,4 +1,4 @@
-// What binding an op file does alike for every op: it takes fields and attributes by name, uploads them, and
+// What binding does alike for every op: it takes fields and attributes by name, uploads what must be, and
 // refuses what the op does not have.
 #pragma once
 
@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "ops/check.h"
-#include "runner/op_file.h"
-#include "sluice/ops/backend.h"
+#include "sluice/op_runner.h"
 
 namespace sluice::runner {
 
@@ -21,14 +20,25 @@ struct AttributeName {
   bool required;
 };
 
+// Whether inputs are used where they lie, if the backend can, or are copied to memory of the backend. Outputs
+// are poisoned with the latter: those are the runs that check ops.
+enum class Inputs { borrowed, copied };
+
 // Lives while an op is bound; `buffers` keeps what was uploaded and allocated.
 class Binding {
  public:
-  Binding(ops::Backend& backend, std::string_view op, const OpFile& file, std::vector<ops::Buffer>& buffers)
-      : backend_(backend), op_(op), file_(file), buffers_(buffers) {}
+  Binding(ops::Backend& backend, std::string_view op, const OpArguments& arguments, Inputs inputs,
+          std::vector<ops::Buffer>& buffers)
+      : backend_(backend),
+        op_(op),
+        arguments_(arguments),
+        borrow_(inputs == Inputs::borrowed && backend.traits().host_memory),
+        poison_(inputs == Inputs::copied),
+        buffers_(buffers) {}
 
   // Fields; absent ones give an absent view or weight.
-  ops::View tensor(std::string_view name);
+  ops::ConstView input(std::string_view name);
+  ops::View updated(std::string_view name);
   ops::Weight weight(std::string_view name);
 
   // Attributes; an absent one leaves the value as it is, unless it is required.
@@ -39,7 +49,7 @@ class Binding {
   // One number per call, or a field with one per row.
   template <class T>
   void read(const AttributeName& attribute, ops::RowValue<T>& value) {
-    value.per_row = tensor(attribute.name);
+    value.per_row = input(attribute.name);
     refuse_both(attribute.name, value.per_row.present());
     if constexpr (std::is_same_v<T, std::uint64_t>) {
       auto number = static_cast<std::int64_t>(value.value);
@@ -54,12 +64,12 @@ class Binding {
   // Fields and attributes that nothing above took.
   void refuse_unknown() const;
 
-  // An output of the shape and type that follow from the inputs, poisoned.
+  // An output of the shape and type that follow from the inputs.
   ops::View output(const ops::FieldView& field, std::span<const ops::FieldView> fields,
                    const ops::Dims& dims);
 
  private:
-  const HostTensor* take(const std::string& name);
+  const ops::ConstView* take(const std::string& name);
   const std::string* take_attribute(const std::string& name);
   const std::string* text_of(const AttributeName& attribute);
   void refuse_both(std::string_view name, bool field_given) const;
@@ -68,7 +78,9 @@ class Binding {
 
   ops::Backend& backend_;
   std::string_view op_;
-  const OpFile& file_;
+  const OpArguments& arguments_;
+  bool borrow_;
+  bool poison_;
   std::vector<ops::Buffer>& buffers_;
   std::set<std::string, std::less<>> used_;
   std::set<std::string, std::less<>> used_attributes_;

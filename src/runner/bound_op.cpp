@@ -29,8 +29,10 @@ void bind_entry(Binding& binding, Op& op, const ops::Field<Op, M>& field) {
     op.*field.member = binding.weight(field.name);
   else if constexpr (std::is_same_v<M, ops::ExpertWeights>)
     (op.*field.member).stack = binding.weight(field.name);
+  else if constexpr (std::is_same_v<M, ops::ConstView>)
+    op.*field.member = binding.input(field.name);
   else if (field.role != ops::Role::out)
-    op.*field.member = binding.tensor(field.name);
+    op.*field.member = binding.updated(field.name);
 }
 
 template <class Op, class M>
@@ -47,8 +49,8 @@ void bind_entry(Binding& binding, Op& op, const ops::Attribute<Op, M>& attribute
 template <class Op>
 class TypedBoundOp final : public BoundOp {
  public:
-  TypedBoundOp(ops::Backend& backend, const OpFile& file) : BoundOp(backend) {
-    Binding binding(backend, Op::kName, file, buffers_);
+  TypedBoundOp(ops::Backend& backend, const OpArguments& arguments, Inputs inputs) : BoundOp(backend) {
+    Binding binding(backend, Op::kName, arguments, inputs, buffers_);
     ops::for_each_entry<Op>([&](const auto& entry) { bind_entry(binding, op_, entry); });
     binding.refuse_unknown();
     ops::check_attributes(op_);
@@ -74,12 +76,20 @@ class TypedBoundOp final : public BoundOp {
   Op op_;
 };
 
+std::unique_ptr<BoundOp> bind_arguments(ops::Backend& backend, std::string_view op,
+                                        const OpArguments& arguments, Inputs inputs) {
+  std::unique_ptr<BoundOp> bound;
+  find_op(op, [&]<class Op>() { bound = std::make_unique<TypedBoundOp<Op>>(backend, arguments, inputs); });
+  return bound;
+}
+
 }  // namespace
 
 std::unique_ptr<BoundOp> bind(ops::Backend& backend, std::string_view op, const OpFile& file) {
-  std::unique_ptr<BoundOp> bound;
-  find_op(op, [&]<class Op>() { bound = std::make_unique<TypedBoundOp<Op>>(backend, file); });
-  return bound;
+  OpArguments arguments{.tensors = {}, .attributes = file.attributes};
+  for (const auto& [name, tensor] : file.tensors)
+    arguments.tensors.emplace(name, ops::ConstView(tensor.bytes.data(), tensor.dtype, tensor.shape));
+  return bind_arguments(backend, op, arguments, Inputs::copied);
 }
 
 OpFile run_op(ops::Backend& backend, std::string_view op, const OpFile& file) {
@@ -89,3 +99,17 @@ OpFile run_op(ops::Backend& backend, std::string_view op, const OpFile& file) {
 }
 
 }  // namespace sluice::runner
+
+namespace sluice {
+
+OpResult run_op(ops::Backend& backend, std::string_view op, const OpArguments& arguments) {
+  std::shared_ptr<runner::BoundOp> bound =
+      runner::bind_arguments(backend, op, arguments, runner::Inputs::borrowed);
+  bound->run();
+  OpResult result;
+  for (const auto& [name, view] : bound->written()) result.fields.emplace_back(name, view);
+  result.memory = std::move(bound);
+  return result;
+}
+
+}  // namespace sluice

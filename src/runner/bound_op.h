@@ -20,6 +20,8 @@ class BoundOp {
   void run();
   // Every output and updated field, as they are now.
   OpFile outputs();
+  // Where they lie, in the backend's memory.
+  const std::vector<std::pair<std::string_view, ops::View>>& written() const { return written_; }
 
  protected:
   explicit BoundOp(ops::Backend& backend) : backend_(backend) {}
