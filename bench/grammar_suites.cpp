@@ -4,8 +4,10 @@
 // file of tokens: their number, then of each its length (bit 31: special) as 32-bit little-endian numbers and
 // its bytes. A maskbench file is {"schema", "tests": [{"data", "valid"}]}, a suite file an array of
 // {"description", "schema", "tests"}.
+#include <fmt/core.h>
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -118,13 +120,77 @@ void write(const OrderedJson& value, const std::map<std::string, int>* order, st
       write(value[i], order, out);
     }
     out += ']';
-  } else if (order != nullptr && value.is_number_float() && std::abs(value.get<double>()) < 1e15 &&
-             value.get<double>() == static_cast<double>(static_cast<std::int64_t>(value.get<double>()))) {
-    out += std::to_string(static_cast<std::int64_t>(value.get<double>()));
+  } else if (order != nullptr && value.is_number_float() && std::isfinite(value.get<double>()) &&
+             value.get<double>() == std::trunc(value.get<double>())) {
+    out += fmt::format("{:.0f}", value.get<double>());
   } else {
     out += value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
   }
 }
+
+// Whether the grammar accepts the value with the members of its objects in some order. Objects commit to the
+// first order that works for themselves.
+class AnyOrder {
+ public:
+  explicit AnyOrder(const std::shared_ptr<const Grammar>& grammar) : matcher_(grammar) {}
+
+  bool accepts(const OrderedJson& value) { return follow(value) && matcher_.can_stop(); }
+
+ private:
+  using Members = std::vector<std::pair<std::string, const OrderedJson*>>;
+
+  bool text(const std::string& part) {
+    if (--budget_ < 0) return false;
+    const bool whole = matcher_.accept_text(part) == part.size();
+    if (!whole) matcher_.rollback(1);
+    steps_ += whole ? 1 : 0;
+    return whole;
+  }
+  void back_to(std::size_t steps) {
+    matcher_.rollback(steps_ - steps);
+    steps_ = steps;
+  }
+  bool follow(const OrderedJson& value) {
+    const std::size_t before = steps_;
+    bool good = false;
+    if (value.is_object()) {
+      Members members;
+      for (const auto& [key, member] : value.items()) members.emplace_back(key, &member);
+      good = text("{") && follow_members(members, true);
+    } else if (value.is_array()) {
+      good = text("[");
+      for (std::size_t i = 0; good && i < value.size(); ++i)
+        good = (i == 0 || text(", ")) && follow(value[i]);
+      good = good && text("]");
+    } else {
+      std::string scalar;
+      const std::map<std::string, int> canonical;
+      write(value, &canonical, scalar);
+      good = text(scalar);
+    }
+    if (!good) back_to(before);
+    return good;
+  }
+  bool follow_members(const Members& members, bool first) {
+    if (members.empty()) return text("}");
+    const std::size_t before = steps_;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const std::string name =
+          OrderedJson(members[i].first).dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+      Members others = members;
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+      if (text((first ? "" : ", ") + name + ": ") && follow(*members[i].second) &&
+          follow_members(others, false))
+        return true;
+      back_to(before);
+    }
+    return false;
+  }
+
+  Matcher matcher_;
+  std::size_t steps_ = 0;
+  int budget_ = 200'000;
+};
 
 // The order in which a schema names properties.
 void collect_order(const OrderedJson& schema, std::map<std::string, int>& order) {
@@ -212,15 +278,9 @@ class Suites {
         continue;
       }
       if (accepted == valid) continue;
-      if (valid && !reorder) {
-        std::map<std::string, int> names;
-        std::string ordered;
-        collect_order(schema, names);
-        write(test["data"], &names, ordered);
-        if (ordered != text && accepts(grammar, ordered)) {
-          ++report.reordered;
-          continue;
-        }
+      if (valid && AnyOrder(grammar).accepts(test["data"])) {
+        ++report.reordered;
+        continue;
       }
       right = false;
       ++(valid ? report.valid_rejected : report.invalid_accepted);
