@@ -20,7 +20,7 @@ enum class ToolChoice {
   automatic,  // text or calls
   none,       // text
   required,   // calls
-  named,      // calls of one tool
+  named,      // one call of one tool
 };
 
 struct AnswerRequest {

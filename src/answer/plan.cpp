@@ -3,6 +3,7 @@
 
 #include "answer/answer_guide.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/quote.h"
 #include "engine/core.h"
 #include "sluice/answer_guide.h"
@@ -134,7 +135,8 @@ bool has_special_markers(const Engine& engine, const AnswerSource& source) {
 
 std::vector<AnswerTool> parse_tools(std::string_view json, bool strict) {
   if (json.empty()) return {};
-  const auto parsed = nlohmann::ordered_json::parse(json, nullptr, false);
+  parse_json(json, {"tools", ErrorKind::input});  // the strict checks
+  const auto parsed = nlohmann::ordered_json::parse(json);
   if (parsed.is_null()) return {};
   if (!parsed.is_array()) fail(ErrorKind::input, "tools: expected a JSON array");
   std::vector<AnswerTool> tools;
@@ -165,7 +167,7 @@ AnswerPlan plan_answer(const Engine& engine, const AnswerRequest& request) {
   }
   source.must_call = request.choice == ToolChoice::required || request.choice == ToolChoice::named;
   source.content = request.content;
-  source.parallel_calls = request.parallel_calls;
+  source.parallel_calls = request.parallel_calls && request.choice != ToolChoice::named;
   if (source.tools.empty()) source.format.calls = ToolCallFormat::none;
   const bool limited = request.max_thinking_tokens && source.thinking != AnswerSource::Thinking::no;
   if (limited && *request.max_thinking_tokens < 0)

@@ -32,6 +32,7 @@ class JsonOutput(CommandTest):
         cases = [
             ("run", "-n", "2"),
             ("run", "-n", "2", "--expert-slots", "8"),
+            ("run", "-n", "2", "--choice", "yes", "--choice", "no"),
             ("inspect", "delta-story"),
             ("plan", MODELS / "qwen3_moe", "--memory", "200MB"),
             ("plan", "--geometry", "qwen3.6-35b-a3b", "--memory", "1GB", "--vram", "24GB"),

@@ -7,6 +7,7 @@
 
 #include "command.h"
 #include "commands/experts_map.h"
+#include "options/answer_options.h"
 #include "options/generation_options.h"
 #include "options/input.h"
 #include "sluice/error.h"
@@ -26,6 +27,7 @@ constexpr const char* kDefaultPrompt = "Once upon a time";
 struct Options {
   ModelOptions model;
   GenerationOptions generation;
+  AnswerOptions answer;
   std::optional<std::string> prompt;
   std::string file;
   std::string prompt_tokens;
@@ -40,7 +42,8 @@ struct Options {
 struct Prompt {
   std::string text;
   std::vector<std::int32_t> ids;
-  bool continued = false;  // it is the beginning of the text and not a message to answer
+  std::string rendered = {};  // by the chat template
+  bool continued = false;     // it is the beginning of the text and not a message to answer
 };
 
 std::uint64_t peak_bytes() {
@@ -64,13 +67,14 @@ const char* name_of(FinishReason reason) {
 // A bundled story model continues a story's first words unless it is told to do something.
 Prompt make_prompt(const Engine& engine, const Options& options, const std::string& text) {
   if (!options.prompt_tokens.empty())
-    return {"", parse_tokens(options.prompt_tokens, "--prompt-tokens"), true};
-  const bool story = options.model.bundled() && text.starts_with(kDefaultPrompt);
-  if (options.raw || story || !engine.has_chat_template()) return {text, engine.encode(text, true), true};
+    return {"", parse_tokens(options.prompt_tokens, "--prompt-tokens"), "", true};
+  const bool story = options.model.bundled() && text.starts_with(kDefaultPrompt) && !options.answer.given();
+  if (options.raw || story || !engine.has_chat_template()) return {text, engine.encode(text, true), "", true};
   const nlohmann::ordered_json messages{{{"role", "user"}, {"content", text}}};
   const std::string rendered =
-      engine.render_chat(messages.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-  return {text, engine.encode(rendered), false};
+      engine.render_chat(messages.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), true,
+                         options.answer.template_variables());
+  return {text, engine.encode(rendered), rendered, false};
 }
 
 void print_stats(const GenerateResult& result, std::uint64_t seed) {
@@ -124,10 +128,15 @@ void keep_counts(EngineOptions& engine) {
 
 void run(Options& options) {
   if (!options.experts_map.empty() || !options.experts_profile.empty()) keep_counts(options.model.engine);
+  options.answer.resolve();
   const std::string text = input_text(options.prompt, options.file).value_or(kDefaultPrompt);
   const auto engine = options.model.load();
   const Prompt prompt = make_prompt(*engine, options, text);
-  const GenerateOptions generation = options.generation.resolve(options.model.folder());
+  GenerateOptions generation = options.generation.resolve(options.model.folder());
+  AnswerPlan plan;
+  if (options.answer.given()) plan = options.answer.plan(*engine, prompt.rendered, !prompt.continued);
+  generation.guide = plan.guide;
+  generation.skip_special = !plan.shows_special;
   const auto session = engine->new_session(options.generation.context(*engine, prompt.ids.size()));
   const bool terminal = is_terminal(stdout);
   const auto show = [&](const std::string& part) { print_now(terminal ? printable(part, true) : part); };
@@ -142,6 +151,7 @@ void run(Options& options) {
   if (options.json) {
     nlohmann::ordered_json json{{"model", options.model.model}, {"seed", generation.sampling.seed}};
     json.update(to_json(result));
+    if (options.answer.given()) json["answer"] = answer_json(plan, result.text);
     json["peak_bytes"] = peak_bytes();
     json["experts"] = to_json(experts);
     print_json(json);
@@ -177,11 +187,13 @@ void add_run(Parser& parser) {
   command.option("--experts-profile", options->experts_profile, kProfileMeaning);
   command.flag("--json", options->json, kJsonMeaning);
   options->generation.add(command);
+  options->answer.add(command);
   add_engine_options(command, options->model);
   command.example("sluice run \"Once upon a time there was a dragon who\"", "continue a story");
   command.example("echo \"Tell me a story.\" | sluice run --seed 3 --stats", "the prompt through a pipe");
   command.example("sluice run -m ~/qwen3.6-35b-4bit --memory 12GB -f question.txt",
                   "a model larger than memory");
+  command.example("sluice run \"A cat, please.\" --schema cat.json", "an answer that a program can read");
   command.on_run([options] { run(*options); });
 }
 

@@ -89,6 +89,8 @@ template void Command::option(const char*, std::int64_t&, const char*, Range<std
 template void Command::option(const char*, std::uint64_t&, const char*, Range<std::uint64_t>);
 template void Command::option(const char*, double&, const char*, Range<double>);
 template void Command::option(const char*, std::optional<int>&, const char*, Range<int>, const char*);
+template void Command::option(const char*, std::optional<std::int64_t>&, const char*, Range<std::int64_t>,
+                              const char*);
 template void Command::option(const char*, std::optional<std::uint64_t>&, const char*, Range<std::uint64_t>,
                               const char*);
 template void Command::option(const char*, std::optional<double>&, const char*, Range<double>, const char*);

@@ -1,0 +1,87 @@
+#include "options/answer_options.h"
+
+#include <nlohmann/json.hpp>
+
+#include "options/input.h"
+#include "sluice/error.h"
+
+namespace sluice::cli {
+
+namespace {
+
+constexpr std::int64_t kMostThinking = 1'000'000'000;
+
+GrammarSource source(GrammarSource::Kind kind, std::string text, std::vector<std::string> choices = {}) {
+  return {.kind = kind, .text = std::move(text), .choices = std::move(choices)};
+}
+
+}  // namespace
+
+void AnswerOptions::add(Command& command) {
+  command.group("The form of the answer");
+  command.option("--schema", schema_, "The answer is a JSON document by the schema in this file");
+  command.flag("--json-object", json_object_, "The answer is any JSON document");
+  command.option("--regex", regex_, "The whole answer matches this regular expression");
+  command.option("--grammar", grammar_, "The answer is by the GBNF or EBNF grammar in this file");
+  command.list("--choice", choices_, "The answer is one of these texts (given several times)");
+  command.option("--tools", tools_, "Functions the model may call: a file with an array of OpenAI's tools");
+  command.option("--tool-choice", tool_choice_, "auto, none, required, or the name of a tool");
+  command.option("--max-thinking", max_thinking_, "Close thinking after so many tokens", {0, kMostThinking},
+                 "no limit");
+}
+
+void AnswerOptions::resolve() {
+  const int forms = (schema_.empty() ? 0 : 1) + (json_object_ ? 1 : 0) + (regex_.empty() ? 0 : 1) +
+                    (grammar_.empty() ? 0 : 1) + (choices_.empty() ? 0 : 1);
+  if (forms > 1) fail_usage("one of --schema, --json-object, --regex, --grammar and --choice");
+  using Kind = GrammarSource::Kind;
+  if (!schema_.empty()) request_.content = source(Kind::json_schema, read_input(schema_));
+  if (json_object_) request_.content = source(Kind::json, "");
+  if (!regex_.empty()) request_.content = source(Kind::regex, regex_);
+  if (!grammar_.empty()) request_.content = source(Kind::ebnf, read_input(grammar_));
+  if (!choices_.empty()) request_.content = source(Kind::choice, "", choices_);
+  if (!tools_.empty()) request_.tools = read_input(tools_);
+  parse_tools(request_.tools);  // says what is wrong with them
+  if (tool_choice_ == "none") {
+    request_.choice = ToolChoice::none;
+  } else if (tool_choice_ == "required") {
+    request_.choice = ToolChoice::required;
+  } else if (tool_choice_ != "auto") {
+    request_.choice = ToolChoice::named;
+    request_.tool = tool_choice_;
+  }
+  if (tool_choice_ != "auto" && tools_.empty()) fail_usage("--tools with --tool-choice");
+  request_.max_thinking_tokens = max_thinking_;
+}
+
+std::string AnswerOptions::template_variables() const {
+  if (request_.tools.empty()) return "{}";
+  return R"({"tools": )" + request_.tools + "}";
+}
+
+AnswerPlan AnswerOptions::plan(const Engine& engine, const std::string& prompt, bool chat) const {
+  AnswerRequest request = request_;
+  request.prompt = prompt;
+  request.chat = chat;
+  if (!chat && !request.tools.empty())
+    throw Error(ErrorKind::input, "--tools need a conversation: this prompt is continued as raw text");
+  return plan_answer(engine, request);
+}
+
+nlohmann::ordered_json answer_json(const AnswerPlan& plan, const std::string& text) {
+  AnswerParser parser(plan.format, plan.types);
+  std::vector<AnswerDelta> deltas = parser.push(text);
+  for (AnswerDelta& delta : parser.finish()) deltas.push_back(std::move(delta));
+  std::string thinking, content;
+  auto calls = nlohmann::ordered_json::array();
+  for (const AnswerDelta& delta : deltas) {
+    if (delta.kind == AnswerDelta::Kind::call) {
+      calls.push_back({{"name", delta.function}, {"arguments", nlohmann::ordered_json::parse(delta.text)}});
+    } else {
+      (delta.kind == AnswerDelta::Kind::thinking ? thinking : content) += delta.text;
+    }
+  }
+  return {{"thinking", thinking}, {"content", content}, {"calls", calls}};
+}
+
+}  // namespace sluice::cli

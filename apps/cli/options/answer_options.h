@@ -1,0 +1,37 @@
+// The options that say what an answer may be.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "options/parser.h"
+#include "sluice/answer_guide.h"
+
+namespace sluice::cli {
+
+class AnswerOptions {
+ public:
+  void add(Command& command);
+  // Reads the files and checks that the options fit together, before a model is loaded.
+  void resolve();
+  // Whether anything was asked for.
+  bool given() const { return request_.content || !request_.tools.empty() || max_thinking_; }
+  // Variables for the chat template: the tools.
+  std::string template_variables() const;
+  // The plan for the answer to a rendered prompt; `chat` is false for raw text.
+  AnswerPlan plan(const Engine& engine, const std::string& prompt, bool chat) const;
+
+ private:
+  std::string schema_, regex_, grammar_, tools_, tool_choice_ = "auto";
+  std::vector<std::string> choices_;
+  bool json_object_ = false;
+  std::optional<std::int64_t> max_thinking_;
+  AnswerRequest request_;
+};
+
+// An answer taken apart: {"thinking", "content", "calls"}.
+nlohmann::ordered_json answer_json(const AnswerPlan& plan, const std::string& text);
+
+}  // namespace sluice::cli
