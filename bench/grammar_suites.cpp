@@ -1,8 +1,9 @@
 // Runs suites of JSON schemas with instances through the grammar: what is accepted, what is refused, and how
 // long compiling and each mask take on one core. `tools/check grammar` calls it. Usage: grammar_suites TOKENS
-// (maskbench|suite) FOLDER... [--list] [--tokens-out=FILE] [--only=TEXT] TOKENS is a tokenizer.json, or a
-// file of tokens: their number, then of each its length (bit 31: special) as 32-bit little-endian numbers and
-// its bytes. A maskbench file is {"schema", "tests": [{"data", "valid"}]}, a suite file an array of
+// (maskbench|suite) FOLDER... [--list] [--only=TEXT] [--dialect=URI] [--brute=STEPS]. TOKENS is a
+// tokenizer.json, or a file of tokens: their number, then of each its length (bit 31: special) as 32-bit
+// little-endian numbers and its bytes. A maskbench file is {"schema", "tests": [{"data", "valid"}]}, a suite
+// file an array of
 // {"description", "schema", "tests"}.
 #include <fmt/core.h>
 #include <algorithm>
@@ -226,6 +227,7 @@ struct Times {
 struct Report {
   std::size_t schemas = 0, passing = 0, refused = 0, invalid_accepted = 0, valid_rejected = 0, failed = 0;
   std::size_t tests = 0;
+  std::size_t compared = 0, wrong_bits = 0;  // masks with brute force
   std::size_t reordered = 0;  // valid, but accepted only with properties in the order of the schema
   std::map<std::string, std::size_t> reasons;
   Times compile, mask, first_mask, accept;
@@ -233,11 +235,12 @@ struct Report {
 
 class Suites {
  public:
-  Suites(const Tokens& tokens, bool list, FILE* tokens_out)
+  // With `brute`, every so many steps the mask is compared with brute force.
+  Suites(const Tokens& tokens, bool list, std::size_t brute)
       : vocabulary_(std::make_shared<GrammarVocabulary>(tokens.bytes, tokens.stop)),
         greedy_(tokens),
         list_(list),
-        tokens_out_(tokens_out) {}
+        brute_(brute) {}
 
   void run(const std::string& name, const OrderedJson& schema, const OrderedJson& tests, bool reorder) {
     ++report.schemas;
@@ -303,8 +306,19 @@ class Suites {
       (first ? report.first_mask : report.mask).add(start);
       first = false;
       if (!allowed) return false;
+      if (brute_ > 0 && ++steps_ % brute_ == 0) compare_with_brute_force(matcher);
     }
     return matcher.can_stop();
+  }
+
+  // Each token alone must fare as the mask says.
+  void compare_with_brute_force(Matcher& matcher) {
+    std::vector<std::uint32_t> bits(matcher.mask_words());
+    matcher.mask(bits);
+    ++report.compared;
+    for (std::int32_t id = 0; id < vocabulary_->size(); ++id)
+      if (((bits[static_cast<std::size_t>(id) >> 5] >> (id & 31) & 1) != 0) != matcher.allows(id))
+        ++report.wrong_bits;
   }
 
   Report report;
@@ -313,24 +327,35 @@ class Suites {
   std::shared_ptr<const GrammarVocabulary> vocabulary_;
   Greedy greedy_;
   bool list_;
-  [[maybe_unused]] FILE* tokens_out_;
+  std::size_t brute_, steps_ = 0;
 };
 
 int main(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   bool list = false;
-  std::string only;
+  std::string only, dialect;
+  std::size_t brute = 0;
   std::erase_if(arguments, [&](const std::string& argument) {
     if (argument == "--list") return list = true;
+    if (argument.starts_with("--brute=")) {
+      brute = std::stoul(argument.substr(8));
+      return true;
+    }
+    if (argument.starts_with("--dialect=")) {
+      dialect = argument.substr(10);
+      return true;
+    }
     if (!argument.starts_with("--only=")) return false;
     only = argument.substr(7);
     return true;
   });
   if (arguments.size() < 3) {
-    std::fprintf(stderr, "usage: grammar_suites TOKENS (maskbench|suite) FOLDER... [--list] [--only=TEXT]\n");
+    std::fprintf(stderr,
+                 "usage: grammar_suites TOKENS (maskbench|suite) FOLDER... [--list] [--only=TEXT] "
+                 "[--dialect=URI] [--brute=STEPS]\n");
     return 2;
   }
-  Suites suites(read_tokens(arguments[0]), list, nullptr);
+  Suites suites(read_tokens(arguments[0]), list, brute);
   for (std::size_t i = 2; i < arguments.size(); ++i) {
     std::vector<std::filesystem::path> files;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(arguments[i]))
@@ -345,7 +370,10 @@ int main(int argc, char** argv) {
       }
       for (const OrderedJson& group : json) {
         const std::string name = file.filename().string() + " / " + group["description"].get<std::string>();
-        suites.run(name, group["schema"], group["tests"], true);
+        OrderedJson schema = group["schema"];
+        if (!dialect.empty() && schema.is_object() && !schema.contains("$schema"))
+          schema["$schema"] = dialect;
+        suites.run(name, schema, group["tests"], true);
       }
     }
   }
@@ -355,6 +383,8 @@ int main(int argc, char** argv) {
       "valid rejected %zu  failed %zu\n",
       report.schemas, report.passing, report.refused, report.tests, report.reordered, report.invalid_accepted,
       report.valid_rejected, report.failed);
+  if (report.compared > 0)
+    std::printf("masks compared with brute force %zu  wrong bits %zu\n", report.compared, report.wrong_bits);
   report.compile.print("compile");
   report.first_mask.print("first step");
   report.mask.print("later steps");

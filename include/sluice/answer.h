@@ -46,7 +46,7 @@ AnswerFormat recognize_answer_format(std::string_view call, std::string_view pro
 struct AnswerTool {
   std::string name;
   std::string parameters;  // the JSON schema of its arguments; empty: any object
-  // Whether a schema that is not supported is refused. Otherwise any object is then taken.
+  // Whether a schema that is wrong or not supported is refused. Otherwise any object is then taken.
   bool strict = false;
 };
 

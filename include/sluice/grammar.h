@@ -51,6 +51,7 @@ struct GrammarLimits {
   std::size_t configurations = 8'000'000;  // of one matcher's parser
   std::size_t work_per_step = 2'000'000;   // parser steps for one mask or one token
   std::chrono::milliseconds compile_time{10'000};
+  std::chrono::milliseconds step_time{5'000};  // for one mask or one token
 };
 
 struct GrammarSource {

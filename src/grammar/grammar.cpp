@@ -71,11 +71,14 @@ void prepare_strings(GrammarVocabulary::State& vocabulary) {
   rules.set_final(end);
   rules.add_lexeme(rules.start(rule), json_quoted(arena, arena.repeat(json_any_char(arena), 0)), end);
   rules.finish(rule, lexer);
-  Engine engine(arena, rules, vocabulary, {});
+  GrammarLimits limits;
+  limits.step_time = std::chrono::minutes(10);  // this is no step
+  Engine engine(arena, rules, vocabulary, limits);
   engine.mask(engine.start());
   engine.mask(engine.step(engine.start(), "\""));
   const RegexId content = arena.concat(arena.repeat(json_any_char(arena), 0), arena.byte('"'));
-  const RunTable table(*as_run(content, lexer), lexer, vocabulary.trie, vocabulary.bytes);
+  StepClock clock(limits.step_time);
+  const RunTable table(*as_run(content, lexer), lexer, vocabulary.trie, vocabulary.bytes, clock);
   std::vector<TokenTrie::Entry> remaining;
   for (std::size_t i = 0; i < vocabulary.bytes.size(); ++i) {
     const auto id = static_cast<std::int32_t>(i);

@@ -170,14 +170,14 @@ struct AnswerParser::State {
     std::size_t at = held.find(end, searched - std::min(searched, end.size()));
     searched = held.size();
     if (json && at != std::string::npos) at = grammar::find_outside_strings(held, end);
-    if (at == std::string::npos) {
-      if (ended) malformed(held.size(), "");
-      return false;
-    }
+    if (at == std::string::npos && !ended) return false;
+    const std::size_t closing = at == std::string::npos ? 0 : end.size();
+    at = std::min(at, held.size());  // a call may be whole without the marker behind it
     std::optional<ParsedCall> call =
         grammar::parse_call(format.calls, begin, std::string_view(held).substr(0, at), types);
+    if (call && closing == 0 && begin == "<function=") call.reset();  // more parameters might have come
     if (!call) {
-      malformed(at, end);
+      malformed(at, closing == 0 ? "" : end);
       return true;
     }
     // A call ends the thinking around it.
@@ -186,7 +186,7 @@ struct AnswerParser::State {
     out.push_back({.kind = AnswerDelta::Kind::call,
                    .text = std::move(call->arguments),
                    .function = std::move(call->function)});
-    held.erase(0, at + end.size());
+    held.erase(0, at + closing);
     begin.clear();
     blanks.clear();
     return true;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kParameterEnd = "</parameter>";
 // A value with one of these would end early when it is read.
-constexpr std::string_view kParameterMarkers[] = {kParameterEnd, "</tool_call>"};
+constexpr std::string_view kParameterMarkers[] = {kParameterEnd, "</tool_call>", "\n<parameter="};
 
 bool says_nothing(std::string_view keyword) {
   constexpr std::string_view kAnnotations[] = {
@@ -91,7 +91,7 @@ RuleId ArgumentRules::as_json() {
   try {
     return schema_rule(schema_);
   } catch (const Error& error) {
-    if (tool_.strict || error.kind() != ErrorKind::unsupported)
+    if (tool_.strict || error.kind() == ErrorKind::resource)
       fail(error.kind(), "tool {}: {}", quote(tool_.name), error.what());
   }
   return schema_rule(JsonValue::object({{"type", JsonValue::of(std::string("object"))}}));
@@ -101,7 +101,7 @@ RuleId ArgumentRules::as_xml(const FreeText& text) {
   try {
     return xml_rule(text);
   } catch (const Error& error) {
-    if (tool_.strict || error.kind() != ErrorKind::unsupported)
+    if (tool_.strict || error.kind() == ErrorKind::resource)
       fail(error.kind(), "tool {}: {}", quote(tool_.name), error.what());
   }
   return any_xml_rule(text);

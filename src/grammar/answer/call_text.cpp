@@ -1,5 +1,6 @@
 #include "grammar/answer/call_text.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace sluice::grammar {
@@ -13,7 +14,24 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
 }
 
+// Whether brackets nest deeper than what is written again one level within another would bear.
+bool too_deep(std::string_view text) {
+  constexpr int kMaxDepth = 500;
+  int depth = 0, deepest = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string && c == '\\') ++i;
+    if (c == '"') in_string = !in_string;
+    if (in_string) continue;
+    if (c == '[' || c == '{') deepest = std::max(deepest, ++depth);
+    if (c == ']' || c == '}') --depth;
+  }
+  return deepest > kMaxDepth;
+}
+
 std::optional<CallJson> parse_json_text(std::string_view text) {
+  if (too_deep(text)) return std::nullopt;
   CallJson value = CallJson::parse(text, nullptr, false);
   if (value.is_discarded()) return std::nullopt;
   return value;
@@ -60,12 +78,19 @@ CallJson parameter_value(std::string_view text, const std::string& type) {
   return std::string(text);
 }
 
-// Takes the value up to the end of its tag. The strings of values that are JSON may hold anything.
+// Takes the value up to the end of its tag, or up to the next tag where a model forgot it. The strings of
+// values that are JSON may hold anything.
 std::optional<std::string_view> take_value(std::string_view& body, std::string_view type) {
-  constexpr std::string_view kEnd = "</parameter>";
+  constexpr std::string_view kEnd = "</parameter>", kNext = "\n<parameter=";
   std::size_t end = std::string_view::npos;
   if (!type.empty() && type != "string") end = find_outside_strings(body, kEnd);
   if (end == std::string_view::npos) end = body.find(kEnd);
+  const std::size_t next = body.find(kNext);
+  if (next < end && parse_json_text(body.substr(0, end)) == std::nullopt) {
+    const std::string_view value = body.substr(0, next + 1);
+    body.remove_prefix(next + 1);
+    return value;
+  }
   if (end == std::string_view::npos) return std::nullopt;
   const std::string_view value = body.substr(0, end);
   body.remove_prefix(end + kEnd.size());

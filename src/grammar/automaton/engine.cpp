@@ -13,16 +13,23 @@ Engine::Engine(const RegexArena& arena, const Rules& rules, const GrammarVocabul
       lexer_(arena_),
       parser_(rules, lexer_, limits.configurations),
       start_(parser_.start()),
-      string_char_(lexer_.state(json_any_char(arena_))) {}
+      string_char_(lexer_.state(json_any_char(arena_))),
+      clock_(limits.step_time) {}
 
-void Engine::check_work() const {
+void Engine::start_work() {
+  work_before_ = parser_.work();
+  clock_.start();
+}
+
+void Engine::check_work() {
+  clock_.poll();
   if (parser_.work() - work_before_ > limits_.work_per_step)
     fail(ErrorKind::resource, "the grammar takes more than {} parser steps for one token",
          limits_.work_per_step);
 }
 
 SetId Engine::step(SetId from, std::string_view bytes) {
-  work_before_ = parser_.work();
+  start_work();
   for (const char byte : bytes) {
     from = parser_.step(from, static_cast<unsigned char>(byte));
     if (from == Parser::kDead) return from;
@@ -34,7 +41,7 @@ SetId Engine::step(SetId from, std::string_view bytes) {
 const BitMask& Engine::mask(SetId at) {
   constexpr std::size_t kMaxMasks = 512;
   if (const auto found = masks_.find(at); found != masks_.end()) return found->second;
-  work_before_ = parser_.work();
+  start_work();
   BitMask mask(vocabulary_.bytes.size());
   compute(at, mask);
   if (masks_.size() >= kMaxMasks) masks_.clear();
@@ -83,7 +90,7 @@ std::shared_ptr<const LexemeTable> Engine::lexeme_table(LexState state, bool sli
   constexpr std::size_t kMaxDescription = 32'768, kMaxShared = 64;
   const Slice& slice = vocabulary_.string_chars;
   if (sliced) {
-    LexemeTable table = make_lexeme_table(state, lexer_, slice.remaining, vocabulary_.bytes);
+    LexemeTable table = make_lexeme_table(state, lexer_, slice.remaining, vocabulary_.bytes, clock_);
     table.inside |= slice.inside;
     table.of_slice = true;
     return std::make_shared<const LexemeTable>(std::move(table));
@@ -95,7 +102,7 @@ std::shared_ptr<const LexemeTable> Engine::lexeme_table(LexState state, bool sli
       return found->second;
   }
   auto table = std::make_shared<const LexemeTable>(
-      make_lexeme_table(state, lexer_, vocabulary_.trie, vocabulary_.bytes));
+      make_lexeme_table(state, lexer_, vocabulary_.trie, vocabulary_.bytes, clock_));
   const std::lock_guard lock(vocabulary_.mutex);
   if (!name.empty() && vocabulary_.lexemes.size() < kMaxShared) vocabulary_.lexemes.emplace(name, table);
   return table;
@@ -112,7 +119,7 @@ std::shared_ptr<const RunTable> Engine::run_table(const Run& run) {
     if (const auto found = vocabulary_.runs.find(name); found != vocabulary_.runs.end())
       return run_tables_[key] = found->second;
   }
-  auto table = std::make_shared<const RunTable>(run, lexer_, vocabulary_.trie, vocabulary_.bytes);
+  auto table = std::make_shared<const RunTable>(run, lexer_, vocabulary_.trie, vocabulary_.bytes, clock_);
   const std::lock_guard lock(vocabulary_.mutex);
   if (name.size() < kMaxDescription && vocabulary_.runs.size() < kMaxShared)
     vocabulary_.runs.emplace(name, table);

@@ -12,6 +12,7 @@
 #include "grammar/automaton/lexeme_table.h"
 #include "grammar/automaton/parser.h"
 #include "grammar/automaton/run_table.h"
+#include "grammar/automaton/step_clock.h"
 #include "grammar/automaton/vocabulary.h"
 
 namespace sluice::grammar {
@@ -55,7 +56,8 @@ class Engine {
   void add_after(const Config& config, const Way& way, BitMask& mask);
   void walk(const TokenTrie& trie, std::uint32_t node, SetId from, const Units* units, BitMask& mask);
   void add_tokens(const TokenTrie& trie, const TokenTrie::Node& node, const Units* units, BitMask& mask);
-  void check_work() const;
+  void start_work();
+  void check_work();
 
   std::mutex mutex_;
   const GrammarVocabulary::State& vocabulary_;
@@ -65,6 +67,7 @@ class Engine {
   Parser parser_;
   SetId start_;
   LexState string_char_;
+  StepClock clock_;
   std::size_t work_before_ = 0;
   std::size_t needed_ = 0;
   std::vector<Way> ways_;                                                         // by LexState

@@ -8,11 +8,13 @@ namespace {
 
 class Walk {
  public:
-  Walk(Lexer& lexer, const TokenTrie& trie, LexemeTable& table) : lexer_(lexer), trie_(trie), table_(table) {}
+  Walk(Lexer& lexer, const TokenTrie& trie, LexemeTable& table, StepClock& clock)
+      : lexer_(lexer), trie_(trie), table_(table), clock_(clock) {}
 
   void operator()(std::uint32_t begin, std::uint32_t end, LexState from, std::uint32_t depth) {
     for (std::uint32_t i = begin; i < end;) {
       const TokenTrie::Node& node = trie_.nodes()[i];
+      clock_.poll();
       const LexState to = lexer_.next(from, node.byte);
       if (to != Lexer::kDead) {
         for (const std::int32_t token : trie_.tokens(node)) table_.inside.set(token);
@@ -34,6 +36,7 @@ class Walk {
   Lexer& lexer_;
   const TokenTrie& trie_;
   LexemeTable& table_;
+  StepClock& clock_;
 };
 
 }  // namespace
@@ -58,10 +61,10 @@ bool covers(LexState state, LexState unit, Lexer& lexer) {
 }
 
 LexemeTable make_lexeme_table(LexState state, Lexer& lexer, const TokenTrie& trie,
-                              std::span<const std::string_view> bytes) {
+                              std::span<const std::string_view> bytes, StepClock& clock) {
   constexpr std::size_t kMaxSuffixes = 20'000;
   LexemeTable table{.inside = BitMask(bytes.size()), .suffixes = {}, .crossings = {}};
-  Walk walk(lexer, trie, table);
+  Walk walk(lexer, trie, table, clock);
   walk(1, trie.nodes()[0].end, state, 0);
   std::vector<TokenTrie::Entry> suffixes;
   for (std::size_t i = 0; i < table.crossings.size(); ++i) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "grammar/automaton/bit_mask.h"
+#include "grammar/automaton/step_clock.h"
 #include "grammar/automaton/token_trie.h"
 #include "grammar/regex/lexer.h"
 
@@ -27,6 +28,6 @@ struct Slice {
 bool covers(LexState state, LexState unit, Lexer& lexer);
 
 LexemeTable make_lexeme_table(LexState state, Lexer& lexer, const TokenTrie& trie,
-                              std::span<const std::string_view> bytes);
+                              std::span<const std::string_view> bytes, StepClock& clock);
 
 }  // namespace sluice::grammar

@@ -39,11 +39,13 @@ struct RunTable::Walk {
   std::span<const std::string_view> bytes;
   LexState unit_start, end_start;
   std::vector<Inside>& inside;
+  StepClock& clock;
   std::vector<TokenTrie::Entry> suffixes = {};
 
   void units(std::uint32_t begin, std::uint32_t stop, LexState at, std::uint32_t count, std::uint32_t depth) {
     for (std::uint32_t i = begin; i < stop;) {
       const TokenTrie::Node& node = trie.nodes()[i];
+      clock.poll();
       const LexState to = lexer.next(at, node.byte);
       if (to != Lexer::kDead) {
         const std::uint32_t units_begun = count + (at == unit_start ? 1 : 0);
@@ -74,8 +76,8 @@ struct RunTable::Walk {
 };
 
 RunTable::RunTable(const Run& run, Lexer& lexer, const TokenTrie& trie,
-                   std::span<const std::string_view> bytes) {
-  Walk walk{lexer, trie, bytes, lexer.state(run.unit), lexer.state(run.end), inside_};
+                   std::span<const std::string_view> bytes, StepClock& clock) {
+  Walk walk{lexer, trie, bytes, lexer.state(run.unit), lexer.state(run.end), inside_, clock};
   const std::uint32_t all = trie.nodes()[0].end;
   if (run.prefix == RegexArena::kEmpty) {
     walk.units(1, all, walk.unit_start, 0, 0);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "grammar/automaton/bit_mask.h"
+#include "grammar/automaton/step_clock.h"
 #include "grammar/automaton/token_trie.h"
 #include "grammar/regex/lexer.h"
 
@@ -23,7 +24,8 @@ std::optional<Run> as_run(RegexId regex, Lexer& lexer);
 
 class RunTable {
  public:
-  RunTable(const Run& run, Lexer& lexer, const TokenTrie& trie, std::span<const std::string_view> bytes);
+  RunTable(const Run& run, Lexer& lexer, const TokenTrie& trie, std::span<const std::string_view> bytes,
+           StepClock& clock);
 
   // Adds the tokens that end inside the run after at most `max` units, the last of them perhaps unfinished.
   void add_inside(std::uint32_t max, BitMask& mask) const;

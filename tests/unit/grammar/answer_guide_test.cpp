@@ -7,11 +7,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "../../expect_error.h"
-#include "../../source_dir.h"
-#include "../../temporary_folder.h"
-#include "grammar_fixture.h"
+#include "expect_error.h"
 #include "sluice/session.h"
+#include "source_dir.h"
+#include "temporary_folder.h"
+#include "unit/grammar/grammar_fixture.h"
 
 namespace sluice {
 namespace {
@@ -178,7 +178,9 @@ TEST(AnswerGuide, WrongToolsAreRefused) {
     request.tools = tools;
     expect_error(ErrorKind::input, {part}, [&] { plan_answer(*thinker(), request); });
   };
-  refused("{", "array");
+  refused("{", "tools");
+  refused("{}", "array");
+  refused(std::string(100'000, '[').c_str(), "tools");
   refused("[1]", "objects");
   refused(R"([{"type": "web_search"}])", "type");
   refused(R"([{"type": "function", "function": {}}])", "name");

@@ -3,9 +3,9 @@
 
 #include <random>
 
-#include "../../expect_error.h"
-#include "grammar_fixture.h"
+#include "expect_error.h"
 #include "sluice/answer.h"
+#include "unit/grammar/grammar_fixture.h"
 
 namespace sluice {
 namespace {

@@ -23,7 +23,10 @@ std::string shown(const std::vector<AnswerDelta>& deltas) {
 }
 
 std::string parsed(const AnswerFormat& format, const std::vector<std::string>& pieces) {
-  AnswerParser parser(format, {{"search", {{"limit", "integer"}, {"exact", "boolean"}}}});
+  AnswerParser parser(
+      format, {{"search", {{"limit", "integer"}, {"exact", "boolean"}}},
+               {"calculate_area", {{"shape", "string"}, {"dimensions", "object"}, {"precision", "integer"}}},
+               {"search_web", {{"query", "any"}, {"count", "any"}, {"verbose", "any"}}}});
   std::vector<AnswerDelta> all;
   for (const std::string& piece : pieces)
     for (AnswerDelta& delta : parser.push(piece)) all.push_back(std::move(delta));
@@ -97,14 +100,84 @@ std::vector<AnswerCase> answer_cases() {
   };
 }
 
+// Outputs that models are known to write, as the tests of other servers have them.
+std::vector<AnswerCase> recorded_cases() {
+  const std::string dallas =
+      "<tool_call>\n<function=get_current_weather>\n<parameter=city>\nDallas\n</"
+      "parameter>\n<parameter=state>\nTX\n"
+      "</parameter>\n<parameter=unit>\nfahrenheit\n</parameter>\n</function>\n</tool_call>";
+  const std::string dallas_call =
+      R"(call get_current_weather: {"city":"Dallas","state":"TX","unit":"fahrenheit"})";
+  const std::string v3_call = "<｜tool▁call▁begin｜>function<｜tool▁sep｜>";
+  return {
+      {kCoder, dallas, dallas_call},
+      {kCoder, "Sure! Let me check the weather for you." + dallas,
+       "text: Sure! Let me check the weather for you.\n" + dallas_call},
+      {kCoder, dallas + "\n" + dallas, dallas_call + "\n" + dallas_call},
+      {kCoder,
+       "<tool_call>\n<function=calculate_area>\n<parameter=shape>\nrectangle\n</"
+       "parameter>\n<parameter=dimensions>\n"
+       "{\"width\": 10, \n \"height\": "
+       "20}\n</parameter>\n<parameter=precision>\n2\n</parameter>\n</function>\n"
+       "</tool_call>",
+       R"(call calculate_area: {"shape":"rectangle","dimensions":{"width":10,"height":20},"precision":2})"},
+      // Nullable parameters: text that is no JSON is a string.
+      {kCoder,
+       "<tool_call>\n<function=search_web>\n<parameter=query>\nvllm tool "
+       "parser\n</parameter>\n<parameter=count>\n10\n"
+       "</parameter>\n<parameter=verbose>\ntrue\n</parameter>\n</function>\n</tool_call>",
+       R"(call search_web: {"query":"vllm tool parser","count":10,"verbose":true})"},
+      // The end of a parameter forgotten.
+      {kCoder,
+       "Let me check the weather for "
+       "you:\n<tool_call>\n<function=get_current_weather>\n<parameter=city>\nDallas\n"
+       "<parameter=state>\nTX\n</parameter>\n<parameter=unit>\nfahrenheit\n</parameter>\n</function>\n</"
+       "tool_call>",
+       "text: Let me check the weather for you:\n" + dallas_call},
+      {kCoder, "<function=get_current_weather>\n<parameter=city>\nDallas\n</parameter>\n</function>",
+       R"(call get_current_weather: {"city":"Dallas"})"},
+      {kCoder, "<function=get_current_weather>\n<parameter=city>\nDallas\n</parameter>\n",
+       "malformed: <function=get_current_weather>\n<parameter=city>\nDallas\n</parameter>\n"},
+      // JSON in tags: no blanks, no end, an end missing inside, arguments as text.
+      {kQwen,
+       R"(<tool_call>{"name": "search", "arguments": {"q": "cats"}}</tool_call><tool_call>{"name": "search", "arguments": {"q": "dogs"}}</tool_call>)",
+       "call search: {\"q\":\"cats\"}\ncall search: {\"q\":\"dogs\"}"},
+      {kQwen, "<tool_call>\n{\"name\": \"final_answer\", \"arguments\": {\"trigger\": true}}",
+       "call final_answer: {\"trigger\":true}"},
+      {kQwen, "<tool_call>\n{\"name\": \"final_answer\", \"arguments\": {\"trigger\": true}",
+       "malformed: <tool_call>\n{\"name\": \"final_answer\", \"arguments\": {\"trigger\": true}"},
+      {kQwen,
+       R"(<tool_call>{"name": "get_db_config", "arguments": "{\"param\": \"max_connections\"}"}</tool_call>)",
+       R"(call get_db_config: {"param":"max_connections"})"},
+      // A tag for thinking that comes later is text.
+      {kQwen, "The answer is 4.\n<think>", "text: The answer is 4.\n<think>"},
+      {kV3,
+       "</think><｜tool▁calls▁begin｜>" + v3_call +
+           "send_message\n```json\n{\"text\": \"He said \\\"hello\\\"\", \"path\": "
+           "\"C:\\\\Users\\\\file\"}\n```"
+           "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+       R"(call send_message: {"text":"He said \"hello\"","path":"C:\\Users\\file"})"},
+      {kV3,
+       "</think><｜tool▁calls▁begin｜>" + v3_call +
+           "get_weather\n```json\n{\"city\": \"Tokyo\"\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+       "malformed: " + v3_call + "get_weather\n```json\n{\"city\": \"Tokyo\"\n```<｜tool▁call▁end｜>"},
+  };
+}
+
+std::vector<AnswerCase> all_cases() {
+  std::vector<AnswerCase> cases = answer_cases();
+  for (AnswerCase& one : recorded_cases()) cases.push_back(std::move(one));
+  return cases;
+}
+
 TEST(AnswerParser, WholeAnswers) {
-  for (const AnswerCase& one : answer_cases())
+  for (const AnswerCase& one : all_cases())
     EXPECT_EQ(parsed(one.format, {one.answer}), one.expected) << one.answer;
 }
 
 TEST(AnswerParser, EveryCuttingGivesTheSame) {
   std::mt19937 random(3);
-  for (const AnswerCase& one : answer_cases()) {
+  for (const AnswerCase& one : all_cases()) {
     const std::string& text = one.answer;
     for (std::size_t cut = 0; cut <= text.size(); ++cut)
       EXPECT_EQ(parsed(one.format, {text.substr(0, cut), text.substr(cut)}), one.expected)
@@ -122,6 +195,17 @@ TEST(AnswerParser, EveryCuttingGivesTheSame) {
       EXPECT_EQ(parsed(one.format, pieces), one.expected) << text;
     }
   }
+}
+
+TEST(AnswerParser, DeepNestingIsText) {
+  const std::string deep =
+      "<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": " + std::string(200'000, '[') +
+      std::string(200'000, ']') + "}}</tool_call>";
+  AnswerParser parser(kQwen);
+  const std::vector<AnswerDelta> deltas = parser.push(deep);
+  ASSERT_EQ(deltas.size(), 1u);
+  EXPECT_TRUE(deltas[0].malformed_call);
+  EXPECT_EQ(deltas[0].text, deep);
 }
 
 TEST(AnswerFormat, RecognisedFromRenderings) {

@@ -66,6 +66,24 @@ TEST(GrammarMatcher, ALongTextNeedsNoMoreThanTheLimit) {
   EXPECT_TRUE(matcher.can_stop());
 }
 
+TEST(GrammarMatcher, AStepThatTakesTooLongEndsTheAnswer) {
+  GrammarLimits limits;
+  limits.step_time = std::chrono::milliseconds(0);
+  const auto grammar = std::make_shared<const Grammar>(
+      GrammarSource{
+          .kind = GrammarSource::Kind::regex, .text = "([a-z]{3,9} [A-Za-z0-9]{2,7}){5,9}", .choices = {}},
+      test_vocabulary().shared, limits);
+  Matcher matcher(grammar);
+  std::vector<std::uint32_t> bits(matcher.mask_words());
+  const std::string text = "abcdef ABCdef9";
+  expect_error(ErrorKind::resource, {"0 ms"}, [&] {
+    for (std::size_t i = 0; i < 5 * text.size(); ++i) {
+      matcher.mask(bits);
+      matcher.accept_text(text.substr(i % text.size(), 1));
+    }
+  });
+}
+
 TEST(GrammarCache, ManyThreadsShareGrammars) {
   GrammarCache cache(test_vocabulary().shared, 4);
   std::vector<std::thread> threads;

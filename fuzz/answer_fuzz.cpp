@@ -1,0 +1,51 @@
+// The first byte chooses a format, the rest is an answer: however it is cut, the same is read of it, and
+// nothing of it is lost.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sluice/answer.h"
+
+namespace {
+
+using sluice::AnswerDelta;
+
+std::string read(const sluice::AnswerFormat& format, std::string_view text, std::size_t piece) {
+  sluice::AnswerParser parser(format, {{"f", {{"n", "integer"}, {"s", "string"}}}});
+  std::string out;
+  int last = -1;
+  const auto add = [&](const auto& deltas) {
+    for (const AnswerDelta& delta : deltas) {
+      const int label = static_cast<int>(delta.kind) * 2 + (delta.malformed_call ? 1 : 0);
+      if (label != last || delta.kind == AnswerDelta::Kind::call)
+        out += '\n' + std::to_string(label) + delta.function + ':';
+      out += delta.text;
+      last = label;
+    }
+  };
+  for (std::size_t at = 0; at < text.size(); at += piece) add(parser.push(text.substr(at, piece)));
+  add(parser.finish());
+  return out;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using sluice::ToolCallFormat;
+  if (size == 0 || size > 4096) return 0;
+  constexpr std::array kFormats = {ToolCallFormat::none,           ToolCallFormat::json_in_tags,
+                                   ToolCallFormat::xml_parameters, ToolCallFormat::deepseek_v3,
+                                   ToolCallFormat::deepseek_v31,   ToolCallFormat::plain_json};
+  const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const sluice::AnswerFormat format{.calls = kFormats[data[0] % kFormats.size()],
+                                    .think_open = "<think>",
+                                    .think_close = "</think>",
+                                    .prompt_opens_thinking = (data[0] & 64) != 0};
+  const std::string whole = read(format, text, text.size() + 1);
+  for (const std::size_t piece : {1, 2, 3, 7})
+    if (read(format, text, piece) != whole) __builtin_trap();
+  return 0;
+}
