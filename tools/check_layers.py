@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails when an include points up, sideways, or from an app past the public headers. Levels: tools/layers.txt."""
+"""Fails when an include points up, sideways, or from an app or the Python package past the public headers. Levels: tools/layers.txt."""
 
 import pathlib
 import re
@@ -41,7 +41,7 @@ def allowed(source, target, levels):
     target_entry, target_level = place(target, levels)
     if source_entry == target_entry:
         return True
-    if source_entry == "apps":
+    if source_entry in ("apps", "python"):
         return target.startswith("include/sluice/")
     # What backends share lies beside them; they themselves never meet.
     if source_entry.startswith("src/backend/") and target_entry == "src/backend":
@@ -55,7 +55,7 @@ def allowed(source, target, levels):
 def main():
     levels = read_levels()
     problems = []
-    files = [p for folder in ("include", "src", "apps") for p in (ROOT / folder).rglob("*") if p.suffix in (".h", ".cpp", ".cu", ".cuh", ".inc")]
+    files = [p for folder in ("include", "src", "apps", "python") for p in (ROOT / folder).rglob("*") if p.suffix in (".h", ".cpp", ".cu", ".cuh", ".inc")]
     for path in sorted(files):
         source = path.relative_to(ROOT).as_posix()
         if place(source, levels)[0] is None:

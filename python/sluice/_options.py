@@ -1,0 +1,114 @@
+"""Keyword arguments as the engine's settings."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from . import _native
+
+_UNITS = {"": 1, "K": 1000, "M": 1000**2, "G": 1000**3, "T": 1000**4, "KI": 1024, "MI": 1024**2, "GI": 1024**3, "TI": 1024**4}
+_USUAL_TEMPERATURE = 0.7
+
+
+class Sampling(TypedDict, total=False):
+    """How an answer is chosen and where it ends. What is not given follows the model's generation_config.json."""
+
+    max_tokens: int
+    min_tokens: int
+    temperature: float  # 0: the most likely token
+    top_k: int
+    top_p: float
+    min_p: float
+    repetition_penalty: float
+    presence_penalty: float
+    frequency_penalty: float
+    logit_bias: Mapping[int, float]
+    seed: int  # the same seed, the same text; without one every call differs
+    stop: str | Sequence[str]
+    logprobs: int  # most likely alternatives reported with each token
+    ignore_stop_ids: bool
+    # The form of the text, one of these at most:
+    schema: Mapping[str, Any]  # JSON of this schema; {} for any JSON
+    regex: str
+    grammar: str  # GBNF or EBNF, from the rule `root`
+    choices: Sequence[str]
+
+
+def parse_bytes(size: int | str) -> int:
+    """8589934592, "8GB" or "8GiB"."""
+    if isinstance(size, int):
+        return size
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?I?)B?\s*", size.upper())
+    if not found or found[2] not in _UNITS:
+        raise _native.InputError(f"'{size}' is no size in bytes, such as 8GB or 8GiB")
+    return int(float(found[1]) * _UNITS[found[2]])
+
+
+def model_folders() -> list[pathlib.Path]:
+    """Where models are looked for by name: as the command line does."""
+    home = pathlib.Path.home()
+    data = pathlib.Path(os.environ.get("XDG_DATA_HOME") or home / ".local/share")
+    hub = os.environ.get("HF_HUB_CACHE") or pathlib.Path(os.environ.get("HF_HOME") or home / ".cache/huggingface") / "hub"
+    folders = [pathlib.Path(folder) for folder in os.environ.get("SLUICE_MODELS", "").split(":") if folder]
+    return [*folders, data / "sluice/models", *bundled_models(), pathlib.Path(hub)]
+
+
+def bundled_models() -> list[pathlib.Path]:
+    """Beside the package where it is installed, above it in a build tree."""
+    package = pathlib.Path(__file__)
+    places = [folder / "models" for start in (package, package.resolve(), pathlib.Path(_native.__file__)) for folder in start.parents]
+    return next(([place] for place in places if (place / "delta-story/config.json").is_file()), [])
+
+
+def find_model(name: str | os.PathLike[str]) -> pathlib.Path:
+    return _native.find_model(os.fspath(name), model_folders())
+
+
+def generate_options(config: Mapping[str, float], given: Sampling) -> _native.GenerateOptions:
+    """`config` is what the model's makers want, `given` what the caller does."""
+    unknown = given.keys() - Sampling.__annotations__.keys()
+    if unknown:
+        raise TypeError(f"there is no setting {', '.join(sorted(unknown))}; there are {', '.join(Sampling.__annotations__)}")
+    options = _native.GenerateOptions()
+    sampling = _native.SamplingSettings()
+    chosen = {"temperature": _USUAL_TEMPERATURE, "seed": secrets.randbits(32), **config, **given}
+    for name in ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "seed"):
+        if name in chosen:
+            setattr(sampling, name, chosen[name])
+    sampling.logit_bias = list(given.get("logit_bias", {}).items())
+    options.sampling = sampling
+    stop = given.get("stop", [])
+    options.stop = [stop] if isinstance(stop, str) else list(stop)
+    for name in ("max_tokens", "min_tokens", "logprobs", "ignore_stop_ids"):
+        if name in given:
+            setattr(options, name, given[name])  # type: ignore[literal-required]
+    return options
+
+
+def form_of(given: Sampling) -> tuple[str, str, list[str]] | None:
+    """The form that the settings ask of the text, as (kind, text, choices)."""
+    forms = [name for name in ("schema", "regex", "grammar", "choices") if name in given]
+    if not forms:
+        return None
+    if len(forms) > 1:
+        raise _native.InputError(f"an answer has one form, not {' and '.join(forms)}")
+    if "schema" in given:
+        return ("schema", json.dumps(given["schema"]), [])
+    if "choices" in given:
+        return ("choices", "", list(given["choices"]))
+    return (forms[0], given.get("regex", given.get("grammar", "")), [])
+
+
+def command_line() -> str:
+    """The program `sluice`: beside the package where it is installed, beside the extension's folder in a build tree."""
+    package = pathlib.Path(_native.__file__).parent
+    for place in (package / "bin/sluice", package.parents[1] / "bin/sluice"):
+        if place.is_file():
+            return str(place)
+    raise _native.UnsupportedError("the program sluice is not beside the package")

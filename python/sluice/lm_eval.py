@@ -1,0 +1,64 @@
+"""A model for lm-eval:
+
+    from sluice.lm_eval import SluiceLM
+    lm_eval.simple_evaluate(SluiceLM("delta-story"), tasks=[...])
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+from lm_eval.api.instance import Instance  # type: ignore[import-untyped, import-not-found, unused-ignore]
+from lm_eval.api.model import LM  # type: ignore[import-untyped, import-not-found, unused-ignore]
+
+from .model import Model
+
+
+class SluiceLM(LM):  # type: ignore[misc, unused-ignore]
+    """Takes a model, or the arguments of Model."""
+
+    def __init__(self, model: Model | str | os.PathLike[str] = "delta-story", **options: Any):
+        super().__init__()
+        self._model = model if isinstance(model, Model) else Model(model, **options)
+        self._longest = int(self._model.summary["max_positions"])
+
+    def _begin(self, text: str) -> list[int]:
+        """An empty context begins with the token that ends texts."""
+        return self._model.tokenize(text, special=True) or self._model.stop_ids[:1]
+
+    def _score(self, context: Sequence[int], continuation: Sequence[int]) -> tuple[float, bool]:
+        """The log-probability of a continuation, and whether it is the most likely one."""
+        ids = [*context, *continuation][-self._longest:]
+        rows = self._model.logits(ids)[-len(continuation) - 1:-1].astype(numpy.float64)
+        rows -= rows.max(1, keepdims=True)
+        logprobs = rows - numpy.log(numpy.exp(rows).sum(1, keepdims=True))
+        chosen = logprobs[numpy.arange(len(continuation)), list(continuation)]
+        return float(chosen.sum()), bool((rows.argmax(1) == list(continuation)).all())
+
+    def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+        answers = []
+        for context, continuation in (request.args for request in requests):
+            before = self._begin(context)
+            whole = self._model.tokenize(context + continuation, special=True)
+            # Tokens of the whole text; where the seam falls into one, the parts' own.
+            after = whole[len(before):] if context and whole[:len(before)] == before else self._model.tokenize(continuation)
+            answers.append(self._score(before, after))
+        return answers
+
+    def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
+        return [self._score(self._model.stop_ids[:1], self._model.tokenize(request.args[0]))[0] for request in requests]
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        """All together: settings may differ from one to the next."""
+        made = []
+        for prompt, settings in (request.args for request in requests):
+            until = settings.get("until", [])
+            temperature = float(settings.get("temperature", 0.0)) if settings.get("do_sample") else 0.0
+            limit = int(settings.get("max_gen_toks", 256))
+            ids = self._begin(prompt)[-max(1, self._longest - limit):]
+            made.append(self._model.request(ids, stop=[until] if isinstance(until, str) else until, max_tokens=limit,
+                                            temperature=temperature, seed=0))
+        return [answer.text for answer in self._model.scheduler.run(made)]

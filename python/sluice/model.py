@@ -1,0 +1,200 @@
+"""A loaded model."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import types
+from collections.abc import Mapping, Sequence
+from typing import Any, TYPE_CHECKING
+
+from . import _native
+from ._options import Sampling, find_model, form_of, generate_options, parse_bytes
+from .chat import ChatAnswer, ChatStream, chat_answer
+from .results import Generation
+from .scheduler import AsyncStream, Scheduler, Stream
+from .session import Session
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+    from .session import Floats
+
+Message = Mapping[str, Any]
+Prompt = str | Sequence[int]
+
+
+class Model:
+    """A model by its folder or name, ready to answer. Any threads may use it at once; `with` or close() frees it."""
+
+    def __init__(self, model: str | os.PathLike[str] = "delta-story", *, backend: str = "auto", threads: int = 0,
+                 memory: int | str = 0, vram: int | str = 0, kv_bits: int | tuple[int, int] = 16, exact: bool = False,
+                 parallel: int = 0, context: int = 0):
+        folder = find_model(model)
+        self._begin(_native.Engine.load(folder, _engine_options(backend, threads, memory, vram, kv_bits, exact)),
+                    os.path.basename(folder), _native.generation_config(folder))
+        self._limits.update(parallel=parallel, context=context)
+
+    @classmethod
+    def random(cls, geometry: str, *, bits: int = 4, backend: str = "auto", threads: int = 0, memory: int | str = 0,
+               vram: int | str = 0, kv_bits: int | tuple[int, int] = 16, exact: bool = False) -> Self:
+        """A model of that geometry ("qwen3.6-35b-a3b:layers=8") with random weights in memory."""
+        made = cls.__new__(cls)
+        options = _engine_options(backend, threads, memory, vram, kv_bits, exact)
+        made._begin(_native.Engine.random(geometry, bits, options, 0.0), geometry, {})
+        return made
+
+    def _begin(self, engine: _native.Engine, name: str, config: Mapping[str, float]) -> None:
+        self._held: _native.Engine | None = engine
+        self.name, self._config = name, config
+        self._limits: dict[str, int] = {}
+        self._scheduler: Scheduler | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def _engine(self) -> _native.Engine:
+        if self._held is None:
+            raise _native.InputError("the model is closed")
+        return self._held
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the model and cancels its requests. Its memory is free once its sessions are gone, too."""
+        with self._lock:
+            self._held, scheduler, self._scheduler = None, self._scheduler, None
+        if scheduler is not None:
+            scheduler.close()
+
+    def __repr__(self) -> str:
+        return f"<sluice.Model {self.name}{' (closed)' if self._held is None else ', ' + self._held.backend_description()}>"
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Architecture, parameters and bytes by part."""
+        return self._engine.summary()
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes that it has taken on its backend."""
+        return self._engine.memory()
+
+    @property
+    def stop_ids(self) -> list[int]:
+        """Tokens that end an answer."""
+        return self._engine.stop_ids()
+
+    def tokenize(self, text: str, *, special: bool = False) -> list[int]:
+        """Token ids; with `special` the tokens that begin every text are added, if the model has such."""
+        return self._engine.encode(text, special)
+
+    def detokenize(self, ids: Sequence[int], *, skip_special: bool = True) -> str:
+        return self._engine.decode(list(ids), skip_special)
+
+    def render(self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]] | None = None,
+               generation_prompt: bool = True, **variables: Any) -> str:
+        """The prompt that a conversation becomes, by the model's own template."""
+        if tools is not None:
+            variables["tools"] = tools
+        return self._engine.render_chat(json.dumps(list(messages)), generation_prompt, json.dumps(variables))
+
+    def session(self, capacity: int = 0) -> Session:
+        """An empty timeline of up to `capacity` tokens; 0: the model's longest."""
+        return Session(self._engine, capacity, self._config)
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """What runs the requests of this model together; made when it is first needed."""
+        with self._lock:
+            if self._scheduler is None:
+                self._scheduler = Scheduler(self, **self._limits)
+            return self._scheduler
+
+    def request(self, prompt: Prompt, *, priority: int = 0, timeout: float = 0.0, key: str = "",
+                **settings: Unpack[Sampling]) -> _native.Request:
+        """For a Scheduler of one's own. Tokens are shared fairly between keys, higher priorities go first."""
+        request = _native.Request()
+        request.priority, request.timeout_seconds, request.key = priority, timeout, key
+        request.prompt = self.tokenize(prompt, special=True) if isinstance(prompt, str) else list(prompt)
+        options = generate_options(self._config, settings)
+        form = form_of(settings)
+        if form is not None:
+            _native.plan_answer(self._engine, "", form, "", "none", True, None, False).apply(options)
+        request.options = options
+        return request
+
+    def generate(self, prompt: Prompt, **settings: Unpack[Sampling]) -> Generation:
+        """Continues a text or token ids."""
+        return self.scheduler.run([self.request(prompt, **settings)])[0]
+
+    def generate_batch(self, prompts: Sequence[Prompt], **settings: Unpack[Sampling]) -> list[Generation]:
+        """Continues many together; every answer is what it would be alone."""
+        return self.scheduler.run([self.request(prompt, **settings) for prompt in prompts])
+
+    def stream(self, prompt: Prompt, **settings: Unpack[Sampling]) -> Stream:
+        """The tokens as they come: `for token in model.stream(...)`."""
+        return self.scheduler.stream(self.request(prompt, **settings))
+
+    async def generate_async(self, prompt: Prompt, **settings: Unpack[Sampling]) -> Generation:
+        return await self.stream_async(prompt, **settings).result()
+
+    def stream_async(self, prompt: Prompt, **settings: Unpack[Sampling]) -> AsyncStream:
+        """The same for `async for`."""
+        return self.scheduler.stream_async(self.request(prompt, **settings))
+
+    def _chat_request(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None, tool_choice: str,
+                      parallel_tool_calls: bool, max_thinking_tokens: int | None,
+                      settings: Sampling) -> tuple[_native.Request, _native.AnswerParser]:
+        prompt = self.render(messages, tools=tools)
+        plan = _native.plan_answer(self._engine, prompt, form_of(settings), json.dumps(list(tools)) if tools else "", tool_choice,
+                                   parallel_tool_calls, max_thinking_tokens, True)
+        request = _native.Request()
+        request.prompt = self.tokenize(prompt)
+        options = generate_options(self._config, settings)
+        plan.apply(options)
+        request.options = options
+        return request, plan.parser()
+
+    def chat(self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]] | None = None, tool_choice: str = "auto",
+             parallel_tool_calls: bool = True, max_thinking_tokens: int | None = None, **settings: Unpack[Sampling]) -> ChatAnswer:
+        """Answers a conversation. `tool_choice` is "auto", "none", "required" or the name of a tool."""
+        request, parser = self._chat_request(messages, tools, tool_choice, parallel_tool_calls, max_thinking_tokens, settings)
+        return chat_answer(parser, self.scheduler.run([request])[0])
+
+    async def chat_async(self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]] | None = None,
+                         tool_choice: str = "auto", parallel_tool_calls: bool = True, max_thinking_tokens: int | None = None,
+                         **settings: Unpack[Sampling]) -> ChatAnswer:
+        request, parser = self._chat_request(messages, tools, tool_choice, parallel_tool_calls, max_thinking_tokens, settings)
+        return chat_answer(parser, await self.scheduler.stream_async(request).result())
+
+    def chat_stream(self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]] | None = None,
+                    tool_choice: str = "auto", parallel_tool_calls: bool = True, max_thinking_tokens: int | None = None,
+                    **settings: Unpack[Sampling]) -> ChatStream:
+        """The pieces of the answer as they come."""
+        request, parser = self._chat_request(messages, tools, tool_choice, parallel_tool_calls, max_thinking_tokens, settings)
+        return ChatStream(self.scheduler.stream(request), parser)
+
+    def logits(self, ids: Prompt) -> Floats:
+        """Of every token of a text, one row each."""
+        tokens = self.tokenize(ids, special=True) if isinstance(ids, str) else list(ids)
+        with self.session(max(1, len(tokens))) as session:
+            return session.extend_with_logits(tokens)
+
+    def perplexity(self, text: str, *, context: int = 0, stride: int = 0) -> dict[str, float]:
+        """How well it predicts a text: nats per token, bits per byte."""
+        return _native.perplexity(self._engine, text, context, stride)
+
+
+def _engine_options(backend: str, threads: int, memory: int | str, vram: int | str, kv_bits: int | tuple[int, int],
+                    exact: bool) -> _native.EngineOptions:
+    options = _native.EngineOptions()
+    options.backend, options.threads, options.exact = backend, threads, exact
+    options.memory, options.vram = parse_bytes(memory), parse_bytes(vram)
+    options.key_bits, options.value_bits = (kv_bits, kv_bits) if isinstance(kv_bits, int) else kv_bits
+    return options
+
+

@@ -1,0 +1,162 @@
+"""Every op of the catalogue as a function on arrays.
+
+    out = sluice.ops.rms_norm(x=x, weight=w, eps=1e-6)
+
+The functions come from the tables that the engine itself checks its calls with. Fields are given by name as numpy
+arrays, as CPU tensors of torch or as anything else that speaks DLPack, and are read where they lie if they are contiguous; nothing
+that is given is written. One output is returned alone, several as a named tuple, fields that an op updates among them,
+as tensors of torch where one was given and as numpy arrays elsewhere. A weight is a dense array or Quantized.
+
+Every function takes `backend` ("auto", "reference", "cpu", "cuda"), `threads` and `exact`.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import functools
+import inspect
+import keyword
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy
+
+from . import _native
+
+_LISTS = {"I32": numpy.int32, "U8": numpy.uint8}  # what Python lists become; float32 elsewhere
+
+
+@dataclasses.dataclass(frozen=True)
+class Quantized:
+    """A weight in one of MLX's formats: packed codes with scales and, if affine, biases per group."""
+
+    weight: Any
+    scales: Any
+    biases: Any = None
+    mode: str = "affine"
+    bits: int = 4
+    group_size: int = 64
+
+
+def quantize(values: Any, *, bits: int = 4, group_size: int = 64) -> Quantized:
+    """Packs rows [..,K] as MLX does, bit for bit."""
+    made = _native.quantize(_array(values, ""), bits, group_size, _is_torch(values))
+    return Quantized(*made, bits=bits, group_size=group_size)
+
+
+def dequantize(weight: Quantized, *, backend: str = "auto") -> Any:
+    """The values [N,K] that a packed weight stands for, in float32."""
+    return _function(_CATALOGUE["embed"])(table=weight, ids=numpy.arange(len(weight.weight), dtype=numpy.int32), backend=backend)
+
+
+_backends: dict[tuple[str, int, bool], _native.OpBackend] = {}
+_backends_lock = threading.Lock()
+
+
+def _backend(name: str, threads: int, exact: bool) -> _native.OpBackend:
+    with _backends_lock:
+        key = (name, threads, exact)
+        if key not in _backends:
+            _backends[key] = _native.OpBackend(*key)
+        return _backends[key]
+
+
+def _is_torch(value: Any) -> bool:
+    return type(value).__module__.partition(".")[0] == "torch"
+
+
+def _array(value: Any, types: str) -> Any:
+    if _is_torch(value):
+        return value.detach().contiguous()
+    if isinstance(value, numpy.ndarray):
+        return numpy.require(value, requirements="A")  # aligned
+    if hasattr(value, "__dlpack__"):
+        return value
+    return numpy.asarray(value, _LISTS.get(types, numpy.float32))
+
+
+def _text(value: Any) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+@functools.cache
+def _result_class(op: str, names: tuple[str, ...]) -> Any:
+    return collections.namedtuple(op.title().replace("_", "") + "Result", names)
+
+
+def _run(op: Mapping[str, Any], given: dict[str, Any], backend: str, threads: int, exact: bool) -> Any:
+    tensors: dict[str, Any] = {}
+    attributes: dict[str, str] = {}
+    types = {name: kinds for name, _, kinds, _ in op["fields"]}
+    scalars = {name for name, *_ in op["attributes"]}
+    for name, value in given.items():
+        if value is None:
+            continue
+        if isinstance(value, Quantized):
+            parts = {"weight": value.weight, "scales": value.scales, "biases": value.biases}
+            tensors.update({f"{name}.{part}": _array(array, "") for part, array in parts.items() if array is not None})
+            attributes.update({f"{name}.mode": value.mode, f"{name}.bits": str(value.bits), f"{name}.group_size": str(value.group_size)})
+        elif name in scalars and isinstance(value, (bool, int, float, str, numpy.generic)):
+            attributes[name] = _text(value.item() if isinstance(value, numpy.generic) else value)
+        elif name in types:
+            tensors[name] = _array(value, types[name])
+        else:
+            tensors[name] = _array(value, "I32" if "I32" in dict((n, t) for n, t, *_ in op["attributes"])[name] else "")
+    torch = any(_is_torch(value) for value in tensors.values())
+    made = _backend(backend, threads, exact).run(op["name"], tensors, attributes, torch)
+    if len(made) == 1:
+        return made[0][1]
+    return _result_class(op["name"], tuple(name for name, _ in made))(*(array for _, array in made))
+
+
+def _is_input(role: str) -> bool:
+    return not role.startswith("output")
+
+
+def _documentation(op: Mapping[str, Any]) -> str:
+    lines = [op["formula"], "", "Fields:"]
+    lines += [f"    {name}: {role}, {types}, {shape}" for name, role, types, shape in op["fields"]]
+    shown = [entry for entry in op["attributes"] if "." not in entry[0]]
+    if shown:
+        lines += ["", "Attributes:"]
+        lines += [f"    {name}: {kind}, {'default ' + default if default else 'required'}: {meaning}" for name, kind, default, meaning in shown]
+    return "\n".join(lines)
+
+
+def _signature(op: Mapping[str, Any]) -> inspect.Signature:
+    def parameter(name: str, required: bool, default: Any = None) -> inspect.Parameter:
+        return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=inspect.Parameter.empty if required else default)
+
+    made = [parameter(name, role in ("input", "in place")) for name, role, _, _ in op["fields"] if _is_input(role)]
+    made += [parameter(name, not default) for name, _, default, _ in op["attributes"] if "." not in name]
+    made += [parameter("backend", False, "auto"), parameter("threads", False, 0), parameter("exact", False, True)]
+    return inspect.Signature(made)
+
+
+def _function(op: Mapping[str, Any]) -> Callable[..., Any]:
+    signature = _signature(op)
+
+    def call(**given: Any) -> Any:
+        bound = signature.bind(**given).arguments
+        backend, threads, exact = bound.pop("backend", "auto"), bound.pop("threads", 0), bound.pop("exact", True)
+        return _run(op, bound, backend, threads, exact)
+
+    call.__name__ = call.__qualname__ = op["name"]
+    call.__doc__ = _documentation(op)
+    call.__signature__ = signature  # type: ignore[attr-defined]
+    return call
+
+
+_CATALOGUE = {op["name"]: op for op in _native.describe_ops()}
+assert not any(keyword.iskeyword(name) for name in _CATALOGUE)
+globals().update({name: _function(op) for name, op in _CATALOGUE.items()})
+
+
+def describe(op: str | None = None) -> Any:
+    """The table of one op, or of all by name: formula, fields and attributes."""
+    return _CATALOGUE if op is None else _CATALOGUE[op]
+
+
+__all__ = ["Quantized", "dequantize", "describe", "quantize", *_CATALOGUE]

@@ -1,0 +1,234 @@
+"""Many requests at once on one model: each has the bits it would have alone."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import types
+import weakref
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any, TYPE_CHECKING
+
+from . import _native
+from .results import Generation, Token
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+    from .model import Model
+
+_tickets = itertools.count(1)
+
+
+class _Pending:
+    """A request and what has been heard of it."""
+
+    def __init__(self, scheduler: Scheduler, request: _native.Request, mailbox: _native.Mailbox):
+        self.ticket = next(_tickets)
+        self.tokens: list[Token] = []
+        self.progress = (0, len(request.prompt))
+        self.result: Generation | None = None
+        self.error: BaseException | None = None
+        self.handle = scheduler._native.submit(request, mailbox, self.ticket)
+
+    def hear(self, kind: str, news: Any) -> None:
+        if kind == "token":
+            self.tokens.append(Token._of(news))
+        elif kind == "progress":
+            self.progress = news
+        else:
+            raw, self.error = news
+            self.result = Generation._of(raw, self.tokens)
+
+    def answer(self) -> Generation:
+        if self.error is not None:
+            raise self.error
+        assert self.result is not None
+        return self.result
+
+
+class Stream(Iterator[Token]):
+    """The tokens of an answer as they come. Leaving it, or losing the last reference to it, cancels the request."""
+
+    def __init__(self, scheduler: Scheduler, request: _native.Request):
+        self._mailbox = _native.new_mailbox()
+        self._pending = _Pending(scheduler, request, self._mailbox)
+        self._given = 0
+
+    def __next__(self) -> Token:
+        pending = self._pending
+        while self._given == len(pending.tokens):
+            if pending.result is not None:
+                pending.answer()
+                raise StopIteration
+            self._mailbox.wait()
+            for _, kind, news in self._mailbox.take():
+                pending.hear(kind, news)
+        self._given += 1
+        return pending.tokens[self._given - 1]
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Tokens of the prompt that are read, and all."""
+        return self._pending.progress
+
+    @property
+    def result(self) -> Generation:
+        """The whole answer; waits for it."""
+        for _ in self:
+            pass
+        return self._pending.answer()
+
+    def cancel(self) -> None:
+        self._pending.handle.cancel()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None) -> None:
+        self.cancel()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_pending"):
+            self.cancel()
+
+
+class _LoopMail:
+    """The mailbox of an event loop: one file, however many requests wait."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop):
+        self._loop = weakref.ref(loop)
+        self.mailbox = _native.new_mailbox()
+        self._streams: weakref.WeakValueDictionary[int, AsyncStream] = weakref.WeakValueDictionary()
+        self._file = self.mailbox.file()
+
+    def add(self, stream: AsyncStream, ticket: int) -> None:
+        loop = self._loop()
+        if loop is not None:
+            loop.add_reader(self._file, self._deliver)
+        self._streams[ticket] = stream
+
+    def _deliver(self) -> None:
+        for ticket, kind, news in self.mailbox.take():
+            stream = self._streams.get(ticket)
+            if stream is not None:
+                stream._hear(kind, news)
+
+
+_mail: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopMail] = weakref.WeakKeyDictionary()
+
+
+class AsyncStream(AsyncIterator[Token]):
+    """The same for `async for`; the event loop goes on meanwhile."""
+
+    def __init__(self, scheduler: Scheduler, request: _native.Request):
+        loop = asyncio.get_running_loop()
+        mail = _mail.setdefault(loop, _mail.get(loop) or _LoopMail(loop))
+        self._news = asyncio.Event()
+        self._given = 0
+        self._pending = _Pending(scheduler, request, mail.mailbox)
+        mail.add(self, self._pending.ticket)  # before the loop runs again and delivers
+
+    def _hear(self, kind: str, news: Any) -> None:
+        self._pending.hear(kind, news)
+        self._news.set()
+
+    async def __anext__(self) -> Token:
+        pending = self._pending
+        while self._given == len(pending.tokens):
+            if pending.result is not None:
+                pending.answer()
+                raise StopAsyncIteration
+            self._news.clear()
+            await self._news.wait()
+        self._given += 1
+        return pending.tokens[self._given - 1]
+
+    async def result(self) -> Generation:
+        """The whole answer."""
+        try:
+            async for _ in self:
+                pass
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+        return self._pending.answer()
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Tokens of the prompt that are read, and all."""
+        return self._pending.progress
+
+    def cancel(self) -> None:
+        self._pending.handle.cancel()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                        trace: types.TracebackType | None) -> None:
+        self.cancel()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_pending"):
+            self.cancel()
+
+
+class Scheduler:
+    """Runs requests of Model.request() together. A model makes one for itself; another one serves other limits."""
+
+    def __init__(self, model: Model, *, parallel: int = 0, context: int = 0, cache_tokens: int = 0, queue: int = 1024,
+                 token_interval: float = 0.05):
+        options = _native.SchedulerOptions()
+        options.parallel, options.context, options.cache_tokens, options.queue = parallel, context, cache_tokens, queue
+        options.token_interval_seconds = token_interval
+        self._queue = queue
+        self._native = _native.new_scheduler(model._engine, options)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Cancels what runs; nothing can be asked any more."""
+        self._native.close()
+
+    def drain(self) -> None:
+        """Takes no more requests and returns once all are done."""
+        self._native.drain()
+
+    @property
+    def state(self) -> dict[str, int]:
+        """What runs and waits now, and counts since the start."""
+        return self._native.state()
+
+    def stream(self, request: _native.Request) -> Stream:
+        return Stream(self, request)
+
+    def stream_async(self, request: _native.Request) -> AsyncStream:
+        return AsyncStream(self, request)
+
+    def run(self, requests: Sequence[_native.Request]) -> list[Generation]:
+        """All answers, in the order of the requests. What one of them raises ends all."""
+        mailbox = _native.new_mailbox()
+        waiting = list(enumerate(requests))[::-1]
+        running: dict[int, tuple[int, _Pending]] = {}
+        answers: dict[int, Generation] = {}
+        try:
+            while waiting or running:
+                while waiting and len(running) < self._queue:
+                    at, request = waiting.pop()
+                    pending = _Pending(self, request, mailbox)
+                    running[pending.ticket] = (at, pending)
+                mailbox.wait()
+                for ticket, kind, news in mailbox.take():
+                    at, pending = running[ticket]
+                    pending.hear(kind, news)
+                    if pending.result is not None:
+                        del running[ticket]
+                        answers[at] = pending.answer()
+        finally:
+            for _, pending in running.values():
+                pending.handle.cancel()
+        return [answers[at] for at in range(len(requests))]

@@ -1,0 +1,115 @@
+"""One timeline of tokens with everything the model remembers of it."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from . import _native
+from ._options import Sampling, form_of, generate_options
+from .results import Generation, RawToken, Token
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+    import numpy
+    import numpy.typing
+
+    Floats = numpy.typing.NDArray[numpy.float32]
+
+Snapshot = _native.Snapshot
+
+
+class Session:
+    """Made by Model.session(). Threads that share one wait for each other; sessions of one model do not."""
+
+    def __init__(self, engine: _native.Engine, capacity: int, config: Mapping[str, float]):
+        self._engine, self._config = engine, config
+        self._native = _native.new_session(engine, capacity)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Frees its memory now; the session cannot be used any more."""
+        self._native.close()
+
+    def __len__(self) -> int:
+        return self._native.length()
+
+    @property
+    def capacity(self) -> int:
+        """Tokens that fit."""
+        return self._native.capacity()
+
+    @property
+    def bytes(self) -> int:
+        """Memory that it takes."""
+        return self._native.bytes()
+
+    @property
+    def tokens(self) -> list[int]:
+        return self._native.tokens()
+
+    def _ids(self, text: str | Sequence[int]) -> list[int]:
+        return self._engine.encode(text, len(self) == 0) if isinstance(text, str) else list(text)
+
+    def extend(self, text: str | Sequence[int]) -> None:
+        """Reads a text or token ids; logits() are then those of the last token."""
+        self._native.extend(self._ids(text))
+
+    def extend_with_logits(self, text: str | Sequence[int]) -> Floats:
+        """The same, and every token's logits, one row each."""
+        return self._native.extend_with_logits(self._ids(text))
+
+    def step(self, token: int) -> None:
+        """Appends one generated token: on a GPU by faster kernels, whose rounding differs from a prompt's."""
+        self._native.step(token)
+
+    def logits(self) -> Floats:
+        """Of the last token."""
+        return self._native.logits()
+
+    def generate(self, prompt: str | Sequence[int] = (), on_token: Callable[[Token], bool | None] | None = None,
+                 **settings: Unpack[Sampling]) -> Generation:
+        """Reads the prompt and answers. `on_token` sees each token and may return False to stop there."""
+        tokens: list[Token] = []
+
+        def hear(raw: RawToken) -> bool:
+            tokens.append(Token._of(raw))
+            return on_token is None or on_token(tokens[-1]) is not False
+
+        options = generate_options(self._config, settings)
+        form = form_of(settings)
+        if form is not None:
+            _native.plan_answer(self._engine, "", form, "", "none", True, None, False).apply(options)
+        raw = self._native.generate(self._ids(prompt), options, hear)
+        return Generation._of(raw, tokens)
+
+    def snapshot(self) -> Snapshot:
+        """A copy of everything, good for restore() in any session of the same model."""
+        return self._native.snapshot()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        self._native.restore(snapshot)
+
+    def mark(self) -> Snapshot:
+        """A cheap point for rewind(), good while the timeline still begins with the same tokens."""
+        return self._native.mark()
+
+    def rewind(self, mark: Snapshot) -> None:
+        self._native.rewind(mark)
+
+    def reset(self) -> None:
+        self._native.reset()
+
+    def fork(self) -> Session:
+        """Another session that goes on from here on its own."""
+        made = Session(self._engine, self.capacity, self._config)
+        made.restore(self.snapshot())
+        return made
+
+

@@ -1,0 +1,36 @@
+"""Whole models: what they are, where they fit, and how they are made."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from . import _native
+from ._options import find_model, parse_bytes
+
+Path = str | os.PathLike[str]
+
+
+def inspect(model: Path) -> dict[str, Any]:
+    """Architecture, parameters and bytes of a model, by part."""
+    return _native.Engine.load(find_model(model), _native.EngineOptions()).summary()
+
+
+def plan(model: Path, *, bits: int = 0, memory: int | str = 0, vram: int | str = 0, sequences: int = 1) -> dict[str, Any]:
+    """Where a model fits, with how long a context, and how fast at best. With `bits`, `model` names a geometry."""
+    name = os.fspath(model) if bits else os.fspath(find_model(model))
+    return _native.plan(name, bits, parse_bytes(memory), parse_bytes(vram), sequences)
+
+
+def convert(source: Path, target: Path, *, quantize: bool = True, bits: int = 4, group_size: int = 64, mixed: str = "",
+            dtype: str = "", threads: int = 0) -> dict[str, int]:
+    """Makes an MLX checkpoint from a Hugging Face one, equal to mlx-lm's."""
+    options = _native.ConvertOptions()
+    options.quantize, options.bits, options.group_size = quantize, bits, group_size
+    options.mixed, options.dtype, options.threads = mixed, dtype, threads
+    return _native.convert(find_model(source), os.fspath(target), options)
+
+
+def random(geometry: str, folder: Path, *, bits: int = 4, zipf: float = 0.0) -> int:
+    """Writes a checkpoint with random weights of a known model's shape; returns the bytes of its tensors."""
+    return _native.write_random_model(geometry, bits, os.fspath(folder), zipf)

@@ -1,0 +1,86 @@
+// What an answer may be, and how one is taken apart.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "generation.h"
+#include "sluice/answer_guide.h"
+#include "sluice/error.h"
+
+namespace sluice::python {
+
+namespace {
+
+ToolChoice choice_of(const std::string& name) {
+  if (name == "auto") return ToolChoice::automatic;
+  if (name == "none") return ToolChoice::none;
+  if (name == "required") return ToolChoice::required;
+  return ToolChoice::named;
+}
+
+GrammarSource::Kind kind_of(const std::string& name) {
+  using Kind = GrammarSource::Kind;
+  if (name == "json") return Kind::json;
+  if (name == "schema") return Kind::json_schema;
+  if (name == "regex") return Kind::regex;
+  if (name == "grammar") return Kind::ebnf;
+  if (name == "choices") return Kind::choice;
+  throw Error(ErrorKind::input,
+              "there is no form '" + name + "', there are json, schema, regex, grammar and choices");
+}
+
+// The form of the text, as (kind, text, choices).
+using Form = std::optional<std::tuple<std::string, std::string, std::vector<std::string>>>;
+
+AnswerPlan plan(const Engine& engine, const std::string& prompt, const Form& form, const std::string& tools,
+                const std::string& tool_choice, bool parallel_calls,
+                std::optional<std::int64_t> max_thinking_tokens, bool chat) {
+  AnswerRequest request;
+  request.prompt = prompt;
+  if (form) {
+    GrammarSource source;
+    source.kind = kind_of(std::get<0>(*form));
+    source.text = std::get<1>(*form);
+    source.choices = std::get<2>(*form);
+    request.content = std::move(source);
+  }
+  request.tools = tools;
+  request.choice = choice_of(tool_choice);
+  if (request.choice == ToolChoice::named) request.tool = tool_choice;
+  request.parallel_calls = parallel_calls;
+  request.max_thinking_tokens = max_thinking_tokens;
+  request.chat = chat;
+  const nb::gil_scoped_release release;
+  return plan_answer(engine, request);
+}
+
+nb::list to_python(const std::vector<AnswerDelta>& deltas) {
+  constexpr const char* kKinds[] = {"thinking", "content", "call"};
+  nb::list made;
+  for (const AnswerDelta& delta : deltas)
+    made.append(
+        nb::make_tuple(kKinds[static_cast<std::size_t>(delta.kind)], to_str(delta.text), delta.function));
+  return made;
+}
+
+}  // namespace
+
+void bind_answers(nb::module_& module) {
+  nb::class_<AnswerParser>(module, "AnswerParser")
+      .def("push", [](AnswerParser& parser, const std::string& text) { return to_python(parser.push(text)); })
+      .def("finish", [](AnswerParser& parser) { return to_python(parser.finish()); });
+  nb::class_<AnswerPlan>(module, "AnswerPlan")
+      .def("apply",
+           [](const AnswerPlan& plan, GenerateOptions& options) {
+             options.guide = plan.guide;
+             options.skip_special = !plan.shows_special;
+           })
+      .def("parser", [](const AnswerPlan& plan) { return AnswerParser(plan.format, plan.types); });
+  module.def("plan_answer", &plan, nb::arg("engine"), nb::arg("prompt"), nb::arg("form").none(),
+             nb::arg("tools"), nb::arg("tool_choice"), nb::arg("parallel_calls"),
+             nb::arg("max_thinking_tokens").none(), nb::arg("chat"));
+}
+
+}  // namespace sluice::python

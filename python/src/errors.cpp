@@ -1,0 +1,61 @@
+// sluice::Error as Python exceptions, one class per kind.
+#include <array>
+#include <string>
+
+#include "bindings.h"
+#include "sluice/error.h"
+
+namespace sluice::python {
+
+namespace {
+
+// By kind; they live as long as the interpreter.
+std::array<PyObject*, 5> classes;
+
+struct Kind {
+  ErrorKind kind;
+  const char* name;
+  PyObject* also;  // the built-in class that such an error is, too
+};
+
+void translate(const std::exception_ptr& thrown, void*) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Error& error) {
+    PyErr_SetString(classes[static_cast<std::size_t>(error.kind())], error.what());
+  }
+}
+
+}  // namespace
+
+nb::object exception_of(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Error& error) {
+    return nb::borrow(classes[static_cast<std::size_t>(error.kind())])(error.what());
+  } catch (const std::exception& error) {
+    return nb::borrow(classes[static_cast<std::size_t>(ErrorKind::internal)])(error.what());
+  }
+}
+
+void bind_errors(nb::module_& module) {
+  PyObject* base = PyErr_NewException("sluice.Error", nullptr, nullptr);
+  module.attr("Error") = nb::borrow(base);
+  const Kind kinds[] = {
+      {ErrorKind::input, "InputError", PyExc_ValueError},
+      {ErrorKind::checkpoint, "CheckpointError", nullptr},
+      {ErrorKind::unsupported, "UnsupportedError", PyExc_NotImplementedError},
+      {ErrorKind::resource, "ResourceError", nullptr},
+      {ErrorKind::internal, "InternalError", nullptr},
+  };
+  for (const Kind& kind : kinds) {
+    const nb::object bases = kind.also == nullptr ? nb::make_tuple(nb::borrow(base))
+                                                  : nb::make_tuple(nb::borrow(base), nb::borrow(kind.also));
+    PyObject* made = PyErr_NewException((std::string("sluice.") + kind.name).c_str(), bases.ptr(), nullptr);
+    classes[static_cast<std::size_t>(kind.kind)] = made;
+    module.attr(kind.name) = nb::borrow(made);
+  }
+  nb::register_exception_translator(translate);
+}
+
+}  // namespace sluice::python

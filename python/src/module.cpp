@@ -1,0 +1,13 @@
+#include "bindings.h"
+
+NB_MODULE(_native, module) {
+  using namespace sluice::python;
+  module.doc() = "The engine behind the package sluice. Its names may change; those of the package do not.";
+  bind_errors(module);
+  bind_engine(module);
+  bind_session(module);
+  bind_scheduler(module);
+  bind_answers(module);
+  bind_ops(module);
+  bind_studies(module);
+}

@@ -1,0 +1,27 @@
+// Arrays of numpy, and of whatever speaks DLPack, as the ops' views, and back.
+#pragma once
+
+#include <nanobind/ndarray.h>
+
+#include <memory>
+#include <string>
+
+#include "sluice/ops/view.h"
+
+namespace sluice::python {
+
+namespace nb = nanobind;
+
+using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+
+ops::ConstView view_of(const std::string& field, const Array& array);
+// An array over memory that `owner` keeps alive; a tensor of torch where that is asked for.
+nb::object array_over(const ops::View& view, const nb::capsule& owner, bool torch);
+// A new one, with memory of its own.
+struct NewArray {
+  ops::View view;
+  nb::capsule owner;
+};
+NewArray new_array(ops::DType type, const ops::Shape& shape);
+
+}  // namespace sluice::python

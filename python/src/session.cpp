@@ -1,0 +1,134 @@
+// Timelines of tokens. A session is used by one thread at a time: threads that share one wait for each other
+// here, without the interpreter's lock.
+#include "sluice/session.h"
+
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <mutex>
+
+#include "arrays.h"
+#include "generation.h"
+#include "sluice/error.h"
+
+namespace sluice::python {
+
+namespace {
+
+using Tokens = std::vector<std::int32_t>;
+
+struct HeldSession {
+  std::shared_ptr<Engine> engine;
+  std::mutex mutex;
+  std::unique_ptr<Session> session;  // null: closed
+};
+
+// Runs f(session) without the interpreter's lock, which may wait for this session in another thread.
+template <class F>
+auto with(HeldSession& held, F&& f) {
+  const nb::gil_scoped_release release;
+  const std::lock_guard lock(held.mutex);
+  if (!held.session) throw Error(ErrorKind::input, "the session is closed");
+  return f(*held.session);
+}
+
+std::shared_ptr<HeldSession> new_session(std::shared_ptr<Engine> engine, std::int64_t capacity) {
+  auto held = std::make_shared<HeldSession>();
+  const nb::gil_scoped_release release;
+  held->session = engine->new_session(capacity);
+  held->engine = std::move(engine);
+  return held;
+}
+
+void close(HeldSession& held) {
+  const nb::gil_scoped_release release;
+  const std::lock_guard lock(held.mutex);
+  held.session.reset();
+}
+
+nb::object logits(HeldSession& held) {
+  std::vector<float> row = with(held, [](Session& session) {
+    const auto values = session.logits();
+    return std::vector<float>(values.begin(), values.end());
+  });
+  const std::size_t size = row.size();
+  return to_numpy(std::move(row), {size});
+}
+
+// Every token's logits, one row each.
+nb::object extend_with_logits(HeldSession& held, const Tokens& tokens) {
+  std::vector<float> rows = with(held, [&](Session& session) {
+    std::vector<float> all;
+    session.extend(tokens, [&](std::int64_t, std::span<const float> row) {
+      if (all.empty()) all.reserve(row.size() * tokens.size());
+      all.insert(all.end(), row.begin(), row.end());
+    });
+    return all;
+  });
+  const std::size_t columns = tokens.empty() ? 0 : rows.size() / tokens.size();
+  return to_numpy(std::move(rows), {tokens.size(), columns});
+}
+
+// Whether Ctrl-C or another handler raised; the exception is then set.
+bool interrupted() {
+  const nb::gil_scoped_acquire acquire;
+  return PyErr_CheckSignals() != 0;
+}
+
+nb::dict generate_in(HeldSession& held, const Tokens& prompt, GenerateOptions options,
+                     const nb::object& token) {
+  bool raised = false;
+  options.progress = [&](std::int64_t, std::int64_t) { return !(raised = raised || interrupted()); };
+  const auto hear = [&](const GeneratedToken& heard) {
+    const nb::gil_scoped_acquire acquire;
+    raised = raised || PyErr_CheckSignals() != 0;
+    if (raised || token.is_none()) return !raised;
+    try {
+      return nb::cast<bool>(token(to_python(heard)));
+    } catch (nb::python_error& error) {
+      error.restore();
+      raised = true;
+      return false;
+    }
+  };
+  const GenerateResult result =
+      with(held, [&](Session& session) { return generate(session, prompt, options, hear); });
+  if (raised) throw nb::python_error();
+  return to_python(result);
+}
+
+void bind_timeline(nb::class_<HeldSession>& session) {
+  session.def("length", [](HeldSession& held) { return with(held, [](Session& s) { return s.length(); }); })
+      .def("capacity", [](HeldSession& held) { return with(held, [](Session& s) { return s.capacity(); }); })
+      .def("bytes", [](HeldSession& held) { return with(held, [](Session& s) { return s.bytes(); }); })
+      .def("tokens", [](HeldSession& held) { return with(held, [](Session& s) { return s.tokens(); }); })
+      .def("reset", [](HeldSession& held) { with(held, [](Session& s) { s.reset(); }); })
+      .def("snapshot", [](HeldSession& held) { return with(held, [](Session& s) { return s.snapshot(); }); })
+      .def("restore",
+           [](HeldSession& held, const Snapshot& from) { with(held, [&](Session& s) { s.restore(from); }); })
+      .def("mark", [](HeldSession& held) { return with(held, [](Session& s) { return s.mark(); }); })
+      .def("rewind",
+           [](HeldSession& held, const Snapshot& mark) { with(held, [&](Session& s) { s.rewind(mark); }); });
+}
+
+}  // namespace
+
+void bind_session(nb::module_& module) {
+  bind_generation(module);
+  nb::class_<Snapshot>(module, "Snapshot").def("length", &Snapshot::length).def("bytes", &Snapshot::bytes);
+  nb::class_<HeldSession> session(module, "Session");
+  bind_timeline(session);
+  session.def("close", &close)
+      .def("extend",
+           [](HeldSession& held, const Tokens& tokens) { with(held, [&](Session& s) { s.extend(tokens); }); })
+      .def("extend_with_logits", &extend_with_logits)
+      .def("step",
+           [](HeldSession& held, std::int32_t token) { with(held, [&](Session& s) { s.step(token); }); })
+      .def("logits", &logits)
+      .def("generate", &generate_in, nb::arg("prompt"), nb::arg("options"), nb::arg("token").none());
+  module.def("new_session", &new_session, nb::arg("engine"), nb::arg("capacity"));
+}
+
+}  // namespace sluice::python

@@ -1,0 +1,54 @@
+"""The adapter of lm-eval, where that is installed."""
+
+import json
+
+import pytest
+import torch
+
+pytest.importorskip("lm_eval")
+
+import lm_eval
+from lm_eval.api.instance import Instance
+from lm_eval.api.task import ConfigurableTask
+
+from sluice.lm_eval import SluiceLM
+
+from conftest import START, STORY
+
+
+def instance(kind, *arguments):
+    return Instance(request_type=kind, doc={}, arguments=arguments, idx=0)
+
+
+@pytest.fixture(scope="module")
+def lm(model):
+    return SluiceLM(model)
+
+
+def test_loglikelihood(lm, model):
+    text = " there was a cat"
+    score, greedy = lm.loglikelihood([instance("loglikelihood", START, text)])[0]
+    ids, first = model.tokenize(START + text), len(model.tokenize(START))
+    rows = torch.from_numpy(model.logits(ids)).double().log_softmax(1)
+    expected = sum(rows[at - 1, ids[at]] for at in range(first, len(ids)))
+    assert score == pytest.approx(float(expected), abs=1e-4) and not greedy
+    assert lm.loglikelihood([instance("loglikelihood", START, STORY[:20])])[0][1]  # what it would write itself
+
+
+def test_generate_until(lm):
+    made = lm.generate_until([instance("generate_until", START, {"until": ["Lily"], "max_gen_toks": 40}),
+                              instance("generate_until", START, {"until": [], "max_gen_toks": 40})])
+    assert made == [STORY.split("Lily")[0], STORY]
+
+
+def test_local_task(lm, tmp_path):
+    data = [{"start": START, "good": ", there was a little girl", "bad": " purple of Tuesday seven"} for _ in range(4)]
+    file = tmp_path / "data.json"
+    file.write_text("\n".join(json.dumps(row) for row in data))
+    task = ConfigurableTask(config={
+        "task": "endings", "dataset_path": "json", "dataset_kwargs": {"data_files": {"test": str(file)}, "cache_dir": str(tmp_path)},
+        "test_split": "test", "output_type": "multiple_choice", "doc_to_text": "{{start}}", "target_delimiter": "",
+        "doc_to_choice": ["{{bad}}", "{{good}}"], "doc_to_target": 1})
+    task.config.doc_to_choice = lambda doc: [doc["bad"], doc["good"]]
+    result = lm_eval.simple_evaluate(lm, tasks=[task], bootstrap_iters=0)
+    assert result["results"]["endings"]["acc,none"] == 1.0

@@ -1,0 +1,225 @@
+"""Requests that run together, from threads, from event loops and in batches."""
+
+import asyncio
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import sluice
+from conftest import START, STORY
+
+PROMPTS = [START, "The dog", "Lily and Ben went", "It was raining", "In the forest there lived", "Tom was sad because"]
+
+
+@pytest.fixture(scope="module")
+def alone(model):
+    """What each prompt gives by itself, in a session: the C++ engine's own path of one sequence."""
+    answers = {}
+    for prompt in PROMPTS:
+        with model.session(128) as session:
+            answers[prompt] = session.generate(prompt, max_tokens=24, temperature=0).ids
+    return answers
+
+
+def test_generate(model):
+    answer = model.generate(START, max_tokens=40, temperature=0)
+    assert str(answer) == STORY and answer.finish_reason == "length"
+    assert answer.ids == [token.id for token in answer.tokens] and "".join(map(str, answer.tokens)) == STORY
+    assert answer.prompt_tokens == 4 and answer.first_token_seconds > 0
+
+
+def test_stream(model):
+    stream = model.stream(START, max_tokens=40, temperature=0)
+    assert "".join(token.text for token in stream) == STORY
+    assert stream.result.text == STORY and stream.progress == (4, 4)
+
+
+def test_stop_text_and_settings(model):
+    assert model.generate(START, max_tokens=40, temperature=0, stop="Lily").text == ", there was a little girl named "
+    assert model.generate(START, max_tokens=40, temperature=0, stop=["sun", "outside"]).finish_reason == "stop"
+    once = model.generate(START, max_tokens=20, temperature=1, seed=5)
+    assert once.ids == model.generate(START, max_tokens=20, temperature=1, seed=5).ids
+    with model.session(64) as session:  # the same draws in a session
+        assert session.generate(START, max_tokens=20, temperature=1, seed=5).ids == once.ids
+    banned = once.ids[0]
+    assert model.generate(START, max_tokens=1, temperature=1, seed=5, logit_bias={banned: -1000.0}).ids != [banned]
+
+
+def test_batch_gives_what_each_gives_alone(model, alone):
+    prompts = [random.Random(3).choice(PROMPTS) for _ in range(40)]
+    answers = model.generate_batch(prompts, max_tokens=24, temperature=0)
+    assert [answer.ids for answer in answers] == [alone[prompt] for prompt in prompts]
+
+
+def test_threads(model, alone):
+    wrong = []
+
+    def work(prompt):
+        if model.generate(prompt, max_tokens=24, temperature=0).ids != alone[prompt]:
+            wrong.append(prompt)
+
+    threads = [threading.Thread(target=work, args=(PROMPTS[at % len(PROMPTS)],)) for at in range(200)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert not wrong
+
+
+def test_async(model, alone):
+    async def main():
+        ticks = 0
+
+        async def tick():
+            nonlocal ticks
+            while True:
+                ticks += 1
+                await asyncio.sleep(0.001)
+
+        ticking = asyncio.create_task(tick())
+        answers = await asyncio.gather(*(model.generate_async(prompt, max_tokens=24, temperature=0) for prompt in PROMPTS))
+        assert [answer.ids for answer in answers] == [alone[prompt] for prompt in PROMPTS]
+        text = [str(token) async for token in model.stream_async(START, max_tokens=40, temperature=0)]
+        assert "".join(text) == STORY
+        ticking.cancel()
+        return ticks
+
+    assert asyncio.run(main()) > 20  # the loop was never blocked for long
+    asyncio.run(main())  # another loop
+
+
+def test_thousand_cancelled_async_streams(model):
+    files = len(os.listdir("/proc/self/fd"))
+
+    async def one(at):
+        stream = model.stream_async(PROMPTS[at % len(PROMPTS)], max_tokens=200, temperature=0, ignore_stop_ids=True)
+        if at % 3 == 0:
+            async for _ in stream:
+                break
+        if at % 3 == 1:
+            stream.cancel()
+            assert (await stream.result()).finish_reason == "cancelled"
+        # the rest is dropped unread
+
+    async def main():
+        for begin in range(0, 1000, 100):
+            await asyncio.gather(*(one(at) for at in range(begin, begin + 100)))
+
+    asyncio.run(main())
+    until = time.monotonic() + 10
+    while (state := model.scheduler.state)["running"] + state["waiting"] and time.monotonic() < until:
+        time.sleep(0.01)
+    assert state["running"] + state["waiting"] == 0
+    assert len(os.listdir("/proc/self/fd")) <= files + 2
+    assert model.generate(START, max_tokens=40, temperature=0).text == STORY
+
+
+def test_cancelled_task_cancels_its_request(model):
+    async def main():
+        task = asyncio.create_task(model.generate_async(START, max_tokens=1400, ignore_stop_ids=True))
+        await asyncio.sleep(0.1)
+        before = model.scheduler.state["cancelled"]
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        for _ in range(200):
+            if model.scheduler.state["cancelled"] > before:
+                return True
+            await asyncio.sleep(0.01)
+        return False
+
+    assert asyncio.run(main())
+
+
+def test_interrupt(model):
+    def handler(*_):
+        raise KeyboardInterrupt
+
+    old = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        begin = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            model.generate(START, max_tokens=1400, ignore_stop_ids=True)
+        assert time.monotonic() - begin < 2
+    finally:
+        signal.signal(signal.SIGALRM, old)
+
+
+def test_forms(model):
+    schema = {"type": "object", "properties": {"name": {"type": "string", "maxLength": 12}, "age": {"type": "integer", "minimum": 0, "maximum": 99}},
+              "required": ["name", "age"], "additionalProperties": False}
+    for seed in range(3):
+        made = json.loads(model.generate(START, schema=schema, max_tokens=200, temperature=1, seed=seed).text)
+        assert set(made) == {"name", "age"} and isinstance(made["age"], int)
+    assert model.generate(START, choices=["cat", "dog"], temperature=1).text in ("cat", "dog")
+    assert model.generate(START, regex="[0-9]{3}-[0-9]{2}", temperature=1).text[3] == "-"
+    with pytest.raises(sluice.InputError, match="one form"):
+        model.generate(START, regex="a", choices=["b"])
+    with pytest.raises(sluice.InputError):
+        model.generate(START, regex="(")
+
+
+def test_chat(model):
+    messages = [{"role": "user", "content": "Tell me a story."}]
+    answer = model.chat(messages, max_tokens=30, temperature=0)
+    assert answer.content and str(answer) == answer.content and answer.message["role"] == "assistant"
+    pieces = "".join(str(piece) for piece in model.chat_stream(messages, max_tokens=30, temperature=0))
+    assert pieces == answer.content
+    assert asyncio.run(model.chat_async(messages, max_tokens=30, temperature=0)).content == answer.content
+    assert model.render(messages) in model.render(messages + [answer.message, {"role": "user", "content": "More!"}])
+
+
+def test_tools(model):
+    tool = {"type": "function", "function": {"name": "weather", "parameters": {
+        "type": "object", "properties": {"city": {"enum": ["Bern", "Oslo"]}}, "required": ["city"], "additionalProperties": False}}}
+    answer = model.chat([{"role": "user", "content": "Weather?"}], tools=[tool], tool_choice="required", max_tokens=200, temperature=1,
+                        parallel_tool_calls=False, seed=1)
+    assert answer.tool_calls and answer.tool_calls[0].name == "weather"
+    assert answer.tool_calls[0].arguments["city"] in ("Bern", "Oslo")
+
+
+def test_scheduler_of_ones_own(model, alone):
+    with sluice.Scheduler(model, parallel=2, context=128, queue=8) as scheduler:
+        assert scheduler.state["parallel"] == 2 and scheduler.state["context"] == 128
+        requests = [model.request(prompt, max_tokens=24, temperature=0, priority=at) for at, prompt in enumerate(PROMPTS * 5)]
+        assert [answer.ids for answer in scheduler.run(requests)] == [alone[prompt] for prompt in PROMPTS * 5]
+        with pytest.raises(sluice.InputError, match="context"):
+            scheduler.run([model.request([1] * 200)])
+        stream = scheduler.stream(model.request(START, max_tokens=100, ignore_stop_ids=True))
+        next(stream)
+    assert stream.result.finish_reason == "cancelled"
+    with pytest.raises(sluice.InputError, match="closed"):
+        scheduler.run([model.request(START)])
+
+
+def test_closed_model_ends_its_requests():
+    model = sluice.Model("delta-story", parallel=2)
+    stream = model.stream(START, max_tokens=1400, ignore_stop_ids=True)
+    next(stream)
+    model.close()
+    assert stream.result.finish_reason == "cancelled"
+
+
+def test_programs_end_quietly():
+    """The last letter of a request may come while the interpreter ends."""
+    code = "import sluice; model = sluice.Model(); model.generate('a', max_tokens=2); stream = model.stream('a'); next(stream)"
+    for _ in range(8):
+        ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_memory_stays_flat():
+    model = sluice.Model("delta-story", context=128)
+    for _ in range(10):
+        model.generate_batch(PROMPTS, max_tokens=4)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(40):
+        model.generate_batch(PROMPTS, max_tokens=4)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 16 << 10
