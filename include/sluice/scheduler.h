@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sluice/engine.h"
@@ -28,6 +29,13 @@ struct SchedulerOptions {
   std::int64_t cache_tokens = 0;
   std::size_t queue = 1024;              // requests that may wait
   double token_interval_seconds = 0.05;  // target for the time between two tokens of a running sequence
+  // Prompts that begin as one before go on where the two part. Rows of caches are kept in the memory of
+  // cache_tokens as long as no sequence needs it; recurrent states take memory of the host.
+  bool remember_prompts = true;
+  std::uint64_t state_memory = std::uint64_t{1} << 30;  // bytes for recurrent states of prompts
+  // Of long prompts a state is kept every so many tokens, a multiple of 64, besides those at their ends and
+  // where prompts part.
+  std::int64_t state_spacing = 4096;
 };
 
 struct Request {
@@ -43,8 +51,20 @@ struct Request {
 // Where the tokens of a prompt came from.
 struct PromptReport {
   std::int64_t tokens = 0;
-  std::int64_t cached = 0;  // not computed, because a prefix was remembered
+  std::int64_t cached = 0;  // not computed, because a prefix was remembered; a multiple of 64
+  // Leading tokens that agree with a prompt before: the one behind them is the first that differs.
+  std::int64_t common = 0;
+  // Why the others were computed.
+  enum class Reason {
+    end,      // at most the last 64 were: a prompt's last token always is
+    differs,  // no prompt before goes on like this one
+    unsaved,  // the prompts agree further, but no state was kept there
+    evicted,  // something of it was kept and had to make room
+    off,      // prompts are not remembered
+  };
+  Reason reason = Reason::off;
 };
+std::string_view name(PromptReport::Reason reason);
 
 struct RequestResult {
   GenerateResult generated;
@@ -91,8 +111,10 @@ struct SchedulerState {
   std::int64_t waiting = 0;
   std::int64_t parallel = 0;
   std::int64_t context = 0;
-  std::int64_t cache_tokens = 0;  // that fit
-  std::int64_t cache_tokens_used = 0;
+  std::int64_t cache_tokens = 0;       // that fit
+  std::int64_t cache_tokens_used = 0;  // by sequences
+  std::int64_t remembered_tokens = 0;  // of prompts, in what they leave
+  std::uint64_t state_bytes = 0;       // of recurrent states that are remembered
   // Since the start.
   std::uint64_t requests = 0, finished = 0, cancelled = 0, failed = 0, refused = 0, suspensions = 0;
   std::uint64_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0, decode_steps = 0;

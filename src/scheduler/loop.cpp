@@ -24,8 +24,7 @@ std::int64_t most_tokens(Engine& engine) {
 Loop::Loop(Engine& engine, const SchedulerOptions& settled)
     : engine_(engine),
       options_(settled),
-      places_(*engine::core(engine).executor, settled.parallel, settled.context,
-              state::pages_for(settled.cache_tokens)),
+      places_(engine::core(engine), settled),
       passes_(engine::core(engine), places_, [this] { deliver(); }),
       budget_({.target_seconds = settled.token_interval_seconds, .most = most_tokens(engine)}),
       queue_({.capacity = settled.queue}) {
@@ -109,9 +108,9 @@ void Loop::work() {
 void Loop::turn() {
   sweep();
   admit();
-  step();
-  count_pages();
-  read();
+  lead_on();
+  const bool stepped = step();
+  if (!read() && !stepped) part_ways();
 }
 
 std::exception_ptr Loop::reason_to_end(const Sequence& sequence, Clock::time_point now) const {
@@ -150,7 +149,7 @@ void Loop::finish(SequencePtr sequence, std::exception_ptr error) {
   RequestResult result;
   result.generated = std::move(answer.result());
   result.generated.prompt_tokens = std::min(sequence->past, sequence->prompt);
-  result.prompt.tokens = sequence->prompt;
+  result.prompt = sequence->report;
   const auto began = sequence->began.value_or(now);
   const auto first = sequence->first.value_or(now);
   result.queued_seconds = seconds_between(sequence->arrived, began);
@@ -160,6 +159,7 @@ void Loop::finish(SequencePtr sequence, std::exception_ptr error) {
   result.error = std::move(error);
   {
     const std::lock_guard lock(mutex_);
+    counts_.cached_tokens += static_cast<std::uint64_t>(result.prompt.cached);
     ++(result.error ? counts_.failed : cut ? counts_.cancelled : counts_.finished);
   }
   outbox_.done(sequence, std::move(result));
@@ -182,7 +182,7 @@ SequencePtr Loop::next_waiting() {
 // Pages that those in slots will soon need are as good as taken.
 bool Loop::fits(const Sequence& sequence) const {
   if (active_.empty()) return true;
-  std::int64_t free = places_.free_pages();
+  std::int64_t free = places_.available_pages();
   for (const SequencePtr& other : active_)
     free -= places_.missing_pages(
         *other, std::min(std::max<std::int64_t>(0, other->prompt - other->past) + kChunkUnit,
@@ -194,6 +194,8 @@ bool Loop::fits(const Sequence& sequence) const {
 bool Loop::open(const SequencePtr& sequence) try {
   places_.open(*sequence);
   active_.push_back(sequence);
+  count_pages();
+  if (sequence->past < sequence->prompt) follow(*sequence);
   if (!sequence->began) {
     sequence->began = Clock::now();
     outbox_.progress(sequence);
@@ -246,15 +248,19 @@ std::vector<SequencePtr> Loop::decoding() const {
   return found;
 }
 
-void Loop::step() {
+bool Loop::step() {
   std::vector<SequencePtr> sequences = decoding();
   const auto missing = [&] {
     std::int64_t sum = 0;
     for (const SequencePtr& one : sequences) sum += places_.missing_pages(*one, 1);
     return sum;
   };
-  while (missing() > places_.free_pages() && suspend_last(nullptr)) sequences = decoding();
-  if (sequences.empty()) return;
+  const auto forget = [&] {
+    return std::any_of(sequences.begin(), sequences.end(),
+                       [this](const SequencePtr& one) { return places_.forget_shared(*one); });
+  };
+  while (!places_.make_free(missing()) && (forget() || suspend_last(nullptr))) sequences = decoding();
+  if (sequences.empty()) return false;
   try {
     const Passes::Result result = passes_.step(sequences);
     budget_.decoded(result.seconds);
@@ -264,18 +270,18 @@ void Loop::step() {
   }
   const std::lock_guard lock(mutex_);
   ++counts_.decode_steps;
+  return true;
 }
 
 std::vector<Passes::Chunk> Loop::plan_chunks() const {
   std::vector<SequencePtr> readers;
   std::copy_if(active_.begin(), active_.end(), std::back_inserter(readers),
-               [](const SequencePtr& one) { return one->reading(); });
+               [](const SequencePtr& one) { return one->reading() && one->leader == nullptr; });
   std::sort(readers.begin(), readers.end(),
             [](const SequencePtr& a, const SequencePtr& b) { return a->before(*b); });
   std::vector<PromptPart> parts;
-  for (const SequencePtr& one : readers) parts.push_back({one->past, one->prompt - one->past});
-  const std::vector<std::int64_t> counts =
-      scheduler::plan_chunks(parts, budget_.tokens(readers.size() < active_.size()));
+  for (const SequencePtr& one : readers) parts.push_back({one->past, one->next_stop() - one->past});
+  const std::vector<std::int64_t> counts = scheduler::plan_chunks(parts, budget_.tokens(!decoding().empty()));
   std::vector<Passes::Chunk> chunks;
   for (std::size_t i = 0; i < readers.size(); ++i)
     if (counts[i] > 0) chunks.push_back({readers[i], counts[i]});
@@ -283,36 +289,91 @@ std::vector<Passes::Chunk> Loop::plan_chunks() const {
 }
 
 bool Loop::make_room(std::vector<Passes::Chunk>& chunks) {
-  std::int64_t free = places_.free_pages();
+  std::int64_t needed = 0;
   for (auto chunk = chunks.begin(); chunk != chunks.end();) {
     const std::int64_t missing = places_.missing_pages(*chunk->sequence, chunk->tokens);
-    if (missing > free) {
-      if (suspend_last(chunk->sequence.get())) return false;
+    if (!places_.make_free(needed + missing)) {
+      if (places_.forget_shared(*chunk->sequence) || suspend_last(chunk->sequence.get())) return false;
       chunk = chunks.erase(chunk);
       continue;
     }
-    free -= missing;
+    needed += missing;
     ++chunk;
   }
   return true;
 }
 
-void Loop::read() {
+bool Loop::read() {
   std::vector<Passes::Chunk> chunks = plan_chunks();
   while (!make_room(chunks)) chunks = plan_chunks();
-  if (chunks.empty()) return;
+  if (chunks.empty()) return false;
   std::int64_t tokens = 0;
   for (const Passes::Chunk& chunk : chunks) tokens += chunk.tokens;
   try {
     const Passes::Result result = passes_.read(chunks);
     budget_.prefilled(tokens, result.seconds);
-    for (const Passes::Chunk& chunk : chunks) outbox_.progress(chunk.sequence);
+    for (const Passes::Chunk& chunk : chunks) {
+      outbox_.progress(chunk.sequence);
+      remember(*chunk.sequence);
+    }
     take(result);
   } catch (...) {
     for (const Passes::Chunk& chunk : chunks) finish(chunk.sequence, std::current_exception());
   }
   const std::lock_guard lock(mutex_);
   counts_.prompt_tokens += static_cast<std::uint64_t>(tokens);
+  return true;
+}
+
+void Loop::remember(Sequence& sequence) {
+  const bool due = !sequence.save_at.empty() && sequence.past == sequence.save_at.front();
+  if (due) sequence.save_at.erase(sequence.save_at.begin());
+  if (due || !sequence.reading()) try {
+      places_.remember(sequence);
+    } catch (const std::bad_alloc&) {  // then not
+    }
+}
+
+// A prompt that begins like one which is being read waits for that part of it.
+void Loop::follow(Sequence& sequence) {
+  if (!places_.remembers()) return;
+  for (const SequencePtr& other : active_) {
+    if (other.get() == &sequence || !other->reading() ||
+        other->request.cache_salt != sequence.request.cache_salt)
+      continue;
+    const auto most = static_cast<std::ptrdiff_t>(std::min(sequence.prompt - 1, other->prompt));
+    const auto parted =
+        std::mismatch(sequence.tokens.begin(), sequence.tokens.begin() + most, other->tokens.begin());
+    const std::int64_t common = (parted.first - sequence.tokens.begin()) / kChunkUnit * kChunkUnit;
+    if (common <= other->past || common <= std::max(sequence.past, sequence.awaited)) continue;
+    sequence.leader = other;
+    sequence.awaited = common;
+  }
+  if (sequence.leader == nullptr) return;
+  std::vector<std::int64_t>& points = sequence.leader->save_at;
+  const auto place = std::lower_bound(points.begin(), points.end(), sequence.awaited);
+  if (place == points.end() || *place != sequence.awaited) points.insert(place, sequence.awaited);
+}
+
+// Those whose leader has come so far, or will not, go on.
+void Loop::lead_on() {
+  for (const SequencePtr& one : active_) {
+    if (one->leader == nullptr) continue;
+    const bool coming = one->leader->slot && one->leader->past < one->awaited;
+    if (coming) continue;
+    one->leader = nullptr;
+    one->awaited = 0;
+    places_.recall(*one);
+    if (one->past > 0) outbox_.progress(one);
+  }
+}
+
+// Nobody goes on: a leader waits for pages that its followers hold. They read on their own then.
+void Loop::part_ways() {
+  for (const SequencePtr& one : active_) {
+    one->leader = nullptr;
+    one->awaited = 0;
+  }
 }
 
 void Loop::take(const Passes::Result& result) {
@@ -353,6 +414,11 @@ void Loop::deliver() {
   changed_.notify_all();
 }
 
+void Loop::count_pages() {
+  pages_spare_ = places_.spare_pages();
+  pages_used_ = places_.pages() - places_.free_pages() - pages_spare_;
+}
+
 void Loop::publish() {
   std::vector<SchedulerState::Sequence> sequences;
   std::vector<Clock::time_point> arrivals;
@@ -370,6 +436,8 @@ void Loop::publish() {
   counts_.sequences = std::move(sequences);
   counts_.waiting = static_cast<std::int64_t>(queue_.size());
   counts_.cache_tokens_used = pages_used_ * state::kPageRows;
+  counts_.remembered_tokens = pages_spare_ * state::kPageRows;
+  counts_.state_bytes = places_.state_bytes();
   arrivals_ = std::move(arrivals);
 }
 

@@ -42,8 +42,14 @@ class Loop {
   bool fits(const Sequence& sequence) const;
   bool open(const SequencePtr& sequence);
 
-  void step();
-  void read();
+  void follow(Sequence& sequence);
+  void lead_on();
+  void part_ways();
+  void remember(Sequence& sequence);
+
+  // Each says whether there was something to compute.
+  bool step();
+  bool read();
   void take(const Passes::Result& result);
   void take_choice(const SequencePtr& sequence, const SampledToken& chosen);
   std::vector<SequencePtr> decoding() const;
@@ -55,7 +61,7 @@ class Loop {
 
   void deliver();
   void publish();
-  void count_pages() { pages_used_ = places_.pages() - places_.free_pages(); }
+  void count_pages();
 
   Engine& engine_;
   const SchedulerOptions options_;
@@ -63,7 +69,8 @@ class Loop {
   Outbox outbox_;
   Passes passes_;
   PromptBudget budget_;
-  std::int64_t pages_used_ = 0;      // when no pass ran last
+  std::int64_t pages_used_ = 0;  // by sequences, when one last came or went
+  std::int64_t pages_spare_ = 0;
   std::vector<SequencePtr> active_;  // in slots, in the order of their admission
   std::vector<SequencePtr> parked_;  // taken from the queue and without a slot, the next one first
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <latch>
+#include <thread>
 
 namespace sluice::scheduler {
 
@@ -18,7 +19,20 @@ Next last_token(const Sequence& sequence, std::int64_t position) {
           sequence.tokens[static_cast<std::size_t>(position)]};
 }
 
+// Where the host computes, its processors are busy with that.
+int helpers_for(const ops::Traits& backend) {
+  constexpr unsigned kMost = 8;
+  const unsigned processors = std::thread::hardware_concurrency();
+  return backend.host_memory ? 1 : static_cast<int>(std::clamp(processors / 2, 1u, kMost));
+}
+
 }  // namespace
+
+Passes::Passes(engine::Core& core, Places& places, std::function<void()> meanwhile)
+    : core_(core),
+      places_(places),
+      meanwhile_(std::move(meanwhile)),
+      helpers_(helpers_for(core.backend->traits())) {}
 
 // The tokens that a pass chooses: one behind each of some sequences.
 struct Passes::Choices {
@@ -40,12 +54,17 @@ struct Passes::Choices {
                        [this](std::size_t i) { return result.outcomes[i].sequence->answer.masked(); });
   }
   std::int64_t candidates() const { return result.outcomes[of[0]].sequence->answer.candidates(); }
-  void make_masks() {
-    for (std::size_t i = 0; i < of.size(); ++i) try {
-        requests[i].allowed = outcome(i).sequence->answer.mask();
-      } catch (...) {
-        outcome(i).error = std::current_exception();
-      }
+  void make_mask(std::size_t i) try {
+    requests[i].allowed = outcome(i).sequence->answer.mask();
+  } catch (...) {
+    outcome(i).error = std::current_exception();
+  }
+  void make_masks(ThreadPool& helpers) {
+    if (!masked()) return;
+    helpers.parallel_for_dynamic(0, static_cast<std::int64_t>(of.size()), 1,
+                                 [this](std::int64_t begin, std::int64_t end, int) {
+                                   for (; begin < end; ++begin) make_mask(static_cast<std::size_t>(begin));
+                                 });
   }
 };
 
@@ -55,7 +74,7 @@ void Passes::run(Choices& choices, const std::function<void(Choices&)>& job) {
     job(choices);
     choices.result.seconds = seconds_since(start);
   });
-  choices.make_masks();
+  choices.make_masks(helpers_);
   choices.masks.count_down();
   meanwhile_();
   started.wait();

@@ -2,7 +2,7 @@
 // While the device works, masks of guided answers are made and callers hear what came before.
 #pragma once
 
-#include "base/function_ref.h"
+#include "base/thread_pool.h"
 #include "scheduler/places.h"
 
 namespace sluice::scheduler {
@@ -10,8 +10,7 @@ namespace sluice::scheduler {
 class Passes {
  public:
   // `meanwhile` is called once in each pass, on the caller's thread, while the device works.
-  Passes(engine::Core& core, Places& places, std::function<void()> meanwhile)
-      : core_(core), places_(places), meanwhile_(std::move(meanwhile)) {}
+  Passes(engine::Core& core, Places& places, std::function<void()> meanwhile);
 
   // What came of one sequence in a pass.
   struct Outcome {
@@ -39,6 +38,7 @@ class Passes {
   engine::Core& core_;
   Places& places_;
   std::function<void()> meanwhile_;
+  ThreadPool helpers_;  // make masks
 };
 
 }  // namespace sluice::scheduler

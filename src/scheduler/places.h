@@ -1,32 +1,54 @@
-// Where sequences run: slots of one group, whose caches lie in pages that sequences take as they grow.
+// Where sequences run: slots of one group, whose caches lie in pages that sequences take as they grow. Pages
+// that no sequence needs remember prompts.
 #pragma once
 
+#include "scheduler/prefix/prefix_tree.h"
 #include "scheduler/sequence.h"
 
 namespace sluice::scheduler {
 
 class Places {
  public:
-  Places(engine::Executor& executor, std::int64_t slots, std::int64_t capacity, std::int64_t pages);
+  Places(engine::Core& core, const SchedulerOptions& settled);
 
   engine::ForwardPass& pass() const { return group_->pass; }
   std::int64_t slots() const { return group_->pass.slots(); }
   std::int64_t pages() const { return group_->pass.pool().extent().pages; }
   std::int64_t free_pages() const { return group_->pass.pool().free_pages(); }
+  // Makes so many pages free, if need be of those that remember prompts.
+  bool make_free(std::int64_t pages);
+  // Where a sequence is about to write into a page that remembers its prompt, forgets that rather than have
+  // it copied; false: there is no such page.
+  bool forget_shared(const Sequence& sequence);
+  // That could be made free: of prompts that are remembered and that nobody continues now.
+  std::int64_t spare_pages() const { return tree_ ? tree_->spare_pages() : 0; }
+  std::int64_t available_pages() const { return free_pages() + spare_pages(); }
+  std::uint64_t state_bytes() const { return tree_ ? tree_->state_bytes() : 0; }
   bool slot_free() const { return taken_ < slots(); }
 
   // Pages that a sequence in a slot needs for so many more tokens.
   std::int64_t missing_pages(const Sequence& sequence, std::int64_t added) const;
 
-  // Gives the sequence a slot, and what was saved of it back.
+  // Gives the sequence a slot, and what was saved of it or is remembered of its prompt.
   void open(Sequence& sequence);
+  // Looks again for what is remembered, of one that has read nothing.
+  void recall(Sequence& sequence);
+  bool remembers() const { return tree_.has_value(); }
+  // Keeps what a sequence has read so far, up to a multiple of 64; where there are states that is all of it.
+  void remember(const Sequence& sequence);
   void close(Sequence& sequence);
   // Takes the slot and the pages away and keeps in the host's memory what is in them.
   void suspend(Sequence& sequence);
 
  private:
+  class Pages;
+
   engine::Executor& executor_;
   std::shared_ptr<engine::SlotGroup> group_;
+  bool states_;
+  std::int64_t spacing_;
+  std::unique_ptr<PageOwner> owner_;
+  std::optional<PrefixTree> tree_;
   std::int64_t taken_ = 0;
 };
 

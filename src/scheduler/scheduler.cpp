@@ -10,6 +10,11 @@
 
 namespace sluice {
 
+std::string_view name(PromptReport::Reason reason) {
+  constexpr std::string_view kNames[] = {"end", "differs", "unsaved", "evicted", "off"};
+  return kNames[static_cast<std::size_t>(reason)];
+}
+
 struct Scheduler::Impl {
   Impl(std::shared_ptr<Engine> owner, const SchedulerOptions& asked)
       : engine(std::move(owner)), options(scheduler::settle(*engine, asked)), loop(*engine, options) {}

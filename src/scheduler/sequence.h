@@ -18,9 +18,13 @@ struct Sequence {
         callbacks(std::move(hears)),
         answer(engine, request.options),
         tokens(std::move(request.prompt)),
-        prompt(static_cast<std::int64_t>(tokens.size())) {}
+        prompt(static_cast<std::int64_t>(tokens.size())) {
+    report.tokens = prompt;
+  }
 
   bool reading() const { return past < prompt; }
+  // Where the next chunk of its prompt ends at the latest.
+  std::int64_t next_stop() const { return save_at.empty() ? prompt : save_at.front(); }
   std::int64_t length() const { return static_cast<std::int64_t>(tokens.size()); }
   // Who runs before whom: by priority, then by arrival.
   bool before(const Sequence& other) const {
@@ -43,6 +47,12 @@ struct Sequence {
   std::optional<engine::Executor::Slot> slot;
   bool follows = false;          // the sampler in its slot knows the tokens before the last
   std::vector<std::byte> saved;  // of a suspended one: rows and states of its past
+
+  PromptReport report;
+  std::vector<std::int64_t> save_at;  // tokens of its prompt at which it is to be remembered, rising
+  // Another one reads what it could share, as far as this; it waits until that is remembered.
+  std::shared_ptr<Sequence> leader;
+  std::int64_t awaited = 0;
 
   std::optional<Clock::time_point> began;  // to be read
   std::optional<Clock::time_point> first;  // token

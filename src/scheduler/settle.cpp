@@ -26,7 +26,8 @@ std::uint64_t free_host_memory() {
 
 // Bytes that sequences may take where nobody says: others want memory too.
 std::uint64_t memory_for_sequences(engine::Core& core) {
-  if (core.budget.limit() > 0) return core.budget.left();
+  // Experts that come and go want the larger part of what is left.
+  if (core.budget.limit() > 0) return core.budget.left() / (core.streamed.cache != nullptr ? 4 : 1);
   if (core.backend->traits().host_memory) return free_host_memory() / 2;
   const std::uint64_t all = core.backend->memory_bytes() / 10 * 9;
   return all - std::min(all, core.backend->allocated_bytes());
@@ -97,6 +98,9 @@ SchedulerOptions settle(Engine& engine, const SchedulerOptions& options) {
     fail(ErrorKind::input,
          "the queue holds {} requests and tokens are to come every {} s, both must be above 0", options.queue,
          options.token_interval_seconds);
+  if (options.state_spacing < kChunkUnit || options.state_spacing % kChunkUnit != 0)
+    fail(ErrorKind::input, "a state every {} tokens is not possible, a multiple of {} is",
+         options.state_spacing, kChunkUnit);
   if (chunk < kChunkUnit)
     fail(ErrorKind::input, "prompts are read {} tokens at a time, a scheduler needs passes of {} or more",
          chunk, kChunkUnit);

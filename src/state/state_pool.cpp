@@ -108,15 +108,17 @@ void StatePool::make_writable(std::int64_t slot, std::int64_t past, std::int64_t
   put_table(slot);
 }
 
+void StatePool::adopt(std::int64_t slot, std::span<const std::int32_t> pages) {
+  if (!extent_.paged()) fail(ErrorKind::internal, "rows are shared only where caches lie in pages");
+  for (const std::int32_t page : pages) pages_.share(page);
+  drop_pages(slot, 0);
+  pages_of(slot).assign(pages.begin(), pages.end());
+  put_table(slot);
+}
+
 void StatePool::fork(std::int64_t from, std::int64_t to, std::int64_t rows) {
   if (!extent_.paged()) fail(ErrorKind::internal, "slots share rows only where caches lie in pages");
-  drop_pages(to, 0);
-  const auto count = static_cast<std::size_t>(pages_for(rows));
-  for (const std::int32_t page : std::span(pages_of(from)).first(count)) {
-    pages_.share(page);
-    pages_of(to).push_back(page);
-  }
-  put_table(to);
+  adopt(to, std::span(pages_of(from)).first(static_cast<std::size_t>(pages_for(rows))));
   for (const LayerState& layer : layers_)
     for_each_tensor(layer, [&](const ops::View& tensor, Layout layout) {
       if (layout == Layout::whole) backend_.copy(tensor[to].data, tensor[from].data, bytes_of(tensor[to]));

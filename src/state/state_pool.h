@@ -38,6 +38,16 @@ class StatePool {
   // Gives another slot the first `rows` rows of this one and its recurrent states. Pages are shared until one
   // of the two writes to them.
   void fork(std::int64_t from, std::int64_t to, std::int64_t rows);
+  // The pages of a slot's rows, in their order. Others than slots may use them, too: hold() is one user more,
+  // drop() one less.
+  const std::vector<std::int32_t>& pages(std::int64_t slot) const {
+    return taken_[static_cast<std::size_t>(slot)];
+  }
+  void hold(std::int32_t page) { pages_.share(page); }
+  void drop(std::int32_t page) { pages_.release(page); }
+  bool shared(std::int32_t page) const { return pages_.shared(page); }
+  // Gives a slot rows that are in these pages, in place of its own. They are shared until it writes to them.
+  void adopt(std::int64_t slot, std::span<const std::int32_t> pages);
   // Copies of a slot's recurrent states, and of the first `rows` rows of its caches if asked for. Their bytes
   // are the same wherever the rows lie.
   std::vector<std::byte> save(std::int64_t slot, std::int64_t rows, bool with_caches);

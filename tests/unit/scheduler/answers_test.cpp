@@ -26,6 +26,15 @@ std::ostream& operator<<(std::ostream& to, const Case& one) {
   return to << one.backend << ' ' << one.model << ' ' << one.bits << " bits";
 }
 
+std::string message_of(const std::exception_ptr& error) {
+  try {
+    if (error) std::rethrow_exception(error);
+  } catch (const std::exception& caught) {
+    return caught.what();
+  }
+  return {};
+}
+
 // A request and what its callbacks heard.
 struct Asked {
   Request request;
@@ -121,7 +130,7 @@ void Answers::ask(Asked& asked) {
 
 void Answers::check(const Asked& asked) const {
   ASSERT_EQ(asked.done, 1);
-  ASSERT_FALSE(asked.result.error);
+  ASSERT_EQ(message_of(asked.result.error), "");
   const GenerateResult& got = asked.result.generated;
   EXPECT_EQ(asked.ids, got.ids);
   EXPECT_EQ(asked.text, got.text);
@@ -192,7 +201,7 @@ TEST_P(SuspendedAnswers, AreThoseOfASessionAlone) {
   for (Asked& asked : all) {
     asked.request = some_request();
     asked.request.prompt.resize(100, 5);
-    asked.request.options.max_tokens = 250;
+    asked.request.options.max_tokens = 180;
     asked.request.options.ignore_stop_ids = true;
     asked.request.options.extra_stop_ids = {};
     asked.request.options.stop = {};
@@ -210,19 +219,17 @@ TEST_P(SuspendedAnswers, AreThoseOfASessionAlone) {
   EXPECT_GT(scheduler_->state().suspensions, 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Answers,
-                         ::testing::Values(Case{"cpu", "delta-story", 16, 12, 300},
-                                           Case{"cpu", "latent-story", 4, 8, 200}, Case{"cpu", "qwen3_next"},
-                                           Case{"cpu", "mlx-qwen3_5_moe-4bit"}, Case{"cpu", "deepseek_v3"},
-                                           Case{"cpu", "qwen3_moe"}, Case{"cpu", "qwen3_5", 4},
-                                           Case{"reference", "qwen3_5_moe-irregular", 16, 24, 300},
-                                           Case{"cuda", "delta-story"}, Case{"cuda", "qwen3_next"},
-                                           Case{"cuda", "latent-story", 4}),
-                         name_of);
-
+INSTANTIATE_TEST_SUITE_P(
+    Models, Answers,
+    ::testing::Values(Case{"cpu", "delta-story", 16, 8, 200}, Case{"cpu", "latent-story", 4, 6, 200},
+                      Case{"cpu", "qwen3_next"}, Case{"cpu", "mlx-qwen3_5_moe-4bit", 16, 24, 400},
+                      Case{"cpu", "deepseek_v3", 16, 24, 400}, Case{"cpu", "qwen3_moe", 16, 24, 400},
+                      Case{"cpu", "qwen3_5", 4, 16, 400},
+                      Case{"reference", "qwen3_5_moe-irregular", 16, 12, 200}, Case{"cuda", "delta-story"},
+                      Case{"cuda", "qwen3_next"}, Case{"cuda", "latent-story", 4}),
+    name_of);
 INSTANTIATE_TEST_SUITE_P(Models, SuspendedAnswers,
                          ::testing::Values(Case{"cpu", "qwen3_next"}, Case{"cpu", "deepseek_v3", 4},
-                                           Case{"cpu", "qwen3_5"}, Case{"reference", "qwen3_5", 4},
                                            Case{"cuda", "delta-story"}),
                          name_of);
 

@@ -256,9 +256,9 @@ TEST_F(SchedulerTest, GoesOnAnsweringWhileALongPromptIsRead) {
   Scheduler scheduler(engine_, {.parallel = 2, .context = 2048, .token_interval_seconds = 1e-6});
   std::atomic<int> tokens{0};
   std::atomic<int> tokens_at_first{-1};
-  scheduler.submit(story(100), {.token = [&](const GeneratedToken&) { ++tokens; }});
+  scheduler.submit(story(60), {.token = [&](const GeneratedToken&) { ++tokens; }});
   while (tokens == 0) std::this_thread::yield();
-  Request request = long_story(1500);
+  Request request = long_story(1000);
   std::vector<std::int64_t> reads;
   scheduler.submit(request, {.progress = [&](std::int64_t read, std::int64_t) { reads.push_back(read); },
                              .token =
@@ -266,7 +266,7 @@ TEST_F(SchedulerTest, GoesOnAnsweringWhileALongPromptIsRead) {
                                    if (tokens_at_first < 0) tokens_at_first = tokens.load();
                                  }});
   scheduler.drain();
-  EXPECT_GE(tokens_at_first, 20) << "a token of the one for each 64 of the other";
+  EXPECT_GE(tokens_at_first, 12) << "a token of the one for each 64 of the other";
   for (std::size_t i = 1; i + 1 < reads.size(); ++i) EXPECT_EQ(reads[i] % 64, 0);
 }
 
@@ -340,18 +340,18 @@ TEST_F(SchedulerTest, GuidesSteerTheirAnswersAlone) {
   std::vector<std::future<RequestResult>> results;
   for (std::int32_t modulus = 1; modulus <= 5; ++modulus)
     results.push_back(std::async(std::launch::async, [&, modulus] {
-      Request request = story(50);
-      if (modulus > 1) request.options.guide = std::make_shared<SomeTokens>(modulus, 10 * modulus);
+      Request request = story(30);
+      if (modulus > 1) request.options.guide = std::make_shared<SomeTokens>(modulus, 5 * modulus);
       return scheduler.run(request);
     }));
   for (std::int32_t modulus = 1; modulus <= 5; ++modulus) {
     const RequestResult result = results[static_cast<std::size_t>(modulus - 1)].get();
     EXPECT_FALSE(result.error);
-    Request request = story(50);
-    if (modulus > 1) request.options.guide = std::make_shared<SomeTokens>(modulus, 10 * modulus);
+    Request request = story(30);
+    if (modulus > 1) request.options.guide = std::make_shared<SomeTokens>(modulus, 5 * modulus);
     EXPECT_EQ(result.generated.ids, alone(request)) << modulus;
     EXPECT_EQ(result.generated.reason, modulus == 1 ? FinishReason::length : FinishReason::stop);
-    EXPECT_EQ(result.generated.ids.size(), modulus == 1 ? 50u : static_cast<std::size_t>(10 * modulus));
+    EXPECT_EQ(result.generated.ids.size(), modulus == 1 ? 30u : static_cast<std::size_t>(5 * modulus));
   }
 }
 

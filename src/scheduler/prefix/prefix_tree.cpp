@@ -1,0 +1,250 @@
+#include "scheduler/prefix/prefix_tree.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+
+namespace sluice::scheduler {
+
+namespace {
+
+constexpr auto kBlock = static_cast<std::size_t>(kChunkUnit);
+
+std::size_t agreeing(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
+  const auto end = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+  return static_cast<std::size_t>(end.first - a.begin());
+}
+
+}  // namespace
+
+struct PrefixTree::Node {
+  Node* parent = nullptr;
+  std::int64_t depth = 0;  // blocks
+  Children children;
+  std::vector<std::int32_t> tail;  // the rest of the prompt that ended here last, less than a block
+  std::int32_t page = -1;          // with the rows of its block and those before it in that page
+  SavedState state;
+  bool lost_state = false;
+  std::uint64_t used = 0;
+};
+
+PrefixTree::PrefixTree(PageOwner& owner, const PrefixTreeOptions& options)
+    : owner_(owner), options_(options), blocks_per_page_(owner.rows() / kChunkUnit) {
+  if (blocks_per_page_ < 1 || owner.rows() % kChunkUnit != 0)
+    fail(ErrorKind::internal, "pages of {} rows are not whole blocks of {}", owner.rows(), kChunkUnit);
+}
+
+PrefixTree::~PrefixTree() {
+  clear();
+}
+
+void PrefixTree::clear() {
+  for (const auto& [page, nodes] : page_nodes_) owner_.drop(page);
+  page_nodes_.clear();
+  with_state_.clear();
+  roots_.clear();
+  state_bytes_ = 0;
+  nodes_ = 0;
+}
+
+PrefixTree::Node& PrefixTree::root(const std::string& salt) {
+  std::unique_ptr<Node>& found = roots_[salt];
+  if (found == nullptr) found = std::make_unique<Node>();
+  return *found;
+}
+
+PrefixTree::Node& PrefixTree::child(Node& parent, std::span<const std::int32_t> ids) {
+  std::unique_ptr<Node>& found = parent.children[{ids.begin(), ids.end()}];
+  if (found == nullptr) {
+    found = std::make_unique<Node>();
+    found->parent = &parent;
+    found->depth = parent.depth + 1;
+    ++nodes_;
+  }
+  return *found;
+}
+
+std::vector<PrefixTree::Node*> PrefixTree::walk(Node& root, std::span<const std::int32_t> prompt) const {
+  std::vector<Node*> path;
+  Node* last = &root;
+  for (std::size_t at = 0; at + kBlock <= prompt.size(); at += kBlock) {
+    const auto ids = prompt.subspan(at, kBlock);
+    const auto found = last->children.find({ids.begin(), ids.end()});
+    if (found == last->children.end()) break;
+    last = found->second.get();
+    path.push_back(last);
+  }
+  return path;
+}
+
+// Of all blocks behind a node, the nearest in order agree longest.
+std::int64_t PrefixTree::common_tokens(const Node& last, std::int64_t depth,
+                                       std::span<const std::int32_t> prompt) const {
+  const auto rest = prompt.subspan(static_cast<std::size_t>(depth) * kBlock);
+  const std::vector<std::int32_t> ids(
+      rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(std::min(rest.size(), kBlock)));
+  std::size_t most = agreeing(rest, last.tail);
+  const auto behind = last.children.lower_bound(ids);
+  if (behind != last.children.end()) most = std::max(most, agreeing(rest, behind->first));
+  if (behind != last.children.begin()) most = std::max(most, agreeing(rest, std::prev(behind)->first));
+  return depth * kChunkUnit + static_cast<std::int64_t>(most);
+}
+
+// Whether the first `depth` blocks are in pages: the last of them in each page says so.
+bool PrefixTree::has_rows(const std::vector<Node*>& path, std::size_t depth) const {
+  const auto per_page = static_cast<std::size_t>(blocks_per_page_);
+  for (std::size_t end = per_page; end < depth; end += per_page)
+    if (path[end - 1]->page < 0) return false;
+  return depth == 0 || path[depth - 1]->page >= 0;
+}
+
+PrefixTree::Match PrefixTree::find(const std::string& salt, std::span<const std::int32_t> prompt,
+                                   std::int64_t most) {
+  ++now_;
+  Node& first = root(salt);
+  const std::vector<Node*> path = walk(first, prompt);
+  Match match;
+  match.common =
+      common_tokens(path.empty() ? first : *path.back(), static_cast<std::int64_t>(path.size()), prompt);
+  for (std::size_t depth = std::min(path.size(), static_cast<std::size_t>(most) / kBlock); depth > 0;
+       --depth) {
+    const Node& node = *path[depth - 1];
+    const bool usable = has_rows(path, depth) && (!options_.states || node.state != nullptr);
+    if (!usable) {
+      match.evicted |= node.lost_state || node.page < 0;
+      continue;
+    }
+    match.rows = static_cast<std::int64_t>(depth) * kChunkUnit;
+    match.state = node.state;
+    for (std::size_t i = 0; i < depth; ++i) path[i]->used = now_;
+    for (std::size_t i = static_cast<std::size_t>(blocks_per_page_); i < depth;
+         i += static_cast<std::size_t>(blocks_per_page_))
+      match.pages.push_back(path[i - 1]->page);
+    match.pages.push_back(node.page);
+    break;
+  }
+  return match;
+}
+
+void PrefixTree::set_page(Node& node, std::int32_t page) {
+  if (node.page == page) return;
+  if (page >= 0) {
+    std::vector<Node*>& nodes = page_nodes_[page];
+    if (nodes.empty()) owner_.hold(page);
+    nodes.push_back(&node);
+  }
+  const std::int32_t before = std::exchange(node.page, page);
+  if (before < 0) return;
+  std::vector<Node*>& others = page_nodes_.at(before);
+  std::erase(others, &node);
+  if (!others.empty()) return;
+  page_nodes_.erase(before);
+  owner_.drop(before);
+}
+
+void PrefixTree::insert(const std::string& salt, std::span<const std::int32_t> prompt, std::int64_t rows,
+                        std::span<const std::int32_t> pages, SavedState state) {
+  ++now_;
+  if (nodes_ > options_.nodes)
+    for (auto& [name, root] : roots_) prune(root->children);
+  std::vector<Node*> path;
+  Node* last = &root(salt);
+  for (std::size_t at = 0; at < static_cast<std::size_t>(rows); at += kBlock) {
+    last = &child(*last, prompt.subspan(at, kBlock));
+    last->used = now_;
+    path.push_back(last);
+  }
+  const auto per_page = static_cast<std::size_t>(blocks_per_page_);
+  for (std::size_t begin = 0; begin < path.size(); begin += per_page) {
+    const std::size_t end = std::min(begin + per_page, path.size());
+    if (path[end - 1]->page >= 0) continue;  // with the same rows
+    for (std::size_t i = begin; i < end; ++i) set_page(*path[i], pages[begin / per_page]);
+  }
+  if (!path.empty() && options_.states) set_state(*last, std::move(state));
+}
+
+void PrefixTree::note(const std::string& salt, std::span<const std::int32_t> prompt) {
+  Node& first = root(salt);
+  const std::vector<Node*> path = walk(first, prompt);
+  const auto rest = prompt.subspan(path.size() * kBlock);
+  if (rest.size() < kBlock) (path.empty() ? first : *path.back()).tail.assign(rest.begin(), rest.end());
+}
+
+void PrefixTree::set_state(Node& node, SavedState state) {
+  if (node.state != nullptr) state_bytes_ -= node.state->size();
+  if (node.state != nullptr && state == nullptr) std::erase(with_state_, &node);
+  if (node.state == nullptr && state != nullptr) with_state_.push_back(&node);
+  node.lost_state = node.state != nullptr && state == nullptr;
+  node.state = std::move(state);
+  if (node.state == nullptr) return;
+  state_bytes_ += node.state->size();
+  evict_states();
+}
+
+// Tokens that would have to be computed again per time since it was used: states are of one size.
+double PrefixTree::worth(const Node& node) const {
+  const Node* before = node.parent;
+  while (before->parent != nullptr && before->state == nullptr) before = before->parent;
+  return static_cast<double>(node.depth - before->depth) / static_cast<double>(now_ - node.used + 1);
+}
+
+void PrefixTree::evict_states() {
+  while (state_bytes_ > options_.state_bytes && !with_state_.empty()) {
+    const auto least =
+        std::min_element(with_state_.begin(), with_state_.end(),
+                         [this](const Node* a, const Node* b) { return worth(*a) < worth(*b); });
+    set_state(**least, nullptr);
+  }
+}
+
+// Rows are of use only with all rows before them: a page goes before those in front of it.
+bool PrefixTree::is_leaf(std::int32_t page) const {
+  for (const Node* node : page_nodes_.at(page))
+    for (const auto& [ids, next] : node->children)
+      if (next->page >= 0 && next->page != page) return false;
+  return true;
+}
+
+std::int64_t PrefixTree::spare_pages() const {
+  return std::count_if(page_nodes_.begin(), page_nodes_.end(),
+                       [this](const auto& held) { return !owner_.shared(held.first); });
+}
+
+bool PrefixTree::evict_page() {
+  std::int32_t oldest = -1;
+  std::uint64_t oldest_use = 0;
+  for (const auto& [page, nodes] : page_nodes_) {
+    std::uint64_t use = 0;
+    for (const Node* node : nodes) use = std::max(use, node->used);
+    if ((oldest >= 0 && use >= oldest_use) || owner_.shared(page) || !is_leaf(page)) continue;
+    oldest = page;
+    oldest_use = use;
+  }
+  return oldest >= 0 && forget_page(oldest);
+}
+
+bool PrefixTree::forget_page(std::int32_t page) {
+  const auto found = page_nodes_.find(page);
+  if (found == page_nodes_.end()) return false;
+  for (Node* node : std::vector<Node*>(found->second)) {
+    set_page(*node, -1);
+    if (node->state != nullptr) set_state(*node, nullptr);
+  }
+  return true;
+}
+
+// Forgets the ends of branches of which nothing is left.
+void PrefixTree::prune(Children& children) {
+  for (auto one = children.begin(); one != children.end();) {
+    prune(one->second->children);
+    if (one->second->children.empty() && one->second->page < 0) {
+      one = children.erase(one);
+      --nodes_;
+    } else {
+      ++one;
+    }
+  }
+}
+
+}  // namespace sluice::scheduler

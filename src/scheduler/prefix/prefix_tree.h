@@ -1,0 +1,104 @@
+// What is remembered of prompts that were read: a tree over their token ids, in blocks of 64.
+//
+// A node is a prefix. Its rows lie in pages of the caches that are shared with whoever uses them; of models
+// with recurrent states some nodes hold a copy of these. A prompt goes on behind the longest prefix that has
+// both: the tokens behind it are computed as if everything had been. What is kept depends on history and
+// room, what is computed from it never does.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "scheduler/prompt_budget.h"
+
+namespace sluice::scheduler {
+
+using SavedState = std::shared_ptr<const std::vector<std::byte>>;
+
+// Whoever owns the pages.
+class PageOwner {
+ public:
+  virtual ~PageOwner() = default;
+  virtual std::int64_t rows() const = 0;  // of a page
+  virtual void hold(std::int32_t page) = 0;
+  virtual void drop(std::int32_t page) = 0;
+  virtual bool shared(std::int32_t page) const = 0;  // with others than the tree
+};
+
+struct PrefixTreeOptions {
+  bool states = true;                                  // sequences have recurrent states
+  std::uint64_t state_bytes = std::uint64_t{1} << 30;  // to keep of them
+  std::size_t nodes = std::size_t{1} << 18;            // to keep, those whose contents are gone included
+};
+
+// One thread at a time.
+class PrefixTree {
+ public:
+  PrefixTree(PageOwner& owner, const PrefixTreeOptions& options);
+  ~PrefixTree();
+  PrefixTree(const PrefixTree&) = delete;
+  PrefixTree& operator=(const PrefixTree&) = delete;
+
+  struct Match {
+    std::int64_t rows = 0;            // that need not be computed, a multiple of 64
+    std::vector<std::int32_t> pages;  // where they lie
+    SavedState state;
+    std::int64_t common = 0;  // tokens that agree with a prompt before, of which `rows` may be fewer
+    bool evicted = false;     // because something of a longer prefix had to go; else it was never kept
+  };
+  // The most that is remembered of a prompt, up to `most` rows.
+  Match find(const std::string& salt, std::span<const std::int32_t> prompt, std::int64_t most);
+  // Remembers the first `rows` tokens of a prompt, a multiple of 64, which lie in these pages.
+  void insert(const std::string& salt, std::span<const std::int32_t> prompt, std::int64_t rows,
+              std::span<const std::int32_t> pages, SavedState state);
+  // A prompt was read to its end: where others part from it can be told, though no rows are kept of less than
+  // a block.
+  void note(const std::string& salt, std::span<const std::int32_t> prompt);
+
+  // Pages that nobody else uses.
+  std::int64_t spare_pages() const;
+  // Gives back the one that was used least lately; false: there is none.
+  bool evict_page();
+  // Gives back this one, whoever else uses it; false: it was not the tree's.
+  bool forget_page(std::int32_t page);
+  void clear();
+
+  std::uint64_t state_bytes() const { return state_bytes_; }
+  std::size_t nodes() const { return nodes_; }
+
+ private:
+  struct Node;
+  using Children = std::map<std::vector<std::int32_t>, std::unique_ptr<Node>>;
+
+  Node& root(const std::string& salt);
+  Node& child(Node& parent, std::span<const std::int32_t> ids);
+  // The nodes of the whole blocks of the prompt that are there.
+  std::vector<Node*> walk(Node& root, std::span<const std::int32_t> prompt) const;
+  std::int64_t common_tokens(const Node& last, std::int64_t depth,
+                             std::span<const std::int32_t> prompt) const;
+  bool has_rows(const std::vector<Node*>& path, std::size_t depth) const;
+  void set_page(Node& node, std::int32_t page);
+  bool is_leaf(std::int32_t page) const;
+  void set_state(Node& node, SavedState state);
+  void evict_states();
+  double worth(const Node& node) const;
+  void prune(Children& children);
+
+  PageOwner& owner_;
+  PrefixTreeOptions options_;
+  std::int64_t blocks_per_page_;
+  std::map<std::string, std::unique_ptr<Node>> roots_;               // by salt
+  std::unordered_map<std::int32_t, std::vector<Node*>> page_nodes_;  // by page
+  std::vector<Node*> with_state_;
+  std::uint64_t state_bytes_ = 0;
+  std::size_t nodes_ = 0;
+  std::uint64_t now_ = 0;  // counts what was asked
+};
+
+}  // namespace sluice::scheduler

@@ -1,0 +1,235 @@
+// Conversations that grow, are edited, fork and come back: what is remembered of them saves work and changes
+// no token.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <future>
+#include <random>
+
+#include "cuda_device.h"
+#include "sluice/scheduler.h"
+#include "source_dir.h"
+
+namespace sluice {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+struct Case {
+  const char* backend;
+  const char* model;
+  int bits = 16;  // of the caches
+  int turns = 15;
+};
+
+std::ostream& operator<<(std::ostream& to, const Case& one) {
+  return to << one.backend << ' ' << one.model << ' ' << one.bits << " bits";
+}
+
+class Conversations : public ::testing::TestWithParam<Case> {
+ protected:
+  static constexpr std::int64_t kContext = 1000;
+
+  void SetUp() override {
+    const Case& one = GetParam();
+    if (std::string_view(one.backend) == "cuda") {
+      SLUICE_NEED_CUDA();
+    }
+    const bool story = std::string_view(one.model).ends_with("story");
+    engine_ = Engine::load((story ? source_dir() + "/models/" : test_data() + "/models/") + one.model,
+                           {.backend = one.backend,
+                            .threads = 2,
+                            .prefill_chunk = 512,
+                            .key_bits = one.bits,
+                            .value_bits = one.bits});
+    const unsigned seed = std::random_device()();
+    std::cout << "seed " << seed << '\n';
+    random_.seed(seed);
+  }
+
+  int below(int limit) { return static_cast<int>(random_() % static_cast<unsigned>(limit)); }
+  void add_tokens(Ids& to, int count) {
+    for (; count > 0; --count) to.push_back(below(static_cast<int>(engine_->summary().vocab)));
+  }
+  // A prompt that has something to do with those before.
+  Ids next_prompt(const std::vector<Ids>& known) {
+    Ids prompt;
+    if (!known.empty() && below(8) != 0) prompt = known[random_() % known.size()];
+    const int kind = below(4);
+    if (kind == 0 && !prompt.empty()) prompt.resize(1 + random_() % prompt.size());  // edited
+    if (kind != 1 || prompt.empty()) add_tokens(prompt, 1 + below(200));             // else the same again
+    if (prompt.size() > 800) prompt.resize(static_cast<std::size_t>(1 + below(800)));
+    return prompt;
+  }
+  Request request_for(const Ids& prompt) {
+    Request request;
+    request.prompt = prompt;
+    request.options.max_tokens = 1 + below(20);
+    request.options.ignore_stop_ids = true;
+    request.options.sampling.temperature = below(2);
+    request.options.sampling.seed = random_();
+    if (below(6) == 0) request.cache_salt = "another";
+    return request;
+  }
+  Ids alone(const Request& request) {
+    return generate(*engine_->new_session(kContext), request.prompt, request.options).ids;
+  }
+
+  std::shared_ptr<Engine> engine_;
+  std::mt19937 random_;
+};
+
+TEST_P(Conversations, AreAnsweredAsIfNothingWereRemembered) {
+  const std::uint64_t state = engine_->summary().state_bytes;
+  Scheduler scheduler(engine_, {.parallel = 3,
+                                .context = kContext,
+                                .cache_tokens = 2304,
+                                .state_memory = 6 * state,
+                                .state_spacing = 256});
+  std::vector<Ids> known;
+  std::uint64_t cached = 0;
+  int reasons[5] = {};
+  for (int turn = 0; turn < GetParam().turns; ++turn) {
+    std::vector<Request> requests;
+    std::vector<std::future<RequestResult>> results;
+    for (int i = 1 + below(3); i > 0; --i) {
+      requests.push_back(
+          request_for(i > 1 && !requests.empty() && below(2) == 0 ? requests[0].prompt : next_prompt(known)));
+      results.push_back(std::async(
+          std::launch::async, [&scheduler, request = requests.back()] { return scheduler.run(request); }));
+    }
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const RequestResult result = results[i].get();
+      ASSERT_FALSE(result.error);
+      EXPECT_EQ(result.generated.ids, alone(requests[i])) << "turn " << turn << ", request " << i;
+      const PromptReport& report = result.prompt;
+      EXPECT_EQ(report.tokens, static_cast<std::int64_t>(requests[i].prompt.size()));
+      EXPECT_EQ(report.cached % 64, 0);
+      EXPECT_LT(report.cached, report.tokens);
+      EXPECT_LE(report.cached, report.common);
+      EXPECT_LE(report.common, report.tokens);
+      cached += static_cast<std::uint64_t>(report.cached);
+      ++reasons[static_cast<int>(report.reason)];
+      Ids whole = requests[i].prompt;
+      whole.insert(whole.end(), result.generated.ids.begin(), result.generated.ids.end());
+      known.push_back(std::move(whole));
+    }
+  }
+  EXPECT_GT(cached, 0u);
+  EXPECT_EQ(scheduler.state().cached_tokens, cached);
+  EXPECT_EQ(scheduler.state().failed, 0u);
+  for (int i = 0; i < 5; ++i)
+    std::cout << name(static_cast<PromptReport::Reason>(i)) << ' ' << reasons[i] << ", ";
+  std::cout << cached << " of " << scheduler.state().prompt_tokens + cached << " tokens cached\n";
+}
+
+// Each turn computes what is new, the answer before it and less than a block more.
+TEST_P(Conversations, ThatGrowAreReadOnce) {
+  Scheduler scheduler(engine_, {.parallel = 2, .context = kContext});
+  Ids prompt;
+  std::int64_t before = 0;  // tokens of the prompt before
+  while (prompt.size() < 600) {
+    const std::int64_t kept = before;
+    add_tokens(prompt, 1 + below(100));
+    Request request = request_for(prompt);
+    request.cache_salt = {};
+    const RequestResult result = scheduler.run(request);
+    EXPECT_GE(result.prompt.cached, kept / 64 * 64 - (kept == result.prompt.tokens ? 64 : 0));
+    EXPECT_GE(result.prompt.common, kept);
+    before = result.prompt.tokens;
+    prompt.insert(prompt.end(), result.generated.ids.begin(), result.generated.ids.end());
+  }
+  // An edit of the last message.
+  Request edited = request_for(prompt);
+  edited.cache_salt = {};
+  edited.prompt.resize(static_cast<std::size_t>(before));
+  edited.prompt.back() ^= 1;
+  const RequestResult result = scheduler.run(edited);
+  EXPECT_EQ(result.prompt.common, before - 1);
+  EXPECT_EQ(result.generated.ids, alone(edited));
+}
+
+// What several ask at once is read once.
+TEST_P(Conversations, ThatBeginAtOnceShareTheirBeginning) {
+  Scheduler scheduler(engine_, {.parallel = 4, .context = kContext});
+  Ids prompt;
+  add_tokens(prompt, 700);
+  std::vector<Request> requests;
+  std::vector<std::future<RequestResult>> results;
+  for (int i = 0; i < 4; ++i) {
+    Ids own = prompt;
+    add_tokens(own, 5);
+    requests.push_back(request_for(own));
+    requests.back().cache_salt = {};
+  }
+  for (const Request& request : requests)
+    results.push_back(std::async(std::launch::async, [&] { return scheduler.run(request); }));
+  std::int64_t cached = 0;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const RequestResult result = results[i].get();
+    cached += result.prompt.cached;
+    EXPECT_EQ(result.generated.ids, alone(requests[i]));
+  }
+  EXPECT_GE(cached, 3 * 640);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Conversations,
+                         ::testing::Values(Case{"cpu", "delta-story", 16, 3}, Case{"cpu", "qwen3_next"},
+                                           Case{"cpu", "deepseek_v3"}, Case{"cpu", "qwen3_moe", 4},
+                                           Case{"cpu", "mlx-qwen3_5_moe-4bit", 4},
+                                           Case{"reference", "qwen3_5", 16, 5}, Case{"cuda", "delta-story"},
+                                           Case{"cuda", "qwen3_next"}, Case{"cuda", "latent-story", 4}),
+                         [](const ::testing::TestParamInfo<Case>& info) {
+                           std::string name = std::string(info.param.backend) + "_" + info.param.model;
+                           if (info.param.bits != 16) name += "_" + std::to_string(info.param.bits);
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+TEST(Remembering, CanBeSwitchedOff) {
+  const auto engine = Engine::load(test_data() + "/models/qwen3_next", {.backend = "cpu", .threads = 1});
+  Scheduler scheduler(engine, {.parallel = 1, .context = 512, .remember_prompts = false});
+  Request request;
+  request.prompt.assign(200, 3);
+  request.options.max_tokens = 2;
+  for (int i = 0; i < 2; ++i) {
+    const PromptReport report = scheduler.run(request).prompt;
+    EXPECT_EQ(report.cached, 0);
+    EXPECT_EQ(name(report.reason), "off");
+  }
+}
+
+// A sequence that needs all pages there are takes them.
+TEST(Remembering, NeverStandsInTheWay) {
+  for (const char* model : {"qwen3_next", "qwen3_moe"}) {
+    const auto engine = Engine::load(test_data() + "/models/" + model,
+                                     {.backend = "cpu", .threads = 1, .prefill_chunk = 128});
+    Scheduler scheduler(engine, {.parallel = 1, .context = 512, .state_spacing = 64});
+    for (const std::size_t length : {400, 500, 100, 512, 511, 400}) {
+      Request request;
+      for (std::size_t i = 0; i < length; ++i)
+        request.prompt.push_back(static_cast<std::int32_t>((i * i + length) % 100));
+      request.options.max_tokens = 100;
+      request.options.ignore_stop_ids = true;
+      EXPECT_EQ(scheduler.run(request).generated.ids,
+                generate(*engine->new_session(512), request.prompt, request.options).ids);
+    }
+  }
+}
+
+TEST(Remembering, KeepsSaltsApart) {
+  const auto engine = Engine::load(test_data() + "/models/qwen3_next", {.backend = "cpu", .threads = 1});
+  Scheduler scheduler(engine, {.parallel = 4, .context = 512});
+  Request request;
+  request.prompt.assign(200, 3);
+  request.options.max_tokens = 2;
+  for (const auto& [salt, cached] : {std::pair("a", 0), std::pair("b", 0), std::pair("a", 192)}) {
+    request.cache_salt = salt;
+    const PromptReport report = scheduler.run(request).prompt;
+    EXPECT_EQ(report.cached, cached);
+    EXPECT_EQ(name(report.reason), cached > 0 ? "end" : "differs");
+  }
+}
+
+}  // namespace
+}  // namespace sluice

@@ -1,0 +1,203 @@
+// The tree of remembered prompts against a model of it: a list of prefixes.
+#include "scheduler/prefix/prefix_tree.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+namespace sluice::scheduler {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+
+// Pages whose contents are known: the blocks of the prompt that lie in them.
+class FakePages : public PageOwner {
+ public:
+  static constexpr std::int64_t kRows = 256;
+  std::int64_t rows() const override { return kRows; }
+  void hold(std::int32_t page) override {
+    EXPECT_GT(users.at(page), 0);
+    ++users[page];
+  }
+  void drop(std::int32_t page) override {
+    ASSERT_GT(users.at(page), 0);
+    --users[page];
+  }
+  bool shared(std::int32_t page) const override { return users.at(page) > 1; }
+
+  // Fresh pages with the rows of a prompt, used by whoever asks.
+  std::vector<std::int32_t> fill(const Ids& prompt, std::int64_t rows) {
+    std::vector<std::int32_t> pages;
+    for (std::int64_t at = 0; at < rows; at += kRows) {
+      const auto page = static_cast<std::int32_t>(users.size());
+      users[page] = 1;
+      const auto end = std::min(at + kRows, rows);
+      contents[page] = Ids(prompt.begin() + at, prompt.begin() + end);
+      pages.push_back(page);
+    }
+    return pages;
+  }
+  void release(const std::vector<std::int32_t>& pages) {
+    for (const std::int32_t page : pages) drop(page);
+  }
+  std::size_t held() const {
+    return static_cast<std::size_t>(
+        std::count_if(users.begin(), users.end(), [](const auto& one) { return one.second > 0; }));
+  }
+
+  std::map<std::int32_t, int> users;
+  std::map<std::int32_t, Ids> contents;
+};
+
+SavedState state_of(const Ids& prompt, std::int64_t rows) {
+  std::vector<std::byte> bytes(static_cast<std::size_t>(rows) * 4);
+  std::memcpy(bytes.data(), prompt.data(), bytes.size());
+  bytes.resize(4096);
+  return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+}
+
+class PrefixTreeTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const unsigned seed = std::random_device()();
+    std::cout << "seed " << seed << '\n';
+    random_.seed(seed);
+  }
+  int below(int limit) { return static_cast<int>(random_() % static_cast<unsigned>(limit)); }
+  // Few different blocks, so that prompts share beginnings.
+  Ids some_prompt() {
+    Ids prompt;
+    const int blocks = below(12);
+    for (int i = 0; i < blocks; ++i) prompt.insert(prompt.end(), 64, below(3));
+    for (int rest = below(64); rest > 0; --rest) prompt.push_back(below(3));
+    if (prompt.empty()) prompt.push_back(1);
+    return prompt;
+  }
+  // What a match claims is in its pages, block for block.
+  void expect_rows(const PrefixTree::Match& match, const Ids& prompt) {
+    for (std::int64_t at = 0; at < match.rows; ++at) {
+      const Ids& page = pages_.contents.at(match.pages.at(static_cast<std::size_t>(at / FakePages::kRows)));
+      ASSERT_EQ(page.at(static_cast<std::size_t>(at % FakePages::kRows)),
+                prompt[static_cast<std::size_t>(at)]);
+    }
+    EXPECT_EQ(match.pages.size(), static_cast<std::size_t>((match.rows + 255) / 256));
+  }
+
+  FakePages pages_;
+  std::mt19937 random_;
+};
+
+// With room for everything the longest prefix that was remembered is found, never another one.
+TEST_F(PrefixTreeTest, FindsTheLongestPrefixThatWasRemembered) {
+  PrefixTree tree(pages_, {});
+  struct Kept {
+    std::string salt;
+    Ids ids;
+  };
+  std::vector<Kept> kept;
+  for (int i = 0; i < 2000; ++i) {
+    const Ids prompt = some_prompt();
+    const std::string salt = below(5) == 0 ? "salt" : "";
+    const auto most = static_cast<std::int64_t>(prompt.size()) - 1;
+    std::int64_t want = 0;
+    std::int64_t common = 0;
+    for (const Kept& one : kept) {
+      if (one.salt != salt) continue;
+      const auto end = std::mismatch(one.ids.begin(), one.ids.end(), prompt.begin(), prompt.end()).second;
+      common = std::max<std::int64_t>(common, end - prompt.begin());
+      const auto rows = static_cast<std::int64_t>(one.ids.size()) / 64 * 64;
+      if (end - prompt.begin() >= rows && rows <= most) want = std::max(want, rows);
+    }
+    const PrefixTree::Match match = tree.find(salt, prompt, most);
+    EXPECT_EQ(match.rows, want);
+    EXPECT_LE(match.common, common);
+    EXPECT_GE(match.common, common / 64 * 64);
+    EXPECT_FALSE(match.evicted);
+    expect_rows(match, prompt);
+    if (match.rows > 0) {
+      EXPECT_EQ(*match.state, *state_of(prompt, match.rows));
+    }
+    const auto rows = static_cast<std::int64_t>(prompt.size()) / 64 * 64;
+    if (rows == 0 || below(3) == 0) continue;
+    const auto used = pages_.fill(prompt, rows);
+    tree.insert(salt, prompt, rows, used, state_of(prompt, rows));
+    pages_.release(used);
+    kept.push_back({salt, prompt});
+  }
+  tree.clear();
+  EXPECT_EQ(pages_.held(), 0u);
+}
+
+// With little room what is found is right, and there is a reason for what is not.
+TEST_F(PrefixTreeTest, WhatIsFoundIsRightHoweverMuchHadToGo) {
+  for (const bool states : {false, true}) {
+    PrefixTree tree(pages_, {.states = states, .state_bytes = 5 * 4096, .nodes = 60});
+    std::vector<std::pair<PrefixTree::Match, Ids>> users;
+    for (int i = 0; i < 3000; ++i) {
+      const Ids prompt = some_prompt();
+      const auto rows = static_cast<std::int64_t>(prompt.size()) / 64 * 64;
+      const PrefixTree::Match match = tree.find("", prompt, rows);
+      expect_rows(match, prompt);
+      if (match.rows > 0 && states) {
+        EXPECT_EQ(*match.state, *state_of(prompt, match.rows));
+      }
+      if (match.rows > 0 && below(4) == 0) {
+        for (const std::int32_t page : match.pages) pages_.hold(page);
+        users.push_back({match, prompt});
+      }
+      if (rows > 0) {
+        const auto used = pages_.fill(prompt, rows);
+        tree.insert("", prompt, rows, used, states ? state_of(prompt, rows) : nullptr);
+        pages_.release(used);
+      }
+      while (tree.spare_pages() > 20) ASSERT_TRUE(tree.evict_page());
+      EXPECT_LE(tree.state_bytes(), 5u * 4096);
+      if (users.size() > 10) {
+        pages_.release(users.front().first.pages);
+        users.erase(users.begin());
+      }
+    }
+    for (const auto& [match, prompt] : users) {
+      expect_rows(match, prompt);  // nobody took its pages away
+      pages_.release(match.pages);
+    }
+    while (tree.evict_page()) {
+    }
+    EXPECT_EQ(pages_.held(), 0u);
+    EXPECT_EQ(tree.state_bytes(), 0u);
+    const Ids prompt(300, 1);
+    EXPECT_EQ(tree.find("", prompt, 256).rows, 0);
+  }
+}
+
+TEST_F(PrefixTreeTest, SaysWhereAPromptDiffersAndWhatWasLost) {
+  PrefixTree tree(pages_, {.state_bytes = 4096});
+  Ids first(200, 1);
+  const auto used = pages_.fill(first, 192);
+  tree.insert("", first, 192, used, state_of(first, 192));
+  tree.note("", first);
+  pages_.release(used);
+  Ids second = first;
+  second[195] = 9;
+  PrefixTree::Match match = tree.find("", second, 199);
+  EXPECT_EQ(match.common, 195);
+  EXPECT_EQ(match.rows, 192);
+  second[130] = 9;
+  match = tree.find("", second, 199);
+  EXPECT_EQ(match.common, 130);
+  EXPECT_EQ(match.rows, 0);
+  EXPECT_FALSE(match.evicted);  // nothing was kept at 128
+  Ids other(200, 2);
+  const auto others = pages_.fill(other, 192);
+  tree.insert("", other, 192, others, state_of(other, 192));  // the first state has to go
+  pages_.release(others);
+  match = tree.find("", first, 199);
+  EXPECT_EQ(match.rows, 0);
+  EXPECT_TRUE(match.evicted);
+  EXPECT_EQ(tree.find("other salt", other, 199).common, 0);
+}
+
+}  // namespace
+}  // namespace sluice::scheduler
