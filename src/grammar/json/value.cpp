@@ -73,6 +73,8 @@ class ValueBuilder : public nlohmann::json_sax<nlohmann::json> {
 
 }  // namespace
 
+JsonValue::JsonValue() = default;
+
 JsonValue JsonValue::parse(std::string_view text, std::size_t max_bytes) {
   if (text.size() > max_bytes)
     fail(ErrorKind::resource, "schema: {} bytes, expected at most {}", text.size(), max_bytes);

@@ -13,6 +13,8 @@ namespace sluice::grammar {
 struct JsonValue {
   enum class Kind { null, boolean, number, string, array, object };
 
+  JsonValue();  // null; out of line, for pairs of the unfinished type ask whether there is one
+
   Kind kind = Kind::null;
   bool boolean = false;
   Decimal number;
