@@ -95,23 +95,28 @@ class Pull(CommandTest):
             time.sleep(0.01)
         return run
 
+    def end_midway(self, sent):
+        """A pull that a signal ends in the middle of the weights; returns what it said."""
+        run = self.started()
+        unfinished = self.own / "Owner" / f".{pathlib.Path(NAME).name}.pull"
+        while not list(unfinished.glob("model.safetensors.*.part")):
+            time.sleep(0.01)
+        self.expect_error("pull", NAME, env=self.environment, says=["another program"])
+        time.sleep(0.2)  # what was sent is written
+        run.send_signal(sent)
+        _, error = run.communicate(timeout=SECONDS)
+        self.assertEqual(run.returncode, -sent)
+        self.hub.pause.set()
+        self.hub.pause, self.hub.sent = None, 0
+        self.assertNotIn(NAME, self.run_well("list", env=self.environment))
+        return error
+
     def test_killed_and_interrupted_pulls_are_gone_on_with(self):
         for sent in (signal.SIGKILL, signal.SIGINT):
             with self.subTest(sent):
-                run = self.started()
-                part = f".{pathlib.Path(NAME).name}.pull"
-                while not list((self.own / "Owner" / part).glob("model.safetensors.*.part")):
-                    time.sleep(0.01)
-                self.expect_error("pull", NAME, env=self.environment, says=["another program"])
-                time.sleep(0.2)  # what was sent is written
-                run.send_signal(sent)
-                _, error = run.communicate(timeout=SECONDS)
-                self.assertEqual(run.returncode, -sent)
+                error = self.end_midway(sent)
                 if sent == signal.SIGINT:
                     self.assertEqual(error, f"sluice: interrupted; 'sluice pull {NAME}' goes on from here\n")
-                self.hub.pause.set()
-                self.hub.pause = None
-                self.assertNotIn(NAME, self.run_well("list", env=self.environment))
                 self.hub.requests.clear()
                 got = self.pull()
                 self.check()
@@ -119,6 +124,12 @@ class Pull(CommandTest):
                 self.assertLess(got["bytes_received"], self.weights)
                 self.run_well("rm", NAME, env=self.environment)
                 self.hub.sent = 0
+
+    def test_what_a_pull_left_is_removed_too(self):
+        self.end_midway(signal.SIGKILL)
+        self.run_well("rm", NAME, env=self.environment)
+        self.assertEqual(list(self.own.iterdir()), [])
+        self.expect_error("rm", NAME, env=self.environment, says=[NAME])
 
     def test_bytes_that_are_not_what_was_promised(self):
         self.hub.damage = True

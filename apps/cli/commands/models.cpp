@@ -1,11 +1,11 @@
 // sluice list and sluice rm: the models that this machine has.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "command.h"
+#include "hub/repository.h"
 #include "options/input.h"
 #include "options/model_folders.h"
 #include "options/model_options.h"
@@ -72,21 +72,31 @@ void list(bool names, bool json) {
   if (json) print_json(rows);
 }
 
+// What there is of a model of one's own: the whole, or what a pull that did not end has left. Empty: nothing.
+fs::path own_folder(const std::string& name) {
+  const fs::path own = own_models();
+  if (own.empty()) return {};
+  for (const FoundModel& model : list_models(std::vector{own}))
+    if (model.name == name) return model.folder;
+  const fs::path unfinished = unfinished_pull(own / name);
+  std::error_code error;
+  return is_repository_name(name) && fs::is_directory(unfinished, error) ? unfinished : fs::path();
+}
+
 void remove(const std::string& name) {
   const fs::path own = own_models();
-  const std::vector<FoundModel> models = list_models(std::vector{own});
-  const auto found =
-      std::find_if(models.begin(), models.end(), [&](const FoundModel& model) { return model.name == name; });
-  if (own.empty() || found == models.end())
+  const fs::path folder = own_folder(name);
+  if (folder.empty())
     throw Error(ErrorKind::input,
                 fmt::format("there is no model '{}' in '{}'; others are not removed by this program", name,
                             own.string()));
-  const std::uintmax_t bytes = bytes_of(found->folder);
+  const std::uintmax_t bytes = bytes_of(folder);
   std::error_code error;
-  fs::remove_all(found->folder, error);
+  fs::remove_all(folder, error);
   if (error)
-    throw Error(ErrorKind::input,
-                fmt::format("cannot remove '{}': {}", found->folder.string(), error.message()));
+    throw Error(ErrorKind::input, fmt::format("cannot remove '{}': {}", folder.string(), error.message()));
+  // The folder of its owner, unless others are in it.
+  if (folder.parent_path() != own) fs::remove(folder.parent_path(), error);
   fmt::print("{}: removed, {:.2f} GB\n", printable(name), static_cast<double>(bytes) / 1e9);
 }
 

@@ -4,9 +4,11 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <system_error>
 
 #include "command.h"
 #include "hub/download.h"
@@ -39,9 +41,13 @@ class LockedFolder {
     if (error)
       throw Error(ErrorKind::input, fmt::format("cannot make '{}': {}", path.string(), error.message()));
     descriptor_ = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (descriptor_ >= 0 && flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
+    if (descriptor_ >= 0 && (flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)) return;
+    const int code = errno;
     if (descriptor_ >= 0) close(descriptor_);
-    throw Error(ErrorKind::input, fmt::format("'{}' is being pulled by another program", path.string()));
+    throw Error(ErrorKind::input, code == EWOULDBLOCK
+                                      ? fmt::format("'{}' is being pulled by another program", path.string())
+                                      : fmt::format("cannot open '{}': {}", path.string(),
+                                                    std::generic_category().message(code)));
   }
   ~LockedFolder() { close(descriptor_); }
   LockedFolder(const LockedFolder&) = delete;
@@ -50,11 +56,6 @@ class LockedFolder {
  private:
   int descriptor_ = -1;
 };
-
-// Hidden until it is complete: models are not looked for under such names.
-fs::path unfinished(const fs::path& folder) {
-  return folder.parent_path() / fmt::format(".{}.pull", folder.filename().string());
-}
 
 void require_space(const fs::path& folder, const Repository& repository) {
   std::uintmax_t there = 0;
@@ -79,7 +80,7 @@ void remove_others(const fs::path& folder, const Repository& repository) {
 }
 
 std::uint64_t fill(const fs::path& folder, Download& download, const Repository& repository) {
-  const fs::path filling = unfinished(folder);
+  const fs::path filling = unfinished_pull(folder);
   const LockedFolder lock(filling);
   require_space(filling, repository);
   const std::uint64_t received = download.fill(filling);

@@ -39,6 +39,10 @@ fs::path own_models() {
   return data.empty() ? data : data / "sluice/models";
 }
 
+fs::path unfinished_pull(const fs::path& folder) {
+  return folder.parent_path() / ("." + folder.filename().string() + ".pull");
+}
+
 fs::path hub_cache() {
   if (fs::path cache = from_environment("HF_HUB_CACHE"); !cache.empty()) return cache;
   const fs::path home = at_home("HF_HOME", ".cache/huggingface");
