@@ -106,28 +106,39 @@ struct DigitKeys {
   }
 };
 
-// results = products of the first and of the second digits of the keys with a group of queries.
-template <bool kPrepare>
-SLUICE_AMX_DIGITS void multiply_keys(const DigitKeys& keys, std::size_t steps, const Digit* queries,
-                                     std::int32_t* results) {
+// results = products of the four tiles in each slot [begin, end) of `rows` with the tiles of `other`. Rows of
+// keys stand on the left, of values on the right.
+template <bool kPrepare, bool kRowsLeft, class Rows>
+SLUICE_AMX_DIGITS void multiply_slots(const Rows& rows, std::size_t begin, std::size_t end,
+                                      const Digit* other, std::int32_t* results) {
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);
-  if constexpr (kPrepare) keys.prepare(0);
-  for (std::size_t s = 0; s < steps; ++s) {
-    if (kPrepare && s + 1 < steps) keys.prepare(s + 1);
+  if constexpr (kPrepare) rows.prepare(begin);
+  for (std::size_t s = begin; s < end; ++s) {
+    if (kPrepare && s + 1 < end) rows.prepare(s + 1);
     simd::order_memory();
-    const Digit* const slot = keys.slot(s);
-    _tile_loadd(6, queries + s * kTileBytes, kLine);
+    const Digit* const slot = rows.slot(s);
+    _tile_loadd(6, other + s * kTileBytes, kLine);
     _tile_loadd(4, slot, kLine);
-    _tile_dpbssd(0, 4, 6);
     _tile_loadd(5, slot + kTileBytes, kLine);
-    _tile_dpbssd(1, 5, 6);
+    if constexpr (kRowsLeft) {
+      _tile_dpbssd(0, 4, 6);
+      _tile_dpbssd(1, 5, 6);
+    } else {
+      _tile_dpbssd(0, 6, 4);
+      _tile_dpbssd(1, 6, 5);
+    }
     _tile_loadd(4, slot + 2 * kTileBytes, kLine);
-    _tile_dpbssd(2, 4, 6);
     _tile_loadd(5, slot + 3 * kTileBytes, kLine);
-    _tile_dpbssd(3, 5, 6);
+    if constexpr (kRowsLeft) {
+      _tile_dpbssd(2, 4, 6);
+      _tile_dpbssd(3, 5, 6);
+    } else {
+      _tile_dpbssd(2, 6, 4);
+      _tile_dpbssd(3, 6, 5);
+    }
   }
   _tile_stored(0, results, kLine);
   _tile_stored(1, results + 256, kLine);
@@ -150,7 +161,7 @@ SLUICE_AMX_DIGITS inline __m512 join(__m512i first, __m512i second, __m512i thir
   return _mm512_fmadd_ps(upper, radix, _mm512_cvtepi32_ps(third));
 }
 
-// The results of multiply_keys for `count` queries.
+// The products of slots of keys with `count` queries.
 SLUICE_AMX_DIGITS void store_scores(const std::int32_t* results, const float* scales, std::size_t count,
                                     float* scores, std::size_t stride) {
   __m512i v[16];
@@ -203,37 +214,7 @@ struct DigitValues {
   }
 };
 
-// results = products of a group's weights with the slots.
-template <bool kPrepare>
-SLUICE_AMX_DIGITS void multiply_values(const DigitValues& values, const Digit* weights, std::size_t begin,
-                                       std::size_t end, std::int32_t* results) {
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-  if constexpr (kPrepare) values.prepare(begin);
-  for (std::size_t s = begin; s < end; ++s) {
-    if (kPrepare && s + 1 < end) values.prepare(s + 1);
-    simd::order_memory();
-    const Digit* const slot = values.slot(s);
-    _tile_loadd(6, weights + s * kTileBytes, kLine);
-    _tile_loadd(4, slot, kLine);
-    _tile_dpbssd(0, 6, 4);
-    _tile_loadd(5, slot + kTileBytes, kLine);
-    _tile_dpbssd(1, 6, 5);
-    _tile_loadd(4, slot + 2 * kTileBytes, kLine);
-    _tile_dpbssd(2, 6, 4);
-    _tile_loadd(5, slot + 3 * kTileBytes, kLine);
-    _tile_dpbssd(3, 6, 5);
-  }
-  _tile_stored(0, results, kLine);
-  _tile_stored(1, results + 256, kLine);
-  _tile_stored(2, results + 512, kLine);
-  _tile_stored(3, results + 768, kLine);
-  simd::order_memory();
-}
-
-// sums += the results of multiply_values.
+// sums += the products of weights with slots of values.
 SLUICE_AMX_DIGITS void add_results(const std::int32_t* results, const float* scales, std::size_t count,
                                    float* sums, std::size_t width) {
   for (std::size_t q = 0; q < count; ++q)
@@ -302,8 +283,9 @@ void score_digits(const std::uint8_t* const* rows, std::size_t width, std::size_
   const std::size_t steps = width / kDigitStep;
   const DigitKeys keys{rows, space.prepared, count <= kDigitQueries ? 1 : ~std::size_t{0}, ahead};
   for (std::size_t first = 0; first < count; first += kDigitQueries) {
-    const auto multiply = first == 0 ? multiply_keys<true> : multiply_keys<false>;
-    multiply(keys, steps, space.queries + first * 2 * width, space.results);
+    const auto multiply =
+        first == 0 ? multiply_slots<true, true, DigitKeys> : multiply_slots<false, true, DigitKeys>;
+    multiply(keys, 0, steps, space.queries + first * 2 * width, space.results);
     store_scores(space.results, space.query_scales + first, std::min(kDigitQueries, count - first),
                  scores + first * stride, stride);
   }
@@ -327,8 +309,9 @@ void add_digits(const std::uint8_t* const* rows, std::size_t width, const float*
   for (std::size_t column = 0; column < width; column += kDigitColumns) {
     const DigitValues values{rows, column, space.prepared, ahead};
     for (std::size_t first = 0; first < count; first += kDigitQueries) {
-      const auto multiply = first == 0 ? multiply_values<true> : multiply_values<false>;
-      multiply(values, space.weights + first * 2 * bf16::kValueRows, begin, end, space.results);
+      const auto multiply =
+          first == 0 ? multiply_slots<true, false, DigitValues> : multiply_slots<false, false, DigitValues>;
+      multiply(values, begin, end, space.weights + first * 2 * bf16::kValueRows, space.results);
       add_results(space.results, space.weight_scales + first, std::min(kDigitQueries, count - first),
                   space.sums + first * width + column, width);
     }
