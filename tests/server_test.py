@@ -7,8 +7,10 @@ import contextlib
 import http.client
 import json
 import pathlib
+import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -336,6 +338,19 @@ class Http(SharedServer):
 
 
 class Documentation(unittest.TestCase):
+    def test_every_operation_of_the_description(self):
+        with tempfile.TemporaryDirectory() as folder, Server("--data", folder) as server:
+            paths = json.loads(server.request("GET", "/openapi.json")[2])["paths"]
+            self.assertGreater(len(paths), 15)
+            for path, methods in paths.items():
+                for method in methods:
+                    status, _, body = server.request(method.upper(), path.replace("{id}", "nobody"), b"{}" if method in ("post", "put") else None)
+                    self.assertIn(status, (200, 400, 404), path)
+                    if status == 404:  # of a thing, not of the path
+                        self.assertIn("{id}", path)
+                        self.assertNotIn(b"nothing at this path", body)
+                self.assertIn(server.request("PATCH", path.replace("{id}", "nobody"))[0], (405,), path)
+
     def test_every_line_of_curl(self):
         text = pathlib.Path(__file__).parents[1].joinpath("docs/server.md").read_text()
         lines = [line for block in text.split("```sh\n")[1:] for line in block.split("```")[0].replace("\\\n", " ").splitlines()
@@ -347,6 +362,29 @@ class Documentation(unittest.TestCase):
                 script += "{ " + line.replace("http://127.0.0.1:8080", server.url) + "; } >out || { cat out >&2; exit 1; }\n"
             run = subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, timeout=SECONDS)
             self.assertEqual(run.returncode, 0, run.stderr)
+
+
+class CommandLine(SharedServer):
+    def sluice(self, *arguments, **options):
+        return subprocess.run([SLUICE, *map(str, arguments), "--server", self.server.url], capture_output=True, text=True,
+                              timeout=SECONDS, **options)
+
+    def test_run_and_chat_use_a_running_server(self):
+        greedy = ("-n", 8, "--temperature", 0)
+        alone = self.server.chat()[1]["choices"][0]["message"]["content"]
+        run = self.sluice("run", STORY[0]["content"], *greedy)
+        self.assertEqual((run.returncode, run.stdout), (0, alone + "\n"), run.stderr)
+        run = self.sluice("run", "Once upon", "--raw", *greedy)
+        self.assertTrue(run.stdout.startswith("Once upon a time"), run)
+        run = self.sluice("chat", *greedy, input=STORY[0]["content"] + "\nAnd then?\n")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn(alone, run.stdout)
+
+    def test_a_server_that_is_not_there(self):
+        run = subprocess.run([SLUICE, "run", "x", "--server", "http://127.0.0.1:1"], capture_output=True, text=True, timeout=SECONDS)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("cannot be reached", run.stderr)
+        self.assertEqual(self.sluice("run", "word " * 5000).returncode, 1)
 
 
 class Options(unittest.TestCase):
@@ -375,6 +413,24 @@ class Options(unittest.TestCase):
         run = subprocess.run([SLUICE, "serve", "--host", "0.0.0.0", "--port", "0"], capture_output=True, text=True, timeout=SECONDS)
         self.assertEqual(run.returncode, 1)
         self.assertIn("--api-key", run.stderr)
+
+    @unittest.skipUnless(shutil.which("openssl"), "a certificate is made with openssl")
+    def test_https(self):
+        with tempfile.TemporaryDirectory() as folder:
+            certificate, key = f"{folder}/certificate.pem", f"{folder}/key.pem"
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                            "-keyout", key, "-out", certificate], check=True, capture_output=True)
+            with Server("--tls-cert", certificate, "--tls-key", key) as server:
+                context = ssl.create_default_context(cafile=certificate)
+                connection = http.client.HTTPSConnection("localhost", server.port, timeout=SECONDS, context=context)
+                with contextlib.closing(connection):
+                    for stream in (False, True):
+                        body = json.dumps({"messages": STORY, "max_tokens": 4, "stream": stream})
+                        connection.request("POST", "/v1/chat/completions", body)
+                        answer = connection.getresponse()
+                        self.assertEqual(answer.status, 200)
+                        self.assertIn(b"choices", answer.read())
+                self.assertEqual(server.raw(b"GET /health HTTP/1.1\r\n\r\n")[:4], b"")  # plain HTTP is not answered
 
     def test_a_full_queue(self):
         with Server("--parallel", 1, "--queue", 1) as server:
@@ -412,7 +468,7 @@ class Options(unittest.TestCase):
     def test_requests_have_so_much_time(self):
         with Server("--request-seconds", 0.2) as server:
             status, answer = server.chat(max_tokens=1900, ignore_eos=True)
-            self.assertNotEqual(status, 200, answer)
+            self.assertEqual(status, 503, answer)
 
     def test_sigterm_lets_answers_finish(self):
         with Server("--parallel", 4) as server:

@@ -1,6 +1,7 @@
 // Where Boost is not installed the command says so.
 #include "server/server.h"
 
+#include "server/client.h"
 #include "sluice/error.h"
 
 namespace sluice::server {
@@ -28,6 +29,11 @@ void Server::run_until_signalled() {}
 
 ServedModel serve_model(std::shared_ptr<Engine>, const std::filesystem::path&, std::string) {
   return {};
+}
+
+void ask_server(const std::string&, const std::string&, const std::string&, const std::string&,
+                const std::function<bool(const std::string&)>&) {
+  throw Error(ErrorKind::unsupported, "this program was built without Boost, which asking a server needs");
 }
 
 }  // namespace sluice::server

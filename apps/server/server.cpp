@@ -82,7 +82,6 @@ struct Server::Impl {
   }
 
   void wait_for_signals() {
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) signals.add(signal);
     signals.async_wait([this](const boost::system::error_code& error, int) {
       if (!error) begin_drain();
     });
@@ -150,10 +149,12 @@ std::string Server::url() const {
 
 void Server::serve(ServedModel model, std::shared_ptr<Scheduler> scheduler) {
   impl_->service.set_loaded({std::move(model), std::move(scheduler)});
+  // Whoever hears that the server listens may end it at once: signals are caught before that.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) impl_->signals.add(signal);
+  asio::post(impl_->io, [this] { impl_->wait_for_signals(); });
 }
 
 void Server::run_until_signalled() {
-  asio::post(impl_->io, [this] { impl_->wait_for_signals(); });
   impl_->thread.join();
   impl_->thread = std::thread([] {});
 }

@@ -20,9 +20,10 @@ class Server {
   std::uint16_t port() const;
   std::string url() const;  // http://127.0.0.1:8080
 
+  // From now on SIGINT, SIGTERM and SIGHUP are the server's.
   void serve(ServedModel model, std::shared_ptr<Scheduler> scheduler);
-  // Until SIGINT or SIGTERM: answers in progress may then finish within the drain time; a second signal ends
-  // everything at once.
+  // Until one of these signals: answers in progress may then finish within the drain time; a second signal
+  // ends everything at once.
   void run_until_signalled();
 
  private:

@@ -3,6 +3,7 @@
 #include "server/anthropic/error.h"
 #include "server/anthropic/messages.h"
 #include "server/local/conversations.h"
+#include "server/local/openapi.h"
 #include "server/local/state.h"
 #include "server/local/tokens.h"
 #include "server/openai/chat.h"
@@ -101,6 +102,11 @@ void Service::add_local_routes() {
          const Scheduler* scheduler = loaded ? loaded->scheduler.get() : nullptr;
          return HttpResponse{200, metrics_.text(scheduler), kPlainText};
        }});
+  add({.method = "GET",
+       .path = "/openapi.json",
+       .open = true,
+       .unloaded = true,
+       .plain = [](const HttpRequest&) { return json_response(openapi()); }});
   add({.method = "POST", .path = "/tokenize", .plain = [this](const HttpRequest& request) {
          return json_response(tokenize(parse_body(request.body), ready().model));
        }});

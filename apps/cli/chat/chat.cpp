@@ -10,6 +10,7 @@
 #include "chat/line_reader.h"
 #include "chat/wrapping_printer.h"
 #include "command.h"
+#include "commands/remote.h"
 #include "options/generation_options.h"
 #include "options/input.h"
 #include "sluice/error.h"
@@ -26,6 +27,7 @@ constexpr const char* kQuotes = "\"\"\"";  // begin and end a message of several
 
 struct Options {
   ModelOptions model;
+  RemoteOptions remote;
   GenerationOptions generation;
   std::string system;
   std::string resume;
@@ -239,6 +241,7 @@ const std::vector<Chat::SlashCommand>& Chat::slash_commands() {
 }
 
 void run(Options& options) {
+  if (!options.remote.url.empty()) return chat_remote(options.remote, options.generation, options.system);
   const auto engine = options.model.load();
   if (!engine->has_chat_template())
     throw Error(ErrorKind::unsupported, "this checkpoint has no chat template; use 'sluice run --raw'");
@@ -261,6 +264,7 @@ void add_chat(Parser& parser) {
                  "What a full context means: forget the oldest turns, or stop");
   command.flag("--stats", options->stats, "Print speed and context used after each answer to stderr");
   options->generation.add(command);
+  options->remote.add(command);
   add_engine_options(command, options->model);
   command.example("sluice chat --system \"You are brief.\"", "a conversation");
   command.example("sluice chat --resume friends.json", "one to go on with tomorrow");

@@ -7,6 +7,7 @@
 
 #include "command.h"
 #include "commands/experts_map.h"
+#include "commands/remote.h"
 #include "options/answer_options.h"
 #include "options/generation_options.h"
 #include "options/input.h"
@@ -26,6 +27,7 @@ constexpr const char* kDefaultPrompt = "Once upon a time";
 
 struct Options {
   ModelOptions model;
+  RemoteOptions remote;
   GenerationOptions generation;
   AnswerOptions answer;
   std::optional<std::string> prompt;
@@ -126,10 +128,30 @@ void keep_counts(EngineOptions& engine) {
   if (engine.memory == 0 && engine.vram == 0 && engine.expert_slots == 0) engine.expert_slots = kAll;
 }
 
+// A server knows its model's template and settings; what only this process could tell is not to be had.
+void run_remotely(const Options& options, const std::string& text) {
+  if (options.json || options.stats || !options.prompt_tokens.empty() || !options.experts_map.empty() ||
+      !options.experts_profile.empty() || options.answer.given())
+    throw Error(ErrorKind::input,
+                "--json, --stats, --prompt-tokens, --experts-map, --experts-profile and what holds an answer "
+                "to a form need a model of one's own, not --server");
+  note_interrupts();
+  if (options.raw) {
+    print_now(text);
+    continue_remote(options.remote, options.generation, text);
+  } else {
+    ask_remote(options.remote, options.generation, {{{"role", "user"}, {"content", text}}});
+  }
+  print_now("\n");
+  flush_output();
+  stop_if_interrupted();
+}
+
 void run(Options& options) {
   if (!options.experts_map.empty() || !options.experts_profile.empty()) keep_counts(options.model.engine);
   options.answer.resolve();
   const std::string text = input_text(options.prompt, options.file).value_or(kDefaultPrompt);
+  if (!options.remote.url.empty()) return run_remotely(options, text);
   const auto engine = options.model.load();
   const Prompt prompt = make_prompt(*engine, options, text);
   GenerateOptions generation = options.generation.resolve(options.model.folder());
@@ -188,6 +210,7 @@ void add_run(Parser& parser) {
   command.flag("--json", options->json, kJsonMeaning);
   options->generation.add(command);
   options->answer.add(command);
+  options->remote.add(command);
   add_engine_options(command, options->model);
   command.example("sluice run \"Once upon a time there was a dragon who\"", "continue a story");
   command.example("echo \"Tell me a story.\" | sluice run --seed 3 --stats", "the prompt through a pipe");

@@ -1,6 +1,7 @@
 #include "options/generation_options.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <random>
 
 #include "sluice/generation_config.h"
@@ -41,6 +42,23 @@ GenerateOptions GenerationOptions::resolve(const std::filesystem::path& model) c
   GenerationConfig{temperature_, top_k_, top_p_, min_p_, repetition_penalty_}.apply_to(options.sampling);
   options.sampling.seed = seed_.value_or(random_seed());
   return options;
+}
+
+nlohmann::ordered_json GenerationOptions::as_json() const {
+  nlohmann::ordered_json json{{"max_tokens", options_.max_tokens},
+                              {"presence_penalty", options_.sampling.presence_penalty},
+                              {"frequency_penalty", options_.sampling.frequency_penalty}};
+  const auto set = [&json](const char* name, const auto& value) {
+    if (value) json[name] = *value;
+  };
+  set("temperature", temperature_);
+  set("top_k", top_k_);
+  set("top_p", top_p_);
+  set("min_p", min_p_);
+  set("repetition_penalty", repetition_penalty_);
+  set("seed", seed_);
+  if (!options_.stop.empty()) json["stop"] = options_.stop;
+  return json;
 }
 
 std::int64_t GenerationOptions::context(const Engine& engine, std::size_t prompt) const {

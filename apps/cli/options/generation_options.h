@@ -1,6 +1,8 @@
 // The options of commands that generate text.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "options/model_options.h"
 #include "sluice/session.h"
 
@@ -14,6 +16,8 @@ class GenerationOptions {
   GenerateOptions resolve(const std::filesystem::path& model) const;
   // The context to make for a prompt of that length: what --ctx says, or enough.
   std::int64_t context(const Engine& engine, std::size_t prompt) const;
+  // What was asked for, by the names that servers know it by.
+  nlohmann::ordered_json as_json() const;
   std::int64_t max_tokens() const { return options_.max_tokens; }
 
  private:

@@ -61,6 +61,12 @@ Started start(Service& service, const Route& route, const HttpRequest& request,
   return started;
 }
 
+// What became of a sequence that had been taken on: coming back later is then no cure for a full queue.
+ApiError failure_of(const std::exception_ptr& error) {
+  ApiError failure = api_error(error);
+  return failure.status == 429 ? unavailable(failure.message) : failure;
+}
+
 // Tells the reply of the news and returns what to write. Throws what a sequence failed of.
 class Telling {
  public:
@@ -88,7 +94,7 @@ class Telling {
 
  private:
   std::string finish(std::size_t choice, const RequestResult& result) {
-    if (result.error) std::rethrow_exception(result.error);
+    if (result.error) throw failure_of(result.error);
     if (result.generated.reason == FinishReason::cancelled && !started_.work.reply->may_be_cancelled())
       throw unavailable("The server stopped before the answer was complete.");
     --left_;
@@ -113,7 +119,7 @@ asio::awaitable<void> send_whole(Service& service, Started& started, ResponseWri
       all[i].intervals.insert(all[i].intervals.end(), news[i].intervals.begin(), news[i].intervals.end());
       all[i].first = all[i].first || news[i].first;
       if (!news[i].result) continue;
-      if (news[i].result->error) std::rethrow_exception(news[i].result->error);
+      if (news[i].result->error) throw failure_of(news[i].result->error);
       all[i].result = std::move(news[i].result);
       --left;
     }

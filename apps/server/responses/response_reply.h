@@ -14,10 +14,10 @@ namespace sluice::server::responses {
 struct ResponseSettings {
   std::string client;
   Store& store;
-  bool keep = true;  // in the store, once it is done
-  Json echo = {};    // what the response repeats of its request
-  Json input = {};
-  Json messages = {};  // the conversation, without instructions
+  bool keep = true;            // in the store, once it is done
+  Json echo = Json::object();  // what the response repeats of its request
+  Json input = Json::array();
+  Json messages = Json::array();  // the conversation, without instructions
   AnswerPlan plan = {};
 };
 

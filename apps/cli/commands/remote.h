@@ -1,0 +1,27 @@
+// Answers by a running server in place of a model of one's own.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "options/generation_options.h"
+
+namespace sluice::cli {
+
+struct RemoteOptions {
+  std::string url;  // empty: none
+  std::string key;
+
+  void add(Command& command);
+};
+
+// Shows the answer as it comes and returns it; Ctrl-C ends it there. `messages` are those of a chat.
+std::string ask_remote(const RemoteOptions& remote, const GenerationOptions& generation,
+                       const nlohmann::ordered_json& messages);
+// The same for a text to continue.
+std::string continue_remote(const RemoteOptions& remote, const GenerationOptions& generation,
+                            const std::string& text);
+// A conversation, until the input ends.
+void chat_remote(const RemoteOptions& remote, const GenerationOptions& generation, const std::string& system);
+
+}  // namespace sluice::cli

@@ -1,0 +1,76 @@
+#include "server/client.h"
+
+#include <fmt/core.h>
+
+#include <boost/asio/ip/tcp.hpp>
+
+#include "server/api/json.h"
+#include "sluice/error.h"
+
+namespace sluice::server {
+
+namespace {
+
+struct Address {
+  std::string host, port;
+};
+
+Address parse_address(const std::string& url) {
+  constexpr std::string_view kScheme = "http://";
+  if (!url.starts_with(kScheme))
+    throw Error(ErrorKind::input,
+                fmt::format("expected the address of a server as in http://127.0.0.1:8080, not '{}'", url));
+  std::string rest = url.substr(kScheme.size());
+  rest.resize(std::min(rest.find('/'), rest.size()));
+  const std::size_t colon = rest.rfind(':');
+  const bool has_port = colon != std::string::npos && rest.find(']', colon) == std::string::npos;
+  Address address{rest.substr(0, has_port ? colon : rest.size()), has_port ? rest.substr(colon + 1) : "80"};
+  if (address.host.starts_with('[') && address.host.ends_with(']'))
+    address.host = address.host.substr(1, address.host.size() - 2);
+  return address;
+}
+
+// What an error's body says, or the status where it says nothing.
+std::string reason_of(const std::string& body, const std::string& status) {
+  const Json json = parse_or_null(body);
+  const Json error = json.is_object() ? json.value("error", Json()) : Json();
+  const Json message = error.is_object() ? error.value("message", Json()) : Json();
+  return message.is_string() ? message.get<std::string>() : status;
+}
+
+}  // namespace
+
+void ask_server(const std::string& url, const std::string& key, const std::string& path,
+                const std::string& body, const std::function<bool(const std::string& data)>& data) {
+  const Address address = parse_address(url);
+  boost::asio::ip::tcp::iostream stream(address.host, address.port);
+  const auto broken = [&](std::string_view what) {
+    throw Error(ErrorKind::resource, fmt::format("{}: {}", url, what));
+  };
+  if (!stream) broken("cannot be reached: " + stream.error().message());
+  // HTTP/1.0 answers come as they are, without chunks, and end where the connection ends.
+  stream << "POST " << path << " HTTP/1.0\r\nHost: " << address.host << "\r\nContent-Length: " << body.size()
+         << "\r\n";
+  if (!key.empty()) stream << "Authorization: Bearer " << key << "\r\n";
+  stream << "\r\n" << body << std::flush;
+  std::string status, line;
+  std::getline(stream, status);
+  while (std::getline(stream, line) && line != "\r") continue;
+  const bool ok = status.find(" 200 ") != std::string::npos;
+  if (!ok) {
+    const std::string said{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+    broken(status.empty() ? "closed the connection" : reason_of(said, status));
+  }
+  constexpr std::string_view kData = "data: ";
+  while (std::getline(stream, line)) {
+    if (!line.starts_with(kData)) continue;
+    line.erase(0, kData.size());
+    if (line == "[DONE]") return;
+    const Json json = parse_or_null(line);
+    if (json.is_object() && json.contains("error")) broken(reason_of(line, "the answer failed"));
+    if (!data(line)) return;
+  }
+  broken("the connection broke before the answer was complete");
+}
+
+}  // namespace sluice::server
