@@ -35,7 +35,7 @@ std::int64_t most_slots(std::int64_t experts, std::int64_t least, F&& fits) {
 std::uint64_t process_bytes(const models::Model& model, const ops::Traits& traits) {
   // Measured: the program with its libraries and what large pages round up, and per entry of a vocabulary
   // while its tokenizer is read.
-  constexpr std::uint64_t kProgram = std::uint64_t{25} << 20;
+  constexpr std::uint64_t kProgram = std::uint64_t{26} << 20;
   constexpr std::uint64_t kPerToken = 600;
   constexpr std::uint64_t kDriver = std::uint64_t{64} << 20;
   return traits.host_memory ? kProgram + kPerToken * static_cast<std::uint64_t>(model.decoder.vocab)
