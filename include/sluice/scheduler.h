@@ -115,7 +115,7 @@ struct SchedulerState {
   std::int64_t cache_tokens_used = 0;  // by sequences
   std::int64_t remembered_tokens = 0;  // of prompts, in what they leave
   std::uint64_t state_bytes = 0;       // of recurrent states that are remembered
-  // Since the start.
+  // Since the start. Tokens of prompts count with those that were cached.
   std::uint64_t requests = 0, finished = 0, cancelled = 0, failed = 0, refused = 0, suspensions = 0;
   std::uint64_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0, decode_steps = 0;
 };

@@ -160,6 +160,7 @@ void Loop::finish(SequencePtr sequence, std::exception_ptr error) {
   {
     const std::lock_guard lock(mutex_);
     counts_.cached_tokens += static_cast<std::uint64_t>(result.prompt.cached);
+    counts_.prompt_tokens += static_cast<std::uint64_t>(result.prompt.cached);
     ++(result.error ? counts_.failed : cut ? counts_.cancelled : counts_.finished);
   }
   outbox_.done(sequence, std::move(result));

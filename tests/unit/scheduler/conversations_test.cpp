@@ -88,6 +88,7 @@ TEST_P(Conversations, AreAnsweredAsIfNothingWereRemembered) {
                                 .state_spacing = 256});
   std::vector<Ids> known;
   std::uint64_t cached = 0;
+  std::uint64_t all = 0;
   int reasons[5] = {};
   for (int turn = 0; turn < GetParam().turns; ++turn) {
     std::vector<Request> requests;
@@ -109,6 +110,7 @@ TEST_P(Conversations, AreAnsweredAsIfNothingWereRemembered) {
       EXPECT_LE(report.cached, report.common);
       EXPECT_LE(report.common, report.tokens);
       cached += static_cast<std::uint64_t>(report.cached);
+      all += static_cast<std::uint64_t>(report.tokens);
       ++reasons[static_cast<int>(report.reason)];
       Ids whole = requests[i].prompt;
       whole.insert(whole.end(), result.generated.ids.begin(), result.generated.ids.end());
@@ -117,10 +119,11 @@ TEST_P(Conversations, AreAnsweredAsIfNothingWereRemembered) {
   }
   EXPECT_GT(cached, 0u);
   EXPECT_EQ(scheduler.state().cached_tokens, cached);
+  EXPECT_EQ(scheduler.state().prompt_tokens, all);
   EXPECT_EQ(scheduler.state().failed, 0u);
   for (int i = 0; i < 5; ++i)
     std::cout << name(static_cast<PromptReport::Reason>(i)) << ' ' << reasons[i] << ", ";
-  std::cout << cached << " of " << scheduler.state().prompt_tokens + cached << " tokens cached\n";
+  std::cout << cached << " of " << scheduler.state().prompt_tokens << " tokens cached\n";
 }
 
 // Each turn computes what is new, the answer before it and less than a block more.
