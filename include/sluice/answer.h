@@ -28,6 +28,7 @@ struct AnswerFormat {
   std::string think_open, think_close;  // empty where the model does not think
   bool prompt_opens_thinking = false;   // the prompt already holds think_open
   bool prompt_ends_thinking = false;    // and think_close: the answer begins without thinking
+  bool continues = false;  // the prompt holds the beginning of the answer: blanks that follow count
 };
 
 // What a conversation must hold so that its rendering tells the format: an assistant's message with this

@@ -26,6 +26,7 @@ enum class ToolChoice {
 struct AnswerRequest {
   // As rendered: its end tells whether thinking is open.
   std::string_view prompt;
+  bool continues = false;                     // and it ends with the beginning of the answer
   std::optional<GrammarSource> content = {};  // the form of the text
   // A JSON array of tools: {"type": "function", "function": {"name", "parameters", "strict"}}, or the same
   // without the inner object.

@@ -175,6 +175,7 @@ AnswerPlan plan_answer(const Engine& engine, const AnswerRequest& request) {
 
   AnswerPlan plan;
   plan.format = source.format;
+  plan.format.continues = request.continues;
   plan.types = parameter_types(source.tools);
   plan.shows_special = request.chat && engine.has_tokenizer() && answer::has_special_markers(engine, source);
   if (!source.content && source.tools.empty() && !limited) return plan;

@@ -111,6 +111,7 @@ Work create_message(const Json& body, const ServedModel& model) {
   reply.stops = generation.request.options.stop;
   reply.prompt_tokens = static_cast<std::int64_t>(generation.request.prompt.size());
   answer.prompt = prompt.tail;
+  answer.continues = prompt.continues;
   std::vector<Request> requests = generation.choices(1, answer, model, reply.plan);
   return {std::move(requests), stream, make_message_reply(reply, model)};
 }

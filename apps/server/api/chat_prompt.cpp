@@ -140,6 +140,7 @@ ChatPrompt render_chat(const ServedModel& model, const Json& messages, const Cha
     const std::string text = beginning(messages.back(), answer_format(engine, prompt.tail));
     prompt.text += text;
     prompt.tail += text;
+    prompt.continues = !text.empty();
   }
   prompt.ids = model.engine->encode(prompt.text);
   return prompt;

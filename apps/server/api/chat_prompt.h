@@ -26,6 +26,7 @@ struct ChatPrompt {
   // Its end, from where the answer belongs to the assistant: it tells whether thinking is open. Earlier text
   // may say anything.
   std::string tail;
+  bool continues = false;  // it ends with the beginning of the answer
 };
 
 // `messages` in the template's form.

@@ -60,6 +60,7 @@ Work chat_completion(const Json& body, const ServedModel& model) {
   ChatPrompt prompt = render_chat(model, messages, settings);
   set_prompt(generation.request, std::move(prompt.ids), most, model, "messages");
   answer.prompt = prompt.tail;
+  answer.continues = prompt.continues;
   std::vector<Request> requests = generation.choices(count, answer, model, reply.plan);
   return {std::move(requests), reply.common.stream,
           make_chat_reply(reply, model, static_cast<std::size_t>(count))};

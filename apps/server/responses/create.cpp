@@ -116,6 +116,7 @@ Work create(const Json& body, const ServedModel& model, Store& store, const std:
   ChatPrompt prompt = render_chat(model, told, chat);
   set_prompt(generation.request, std::move(prompt.ids), most, model, "input");
   answer.prompt = prompt.tail;
+  answer.continues = prompt.continues;
   std::vector<Request> requests = generation.choices(1, answer, model, settings.plan);
   Work work{std::move(requests), stream, nullptr};
   work.reply = make_response_reply(std::move(settings), model);

@@ -213,6 +213,7 @@ struct AnswerParser::State {
 
 AnswerParser::AnswerParser(AnswerFormat format, ParameterTypes types) : state_(std::make_unique<State>()) {
   state_->thinking = format.prompt_opens_thinking;
+  state_->at_start = !format.continues;
   state_->may_think = !format.prompt_opens_thinking && !format.prompt_ends_thinking;
   state_->format = std::move(format);
   state_->types = std::move(types);

@@ -44,6 +44,7 @@ const AnswerFormat kQwenOpen = {ToolCallFormat::json_in_tags, "<think>", "</thin
 const AnswerFormat kCoder = {ToolCallFormat::xml_parameters, "", "", false};
 const AnswerFormat kV3 = {ToolCallFormat::deepseek_v3, "<think>", "</think>", true};
 const AnswerFormat kV31 = {ToolCallFormat::deepseek_v31, "<think>", "</think>", false};
+const AnswerFormat kContinued = {ToolCallFormat::none, "<think>", "</think>", false, true, true};
 const AnswerFormat kPlain = {ToolCallFormat::plain_json, "<think>", "</think>", false};
 
 std::vector<AnswerCase> answer_cases() {
@@ -52,6 +53,7 @@ std::vector<AnswerCase> answer_cases() {
       {kQwen, "<think>\nHm, 1 < 2.\n</think>\n\nThe answer.", "think: Hm, 1 < 2.\ntext: The answer."},
       {kQwenOpen, "Hm.\n</think>\n\nYes </think> no.", "think: Hm.\ntext: Yes </think> no."},
       {kQwenOpen, "Never closed\n", "think: Never closed"},
+      {kContinued, " girl ran.", "text:  girl ran."},  // its beginning is in the prompt
       {kQwen,
        "Let me look.\n\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Paris\", \"n\": "
        "2}}\n</tool_call>\n"
