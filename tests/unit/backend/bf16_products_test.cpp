@@ -88,7 +88,7 @@ TEST_P(AttendProductsOf, ScoreKeys) {
       products_->pack_queries(q.data(), kWidth, columns, kWidth, space.pieces, space.queries);
       // Twice: set, then added to.
       for (const bool add : {false, true})
-        products_->multiply_keys(keys.data(), 2 * kRowHalves, kWidth, space.queries, columns, add, ahead,
+        products_->multiply_keys({keys.data(), 2 * kRowHalves, kWidth}, space.queries, columns, add, ahead,
                                  space.dots);
       products_->store_scores(space.dots, columns, scores.data(), stride);
       const double limit = pieces == 1 ? 4e-3 : pieces == 2 ? 2e-5 : 2e-6;
@@ -124,7 +124,7 @@ TEST_P(AttendProductsOf, AddValues) {
       std::fill_n(space.sums, products_->all_sums(queries, pieces, kWidth), 0.0F);
       AttendAhead ahead;
       for (int turn = 0; turn < 2; ++turn)
-        products_->add_values(steps, kBegin, kEnd, weights.data(), kRows, queries, pieces, kWidth,
+        products_->add_values({steps, kBegin, kEnd, kWidth}, {weights.data(), kRows, queries, pieces},
                               space.weights, ahead, space.sums);
       std::vector<float> out(queries * kWidth, kPoison);
       products_->add_sums(space.sums, queries, pieces, kWidth, out.data());
@@ -159,12 +159,12 @@ TEST_P(AttendProductsOf, QueriesDoNotMeet) {
     scores.assign(count * bf16::kKeyRows, kPoison);
     out.assign(count * kWidth, kPoison);
     products_->pack_queries(q.data() + first * kWidth, kWidth, columns, kWidth, space.pieces, space.queries);
-    products_->multiply_keys(rows.data(), 2 * kRowHalves, kWidth, space.queries, columns, false, ahead,
+    products_->multiply_keys({rows.data(), 2 * kRowHalves, kWidth}, space.queries, columns, false, ahead,
                              space.dots);
     products_->store_scores(space.dots, columns, scores.data(), bf16::kKeyRows);
     std::fill_n(space.sums, products_->all_sums(count, 2, kWidth), 0.0F);
-    products_->add_values(steps, 0, 2, scores.data(), bf16::kKeyRows, count, 2, kWidth, space.weights, ahead,
-                          space.sums);
+    products_->add_values({steps, 0, 2, kWidth}, {scores.data(), bf16::kKeyRows, count, 2}, space.weights,
+                          ahead, space.sums);
     products_->add_sums(space.sums, count, 2, kWidth, out.data());
   };
   std::vector<float> all_scores, all_out, scores, out;

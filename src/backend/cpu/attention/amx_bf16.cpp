@@ -160,10 +160,10 @@ SLUICE_AMX_BF16 void pack_queries(const float* queries, std::size_t stride, cons
   }
 }
 
-void multiply_keys(const Half* keys, std::int64_t stride, std::size_t width, const Half* queries,
-                   const Columns& columns, bool add, AttendAhead& ahead, float* dots) {
-  const KeyRows rows{keys, stride, ahead};
-  multiply_all_columns(rows, width, queries, columns, add, dots);
+void multiply_keys(const KeyBlock& keys, const Half* queries, const Columns& columns, bool add,
+                   AttendAhead& ahead, float* dots) {
+  const KeyRows rows{keys.rows, keys.stride, ahead};
+  multiply_all_columns(rows, keys.width, queries, columns, add, dots);
 }
 
 SLUICE_AMX_BF16 void store_scores(const float* dots, const Columns& columns, float* scores,
@@ -195,17 +195,17 @@ SLUICE_AMX_BF16 void store_scores(const float* dots, const Columns& columns, flo
   }
 }
 
-SLUICE_AMX_BF16 void pack_weights(const float* weights, std::size_t stride, std::size_t count,
-                                  std::size_t pieces, std::size_t begin, std::size_t end, Half* tiles) {
+SLUICE_AMX_BF16 void pack_weights(const QueryWeights& weights, std::size_t begin, std::size_t end,
+                                  Half* tiles) {
   for (std::size_t s = begin; s < end; ++s) {
     std::size_t r = 0;
     const auto store = [&](__m512i halves) SLUICE_AMX_BF16 {
       _mm512_storeu_si512(tiles + r / 16 * kWeightTiles + s * kTileHalves + r % 16 * kStep, halves);
       ++r;
     };
-    for (std::size_t q = 0; q < count; ++q) {
-      __m512 x = _mm512_loadu_ps(weights + q * stride + s * kValueStep);
-      for (std::size_t p = 0; p < pieces; ++p) {
+    for (std::size_t q = 0; q < weights.queries; ++q) {
+      __m512 x = _mm512_loadu_ps(weights.data + q * weights.stride + s * kValueStep);
+      for (std::size_t p = 0; p < weights.pieces; ++p) {
         const __m512i first = _mm512_cvtepu16_epi32(take_piece(x));
         store(first);
         store(_mm512_slli_epi32(first, 16));
@@ -215,12 +215,13 @@ SLUICE_AMX_BF16 void pack_weights(const float* weights, std::size_t stride, std:
   }
 }
 
-void add_values(const ValueStep* steps, std::size_t begin, std::size_t end, const Half* weights,
-                std::size_t rows, std::size_t width, AttendAhead& ahead, float* sums) {
+void add_values(const ValueSteps& values, const Half* weights, std::size_t rows, AttendAhead& ahead,
+                float* sums) {
+  const std::size_t width = values.width;
   AttendAhead nothing;
   const auto run = [&](auto multiply, std::size_t column, std::size_t row) {
-    multiply(steps, begin, end, column, weights + row / 16 * kWeightTiles, row == 0 ? ahead : nothing,
-             sums + (row * width + column) / 2, width);
+    multiply(values.steps, values.begin, values.end, column, weights + row / 16 * kWeightTiles,
+             row == 0 ? ahead : nothing, sums + (row * width + column) / 2, width);
   };
   simd::order_memory();
   std::size_t column = 0;
@@ -275,12 +276,10 @@ Workspace Workspace::beside(const Workspace&) const {
   return {};
 }
 void pack_queries(const float*, std::size_t, const Columns&, std::size_t, Half*, Half*) {}
-void multiply_keys(const Half*, std::int64_t, std::size_t, const Half*, const Columns&, bool, AttendAhead&,
-                   float*) {}
+void multiply_keys(const KeyBlock&, const Half*, const Columns&, bool, AttendAhead&, float*) {}
 void store_scores(const float*, const Columns&, float*, std::size_t) {}
-void pack_weights(const float*, std::size_t, std::size_t, std::size_t, std::size_t, std::size_t, Half*) {}
-void add_values(const ValueStep*, std::size_t, std::size_t, const Half*, std::size_t, std::size_t,
-                AttendAhead&, float*) {}
+void pack_weights(const QueryWeights&, std::size_t, std::size_t, Half*) {}
+void add_values(const ValueSteps&, const Half*, std::size_t, AttendAhead&, float*) {}
 void add_sums(const float*, std::size_t, std::size_t, std::size_t, float*) {}
 Session::Session(bool used) : used_(used) {}
 Session::~Session() = default;

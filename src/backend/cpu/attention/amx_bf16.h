@@ -58,6 +58,27 @@ struct ValueStep {
   const Half* rows;
   std::size_t row_bytes;  // from one to the next
 };
+// Those from `begin` to `end`, of rows of some width.
+struct ValueSteps {
+  const ValueStep* steps;
+  std::size_t begin;
+  std::size_t end;
+  std::size_t width;
+};
+
+struct KeyBlock {
+  const Half* rows;     // kKeyRows of them
+  std::int64_t stride;  // bytes from one to the next
+  std::size_t width;
+};
+
+// data[q * stride + j] is what query q gives row j, each to be written as some BF16 numbers.
+struct QueryWeights {
+  const float* data;
+  std::size_t stride;
+  std::size_t queries;
+  std::size_t pieces;
+};
 
 // Memory of one worker for some queries at most.
 struct Workspace {
@@ -85,18 +106,17 @@ struct Workspace {
 void pack_queries(const float* queries, std::size_t stride, const Columns& columns, std::size_t width,
                   Half* pieces, Half* tiles);
 
-// dots (+)= kKeyRows rows of keys, `stride` bytes apart, times the queries.
-void multiply_keys(const Half* keys, std::int64_t stride, std::size_t width, const Half* queries,
-                   const Columns& columns, bool add, AttendAhead& ahead, float* dots);
+// dots (+)= the keys times the queries.
+void multiply_keys(const KeyBlock& keys, const Half* queries, const Columns& columns, bool add,
+                   AttendAhead& ahead, float* dots);
 // scores[q * stride + j] from dots.
 void store_scores(const float* dots, const Columns& columns, float* scores, std::size_t stride);
 
-// weights[q * stride + j] of rows j in kValueStep * [begin, end) as tiles.
-void pack_weights(const float* weights, std::size_t stride, std::size_t count, std::size_t pieces,
-                  std::size_t begin, std::size_t end, Half* tiles);
-// sums += `rows` rows of weights times the values of the steps [begin, end).
-void add_values(const ValueStep* steps, std::size_t begin, std::size_t end, const Half* weights,
-                std::size_t rows, std::size_t width, AttendAhead& ahead, float* sums);
+// The weights of rows kValueStep * [begin, end) as tiles.
+void pack_weights(const QueryWeights& weights, std::size_t begin, std::size_t end, Half* tiles);
+// sums += `rows` rows of packed weights times the values.
+void add_values(const ValueSteps& values, const Half* weights, std::size_t rows, AttendAhead& ahead,
+                float* sums);
 // to[q * width + i] = the sums of a query's pieces, in the order of the columns.
 void add_sums(const float* sums, std::size_t count, std::size_t pieces, std::size_t width, float* to);
 

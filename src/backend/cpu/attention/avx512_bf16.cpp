@@ -98,11 +98,12 @@ SLUICE_BF16_VECTORS void score_rows(const Half* keys, std::int64_t stride, std::
 }
 
 // The weights of a pair of rows: [pair][piece][query].
-SLUICE_BF16_VECTORS void pack_weights(const float* weights, std::size_t stride, std::size_t queries,
-                                      std::size_t pieces, std::size_t begin, std::size_t end, Half* packed) {
+SLUICE_BF16_VECTORS void pack_pairs(const bf16::QueryWeights& weights, std::size_t begin, std::size_t end,
+                                    Half* packed) {
+  const auto [data, stride, queries, pieces] = weights;
   for (std::size_t s = begin; s < end; ++s)
     for (std::size_t q = 0; q < queries; ++q) {
-      __m512 x = _mm512_loadu_ps(weights + q * stride + s * kValueStep);
+      __m512 x = _mm512_loadu_ps(data + q * stride + s * kValueStep);
       for (std::size_t p = 0; p < pieces; ++p) {
         Half halves[kValueStep];
         bf16::store_piece(halves, bf16::take_piece(x));
@@ -115,9 +116,10 @@ SLUICE_BF16_VECTORS void pack_weights(const float* weights, std::size_t stride, 
 
 // kStep columns of the sums of kQueries queries. `weights` are those of the first, of `all` queries.
 template <int kQueries, int kPieces>
-SLUICE_BF16_VECTORS void weigh_columns(const bf16::ValueStep* steps, std::size_t begin, std::size_t end,
-                                       std::size_t column, const Half* weights, std::size_t all,
-                                       AttendAhead& ahead, float* sums, std::size_t width) {
+SLUICE_BF16_VECTORS void weigh_columns(const bf16::ValueSteps& values, std::size_t column,
+                                       const Half* weights, std::size_t all, AttendAhead& ahead,
+                                       float* sums) {
+  const auto [steps, begin, end, width] = values;
   __m512 low[kQueries];
   __m512 high[kQueries];
   for (int q = 0; q < kQueries; ++q) {
@@ -175,15 +177,15 @@ class PairProducts final : public AttendProducts {
       }
   }
 
-  void multiply_keys(const Half* keys, std::int64_t stride, std::size_t width, const Half* queries,
-                     const Columns& columns, bool add, AttendAhead& ahead, float* dots) const override {
+  void multiply_keys(const KeyBlock& keys, const Half* queries, const Columns& columns, bool add,
+                     AttendAhead& ahead, float* dots) const override {
     AttendAhead nothing;
     for_each_group(columns.queries, [&](std::size_t q, auto count) {
       const auto score = columns.pieces == 1   ? score_rows<count, 1>
                          : columns.pieces == 2 ? score_rows<count, 2>
                                                : score_rows<count, 3>;
-      score(keys, stride / 2, width, queries + q * columns.pieces * width, add, q == 0 ? ahead : nothing,
-            dots + q, summed(columns).all());
+      score(keys.rows, keys.stride / 2, keys.width, queries + q * columns.pieces * keys.width, add,
+            q == 0 ? ahead : nothing, dots + q, summed(columns).all());
     });
   }
   void store_scores(const float* dots, const Columns& columns, float* scores,
@@ -195,16 +197,15 @@ class PairProducts final : public AttendProducts {
   std::size_t all_sums(std::size_t queries, std::size_t, std::size_t width) const override {
     return queries * width;
   }
-  void add_values(const ValueStep* steps, std::size_t begin, std::size_t end, const float* weights,
-                  std::size_t stride, std::size_t queries, std::size_t pieces, std::size_t width,
-                  Half* packed, AttendAhead& ahead, float* sums) const override {
-    pack_weights(weights, stride, queries, pieces, begin, end, packed);
+  void add_values(const ValueSteps& values, const QueryWeights& weights, Half* packed, AttendAhead& ahead,
+                  float* sums) const override {
+    pack_pairs(weights, values.begin, values.end, packed);
     AttendAhead nothing;
-    for (std::size_t column = 0; column < width; column += kStep)
-      for_each_group(queries, [&](std::size_t q, auto count) {
-        const auto weigh = pieces == 1 ? weigh_columns<count, 1> : weigh_columns<count, 2>;
-        weigh(steps, begin, end, column, packed + 2 * q, queries, q == 0 ? ahead : nothing,
-              sums + q * width + column, width);
+    for (std::size_t column = 0; column < values.width; column += kStep)
+      for_each_group(weights.queries, [&](std::size_t q, auto count) {
+        const auto weigh = weights.pieces == 1 ? weigh_columns<count, 1> : weigh_columns<count, 2>;
+        weigh(values, column, packed + 2 * q, weights.queries, q == 0 ? ahead : nothing,
+              sums + q * values.width + column);
       });
   }
   // Of every 32 columns four came to the first vector, four to the second, and so on.

@@ -13,9 +13,9 @@ class TileProducts final : public AttendProducts {
                     Half* pieces, Half* packed) const override {
     bf16::pack_queries(queries, stride, columns, width, pieces, packed);
   }
-  void multiply_keys(const Half* keys, std::int64_t stride, std::size_t width, const Half* queries,
-                     const Columns& columns, bool add, AttendAhead& ahead, float* dots) const override {
-    bf16::multiply_keys(keys, stride, width, queries, columns, add, ahead, dots);
+  void multiply_keys(const KeyBlock& keys, const Half* queries, const Columns& columns, bool add,
+                     AttendAhead& ahead, float* dots) const override {
+    bf16::multiply_keys(keys, queries, columns, add, ahead, dots);
   }
   void store_scores(const float* dots, const Columns& columns, float* scores,
                     std::size_t stride) const override {
@@ -25,11 +25,10 @@ class TileProducts final : public AttendProducts {
   std::size_t all_sums(std::size_t queries, std::size_t pieces, std::size_t width) const override {
     return bf16::weight_rows(queries, pieces) * width / 2;
   }
-  void add_values(const ValueStep* steps, std::size_t begin, std::size_t end, const float* weights,
-                  std::size_t stride, std::size_t queries, std::size_t pieces, std::size_t width,
-                  Half* packed, AttendAhead& ahead, float* sums) const override {
-    bf16::pack_weights(weights, stride, queries, pieces, begin, end, packed);
-    bf16::add_values(steps, begin, end, packed, bf16::weight_rows(queries, pieces), width, ahead, sums);
+  void add_values(const ValueSteps& values, const QueryWeights& weights, Half* packed, AttendAhead& ahead,
+                  float* sums) const override {
+    bf16::pack_weights(weights, values.begin, values.end, packed);
+    bf16::add_values(values, packed, bf16::weight_rows(weights.queries, weights.pieces), ahead, sums);
   }
   void add_sums(const float* sums, std::size_t queries, std::size_t pieces, std::size_t width,
                 float* to) const override {

@@ -10,7 +10,9 @@ class AttendProducts {
  public:
   using Half = bf16::Half;
   using Columns = bf16::Columns;
-  using ValueStep = bf16::ValueStep;
+  using KeyBlock = bf16::KeyBlock;
+  using QueryWeights = bf16::QueryWeights;
+  using ValueSteps = bf16::ValueSteps;
 
   virtual ~AttendProducts() = default;
 
@@ -23,9 +25,9 @@ class AttendProducts {
   // Halves of the packed queries are columns.all() * width at most.
   virtual void pack_queries(const float* queries, std::size_t stride, const Columns& columns,
                             std::size_t width, Half* pieces, Half* packed) const = 0;
-  // dots (+)= bf16::kKeyRows rows of keys, `stride` bytes apart, times the queries.
-  virtual void multiply_keys(const Half* keys, std::int64_t stride, std::size_t width, const Half* queries,
-                             const Columns& columns, bool add, AttendAhead& ahead, float* dots) const = 0;
+  // dots (+)= the keys times the queries.
+  virtual void multiply_keys(const KeyBlock& keys, const Half* queries, const Columns& columns, bool add,
+                             AttendAhead& ahead, float* dots) const = 0;
   // scores[q * stride + j] from dots.
   virtual void store_scores(const float* dots, const Columns& columns, float* scores,
                             std::size_t stride) const = 0;
@@ -33,11 +35,9 @@ class AttendProducts {
   // Floats of the sums of one query, which follow each other, and of all of them.
   virtual std::size_t query_sums(std::size_t pieces, std::size_t width) const = 0;
   virtual std::size_t all_sums(std::size_t queries, std::size_t pieces, std::size_t width) const = 0;
-  // sums += weights[q * stride + j], as `pieces` numbers each, times the values of the steps [begin, end).
-  // `packed` has room for the weights.
-  virtual void add_values(const ValueStep* steps, std::size_t begin, std::size_t end, const float* weights,
-                          std::size_t stride, std::size_t queries, std::size_t pieces, std::size_t width,
-                          Half* packed, AttendAhead& ahead, float* sums) const = 0;
+  // sums += weights times values. `packed` has room for the weights.
+  virtual void add_values(const ValueSteps& values, const QueryWeights& weights, Half* packed,
+                          AttendAhead& ahead, float* sums) const = 0;
   // to[q * width + i] = the sums of a query, in the order of the columns.
   virtual void add_sums(const float* sums, std::size_t queries, std::size_t pieces, std::size_t width,
                         float* to) const = 0;

@@ -143,7 +143,8 @@ class UnitPart {
                       space_.prepared + r * stride);
         rows = space_.prepared;
       }
-      products_.multiply_keys(rows, 2 * stride, keys.width, queries, columns, piece > 0, ahead_, space_.dots);
+      products_.multiply_keys({rows, 2 * stride, keys.width}, queries, columns, piece > 0, ahead_,
+                              space_.dots);
       queries += columns.all() * keys.width;
     }
     products_.store_scores(space_.dots, columns, scores_ + j, kScoreStride);
@@ -204,7 +205,7 @@ class UnitPart {
       for (std::int64_t r = j; r < j + kValueStep; ++r, copy += values.width)
         std::copy_n(halves(values, first + std::clamp(r, rows.begin, rows.end - 1)), values.width, copy);
     }
-    products_.add_values(steps, begin, end, weights, kScoreStride, count, pieces_, values.width,
+    products_.add_values({steps, begin, end, values.width}, {weights, kScoreStride, count, pieces_},
                          space_.weights, ahead_, sums);
   }
 
