@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 import tempfile
@@ -302,6 +303,15 @@ class Http(SharedServer):
             status, _, answer = self.server.request("POST", "/v1/chat/completions", body)
             self.assertEqual(status, 400)
             self.assertIn("message", json.loads(answer)["error"])
+
+    def test_clients_that_leave_at_once(self):
+        body = json.dumps({"content": "a " * 2000}).encode()
+        head = b"POST /tokenize HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body)
+        for i in range(400):  # when the work in their name is done, just then and just before
+            with self.server.connect() as client:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                client.sendall(head + body)
+                time.sleep(i % 20 * 1e-4)
 
     def test_half_closed_and_silent_clients(self):
         body = json.dumps({"messages": STORY, "max_tokens": 2000, "ignore_eos": True, "stream": True}).encode()

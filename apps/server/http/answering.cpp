@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -164,11 +166,19 @@ asio::awaitable<void> stream(Service& service, Started& started, ResponseWriter&
   co_await writer.end_events();
 }
 
+// Runs a coroutine in the pool to its end, also when the client is gone meanwhile: a cancellation would reach
+// it on another thread, and where it comes between the last step and the hand-over nobody would catch it.
+template <class F>
+auto run_in(asio::thread_pool& pool, F& work) {
+  return asio::co_spawn(pool, work,
+                        asio::bind_cancellation_slot(asio::cancellation_slot(), asio::use_awaitable));
+}
+
 asio::awaitable<void> generate(Service& service, asio::thread_pool& pool, const Route& route,
                                const HttpRequest& request, ResponseWriter& writer) {
   const asio::any_io_executor executor = co_await asio::this_coro::executor;
   auto prepare = [&]() -> asio::awaitable<Started> { co_return start(service, route, request, executor); };
-  Started started = co_await asio::co_spawn(pool, prepare, asio::use_awaitable);
+  Started started = co_await run_in(pool, prepare);
   if (started.work.stream)
     co_await stream(service, started, writer);
   else
@@ -178,7 +188,7 @@ asio::awaitable<void> generate(Service& service, asio::thread_pool& pool, const 
 asio::awaitable<void> reply_plainly(asio::thread_pool& pool, const Route& route, const HttpRequest& request,
                                     ResponseWriter& writer) {
   auto run = [&]() -> asio::awaitable<HttpResponse> { co_return route.plain(request); };
-  const HttpResponse response = co_await asio::co_spawn(pool, run, asio::use_awaitable);
+  const HttpResponse response = co_await run_in(pool, run);
   co_await writer.send(response);
 }
 
