@@ -8,8 +8,8 @@
 
 #include "cuda_device.h"
 #include "expect_error.h"
+#include "load_model.h"
 #include "sluice/session.h"
-#include "source_dir.h"
 
 namespace sluice::engine {
 namespace {
@@ -30,13 +30,11 @@ class Batches : public ::testing::TestWithParam<Case> {
     if (std::string_view(one.backend) == "cuda") {
       SLUICE_NEED_CUDA();
     }
-    const bool story = std::string_view(one.model).ends_with("story");
-    engine_ = Engine::load((story ? source_dir() + "/models/" : test_data() + "/models/") + one.model,
-                           {.backend = one.backend,
-                            .threads = 2,
-                            .prefill_chunk = 1024,
-                            .key_bits = one.bits,
-                            .value_bits = one.bits});
+    engine_ = load_model(one.model, {.backend = one.backend,
+                                     .threads = 2,
+                                     .prefill_chunk = 1024,
+                                     .key_bits = one.bits,
+                                     .value_bits = one.bits});
     executor_ = core(*engine_).executor.get();
     random_.seed(11);
   }
@@ -106,13 +104,11 @@ TEST_P(Batches, GiveEachSequenceTheBitsItHasAlone) {
 }
 
 TEST_P(Batches, GiveTheSameBitsInPages) {
-  if (std::string_view(GetParam().backend) == "cuda") GTEST_SKIP() << "pages are for the host's backends";
   expect_bits_as_alone({kSlots, kCapacity, 8});
 }
 
 // Two sequences go on from one prompt, which is kept once.
 TEST_P(Batches, ForksGoOnAsIfTheyHadReadThePrompt) {
-  if (std::string_view(GetParam().backend) == "cuda") GTEST_SKIP() << "pages are for the host's backends";
   const std::vector<std::int32_t> prompt = some_tokens(300);
   const std::vector<std::int32_t> tails[] = {some_tokens(4), some_tokens(4)};
   std::vector<std::vector<float>> want;

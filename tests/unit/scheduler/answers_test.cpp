@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "cuda_device.h"
+#include "load_model.h"
 #include "sluice/scheduler.h"
-#include "source_dir.h"
 
 namespace sluice {
 namespace {
@@ -58,13 +58,11 @@ class Answers : public ::testing::TestWithParam<Case> {
     if (std::string_view(one.backend) == "cuda") {
       SLUICE_NEED_CUDA();
     }
-    const bool story = std::string_view(one.model).ends_with("story");
-    engine_ = Engine::load((story ? source_dir() + "/models/" : test_data() + "/models/") + one.model,
-                           {.backend = one.backend,
-                            .threads = 2,
-                            .prefill_chunk = 512,
-                            .key_bits = one.bits,
-                            .value_bits = one.bits});
+    engine_ = load_model(one.model, {.backend = one.backend,
+                                     .threads = 2,
+                                     .prefill_chunk = 512,
+                                     .key_bits = one.bits,
+                                     .value_bits = one.bits});
     const unsigned seed = std::random_device()();
     SCOPED_TRACE(seed);
     RecordProperty("seed", static_cast<int>(seed));

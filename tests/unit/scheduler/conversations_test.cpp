@@ -7,6 +7,7 @@
 #include <random>
 
 #include "cuda_device.h"
+#include "load_model.h"
 #include "sluice/scheduler.h"
 #include "source_dir.h"
 
@@ -35,13 +36,11 @@ class Conversations : public ::testing::TestWithParam<Case> {
     if (std::string_view(one.backend) == "cuda") {
       SLUICE_NEED_CUDA();
     }
-    const bool story = std::string_view(one.model).ends_with("story");
-    engine_ = Engine::load((story ? source_dir() + "/models/" : test_data() + "/models/") + one.model,
-                           {.backend = one.backend,
-                            .threads = 2,
-                            .prefill_chunk = 512,
-                            .key_bits = one.bits,
-                            .value_bits = one.bits});
+    engine_ = load_model(one.model, {.backend = one.backend,
+                                     .threads = 2,
+                                     .prefill_chunk = 512,
+                                     .key_bits = one.bits,
+                                     .value_bits = one.bits});
     const unsigned seed = std::random_device()();
     std::cout << "seed " << seed << '\n';
     random_.seed(seed);
