@@ -1,5 +1,6 @@
 # Writes a header with the version and the commit of the source tree; called at every build, it touches the file only when
 # they changed.   cmake -DSOURCE=... -DHEADER=... -DVERSION=... -P BuildInfo.cmake
+cmake_minimum_required(VERSION 3.25)
 execute_process(COMMAND git -C ${SOURCE} describe --always --dirty --abbrev=10 --exclude=*
                 OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
 if(failed OR NOT commit)
