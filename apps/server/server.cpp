@@ -47,6 +47,7 @@ struct Server::Impl {
   explicit Impl(const ServerOptions& options)
       : service(checked(options)),
         acceptor(bind_listener(io, options.host, options.port)),
+        endpoint(acceptor.local_endpoint()),
         connections{service, pool, Access(access_settings(options)), AccessLog(options.access_log)},
         signals(io),
         drain_timer(io) {
@@ -71,7 +72,7 @@ struct Server::Impl {
     return {options.api_keys, options.cors_origins, options.api_keys.empty() && is_loopback()};
   }
 
-  bool is_loopback() const { return acceptor.local_endpoint().address().is_loopback(); }
+  bool is_loopback() const { return endpoint.address().is_loopback(); }
 
   void check_exposure(const ServerOptions& options) const {
     if (is_loopback() || !options.api_keys.empty() || options.no_auth) return;
@@ -124,6 +125,7 @@ struct Server::Impl {
   asio::thread_pool pool{kPreparingThreads};
   Service service;
   tcp::acceptor acceptor;
+  const tcp::endpoint endpoint;  // told also after the acceptor is closed
   std::unique_ptr<asio::ssl::context> tls;
   Connections connections;
   asio::signal_set signals;
@@ -137,11 +139,11 @@ Server::Server(const ServerOptions& options) : impl_(std::make_unique<Impl>(opti
 Server::~Server() = default;
 
 std::uint16_t Server::port() const {
-  return impl_->acceptor.local_endpoint().port();
+  return impl_->endpoint.port();
 }
 
 std::string Server::url() const {
-  const tcp::endpoint endpoint = impl_->acceptor.local_endpoint();
+  const tcp::endpoint& endpoint = impl_->endpoint;
   const std::string host = endpoint.address().to_string();
   return fmt::format("{}://{}:{}", impl_->tls ? "https" : "http",
                      endpoint.address().is_v6() ? "[" + host + "]" : host, endpoint.port());
