@@ -19,8 +19,6 @@ namespace sluice::cli {
 
 namespace {
 
-constexpr std::int64_t kMostTokens = 1'000'000'000;
-
 std::string measured(const MachinePeak& peak) {
   return fmt::format("reads {:.1f} GB/s, {:.0f} GFLOP/s in F32", peak.read_gigabytes_per_second,
                      peak.gigaflops);

@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Options {
+struct ConvertArguments {
   std::string in;
   std::string out;
   ConvertOptions convert;
@@ -42,7 +42,7 @@ std::function<void(const ConvertProgress&)> follow(Progress& progress) {
   };
 }
 
-void pack(const Options& options) {
+void pack(const ConvertArguments& options) {
   const auto start = Clock::now();
   {
     Progress progress("packing");
@@ -53,7 +53,7 @@ void pack(const Options& options) {
   fmt::print("{}: experts packed in {:.1f} s\n", printable(options.out), seconds);
 }
 
-void run(Options& options) {
+void run(ConvertArguments& options) {
   if (options.pack) return pack(options);
   const auto start = Clock::now();
   options.convert.quantize = !options.dense;
@@ -86,7 +86,7 @@ void run(Options& options) {
 }  // namespace
 
 void add_convert(Parser& parser) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ConvertArguments>();
   ConvertOptions& convert = options->convert;
   Command command = parser.add("convert", "Turn a Hugging Face checkpoint into an MLX one");
   command.required("IN", options->in, "Folder with config.json and *.safetensors in BF16, F16, F32 or FP8");

@@ -11,13 +11,13 @@ namespace sluice::cli {
 
 namespace {
 
-struct Options {
+struct HelpArguments {
   std::string command;
   bool manual = false;
   std::string shell;
 };
 
-void run(const ProgramInfo& table, const Options& options) {
+void run(const ProgramInfo& table, const HelpArguments& options) {
   if (options.manual) return fmt::print("{}", manual_page(table));
   if (!options.shell.empty()) return fmt::print("{}", completions(table, options.shell));
   const int width = terminal_width(stdout);
@@ -34,7 +34,7 @@ void run(const ProgramInfo& table, const Options& options) {
 }  // namespace
 
 void add_help(Parser& parser) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<HelpArguments>();
   Command command = parser.add("help", "Explain the commands");
   command.option("COMMAND", options->command, "Which; default: a list of all");
   command.flag("--man", options->manual, "Print the manual page instead");

@@ -27,7 +27,7 @@ std::string count(double n) {
   return fmt::format("{:.{}f}{}", n, unit == 0 ? 0 : 2, units[unit]);
 }
 
-void print_json(const ModelSummary& m) {
+void print_summary(const ModelSummary& m) {
   nlohmann::ordered_json json{{"architecture", m.architecture},
                               {"layers", m.layers},
                               {"linear_layers", m.linear_layers},
@@ -47,14 +47,14 @@ void print_json(const ModelSummary& m) {
   for (const auto& part : m.parts)
     json["parts"].push_back(
         {{"kind", name(part.kind)}, {"parameters", part.parameters}, {"bytes", part.bytes}});
-  cli::print_json(json);
+  print_json(json);
 }
 
 void run(ModelOptions& options, bool json) {
   options.engine.backend = "cpu";  // maps the files, copies nothing
   const auto engine = options.load();
   const ModelSummary& m = engine->summary();
-  if (json) return print_json(m);
+  if (json) return print_summary(m);
   fmt::print("architecture      {}\n", printable(m.architecture));
   fmt::print("layers            {} ({} linear attention), hidden {}, vocabulary {}\n", m.layers,
              m.linear_layers, m.hidden, m.vocab);

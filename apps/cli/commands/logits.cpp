@@ -13,7 +13,7 @@ namespace sluice::cli {
 
 namespace {
 
-struct Options {
+struct LogitsArguments {
   ModelOptions model;
   std::string tokens;
   std::string out;
@@ -21,7 +21,7 @@ struct Options {
   bool rounded = false;
 };
 
-void run(Options& options) {
+void run(LogitsArguments& options) {
   const std::vector<std::int32_t> tokens = parse_tokens(options.tokens, "--tokens");
   // Whoever asks for logits compares them: no shortcut that only speed asks for.
   options.model.engine.exact = options.model.engine.exact || !options.rounded;
@@ -38,7 +38,7 @@ void run(Options& options) {
 }  // namespace
 
 void add_logits(Parser& parser) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LogitsArguments>();
   Command command = parser.add("logits", "Write the logits of given token ids to a safetensors file");
   command.required("MODEL", options->model.model, "Checkpoint folder, or the name of a model");
   command.required("--tokens", options->tokens, "Ids as 1,2,3 or @FILE");

@@ -13,7 +13,7 @@ namespace sluice::cli {
 
 namespace {
 
-struct Options {
+struct OpArguments {
   std::string name;
   std::string in;
   std::string out;
@@ -72,7 +72,7 @@ void print_description(const std::string& name, bool json) {
                attribute.meaning);
 }
 
-void run(const Options& options) {
+void run(const OpArguments& options) {
   if (options.markdown) {
     fmt::print("{}", ops_markdown());
   } else if (options.list) {
@@ -89,7 +89,7 @@ void run(const Options& options) {
 }  // namespace
 
 void add_op(Parser& parser) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<OpArguments>();
   Command command = parser.add("op", "Run one op on safetensors files, or print the catalogue");
   command.option("NAME", options->name, "The op to run");
   command.option("--in", options->in, "File with the op's fields; attributes as metadata 'attr.NAME'");

@@ -20,9 +20,7 @@ namespace sluice::cli {
 
 namespace {
 
-constexpr std::int64_t kMostTokens = 1'000'000'000;
-
-struct Options {
+struct PerplexityArguments {
   ModelOptions model;
   std::string file;
   PerplexityOptions windows;
@@ -32,7 +30,7 @@ struct Options {
 };
 
 // The options' cache against another one.
-void compare(Options& options, const std::string& text) {
+void compare(PerplexityArguments& options, const std::string& text) {
   const auto engine = options.model.load();
   ModelOptions other = options.model;
   other.kv = options.against;
@@ -64,7 +62,7 @@ void compare(Options& options, const std::string& text) {
       result.worst_context, 100 * result.agreement, result.tokens, result.contexts);
 }
 
-void run(Options& options) {
+void run(PerplexityArguments& options) {
   const std::string text = read_input(options.file);
   note_interrupts();
   if (!options.against.empty()) return compare(options, text);
@@ -94,7 +92,7 @@ void run(Options& options) {
 }  // namespace
 
 void add_perplexity(Parser& parser) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PerplexityArguments>();
   Command command = parser.add("perplexity", "Measure how well a model predicts a text");
   command.required("MODEL", options->model.model, "Checkpoint folder, or the name of a model");
   command.required("FILE", options->file,

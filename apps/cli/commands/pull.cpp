@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct PullArguments {
   std::string name;
   std::string revision = "main";
   bool json = false;
@@ -89,7 +89,7 @@ std::uint64_t fill(const fs::path& folder, Download& download, const Repository&
   return received;
 }
 
-void pull(const Options& options) {
+void pull(const PullArguments& options) {
   const fs::path own = own_models();
   if (own.empty())
     throw Error(ErrorKind::input, "there is no home folder to keep models in; HOME says where");
@@ -117,7 +117,7 @@ void pull(const Options& options) {
              static_cast<double>(repository.bytes()) / 1e9, printable(folder.string()));
 }
 
-void run(const Options& options) {
+void run(const PullArguments& options) {
   note_interrupts();
   try {
     pull(options);
@@ -138,7 +138,7 @@ std::optional<std::string> check_name(const std::string& name) {
 }  // namespace
 
 void add_pull(Parser& parser) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PullArguments>();
   Command command = parser.add("pull", "Get a model from Hugging Face's hub");
   command.required("NAME", options->name, "Owner and model, as in Qwen/Qwen3.6-35B-A3B", check_name);
   command.option("--revision", options->revision, "A branch, tag or commit");

@@ -17,7 +17,7 @@ namespace sluice::cli {
 
 namespace {
 
-struct Options {
+struct RandomArguments {
   std::string geometry;
   int bits = 4;
   bool gguf = false;
@@ -26,7 +26,7 @@ struct Options {
   bool json = false;
 };
 
-void run(const Options& options) {
+void run(const RandomArguments& options) {
   note_interrupts();
   std::uint64_t bytes = 0;
   {
@@ -47,7 +47,7 @@ void run(const Options& options) {
 }  // namespace
 
 void add_random(Parser& parser) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RandomArguments>();
   Command command =
       parser.add("random", "Write a checkpoint with random weights, to test and to measure with");
   command.required("--geometry", options->geometry,

@@ -25,7 +25,7 @@ namespace {
 // The bundled models tell stories; a bare `sluice run` starts one.
 constexpr const char* kDefaultPrompt = "Once upon a time";
 
-struct Options {
+struct RunArguments {
   ModelOptions model;
   RemoteOptions remote;
   GenerationOptions generation;
@@ -67,7 +67,7 @@ const char* name_of(FinishReason reason) {
 }
 
 // A bundled story model continues a story's first words unless it is told to do something.
-Prompt make_prompt(const Engine& engine, const Options& options, const std::string& text) {
+Prompt make_prompt(const Engine& engine, const RunArguments& options, const std::string& text) {
   if (!options.prompt_tokens.empty())
     return {"", parse_tokens(options.prompt_tokens, "--prompt-tokens"), "", true};
   const bool story = options.model.bundled() && text.starts_with(kDefaultPrompt) && !options.answer.given();
@@ -129,7 +129,7 @@ void keep_counts(EngineOptions& engine) {
 }
 
 // A server knows its model's template and settings; what only this process could tell is not to be had.
-void run_remotely(const Options& options, const std::string& text) {
+void run_remotely(const RunArguments& options, const std::string& text) {
   if (options.json || options.stats || !options.prompt_tokens.empty() || !options.experts_map.empty() ||
       !options.experts_profile.empty() || options.answer.given())
     throw Error(ErrorKind::input,
@@ -147,7 +147,7 @@ void run_remotely(const Options& options, const std::string& text) {
   stop_if_interrupted();
 }
 
-void run(Options& options) {
+void run(RunArguments& options) {
   if (!options.experts_map.empty() || !options.experts_profile.empty()) keep_counts(options.model.engine);
   options.answer.resolve();
   const std::string text = input_text(options.prompt, options.file).value_or(kDefaultPrompt);
@@ -193,7 +193,7 @@ void run(Options& options) {
 }  // namespace
 
 void add_run(Parser& parser) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunArguments>();
   Command command = parser.add("run", "Answer a prompt, or continue it with --raw");
   command.option(
       "PROMPT", options->prompt,

@@ -15,7 +15,7 @@ namespace sluice::cli {
 
 namespace {
 
-struct Options {
+struct ServeArguments {
   ModelOptions model;
   server::ServerOptions server;
   SchedulerOptions scheduler;
@@ -43,7 +43,7 @@ void read_keys(const std::string& path, std::vector<std::string>& keys) {
   if (keys.size() == before) throw Error(ErrorKind::input, fmt::format("there is no key in '{}'", path));
 }
 
-server::ServerOptions server_options(const Options& options) {
+server::ServerOptions server_options(const ServeArguments& options) {
   server::ServerOptions server = options.server;
   server.port = static_cast<std::uint16_t>(options.port);
   server.limits.connections = static_cast<std::size_t>(options.connections);
@@ -53,7 +53,8 @@ server::ServerOptions server_options(const Options& options) {
   return server;
 }
 
-std::shared_ptr<Scheduler> make_scheduler(const std::shared_ptr<Engine>& engine, const Options& options) {
+std::shared_ptr<Scheduler> make_scheduler(const std::shared_ptr<Engine>& engine,
+                                          const ServeArguments& options) {
   SchedulerOptions settings = options.scheduler;
   settings.queue = static_cast<std::size_t>(options.queue);
   settings.token_interval_seconds = options.interval_milliseconds / 1e3;
@@ -71,7 +72,7 @@ void describe(const std::string& url, const server::ServedModel& model, const Sc
   fmt::print(stderr, "Anthropic's client: ANTHROPIC_BASE_URL={} ANTHROPIC_API_KEY=none\n", url);
 }
 
-void serve(Options& options) {
+void serve(ServeArguments& options) {
   server::Server server(server_options(options));
   const auto engine = options.model.load();
   const auto scheduler = make_scheduler(engine, options);
@@ -91,7 +92,7 @@ void serve(Options& options) {
   server.run_until_signalled();
 }
 
-void add_access_options(Command& command, Options& options) {
+void add_access_options(Command& command, ServeArguments& options) {
   command.group("Access");
   command.list("--api-key", options.server.api_keys,
                "A key that clients must send (may be given several times)");
@@ -106,7 +107,7 @@ void add_access_options(Command& command, Options& options) {
                  "Append a line of JSON per request to this file; - for the standard error");
 }
 
-void add_limits(Command& command, Options& options) {
+void add_limits(Command& command, ServeArguments& options) {
   constexpr std::int64_t kMany = 1'000'000'000;
   command.group("Limits");
   command.option("--parallel", options.scheduler.parallel, "Sequences at once; 0: what suits the backend",
@@ -131,7 +132,7 @@ void add_limits(Command& command, Options& options) {
 }  // namespace
 
 void add_serve(Parser& parser) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ServeArguments>();
   Command command = parser.add("serve", "Serve a model to OpenAI's and Anthropic's clients, and on a page");
   add_model_option(command, options->model.model);
   command.option("--host", options->server.host, "Address to listen on");

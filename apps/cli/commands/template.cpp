@@ -15,7 +15,7 @@ namespace sluice::cli {
 
 namespace {
 
-struct Options {
+struct TemplateArguments {
   ModelOptions model;
   std::string file;
   bool no_prompt = false;
@@ -32,7 +32,7 @@ std::string read_conversation(const std::string& file) {
       fmt::format("'{}' holds neither an array of messages nor an object with the key \"messages\"", file));
 }
 
-void run(Options& options) {
+void run(TemplateArguments& options) {
   const std::string conversation = read_conversation(options.file);
   options.model.engine.backend = "cpu";  // maps the files, copies nothing
   const auto engine = options.model.load();
@@ -44,7 +44,7 @@ void run(Options& options) {
 }  // namespace
 
 void add_template(Parser& parser) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TemplateArguments>();
   Command command = parser.add("template", "Render a conversation with the model's chat template");
   command.required(
       "FILE", options->file,

@@ -16,7 +16,7 @@ namespace sluice::cli {
 
 namespace {
 
-struct Options {
+struct TokenizeArguments {
   ModelOptions model;
   std::optional<std::string> text;
   std::string file;
@@ -25,7 +25,7 @@ struct Options {
   bool json = false;
 };
 
-void run(Options& options) {
+void run(TokenizeArguments& options) {
   const auto text = input_text(options.text, options.file);
   if (!text) fail_usage("TEXT, -f FILE, or something through a pipe");
   options.model.engine.backend = "cpu";  // maps the files, copies nothing
@@ -51,7 +51,7 @@ void run(Options& options) {
 }  // namespace
 
 void add_tokenize(Parser& parser) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TokenizeArguments>();
   Command command = parser.add("tokenize", "Turn text into token ids, or back with --decode");
   command.option("TEXT", options->text, "The text, or ids as 1,2,3 with --decode; - and @FILE as in run");
   add_model_option(command, options->model.model);

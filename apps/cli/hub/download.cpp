@@ -32,7 +32,7 @@ bool is_worth_another_attempt(long status) {
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
-File open(const fs::path& path, const char* mode) {
+File open_file(const fs::path& path, const char* mode) {
   return {std::fopen(path.c_str(), mode), std::fclose};
 }
 
@@ -51,7 +51,7 @@ std::uint64_t size_of(const fs::path& path) {
 // Of a whole file. `each` hears of every block.
 std::string checksum_of(const fs::path& path, const RemoteFile& file,
                         const std::function<void(std::uint64_t)>& each) {
-  const File opened = open(path, "rb");
+  const File opened = open_file(path, "rb");
   if (opened == nullptr) return {};
   Checksum checksum = file.start();
   std::vector<char> block(kBlock);
@@ -111,7 +111,7 @@ std::string Download::get_rest(const fs::path& part, const RemoteFile& file) {
       progress_.done -= size;
       size = 0;
     }
-    opened = open(part, status == kWhole ? "wb" : "ab");
+    opened = open_file(part, status == kWhole ? "wb" : "ab");
     if (opened == nullptr) fail_to_write(part);
   };
   const HttpResult result = http_get(request, [&](long status, std::string_view bytes) {
@@ -146,7 +146,7 @@ void Download::get(const fs::path& folder, const RemoteFile& file) {
     const std::uint64_t received = received_;
     const std::string trouble = size_of(part) == file.bytes && file.bytes > 0 ? "" : get_rest(part, file);
     if (trouble.empty()) {
-      if (file.bytes == 0 && open(part, "wb") == nullptr) fail_to_write(part);
+      if (file.bytes == 0 && open_file(part, "wb") == nullptr) fail_to_write(part);
       if (checksum_of(part, file, [](std::uint64_t) {}) == file.checksum) break;
       fs::remove(part);
       if (!resumed)

@@ -10,7 +10,6 @@ namespace sluice::cli {
 
 namespace {
 
-constexpr std::int64_t kMostTokens = 1'000'000'000;
 constexpr double kMost = 1000;
 constexpr double kUsualTemperature = 0.7;
 constexpr const char* kOfModel = "the model's";

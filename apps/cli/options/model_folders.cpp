@@ -11,14 +11,14 @@ namespace {
 namespace fs = std::filesystem;
 
 // An absolute path in the environment, or empty.
-fs::path from_environment(const char* name) {
+fs::path folder_from_environment(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr && *value == '/' ? fs::path(value) : fs::path();
 }
 
 fs::path at_home(const char* name, const char* fallback) {
-  if (fs::path folder = from_environment(name); !folder.empty()) return folder;
-  const fs::path home = from_environment("HOME");
+  if (fs::path folder = folder_from_environment(name); !folder.empty()) return folder;
+  const fs::path home = folder_from_environment("HOME");
   return home.empty() ? fs::path() : home / fallback;
 }
 
@@ -44,7 +44,7 @@ fs::path unfinished_pull(const fs::path& folder) {
 }
 
 fs::path hub_cache() {
-  if (fs::path cache = from_environment("HF_HUB_CACHE"); !cache.empty()) return cache;
+  if (fs::path cache = folder_from_environment("HF_HUB_CACHE"); !cache.empty()) return cache;
   const fs::path home = at_home("HF_HOME", ".cache/huggingface");
   return home.empty() ? home : home / "hub";
 }

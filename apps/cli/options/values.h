@@ -8,6 +8,8 @@
 
 namespace sluice::cli {
 
+constexpr std::int64_t kMostTokens = 1'000'000'000;  // that an option may ask for
+
 // What an option allows.
 template <class T>
 struct Range {

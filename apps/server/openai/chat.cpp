@@ -10,8 +10,6 @@ namespace sluice::server::openai {
 
 namespace {
 
-constexpr std::int64_t kMostAlternatives = 20;
-
 void read_logprobs(Fields& fields, Request& request, ChatReplySettings& reply) {
   reply.logprobs = fields.flag("logprobs").value_or(false);
   const auto top = fields.integer("top_logprobs", 0, kMostAlternatives);

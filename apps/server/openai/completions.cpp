@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::size_t kMostPrompts = 64;
 constexpr std::int64_t kUsualTokens = 16;  // the protocol's default
-constexpr std::int64_t kMostAlternatives = 20;
 
 bool is_ids(const Json& json) {
   return json.is_array() && !json.empty() &&

@@ -9,6 +9,8 @@
 
 namespace sluice::server::openai {
 
+constexpr std::int64_t kMostAlternatives = 20;  // whose log-probabilities one may ask for, per token
+
 struct Common {
   bool stream = false;
   bool usage_in_stream = false;  // stream_options.include_usage
