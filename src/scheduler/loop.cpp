@@ -261,10 +261,14 @@ bool Loop::step() {
                        [this](const SequencePtr& one) { return places_.forget_shared(*one); });
   };
   while (!places_.make_free(missing()) && (forget() || suspend_last(nullptr))) sequences = decoding();
-  if (sequences.empty()) return false;
+  if (sequences.empty()) {
+    stepped_.reset();
+    return false;
+  }
   try {
     const Passes::Result result = passes_.step(sequences);
     budget_.decoded(result.seconds);
+    measure_turn();
     take(result);
   } catch (...) {
     for (const SequencePtr& one : sequences) finish(one, std::current_exception());
@@ -272,6 +276,13 @@ bool Loop::step() {
   const std::lock_guard lock(mutex_);
   ++counts_.decode_steps;
   return true;
+}
+
+void Loop::measure_turn() {
+  const auto now = Clock::now();
+  if (stepped_ && read_since_) budget_.turned(seconds_between(*stepped_, now));
+  stepped_ = now;
+  read_since_ = false;
 }
 
 std::vector<Passes::Chunk> Loop::plan_chunks() const {
@@ -313,6 +324,7 @@ bool Loop::read() {
   try {
     const Passes::Result result = passes_.read(chunks);
     budget_.prefilled(tokens, result.seconds);
+    read_since_ = true;
     for (const Passes::Chunk& chunk : chunks) {
       outbox_.progress(chunk.sequence);
       remember(*chunk.sequence);

@@ -50,6 +50,7 @@ class Loop {
   // Each says whether there was something to compute.
   bool step();
   bool read();
+  void measure_turn();
   void take(const Passes::Result& result);
   void take_choice(const SequencePtr& sequence, const SampledToken& chosen);
   std::vector<SequencePtr> decoding() const;
@@ -69,7 +70,9 @@ class Loop {
   Outbox outbox_;
   Passes passes_;
   PromptBudget budget_;
-  std::int64_t pages_used_ = 0;  // by sequences, when one last came or went
+  std::optional<Clock::time_point> stepped_;  // the end of the last step, while sequences are answered
+  bool read_since_ = false;                   // whether prompts were read since then
+  std::int64_t pages_used_ = 0;               // by sequences, when one last came or went
   std::int64_t pages_spare_ = 0;
   std::vector<SequencePtr> active_;  // in slots, in the order of their admission
   std::vector<SequencePtr> parked_;  // taken from the queue and without a slot, the next one first

@@ -10,6 +10,11 @@ namespace sluice::scheduler {
 namespace {
 
 constexpr double kKept = 0.95;  // of the weight of what was measured before
+// The target is one for nearly every turn, not for the average one. Each turn that misses it lowers the aim
+// as much as a hundred that hold it raise it: one turn in a hundred is late then, however much costs vary.
+constexpr double kLower = 0.85;
+constexpr double kRaise = 1.0015;
+constexpr double kLowestAim = 0.4;
 
 }  // namespace
 
@@ -62,11 +67,16 @@ void PromptBudget::prefilled(std::int64_t tokens, double seconds) {
   prefill_.add(static_cast<double>(tokens), seconds);
 }
 
+void PromptBudget::turned(double seconds) {
+  const double aim = seconds > options_.target_seconds ? aim_ * kLower : aim_ * kRaise;
+  aim_ = std::clamp(aim, kLowestAim, 1.0);
+}
+
 std::int64_t PromptBudget::tokens(bool decoding) const {
   const std::int64_t most = options_.most / kChunkUnit * kChunkUnit;
   if (!decoding) return most;
   if (!prefill_.known()) return kChunkUnit;
-  const double fitting = prefill_.tokens(options_.target_seconds - decode_seconds_);
+  const double fitting = prefill_.tokens(aim_ * options_.target_seconds - decode_seconds_);
   const double units = std::floor(fitting / static_cast<double>(kChunkUnit));
   const double limit = static_cast<double>(most / kChunkUnit);
   return kChunkUnit * static_cast<std::int64_t>(std::clamp(units, 1.0, limit));

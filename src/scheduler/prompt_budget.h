@@ -41,6 +41,8 @@ class PromptBudget {
   // What was measured: a decode step of all running sequences, a pass over prompt tokens.
   void decoded(double seconds);
   void prefilled(std::int64_t tokens, double seconds);
+  // From the end of one decode step to the end of the next, with prompt tokens read between the two.
+  void turned(double seconds);
 
   // Tokens of prompts for the next turn, a multiple of kChunkUnit and at least one of it: prompts too must
   // go on. Without running sequences there is nobody to wait for.
@@ -49,6 +51,8 @@ class PromptBudget {
  private:
   PromptBudgetOptions options_;
   double decode_seconds_ = 0;
+  double aim_ =
+      0.8;  // the share of the target that is planned for; the rest is for what takes longer than it should
   CostLine prefill_;
 };
 

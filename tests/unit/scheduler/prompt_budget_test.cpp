@@ -48,6 +48,7 @@ TEST(PromptBudget, HoldsTheTargetBesideDecoding) {
     budget.decoded(0.02);
     budget.prefilled(64 * (1 + i % 10), 0.002 + 1e-5 * 64 * (1 + i % 10));
   }
+  for (int i = 0; i < 500; ++i) budget.turned(0.03);  // nothing is ever late
   // (0.05 - 0.02 - 0.002) / 1e-5 = 2800 tokens, in whole units of 64.
   EXPECT_EQ(budget.tokens(true) % 64, 0);
   EXPECT_NEAR(static_cast<double>(budget.tokens(true)), 2800, 64);
@@ -70,6 +71,29 @@ TEST(PromptBudget, ASlowStepCountsAtOnceAndIsForgottenSlowly) {
   EXPECT_LT(budget.tokens(true), calm / 2);
   for (int i = 0; i < 60; ++i) budget.decoded(0.01);
   EXPECT_NEAR(static_cast<double>(budget.tokens(true)), static_cast<double>(calm), 64);
+}
+
+// Costs that vary as those of a busy machine do, the longer ones more often than by chance alone.
+TEST(PromptBudget, OneTurnInAHundredIsLateHoweverMuchCostsVary) {
+  const unsigned seed = std::random_device{}();
+  std::mt19937 random(seed);
+  std::lognormal_distribution<double> factor(0, 0.25);
+  PromptBudget budget({.target_seconds = 0.05, .most = 8192});
+  constexpr int kTurns = 20000;
+  int late = 0;
+  double read = 0;
+  for (int i = 0; i < kTurns; ++i) {
+    const std::int64_t tokens = budget.tokens(true);
+    const double prefill = (0.002 + 1e-5 * static_cast<double>(tokens)) * factor(random);
+    const double step = 0.01 * factor(random);
+    budget.prefilled(tokens, prefill);
+    budget.decoded(step);
+    budget.turned(prefill + step);
+    late += prefill + step > 0.05;
+    read += static_cast<double>(tokens);
+  }
+  EXPECT_LT(late, kTurns * 0.015) << "seed " << seed;
+  EXPECT_GT(read / kTurns, 1200) << "seed " << seed << ": holding the target by reading nothing is no art";
 }
 
 TEST(PromptBudget, MostIsRoundedToWholeUnits) {
