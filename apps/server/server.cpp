@@ -1,6 +1,7 @@
 #include "server/server.h"
 
 #include <fmt/core.h>
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include <boost/asio/co_spawn.hpp>
@@ -58,7 +59,10 @@ struct Server::Impl {
     }
     allow_many_files();
     asio::co_spawn(io, accept_connections(acceptor, connections), asio::detached);
-    thread = std::thread([this] { io.run(); });
+    thread = std::thread([this] {
+      pthread_setname_np(pthread_self(), "sluice-http");  // what it takes is seen beside what is computed
+      io.run();
+    });
   }
 
   ~Impl() {

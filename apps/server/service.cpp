@@ -1,5 +1,7 @@
 #include "server/service.h"
 
+#include <algorithm>
+
 #include "server/anthropic/error.h"
 #include "server/anthropic/messages.h"
 #include "server/local/conversations.h"
@@ -57,14 +59,18 @@ void Service::set_loaded(Loaded loaded) {
   std::atomic_store(&loaded_, std::shared_ptr<const Loaded>(std::make_shared<Loaded>(std::move(loaded))));
 }
 
-const Route* Service::find(std::string_view method, std::string_view path, bool& path_known) const {
-  path_known = false;
-  for (const Route& route : routes_) {
-    if (!matches(route.path, path)) continue;
-    path_known = true;
-    if (route.method == method) return &route;
-  }
-  return nullptr;
+const Route* Service::find(std::string_view method, std::string_view path) const {
+  const auto found = std::find_if(routes_.begin(), routes_.end(), [&](const Route& route) {
+    return route.method == method && matches(route.path, path);
+  });
+  return found == routes_.end() ? nullptr : &*found;
+}
+
+std::string Service::methods(std::string_view path) const {
+  std::string allowed;
+  for (const Route& route : routes_)
+    if (matches(route.path, path)) allowed += std::string(route.method) + ", ";
+  return allowed.empty() ? allowed : allowed + "OPTIONS";
 }
 
 void Service::add_routes() {

@@ -51,8 +51,10 @@ class Service {
   bool draining() const { return draining_; }
   void begin_draining() { draining_ = true; }
 
-  // The route of that method and path; `path_known` says whether another method would have one.
-  const Route* find(std::string_view method, std::string_view path, bool& path_known) const;
+  // The route of that method and path, if there is one.
+  const Route* find(std::string_view method, std::string_view path) const;
+  // The methods that a path has routes for, as a header names them; empty: there is nothing at it.
+  std::string methods(std::string_view path) const;
   Metrics& metrics() { return metrics_; }
 
  private:

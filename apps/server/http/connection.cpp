@@ -30,6 +30,7 @@ namespace {
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t kReadAhead = 64 << 10;  // of the next request while one is answered
 constexpr std::chrono::seconds kLinger{2};
+constexpr int kSendBuffer = 256 << 10;
 using Clock = std::chrono::steady_clock;
 
 tcp::socket& socket_of(tcp::socket& stream) {
@@ -227,8 +228,7 @@ class Connection : public OpenConnection, public ResponseWriter {
     HttpRequest request;
     const std::string problem = read_target(message, request);
     cors_ = shared_.access.cors_origin(credentials);
-    bool path_known = false;
-    const Route* route = shared_.service.find(method_ == "HEAD" ? "GET" : method_, request.path, path_known);
+    const Route* route = shared_.service.find(method_ == "HEAD" ? "GET" : method_, request.path);
     const Dialect dialect = route != nullptr ? route->dialect : Dialect::openai;
     std::optional<ApiError> error;
     if (!problem.empty())
@@ -245,7 +245,7 @@ class Connection : public OpenConnection, public ResponseWriter {
     request.body = std::move(parser.get().body());
     request.client = client_;
     request.id = id_;
-    const bool again = co_await answer_request(request, route, path_known);
+    const bool again = co_await answer_request(request, route);
     co_return again;
   }
 
@@ -309,10 +309,10 @@ class Connection : public OpenConnection, public ResponseWriter {
     co_return !error;
   }
 
-  asio::awaitable<bool> answer_request(const HttpRequest& request, const Route* route, bool path_known) {
+  asio::awaitable<bool> answer_request(const HttpRequest& request, const Route* route) {
     using namespace asio::experimental::awaitable_operators;
     if (route == nullptr) {
-      const HttpResponse response = unrouted(path_known);
+      const HttpResponse response = unrouted(request.path);
       co_await send(response);
       co_return keep_alive_;
     }
@@ -330,7 +330,7 @@ class Connection : public OpenConnection, public ResponseWriter {
     }
   }
 
-  HttpResponse unrouted(bool path_known) {
+  HttpResponse unrouted(const std::string& path) {
     if (method_ == "OPTIONS") {
       HttpResponse response{204};
       if (!cors_.empty())
@@ -339,9 +339,14 @@ class Connection : public OpenConnection, public ResponseWriter {
                             {"Access-Control-Max-Age", "600"}};
       return response;
     }
-    ApiError error(path_known ? 405 : 404, "invalid_request_error",
-                   path_known ? "This method is not allowed here." : "There is nothing at this path.");
-    return error_response(error, Dialect::openai, id_);
+    const std::string allowed = shared_.service.methods(path);
+    if (allowed.empty())
+      return error_response({404, "invalid_request_error", "There is nothing at this path."}, Dialect::openai,
+                            id_);
+    HttpResponse response = error_response({405, "invalid_request_error", "This method is not allowed here."},
+                                           Dialect::openai, id_);
+    response.headers.emplace_back("Allow", allowed);
+    return response;
   }
 
   // Ends when the client is gone. What it sends meanwhile belongs to its next request.
@@ -393,6 +398,8 @@ asio::awaitable<void> serve(Stream stream, Connections& shared) {
 void serve_connection(tcp::socket socket, Connections& shared) {
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
+  // Or the kernel would keep megabytes for a client that does not read.
+  socket.set_option(tcp::socket::send_buffer_size(kSendBuffer), ignored);
   const asio::any_io_executor executor = socket.get_executor();
   if (shared.tls == nullptr)
     asio::co_spawn(executor, serve(std::move(socket), shared), asio::detached);

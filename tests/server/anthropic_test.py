@@ -1,0 +1,37 @@
+"""Anthropic's protocol."""
+
+import json
+import unittest
+
+from served import STORY, SharedServer, events
+
+
+class Anthropic(SharedServer):
+    ASKED = {"model": "m", "max_tokens": 8, "temperature": 0, "messages": STORY,
+             "system": [{"type": "text", "text": "You tell stories."}]}
+
+    def test_whole_equals_streamed(self):
+        status, whole = self.server.post("/v1/messages", self.ASKED)
+        self.assertEqual((status, whole["stop_reason"]), (200, "max_tokens"), whole)
+        text = self.server.request("POST", "/v1/messages", self.ASKED | {"stream": True})[2]
+        told = [json.loads(one) for one in events(text)]
+        kinds = [one["type"] for one in told]
+        self.assertEqual((kinds[0], kinds[1], kinds[-2], kinds[-1]),
+                         ("message_start", "content_block_start", "message_delta", "message_stop"))
+        said = "".join(one["delta"]["text"] for one in told if one["type"] == "content_block_delta")
+        self.assertEqual(said, whole["content"][0]["text"])
+        usage = whole["usage"]
+        counted = self.server.post("/v1/messages/count_tokens", {k: self.ASKED[k] for k in ("messages", "system")})
+        self.assertEqual(counted[1]["input_tokens"], usage["input_tokens"] + usage["cache_read_input_tokens"])
+
+    def test_stop_sequence(self):
+        _, whole = self.server.post("/v1/messages", self.ASKED | {"stop_sequences": [" time", "zzz"]})
+        self.assertEqual((whole["stop_reason"], whole["stop_sequence"]), ("stop_sequence", " time"))
+
+    def test_errors(self):
+        status, answer = self.server.post("/v1/messages", {"messages": STORY})
+        self.assertEqual((status, answer["type"], answer["error"]["type"]), (400, "error", "invalid_request_error"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,125 @@
+"""OpenAI's protocol: chat, completions, responses."""
+
+import json
+import unittest
+
+from served import STORY, SharedServer, events
+
+
+class OpenAI(SharedServer):
+    def test_models(self):
+        status, _, body = self.server.request("GET", "/v1/models")
+        self.assertEqual((status, json.loads(body)["data"][0]["id"]), (200, "delta-story"))
+        self.assertEqual(self.server.request("GET", "/models/delta-story")[0], 200)
+        self.assertEqual(self.server.request("GET", "/models/other")[0], 404)
+
+    def test_chat_whole_equals_streamed(self):
+        for fields in ({}, {"n": 2, "temperature": 1, "seed": 7, "top_p": 0.9}, {"stop": [" the"]}):
+            status, whole = self.server.chat(**fields)
+            self.assertEqual(status, 200, whole)
+            body = {"messages": STORY, "max_tokens": 8, "temperature": 0, "stream": True,
+                    "stream_options": {"include_usage": True}} | fields
+            status, headers, text = self.server.request("POST", "/v1/chat/completions", body)
+            self.assertEqual((status, headers["Content-Type"].split(";")[0]), (200, "text/event-stream"))
+            *chunks, usage, done = events(text)
+            self.assertEqual(done, "[DONE]")
+            said = [""] * len(whole["choices"])
+            for choice in (json.loads(chunk)["choices"][0] for chunk in chunks):
+                said[choice["index"]] += choice["delta"].get("content") or ""
+            self.assertEqual(said, [choice["message"]["content"] for choice in whole["choices"]])
+            # What was remembered may differ between the two; everything else must not.
+            counted = json.loads(usage)["usage"]
+            for name in ("prompt_tokens", "completion_tokens", "total_tokens"):
+                self.assertEqual(counted[name], whole["usage"][name])
+
+    def test_logprobs(self):
+        _, whole = self.server.chat(logprobs=True, top_logprobs=3, max_tokens=4)
+        content = whole["choices"][0]["logprobs"]["content"]
+        self.assertEqual(len(content), 4)
+        for token in content:
+            self.assertEqual(len(token["top_logprobs"]), 3)
+            self.assertEqual(token["token"], token["top_logprobs"][0]["token"])  # the most likely was chosen
+            self.assertLessEqual(token["logprob"], 0)
+        self.assertEqual("".join(token["token"] for token in content), whole["choices"][0]["message"]["content"])
+
+    def test_completions(self):
+        asked = {"prompt": ["Once upon a time", "The cat"], "n": 2, "max_tokens": 5, "temperature": 1, "seed": 5, "logprobs": 1}
+        status, whole = self.server.post("/v1/completions", asked)
+        self.assertEqual(status, 200, whole)
+        self.assertEqual([choice["index"] for choice in whole["choices"]], [0, 1, 2, 3])
+        self.assertEqual(whole["usage"]["completion_tokens"], 20)
+        _, alone = self.server.post("/v1/completions", asked | {"prompt": "The cat", "n": 1})
+        self.assertEqual(alone["choices"][0]["text"], whole["choices"][2]["text"])
+        ids = self.server.post("/tokenize", {"content": "The cat", "add_special": True})[1]["tokens"]
+        _, by_ids = self.server.post("/v1/completions", asked | {"prompt": ids, "n": 1})
+        self.assertEqual(by_ids["choices"][0]["text"], alone["choices"][0]["text"])
+        _, echo = self.server.post("/v1/completions", {"prompt": "The cat", "max_tokens": 2, "echo": True})
+        self.assertTrue(echo["choices"][0]["text"].startswith("The cat"))
+
+    def test_an_answer_is_continued(self):
+        _, first = self.server.chat(max_tokens=12)
+        text = first["choices"][0]["message"]["content"]
+        begun = STORY + [{"role": "assistant", "content": text[:9]}]
+        _, rest = self.server.chat(messages=begun, max_tokens=4)
+        self.assertEqual(text[:9], "Once upon")
+        self.assertTrue(rest["choices"][0]["message"]["content"].startswith(" a time"))
+
+    def test_schema(self):
+        schema = {"type": "object", "properties": {"name": {"enum": ["Tim", "Lily"]}}, "required": ["name"],
+                  "additionalProperties": False}
+        form = {"type": "json_schema", "json_schema": {"name": "hero", "schema": schema}}
+        choice = self.complete(response_format=form)
+        self.assertIn(json.loads(choice["message"]["content"])["name"], ("Tim", "Lily"))
+        whole = self.server.chat(guided_choice=["yes", "no"])[1]
+        self.assertIn(whole["choices"][0]["message"]["content"], ("yes", "no"))
+
+    def complete(self, **fields):
+        """An answer that came to its end: a model this small may fill a form with blanks until its tokens are spent."""
+        for seed in range(20):
+            status, whole = self.server.chat(**fields, max_tokens=60, temperature=1, seed=seed)
+            self.assertEqual(status, 200, whole)
+            if whole["choices"][0]["finish_reason"] != "length":
+                return whole["choices"][0]
+        self.fail("no answer of twenty came to its end")
+
+    def test_tools(self):
+        tool = {"type": "function", "function": {"name": "look", "parameters": {
+            "type": "object", "properties": {"at": {"enum": ["moon", "sun"]}}, "required": ["at"],
+            "additionalProperties": False}}}
+        choice = self.complete(tools=[tool], tool_choice="required")
+        self.assertEqual(choice["finish_reason"], "tool_calls", choice)
+        self.assertEqual(choice["message"]["tool_calls"][0]["function"]["name"], "look")
+        self.assertIn(json.loads(choice["message"]["tool_calls"][0]["function"]["arguments"])["at"], ("moon", "sun"))
+
+    def test_what_makes_no_sense(self):
+        for fields, param in (({"temperature": "hot"}, "temperature"), ({"temperature": 3}, "temperature"),
+                              ({"n": 0}, "n"), ({"colour": 1}, "colour"), ({"messages": []}, "messages"),
+                              ({"messages": [{"role": "king", "content": "x"}]}, "messages[0].role"),
+                              ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages[0].content"),
+                              ({"logit_bias": {"x": 1}}, "logit_bias"), ({"top_logprobs": 2}, "top_logprobs"),
+                              ({"tool_choice": "required"}, "tool_choice"), ({"audio": {}}, "audio")):
+            status, answer = self.server.chat(**fields)
+            self.assertEqual((status, answer["error"]["param"]), (400, param), answer)
+            self.assertEqual(answer["error"]["type"], "invalid_request_error")
+        status, answer = self.server.chat(messages=[{"role": "user", "content": "word " * 4000}])
+        self.assertEqual((status, answer["error"]["code"]), (400, "context_length_exceeded"))
+
+    def test_responses(self):
+        asked = {"input": "Tell me a story.", "max_output_tokens": 6, "temperature": 0}
+        status, first = self.server.post("/v1/responses", asked)
+        self.assertEqual((status, first["status"]), (200, "incomplete"), first)
+        text = first["output"][0]["content"][0]["text"]
+        streamed = events(self.server.request("POST", "/v1/responses", asked | {"stream": True})[2])
+        deltas = [json.loads(one) for one in streamed]
+        self.assertEqual("".join(one["delta"] for one in deltas if one["type"] == "response.output_text.delta"), text)
+        self.assertEqual([one["sequence_number"] for one in deltas], list(range(len(deltas))))
+        status, second = self.server.post("/v1/responses", asked | {"previous_response_id": first["id"], "input": "More."})
+        self.assertEqual(status, 200)
+        self.assertGreater(second["usage"]["input_tokens"], first["usage"]["input_tokens"])
+        self.assertEqual(json.loads(self.server.request("GET", "/v1/responses/" + first["id"])[2]), first)
+        self.assertEqual(self.server.request("DELETE", "/v1/responses/" + first["id"])[0], 200)
+        self.assertEqual(self.server.request("GET", "/v1/responses/" + first["id"])[0], 404)
+
+
+if __name__ == "__main__":
+    unittest.main()

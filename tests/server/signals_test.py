@@ -1,0 +1,76 @@
+"""SIGTERM with answers under way."""
+
+import signal
+import threading
+import time
+import unittest
+
+from served import SECONDS, Server, read_all
+
+TOKENS = 600  # enough to be still at it when the signal comes
+
+
+class Signals(unittest.TestCase):
+    def test_sigterm_lets_answers_finish(self):
+        with Server("--parallel", 4, "--drain-seconds", 10 * SECONDS) as server:
+            results = []
+
+            def ask():
+                results.append(server.chat(max_tokens=TOKENS, ignore_eos=True))
+
+            clients = [threading.Thread(target=ask) for _ in range(4)]
+            for client in clients:
+                client.start()
+            server.wait_for("sluice_requests_total", 4)
+            idle = server.connect()
+            server.process.send_signal(signal.SIGTERM)
+            for client in clients:
+                client.join()
+            self.assertEqual([status for status, _ in results], [200] * 4)
+            self.assertTrue(all(answer["usage"]["completion_tokens"] == TOKENS for _, answer in results))
+            self.assertEqual(server.process.wait(timeout=SECONDS), 0)
+            idle.close()
+
+    def test_sigterm_does_not_wait_forever(self):
+        with Server("--drain-seconds", 0) as server:
+            client = server.stream()
+            self.assertTrue(client.recv(100))
+            start = time.monotonic()
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(server.process.wait(timeout=SECONDS), 0)
+            self.assertLess(time.monotonic() - start, 30)
+            client.close()
+
+    def test_sigterm_under_load(self):
+        with Server("--parallel", 4, "--drain-seconds", 1) as server:
+            clients = [server.stream(logprobs=True, top_logprobs=20) for _ in range(40)]
+            server.wait_for("sluice_requests_total", 40)
+            late = [server.connect() for _ in range(40)]  # which never ask
+            server.process.send_signal(signal.SIGTERM)
+            for client in clients[:20]:  # the others are gone without a word
+                read_all(client)
+            self.assertEqual(server.process.wait(timeout=SECONDS), 0, server.process.stderr.read())
+            for client in clients + late:
+                client.close()
+
+    def test_a_second_sigterm_ends_everything(self):
+        with Server("--drain-seconds", 10 * SECONDS) as server:
+            clients = [server.stream() for _ in range(4)]
+            server.wait_for("sluice_requests_total", 4)
+            server.process.send_signal(signal.SIGTERM)
+            while server.process.poll() is None:  # two that come at once are one
+                server.process.send_signal(signal.SIGTERM)
+                time.sleep(0.1)
+            self.assertEqual(server.process.returncode, 0)
+            for client in clients:
+                client.close()
+
+    def test_sigterm_at_the_first_line(self):
+        for _ in range(10):
+            with Server() as server:
+                server.process.send_signal(signal.SIGTERM)
+                self.assertEqual(server.process.wait(timeout=SECONDS), 0, server.process.stderr.read())
+
+
+if __name__ == "__main__":
+    unittest.main()
