@@ -79,13 +79,16 @@ void prepare_strings(GrammarVocabulary::State& vocabulary) {
   const RegexId content = arena.concat(arena.repeat(json_any_char(arena), 0), arena.byte('"'));
   StepClock clock(limits.step_time);
   const RunTable table(*as_run(content, lexer), lexer, vocabulary.trie, vocabulary.bytes, clock);
-  std::vector<TokenTrie::Entry> remaining;
-  for (std::size_t i = 0; i < vocabulary.bytes.size(); ++i) {
-    const auto id = static_cast<std::int32_t>(i);
-    if (!vocabulary.bytes[i].empty() && !table.inside().test(id))
-      remaining.push_back({vocabulary.bytes[i], id, 0});
+  for (const std::uint32_t units : {kNoLimit, 16u, 8u}) {
+    BitMask inside(vocabulary.bytes.size());
+    table.add_inside(units, inside);
+    std::vector<TokenTrie::Entry> remaining;
+    for (std::size_t i = 0; i < vocabulary.bytes.size(); ++i) {
+      const auto id = static_cast<std::int32_t>(i);
+      if (!vocabulary.bytes[i].empty() && !inside.test(id)) remaining.push_back({vocabulary.bytes[i], id, 0});
+    }
+    vocabulary.string_chars.push_back({units, std::move(inside), TokenTrie(std::move(remaining))});
   }
-  vocabulary.string_chars = {table.inside(), TokenTrie(std::move(remaining))};
 }
 
 }  // namespace
@@ -154,6 +157,7 @@ Grammar::Grammar(const GrammarSource& source, std::shared_ptr<const GrammarVocab
   Lexer lexer(state_->arena);
   const RuleId root = compile(source, *state_, lexer);
   if (!state_->rules.finish(root, lexer)) fail(ErrorKind::input, "no text fulfils the grammar");
+  state_->arena.forget_derivatives();
 }
 
 Grammar::Grammar(const AnswerSource& source, std::shared_ptr<const GrammarVocabulary> vocabulary,
@@ -165,6 +169,7 @@ Grammar::Grammar(const AnswerSource& source, std::shared_ptr<const GrammarVocabu
   const RuleId root = AnswerRules(source, {state_->rules, lexer, state_->vocabulary->state(), state_->limits})
                           .compile(content);
   if (!state_->rules.finish(root, lexer)) fail(ErrorKind::input, "no text fulfils the grammar");
+  state_->arena.forget_derivatives();
 }
 
 Grammar::~Grammar() = default;

@@ -80,19 +80,28 @@ void Engine::choose(LexState state, Way& way) {
   if (live.count() == 1) many = lexer_.live(lexer_.next(state, live.first())).count() >= kMany;
   if (!many) return;
   way.kind = Way::Kind::table;
-  const bool sliced =
-      live.contains('a') && !vocabulary_.string_chars.inside.empty() && covers(state, string_char_, lexer_);
-  way.table = lexeme_table(state, sliced);
+  way.table = lexeme_table(state, live.contains('a') ? find_slice(state) : nullptr);
+}
+
+// The largest slice whose tokens all stay inside.
+const Slice* Engine::find_slice(LexState state) {
+  std::uint32_t enough = 0;
+  for (const Slice& slice : vocabulary_.string_chars)
+    if (slice.units != kNoLimit) enough = std::max(enough, slice.units);
+  if (enough == 0) return nullptr;
+  const std::uint32_t covered = covered_units(state, string_char_, enough, lexer_);
+  for (const Slice& slice : vocabulary_.string_chars)
+    if (slice.units <= covered) return &slice;
+  return nullptr;
 }
 
 // What a slice leaves is walked in no time; walking everything is done once for all grammars.
-std::shared_ptr<const LexemeTable> Engine::lexeme_table(LexState state, bool sliced) {
+std::shared_ptr<const LexemeTable> Engine::lexeme_table(LexState state, const Slice* slice) {
   constexpr std::size_t kMaxDescription = 32'768, kMaxShared = 64;
-  const Slice& slice = vocabulary_.string_chars;
-  if (sliced) {
-    LexemeTable table = make_lexeme_table(state, lexer_, slice.remaining, vocabulary_.bytes, clock_);
-    table.inside |= slice.inside;
-    table.of_slice = true;
+  if (slice != nullptr) {
+    LexemeTable table = make_lexeme_table(state, lexer_, slice->remaining, vocabulary_.bytes, clock_);
+    table.inside |= slice->inside;
+    table.slice = slice;
     return std::make_shared<const LexemeTable>(std::move(table));
   }
   const std::string name = arena_.describe(lexer_.regex(state), kMaxDescription);
@@ -154,7 +163,8 @@ void Engine::add_after(const Config& config, const Way& way, BitMask& mask) {
   mask |= way.table->inside;
   if (ends_text) return;
   if (!way.table->crossings.empty()) {
-    const TokenTrie& trie = way.table->of_slice ? vocabulary_.string_chars.remaining : vocabulary_.trie;
+    const Slice* slice = way.table->slice;
+    const TokenTrie& trie = slice != nullptr ? slice->remaining : vocabulary_.trie;
     for (const std::uint32_t node : way.table->crossings) walk(trie, node, after, nullptr, mask);
   } else {
     walk(way.table->suffixes, 0, after, nullptr, mask);

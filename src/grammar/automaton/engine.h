@@ -51,7 +51,8 @@ class Engine {
   const Way& way(LexState state);
   void choose(LexState state, Way& way);
   std::shared_ptr<const RunTable> run_table(const Run& run);
-  std::shared_ptr<const LexemeTable> lexeme_table(LexState state, bool sliced);
+  std::shared_ptr<const LexemeTable> lexeme_table(LexState state, const Slice* slice);
+  const Slice* find_slice(LexState state);
   void compute(SetId at, BitMask& mask);
   void add_after(const Config& config, const Way& way, BitMask& mask);
   void walk(const TokenTrie& trie, std::uint32_t node, SetId from, const Units* units, BitMask& mask);

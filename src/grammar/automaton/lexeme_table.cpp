@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "grammar/regex/flat_map.h"
+
 namespace sluice::grammar {
 namespace {
 
@@ -41,23 +43,37 @@ class Walk {
 
 }  // namespace
 
-bool covers(LexState state, LexState unit, Lexer& lexer) {
-  constexpr std::size_t kMaxPairs = 200;
-  std::vector<std::pair<LexState, LexState>> pairs = {{state, unit}};
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    if (pairs.size() > kMaxPairs) return false;
-    const auto [at, in_unit] = pairs[i];
-    for (unsigned byte = 0; byte < 256; ++byte) {
-      LexState next_unit = lexer.next(in_unit, static_cast<unsigned char>(byte));
-      if (next_unit == Lexer::kDead) continue;
-      const LexState next = lexer.next(at, static_cast<unsigned char>(byte));
-      if (next == Lexer::kDead || lexer.accepting(next)) return false;
-      if (lexer.accepting(next_unit)) next_unit = unit;
-      const std::pair pair(next, next_unit);
-      if (std::ranges::find(pairs, pair) == pairs.end()) pairs.push_back(pair);
+std::uint32_t covered_units(LexState state, LexState unit, std::uint32_t enough, Lexer& lexer) {
+  constexpr std::size_t kMaxPairs = 4096;
+  using Pair = std::pair<LexState, LexState>;
+  std::vector<Pair> level = {{state, unit}}, next;  // after so many whole units, and within the next one
+  FlatMap seen;
+  std::size_t count = 0;
+  for (std::uint32_t units = 0; units < enough; ++units) {
+    if (level.empty()) return kNoLimit;
+    for (std::size_t i = 0; i < level.size(); ++i) {
+      const auto [at, in_unit] = level[i];
+      unsigned last = ~0u;  // the classes of the last byte
+      for (unsigned value = 0; value < 256; ++value) {
+        const auto byte = static_cast<unsigned char>(value);
+        const unsigned classes = lexer.byte_class(at, byte) << 8 | lexer.byte_class(in_unit, byte);
+        if (classes == std::exchange(last, classes)) continue;
+        LexState to_unit = lexer.next(in_unit, byte);
+        if (to_unit == Lexer::kDead) continue;
+        const LexState to = lexer.next(at, byte);
+        if (to == Lexer::kDead || lexer.accepting(to) || count > kMaxPairs) return units;
+        const bool whole = lexer.accepting(to_unit);
+        if (whole) to_unit = unit;
+        const std::uint64_t key = std::uint64_t{to} << 32 | to_unit;
+        if (seen.find(key) != FlatMap::kAbsent) continue;
+        seen.insert(key, 0);
+        ++count;
+        (whole ? next : level).emplace_back(to, to_unit);
+      }
     }
+    level = std::exchange(next, {});
   }
-  return true;
+  return enough;
 }
 
 LexemeTable make_lexeme_table(LexState state, Lexer& lexer, const TokenTrie& trie,

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "grammar/automaton/flat_map.h"
+#include "grammar/regex/flat_map.h"
 #include "grammar/rules.h"
 
 namespace sluice::grammar {

@@ -40,7 +40,7 @@ struct GrammarVocabulary::State {
   mutable std::unordered_map<std::string, std::shared_ptr<const grammar::RunTable>> runs;
   mutable std::unordered_map<std::string, std::shared_ptr<const grammar::LexemeTable>> lexemes;
 
-  grammar::Slice string_chars;
+  std::vector<grammar::Slice> string_chars;  // the largest first
 };
 
 }  // namespace sluice

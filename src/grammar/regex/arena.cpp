@@ -73,6 +73,7 @@ RegexId RegexArena::intern(Node node) {
   if (nodes_.size() >= max_terms_)
     fail(ErrorKind::resource, "the grammar needs more than {} regular expression terms", max_terms_);
   const auto id = static_cast<RegexId>(nodes_.size());
+  node.shortest = shortest(node);
   nodes_.push_back(node);
   const auto [found, added] = known_.insert(id);
   if (added) return id;
@@ -81,6 +82,33 @@ RegexId RegexArena::intern(Node node) {
   if (node.kind == Kind::multiple) multiples_.pop_back();
   if (node.kind == Kind::any_of || node.kind == Kind::all_of) lists_.resize(node.a);
   return *found;
+}
+
+std::uint32_t RegexArena::shortest(const Node& node) const {
+  constexpr std::uint64_t kMost = 1'000'000;
+  std::uint64_t length = 0;
+  switch (node.kind) {
+    case Kind::bytes:
+      return 1;
+    case Kind::concat:
+      length = std::uint64_t{nodes_[node.a].shortest} + nodes_[node.b].shortest;
+      break;
+    case Kind::repeat:
+      length = std::uint64_t{node.b} * nodes_[node.a].shortest;
+      break;
+    case Kind::any_of:
+      length = kMost;
+      for (const RegexId member : members(node))
+        length = std::min<std::uint64_t>(length, nodes_[member].shortest);
+      break;
+    case Kind::all_of:
+      for (const RegexId member : members(node))
+        length = std::max<std::uint64_t>(length, nodes_[member].shortest);
+      break;
+    default:
+      break;
+  }
+  return static_cast<std::uint32_t>(std::min(length, kMost));
 }
 
 RegexId RegexArena::intern_list(Kind kind, std::span<const RegexId> list) {
@@ -300,6 +328,19 @@ RegexId RegexArena::derive_list(RegexId id, unsigned char byte) {
 }
 
 RegexId RegexArena::derivative(RegexId id, unsigned char byte) {
+  const Node& node = nodes_[id];
+  const bool at_once = node.kind == Kind::bytes || node.kind == Kind::empty || node.kind == Kind::nothing ||
+                       (node.kind == Kind::concat && kind(node.a) == Kind::bytes);
+  if (at_once) return derive(id, byte);
+  const std::uint64_t key = std::uint64_t{id} << 8 | byte;
+  const RegexId known = derivatives_.find(key);
+  if (known != FlatMap::kAbsent) return known;
+  const RegexId made = derive(id, byte);
+  derivatives_.insert(key, made);
+  return made;
+}
+
+RegexId RegexArena::derive(RegexId id, unsigned char byte) {
   const Node node = nodes_[id];
   switch (node.kind) {
     case Kind::nothing:
@@ -327,6 +368,36 @@ RegexId RegexArena::derivative(RegexId id, unsigned char byte) {
       return derive_multiple(id, byte);
   }
   return kNothing;
+}
+
+bool RegexArena::guess_word(RegexId id, std::size_t limit, std::string& word) const {
+  const Node& node = nodes_[id];
+  const auto shorter = [this](RegexId a, RegexId b) { return nodes_[a].shortest < nodes_[b].shortest; };
+  if (word.size() + node.shortest > limit) return false;
+  switch (node.kind) {
+    case Kind::empty:
+      return true;
+    case Kind::bytes:
+      word += static_cast<char>(sets_[node.a].first());
+      return true;
+    case Kind::concat:
+      return guess_word(node.a, limit, word) && guess_word(node.b, limit, word);
+    case Kind::any_of:
+      return guess_word(*std::ranges::min_element(members(node), shorter), limit, word);
+    case Kind::all_of:
+      // The condition that asks for most is the likeliest to please the others too.
+      return guess_word(*std::ranges::max_element(members(node), shorter), limit, word);
+    case Kind::repeat:
+      for (std::uint32_t i = 0; i < node.b; ++i)
+        if (!guess_word(node.a, limit, word)) return false;
+      return true;
+    case Kind::nothing:
+    case Kind::multiple:
+      return false;
+    case Kind::complement:
+      return node.nullable;
+  }
+  return false;
 }
 
 void RegexArena::first_sets(RegexId id, std::vector<ByteSet>& sets) const {

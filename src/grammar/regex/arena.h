@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "grammar/regex/byte_set.h"
+#include "grammar/regex/flat_map.h"
 
 namespace sluice::grammar {
 
@@ -70,6 +71,11 @@ class RegexArena {
   // Whether finding out that no word is left takes a search.
   bool may_be_void(RegexId id) const { return nodes_[id].searched; }
   RegexId derivative(RegexId id, unsigned char byte);
+  // Gives back the memory of remembered derivatives.
+  void forget_derivatives() { derivatives_.clear(); }
+  // Appends a short word of a plain term; of another, what is likely one. False if it has no guess of at most
+  // `limit` bytes.
+  bool guess_word(RegexId id, std::size_t limit, std::string& word) const;
   // The sets that tell apart the bytes whose derivatives may differ.
   void first_sets(RegexId id, std::vector<ByteSet>& sets) const;
 
@@ -89,6 +95,7 @@ class RegexArena {
     Kind kind = Kind::nothing;
     bool nullable = false;
     bool searched = false;
+    std::uint32_t shortest = 0;  // no word is shorter
     std::uint32_t a = 0, b = 0, c = 0;
   };
   struct Hash {
@@ -101,12 +108,14 @@ class RegexArena {
   };
 
   RegexId intern(Node node);
+  std::uint32_t shortest(const Node& node) const;
   RegexId intern_list(Kind kind, std::span<const RegexId> members);
   std::span<const RegexId> members(const Node& node) const { return {lists_.data() + node.a, node.b}; }
   std::size_t hash(RegexId id) const;
   bool equal(RegexId a, RegexId b) const;
   RegexId literal_tree(std::span<const std::string> sorted, std::size_t at);
   void join_heads(std::vector<RegexId>& choices);
+  RegexId derive(RegexId id, unsigned char byte);
   RegexId derive_list(RegexId id, unsigned char byte);
   RegexId derive_multiple(RegexId id, unsigned char byte);
   void describe(RegexId id, std::size_t limit, std::string& out) const;
@@ -117,6 +126,7 @@ class RegexArena {
   std::vector<ByteSet> sets_;
   std::vector<MultipleOf> multiples_;
   std::unordered_set<RegexId, Hash, Equal> known_;
+  FlatMap derivatives_;  // by term and byte: the parts of products recur in many of them
 };
 
 }  // namespace sluice::grammar

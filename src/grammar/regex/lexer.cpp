@@ -1,6 +1,7 @@
 #include "grammar/regex/lexer.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/error.h"
 
@@ -24,6 +25,12 @@ bool Lexer::extensible(LexState at) {
 }
 
 std::uint32_t Lexer::classes_of(RegexId regex) {
+  if (regex >= classes_by_regex_.size()) classes_by_regex_.resize(2 * std::size_t{regex} + 64, kNone);
+  if (classes_by_regex_[regex] == kNone) classes_by_regex_[regex] = find_classes(regex);
+  return classes_by_regex_[regex];
+}
+
+std::uint32_t Lexer::find_classes(RegexId regex) {
   std::vector<ByteSet> sets;
   arena_.first_sets(regex, sets);
   const std::string key(reinterpret_cast<const char*>(sets.data()), sets.size() * sizeof(ByteSet));
@@ -56,7 +63,9 @@ void Lexer::classify(LexState from) {
 }
 
 LexState Lexer::derive(LexState from, std::size_t at, unsigned char byte) {
-  const RegexId derived = arena_.derivative(states_[from].regex, byte);
+  // One byte stands for all of its class, so that derivatives are found again.
+  const Classes& classes = classes_[states_[from].classes];
+  const RegexId derived = arena_.derivative(states_[from].regex, classes.representatives[classes.of[byte]]);
   const LexState target = alive(derived) ? state(derived) : kDead;
   targets_[at] = target;
   return target;
@@ -104,50 +113,58 @@ bool Lexer::alive(RegexId regex) {
   if (regex == RegexArena::kNothing) return false;
   if (!arena_.may_be_void(regex) || arena_.nullable(regex)) return true;
   if (const auto found = alive_.find(regex); found != alive_.end()) return found->second;
-  return search(regex);
+  return has_guessed_word(regex) || search(regex);
 }
 
-// Depth first until a term with the empty word; then all terms on the way have words too.
+bool Lexer::has_guessed_word(RegexId regex) {
+  constexpr std::size_t kLongest = 256;
+  std::string word;
+  if (!arena_.guess_word(regex, kLongest, word)) return false;
+  std::vector<RegexId> way = {regex};
+  for (const char c : word) {
+    const RegexId id = arena_.derivative(way.back(), static_cast<unsigned char>(c));
+    if (id == RegexArena::kNothing) return false;
+    if (arena_.nullable(id) || !arena_.may_be_void(id)) {
+      for (const RegexId passed : way) alive_[passed] = true;
+      return true;
+    }
+    const auto known = alive_.find(id);
+    if (known != alive_.end() && !known->second) return false;
+    way.push_back(id);
+    if (known == alive_.end()) continue;
+    for (const RegexId passed : way) alive_[passed] = true;
+    return true;
+  }
+  return false;
+}
+
+// Breadth first, so that the shortest word ends the search: repetitions with large bounds are not unrolled.
+// If there is one, all terms on the way to it have words too.
 bool Lexer::search(RegexId regex) {
   struct Visit {
     RegexId regex;
-    std::vector<RegexId> next;
+    std::uint32_t from;
   };
-  std::vector<Visit> path;
-  std::vector<RegexId> visited;
-  const auto open = [&](RegexId id) {
-    if (visited.size() >= max_search_) {
-      for (const RegexId seen : visited) alive_.erase(seen);
-      fail(ErrorKind::resource, "a regular expression of the grammar is too complex: more than {} terms",
-           max_search_);
+  std::vector<Visit> queue = {{regex, 0}};
+  std::unordered_set<RegexId> seen = {regex};
+  for (std::uint32_t i = 0; i < queue.size(); ++i) {
+    const std::uint32_t classes = classes_of(queue[i].regex);
+    for (std::size_t c = 0; c < classes_[classes].representatives.size(); ++c) {
+      const RegexId id = arena_.derivative(queue[i].regex, classes_[classes].representatives[c]);
+      if (id == RegexArena::kNothing || !seen.insert(id).second) continue;
+      const auto known = alive_.find(id);
+      if (known != alive_.end() && !known->second) continue;
+      if (known != alive_.end() || arena_.nullable(id) || !arena_.may_be_void(id)) {
+        for (std::uint32_t at = i; at != 0; at = queue[at].from) alive_[queue[at].regex] = true;
+        return alive_[regex] = true;
+      }
+      queue.push_back({id, i});
+      if (queue.size() > max_search_)
+        fail(ErrorKind::resource, "a regular expression of the grammar is too complex: more than {} terms",
+             max_search_);
     }
-    visited.push_back(id);
-    alive_[id] = false;  // until proven otherwise; also keeps it from being visited again
-    const std::uint32_t classes = classes_of(id);
-    Visit visit{id, {}};
-    for (std::size_t i = 0; i < classes_[classes].representatives.size(); ++i)
-      visit.next.push_back(arena_.derivative(id, classes_[classes].representatives[i]));
-    path.push_back(std::move(visit));
-  };
-  open(regex);
-  while (!path.empty()) {
-    if (path.back().next.empty()) {
-      path.pop_back();
-      continue;
-    }
-    const RegexId id = path.back().next.back();
-    path.back().next.pop_back();
-    if (id == RegexArena::kNothing) continue;
-    const auto known = alive_.find(id);
-    if (known != alive_.end() && !known->second) continue;
-    if (known != alive_.end() || arena_.nullable(id) || !arena_.may_be_void(id)) {
-      // What was visited and left behind may still reach a word through this path, so it is not known dead.
-      for (const RegexId seen : visited) alive_.erase(seen);
-      for (const Visit& visit : path) alive_[visit.regex] = true;
-      return true;
-    }
-    open(id);
   }
+  for (const Visit& visit : queue) alive_[visit.regex] = false;
   return false;
 }
 

@@ -28,6 +28,11 @@ class Lexer {
     const std::size_t at = states_[from].row + classes_[states_[from].classes].of[byte];
     return targets_[at] != kUnknown ? targets_[at] : derive(from, at, byte);
   }
+  // Bytes of one class lead to the same state.
+  unsigned byte_class(LexState from, unsigned char byte) {
+    if (states_[from].classes == kNone) classify(from);
+    return classes_[states_[from].classes].of[byte];
+  }
   // The bytes that lead on.
   ByteSet live(LexState from);
   bool accepting(LexState at) const { return states_[at].accepting; }
@@ -61,7 +66,9 @@ class Lexer {
 
   void classify(LexState from);
   std::uint32_t classes_of(RegexId regex);
+  std::uint32_t find_classes(RegexId regex);
   LexState derive(LexState from, std::size_t at, unsigned char byte);
+  bool has_guessed_word(RegexId regex);
   bool search(RegexId regex);
 
   RegexArena& arena_;
@@ -70,6 +77,7 @@ class Lexer {
   std::vector<LexState> targets_;
   std::vector<Classes> classes_;
   std::unordered_map<std::string, std::uint32_t> classes_by_sets_;
+  std::vector<std::uint32_t> classes_by_regex_;
   std::unordered_map<RegexId, LexState> ids_;
   std::unordered_map<RegexId, bool> alive_, prefix_free_;
 };

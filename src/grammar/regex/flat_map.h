@@ -13,7 +13,7 @@ class FlatMap {
   FlatMap() { clear(); }
 
   void clear() {
-    slots_.assign(256, {kFree, 0});
+    std::vector<Slot>(256, {kFree, 0}).swap(slots_);
     count_ = 0;
   }
   std::uint32_t find(std::uint64_t key) const {
