@@ -33,62 +33,127 @@ ItemSchemas item_schemas(const JsonValue& schema) {
 
 std::size_t SchemaCompiler::prefix_items(const Constraints& constraints) const {
   std::size_t count = 0;
-  for (const JsonValue* schema : constraints.schemas)
-    if (const JsonValue* first = item_schemas(*schema).first) count = std::max(count, first->items.size());
+  for (const Applied& at : constraints.schemas)
+    if (const JsonValue* first = item_schemas(*at.schema).first) count = std::max(count, first->items.size());
   return count;
 }
 
-Demands SchemaCompiler::item_demands(const Constraints& constraints, std::size_t index) {
+Demands SchemaCompiler::item_demands(const Constraints& constraints, std::size_t index,
+                                     std::uint32_t contained) {
   Demands demands;
-  for (const JsonValue* schema : constraints.schemas) {
-    const ItemSchemas items = item_schemas(*schema);
+  for (const Applied& at : constraints.schemas) {
+    const ItemSchemas items = item_schemas(*at.schema);
     if (items.first != nullptr && index < items.first->items.size()) {
-      demand(demands, items.first->items[index]);
+      demand_part(demands, at, items.first->items[index]);
     } else if (items.others != nullptr) {
-      demand(demands, *items.others);
+      demand_part(demands, at, *items.others);
     }
   }
+  demand_unevaluated_items(demands, constraints, index, contained);
   return demands;
 }
 
-ArrayRule::ArrayRule(SchemaCompiler& compiler, const Constraints& constraints, RuleId rule)
-    : compiler_(compiler), constraints_(constraints), rule_(rule) {}
+void SchemaCompiler::demand_unevaluated_items(Demands& demands, const Constraints& constraints,
+                                              std::size_t index, std::uint32_t contained) {
+  const auto evaluates = [&](const Applied& by, std::uint32_t bit) {
+    const ItemSchemas items = item_schemas(*by.schema);
+    return items.others != nullptr || (items.first != nullptr && index < items.first->items.size()) ||
+           (by.find("contains") != nullptr && document_.contains_evaluates() && (contained >> bit & 1) != 0);
+  };
+  for (const Applied& at : constraints.schemas) {
+    const JsonValue* others = at.find("unevaluatedItems");
+    if (others == nullptr || !Scopes::collects(at.scope)) continue;
+    bool evaluated = false;
+    std::uint32_t bit = 0;  // of the next contains
+    for (const Applied& by : constraints.schemas) {
+      evaluated |= Scopes::tells(by.scope, at.scope) &&
+                   (evaluates(by, bit) || (by.schema != at.schema && by.find("unevaluatedItems") != nullptr));
+      if (by.find("contains") != nullptr && bit < 31) ++bit;
+    }
+    if (!evaluated) demand_part(demands, at, *others);
+  }
+}
 
-ArrayRule::Contains ArrayRule::find_contains() {
-  Contains result;
-  for (const JsonValue* schema : constraints_.schemas) {
-    const JsonValue* contains = schema->find("contains");
-    if (contains == nullptr) continue;
-    if (result.schema != nullptr)
-      compiler_.unsupported(*schema, "contains", "more than one for the same array is not supported");
-    result.schema = contains;
-    result.min = 1;
-    const auto count = [&](const char* key, std::uint32_t& value) {
-      const JsonValue* bound = schema->find(key);
-      if (bound == nullptr) return;
-      const std::int64_t number = bound->is_number() ? bound->number.as_count(kMaxCount) : -1;
-      if (number < 0) compiler_.wrong(*schema, key, "expected a whole number that is not negative");
-      value = static_cast<std::uint32_t>(number);
-    };
-    count("minContains", result.min);
-    count("maxContains", result.max);
+std::vector<SchemaCompiler::Contains> SchemaCompiler::find_contains(const Constraints& constraints) {
+  constexpr std::size_t kMaxContains = 4;
+  std::vector<Contains> result;
+  for (const Applied& at : constraints.schemas) {
+    const JsonValue* schema = at.find("contains");
+    if (schema == nullptr) continue;
+    if (result.size() == kMaxContains)
+      unsupported(*at.schema, "contains",
+                  fmt::format("more than {} for the same array are not supported", kMaxContains));
+    result.push_back(read_contains(at, *schema));
   }
   return result;
 }
 
-void ArrayRule::write() {
-  if (constraints_.items.min > constraints_.items.max) return;
-  const Contains contains = find_contains();
-  if (constraints_.unique && constraints_.items.max > 1) {
-    if (contains.schema != nullptr)
-      compiler_.unsupported(*constraints_.schemas[0], "uniqueItems", "not supported together with contains");
-    return write_unique();
-  }
-  if (contains.min > contains.max) return;
-  write_items(contains);
+SchemaCompiler::Contains SchemaCompiler::read_contains(const Applied& at, const JsonValue& schema) const {
+  Contains contains{at, &schema};
+  const auto count = [&](const char* key, std::uint32_t& value) {
+    const JsonValue* bound = at.find(key);
+    if (bound == nullptr) return;
+    const std::int64_t number = bound->is_number() ? bound->number.as_count(kMaxCount) : -1;
+    if (number < 0) wrong(*at.schema, key, "expected a whole number that is not negative");
+    value = static_cast<std::uint32_t>(number);
+  };
+  count("minContains", contains.min);
+  count("maxContains", contains.max);
+  return contains;
 }
 
-void ArrayRule::write_items(const Contains& contains) {
+ArrayRule::ArrayRule(SchemaCompiler& compiler, const Constraints& constraints, RuleId rule)
+    : compiler_(compiler), constraints_(constraints), rule_(rule) {
+  contains_ = compiler.find_contains(constraints);
+  for (const Applied& at : constraints.schemas) unevaluated_ |= at.find("unevaluatedItems") != nullptr;
+}
+
+std::uint32_t ArrayRule::count_layers() const {
+  std::size_t layers = 1;
+  for (const auto& contains : contains_)
+    layers = std::min(layers * (std::size_t{last_count(contains)} + 1), kMaxArrayNodes);
+  return static_cast<std::uint32_t>(layers);
+}
+
+bool ArrayRule::enough(std::uint32_t found) const {
+  for (const auto& contains : contains_) {
+    if (found % (last_count(contains) + 1) < contains.min) return false;
+    found /= last_count(contains) + 1;
+  }
+  return true;
+}
+
+std::optional<std::uint32_t> ArrayRule::count_item(std::uint32_t found, std::uint32_t contained) const {
+  std::uint32_t next = 0, scale = 1;
+  for (const auto& contains : contains_) {
+    const std::uint32_t last = last_count(contains), before = found % (last + 1);
+    const bool counted = (contained & 1) != 0;
+    if (counted && before == last) {
+      // Beyond a bound nothing may come; beyond what is enough it matters only if it evaluates.
+      if (contains.max != kNoLimit || !unevaluated_) return std::nullopt;
+    }
+    next += scale * std::min(before + (counted ? 1 : 0), last);
+    scale *= last + 1;
+    found /= last + 1;
+    contained >>= 1;
+  }
+  return next;
+}
+
+void ArrayRule::write() {
+  if (constraints_.items.min > constraints_.items.max) return;
+  for (const auto& contains : contains_)
+    if (contains.min > contains.max) return;
+  if (constraints_.unique && constraints_.items.max > 1) {
+    if (!contains_.empty())
+      compiler_.unsupported(*constraints_.schemas[0].schema, "uniqueItems",
+                            "not supported together with contains");
+    return write_unique();
+  }
+  write_items();
+}
+
+void ArrayRule::write_items() {
   Rules& rules = compiler_.rules_;
   const JsonTokens& tokens = compiler_.tokens_;
   const CountRange& count = constraints_.items;
@@ -96,10 +161,9 @@ void ArrayRule::write_items(const Contains& contains) {
   const bool bounded = count.max != kNoLimit;
   // Without a bound, positions from the last one on are alike.
   const std::uint32_t last = bounded ? count.max : std::max({first, count.min, 1u});
-  const std::uint32_t layers =
-      contains.schema == nullptr ? 1 : 1 + (contains.max == kNoLimit ? contains.min : contains.max);
+  const std::uint32_t layers = count_layers();
   if ((std::size_t{last} + 1) * layers > kMaxArrayNodes)
-    compiler_.unsupported(*constraints_.schemas[0], bounded ? "maxItems" : "minItems",
+    compiler_.unsupported(*constraints_.schemas[0].schema, bounded ? "maxItems" : "minItems",
                           "so large a number is not supported");
 
   const NodeId end = rules.add_node(rule_), opened = rules.add_node(rule_);
@@ -115,32 +179,41 @@ void ArrayRule::write_items(const Contains& contains) {
       for (std::uint32_t found = 0; found < layers; ++found) next.push_back(rules.add_node(rule_));
     }
     for (std::uint32_t found = 0; found < after.size(); ++found) {
-      if (index >= count.min && found >= contains.min)
+      if (index >= count.min && enough(found))
         rules.add_lexeme(after[found], index == 0 ? tokens.close_empty_array : tokens.close_array, end);
       if (bounded && index == last) continue;
       NodeId item = opened;
       if (index > 0) rules.add_lexeme(after[found], tokens.comma, item = rules.add_node(rule_));
-      write_item(item, index, contains, found, next);
+      write_item(item, index, found, next);
     }
     after = std::move(next);
   }
 }
 
-void ArrayRule::write_item(NodeId from, std::uint32_t index, const Contains& contains, std::uint32_t found,
+// For each set of schemas of contains that the item may fulfil. That it fulfils no others matters only where
+// they are bounded above.
+void ArrayRule::write_item(NodeId from, std::uint32_t index, std::uint32_t found,
                            const std::vector<NodeId>& next) {
-  const Demands demands = compiler_.item_demands(constraints_, index);
-  if (contains.schema == nullptr) return compiler_.add_value(from, demands, next[0]);
-  Demands with = demands, without = demands;
-  compiler_.demand(with, *contains.schema);
-  if (contains.max != kNoLimit) compiler_.demand(without, compiler_.negation(*contains.schema));
-  if (found + 1 < next.size()) compiler_.add_value(from, with, next[found + 1]);
-  compiler_.add_value(from, without, next[found]);
+  for (std::uint32_t contained = 0; contained < 1u << contains_.size(); ++contained) {
+    const std::optional<std::uint32_t> count = count_item(found, contained);
+    if (!count) continue;
+    Demands demands = compiler_.item_demands(constraints_, index, contained);
+    for (std::size_t i = 0; i < contains_.size(); ++i) {
+      const SchemaCompiler::Contains& contains = contains_[i];
+      if ((contained >> i & 1) != 0) {
+        compiler_.demand_part(demands, contains.by, *contains.schema);
+      } else if (contains.max != kNoLimit) {
+        compiler_.demand_part(demands, contains.by, compiler_.negation(*contains.schema));
+      }
+    }
+    compiler_.add_value(from, demands, next[*count]);
+  }
 }
 
 // Items without repetition are written where their values can be counted: a node for each set of used ones.
 void ArrayRule::write_unique() {
   constexpr std::size_t kMaxValues = 9;
-  const JsonValue& schema = *constraints_.schemas[0];
+  const JsonValue& schema = *constraints_.schemas[0].schema;
   if (compiler_.prefix_items(constraints_) != 0)
     compiler_.unsupported(schema, "uniqueItems",
                           "only supported where all items have one small list of values");
@@ -151,7 +224,7 @@ void ArrayRule::write_unique() {
     if (std::ranges::none_of(values, [&](const JsonValue* other) { return *other == value; }))
       values.push_back(&value);
   };
-  for (const Demands& way : compiler_.alternatives(compiler_.item_demands(constraints_, 0))) {
+  for (const Demands& way : compiler_.alternatives(compiler_.item_demands(constraints_, 0, 0))) {
     const Constraints item = compiler_.merge(way);
     if (item.values) {
       for (const JsonValue* value : *item.values)

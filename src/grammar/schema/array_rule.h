@@ -13,21 +13,25 @@ class ArrayRule {
   void write();
 
  private:
-  // How many items must fulfil one schema.
-  struct Contains {
-    const JsonValue* schema = nullptr;
-    std::uint32_t min = 0, max = kNoLimit;
-  };
-
-  Contains find_contains();
-  void write_items(const Contains& contains);
-  void write_item(NodeId from, std::uint32_t index, const Contains& contains, std::uint32_t found,
-                  const std::vector<NodeId>& next);
+  void write_items();
+  void write_item(NodeId from, std::uint32_t index, std::uint32_t found, const std::vector<NodeId>& next);
+  // How many of the items so far fulfil the schemas of contains, as one number: so many numbers there are,
+  // ...
+  std::uint32_t count_layers() const;
+  // ... as far as one of them is counted, ...
+  static std::uint32_t last_count(const SchemaCompiler::Contains& contains) {
+    return contains.max == kNoLimit ? contains.min : contains.max;
+  }
+  // ... whether that is enough, and the number after an item that fulfils some, if it may come.
+  bool enough(std::uint32_t found) const;
+  std::optional<std::uint32_t> count_item(std::uint32_t found, std::uint32_t contained) const;
   void write_unique();
 
   SchemaCompiler& compiler_;
   const Constraints& constraints_;
   RuleId rule_;
+  std::vector<SchemaCompiler::Contains> contains_;
+  bool unevaluated_ = false;  // what contains evaluates matters
 };
 
 }  // namespace sluice::grammar

@@ -24,6 +24,7 @@ struct Demand {
   enum class Part : std::uint8_t { keywords, any_of, one_of, conditional, never };
   const JsonValue* schema;
   Part part;
+  const Scope* scope;
 
   friend auto operator<=>(const Demand&, const Demand&) = default;
 };
@@ -55,19 +56,38 @@ class SchemaCompiler {
     std::optional<RuleId> rule;
   };
 
+  // How many items must fulfil one schema.
+  struct Contains {
+    Applied by;
+    const JsonValue* schema;
+    std::uint32_t min = 1, max = kNoLimit;
+  };
+  // A property that must be there: what its name and its value fulfil. Only negations demand it.
+  struct SomeProperty {
+    Applied by;
+    RegexId names;
+    const JsonValue* value;
+  };
+  static constexpr std::uint32_t kAllContained = ~std::uint32_t{0};
+
   // demands.cpp: what must hold
-  void demand(Demands& demands, const JsonValue& schema);
-  void demand_keyword(Demands& demands, const JsonValue& schema, const std::string& key,
-                      const JsonValue& value);
-  void demand_dependencies(Demands& demands, const JsonValue& schema, const std::string& key,
+  void demand(Demands& demands, const JsonValue& schema, const Scope* scope);
+  void demand_keyword(Demands& demands, const Applied& at, const std::string& key, const JsonValue& value);
+  void demand_dependencies(Demands& demands, const Applied& at, const std::string& key,
                            const JsonValue& value);
-  void demand_reference(Demands& demands, const JsonValue& schema, const JsonValue& reference);
-  Demands demands_of(const JsonValue& schema);
+  void demand_reference(Demands& demands, const Applied& at, std::string_view key,
+                        const JsonValue& reference);
+  // What a keyword says of a part of the value.
+  void demand_part(Demands& demands, const Applied& at, const JsonValue& schema) {
+    demand(demands, schema, scopes_.inner(at.scope));
+  }
+  Demands demands_of(const JsonValue& schema, const Scope* scope);
   // The ways to fulfil all demands, each without alternatives. A rough answer may hold more than that, but is
   // found without negations.
   std::vector<Demands> alternatives(const Demands& demands, bool rough = false);
   std::vector<Demands> branches(const Demand& demand, bool rough);
-  std::vector<Demands> exclusive_branches(const JsonValue& schema, const JsonValue& one_of);
+  std::vector<Demands> any_branches(const Applied& at, const JsonValue& any_of);
+  std::vector<Demands> exclusive_branches(const Applied& at, const JsonValue& one_of);
   unsigned types_of(const Demands& demands);
   unsigned types_of(const JsonValue& schema);
   bool provably_empty(const Demands& demands, int depth);
@@ -75,8 +95,25 @@ class SchemaCompiler {
 
   // negation.cpp
   const JsonValue& negation(const JsonValue& schema);
+  // What breaks a keyword, as choices. The others say whether the keyword is theirs.
+  using Choices = std::vector<JsonValue>;
   void negate_keyword(const JsonValue& schema, const std::string& key, const JsonValue& value,
-                      std::vector<JsonValue>& choices);
+                      Choices& choices);
+  bool negate_applicator(const JsonValue& schema, const std::string& key, const JsonValue& value,
+                         Choices& choices);
+  bool negate_value(const JsonValue& schema, const std::string& key, const JsonValue& value,
+                    Choices& choices);
+  bool negate_count(const JsonValue& schema, const std::string& key, const JsonValue& value,
+                    Choices& choices);
+  bool negate_object(const JsonValue& schema, const std::string& key, const JsonValue& value,
+                     Choices& choices);
+  bool negate_dependencies(const JsonValue& schema, const std::string& key, const JsonValue& value,
+                           Choices& choices);
+  bool negate_array(const JsonValue& schema, const std::string& key, const JsonValue& value,
+                    Choices& choices);
+  void negate_one_of(const JsonValue& schema, const JsonValue& one_of, Choices& choices);
+  void negate_contains(const JsonValue& schema, const JsonValue& value, Choices& choices);
+  static JsonValue some_property(JsonValue names, JsonValue value);
   JsonValue make_negation(const JsonValue& schema);
 
   // merge.cpp: what the keywords say together
@@ -95,8 +132,17 @@ class SchemaCompiler {
   std::vector<std::string> property_names(const Constraints& constraints) const;
   std::vector<std::string> required_names(const Constraints& constraints) const;
   Demands property_demands(const Constraints& constraints, const std::string& name);
+  // What holds for a property that is named in those of the schemas that are marked.
+  void demand_others(Demands& demands, const Constraints& constraints, const std::vector<bool>& named);
   RegexId name_regex(const Constraints& constraints);
-  Demands item_demands(const Constraints& constraints, std::size_t index);
+  RegexId name_regex(const JsonValue& schema, const Scope* scope);
+  std::vector<SomeProperty> find_some(const Constraints& constraints);
+  std::vector<Contains> find_contains(const Constraints& constraints);
+  Contains read_contains(const Applied& at, const JsonValue& schema) const;
+  // `contained` says by bits which of the schemas of contains the item fulfils.
+  Demands item_demands(const Constraints& constraints, std::size_t index, std::uint32_t contained);
+  void demand_unevaluated_items(Demands& demands, const Constraints& constraints, std::size_t index,
+                                std::uint32_t contained);
   std::size_t prefix_items(const Constraints& constraints) const;
 
   // values.cpp: text
@@ -117,6 +163,7 @@ class SchemaCompiler {
   void check_time() const;
 
   SchemaDocument document_;
+  Scopes scopes_;
   Rules& rules_;
   Lexer& lexer_;
   RegexArena& arena_;
@@ -125,9 +172,9 @@ class SchemaCompiler {
   std::chrono::steady_clock::time_point deadline_;
   std::map<Demands, Value> values_;
   std::vector<std::pair<RuleId, Demands>> unwritten_;
-  std::map<const JsonValue*, Demands> demands_of_;
+  std::map<std::pair<const JsonValue*, const Scope*>, Demands> demands_of_;
   std::map<const JsonValue*, unsigned> types_of_;
-  std::map<const JsonValue*, std::vector<Demands>> exclusive_;
+  std::map<std::pair<const JsonValue*, const Scope*>, std::vector<Demands>> exclusive_;
   std::map<const JsonValue*, const JsonValue*> negations_, dependencies_;
   std::map<std::string, Pattern> patterns_;
   std::map<std::string, RegexId> pattern_regexes_;

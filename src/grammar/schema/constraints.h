@@ -7,6 +7,7 @@
 
 #include "grammar/json/number.h"
 #include "grammar/json/value.h"
+#include "grammar/schema/scope.h"
 
 namespace sluice::grammar {
 
@@ -34,9 +35,16 @@ struct CountRange {
   }
 };
 
+// A schema whose keywords hold, and where.
+struct Applied {
+  const JsonValue* schema;
+  const Scope* scope;
+
+  const JsonValue* find(std::string_view key) const { return schema->find(key); }
+};
+
 struct Constraints {
-  // The schemas whose keywords hold, in order of appearance: objects and arrays are read from them.
-  std::vector<const JsonValue*> schemas;
+  std::vector<Applied> schemas;  // in order of appearance: objects and arrays are read from them
   unsigned types = kAllTypes;
   std::optional<std::vector<const JsonValue*>> values;  // of enum and const
   std::vector<const JsonValue*> excluded;

@@ -40,11 +40,13 @@ constexpr std::string_view kAnnotations[] = {
     "maxContains",
 };
 
-constexpr std::string_view kUnsupportedKeywords[] = {"unevaluatedItems", "$recursiveRef"};
-
 template <class List>
 bool holds(const List& list, std::string_view key) {
   return std::ranges::find(list, key) != std::end(list);
+}
+
+bool says_nothing(const JsonValue& schema) {
+  return schema.is_boolean() ? schema.boolean : schema.members.empty();
 }
 
 void add_demand(Demands& demands, const Demand& demand) {
@@ -67,16 +69,17 @@ void SchemaCompiler::check_time() const {
     fail(ErrorKind::resource, "schema: compiling it takes longer than the time limit");
 }
 
-Demands SchemaCompiler::demands_of(const JsonValue& schema) {
-  if (const auto found = demands_of_.find(&schema); found != demands_of_.end()) return found->second;
+Demands SchemaCompiler::demands_of(const JsonValue& schema, const Scope* scope) {
+  const std::pair key(&schema, scope);
+  if (const auto found = demands_of_.find(key); found != demands_of_.end()) return found->second;
   Demands demands;
-  demand(demands, schema);
-  return demands_of_[&schema] = demands;
+  demand(demands, schema, scope);
+  return demands_of_[key] = demands;
 }
 
-void SchemaCompiler::demand(Demands& demands, const JsonValue& schema) {
+void SchemaCompiler::demand(Demands& demands, const JsonValue& schema, const Scope* scope) {
   if (schema.is_boolean()) {
-    if (!schema.boolean) add_demand(demands, {&schema, Demand::Part::never});
+    if (!schema.boolean) add_demand(demands, {&schema, Demand::Part::never, nullptr});
     return;
   }
   if (!schema.is_object())
@@ -88,51 +91,57 @@ void SchemaCompiler::demand(Demands& demands, const JsonValue& schema) {
   if (depth_ > kMaxNesting)
     fail(ErrorKind::unsupported, "schema: {}: schemas nested too deeply, or that only refer to themselves",
          document_.path(schema));
+  if (document_.has_dynamic_references()) scope = scopes_.entered(scope, document_.resource_of(schema));
+  for (const char* key : {"unevaluatedProperties", "unevaluatedItems"})
+    if (const JsonValue* others = schema.find(key); others != nullptr && !says_nothing(*others))
+      if (!Scopes::collects(scope) || scope->owner != &schema) scope = scopes_.owned(scope, schema);
+  const Applied at{&schema, scope};
   const JsonValue* reference = schema.find("$ref");
   if (reference != nullptr && document_.reference_alone()) {
-    demand_reference(demands, schema, *reference);
+    demand_reference(demands, at, "$ref", *reference);
   } else {
-    for (const auto& [key, value] : schema.members) demand_keyword(demands, schema, key, value);
+    for (const auto& [key, value] : schema.members) demand_keyword(demands, at, key, value);
   }
 }
 
-void SchemaCompiler::demand_reference(Demands& demands, const JsonValue& schema, const JsonValue& reference) {
-  if (!reference.is_string()) wrong(schema, "$ref", "expected a string");
+void SchemaCompiler::demand_reference(Demands& demands, const Applied& at, std::string_view key,
+                                      const JsonValue& reference) {
+  if (!reference.is_string()) wrong(*at.schema, key, "expected a string");
   // A schema that only refers to itself says nothing.
-  const JsonValue& target = document_.resolve(schema, reference.string);
-  for (const Demand& known : demands_of(target)) add_demand(demands, known);
+  const JsonValue& target = key == "$dynamicRef"
+                                ? document_.resolve_dynamic(*at.schema, reference.string, at.scope)
+                                : document_.resolve(*at.schema, reference.string);
+  for (const Demand& known : demands_of(target, at.scope)) add_demand(demands, known);
 }
 
-void SchemaCompiler::demand_keyword(Demands& demands, const JsonValue& schema, const std::string& key,
+void SchemaCompiler::demand_keyword(Demands& demands, const Applied& at, const std::string& key,
                                     const JsonValue& value) {
+  const JsonValue& schema = *at.schema;
   if (holds(kAnnotations, key)) return;
-  if (holds(kUnsupportedKeywords, key)) unsupported(schema, key, "not supported");
-  if (key == "$ref") return demand_reference(demands, schema, value);
-  if (key == "$dynamicRef") {
-    if (!value.is_string()) wrong(schema, key, "expected a string");
-    unsupported(schema, key, "not supported");
-  }
+  if (key == "$recursiveRef") unsupported(schema, key, "not supported");
+  if (key == "$ref" || key == "$dynamicRef") return demand_reference(demands, at, key, value);
   if (key == "allOf" || key == "anyOf" || key == "oneOf") {
     if (!value.is_array() || value.items.empty()) wrong(schema, key, "expected an array of schemas");
-    if (key == "anyOf") return add_demand(demands, {&schema, Demand::Part::any_of});
-    if (key == "oneOf") return add_demand(demands, {&schema, Demand::Part::one_of});
-    for (const JsonValue& part : value.items) demand(demands, part);
+    if (key == "anyOf") return add_demand(demands, {&schema, Demand::Part::any_of, at.scope});
+    if (key == "oneOf") return add_demand(demands, {&schema, Demand::Part::one_of, at.scope});
+    for (const JsonValue& part : value.items) demand(demands, part, at.scope);
     return;
   }
   if (key == "if") {
-    if (schema.find("then") != nullptr || schema.find("else") != nullptr)
-      add_demand(demands, {&schema, Demand::Part::conditional});
+    if (schema.find("then") != nullptr || schema.find("else") != nullptr || Scopes::collects(at.scope))
+      add_demand(demands, {&schema, Demand::Part::conditional, at.scope});
     return;
   }
-  if (key == "not") return demand(demands, negation(value));
+  if (key == "not") return demand(demands, negation(value), scopes_.negated(at.scope));
   if (key == "dependencies" || key == "dependentRequired" || key == "dependentSchemas")
-    return demand_dependencies(demands, schema, key, value);
-  add_demand(demands, {&schema, Demand::Part::keywords});
+    return demand_dependencies(demands, at, key, value);
+  add_demand(demands, {&schema, Demand::Part::keywords, at.scope});
 }
 
 // Either the property is absent, or it is there and so is what it depends on.
-void SchemaCompiler::demand_dependencies(Demands& demands, const JsonValue& schema, const std::string& key,
+void SchemaCompiler::demand_dependencies(Demands& demands, const Applied& at, const std::string& key,
                                          const JsonValue& value) {
+  const JsonValue& schema = *at.schema;
   if (!value.is_object()) wrong(schema, key, "expected an object");
   const JsonValue*& made = dependencies_[&value];
   if (made == nullptr) {
@@ -157,7 +166,7 @@ void SchemaCompiler::demand_dependencies(Demands& demands, const JsonValue& sche
     if (all.empty()) return;
     made = &document_.keep(JsonValue::object({{"allOf", JsonValue::array(std::move(all))}}), schema);
   }
-  demand(demands, *made);
+  demand(demands, *made, at.scope);
 }
 
 unsigned SchemaCompiler::types_of(const JsonValue& schema) {
@@ -219,35 +228,59 @@ std::vector<Demands> SchemaCompiler::alternatives(const Demands& demands, bool r
 }
 
 std::vector<Demands> SchemaCompiler::branches(const Demand& demand, bool rough) {
-  const JsonValue& schema = *demand.schema;
+  const Applied at{demand.schema, demand.scope};
   std::vector<Demands> result;
-  if (demand.part == Demand::Part::any_of) {
-    for (const JsonValue& part : schema.find("anyOf")->items) result.push_back(demands_of(part));
-  } else if (demand.part == Demand::Part::one_of) {
-    const JsonValue& one_of = *schema.find("oneOf");
-    if (!rough) return exclusive_branches(schema, one_of);
-    for (const JsonValue& part : one_of.items) result.push_back(demands_of(part));
+  if (demand.part == Demand::Part::any_of) return any_branches(at, *at.find("anyOf"));
+  if (demand.part == Demand::Part::one_of) {
+    const JsonValue& one_of = *at.find("oneOf");
+    if (!rough) return exclusive_branches(at, one_of);
+    for (const JsonValue& part : one_of.items) result.push_back(demands_of(part, at.scope));
   } else {
-    const JsonValue& condition = *schema.find("if");
-    const JsonValue *then = schema.find("then"), *otherwise = schema.find("else");
-    Demands yes = demands_of(condition), no;
-    if (!rough) no = demands_of(negation(condition));
+    const JsonValue& condition = *at.find("if");
+    const JsonValue *then = at.find("then"), *otherwise = at.find("else");
+    Demands yes = demands_of(condition, at.scope), no;
+    if (!rough && (then != nullptr || otherwise != nullptr))
+      no = demands_of(negation(condition), scopes_.negated(at.scope));
     if (then != nullptr)
-      for (const Demand& more : demands_of(*then)) add_demand(yes, more);
+      for (const Demand& more : demands_of(*then, at.scope)) add_demand(yes, more);
     if (otherwise != nullptr)
-      for (const Demand& more : demands_of(*otherwise)) add_demand(no, more);
+      for (const Demand& more : demands_of(*otherwise, at.scope)) add_demand(no, more);
     result = {std::move(yes), std::move(no)};
   }
   return result;
 }
 
+// One branch holds at least. Where somebody wants to know what is evaluated, it matters which others do, so
+// every set of branches is a way; that more than those of the set may hold makes no way too wide.
+std::vector<Demands> SchemaCompiler::any_branches(const Applied& at, const JsonValue& any_of) {
+  constexpr std::size_t kMaxTold = 6;
+  std::vector<Demands> parts, result;
+  for (const JsonValue& part : any_of.items) parts.push_back(demands_of(part, at.scope));
+  if (!Scopes::collects(at.scope)) return parts;
+  if (parts.size() > kMaxTold)
+    unsupported(
+        *at.schema, "anyOf",
+        fmt::format("more than {} alternatives beside unevaluatedProperties or unevaluatedItems are not "
+                    "supported",
+                    kMaxTold));
+  for (std::size_t set = 1; set < std::size_t{1} << parts.size(); ++set) {
+    Demands& way = result.emplace_back();
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      if ((set >> i & 1) != 0)
+        for (const Demand& more : parts[i]) add_demand(way, more);
+  }
+  return result;
+}
+
 // Each branch and none of the others; those that cannot hold together with it need not be excluded.
-std::vector<Demands> SchemaCompiler::exclusive_branches(const JsonValue& schema, const JsonValue& one_of) {
+std::vector<Demands> SchemaCompiler::exclusive_branches(const Applied& at, const JsonValue& one_of) {
   constexpr int kDepth = 3;
-  if (const auto known = exclusive_.find(&one_of); known != exclusive_.end()) return known->second;
+  const std::pair key(&one_of, at.scope);
+  if (const auto known = exclusive_.find(key); known != exclusive_.end()) return known->second;
+  const Scope* negated = scopes_.negated(at.scope);
   const std::size_t count = one_of.items.size();
   std::vector<Demands> branches;
-  for (const JsonValue& part : one_of.items) branches.push_back(demands_of(part));
+  for (const JsonValue& part : one_of.items) branches.push_back(demands_of(part, at.scope));
   std::vector<Demands> result = branches;
   for (std::size_t i = 0; i < count; ++i) {
     for (std::size_t j = i + 1; j < count; ++j) {
@@ -255,19 +288,19 @@ std::vector<Demands> SchemaCompiler::exclusive_branches(const JsonValue& schema,
       for (const Demand& demand : branches[j]) add_demand(both, demand);
       if (provably_empty(both, kDepth)) continue;
       try {
-        const Demands not_j = demands_of(negation(one_of.items[j])),
-                      not_i = demands_of(negation(one_of.items[i]));
+        const Demands not_j = demands_of(negation(one_of.items[j]), negated),
+                      not_i = demands_of(negation(one_of.items[i]), negated);
         for (const Demand& demand : not_j) add_demand(result[i], demand);
         for (const Demand& demand : not_i) add_demand(result[j], demand);
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::unsupported) throw;
         unsupported(
-            schema, "oneOf",
+            *at.schema, "oneOf",
             fmt::format("branches {} and {} may both hold, which is not supported ({})", i, j, error.what()));
       }
     }
   }
-  return exclusive_[&one_of] = result;
+  return exclusive_[key] = result;
 }
 
 bool SchemaCompiler::provably_empty(const Demands& demands, int depth) {
@@ -292,7 +325,7 @@ bool SchemaCompiler::provably_empty(const Constraints& constraints, int depth) {
   if ((types & kArray) != 0) {
     bool empty = constraints.items.min > constraints.items.max;
     for (std::uint32_t i = 0; i < std::min<std::uint32_t>(constraints.items.min, 4) && !empty; ++i)
-      empty = provably_empty(item_demands(constraints, i), depth - 1);
+      empty = provably_empty(item_demands(constraints, i, kAllContained), depth - 1);
     if (empty) types &= ~unsigned{kArray};
   }
   if ((types & kObject) != 0) {

@@ -76,14 +76,24 @@ std::string pointer_escaped(std::string_view key) {
   return out;
 }
 
+// A dialect of one's own may say anything, and nothing is fetched to find out.
+void check_dialect(std::string_view name) {
+  if (name.empty()) return;
+  for (const std::string_view known : {"json-schema.org", "openapis.org", "draft-0", "draft/20"})
+    if (name.find(known) != std::string_view::npos) return;
+  fail(ErrorKind::unsupported, "schema: #/$schema: the dialect {} is not known", quote(name));
+}
+
 }  // namespace
 
 SchemaDocument::SchemaDocument(JsonValue root) : root_(std::move(root)) {
   if (root_.is_object()) {
     const JsonValue* draft = root_.find("$schema");
     const std::string name = draft != nullptr && draft->is_string() ? draft->string : "";
+    check_dialect(name);
     for (const std::string_view old : {"draft-03", "draft-04", "draft-06", "draft-07"})
       reference_alone_ |= name.find(old) != std::string::npos;
+    contains_evaluates_ = name.find("2019-09") == std::string::npos;
     old_id_ = name.find("draft-03") != std::string::npos || name.find("draft-04") != std::string::npos;
   }
   resources_[""] = &root_;
@@ -126,17 +136,7 @@ void SchemaDocument::index(const JsonValue& value, const JsonValue* parent, std:
   locations_[&value] = {parent, std::move(key)};
   for (std::size_t i = 0; i < value.items.size(); ++i) index(value.items[i], &value, std::to_string(i), role);
   if (!value.is_object()) return;
-  if (role == Role::schema) {
-    if (const std::string* id = id_of(value); id != nullptr) {
-      const std::size_t hash = id->find('#');
-      if (hash != 0) resources_.try_emplace(base_of(value), &value);
-      if (hash != std::string::npos && hash + 1 < id->size())
-        anchors_[&resource_of(value)].try_emplace(id->substr(hash + 1), &value);
-    }
-    for (const char* name : {"$anchor", "$dynamicAnchor"})
-      if (const JsonValue* anchor = value.find(name); anchor != nullptr && anchor->is_string())
-        anchors_[&resource_of(value)].try_emplace(anchor->string, &value);
-  }
+  if (role == Role::schema) index_names(value);
   for (const auto& [name, member] : value.members) {
     Role inner = Role::data;
     if (role == Role::schemas_by_name) inner = Role::schema;
@@ -145,7 +145,22 @@ void SchemaDocument::index(const JsonValue& value, const JsonValue* parent, std:
   }
 }
 
-// The innermost schema around it that has a name of its own.
+void SchemaDocument::index_names(const JsonValue& schema) {
+  if (const std::string* id = id_of(schema); id != nullptr) {
+    const std::size_t hash = id->find('#');
+    if (hash != 0) resources_.try_emplace(base_of(schema), &schema);
+    if (hash != std::string::npos && hash + 1 < id->size())
+      anchors_[&resource_of(schema)].try_emplace(id->substr(hash + 1), &schema);
+  }
+  for (const char* name : {"$anchor", "$dynamicAnchor"})
+    if (const JsonValue* anchor = schema.find(name); anchor != nullptr && anchor->is_string()) {
+      anchors_[&resource_of(schema)].try_emplace(anchor->string, &schema);
+      if (std::string_view(name) == "$dynamicAnchor")
+        dynamic_anchors_[&resource_of(schema)].try_emplace(anchor->string, &schema);
+    }
+  has_dynamic_references_ |= schema.find("$dynamicRef") != nullptr;
+}
+
 const JsonValue& SchemaDocument::resource_of(const JsonValue& schema) const {
   for (const JsonValue* at = &schema; at != nullptr;) {
     const std::string* id = id_of(*at);
@@ -221,6 +236,22 @@ const JsonValue& SchemaDocument::resolve(const JsonValue& schema, std::string_vi
   if (target == nullptr || !(target->is_object() || target->is_boolean()))
     fail(ErrorKind::input, "schema: {}/$ref: {} points to no schema", path(schema), quote(reference));
   return *target;
+}
+
+const JsonValue& SchemaDocument::resolve_dynamic(const JsonValue& schema, std::string_view reference,
+                                                 const Scope* scope) const {
+  const JsonValue& target = resolve(schema, reference);
+  const std::size_t hash = reference.find('#');
+  const JsonValue* anchor = target.find("$dynamicAnchor");
+  if (anchor == nullptr || hash == std::string_view::npos || !anchor->is_string() ||
+      anchor->string != percent_decoded(reference.substr(hash + 1)))
+    return target;
+  const JsonValue* outermost = &target;
+  for (; scope != nullptr; scope = scope->resources)
+    if (const auto anchors = dynamic_anchors_.find(scope->resource); anchors != dynamic_anchors_.end())
+      if (const auto found = anchors->second.find(anchor->string); found != anchors->second.end())
+        outermost = found->second;
+  return *outermost;
 }
 
 std::string SchemaDocument::path(const JsonValue& schema) const {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "grammar/json/value.h"
+#include "grammar/schema/scope.h"
 
 namespace sluice::grammar {
 
@@ -17,12 +18,20 @@ class SchemaDocument {
   const JsonValue& root() const { return root_; }
   // What a reference in `schema` points to; fails if it is not in the document.
   const JsonValue& resolve(const JsonValue& schema, std::string_view reference) const;
+  // The same of a dynamic one, which may mean a schema of one of the resources through which it was reached.
+  const JsonValue& resolve_dynamic(const JsonValue& schema, std::string_view reference,
+                                   const Scope* scope) const;
+  bool has_dynamic_references() const { return has_dynamic_references_; }
+  // The innermost schema around it that has a name of its own.
+  const JsonValue& resource_of(const JsonValue& schema) const;
   // Where a schema lies, as a JSON pointer; of a made one, where its origin lies.
   std::string path(const JsonValue& schema) const;
   // Keeps a schema that is made from another.
   const JsonValue& keep(JsonValue schema, const JsonValue& origin);
   // Whether the drafts up to 7 hold here, in which a reference hides its siblings.
   bool reference_alone() const { return reference_alone_; }
+  // Whether items that contains has found count as evaluated, which draft 2019-09 did not know.
+  bool contains_evaluates() const { return contains_evaluates_; }
 
  private:
   struct Location {
@@ -35,19 +44,21 @@ class SchemaDocument {
 
   void index(const JsonValue& value, const JsonValue* parent, std::string key, Role role);
   static Role role_of(std::string_view keyword);
+  void index_names(const JsonValue& schema);
   const std::string* id_of(const JsonValue& schema) const;
-  const JsonValue& resource_of(const JsonValue& schema) const;
   std::string base_of(const JsonValue& schema) const;
   const JsonValue* follow(const JsonValue& from, std::string_view pointer) const;
 
   JsonValue root_;
   bool reference_alone_ = false;
   bool old_id_ = false;
+  bool contains_evaluates_ = true;
+  bool has_dynamic_references_ = false;
   std::deque<JsonValue> made_;
   std::unordered_map<const JsonValue*, Location> locations_;
   std::unordered_map<std::string, const JsonValue*> resources_;  // by absolute URI
-  std::unordered_map<const JsonValue*, std::unordered_map<std::string, const JsonValue*>>
-      anchors_;  // by resource
+  std::unordered_map<const JsonValue*, std::unordered_map<std::string, const JsonValue*>> anchors_,
+      dynamic_anchors_;  // by resource
 };
 
 }  // namespace sluice::grammar

@@ -1,109 +1,164 @@
 #include "grammar/schema/formats.h"
 
+#include <fmt/format.h>
+#include <vector>
+
 namespace sluice::grammar {
 namespace {
 
-#define DATE_4 "(?:\\d\\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29"
-#define DATE                                                                                      \
-  "(?:\\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)|" \
-  "02-(?:0[1-9]|1\\d|2[0-8]))|" DATE_4 ")"
-#define OFFSET "(?:[Zz]|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)"
-#define TIME                                                       \
-  "(?:(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(?:\\.\\d{1,9})?" OFFSET \
-  "|23:59:60(?:\\.\\d{1,9})?(?:[Zz]|[+-]00:00))"
-#define BYTE "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)"
-#define IPV4 BYTE "(?:\\." BYTE "){3}"
-#define H16 "[0-9A-Fa-f]{1,4}"
-#define LS32 "(?:" H16 ":" H16 "|" IPV4 ")"
-#define IPV6                                                                                              \
-  "(?:(?:" H16 ":){6}" LS32 "|::(?:" H16 ":){5}" LS32 "|(?:" H16 ")?::(?:" H16 ":){4}" LS32 "|(?:(?:" H16 \
-  ":){0,1}" H16 ")?::(?:" H16 ":){3}" LS32 "|(?:(?:" H16 ":){0,2}" H16 ")?::(?:" H16 ":){2}" LS32         \
-  "|(?:(?:" H16 ":){0,3}" H16 ")?::" H16 ":" LS32 "|(?:(?:" H16 ":){0,4}" H16 ")?::" LS32 "|(?:(?:" H16   \
-  ":){0,5}" H16 ")?::" H16 "|(?:(?:" H16 ":){0,6}" H16 ")?::)"
-#define LABEL "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-#define HOSTNAME "(?!.{254})(?!..--|(?:[^.]*\\.)+..--)" LABEL "(?:\\." LABEL ")*"
-#define ATOM "[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
-#define EMAIL                                                                                                \
-  "(?:" ATOM "(?:\\." ATOM ")*|\"(?:[ !#-\\[\\]-~]|\\\\[ -~])*\")@(?:" LABEL "(?:\\." LABEL ")*|\\[(?:" IPV4 \
-  "|IPv6:" IPV6 ")\\])"
-#define PCHAR "(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})"
-#define USERINFO "(?:[A-Za-z0-9._~!$&'()*+,;=:-]|%[0-9A-Fa-f]{2})*"
-#define REGNAME "(?:[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*"
-#define AUTHORITY                                                                                 \
-  "(?:" USERINFO "@)?(?:\\[(?:" IPV6 "|v[0-9A-Fa-f]+\\.[A-Za-z0-9._~!$&'()*+,;=:-]+)\\]|" REGNAME \
-  ")(?::\\d*)?"
-#define QUERY "(?:\\?(?:" PCHAR "|[/?])*)?(?:#(?:" PCHAR "|[/?])*)?"
-#define HIER \
-  "(?://" AUTHORITY "(?:/" PCHAR "*)*|/(?:" PCHAR "+(?:/" PCHAR "*)*)?|" PCHAR "+(?:/" PCHAR "*)*|)"
-#define URI "[A-Za-z][A-Za-z0-9+.-]*:" HIER QUERY
-#define NOCOLON "(?:[A-Za-z0-9._~!$&'()*+,;=@-]|%[0-9A-Fa-f]{2})"
-#define RELATIVE \
-  "(?://" AUTHORITY "(?:/" PCHAR "*)*|/(?:" PCHAR "+(?:/" PCHAR "*)*)?|" NOCOLON "+(?:/" PCHAR "*)*|)" QUERY
-#define DURATION                                                                                          \
-  "P(?:\\d+W|(?:\\d+Y(?:\\d+M(?:\\d+D)?)?|\\d+M(?:\\d+D)?|\\d+D)(?:T(?:\\d+H(?:\\d+M(?:\\d+S)?)?|\\d+M(?" \
-  ":\\d+S)?|\\d+S))?|T(?:\\d+H(?:\\d+M(?:\\d+S)?)?|\\d+M(?:\\d+S)?|\\d+S))"
-#define POINTER "(?:/(?:[^~/]|~[01])*)*"
-#define URI_TEMPLATE_VARIABLE \
-  "(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})(?:\\.?(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2}))*(?:\\*|:[1-9]\\d{0,3})?"
-#define URI_TEMPLATE                                                                                    \
-  "(?:[^\\x00-\\x20\"<>\\\\^`{|}%\\x7f-\\x9f]|%[0-9A-Fa-f]{2}|\\{[+#./;?&=,!@|]?" URI_TEMPLATE_VARIABLE \
-  "(?:," URI_TEMPLATE_VARIABLE ")*\\})*"
+const std::string kDate =
+    "(?:\\d{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\\d|30)|"
+    "02-(?:0[1-9]|1\\d|2[0-8]))|"
+    "(?:\\d\\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)";
+const std::string kSecondFraction = "(?:\\.\\d{1,18})?";
+
+// A leap second is the last of a day in UTC; elsewhere the clocks show another time then. Time zones are
+// quarters of hours apart.
+std::string leap_second() {
+  constexpr int kDay = 24 * 60, kQuarter = 15;
+  const auto clock = [](int minutes) { return fmt::format("{:02}:{:02}", minutes / 60, minutes % 60); };
+  std::string result = "23:59:60" + kSecondFraction + "[Zz]";
+  for (int hour = 0; hour < 24; ++hour) {
+    result += fmt::format("|{:02}:(?:", hour);
+    for (int minute = kQuarter - 1; minute < 60; minute += kQuarter) {
+      const int local = 60 * hour + minute;
+      result += fmt::format("{}{:02}:60{}(?:\\+{}|-{})", minute < kQuarter ? "" : "|", minute,
+                            kSecondFraction, clock((local + 1) % kDay), clock(kDay - 1 - local));
+    }
+    result += ")";
+  }
+  return result;
+}
+
+std::string time() {
+  return "(?:(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d" + kSecondFraction +
+         "(?:[Zz]|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)|" + leap_second() + ")";
+}
+
+const std::string kByte = "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
+const std::string kIpv4 = kByte + "(?:\\." + kByte + "){3}";
+
+std::string ipv6() {
+  const std::string h16 = "[0-9A-Fa-f]{1,4}", ls32 = "(?:" + h16 + ":" + h16 + "|" + kIpv4 + ")";
+  const auto times = [&](int count) { return fmt::format("(?:{}:){{{}}}", h16, count); };
+  const auto up_to = [&](int count) { return fmt::format("(?:(?:{}:){{0,{}}}{})?", h16, count, h16); };
+  return "(?:" + times(6) + ls32 + "|::" + times(5) + ls32 + "|(?:" + h16 + ")?::" + times(4) + ls32 + "|" +
+         up_to(1) + "::" + times(3) + ls32 + "|" + up_to(2) + "::" + times(2) + ls32 + "|" + up_to(3) +
+         "::" + h16 + ":" + ls32 + "|" + up_to(4) + "::" + ls32 + "|" + up_to(5) + "::" + h16 + "|" +
+         up_to(6) + "::)";
+}
+
+const std::string kLabel = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?";
+
+// Labels whose third and fourth characters are hyphens are not written: whether what follows encodes a
+// name (xn--) is beyond a regular expression.
+std::string hostname() {
+  const std::string alnum = "[A-Za-z0-9]", any = "[A-Za-z0-9-]";
+  const std::string label = alnum + "(?:" + alnum + "|" + any + alnum + "(?:" + any + "{0,59}" + alnum +
+                            ")?|" + any + "-" + alnum + "(?:" + any + "{0,58}" + alnum + ")?)?";
+  return "(?=.{0,253}$)" + label + "(?:\\." + label + ")*";
+}
+
+// `more` are characters beyond ASCII.
+std::string email(const std::string& more) {
+  const std::string atom = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~" + more + "-]+";
+  std::string label = kLabel;
+  if (!more.empty())
+    label = "[A-Za-z0-9" + more + "](?:[A-Za-z0-9" + more + "-]{0,61}[A-Za-z0-9" + more + "])?";
+  return "(?:" + atom + "(?:\\." + atom + ")*|\"(?:[ !#-\\[\\]-~" + more + "]|\\\\[ -~])*\")@(?:" + label +
+         "(?:\\." + label + ")*|\\[(?:" + kIpv4 + "|IPv6:" + ipv6() + ")\\])";
+}
+
+// URIs (RFC 3986) and, with characters beyond ASCII, IRIs (RFC 3987).
+class Identifier {
+ public:
+  Identifier(std::string more, const std::string& more_in_query) {
+    const std::string encoded = "|%[0-9A-Fa-f]{2})";
+    const std::string plain = "(?:[A-Za-z0-9._~!$&'()*+,;=" + more;
+    pchar_ = plain + ":@-]" + encoded;
+    no_colon_ = plain + "@-]" + encoded;
+    const std::string user = plain + ":-]" + encoded + "*", name = plain + "-]" + encoded + "*";
+    authority_ = "(?:" + user + "@)?(?:\\[(?:" + ipv6() +
+                 "|[Vv][0-9A-Fa-f]+\\.[A-Za-z0-9._~!$&'()*+,;=:-]+)\\]|" + name + ")(?::\\d*)?";
+    query_ = "(?:\\?(?:" + pchar_ + "|[/?" + more_in_query + "])*)?(?:#(?:" + pchar_ + "|[/?])*)?";
+  }
+
+  std::string absolute() const {
+    return "[A-Za-z][A-Za-z0-9+.-]*:(?:" + rooted() + "|" + pchar_ + "+(?:/" + pchar_ + "*)*|)" + query_;
+  }
+  std::string reference() const {
+    return "(?:" + absolute() + "|(?:" + rooted() + "|" + no_colon_ + "+(?:/" + pchar_ + "*)*|)" + query_ +
+           ")";
+  }
+
+ private:
+  std::string rooted() const {
+    return "//" + authority_ + "(?:/" + pchar_ + "*)*|/(?:" + pchar_ + "+(?:/" + pchar_ + "*)*)?";
+  }
+
+  std::string pchar_, no_colon_, authority_, query_;
+};
+
+const std::string kBeyondAscii = "\\u0080-\\uD7FF\\uE000-\U0010FFFF";
+const std::string kPrivate = "\\uE000-\\uF8FF\U000F0000-\U000FFFFD\U00100000-\U0010FFFD";
+
+std::string beyond_ascii_in_iris() {
+  std::string result = "\\u00A0-\\uD7FF\\uF900-\\uFDCF\\uFDF0-\\uFFEF";
+  result += "\U00010000-\U0001FFFD\U00020000-\U0002FFFD\U00030000-\U0003FFFD\U00040000-\U0004FFFD";
+  result += "\U00050000-\U0005FFFD\U00060000-\U0006FFFD\U00070000-\U0007FFFD\U00080000-\U0008FFFD";
+  result += "\U00090000-\U0009FFFD\U000A0000-\U000AFFFD\U000B0000-\U000BFFFD\U000C0000-\U000CFFFD";
+  return result + "\U000D0000-\U000DFFFD\U000E1000-\U000EFFFD";
+}
+
+const std::string kDuration =
+    "P(?:\\d+W|(?:\\d+Y(?:\\d+M(?:\\d+D)?)?|\\d+M(?:\\d+D)?|\\d+D)(?:T(?:\\d+H(?:\\d+M(?:\\d+S)?)?|\\d+M"
+    "(?:\\d+S)?|\\d+S))?|T(?:\\d+H(?:\\d+M(?:\\d+S)?)?|\\d+M(?:\\d+S)?|\\d+S))";
+const std::string kPointer = "(?:/(?:[^~/]|~[01])*)*";
+
+std::string uri_template() {
+  const std::string name = "(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})";
+  const std::string variable = name + "(?:\\.?" + name + ")*(?:\\*|:[1-9]\\d{0,3})?";
+  return "(?:[^\\x00-\\x20\"<>\\\\^`{|}%\\x7f-\\x9f]|%[0-9A-Fa-f]{2}|\\{[+#./;?&=,!@|]?" + variable + "(?:," +
+         variable + ")*\\})*";
+}
 
 struct Known {
-  std::string_view name, pattern;
+  std::string_view name;
+  std::string pattern;
 };
 
-constexpr Known kFormatPatterns[] = {
-    {"date", DATE},
-    {"time", TIME},
-    {"date-time", DATE "[Tt]" TIME},
-    {"duration", DURATION},
-    {"email", EMAIL},
-    {"hostname", HOSTNAME},
-    {"ipv4", IPV4},
-    {"ipv6", IPV6},
-    {"uri", URI},
-    {"uri-reference", "(?:" URI "|" RELATIVE ")"},
-    {"uri-template", URI_TEMPLATE},
-    {"uuid", "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"},
-    {"json-pointer", POINTER},
-    {"relative-json-pointer", "(?:0|[1-9]\\d*)(?:#|" POINTER ")"},
-};
+const std::vector<Known>& known_formats() {
+  static const std::vector<Known> known = [] {
+    const Identifier uri("", ""), iri(beyond_ascii_in_iris(), kPrivate);
+    return std::vector<Known>{
+        {"date", kDate},
+        {"time", time()},
+        {"date-time", kDate + "[Tt]" + time()},
+        {"duration", kDuration},
+        {"email", email("")},
+        {"idn-email", email(kBeyondAscii)},
+        {"hostname", hostname()},
+        {"ipv4", kIpv4},
+        {"ipv6", ipv6()},
+        {"uri", uri.absolute()},
+        {"uri-reference", uri.reference()},
+        {"iri", iri.absolute()},
+        {"iri-reference", iri.reference()},
+        {"uri-template", uri_template()},
+        {"uuid", "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"},
+        {"json-pointer", kPointer},
+        {"relative-json-pointer", "(?:0|[1-9]\\d*)(?:#|" + kPointer + ")"},
+    };
+  }();
+  return known;
+}
 
-#undef DATE_4
-#undef DATE
-#undef OFFSET
-#undef TIME
-#undef BYTE
-#undef IPV4
-#undef H16
-#undef LS32
-#undef IPV6
-#undef LABEL
-#undef HOSTNAME
-#undef ATOM
-#undef EMAIL
-#undef PCHAR
-#undef USERINFO
-#undef REGNAME
-#undef AUTHORITY
-#undef QUERY
-#undef HIER
-#undef URI
-#undef NOCOLON
-#undef RELATIVE
-#undef DURATION
-#undef POINTER
-#undef URI_TEMPLATE_VARIABLE
-#undef URI_TEMPLATE
-
-constexpr std::string_view kUnsupportedFormats[] = {"idn-email", "idn-hostname", "iri", "iri-reference",
-                                                    "regex"};
+constexpr std::string_view kUnsupportedFormats[] = {"idn-hostname", "regex"};
 
 }  // namespace
 
 Format find_format(std::string_view name) {
-  for (const Known& known : kFormatPatterns)
+  for (const Known& known : known_formats())
     if (known.name == name) return {Format::Kind::pattern, known.pattern};
   for (const std::string_view known : kUnsupportedFormats)
     if (known == name) return {Format::Kind::unsupported, {}};

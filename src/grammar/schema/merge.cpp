@@ -42,7 +42,7 @@ Constraints SchemaCompiler::merge(const Demands& demands) {
   for (const Demand& demand : demands) {
     if (demand.part == Demand::Part::never) result.types = 0;
     if (demand.part != Demand::Part::keywords) continue;
-    result.schemas.push_back(demand.schema);
+    result.schemas.push_back({demand.schema, demand.scope});
     for (const auto& [key, value] : demand.schema->members) merge_keyword(result, *demand.schema, key, value);
   }
   return result;
@@ -122,11 +122,6 @@ void SchemaCompiler::merge_keyword(Constraints& into, const JsonValue& schema, c
     if (!names) wrong(schema, key, "expected an array of names");
   } else if (key == "properties" || key == "patternProperties") {
     if (!value.is_object()) wrong(schema, key, "expected an object");
-  } else if (key == "unevaluatedProperties") {
-    for (const char* other :
-         {"$ref", "allOf", "anyOf", "oneOf", "if", "not", "dependentSchemas", "additionalProperties"})
-      if (schema.find(other) != nullptr)
-        unsupported(schema, key, fmt::format("not supported beside {}", other));
   }
 }
 
@@ -169,6 +164,12 @@ bool SchemaCompiler::admits_object(const Constraints& constraints, const JsonVal
     return false;
   for (const std::string& name : required_names(constraints))
     if (value.find(name) == nullptr) return false;
+  for (const SomeProperty& some : find_some(constraints))
+    if (std::ranges::none_of(value.members, [&](const auto& member) {
+          return lexer_.matches(some.names, json_escaped(member.first)) &&
+                 admits(demands_of(*some.value, scopes_.inner(some.by.scope)), member.second);
+        }))
+      return false;
   const RegexId names = name_regex(constraints);
   return std::ranges::all_of(value.members, [&](const auto& member) {
     return lexer_.matches(names, json_escaped(member.first)) &&
@@ -178,15 +179,22 @@ bool SchemaCompiler::admits_object(const Constraints& constraints, const JsonVal
 
 bool SchemaCompiler::admits_array(const Constraints& constraints, const JsonValue& value) {
   if (value.items.size() < constraints.items.min || value.items.size() > constraints.items.max) return false;
-  for (const JsonValue* schema : constraints.schemas)
-    if (schema->find("contains") != nullptr)
-      unsupported(*schema, "contains", "not supported together with enum or const");
+  const std::vector<Contains> all = find_contains(constraints);
+  std::vector<std::uint32_t> found(all.size(), 0);
   for (std::size_t i = 0; i < value.items.size(); ++i) {
-    if (!admits(item_demands(constraints, i), value.items[i])) return false;
+    std::uint32_t contained = 0;
+    for (std::size_t j = 0; j < all.size(); ++j)
+      if (admits(demands_of(*all[j].schema, scopes_.inner(all[j].by.scope)), value.items[i])) {
+        contained |= 1u << j;
+        ++found[j];
+      }
+    if (!admits(item_demands(constraints, i, contained), value.items[i])) return false;
     if (constraints.unique && std::find(value.items.begin() + static_cast<std::ptrdiff_t>(i) + 1,
                                         value.items.end(), value.items[i]) != value.items.end())
       return false;
   }
+  for (std::size_t j = 0; j < all.size(); ++j)
+    if (found[j] < all[j].min || found[j] > all[j].max) return false;
   return true;
 }
 

@@ -1,6 +1,7 @@
 // What does not fulfil a schema, as a schema again: a value that breaks one of its keywords. Keywords that
 // begin with "$not-" exist only here.
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 #include "grammar/schema/compiler.h"
@@ -14,6 +15,19 @@ JsonValue name_value(std::string_view value) {
 
 JsonValue of_type(std::string_view type, std::string keyword, JsonValue value) {
   return JsonValue::object({{"type", name_value(type)}, {std::move(keyword), std::move(value)}});
+}
+
+JsonValue all_of(std::vector<JsonValue> parts) {
+  return JsonValue::object({{"allOf", JsonValue::array(std::move(parts))}});
+}
+
+bool is_never(const JsonValue& schema) {
+  return schema.is_boolean() && !schema.boolean;
+}
+
+bool flag(const JsonValue& schema, std::string_view name) {
+  const JsonValue* found = schema.find(name);
+  return found != nullptr && found->is_boolean() && found->boolean;
 }
 
 }  // namespace
@@ -39,7 +53,7 @@ JsonValue SchemaCompiler::make_negation(const JsonValue& schema) {
   if (schema.is_boolean()) return JsonValue::of(!schema.boolean);
   if (!schema.is_object())
     fail(ErrorKind::input, "schema: {}: a schema is an object, true or false", document_.path(schema));
-  std::vector<JsonValue> choices;
+  Choices choices;
   const JsonValue* reference = schema.find("$ref");
   if (reference != nullptr && document_.reference_alone()) {
     negate_keyword(schema, "$ref", *reference, choices);
@@ -51,28 +65,47 @@ JsonValue SchemaCompiler::make_negation(const JsonValue& schema) {
   return JsonValue::object({{"anyOf", JsonValue::array(std::move(choices))}});
 }
 
-void SchemaCompiler::negate_keyword(const JsonValue& schema, const std::string& key, const JsonValue& value,
-                                    std::vector<JsonValue>& choices) {
-  const auto count = [&](std::int64_t change) {
-    const std::int64_t number = value.is_number() ? value.number.as_count(kMaxCount) : -1;
-    if (number < 0) wrong(schema, key, "expected a whole number that is not negative");
-    return number + change;
-  };
-  const auto counted = [&](std::string_view type, std::string opposite, std::int64_t change) {
-    const std::int64_t bound = count(change);
-    if (bound >= 0) choices.push_back(of_type(type, std::move(opposite), JsonValue::of(Decimal(bound))));
-  };
-  const auto flag = [&](const char* name) {
-    const JsonValue* found = schema.find(name);
-    return found != nullptr && found->is_boolean() && found->boolean;
-  };
+// None of the branches, or two of them.
+void SchemaCompiler::negate_one_of(const JsonValue& schema, const JsonValue& one_of, Choices& choices) {
+  if (!one_of.is_array()) wrong(schema, "oneOf", "expected an array of schemas");
+  std::vector<JsonValue> none;
+  for (const JsonValue& part : one_of.items) none.push_back(negation(part));
+  choices.push_back(all_of(std::move(none)));
+  for (std::size_t i = 0; i < one_of.items.size(); ++i)
+    for (std::size_t j = i + 1; j < one_of.items.size(); ++j)
+      choices.push_back(all_of({one_of.items[i], one_of.items[j]}));
+}
 
+bool SchemaCompiler::negate_applicator(const JsonValue& schema, const std::string& key,
+                                       const JsonValue& value, Choices& choices) {
   if (key == "$ref") {
     if (!value.is_string()) wrong(schema, key, "expected a string");
     choices.push_back(negation(document_.resolve(schema, value.string)));
-  } else if (key == "type") {
+  } else if (key == "anyOf" || key == "allOf") {
+    if (!value.is_array()) wrong(schema, key, "expected an array of schemas");
+    std::vector<JsonValue> parts;
+    for (const JsonValue& part : value.items) parts.push_back(negation(part));
+    if (key == "anyOf") parts = {all_of(std::move(parts))};
+    for (JsonValue& part : parts) choices.push_back(std::move(part));
+  } else if (key == "oneOf") {
+    negate_one_of(schema, value, choices);
+  } else if (key == "if") {
+    if (const JsonValue* then = schema.find("then")) choices.push_back(all_of({value, negation(*then)}));
+    if (const JsonValue* otherwise = schema.find("else"))
+      choices.push_back(all_of({negation(value), negation(*otherwise)}));
+  } else if (key == "not") {
+    choices.push_back(value);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool SchemaCompiler::negate_value(const JsonValue& schema, const std::string& key, const JsonValue& value,
+                                  Choices& choices) {
+  if (key == "type") {
     const unsigned others = kAllTypes & ~type_bits(schema, value);
-    if (others == 0) return;
+    if (others == 0) return true;
     JsonValue names = JsonValue::array({});
     constexpr std::pair<unsigned, const char*> kNames[] = {
         {kNull, "null"},     {kBoolean, "boolean"}, {kObject, "object"},     {kArray, "array"},
@@ -85,7 +118,8 @@ void SchemaCompiler::negate_keyword(const JsonValue& schema, const std::string& 
   } else if (key == "enum") {
     choices.push_back(JsonValue::object({{"$not-enum", value}}));
   } else if (key == "minimum" || key == "maximum") {
-    const bool low = key == "minimum", exclusive = flag(low ? "exclusiveMinimum" : "exclusiveMaximum");
+    const bool low = key == "minimum",
+               exclusive = flag(schema, low ? "exclusiveMinimum" : "exclusiveMaximum");
     const std::string opposite =
         low ? (exclusive ? "maximum" : "exclusiveMaximum") : (exclusive ? "minimum" : "exclusiveMinimum");
     choices.push_back(of_type("number", opposite, value));
@@ -96,76 +130,151 @@ void SchemaCompiler::negate_keyword(const JsonValue& schema, const std::string& 
     choices.push_back(of_type("number", "$not-multipleOf", value));
   } else if (key == "pattern") {
     choices.push_back(of_type("string", "$not-pattern", value));
-  } else if (key == "minLength") {
-    counted("string", "maxLength", -1);
-  } else if (key == "maxLength") {
-    counted("string", "minLength", 1);
-  } else if (key == "minItems") {
-    counted("array", "maxItems", -1);
-  } else if (key == "maxItems") {
-    counted("array", "minItems", 1);
-  } else if (key == "minProperties") {
-    counted("object", "maxProperties", -1);
-  } else if (key == "maxProperties") {
-    counted("object", "minProperties", 1);
-  } else if (key == "required") {
+  } else if (key == "format") {
+    if (value.is_string()) choices.push_back(of_type("string", "$not-format", value));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool SchemaCompiler::negate_count(const JsonValue& schema, const std::string& key, const JsonValue& value,
+                                  Choices& choices) {
+  constexpr std::array<std::array<const char*, 3>, 3> kBounds = {
+      {{"string", "minLength", "maxLength"},
+       {"array", "minItems", "maxItems"},
+       {"object", "minProperties", "maxProperties"}}};
+  for (const auto& [type, min, max] : kBounds) {
+    if (key != min && key != max) continue;
+    const std::int64_t number = value.is_number() ? value.number.as_count(kMaxCount) : -1;
+    if (number < 0) wrong(schema, key, "expected a whole number that is not negative");
+    const std::int64_t bound = key == min ? number - 1 : number + 1;
+    if (bound >= 0) choices.push_back(of_type(type, key == min ? max : min, JsonValue::of(Decimal(bound))));
+    return true;
+  }
+  return false;
+}
+
+// Some property has such a name and such a value.
+JsonValue SchemaCompiler::some_property(JsonValue names, JsonValue value) {
+  return of_type("object", "$some-property",
+                 JsonValue::object({{"names", std::move(names)}, {"value", std::move(value)}}));
+}
+
+bool SchemaCompiler::negate_object(const JsonValue& schema, const std::string& key, const JsonValue& value,
+                                   Choices& choices) {
+  const auto members = [&](const JsonValue* object) {
+    if (object != nullptr && !object->is_object()) wrong(schema, key, "expected an object");
+    return object == nullptr ? JsonValue::object({}) : *object;
+  };
+  if (key == "required") {
     if (!value.is_array()) wrong(schema, key, "expected an array of names");
     for (const JsonValue& name : value.items)
       choices.push_back(
           of_type("object", "properties", JsonValue::object({{name.string, JsonValue::of(false)}})));
   } else if (key == "properties") {
-    if (!value.is_object()) wrong(schema, key, "expected an object");
-    for (const auto& [name, part] : value.members) {
-      const JsonValue& opposite = negation(part);
-      if (opposite.is_boolean() && !opposite.boolean) continue;
+    for (const auto& [name, part] : members(&value).members) {
+      const JsonValue& opposite = negation(*value.find(name));
+      if (is_never(opposite)) continue;
       JsonValue choice = of_type("object", "required", JsonValue::array({JsonValue::of(name)}));
       choice.members.emplace_back("properties", JsonValue::object({{name, opposite}}));
       choices.push_back(std::move(choice));
     }
-  } else if (key == "items" && !value.is_array() && schema.find("prefixItems") == nullptr) {
-    const JsonValue& opposite = negation(value);
-    if (!opposite.is_boolean() || opposite.boolean) choices.push_back(of_type("array", "contains", opposite));
-  } else if (key == "anyOf" || key == "allOf") {
-    if (!value.is_array()) wrong(schema, key, "expected an array of schemas");
-    JsonValue all = JsonValue::array({});
-    for (const JsonValue& part : value.items) all.items.push_back(negation(part));
-    if (key == "allOf") {
-      for (JsonValue& part : all.items) choices.push_back(std::move(part));
-    } else {
-      choices.push_back(JsonValue::object({{"allOf", std::move(all)}}));
+  } else if (key == "patternProperties") {
+    for (const auto& [pattern, part] : members(&value).members) {
+      const JsonValue& opposite = negation(*value.find(pattern));
+      if (!is_never(opposite))
+        choices.push_back(some_property(JsonValue::object({{"pattern", JsonValue::of(pattern)}}), opposite));
     }
-  } else if (key == "not") {
-    choices.push_back(value);
-  } else if (key == "additionalProperties" || key == "additionalItems") {
-    const bool says_nothing = value.is_boolean() ? value.boolean : value.members.empty();
-    if (!says_nothing) unsupported(schema, key, "its negation is not supported");
-  } else if (key == "uniqueItems") {
-    if (value.is_boolean() && value.boolean) unsupported(schema, key, "its negation is not supported");
-  } else if (key == "format") {
-    if (!value.is_string()) return;
-    choices.push_back(of_type("string", "$not-format", value));
+  } else if (key == "additionalProperties") {
+    const JsonValue& opposite = negation(value);
+    if (is_never(opposite)) return true;
+    JsonValue known = JsonValue::array({});
+    for (const auto& [name, part] : members(schema.find("properties")).members)
+      known.items.push_back(JsonValue::of(name));
+    std::vector<JsonValue> names = {JsonValue::object({{"$not-enum", std::move(known)}})};
+    for (const auto& [pattern, part] : members(schema.find("patternProperties")).members)
+      names.push_back(JsonValue::object({{"$not-pattern", JsonValue::of(pattern)}}));
+    choices.push_back(some_property(all_of(std::move(names)), opposite));
+  } else if (key == "propertyNames") {
+    const JsonValue& opposite = negation(value);
+    if (!is_never(opposite)) choices.push_back(some_property(opposite, JsonValue::of(true)));
   } else {
-    constexpr std::string_view kRefused[] = {"oneOf",
-                                             "if",
-                                             "patternProperties",
-                                             "propertyNames",
-                                             "items",
-                                             "prefixItems",
-                                             "contains",
-                                             "dependencies",
-                                             "dependentRequired",
-                                             "dependentSchemas",
-                                             "unevaluatedProperties",
-                                             "unevaluatedItems",
-                                             "$dynamicRef",
-                                             "$recursiveRef",
-                                             "$not-enum",
-                                             "$not-pattern",
-                                             "$not-multipleOf",
-                                             "$not-format"};
-    if (std::ranges::find(kRefused, key) != std::end(kRefused))
-      unsupported(schema, key, "its negation is not supported");
+    return false;
   }
+  return true;
+}
+
+// A property is there, and what it depends on is not.
+bool SchemaCompiler::negate_dependencies(const JsonValue& schema, const std::string& key,
+                                         const JsonValue& value, Choices& choices) {
+  if (key != "dependencies" && key != "dependentRequired" && key != "dependentSchemas") return false;
+  if (!value.is_object()) wrong(schema, key, "expected an object");
+  for (const auto& [name, needs] : value.members) {
+    const JsonValue present = of_type("object", "required", JsonValue::array({JsonValue::of(name)}));
+    if (needs.is_object() || needs.is_boolean()) {
+      choices.push_back(all_of({present, negation(needs)}));
+      continue;
+    }
+    for (const JsonValue& need : needs.is_array() ? needs.items : std::vector<JsonValue>{needs})
+      choices.push_back(all_of({present, of_type("object", "properties",
+                                                 JsonValue::object({{need.string, JsonValue::of(false)}}))}));
+  }
+  return true;
+}
+
+bool SchemaCompiler::negate_array(const JsonValue& schema, const std::string& key, const JsonValue& value,
+                                  Choices& choices) {
+  if (key == "prefixItems" || (key == "items" && value.is_array())) {
+    for (std::size_t i = 0; i < value.items.size(); ++i) {
+      const JsonValue& opposite = negation(value.items[i]);
+      if (is_never(opposite)) continue;
+      JsonValue choice =
+          of_type("array", "minItems", JsonValue::of(Decimal(static_cast<std::int64_t>(i) + 1)));
+      std::vector<JsonValue> first(i, JsonValue::of(true));
+      first.push_back(opposite);
+      choice.members.emplace_back("prefixItems", JsonValue::array(std::move(first)));
+      choices.push_back(std::move(choice));
+    }
+  } else if ((key == "items" && schema.find("prefixItems") == nullptr)) {
+    const JsonValue& opposite = negation(value);
+    if (!is_never(opposite)) choices.push_back(of_type("array", "contains", opposite));
+  } else if (key == "contains") {
+    negate_contains(schema, value, choices);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// Too few items, or too many.
+void SchemaCompiler::negate_contains(const JsonValue& schema, const JsonValue& value, Choices& choices) {
+  const Contains contains = read_contains({&schema, nullptr}, value);
+  const auto counted = [&](std::uint32_t min, std::uint32_t max) {
+    JsonValue choice = of_type("array", "contains", value);
+    choice.members.emplace_back("minContains", JsonValue::of(Decimal(min)));
+    if (max != kNoLimit) choice.members.emplace_back("maxContains", JsonValue::of(Decimal(max)));
+    choices.push_back(std::move(choice));
+  };
+  if (contains.min == 1) choices.push_back(of_type("array", "items", negation(value)));
+  if (contains.min > 1) counted(0, contains.min - 1);
+  if (contains.max != kNoLimit) counted(contains.max + 1, kNoLimit);
+}
+
+void SchemaCompiler::negate_keyword(const JsonValue& schema, const std::string& key, const JsonValue& value,
+                                    Choices& choices) {
+  if (negate_applicator(schema, key, value, choices) || negate_value(schema, key, value, choices) ||
+      negate_count(schema, key, value, choices) || negate_object(schema, key, value, choices) ||
+      negate_dependencies(schema, key, value, choices) || negate_array(schema, key, value, choices))
+    return;
+  constexpr std::string_view kRefused[] = {
+      "items",       "additionalItems", "uniqueItems", "unevaluatedProperties", "unevaluatedItems",
+      "$dynamicRef", "$recursiveRef",   "$not-enum",   "$not-pattern",          "$not-multipleOf",
+      "$not-format", "$some-property"};
+  const bool says_nothing = value.is_boolean() ? value.boolean == (key != "uniqueItems")
+                                               : value.is_object() && value.members.empty();
+  if (!says_nothing && std::ranges::find(kRefused, key) != std::end(kRefused))
+    unsupported(schema, key, "its negation is not supported");
 }
 
 }  // namespace sluice::grammar

@@ -53,7 +53,7 @@ RuleId SchemaCompiler::compile() {
   const RuleId root = rules_.add_rule("root");
   const NodeId end = rules_.add_node(root);
   rules_.set_final(end);
-  add_value(rules_.start(root), demands_of(document_.root()), end);
+  add_value(rules_.start(root), demands_of(document_.root(), nullptr), end);
   while (!unwritten_.empty()) {
     check_time();
     const auto [rule, demands] = std::move(unwritten_.back());
@@ -77,7 +77,8 @@ const SchemaCompiler::Value& SchemaCompiler::value(const Demands& demands) {
     for (const JsonValue* excluded : constraints.excluded) {
       const bool structured = excluded->is_array() || excluded->is_object();
       if (structured && (constraints.types & (excluded->is_array() ? kArray : kObject)) != 0)
-        unsupported(*constraints.schemas[0], "not", "excluding an object or an array is not supported");
+        unsupported(*constraints.schemas[0].schema, "not",
+                    "excluding an object or an array is not supported");
     }
     const auto excludes = [&](JsonValue::Kind kind, bool boolean) {
       return std::ranges::any_of(constraints.excluded, [&](const JsonValue* one) {
@@ -202,7 +203,7 @@ RegexId SchemaCompiler::number_text(const Constraints& constraints) {
     for (const Decimal& divisor : constraints.not_multiples)
       conditions.push_back(arena_.complement(multiple_regex(arena_, divisor)));
   } catch (const Error& error) {
-    unsupported(*constraints.schemas[0], "multipleOf", error.what());
+    unsupported(*constraints.schemas[0].schema, "multipleOf", error.what());
   }
   for (const JsonValue* value : constraints.excluded)
     if (value->is_number()) conditions.push_back(arena_.complement(same_number_regex(arena_, value->number)));

@@ -101,9 +101,124 @@ TEST(GrammarSchema, Combinations) {
        {R"({"l": {}, "v": 3})"}});
 }
 
+TEST(GrammarSchema, UnevaluatedPropertiesSeeWhatOtherSchemasSayOfTheSameObject) {
+  check(
+      {R"({"type":"object","properties":{"a":{"type":"integer"}},"allOf":[{"properties":{"b":true}}],"unevaluatedProperties":false})",
+       {"{}", R"({"a": 1, "b": 2})"},
+       {R"({"a": 1, "c": 2})", R"({"a": "s"})"}});
+  check(
+      {R"({"type":"object","anyOf":[{"properties":{"a":{"const":1}},"required":["a"]},{"properties":{"b":{"const":2}},"required":["b"]}],"unevaluatedProperties":{"type":"null"}})",
+       {R"({"a": 1})", R"({"b": 2})", R"({"a": 1, "b": 2})", R"({"b": 2, "a": null})",
+        R"({"a": 1, "b": null})", R"({"a": 1, "c": null})"},
+       {R"({"a": 1, "b": 3})", R"({"a": 2})", "{}", R"({"a": 1, "c": 1})"}});
+  check({R"({"type":"object","allOf":[{"properties":{"a":true}},{"unevaluatedProperties":false}]})",
+         {"{}"},
+         {R"({"a": 1})"}});
+  check({R"({"type":"object","not":{"not":{"properties":{"a":true}}},"unevaluatedProperties":false})",
+         {"{}"},
+         {R"({"a": 1})"}});
+  check(
+      {R"({"type":"object","if":{"properties":{"a":{"const":1}},"required":["a"]},"then":{"patternProperties":{"^x":true}},"unevaluatedProperties":false})",
+       {"{}", R"({"a": 1})", R"({"a": 1, "x1": 2})"},
+       {R"({"a": 2})", R"({"x1": 2})", R"({"a": 1, "y": 2})"}});
+  check(
+      {R"({"type":"object","dependentSchemas":{"a":{"properties":{"b":true}}},"properties":{"a":true},"unevaluatedProperties":false})",
+       {"{}", R"({"a": 1})", R"({"a": 1, "b": 1})"},
+       {R"({"b": 1})"}});
+}
+
+TEST(GrammarSchema, UnevaluatedItemsSeeWhatOtherSchemasSayOfTheSameArray) {
+  check({R"({"type":"array","prefixItems":[{"type":"string"}],"unevaluatedItems":false})",
+         {"[]", R"(["a"])"},
+         {R"(["a", 1])", "[1]"}});
+  check(
+      {R"({"type":"array","allOf":[{"prefixItems":[true,{"type":"integer"}]}],"unevaluatedItems":{"type":"null"}})",
+       {"[]", "[1, 2, null]", "[null]"},
+       {"[1, 2, 3]", "[1, \"a\"]"}});
+  check({R"({"type":"array","contains":{"type":"string"},"unevaluatedItems":{"type":"integer"}})",
+         {R"(["a"])", R"([1, "a", 2, "b"])"},
+         {"[]", "[1]", R"(["a", null])"}});
+  check(
+      {R"({"type":"array","allOf":[{"contains":{"multipleOf":2}},{"contains":{"multipleOf":3}}],"unevaluatedItems":{"multipleOf":5}})",
+       {"[2, 3, 4, 5, 6]", "[6]", "[6, 25]"},
+       {"[2, 3, 4, 7, 8]", "[2, 4]", "[5]"}});
+}
+
+TEST(GrammarSchema, DynamicReferencesMeanTheOutermostAnchor) {
+  check(
+      {R"({"$id":"https://example.com/strings","$ref":"list","$defs":{"s":{"$dynamicAnchor":"item","type":"string"},
+            "list":{"$id":"list","type":"array","items":{"$dynamicRef":"#item"},"$defs":{"any":{"$dynamicAnchor":"item"}}}}})",
+       {"[]", R"(["a", "b"])"},
+       {"[1]"}});
+  check(
+      {R"({"$id":"https://example.com/both","type":"object","additionalProperties":false,"properties":{"free":{"$ref":"list"},"held":{"$ref":"numbers"}},
+            "$defs":{"numbers":{"$id":"numbers","$ref":"list","$defs":{"n":{"$dynamicAnchor":"item","type":"number"}}},
+            "list":{"$id":"list","type":"array","items":{"$dynamicRef":"#item"},"$defs":{"any":{"$dynamicAnchor":"item"}}}}})",
+       {R"({"free": ["a", 1], "held": [1, 2.5]})"},
+       {R"({"held": ["a"]})"}});
+}
+
+TEST(GrammarSchema, NegationsOfKeywordsForObjectsAndArrays) {
+  check(
+      {R"({"type":"object","properties":{"a":{"type":"integer"}},"not":{"properties":{"a":true},"additionalProperties":{"type":"null"}}})",
+       {R"({"a": 1, "b": 2})", R"({"b": null, "c": 1})", R"({"b": 1, "c": null})"},
+       {"{}", R"({"a": 1})", R"({"b": null})", R"({"a": 1, "b": null, "c": null})"}});
+  check({R"({"type":"object","not":{"patternProperties":{"^x":{"type":"integer"}}}})",
+         {R"({"x": "s"})", R"({"a": 1, "xy": null})"},
+         {"{}", R"({"x": 1})", R"({"a": "s"})"}});
+  check({R"({"type":"object","properties":{"long":true},"not":{"propertyNames":{"maxLength":2}}})",
+         {R"({"long": 1})", R"({"a": 1, "abc": 2})"},
+         {"{}", R"({"ab": 1})"}});
+  check({R"({"type":"integer","not":{"oneOf":[{"minimum":3},{"maximum":5}]}})", {"3", "4", "5"}, {"2", "6"}});
+  check({R"({"type":"integer","not":{"if":{"minimum":3},"then":{"maximum":5},"else":{"minimum":1}}})",
+         {"6", "0", "-4"},
+         {"3", "5", "1"}});
+  check({R"({"type":"array","not":{"contains":{"type":"string"}}})", {"[]", "[1, null]"}, {R"([1, "a"])"}});
+  check({R"({"type":"array","not":{"contains":{"type":"string"},"minContains":2,"maxContains":3}})",
+         {"[]", R"(["a"])", R"(["a", "b", "c", "d"])"},
+         {R"(["a", 1, "b"])", R"(["a", "b", "c"])"}});
+  check({R"({"type":"array","not":{"prefixItems":[{"type":"string"},{"type":"null"}]}})",
+         {"[1]", R"(["a", 1])"},
+         {"[]", R"(["a"])", R"(["a", null, 3])"}});
+  check(
+      {R"({"type":"object","not":{"dependentRequired":{"a":["b"]},"dependentSchemas":{"c":{"required":["d"]}}}})",
+       {R"({"a": 1})", R"({"c": 1})", R"({"c": 3, "a": 1, "b": 2})"},
+       {"{}", R"({"a": 1, "b": 2})", R"({"c": 1, "d": 2})"}});
+}
+
+TEST(GrammarSchema, SeveralSchemasOfContainsAreCountedTogether) {
+  check(
+      {R"({"type":"array","items":{"type":"integer"},"allOf":[{"contains":{"minimum":5},"minContains":2},{"contains":{"multipleOf":2},"maxContains":1}]})",
+       {"[5, 6]", "[7, 9, 2]", "[1, 5, 7, 4]"},
+       {"[6, 8]", "[5, 2]", "[5, 7]", "[]"}});
+  check({R"({"enum":[[1],["a",2],[]],"contains":{"type":"string"}})", {R"(["a", 2])"}, {"[1]", "[]"}});
+}
+
+TEST(GrammarSchema, Formats) {
+  check(
+      {R"({"format":"time","type":"string"})",
+       {R"("23:59:60Z")", R"("15:59:60-08:00")", R"("01:29:60.25+01:30")", R"("05:44:60+05:45")",
+        R"("23:59:59.123456+14:00")", R"("23:59:60-00:00")"},
+       {R"("22:59:60Z")", R"("15:59:60+08:00")", R"("05:45:60+05:45")", R"("24:00:00Z")", R"("12:00:00")"}});
+  check({R"({"format":"hostname","type":"string"})",
+         {R"("a")", R"("a-b.c3.example")", R"("ab-c")", R"("a--b")"},
+         {R"("-a")", R"("a-")", R"("ab--c")", R"("a..b")", R"("a_b")", R"("")"}});
+  const std::string label(63, 'a'), longest = label + "." + label + "." + label + "." + std::string(61, 'b');
+  EXPECT_TRUE(accepts(schema_grammar(R"({"format":"hostname","type":"string"})"), "\"" + longest + "\""));
+  EXPECT_FALSE(accepts(schema_grammar(R"({"format":"hostname","type":"string"})"), "\"" + longest + "b\""));
+  EXPECT_FALSE(accepts(schema_grammar(R"({"format":"hostname","type":"string"})"), "\"a" + label + "\""));
+  check({R"({"format":"iri","type":"string"})",
+         {R"("http://ƒøø.ßår/?∂éœ=πîx#πîüx")", R"("urn:a:b")"},
+         {R"("âππ")", R"("http://a b")"}});
+  check(
+      {R"({"format":"idn-email","type":"string"})", {R"("실례@실례.테스트")", R"("a@b.c")"}, {R"("2962")"}});
+}
+
 TEST(GrammarSchema, WhatIsNotSupportedIsRefusedWithItsPath) {
-  expect_error(ErrorKind::unsupported, {"#/properties/a/unevaluatedItems"},
-               [] { schema_grammar(R"({"properties":{"a":{"unevaluatedItems":false}}})"); });
+  expect_error(ErrorKind::unsupported, {"#/properties/a/$recursiveRef"},
+               [] { schema_grammar(R"({"properties":{"a":{"$recursiveRef":"#"}}})"); });
+  expect_error(ErrorKind::unsupported, {"#/$schema", "example.com"},
+               [] { schema_grammar(R"({"$schema":"https://example.com/own"})"); });
   expect_error(ErrorKind::unsupported, {"#/items/pattern", "word boundary"},
                [] { schema_grammar(R"({"items":{"pattern":"\\bword"}})"); });
   expect_error(ErrorKind::unsupported, {"#/$ref", "other.json"},

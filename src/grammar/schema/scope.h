@@ -1,0 +1,74 @@
+// Where a schema is applied, as far as keywords that look around themselves need it: unevaluatedProperties
+// and unevaluatedItems see what other schemas say of the same value, $dynamicRef sees through which schemas
+// it was reached. Elsewhere there is no scope, a null pointer.
+#pragma once
+
+#include <map>
+#include <tuple>
+
+#include "grammar/json/value.h"
+
+namespace sluice::grammar {
+
+struct Scope {
+  // For the same value: who wants to know what is evaluated here. A scope without owner is a `not`, out of
+  // which nothing is told.
+  const Scope* outer = nullptr;
+  const JsonValue* owner = nullptr;
+  // The schema resources on the way from the root of the value, each where it was first met.
+  const Scope* resources = nullptr;  // the scope whose resource was met before
+  const JsonValue* resource = nullptr;
+};
+
+// Equal scopes are one object.
+class Scopes {
+ public:
+  const Scope* make(const Scope& scope) {
+    if (scope.outer == nullptr && scope.owner == nullptr && scope.resource == nullptr) return nullptr;
+    const auto [found, added] =
+        known_.try_emplace({scope.outer, scope.owner, scope.resources, scope.resource}, scope);
+    return &found->second;
+  }
+  // Of a part of the value.
+  const Scope* inner(const Scope* scope) {
+    return scope == nullptr ? nullptr : make({.resources = scope->resources, .resource = scope->resource});
+  }
+  const Scope* owned(const Scope* scope, const JsonValue& owner) {
+    Scope made{.outer = scope, .owner = &owner};
+    return make(with_resources(made, scope));
+  }
+  const Scope* negated(const Scope* scope) {
+    return collects(scope) ? make(with_resources({.outer = scope}, scope)) : scope;
+  }
+  const Scope* entered(const Scope* scope, const JsonValue& resource) {
+    for (const Scope* at = scope; at != nullptr; at = at->resources)
+      if (at->resource == &resource) return scope;
+    Scope made = scope == nullptr ? Scope{} : *scope;
+    made.resources = scope == nullptr || scope->resource == nullptr ? nullptr : inner(scope);
+    made.resource = &resource;
+    return make(made);
+  }
+
+  // Whether somebody wants to know what is evaluated here.
+  static bool collects(const Scope* scope) { return scope != nullptr && scope->owner != nullptr; }
+  // Whether what is evaluated in `scope` is known in `owner`.
+  static bool tells(const Scope* scope, const Scope* owner) {
+    for (; collects(scope); scope = scope->outer)
+      if (scope->owner == owner->owner && scope->outer == owner->outer) return true;
+    return false;
+  }
+
+ private:
+  static Scope with_resources(Scope made, const Scope* scope) {
+    if (scope != nullptr) {
+      made.resources = scope->resources;
+      made.resource = scope->resource;
+    }
+    return made;
+  }
+
+  using Key = std::tuple<const Scope*, const JsonValue*, const Scope*, const JsonValue*>;
+  std::map<Key, Scope> known_;
+};
+
+}  // namespace sluice::grammar
