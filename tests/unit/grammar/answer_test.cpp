@@ -42,6 +42,8 @@ struct AnswerCase {
 const AnswerFormat kQwen = {ToolCallFormat::json_in_tags, "<think>", "</think>", false};
 const AnswerFormat kQwenOpen = {ToolCallFormat::json_in_tags, "<think>", "</think>", true};
 const AnswerFormat kCoder = {ToolCallFormat::xml_parameters, "", "", false};
+const AnswerFormat kCoderOpen = {ToolCallFormat::xml_parameters, "<think>", "</think>", true};
+const AnswerFormat kV31Open = {ToolCallFormat::deepseek_v31, "<think>", "</think>", true};
 const AnswerFormat kV3 = {ToolCallFormat::deepseek_v3, "<think>", "</think>", true};
 const AnswerFormat kV31 = {ToolCallFormat::deepseek_v31, "<think>", "</think>", false};
 const AnswerFormat kContinued = {ToolCallFormat::none, "<think>", "</think>", false, true, true};
@@ -166,9 +168,49 @@ std::vector<AnswerCase> recorded_cases() {
   };
 }
 
+// What parameters in tags hold when models write programs, and how calls stand to thinking.
+std::vector<AnswerCase> program_cases() {
+  const auto call = [](const std::string& function, const std::string& name, const std::string& value) {
+    return "<tool_call>\n<function=" + function + ">\n<parameter=" + name + ">\n" + value +
+           "\n</parameter>\n</function>\n</tool_call>";
+  };
+  const std::string time =
+      "<｜tool▁call▁begin｜>get_time<｜tool▁sep｜>{\"city\": \"Oslo\"}<｜tool▁call▁end｜>";
+  return {
+      {kCoder, call("python", "code", "def f():\n    return \"x\"\n\nf()"),
+       R"_(call python: {"code":"def f():\n    return \"x\"\n\nf()"})_"},
+      {kCoder, call("python", "code", "    indented(1)"), R"_(call python: {"code":"    indented(1)"})_"},
+      {kCoder, call("write", "text", "#include <a>\n"), R"_(call write: {"text":"#include <a>\n"})_"},
+      {kCoder, call("html", "page", "<p>a &lt; b</p>\n</div>"),
+       R"_(call html: {"page":"<p>a &lt; b</p>\n</div>"})_"},
+      {kCoder, call("python", "code", "print('格 日本')"), R"_(call python: {"code":"print('格 日本')"})_"},
+      {kCoder, call("search", "limit", "7") + "\n" + call("python", "code", "x"),
+       "call search: {\"limit\":7}\ncall python: {\"code\":\"x\"}"},
+      // Only the first call lacks its opening tag.
+      {kCoder,
+       "Well.\n<function=search>\n<parameter=limit>\n1\n</parameter>\n</function>\n</tool_call>\n" +
+           call("search", "limit", "2"),
+       "text: Well.\ncall search: {\"limit\":1}\ncall search: {\"limit\":2}"},
+      // A call ends thinking, closed or not.
+      {kCoderOpen, "I am\nthinking\n</think>\n\n" + call("search", "limit", "1"),
+       "think: I am\nthinking\ncall search: {\"limit\":1}"},
+      {kCoderOpen, call("search", "limit", "1"), "call search: {\"limit\":1}"},
+      {kCoderOpen, "I must look.\n" + call("search", "limit", "1"),
+       "think: I must look.\ncall search: {\"limit\":1}"},
+      {kCoderOpen, "As JSON\n</think>\n\n{\"amount\": 1.5}", "think: As JSON\ntext: {\"amount\": 1.5}"},
+      {kV31Open, "Why</think>So<｜tool▁calls▁begin｜>" + time + time + "<｜tool▁calls▁end｜>",
+       "think: Why\ntext: So\ncall get_time: {\"city\":\"Oslo\"}\ncall get_time: {\"city\":\"Oslo\"}"},
+      {kV31Open, "Why</think>\nSo", "think: Why\ntext: So"},
+      {kV31, "So", "text: So"},
+      {kQwen, "Hello\nyou<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}</tool_call>",
+       "text: Hello\nyou\ncall f: {\"a\":1}"},
+  };
+}
+
 std::vector<AnswerCase> all_cases() {
   std::vector<AnswerCase> cases = answer_cases();
   for (AnswerCase& one : recorded_cases()) cases.push_back(std::move(one));
+  for (AnswerCase& one : program_cases()) cases.push_back(std::move(one));
   return cases;
 }
 
