@@ -1,24 +1,26 @@
 // Runs suites of JSON schemas with instances through the grammar: what is accepted, what is refused, and how
 // long compiling and each mask take on one core. `tools/check grammar` calls it. Usage: grammar_suites TOKENS
-// (maskbench|suite) FOLDER... [--list] [--only=TEXT] [--dialect=URI] [--brute=STEPS]. TOKENS is a
-// tokenizer.json, or a file of tokens: their number, then of each its length (bit 31: special) as 32-bit
-// little-endian numbers and its bytes. A maskbench file is {"schema", "tests": [{"data", "valid"}]}, a suite
-// file an array of
-// {"description", "schema", "tests"}.
+// (maskbench|suite|generate) FOLDER... [--list] [--only=TEXT] [--dialect=URI] [--every=FILES] [--brute=STEPS]
+// [--slow=US]. TOKENS is a tokenizer.json, or a file of tokens: their number, then of each its length (bit
+// 31: special) as 32-bit little-endian numbers and its bytes. A maskbench file is {"schema", "tests":
+// [{"data", "valid"}]}, a suite file an array of {"description", "schema", "tests"}. `generate` writes
+// documents by the schemas of maskbench files without tests, which tools/check_generated.py judges.
 #include <fmt/core.h>
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
+#include "any_order.h"
 #include "sluice/error.h"
 #include "sluice/grammar.h"
 #include "text/tokenizer.h"
@@ -26,8 +28,15 @@
 namespace sluice {
 namespace {
 
-using OrderedJson = nlohmann::ordered_json;
-using Clock = std::chrono::steady_clock;
+// The time this thread has run: other programs on the machine do not count.
+struct Clock {
+  using time_point = double;  // in microseconds
+  static time_point now() {
+    timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
+  }
+};
 
 std::string read_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -94,127 +103,11 @@ class Greedy {
   std::size_t longest_ = 0;
 };
 
-// One blank after commas and colons. With an order of names the text is canonical: properties in that order,
-// whole numbers without fraction.
-void write(const OrderedJson& value, const std::map<std::string, int>* order, std::string& out) {
-  if (value.is_object()) {
-    std::vector<std::pair<std::string, const OrderedJson*>> members;
-    for (const auto& [key, member] : value.items()) members.emplace_back(key, &member);
-    if (order != nullptr) {
-      const auto rank = [&](const auto& member) {
-        const auto found = order->find(member.first);
-        return found == order->end() ? static_cast<int>(order->size()) : found->second;
-      };
-      std::ranges::stable_sort(members, [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
-    }
-    out += '{';
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      if (i > 0) out += ", ";
-      out += OrderedJson(members[i].first).dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + ": ";
-      write(*members[i].second, order, out);
-    }
-    out += '}';
-  } else if (value.is_array()) {
-    out += '[';
-    for (std::size_t i = 0; i < value.size(); ++i) {
-      if (i > 0) out += ", ";
-      write(value[i], order, out);
-    }
-    out += ']';
-  } else if (order != nullptr && value.is_number_float() && std::isfinite(value.get<double>()) &&
-             value.get<double>() == std::trunc(value.get<double>())) {
-    out += fmt::format("{:.0f}", value.get<double>());
-  } else {
-    out += value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
-  }
-}
-
-// Whether the grammar accepts the value with the members of its objects in some order; that of the schema is
-// tried first. Objects commit to the first order that works for themselves.
-class AnyOrder {
- public:
-  AnyOrder(const std::shared_ptr<const Grammar>& grammar, const std::map<std::string, int>& order)
-      : matcher_(grammar), order_(order) {}
-
-  bool accepts(const OrderedJson& value) { return follow(value) && matcher_.can_stop(); }
-
- private:
-  using Members = std::vector<std::pair<std::string, const OrderedJson*>>;
-
-  bool text(const std::string& part) {
-    if (--budget_ < 0) return false;
-    const bool whole = matcher_.accept_text(part) == part.size();
-    if (!whole) matcher_.rollback(1);
-    steps_ += whole ? 1 : 0;
-    return whole;
-  }
-  void back_to(std::size_t steps) {
-    matcher_.rollback(steps_ - steps);
-    steps_ = steps;
-  }
-  bool follow(const OrderedJson& value) {
-    const std::size_t before = steps_;
-    bool good = false;
-    if (value.is_object()) {
-      Members members;
-      for (const auto& [key, member] : value.items()) members.emplace_back(key, &member);
-      std::ranges::stable_sort(members, {}, [this](const auto& member) {
-        const auto found = order_.find(member.first);
-        return found == order_.end() ? static_cast<int>(order_.size()) : found->second;
-      });
-      good = text("{") && follow_members(members, true);
-    } else if (value.is_array()) {
-      good = text("[");
-      for (std::size_t i = 0; good && i < value.size(); ++i)
-        good = (i == 0 || text(", ")) && follow(value[i]);
-      good = good && text("]");
-    } else {
-      std::string scalar;
-      const std::map<std::string, int> canonical;
-      write(value, &canonical, scalar);
-      good = text(scalar);
-    }
-    if (!good) back_to(before);
-    return good;
-  }
-  bool follow_members(const Members& members, bool first) {
-    if (members.empty()) return text("}");
-    const std::size_t before = steps_;
-    for (std::size_t i = 0; i < members.size(); ++i) {
-      const std::string name =
-          OrderedJson(members[i].first).dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
-      Members others = members;
-      others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
-      if (text((first ? "" : ", ") + name + ": ") && follow(*members[i].second) &&
-          follow_members(others, false))
-        return true;
-      back_to(before);
-    }
-    return false;
-  }
-
-  Matcher matcher_;
-  const std::map<std::string, int>& order_;
-  std::size_t steps_ = 0;
-  int budget_ = 200'000;
-};
-
-// The order in which a schema names properties.
-void collect_order(const OrderedJson& schema, std::map<std::string, int>& order) {
-  if (schema.is_object()) {
-    if (schema.contains("properties") && schema["properties"].is_object())
-      for (const auto& [key, unused] : schema["properties"].items())
-        order.try_emplace(key, static_cast<int>(order.size()));
-    for (const auto& [key, member] : schema.items()) collect_order(member, order);
-  } else if (schema.is_array()) {
-    for (const OrderedJson& item : schema) collect_order(item, order);
-  }
-}
-
 struct Times {
   std::vector<double> us;
-  void add(Clock::time_point since) {
-    us.push_back(std::chrono::duration<double, std::micro>(Clock::now() - since).count());
+  double add(Clock::time_point since) {
+    us.push_back(Clock::now() - since);
+    return us.back();
   }
   void print(const char* name) {
     if (us.empty()) return;
@@ -239,14 +132,23 @@ struct Report {
   Times compile, mask, first_mask, accept;
 };
 
+struct Options {
+  bool list = false;       // what is not as it should be
+  std::size_t brute = 0;   // every so many steps the mask is compared with brute force
+  double slow = HUGE_VAL;  // steps and compilations that take longer, in microseconds, are listed
+  std::size_t every = 1;   // of so many files only the first
+  std::string only, dialect;
+};
+
 class Suites {
  public:
-  // With `brute`, every so many steps the mask is compared with brute force.
-  Suites(const Tokens& tokens, bool list, std::size_t brute)
+  Suites(const Tokens& tokens, const Options& options)
       : vocabulary_(std::make_shared<GrammarVocabulary>(tokens.bytes, tokens.stop)),
+        bytes_(tokens.bytes),
         greedy_(tokens),
-        list_(list),
-        brute_(brute) {}
+        list_(options.list),
+        brute_(options.brute),
+        slow_(options.slow) {}
 
   void run(const std::string& name, const OrderedJson& schema, const OrderedJson& tests, bool reorder) {
     ++report.schemas;
@@ -268,7 +170,8 @@ class Suites {
       if (list_) std::printf("REFUSED %s: %s\n", name.c_str(), error.what());
       return;
     }
-    report.compile.add(start);
+    if (const double us = report.compile.add(start); us > slow_)
+      std::printf("SLOW %s: %.0f us to compile\n", name.c_str(), us);
     std::map<std::string, int> order;
     if (reorder) collect_order(schema, order);
     bool right = true;
@@ -279,7 +182,7 @@ class Suites {
       const bool valid = test["valid"].get<bool>();
       bool accepted = false;
       try {
-        accepted = accepts(grammar, text);
+        accepted = accepts(name, grammar, text);
       } catch (const Error& error) {
         ++report.failed;
         if (list_) std::printf("FAILED %s: %s\n", name.c_str(), error.what());
@@ -304,8 +207,10 @@ class Suites {
     if (right) ++report.passing;
   }
 
-  bool accepts(const std::shared_ptr<const Grammar>& grammar, const std::string& text) {
+  bool accepts(const std::string& name, const std::shared_ptr<const Grammar>& grammar,
+               const std::string& text) {
     Matcher matcher(grammar);
+    std::size_t read = 0;
     std::vector<std::uint32_t> bits(matcher.mask_words());
     bool first = true;
     for (const std::int32_t token : greedy_(text)) {
@@ -313,12 +218,59 @@ class Suites {
       matcher.mask(bits);
       const bool allowed = (bits[static_cast<std::size_t>(token) >> 5] >> (token & 31) & 1) != 0;
       if (allowed) matcher.accept(token);
-      (first ? report.first_mask : report.mask).add(start);
+      const double us = (first ? report.first_mask : report.mask).add(start);
+      if (us > slow_)
+        std::printf("SLOW %s: %.0f us after %.120s\n", name.c_str(), us, text.substr(0, read).c_str());
+      read += bytes_[static_cast<std::size_t>(token)].size();
       first = false;
       if (!allowed) return false;
       if (brute_ > 0 && ++steps_ % brute_ == 0) compare_with_brute_force(matcher);
     }
     return matcher.can_stop();
+  }
+
+  // Writes documents of the schema, one per line behind the name, for another program to judge.
+  void generate(const std::string& name, const OrderedJson& schema) {
+    constexpr int kDocuments = 3;
+    ++report.schemas;
+    std::shared_ptr<const Grammar> grammar;
+    try {
+      grammar = std::make_shared<const Grammar>(
+          GrammarSource{.kind = GrammarSource::Kind::json_schema, .text = schema.dump(), .choices = {}},
+          vocabulary_);
+      for (int i = 0; i < kDocuments; ++i)
+        if (const std::optional<std::string> text = random_document(grammar))
+          std::printf("%s\t%s\n", name.c_str(), OrderedJson::parse(*text).dump().c_str());
+    } catch (const Error& error) {
+      ++report.refused;
+      if (list_) std::printf("REFUSED %s: %s\n", name.c_str(), error.what());
+    }
+  }
+
+  // Any token that is allowed; the longer the text, the sooner one that closes something.
+  std::optional<std::string> random_document(const std::shared_ptr<const Grammar>& grammar) {
+    constexpr std::size_t kMaxTokens = 3000, kPatience = 150;
+    Matcher matcher(grammar);
+    std::vector<std::uint32_t> bits(matcher.mask_words());
+    std::string text;
+    for (std::size_t step = 0; step < kMaxTokens; ++step) {
+      const bool tired = random_() % kPatience < step;
+      if (matcher.can_stop() && (tired || matcher.must_stop())) return text;
+      matcher.mask(bits);
+      std::vector<std::int32_t> allowed, closing;
+      for (std::int32_t id = 0; id < vocabulary_->size(); ++id) {
+        const std::string& token = bytes_[static_cast<std::size_t>(id)];
+        if ((bits[static_cast<std::size_t>(id) >> 5] >> (id & 31) & 1) == 0 || token.empty()) continue;
+        allowed.push_back(id);
+        if (token == "\"" || token == "}" || token == "]") closing.push_back(id);
+      }
+      if (allowed.empty()) return matcher.can_stop() ? std::optional(text) : std::nullopt;
+      const std::vector<std::int32_t>& from = tired && !closing.empty() ? closing : allowed;
+      const std::int32_t token = from[random_() % from.size()];
+      matcher.accept(token);
+      text += bytes_[static_cast<std::size_t>(token)];
+    }
+    return std::nullopt;
   }
 
   // Each token alone must fare as the mask says.
@@ -335,45 +287,71 @@ class Suites {
 
  private:
   std::shared_ptr<const GrammarVocabulary> vocabulary_;
+  std::vector<std::string> bytes_;
   Greedy greedy_;
   bool list_;
   std::size_t brute_, steps_ = 0;
+  std::mt19937 random_{7};
+  double slow_;
 };
+
+// Files of the JSON-Schema-Test-Suite about keywords that say nothing of what is valid: the formats that are
+// held to have files of their own in optional/format.
+bool only_annotates(const std::filesystem::path& file) {
+  return file.filename() == "format.json" || file.filename() == "content.json";
+}
+
+// Takes what begins with "--" out of the arguments.
+Options take_options(std::vector<std::string>& arguments) {
+  Options options;
+  std::erase_if(arguments, [&](const std::string& argument) {
+    if (!argument.starts_with("--")) return false;
+    const std::size_t equals = std::min(argument.find('='), argument.size());
+    const std::string name = argument.substr(0, equals);
+    const std::string value = argument.substr(std::min(equals + 1, argument.size()));
+    if (name == "--list") {
+      options.list = true;
+    } else if (name == "--brute") {
+      options.brute = std::stoul(value);
+    } else if (name == "--slow") {
+      options.slow = std::stod(value);
+    } else if (name == "--every") {
+      options.every = std::max(1ul, std::stoul(value));
+    } else if (name == "--dialect") {
+      options.dialect = value;
+    } else if (name == "--only") {
+      options.only = value;
+    } else {
+      throw Error(ErrorKind::input, name + ": unknown option");
+    }
+    return true;
+  });
+  return options;
+}
 
 int main(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
-  bool list = false;
-  std::string only, dialect;
-  std::size_t brute = 0;
-  std::erase_if(arguments, [&](const std::string& argument) {
-    if (argument == "--list") return list = true;
-    if (argument.starts_with("--brute=")) {
-      brute = std::stoul(argument.substr(8));
-      return true;
-    }
-    if (argument.starts_with("--dialect=")) {
-      dialect = argument.substr(10);
-      return true;
-    }
-    if (!argument.starts_with("--only=")) return false;
-    only = argument.substr(7);
-    return true;
-  });
+  const Options options = take_options(arguments);
   if (arguments.size() < 3) {
     std::fprintf(stderr,
-                 "usage: grammar_suites TOKENS (maskbench|suite) FOLDER... [--list] [--only=TEXT] "
-                 "[--dialect=URI] [--brute=STEPS]\n");
+                 "usage: grammar_suites TOKENS (maskbench|suite|generate) FOLDER... [--list] [--only=TEXT] "
+                 "[--dialect=URI] [--every=FILES] [--brute=STEPS] [--slow=US]\n");
     return 2;
   }
-  Suites suites(read_tokens(arguments[0]), list, brute);
+  Suites suites(read_tokens(arguments[0]), options);
   for (std::size_t i = 2; i < arguments.size(); ++i) {
     std::vector<std::filesystem::path> files;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(arguments[i]))
       if (entry.path().extension() == ".json") files.push_back(entry.path());
     std::ranges::sort(files);
-    for (const std::filesystem::path& file : files) {
-      if (file.string().find(only) == std::string::npos) continue;
+    for (std::size_t at = 0; at < files.size(); at += options.every) {
+      const std::filesystem::path& file = files[at];
+      if (file.string().find(options.only) == std::string::npos || only_annotates(file)) continue;
       const OrderedJson json = OrderedJson::parse(read_file(file));
+      if (arguments[1] == "generate") {
+        if (json["tests"].empty()) suites.generate(file.filename().string(), json["schema"]);
+        continue;
+      }
       if (arguments[1] == "maskbench") {
         suites.run(file.filename().string(), json["schema"], json["tests"], false);
         continue;
@@ -381,8 +359,8 @@ int main(int argc, char** argv) {
       for (const OrderedJson& group : json) {
         const std::string name = file.filename().string() + " / " + group["description"].get<std::string>();
         OrderedJson schema = group["schema"];
-        if (!dialect.empty() && schema.is_object() && !schema.contains("$schema"))
-          schema["$schema"] = dialect;
+        if (!options.dialect.empty() && schema.is_object() && !schema.contains("$schema"))
+          schema["$schema"] = options.dialect;
         suites.run(name, schema, group["tests"], true);
       }
     }
