@@ -17,6 +17,11 @@ from lm_eval.api.model import LM  # type: ignore[import-untyped, import-not-foun
 from .model import Model
 
 
+def _arguments(requests: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """A text and what is asked of it, per request."""
+    return [request.args for request in requests]
+
+
 class SluiceLM(LM):  # type: ignore[misc, unused-ignore]
     """Takes a model, or the arguments of Model."""
 
@@ -40,7 +45,7 @@ class SluiceLM(LM):  # type: ignore[misc, unused-ignore]
 
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
         answers = []
-        for context, continuation in (request.args for request in requests):
+        for context, continuation in _arguments(requests):
             before = self._begin(context)
             whole = self._model.tokenize(context + continuation, special=True)
             # Tokens of the whole text; where the seam falls into one, the parts' own.
@@ -54,7 +59,7 @@ class SluiceLM(LM):  # type: ignore[misc, unused-ignore]
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         """All together: settings may differ from one to the next."""
         made = []
-        for prompt, settings in (request.args for request in requests):
+        for prompt, settings in _arguments(requests):
             until = settings.get("until", [])
             temperature = float(settings.get("temperature", 0.0)) if settings.get("do_sample") else 0.0
             limit = int(settings.get("max_gen_toks", 256))

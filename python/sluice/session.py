@@ -79,15 +79,16 @@ class Session:
         tokens: list[Token] = []
 
         def hear(raw: RawToken) -> bool:
+            assert on_token is not None
             tokens.append(Token._of(raw))
-            return on_token is None or on_token(tokens[-1]) is not False
+            return on_token(tokens[-1]) is not False
 
         options = generate_options(self._config, settings)
         form = form_of(settings)
         if form is not None:
             _native.plan_answer(self._engine, "", form, "", "none", True, None, False).apply(options)
-        raw = self._native.generate(self._ids(prompt), options, hear)
-        return Generation._of(raw, tokens)
+        raw, unheard = self._native.generate(self._ids(prompt), options, None if on_token is None else hear)
+        return Generation._of(raw, tokens + [Token._of(one) for one in unheard])
 
     def snapshot(self) -> Snapshot:
         """A copy of everything, good for restore() in any session of the same model."""

@@ -7,6 +7,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <chrono>
 #include <mutex>
 
 #include "arrays.h"
@@ -71,32 +72,59 @@ nb::object extend_with_logits(HeldSession& held, const Tokens& tokens) {
   return to_numpy(std::move(rows), {tokens.size(), columns});
 }
 
-// Whether Ctrl-C or another handler raised; the exception is then set.
-bool interrupted() {
+// Notices Ctrl-C, or whatever else a handler of signals raises; the exception is then set. Looking takes the
+// interpreter's lock, so that it is done a few times a second, not per token.
+class Interruption {
+ public:
+  bool raised() {
+    if (raised_) return true;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - looked_ < kPause) return false;
+    looked_ = now;
+    const nb::gil_scoped_acquire acquire;
+    return raised_ = PyErr_CheckSignals() != 0;
+  }
+  // What a callback raised ends the answer as well.
+  void restore(nb::python_error& error) {
+    error.restore();
+    raised_ = true;
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kPause{20};
+  std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
+  bool raised_ = false;
+};
+
+bool goes_on(const nb::object& hear, const GeneratedToken& token, Interruption& interruption) {
   const nb::gil_scoped_acquire acquire;
-  return PyErr_CheckSignals() != 0;
+  try {
+    return nb::cast<bool>(hear(to_python(token)));
+  } catch (nb::python_error& error) {
+    interruption.restore(error);
+    return false;
+  }
 }
 
-nb::dict generate_in(HeldSession& held, const Tokens& prompt, GenerateOptions options,
-                     const nb::object& token) {
-  bool raised = false;
-  options.progress = [&](std::int64_t, std::int64_t) { return !(raised = raised || interrupted()); };
-  const auto hear = [&](const GeneratedToken& heard) {
-    const nb::gil_scoped_acquire acquire;
-    raised = raised || PyErr_CheckSignals() != 0;
-    if (raised || token.is_none()) return !raised;
-    try {
-      return nb::cast<bool>(token(to_python(heard)));
-    } catch (nb::python_error& error) {
-      error.restore();
-      raised = true;
-      return false;
-    }
+// The result, and the tokens unless `hear` is told of each.
+nb::tuple generate_in(HeldSession& held, const Tokens& prompt, GenerateOptions options,
+                      const nb::object& hear) {
+  Interruption interruption;
+  std::vector<GeneratedToken> tokens;
+  options.progress = [&](std::int64_t, std::int64_t) { return !interruption.raised(); };
+  const bool told = !hear.is_none();
+  const auto take = [&](const GeneratedToken& token) {
+    if (interruption.raised()) return false;
+    if (told) return goes_on(hear, token, interruption);
+    tokens.push_back(token);
+    return true;
   };
   const GenerateResult result =
-      with(held, [&](Session& session) { return generate(session, prompt, options, hear); });
-  if (raised) throw nb::python_error();
-  return to_python(result);
+      with(held, [&](Session& session) { return generate(session, prompt, options, take); });
+  if (interruption.raised()) throw nb::python_error();
+  nb::list made;
+  for (const GeneratedToken& token : tokens) made.append(to_python(token));
+  return nb::make_tuple(to_python(result), made);
 }
 
 void bind_timeline(nb::class_<HeldSession>& session) {
@@ -127,7 +155,7 @@ void bind_session(nb::module_& module) {
       .def("step",
            [](HeldSession& held, std::int32_t token) { with(held, [&](Session& s) { s.step(token); }); })
       .def("logits", &logits)
-      .def("generate", &generate_in, nb::arg("prompt"), nb::arg("options"), nb::arg("token").none());
+      .def("generate", &generate_in, nb::arg("prompt"), nb::arg("options"), nb::arg("hear").none());
   module.def("new_session", &new_session, nb::arg("engine"), nb::arg("capacity"));
 }
 

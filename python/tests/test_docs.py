@@ -1,10 +1,13 @@
-"""The examples of docs/python.md, in their order, as one program."""
+"""The examples of docs/python.md and the cells of docs/inside.ipynb, each in their order as one program."""
 
+import json
 import pathlib
 import re
 
-TEXT = (pathlib.Path(__file__).parents[2] / "docs/python.md").read_text()
-EXAMPLES = re.findall(r"^## ([^\n]+)\n\n```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+import pytest
+
+DOCS = pathlib.Path(__file__).parents[2] / "docs"
+EXAMPLES = re.findall(r"^## ([^\n]+)\n\n```python\n(.*?)^```", (DOCS / "python.md").read_text(), re.MULTILINE | re.DOTALL)
 
 
 def test_examples(capsys):
@@ -13,3 +16,17 @@ def test_examples(capsys):
     for title, code in EXAMPLES:
         exec(compile(code, f"docs/python.md: {title}", "exec"), names)
     assert "there was a little girl named Lily" in capsys.readouterr().out
+
+
+def test_notebook():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    names: dict[str, object] = {}
+    cells = [cell for cell in json.loads((DOCS / "inside.ipynb").read_text())["cells"] if cell["cell_type"] == "code"]
+    assert len(cells) >= 3
+    for at, cell in enumerate(cells):
+        exec(compile("".join(cell["source"]), f"docs/inside.ipynb: cell {at}", "exec"), names)
+    assert len(names["speeds"]) == 5 and min(names["speeds"]) > 0
+    assert names["uses"].sum() > 0
+    assert len(matplotlib.pyplot.get_fignums()) == 3
+    matplotlib.pyplot.close("all")
