@@ -8,6 +8,7 @@
 namespace sluice::cli {
 
 void add_bench(Parser& parser);
+void add_cache(Parser& parser);
 void add_chat(Parser& parser);
 void add_convert(Parser& parser);
 void add_help(Parser& parser);

@@ -23,6 +23,7 @@ void add_commands(Parser& parser) {
   add_run(parser);
   add_chat(parser);
   add_serve(parser);
+  add_cache(parser);
   add_list(parser);
   add_pull(parser);
   add_rm(parser);

@@ -36,4 +36,8 @@ void ask_server(const std::string&, const std::string&, const std::string&, cons
   throw Error(ErrorKind::unsupported, "this program was built without Boost, which asking a server needs");
 }
 
+std::string get_from_server(const std::string&, const std::string&, const std::string&) {
+  throw Error(ErrorKind::unsupported, "this program was built without Boost, which asking a server needs");
+}
+
 }  // namespace sluice::server

@@ -38,39 +38,56 @@ std::string reason_of(const std::string& body, const std::string& status) {
   return message.is_string() ? message.get<std::string>() : status;
 }
 
+// One request. HTTP/1.0 answers come as they are, without chunks, and end where the connection ends.
+class Exchange {
+ public:
+  Exchange(const std::string& url, const std::string& key, const std::string& request,
+           const std::string& body)
+      : url_(url), address_(parse_address(url)), stream_(address_.host, address_.port) {
+    if (!stream_) broken("cannot be reached: " + stream_.error().message());
+    stream_ << request << " HTTP/1.0\r\nHost: " << address_.host << "\r\nContent-Length: " << body.size()
+            << "\r\n";
+    if (!key.empty()) stream_ << "Authorization: Bearer " << key << "\r\n";
+    stream_ << "\r\n" << body << std::flush;
+    std::string status, line;
+    std::getline(stream_, status);
+    while (std::getline(stream_, line) && line != "\r") continue;
+    if (status.find(" 200 ") == std::string::npos)
+      broken(status.empty() ? "closed the connection" : reason_of(rest(), status));
+  }
+
+  bool line(std::string& to) { return static_cast<bool>(std::getline(stream_, to)); }
+  std::string rest() { return {std::istreambuf_iterator<char>(stream_), std::istreambuf_iterator<char>()}; }
+  [[noreturn]] void broken(std::string_view what) const {
+    throw Error(ErrorKind::resource, fmt::format("{}: {}", url_, what));
+  }
+
+ private:
+  std::string url_;
+  Address address_;
+  boost::asio::ip::tcp::iostream stream_;
+};
+
 }  // namespace
 
 void ask_server(const std::string& url, const std::string& key, const std::string& path,
                 const std::string& body, const std::function<bool(const std::string& data)>& data) {
-  const Address address = parse_address(url);
-  boost::asio::ip::tcp::iostream stream(address.host, address.port);
-  const auto broken = [&](std::string_view what) {
-    throw Error(ErrorKind::resource, fmt::format("{}: {}", url, what));
-  };
-  if (!stream) broken("cannot be reached: " + stream.error().message());
-  // HTTP/1.0 answers come as they are, without chunks, and end where the connection ends.
-  stream << "POST " << path << " HTTP/1.0\r\nHost: " << address.host << "\r\nContent-Length: " << body.size()
-         << "\r\n";
-  if (!key.empty()) stream << "Authorization: Bearer " << key << "\r\n";
-  stream << "\r\n" << body << std::flush;
-  std::string status, line;
-  std::getline(stream, status);
-  while (std::getline(stream, line) && line != "\r") continue;
-  const bool ok = status.find(" 200 ") != std::string::npos;
-  if (!ok) {
-    const std::string said{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-    broken(status.empty() ? "closed the connection" : reason_of(said, status));
-  }
+  Exchange exchange(url, key, "POST " + path, body);
   constexpr std::string_view kData = "data: ";
-  while (std::getline(stream, line)) {
+  std::string line;
+  while (exchange.line(line)) {
     if (!line.starts_with(kData)) continue;
     line.erase(0, kData.size());
     if (line == "[DONE]") return;
     const Json json = parse_or_null(line);
-    if (json.is_object() && json.contains("error")) broken(reason_of(line, "the answer failed"));
+    if (json.is_object() && json.contains("error")) exchange.broken(reason_of(line, "the answer failed"));
     if (!data(line)) return;
   }
-  broken("the connection broke before the answer was complete");
+  exchange.broken("the connection broke before the answer was complete");
+}
+
+std::string get_from_server(const std::string& url, const std::string& key, const std::string& path) {
+  return Exchange(url, key, "GET " + path, "").rest();
 }
 
 }  // namespace sluice::server

@@ -12,4 +12,7 @@ namespace sluice::server {
 void ask_server(const std::string& url, const std::string& key, const std::string& path,
                 const std::string& body, const std::function<bool(const std::string& data)>& data);
 
+// What the server answers to GET. Throws Error as above.
+std::string get_from_server(const std::string& url, const std::string& key, const std::string& path);
+
 }  // namespace sluice::server

@@ -75,6 +75,7 @@ std::string Service::methods(std::string_view path) const {
 
 void Service::add_routes() {
   add_local_routes();
+  add_cache_routes();
   add_openai_routes();
   add_response_routes();
   add_anthropic_routes();
@@ -123,6 +124,22 @@ void Service::add_local_routes() {
          Json state = state_json(ready().model, *ready().scheduler);
          state["data"] = state_->conversations.kept();
          return json_response(state);
+       }});
+}
+
+void Service::add_cache_routes() {
+  constexpr const char* kPath = "/sluice/cache";
+  add({.method = "GET", .path = kPath, .plain = [this](const HttpRequest& request) {
+         constexpr std::string_view kOne = "request=";
+         if (request.query.starts_with(kOne))
+           return json_response(cache_reports_.find(request.client, request.query.substr(kOne.size())));
+         Json json = cache_json(*ready().scheduler);
+         json["requests"] = cache_reports_.list(request.client);
+         return json_response(json);
+       }});
+  add({.method = "DELETE", .path = kPath, .plain = [this](const HttpRequest&) {
+         ready().scheduler->forget_prompts();
+         return json_response(cache_json(*ready().scheduler));
        }});
 }
 

@@ -11,6 +11,7 @@
 #include "server/api/work.h"
 #include "server/http/message.h"
 #include "server/http/options.h"
+#include "server/local/cache_reports.h"
 #include "server/local/metrics.h"
 #include "sluice/scheduler.h"
 
@@ -56,12 +57,14 @@ class Service {
   // The methods that a path has routes for, as a header names them; empty: there is nothing at it.
   std::string methods(std::string_view path) const;
   Metrics& metrics() { return metrics_; }
+  CacheReports& cache_reports() { return cache_reports_; }
 
  private:
   struct State;  // of routes that keep something
 
   void add_routes();
   void add_local_routes();
+  void add_cache_routes();
   void add_openai_routes();
   void add_response_routes();
   void add_anthropic_routes();
@@ -70,6 +73,7 @@ class Service {
 
   ServerOptions options_;
   Metrics metrics_;
+  CacheReports cache_reports_;
   std::shared_ptr<const Loaded> loaded_;
   std::atomic<bool> draining_ = false;
   std::unique_ptr<State> state_;

@@ -32,10 +32,16 @@ struct SchedulerOptions {
   // Prompts that begin as one before go on where the two part. Rows of caches are kept in the memory of
   // cache_tokens as long as no sequence needs it; recurrent states take memory of the host.
   bool remember_prompts = true;
-  std::uint64_t state_memory = std::uint64_t{1} << 30;  // bytes for recurrent states of prompts
-  // Of long prompts a state is kept every so many tokens, a multiple of 64, besides those at their ends and
-  // where prompts part.
+  std::uint64_t cache_memory = std::uint64_t{1} << 30;  // bytes for recurrent states of prompts
+  // Of long prompts a state is kept every so many tokens, a multiple of 64, besides those at their ends,
+  // where prompts part, and behind the first message and before the last one of a conversation.
   std::int64_t state_spacing = 4096;
+  // Prompts are remembered in files of this folder, too, which the next process finds again; empty: they are
+  // not. Several processes may share one. What is in it tells what people wrote: keep it to yourself.
+  std::filesystem::path cache_folder = {};
+  std::uint64_t cache_folder_bytes = std::uint64_t{16} << 30;  // for all files in it
+  // Hears, on any thread, of files that cannot be used or written: one line each.
+  std::function<void(const std::string& line)> log = {};
 };
 
 struct Request {
@@ -51,9 +57,12 @@ struct Request {
 // Where the tokens of a prompt came from.
 struct PromptReport {
   std::int64_t tokens = 0;
-  std::int64_t cached = 0;  // not computed, because a prefix was remembered; a multiple of 64
+  std::int64_t cached = 0;     // not computed, because a prefix was remembered; a multiple of 64
+  std::int64_t from_disk = 0;  // of them, read from files
   // Leading tokens that agree with a prompt before: the one behind them is the first that differs.
   std::int64_t common = 0;
+  std::int32_t instead =
+      -1;  // what one of those prompts has in its place; -1: it ended there, or none is known
   // Why the others were computed.
   enum class Reason {
     end,      // at most the last 64 were: a prompt's last token always is
@@ -115,6 +124,7 @@ struct SchedulerState {
   std::int64_t cache_tokens_used = 0;  // by sequences
   std::int64_t remembered_tokens = 0;  // of prompts, in what they leave
   std::uint64_t state_bytes = 0;       // of recurrent states that are remembered
+  std::uint64_t disk_bytes = 0;        // in files
   // Since the start. Tokens of prompts count with those that were cached.
   std::uint64_t requests = 0, finished = 0, cancelled = 0, failed = 0, refused = 0, suspensions = 0;
   std::uint64_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0, decode_steps = 0;
@@ -138,6 +148,9 @@ class Scheduler {
   RequestResult run(Request request);
 
   SchedulerState state() const;
+  // Forgets all remembered prompts, those in files of this model too. Running requests go on. Not from a
+  // callback: it waits for the thread that calls them.
+  void forget_prompts();
   // Takes no more requests and returns once all are done.
   void drain();
 

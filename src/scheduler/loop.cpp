@@ -72,6 +72,26 @@ void Loop::drain() {
   changed_.wait(lock, [this] { return pending_ == 0; });
 }
 
+void Loop::forget_prompts() {
+  std::unique_lock lock(mutex_);
+  forgetting_ = true;
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return !forgetting_ || stopping_; });
+}
+
+void Loop::forget_if_asked() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!forgetting_) return;
+  }
+  places_.forget_all();
+  count_pages();
+  publish();
+  const std::lock_guard lock(mutex_);
+  forgetting_ = false;
+  changed_.notify_all();
+}
+
 SchedulerState Loop::state() const {
   const std::lock_guard lock(mutex_);
   SchedulerState state = counts_;
@@ -85,11 +105,13 @@ void Loop::work() {
   for (;;) {
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock,
-                    [this] { return stopping_ || queue_.size() + active_.size() + parked_.size() > 0; });
+      changed_.wait(lock, [this] {
+        return stopping_ || forgetting_ || queue_.size() + active_.size() + parked_.size() > 0;
+      });
       if (stopping_) break;
     }
     try {
+      forget_if_asked();
       turn();
     } catch (...) {  // of no request in particular
       finish_all(std::current_exception());
@@ -110,7 +132,18 @@ void Loop::turn() {
   admit();
   lead_on();
   const bool stepped = step();
-  if (!read() && !stepped) part_ways();
+  if (read() || stepped) return;
+  if (std::any_of(active_.begin(), active_.end(), [](const SequencePtr& one) { return one->fetch; }))
+    await_disk();
+  else
+    part_ways();
+}
+
+// Nothing is to be computed before a file is read. Requests that come or go meanwhile are looked at soon.
+void Loop::await_disk() {
+  deliver();
+  constexpr std::chrono::milliseconds kMoment{1};
+  std::this_thread::sleep_for(kMoment);
 }
 
 std::exception_ptr Loop::reason_to_end(const Sequence& sequence, Clock::time_point now) const {
@@ -197,9 +230,10 @@ bool Loop::open(const SequencePtr& sequence) try {
   active_.push_back(sequence);
   count_pages();
   if (sequence->past < sequence->prompt) follow(*sequence);
+  fetch(*sequence);
   if (!sequence->began) {
     sequence->began = Clock::now();
-    outbox_.progress(sequence);
+    if (sequence->may_read()) outbox_.progress(sequence);  // else once it is known how much is remembered
   }
   return true;
 } catch (...) {
@@ -288,7 +322,7 @@ void Loop::measure_turn() {
 std::vector<Passes::Chunk> Loop::plan_chunks() const {
   std::vector<SequencePtr> readers;
   std::copy_if(active_.begin(), active_.end(), std::back_inserter(readers),
-               [](const SequencePtr& one) { return one->reading() && one->leader == nullptr; });
+               [](const SequencePtr& one) { return one->may_read(); });
   std::sort(readers.begin(), readers.end(),
             [](const SequencePtr& a, const SequencePtr& b) { return a->before(*b); });
   std::vector<PromptPart> parts;
@@ -336,57 +370,6 @@ bool Loop::read() {
   const std::lock_guard lock(mutex_);
   counts_.prompt_tokens += static_cast<std::uint64_t>(tokens);
   return true;
-}
-
-void Loop::remember(Sequence& sequence) {
-  const bool due = !sequence.save_at.empty() && sequence.past == sequence.save_at.front();
-  if (due) sequence.save_at.erase(sequence.save_at.begin());
-  if (due || !sequence.reading()) try {
-      places_.remember(sequence);
-    } catch (const std::bad_alloc&) {  // then not
-    }
-}
-
-// A prompt that begins like one which is being read waits for that part of it.
-void Loop::follow(Sequence& sequence) {
-  if (!places_.remembers()) return;
-  for (const SequencePtr& other : active_) {
-    if (other.get() == &sequence || !other->reading() ||
-        other->request.cache_salt != sequence.request.cache_salt)
-      continue;
-    const auto most = static_cast<std::ptrdiff_t>(std::min(sequence.prompt - 1, other->prompt));
-    const auto parted =
-        std::mismatch(sequence.tokens.begin(), sequence.tokens.begin() + most, other->tokens.begin());
-    const std::int64_t common = (parted.first - sequence.tokens.begin()) / kChunkUnit * kChunkUnit;
-    if (common <= other->past || common <= std::max(sequence.past, sequence.awaited)) continue;
-    sequence.leader = other;
-    sequence.awaited = common;
-  }
-  if (sequence.leader == nullptr) return;
-  std::vector<std::int64_t>& points = sequence.leader->save_at;
-  const auto place = std::lower_bound(points.begin(), points.end(), sequence.awaited);
-  if (place == points.end() || *place != sequence.awaited) points.insert(place, sequence.awaited);
-}
-
-// Those whose leader has come so far, or will not, go on.
-void Loop::lead_on() {
-  for (const SequencePtr& one : active_) {
-    if (one->leader == nullptr) continue;
-    const bool coming = one->leader->slot && one->leader->past < one->awaited;
-    if (coming) continue;
-    one->leader = nullptr;
-    one->awaited = 0;
-    places_.recall(*one);
-    if (one->past > 0) outbox_.progress(one);
-  }
-}
-
-// Nobody goes on: a leader waits for pages that its followers hold. They read on their own then.
-void Loop::part_ways() {
-  for (const SequencePtr& one : active_) {
-    one->leader = nullptr;
-    one->awaited = 0;
-  }
 }
 
 void Loop::take(const Passes::Result& result) {
@@ -451,6 +434,7 @@ void Loop::publish() {
   counts_.cache_tokens_used = pages_used_ * state::kPageRows;
   counts_.remembered_tokens = pages_spare_ * state::kPageRows;
   counts_.state_bytes = places_.state_bytes();
+  counts_.disk_bytes = places_.disk_bytes();
   arrivals_ = std::move(arrivals);
 }
 

@@ -25,10 +25,13 @@ class Loop {
   void submit(const SequencePtr& sequence);
   SchedulerState state() const;
   void drain();
+  void forget_prompts();
 
  private:
   void work();
   void turn();
+  void await_disk();
+  void forget_if_asked();
 
   // Ends what was cancelled, is late, or failed.
   void sweep();
@@ -43,6 +46,7 @@ class Loop {
   bool open(const SequencePtr& sequence);
 
   void follow(Sequence& sequence);
+  void fetch(Sequence& sequence);
   void lead_on();
   void part_ways();
   void remember(Sequence& sequence);
@@ -84,6 +88,7 @@ class Loop {
   std::int64_t pending_ = 0;                                // submitted and not done
   bool draining_ = false;
   bool stopping_ = false;
+  bool forgetting_ = false;  // somebody waits for prompts to be forgotten
   SchedulerState counts_;
   std::vector<Clock::time_point> arrivals_;  // of counts_.sequences
 

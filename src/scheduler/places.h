@@ -24,6 +24,7 @@ class Places {
   std::int64_t spare_pages() const { return tree_ ? tree_->spare_pages() : 0; }
   std::int64_t available_pages() const { return free_pages() + spare_pages(); }
   std::uint64_t state_bytes() const { return tree_ ? tree_->state_bytes() : 0; }
+  std::uint64_t disk_bytes() const { return disk_ ? disk_->bytes() : 0; }
   bool slot_free() const { return taken_ < slots(); }
 
   // Pages that a sequence in a slot needs for so many more tokens.
@@ -33,6 +34,13 @@ class Places {
   void open(Sequence& sequence);
   // Looks again for what is remembered, of one that has read nothing.
   void recall(Sequence& sequence);
+  // Begins to read what more of its prompt is in files, where that is sooner done than computing so many
+  // tokens in the time that `compute_seconds` says; 0: it does not know.
+  void fetch(Sequence& sequence, const std::function<double(std::int64_t tokens)>& compute_seconds);
+  // Once that is read: the sequence goes on behind it, or where it was if the files were of no use.
+  void take_fetched(Sequence& sequence);
+  // Forgets all prompts, here and in files.
+  void forget_all();
   bool remembers() const { return tree_.has_value(); }
   // Keeps what a sequence has read so far, up to a multiple of 64; where there are states that is all of it.
   void remember(const Sequence& sequence);
@@ -43,12 +51,17 @@ class Places {
  private:
   class Pages;
 
+  void open_disk(engine::Core& core, const SchedulerOptions& settled);
+  void store(const Sequence& sequence, std::int64_t rows, const SavedState& state);
+
   engine::Executor& executor_;
   std::shared_ptr<engine::SlotGroup> group_;
   bool states_;
+  std::vector<std::int32_t> message_ends_;  // tokens that end a message
   std::int64_t spacing_;
   std::unique_ptr<PageOwner> owner_;
   std::optional<PrefixTree> tree_;
+  std::optional<DiskStore> disk_;
   std::int64_t taken_ = 0;
 };
 

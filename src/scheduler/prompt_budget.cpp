@@ -82,4 +82,10 @@ std::int64_t PromptBudget::tokens(bool decoding) const {
   return kChunkUnit * static_cast<std::int64_t>(std::clamp(units, 1.0, limit));
 }
 
+double PromptBudget::seconds(std::int64_t tokens) const {
+  if (!prefill_.known()) return 0;
+  const double passes = std::ceil(static_cast<double>(tokens) / static_cast<double>(options_.most));
+  return passes * prefill_.seconds(static_cast<double>(tokens) / passes);
+}
+
 }  // namespace sluice::scheduler

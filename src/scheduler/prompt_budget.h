@@ -47,6 +47,8 @@ class PromptBudget {
   // Tokens of prompts for the next turn, a multiple of kChunkUnit and at least one of it: prompts too must
   // go on. Without running sequences there is nobody to wait for.
   std::int64_t tokens(bool decoding) const;
+  // What reading so many tokens of a prompt takes; 0: nothing was measured yet.
+  double seconds(std::int64_t tokens) const;
 
  private:
   PromptBudgetOptions options_;

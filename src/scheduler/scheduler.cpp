@@ -80,6 +80,10 @@ SchedulerState Scheduler::state() const {
   return impl_->loop.state();
 }
 
+void Scheduler::forget_prompts() {
+  impl_->loop.forget_prompts();
+}
+
 void Scheduler::drain() {
   impl_->loop.drain();
 }

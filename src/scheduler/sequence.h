@@ -7,6 +7,7 @@
 #include "engine/executor.h"
 #include "scheduler/cancel.h"
 #include "scheduler/fair_queue.h"
+#include "scheduler/prefix/disk_store.h"
 #include "sluice/scheduler.h"
 
 namespace sluice::scheduler {
@@ -18,9 +19,13 @@ struct Sequence {
         callbacks(std::move(hears)),
         answer(engine, request.options),
         tokens(std::move(request.prompt)),
-        prompt(static_cast<std::int64_t>(tokens.size())) {
+        prompt(static_cast<std::int64_t>(tokens.size())),
+        salt(salt_of(request.cache_salt)) {
     report.tokens = prompt;
   }
+
+  // Neither another sequence nor a disk has to come up with something first.
+  bool may_read() const { return reading() && leader == nullptr && !fetch; }
 
   bool reading() const { return past < prompt; }
   // Where the next chunk of its prompt ends at the latest.
@@ -42,7 +47,8 @@ struct Sequence {
   engine::AnswerStream answer;
   std::vector<std::int32_t> tokens;  // the prompt, then what was generated
   const std::int64_t prompt;         // tokens of it
-  std::int64_t past = 0;             // tokens that are computed
+  const Salt salt;
+  std::int64_t past = 0;  // tokens that are computed
 
   std::optional<engine::Executor::Slot> slot;
   bool follows = false;          // the sampler in its slot knows the tokens before the last
@@ -53,6 +59,14 @@ struct Sequence {
   // Another one reads what it could share, as far as this; it waits until that is remembered.
   std::shared_ptr<Sequence> leader;
   std::int64_t awaited = 0;
+  // What is being read of its prompt from files.
+  struct Fetch {
+    std::shared_ptr<DiskStore::Reading> reading;
+    std::int64_t paged = 0;  // rows that are in its pages already
+    std::int64_t rows = 0;   // that will be there then
+    SavedState state;        // unless it is the last part that is read
+  };
+  std::optional<Fetch> fetch;
 
   std::optional<Clock::time_point> began;  // to be read
   std::optional<Clock::time_point> first;  // token

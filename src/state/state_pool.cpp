@@ -180,6 +180,52 @@ std::size_t StatePool::saved_bytes(std::int64_t rows, bool with_caches) const {
   return total;
 }
 
+// Calls f(data, bytes) for the rows of each block, in a fixed order.
+template <class F>
+void StatePool::for_each_in_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end, F&& f) const {
+  if (begin < 0 || begin > end || end > capacity() || begin % kBlockRows != 0 || end % kBlockRows != 0)
+    fail(ErrorKind::internal, "rows {} to {} are not whole blocks of a state with capacity {}", begin, end,
+         capacity());
+  const std::vector<std::int32_t>& pages = taken_[static_cast<std::size_t>(slot)];
+  for (std::int64_t row = begin; row < end; row += kBlockRows) {
+    const std::int64_t at = extent_.paged() ? pages[static_cast<std::size_t>(row / kPageRows)] : slot;
+    const std::int64_t first = extent_.paged() ? row % kPageRows : row;
+    for (const LayerState& layer : layers_)
+      for_each_tensor(layer, [&](const ops::View& tensor, Layout layout) {
+        if (layout == Layout::whole) return;
+        const std::int64_t heads = layout == Layout::head_rows ? tensor.dim(1) : 1;
+        for (std::int64_t head = 0; head < heads; ++head) {
+          const ops::View part =
+              (layout == Layout::head_rows ? tensor[at][head] : tensor[at]).rows(first, kBlockRows);
+          f(part.data, bytes_of(part));
+        }
+      });
+  }
+}
+
+std::vector<std::byte> StatePool::save_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end) {
+  std::vector<std::byte> saved(block_bytes() * static_cast<std::size_t>((end - begin) / kBlockRows));
+  std::size_t at = 0;
+  for_each_in_blocks(slot, begin, end, [&](void* data, std::size_t bytes) {
+    backend_.download(saved.data() + at, data, bytes);
+    at += bytes;
+  });
+  return saved;
+}
+
+void StatePool::load_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end,
+                            std::span<const std::byte> saved) {
+  const std::size_t expected = block_bytes() * static_cast<std::size_t>((end - begin) / kBlockRows);
+  if (saved.size() != expected)
+    fail(ErrorKind::input, "rows of {} bytes do not fit this model, which needs {}", saved.size(), expected);
+  make_writable(slot, begin, end - begin);
+  std::size_t at = 0;
+  for_each_in_blocks(slot, begin, end, [&](void* data, std::size_t bytes) {
+    backend_.upload(data, saved.data() + at, bytes);
+    at += bytes;
+  });
+}
+
 std::vector<std::byte> StatePool::save(std::int64_t slot, std::int64_t rows, bool with_caches) {
   std::vector<std::byte> saved(saved_bytes(rows, with_caches));
   std::size_t at = 0;

@@ -9,6 +9,10 @@
 
 namespace sluice::state {
 
+// Rows that are copied together: a page is a whole number of them.
+inline constexpr std::int64_t kBlockRows = 64;
+static_assert(kPageRows % kBlockRows == 0);
+
 class StatePool {
  public:
   StatePool(ops::Backend& backend, const std::vector<LayerStateShape>& shapes, const Extent& extent,
@@ -53,6 +57,11 @@ class StatePool {
   std::vector<std::byte> save(std::int64_t slot, std::int64_t rows, bool with_caches);
   void load(std::int64_t slot, std::int64_t rows, bool with_caches, std::span<const std::byte> saved);
   std::size_t saved_bytes(std::int64_t rows, bool with_caches) const;
+  // The same of rows [begin, end) alone, which are whole blocks of kBlockRows: block after block, so that a
+  // copy of many holds copies of fewer.
+  std::vector<std::byte> save_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end);
+  void load_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end, std::span<const std::byte> saved);
+  std::size_t block_bytes() const { return saved_bytes(kBlockRows, true) - saved_bytes(0, true); }
 
  private:
   template <class F>
@@ -63,6 +72,8 @@ class StatePool {
   bool writable(const std::vector<std::int32_t>& pages, std::size_t i) const {
     return i < pages.size() && !pages_.shared(pages[i]);
   }
+  template <class F>
+  void for_each_in_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end, F&& f) const;
   void copy_page(std::int32_t from, std::int32_t to);
   void put_table(std::int64_t slot);
   void drop_pages(std::int64_t slot, std::size_t kept);

@@ -50,6 +50,7 @@ class JsonOutput(CommandTest):
             ("op", "--list"),
             ("op", "--describe", "rms_norm"),
             ("list",),
+            ("cache", "list", made),
             ("version",),
         ]
         for command, *arguments in cases:

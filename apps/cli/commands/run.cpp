@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 #include <sys/resource.h>
 
+#include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -9,10 +10,12 @@
 #include "commands/experts_map.h"
 #include "commands/remote.h"
 #include "options/answer_options.h"
+#include "options/cache_disk.h"
 #include "options/generation_options.h"
 #include "options/input.h"
 #include "sluice/error.h"
 #include "sluice/experts.h"
+#include "sluice/scheduler.h"
 #include "sluice/session.h"
 #include "terminal/output.h"
 #include "terminal/signals.h"
@@ -33,6 +36,7 @@ struct RunArguments {
   std::optional<std::string> prompt;
   std::string file;
   std::string prompt_tokens;
+  std::string cache_disk;
   bool raw = false;
   bool stats = false;
   bool json = false;
@@ -128,6 +132,36 @@ void keep_counts(EngineOptions& engine) {
   if (engine.memory == 0 && engine.vram == 0 && engine.expert_slots == 0) engine.expert_slots = kAll;
 }
 
+using Show = std::function<void(const GeneratedToken&)>;
+
+GenerateResult answer(Engine& engine, const Prompt& prompt, const GenerateOptions& generation,
+                      std::int64_t context, const Show& show) {
+  const auto session = engine.new_session(context);
+  return generate(*session, prompt.ids, generation, [&](const GeneratedToken& token) {
+    show(token);
+    return !interrupted();
+  });
+}
+
+// The same answer with what a folder remembers of the prompt, and has of it the next time.
+GenerateResult answer_remembering(const std::shared_ptr<Engine>& engine, const Prompt& prompt,
+                                  const GenerateOptions& generation, SchedulerOptions options,
+                                  const Show& show) {
+  options.parallel = 1;
+  Scheduler scheduler(engine, options);
+  std::promise<RequestResult> done;
+  const RequestHandle handle =
+      scheduler.submit({.prompt = prompt.ids, .options = generation},
+                       {.token = show, .done = [&](const RequestResult& result) { done.set_value(result); }});
+  std::future<RequestResult> finished = done.get_future();
+  constexpr std::chrono::milliseconds kMoment{20};
+  while (finished.wait_for(kMoment) != std::future_status::ready)
+    if (interrupted()) handle.cancel();
+  RequestResult result = finished.get();
+  if (result.error) std::rethrow_exception(result.error);
+  return result.generated;
+}
+
 // A server knows its model's template and settings; what only this process could tell is not to be had.
 void run_remotely(const RunArguments& options, const std::string& text) {
   if (options.json || options.stats || !options.prompt_tokens.empty() || !options.experts_map.empty() ||
@@ -159,16 +193,19 @@ void run(RunArguments& options) {
   if (options.answer.given()) plan = options.answer.plan(*engine, prompt.rendered, !prompt.continued);
   generation.guide = plan.guide;
   generation.skip_special = !plan.shows_special;
-  const auto session = engine->new_session(options.generation.context(*engine, prompt.ids.size()));
+  SchedulerOptions cache{.context = options.generation.context(*engine, prompt.ids.size())};
+  read_cache_disk(options.cache_disk, cache);
   const bool terminal = is_terminal(stdout);
   const auto show = [&](const std::string& part) { print_now(terminal ? printable(part, true) : part); };
   // A story is read from its first word.
   if (!options.json && prompt.continued) show(prompt.text);
   note_interrupts();
-  const GenerateResult result = generate(*session, prompt.ids, generation, [&](const GeneratedToken& token) {
+  const Show print = [&](const GeneratedToken& token) {
     if (!options.json) show(token.text);
-    return !interrupted();
-  });
+  };
+  const GenerateResult result = cache.cache_folder.empty()
+                                    ? answer(*engine, prompt, generation, cache.context, print)
+                                    : answer_remembering(engine, prompt, generation, cache, print);
   const ExpertUsage experts = expert_usage(*engine);
   if (options.json) {
     nlohmann::ordered_json json{{"model", options.model.model}, {"seed", generation.sampling.seed}};
@@ -202,6 +239,7 @@ void add_run(Parser& parser) {
   add_model_option(command, options->model.model);
   command.option("-f,--file", options->file, "Read the prompt from this file");
   command.option("--prompt-tokens", options->prompt_tokens, "Token ids as the prompt: 1,2,3 or @FILE");
+  command.option("--cache-disk", options->cache_disk, kCacheDiskMeaning);
   command.flag("--raw", options->raw, "No chat template: the prompt as it is");
   command.flag("--stats", options->stats, "Print speed, memory and seed to stderr");
   command.option("--experts-map", options->experts_map,

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "command.h"
+#include "options/cache_disk.h"
 #include "options/model_options.h"
 #include "server/server.h"
 #include "sluice/error.h"
@@ -29,6 +30,7 @@ struct ServeArguments {
   std::int64_t header_seconds = 10;
   double interval_milliseconds = 50;
   std::string key_file;
+  std::string cache_disk;
 };
 
 // One key per line; empty lines and those that begin with # are no keys.
@@ -58,6 +60,7 @@ std::shared_ptr<Scheduler> make_scheduler(const std::shared_ptr<Engine>& engine,
   SchedulerOptions settings = options.scheduler;
   settings.queue = static_cast<std::size_t>(options.queue);
   settings.token_interval_seconds = options.interval_milliseconds / 1e3;
+  read_cache_disk(options.cache_disk, settings);
   return std::make_shared<Scheduler>(engine, settings);
 }
 
@@ -107,6 +110,17 @@ void add_access_options(Command& command, ServeArguments& options) {
                  "Append a line of JSON per request to this file; - for the standard error");
 }
 
+void add_cache_options(Command& command, ServeArguments& options) {
+  command.group("Remembered prompts");
+  command.size("--cache-memory", options.scheduler.cache_memory,
+               "Bytes of memory for recurrent states of prompts");
+  command.option("--cache-disk", options.cache_disk, kCacheDiskMeaning);
+  command.flag("--cache-per-key", options.server.cache_per_key,
+               "Let clients with different keys share no remembered prompt");
+  command.option("--snapshot-spacing", options.scheduler.state_spacing,
+                 "Keep a state of long prompts every so many tokens, a multiple of 64", {64, 1 << 30});
+}
+
 void add_limits(Command& command, ServeArguments& options) {
   constexpr std::int64_t kMany = 1'000'000'000;
   command.group("Limits");
@@ -142,6 +156,7 @@ void add_serve(Parser& parser) {
   command.option("--data", options->server.data, "Folder to save the page's conversations in");
   add_access_options(command, *options);
   add_limits(command, *options);
+  add_cache_options(command, *options);
   add_engine_options(command, options->model);
   command.example("sluice serve", "the bundled model on http://127.0.0.1:8080");
   command.example("sluice serve -m ~/qwen3.6-35b-4bit --host 0.0.0.0 --api-key-file keys.txt",

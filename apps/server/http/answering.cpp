@@ -42,6 +42,8 @@ struct Started {
   std::shared_ptr<Inbox> inbox;
   std::shared_ptr<const Loaded> loaded;  // outlives what runs on it
   Running running;
+  std::string id, client;            // of the request
+  std::vector<std::int32_t> prompt;  // of the first choice
 };
 
 Started start(Service& service, const Route& route, const HttpRequest& request,
@@ -51,9 +53,13 @@ Started start(Service& service, const Route& route, const HttpRequest& request,
   started.work = route.generate(request);
   const std::size_t most = started.work.stream ? kMostWaitingBytes : std::numeric_limits<std::size_t>::max();
   started.inbox = std::make_shared<Inbox>(executor, started.work.requests.size(), most);
+  started.id = request.id;
+  started.client = request.client;
+  if (!started.work.requests.empty()) started.prompt = started.work.requests[0].prompt;
   for (std::size_t i = 0; i < started.work.requests.size(); ++i) {
     Request& one = started.work.requests[i];
     one.key = request.client;
+    if (service.options().cache_per_key) one.cache_salt = request.client + '\n' + one.cache_salt;
     one.timeout_seconds = service.options().request_seconds;
     started.running.add(started.loaded->scheduler->submit(std::move(one), started.inbox->callbacks(i)));
   }
@@ -100,6 +106,9 @@ class Telling {
     if (result.generated.reason == FinishReason::cancelled && !started_.work.reply->may_be_cancelled())
       throw unavailable("The server stopped before the answer was complete.");
     --left_;
+    if (choice == 0)
+      service_.cache_reports().add(started_.id, started_.client,
+                                   cache_report(started_.loaded->model, started_.prompt, result.prompt));
     return started_.work.reply->done(choice, result);
   }
 
@@ -127,8 +136,10 @@ asio::awaitable<void> send_whole(Service& service, Started& started, ResponseWri
     }
   }
   Telling telling(service, started);
+  const std::string cache = cache_header(all.at(0).result->prompt);
   telling.tell(std::move(all));
-  const HttpResponse response = json_response(started.work.reply->body());
+  HttpResponse response = json_response(started.work.reply->body());
+  response.headers.emplace_back("X-Sluice-Cache", cache);
   co_await writer.send(response);
 }
 

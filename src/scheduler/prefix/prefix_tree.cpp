@@ -26,7 +26,16 @@ struct PrefixTree::Node {
   std::int32_t page = -1;          // with the rows of its block and those before it in that page
   SavedState state;
   bool lost_state = false;
+  FilePtr rows_file;  // with the rows of its block
+  FilePtr state_file;
   std::uint64_t used = 0;
+  std::uint64_t state_used = 0;
+  int continued = 0;  // states that were kept behind this one, with none between
+
+  static bool there(const FilePtr& file) { return file != nullptr && !file->gone; }
+  bool has_rows_file() const { return there(rows_file); }
+  bool has_state_file() const { return there(state_file); }
+  bool is_empty() const { return page < 0 && state == nullptr && !has_rows_file() && !has_state_file(); }
 };
 
 PrefixTree::PrefixTree(PageOwner& owner, const PrefixTreeOptions& options)
@@ -48,7 +57,7 @@ void PrefixTree::clear() {
   nodes_ = 0;
 }
 
-PrefixTree::Node& PrefixTree::root(const std::string& salt) {
+PrefixTree::Node& PrefixTree::root(const Salt& salt) {
   std::unique_ptr<Node>& found = roots_[salt];
   if (found == nullptr) found = std::make_unique<Node>();
   return *found;
@@ -79,16 +88,21 @@ std::vector<PrefixTree::Node*> PrefixTree::walk(Node& root, std::span<const std:
 }
 
 // Of all blocks behind a node, the nearest in order agree longest.
-std::int64_t PrefixTree::common_tokens(const Node& last, std::int64_t depth,
-                                       std::span<const std::int32_t> prompt) const {
-  const auto rest = prompt.subspan(static_cast<std::size_t>(depth) * kBlock);
+void PrefixTree::find_parting(const Node& last, std::span<const std::int32_t> rest, Match& match) const {
   const std::vector<std::int32_t> ids(
       rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(std::min(rest.size(), kBlock)));
   std::size_t most = agreeing(rest, last.tail);
+  match.instead = most < last.tail.size() ? last.tail[most] : -1;
+  const auto compare = [&](const std::vector<std::int32_t>& other) {
+    const std::size_t agree = agreeing(rest, other);
+    if (agree < most || (agree == most && match.instead >= 0)) return;
+    most = agree;
+    match.instead = agree < other.size() ? other[agree] : -1;
+  };
   const auto behind = last.children.lower_bound(ids);
-  if (behind != last.children.end()) most = std::max(most, agreeing(rest, behind->first));
-  if (behind != last.children.begin()) most = std::max(most, agreeing(rest, std::prev(behind)->first));
-  return depth * kChunkUnit + static_cast<std::int64_t>(most);
+  if (behind != last.children.end()) compare(behind->first);
+  if (behind != last.children.begin()) compare(std::prev(behind)->first);
+  match.common += static_cast<std::int64_t>(most);
 }
 
 // Whether the first `depth` blocks are in pages: the last of them in each page says so.
@@ -99,14 +113,14 @@ bool PrefixTree::has_rows(const std::vector<Node*>& path, std::size_t depth) con
   return depth == 0 || path[depth - 1]->page >= 0;
 }
 
-PrefixTree::Match PrefixTree::find(const std::string& salt, std::span<const std::int32_t> prompt,
+PrefixTree::Match PrefixTree::find(const Salt& salt, std::span<const std::int32_t> prompt,
                                    std::int64_t most) {
   ++now_;
   Node& first = root(salt);
   const std::vector<Node*> path = walk(first, prompt);
   Match match;
-  match.common =
-      common_tokens(path.empty() ? first : *path.back(), static_cast<std::int64_t>(path.size()), prompt);
+  match.common = static_cast<std::int64_t>(path.size()) * kChunkUnit;
+  find_parting(path.empty() ? first : *path.back(), prompt.subspan(path.size() * kBlock), match);
   for (std::size_t depth = std::min(path.size(), static_cast<std::size_t>(most) / kBlock); depth > 0;
        --depth) {
     const Node& node = *path[depth - 1];
@@ -118,13 +132,99 @@ PrefixTree::Match PrefixTree::find(const std::string& salt, std::span<const std:
     match.rows = static_cast<std::int64_t>(depth) * kChunkUnit;
     match.state = node.state;
     for (std::size_t i = 0; i < depth; ++i) path[i]->used = now_;
-    for (std::size_t i = static_cast<std::size_t>(blocks_per_page_); i < depth;
-         i += static_cast<std::size_t>(blocks_per_page_))
-      match.pages.push_back(path[i - 1]->page);
-    match.pages.push_back(node.page);
+    path[depth - 1]->state_used = now_;
+    match.pages = pages_of(path, depth);
     break;
   }
   return match;
+}
+
+// Of the last block in each page that the first `depth` blocks are in.
+std::vector<std::int32_t> PrefixTree::pages_of(const std::vector<Node*>& path, std::size_t depth) const {
+  std::vector<std::int32_t> pages;
+  const auto per_page = static_cast<std::size_t>(blocks_per_page_);
+  for (std::size_t end = per_page; end < depth; end += per_page) pages.push_back(path[end - 1]->page);
+  if (depth > 0) pages.push_back(path[depth - 1]->page);
+  return pages;
+}
+
+// The most blocks up to `depth` that are in pages.
+std::size_t PrefixTree::paged_depth(const std::vector<Node*>& path, std::size_t depth) const {
+  const auto per_page = static_cast<std::size_t>(blocks_per_page_);
+  std::size_t whole = 0;
+  while (whole + per_page <= depth && path[whole + per_page - 1]->page >= 0) whole += per_page;
+  std::size_t end = std::min(depth, whole + per_page - 1);
+  while (end > whole && path[end - 1]->page < 0) --end;
+  return end;
+}
+
+// Empty where a file is missing.
+std::vector<DiskStore::Piece> PrefixTree::pieces_of(const std::vector<Node*>& path, std::size_t begin,
+                                                    std::size_t end) const {
+  std::vector<DiskStore::Piece> pieces;
+  for (std::size_t i = begin; i < end; ++i) {
+    if (!path[i]->has_rows_file()) return {};
+    const FilePtr& file = path[i]->rows_file;
+    const std::int64_t block = path[i]->depth - 1 - file->begin / kChunkUnit;
+    if (!pieces.empty() && pieces.back().file == file)
+      ++pieces.back().count;
+    else
+      pieces.push_back({file, block, 1});
+  }
+  return pieces;
+}
+
+PrefixTree::StoredMatch PrefixTree::find_stored(const Salt& salt, std::span<const std::int32_t> prompt,
+                                                std::int64_t least, std::int64_t most) {
+  const std::vector<Node*> path = walk(root(salt), prompt);
+  StoredMatch match;
+  for (std::size_t depth = std::min(path.size(), static_cast<std::size_t>(most) / kBlock);
+       depth > static_cast<std::size_t>(least) / kBlock; --depth) {
+    const Node& node = *path[depth - 1];
+    if (options_.states && node.state == nullptr && !node.has_state_file()) continue;
+    const std::size_t paged = paged_depth(path, depth);
+    std::vector<DiskStore::Piece> pieces = pieces_of(path, paged, depth);
+    if (pieces.empty() && paged < depth) continue;
+    match.rows = static_cast<std::int64_t>(depth) * kChunkUnit;
+    match.paged = static_cast<std::int64_t>(paged) * kChunkUnit;
+    match.pages = pages_of(path, paged);
+    match.pieces = std::move(pieces);
+    match.state = node.state;
+    if (options_.states && node.state == nullptr) match.pieces.push_back({node.state_file});
+    for (std::size_t i = 0; i < depth; ++i)
+      if (path[i]->has_rows_file() && (match.files.empty() || match.files.back() != path[i]->rows_file))
+        match.files.push_back(path[i]->rows_file);
+    if (node.has_state_file()) match.files.push_back(node.state_file);
+    break;
+  }
+  return match;
+}
+
+void PrefixTree::attach(const Salt& salt, std::span<const std::int32_t> ids, const FilePtr& file) {
+  Node* last = &root(salt);
+  for (std::size_t at = 0; at < ids.size(); at += kBlock) {
+    last = &child(*last, ids.subspan(at, kBlock));
+    if (file->kind == FileKind::rows && static_cast<std::int64_t>(at) >= file->begin) last->rows_file = file;
+    // Rows were of use whenever those behind them were.
+    if (last->has_rows_file()) last->rows_file->used = std::max(last->rows_file->used, file->used);
+  }
+  if (file->kind == FileKind::state) last->state_file = file;
+}
+
+PrefixTree::Stored PrefixTree::stored(const Salt& salt, std::span<const std::int32_t> prompt,
+                                      std::int64_t rows) {
+  const std::vector<Node*> path = walk(root(salt), prompt.first(static_cast<std::size_t>(rows)));
+  Stored stored;
+  bool whole = true;
+  for (const Node* node : path) {
+    whole = whole && node->has_rows_file();
+    if (whole) stored.rows = node->depth * kChunkUnit;
+    const bool last = node->depth * kChunkUnit == rows;
+    if (last) stored.state = node->has_state_file();
+    if (!last && (node->state != nullptr || node->has_state_file()))
+      stored.state_before = node->depth * kChunkUnit;
+  }
+  return stored;
 }
 
 void PrefixTree::set_page(Node& node, std::int32_t page) {
@@ -143,7 +243,7 @@ void PrefixTree::set_page(Node& node, std::int32_t page) {
   owner_.drop(before);
 }
 
-void PrefixTree::insert(const std::string& salt, std::span<const std::int32_t> prompt, std::int64_t rows,
+void PrefixTree::insert(const Salt& salt, std::span<const std::int32_t> prompt, std::int64_t rows,
                         std::span<const std::int32_t> pages, SavedState state) {
   ++now_;
   if (nodes_ > options_.nodes)
@@ -161,10 +261,13 @@ void PrefixTree::insert(const std::string& salt, std::span<const std::int32_t> p
     if (path[end - 1]->page >= 0) continue;  // with the same rows
     for (std::size_t i = begin; i < end; ++i) set_page(*path[i], pages[begin / per_page]);
   }
-  if (!path.empty() && options_.states) set_state(*last, std::move(state));
+  if (path.empty() || !options_.states) return;
+  last->state_used = now_;
+  if (last->state == nullptr) ++state_before(*last).continued;
+  set_state(*last, std::move(state));
 }
 
-void PrefixTree::note(const std::string& salt, std::span<const std::int32_t> prompt) {
+void PrefixTree::note(const Salt& salt, std::span<const std::int32_t> prompt) {
   Node& first = root(salt);
   const std::vector<Node*> path = walk(first, prompt);
   const auto rest = prompt.subspan(path.size() * kBlock);
@@ -182,11 +285,19 @@ void PrefixTree::set_state(Node& node, SavedState state) {
   evict_states();
 }
 
-// Tokens that would have to be computed again per time since it was used: states are of one size.
-double PrefixTree::worth(const Node& node) const {
-  const Node* before = node.parent;
+// The last node before this one that has a state, or the root.
+PrefixTree::Node& PrefixTree::state_before(const Node& node) {
+  Node* before = node.parent;
   while (before->parent != nullptr && before->state == nullptr) before = before->parent;
-  return static_cast<double>(node.depth - before->depth) / static_cast<double>(now_ - node.used + 1);
+  return *before;
+}
+
+// Tokens that would have to be computed again per time since it was used: states are of one size. One that a
+// single prompt went on from is likely to be of use only if that is edited.
+double PrefixTree::worth(const Node& node) {
+  constexpr double kEdited = 0.1;
+  const double tokens = static_cast<double>(node.depth - state_before(node).depth);
+  return tokens * (node.continued == 1 ? kEdited : 1) / static_cast<double>(now_ - node.state_used + 1);
 }
 
 void PrefixTree::evict_states() {
@@ -229,7 +340,7 @@ bool PrefixTree::forget_page(std::int32_t page) {
   if (found == page_nodes_.end()) return false;
   for (Node* node : std::vector<Node*>(found->second)) {
     set_page(*node, -1);
-    if (node->state != nullptr) set_state(*node, nullptr);
+    if (node->state != nullptr && !node->has_rows_file()) set_state(*node, nullptr);
   }
   return true;
 }
@@ -238,7 +349,7 @@ bool PrefixTree::forget_page(std::int32_t page) {
 void PrefixTree::prune(Children& children) {
   for (auto one = children.begin(); one != children.end();) {
     prune(one->second->children);
-    if (one->second->children.empty() && one->second->page < 0) {
+    if (one->second->children.empty() && one->second->is_empty()) {
       one = children.erase(one);
       --nodes_;
     } else {

@@ -1,9 +1,9 @@
 // What is remembered of prompts that were read: a tree over their token ids, in blocks of 64.
 //
 // A node is a prefix. Its rows lie in pages of the caches that are shared with whoever uses them; of models
-// with recurrent states some nodes hold a copy of these. A prompt goes on behind the longest prefix that has
-// both: the tokens behind it are computed as if everything had been. What is kept depends on history and
-// room, what is computed from it never does.
+// with recurrent states some nodes hold a copy of these. Both may be in files, too. A prompt goes on behind
+// the longest prefix that has both: the tokens behind it are computed as if everything had been. What is kept
+// depends on history and room, what is computed from it never does.
 #pragma once
 
 #include <cstddef>
@@ -15,11 +15,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "scheduler/prompt_budget.h"
+#include "scheduler/prefix/disk_store.h"
 
 namespace sluice::scheduler {
-
-using SavedState = std::shared_ptr<const std::vector<std::byte>>;
 
 // Whoever owns the pages.
 class PageOwner {
@@ -49,17 +47,38 @@ class PrefixTree {
     std::int64_t rows = 0;            // that need not be computed, a multiple of 64
     std::vector<std::int32_t> pages;  // where they lie
     SavedState state;
-    std::int64_t common = 0;  // tokens that agree with a prompt before, of which `rows` may be fewer
-    bool evicted = false;     // because something of a longer prefix had to go; else it was never kept
+    std::int64_t common = 0;    // tokens that agree with a prompt before, of which `rows` may be fewer
+    std::int32_t instead = -1;  // that prompt's next token; -1: it ends there
+    bool evicted = false;       // because something of a longer prefix had to go; else it was never kept
   };
   // The most that is remembered of a prompt, up to `most` rows.
-  Match find(const std::string& salt, std::span<const std::int32_t> prompt, std::int64_t most);
+  Match find(const Salt& salt, std::span<const std::int32_t> prompt, std::int64_t most);
+  // What files would add to that: some of the rows are in pages, the rest would have to be read.
+  struct StoredMatch {
+    std::int64_t rows = 0;   // in pages and files together; 0: no more than without files
+    std::int64_t paged = 0;  // of them in pages
+    std::vector<std::int32_t> pages;
+    std::vector<DiskStore::Piece> pieces;  // the other rows in their order, then the state unless it is here
+    SavedState state;
+    std::vector<FilePtr> files;  // along the way
+  };
+  StoredMatch find_stored(const Salt& salt, std::span<const std::int32_t> prompt, std::int64_t least,
+                          std::int64_t most);
+  // A file that holds something of this prompt.
+  void attach(const Salt& salt, std::span<const std::int32_t> ids, const FilePtr& file);
+  // Rows of the prompt up to so many that are in files without a hole, and whether its state is.
+  struct Stored {
+    std::int64_t rows = 0;
+    bool state = false;
+    std::int64_t state_before = 0;  // rows at which the last state before that was kept
+  };
+  Stored stored(const Salt& salt, std::span<const std::int32_t> prompt, std::int64_t rows);
   // Remembers the first `rows` tokens of a prompt, a multiple of 64, which lie in these pages.
-  void insert(const std::string& salt, std::span<const std::int32_t> prompt, std::int64_t rows,
+  void insert(const Salt& salt, std::span<const std::int32_t> prompt, std::int64_t rows,
               std::span<const std::int32_t> pages, SavedState state);
   // A prompt was read to its end: where others part from it can be told, though no rows are kept of less than
   // a block.
-  void note(const std::string& salt, std::span<const std::int32_t> prompt);
+  void note(const Salt& salt, std::span<const std::int32_t> prompt);
 
   // Pages that nobody else uses.
   std::int64_t spare_pages() const;
@@ -76,24 +95,28 @@ class PrefixTree {
   struct Node;
   using Children = std::map<std::vector<std::int32_t>, std::unique_ptr<Node>>;
 
-  Node& root(const std::string& salt);
+  Node& root(const Salt& salt);
   Node& child(Node& parent, std::span<const std::int32_t> ids);
   // The nodes of the whole blocks of the prompt that are there.
   std::vector<Node*> walk(Node& root, std::span<const std::int32_t> prompt) const;
-  std::int64_t common_tokens(const Node& last, std::int64_t depth,
-                             std::span<const std::int32_t> prompt) const;
+  void find_parting(const Node& last, std::span<const std::int32_t> rest, Match& match) const;
   bool has_rows(const std::vector<Node*>& path, std::size_t depth) const;
+  std::size_t paged_depth(const std::vector<Node*>& path, std::size_t depth) const;
+  std::vector<std::int32_t> pages_of(const std::vector<Node*>& path, std::size_t depth) const;
+  std::vector<DiskStore::Piece> pieces_of(const std::vector<Node*>& path, std::size_t begin,
+                                          std::size_t end) const;
   void set_page(Node& node, std::int32_t page);
   bool is_leaf(std::int32_t page) const;
   void set_state(Node& node, SavedState state);
   void evict_states();
-  double worth(const Node& node) const;
+  static Node& state_before(const Node& node);
+  double worth(const Node& node);
   void prune(Children& children);
 
   PageOwner& owner_;
   PrefixTreeOptions options_;
   std::int64_t blocks_per_page_;
-  std::map<std::string, std::unique_ptr<Node>> roots_;               // by salt
+  std::map<Salt, std::unique_ptr<Node>> roots_;                      // by salt
   std::unordered_map<std::int32_t, std::vector<Node*>> page_nodes_;  // by page
   std::vector<Node*> with_state_;
   std::uint64_t state_bytes_ = 0;

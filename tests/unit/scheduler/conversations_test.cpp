@@ -1,89 +1,20 @@
 // Conversations that grow, are edited, fork and come back: what is remembered of them saves work and changes
 // no token.
-#include <gtest/gtest.h>
+#include "conversations.h"
 
-#include <algorithm>
 #include <future>
-#include <random>
-
-#include "cuda_device.h"
-#include "load_model.h"
-#include "sluice/scheduler.h"
-#include "source_dir.h"
 
 namespace sluice {
 namespace {
 
-using Ids = std::vector<std::int32_t>;
-
-struct Case {
-  const char* backend;
-  const char* model;
-  int bits = 16;  // of the caches
-  int turns = 15;
-};
-
-std::ostream& operator<<(std::ostream& to, const Case& one) {
-  return to << one.backend << ' ' << one.model << ' ' << one.bits << " bits";
-}
-
-class Conversations : public ::testing::TestWithParam<Case> {
- protected:
-  static constexpr std::int64_t kContext = 1000;
-
-  void SetUp() override {
-    const Case& one = GetParam();
-    if (std::string_view(one.backend) == "cuda") {
-      SLUICE_NEED_CUDA();
-    }
-    engine_ = load_model(one.model, {.backend = one.backend,
-                                     .threads = 2,
-                                     .prefill_chunk = 512,
-                                     .key_bits = one.bits,
-                                     .value_bits = one.bits});
-    const unsigned seed = std::random_device()();
-    std::cout << "seed " << seed << '\n';
-    random_.seed(seed);
-  }
-
-  int below(int limit) { return static_cast<int>(random_() % static_cast<unsigned>(limit)); }
-  void add_tokens(Ids& to, int count) {
-    for (; count > 0; --count) to.push_back(below(static_cast<int>(engine_->summary().vocab)));
-  }
-  // A prompt that has something to do with those before.
-  Ids next_prompt(const std::vector<Ids>& known) {
-    Ids prompt;
-    if (!known.empty() && below(8) != 0) prompt = known[random_() % known.size()];
-    const int kind = below(4);
-    if (kind == 0 && !prompt.empty()) prompt.resize(1 + random_() % prompt.size());  // edited
-    if (kind != 1 || prompt.empty()) add_tokens(prompt, 1 + below(200));             // else the same again
-    if (prompt.size() > 800) prompt.resize(static_cast<std::size_t>(1 + below(800)));
-    return prompt;
-  }
-  Request request_for(const Ids& prompt) {
-    Request request;
-    request.prompt = prompt;
-    request.options.max_tokens = 1 + below(20);
-    request.options.ignore_stop_ids = true;
-    request.options.sampling.temperature = below(2);
-    request.options.sampling.seed = random_();
-    if (below(6) == 0) request.cache_salt = "another";
-    return request;
-  }
-  Ids alone(const Request& request) {
-    return generate(*engine_->new_session(kContext), request.prompt, request.options).ids;
-  }
-
-  std::shared_ptr<Engine> engine_;
-  std::mt19937 random_;
-};
+using Case = ConversationCase;
 
 TEST_P(Conversations, AreAnsweredAsIfNothingWereRemembered) {
   const std::uint64_t state = engine_->summary().state_bytes;
   Scheduler scheduler(engine_, {.parallel = 3,
                                 .context = kContext,
                                 .cache_tokens = 2304,
-                                .state_memory = 6 * state,
+                                .cache_memory = 6 * state,
                                 .state_spacing = 256});
   std::vector<Ids> known;
   std::uint64_t cached = 0;
@@ -195,12 +126,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Conversations,
                                            Case{"cpu", "mlx-qwen3_5_moe-4bit", 4},
                                            Case{"reference", "qwen3_5", 16, 5}, Case{"cuda", "delta-story"},
                                            Case{"cuda", "qwen3_next"}, Case{"cuda", "latent-story", 4}),
-                         [](const ::testing::TestParamInfo<Case>& info) {
-                           std::string name = std::string(info.param.backend) + "_" + info.param.model;
-                           if (info.param.bits != 16) name += "_" + std::to_string(info.param.bits);
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         conversation_name);
 
 TEST(Remembering, CanBeSwitchedOff) {
   const auto engine = Engine::load(test_data() + "/models/qwen3_next", {.backend = "cpu", .threads = 1});

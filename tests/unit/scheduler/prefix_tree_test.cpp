@@ -110,7 +110,7 @@ TEST_F(PrefixTreeTest, FindsTheLongestPrefixThatWasRemembered) {
       const auto rows = static_cast<std::int64_t>(one.ids.size()) / 64 * 64;
       if (end - prompt.begin() >= rows && rows <= most) want = std::max(want, rows);
     }
-    const PrefixTree::Match match = tree.find(salt, prompt, most);
+    const PrefixTree::Match match = tree.find(salt_of(salt), prompt, most);
     EXPECT_EQ(match.rows, want);
     EXPECT_LE(match.common, common);
     EXPECT_GE(match.common, common / 64 * 64);
@@ -122,7 +122,7 @@ TEST_F(PrefixTreeTest, FindsTheLongestPrefixThatWasRemembered) {
     const auto rows = static_cast<std::int64_t>(prompt.size()) / 64 * 64;
     if (rows == 0 || below(3) == 0) continue;
     const auto used = pages_.fill(prompt, rows);
-    tree.insert(salt, prompt, rows, used, state_of(prompt, rows));
+    tree.insert(salt_of(salt), prompt, rows, used, state_of(prompt, rows));
     pages_.release(used);
     kept.push_back({salt, prompt});
   }
@@ -138,7 +138,7 @@ TEST_F(PrefixTreeTest, WhatIsFoundIsRightHoweverMuchHadToGo) {
     for (int i = 0; i < 3000; ++i) {
       const Ids prompt = some_prompt();
       const auto rows = static_cast<std::int64_t>(prompt.size()) / 64 * 64;
-      const PrefixTree::Match match = tree.find("", prompt, rows);
+      const PrefixTree::Match match = tree.find(salt_of(""), prompt, rows);
       expect_rows(match, prompt);
       if (match.rows > 0 && states) {
         EXPECT_EQ(*match.state, *state_of(prompt, match.rows));
@@ -149,7 +149,7 @@ TEST_F(PrefixTreeTest, WhatIsFoundIsRightHoweverMuchHadToGo) {
       }
       if (rows > 0) {
         const auto used = pages_.fill(prompt, rows);
-        tree.insert("", prompt, rows, used, states ? state_of(prompt, rows) : nullptr);
+        tree.insert(salt_of(""), prompt, rows, used, states ? state_of(prompt, rows) : nullptr);
         pages_.release(used);
       }
       while (tree.spare_pages() > 20) ASSERT_TRUE(tree.evict_page());
@@ -168,7 +168,7 @@ TEST_F(PrefixTreeTest, WhatIsFoundIsRightHoweverMuchHadToGo) {
     EXPECT_EQ(pages_.held(), 0u);
     EXPECT_EQ(tree.state_bytes(), 0u);
     const Ids prompt(300, 1);
-    EXPECT_EQ(tree.find("", prompt, 256).rows, 0);
+    EXPECT_EQ(tree.find(salt_of(""), prompt, 256).rows, 0);
   }
 }
 
@@ -176,27 +176,27 @@ TEST_F(PrefixTreeTest, SaysWhereAPromptDiffersAndWhatWasLost) {
   PrefixTree tree(pages_, {.state_bytes = 4096});
   Ids first(200, 1);
   const auto used = pages_.fill(first, 192);
-  tree.insert("", first, 192, used, state_of(first, 192));
-  tree.note("", first);
+  tree.insert(salt_of(""), first, 192, used, state_of(first, 192));
+  tree.note(salt_of(""), first);
   pages_.release(used);
   Ids second = first;
   second[195] = 9;
-  PrefixTree::Match match = tree.find("", second, 199);
+  PrefixTree::Match match = tree.find(salt_of(""), second, 199);
   EXPECT_EQ(match.common, 195);
   EXPECT_EQ(match.rows, 192);
   second[130] = 9;
-  match = tree.find("", second, 199);
+  match = tree.find(salt_of(""), second, 199);
   EXPECT_EQ(match.common, 130);
   EXPECT_EQ(match.rows, 0);
   EXPECT_FALSE(match.evicted);  // nothing was kept at 128
   Ids other(200, 2);
   const auto others = pages_.fill(other, 192);
-  tree.insert("", other, 192, others, state_of(other, 192));  // the first state has to go
+  tree.insert(salt_of(""), other, 192, others, state_of(other, 192));  // the first state has to go
   pages_.release(others);
-  match = tree.find("", first, 199);
+  match = tree.find(salt_of(""), first, 199);
   EXPECT_EQ(match.rows, 0);
   EXPECT_TRUE(match.evicted);
-  EXPECT_EQ(tree.find("other salt", other, 199).common, 0);
+  EXPECT_EQ(tree.find(salt_of("other salt"), other, 199).common, 0);
 }
 
 }  // namespace

@@ -1,0 +1,75 @@
+// What a sequence has from others before it computes anything: prompts that were read before, those that are
+// just being read, and files.
+#include <algorithm>
+
+#include "scheduler/loop.h"
+
+namespace sluice::scheduler {
+
+void Loop::remember(Sequence& sequence) {
+  const bool due = !sequence.save_at.empty() && sequence.past == sequence.save_at.front();
+  if (due) sequence.save_at.erase(sequence.save_at.begin());
+  if (due || !sequence.reading()) try {
+      places_.remember(sequence);
+    } catch (const std::bad_alloc&) {  // then not
+    }
+}
+
+// A prompt that begins like one which is being read waits for that part of it.
+void Loop::follow(Sequence& sequence) {
+  if (!places_.remembers()) return;
+  for (const SequencePtr& other : active_) {
+    if (other.get() == &sequence || !other->reading() ||
+        other->request.cache_salt != sequence.request.cache_salt)
+      continue;
+    const auto most = static_cast<std::ptrdiff_t>(std::min(sequence.prompt - 1, other->prompt));
+    const auto parted =
+        std::mismatch(sequence.tokens.begin(), sequence.tokens.begin() + most, other->tokens.begin());
+    const std::int64_t common = (parted.first - sequence.tokens.begin()) / kChunkUnit * kChunkUnit;
+    if (common <= other->past || common <= std::max(sequence.past, sequence.awaited)) continue;
+    sequence.leader = other;
+    sequence.awaited = common;
+  }
+  if (sequence.leader == nullptr) return;
+  std::vector<std::int64_t>& points = sequence.leader->save_at;
+  const auto place = std::lower_bound(points.begin(), points.end(), sequence.awaited);
+  if (place == points.end() || *place != sequence.awaited) points.insert(place, sequence.awaited);
+}
+
+// What files hold of its prompt is read, unless another one is to come up with it.
+void Loop::fetch(Sequence& sequence) {
+  if (sequence.reading() && sequence.leader == nullptr)
+    places_.fetch(sequence, [this](std::int64_t tokens) { return budget_.seconds(tokens); });
+}
+
+// Those whose leader has come so far, or will not, go on; those whose files are read, too.
+void Loop::lead_on() {
+  for (const SequencePtr& one : active_) {
+    if (one->fetch && one->fetch->reading->done) try {
+        places_.take_fetched(*one);
+        outbox_.progress(one);
+      } catch (...) {
+        one->error = std::current_exception();
+      }
+    if (one->leader == nullptr) continue;
+    const bool coming = one->leader->slot && one->leader->past < one->awaited;
+    if (coming) continue;
+    one->leader = nullptr;
+    one->awaited = 0;
+    places_.recall(*one);
+    fetch(*one);
+    if (!one->fetch) outbox_.progress(one);
+  }
+}
+
+// Nobody goes on: a leader waits for pages that its followers hold. They read on their own then.
+void Loop::part_ways() {
+  for (const SequencePtr& one : active_) {
+    if (one->leader == nullptr) continue;
+    one->leader = nullptr;
+    one->awaited = 0;
+    outbox_.progress(one);
+  }
+}
+
+}  // namespace sluice::scheduler

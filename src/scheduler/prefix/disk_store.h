@@ -1,0 +1,134 @@
+// What is remembered of prompts, in the files of a folder: written as prompts are read, found again by the
+// next process.
+//
+// Two threads of its own read and write; its owner, one thread at a time, never waits for a disk. Several
+// processes may use one folder: a file is there whole or not at all, and one that another process removed is
+// a prompt that is not remembered.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "scheduler/prefix/prefix_file.h"
+#include "scheduler/prefix/work_thread.h"
+#include "scheduler/prompt_budget.h"
+
+namespace sluice::scheduler {
+
+using SavedState = std::shared_ptr<const std::vector<std::byte>>;
+
+// A file of this model, for its owner's thread.
+struct StoredFile {
+  std::string name;
+  FileKind kind = FileKind::rows;
+  std::int64_t begin = 0;  // rows
+  std::int64_t end = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t gain = 0;      // tokens
+  std::uint64_t checksum = 0;  // of its head; known once it is written
+  std::uint64_t used = 0;      // when it was of use last, in ticks
+  SavedState pending;          // what is in it, until it is on the disk
+  bool gone = false;           // or about to be
+};
+using FilePtr = std::shared_ptr<StoredFile>;
+
+struct DiskOptions {
+  std::filesystem::path folder;
+  std::uint64_t bytes = 0;  // for all files in it
+  std::uint64_t fingerprint = 0;
+  std::uint64_t row_bytes = 0;    // of one block
+  std::uint64_t state_bytes = 0;  // 0: the model has no recurrent states
+  // Hears, on any thread, of files that cannot be used or written: one line each.
+  std::function<void(const std::string& line)> log = {};
+};
+
+class DiskStore {
+ public:
+  // Makes the folder if need be and finds what is in it. What killed writers left is removed, and files that
+  // are damaged; those of other models stay as long as there is room.
+  explicit DiskStore(DiskOptions options);
+  // Writes first what was asked for.
+  ~DiskStore();
+
+  // Files of this model that have appeared since this was last asked, in the order of their ends.
+  struct Found {
+    FilePtr file;
+    Salt salt = {};
+    std::vector<std::int32_t> ids;
+  };
+  std::vector<Found> found();
+
+  // What a file is to hold: rows [begin, end of ids), or the states behind the ids.
+  struct Content {
+    FileKind kind = FileKind::rows;
+    Salt salt = {};
+    std::vector<std::int32_t> ids;
+    std::int64_t begin = 0;
+    std::uint64_t gain = 0;
+    SavedState bytes = {};
+  };
+  // Has it written; null where it does not fit or too much waits to be written already.
+  FilePtr write(Content content);
+
+  // Blocks of a file; of a state the only one.
+  struct Piece {
+    FilePtr file;
+    std::int64_t first = 0;
+    std::int64_t count = 1;
+  };
+  // Pieces that are being read. `parts` may be looked at once it is done.
+  struct Reading {
+    std::atomic<bool> done = false;
+    bool failed = false;
+    std::vector<SavedState> parts;
+  };
+  std::shared_ptr<Reading> read(std::vector<Piece> pieces);
+  // How long that will take, as far as was measured; 0: nothing was.
+  double seconds(std::uint64_t bytes) const;
+  std::uint64_t bytes_of(const Piece& piece) const;
+
+  // Hears what its threads have done meanwhile; whatever else is asked does that, too.
+  void settle();
+  // They were of use.
+  void use(std::span<const FilePtr> files);
+  void clear();
+  std::uint64_t bytes() const { return total_; }
+
+ private:
+  // Something that a thread has to tell: done by settle().
+  void tell(std::function<void()> news);
+  void written(const FilePtr& file, std::uint64_t checksum, const std::string& error);
+  void damaged(const FilePtr& file, const std::string& error);
+  void read_pieces(const std::vector<Piece>& pieces, const std::vector<SavedState>& pending,
+                   const std::vector<std::uint64_t>& checksums, Reading& reading);
+  // What is in the folder under other names than these.
+  std::vector<PrefixFile> scan(const std::vector<std::string>& known) const;
+  void look_again();
+  void adopt(PrefixFile head);
+  void evict(std::uint64_t room);
+  double worth(const StoredFile& file) const;
+  void forget(const FilePtr& file);
+  void log(const std::string& line) const;
+
+  const DiskOptions options_;
+  std::map<std::string, FilePtr> files_;  // by name, those of other models too
+  std::vector<Found> found_;
+  std::uint64_t total_ = 0;    // bytes of all files
+  std::uint64_t waiting_ = 0;  // to be written
+  std::uint64_t tick_ = 0;
+  CostLine rate_;         // seconds over bytes
+  bool failing_ = false;  // the last file could not be written
+  bool looking_ = false;
+  std::chrono::steady_clock::time_point looked_;
+
+  std::mutex mutex_;  // of what follows
+  std::vector<std::function<void()>> news_;
+
+  WorkThread reader_;  // last, both: they use the others
+  WorkThread writer_;
+};
+
+}  // namespace sluice::scheduler

@@ -1,0 +1,259 @@
+#include "scheduler/prefix/disk_store.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <csignal>
+#include <random>
+#include <thread>
+
+#include "expect_error.h"
+#include "temporary_folder.h"
+
+namespace sluice::scheduler {
+namespace {
+
+using Ids = std::vector<std::int32_t>;
+using Bytes = std::vector<std::byte>;
+
+class DiskStoreTest : public ::testing::Test {
+ protected:
+  static constexpr std::uint64_t kRowBytes = 1000;  // of a block
+  static constexpr std::uint64_t kStateBytes = 3001;
+
+  DiskStoreTest() {
+    const unsigned seed = std::random_device()();
+    std::cout << "seed " << seed << '\n';
+    random_.seed(seed);
+  }
+  DiskOptions options(std::uint64_t bytes = 1 << 20, std::uint64_t fingerprint = 7) {
+    return {.folder = folder_.path(),
+            .bytes = bytes,
+            .fingerprint = fingerprint,
+            .row_bytes = kRowBytes,
+            .state_bytes = kStateBytes,
+            .log = [this](const std::string& line) {
+              const std::lock_guard lock(mutex_);
+              lines_.push_back(line);
+            }};
+  }
+  Ids some_ids(std::size_t blocks) {
+    Ids ids(blocks * 64);
+    for (std::int32_t& id : ids) id = static_cast<std::int32_t>(random_() % 1000);
+    return ids;
+  }
+  SavedState some_bytes(std::size_t count) {
+    Bytes bytes(count);
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random_());
+    return std::make_shared<const Bytes>(std::move(bytes));
+  }
+  // Rows [begin, end) of a prompt of that many blocks.
+  DiskStore::Content rows(const Ids& ids, std::int64_t begin = 0) {
+    const auto blocks = static_cast<std::size_t>((static_cast<std::int64_t>(ids.size()) - begin) / 64);
+    return {FileKind::rows, salt_of("a"), ids, begin, blocks * 64, some_bytes(blocks * kRowBytes)};
+  }
+  DiskStore::Content state(const Ids& ids) {
+    return {FileKind::state, salt_of("a"),           ids, static_cast<std::int64_t>(ids.size()),
+            ids.size(),      some_bytes(kStateBytes)};
+  }
+  static void wait(const DiskStore::Reading& reading) {
+    while (!reading.done) std::this_thread::yield();
+  }
+  std::filesystem::path only_file() const {
+    return std::filesystem::directory_iterator(folder_.path())->path();
+  }
+  std::uint64_t bytes_in_folder() const {
+    std::uint64_t sum = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) sum += entry.file_size();
+    return sum;
+  }
+
+  TemporaryFolder folder_;
+  std::mt19937 random_;
+  std::mutex mutex_;
+  std::vector<std::string> lines_;
+};
+
+TEST_F(DiskStoreTest, GivesBackWhatWasWritten) {
+  const Ids ids = some_ids(9);
+  const DiskStore::Content content = rows(ids, 128);
+  const DiskStore::Content saved = state(ids);
+  const auto expect = [&](DiskStore& store, const FilePtr& row_file, const FilePtr& state_file) {
+    for (std::int64_t first = 0; first < 7; ++first)
+      for (std::int64_t count = 1; first + count <= 7; ++count) {
+        const auto reading = store.read({{row_file, first, count}, {state_file}});
+        wait(*reading);
+        ASSERT_FALSE(reading->failed);
+        const auto begin = content.bytes->begin() + first * static_cast<std::int64_t>(kRowBytes);
+        EXPECT_TRUE(std::equal(reading->parts[0]->begin(), reading->parts[0]->end(), begin,
+                               begin + count * static_cast<std::int64_t>(kRowBytes)));
+        EXPECT_EQ(*reading->parts[1], *saved.bytes);
+      }
+  };
+  {
+    DiskStore store(options());
+    EXPECT_TRUE(store.found().empty());
+    const FilePtr row_file = store.write(content);
+    const FilePtr state_file = store.write(saved);
+    expect(store, row_file, state_file);  // whether they are on the disk by now or not
+    EXPECT_EQ(store.write(content), row_file);
+  }
+  EXPECT_EQ(folder_.count(), 2u);
+  DiskStore store(options());
+  EXPECT_EQ(store.bytes(), bytes_in_folder());
+  const std::vector<DiskStore::Found> found = store.found();
+  ASSERT_EQ(found.size(), 2u);
+  for (const DiskStore::Found& one : found) {
+    EXPECT_EQ(one.ids, ids);
+    EXPECT_EQ(one.salt, salt_of("a"));
+    EXPECT_EQ(one.file->begin, one.file->kind == FileKind::rows ? 128 : 9 * 64);
+  }
+  const bool rows_first = found[0].file->kind == FileKind::rows;
+  expect(store, found[rows_first ? 0 : 1].file, found[rows_first ? 1 : 0].file);
+  EXPECT_TRUE(lines_.empty());
+}
+
+// Whatever bit changes and wherever a file ends, nothing of it is used; it goes, and one line says so.
+TEST_F(DiskStoreTest, UsesNothingThatIsDamaged) {
+  const Ids ids = some_ids(2);
+  for (int round = 0; round < 300; ++round) {
+    lines_.clear();
+    { DiskStore(options()).write(round % 2 == 0 ? rows(ids) : state(ids)); }
+    const std::filesystem::path file = only_file();
+    std::string text = read_all(file);
+    const std::size_t at = round < 100 ? static_cast<std::size_t>(round) : random_() % text.size();
+    if (round % 3 == 0)
+      text.resize(at);
+    else
+      text[at] = static_cast<char>(text[at] ^ (1 << random_() % 8));
+    if (round % 7 == 0) text += "more";
+    folder_.write(file.filename().string(), text);
+    {
+      DiskStore store(options());
+      for (const DiskStore::Found& found : store.found()) {
+        const auto reading =
+            store.read({{found.file, 0, found.file->kind == FileKind::rows ? std::int64_t{2} : 1}});
+        wait(*reading);
+        EXPECT_TRUE(reading->failed) << "byte " << at << " of " << text.size();
+        store.found();
+        EXPECT_TRUE(found.file->gone);
+      }
+    }
+    EXPECT_EQ(folder_.count(), 0u) << "byte " << at << " of " << text.size();
+    EXPECT_EQ(lines_.size(), 1u);
+  }
+}
+
+TEST_F(DiskStoreTest, StaysWithinItsBytesAndKeepsWhatIsUsed) {
+  constexpr std::uint64_t kBytes = 100'000;
+  Ids ids = some_ids(1);
+  std::vector<FilePtr> used;
+  {
+    DiskStore store(options(kBytes));
+    used.push_back(store.write(rows(ids)));
+    for (int i = 0; i < 200; ++i) {
+      const Ids other = some_ids(1 + random_() % 9);
+      ASSERT_NE(store.write(random_() % 2 == 0 ? rows(other) : state(other)), nullptr);
+      store.use(used);
+      EXPECT_LE(store.bytes(), kBytes);
+      if (i % 20 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_FALSE(used[0]->gone);
+    EXPECT_EQ(store.write(rows(some_ids(200))), nullptr);  // more than there is room for
+  }
+  EXPECT_LE(bytes_in_folder(), kBytes);
+  EXPECT_GT(bytes_in_folder(), kBytes / 2);
+  { DiskStore smaller(options(20'000)); }
+  EXPECT_LE(bytes_in_folder(), 20'000u);
+  {
+    DiskStore store(options(kBytes));
+    store.clear();
+  }
+  EXPECT_EQ(folder_.count(), 0u);
+}
+
+TEST_F(DiskStoreTest, SharesAFolder) {
+  DiskStore first(options());
+  DiskStore second(options());
+  const Ids ids = some_ids(3);
+  const DiskStore::Content content = rows(ids);
+  const FilePtr written = first.write(content);
+  std::vector<DiskStore::Found> found;
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (found.empty() && std::chrono::steady_clock::now() < give_up) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    found = second.found();
+  }
+  ASSERT_EQ(found.size(), 1u);
+  auto reading = second.read({{found[0].file, 0, 3}});
+  wait(*reading);
+  ASSERT_FALSE(reading->failed);
+  EXPECT_EQ(*reading->parts[0], *content.bytes);
+  first.clear();
+  while (folder_.count() > 0) std::this_thread::yield();
+  reading = second.read({{found[0].file, 0, 3}});
+  wait(*reading);
+  EXPECT_TRUE(reading->failed);
+  second.found();
+  EXPECT_TRUE(found[0].file->gone);
+  EXPECT_EQ(second.bytes(), 0u);
+  EXPECT_TRUE(lines_.empty());  // nothing is wrong
+}
+
+TEST_F(DiskStoreTest, LeavesFilesOfOtherModelsUntilItNeedsTheRoom) {
+  const Ids ids = some_ids(5);
+  { DiskStore(options(1 << 20, 1)).write(rows(ids)); }
+  {
+    DiskStore store(options(1 << 20, 2));
+    EXPECT_TRUE(store.found().empty());
+    EXPECT_EQ(lines_.size(), 1u);
+    store.write(rows(ids));
+  }
+  EXPECT_EQ(folder_.count(), 2u);
+  EXPECT_EQ(DiskStore(options(1 << 20, 1)).found().size(), 1u);
+  { DiskStore little(options(10'000, 2)); }
+  EXPECT_EQ(DiskStore(options(1 << 20, 1)).found().size(), 0u);
+  EXPECT_EQ(DiskStore(options(1 << 20, 2)).found().size(), 1u);
+}
+
+TEST_F(DiskStoreTest, RemovesWhatKilledWritersLeft) {
+  const Ids ids = some_ids(1);
+  { DiskStore(options()).write(rows(ids)); }
+  const std::string name = only_file().filename().string();
+  folder_.write(name + ".4711-0.tmp", "half of it");
+  folder_.write("notes.txt", "somebody else's");
+  EXPECT_EQ(DiskStore(options()).found().size(), 1u);
+  EXPECT_EQ(folder_.count(), 2u);
+}
+
+// As on a disk that is full: nothing is written, one line says so, and it goes on once there is room.
+TEST_F(DiskStoreTest, GoesOnWhenNothingCanBeWritten) {
+  const auto before = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit little{500, limit.rlim_max};
+  DiskStore store(options());
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &little), 0);
+  std::vector<FilePtr> files;
+  for (int i = 0; i < 3; ++i) files.push_back(store.write(rows(some_ids(2))));
+  while (!files.back()->gone) store.found();
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  std::signal(SIGXFSZ, before);
+  EXPECT_EQ(lines_.size(), 1u);
+  EXPECT_EQ(store.bytes(), 0u);
+  EXPECT_EQ(folder_.count(), 0u);
+  const FilePtr file = store.write(rows(some_ids(2)));
+  while (file->pending != nullptr) store.found();
+  EXPECT_FALSE(file->gone);
+  EXPECT_EQ(folder_.count(), 1u);
+}
+
+TEST_F(DiskStoreTest, RefusesWhatIsNoFolder) {
+  DiskOptions wrong = options();
+  wrong.folder = folder_.write("file", "text");
+  EXPECT_THROW(DiskStore{wrong}, Error);
+}
+
+}  // namespace
+}  // namespace sluice::scheduler
