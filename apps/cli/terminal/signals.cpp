@@ -29,7 +29,7 @@ void note_resize(int) {
 void say_that_a_file_is_gone(int) {
   constexpr std::string_view kSentence =
       "sluice: a model file was cut off, or its disk failed, while it was read\n";
-  [[maybe_unused]] const auto written = write(STDERR_FILENO, kSentence.data(), kSentence.size());
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kSentence.data(), kSentence.size());
   _exit(1);
 }
 
