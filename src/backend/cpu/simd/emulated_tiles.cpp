@@ -1,7 +1,7 @@
 // What the matrix units do, in plain C++; see tile_instructions.h.
-#include "backend/cpu/simd/tile_instructions.h"
-
 #if SLUICE_EMULATE_AMX
+
+#include "backend/cpu/simd/tile_instructions.h"
 
 #include <algorithm>
 #include <bit>
