@@ -104,7 +104,10 @@ TEST_P(Restarts, ChangeNoToken) {
   std::cout << from_disk << " tokens from files, " << lines_.size() << " lines logged\n";
 }
 
-TEST_P(Restarts, FindWhatWasReadBefore) {
+// The same of tiny models alone.
+class RestartsOfTinyModels : public Restarts {};
+
+TEST_P(RestartsOfTinyModels, FindWhatWasReadBefore) {
   Ids prompt;
   add_tokens(prompt, 330);
   EXPECT_EQ(run(*start(), prompt).prompt.cached, 0);
@@ -125,7 +128,7 @@ TEST_P(Restarts, FindWhatWasReadBefore) {
 }
 
 // Another cache format: other bits, so nothing of it is used, and it stays for those to whom it belongs.
-TEST_P(Restarts, WithOtherOptionsFindNothing) {
+TEST_P(RestartsOfTinyModels, WithOtherOptionsFindNothing) {
   Ids prompt;
   add_tokens(prompt, 300);
   EXPECT_EQ(run(*start(), prompt).prompt.cached, 0);
@@ -148,6 +151,13 @@ INSTANTIATE_TEST_SUITE_P(Models, Restarts,
                                            ConversationCase{"cpu", "deepseek_v3"},
                                            ConversationCase{"cuda", "delta-story"},
                                            ConversationCase{"cuda", "latent-story", 4}),
+                         conversation_name);
+INSTANTIATE_TEST_SUITE_P(Models, RestartsOfTinyModels,
+                         ::testing::Values(ConversationCase{"cpu", "qwen3_next"},
+                                           ConversationCase{"cpu", "mlx-qwen3_5_moe-4bit", 4},
+                                           ConversationCase{"cpu", "deepseek_v3"},
+                                           ConversationCase{"cuda", "qwen3_next"},
+                                           ConversationCase{"cuda", "mlx-qwen3_5_moe-4bit", 4}),
                          conversation_name);
 
 // Each turn of a long conversation computes what is new, the answer before it and less than a block more,
