@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "checkpoint/packed_experts.h"
 #include "checkpoint/tensor_type.h"
 #include "tensor/element.h"
@@ -27,7 +28,7 @@ ops::DType weight_type(const TensorEntry& tensor) {
 }
 
 ops::ConstView view_of(const TensorEntry& tensor) {
-  if (tensor.shape.empty() || tensor.shape.size() > static_cast<std::size_t>(ops::kMaxRank))
+  if (tensor.shape.empty() || tensor.shape.size() > to_size(ops::kMaxRank))
     fail(ErrorKind::checkpoint, "tensor '{}' has {} dimensions, 1 to {} make sense", tensor.name,
          tensor.shape.size(), ops::kMaxRank);
   ops::Shape shape;
@@ -116,12 +117,11 @@ ops::Weight CheckpointBinder::reordered(const std::string& module, const ops::Sh
   ops::Weight weight = this->weight(module, shape);
   for (ops::ConstView* part : {&weight.values, &weight.scales, &weight.biases}) {
     if (!part->present()) continue;
-    const std::size_t row = static_cast<std::size_t>(part->dim(1)) * size_bytes(part->dtype);
+    const std::size_t row = to_size(part->dim(1)) * size_bytes(part->dtype);
     std::byte* to = store_.allocate(row * order.size());
     for (std::size_t i = 0; i < order.size(); ++i)
-      std::memcpy(to + i * row,
-                  static_cast<const std::byte*>(part->data) + static_cast<std::size_t>(order[i]) * row, row);
-    *part = {to, part->dtype, {static_cast<std::int64_t>(order.size()), part->dim(1)}};
+      std::memcpy(to + i * row, static_cast<const std::byte*>(part->data) + to_size(order[i]) * row, row);
+    *part = {to, part->dtype, {std::ssize(order), part->dim(1)}};
   }
   return weight;
 }
@@ -133,9 +133,8 @@ ops::ExpertWeights CheckpointBinder::fused_experts(const TensorEntry& fused, con
   const ops::ConstView all = view_of(fused);
   check_shape(fused, all.shape, {shape[0], down ? shape[1] : 2 * shape[1], shape[2]});
   const std::int64_t first = projection == "up_proj" ? shape[1] : 0;
-  std::vector<ops::Weight> experts(static_cast<std::size_t>(shape[0]));
-  for (std::int64_t e = 0; e < shape[0]; ++e)
-    experts[static_cast<std::size_t>(e)].values = all[e].rows(first, shape[1]);
+  std::vector<ops::Weight> experts(to_size(shape[0]));
+  for (std::int64_t e = 0; e < shape[0]; ++e) experts[e].values = all[e].rows(first, shape[1]);
   return {.stack = {}, .separate = store_.keep(std::move(experts))};
 }
 
@@ -148,12 +147,12 @@ ops::ExpertWeights CheckpointBinder::packed_experts(const TensorEntry& records, 
     fail(ErrorKind::checkpoint, "{}: the metadata lacks '{}'", where, kPackedFormat);
   const bool down = projection == kProjections[2];
   const RecordLayout layout(metadata->second, shape[down ? 2 : 1], shape[down ? 1 : 2], where);
-  const auto bytes = static_cast<std::int64_t>(layout.bytes());
+  const std::int64_t bytes = layout.bytes();
   if (records.dtype != FileDType::u8 || records.shape != std::vector<std::int64_t>{shape[0], bytes})
     fail(ErrorKind::checkpoint, "tensor '{}' has shape [{}], expected U8 [{}, {}]", records.name,
          fmt::join(records.shape, ", "), shape[0], bytes);
-  const auto index = static_cast<std::size_t>(
-      std::find(kProjections.begin(), kProjections.end(), projection) - kProjections.begin());
+  const std::size_t index =
+      std::find(kProjections.begin(), kProjections.end(), projection) - kProjections.begin();
   std::vector<ops::Weight> experts;
   for (std::int64_t e = 0; e < shape[0]; ++e)
     experts.push_back(layout.in(records.data.data() + e * bytes)[index]);
@@ -196,7 +195,7 @@ ops::ConstView CheckpointBinder::parameter(const std::string& tensor, const ops:
     if (given.shape[d] != 1 || given.rank() <= shape.rank()) squeezed.push_back(given.shape[d]);
   if (given.elements() != shape.elements() || (squeezed.rank() == shape.rank() && !(squeezed == shape)))
     check_shape(stored, given.shape, shape);
-  const auto count = static_cast<std::size_t>(shape.elements());
+  const std::size_t count = shape.elements();
   auto* values = reinterpret_cast<float*>(store_.allocate(count * sizeof(float)));
   const float shift = kind == ParameterKind::zero_centered && zero_centered_raw_ ? 1.0f : 0.0f;
   for (std::size_t i = 0; i < count; ++i) {

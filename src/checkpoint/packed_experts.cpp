@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "base/json.h"
 #include "checkpoint/quantization_plan.h"
 #include "checkpoint/tensor_type.h"
@@ -74,8 +75,7 @@ RecordLayout::RecordLayout(const std::array<ops::Weight, 3>& matrices) : matrice
     for (ops::ConstView* tensor : {&matrix.values, &matrix.scales, &matrix.biases}) {
       if (!tensor->present()) continue;
       tensor->data = reinterpret_cast<const void*>(bytes_);
-      bytes_ = round_up(bytes_ + static_cast<std::size_t>(tensor->elements()) * size_bytes(tensor->dtype),
-                        kTensorAlignment);
+      bytes_ = round_up(bytes_ + to_size(tensor->elements()) * size_bytes(tensor->dtype), kTensorAlignment);
     }
   bytes_ = round_up(bytes_, kRecordAlignment);
 }

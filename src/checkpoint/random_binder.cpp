@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "checkpoint/random_routing.h"
 #include "checkpoint/tensor_type.h"
 
@@ -57,10 +58,10 @@ bool is_router(const std::string& module) {
 void fill_random(const RandomTensor& tensor, std::span<std::byte> to) {
   std::uint64_t state = seed_of(tensor.info.name);
   if (tensor.fill == RandomTensor::Fill::bits) return fill_bits(state, to);
-  const auto step = static_cast<std::size_t>(size_bytes(tensor.info.dtype));
+  const std::size_t step = size_bytes(tensor.info.dtype);
   for (std::size_t i = 0; i + step <= to.size(); i += step) {
     if (tensor.fill == RandomTensor::Fill::formula) {
-      const auto index = static_cast<std::int64_t>(i / step);
+      const std::int64_t index = i / step;
       const std::int64_t columns = tensor.info.shape.back();
       store_float(tensor.info.dtype, static_cast<float>(tensor.at(index / columns, index % columns)),
                   to.data() + i);
@@ -81,19 +82,17 @@ ops::ConstView RandomBinder::make(RandomTensor tensor) {
   const ops::DType type = *tensor_type(tensor.info.dtype);
   std::byte* data = nullptr;
   if (store_ != nullptr) {
-    data = store_->allocate(static_cast<std::size_t>(*bytes));
-    memory_.emplace_back(data, static_cast<std::size_t>(*bytes));
+    data = store_->allocate(to_size(*bytes));
+    memory_.emplace_back(data, to_size(*bytes));
   }
   tensors_.push_back(std::move(tensor));
   return {data, type, shape};
 }
 
 void RandomBinder::fill(ThreadPool& pool) {
-  pool.parallel_for_dynamic(
-      0, static_cast<std::int64_t>(memory_.size()), 1, [&](std::int64_t begin, std::int64_t end, int) {
-        for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
-          fill_random(tensors_[i], memory_[i]);
-      });
+  pool.parallel_for_dynamic(0, std::ssize(memory_), 1, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::size_t i = begin; i < to_size(end); ++i) fill_random(tensors_[i], memory_[i]);
+  });
 }
 
 ops::Weight RandomBinder::weight(const std::string& module, const ops::Shape& shape) {
@@ -109,7 +108,7 @@ ops::Weight RandomBinder::weight(const std::string& module, const ops::Shape& sh
   }
   weight.bits = is_router(module) ? 8 : bits_;
   if (weight.bits != bits_) eight_bit_modules_.push_back(module);
-  weight.group_size = static_cast<int>(kGroup);
+  weight.group_size = to_int(kGroup);
   stored.back() = shape.back() * weight.bits / 32;
   weight.values = make({{module + ".weight", FileDType::u32, stored}, Fill::bits, 0, 0});
   stored.back() = shape.back() / kGroup;
@@ -131,10 +130,10 @@ ops::Weight RandomBinder::reordered(const std::string& module, const ops::Shape&
                                     [&](const RandomTensor& t) { return t.info.name == module + ".weight"; });
     if (!listed) weight(module, shape);
     ops::Weight nothing;
-    nothing.values = {nullptr, ops::DType::bf16, {static_cast<std::int64_t>(order.size()), shape[1]}};
+    nothing.values = {nullptr, ops::DType::bf16, {std::ssize(order), shape[1]}};
     return nothing;
   }
-  return weight(module, {static_cast<std::int64_t>(order.size()), shape[1]});
+  return weight(module, {std::ssize(order), shape[1]});
 }
 
 ops::ExpertWeights RandomBinder::experts(const std::string& mlp, const std::string& projection,

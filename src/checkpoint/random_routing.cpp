@@ -5,6 +5,8 @@
 #include <numeric>
 #include <random>
 
+#include "base/integer_cast.h"
+
 namespace sluice::checkpoint {
 
 namespace {
@@ -49,7 +51,7 @@ double gain_of(const ops::Shape& shape) {
 }  // namespace
 
 std::vector<double> zipf_shares(std::int64_t experts, std::int64_t chosen, double exponent) {
-  std::vector<double> shares(static_cast<std::size_t>(experts));
+  std::vector<double> shares(to_size(experts));
   const auto fill = [&](double c) {
     for (std::size_t i = 0; i < shares.size(); ++i)
       shares[i] = std::min(kMostShare, c / std::pow(static_cast<double>(i + 1), exponent));
@@ -87,7 +89,7 @@ float SkewedRouting::operator()(std::int64_t row, std::int64_t column, float ran
       return row % rows_ < kChannels ? 0.0f : random;
     case Part::router:
       if (column >= kChannels) return 0;
-      return static_cast<float>(gain_ * (constant ? preferences_[static_cast<std::size_t>(row)] : random));
+      return static_cast<float>(gain_ * (constant ? preferences_[row] : random));
     default:
       return random;
   }
@@ -116,7 +118,7 @@ void skew_routing(const std::string& module, const ops::Shape& shape, std::int64
     set(scales, [=](std::int64_t, std::int64_t group) { return group == 1 ? gain * scale : 0.0; });
     set(biases, [=](std::int64_t row, std::int64_t group) {
       if (group >= kGroups) return 0.0;
-      return gain * (group == 0 ? preferences[static_cast<std::size_t>(row)] : bias);
+      return gain * (group == 0 ? preferences[row] : bias);
     });
   }
 }

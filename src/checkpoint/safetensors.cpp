@@ -94,7 +94,7 @@ void check_tiling(const std::vector<TensorEntry>& tensors, std::span<const std::
     }
     reached += tensor.data.size();
   }
-  if (const auto used = static_cast<size_t>(reached - data.data()); used != data.size()) {
+  if (const size_t used = reached - data.data(); used != data.size()) {
     fail(ErrorKind::checkpoint, "{} has {} bytes after the last tensor", where, data.size() - used);
   }
 }

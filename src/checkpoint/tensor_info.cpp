@@ -47,7 +47,7 @@ std::optional<FileDType> file_dtype(std::string_view name) {
 }
 
 std::optional<uint64_t> size_bytes(const TensorInfo& info) {
-  auto bytes = static_cast<int64_t>(size_bytes(info.dtype));
+  int64_t bytes = size_bytes(info.dtype);
   for (const int64_t dimension : info.shape) {
     if (dimension < 0 || __builtin_mul_overflow(bytes, dimension, &bytes)) return std::nullopt;
   }

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "base/mapped_file.h"
 #include "base/output_folder.h"
 #include "base/thread_pool.h"
@@ -52,7 +53,7 @@ checkpoint::Fp8Blocks fp8_blocks(const Config& config) {
 class Conversion {
  public:
   Conversion(ShardWriter& writer, checkpoint::Fp8Blocks blocks, ThreadPool& pool)
-      : writer_(writer), blocks_(blocks), pool_(pool), scratch_(static_cast<size_t>(pool.size())) {}
+      : writer_(writer), blocks_(blocks), pool_(pool), scratch_(to_size(pool.size())) {}
 
   void write(const Parameter& parameter) {
     const RowReader reader(parameter, blocks_);
@@ -67,15 +68,14 @@ class Conversion {
                 Flush&& flush) {
     const int64_t rows = parameter.rows();
     const int64_t part = std::clamp<int64_t>(static_cast<int64_t>(kPartBytes / row_bytes), 1, rows);
-    out_.resize(static_cast<size_t>(part) * row_bytes);
+    out_.resize(to_size(part) * row_bytes);
     for (int64_t first = 0; first < rows; first += part) {
       const int64_t count = std::min(part, rows - first);
       pool_.parallel_for(0, count, 1, [&](int64_t begin, int64_t end, int worker) {
         for (int64_t i = begin; i < end; ++i)
-          convert(first + i, reader.row(first + i, scratch_[static_cast<size_t>(worker)]),
-                  out_.data() + static_cast<size_t>(i) * row_bytes);
+          convert(first + i, reader.row(first + i, scratch_[worker]), out_.data() + to_size(i) * row_bytes);
       });
-      flush(std::span<const std::byte>(out_).first(static_cast<size_t>(count) * row_bytes));
+      flush(std::span<const std::byte>(out_).first(to_size(count) * row_bytes));
     }
   }
 
@@ -90,14 +90,14 @@ class Conversion {
   void write_quantized(const Parameter& parameter, const RowReader& reader) {
     const quant::AffineFormat format{parameter.quant->bits, parameter.quant->group_size};
     const quant::ValueRows one{reader.dtype(), 1, parameter.columns()};
-    const size_t words_bytes = static_cast<size_t>(parameter.columns() * format.bits / 8);
-    const size_t scale_bytes = reader.row_bytes() / static_cast<size_t>(format.group_size);
-    scales_.resize(static_cast<size_t>(parameter.rows()) * scale_bytes);
+    const size_t words_bytes = to_size(parameter.columns() * format.bits / 8);
+    const size_t scale_bytes = reader.row_bytes() / to_size(format.group_size);
+    scales_.resize(to_size(parameter.rows()) * scale_bytes);
     biases_.resize(scales_.size());
     in_parts(
         parameter, reader, words_bytes,
         [&](int64_t row, const std::byte* values, std::byte* words) {
-          const size_t at = static_cast<size_t>(row) * scale_bytes;
+          const size_t at = to_size(row) * scale_bytes;
           quant::encode_affine(format, one, values, words, scales_.data() + at, biases_.data() + at);
         },
         [&](std::span<const std::byte> part) { writer_.write(parameter.name, part); });
@@ -150,7 +150,7 @@ ConvertSummary convert_checkpoint(const std::filesystem::path& in, const std::fi
   summary.bytes_out = writer.total_bytes();
   folder.require_space(summary.bytes_out);
 
-  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int cores = to_int(std::max(1U, std::thread::hardware_concurrency()));
   ThreadPool pool(options.threads > 0 ? options.threads : cores);
   Conversion conversion(writer, blocks, pool);
   uint64_t done = 0;

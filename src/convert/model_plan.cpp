@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "base/quote.h"
 
 namespace sluice::convert {
@@ -165,10 +166,10 @@ class ModelPlan {
       fail(ErrorKind::checkpoint, "tensor {} has {} rows, expected {} heads of {} + {}",
            quote(both.tensor->name), rows, heads, nope, value);
     }
-    std::vector<Piece> keys(static_cast<size_t>(heads), both);
+    std::vector<Piece> keys(to_size(heads), both);
     std::vector<Piece> values = keys;
     for (int64_t h = 0; h < heads; ++h) {
-      const auto at = static_cast<size_t>(h);
+      const size_t at = h;
       keys[at].first_row = h * (nope + value);
       keys[at].transposed = true;
       values[at].first_row = h * (nope + value) + nope;
@@ -204,9 +205,8 @@ class ModelPlan {
            quote(fused.tensor->name), shape[1]);
     const int64_t half = shape[1] / 2;
     for (const int64_t part : {0, 1}) {
-      std::vector<Piece> pieces(static_cast<size_t>(shape[0]), fused);
-      for (int64_t e = 0; e < shape[0]; ++e)
-        pieces[static_cast<size_t>(e)].first_row = e * shape[1] + part * half;
+      std::vector<Piece> pieces(to_size(shape[0]), fused);
+      for (int64_t e = 0; e < shape[0]; ++e) pieces[e].first_row = e * shape[1] + part * half;
       const std::string name = prefix + "switch_mlp." + (part == 0 ? "gate_proj" : "up_proj") + ".weight";
       add(body_.to + name, {shape[0], half, shape[2]}, std::move(pieces)).quantizable = true;
     }

@@ -79,7 +79,7 @@ class PackedWriter {
   void write_layer(const PackedLayer& layer) {
     const experts::Expert& first = layer.experts[0];
     const checkpoint::RecordLayout layout({first.gate_proj, first.up_proj, first.down_proj});
-    const auto count = static_cast<std::int64_t>(layer.experts.size());
+    const auto count = std::ssize(layer.experts);
     const std::string records = layer.mlp + std::string(checkpoint::kPackedRecords);
     const std::string fingerprints = layer.mlp + std::string(checkpoint::kPackedFingerprints);
     checkpoint::SafetensorsWriter writer(

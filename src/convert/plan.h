@@ -32,7 +32,7 @@ struct Parameter {
 
   int64_t columns() const { return shape.back(); }
   int64_t rows() const;
-  int64_t rows_per_piece() const { return rows() / static_cast<int64_t>(pieces.size()); }
+  int64_t rows_per_piece() const { return rows() / std::ssize(pieces); }
   std::string module() const { return name.substr(0, name.rfind('.')); }
 };
 

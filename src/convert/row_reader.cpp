@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "quant/minifloat.h"
 
 namespace sluice::convert {
@@ -90,10 +91,10 @@ RowReader::RowReader(const Parameter& parameter, checkpoint::Fp8Blocks blocks)
 
 const std::byte* RowReader::row(int64_t row, Scratch& scratch) const {
   const int64_t rows_per_piece = parameter_.rows_per_piece();
-  const Piece& piece = parameter_.pieces[static_cast<size_t>(row / rows_per_piece)];
+  const Piece& piece = parameter_.pieces[row / rows_per_piece];
   const int64_t own = row % rows_per_piece;
-  if (verbatim_) return piece.tensor->data.data() + static_cast<size_t>(piece.first_row + own) * row_bytes();
-  scratch.values.resize(static_cast<size_t>(parameter_.columns()));
+  if (verbatim_) return piece.tensor->data.data() + to_size(piece.first_row + own) * row_bytes();
+  scratch.values.resize(to_size(parameter_.columns()));
   scratch.bytes.resize(row_bytes());
   widen(piece, own, scratch.values);
   if (parameter_.add_one)
@@ -103,10 +104,9 @@ const std::byte* RowReader::row(int64_t row, Scratch& scratch) const {
 }
 
 void RowReader::widen(const Piece& piece, int64_t row, std::vector<float>& values) const {
-  const auto count = static_cast<int64_t>(values.size());
+  const auto count = std::ssize(values);
   if (piece.transposed) {
-    for (int64_t i = 0; i < count; ++i)
-      values[static_cast<size_t>(i)] = element(piece, piece.first_row + i, row);
+    for (int64_t i = 0; i < count; ++i) values[i] = element(piece, piece.first_row + i, row);
     return;
   }
   const std::byte* from =
@@ -126,12 +126,12 @@ void RowReader::widen(const Piece& piece, int64_t row, std::vector<float>& value
 
 void RowReader::widen_blocks(const Piece& piece, int64_t row, const std::byte* from,
                              std::vector<float>& values) const {
-  const auto count = static_cast<int64_t>(values.size());
+  const auto count = std::ssize(values);
   for (int64_t begin = 0; begin < count; begin += blocks_.columns) {
     const float by = scale(piece, row, begin);
     const int64_t end = std::min(count, begin + blocks_.columns);
     for (int64_t i = begin; i < end; ++i)
-      values[static_cast<size_t>(i)] = rounded(kE4m3[std::to_integer<size_t>(from[i])] * by, FileDType::bf16);
+      values[i] = rounded(kE4m3[std::to_integer<size_t>(from[i])] * by, FileDType::bf16);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "base/integer_cast.h"
 #include "convert/plan.h"
 #include "sluice/ops/dtype.h"
 
@@ -21,7 +22,7 @@ class RowReader {
   RowReader(const Parameter& parameter, checkpoint::Fp8Blocks blocks);
 
   ops::DType dtype() const { return dtype_; }
-  size_t row_bytes() const { return static_cast<size_t>(parameter_.columns()) * ops::size_bytes(dtype_); }
+  size_t row_bytes() const { return to_size(parameter_.columns()) * ops::size_bytes(dtype_); }
   // In dtype(), at any byte address: in the mapped file where nothing changes, else in `scratch`.
   const std::byte* row(int64_t row, Scratch& scratch) const;
 

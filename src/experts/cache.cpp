@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "base/large_pages.h"
 #include "experts/fingerprint.h"
 
@@ -38,9 +39,9 @@ Cache::Cache(Store store, std::unique_ptr<Reader> reader, Options options)
     : store_(std::move(store)),
       reader_(std::move(reader)),
       options_(std::move(options)),
-      layers_(static_cast<std::size_t>(store_.layers())) {
+      layers_(to_size(store_.layers())) {
   for (int l = 0; l < store_.layers(); ++l) {
-    const auto experts = static_cast<std::size_t>(store_.layer(l).experts());
+    const std::size_t experts = store_.layer(l).experts();
     Layer& layer = this->layer(l);
     layer.slot_of.assign(experts, -1);
     layer.verified.assign(experts, false);
@@ -73,13 +74,13 @@ void Cache::observe(std::function<void(int, std::span<const std::int32_t>)> obse
 }
 
 std::byte* Cache::memory(int layer, std::size_t slot) const {
-  auto* base = static_cast<std::byte*>(layers_[static_cast<std::size_t>(layer)].memory.data());
+  auto* base = static_cast<std::byte*>(layers_[layer].memory.data());
   return base + slot * store_.slot_bytes(layer);
 }
 
 void Cache::drop(Layer& layer, std::size_t slot) {
   std::int32_t& expert = layer.slots[slot].expert;
-  if (expert >= 0) layer.slot_of[static_cast<std::size_t>(expert)] = -1;
+  if (expert >= 0) layer.slot_of[expert] = -1;
   usage_.unused += std::erase(layer.ahead, expert);
   expert = -1;
 }
@@ -91,8 +92,8 @@ void Cache::set_slots(std::int64_t slots) {
   slots_ = slots;
   for (int l = 0; l < store_.layers(); ++l) {
     Layer& layer = this->layer(l);
-    const auto count = static_cast<std::size_t>(std::min(slots, store_.layer(l).experts()));
-    const auto experts = static_cast<std::size_t>(store_.layer(l).experts());
+    const std::size_t count = std::min(slots, store_.layer(l).experts());
+    const std::size_t experts = store_.layer(l).experts();
     if (layer.memory.data() == nullptr)
       layer.memory = options_.memory(store_.slot_bytes(l) * (options_.whole ? experts : count));
     for (std::size_t s = count; s < layer.slots.size(); ++s) drop(layer, s);
@@ -104,7 +105,7 @@ void Cache::set_slots(std::int64_t slots) {
 
 std::string Cache::check(int number, std::int32_t expert, const Expert& weights) {
   Layer& layer = this->layer(number);
-  const auto e = static_cast<std::size_t>(expert);
+  const std::size_t e = expert;
   const std::vector<Piece> pieces = store_.pieces(number, expert);
   const auto unchanged = [this](const Piece& piece) { return reader_->unchanged(piece.file); };
   if (layer.verified[e] && std::all_of(pieces.begin(), pieces.end(), unchanged)) return {};
@@ -118,10 +119,10 @@ std::string Cache::check(int number, std::int32_t expert, const Expert& weights)
 
 std::optional<Cache::Resident> Cache::find(int number, std::int32_t expert) const {
   const std::lock_guard lock(turn_);
-  const Layer& layer = layers_[static_cast<std::size_t>(number)];
-  const std::int32_t slot = layer.slot_of[static_cast<std::size_t>(expert)];
-  if (slot < 0 || layer.slots[static_cast<std::size_t>(slot)].loading) return {};
-  return Resident{expert, layer.slots[static_cast<std::size_t>(slot)].weights};
+  const Layer& layer = layers_[number];
+  const std::int32_t slot = layer.slot_of[expert];
+  if (slot < 0 || layer.slots[slot].loading) return {};
+  return Resident{expert, layer.slots[slot].weights};
 }
 
 bool Cache::find_slot(Layer& layer, std::span<const std::int32_t> kept, std::size_t& slot) {
@@ -135,7 +136,7 @@ bool Cache::find_slot(Layer& layer, std::span<const std::int32_t> kept, std::siz
     candidates.push_back(place.expert);
   }
   if (candidates.empty()) return false;
-  slot = static_cast<std::size_t>(layer.slot_of[static_cast<std::size_t>(layer.policy->victim(candidates))]);
+  slot = to_size(layer.slot_of[layer.policy->victim(candidates)]);
   drop(layer, slot);
   return true;
 }
@@ -143,9 +144,9 @@ bool Cache::find_slot(Layer& layer, std::span<const std::int32_t> kept, std::siz
 void Cache::load(Loading loading, std::int32_t expert, std::vector<Request>& requests) {
   Layer& layer = this->layer(loading.layer);
   layer.slots[loading.slot] = {expert, !loading.ahead, true, {}};
-  layer.slot_of[static_cast<std::size_t>(expert)] = static_cast<std::int32_t>(loading.slot);
+  layer.slot_of[expert] = to_int(loading.slot);
   if (free_.empty()) {
-    free_.push_back(static_cast<std::uint32_t>(loading_.size()));
+    free_.push_back(to_unsigned(loading_.size()));
     loading_.emplace_back();
   }
   const std::uint32_t tag = free_.back();
@@ -193,12 +194,12 @@ Cache::Pass::Pass(Cache& cache, int layer, std::span<const std::int32_t> wanted)
   if (cache_.observer_) cache_.observer_(layer_, wanted);
   place.policy->use(wanted);
   for (const std::int32_t expert : wanted) {
-    const std::int32_t slot = place.slot_of[static_cast<std::size_t>(expert)];
+    const std::int32_t slot = place.slot_of[expert];
     if (slot < 0) {
       missing_.push_back(expert);
       continue;
     }
-    Slot& found = place.slots[static_cast<std::size_t>(slot)];
+    Slot& found = place.slots[slot];
     found.held = true;
     if (found.loading)
       awaited_.push_back(expert);
@@ -215,12 +216,10 @@ Cache::Pass::Pass(Cache& cache, int layer, std::span<const std::int32_t> wanted)
 void Cache::Pass::count(std::span<const std::int32_t> wanted) {
   std::vector<std::int32_t>& ahead = cache_.layer(layer_).ahead;
   Usage& usage = cache_.usage_;
-  for (const std::int32_t expert : wanted)
-    ++usage.uses[static_cast<std::size_t>(layer_)][static_cast<std::size_t>(expert)];
-  const auto foreseen =
-      static_cast<std::size_t>(std::count_if(ahead.begin(), ahead.end(), [&](std::int32_t expert) {
-        return std::find(wanted.begin(), wanted.end(), expert) != wanted.end();
-      }));
+  for (const std::int32_t expert : wanted) ++usage.uses[layer_][expert];
+  const auto foreseen = to_size(std::count_if(ahead.begin(), ahead.end(), [&](std::int32_t expert) {
+    return std::find(wanted.begin(), wanted.end(), expert) != wanted.end();
+  }));
   usage.misses += missing_.size() + foreseen;
   usage.hits += wanted.size() - missing_.size() - foreseen;
   usage.foreseen += foreseen;
@@ -250,7 +249,7 @@ void Cache::Pass::read_ahead(int layer, std::span<const std::int32_t> guessed) {
   std::vector<Request> requests;
   std::size_t slot = 0;
   for (const std::int32_t expert : guessed) {
-    if (place.slot_of[static_cast<std::size_t>(expert)] >= 0) continue;
+    if (place.slot_of[expert] >= 0) continue;
     if (!cache_.find_slot(place, guessed, slot)) break;
     cache_.load({layer, slot, true}, expert, requests);
     place.ahead.push_back(expert);
@@ -266,8 +265,8 @@ void Cache::Pass::receive() {
   awaited_.erase(awaited);
   const Layer& place = cache_.layer(layer_);
   if (arrival->error.empty()) {
-    const std::int32_t slot = place.slot_of[static_cast<std::size_t>(arrival->expert)];
-    ready_.push_back({arrival->expert, place.slots[static_cast<std::size_t>(slot)].weights});
+    const std::int32_t slot = place.slot_of[arrival->expert];
+    ready_.push_back({arrival->expert, place.slots[slot].weights});
   } else if (arrival->ahead) {
     missing_.push_back(arrival->expert);
   } else if (error_.empty()) {
@@ -277,9 +276,7 @@ void Cache::Pass::receive() {
 
 std::span<const Cache::Resident> Cache::Pass::next() {
   Layer& place = cache_.layer(layer_);
-  for (const Resident& resident : handed_out_)
-    place.slots[static_cast<std::size_t>(place.slot_of[static_cast<std::size_t>(resident.expert)])].held =
-        false;
+  for (const Resident& resident : handed_out_) place.slots[place.slot_of[resident.expert]].held = false;
   handed_out_.clear();
   start_reads();
   const auto start = std::chrono::steady_clock::now();

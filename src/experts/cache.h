@@ -117,7 +117,7 @@ class Cache {
     std::string error;  // empty: the expert is in its slot
   };
   std::byte* memory(int layer, std::size_t slot) const;
-  Layer& layer(int layer) { return layers_[static_cast<std::size_t>(layer)]; }
+  Layer& layer(int layer) { return layers_[layer]; }
   void drop(Layer& layer, std::size_t slot);
   // A slot for an expert that is in none: an empty one, or that of the policy's victim, which is none of
   // `kept`.

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 
 namespace sluice::experts {
 
@@ -33,8 +34,7 @@ Expert expert_at(Expert like, const std::byte* data) {
 ExpertSet experts_at(const Expert& like, std::int64_t count, const void* data) {
   ExpertSet set;
   for (std::int64_t i = 0; i < count; ++i)
-    set.add(
-        expert_at(like, static_cast<const std::byte*>(data) + static_cast<std::size_t>(i) * room_for(like)));
+    set.add(expert_at(like, static_cast<const std::byte*>(data) + to_size(i) * room_for(like)));
   return set;
 }
 
@@ -42,7 +42,7 @@ std::vector<std::int32_t> distinct(const std::int32_t* experts, std::size_t coun
   std::vector<std::int32_t> sorted(experts, experts + count);
   std::sort(sorted.begin(), sorted.end());
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
-  if (sorted.front() < 0 || sorted.back() >= static_cast<std::int32_t>(all))
+  if (sorted.front() < 0 || sorted.back() >= to_int(all))
     fail(ErrorKind::internal, "a router of {} experts chose {} to {}", all, sorted.front(), sorted.back());
   return sorted;
 }
@@ -83,26 +83,26 @@ DeviceTier::DeviceTier(ops::Backend& backend, Cache& host, Options options)
     Layer& layer = layers_.emplace_back();
     layer.slots = experts_at(like, slots, next);
     layer.lends = two_places_ && next < second + bytes(store, 0);
-    next += room_for(like) * static_cast<std::size_t>(slots);
+    next += room_for(like) * to_size(slots);
     layer.all = experts_at(like, experts, two_places_ && l % 2 == 1 ? second : first);
-    if (const std::optional<Expert>& shared = options_.shared[static_cast<std::size_t>(l)]) {
+    if (const std::optional<Expert>& shared = options_.shared[l]) {
       layer.slots.add(*shared);
       layer.all.add(*shared);
     }
-    layer.slot_of.assign(static_cast<std::size_t>(experts), -1);
-    layer.expert_in.assign(static_cast<std::size_t>(slots), -1);
-    layer.mark.assign(static_cast<std::size_t>(slots), 0);
+    layer.slot_of.assign(to_size(experts), -1);
+    layer.expert_in.assign(to_size(slots), -1);
+    layer.mark.assign(to_size(slots), 0);
     layer.policy = options_.policy(l);
-    usage_.uses.emplace_back(static_cast<std::size_t>(experts));
+    usage_.uses.emplace_back(to_size(experts));
     hidden = std::max(hidden, like.gate_proj.shape()[1]);
   }
-  const auto ids = static_cast<std::size_t>(options_.tokens * (options_.chosen + 1)) * sizeof(std::int32_t);
+  const auto ids = to_size(options_.tokens * (options_.chosen + 1)) * sizeof(std::int32_t);
   ops::Meeting::Room room{ids, ids, ids, 0};
   if (options_.miss != Miss::bus) {
     // Passes that find room in slots: a row of inputs a token, one of results a choice.
-    const std::size_t row = static_cast<std::size_t>(hidden) * size_bytes(options_.activations);
-    room.shown += static_cast<std::size_t>(options_.slots / options_.chosen) * row;
-    room.rows = static_cast<std::size_t>(options_.slots) * row;
+    const std::size_t row = to_size(hidden) * size_bytes(options_.activations);
+    room.shown += to_size(options_.slots / options_.chosen) * row;
+    room.rows = to_size(options_.slots) * row;
     host_experts_ = std::make_unique<HostExperts>(*options_.cpu, options_.activations);
   }
   meeting_ = backend_.make_meeting(room);
@@ -116,13 +116,13 @@ bool DeviceTier::host_keeps_all() const {
 }
 
 const ExpertSet& DeviceTier::experts(int layer, std::int64_t tokens) const {
-  const Layer& place = layers_[static_cast<std::size_t>(layer)];
+  const Layer& place = layers_[layer];
   return uses_slots(tokens) ? place.slots : place.all;
 }
 
 // Tensors that are neighbours in both memories travel together.
 void DeviceTier::upload(const Expert& from, const ExpertSet& to, std::int32_t place) {
-  const auto i = static_cast<std::size_t>(place);
+  const std::size_t i = place;
   const Expert target{to.gate_proj[i], to.up_proj[i], to.down_proj[i]};
   std::vector<const void*> targets;
   for_each_tensor(target, [&](const ops::ConstView& tensor) { targets.push_back(tensor.data); });
@@ -141,7 +141,7 @@ void DeviceTier::upload(const Expert& from, const ExpertSet& to, std::int32_t pl
       source = next.data();
       destination = there;
     }
-    bytes = static_cast<std::size_t>(next.data() - source) + next.size();
+    bytes = to_size(next.data() - source) + next.size();
   });
   meeting_->upload(destination, source, bytes);
   usage_.bytes_read += room_for(from);
@@ -155,16 +155,15 @@ std::int32_t DeviceTier::fill_slot(Layer& layer, const Cache::Resident& resident
   for (std::size_t s = 0; s < layer.expert_in.size() && slot < 0; ++s) {
     const std::int32_t expert = layer.expert_in[s];
     if (expert < 0)
-      slot = static_cast<std::int32_t>(s);
+      slot = to_int(s);
     else if (!std::binary_search(wanted.begin(), wanted.end(), expert))
       candidates.push_back(expert);
   }
-  if (slot < 0)
-    slot = std::exchange(layer.slot_of[static_cast<std::size_t>(layer.policy->victim(candidates))], -1);
-  layer.expert_in[static_cast<std::size_t>(slot)] = -1;
+  if (slot < 0) slot = std::exchange(layer.slot_of[layer.policy->victim(candidates)], -1);
+  layer.expert_in[slot] = -1;
   upload(resident.weights, layer.slots, slot);
-  layer.expert_in[static_cast<std::size_t>(slot)] = resident.expert;
-  layer.slot_of[static_cast<std::size_t>(resident.expert)] = slot;
+  layer.expert_in[slot] = resident.expert;
+  layer.slot_of[resident.expert] = slot;
   return slot;
 }
 
@@ -197,9 +196,9 @@ std::size_t DeviceTier::host_share(std::size_t missing, std::size_t bytes) const
 
 // Of what was brought ahead, the part that is wanted counts as missing nevertheless: it had to be brought.
 void DeviceTier::count(Layer& layer, std::span<const std::int32_t> wanted, std::size_t missing) {
-  const auto foreseen = static_cast<std::size_t>(std::count_if(
+  const std::size_t foreseen = std::count_if(
       layer.ahead.begin(), layer.ahead.end(),
-      [&](std::int32_t expert) { return std::binary_search(wanted.begin(), wanted.end(), expert); }));
+      [&](std::int32_t expert) { return std::binary_search(wanted.begin(), wanted.end(), expert); });
   usage_.hits += wanted.size() - missing - foreseen;
   usage_.misses += missing + foreseen;
   usage_.foreseen += foreseen;
@@ -209,13 +208,13 @@ void DeviceTier::count(Layer& layer, std::span<const std::int32_t> wanted, std::
 }
 
 void DeviceTier::bring_to_slots(int number, std::span<const std::int32_t> wanted) {
-  Layer& layer = layers_[static_cast<std::size_t>(number)];
-  std::vector<std::uint32_t>& uses = usage_.uses[static_cast<std::size_t>(number)];
+  Layer& layer = layers_[number];
+  std::vector<std::uint32_t>& uses = usage_.uses[number];
   layer.policy->use(wanted);
   std::vector<std::int32_t> missing;
   for (const std::int32_t e : wanted) {
-    ++uses[static_cast<std::size_t>(e)];
-    if (layer.slot_of[static_cast<std::size_t>(e)] < 0) missing.push_back(e);
+    ++uses[e];
+    if (layer.slot_of[e] < 0) missing.push_back(e);
   }
   count(layer, wanted, missing.size());
   if (missing.empty()) return;
@@ -223,10 +222,9 @@ void DeviceTier::bring_to_slots(int number, std::span<const std::int32_t> wanted
   if (!whole) meeting_->finish_uploads();
   const std::size_t share = host_share(missing.size(), room_for(host_.store().layer(number)[0]));
   // The host takes those that are needed least: others are the likelier to be needed again on the device.
-  std::sort(missing.begin(), missing.end(), [&](std::int32_t a, std::int32_t b) {
-    return uses[static_cast<std::size_t>(a)] < uses[static_cast<std::size_t>(b)];
-  });
-  const std::vector<std::int32_t> host(missing.begin(), missing.begin() + static_cast<std::ptrdiff_t>(share));
+  std::sort(missing.begin(), missing.end(),
+            [&](std::int32_t a, std::int32_t b) { return uses[a] < uses[b]; });
+  const std::vector<std::int32_t> host(missing.begin(), missing.begin() + share);
   std::vector<Cache::Resident> now;
   std::vector<std::int32_t> filled;
   Cache::Pass pass(host_, number, missing);
@@ -239,7 +237,7 @@ void DeviceTier::bring_to_slots(int number, std::span<const std::int32_t> wanted
       filled.push_back(fill_slot(layer, resident, wanted));
     }
     const std::uint32_t mark = filled.empty() ? 0 : meeting_->mark();
-    for (const std::int32_t slot : filled) layer.mark[static_cast<std::size_t>(slot)] = mark;
+    for (const std::int32_t slot : filled) layer.mark[slot] = mark;
     compute(now);
     filled.clear();
     now.clear();
@@ -251,7 +249,7 @@ void DeviceTier::bring_to_slots(int number, std::span<const std::int32_t> wanted
 // The device is at the layer before, so it reads neither these slots nor this place.
 void DeviceTier::bring_ahead(int number, std::span<const std::int32_t> guessed, bool slots) {
   if (guessed.empty()) return;
-  Layer& layer = layers_[static_cast<std::size_t>(number)];
+  Layer& layer = layers_[number];
   if (!slots) {
     bring_all(number, guessed);
     layer.ahead.assign(guessed.begin(), guessed.end());
@@ -259,7 +257,7 @@ void DeviceTier::bring_ahead(int number, std::span<const std::int32_t> guessed, 
   }
   std::vector<std::int32_t> filled;
   for (const std::int32_t expert : guessed) {
-    if (layer.slot_of[static_cast<std::size_t>(expert)] >= 0) continue;
+    if (layer.slot_of[expert] >= 0) continue;
     const std::optional<Cache::Resident> resident = host_.find(number, expert);
     if (!resident) continue;
     filled.push_back(fill_slot(layer, *resident, guessed));
@@ -267,7 +265,7 @@ void DeviceTier::bring_ahead(int number, std::span<const std::int32_t> guessed, 
   }
   if (filled.empty()) return;
   const std::uint32_t mark = meeting_->mark();
-  for (const std::int32_t slot : filled) layer.mark[static_cast<std::size_t>(slot)] = mark;
+  for (const std::int32_t slot : filled) layer.mark[slot] = mark;
 }
 
 void DeviceTier::lend_slots() {
@@ -279,7 +277,7 @@ void DeviceTier::lend_slots() {
 }
 
 void DeviceTier::bring_all(int number, std::span<const std::int32_t> wanted) {
-  Layer& layer = layers_[static_cast<std::size_t>(number)];
+  Layer& layer = layers_[number];
   lend_slots();
   std::vector<std::int32_t> missing;
   std::set_difference(wanted.begin(), wanted.end(), layer.ahead.begin(), layer.ahead.end(),
@@ -297,8 +295,8 @@ void DeviceTier::bring_all(int number, std::span<const std::int32_t> wanted) {
 // Results of choices that fell on these experts.
 void DeviceTier::compute(std::span<const Cache::Resident> residents) {
   if (residents.empty()) return;
-  const auto k = static_cast<std::size_t>(options_.chosen);
-  const auto hidden = static_cast<std::size_t>(residents[0].weights.gate_proj.shape()[1]);
+  const std::size_t k = options_.chosen;
+  const std::size_t hidden = residents[0].weights.gate_proj.shape()[1];
   const std::size_t row = hidden * size_bytes(options_.activations);
   for (std::size_t token = 0; token < chosen_.size() / k; ++token) {
     std::vector<Expert> experts;
@@ -309,8 +307,7 @@ void DeviceTier::compute(std::span<const Cache::Resident> residents) {
           [&](const Cache::Resident& resident) { return resident.expert == chosen_[token * k + j]; });
       if (found == residents.end()) continue;
       experts.push_back(found->weights);
-      given_.push_back(static_cast<std::int32_t>(token) * static_cast<std::int32_t>(width_) +
-                       static_cast<std::int32_t>(j));
+      given_.push_back(to_int(token) * to_int(width_) + to_int(j));
     }
     if (!experts.empty()) host_experts_->compute(inputs_ + token * row, experts, out);
   }
@@ -368,24 +365,24 @@ void DeviceTier::bring(int layer, std::int64_t tokens, bool guessed) {
 
 // Says where the experts are. What the host computes has a place too, any: its result is replaced.
 void DeviceTier::answer(int number, std::int64_t tokens) {
-  const Layer& layer = layers_[static_cast<std::size_t>(number)];
+  const Layer& layer = layers_[number];
   const bool slots = uses_slots(tokens);
-  const auto k = static_cast<std::size_t>(options_.chosen);
-  const auto width = static_cast<std::size_t>(width_);
-  const auto shared = static_cast<std::int32_t>(slots ? layer.expert_in.size() : layer.slot_of.size());
-  std::vector<std::int32_t> places(static_cast<std::size_t>(tokens) * width, shared);
+  const std::size_t k = options_.chosen;
+  const std::size_t width = width_;
+  const auto shared = to_int(slots ? layer.expert_in.size() : layer.slot_of.size());
+  std::vector<std::int32_t> places(to_size(tokens) * width, shared);
   std::uint32_t mark = slots ? 0 : meeting_->mark();
   for (std::size_t i = 0; i < chosen_.size(); ++i) {
     std::int32_t place = chosen_[i];
     if (slots) {
-      place = std::max(layer.slot_of[static_cast<std::size_t>(place)], 0);
-      const auto row = static_cast<std::int32_t>(i / k * width + i % k);
+      place = std::max(layer.slot_of[place], 0);
+      const auto row = to_int(i / k * width + i % k);
       const bool computed = std::find_if(later_.begin(), later_.end(),
                                          [&](const Cache::Resident& resident) {
                                            return resident.expert == chosen_[i];
                                          }) != later_.end() ||
                             std::find(given_.begin(), given_.end(), row) != given_.end();
-      if (!computed) mark = std::max(mark, layer.mark[static_cast<std::size_t>(place)]);
+      if (!computed) mark = std::max(mark, layer.mark[place]);
     }
     places[i / k * width + i % k] = place;
   }

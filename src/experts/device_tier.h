@@ -45,9 +45,7 @@ class DeviceTier {
 
   std::int64_t slots() const { return options_.slots; }
   // How many places a token's list has.
-  std::int64_t places(int layer) const {
-    return options_.chosen + (options_.shared[static_cast<std::size_t>(layer)] ? 1 : 0);
-  }
+  std::int64_t places(int layer) const { return options_.chosen + (options_.shared[layer] ? 1 : 0); }
   // What a pass of so many tokens computes with: the layer's slots where whatever it chooses finds room
   // there, else the place for all experts of one layer.
   const ExpertSet& experts(int layer, std::int64_t tokens) const;
@@ -86,7 +84,7 @@ class DeviceTier {
   bool host_keeps_all() const;
   bool uses_slots(std::int64_t tokens) const { return tokens * options_.chosen <= options_.slots; }
   void upload(const Expert& from, const ExpertSet& to, std::int32_t place);
-  std::size_t experts_of(int layer) const { return layers_[static_cast<std::size_t>(layer)].slot_of.size(); }
+  std::size_t experts_of(int layer) const { return layers_[layer].slot_of.size(); }
   void count(Layer& layer, std::span<const std::int32_t> wanted, std::size_t missing);
   std::size_t host_share(std::size_t missing, std::size_t bytes) const;
   void bring_to_slots(int layer, std::span<const std::int32_t> wanted);

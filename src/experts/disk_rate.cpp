@@ -5,6 +5,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "experts/cache.h"
 
 namespace sluice::experts {
@@ -27,7 +28,7 @@ double measure_disk_rate(const std::filesystem::path& file) {
                           offset,
                           static_cast<std::byte*>(memory.data()) + tag * kRead,
                           kRead,
-                          static_cast<std::size_t>(std::min<std::uint64_t>(kRead, size - offset)),
+                          to_size(std::min<std::uint64_t>(kRead, size - offset)),
                           tag};
     reader->start(std::span(&request, 1));
     ++in_flight;

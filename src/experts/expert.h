@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 
+#include "base/integer_cast.h"
 #include "sluice/ops/weight.h"
 
 namespace sluice::experts {
@@ -23,8 +24,7 @@ void for_each_tensor(AnyExpert& expert, F&& f) {
 }
 
 inline std::span<const std::byte> bytes_of(const ops::ConstView& tensor) {
-  return {static_cast<const std::byte*>(tensor.data),
-          static_cast<std::size_t>(tensor.elements()) * size_bytes(tensor.dtype)};
+  return {static_cast<const std::byte*>(tensor.data), to_size(tensor.elements()) * size_bytes(tensor.dtype)};
 }
 
 }  // namespace sluice::experts

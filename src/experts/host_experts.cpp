@@ -5,6 +5,8 @@
 #include <numeric>
 #include <vector>
 
+#include "base/integer_cast.h"
+
 namespace sluice::experts {
 
 namespace {
@@ -12,7 +14,7 @@ namespace {
 void widen(const std::byte* from, ops::DType type, const ops::View& to) {
   auto* out = static_cast<float*>(to.data);
   if (type == ops::DType::f32) {
-    std::memcpy(out, from, static_cast<std::size_t>(to.elements()) * sizeof(float));
+    std::memcpy(out, from, to_size(to.elements()) * sizeof(float));
     return;
   }
   const auto* in = reinterpret_cast<const ops::BFloat16*>(from);
@@ -22,7 +24,7 @@ void widen(const std::byte* from, ops::DType type, const ops::View& to) {
 void narrow(const ops::View& from, ops::DType type, std::byte* to) {
   const auto* in = static_cast<const float*>(from.data);
   if (type == ops::DType::f32) {
-    std::memcpy(to, in, static_cast<std::size_t>(from.elements()) * sizeof(float));
+    std::memcpy(to, in, to_size(from.elements()) * sizeof(float));
     return;
   }
   auto* out = reinterpret_cast<ops::BFloat16*>(to);
@@ -34,14 +36,14 @@ void narrow(const ops::View& from, ops::DType type, std::byte* to) {
 HostExperts::HostExperts(ops::Backend& cpu, ops::DType activations) : cpu_(cpu), activations_(activations) {}
 
 ops::View HostExperts::floats(ops::Buffer& buffer, const ops::Shape& shape) {
-  const auto bytes = static_cast<std::size_t>(shape.elements()) * sizeof(float);
+  const auto bytes = to_size(shape.elements()) * sizeof(float);
   if (buffer.bytes() < bytes) buffer = cpu_.allocate(bytes);
   return {buffer.data(), ops::DType::f32, shape};
 }
 
 void HostExperts::compute(const std::byte* input, std::span<const Expert> experts, std::byte* out) {
   const auto start = std::chrono::steady_clock::now();
-  const auto count = static_cast<std::int64_t>(experts.size());
+  const auto count = std::ssize(experts);
   const std::int64_t hidden = experts[0].gate_proj.shape()[1];
   const ops::View x = floats(input_, {1, hidden});
   const ops::View inner = floats(inner_, {1, count, experts[0].gate_proj.shape()[0]});

@@ -16,7 +16,7 @@ class MemoryReader final : public Reader {
   std::string description() const override { return "memory"; }
   void start(std::span<const Request> requests) override {
     for (const Request& request : requests) {
-      const std::span<const std::byte> source = sources_[static_cast<std::size_t>(request.file)];
+      const std::span<const std::byte> source = sources_[request.file];
       const std::size_t count = std::min<std::size_t>(request.bytes, source.size() - request.offset);
       std::memcpy(request.to, source.data() + request.offset, count);
       done_.push_back({request.tag, read_error(request, static_cast<std::int64_t>(count))});

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 
 namespace sluice::experts {
 
@@ -15,17 +16,16 @@ namespace {
 // The candidate with the smallest value.
 template <class Values>
 std::int32_t smallest(std::span<const std::int32_t> candidates, const Values& values) {
-  return *std::min_element(candidates.begin(), candidates.end(), [&](std::int32_t a, std::int32_t b) {
-    return values[static_cast<std::size_t>(a)] < values[static_cast<std::size_t>(b)];
-  });
+  return *std::min_element(candidates.begin(), candidates.end(),
+                           [&](std::int32_t a, std::int32_t b) { return values[a] < values[b]; });
 }
 
 class Lru final : public Policy {
  public:
-  explicit Lru(std::int64_t experts) : last_(static_cast<std::size_t>(experts)) {}
+  explicit Lru(std::int64_t experts) : last_(to_size(experts)) {}
   void use(std::span<const std::int32_t> experts) override {
     ++now_;
-    for (const std::int32_t e : experts) last_[static_cast<std::size_t>(e)] = now_;
+    for (const std::int32_t e : experts) last_[e] = now_;
   }
   std::int32_t victim(std::span<const std::int32_t> candidates) override {
     return smallest(candidates, last_);
@@ -40,13 +40,12 @@ class Lru final : public Policy {
 // nothing changes between uses: log2 of sum 2^(time of use / half-life).
 class Lfru final : public Policy {
  public:
-  explicit Lfru(std::int64_t experts)
-      : weight_(static_cast<std::size_t>(experts), -std::numeric_limits<double>::infinity()) {}
+  explicit Lfru(std::int64_t experts) : weight_(to_size(experts), -std::numeric_limits<double>::infinity()) {}
   void use(std::span<const std::int32_t> experts) override {
     ++now_;
     const double added = static_cast<double>(now_) / kHalfLife;
     for (const std::int32_t e : experts) {
-      double& weight = weight_[static_cast<std::size_t>(e)];
+      double& weight = weight_[e];
       weight = added + std::log2(1 + std::exp2(weight - added));
     }
   }
@@ -74,10 +73,9 @@ class Static final : public Policy {
 
 class Belady final : public Policy {
  public:
-  Belady(std::int64_t experts, std::span<const std::vector<std::int32_t>> passes)
-      : uses_(static_cast<std::size_t>(experts)) {
+  Belady(std::int64_t experts, std::span<const std::vector<std::int32_t>> passes) : uses_(to_size(experts)) {
     for (std::size_t pass = passes.size(); pass > 0; --pass)
-      for (const std::int32_t e : passes[pass - 1]) uses_[static_cast<std::size_t>(e)].push_back(pass);
+      for (const std::int32_t e : passes[pass - 1]) uses_[e].push_back(pass);
   }
   void use(std::span<const std::int32_t>) override {
     ++now_;
@@ -91,7 +89,7 @@ class Belady final : public Policy {
 
  private:
   std::size_t next(std::int32_t e) const {
-    const std::vector<std::size_t>& uses = uses_[static_cast<std::size_t>(e)];
+    const std::vector<std::size_t>& uses = uses_[e];
     return uses.empty() ? std::numeric_limits<std::size_t>::max() : uses.back();
   }
   std::size_t now_ = 0;
@@ -106,7 +104,7 @@ std::unique_ptr<Policy> make_policy(std::string_view name, std::int64_t experts,
   if (name == "lfru") return std::make_unique<Lfru>(experts);
   if (name != "static")
     fail(ErrorKind::input, "the policy '{}' is unknown; there are {}", name, fmt::join(policy_names(), ", "));
-  if (static_cast<std::int64_t>(profile.size()) != experts)
+  if (std::ssize(profile) != experts)
     fail(ErrorKind::input, "the policy 'static' needs a profile of {} experts, given are {}", experts,
          profile.size());
   return std::make_unique<Static>(profile);

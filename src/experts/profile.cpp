@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/file_writer.h"
+#include "base/integer_cast.h"
 #include "base/json.h"
 
 namespace sluice::experts {
@@ -27,7 +28,7 @@ Profile read_profile(const std::filesystem::path& path) {
     for (const std::int64_t uses : json_as<std::vector<std::int64_t>>(layer, {where, ErrorKind::input})) {
       if (uses < 0 || uses > std::numeric_limits<std::uint32_t>::max())
         fail(ErrorKind::input, "{}: an expert was used {} times, allowed is 0 to 2^32 - 1", where, uses);
-      profile.back().push_back(static_cast<std::uint32_t>(uses));
+      profile.back().push_back(to_unsigned(uses));
     }
   }
   return profile;
@@ -49,7 +50,7 @@ PolicyMaker::PolicyMaker(const std::string& name) : name_(name) {
 
 std::unique_ptr<Policy> PolicyMaker::operator()(int layer, std::int64_t experts) const {
   if (file_.empty()) return make_policy(name_, experts);
-  const auto number = static_cast<std::size_t>(layer);
+  const std::size_t number = layer;
   const std::size_t known = number < profile_.size() ? profile_[number].size() : 0;
   if (static_cast<std::int64_t>(known) != experts)
     fail(ErrorKind::input, "'{}' is the profile of another model: layer {} has {} experts there and {} here",

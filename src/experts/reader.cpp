@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 
 namespace sluice::experts {
 
@@ -58,8 +59,8 @@ OpenFile open_for_reading(const std::filesystem::path& path, std::uint64_t bytes
 
 std::string read_error(const Request& request, std::int64_t got) {
   if (got < 0) return reason(static_cast<int>(-got));
-  if (static_cast<std::size_t>(got) >= request.needed) return {};
-  return fmt::format("the file ends {} bytes too early", request.needed - static_cast<std::size_t>(got));
+  if (to_size(got) >= request.needed) return {};
+  return fmt::format("the file ends {} bytes too early", request.needed - to_size(got));
 }
 
 std::unique_ptr<Reader> make_reader(OpenFiles files) {

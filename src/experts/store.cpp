@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 
 namespace sluice::experts {
 
@@ -39,7 +40,7 @@ Store::Range Store::locate(const ops::ConstView& tensor) const {
     if (!not_before(bytes.data(), file.data()) || not_before(bytes.data(), file.data() + file.size()))
       continue;
     const auto begin = static_cast<std::uint64_t>(bytes.data() - file.data());
-    return {static_cast<int>(i), begin, begin + bytes.size()};
+    return {to_int(i), begin, begin + bytes.size()};
   }
   fail(ErrorKind::internal, "an expert's tensor is in none of the {} files", files_.size());
 }
@@ -58,14 +59,14 @@ std::vector<Piece> Store::pieces(int layer, std::int64_t expert) const {
       Piece& last = pieces.back();
       const std::uint64_t end = last.offset + last.bytes;
       if (last.file == range.file && round_down(range.begin) <= end) {
-        last.needed = std::max(last.needed, static_cast<std::size_t>(range.end - last.offset));
+        last.needed = std::max(last.needed, to_size(range.end - last.offset));
         last.bytes = round_up(last.needed);
         at = last.at + last.bytes;
         continue;
       }
     }
     const std::uint64_t offset = round_down(range.begin);
-    const auto needed = static_cast<std::size_t>(range.end - offset);
+    const std::size_t needed = range.end - offset;
     pieces.push_back({range.file, offset, round_up(needed), needed, at});
     at += pieces.back().bytes;
   }
@@ -88,15 +89,14 @@ Expert Store::in_slot(int layer, std::int64_t expert, const std::byte* slot) con
 std::uint64_t Store::fingerprint_of(int layer, std::int64_t expert) const {
   const auto known = this->layer(layer).fingerprints;
   std::uint64_t value = 0;
-  if (!known.empty())
-    std::memcpy(&value, known.data() + static_cast<std::size_t>(expert) * sizeof(value), sizeof(value));
+  if (!known.empty()) std::memcpy(&value, known.data() + to_size(expert) * sizeof(value), sizeof(value));
   return value;
 }
 
 std::string Store::name(int layer, std::int64_t expert) const {
   const Range place = locate(this->layer(layer)[expert].gate_proj.values);
   return fmt::format("expert {} of layer {} ('{}')", expert, this->layer(layer).layer,
-                     files_[static_cast<std::size_t>(place.file)].path.string());
+                     files_[place.file].path.string());
 }
 
 }  // namespace sluice::experts

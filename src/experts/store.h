@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/integer_cast.h"
 #include "experts/expert.h"
 
 namespace sluice::experts {
@@ -48,10 +49,10 @@ class Store {
   Store(std::vector<SourceFile> files, std::vector<LayerSource> layers);
 
   const std::vector<SourceFile>& files() const { return files_; }
-  int layers() const { return static_cast<int>(layers_.size()); }
-  const LayerSource& layer(int layer) const { return layers_[static_cast<std::size_t>(layer)]; }
+  int layers() const { return to_int(layers_.size()); }
+  const LayerSource& layer(int layer) const { return layers_[layer]; }
   // Room that any expert of the layer fits, a multiple of the alignment.
-  std::size_t slot_bytes(int layer) const { return slot_bytes_[static_cast<std::size_t>(layer)]; }
+  std::size_t slot_bytes(int layer) const { return slot_bytes_[layer]; }
 
   std::vector<Piece> pieces(int layer, std::int64_t expert) const;
   // The expert as it lies in a slot that its pieces were read into.

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/integer_cast.h"
 #include "experts/reader.h"
 
 namespace sluice::experts {
@@ -24,7 +25,7 @@ std::int64_t read_all(int descriptor, const Request& request) {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return -errno;
     if (count == 0) break;
-    got += static_cast<std::size_t>(count);
+    got += to_size(count);
   }
   return static_cast<std::int64_t>(got);
 }
@@ -67,7 +68,7 @@ class ThreadReader final : public Reader {
     return !completions_.empty();
   }
 
-  bool unchanged(int file) const override { return files_[static_cast<std::size_t>(file)].unchanged(); }
+  bool unchanged(int file) const override { return files_[file].unchanged(); }
 
  private:
   void work() {
@@ -78,7 +79,7 @@ class ThreadReader final : public Reader {
       const Request request = requests_.front();
       requests_.pop_front();
       lock.unlock();
-      const int descriptor = files_[static_cast<std::size_t>(request.file)].descriptor.get();
+      const int descriptor = files_[request.file].descriptor.get();
       std::string error = read_error(request, read_all(descriptor, request));
       lock.lock();
       completions_.push_back({request.tag, std::move(error)});

@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/integer_cast.h"
+
 namespace sluice::quant {
 
 // Works at any byte address and never touches a byte beyond the code's own.
 inline std::uint32_t read_code(const std::byte* row, std::int64_t i, int bits) {
   const std::int64_t at = i * bits;
-  const auto shift = static_cast<unsigned>(at % 8);
+  const auto shift = to_unsigned(at % 8);
   std::uint32_t window = std::to_integer<std::uint32_t>(row[at / 8]);
   if (shift + static_cast<unsigned>(bits) > 8) window |= std::to_integer<std::uint32_t>(row[at / 8 + 1]) << 8;
   return (window >> shift) & ((1u << bits) - 1);

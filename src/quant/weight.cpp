@@ -1,6 +1,7 @@
 #include "sluice/ops/weight.h"
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "quant/formats.h"
 
 namespace sluice::ops {
@@ -28,23 +29,23 @@ Weight Weight::operator[](std::int64_t i) const {
 std::size_t Weight::bytes() const {
   std::size_t total = 0;
   for (const ConstView* part : {&values, &scales, &biases})
-    if (part->present()) total += static_cast<std::size_t>(part->elements()) * size_bytes(part->dtype);
+    if (part->present()) total += to_size(part->elements()) * size_bytes(part->dtype);
   return total;
 }
 
 Shape ExpertWeights::shape() const {
   if (separate.empty()) return stack.shape();
   const Shape one = separate[0].shape();
-  Shape all{static_cast<std::int64_t>(separate.size())};
+  Shape all{std::ssize(separate)};
   for (const std::int64_t dim : one.dims()) all.push_back(dim);
   return all;
 }
 
 Weight ExpertWeights::operator[](std::int64_t expert) const {
   if (separate.empty()) return stack[expert];
-  if (expert < 0 || expert >= static_cast<std::int64_t>(separate.size()))
+  if (expert < 0 || expert >= std::ssize(separate))
     fail(ErrorKind::internal, "expert {} of {}", expert, separate.size());
-  return separate[static_cast<std::size_t>(expert)];
+  return separate[expert];
 }
 
 }  // namespace sluice::ops

@@ -1,6 +1,7 @@
 #include "runner/binding.h"
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "base/quote.h"
 #include "quant/formats.h"
 #include "runner/attributes.h"
@@ -63,7 +64,7 @@ ConstView Binding::input(std::string_view name) {
 View Binding::updated(std::string_view name) {
   const ConstView* tensor = take(std::string(name));
   if (tensor == nullptr) return {};
-  const std::size_t bytes = static_cast<std::size_t>(tensor->elements()) * size_bytes(tensor->dtype);
+  const std::size_t bytes = to_size(tensor->elements()) * size_bytes(tensor->dtype);
   ops::Buffer& buffer = buffers_.emplace_back(backend_.allocate(bytes));
   backend_.upload(buffer.data(), tensor->data, bytes);
   return {buffer.data(), tensor->dtype, tensor->shape};
@@ -161,7 +162,7 @@ View Binding::output(const FieldView& field, std::span<const FieldView> fields, 
   for (const std::int64_t dim : shape.dims())
     if (dim < 0 || __builtin_mul_overflow(elements, dim, &elements) || elements > kMaxElements)
       fail(ErrorKind::input, "{}: output '{}' would have shape {}", op_, field.name, to_string(shape));
-  const std::size_t bytes = static_cast<std::size_t>(elements) * size_bytes(type);
+  const std::size_t bytes = to_size(elements) * size_bytes(type);
   ops::Buffer& buffer = buffers_.emplace_back(backend_.allocate(bytes));
   if (poison_) {
     const std::vector<std::byte> poison(bytes, std::byte{0xff});  // NaN, or -1

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "runner/bound_op.h"
 #include "runner/case.h"
 #include "runner/find_op.h"
@@ -47,7 +48,7 @@ double median_seconds(ops::Backend& backend, std::vector<std::unique_ptr<BoundOp
                       static_cast<double>(copies.size()));
     }
   }
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
   return times[times.size() / 2];
 }
 

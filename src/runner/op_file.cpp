@@ -1,6 +1,7 @@
 #include "runner/op_file.h"
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/safetensors_writer.h"
 #include "checkpoint/tensor_type.h"
@@ -24,7 +25,7 @@ OpFile to_op_file(const checkpoint::Safetensors& from, std::string_view where) {
   for (const auto& entry : from.tensors()) {
     HostTensor tensor;
     tensor.dtype = tensor_dtype(entry.dtype, where, entry.name);
-    if (entry.shape.empty() || entry.shape.size() > static_cast<std::size_t>(ops::kMaxRank))
+    if (entry.shape.empty() || entry.shape.size() > to_size(ops::kMaxRank))
       fail(ErrorKind::input, "{}: tensor '{}' has {} dimensions, ops take 1 to {}", where, entry.name,
            entry.shape.size(), ops::kMaxRank);
     for (const std::int64_t dim : entry.shape) tensor.shape.push_back(dim);

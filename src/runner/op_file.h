@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/integer_cast.h"
 #include "sluice/ops/view.h"
 
 namespace sluice::runner {
@@ -18,7 +19,7 @@ struct HostTensor {
 
   HostTensor() = default;
   HostTensor(ops::DType dtype, const ops::Shape& shape)
-      : dtype(dtype), shape(shape), bytes(static_cast<std::size_t>(shape.elements()) * size_bytes(dtype)) {}
+      : dtype(dtype), shape(shape), bytes(to_size(shape.elements()) * size_bytes(dtype)) {}
 
   template <class T>
   T* data() {

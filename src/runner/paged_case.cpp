@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "ops/visit.h"
 #include "runner/find_op.h"
 #include "runner/random_tensor.h"
@@ -26,7 +27,7 @@ std::vector<CacheField> cache_fields(std::string_view op) {
     ops::for_each_entry<Op>([&](const auto& entry) {
       if constexpr (ops::kIsField<std::remove_cvref_t<decltype(entry)>>)
         for (int d = 0; d < entry.shape.rank; ++d) {
-          const ops::DimExpression& e = entry.shape.dims[static_cast<std::size_t>(d)];
+          const ops::DimExpression& e = entry.shape.dims[d];
           if (entry.pooled && e.lone_symbol() && e.code[0] == ops::symbol_index("S"))
             fields.push_back({std::string(entry.name), d, entry.role == ops::Role::in_place});
         }
@@ -57,7 +58,7 @@ struct RowLayout {
     if (pooled) slots = tensor.shape[0];
     for (int d = pooled ? 1 : 0; d < row; ++d) outer *= tensor.shape[d];
     rows = tensor.shape[row];
-    bytes = tensor.bytes.size() / static_cast<std::size_t>(slots * outer * rows);
+    bytes = tensor.bytes.size() / to_size(slots * outer * rows);
   }
   std::ptrdiff_t at(std::int64_t slot, std::int64_t o, std::int64_t row) const {
     return static_cast<std::ptrdiff_t>(((slot * outer + o) * rows + row)) *
@@ -101,7 +102,7 @@ bool on_a_ring(const OpFile& file, const std::vector<Rows>& sequences, std::int6
 }
 
 std::vector<std::int32_t> shuffled(Random& random, std::int64_t count) {
-  std::vector<std::int32_t> numbers(static_cast<std::size_t>(count));
+  std::vector<std::int32_t> numbers(to_size(count));
   std::iota(numbers.begin(), numbers.end(), 0);
   for (std::size_t i = numbers.size(); i > 1; --i)
     std::swap(numbers[i - 1],
@@ -113,8 +114,7 @@ std::vector<std::int32_t> shuffled(Random& random, std::int64_t count) {
 void copy_first_page(HostTensor& tensor, const RowLayout& layout, std::int64_t page_rows, std::int64_t from,
                      std::int64_t to) {
   for (std::int64_t o = 0; o < layout.outer; ++o)
-    std::copy_n(tensor.bytes.begin() + layout.at(from, o, 0),
-                static_cast<std::size_t>(page_rows) * layout.bytes,
+    std::copy_n(tensor.bytes.begin() + layout.at(from, o, 0), to_size(page_rows) * layout.bytes,
                 tensor.bytes.begin() + layout.at(to, o, 0));
 }
 
@@ -131,7 +131,7 @@ HostTensor in_pages(const HostTensor& flat, const RowLayout& layout, int row_dim
   for (std::int64_t slot = 0; slot < layout.slots; ++slot)
     for (std::int64_t o = 0; o < layout.outer; ++o)
       for (std::int64_t row = 0; row < layout.rows; ++row) {
-        const auto page = plan.pages[static_cast<std::size_t>(slot * pages_of_slot + row / plan.page_rows)];
+        const auto page = plan.pages[slot * pages_of_slot + row / plan.page_rows];
         std::copy_n(flat.bytes.begin() + layout.at(slot, o, row), layout.bytes,
                     paged.bytes.begin() + to.at(page, o, row % plan.page_rows));
       }
@@ -174,8 +174,7 @@ PagedCase make_paged(std::string_view op, OpFile flat, std::int64_t page_rows, s
       copy_first_page(tensor, RowLayout(tensor, field.row_dimension, pooled), page_rows, sharing[0]->slot,
                       sharing[1]->slot);
     }
-    result.pages[static_cast<std::size_t>(sharing[1]->slot * pages_of_slot)] =
-        result.pages[static_cast<std::size_t>(sharing[0]->slot * pages_of_slot)];
+    result.pages[sharing[1]->slot * pages_of_slot] = result.pages[sharing[0]->slot * pages_of_slot];
   }
   result.flat = flat;
   result.paged = std::move(flat);
@@ -193,7 +192,7 @@ PagedCase make_paged(std::string_view op, OpFile flat, std::int64_t page_rows, s
   for (const Rows& rows : sequences)
     for (std::int64_t page = rows.begin / page_rows; page * page_rows < rows.end; ++page)
       table.data<std::int32_t>()[rows.slot * (pages_of_slot + 1) + page] =
-          result.pages[static_cast<std::size_t>(rows.slot * pages_of_slot + page)];
+          result.pages[rows.slot * pages_of_slot + page];
   result.paged.tensors["page_table"] = std::move(table);
   return result;
 }
@@ -210,7 +209,7 @@ void PagedCase::flatten(OpFile& outputs) const {
     for (std::int64_t slot = 0; slot < to.slots; ++slot)
       for (std::int64_t o = 0; o < to.outer; ++o)
         for (std::int64_t row = 0; row < to.rows; ++row) {
-          const auto page = pages[static_cast<std::size_t>(slot * pages_of_slot + row / page_rows)];
+          const auto page = pages[slot * pages_of_slot + row / page_rows];
           std::copy_n(found->second.bytes.begin() + from.at(page, o, row % page_rows), to.bytes,
                       rows.bytes.begin() + to.at(slot, o, row));
         }

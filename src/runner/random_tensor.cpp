@@ -78,7 +78,7 @@ HostTensor integers(Random& random, const ops::Shape& shape, std::int64_t below)
 }
 
 HostTensor indices(std::initializer_list<std::int32_t> values) {
-  HostTensor tensor(DType::i32, {static_cast<std::int64_t>(values.size())});
+  HostTensor tensor(DType::i32, {std::ssize(values)});
   std::int64_t i = 0;
   for (const std::int32_t value : values) set(tensor, i++, value);
   return tensor;

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "runner/bound_op.h"
 #include "runner/case.h"
 #include "runner/compare.h"
@@ -25,8 +26,7 @@ OpVerification verify(ops::Backend& backend, ops::Backend& reference, std::strin
                       const std::vector<Case>& table, int at_most) {
   OpVerification result;
   result.op = op;
-  const std::size_t step =
-      at_most > 0 ? std::max<std::size_t>(1, table.size() / static_cast<std::size_t>(at_most)) : 1;
+  const std::size_t step = at_most > 0 ? std::max<std::size_t>(1, table.size() / to_size(at_most)) : 1;
   for (std::size_t i = 0; i < table.size(); i += step) {
     const Case& one = table[i];
     const std::uint64_t seed = case_seed(op, one.label);

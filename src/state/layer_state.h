@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/integer_cast.h"
 #include "state/delta_state.h"
 #include "state/kv_cache.h"
 #include "state/latent_cache.h"
@@ -28,7 +29,7 @@ void for_each_tensor(State& state, F&& f) {
 }
 
 inline std::size_t bytes_of(const ops::View& view) {
-  return static_cast<std::size_t>(view.elements()) * size_bytes(view.dtype);
+  return to_size(view.elements()) * size_bytes(view.dtype);
 }
 
 // What states with these shapes take.

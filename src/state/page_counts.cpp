@@ -1,11 +1,12 @@
 #include "state/page_counts.h"
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 
 namespace sluice::state {
 
-PageCounts::PageCounts(std::int64_t pages) : users_(static_cast<std::size_t>(pages)) {
-  for (auto page = static_cast<std::int32_t>(pages); page-- > 0;) free_.push_back(page);
+PageCounts::PageCounts(std::int64_t pages) : users_(to_size(pages)) {
+  for (auto page = to_int(pages); page-- > 0;) free_.push_back(page);
 }
 
 void PageCounts::expect(std::int64_t wanted) const {
@@ -18,18 +19,18 @@ std::int32_t PageCounts::take() {
   expect(1);
   const std::int32_t page = free_.back();
   free_.pop_back();
-  users_[static_cast<std::size_t>(page)] = 1;
+  users_[page] = 1;
   return page;
 }
 
 void PageCounts::share(std::int32_t page) {
-  std::int32_t& users = users_[static_cast<std::size_t>(page)];
+  std::int32_t& users = users_[page];
   if (users == 0) fail(ErrorKind::internal, "page {} is free and cannot be shared", page);
   ++users;
 }
 
 void PageCounts::release(std::int32_t page) {
-  std::int32_t& users = users_[static_cast<std::size_t>(page)];
+  std::int32_t& users = users_[page];
   if (users == 0) fail(ErrorKind::internal, "page {} is free already", page);
   if (--users == 0) free_.push_back(page);
 }

@@ -10,8 +10,8 @@ class PageCounts {
  public:
   explicit PageCounts(std::int64_t pages);
 
-  std::int64_t pages() const { return static_cast<std::int64_t>(users_.size()); }
-  std::int64_t free() const { return static_cast<std::int64_t>(free_.size()); }
+  std::int64_t pages() const { return std::ssize(users_); }
+  std::int64_t free() const { return std::ssize(free_); }
   // Throws where fewer are free.
   void expect(std::int64_t wanted) const;
   // A page with one user; throws where none is free.
@@ -19,7 +19,7 @@ class PageCounts {
   // One user more, one less. A page without users is free again.
   void share(std::int32_t page);
   void release(std::int32_t page);
-  bool shared(std::int32_t page) const { return users_[static_cast<std::size_t>(page)] > 1; }
+  bool shared(std::int32_t page) const { return users_[page] > 1; }
 
  private:
   std::vector<std::int32_t> users_;  // by page

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "quant/rotation_signs.h"
 
 namespace sluice::state {
@@ -13,7 +14,7 @@ constexpr auto kSigns = quant::rotation_signs();
 
 std::size_t table_bytes(const Extent& extent) {
   if (!extent.paged()) return 0;
-  return static_cast<std::size_t>(extent.slots * extent.pages_per_slot()) * sizeof(std::int32_t);
+  return to_size(extent.slots * extent.pages_per_slot()) * sizeof(std::int32_t);
 }
 
 }  // namespace
@@ -29,7 +30,7 @@ StatePool::StatePool(ops::Backend& backend, const std::vector<LayerStateShape>& 
       extent_(extent),
       layers_(plan(shapes, extent, format)),
       pages_(extent.pages),
-      taken_(static_cast<std::size_t>(extent.slots)) {
+      taken_(to_size(extent.slots)) {
   void* signs = nullptr;
   if (format.packed()) {
     signs = buffers_.emplace_back(backend.allocate(kSigns.size())).data();
@@ -58,10 +59,9 @@ StatePool::StatePool(ops::Backend& backend, const std::vector<LayerStateShape>& 
 // Entries of pages that are not there are -1.
 void StatePool::put_table(std::int64_t slot) {
   std::vector<std::int32_t> row = pages_of(slot);
-  row.resize(static_cast<std::size_t>(extent_.pages_per_slot()), -1);
+  row.resize(to_size(extent_.pages_per_slot()), -1);
   const std::size_t bytes = row.size() * sizeof(std::int32_t);
-  backend_.upload(static_cast<std::byte*>(table_memory_) + static_cast<std::size_t>(slot) * bytes, row.data(),
-                  bytes);
+  backend_.upload(static_cast<std::byte*>(table_memory_) + to_size(slot) * bytes, row.data(), bytes);
 }
 
 void StatePool::drop_pages(std::int64_t slot, std::size_t kept) {
@@ -81,10 +81,10 @@ void StatePool::copy_page(std::int32_t from, std::int32_t to) {
 
 std::int64_t StatePool::missing_pages(std::int64_t slot, std::int64_t past, std::int64_t added) const {
   if (!extent_.paged()) return 0;
-  const std::vector<std::int32_t>& pages = taken_[static_cast<std::size_t>(slot)];
+  const std::vector<std::int32_t>& pages = taken_[slot];
   std::int64_t missing = 0;
   for (std::int64_t i = past / kPageRows; i < pages_for(past + added); ++i)
-    missing += writable(pages, static_cast<std::size_t>(i)) ? 0 : 1;
+    missing += writable(pages, to_size(i)) ? 0 : 1;
   return missing;
 }
 
@@ -93,8 +93,8 @@ void StatePool::make_writable(std::int64_t slot, std::int64_t past, std::int64_t
   if (missing == 0) return;
   pages_.expect(missing);
   std::vector<std::int32_t>& pages = pages_of(slot);
-  const auto end = static_cast<std::size_t>(pages_for(past + added));
-  for (auto i = static_cast<std::size_t>(past / kPageRows); i < end; ++i) {
+  const std::size_t end = pages_for(past + added);
+  for (std::size_t i = past / kPageRows; i < end; ++i) {
     if (writable(pages, i)) continue;
     const std::int32_t page = pages_.take();
     if (i == pages.size()) {
@@ -118,7 +118,7 @@ void StatePool::adopt(std::int64_t slot, std::span<const std::int32_t> pages) {
 
 void StatePool::fork(std::int64_t from, std::int64_t to, std::int64_t rows) {
   if (!extent_.paged()) fail(ErrorKind::internal, "slots share rows only where caches lie in pages");
-  adopt(to, std::span(pages_of(from)).first(static_cast<std::size_t>(pages_for(rows))));
+  adopt(to, std::span(pages_of(from)).first(to_size(pages_for(rows))));
   for (const LayerState& layer : layers_)
     for_each_tensor(layer, [&](const ops::View& tensor, Layout layout) {
       if (layout == Layout::whole) backend_.copy(tensor[to].data, tensor[from].data, bytes_of(tensor[to]));
@@ -142,9 +142,9 @@ void StatePool::reset(std::int64_t slot) {
 template <class F>
 void StatePool::for_each_run(std::int64_t slot, std::int64_t rows, F&& f) const {
   if (!extent_.paged()) return f(slot, rows);
-  const std::vector<std::int32_t>& pages = taken_[static_cast<std::size_t>(slot)];
+  const std::vector<std::int32_t>& pages = taken_[slot];
   for (std::int64_t row = 0; row < rows; row += kPageRows)
-    f(pages[static_cast<std::size_t>(row / kPageRows)], std::min(kPageRows, rows - row));
+    f(pages[row / kPageRows], std::min(kPageRows, rows - row));
 }
 
 // Calls f(data, bytes) for every block of memory that a save holds, in a fixed order.
@@ -171,11 +171,10 @@ std::size_t StatePool::saved_bytes(std::int64_t rows, bool with_caches) const {
   for (const LayerState& layer : layers_)
     for_each_tensor(layer, [&](const ops::View& tensor, Layout layout) {
       const std::int64_t blocks = tensor.dim(0);
-      if (layout == Layout::whole) total += bytes_of(tensor) / static_cast<std::size_t>(blocks);
+      if (layout == Layout::whole) total += bytes_of(tensor) / to_size(blocks);
       if (layout == Layout::whole || !with_caches) return;
       const std::int64_t all = blocks * (extent_.paged() ? kPageRows : capacity());
-      total +=
-          all == 0 ? 0 : bytes_of(tensor) / static_cast<std::size_t>(all) * static_cast<std::size_t>(rows);
+      total += all == 0 ? 0 : bytes_of(tensor) / to_size(all) * to_size(rows);
     });
   return total;
 }
@@ -242,7 +241,7 @@ void StatePool::load(std::int64_t slot, std::int64_t rows, bool with_caches,
     fail(ErrorKind::input, "a snapshot of {} bytes does not fit this model, which needs {}", saved.size(),
          saved_bytes(rows, with_caches));
   if (with_caches) make_writable(slot, 0, rows);
-  drop_pages(slot, static_cast<std::size_t>(pages_for(rows)));
+  drop_pages(slot, to_size(pages_for(rows)));
   std::size_t at = 0;
   for_each_saved(slot, rows, with_caches, [&](void* data, std::size_t bytes) {
     backend_.upload(data, saved.data() + at, bytes);

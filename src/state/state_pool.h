@@ -44,9 +44,7 @@ class StatePool {
   void fork(std::int64_t from, std::int64_t to, std::int64_t rows);
   // The pages of a slot's rows, in their order. Others than slots may use them, too: hold() is one user more,
   // drop() one less.
-  const std::vector<std::int32_t>& pages(std::int64_t slot) const {
-    return taken_[static_cast<std::size_t>(slot)];
-  }
+  const std::vector<std::int32_t>& pages(std::int64_t slot) const { return taken_[slot]; }
   void hold(std::int32_t page) { pages_.share(page); }
   void drop(std::int32_t page) { pages_.release(page); }
   bool shared(std::int32_t page) const { return pages_.shared(page); }
@@ -68,7 +66,7 @@ class StatePool {
   void for_each_run(std::int64_t slot, std::int64_t rows, F&& f) const;
   template <class F>
   void for_each_saved(std::int64_t slot, std::int64_t rows, bool with_caches, F&& f) const;
-  std::vector<std::int32_t>& pages_of(std::int64_t slot) { return taken_[static_cast<std::size_t>(slot)]; }
+  std::vector<std::int32_t>& pages_of(std::int64_t slot) { return taken_[slot]; }
   bool writable(const std::vector<std::int32_t>& pages, std::size_t i) const {
     return i < pages.size() && !pages_.shared(pages[i]);
   }

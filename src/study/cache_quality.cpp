@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "engine/executor.h"
 #include "sampling/argmax.h"
 #include "study/documents.h"
@@ -47,7 +48,7 @@ class Replay {
   Replay(Engine& engine, std::int64_t context)
       : executor_(*engine::core(engine).executor),
         group_(executor_.reserve({1, context})),
-        vocab_(static_cast<std::size_t>(engine::core(engine).model.decoder.vocab)) {}
+        vocab_(to_size(engine::core(engine).model.decoder.vocab)) {}
 
   void reset() {
     executor_.run([&] { group_->pass.pool().reset(0); });
@@ -55,7 +56,7 @@ class Replay {
   std::int64_t chunk() const { return group_->pass.chunk(); }
   void run(std::int64_t start, std::span<const std::int32_t> ids) {
     executor_.run([&] {
-      const auto rows = static_cast<std::int64_t>(ids.size());
+      const auto rows = std::ssize(ids);
       group_->pass.run({ops::Phase::prefill, {{0, start, ids, rows}}, true});
       group_->pass.read_logits(logits_);
     });
@@ -80,7 +81,7 @@ CacheQuality compare_caches(Engine& engine, Engine& against, std::string_view te
     fail(ErrorKind::input, "{} contexts of {} tokens are to be compared, the model allows 2 to {} tokens",
          contexts, context, engine.summary().max_positions);
   const std::vector<std::int32_t> all = join(engine, text);
-  const auto whole = static_cast<std::int64_t>(all.size()) / context;
+  const auto whole = std::ssize(all) / context;
   const std::int64_t count = contexts == 0 ? whole : std::min(contexts, whole);
   if (count == 0)
     fail(ErrorKind::input, "the text has {} tokens, less than one context of {}", all.size(), context);
@@ -89,24 +90,22 @@ CacheQuality compare_caches(Engine& engine, Engine& against, std::string_view te
   const std::int64_t chunk = std::min(ours.chunk(), theirs.chunk());
   CacheQuality result;
   for (std::int64_t c = 0; c < count; ++c) {
-    const auto ids =
-        std::span(all).subspan(static_cast<std::size_t>(c * context), static_cast<std::size_t>(context));
+    const auto ids = std::span(all).subspan(to_size(c * context), to_size(context));
     ours.reset();
     theirs.reset();
     double of_context = 0;
     for (std::int64_t at = 0; at < context; at += chunk) {
-      const auto part =
-          ids.subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(std::min(chunk, context - at)));
+      const auto part = ids.subspan(to_size(at), to_size(std::min(chunk, context - at)));
       ours.run(at, part);
       theirs.run(at, part);
       for (std::size_t i = 0; i < part.size(); ++i) {
-        const std::size_t next = static_cast<std::size_t>(at) + i + 1;
+        const std::size_t next = to_size(at) + i + 1;
         if (next >= ids.size()) break;
         const std::vector<double> p = log_softmax(theirs.row(i));
         const std::vector<double> q = log_softmax(ours.row(i));
         of_context += divergence(p, q);
-        result.nats_per_token -= q[static_cast<std::size_t>(ids[next])];
-        result.nats_per_token_against -= p[static_cast<std::size_t>(ids[next])];
+        result.nats_per_token -= q[ids[next]];
+        result.nats_per_token_against -= p[ids[next]];
         result.agreement += sampling::argmax(theirs.row(i)) == sampling::argmax(ours.row(i)) ? 1 : 0;
       }
     }

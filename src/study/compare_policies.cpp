@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "engine/executor.h"
 #include "experts/profile.h"
 #include "sluice/experts.h"
@@ -22,19 +23,19 @@ struct Count {
 // What a layer's cache would do; passes before `warm` are not counted.
 Count replay(experts::Policy& policy, const Passes& passes, std::int64_t experts, std::int64_t slots,
              std::size_t warm) {
-  std::vector<bool> cached(static_cast<std::size_t>(experts));
+  std::vector<bool> cached(to_size(experts));
   std::int64_t used = 0;
   Count count;
   std::vector<std::int32_t> candidates;
   for (std::size_t i = 0; i < passes.size(); ++i) {
     policy.use(passes[i]);
     for (const std::int32_t e : passes[i]) {
-      const bool hit = cached[static_cast<std::size_t>(e)];
+      const bool hit = cached[e];
       count.hits += i >= warm && hit ? 1 : 0;
       count.all += i >= warm ? 1 : 0;
     }
     for (const std::int32_t e : passes[i]) {
-      if (cached[static_cast<std::size_t>(e)]) continue;
+      if (cached[e]) continue;
       if (used == slots) {
         candidates.clear();
         for (std::int32_t c = 0; c < experts; ++c)
@@ -42,10 +43,10 @@ Count replay(experts::Policy& policy, const Passes& passes, std::int64_t experts
               std::find(passes[i].begin(), passes[i].end(), c) == passes[i].end())
             candidates.push_back(c);
         if (candidates.empty()) continue;
-        cached[static_cast<std::size_t>(policy.victim(candidates))] = false;
+        cached[policy.victim(candidates)] = false;
         --used;
       }
-      cached[static_cast<std::size_t>(e)] = true;
+      cached[e] = true;
       ++used;
     }
   }
@@ -54,17 +55,17 @@ Count replay(experts::Policy& policy, const Passes& passes, std::int64_t experts
 
 // How often the first passes needed each expert.
 std::vector<std::uint32_t> profile(const Passes& passes, std::int64_t experts, std::size_t first) {
-  std::vector<std::uint32_t> uses(static_cast<std::size_t>(experts));
+  std::vector<std::uint32_t> uses(to_size(experts));
   for (std::size_t i = 0; i < first; ++i)
-    for (const std::int32_t e : passes[i]) ++uses[static_cast<std::size_t>(e)];
+    for (const std::int32_t e : passes[i]) ++uses[e];
   return uses;
 }
 
 std::vector<Passes> record(const std::shared_ptr<Engine>& engine, std::span<const std::int32_t> prompt,
                            std::int64_t tokens, std::uint64_t seed) {
   experts::Cache& cache = *engine::core(*engine).streamed.cache;
-  std::vector<Passes> layers(static_cast<std::size_t>(cache.store().layers()));
-  const auto session = engine->new_session(static_cast<std::int64_t>(prompt.size()) + tokens + 1);
+  std::vector<Passes> layers(to_size(cache.store().layers()));
+  const auto session = engine->new_session(std::ssize(prompt) + tokens + 1);
   const SamplingSettings settings{.temperature = 1, .seed = seed};
   const std::int64_t vocab = engine->summary().vocab;
   session->extend(prompt);
@@ -73,7 +74,7 @@ std::vector<Passes> record(const std::shared_ptr<Engine>& engine, std::span<cons
     engine::core(*engine).executor->run([&] { cache.observe(std::move(observer)); });
   };
   observe([&](int layer, std::span<const std::int32_t> experts) {
-    layers[static_cast<std::size_t>(layer)].emplace_back(experts.begin(), experts.end());
+    layers[layer].emplace_back(experts.begin(), experts.end());
   });
   for (std::int64_t i = 0; i < tokens; ++i) session->step_and_sample(settings, vocab);
   observe({});
@@ -112,7 +113,7 @@ PolicyComparison compare_policies(const std::shared_ptr<Engine>& engine, std::sp
          tokens);
   const std::vector<Passes> layers = record(engine, prompt, tokens, seed);
   const std::int64_t experts = engine->summary().experts;
-  const auto warm = static_cast<std::size_t>(tokens / 2);
+  const std::size_t warm = tokens / 2;
   PolicyComparison result;
   result.passes = tokens - tokens / 2;
   for (const int percent : kPercentOfExperts)

@@ -9,7 +9,7 @@ namespace sluice {
 void write_logits_file(Engine& engine, std::span<const std::int32_t> tokens, std::int64_t greedy,
                        const std::filesystem::path& out,
                        const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
-  const auto count = static_cast<std::int64_t>(tokens.size());
+  const auto count = std::ssize(tokens);
   const auto session = engine.new_session(count + greedy);
   std::vector<checkpoint::TensorInfo> infos{
       {"logits", checkpoint::FileDType::f32, {count, engine.summary().vocab}}};

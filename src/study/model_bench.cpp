@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "engine/executor.h"
 #include "study/step_profile.h"
 
@@ -15,8 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                   values.end());
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
   return values[values.size() / 2];
 }
 
@@ -69,7 +69,7 @@ class Decoding {
       : pass_(pass),
         settings_(settings),
         vocab_(vocab),
-        requests_(static_cast<std::size_t>(pass.slots()), {settings_, {}, {}, true}) {}
+        requests_(to_size(pass.slots()), {settings_, {}, {}, true}) {}
   Decoding(const Decoding&) = delete;
   Decoding& operator=(const Decoding&) = delete;
 
@@ -80,10 +80,10 @@ class Decoding {
       ids.push_back(token((position + text) * pass_.slots() + b, vocab_));
     engine::Batch batch{ops::Phase::decode, {}};
     next_.clear();
-    for (std::int32_t slot = 0; slot < static_cast<std::int32_t>(ids.size()); ++slot) {
-      const std::size_t i = static_cast<std::size_t>(slot);
+    for (std::int32_t slot = 0; slot < to_int(ids.size()); ++slot) {
+      const std::size_t i = slot;
       batch.sequences.push_back({slot, position, std::span(ids).subspan(i, 1), 1});
-      next_.push_back({slot, static_cast<std::int32_t>(position), ids[i]});
+      next_.push_back({slot, to_int(position), ids[i]});
     }
     pass_.run(batch);
     take(pass_.sample(next_, requests_, vocab_));

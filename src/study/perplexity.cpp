@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "engine/core.h"
 #include "sampling/logprobs.h"
 #include "sluice/session.h"
@@ -29,15 +30,13 @@ PerplexityResult measure_perplexity(Engine& engine, std::string_view text, const
   for (const std::string_view document : all) {
     std::vector<std::int32_t> ids = engine.encode(document);
     if (end) ids.push_back(*end);
-    const auto count = static_cast<std::int64_t>(ids.size());
+    const auto count = std::ssize(ids);
     for (const study::Window& window : study::rolling_windows(count, context, stride)) {
       session->reset();
-      session->extend(std::span(ids).subspan(static_cast<std::size_t>(window.begin),
-                                             static_cast<std::size_t>(window.end - window.begin)),
+      session->extend(std::span(ids).subspan(to_size(window.begin), to_size(window.end - window.begin)),
                       [&](std::int64_t position, std::span<const float> logits) {
                         const std::int64_t next = window.begin + position + 1;
-                        if (next >= window.target)
-                          nats -= sampling::Logprobs(logits)[ids[static_cast<std::size_t>(next)]];
+                        if (next >= window.target) nats -= sampling::Logprobs(logits)[ids[next]];
                       });
       ++result.windows;
       const auto part = static_cast<double>(window.end) / static_cast<double>(count);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/file_writer.h"
+#include "base/integer_cast.h"
 #include "checkpoint/random_routing.h"
 #include "models/geometry.h"
 #include "models/model.h"
@@ -195,7 +196,7 @@ std::string header_of(const Json& text, std::span<const GgufTensor> tensors) {
   std::uint64_t at = 0;
   for (const GgufTensor& tensor : tensors) {
     list.put_text(tensor.name);
-    list.put(static_cast<std::uint32_t>(tensor.shape.size()));
+    list.put(to_unsigned(tensor.shape.size()));
     for (auto dim = tensor.shape.rbegin(); dim != tensor.shape.rend(); ++dim)
       list.put(static_cast<std::uint64_t>(*dim));
     list.put(tensor.type);
@@ -212,7 +213,7 @@ void skew(const GgufTensor& tensor, std::span<std::byte> bytes) {
   const std::int64_t width = tensor.shape.back();
   const bool packed = tensor.type == GgmlType::q4_k;
   const auto row_bytes =
-      static_cast<std::size_t>(packed ? width / kBlock * static_cast<std::int64_t>(kBlockBytes) : width * 4);
+      to_size(packed ? width / kBlock * static_cast<std::int64_t>(kBlockBytes) : width * 4);
   for (std::size_t row = 0; row * row_bytes < bytes.size(); ++row) {
     std::byte* at = bytes.data() + row * row_bytes;
     if (packed) {
@@ -230,7 +231,7 @@ void skew(const GgufTensor& tensor, std::span<std::byte> bytes) {
 
 std::vector<std::byte> contents_of(const GgufTensor& tensor) {
   using Fill = checkpoint::RandomTensor::Fill;
-  std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.bytes()));
+  std::vector<std::byte> bytes(to_size(tensor.bytes()));
   const bool packed = tensor.type == GgmlType::q4_k;
   checkpoint::fill_random({{tensor.name, checkpoint::FileDType::f32, {}},
                            packed ? Fill::bits : Fill::uniform,

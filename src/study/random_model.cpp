@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/file_writer.h"
+#include "base/integer_cast.h"
 #include "base/output_folder.h"
 #include "checkpoint/random_binder.h"
 #include "checkpoint/safetensors_writer.h"
@@ -43,7 +44,7 @@ void write_shard(const fs::path& path, std::span<const RandomTensor> tensors, bo
   checkpoint::SafetensorsWriter writer(path, infos);
   std::vector<std::byte> bytes;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    bytes.resize(static_cast<std::size_t>(*size_bytes(tensors[i].info)));
+    bytes.resize(to_size(*size_bytes(tensors[i].info)));
     checkpoint::fill_random(tensors[i], bytes);
     writer.write(infos[i].name, bytes);
     wrote(bytes.size());
@@ -84,7 +85,7 @@ std::shared_ptr<Engine> Engine::random(std::string_view geometry, int bits, cons
   checkpoint::RandomBinder binder(bits, &core->store, routing_of(config, bits, zipf));
   core->model = models::build(checkpoint::Config(config, std::string(geometry)), binder);
   {
-    ThreadPool pool(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+    ThreadPool pool(std::max(1, to_int(std::thread::hardware_concurrency())));
     binder.fill(pool);
   }
   core->summary = engine::summarize(core->model, core->settings.cache);

@@ -23,7 +23,7 @@ struct Call {
 std::int64_t cache_rows(const ops::FieldView& field) {
   if (!field.pooled) return 0;
   for (int d = 0; d < field.shape->rank; ++d) {
-    const ops::DimExpression& e = field.shape->dims[static_cast<std::size_t>(d)];
+    const ops::DimExpression& e = field.shape->dims[d];
     if (e.lone_symbol() && ops::kSymbols[static_cast<std::size_t>(e.code[0])] == "S")
       return field.view.dim(d + 1);
   }
@@ -144,8 +144,7 @@ void time_in_order(ops::Backend& backend, const std::vector<Call>& calls, std::v
     for (const Call& call : calls) {
       const auto start = Clock::now();
       call.run(backend);
-      seconds[call.row][static_cast<std::size_t>(run)] +=
-          std::chrono::duration<double>(Clock::now() - start).count();
+      seconds[call.row][run] += std::chrono::duration<double>(Clock::now() - start).count();
     }
   for (std::size_t i = 0; i < rows.size(); ++i) {
     std::nth_element(seconds[i].begin(), seconds[i].begin() + kRuns / 2, seconds[i].end());
@@ -167,7 +166,7 @@ std::vector<OpProfile> profile_step(engine::Core& core, engine::ForwardPass& pas
   for (Call& call : recorder.calls) {
     const auto same = [&](const OpProfile& row) { return row.op == call.op && row.detail == call.detail; };
     const auto found = std::find_if(rows.begin(), rows.end(), same);
-    const auto at = static_cast<std::size_t>(found - rows.begin());
+    const std::size_t at = found - rows.begin();
     if (found == rows.end()) {
       rows.push_back({call.op, call.detail, 0, 0, call.bytes, 0});
       groups.emplace_back();

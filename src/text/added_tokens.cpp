@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/integer_cast.h"
 #include "base/utf8.h"
 
 namespace sluice::text {
@@ -45,7 +46,7 @@ AddedToken read_token(const Json& json, Normalizer normalizer, Vocabulary& vocab
   if (known && *known != id)
     fail(ErrorKind::checkpoint, "{}: {} has the id {}, but {} in the vocabulary", kWhere,
          quote(token.content), id, *known);
-  token.id = static_cast<std::int32_t>(id);
+  token.id = to_int(id);
   token.special = json_get_or<bool>(json, "special", false, kWhere);
   token.single_word = json_get_or<bool>(json, "single_word", false, kWhere);
   token.lstrip = json_get_or<bool>(json, "lstrip", false, kWhere);
@@ -129,7 +130,7 @@ std::vector<AddedToken> read_added_tokens(const Json& json, Normalizer normalize
   std::vector<bool> seen;
   for (const Json& entry : json) {
     AddedToken token = read_token(entry, normalizer, vocabulary);
-    seen.resize(static_cast<std::size_t>(vocabulary.size()));
+    seen.resize(to_size(vocabulary.size()));
     if (seen[token.id])
       fail(ErrorKind::checkpoint, "tokenizer.json: the added token {} is listed twice", quote(token.content));
     seen[token.id] = true;

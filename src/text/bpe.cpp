@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/integer_cast.h"
 #include "text/byte_level.h"
 
 namespace sluice::text {
@@ -131,7 +132,7 @@ void Bpe::encode(std::string_view word, const Vocabulary& vocabulary, Workspace&
   const std::size_t count = ids.size() - before;
   if (cacheable && count <= WordCache::kMaxIds) {
     entry->key = key;
-    entry->count = static_cast<std::int32_t>(count);
+    entry->count = to_int(count);
     std::copy(ids.end() - entry->count, ids.end(), entry->ids.begin());
   }
 }
@@ -140,8 +141,7 @@ void Bpe::queue_pair(std::int32_t position, Workspace& work) const {
   const auto& symbol = work.symbols[position];
   if (symbol.next < 0) return;
   if (const auto* merge = merges_.find(symbol.id, work.symbols[symbol.next].id)) {
-    work.queue.push_back(static_cast<std::uint64_t>(merge->rank) << 32 |
-                         static_cast<std::uint32_t>(position));
+    work.queue.push_back(static_cast<std::uint64_t>(merge->rank) << 32 | to_unsigned(position));
     std::push_heap(work.queue.begin(), work.queue.end(), std::greater<>());
   }
 }
@@ -152,13 +152,13 @@ void Bpe::merge(std::string_view word, Workspace& work, std::vector<std::int32_t
   for (const char byte : word) {
     const std::int32_t id = byte_ids_[static_cast<unsigned char>(byte)];
     if (id < 0) continue;
-    const auto at = static_cast<std::int32_t>(symbols.size());
+    const auto at = to_int(symbols.size());
     symbols.push_back({id, at - 1, at + 1});
   }
   if (symbols.empty()) return;
   symbols.back().next = -1;
   work.queue.clear();
-  for (std::size_t at = 0; at < symbols.size(); ++at) queue_pair(static_cast<std::int32_t>(at), work);
+  for (std::size_t at = 0; at < symbols.size(); ++at) queue_pair(to_int(at), work);
 
   while (!work.queue.empty()) {
     std::pop_heap(work.queue.begin(), work.queue.end(), std::greater<>());

@@ -99,7 +99,7 @@ void Pretokenizer::split(std::string_view text, Words& words) const {
   std::vector<std::string_view> pieces;
   std::vector<Match> matches;
   for (const Step& step : steps_) {
-    pieces.assign(words.views.begin() + static_cast<std::ptrdiff_t>(first), words.views.end());
+    pieces.assign(words.views.begin() + first, words.views.end());
     words.views.resize(first);
     for (const std::string_view piece : pieces) {
       if (step.prefix_space && piece.front() != ' ')

@@ -53,7 +53,7 @@ Tokenizer Tokenizer::parse(std::string_view json, std::string_view where) {
 }
 
 void Tokenizer::add_tokens(std::vector<AddedToken> added) {
-  const auto size = static_cast<std::size_t>(vocabulary_.size());
+  const std::size_t size = vocabulary_.size();
   bytes_.resize(size);
   special_.resize(size);
   added_.resize(size);

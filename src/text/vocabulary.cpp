@@ -1,6 +1,7 @@
 #include "text/vocabulary.h"
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "base/quote.h"
 
 namespace sluice::text {
@@ -9,11 +10,11 @@ void Vocabulary::add(std::string_view piece, std::int64_t id) {
   if (id < 0 || id >= kMaxSize)
     fail(ErrorKind::checkpoint, "tokenizer.json: the token {} has the id {}, ids must be in 0..{}",
          quote(piece), id, kMaxSize - 1);
-  const auto slot = static_cast<std::size_t>(id);
+  const std::size_t slot = id;
   if (slot < pieces_.size() && pieces_[slot].data() != nullptr)
     fail(ErrorKind::checkpoint, "tokenizer.json: the id {} is given to both {} and {}", id,
          quote(pieces_[slot]), quote(piece));
-  const auto [entry, added] = ids_.try_emplace(std::string(piece), static_cast<std::int32_t>(id));
+  const auto [entry, added] = ids_.try_emplace(std::string(piece), to_int(id));
   if (!added)
     fail(ErrorKind::checkpoint, "tokenizer.json: the token {} has two ids, {} and {}", quote(piece),
          entry->second, id);

@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/integer_cast.h"
+
 namespace sluice::text {
 
 class Vocabulary {
@@ -26,7 +28,7 @@ class Vocabulary {
   // Empty for an id without a piece.
   std::string_view piece(std::int32_t id) const;
   // One past the largest id.
-  std::int32_t size() const { return static_cast<std::int32_t>(pieces_.size()); }
+  std::int32_t size() const { return to_int(pieces_.size()); }
 
  private:
   struct Hash {

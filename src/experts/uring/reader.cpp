@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "experts/reader.h"
 
 namespace sluice::experts {
@@ -51,7 +52,7 @@ class UringReader final : public Reader {
       Flight flight = flying_[index];
       free_.push_back(index);
       if (got == -EINTR || got == -EAGAIN || continues(flight, got)) {
-        if (got > 0) flight.done += static_cast<std::size_t>(got);
+        if (got > 0) flight.done += to_size(got);
         waiting_.push_front(flight);
         submit();
         continue;
@@ -63,7 +64,7 @@ class UringReader final : public Reader {
   }
   bool ready() override { return io_uring_cq_ready(&ring_) > 0; }
 
-  bool unchanged(int file) const override { return files_[static_cast<std::size_t>(file)].unchanged(); }
+  bool unchanged(int file) const override { return files_[file].unchanged(); }
 
  private:
   struct Flight {
@@ -73,7 +74,7 @@ class UringReader final : public Reader {
 
   // A read may stop early and go on from there; at the end of the file it brings nothing.
   static bool continues(const Flight& flight, std::int64_t got) {
-    return got > 0 && flight.done + static_cast<std::size_t>(got) < flight.request.needed;
+    return got > 0 && flight.done + to_size(got) < flight.request.needed;
   }
 
   void submit() {
@@ -86,8 +87,8 @@ class UringReader final : public Reader {
       free_.pop_back();
       flying_[index] = flight;
       const Request& r = flight.request;
-      io_uring_prep_read(entry, files_[static_cast<std::size_t>(r.file)].descriptor.get(), r.to + flight.done,
-                         static_cast<unsigned>(r.bytes - flight.done), r.offset + flight.done);
+      io_uring_prep_read(entry, files_[r.file].descriptor.get(), r.to + flight.done,
+                         to_unsigned(r.bytes - flight.done), r.offset + flight.done);
       io_uring_sqe_set_data64(entry, index);
     }
     int status = 0;

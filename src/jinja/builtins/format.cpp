@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/integer_cast.h"
 #include "jinja/runtime/operators.h"
 #include "jinja/runtime/repr.h"
 #include "jinja/runtime/unicode.h"
@@ -32,7 +33,7 @@ int number(std::string_view text, std::size_t& i) {
 }
 
 std::string pad(const std::string& text, const Spec& spec, char default_align) {
-  auto missing = spec.width - static_cast<int>(count_code_points(text));
+  auto missing = spec.width - to_int(count_code_points(text));
   if (missing <= 0) return text;
   char align = spec.align ? spec.align : default_align;
   int left = align == '<' ? 0 : align == '^' ? missing / 2 : missing;
@@ -114,8 +115,7 @@ std::string format_number(const Value& value, const Spec& spec) {
 std::string cut(const std::string& text, int precision) {
   if (precision < 0) return text;
   auto offsets = code_point_offsets(text);
-  return text.substr(0,
-                     offsets[std::min<std::size_t>(static_cast<std::size_t>(precision), offsets.size() - 1)]);
+  return text.substr(0, offsets[std::min<std::size_t>(to_size(precision), offsets.size() - 1)]);
 }
 
 class Percent {
@@ -349,7 +349,7 @@ class Brace {
   }
 
   Value positional(std::int64_t i) const {
-    if (i < 0 || i >= static_cast<std::int64_t>(call_.args.size()))
+    if (i < 0 || i >= std::ssize(call_.args))
       fault("Replacement index {} out of range for positional args tuple", i);
     return call_.args[i];
   }

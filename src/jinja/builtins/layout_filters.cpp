@@ -13,9 +13,9 @@ namespace {
 
 std::string first_code_points(std::string_view text, std::int64_t count) {
   const auto offsets = code_point_offsets(text);
-  const auto size = static_cast<std::int64_t>(offsets.size()) - 1;
+  const auto size = std::ssize(offsets) - 1;
   const std::int64_t end = std::clamp<std::int64_t>(count < 0 ? count + size : count, 0, size);
-  return std::string(text.substr(0, offsets[static_cast<std::size_t>(end)]));
+  return std::string(text.substr(0, offsets[end]));
 }
 
 Value truncate(Runtime& runtime, const Value& value, const Call& call) {
@@ -23,7 +23,7 @@ Value truncate(Runtime& runtime, const Value& value, const Call& call) {
   const std::string text = str(runtime.budget(), value);
   const std::int64_t length = given.integer(0, 255);
   const std::string end = given.find(2) ? given.text(2) : "...";
-  const auto end_length = static_cast<std::int64_t>(count_code_points(end));
+  const std::int64_t end_length = count_code_points(end);
   const std::int64_t leeway = given.given(3) ? given.integer(3, 0) : 5;
   if (length < end_length) fault("expected length >= {}, got {}", end_length, length);
   if (leeway < 0) fault("expected leeway >= 0, got {}", leeway);

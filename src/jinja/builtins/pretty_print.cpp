@@ -1,6 +1,7 @@
 // Python's pprint.pformat with its defaults: 80 columns, keys in order.
 #include <algorithm>
 
+#include "base/integer_cast.h"
 #include "jinja/builtins/builtins.h"
 #include "jinja/runtime/operators.h"
 #include "jinja/runtime/parameters.h"
@@ -83,7 +84,7 @@ class PrettyPrinter {
     if (out_.size() > budget_.limits().output_bytes) budget_.grow(out_.size());
   }
 
-  void begin_line(std::ptrdiff_t indent) { add("\n" + std::string(static_cast<std::size_t>(indent), ' ')); }
+  void begin_line(std::ptrdiff_t indent) { add("\n" + std::string(to_size(indent), ' ')); }
 
   // On one line: repr() with the keys of dicts in order.
   std::string flat(const Value& value) {

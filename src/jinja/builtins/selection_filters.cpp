@@ -10,7 +10,7 @@ namespace sluice::jinja {
 namespace {
 
 Call rest_of(const Call& call, std::size_t from) {
-  return {Values(call.args.begin() + static_cast<std::ptrdiff_t>(from), call.args.end()), call.named};
+  return {Values(call.args.begin() + from, call.args.end()), call.named};
 }
 
 const std::string& name_of(const Value& value) {

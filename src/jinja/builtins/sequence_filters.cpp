@@ -119,7 +119,7 @@ Value items(Runtime& runtime, const Value& value, const Call&) {
 
 Value batch(Runtime& runtime, const Value& value, const Call& call) {
   Parameters given(call, {"linecount", "fill_with"}, 1);
-  auto size = static_cast<std::size_t>(std::max<std::int64_t>(given.integer(0, 1), 1));
+  std::size_t size = std::max<std::int64_t>(given.integer(0, 1), 1);
   Values rows, row;
   for (Value& item : iterate(runtime.budget(), value)) {
     if (row.size() == size) rows.push_back(make_list(std::exchange(row, {})));
@@ -141,7 +141,7 @@ Value columns(Runtime& runtime, const Value& value, const Call& call) {
   std::int64_t count = given.integer(0, 1);
   if (count == 0) fault("integer division or modulo by zero");
   if (count < 0) return make_iterator({});
-  auto slices = static_cast<std::size_t>(count);
+  std::size_t slices = count;
   runtime.budget().grow(std::min(slices, SIZE_MAX / sizeof(Value) / 2) * sizeof(Value));
   std::size_t per_slice = items.size() / slices, longer = items.size() % slices, at = 0;
   Values result;

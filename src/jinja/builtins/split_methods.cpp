@@ -1,6 +1,7 @@
 // The methods that cut strings into parts.
 #include <algorithm>
 
+#include "base/integer_cast.h"
 #include "jinja/builtins/builtins.h"
 #include "jinja/runtime/parameters.h"
 #include "jinja/runtime/unicode.h"
@@ -55,11 +56,11 @@ Parts split_words(std::string_view text, std::int64_t limit) {
 
 Parts split_last_words(std::string_view text, std::int64_t limit) {
   Parts all = split_words(text, -1);
-  if (limit < 0 || static_cast<std::int64_t>(all.size()) <= limit) return all;
-  auto rest = all.size() - static_cast<std::size_t>(limit);
+  if (limit < 0 || std::ssize(all) <= limit) return all;
+  auto rest = all.size() - to_size(limit);
   const char* end = all[rest - 1].data() + all[rest - 1].size();
-  Parts parts{text.substr(0, static_cast<std::size_t>(end - text.data()))};
-  parts.insert(parts.end(), all.begin() + static_cast<std::ptrdiff_t>(rest), all.end());
+  Parts parts{text.substr(0, to_size(end - text.data()))};
+  parts.insert(parts.end(), all.begin() + rest, all.end());
   return parts;
 }
 

@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "jinja/builtins/builtins.h"
 #include "jinja/builtins/format.h"
 #include "jinja/runtime/json.h"
@@ -75,8 +76,8 @@ Value indent(Runtime& runtime, const Value& value, const Call& call) {
   if (given.find(0) && given.value(0).is_text()) {
     indention = given.text(0);
   } else if (std::int64_t width = given.integer(0, 4); width > 0) {
-    budget.grow(static_cast<std::size_t>(width));
-    indention.assign(static_cast<std::size_t>(width), ' ');
+    budget.grow(to_size(width));
+    indention.assign(to_size(width), ' ');
   }
   std::string text = value.text() + "\n", result = given.truth(1, false) ? indention : "";
   bool first = true, blank = given.truth(2, false);
@@ -97,10 +98,9 @@ Value tojson(Runtime& runtime, const Value& value, const Call& call) {
   if (given.given(1)) {
     style.item_separator = ",";
     std::int64_t width = given.value(1).is_text() ? 0 : given.integer(1, 0);
-    if (width > 0) budget.grow(static_cast<std::size_t>(width));
-    style.indent = given.value(1).is_text()
-                       ? given.text(1)
-                       : std::string(width > 0 ? static_cast<std::size_t>(width) : 0, ' ');
+    if (width > 0) budget.grow(to_size(width));
+    style.indent =
+        given.value(1).is_text() ? given.text(1) : std::string(width > 0 ? to_size(width) : 0, ' ');
   }
   if (given.given(2)) {
     Values separators = iterate(budget, given.value(2));

@@ -1,6 +1,7 @@
 // The methods of strings, except those that cut them into parts.
 #include <algorithm>
 
+#include "base/integer_cast.h"
 #include "jinja/builtins/builtins.h"
 #include "jinja/builtins/format.h"
 #include "jinja/runtime/operators.h"
@@ -126,9 +127,9 @@ Value expandtabs(Runtime& runtime, const Value& self, const Call& call) {
   std::string result = map_code_points(self.text(), [&](char32_t c, std::string_view bytes) {
     if (c == '\t') {
       std::int64_t blanks = size > 0 ? size - column % size : 0;
-      runtime.budget().grow(static_cast<std::size_t>(blanks));
+      runtime.budget().grow(to_size(blanks));
       column += blanks;
-      return std::string(static_cast<std::size_t>(blanks), ' ');
+      return std::string(to_size(blanks), ' ');
     }
     column = c == '\n' || c == '\r' ? 0 : column + 1;
     return std::string(bytes);
@@ -146,7 +147,7 @@ Window window(const Value& self, const Parameters& given, std::size_t start, std
   std::string_view text = self.text();
   if (!given.given(start) && !given.given(stop)) return {text, 0};
   auto offsets = code_point_offsets(text);
-  auto size = static_cast<std::int64_t>(offsets.size()) - 1;
+  auto size = std::ssize(offsets) - 1;
   auto clamp = [&](std::int64_t i) { return std::clamp(i < 0 ? i + size : i, std::int64_t{0}, size); };
   std::int64_t first = given.given(start) ? given.integer(start, 0) : 0;
   std::int64_t last = clamp(given.given(stop) ? given.integer(stop, 0) : size);
@@ -230,7 +231,7 @@ Value justify(Runtime& runtime, const Value& self, const Call& call) {
   std::int64_t width = given.integer(0, 0);
   std::int64_t missing = width - static_cast<std::int64_t>(count_code_points(self.text()));
   if (missing <= 0) return self;
-  runtime.budget().grow(static_cast<std::size_t>(missing));
+  runtime.budget().grow(to_size(missing));
   std::int64_t before = !left ? 0 : right ? missing / 2 + (missing & width & 1) : missing;
   std::string result;
   for (std::int64_t i = 0; i < before; ++i) result += fill;
@@ -243,10 +244,9 @@ Value zfill(Runtime& runtime, const Value& self, const Call& call) {
   Parameters given(call, {"width"}, 1);
   std::int64_t missing = given.integer(0, 0) - static_cast<std::int64_t>(count_code_points(self.text()));
   if (missing <= 0) return self;
-  runtime.budget().grow(static_cast<std::size_t>(missing));
+  runtime.budget().grow(to_size(missing));
   std::string text = self.text();
-  text.insert(!text.empty() && (text[0] == '-' || text[0] == '+') ? 1 : 0, static_cast<std::size_t>(missing),
-              '0');
+  text.insert(!text.empty() && (text[0] == '-' || text[0] == '+') ? 1 : 0, to_size(missing), '0');
   return like(self, std::move(text));
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "base/integer_cast.h"
 #include "jinja/builtins/builtins.h"
 #include "jinja/runtime/operators.h"
 #include "jinja/runtime/parameters.h"
@@ -96,8 +97,8 @@ struct LinkStyle {
   }
   std::string cut(const std::string& text) const {
     const std::vector<std::size_t> offsets = code_point_offsets(text);
-    if (longest < 0 || offsets.size() - 1 <= static_cast<std::size_t>(longest)) return text;
-    return text.substr(0, offsets[static_cast<std::size_t>(longest)]) + "...";
+    if (longest < 0 || offsets.size() - 1 <= to_size(longest)) return text;
+    return text.substr(0, offsets[longest]) + "...";
   }
 };
 

@@ -29,7 +29,7 @@ std::string Loop::repr(Budget&) const {
 }
 
 std::optional<Value> Loop::attribute(std::string_view name) const {
-  auto size = static_cast<std::int64_t>(items_.size());
+  auto size = std::ssize(items_);
   if (name == "index") return Value(index_ + 1);
   if (name == "index0") return Value(index_);
   if (name == "revindex") return Value(size - index_);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/integer_cast.h"
 #include "jinja/runtime/operators.h"
 #include "jinja/runtime/repr.h"
 #include "jinja/runtime/unicode.h"
@@ -88,7 +89,7 @@ class DocumentBuilder : public nlohmann::json_sax<nlohmann::ordered_json> {
   }
 
   bool open(Json container) {
-    if (open_.size() >= static_cast<std::size_t>(kMaxNesting)) return false;
+    if (open_.size() >= to_size(kMaxNesting)) return false;
     open_.push_back(place(std::move(container)));
     return true;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/integer_cast.h"
 #include "jinja/builtins/format.h"
 #include "jinja/runtime/repr.h"
 #include "jinja/runtime/unicode.h"
@@ -164,7 +165,7 @@ Value add(Budget& budget, const Value& a, const Value& b) {
 }
 
 Value repeat(Budget& budget, const Value& value, std::int64_t count) {
-  std::size_t times = count < 0 ? 0 : static_cast<std::size_t>(count);
+  std::size_t times = count < 0 ? 0 : to_size(count);
   std::size_t size = value.is_text() ? value.text().size() : value.sequence().items.size() * sizeof(Value);
   std::size_t total = 0;
   if (__builtin_mul_overflow(size, times, &total)) total = SIZE_MAX / 2;

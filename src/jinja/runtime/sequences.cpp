@@ -1,6 +1,7 @@
 // Length, iteration, subscripts and slices.
 #include <algorithm>
 
+#include "base/integer_cast.h"
 #include "jinja/runtime/operators.h"
 #include "jinja/runtime/unicode.h"
 
@@ -54,10 +55,10 @@ std::int64_t length(const Value& value) {
     case Type::text:
       return static_cast<std::int64_t>(count_code_points(value.text()));
     case Type::dict:
-      return static_cast<std::int64_t>(value.dict().size());
+      return std::ssize(value.dict());
     case Type::sequence:
       if (is_kind(value, SequenceKind::iterator)) break;
-      return static_cast<std::int64_t>(value.sequence().items.size());
+      return std::ssize(value.sequence().items);
     default:
       break;
   }
@@ -118,8 +119,8 @@ Value slice(Budget& budget, const Value& value, const Value& start, const Value&
   require_defined(value);
   if (indexable(value)) {
     const Values& items = value.sequence().items;
-    Indices range = slice_indices(static_cast<std::int64_t>(items.size()), start, stop, step);
-    budget.grow(static_cast<std::size_t>(range.count) * sizeof(Value));
+    Indices range = slice_indices(std::ssize(items), start, stop, step);
+    budget.grow(to_size(range.count) * sizeof(Value));
     Values result;
     for (std::int64_t i = 0; i < range.count; ++i) result.push_back(items[range.start + i * range.step]);
     return make_sequence(is_tuple(value) ? SequenceKind::tuple : SequenceKind::list, std::move(result));
@@ -128,7 +129,7 @@ Value slice(Budget& budget, const Value& value, const Value& start, const Value&
   const std::string& text = value.text();
   budget.grow(text.size());
   std::vector<std::size_t> offsets = code_point_offsets(text);
-  Indices range = slice_indices(static_cast<std::int64_t>(offsets.size()) - 1, start, stop, step);
+  Indices range = slice_indices(std::ssize(offsets) - 1, start, stop, step);
   std::string result;
   for (std::int64_t i = 0; i < range.count; ++i) {
     std::int64_t at = range.start + i * range.step;

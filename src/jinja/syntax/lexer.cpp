@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/integer_cast.h"
 #include "jinja/runtime/unicode.h"
 #include "jinja/syntax/literals.h"
 
@@ -50,7 +51,7 @@ class Lexer {
   }
 
   void advance(std::size_t count) {
-    line_ += static_cast<int>(std::count(rest_.begin() + at_, rest_.begin() + at_ + count, '\n'));
+    line_ += to_int(std::count(rest_.begin() + at_, rest_.begin() + at_ + count, '\n'));
     at_ += count;
     if (count > 0) line_starting_ = rest_[at_ - 1] == '\n';
   }

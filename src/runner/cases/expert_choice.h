@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "base/integer_cast.h"
 #include "runner/random_tensor.h"
 
 namespace sluice::runner {
@@ -16,13 +17,12 @@ inline HostTensor any_experts(Random& random, std::int64_t tokens, std::int64_t 
 inline HostTensor distinct_experts(Random& random, std::int64_t tokens, std::int64_t k,
                                    std::int64_t experts) {
   HostTensor chosen(ops::DType::i32, {tokens, k});
-  std::vector<std::int32_t> order(static_cast<std::size_t>(experts));
-  for (std::size_t e = 0; e < order.size(); ++e) order[e] = static_cast<std::int32_t>(e);
+  std::vector<std::int32_t> order(to_size(experts));
+  for (std::size_t e = 0; e < order.size(); ++e) order[e] = to_int(e);
   for (std::int64_t t = 0; t < tokens; ++t)
     for (std::int64_t j = 0; j < k; ++j) {
-      std::swap(order[static_cast<std::size_t>(j)],
-                order[static_cast<std::size_t>(j + random.integer(experts - j))]);
-      chosen.data<std::int32_t>()[t * k + j] = order[static_cast<std::size_t>(j)];
+      std::swap(order[j], order[static_cast<std::size_t>(j + random.integer(experts - j))]);
+      chosen.data<std::int32_t>()[t * k + j] = order[j];
     }
   return chosen;
 }

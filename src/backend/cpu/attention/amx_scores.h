@@ -23,7 +23,7 @@ constexpr std::size_t kTileHalves = 16 * kStep;
 template <int kColumns, int kSmall, bool kPrepare, class Keys>
 SLUICE_AMX_BF16 void multiply_columns(const Keys& keys, std::size_t width, const Half* queries, bool add,
                                       float* dots, std::size_t row_bytes) {
-  const auto stride = static_cast<std::size_t>(keys.stride);
+  const std::size_t stride = keys.stride;
   const std::size_t half = 8 * stride;  // in halves: sixteen rows
   float* const lower = dots + 4 * row_bytes;
   if (add) {

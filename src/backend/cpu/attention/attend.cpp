@@ -17,6 +17,7 @@
 #include <bit>
 
 #include "backend/cpu/attention/bf16_tile-inl.h"
+#include "base/integer_cast.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::attention::HWY_NAMESPACE {
@@ -46,14 +47,14 @@ class Attend {
         sequences_(sequences),
         kv_heads_(call.values.dim(call.values.rank() - 2)),
         group_(call.out.dim(1) / kv_heads_),
-        value_floats_(padded(static_cast<std::size_t>(call.values.shape.back()))),
+        value_floats_(padded(to_size(call.values.shape.back()))),
         products_(suitable_products(context.isa(), call)) {
     for (int p = 0; p < call.pieces; ++p) {
       bf16_ = bf16_ && call.queries[p].dtype == ops::DType::bf16;
       piece_offset_[p] = query_floats_;
-      query_floats_ += padded(static_cast<std::size_t>(call.keys[p].shape.back()));
+      query_floats_ += padded(to_size(call.keys[p].shape.back()));
     }
-    const auto fitting = static_cast<std::int64_t>(kTileFloats / (query_floats_ + 2 * value_floats_));
+    const std::int64_t fitting = kTileFloats / (query_floats_ + 2 * value_floats_);
     tile_queries_ = std::clamp<std::int64_t>(fitting / 8 * 8, 8,
                                              products_ != nullptr ? kMaxUnitQueries : kMaxTileQueries);
     std::int64_t most = 0;
@@ -83,7 +84,7 @@ class Attend {
   // Null: F32 throughout.
   static const AttendProducts* suitable_products(Isa isa, const AttendCall& call) {
     const auto of = [](const ops::ConstView& cache, std::size_t step) {
-      return cache.dtype == ops::DType::bf16 && static_cast<std::size_t>(cache.shape.back()) % step == 0;
+      return cache.dtype == ops::DType::bf16 && to_size(cache.shape.back()) % step == 0;
     };
     bool suits = of(call.values, bf16::kStrip);
     for (int p = 0; p < call.pieces; ++p) suits = suits && of(call.keys[p], bf16::kStep);
@@ -117,7 +118,7 @@ class Attend {
     const ops::ConstView cache = pages != nullptr ? pool[0] : sequences_.part(pool, sequence);
     const auto* data = static_cast<const std::byte*>(cache.data) +
                        tile.kv_head * cache.strides[1] * static_cast<std::int64_t>(size_bytes(cache.dtype));
-    CacheRows rows{data, cache.dtype, cache.strides[0], static_cast<std::size_t>(cache.shape.back())};
+    CacheRows rows{data, cache.dtype, cache.strides[0], to_size(cache.shape.back())};
     if (pages == nullptr) return rows;
     rows.pages = pages;
     rows.page_count = sequences_.page_count();
@@ -145,14 +146,14 @@ class Attend {
     bf16::Workspace units;
   };
   Scratch scratch(int worker, std::int64_t index = 0) {
-    const auto queries = static_cast<std::size_t>(tile_queries_);
+    const std::size_t queries = tile_queries_;
     const std::size_t scored = products_ != nullptr ? queries : kMaxQueries;
     const std::size_t floats = queries * (query_floats_ + 2 * value_floats_) + scored * kScoreStride;
     const std::size_t records = queries * (sizeof(Range) + 2 * sizeof(Partial));
     const std::size_t units = products_ != nullptr ? bf16::Workspace::bytes(unit_sizes()) : 0;
     const std::size_t bytes = (units + floats * sizeof(float) + records + 63) / 64 * 64;
-    std::byte* const memory = context_.worker_scratch(worker, static_cast<std::size_t>(together_) * bytes) +
-                              static_cast<std::size_t>(index) * bytes;
+    std::byte* const memory =
+        context_.worker_scratch(worker, to_size(together_) * bytes) + static_cast<std::size_t>(index) * bytes;
     Scratch s{};
     s.units = bf16::Workspace(unit_sizes(), memory);
     s.visible = reinterpret_cast<Range*>(memory + units);
@@ -166,7 +167,7 @@ class Attend {
   }
 
   bf16::Workspace::Sizes unit_sizes() const {
-    return {{static_cast<std::size_t>(tile_queries_), query_pieces()}, query_floats_, value_floats_};
+    return {{to_size(tile_queries_), query_pieces()}, query_floats_, value_floats_};
   }
 
   std::size_t query_pieces() const { return bf16_ ? 1 : context_.exact() ? 3 : 2; }
@@ -174,7 +175,7 @@ class Attend {
   // Loads the queries as the kernels want them.
   QueryTile load(const Tile& tile, const Scratch& s) const {
     QueryTile result{};
-    result.count = static_cast<std::size_t>(tile.queries);
+    result.count = to_size(tile.queries);
     result.queries = s.queries;
     result.stride = query_floats_;
     result.visible = s.visible;
@@ -190,7 +191,7 @@ class Attend {
       result.keys[p] = rows(call_.keys[p], tile);
       const std::size_t width = result.keys[p].width;
       for (std::int64_t r = 0; r < tile.queries; ++r) {
-        float* to = s.queries + static_cast<std::size_t>(r) * query_floats_ + piece_offset_[p];
+        float* to = s.queries + to_size(r) * query_floats_ + piece_offset_[p];
         const ops::ConstView from = query_row(call_.queries[p], tile, r);
         load_row(from.data, from.dtype, width, to);
         std::fill(to + width, to + padded(width), 0.0f);
@@ -215,7 +216,7 @@ class Attend {
   // Writes the output of one query; its sums are spent.
   void finish(const Tile& tile, std::int64_t r, const Partial& total, float* sums) const {
     const ops::View out = query_row(call_.out, tile, r);
-    const auto width = static_cast<std::size_t>(out.dim(0));
+    const std::size_t width = out.dim(0);
     scale_sums(sums, value_floats_, 1 / total.total);
     if (call_.values.dtype == ops::DType::bf16 && products_ == nullptr) from_pairs(sums, width);
     store_row(sums, width, out.data, out.dtype);
@@ -236,7 +237,7 @@ class Attend {
                   value_floats_);
         }
         for (std::int64_t r = 0; r < own.queries; ++r)
-          finish(own, r, s.totals[r], s.total_sums + static_cast<std::size_t>(r) * value_floats_);
+          finish(own, r, s.totals[r], s.total_sums + to_size(r) * value_floats_);
       }
     });
   }
@@ -250,7 +251,7 @@ class Attend {
     Partial* partials;
     float* sums;
     std::size_t at(std::int64_t i, std::int64_t part, std::int64_t r) const {
-      return static_cast<std::size_t>((i * longest + part) * queries + r);
+      return to_size((i * longest + part) * queries + r);
     }
   };
 
@@ -272,14 +273,12 @@ class Attend {
   void run_parts(std::int64_t tiles, std::int64_t longest) {
     together_ = heads_together(tiles * longest);
     const std::int64_t queries = tile_queries_;
-    const std::size_t each =
-        static_cast<std::size_t>(longest * queries) * (value_floats_ * sizeof(float) + sizeof(Partial));
+    const std::size_t each = to_size(longest * queries) * (value_floats_ * sizeof(float) + sizeof(Partial));
     const std::int64_t fitting = static_cast<std::int64_t>(kPartialBytes / each) / together_ * together_;
     const std::int64_t wave = std::clamp<std::int64_t>(fitting, together_, tiles);
-    std::byte* memory = context_.shared_scratch(static_cast<std::size_t>(wave) * each);
+    std::byte* memory = context_.shared_scratch(to_size(wave) * each);
     auto* sums = reinterpret_cast<float*>(memory);
-    auto* partials =
-        reinterpret_cast<Partial*>(sums + static_cast<std::size_t>(wave * longest * queries) * value_floats_);
+    auto* partials = reinterpret_cast<Partial*>(sums + to_size(wave * longest * queries) * value_floats_);
     for (std::int64_t first = 0; first < tiles; first += wave) {
       const PartialTable table{first, std::min(wave, tiles - first), longest, queries, partials, sums};
       run_bundles(table);

@@ -15,12 +15,13 @@
 
 #include "backend/cpu/attention/bf16_products.h"
 #include "backend/cpu/attention/f32_tile-inl.h"
+#include "base/integer_cast.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::attention::HWY_NAMESPACE {
 
-constexpr auto kUnitRows = static_cast<std::int64_t>(bf16::kKeyRows);
-constexpr auto kValueStep = static_cast<std::int64_t>(bf16::kValueStep);
+constexpr std::int64_t kUnitRows = bf16::kKeyRows;
+constexpr std::int64_t kValueStep = bf16::kValueStep;
 constexpr std::size_t kWeighTurns = 2;  // of fetching, a vector, where units are busy meanwhile
 static_assert(kBlockRows == static_cast<std::int64_t>(bf16::kValueRows));
 
@@ -37,9 +38,9 @@ HWY_INLINE AttendAhead ahead_of(const AttendProducts& products, const QueryTile&
     const std::size_t bytes = 2 * cache.width;
     return AttendAhead::Rows{
         cache.address_ahead(first + head * share) - static_cast<std::uintptr_t>(head) * bytes,
-        2 * cache.stride, static_cast<std::size_t>(heads) * bytes};
+        2 * cache.stride, to_size(heads) * bytes};
   };
-  return {rows(tile.keys[0]), rows(tile.values), static_cast<std::size_t>(share),
+  return {rows(tile.keys[0]), rows(tile.values), to_size(share),
           products.uses_tiles() ? AttendAhead::Order::quarters : AttendAhead::Order::rows};
 }
 
@@ -192,13 +193,13 @@ class UnitPart {
   void add_values(std::int64_t first, const Range& rows, const float* weights, std::size_t count,
                   float* sums) {
     const CacheRows& values = tile_.values;
-    const auto begin = static_cast<std::size_t>(rows.begin / kValueStep);
-    const auto end = static_cast<std::size_t>((rows.end + kValueStep - 1) / kValueStep);
+    const std::size_t begin = rows.begin / kValueStep;
+    const std::size_t end = (rows.end + kValueStep - 1) / kValueStep;
     bf16::ValueStep steps[kBlockRows / kValueStep];
     bf16::Half* copy = space_.prepared;
     for (std::size_t s = begin; s < end; ++s) {
       const std::int64_t j = static_cast<std::int64_t>(s) * kValueStep;
-      steps[s] = {halves(values, first + j), 2 * static_cast<std::size_t>(values.stride)};
+      steps[s] = {halves(values, first + j), 2 * to_size(values.stride)};
       if (rows.begin <= j && j + kValueStep <= rows.end) continue;
       // The first or the last one, of which only some rows may be read.
       steps[s] = {copy, 2 * values.width};

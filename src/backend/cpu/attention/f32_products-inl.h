@@ -17,6 +17,7 @@
 
 #include "backend/cpu/runtime/fetch.h"
 #include "backend/cpu/simd/rows-inl.h"
+#include "base/integer_cast.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::attention::HWY_NAMESPACE {
@@ -176,7 +177,7 @@ HWY_INLINE void score_tile(const float* HWY_RESTRICT queries, std::size_t query_
       hn::Store(sum_lanes(sum[i], sum[i + 1], sum[i + 2], sum[i + 3]), Four(), dots + i);
     for (std::size_t q = 0; q < kQueries; ++q)
       for (std::size_t r = 0; r < kRows; ++r) {
-        float& score = scores[q * score_stride + static_cast<std::size_t>(j) + r];
+        float& score = scores[q * score_stride + to_size(j) + r];
         score = kAdd ? score + dots[q * kRows + r] : dots[q * kRows + r];
       }
   }
@@ -214,7 +215,7 @@ HWY_INLINE void add_rows(const float* weights, std::size_t weight_stride, std::s
   for (std::size_t i = 0; i < whole; i += kPair) {
 #pragma GCC unroll 8
     for (std::size_t r = 0; r < kRows; ++r) {
-      const auto at = static_cast<std::int64_t>(r);
+      const std::int64_t at = r;
       pair[r] = load_pair(row + at * rows.stride + i);
       ahead.template fetch<T>(j + at, i);
     }
@@ -232,7 +233,7 @@ template <class T>
 HWY_INLINE void add_weighted(const float* weights, std::size_t weight_stride, std::size_t queries,
                              const Rows<T>& rows, const auto& ahead, std::int64_t begin, std::int64_t end,
                              float* sums, std::size_t sum_stride) {
-  constexpr auto kStep = static_cast<std::int64_t>(kValueRows);
+  constexpr std::int64_t kStep = kValueRows;
   std::int64_t j = begin;
   for (; j + kStep <= end; j += kStep)
     add_rows<kValueRows>(weights + j, weight_stride, queries, rows, ahead, j, sums, sum_stride);

@@ -18,6 +18,7 @@
 #include "backend/cpu/attention/attend.h"
 #include "backend/cpu/attention/f32_products-inl.h"
 #include "backend/cpu/simd/exponential-inl.h"
+#include "base/integer_cast.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::attention::HWY_NAMESPACE {
@@ -124,13 +125,12 @@ HWY_INLINE float weigh_block(float* HWY_RESTRICT scores, const Range& seen, floa
   const FloatTag d;
   const auto lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
   const auto factor = hn::Set(d, scale);
-  const auto lanes = static_cast<std::int64_t>(kLanes);
+  const std::int64_t lanes = kLanes;
   const std::int64_t begin = seen.begin / lanes * lanes;
   auto largest = lowest;
   for (std::int64_t j = begin; j < seen.end; j += lanes) {
-    const auto inside =
-        hn::AndNot(hn::FirstN(d, static_cast<std::size_t>(std::max<std::int64_t>(seen.begin - j, 0))),
-                   hn::FirstN(d, static_cast<std::size_t>(seen.end - j)));
+    const auto inside = hn::AndNot(hn::FirstN(d, to_size(std::max<std::int64_t>(seen.begin - j, 0))),
+                                   hn::FirstN(d, to_size(seen.end - j)));
     const auto score = hn::IfThenElse(inside, hn::Mul(factor, hn::LoadU(d, scores + j)), lowest);
     hn::StoreU(score, d, scores + j);
     largest = hn::Max(largest, score);

@@ -14,6 +14,7 @@
 
 #include "backend/cpu/simd/exponential-inl.h"
 #include "backend/cpu/simd/rows-inl.h"
+#include "base/integer_cast.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::attention::HWY_NAMESPACE {
@@ -28,7 +29,7 @@ HWY_INLINE float softmax_tile(float* HWY_RESTRICT scores, const float* HWY_RESTR
                               const float* HWY_RESTRICT weight_factors, std::int64_t begin, std::int64_t end,
                               std::int64_t rows, float& maximum, float& total) {
   const FloatTag d;
-  const auto step = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t step = hn::Lanes(d);
   const auto lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
   // f(j, mask) for the vectors that reach into [begin, end); a mask costs as much as the rest, and most
   // vectors need none.
@@ -39,8 +40,8 @@ HWY_INLINE float softmax_tile(float* HWY_RESTRICT scores, const float* HWY_RESTR
         f(j, [](auto v, auto) HWY_ATTR { return v; });
         continue;
       }
-      const auto before = hn::FirstN(d, static_cast<std::size_t>(std::max<std::int64_t>(begin - j, 0)));
-      const auto visible = hn::AndNot(before, hn::FirstN(d, static_cast<std::size_t>(end - j)));
+      const auto before = hn::FirstN(d, to_size(std::max<std::int64_t>(begin - j, 0)));
+      const auto visible = hn::AndNot(before, hn::FirstN(d, to_size(end - j)));
       f(j, [&](auto v, auto other) HWY_ATTR { return hn::IfThenElse(visible, v, other); });
     }
   };

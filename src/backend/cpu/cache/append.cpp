@@ -30,7 +30,7 @@ namespace sluice::backend::cpu::cache {
 HWY_EXPORT(copy_row);
 
 void copy_rows(const Context& context, const ops::ConstView& from, const ops::View& to) {
-  const auto width = static_cast<std::size_t>(from.shape.back());
+  const std::size_t width = from.shape.back();
   const auto copy = SLUICE_DISPATCH(context, copy_row);
   for (std::int64_t r = 0; r < row_count(from.shape); ++r)
     copy(row_at(from, r), from.dtype, width, row_at(to, r), to.dtype);

@@ -3,6 +3,7 @@
 #include "backend/cpu/cache/append.h"
 #include "backend/cpu/cache/encode_vectors.h"
 #include "backend/cpu/runtime/row_walk.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cpu {
 
@@ -11,8 +12,7 @@ using namespace cache;
 template <>
 void run(Context& context, const ops::MlaTurboquantAppend& op) {
   const ops::Sequences sequences(op, op.kv_latent.dim(0));
-  const EncodeCall call{op.kv_latent.dim(0), static_cast<std::size_t>(op.kv_latent.dim(1)), op.signs,
-                        op.norm};
+  const EncodeCall call{op.kv_latent.dim(0), to_size(op.kv_latent.dim(1)), op.signs, op.norm};
   encode_vectors(context, call, [&](std::int64_t token) {
     const std::int64_t b = sequences.of_token(token);
     const ops::Sequence one = sequences[b];

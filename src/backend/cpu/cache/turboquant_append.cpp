@@ -2,6 +2,7 @@
 
 #include "backend/cpu/cache/encode_vectors.h"
 #include "backend/cpu/runtime/row_walk.h"
+#include "base/integer_cast.h"
 #include "ops/sequences.h"
 
 namespace sluice::backend::cpu::cache {
@@ -31,7 +32,7 @@ void run(Context& context, const ops::TurboquantAppend& op) {
   const bool ring = !op.page_table.present();
   const std::int64_t slots = op.k_norms.shape.back();
   const ops::Sequences sequences(op, op.k.dim(0));
-  const EncodeCall call{op.k.dim(0) * heads * 2, static_cast<std::size_t>(op.k.dim(2)), op.signs, op.norm};
+  const EncodeCall call{op.k.dim(0) * heads * 2, to_size(op.k.dim(2)), op.signs, op.norm};
   encode_vectors(context, call, [&](std::int64_t i) {
     const std::int64_t row = i / 2;
     const std::int64_t token = row / heads;

@@ -2,6 +2,7 @@
 
 #include "backend/cpu/cache/encode_vectors.h"
 #include "backend/cpu/runtime/row_walk.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cpu {
 
@@ -10,7 +11,7 @@ using namespace cache;
 template <>
 void run(Context& context, const ops::TurboquantEncode& op) {
   const std::int64_t heads = op.x.dim(1);
-  const EncodeCall call{op.x.dim(0) * heads, static_cast<std::size_t>(op.x.dim(2)), op.signs, op.norm};
+  const EncodeCall call{op.x.dim(0) * heads, to_size(op.x.dim(2)), op.signs, op.norm};
   encode_vectors(context, call, [&](std::int64_t i) {
     const std::int64_t t = i / heads;
     const std::int64_t h = i % heads;

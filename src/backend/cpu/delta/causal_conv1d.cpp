@@ -14,6 +14,7 @@
 #include "backend/cpu/runtime/context.h"
 #include "backend/cpu/runtime/parameter.h"
 #include "backend/cpu/simd/activation-inl.h"
+#include "base/integer_cast.h"
 #include "ops/saves.h"
 #include "sluice/ops/delta/causal_conv1d.h"
 
@@ -32,7 +33,7 @@ class ConvBlock {
 
   ConvBlock(const ops::CausalConv1d& op, float* scratch)
       : op_(op),
-        width_(static_cast<std::size_t>(op.weight.dim(1))),
+        width_(to_size(op.weight.dim(1))),
         taps_(scratch),
         ring_(taps_ + width_ * kChannelBlock),
         sum_(ring_ + width_ * kChannelBlock) {}
@@ -41,8 +42,7 @@ class ConvBlock {
     if (block == block_) return;
     block_ = block;
     first_ = block * static_cast<std::int64_t>(kChannelBlock);
-    count_ =
-        static_cast<std::size_t>(std::min(op_.x.dim(1) - first_, static_cast<std::int64_t>(kChannelBlock)));
+    count_ = to_size(std::min(op_.x.dim(1) - first_, static_cast<std::int64_t>(kChannelBlock)));
     load_taps();
   }
 
@@ -50,10 +50,10 @@ class ConvBlock {
     for (std::size_t r = 0; r + 1 < width_; ++r)
       load_row(address(state, r, first_), op_.state.dtype, count_, ring_row(r));
     for (std::int64_t t = 0; t < sequence.tokens(); ++t) {
-      const std::size_t newest = static_cast<std::size_t>(t) + width_ - 1;
+      const std::size_t newest = to_size(t) + width_ - 1;
       if (t + kInputRowsAhead < sequence.tokens()) prefetch_row(sequence.begin + t + kInputRowsAhead);
       load_row(address(op_.x, sequence.begin + t, first_), op_.x.dtype, count_, ring_row(newest));
-      convolve(static_cast<std::size_t>(t));
+      convolve(to_size(t));
       store_row(sum_, count_, address(op_.out, sequence.begin + t, first_), op_.out.dtype);
       if ((t + 1) % kSaveStep == 0) save({sequence.begin + t, sequence.begin + t + 1, 0}, t + 1);
     }
@@ -66,8 +66,7 @@ class ConvBlock {
   // The rows that the next token would see after `tokens` tokens of a sequence.
   void store_state(const ops::View& state, std::int64_t tokens) {
     for (std::size_t r = 0; r + 1 < width_; ++r)
-      store_row(ring_row(static_cast<std::size_t>(tokens) + r), count_, address(state, r, first_),
-                op_.state.dtype);
+      store_row(ring_row(to_size(tokens) + r), count_, address(state, r, first_), op_.state.dtype);
   }
   void save(const ops::Sequence& token, std::int64_t tokens) {
     ops::Saves(op_).for_each(token, [&](std::int64_t i, std::int64_t) { store_state(op_.saved[i], tokens); });
@@ -167,7 +166,7 @@ void causal_conv1d(Context& context, const ops::CausalConv1d& op) {
   const ops::Sequences sequences(op, op.x.dim(0));
   const std::int64_t blocks =
       (op.x.dim(1) + static_cast<std::int64_t>(kChannelBlock) - 1) / static_cast<std::int64_t>(kChannelBlock);
-  const std::size_t bytes = ConvBlock::floats(static_cast<std::size_t>(op.weight.dim(1))) * sizeof(float);
+  const std::size_t bytes = ConvBlock::floats(to_size(op.weight.dim(1))) * sizeof(float);
   context.pool().parallel_for(
       0, blocks * sequences.count(), 1, [&](std::int64_t begin, std::int64_t end, int worker) {
         ConvBlock block(op, reinterpret_cast<float*>(context.worker_scratch(worker, bytes)));

@@ -21,6 +21,7 @@
 #include "backend/cpu/delta/heads.h"
 #include "backend/cpu/runtime/address.h"
 #include "backend/cpu/simd/f32_tile-inl.h"
+#include "base/integer_cast.h"
 #include "sluice/ops/delta/delta_rule.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -37,16 +38,16 @@ constexpr std::size_t kSquare = kStep > kPanel ? kStep : kPanel;  // row length 
 class DeltaChunks {
  public:
   static std::size_t floats(const ops::DeltaRule& op, std::int64_t value_heads) {
-    const auto key_width = static_cast<std::size_t>(op.k.dim(2));
-    const auto value_width = static_cast<std::size_t>(op.v.dim(2));
+    const std::size_t key_width = op.k.dim(2);
+    const std::size_t value_width = op.v.dim(2);
     return 2 * (kStep + kSquare) * key_width + 4 * kStep * kSquare + kStep * (value_width + kPanel) +
-           static_cast<std::size_t>(value_heads) * key_width * value_width;
+           to_size(value_heads) * key_width * value_width;
   }
 
   DeltaChunks(const ops::DeltaRule& op, float* scratch)
       : op_(op),
-        key_width_(static_cast<std::size_t>(op.k.dim(2))),
-        value_width_(static_cast<std::size_t>(op.v.dim(2))),
+        key_width_(to_size(op.k.dim(2))),
+        value_width_(to_size(op.v.dim(2))),
         k_(scratch),
         q_(k_ + kStep * key_width_),
         k_panels_(q_ + kStep * key_width_),
@@ -65,7 +66,7 @@ class DeltaChunks {
     for (std::int64_t i = 0; i < count; ++i) read_state(state, value_head_of(op_, key_head, first + i), i);
     for (std::int64_t t = begin; t < end; t += static_cast<std::int64_t>(kStep)) {
       first_token_ = t;
-      rows_ = static_cast<std::size_t>(std::min(end - t, static_cast<std::int64_t>(kStep)));
+      rows_ = to_size(std::min(end - t, static_cast<std::int64_t>(kStep)));
       padded_rows_ = hwy::RoundUpTo(rows_, kTileRows);
       read_keys(key_head);
       multiply_keys();
@@ -83,13 +84,11 @@ class DeltaChunks {
 
  private:
   // A state in panels: [Dv / kPanel, Dk, kPanel].
-  float* state_of(std::int64_t i) const {
-    return states_ + static_cast<std::size_t>(i) * key_width_ * value_width_;
-  }
+  float* state_of(std::int64_t i) const { return states_ + to_size(i) * key_width_ * value_width_; }
 
   void read_state(const ops::View& state, std::int64_t head, std::int64_t i) {
     const auto* rows = static_cast<const float*>(address(state, head));
-    const auto stride = static_cast<std::size_t>(state.strides[1]);
+    const std::size_t stride = state.strides[1];
     for (std::size_t column = 0; column < value_width_; column += kPanel)
       transpose(rows + column * stride, stride, kPanel, key_width_, state_of(i) + column * key_width_,
                 kPanel);
@@ -97,7 +96,7 @@ class DeltaChunks {
 
   void write_state(const ops::View& state, std::int64_t head, std::int64_t i) {
     auto* rows = static_cast<float*>(address(state, head));
-    const auto stride = static_cast<std::size_t>(state.strides[1]);
+    const std::size_t stride = state.strides[1];
     for (std::size_t column = 0; column < value_width_; column += kPanel)
       transpose(state_of(i) + column * key_width_, kPanel, key_width_, kPanel, rows + column * stride,
                 stride);

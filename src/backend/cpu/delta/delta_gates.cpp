@@ -30,13 +30,13 @@ HWY_INLINE FloatVec decay_rate(FloatTag d, FloatVec a_log, FloatVec x) {
 
 void delta_gates(Context& context, const ops::DeltaGates& op) {
   const FloatTag d;
-  const auto heads = static_cast<std::size_t>(op.a.dim(1));
+  const std::size_t heads = op.a.dim(1);
   const std::size_t padded = hwy::RoundUpTo(heads, hn::Lanes(d));
   auto* a_log = reinterpret_cast<float*>(context.shared_scratch(2 * padded * sizeof(float)));
   float* dt_bias = a_log + padded;
   read_parameters(op.A_log, a_log);
   read_parameters(op.dt_bias, dt_bias);
-  const auto grain = static_cast<std::int64_t>(1 + 2048 / heads);
+  const std::int64_t grain = 1 + 2048 / heads;
   context.pool().parallel_for(0, op.a.dim(0), grain, [&](std::int64_t begin, std::int64_t end, int worker) {
     auto* a = reinterpret_cast<float*>(context.worker_scratch(worker, 2 * padded * sizeof(float)));
     float* b = a + padded;

@@ -12,6 +12,7 @@
 #include "backend/cpu/runtime/address.h"
 #include "backend/cpu/runtime/context.h"
 #include "backend/cpu/simd/lane_sums-inl.h"
+#include "base/integer_cast.h"
 #include "sluice/ops/delta/delta_kkt.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -22,16 +23,14 @@ using namespace simd::HWY_NAMESPACE;
 // One chunk of one head. Columns are padded to whole vectors, which are also whole groups of four.
 class KktChunk {
  public:
-  static std::size_t padded(std::int64_t n) {
-    return hwy::RoundUpTo(static_cast<std::size_t>(n), hn::Lanes(FloatTag()));
-  }
+  static std::size_t padded(std::int64_t n) { return hwy::RoundUpTo(to_size(n), hn::Lanes(FloatTag())); }
   static std::size_t floats(const ops::DeltaKkt& op, std::int64_t rows) {
     return (padded(rows) + 1) * padded(op.k.dim(3)) + 2 * padded(rows);
   }
 
   KktChunk(const ops::DeltaKkt& op, std::int64_t max_rows, float* scratch)
       : op_(op),
-        width_(static_cast<std::size_t>(op.k.dim(3))),
+        width_(to_size(op.k.dim(3))),
         stride_(padded(op.k.dim(3))),
         keys_(scratch),
         scaled_(keys_ + padded(max_rows) * stride_),
@@ -43,7 +42,7 @@ class KktChunk {
     for (std::int64_t i = 0; i < rows; ++i) {
       const float beta = *static_cast<const float*>(address(op_.beta, batch, first + i, head));
       scale_key(i, beta);
-      const auto columns = static_cast<std::size_t>(i);
+      const std::size_t columns = i;
       for (std::size_t j = 0; j < columns; j += 4) dot_four(j);
       apply_decay(columns);
       auto* out = static_cast<float*>(address(op_.A, batch, first + i, head));
@@ -59,7 +58,7 @@ class KktChunk {
     const std::int64_t key_head = head / (op_.beta.dim(2) / op_.k.dim(2));
     const std::size_t all_rows = padded(rows);
     for (std::size_t r = 0; r < all_rows; ++r) {
-      const auto row = static_cast<std::int64_t>(r);
+      const std::int64_t row = r;
       const bool present = row < rows;
       if (present) load_row(address(op_.k, batch, first + row, key_head), op_.k.dtype, width_, key(r));
       std::fill(key(r) + (present ? width_ : 0), key(r) + stride_, 0.0f);
@@ -72,7 +71,7 @@ class KktChunk {
     const FloatTag d;
     row_g_ = g_[i];
     for (std::size_t c = 0; c < stride_; c += hn::Lanes(d)) {
-      const auto product = hn::Mul(hn::LoadU(d, key(static_cast<std::size_t>(i)) + c), hn::Set(d, beta));
+      const auto product = hn::Mul(hn::LoadU(d, key(to_size(i)) + c), hn::Set(d, beta));
       if (op_.k.dtype == ops::DType::f32) {
         hn::StoreU(product, d, scaled_ + c);
         continue;

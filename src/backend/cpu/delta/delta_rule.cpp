@@ -11,6 +11,7 @@
 #include "backend/cpu/delta/chunked-inl.h"
 #include "backend/cpu/delta/recurrent-inl.h"
 #include "backend/cpu/runtime/context.h"
+#include "base/integer_cast.h"
 #include "ops/saves.h"
 #include "sluice/ops/delta/delta_rule.h"
 
@@ -48,7 +49,7 @@ void run_with_saves(const ops::DeltaRule& op, const ops::Sequence& sequence, con
 
 void copy_state_rows(const ops::View& from, const ops::View& to, std::int64_t head, std::int64_t first,
                      std::int64_t count) {
-  const auto width = static_cast<std::size_t>(from.shape.back());
+  const std::size_t width = from.shape.back();
   for (std::int64_t row = first; row < first + count; ++row)
     std::copy_n(static_cast<const float*>(address(from, head, row)), width,
                 static_cast<float*>(address(to, head, row)));
@@ -89,7 +90,7 @@ void run_chunked_parts(Context& context, const ops::DeltaRule& op, const ops::Se
 void run_recurrent_parts(Context& context, const ops::DeltaRule& op, const ops::Sequences& sequences) {
   const std::int64_t heads = op.v.dim(1);
   const std::int64_t blocks = op.v.dim(2) / static_cast<std::int64_t>(kRecurrentRows);
-  const std::size_t bytes = recurrent_scratch_floats(static_cast<std::size_t>(op.k.dim(2))) * sizeof(float);
+  const std::size_t bytes = recurrent_scratch_floats(to_size(op.k.dim(2))) * sizeof(float);
   context.pool().parallel_for(
       0, sequences.count() * heads * blocks, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
         auto* scratch = reinterpret_cast<float*>(context.worker_scratch(worker, bytes));

@@ -97,10 +97,10 @@ constexpr std::size_t recurrent_scratch_floats(std::size_t width) {
 HWY_INLINE void run_recurrent(const ops::DeltaRule& op, std::int64_t begin, std::int64_t end,
                               const ops::View& state, std::int64_t head, std::int64_t first_row,
                               float* scratch) {
-  const auto width = static_cast<std::size_t>(op.k.dim(2));
+  const std::size_t width = op.k.dim(2);
   const std::int64_t key_head = key_head_of(op, head);
   auto* rows = static_cast<float*>(address(state, head, first_row));
-  const auto stride = static_cast<std::size_t>(state.strides[1]);
+  const std::size_t stride = state.strides[1];
   float* k = scratch;
   float* q = k + width;
   float* values = q + width;

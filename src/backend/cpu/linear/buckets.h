@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/cpu/runtime/row_walk.h"
+#include "base/integer_cast.h"
 #include "sluice/ops/view.h"
 
 namespace sluice::backend::cpu::linear {
@@ -15,7 +16,7 @@ class Buckets {
   };
 
   static std::size_t bytes(std::int64_t rows, std::int64_t matrices) {
-    return static_cast<std::size_t>(rows + 2 * matrices + 1) * sizeof(std::int32_t);
+    return to_size(rows + 2 * matrices + 1) * sizeof(std::int32_t);
   }
 
   Buckets() = default;
@@ -33,13 +34,12 @@ class Buckets {
     for (std::int64_t o = 0; o < rows; ++o) ++starts_[matrix_of(o)];
     std::int32_t end = 0;
     for (std::int64_t m = 0; m <= matrices; ++m) {
-      if (m < matrices && starts_[m] > 0) used_[count_++] = static_cast<std::int32_t>(m);
+      if (m < matrices && starts_[m] > 0) used_[count_++] = to_int(m);
       end += starts_[m];
       starts_[m] = end;
     }
     // Filling from the back turns each end into a start and keeps the rows in order.
-    for (std::int64_t o = rows - 1; o >= 0; --o)
-      rows_[--starts_[matrix_of(o)]] = static_cast<std::int32_t>(o);
+    for (std::int64_t o = rows - 1; o >= 0; --o) rows_[--starts_[matrix_of(o)]] = to_int(o);
   }
 
   std::int64_t count() const { return count_; }

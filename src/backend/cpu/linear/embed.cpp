@@ -9,6 +9,7 @@
 #include "backend/cpu/linear/dequantize-inl.h"
 #include "backend/cpu/runtime/context.h"
 #include "backend/cpu/runtime/row_walk.h"
+#include "base/integer_cast.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::linear::HWY_NAMESPACE {
@@ -23,7 +24,7 @@ void embed_rows(Context& context, const ops::Embed& op) {
   const auto* ids = static_cast<const std::int32_t*>(op.ids.data);
   context.pool().parallel_for(0, op.ids.dim(0), 8, [&](std::int64_t begin, std::int64_t end, int worker) {
     auto* scales = reinterpret_cast<float*>(context.worker_scratch(
-        worker, static_cast<std::size_t>(2 * groups + chunks * chunk_elements<Format>()) * sizeof(float)));
+        worker, to_size(2 * groups + chunks * chunk_elements<Format>()) * sizeof(float)));
     float* biases = scales + groups;
     float* row = biases + groups;
     const float one = 1;
@@ -33,7 +34,7 @@ void embed_rows(Context& context, const ops::Embed& op) {
       for (std::int64_t c = 0; c < chunks; ++c)
         sum_rows_chunk<Format>(format, matrix.values + id * format.row_bytes, 1, c, &one, scales, biases,
                                groups, row + c * chunk_elements<Format>());
-      store_row(row, static_cast<std::size_t>(format.columns), row_at(op.out, t), op.out.dtype);
+      store_row(row, to_size(format.columns), row_at(op.out, t), op.out.dtype);
     }
   });
 }

@@ -14,6 +14,7 @@
 
 #include "backend/cpu/linear/weight_scales-inl.h"
 #include "backend/cpu/linear/weight_streams.h"
+#include "base/integer_cast.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::linear::HWY_NAMESPACE {
@@ -44,7 +45,7 @@ template <class Format>
 void arrange_x(const MatrixFormat& format, const float* HWY_RESTRICT row, float* HWY_RESTRICT to) {
   const FloatTag d;
   const hn::RebindToSigned<FloatTag> di;
-  const auto index = hn::Mul(hn::Iota(di, 0), hn::Set(di, static_cast<std::int32_t>(Format::kStride)));
+  const auto index = hn::Mul(hn::Iota(di, 0), hn::Set(di, to_int(Format::kStride)));
   const std::int64_t chunks = chunk_count<Format>(format.columns);
   float* slot = to;
   for (std::int64_t c = 0; c < chunks; ++c)
@@ -54,7 +55,7 @@ void arrange_x(const MatrixFormat& format, const float* HWY_RESTRICT row, float*
       hn::StoreU(hn::Mul(x, hn::Set(d, Format::factor(k))), d, slot);
     }
   if constexpr (Format::kBiased) {
-    std::memset(slot, 0, static_cast<std::size_t>(padded_groups(format)) * sizeof(float));
+    std::memset(slot, 0, to_size(padded_groups(format)) * sizeof(float));
     const hn::CappedTag<float, 16> dg;  // no wider than the smallest group
     for (std::int64_t g = 0; g < format.groups(); ++g) {
       auto sum = hn::Zero(dg);
@@ -136,7 +137,7 @@ HWY_NOINLINE void multiply_direct(const MatrixFormat& format, const std::byte* c
     HWY_ALIGN std::byte rest[kDirectRows][Format::kChunkBytes] = {};
     const std::byte* at[kDirectRows];
     for (int r = 0; r < kDirectRows; ++r) {
-      std::memcpy(rest[r], rows[r] + whole * Format::kChunkBytes, static_cast<std::size_t>(rest_bytes));
+      std::memcpy(rest[r], rows[r] + whole * Format::kChunkBytes, to_size(rest_bytes));
       at[r] = rest[r];
     }
     step(whole, at);

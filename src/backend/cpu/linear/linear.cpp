@@ -19,6 +19,7 @@
 #include "backend/cpu/linear/weight_streams.h"
 #include "backend/cpu/runtime/row_walk.h"
 #include "backend/cpu/simd/activation-inl.h"
+#include "base/integer_cast.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::linear::HWY_NAMESPACE {
@@ -117,7 +118,7 @@ void multiply_many(const WeightStreams& streams, const WeightStreams&, const flo
     for (int r = 0; r < kPanelRows; ++r)
       read_groups<Format>(format, matrix, std::min(row + r, format.rows - 1), scratch.scales + r * group_step,
                           scratch.biases + r * group_step);
-    std::memset(scratch.acc, 0, static_cast<std::size_t>(tokens * kPanelRows * kLanes) * sizeof(float));
+    std::memset(scratch.acc, 0, to_size(tokens * kPanelRows * kLanes) * sizeof(float));
     for (std::int64_t chunk = 0; chunk < chunks; chunk += panel_chunks) {
       const std::int64_t chunk_end = std::min(chunks, chunk + panel_chunks);
       fill_panel<Format>(format, rows, chunk, chunk_end, scratch.panel);
@@ -191,8 +192,8 @@ class LinearRun {
     plan_.block_tokens = std::clamp<std::int64_t>(
         kXBlockBytes / (operands_[0].layout.row_floats * 4) / kTileTokens * kTileTokens, 4 * kTileTokens,
         kMaxBlockTokens);
-    std::byte* block = context_.shared_scratch(static_cast<std::size_t>(floats) * sizeof(float) +
-                                               Buckets::bytes(rows_, op_.w.count()));
+    std::byte* block =
+        context_.shared_scratch(to_size(floats) * sizeof(float) + Buckets::bytes(rows_, op_.w.count()));
     auto* x = reinterpret_cast<float*>(block);
     for (int i = 0; i < operand_count_; ++i) {
       operands_[i].x = i < layouts ? x : operands_[0].x;
@@ -205,10 +206,9 @@ class LinearRun {
   void arrange(const Operand& operand, float* to) {
     const MatrixFormat& format = operand.matrices->format();
     const std::int64_t padded = operand.layout.slots_floats;
-    const auto columns = static_cast<std::size_t>(format.columns);
+    const std::size_t columns = format.columns;
     const auto some_rows = [&](std::int64_t begin, std::int64_t end, int worker) {
-      auto* row = reinterpret_cast<float*>(
-          context_.worker_scratch(worker, static_cast<std::size_t>(padded) * sizeof(float)));
+      auto* row = reinterpret_cast<float*>(context_.worker_scratch(worker, to_size(padded) * sizeof(float)));
       std::fill(row + columns, row + padded, 0.0f);
       for (std::int64_t r = begin; r < end; ++r) {
         load_row(row_at(op_.x, r), op_.x.dtype, columns, row);
@@ -240,8 +240,8 @@ class LinearRun {
   void run_item(const Item& item, const Item& following, int worker) {
     const auto& [bucket, row] = item;
     const std::int64_t row_end = end_of(item);
-    const WorkerScratch scratch(
-        plan_, context_.worker_scratch(worker, static_cast<std::size_t>(plan_.floats()) * sizeof(float)));
+    const WorkerScratch scratch(plan_,
+                                context_.worker_scratch(worker, to_size(plan_.floats()) * sizeof(float)));
     for (std::int64_t t = 0; t < bucket.size; t += plan_.block_tokens) {
       const std::int64_t tokens = std::min(plan_.block_tokens, bucket.size - t);
       const std::int32_t* out_rows = bucket.rows + t;
@@ -258,7 +258,7 @@ class LinearRun {
         if (operand_count_ == 2) silu_times(result, scratch.results[1] + j * kItemRows, kItemRows);
         auto* to = static_cast<std::byte*>(row_at(op_.out, out_rows[j])) +
                    row * static_cast<std::int64_t>(size_bytes(op_.out.dtype));
-        store_row(result, static_cast<std::size_t>(row_end - row), to, op_.out.dtype);
+        store_row(result, to_size(row_end - row), to, op_.out.dtype);
       }
     }
   }

@@ -11,6 +11,7 @@
 #include "backend/cpu/linear/dequantize-inl.h"
 #include "backend/cpu/linear/linear.h"
 #include "backend/cpu/runtime/row_walk.h"
+#include "base/integer_cast.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::linear::HWY_NAMESPACE {
@@ -25,8 +26,8 @@ void absorb_rows(Context& context, const ops::MlaAbsorbQ& op, const Matrices& ke
   const std::int64_t nope = round_up(format.rows, kLanes);
   const std::int64_t rank = chunks * chunk_elements<Format>();
   context.pool().parallel_for_dynamic(0, heads, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
-    auto* q = reinterpret_cast<float*>(context.worker_scratch(
-        worker, static_cast<std::size_t>(nope + rank + 2 * groups * format.rows) * sizeof(float)));
+    auto* q = reinterpret_cast<float*>(
+        context.worker_scratch(worker, to_size(nope + rank + 2 * groups * format.rows) * sizeof(float)));
     float* latent = q + nope;
     float* scales = latent + rank;
     float* biases = scales + groups * format.rows;
@@ -35,12 +36,11 @@ void absorb_rows(Context& context, const ops::MlaAbsorbQ& op, const Matrices& ke
       for (std::int64_t n = 0; n < format.rows; ++n)
         read_groups<Format>(format, key, n, scales + n * groups, biases + n * groups);
       for (std::int64_t t = 0; t < tokens; ++t) {
-        load_row(row_at(op.q_nope, t * heads + h), op.q_nope.dtype, static_cast<std::size_t>(format.rows), q);
+        load_row(row_at(op.q_nope, t * heads + h), op.q_nope.dtype, to_size(format.rows), q);
         for (std::int64_t c = 0; c < chunks; ++c)
           sum_rows_chunk<Format>(format, key.values, format.rows, c, q, scales, biases, groups,
                                  latent + c * chunk_elements<Format>());
-        store_row(latent, static_cast<std::size_t>(format.columns), row_at(op.q_latent, t * heads + h),
-                  op.q_latent.dtype);
+        store_row(latent, to_size(format.columns), row_at(op.q_latent, t * heads + h), op.q_latent.dtype);
       }
     }
   });

@@ -13,6 +13,7 @@
 
 #include "backend/cpu/linear/weight_matrix.h"
 #include "backend/cpu/simd/rows-inl.h"
+#include "base/integer_cast.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::linear::HWY_NAMESPACE {
@@ -291,8 +292,7 @@ HWY_INLINE void for_each_chunk(const std::byte* row, std::int64_t row_bytes, std
   for (std::int64_t c = begin; c < whole; ++c) f(c, row + c * Format::kChunkBytes);
   if (whole >= end) return;
   HWY_ALIGN std::byte rest[Format::kChunkBytes] = {};
-  std::memcpy(rest, row + whole * Format::kChunkBytes,
-              static_cast<std::size_t>(row_bytes - whole * Format::kChunkBytes));
+  std::memcpy(rest, row + whole * Format::kChunkBytes, to_size(row_bytes - whole * Format::kChunkBytes));
   f(whole, rest);
 }
 

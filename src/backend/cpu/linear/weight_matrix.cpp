@@ -39,7 +39,7 @@ Matrices::Matrices(const ops::ExpertWeights& experts) {
   }
   *this = Matrices(experts.separate[0]);
   separate_ = experts.separate;
-  count_ = static_cast<std::int64_t>(separate_.size());
+  count_ = std::ssize(separate_);
 }
 
 Matrices::Matrices(const ops::Weight& weight, std::int64_t count, std::int64_t step, std::int64_t first,
@@ -54,7 +54,7 @@ Matrices::Matrices(const ops::Weight& weight, std::int64_t count, std::int64_t s
 }
 
 Matrix Matrices::operator[](std::int64_t i) const {
-  if (!separate_.empty()) return data_of(separate_[static_cast<std::size_t>(i)]);
+  if (!separate_.empty()) return data_of(separate_[i]);
   Matrix matrix = base_;
   matrix.values += i * row_step_ * format_.row_bytes;
   if (matrix.scales != nullptr) matrix.scales += i * row_step_ * format_.scale_row_bytes;

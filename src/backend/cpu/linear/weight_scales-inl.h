@@ -8,6 +8,7 @@
 #endif
 
 #include "backend/cpu/linear/weight_format-inl.h"
+#include "base/integer_cast.h"
 #include "quant/minifloat.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -55,8 +56,8 @@ HWY_INLINE void read_scales(const std::byte* from, ScaleType type, std::int64_t 
   for (; i + kLanes <= count; i += kLanes, from += step) hn::StoreU(load_scales(from, type), d, to + i);
   if (i == count) return;
   HWY_ALIGN std::byte rest[4 * kLanes] = {};
-  std::memcpy(rest, from, static_cast<std::size_t>((count - i) * scale_bytes(type)));
-  const auto inside = hn::FirstN(d, static_cast<std::size_t>(count - i));
+  std::memcpy(rest, from, to_size((count - i) * scale_bytes(type)));
+  const auto inside = hn::FirstN(d, to_size(count - i));
   hn::StoreU(hn::IfThenElseZero(inside, load_scales(rest, type)), d, to + i);
 }
 

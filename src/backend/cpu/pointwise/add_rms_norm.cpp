@@ -23,7 +23,7 @@ HWY_INLINE void add_to_row(R* residual, const D* delta, std::size_t count) {
 
 template <class R, class D>
 void add_rms_norm_rows(Context& context, const ops::AddRmsNorm& op) {
-  const auto width = static_cast<std::size_t>(op.residual.dim(1));
+  const std::size_t width = op.residual.dim(1);
   const float* weight = widen_weight(context, op.weight);
   context.pool().parallel_for(
       0, op.residual.dim(0), rows_per_task(width), [&](std::int64_t begin, std::int64_t end, int) HWY_ATTR {

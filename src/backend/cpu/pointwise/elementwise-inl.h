@@ -44,18 +44,18 @@ void apply_typed(Context& context, const ops::ConstView& a, const ops::ConstView
   const std::int64_t rows = flat ? 1 : row_count(out.shape);
   const std::int64_t pieces = (width + kElementsPerTask - 1) / kElementsPerTask;
   const std::int64_t grain = std::max<std::int64_t>(1, kElementsPerTask / width);
-  context.pool().parallel_for(
-      0, rows * pieces, grain, [&](std::int64_t begin, std::int64_t end, int) HWY_ATTR {
-        for (std::int64_t piece = begin; piece < end; ++piece) {
-          const std::int64_t row = piece / pieces;
-          const std::int64_t at = piece % pieces * kElementsPerTask;
-          const auto* from_a = static_cast<const A*>(flat ? a.data : row_at(a, row));
-          const auto* from_b = static_cast<const B*>(flat ? b.data : row_at(b, row));
-          auto* to = static_cast<A*>(flat ? out.data : row_at(out, row));
-          const auto count = static_cast<std::size_t>(std::min(kElementsPerTask, width - at));
-          apply_row(F{}, from_a + at, from_b + at, to + at, count);
-        }
-      });
+  context.pool().parallel_for(0, rows * pieces, grain,
+                              [&](std::int64_t begin, std::int64_t end, int) HWY_ATTR {
+                                for (std::int64_t piece = begin; piece < end; ++piece) {
+                                  const std::int64_t row = piece / pieces;
+                                  const std::int64_t at = piece % pieces * kElementsPerTask;
+                                  const auto* from_a = static_cast<const A*>(flat ? a.data : row_at(a, row));
+                                  const auto* from_b = static_cast<const B*>(flat ? b.data : row_at(b, row));
+                                  auto* to = static_cast<A*>(flat ? out.data : row_at(out, row));
+                                  const std::size_t count = std::min(kElementsPerTask, width - at);
+                                  apply_row(F{}, from_a + at, from_b + at, to + at, count);
+                                }
+                              });
 }
 
 // F has FloatVec operator()(FloatTag, FloatVec a, FloatVec b). out has the type of a.

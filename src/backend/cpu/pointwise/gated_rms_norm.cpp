@@ -41,7 +41,7 @@ HWY_INLINE void gated_row(const X* x, const Z* z, std::size_t count, float facto
 
 template <class X, class Z>
 void gated_rms_norm_rows(Context& context, const ops::GatedRmsNorm& op) {
-  const auto width = static_cast<std::size_t>(op.x.shape.back());
+  const std::size_t width = op.x.shape.back();
   const float* weight = widen_weight(context, op.weight);
   context.pool().parallel_for(0, row_count(op.x.shape), rows_per_task(width),
                               [&](std::int64_t begin, std::int64_t end, int) HWY_ATTR {

@@ -25,7 +25,7 @@ HWY_INLINE std::int64_t rows_per_task(std::size_t width) {
 // A norm's weight as floats: in place where it is F32, else widened into the shared scratch.
 HWY_INLINE const float* widen_weight(Context& context, const ops::ConstView& weight) {
   if (weight.dtype == ops::DType::f32 && aligned(weight)) return static_cast<const float*>(weight.data);
-  const auto count = static_cast<std::size_t>(weight.elements());
+  const std::size_t count = weight.elements();
   auto* wide = reinterpret_cast<float*>(context.shared_scratch(count * sizeof(float)));
   if (weight.dtype == ops::DType::bf16 && aligned(weight))
     load_row(static_cast<const ops::BFloat16*>(weight.data), count, wide);

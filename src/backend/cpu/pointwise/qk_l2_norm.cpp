@@ -21,7 +21,7 @@ HWY_INLINE void l2_norm_row(T* row, std::size_t width, double eps, double scale)
 }
 
 void l2_norm_row(const ops::View& x, std::int64_t r, double eps, double scale) {
-  const auto width = static_cast<std::size_t>(x.shape.back());
+  const std::size_t width = x.shape.back();
   if (x.dtype == ops::DType::f32)
     l2_norm_row(static_cast<float*>(row_at(x, r)), width, eps, scale);
   else
@@ -30,7 +30,7 @@ void l2_norm_row(const ops::View& x, std::int64_t r, double eps, double scale) {
 
 void qk_l2_norm(Context& context, const ops::QkL2Norm& op) {
   const std::int64_t rows = row_count(op.q.shape);
-  const auto width = static_cast<std::size_t>(op.q.shape.back());
+  const std::size_t width = op.q.shape.back();
   context.pool().parallel_for(0, 2 * rows, rows_per_task(width),
                               [&](std::int64_t begin, std::int64_t end, int) HWY_ATTR {
                                 for (std::int64_t r = begin; r < end; ++r)

@@ -14,7 +14,7 @@ namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE {
 
 template <class T>
 void rms_norm_rows(Context& context, const ops::RmsNorm& op) {
-  const auto width = static_cast<std::size_t>(op.x.shape.back());
+  const std::size_t width = op.x.shape.back();
   const float* weight = op.weight.present() ? widen_weight(context, op.weight) : nullptr;
   context.pool().parallel_for(0, row_count(op.x.shape), rows_per_task(width),
                               [&](std::int64_t begin, std::int64_t end, int) HWY_ATTR {

@@ -88,7 +88,7 @@ HWY_INLINE void rotate_interleaved(T* x, std::size_t pairs, const Rotation& rota
 template <class T>
 void rope_tokens(Context& context, const ops::Rope& op) {
   const bool half = op.pairing == ops::Pairing::half;
-  const auto pairs = static_cast<std::size_t>(op.inv_freq.dim(0));
+  const std::size_t pairs = op.inv_freq.dim(0);
   const std::int64_t heads = op.x.dim(1);
   const auto* inv_freq = static_cast<const float*>(op.inv_freq.data);
   const auto* positions = static_cast<const std::int32_t*>(op.positions.data);

@@ -12,6 +12,7 @@
 #include "backend/cpu/runtime/parameter.h"
 #include "backend/cpu/runtime/row_walk.h"
 #include "backend/cpu/simd/accumulate-inl.h"
+#include "base/integer_cast.h"
 #include "sluice/ops/routing/moe_combine.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -47,13 +48,13 @@ void combine_blocks(Context& context, const ops::MoeCombine& op) {
   const std::int64_t width = op.residual.dim(1);
   const std::int64_t blocks = (width + kBlock - 1) / kBlock;
   const std::int64_t grain = std::max<std::int64_t>(1, 32 / (op.weights.dim(1) + 2));
-  context.pool().parallel_for(
-      0, op.residual.dim(0) * blocks, grain, [&](std::int64_t begin, std::int64_t end, int) HWY_ATTR {
-        for (std::int64_t b = begin; b < end; ++b) {
-          const std::int64_t at = b % blocks * kBlock;
-          combine_block<T>(op, b / blocks, at, static_cast<std::size_t>(std::min(kBlock, width - at)));
-        }
-      });
+  context.pool().parallel_for(0, op.residual.dim(0) * blocks, grain,
+                              [&](std::int64_t begin, std::int64_t end, int) HWY_ATTR {
+                                for (std::int64_t b = begin; b < end; ++b) {
+                                  const std::int64_t at = b % blocks * kBlock;
+                                  combine_block<T>(op, b / blocks, at, to_size(std::min(kBlock, width - at)));
+                                }
+                              });
 }
 
 void moe_combine(Context& context, const ops::MoeCombine& op) {

@@ -9,6 +9,7 @@
 #include "backend/cpu/runtime/context.h"
 #include "backend/cpu/runtime/row_walk.h"
 #include "backend/cpu/simd/accumulate-inl.h"
+#include "base/integer_cast.h"
 #include "sluice/ops/routing/moe_scatter_add.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -27,8 +28,8 @@ void scatter_columns(Context& context, const ops::MoeScatterAdd& op) {
   context.pool().parallel_for(0, width, grain, [&](std::int64_t begin, std::int64_t end, int) HWY_ATTR {
     for (std::int64_t b = 0; b < bucket; ++b) {
       auto* sum = static_cast<Sum*>(row_at(op.sum, token_idx[b]));
-      accumulate(row_at(op.bucket_out, b), op.bucket_out.dtype, begin, static_cast<std::size_t>(end - begin),
-                 weights[b], sum + begin);
+      accumulate(row_at(op.bucket_out, b), op.bucket_out.dtype, begin, to_size(end - begin), weights[b],
+                 sum + begin);
     }
   });
 }

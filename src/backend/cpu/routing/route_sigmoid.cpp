@@ -9,6 +9,7 @@
 #include "backend/cpu/runtime/context.h"
 #include "backend/cpu/runtime/parameter.h"
 #include "backend/cpu/runtime/row_walk.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cpu::routing {
 
@@ -29,8 +30,8 @@ struct Scores {
         order(reinterpret_cast<std::int32_t*>(groups + group_count)),
         experts(order + group_count) {}
   static std::size_t bytes(std::int64_t expert_count, std::int64_t group_count) {
-    return static_cast<std::size_t>(2 * expert_count + group_count) * sizeof(double) +
-           static_cast<std::size_t>(expert_count + group_count) * sizeof(std::int32_t);
+    return to_size(2 * expert_count + group_count) * sizeof(double) +
+           to_size(expert_count + group_count) * sizeof(std::int32_t);
   }
 };
 
@@ -58,8 +59,7 @@ std::int64_t list_candidates(const ops::RouteSigmoid& op, const Scores& scores) 
   std::iota(scores.order, scores.order + op.groups, 0);
   choose_largest(scores.groups, scores.order, op.groups, op.top_groups);
   for (std::int64_t i = 0; i < op.top_groups; ++i)
-    std::iota(scores.experts + i * size, scores.experts + (i + 1) * size,
-              static_cast<std::int32_t>(scores.order[i] * size));
+    std::iota(scores.experts + i * size, scores.experts + (i + 1) * size, to_int(scores.order[i] * size));
   return op.top_groups * size;
 }
 
@@ -93,8 +93,7 @@ using namespace routing;
 template <>
 void run(Context& context, const ops::RouteSigmoid& op) {
   const std::int64_t experts = op.logits.dim(1);
-  auto* bias =
-      reinterpret_cast<float*>(context.shared_scratch(static_cast<std::size_t>(experts) * sizeof(float)));
+  auto* bias = reinterpret_cast<float*>(context.shared_scratch(to_size(experts) * sizeof(float)));
   read_parameters(op.bias, bias);
   context.pool().parallel_for(
       0, op.logits.dim(0), 1 + 1024 / experts, [&](std::int64_t begin, std::int64_t end, int worker) {

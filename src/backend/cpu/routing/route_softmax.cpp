@@ -47,7 +47,7 @@ HWY_INLINE float total_mass(const float* logits, std::size_t count, float larges
 
 void route_token(const ops::RouteSoftmax& op, std::int64_t t, const RouteScratch& scratch) {
   const std::int64_t experts = op.logits.dim(1);
-  const auto count = static_cast<std::size_t>(experts);
+  const std::size_t count = experts;
   load_row(row_at(op.logits, t), op.logits.dtype, count, scratch.logits);
   std::fill(scratch.logits + count, scratch.logits + RouteScratch::padded(count), kMinusInfinity);
   std::iota(scratch.order, scratch.order + experts, 0);
@@ -67,7 +67,7 @@ void route_token(const ops::RouteSoftmax& op, std::int64_t t, const RouteScratch
 }
 
 void route_softmax(Context& context, const ops::RouteSoftmax& op) {
-  const auto experts = static_cast<std::size_t>(op.logits.dim(1));
+  const std::size_t experts = op.logits.dim(1);
   const std::size_t bytes = RouteScratch::padded(experts) * sizeof(float) + experts * sizeof(std::int32_t);
   context.pool().parallel_for(
       0, op.logits.dim(0), static_cast<std::int64_t>(1 + 2048 / experts),

@@ -6,6 +6,7 @@
 #include "backend/cpu/runtime/context.h"
 #include "backend/host_memory.h"
 #include "backend/make.h"
+#include "base/integer_cast.h"
 #include "base/machine_peak.h"
 
 namespace sluice::backend::cpu {
@@ -47,7 +48,7 @@ class CpuBackend final : public HostBackend {
 }  // namespace
 
 std::unique_ptr<ops::Backend> make(const ops::BackendOptions& options) {
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int cores = std::max(1, to_int(std::thread::hardware_concurrency()));
   return std::make_unique<CpuBackend>(options.threads > 0 ? options.threads : cores, options);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/cpu/runtime/isa.h"
+#include "base/integer_cast.h"
 #include "base/thread_pool.h"
 #include "sluice/ops/buffer.h"
 
@@ -15,7 +16,7 @@ namespace sluice::backend::cpu {
 class Context {
  public:
   Context(int threads, bool exact, Isa isa)
-      : pool_(threads), exact_(exact), isa_(isa), worker_scratch_(static_cast<std::size_t>(pool_.size())) {
+      : pool_(threads), exact_(exact), isa_(isa), worker_scratch_(to_size(pool_.size())) {
     target_.Update(highway_targets(isa));
   }
 
@@ -27,9 +28,7 @@ class Context {
   // after the first tokens a step allocates nothing. The shared block is for the thread that runs the op, a
   // worker's block for that worker; each is valid until the next request for the same block.
   std::byte* shared_scratch(std::size_t bytes) { return grow(shared_scratch_, bytes); }
-  std::byte* worker_scratch(int worker, std::size_t bytes) {
-    return grow(worker_scratch_[static_cast<std::size_t>(worker)], bytes);
-  }
+  std::byte* worker_scratch(int worker, std::size_t bytes) { return grow(worker_scratch_[worker], bytes); }
 
  private:
   static std::byte* grow(ops::Buffer& buffer, std::size_t bytes);

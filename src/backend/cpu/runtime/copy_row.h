@@ -13,7 +13,7 @@ inline void copy_row(const void* from, ops::DType from_type, std::int64_t from_c
                      ops::DType to_type, std::int64_t count) {
   const auto* source =
       static_cast<const std::byte*>(from) + from_column * static_cast<std::int64_t>(size_bytes(from_type));
-  const auto length = static_cast<std::size_t>(count);
+  const std::size_t length = count;
   if (from_type == to_type) {
     std::memcpy(to, source, length * size_bytes(to_type));
   } else if (to_type == ops::DType::f32) {

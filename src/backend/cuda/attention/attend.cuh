@@ -15,6 +15,7 @@
 #include "backend/cuda/runtime/launch.h"
 #include "backend/cuda/runtime/pages.cuh"
 #include "backend/cuda/runtime/sequences.cuh"
+#include "base/integer_cast.h"
 #include "sluice/ops/fresh_rows.h"
 
 namespace sluice::backend::cuda::attention {
@@ -34,7 +35,7 @@ struct HeadRows {
         bf16(view.dtype == ops::DType::bf16),
         token_stride(view.strides[0]),
         head_stride(view.strides[1]),
-        width(static_cast<int>(view.dim(2))) {}
+        width(to_int(view.dim(2))) {}
 
   // BF16 rows that begin at multiples of 16 bytes.
   bool whole_chunks() const {
@@ -94,7 +95,7 @@ struct AttendCall {
       : out(out_view),
         sequences(op, tokens),
         position(rows),
-        heads(static_cast<int>(out_view.dim(1))),
+        heads(to_int(out_view.dim(1))),
         scale(static_cast<float>(op.scale)) {}
   void set_caches(const CachePlan& plan, Fault* faults) {
     capacity = plan.capacity;
@@ -119,8 +120,8 @@ struct BlockHeads {
   int heads;
 };
 __device__ __forceinline__ BlockHeads block_heads(const AttendCall& attend) {
-  const int kv_head = static_cast<int>(blockIdx.y) / attend.head_tiles();
-  const int head_in_group = static_cast<int>(blockIdx.y) % attend.head_tiles() * attend.head_tile;
+  const int kv_head = to_int(blockIdx.y) / attend.head_tiles();
+  const int head_in_group = to_int(blockIdx.y) % attend.head_tiles() * attend.head_tile;
   return {kv_head, kv_head * attend.group + head_in_group,
           min(attend.head_tile, attend.group - head_in_group)};
 }
@@ -215,7 +216,7 @@ __device__ inline TokenTile tile_at(const AttendCall& call, int tokens, int inde
   return tile;
 }
 inline unsigned tiles(const AttendCall& call, int tokens) {
-  return static_cast<unsigned>(call.sequences.tokens / tokens + call.sequences.count);
+  return to_unsigned(call.sequences.tokens / tokens + call.sequences.count);
 }
 
 // Joins the splits of tokens [call.first_token, +tokens) into `out`.
@@ -230,14 +231,14 @@ struct SplitSizes {
   std::size_t bytes;  // of sums and scales
 
   explicit SplitSizes(const AttendCall& call)
-      : splits(static_cast<int>(divide_up<long long>(call.capacity, call.split_rows))),
+      : splits(to_int(divide_up<long long>(call.capacity, call.split_rows))),
         width(divide_up(call.out.width, 4) * 4) {
     constexpr std::size_t kMostBytes = std::size_t{1} << 29;
     if (call.most_splits > 0) splits = std::min(splits, call.most_splits);
-    const std::size_t entries = static_cast<std::size_t>(call.heads) * splits;
+    const std::size_t entries = to_size(call.heads) * splits;
     const std::size_t token_bytes = entries * (width + 2) * sizeof(float);
     const std::size_t fitting = std::max<std::size_t>(1, kMostBytes / token_bytes);
-    tokens_at_once = static_cast<int>(std::min<std::size_t>(call.sequences.tokens, fitting));
+    tokens_at_once = to_int(std::min<std::size_t>(call.sequences.tokens, fitting));
     sum_bytes = tokens_at_once * entries * width * sizeof(float);
     bytes = tokens_at_once * token_bytes;
   }

@@ -4,6 +4,7 @@
 #include "backend/cuda/attention/dense_cache.cuh"
 #include "backend/cuda/attention/mma_tile.cuh"
 #include "backend/cuda/attention/plain.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda {
 
@@ -12,7 +13,7 @@ void run(Context& context, const ops::Attention& op) {
   using namespace attention;
   const CachePlan plan(op, op.k_cache, 0, context.fault());
   AttendCall attend(op, op.q.dim(0), op.out, op.start);
-  attend.group = static_cast<int>(op.q.dim(1) / op.k_cache.dim(op.k_cache.rank() - 2));
+  attend.group = to_int(op.q.dim(1) / op.k_cache.dim(op.k_cache.rank() - 2));
   attend.window = op.window;
   attend.set_caches(plan, context.fault());
   const MmaCall call{attend, HeadRows(op.q), DenseCache(op.k_cache, plan.pooled),

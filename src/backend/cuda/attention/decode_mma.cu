@@ -8,6 +8,7 @@
 // the partial results out and in. Scores exact products in F32 sums; probabilities rounded to BF16.
 #include "backend/cuda/attention/mma_tile.cuh"
 #include "backend/cuda/attention/online_softmax.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::attention {
 
@@ -30,7 +31,7 @@ struct Layout {
   static constexpr int kSlotBytes = kPiece * TileRows<kWidth>::kRowBytes;
   static constexpr int kJoinStride = kWidth + 8;  // floats
   static constexpr int kRingBytes = kWarps * kSlots * kSlotBytes;
-  static constexpr int kQueryBytes = kWidth / 16 * kWarp * static_cast<int>(sizeof(Fragment));
+  static constexpr int kQueryBytes = kWidth / 16 * kWarp * to_int(sizeof(Fragment));
   static constexpr int kBytes = kRingBytes + kQueryBytes + kHalf * kJoinStride * 4 + 2 * kWarps * kHeads * 4;
 };
 
@@ -44,7 +45,7 @@ struct Stream : SoftmaxSums<kWidth> {
   // Takes the scores of 16 rows to weights, and rescales what was summed before.
   __device__ __forceinline__ void weigh(Sums (&scores)[2], float scale, long long row,
                                         const TokenTile& tile) {
-    const int column = static_cast<int>(threadIdx.x) % 4 * 2;
+    const int column = to_int(threadIdx.x) % 4 * 2;
     const long long first = tile.first(tile.begin);
     const long long last = tile.last(tile.begin);
 #pragma unroll
@@ -84,8 +85,8 @@ template <int kWidth>
 __device__ __forceinline__ void join(Stream<kWidth>& stream, float* joined, float* maxima, float* totals,
                                      const AttendCall& call, int split, int first_head, int heads) {
   constexpr int kStride = Layout<kWidth>::kJoinStride;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
+  const int warp = to_int(threadIdx.x) / kWarp;
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     const float total = quad_sum(stream.total[h]);
@@ -95,7 +96,7 @@ __device__ __forceinline__ void join(Stream<kWidth>& stream, float* joined, floa
     }
   }
   __syncthreads();
-  const int token = static_cast<int>(blockIdx.x);
+  const int token = blockIdx.x;
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     if (h * kHalf >= heads) break;
@@ -154,8 +155,8 @@ __global__ void __launch_bounds__(kThreads, 2) decode_kernel(const __grid_consta
   using Shared = Layout<kWidth>;
   constexpr int kSteps = kWidth / 16;
   extern __shared__ uint4 dynamic[];
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
+  const int warp = to_int(threadIdx.x) / kWarp;
   char* shared = reinterpret_cast<char*>(dynamic);
   char* ring = shared + warp * Shared::kSlots * Shared::kSlotBytes;
   auto* queries = reinterpret_cast<uint4*>(shared + Shared::kRingBytes);
@@ -165,7 +166,7 @@ __global__ void __launch_bounds__(kThreads, 2) decode_kernel(const __grid_consta
   wait_for_inputs();
   allow_successor();
   const AttendCall& attend = call.attend;
-  const TokenTile tile = tile_of_token(attend, attend.first_token + static_cast<int>(blockIdx.x));
+  const TokenTile tile = tile_of_token(attend, attend.first_token + to_int(blockIdx.x));
   if (tile.begin == tile.end) return;
   const auto [kv_head, first_head, heads] = block_heads(attend);
   const FetchRows keys(call.keys, tile, kv_head);
@@ -173,9 +174,9 @@ __global__ void __launch_bounds__(kThreads, 2) decode_kernel(const __grid_consta
   const int doublings = attend.doublings(keys.high - 1);
   const int split_rows = kSplitRows << doublings;
   const int pieces = kPieces << doublings;
-  const int first_split = static_cast<int>(keys.low / split_rows) + static_cast<int>(blockIdx.z);
-  const int end_split = static_cast<int>((keys.high + split_rows - 1) / split_rows);
-  const int lanes = static_cast<int>(gridDim.z);
+  const int first_split = to_int(keys.low / split_rows) + to_int(blockIdx.z);
+  const int end_split = to_int((keys.high + split_rows - 1) / split_rows);
+  const int lanes = gridDim.z;
   const int units = first_split < end_split ? (end_split - first_split + lanes - 1) / lanes * pieces : 0;
 
   const auto split_of = [&](int unit) { return first_split + (unit / kPieces >> doublings) * lanes; };
@@ -260,7 +261,7 @@ bool decode_mma_supports(const Context& context, const MmaCall& call) {
   bool result = call.whole_chunks();
   if (result)
     with_mma_width(call.queries.width, [&]<int kWidth>() {
-      result = context.device().shared_bytes_per_block >= static_cast<std::size_t>(Layout<kWidth>::kBytes);
+      result = context.device().shared_bytes_per_block >= to_size(Layout<kWidth>::kBytes);
     });
   return result;
 }
@@ -270,11 +271,11 @@ void attend_decode_mma(Context& context, const MmaCall& given) {
   call.attend.head_tile = std::min(call.attend.group, kHeads);
   call.attend.split_rows = kSplitRows;
   call.attend.most_splits = kMostSplits;
-  const auto heads = static_cast<unsigned>(call.attend.kv_heads() * call.attend.head_tiles());
+  const auto heads = to_unsigned(call.attend.kv_heads() * call.attend.head_tiles());
   std::byte* scratch = context.scratch(SplitSizes(call.attend).bytes);
   attend_in_splits(context, call.attend, scratch, 2, [&](const AttendCall& part, int tokens, int lanes) {
     call.attend = part;
-    const dim3 blocks(static_cast<unsigned>(tokens), heads, static_cast<unsigned>(lanes));
+    const dim3 blocks(to_unsigned(tokens), heads, to_unsigned(lanes));
     with_mma_width(call.queries.width, [&]<int kWidth>() {
       launch(context, decode_kernel<kWidth>, {blocks, dim3(kThreads), Layout<kWidth>::kBytes}, call);
     });

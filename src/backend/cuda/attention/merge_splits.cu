@@ -5,6 +5,7 @@
 // The order of the sums follows from the number of splits alone.
 #include "backend/cuda/attention/attend.cuh"
 #include "backend/cuda/device/warp.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::attention {
 
@@ -27,27 +28,26 @@ __global__ void __launch_bounds__(kThreads) merge_kernel(AttendCall call) {
   __shared__ float totals[kGroups];
   wait_for_inputs();
   allow_successor();
-  const int local_token = static_cast<int>(blockIdx.x);
-  const int head = static_cast<int>(blockIdx.y);
+  const int local_token = blockIdx.x;
+  const int head = blockIdx.y;
   const TokenTile tile = tile_of_token(call, call.first_token + local_token);
   if (tile.begin == tile.end) return;
   const long long split_rows = static_cast<long long>(call.split_rows)
                                << call.doublings(tile.last(tile.begin));
-  const int begin = static_cast<int>(tile.first(tile.begin) / split_rows);
-  const int end = static_cast<int>(tile.last(tile.begin) / split_rows) + 1;
+  const int begin = to_int(tile.first(tile.begin) / split_rows);
+  const int end = to_int(tile.last(tile.begin) / split_rows) + 1;
   const long long row = call.partials.index(local_token, call.heads, head, 0);
   const float2* scales = call.partials.scales + row;
   float maximum = -INFINITY;
-  for (int s = begin + static_cast<int>(threadIdx.x); s < end; s += kThreads)
-    maximum = fmaxf(maximum, scales[s].x);
+  for (int s = begin + to_int(threadIdx.x); s < end; s += kThreads) maximum = fmaxf(maximum, scales[s].x);
   maximum = warp_max(maximum);
   if (threadIdx.x % kWarp == 0) maxima[threadIdx.x / kWarp] = maximum;
   __syncthreads();
   for (const float other : maxima) maximum = fmaxf(maximum, other);
 
-  const int lane = static_cast<int>(threadIdx.x) % (kColumns / 4);
-  const int group = static_cast<int>(threadIdx.x) / (kColumns / 4);
-  const int column = static_cast<int>(blockIdx.z) * kColumns + lane * 4;
+  const int lane = to_int(threadIdx.x) % (kColumns / 4);
+  const int group = to_int(threadIdx.x) / (kColumns / 4);
+  const int column = to_int(blockIdx.z) * kColumns + lane * 4;
   const bool inside = column < call.partials.width;
   const float* part = call.partials.sums + row * call.partials.width + column;
   float4 sum = make_float4(0, 0, 0, 0);
@@ -72,15 +72,15 @@ __global__ void __launch_bounds__(kThreads) merge_kernel(AttendCall call) {
     value += reinterpret_cast<const float*>(sums[g])[threadIdx.x];
     total += totals[g];
   }
-  const int own = static_cast<int>(blockIdx.z) * kColumns + static_cast<int>(threadIdx.x);
+  const int own = to_int(blockIdx.z) * kColumns + to_int(threadIdx.x);
   if (own < call.out.width) call.out.set(tile.begin, head, own, value / total);
 }
 
 }  // namespace
 
 void merge_splits(Context& context, const AttendCall& call, int tokens) {
-  const dim3 blocks(static_cast<unsigned>(tokens), static_cast<unsigned>(call.heads),
-                    static_cast<unsigned>(divide_up(call.partials.width, kColumns)));
+  const dim3 blocks(to_unsigned(tokens), to_unsigned(call.heads),
+                    to_unsigned(divide_up(call.partials.width, kColumns)));
   launch(context, merge_kernel, {blocks, dim3(kThreads)}, call);
 }
 

@@ -9,6 +9,7 @@
 #include "backend/cuda/device/mma.cuh"
 #include "backend/cuda/device/vector_access.cuh"
 #include "backend/cuda/device/warp.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::attention {
 
@@ -30,17 +31,17 @@ struct TileRows {
   }
   // Rows [first, first+16) and columns of step `step` (16 each) as right operands of scores.
   __device__ __forceinline__ Fragment keys(int first, int step) const {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int lane = to_int(threadIdx.x) % kWarp;
     return load_matrices(at_step(first + lane / 16 * 8 + lane % 8, step, lane / 8 % 2));
   }
   // The same rows as the inner dimension, 16 columns as two right operands.
   __device__ __forceinline__ Fragment values(int first, int step) const {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int lane = to_int(threadIdx.x) % kWarp;
     return load_transposed(at_step(first + lane / 8 % 2 * 8 + lane % 8, step, lane / 16));
   }
   // As a left operand: query rows [first, first+16).
   __device__ __forceinline__ Fragment queries(int first, int step) const {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int lane = to_int(threadIdx.x) % kWarp;
     return load_matrices(at_step(first + lane / 8 % 2 * 8 + lane % 8, step, lane / 16));
   }
 };
@@ -70,8 +71,8 @@ struct FetchRows {
   template <int kWidth, int kRows, int kThreads, class Tile>
   __device__ __forceinline__ void fetch(const Tile& tile, long long row, int page, int thread) const {
     constexpr int kChunks = kWidth / 8;
-    const int begin = static_cast<int>(max(low - row, 0LL));
-    const int end = static_cast<int>(min(high - row, static_cast<long long>(kRows)));
+    const int begin = to_int(max(low - row, 0LL));
+    const int end = to_int(min(high - row, static_cast<long long>(kRows)));
     const char* from =
         data + page * page_stride + ((row & within) + thread / kChunks) * stride + thread % kChunks * 16;
 #pragma unroll

@@ -10,6 +10,7 @@
 
 #include "backend/cuda/attention/attend.cuh"
 #include "backend/cuda/device/warp.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::attention {
 
@@ -50,8 +51,8 @@ struct PlainShared {
 template <class KeyRows>
 __device__ __forceinline__ void plain_scores(PlainShared& shared, const float* queries, int width,
                                              const KeyRows& keys, long long row, int rows, float (&dots)[4]) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
+  const int warp = to_int(threadIdx.x) / kWarp;
   const int padded = divide_up(width, kPlainChunk) * kPlainChunk;
   float4 sums[4] = {};
   for (int chunk = 0; chunk < padded; chunk += kPlainChunk) {
@@ -112,9 +113,9 @@ __device__ __forceinline__ void attend_plain_tile(const PlainCall<Keys, Values>&
                                                   PlainShared& shared, float* memory) {
   const AttendCall& attend = call.attend;
   const int value_parts = divide_up(attend.out.width, kPlainColumns);
-  const int first_column = static_cast<int>(blockIdx.y) % value_parts * kPlainColumns;
+  const int first_column = to_int(blockIdx.y) % value_parts * kPlainColumns;
   const int columns = min(attend.out.width - first_column, kPlainColumns);
-  const int head_part = static_cast<int>(blockIdx.y) / value_parts;
+  const int head_part = to_int(blockIdx.y) / value_parts;
   const int kv_head = head_part / attend.head_tiles();
   const int first_head = head_part % attend.head_tiles() * attend.head_tile;
   const int heads = min(attend.head_tile, attend.group - first_head);
@@ -132,8 +133,8 @@ __device__ __forceinline__ void attend_plain_tile(const PlainCall<Keys, Values>&
   }
   const auto keys = call.keys.of(tile, kv_head);
   const auto values = call.values.of(tile, kv_head);
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
+  const int warp = to_int(threadIdx.x) / kWarp;
   const long long low = tile.first(tile.begin);
   const long long high = tile.last(tile.end - 1) + 1;
   const long long split_rows = kSplit ? attend.split_rows : high;
@@ -146,8 +147,8 @@ __device__ __forceinline__ void attend_plain_tile(const PlainCall<Keys, Values>&
       for (int m = 0; m < kPlainQueries; ++m) sums[m * columns + i] = 0;
     const long long from = max(split * split_rows, low) / kPlainRows * kPlainRows;
     for (long long row = from; row < split_end; row += kPlainRows) {
-      const int rows = static_cast<int>(min(split_end - row, static_cast<long long>(kPlainRows)));
-      const int skip = static_cast<int>(max(low - row, 0LL));
+      const int rows = to_int(min(split_end - row, static_cast<long long>(kPlainRows)));
+      const int skip = to_int(max(low - row, 0LL));
       float scores[4];
       plain_scores(shared, queries, width, keys.page_of(max(row, low)), row, rows, scores);
 #pragma unroll
@@ -176,8 +177,7 @@ __device__ __forceinline__ void attend_plain_tile(const PlainCall<Keys, Values>&
       const int token = tile.begin + m / attend.head_tile;
       if (token >= tile.end || m % attend.head_tile >= heads) continue;
       const int head = kv_head * attend.group + first_head + m % attend.head_tile;
-      const long long to =
-          kSplit ? attend.partials.index(blockIdx.x, attend.heads, head, static_cast<int>(split)) : 0;
+      const long long to = kSplit ? attend.partials.index(blockIdx.x, attend.heads, head, to_int(split)) : 0;
       for (int i = threadIdx.x; i < columns; i += kPlainThreads) {
         if constexpr (kSplit)
           attend.partials.sums[to * attend.partials.width + first_column + i] = sums[m * columns + i];
@@ -198,11 +198,11 @@ __global__ void __launch_bounds__(kPlainThreads)
   allow_successor();
   const AttendCall& attend = call.attend;
   const int tokens_per_tile = kSplit ? 1 : kPlainQueries / attend.head_tile;
-  TokenTile tile = kSplit ? tile_of_token(attend, attend.first_token + static_cast<int>(blockIdx.x))
-                          : tile_at(attend, tokens_per_tile, static_cast<int>(blockIdx.x));
+  TokenTile tile = kSplit ? tile_of_token(attend, attend.first_token + to_int(blockIdx.x))
+                          : tile_at(attend, tokens_per_tile, to_int(blockIdx.x));
   // Tokens that see other rows as the call brings them than the ones before go by themselves.
   for (const int end = tile.end; tile.begin < end; tile.begin = tile.end) {
-    const auto left = static_cast<int>(ops::kFreshBlock - tile.last(tile.begin) % ops::kFreshBlock);
+    const auto left = to_int(ops::kFreshBlock - tile.last(tile.begin) % ops::kFreshBlock);
     tile.end = attend.own_rows ? min(end, tile.begin + left) : end;
     attend_plain_tile<kSplit>(call, tile, shared, reinterpret_cast<float*>(dynamic));
     __syncthreads();
@@ -218,7 +218,7 @@ void run_plain(Context& context, PlainCall<Keys, Values> call, std::byte* scratc
   const int padded = divide_up(call.queries.width(), kPlainChunk) * kPlainChunk;
   const std::size_t shared_bytes =
       sizeof(float) * kPlainQueries * (padded + std::min(attend.out.width, kPlainColumns));
-  const auto heads = static_cast<unsigned>(attend.kv_heads() * attend.head_tiles() * value_parts);
+  const auto heads = to_unsigned(attend.kv_heads() * attend.head_tiles() * value_parts);
   if (!context.decode_class(attend.sequences.tokens)) {
     const dim3 blocks(tiles(attend, kPlainQueries / attend.head_tile), heads);
     launch(context, attend_plain<Keys, Values, false>, {blocks, dim3(kPlainThreads), shared_bytes}, call);
@@ -227,7 +227,7 @@ void run_plain(Context& context, PlainCall<Keys, Values> call, std::byte* scratc
   if (scratch == nullptr) scratch = context.scratch(SplitSizes(attend).bytes);
   attend_in_splits(context, attend, scratch, 4, [&](const AttendCall& part, int tokens, int lanes) {
     call.attend = part;
-    const dim3 blocks(static_cast<unsigned>(tokens), heads, static_cast<unsigned>(lanes));
+    const dim3 blocks(to_unsigned(tokens), heads, to_unsigned(lanes));
     launch(context, attend_plain<Keys, Values, true>, {blocks, dim3(kPlainThreads), shared_bytes}, call);
   });
 }

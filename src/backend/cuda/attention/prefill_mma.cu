@@ -7,6 +7,7 @@
 #include "backend/cuda/attention/mma_tile.cuh"
 #include "backend/cuda/attention/online_softmax.cuh"
 #include "backend/cuda/attention/visible_rows.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::attention {
 
@@ -31,7 +32,7 @@ __device__ __forceinline__ void attend_tile(SoftmaxSums<kWidth>& walk, const Til
                                             const TileRows<kWidth>& values, const Sight& sight, int row,
                                             float scale) {
   constexpr int kSteps = kWidth / 16;
-  const int column = static_cast<int>(threadIdx.x) % 4 * 2;
+  const int column = to_int(threadIdx.x) % 4 * 2;
   Sums scores[kRows / 8] = {};
 #pragma unroll
   for (int step = 0; step < kSteps; ++step) {
@@ -74,10 +75,10 @@ __global__ void __launch_bounds__(kWarps* kWarp, kWidth >= 128 ? 1 : 2)
   allow_successor();
   const AttendCall& attend = call.attend;
   const TokenTile tile =
-      tile_at(attend, Shared::kQueries / attend.head_tile, static_cast<int>(gridDim.x - 1 - blockIdx.x));
+      tile_at(attend, Shared::kQueries / attend.head_tile, to_int(gridDim.x - 1 - blockIdx.x));
   if (tile.begin >= tile.end) return;
   const auto [kv_head, first_head, heads] = block_heads(attend);
-  const int thread = static_cast<int>(threadIdx.x);
+  const int thread = threadIdx.x;
 #pragma unroll 4
   for (int i = thread; i < Shared::kQueries * TileRows<kWidth>::kChunks; i += kThreads) {
     const int r = i / TileRows<kWidth>::kChunks;
@@ -112,8 +113,8 @@ __global__ void __launch_bounds__(kWarps* kWarp, kWidth >= 128 ? 1 : 2)
     __syncthreads();
     if (row + kRows < keys.high) fetch(row + kRows, stage ^ 1);
     if (sight.any(row, kRows))
-      attend_tile(walk, queries, first_row, buffer(2 * stage), buffer(2 * stage + 1), sight,
-                  static_cast<int>(row), attend.scale * kLog2E);
+      attend_tile(walk, queries, first_row, buffer(2 * stage), buffer(2 * stage + 1), sight, to_int(row),
+                  attend.scale * kLog2E);
   }
 
   const int lane = thread % kWarp;
@@ -138,13 +139,13 @@ void launch_prefill(Context& context, MmaCall call) {
   using Shared = Layout<kWidth, kWarps>;
   call.attend.head_tile = std::min(call.attend.group, Shared::kQueries);
   const dim3 blocks(tiles(call.attend, Shared::kQueries / call.attend.head_tile),
-                    static_cast<unsigned>(call.attend.kv_heads() * call.attend.head_tiles()));
+                    to_unsigned(call.attend.kv_heads() * call.attend.head_tiles()));
   launch(context, prefill_kernel<kWidth, kWarps>, {blocks, dim3(Shared::kThreads), Shared::kBytes}, call);
 }
 
 template <int kWidth, int kWarps>
 bool fits(const Context& context) {
-  return context.device().shared_bytes_per_block >= static_cast<std::size_t>(Layout<kWidth, kWarps>::kBytes);
+  return context.device().shared_bytes_per_block >= to_size(Layout<kWidth, kWarps>::kBytes);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "backend/cuda/attention/online_softmax.cuh"
 #include "backend/cuda/attention/visible_rows.cuh"
 #include "backend/cuda/device/hopper_registers.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::attention {
 
@@ -104,7 +105,7 @@ __device__ __forceinline__ void copy_queries(const Work<kWidth>& work, int threa
 
 template <int kWidth>
 __device__ __forceinline__ void copy_rows(const Work<kWidth>& work) {
-  const int thread = static_cast<int>(threadIdx.x) - kAttenders;
+  const int thread = to_int(threadIdx.x) - kAttenders;
   copy_queries(work, thread);
   const FetchRows keys(work.call.keys, work.tile, work.kv_head);
   const FetchRows values(work.call.values, work.tile, work.kv_head);
@@ -137,7 +138,7 @@ template <int kWidth>
 __device__ __forceinline__ void start_scores(const Work<kWidth>& work, int buffer,
                                              float (&scores)[kStepRows / 2]) {
   using Layout = WgmmaLayout<kWidth>;
-  const int warpgroup = static_cast<int>(threadIdx.x) / 128;
+  const int warpgroup = to_int(threadIdx.x) / 128;
   const std::byte* queries = work.queries.data + warpgroup * 64 * 128;
   const std::byte* keys = work.keys(buffer).data;
   begin_products();
@@ -164,7 +165,7 @@ __device__ __forceinline__ void start_sums(const Work<kWidth>& work, int buffer,
 
 __device__ __forceinline__ void mask(const Sight& sight, int row, float scale,
                                      float (&scores)[kStepRows / 2]) {
-  const int column = static_cast<int>(threadIdx.x) % 4 * 2;
+  const int column = to_int(threadIdx.x) % 4 * 2;
   const bool whole = sight.whole(row, kStepRows);
 #pragma unroll
   for (int i = 0; i < kStepRows / 2; ++i) {
@@ -182,7 +183,7 @@ __device__ __forceinline__ void round_weights(const float (&scores)[kStepRows / 
 template <int kWidth>
 __device__ __forceinline__ void attend_rows(const Work<kWidth>& work) {
   const AttendCall& attend = work.call.attend;
-  const int first_row = static_cast<int>(threadIdx.x) / kWarp * 16;
+  const int first_row = to_int(threadIdx.x) / kWarp * 16;
   const Sight sight(attend, work.tile, first_row);
   const float scale = attend.scale * kLog2OfE;
   const long long begin = work.tile.first(work.tile.begin) / kStepRows * kStepRows;
@@ -199,7 +200,7 @@ __device__ __forceinline__ void attend_rows(const Work<kWidth>& work) {
   start_scores(work, 0, scores);
   wait_for_sums(scores);
   work.barriers.keys[0].empty.arrive_once_per_warp();
-  mask(sight, static_cast<int>(begin), scale, scores);
+  mask(sight, to_int(begin), scale, scores);
   softmax.weigh(scores);
   round_weights(scores, weights);
   for (long long row = begin + kStepRows; row < end; row += kStepRows) {
@@ -215,7 +216,7 @@ __device__ __forceinline__ void attend_rows(const Work<kWidth>& work) {
 #pragma unroll
     for (float& score : scores) asm volatile("" : "+f"(score)::"memory");
     work.barriers.keys[next].empty.arrive_once_per_warp();
-    mask(sight, static_cast<int>(row), scale, scores);
+    mask(sight, to_int(row), scale, scores);
     const OnlineSoftmax::Factors factors = softmax.weigh(scores);
     wait_for_sums(sums);
     work.barriers.values[buffer].empty.arrive_once_per_warp();
@@ -229,7 +230,7 @@ __device__ __forceinline__ void attend_rows(const Work<kWidth>& work) {
   start_sums(work, buffer, weights, sums);
   wait_for_sums(sums);
 
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     const float inverse = 1 / quad_sum(softmax.total[h]);
@@ -269,11 +270,10 @@ __global__ void __launch_bounds__(kAttenders + kCopiers, 1)
   auto* shared = reinterpret_cast<std::byte*>(dynamic);
   shared += (kPanelAlignment - shared_address(shared) % kPanelAlignment) % kPanelAlignment;
   const AttendCall& attend = call.attend;
-  const TokenTile tile =
-      tile_at(attend, kTileQueries / attend.head_tile, static_cast<int>(gridDim.x - 1 - blockIdx.x));
+  const TokenTile tile = tile_at(attend, kTileQueries / attend.head_tile, to_int(gridDim.x - 1 - blockIdx.x));
   if (tile.begin >= tile.end) return;
-  const int kv_head = static_cast<int>(blockIdx.y) / attend.head_tiles();
-  const int head_in_group = static_cast<int>(blockIdx.y) % attend.head_tiles() * attend.head_tile;
+  const int kv_head = to_int(blockIdx.y) / attend.head_tiles();
+  const int head_in_group = to_int(blockIdx.y) % attend.head_tiles() * attend.head_tile;
   const Work<kWidth> work{call,
                           tile,
                           kv_head,
@@ -296,7 +296,7 @@ template <int kWidth>
 void launch_width(Context& context, MmaCall call) {
   call.attend.head_tile = std::min(call.attend.group, kTileQueries);
   const dim3 blocks(tiles(call.attend, kTileQueries / call.attend.head_tile),
-                    static_cast<unsigned>(call.attend.kv_heads() * call.attend.head_tiles()));
+                    to_unsigned(call.attend.kv_heads() * call.attend.head_tiles()));
   launch(context, prefill_wgmma_kernel<kWidth>,
          {blocks, dim3(kAttenders + kCopiers), WgmmaLayout<kWidth>::kBytes}, call);
 }

@@ -3,6 +3,7 @@
 
 #include "backend/cuda/attention/attend.cuh"
 #include "backend/cuda/device/warp.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::attention {
 
@@ -17,13 +18,11 @@ struct Sight {
   int whole_last;
 
   __device__ Sight(const AttendCall& call, const TokenTile& tile, int first_row, bool own = false) {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int lane = to_int(threadIdx.x) % kWarp;
     const auto first_of = [&](int token) {
-      return static_cast<int>(own ? max(tile.first(token), tile.first_fresh(token)) : tile.first(token));
+      return to_int(own ? max(tile.first(token), tile.first_fresh(token)) : tile.first(token));
     };
-    const auto last_of = [&](int token) {
-      return static_cast<int>(own ? tile.last(token) : tile.last_cached(token));
-    };
+    const auto last_of = [&](int token) { return to_int(own ? tile.last(token) : tile.last_cached(token)); };
     const auto token_of = [&](int row) { return tile.begin + row / call.head_tile; };
 #pragma unroll
     for (int h = 0; h < 2; ++h) {

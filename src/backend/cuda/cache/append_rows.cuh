@@ -7,6 +7,7 @@
 #include "backend/cuda/device/element.cuh"
 #include "backend/cuda/runtime/launch.h"
 #include "backend/cuda/runtime/pages.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::cache {
 
@@ -75,8 +76,8 @@ inline AppendSide append_side(const ops::ConstView& tokens, const ops::View& cac
           pool_stride(cache, pooled),
           cache.strides[row],
           heads ? cache.strides[row + 1] : 0,
-          heads ? static_cast<int>(tokens.dim(1)) : 1,
-          static_cast<int>(tokens.shape.back())};
+          heads ? to_int(tokens.dim(1)) : 1,
+          to_int(tokens.shape.back())};
 }
 
 template <class From, class To>
@@ -93,7 +94,7 @@ __device__ void copy_token(const AppendSide& side, const void* from_token, void*
 static __global__ void append_rows(AppendCall call) {
   wait_for_inputs();
   allow_successor();
-  const int token = static_cast<int>(blockIdx.x);
+  const int token = blockIdx.x;
   const AppendCall::Place at = call.place(token);
   if (!at.written) return;
   const AppendSide& side = call.sides[blockIdx.y];
@@ -128,7 +129,7 @@ AppendCall append_call(Context& context, const Op& op, const ops::ConstView& fir
 template <class Op>
 void append(Context& context, const Op& op, const ops::ConstView& first, const ops::View& first_cache,
             const ops::ConstView& second, const ops::View& second_cache) {
-  launch(context, append_rows, {dim3(static_cast<unsigned>(first.dim(0)), 2), dim3(256)},
+  launch(context, append_rows, {dim3(to_unsigned(first.dim(0)), 2), dim3(256)},
          append_call(context, op, first, first_cache, second, second_cache));
 }
 
@@ -143,7 +144,7 @@ void append(Context& context, const Op& op, const ops::ConstView& tokens, const 
                         plan.slots,
                         context.fault(),
                         plan.pages};
-  launch(context, append_rows, {dim3(static_cast<unsigned>(tokens.dim(0)), 1), dim3(256)}, call);
+  launch(context, append_rows, {dim3(to_unsigned(tokens.dim(0)), 1), dim3(256)}, call);
 }
 
 }  // namespace sluice::backend::cuda::cache

@@ -18,6 +18,7 @@
 
 #include "backend/cuda/cache/encode_vector.cuh"
 #include "backend/cuda/device/mma.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::cache {
 
@@ -45,8 +46,8 @@ struct GroupShared {
   template <int kBits>
   __device__ __forceinline__ void fill(const Encoder& encoder, const unsigned char* sign_bits) {
     using Line = Cells<kBits, kWidth>;
-    const int thread = static_cast<int>(threadIdx.x);
-    const int threads = static_cast<int>(blockDim.x);
+    const int thread = threadIdx.x;
+    const int threads = blockDim.x;
     share_bounds(encoder, bounds);
     for (int i = thread; i < kWidth / 2; i += threads)
       signs[i] = (sign_of(sign_bits, 2 * i) < 0 ? 0x8000u : 0u) |
@@ -74,7 +75,7 @@ struct GroupShared {
 
 // A lane's part of H_16 as a left operand whose columns are in the order of the rows that lanes give.
 __device__ __forceinline__ Fragment hadamard_operand() {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
   const auto entry = [&](int row, int column) { return (__popc(row & column) & 1) != 0 ? 0xbf80u : 0x3f80u; };
   const auto two = [&](int row, int column) { return entry(row, column) | entry(row, column + 4) << 16; };
   const int row = lane / 4;
@@ -233,7 +234,7 @@ template <int kBytes>
 __device__ __forceinline__ void copy_words(std::uint32_t* to, const void* from) {
   using Chunk = std::conditional_t<kBytes >= 16, uint4, std::conditional_t<kBytes == 8, uint2, unsigned>>;
 #pragma unroll
-  for (int i = 0; i < kBytes / static_cast<int>(sizeof(Chunk)); ++i)
+  for (int i = 0; i < kBytes / to_int(sizeof(Chunk)); ++i)
     reinterpret_cast<Chunk*>(to)[i] = static_cast<const Chunk*>(from)[i];
 }
 
@@ -243,7 +244,7 @@ template <int kWidth>
 __device__ __forceinline__ double exact_sum(const std::uint32_t* signs, const Bf16* x, int i,
                                             float& squares) {
   constexpr int kCount = kWidth / kWarp;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
   alignas(16) std::uint32_t words[kCount / 2];
   copy_words<2 * kCount>(words, x + lane * kCount);
   double parts[kCount];
@@ -275,7 +276,7 @@ __device__ __forceinline__ double exact_sum(const std::uint32_t* signs, const Bf
 template <int kWidth>
 __device__ __forceinline__ double exact_length(const Bf16* x) {
   double squares = 0;
-  for (int i = static_cast<int>(threadIdx.x) % kWarp; i < kWidth; i += kWarp) {
+  for (int i = to_int(threadIdx.x) % kWarp; i < kWidth; i += kWarp) {
     const double value = static_cast<double>(to_float(x[i]));
     squares += value * value;
   }

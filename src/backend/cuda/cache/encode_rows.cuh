@@ -5,6 +5,7 @@
 #include "backend/cuda/cache/append_rows.cuh"
 #include "backend/cuda/cache/encode_group.cuh"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 #include "sluice/ops/cache/turboquant_append.h"
 
 namespace sluice::backend::cuda::cache {
@@ -31,7 +32,7 @@ struct RingSide {
            std::int64_t bits, bool matched)
       : x(from.data),
         type(from.dtype),
-        width(static_cast<int>(from.shape.back())),
+        width(to_int(from.shape.back())),
         codes(static_cast<unsigned char*>(code_view.data)),
         norms(static_cast<float*>(norm_view.data)),
         x_token_stride(from.strides[0]),
@@ -118,14 +119,14 @@ __global__ void ring_append(const __grid_constant__ RingCall call, const __grid_
   __syncthreads();
   wait_for_inputs();
   allow_successor();
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int warp = to_int(threadIdx.x) / kWarp;
   const long long vector = static_cast<long long>(blockIdx.x) * kEncodeWarps + warp;
   const long long token = vector / call.heads;
   if (token >= call.sequences.tokens) return;
-  const RingCall::Place at = call.place(static_cast<int>(token));
+  const RingCall::Place at = call.place(to_int(token));
   if (!at.written) return;
-  encode_vector<T, kCount, kNumbers>(side, at, static_cast<int>(vector % call.heads), static_cast<int>(token),
-                                     call.signs, bounds, scratch[warp]);
+  encode_vector<T, kCount, kNumbers>(side, at, to_int(vector % call.heads), to_int(token), call.signs, bounds,
+                                     scratch[warp]);
 }
 
 struct GroupSides {
@@ -137,7 +138,7 @@ inline RingCall ring_call(Context& context, const ops::TurboquantAppend& op) {
   return {DeviceSequences(op, op.k.dim(0)),
           SequenceNumber(op.start),
           static_cast<const unsigned char*>(op.signs.data),
-          static_cast<int>(op.k.dim(1)),
+          to_int(op.k.dim(1)),
           plan.capacity,
           !op.page_table.present(),
           plan.slots,
@@ -160,11 +161,11 @@ struct GroupWords {
 
   // The first coordinate; rows lie 4 * kColumns apart.
   static __device__ __forceinline__ int first_coordinate() {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int lane = to_int(threadIdx.x) % kWarp;
     return lane % 4 * kColumns + lane / 4 % 2 * (kColumns / 2);
   }
   __device__ __forceinline__ void load(const RingSide& side, int head, int first, int tokens) {
-    const int token = min(first + static_cast<int>(threadIdx.x) % kWarp / 8, tokens - 1);
+    const int token = min(first + to_int(threadIdx.x) % kWarp / 8, tokens - 1);
     const Bf16* x = static_cast<const Bf16*>(side.x) + token * side.x_token_stride +
                     head * side.x_head_stride + first_coordinate();
 #pragma unroll
@@ -187,7 +188,7 @@ __device__ __forceinline__ void append_group(const RingCall& call, const RingSid
                                              const GroupWords<kWidth>& given) {
   using Codes = GroupCodes<kWidth, kBits>;
   constexpr int kColumns = Codes::kColumns;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
   const auto source = [&](int token) {
     return static_cast<const Bf16*>(side.x) + token * side.x_token_stride + head * side.x_head_stride;
   };
@@ -201,7 +202,7 @@ __device__ __forceinline__ void append_group(const RingCall& call, const RingSid
     const bool open = place.written && !codes.strange && (codes.doubts[0] | codes.doubts[1]) != 0;
     const unsigned lanes = __ballot_sync(0xffffffffu, open);
     if (lanes == 0) break;
-    const int owner = __ffs(static_cast<int>(lanes)) - 1;
+    const int owner = __ffs(lanes) - 1;
     const std::uint32_t doubts = codes.doubts[0] != 0 ? codes.doubts[0] : codes.doubts[1];
     const int run = __shfl_sync(0xffffffffu, codes.doubts[0] != 0 ? 0 : 1, owner);
     const int n = __ffs(static_cast<int>(__shfl_sync(0xffffffffu, doubts, owner))) - 1;
@@ -237,8 +238,8 @@ __device__ __forceinline__ void append_every(const RingCall& call, const RingSid
                                              const Fragment& hadamard, int head) {
   constexpr bool kAhead = kWidth < 512;
   const int tokens = call.sequences.tokens;
-  const auto stride = static_cast<int>(gridDim.x * kEncodeWarps * 4);
-  auto first = static_cast<int>((blockIdx.x * kEncodeWarps + threadIdx.x / kWarp) * 4);
+  const auto stride = to_int(gridDim.x * kEncodeWarps * 4);
+  auto first = to_int((blockIdx.x * kEncodeWarps + threadIdx.x / kWarp) * 4);
   if (first >= tokens) return;
   GroupWords<kWidth> words;
   words.load(side, head, first, tokens);
@@ -269,16 +270,15 @@ __global__ void __launch_bounds__(kEncodeWarps* kWarp, 2)
   wait_for_inputs();
   allow_successor();
   if (nibbles)
-    append_every<kWidth, 4>(call, side, shared, hadamard, static_cast<int>(blockIdx.y));
+    append_every<kWidth, 4>(call, side, shared, hadamard, to_int(blockIdx.y));
   else
-    append_every<kWidth, 8>(call, side, shared, hadamard, static_cast<int>(blockIdx.y));
+    append_every<kWidth, 8>(call, side, shared, hadamard, to_int(blockIdx.y));
 }
 
 inline void append_groups(Context& context, const RingCall& call, const GroupSides& sides, int count) {
   const int groups = divide_up(divide_up(call.sequences.tokens, 4), kEncodeWarps);
   const int resident = divide_up(2 * context.device().multiprocessors, count * call.heads);
-  const Grid grid{dim3(static_cast<unsigned>(std::min(groups, resident)), static_cast<unsigned>(call.heads),
-                       static_cast<unsigned>(count)),
+  const Grid grid{dim3(to_unsigned(std::min(groups, resident)), to_unsigned(call.heads), to_unsigned(count)),
                   dim3(kEncodeWarps * kWarp)};
   const int width = sides.at[0].width;
   if (width == 128) return launch(context, group_append<128>, grid, call, sides);
@@ -291,8 +291,7 @@ template <bool kNumbers>
 void append_vectors(Context& context, const RingCall& call, const RingSide& side) {
   if (side.grouped()) return append_groups(context, call, {{side, side}}, 1);
   const long long vectors = static_cast<long long>(call.sequences.tokens) * call.heads;
-  const Grid grid{dim3(static_cast<unsigned>(divide_up<long long>(vectors, kEncodeWarps))),
-                  dim3(kEncodeWarps * kWarp)};
+  const Grid grid{dim3(to_unsigned(divide_up<long long>(vectors, kEncodeWarps))), dim3(kEncodeWarps * kWarp)};
   with_rotation_width(side.width, [&]<int kCount>() {
     with_activation(side.type, [&]<class T>() {
       if (kNumbers && side.encoder.bits == 16)

@@ -5,6 +5,7 @@
 #include "backend/cuda/cache/codebook.cuh"
 #include "backend/cuda/cache/rotation.cuh"
 #include "backend/cuda/device/element.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::cache {
 
@@ -15,7 +16,7 @@ struct Encoder {
   bool matched;
 
   Encoder(std::int64_t width, bool matched_norm)
-      : bounds(width), levels(width), bits(static_cast<int>(width)), matched(matched_norm) {}
+      : bounds(width), levels(width), bits(to_int(width)), matched(matched_norm) {}
 };
 
 // The borders where lanes may read different ones at once.
@@ -39,7 +40,7 @@ __device__ void encode_vector(const Encoder& encoder, const double* bounds, cons
                               const unsigned char* signs, unsigned char* scratch, unsigned char* codes,
                               float* norm) {
   constexpr int kWidth = kCount * kWarp;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
   const double root = sqrt(static_cast<double>(kWidth));
   double values[kCount];
   double squares = 0;

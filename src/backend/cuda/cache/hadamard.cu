@@ -7,6 +7,7 @@
 #include "backend/cuda/cache/rotate_rows.h"
 #include "backend/cuda/cache/rotation.cuh"
 #include "backend/cuda/device/element.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::cache {
 
@@ -23,7 +24,7 @@ __global__ void rotate_kernel(RotateCall call) {
   const In* from = static_cast<const In*>(call.x) + call.x_rows[row];
   Out* to = static_cast<Out*>(call.out) + call.out_rows[row];
   const float root = rsqrtf(static_cast<float>(kCount * kWarp));
-  const int lane = static_cast<int>(threadIdx.x);
+  const int lane = threadIdx.x;
   float x[kCount];
 #pragma unroll
   for (int r = 0; r < kCount; ++r) {
@@ -42,7 +43,7 @@ __global__ void rotate_kernel(RotateCall call) {
 
 void rotate_rows(Context& context, const RotateCall& call, long long width, ops::DType x_type,
                  ops::DType out_type) {
-  const auto blocks = static_cast<unsigned>(divide_up<long long>(call.x_rows.count, kRowsPerBlock));
+  const auto blocks = to_unsigned(divide_up<long long>(call.x_rows.count, kRowsPerBlock));
   if (blocks == 0) return;
   with_rotation_width(width, [&]<int kCount>() {
     with_activation(x_type, [&]<class In>() {

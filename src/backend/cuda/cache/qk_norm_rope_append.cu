@@ -7,6 +7,7 @@
 
 #include "backend/cuda/cache/append_rows.cuh"
 #include "backend/cuda/pointwise/norm_rope.cuh"
+#include "base/integer_cast.h"
 #include "ops/append_parts.h"
 
 namespace sluice::backend::cuda::cache {
@@ -37,7 +38,7 @@ __device__ __forceinline__ void copy_value(const ChunkedCaches& caches, const Ap
   const T* from =
       static_cast<const T*>(side.tokens) + token * side.token_stride + head * side.token_head_stride;
   T* to = caches.row<T>(at, 1, head);
-  for (int i = static_cast<int>(threadIdx.x) % kWarp * V; i < side.width; i += kWarp * V)
+  for (int i = to_int(threadIdx.x) % kWarp * V; i < side.width; i += kWarp * V)
     store_chunk(load_chunk<V>(from + i, side.width - i, caches.values_aligned), to + i, side.width - i,
                 caches.values_aligned);
 }
@@ -47,12 +48,12 @@ __global__ void __launch_bounds__(kWarps* kWarp)
     qk_norm_rope_append(const __grid_constant__ pointwise::NormRope rope,
                         const __grid_constant__ ChunkedCaches caches) {
   extern __shared__ float2 shared[];
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int warp = to_int(threadIdx.x) / kWarp;
   float2* room = shared + warp * rope.warp_room();
   wait_for_inputs();
   allow_successor();
   const int heads = rope.queries.heads + 2 * rope.keys.heads;
-  const int index = static_cast<int>(blockIdx.x) * kWarps + warp;
+  const int index = to_int(blockIdx.x) * kWarps + warp;
   const int token = index / heads;
   int head = index % heads;
   if (token >= rope.tokens) return;
@@ -81,7 +82,7 @@ template <>
 void run(Context& context, const ops::QkNormRopeAppend& op) {
   using namespace cache;
   const pointwise::NormRope rope(ops::turn_part(op));
-  const std::size_t shared_bytes = kWarps * sizeof(float2) * static_cast<std::size_t>(rope.warp_room());
+  const std::size_t shared_bytes = kWarps * sizeof(float2) * to_size(rope.warp_room());
   const auto same_types = [&](std::initializer_list<ops::DType> types) {
     return std::all_of(types.begin(), types.end(), [&](ops::DType type) { return type == op.q.dtype; });
   };
@@ -90,8 +91,7 @@ void run(Context& context, const ops::QkNormRopeAppend& op) {
     return run(context, ops::append_part(op));
   }
   const long long rows = op.q.dim(0) * (op.q.dim(1) + 2 * op.k.dim(1));
-  const Grid grid{dim3(static_cast<unsigned>(divide_up<long long>(rows, kWarps))), dim3(kWarps * kWarp),
-                  shared_bytes};
+  const Grid grid{dim3(to_unsigned(divide_up<long long>(rows, kWarps))), dim3(kWarps * kWarp), shared_bytes};
   with_activation(op.q.dtype, [&]<class T>() {
     const ChunkedCaches caches{append_call(context, op, op.k, op.k_cache, op.v, op.v_cache),
                                chunks_aligned(op.k_cache, kChunk<T>),

@@ -7,6 +7,7 @@
 // 4 a vector of k and v.
 #include "backend/cuda/cache/encode_rows.cuh"
 #include "backend/cuda/pointwise/norm_rope.cuh"
+#include "base/integer_cast.h"
 #include "ops/append_parts.h"
 
 namespace sluice::backend::cuda::cache {
@@ -26,7 +27,7 @@ struct AppendGrid {
       : side(divide_up(rope.tokens, kBlockTokens) * rope.keys.heads),
         queries(divide_up(rope.tokens * rope.queries.heads, kEncodeWarps)),
         grouped{sides.at[0].grouped(), sides.at[1].grouped()} {}
-  unsigned count() const { return static_cast<unsigned>(2 * side + queries); }
+  unsigned count() const { return to_unsigned(2 * side + queries); }
 };
 
 template <int kCount>
@@ -39,7 +40,7 @@ __device__ __forceinline__ void append_block(const pointwise::NormRope& rope, co
                                              bool keys, int head, int first) {
   shared.template fill<kBits>(side.encoder, call.signs);
   const Fragment hadamard = hadamard_operand();
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int warp = to_int(threadIdx.x) / kWarp;
   wait_for_inputs();
   allow_successor();
   if (keys) {
@@ -81,9 +82,9 @@ __global__ void __launch_bounds__(kEncodeWarps* kWarp)
   constexpr int kWidth = kCount * kWarp;
   extern __shared__ float2 rooms[];
   __shared__ BlockMemory<kCount> shared;
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int warp = to_int(threadIdx.x) / kWarp;
   float2* room = rooms + warp * rope.warp_room();
-  int block = static_cast<int>(blockIdx.x);
+  int block = blockIdx.x;
   if (block >= 2 * grid.side) {
     wait_for_inputs();
     allow_successor();
@@ -138,7 +139,7 @@ void run(Context& context, const ops::QkNormRopeTurboquantAppend& op) {
   const GroupSides sides = ring_sides(append);
   const AppendGrid blocks(sides, rope);
   const Grid grid{dim3(blocks.count()), dim3(kEncodeWarps * kWarp),
-                  kEncodeWarps * sizeof(float2) * static_cast<std::size_t>(rope.warp_room())};
+                  kEncodeWarps * sizeof(float2) * to_size(rope.warp_room())};
   with_head_width(rope.width, [&]<int kCount>() {
     with_activation(op.q.dtype, [&]<class T>() {
       launch(context, turn_and_append<T, kCount>, grid, rope, call, sides, blocks);

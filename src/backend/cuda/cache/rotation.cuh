@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/cuda/device/warp.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::cache {
 
@@ -13,7 +14,7 @@ __device__ __forceinline__ int sign_of(const unsigned char* signs, int i) {
 // x = H x, not normalised. Stages go by rising distance: in double these are the reference's very sums.
 template <class Real, int kCount>
 __device__ __forceinline__ void transform(Real (&x)[kCount]) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
 #pragma unroll
   for (int half = 1; half < kWarp; half *= 2)
 #pragma unroll

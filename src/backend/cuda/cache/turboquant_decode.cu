@@ -7,6 +7,7 @@
 #include "backend/cuda/cache/rotation.cuh"
 #include "backend/cuda/device/element.cuh"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::cache {
 
@@ -36,7 +37,7 @@ __global__ void decode_kernel(DecodeCall call, Levels levels) {
   allow_successor();
   const long long vector = static_cast<long long>(blockIdx.x) * kWarps + threadIdx.x / kWarp;
   if (vector >= call.vectors) return;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
   const long long token = vector / call.heads;
   const long long head = vector % call.heads;
   const unsigned char* codes = call.codes + head * call.code_head_stride + token * call.code_token_stride;
@@ -76,9 +77,9 @@ void run(Context& context, const ops::TurboquantDecode& op) {
                         op.out.strides[1],
                         op.out.dim(1),
                         op.out.dim(0) * op.out.dim(1),
-                        static_cast<int>(op.bits),
+                        to_int(op.bits),
                         op.rotated};
-  const auto blocks = static_cast<unsigned>(divide_up<long long>(call.vectors, kWarps));
+  const auto blocks = to_unsigned(divide_up<long long>(call.vectors, kWarps));
   const Levels levels(op.bits);
   with_rotation_width(op.out.dim(2), [&]<int kCount>() {
     with_activation(op.out.dtype, [&]<class T>() {

@@ -5,6 +5,7 @@
 #include "sluice/ops/cache/turboquant_encode.h"
 
 #include "backend/cuda/cache/encode_rows.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda {
 
@@ -14,7 +15,7 @@ void run(Context& context, const ops::TurboquantEncode& op) {
   const RingCall call{DeviceSequences(op.x.dim(0)),
                       SequenceNumber(),
                       static_cast<const unsigned char*>(op.signs.data),
-                      static_cast<int>(op.x.dim(1)),
+                      to_int(op.x.dim(1)),
                       op.x.dim(0),
                       false,
                       1,

@@ -4,6 +4,7 @@
 #include "backend/cuda/delta/save_places.cuh"
 #include "backend/cuda/device/vector_access.cuh"
 #include "backend/cuda/runtime/sequence_part.cuh"
+#include "base/integer_cast.h"
 #include "sluice/ops/delta/delta_rule.h"
 
 namespace sluice::backend::cuda::delta {
@@ -55,10 +56,10 @@ struct DeltaCall {
         slots(op.seq_starts.present() ? op.state.dim(0) : 1),
         sequences(op, op.q.dim(0)),
         fault(context.fault()),
-        key_heads(static_cast<int>(op.k.dim(1))),
-        value_heads(static_cast<int>(op.v.dim(1))),
-        key_width(static_cast<int>(op.k.dim(2))),
-        value_width(static_cast<int>(op.v.dim(2))),
+        key_heads(to_int(op.k.dim(1))),
+        value_heads(to_int(op.v.dim(1))),
+        key_width(to_int(op.k.dim(2))),
+        value_width(to_int(op.v.dim(2))),
         tiled(op.heads == ops::DeltaHeads::tiled),
         saves(op),
         saved(static_cast<float*>(op.saved.data)),

@@ -12,6 +12,7 @@
 #include "backend/cuda/device/vector_access.cuh"
 #include "backend/cuda/runtime/launch.h"
 #include "backend/cuda/runtime/sequence_part.cuh"
+#include "base/integer_cast.h"
 #include "sluice/ops/delta/causal_conv1d.h"
 
 namespace sluice::backend::cuda::delta {
@@ -99,9 +100,8 @@ template <class T, class Weight, int kVector>
 __global__ void conv_sequences(ConvCall call) {
   wait_for_inputs();
   allow_successor();
-  const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) * kVector;
-  const SequencePart part =
-      sequence_part(call.sequences, static_cast<int>(blockIdx.y), call.slots, call.fault);
+  const int channel = to_int(blockIdx.x * blockDim.x + threadIdx.x) * kVector;
+  const SequencePart part = sequence_part(call.sequences, to_int(blockIdx.y), call.slots, call.fault);
   if (channel >= call.channels || part.tokens() == 0) return;
   float window[kWidth - 1][kVector];
   convolve_run<T, Weight>(call, part, part.begin, part.end, channel, window);
@@ -115,9 +115,9 @@ template <class T, class Weight, int kVector>
 __global__ void conv_runs(ConvCall call) {
   wait_for_inputs();
   allow_successor();
-  const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) * kVector;
+  const int channel = to_int(blockIdx.x * blockDim.x + threadIdx.x) * kVector;
   if (channel >= call.channels) return;
-  const int begin = static_cast<int>(blockIdx.y) * kRun;
+  const int begin = to_int(blockIdx.y) * kRun;
   const int end = min(begin + kRun, call.sequences.tokens);
   for (int b = call.sequences.of_token(begin); b < call.sequences.count; ++b) {
     if (call.sequences.begin(b) >= end) break;
@@ -134,11 +134,10 @@ template <class T, class Weight>
 __global__ void conv_tokens(ConvCall call) {
   wait_for_inputs();
   allow_successor();
-  const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const int channel = blockIdx.x * blockDim.x + threadIdx.x;
   if (channel >= call.channels) return;
   const Weight* taps = static_cast<const Weight*>(call.weight) + channel * call.weight_stride;
-  for (int token = static_cast<int>(blockIdx.y); token < call.sequences.tokens;
-       token += static_cast<int>(gridDim.y)) {
+  for (int token = blockIdx.y; token < call.sequences.tokens; token += to_int(gridDim.y)) {
     const SequencePart part =
         sequence_part(call.sequences, call.sequences.of_token(token), call.slots, call.fault);
     if (token < part.begin || token >= part.end) continue;
@@ -158,9 +157,8 @@ template <class T>
 __global__ void conv_states(ConvCall call) {
   wait_for_inputs();
   allow_successor();
-  const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  const SequencePart part =
-      sequence_part(call.sequences, static_cast<int>(blockIdx.y), call.slots, call.fault);
+  const int channel = blockIdx.x * blockDim.x + threadIdx.x;
+  const SequencePart part = sequence_part(call.sequences, to_int(blockIdx.y), call.slots, call.fault);
   if (channel >= call.channels || part.tokens() == 0) return;
   for (int r = 0; r < call.width - 1; ++r) {
     float row[1];
@@ -175,8 +173,8 @@ __global__ void conv_saves(ConvCall call) {
   wait_for_inputs();
   allow_successor();
   if (blockIdx.x == 0 && blockIdx.y == 0) call.saves.check(call.sequences, call.fault);
-  const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  const int save = static_cast<int>(blockIdx.y);
+  const int channel = blockIdx.x * blockDim.x + threadIdx.x;
+  const int save = blockIdx.y;
   const int end = call.saves.at[save];
   if (channel >= call.channels || end <= 0 || end > call.sequences.tokens) return;
   const SequencePart part =
@@ -195,7 +193,7 @@ bool vectorizable(const ops::CausalConv1d& op, int elements) {
 }
 
 dim3 channel_grid(int channels, int vector, int threads, long long rows) {
-  return dim3(static_cast<unsigned>(divide_up(channels, vector * threads)), static_cast<unsigned>(rows));
+  return dim3(to_unsigned(divide_up(channels, vector * threads)), to_unsigned(rows));
 }
 
 template <class T, class Weight, int kVector>
@@ -248,8 +246,8 @@ void run(Context& context, const ops::CausalConv1d& op) {
       pooled ? op.state.dim(0) : 1,
       DeviceSequences(op, op.x.dim(0)),
       context.fault(),
-      static_cast<int>(op.x.dim(1)),
-      static_cast<int>(op.weight.dim(1)),
+      to_int(op.x.dim(1)),
+      to_int(op.weight.dim(1)),
       SavePlaces(op),
       static_cast<float*>(op.saved.data),
       {op.saved.present() ? op.saved.strides[0] : 0, op.saved.present() ? op.saved.strides[1] : 0}};

@@ -12,6 +12,7 @@
 
 #include "backend/cuda/delta/chunks.cuh"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::delta {
 
@@ -241,20 +242,20 @@ __global__ void __launch_bounds__(2 * kWarps * kWarp, 1) delta_walk(DeltaCall ca
   allow_successor();
   if (blockIdx.x == 0) call.saves.check(call.sequences, call.fault);
   const int slices = call.value_width / (16 * kWarps);
-  const int b = static_cast<int>(blockIdx.x) / slices / call.value_heads;
+  const int b = to_int(blockIdx.x) / slices / call.value_heads;
   Walk walk;
   walk.part = sequence_part(call.sequences, b, call.slots, call.fault);
   if (walk.part.tokens() == 0) return;
-  walk.head = static_cast<int>(blockIdx.x) / slices % call.value_heads;
-  walk.row = static_cast<int>(blockIdx.x) % slices * 16 * kWarps;
+  walk.head = to_int(blockIdx.x) / slices % call.value_heads;
+  walk.row = to_int(blockIdx.x) % slices * 16 * kWarps;
   walk.first = first_chunk(call.sequences, b);
   walk.begin = max(0, range.first - walk.first);
   walk.end = min((walk.part.tokens() + kChunk - 1) / kChunk, range.last - walk.first);
   if (walk.begin >= walk.end) return;
 
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int warp = static_cast<int>(threadIdx.x) / kWarp % kWarps;
-  const int thread = static_cast<int>(threadIdx.x) % (kWarps * kWarp);
+  const int lane = to_int(threadIdx.x) % kWarp;
+  const int warp = to_int(threadIdx.x) / kWarp % kWarps;
+  const int thread = to_int(threadIdx.x) % (kWarps * kWarp);
   const bool state_warp = threadIdx.x < kWarps * kWarp;
   if (state_warp) {
     float* rows = call.state_row(walk.part, walk.head, walk.row + warp * 16);
@@ -296,7 +297,7 @@ __global__ void __launch_bounds__(2 * kWarps * kWarp, 1) delta_walk(DeltaCall ca
 template <int kWidth, int kWarps>
 void launch_walk(Context& context, const DeltaCall& call, const ChunkRange& range) {
   const auto blocks =
-      static_cast<unsigned>(call.sequences.count * call.value_heads * (call.value_width / (16 * kWarps)));
+      to_unsigned(call.sequences.count * call.value_heads * (call.value_width / (16 * kWarps)));
   launch(context, delta_walk<kWidth, kWarps>,
          {dim3(blocks), dim3(2 * kWarps * kWarp), sizeof(Shared<kWidth, kWarps>)}, call, range);
 }
@@ -318,7 +319,7 @@ void launch_walks(Context& context, const DeltaCall& call, const ChunkRange& ran
 
 bool chunked_supports(const Context& context, const ops::DeltaRule& op) {
   std::size_t needed = 0;
-  with_key_width(static_cast<int>(op.k.dim(2)), [&]<int kWidth>() { needed = sizeof(Shared<kWidth, 2>); });
+  with_key_width(to_int(op.k.dim(2)), [&]<int kWidth>() { needed = sizeof(Shared<kWidth, 2>); });
   const auto fits = [](const auto& view, int elements) {
     return view.dtype == ops::DType::bf16 && aligned(view, elements);
   };
@@ -331,10 +332,9 @@ void launch_chunked(Context& context, const ops::DeltaRule& op) {
   const std::int64_t chunks = call.sequences.tokens / kChunk + call.sequences.count;
   const std::int64_t at_once = std::min(chunks, kChunksAtOnce);
   auto* tables = reinterpret_cast<ChunkTable*>(
-      context.scratch(static_cast<std::size_t>(at_once * call.value_heads) * sizeof(ChunkTable)));
+      context.scratch(to_size(at_once * call.value_heads) * sizeof(ChunkTable)));
   for (std::int64_t first = 0; first < chunks; first += at_once) {
-    const ChunkRange range{tables, static_cast<int>(first),
-                           static_cast<int>(std::min(first + at_once, chunks))};
+    const ChunkRange range{tables, to_int(first), to_int(std::min(first + at_once, chunks))};
     launch_prepare(context, call, range);
     launch_walks(context, call, range);
   }

@@ -5,6 +5,7 @@
 #include "backend/cuda/delta/decay_rate.cuh"
 #include "backend/cuda/device/element.cuh"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 #include "sluice/ops/delta/delta_gates.h"
 
 namespace sluice::backend::cuda::delta {
@@ -32,7 +33,7 @@ __global__ void delta_gates(GatesCall call) {
   const long long i = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= call.count) return;
   const long long t = i / call.heads;
-  const int h = static_cast<int>(i % call.heads);
+  const int h = to_int(i % call.heads);
   const float x = call.a[t * call.a_stride + h] + call.dt_bias[h];
   call.g[t * call.g_stride + h] = -decay_rate(call.a_log[h], x);
   call.beta[t * call.beta_stride + h] = 1.0f / (1.0f + expf(-call.b[t * call.b_stride + h]));
@@ -58,9 +59,9 @@ void run(Context& context, const ops::DeltaGates& op) {
                        op.g.strides[0],
                        op.beta.strides[0],
                        op.a.elements(),
-                       static_cast<int>(op.a.dim(1))};
+                       to_int(op.a.dim(1))};
   const unsigned threads = 128;
-  const auto blocks = static_cast<unsigned>(divide_up<long long>(call.count, threads));
+  const auto blocks = to_unsigned(divide_up<long long>(call.count, threads));
   launch(context, delta_gates, {dim3(blocks), dim3(threads)}, call);
 }
 

@@ -8,6 +8,7 @@
 
 #include "backend/cuda/device/element.cuh"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 #include "sluice/ops/delta/delta_kkt.h"
 
 namespace sluice::backend::cuda::delta {
@@ -43,12 +44,12 @@ __global__ void __launch_bounds__(kSide* kSide) delta_kkt_tile(KktCall call) {
   __shared__ float columns[kTile][kSlice + 1];
   wait_for_inputs();
   allow_successor();
-  const int tile = static_cast<int>(blockIdx.x) % call.tiles;
-  const int head = static_cast<int>(blockIdx.x) / call.tiles % call.heads;
-  const long long batch = static_cast<int>(blockIdx.x) / call.tiles / call.heads;
+  const int tile = to_int(blockIdx.x) % call.tiles;
+  const int head = to_int(blockIdx.x) / call.tiles % call.heads;
+  const long long batch = to_int(blockIdx.x) / call.tiles / call.heads;
   const int first = tile / call.row_tiles * call.chunk;  // token of the chunk
   const int i0 = tile % call.row_tiles * kTile;          // both within the chunk
-  const int j0 = static_cast<int>(blockIdx.y) * kTile;
+  const int j0 = to_int(blockIdx.y) * kTile;
   const int count = min(call.chunk, call.tokens - first);
   const T* k = static_cast<const T*>(call.k) + batch * call.k_strides[0] +
                head / call.heads_per_key * call.k_strides[2];
@@ -57,7 +58,7 @@ __global__ void __launch_bounds__(kSide* kSide) delta_kkt_tile(KktCall call) {
   float sum[kEach][kEach] = {};
   const bool below = j0 <= i0 && i0 < count;
   for (int c0 = 0; below && c0 < call.width; c0 += kSlice) {
-    for (int at = static_cast<int>(threadIdx.x); at < kTile * kSlice; at += kSide * kSide) {
+    for (int at = threadIdx.x; at < kTile * kSlice; at += kSide * kSide) {
       const int r = at / kSlice;
       const int c = at % kSlice;
       const bool inside = c0 + c < call.width;
@@ -90,7 +91,7 @@ __global__ void __launch_bounds__(kSide* kSide) delta_kkt_tile(KktCall call) {
   }
 #pragma unroll
   for (int a = 0; a < kEach; ++a) {
-    const int i = i0 + static_cast<int>(threadIdx.x) / kSide + a * kSide;
+    const int i = i0 + to_int(threadIdx.x) / kSide + a * kSide;
     if (i >= count) continue;
     const long long token = first + i;
     const float g_i = g[token * call.g_strides[1]];
@@ -98,7 +99,7 @@ __global__ void __launch_bounds__(kSide* kSide) delta_kkt_tile(KktCall call) {
         call.out + batch * call.out_strides[0] + token * call.out_strides[1] + head * call.out_strides[2];
 #pragma unroll
     for (int b = 0; b < kEach; ++b) {
-      const int j = j0 + static_cast<int>(threadIdx.x) % kSide + b * kSide;
+      const int j = j0 + to_int(threadIdx.x) % kSide + b * kSide;
       if (j >= call.chunk) continue;
       float value = 0;
       if (j < i) {
@@ -120,9 +121,9 @@ namespace sluice::backend::cuda {
 template <>
 void run(Context& context, const ops::DeltaKkt& op) {
   using namespace delta;
-  const auto tokens = static_cast<int>(op.k.dim(1));
-  const auto heads = static_cast<int>(op.beta.dim(2));
-  const auto chunk = static_cast<int>(op.chunk);
+  const auto tokens = to_int(op.k.dim(1));
+  const auto heads = to_int(op.beta.dim(2));
+  const auto chunk = to_int(op.chunk);
   const int row_tiles = divide_up(std::min(chunk, tokens), kTile);
   const KktCall call{op.k.data,
                      static_cast<const float*>(op.beta.data),
@@ -134,13 +135,12 @@ void run(Context& context, const ops::DeltaKkt& op) {
                      {op.A.strides[0], op.A.strides[1], op.A.strides[2]},
                      tokens,
                      heads,
-                     heads / static_cast<int>(op.k.dim(2)),
-                     static_cast<int>(op.k.dim(3)),
+                     heads / to_int(op.k.dim(2)),
+                     to_int(op.k.dim(3)),
                      chunk,
                      row_tiles,
                      divide_up(tokens, chunk) * row_tiles};
-  const dim3 blocks(static_cast<unsigned>(op.k.dim(0) * heads * call.tiles),
-                    static_cast<unsigned>(divide_up(chunk, kTile)));
+  const dim3 blocks(to_unsigned(op.k.dim(0) * heads * call.tiles), to_unsigned(divide_up(chunk, kTile)));
   with_activation(op.k.dtype, [&]<class T>() {
     launch(context, delta_kkt_tile<T>, {blocks, dim3(kSide * kSide)}, call);
   });

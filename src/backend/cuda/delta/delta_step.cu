@@ -13,6 +13,7 @@
 #include "backend/cuda/device/cluster.cuh"
 #include "backend/cuda/runtime/launch.h"
 #include "backend/cuda/runtime/sequence_part.cuh"
+#include "base/integer_cast.h"
 #include "ops/delta_step_parts.h"
 
 namespace sluice::backend::cuda::delta {
@@ -118,10 +119,10 @@ __device__ __forceinline__ double sum_of_head(double square, int peer, int first
     square += __shfl_xor_sync(0xffffffffu, square, step);
   if (threadIdx.x % kWarp == 0) warps[threadIdx.x / kWarp] = square;
   __syncthreads();
-  if (static_cast<int>(threadIdx.x) < peers) {
+  if (to_int(threadIdx.x) < peers) {
     double sum = 0;
     for (int w = 0; w < kWarps; ++w) sum += warps[w];
-    store_in_block(blocks + peer, static_cast<unsigned>(first_rank) + threadIdx.x, sum);
+    store_in_block(blocks + peer, to_unsigned(first_rank) + threadIdx.x, sum);
   }
   arrive_in_cluster();
   wait_for_cluster();
@@ -139,11 +140,11 @@ __global__ void __launch_bounds__(kThreads, 3) delta_step(const __grid_constant_
   __shared__ double warps[kWarps];
   __shared__ double blocks[2][kMaxCluster];  // in turn: a block may be a token ahead
   arrive_in_cluster();
-  const auto thread = static_cast<int>(threadIdx.x);
+  const int thread = threadIdx.x;
   const int lane = thread % kWarp;
   const int cluster = call.value_heads / call.key_heads * call.head_blocks;
-  const int rank = static_cast<int>(blockIdx.x) % cluster;
-  const int key_head = static_cast<int>(blockIdx.x) / cluster % call.key_heads;
+  const int rank = to_int(blockIdx.x) % cluster;
+  const int key_head = to_int(blockIdx.x) / cluster % call.key_heads;
   const int peer = rank % call.head_blocks;
   const int head = key_head * (call.value_heads / call.key_heads) + rank / call.head_blocks;
   const int warp_row = thread / kWarp * kWarpRows;
@@ -163,8 +164,8 @@ __global__ void __launch_bounds__(kThreads, 3) delta_step(const __grid_constant_
   wait_for_cluster();
   wait_for_inputs();
   allow_successor();
-  const SequencePart part = sequence_part(
-      call.sequences, static_cast<int>(blockIdx.x) / cluster / call.key_heads, call.slots, call.fault);
+  const SequencePart part =
+      sequence_part(call.sequences, to_int(blockIdx.x) / cluster / call.key_heads, call.slots, call.fault);
   if (part.tokens() == 0) return;
 
   float* const conv = call.conv_state + part.slot * call.conv_strides[0];
@@ -261,17 +262,17 @@ void run(Context& context, const ops::DeltaStep& op) {
                       pooled ? op.state.dim(0) : 1,
                       DeviceSequences(op, op.qkv.dim(0)),
                       context.fault(),
-                      static_cast<int>(op.key_heads()),
-                      static_cast<int>(op.z.dim(1)),
-                      static_cast<int>(op.z.dim(2)),
-                      static_cast<int>(op.z.dim(2)) / kRows,
+                      to_int(op.key_heads()),
+                      to_int(op.z.dim(1)),
+                      to_int(op.z.dim(2)),
+                      to_int(op.z.dim(2)) / kRows,
                       static_cast<float>(op.qk_eps),
                       static_cast<float>(op.eps),
                       1.0 / static_cast<double>(op.z.dim(2))};
   const int blocks = call.sequences.count * call.key_heads * call.cluster();
-  const Grid grid{dim3(static_cast<unsigned>(blocks)), dim3(kThreads)};
+  const Grid grid{dim3(to_unsigned(blocks)), dim3(kThreads)};
   with_activation(op.qkv.dtype, [&]<class T>() {
-    launch_clusters(context, delta_step<T>, static_cast<unsigned>(call.cluster()), grid, call);
+    launch_clusters(context, delta_step<T>, to_unsigned(call.cluster()), grid, call);
   });
 }
 

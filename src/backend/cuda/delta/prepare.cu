@@ -9,6 +9,7 @@
 // once, 21 KB of tables a chunk and value head.
 #include "backend/cuda/delta/chunks.cuh"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::delta {
 
@@ -34,7 +35,7 @@ __device__ __forceinline__ int value_head(const DeltaCall& call, int key_head, i
 // One warp: the sums of g of a value head in a fixed order, two tokens a lane.
 __device__ void read_gates(const DeltaCall& call, int token, int rows, int head, int half, Gates& gates,
                            ChunkTable& table) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
   double g[2] = {0, 0};
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
@@ -71,8 +72,8 @@ __device__ void read_gates(const DeltaCall& call, int token, int rows, int head,
 // The warp's 16 rows of diag(beta) (K KT o D) below the diagonal to `matrix`, and of Q KT o D to the table.
 __device__ __forceinline__ void apply_gates(const Sums (&kk)[2 * kSide], const Sums (&qk)[2 * kSide],
                                             const Gates& gates, int half, float* matrix, OutTable& table) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
+  const int warp = to_int(threadIdx.x) / kWarp;
   float sum[2];
   float rest[2];
   float beta[2];
@@ -147,8 +148,8 @@ __device__ __forceinline__ void place_column(const float (&x)[kChunk], float bet
 
 template <int kWidth>
 constexpr int shared_bytes() {
-  const int tiles = 2 * kChunk * kWidth * static_cast<int>(sizeof(Bf16));
-  const int matrices = 2 * kChunk * kStride * static_cast<int>(sizeof(float));
+  const int tiles = 2 * kChunk * kWidth * to_int(sizeof(Bf16));
+  const int matrices = 2 * kChunk * kStride * to_int(sizeof(float));
   return tiles > matrices ? tiles : matrices;
 }
 
@@ -156,8 +157,8 @@ template <int kWidth>
 __device__ __forceinline__ void multiply_keys(const Bf16* k_tile, const Bf16* q_tile, Sums (&kk)[2 * kSide],
                                               Sums (&qk)[2 * kSide]) {
   constexpr int kPieces = kWidth / 8;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
+  const int warp = to_int(threadIdx.x) / kWarp;
 #pragma unroll 4
   for (int step = 0; step < kWidth / 16; ++step) {
     const int left = swizzled<kPieces>(warp * 16 + rows_first(lane), 2 * step + lane / 16) * 8;
@@ -180,9 +181,9 @@ __global__ void __launch_bounds__(kThreads, 3) delta_prepare(DeltaCall call, Chu
   __shared__ Gates gates;
   wait_for_inputs();
   allow_successor();
-  const int thread = static_cast<int>(threadIdx.x);
-  const int key_head = static_cast<int>(blockIdx.x) % call.key_heads;
-  const int chunk = range.first + static_cast<int>(blockIdx.x) / call.key_heads;
+  const int thread = threadIdx.x;
+  const int key_head = to_int(blockIdx.x) % call.key_heads;
+  const int chunk = range.first + to_int(blockIdx.x) / call.key_heads;
   const SequencePart part = sequence_of_chunk(call, chunk);
   const int token = part.begin;
   const int rows = part.tokens();
@@ -209,7 +210,7 @@ __global__ void __launch_bounds__(kThreads, 3) delta_prepare(DeltaCall call, Chu
   // The right half of the columns is a quarter of the work: which warps have it changes from block to block,
   // or two of the four schedulers would idle.
   const unsigned change = blockIdx.x * 0x9e3779b9u >> 31;
-  const int column = thread % kChunk ^ static_cast<int>(change * kWarp);
+  const int column = thread % kChunk ^ to_int(change * kWarp);
   auto* matrix =
       reinterpret_cast<float*>(memory);  // takes the place of the tiles, and the placed blocks its own
   float* mine = matrix + half * kChunk * kStride;
@@ -245,7 +246,7 @@ __global__ void __launch_bounds__(kThreads, 3) delta_prepare(DeltaCall call, Chu
 
 void launch_prepare(Context& context, const DeltaCall& call, const ChunkRange& range) {
   with_key_width(call.key_width, [&]<int kWidth>() {
-    const auto blocks = static_cast<unsigned>((range.last - range.first) * call.key_heads);
+    const auto blocks = to_unsigned((range.last - range.first) * call.key_heads);
     launch(context, delta_prepare<kWidth>, {dim3(blocks), dim3(kThreads), shared_bytes<kWidth>()}, call,
            range);
   });

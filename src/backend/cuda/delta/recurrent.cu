@@ -6,6 +6,7 @@
 #include "backend/cuda/delta/call.cuh"
 #include "backend/cuda/delta/state_rows.cuh"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::delta {
 
@@ -47,12 +48,11 @@ __global__ void __launch_bounds__(kWarps* kWarp) delta_recurrent(DeltaCall call)
   allow_successor();
   if (blockIdx.x == 0) call.saves.check(call.sequences, call.fault);
   const int slices = call.value_width / kBlockRows;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int row =
-      static_cast<int>(blockIdx.x) % slices * kBlockRows + static_cast<int>(threadIdx.x) / kWarp * kRows;
-  const int head = static_cast<int>(blockIdx.x) / slices % call.value_heads;
-  const SequencePart part = sequence_part(
-      call.sequences, static_cast<int>(blockIdx.x) / slices / call.value_heads, call.slots, call.fault);
+  const int lane = to_int(threadIdx.x) % kWarp;
+  const int row = to_int(blockIdx.x) % slices * kBlockRows + to_int(threadIdx.x) / kWarp * kRows;
+  const int head = to_int(blockIdx.x) / slices % call.value_heads;
+  const SequencePart part =
+      sequence_part(call.sequences, to_int(blockIdx.x) / slices / call.value_heads, call.slots, call.fault);
   if (part.tokens() == 0) return;
 
   float* const rows = call.state_row(part, head, row) + lane * kVector;
@@ -75,8 +75,7 @@ __global__ void __launch_bounds__(kWarps* kWarp) delta_recurrent(DeltaCall call)
 
 template <int kPer, int kVector>
 void launch_width(Context& context, const DeltaCall& call) {
-  const auto blocks =
-      static_cast<unsigned>(call.sequences.count * call.value_heads * (call.value_width / kBlockRows));
+  const auto blocks = to_unsigned(call.sequences.count * call.value_heads * (call.value_width / kBlockRows));
   launch(context, delta_recurrent<kPer, kVector>, {dim3(blocks), dim3(kWarps * kWarp)}, call);
 }
 

@@ -3,6 +3,7 @@
 
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/runtime/sequences.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::delta {
 
@@ -13,20 +14,20 @@ struct SavePlaces {
   template <class Op>
   explicit SavePlaces(const Op& op)
       : at(static_cast<const int*>(op.save_at.data)),
-        count(op.save_at.present() ? static_cast<int>(op.save_at.dim(0)) : 0) {}
+        count(op.save_at.present() ? to_int(op.save_at.dim(0)) : 0) {}
 
   // Which save asks for the state after the call's tokens before `end`; -1: none. For a whole warp.
   __device__ __forceinline__ int find(int end) const {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int lane = to_int(threadIdx.x) % kWarp;
     for (int first = 0; first < count; first += kWarp) {
       const unsigned hits = __ballot_sync(0xffffffffu, first + lane < count && at[first + lane] == end);
-      if (hits != 0) return first + __ffs(static_cast<int>(hits)) - 1;
+      if (hits != 0) return first + __ffs(hits) - 1;
     }
     return -1;
   }
   // Reports places where no state can be saved. For one block of a launch.
   __device__ inline void check(const DeviceSequences& sequences, Fault* fault) const {
-    for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) {
+    for (int i = threadIdx.x; i < count; i += to_int(blockDim.x)) {
       const int end = at[i];
       if (end < 0) continue;
       const bool inside = end > 0 && end <= sequences.tokens;

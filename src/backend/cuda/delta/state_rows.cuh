@@ -8,6 +8,7 @@
 
 #include "backend/cuda/device/vector_access.cuh"
 #include "backend/cuda/device/warp.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::delta {
 
@@ -35,7 +36,7 @@ struct StateRows {
   // One token; `value` is that of row lane / kLanes, and so is the result.
   __device__ __forceinline__ float step(const float (&k)[kPer], const float (&q)[kPer], float value,
                                         float decay, float beta) {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int lane = to_int(threadIdx.x) % kWarp;
     float key_query = 0;
 #pragma unroll
     for (int i = 0; i < kPer; ++i) key_query += k[i] * q[i];

@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/integer_cast.h"
+
 namespace sluice::backend::cuda {
 
 __device__ __forceinline__ std::uint32_t shared_address(const void* pointer) {
-  return static_cast<std::uint32_t>(__cvta_generic_to_shared(pointer));
+  return to_unsigned(__cvta_generic_to_shared(pointer));
 }
 
 // Both addresses are multiples of 16. Without `inside` nothing is read and zeros are written.

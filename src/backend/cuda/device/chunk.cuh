@@ -7,12 +7,13 @@
 
 #include "backend/cuda/device/element.cuh"
 #include "backend/cuda/device/rows.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda {
 
 // Elements of 16 bytes.
 template <class T>
-inline constexpr int kChunk = 16 / static_cast<int>(sizeof(T));
+inline constexpr int kChunk = 16 / to_int(sizeof(T));
 
 template <class T, int V>
 struct alignas(V * sizeof(T) < 16 ? V * sizeof(T) : 16) Chunk {
@@ -26,7 +27,7 @@ __device__ __forceinline__ Chunk<T, V> load_chunk(const T* from, long long left,
   Chunk<T, V> chunk;
   if (aligned) {
 #pragma unroll
-    for (int w = 0; w < static_cast<int>(sizeof(chunk) / sizeof(Word)); ++w)
+    for (int w = 0; w < to_int(sizeof(chunk) / sizeof(Word)); ++w)
       reinterpret_cast<Word*>(&chunk)[w] = reinterpret_cast<const Word*>(from)[w];
   } else {
 #pragma unroll
@@ -40,7 +41,7 @@ __device__ __forceinline__ void store_chunk(const Chunk<T, V>& chunk, T* to, lon
   using Word = std::conditional_t<V * sizeof(T) % 16 == 0, uint4, uint2>;
   if (aligned) {
 #pragma unroll
-    for (int w = 0; w < static_cast<int>(sizeof(chunk) / sizeof(Word)); ++w)
+    for (int w = 0; w < to_int(sizeof(chunk) / sizeof(Word)); ++w)
       reinterpret_cast<Word*>(to)[w] = reinterpret_cast<const Word*>(&chunk)[w];
   } else {
 #pragma unroll

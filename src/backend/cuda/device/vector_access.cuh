@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backend/cuda/device/element.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda {
 
@@ -11,14 +12,14 @@ template <class AnyView>
 bool aligned(const AnyView& view, int elements) {
   for (int d = 0; d < view.rank() - 1; ++d)
     if (view.strides[d] % elements != 0) return false;
-  const std::size_t bytes = static_cast<std::size_t>(elements) * size_bytes(view.dtype);
+  const std::size_t bytes = to_size(elements) * size_bytes(view.dtype);
   return reinterpret_cast<std::uintptr_t>(view.data) % bytes == 0;
 }
 
 // As many of N elements as one access takes.
 template <class T, int N>
 struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Pack {
-  static constexpr int kCount = N * sizeof(T) < 16 ? N : static_cast<int>(16 / sizeof(T));
+  static constexpr int kCount = N * sizeof(T) < 16 ? N : to_int(16 / sizeof(T));
   T at[kCount];
 };
 

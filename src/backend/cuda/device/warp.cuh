@@ -1,6 +1,8 @@
 // Reductions over the lanes of a warp and the warps of a block; every lane gets the result, in a fixed order.
 #pragma once
 
+#include "base/integer_cast.h"
+
 namespace sluice::backend::cuda {
 
 inline constexpr int kWarp = 32;
@@ -21,7 +23,7 @@ __device__ __forceinline__ float warp_max(float x) {
 // `partial` is shared memory of one float a warp; the block must be whole warps.
 __device__ __forceinline__ float block_sum(float x, float* partial) {
   x = warp_sum(x);
-  const int warps = static_cast<int>(blockDim.x) / kWarp;
+  const int warps = to_int(blockDim.x) / kWarp;
   if (warps == 1) return x;
   __syncthreads();
   if (threadIdx.x % kWarp == 0) partial[threadIdx.x / kWarp] = x;

@@ -6,6 +6,7 @@
 
 #include "backend/cuda/linear/weight_value.cuh"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::linear {
 
@@ -51,7 +52,7 @@ void run(Context& context, const ops::Embed& op) {
   const EmbedCall call{matrices_of(op.table), static_cast<const int*>(op.ids.data),
                        op.out.data,           op.out.strides[0],
                        op.table.shape()[0],   op.out.dim(1)};
-  const Grid grid{dim3(static_cast<unsigned>(op.ids.dim(0))), dim3(256)};
+  const Grid grid{dim3(to_unsigned(op.ids.dim(0))), dim3(256)};
   with_activation(op.out.dtype,
                   [&]<class T>() { launch(context, embed_rows<T>, grid, call, context.fault()); });
 }

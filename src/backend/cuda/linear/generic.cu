@@ -4,6 +4,7 @@
 #include "backend/cuda/linear/linear.h"
 #include "backend/cuda/linear/weight_value.cuh"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::linear {
 
@@ -42,8 +43,8 @@ __global__ void __launch_bounds__(kWarps* kWarp) linear_rows(LinearCall call, Fa
 void launch_generic(Context& context, const LinearCall& call) {
   const long long rows = call.tokens * call.slots;
   const long long across = rows < 32768 ? rows : 32768;
-  const Grid grid{dim3(static_cast<unsigned>(divide_up<long long>(call.outputs, kWarps)),
-                       static_cast<unsigned>(across), static_cast<unsigned>(divide_up(rows, across))),
+  const Grid grid{dim3(to_unsigned(divide_up<long long>(call.outputs, kWarps)), to_unsigned(across),
+                       to_unsigned(divide_up(rows, across))),
                   dim3(kWarp, kWarps)};
   with_activation(call.type,
                   [&]<class T>() { launch(context, linear_rows<T>, grid, call, context.fault()); });

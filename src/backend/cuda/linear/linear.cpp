@@ -4,6 +4,7 @@
 
 #include "backend/cuda/linear/decode/decode.h"
 #include "backend/cuda/linear/prefill/prefill.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::linear {
 
@@ -15,8 +16,7 @@ MatrixPointers pointers_of(const ops::Weight& w) {
 }
 
 int alignment_of(const std::byte* pointer, int at_most) {
-  while (at_most > 1 && reinterpret_cast<std::uintptr_t>(pointer) % static_cast<unsigned>(at_most) != 0)
-    at_most /= 2;
+  while (at_most > 1 && reinterpret_cast<std::uintptr_t>(pointer) % to_unsigned(at_most) != 0) at_most /= 2;
   return at_most;
 }
 
@@ -33,7 +33,7 @@ Matrices matrices_of(const ops::Weight& w) {
   const ops::Shape shape = w.shape();
   all.storage = quant::storage_of(w);
   all.scale_type = quant::scale_type_of(w, w.scales);
-  all.bits = w.quantized() ? w.bits : 8 * static_cast<int>(size_bytes(w.values.dtype));
+  all.bits = w.quantized() ? w.bits : 8 * to_int(size_bytes(w.values.dtype));
   all.group_size = w.quantized() ? w.group_size : 1;
   all.row_bytes = shape.back() * all.bits / 8;
   all.bias_type = quant::scale_type_of(w, w.biases);

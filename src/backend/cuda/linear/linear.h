@@ -12,6 +12,7 @@
 #include <cstdint>
 
 #include "backend/cuda/runtime/context.h"
+#include "base/integer_cast.h"
 #include "quant/storage.h"
 
 namespace sluice::backend::cuda::linear {
@@ -100,10 +101,10 @@ struct LinearCall {
   }
   // Rows are fewer than 2^32: a 64-bit division would take longer than the rest of an epilogue.
   __device__ __forceinline__ long long token(long long row) const {
-    return static_cast<unsigned>(row) / static_cast<unsigned>(slots);
+    return to_unsigned(row) / to_unsigned(slots);
   }
   __device__ __forceinline__ long long slot(long long row) const {
-    return static_cast<unsigned>(row) % static_cast<unsigned>(slots);
+    return to_unsigned(row) % to_unsigned(slots);
   }
 #endif
 };

@@ -11,6 +11,7 @@
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/linear/weight_value.cuh"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::linear {
 
@@ -86,9 +87,8 @@ void absorb(Context& context, const ops::MlaAbsorbQ& op) {
                         nope,
                         op.q_latent.dim(2)};
   const int tile = call.tokens == 1 ? 1 : kTokens;
-  const Grid grid{dim3(static_cast<unsigned>(divide_up<long long>(call.rank, kColumns)),
-                       static_cast<unsigned>(op.q_nope.dim(1)),
-                       static_cast<unsigned>(divide_up<long long>(call.tokens, tile))),
+  const Grid grid{dim3(to_unsigned(divide_up<long long>(call.rank, kColumns)), to_unsigned(op.q_nope.dim(1)),
+                       to_unsigned(divide_up<long long>(call.tokens, tile))),
                   dim3(kWarp, kWarps)};
   with_activation(op.q_nope.dtype, [&]<class T>() {
     launch(context, tile == 1 ? absorb_rows<T, 1> : absorb_rows<T, kTokens>, grid, call);

@@ -3,6 +3,7 @@
 
 #include "backend/cuda/device/element.cuh"
 #include "backend/cuda/linear/linear.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::linear {
 
@@ -42,7 +43,7 @@ __device__ __forceinline__ float scale_value(ScaleType type, const std::byte* fr
 __device__ __forceinline__ unsigned packed_code(const std::byte* row, long long i, int bits) {
   const long long at = i * bits;
   const auto* bytes = reinterpret_cast<const unsigned char*>(row) + at / 8;
-  const int shift = static_cast<int>(at % 8);
+  const int shift = to_int(at % 8);
   unsigned window = bytes[0];
   if (shift + bits > 8) window |= static_cast<unsigned>(bytes[1]) << 8;
   return window >> shift & ((1u << bits) - 1);

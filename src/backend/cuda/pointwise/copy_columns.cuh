@@ -6,6 +6,7 @@
 
 #include "backend/cuda/device/chunk.cuh"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::pointwise {
 
@@ -71,7 +72,7 @@ void launch_copies(Context& context, Pieces<kPieces> pieces) {
   unsigned blocks = 0;
   for (Piece& piece : pieces.piece) {
     piece.first_block = blocks;
-    blocks += static_cast<unsigned>(divide_up<long long>(piece.row_chunks * piece.to.offsets.count, 256));
+    blocks += to_unsigned(divide_up<long long>(piece.row_chunks * piece.to.offsets.count, 256));
   }
   launch(context, copy_columns<To, kPieces>, {dim3(blocks), dim3(256)}, pieces);
 }

@@ -6,6 +6,7 @@
 
 #include "backend/cuda/device/chunk.cuh"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::pointwise {
 
@@ -51,7 +52,7 @@ void run_elementwise(Context& context, ops::ConstView a, ops::ConstView b, ops::
     const long long width = out.shape.back();
     const ElementwiseCall call{{a, V}, {b, V}, {out, V}, width, divide_up<long long>(width, V)};
     const auto blocks = divide_up<long long>(call.row_chunks * call.out.offsets.count, 256);
-    launch(context, elementwise<F, A, B>, {dim3(static_cast<unsigned>(blocks)), dim3(256)}, call);
+    launch(context, elementwise<F, A, B>, {dim3(to_unsigned(blocks)), dim3(256)}, call);
   });
 }
 

@@ -10,6 +10,7 @@
 #include "backend/cuda/device/chunk.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::pointwise {
 
@@ -28,7 +29,7 @@ struct NormShape {
 // thread of the block takes part.
 template <class Sum>
 __device__ __forceinline__ Sum row_sum(Sum x, double* partial_memory) {
-  const int lanes = static_cast<int>(blockDim.x);
+  const int lanes = blockDim.x;
   for (int step = (lanes < kWarp ? lanes : kWarp) / 2; step > 0; step /= 2)
     x += __shfl_xor_sync(0xffffffffu, x, step);
   if (lanes <= kWarp) return x;
@@ -179,7 +180,7 @@ inline dim3 norm_threads(long long width, int v) {
   const long long chunks = divide_up<long long>(width, v);
   if (chunks > kHeldChunks * kWarp) {
     const long long warps = divide_up<long long>(chunks, kHeldChunks * kWarp);
-    return dim3(static_cast<unsigned>(warps < kNormThreads / kWarp ? warps * kWarp : kNormThreads));
+    return dim3(to_unsigned(warps < kNormThreads / kWarp ? warps * kWarp : kNormThreads));
   }
   unsigned lanes = 1;
   while (lanes < kWarp && lanes < chunks) lanes *= 2;
@@ -195,7 +196,7 @@ inline bool one_chunk(long long width, int v, const dim3& threads) {
 inline unsigned norm_blocks(const Context& context, long long rows, const dim3& threads) {
   const long long wanted = divide_up<long long>(rows, threads.y);
   const long long held = context.device().multiprocessors * (2048ll / (threads.x * threads.y));
-  return static_cast<unsigned>(wanted < held ? wanted : held);
+  return to_unsigned(wanted < held ? wanted : held);
 }
 
 template <class Norm>

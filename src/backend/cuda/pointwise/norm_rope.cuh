@@ -9,6 +9,7 @@
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/pointwise/rotary.cuh"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 #include "sluice/ops/pointwise/qk_norm_rope.h"
 
 namespace sluice::backend::cuda::pointwise {
@@ -26,8 +27,8 @@ struct TurnedHeads {
         weight{of.data, of.dtype},
         token_stride(x.strides[0]),
         head_stride(x.strides[1]),
-        heads(static_cast<int>(x.dim(1))),
-        aligned(chunks_aligned(x, 16 / static_cast<int>(ops::size_bytes(x.dtype)))) {}
+        heads(to_int(x.dim(1))),
+        aligned(chunks_aligned(x, 16 / to_int(ops::size_bytes(x.dtype)))) {}
   template <class T>
   __device__ __forceinline__ T* row(long long token, int head) const {
     return static_cast<T*>(data) + token * token_stride + head * head_stride;
@@ -50,9 +51,9 @@ struct NormRope {
         keys(op.k, op.k_weight),
         inv_freq(static_cast<const float*>(op.inv_freq.data)),
         positions(static_cast<const int*>(op.positions.data)),
-        tokens(static_cast<int>(op.q.dim(0))),
-        width(static_cast<int>(op.q.dim(2))),
-        pairs(static_cast<int>(op.inv_freq.dim(0))),
+        tokens(to_int(op.q.dim(0))),
+        width(to_int(op.q.dim(2))),
+        pairs(to_int(op.inv_freq.dim(0))),
         eps(static_cast<float>(op.eps)),
         mscale(static_cast<float>(op.mscale)) {}
   // Pairs of floats in shared memory that a warp needs.
@@ -62,7 +63,7 @@ struct NormRope {
 // 1 / sqrt(mean + eps) of a row whose squares leave the range of F32.
 __device__ __forceinline__ float far_factor(const float* row, int width, float eps) {
   double sum = 0;
-  for (int i = static_cast<int>(threadIdx.x) % kWarp; i < width; i += kWarp)
+  for (int i = to_int(threadIdx.x) % kWarp; i < width; i += kWarp)
     sum += static_cast<double>(row[i]) * row[i];
 #pragma unroll
   for (int step = kWarp / 2; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
@@ -74,7 +75,7 @@ template <class T, class Store>
 __device__ __forceinline__ void turn_head(const NormRope& call, const TurnedHeads& side, int token, int head,
                                           float2* room, const Store& store) {
   constexpr int V = kChunk<T>;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
   float2* rotations = room;
   auto* row = reinterpret_cast<float*>(room + call.pairs);
   const T* x = side.row<T>(token, head);

@@ -4,6 +4,7 @@
 #include "sluice/ops/pointwise/qk_norm_rope.h"
 
 #include "backend/cuda/pointwise/norm_rope.cuh"
+#include "base/integer_cast.h"
 #include "sluice/ops/pointwise/rms_norm.h"
 #include "sluice/ops/pointwise/rope.h"
 
@@ -16,7 +17,7 @@ constexpr int kWarps = 4;
 template <class T>
 __global__ void __launch_bounds__(kWarps* kWarp) qk_norm_rope(const __grid_constant__ NormRope call) {
   extern __shared__ float2 shared[];
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int warp = to_int(threadIdx.x) / kWarp;
   wait_for_inputs();
   allow_successor();
   long long index = static_cast<long long>(blockIdx.x) * kWarps + warp;
@@ -24,7 +25,7 @@ __global__ void __launch_bounds__(kWarps* kWarp) qk_norm_rope(const __grid_const
   if (index >= queries + static_cast<long long>(call.tokens) * call.keys.heads) return;
   const TurnedHeads& side = index < queries ? call.queries : call.keys;
   if (index >= queries) index -= queries;
-  turn_head<T>(call, side, static_cast<int>(index / side.heads), static_cast<int>(index % side.heads),
+  turn_head<T>(call, side, to_int(index / side.heads), to_int(index % side.heads),
                shared + warp * call.warp_room());
 }
 
@@ -45,11 +46,10 @@ template <>
 void run(Context& context, const ops::QkNormRope& op) {
   using namespace pointwise;
   const NormRope call(op);
-  const std::size_t shared_bytes = kWarps * sizeof(float2) * static_cast<std::size_t>(call.warp_room());
+  const std::size_t shared_bytes = kWarps * sizeof(float2) * to_size(call.warp_room());
   if (op.q.dtype != op.k.dtype || shared_bytes > 48 * 1024) return run_parts(context, op);
   const long long rows = op.q.dim(0) * (op.q.dim(1) + op.k.dim(1));
-  const Grid grid{dim3(static_cast<unsigned>(divide_up<long long>(rows, kWarps))), dim3(kWarps * kWarp),
-                  shared_bytes};
+  const Grid grid{dim3(to_unsigned(divide_up<long long>(rows, kWarps))), dim3(kWarps * kWarp), shared_bytes};
   with_activation(op.q.dtype, [&]<class T>() { launch(context, qk_norm_rope<T>, grid, call); });
 }
 

@@ -8,6 +8,7 @@
 #include "backend/cuda/device/chunk.cuh"
 #include "backend/cuda/pointwise/rotary.cuh"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::pointwise {
 
@@ -74,7 +75,7 @@ __global__ void __launch_bounds__(kThreads) rope(RopeCall call) {
   T* x = static_cast<T*>(call.x) + token * call.token_stride + first_head * call.head_stride;
   const int position = call.positions[token];
   for (long long first = 0; first < call.pairs; first += kPairs) {
-    const int count = static_cast<int>(min(static_cast<long long>(kPairs), call.pairs - first));
+    const int count = to_int(min(static_cast<long long>(kPairs), call.pairs - first));
     __syncthreads();
     // Chunks that go beyond the last pair read the slots behind it, so all are filled.
     for (int i = threadIdx.x; i < kPairs; i += kThreads) {
@@ -87,7 +88,7 @@ __global__ void __launch_bounds__(kThreads) rope(RopeCall call) {
     const int chunks = (count + kStep - 1) / kStep;
     for (long long item = threadIdx.x; item < heads * chunks; item += kThreads) {
       const long long head = item / chunks;
-      const int at = static_cast<int>(item - head * chunks) * kStep;
+      const int at = to_int(item - head * chunks) * kStep;
       T* of_head = x + head * call.head_stride;
       if constexpr (kHalf)
         rotate_half(of_head, first + at, rotations + at, call);
@@ -128,7 +129,7 @@ void run(Context& context, const ops::Rope& op) {
                         head_blocks,
                         static_cast<float>(op.mscale),
                         aligned};
-    const Grid grid{dim3(static_cast<unsigned>(op.x.dim(0) * head_blocks)), dim3(kThreads)};
+    const Grid grid{dim3(to_unsigned(op.x.dim(0) * head_blocks)), dim3(kThreads)};
     if (half)
       launch(context, rope<T, true>, grid, call);
     else

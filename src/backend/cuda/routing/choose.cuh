@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backend/cuda/device/warp.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::routing {
 
@@ -85,7 +86,7 @@ class HeldChooser {
     for (int i = 0; i < kHeld; ++i)
       if (keys_[i] > best.key) best = {keys_[i], i};
     const Key key = warp_max_key(best.key);
-    const int mine = best.index * kWarp + static_cast<int>(threadIdx.x) % kWarp;
+    const int mine = best.index * kWarp + to_int(threadIdx.x) % kWarp;
     const auto index = static_cast<int>(
         __reduce_min_sync(0xffffffffu, best.key == key ? static_cast<unsigned>(mine) : 0xffffffffu));
 #pragma unroll

@@ -9,6 +9,7 @@
 #include "backend/cuda/device/activation.cuh"
 #include "backend/cuda/device/chunk.cuh"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::routing {
 
@@ -104,7 +105,7 @@ CombineCall combine_call(const ops::MoeCombine& op) {
           op.shared_gate.present() ? op.shared_gate.strides[0] : 0,
           op.weights.dim(1),
           width,
-          static_cast<unsigned>(divide_up<long long>(width, V * kThreads))};
+          to_unsigned(divide_up<long long>(width, V * kThreads))};
 }
 
 }  // namespace
@@ -120,7 +121,7 @@ void run(Context& context, const ops::MoeCombine& op) {
   with_activations(op.residual.dtype, op.expert_out.dtype, [&]<class T, class Expert>() {
     with_activation(shared, [&]<class Shared>() {
       const CombineCall call = combine_call<T>(op);
-      const auto blocks = static_cast<unsigned>(op.residual.dim(0)) * call.column_blocks;
+      const auto blocks = to_unsigned(op.residual.dim(0)) * call.column_blocks;
       const bool whole = call.residual.aligned && call.out.aligned &&
                          chunks_aligned(op.expert_out, kChunk<T>) &&
                          (call.shared_out == nullptr || chunks_aligned(op.shared_out, kChunk<T>));

@@ -8,6 +8,7 @@
 
 #include "backend/cuda/device/chunk.cuh"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::routing {
 
@@ -30,7 +31,7 @@ struct ScatterCall {
 template <class T, class Bucket>
 __global__ void __launch_bounds__(kThreads) moe_scatter_add(ScatterCall call) {
   constexpr int V = kChunk<T>;
-  const int row = static_cast<int>(blockIdx.x / call.column_blocks);
+  const int row = to_int(blockIdx.x / call.column_blocks);
   const long long at = (blockIdx.x % call.column_blocks * kThreads + threadIdx.x) * V;
   wait_for_inputs();
   allow_successor();
@@ -61,7 +62,7 @@ __global__ void __launch_bounds__(kThreads) moe_scatter_add(ScatterCall call) {
   add_row(row);
   // Windows of later rows; most hold no repetition.
   for (int first = row + 1; first < call.bucket; first += kThreads) {
-    const int b = first + static_cast<int>(threadIdx.x);
+    const int b = first + to_int(threadIdx.x);
     if (!__syncthreads_or(b < call.bucket && call.token_idx[b] == token)) continue;
     const int end = min(first + kThreads, call.bucket);
     for (int later = first; later < end; ++later)
@@ -82,17 +83,17 @@ void run(Context& context, const ops::MoeScatterAdd& op) {
   with_activations(op.sum.dtype, op.bucket_out.dtype, [&]<class T, class Bucket>() {
     constexpr int V = kChunk<T>;
     const long long width = op.sum.dim(1);
-    const auto column_blocks = static_cast<unsigned>(divide_up<long long>(width, V * kThreads));
+    const auto column_blocks = to_unsigned(divide_up<long long>(width, V * kThreads));
     const ScatterCall call{{op.bucket_out, V},
                            {op.sum, V},
                            static_cast<const int*>(op.token_idx.data),
                            static_cast<const float*>(op.weights.data),
-                           static_cast<int>(op.bucket_out.dim(0)),
+                           to_int(op.bucket_out.dim(0)),
                            op.sum.dim(0),
                            width,
                            column_blocks,
                            context.fault()};
-    const auto blocks = static_cast<unsigned>(op.bucket_out.dim(0)) * column_blocks;
+    const auto blocks = to_unsigned(op.bucket_out.dim(0)) * column_blocks;
     launch(context, moe_scatter_add<T, Bucket>, {dim3(blocks), dim3(kThreads)}, call);
   });
 }

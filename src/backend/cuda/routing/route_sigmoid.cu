@@ -8,6 +8,7 @@
 #include "backend/cuda/device/element.cuh"
 #include "backend/cuda/routing/choose.cuh"
 #include "backend/cuda/routing/router.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::routing {
 
@@ -22,8 +23,8 @@ struct SigmoidCall : RouterCall {
   SigmoidCall(const ops::RouteSigmoid& op, const RouterMemory& memory, Fault* fault)
       : RouterCall(op, memory, fault),
         bias{op.bias.data, op.bias.dtype},
-        groups(static_cast<int>(op.groups)),
-        top_groups(static_cast<int>(op.top_groups)),
+        groups(to_int(op.groups)),
+        top_groups(to_int(op.top_groups)),
         scale(op.scale) {}
   __device__ __forceinline__ int group_size() const { return expert_count / groups; }
 };

@@ -5,6 +5,7 @@
 #include "backend/cuda/device/element.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::routing {
 
@@ -28,15 +29,14 @@ struct RouterGrid {
     constexpr int kMaxTokens = 4;
     memory.token_bytes = divide_up<long long>(bytes, 16) * 16;
     if (memory.token_bytes > kSharedBytes)
-      memory.scratch = context.scratch(static_cast<std::size_t>(tokens * memory.token_bytes));
+      memory.scratch = context.scratch(to_size(tokens * memory.token_bytes));
     else
       while (memory.block_tokens < kMaxTokens && memory.block_tokens < tokens &&
              2 * memory.block_tokens * memory.token_bytes <= kSharedBytes)
         memory.block_tokens *= 2;
-    grid.blocks = dim3(static_cast<unsigned>(divide_up<long long>(tokens, memory.block_tokens)));
-    grid.threads = dim3(static_cast<unsigned>(memory.block_tokens * kWarp));
-    if (memory.scratch == nullptr)
-      grid.shared_bytes = static_cast<std::size_t>(memory.block_tokens * memory.token_bytes);
+    grid.blocks = dim3(to_unsigned(divide_up<long long>(tokens, memory.block_tokens)));
+    grid.threads = dim3(to_unsigned(memory.block_tokens * kWarp));
+    if (memory.scratch == nullptr) grid.shared_bytes = to_size(memory.block_tokens * memory.token_bytes);
   }
 };
 
@@ -63,8 +63,8 @@ struct RouterCall {
         weights(static_cast<float*>(op.weights.data)),
         weight_stride(op.weights.strides[0]),
         tokens(op.logits.dim(0)),
-        expert_count(static_cast<int>(op.logits.dim(1))),
-        k(static_cast<int>(op.k)),
+        expert_count(to_int(op.logits.dim(1))),
+        k(to_int(op.k)),
         normalize(op.normalize),
         memory(memory),
         fault(fault) {}

@@ -7,6 +7,7 @@
 #include "backend/cuda/routing/sample_logprobs.cuh"
 #include "backend/cuda/routing/sample_row.cuh"
 #include "backend/cuda/routing/sample_search.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::routing {
 
@@ -17,7 +18,7 @@ __global__ void prepare_row(SampleCall call) {
   wait_for_inputs();
   allow_successor();
   const long long r = blockIdx.x;
-  for (int i = static_cast<int>(threadIdx.x); i < kBins; i += static_cast<int>(blockDim.x)) {
+  for (int i = threadIdx.x; i < kBins; i += to_int(blockDim.x)) {
     call.weights[r * kBins + i] = 0;
     call.counted[r * kBins + i] = 0;
     call.first_weights[r * kBins + i] = 0;
@@ -39,7 +40,7 @@ __global__ void prepare_row(SampleCall call) {
     row.penalties = {static_cast<float>(call.repetition_penalty[row.slot]),
                      static_cast<float>(call.presence_penalty[row.slot]),
                      static_cast<float>(call.frequency_penalty[row.slot])};
-    row.logprobs = static_cast<int>(call.logprobs[row.slot]);
+    row.logprobs = to_int(call.logprobs[row.slot]);
   }
   call.rows[r] = row;
 }
@@ -55,7 +56,7 @@ __global__ void __launch_bounds__(kSampleThreads) find_largest(SampleCall call, 
   const long long begin = static_cast<long long>(blockIdx.x) * kSlice;
   const int count = load_slice(call, r, blockIdx.x, logits);
   Sum best = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += kSampleThreads) {
+  for (int i = threadIdx.x; i < count; i += kSampleThreads) {
     if (isnan(call.logits[r][begin + i])) report(call.fault, FaultKind::sampled_logit, begin + i, 0);
     if (!allows(call, row, begin + i)) continue;
     const Sum one = ranked(logits[i], begin + i);
@@ -90,7 +91,7 @@ std::int64_t pool_of(const ops::Sample& op) {
 
 // Takes scratch memory for the passes of a call.
 void place(Context& context, SampleCall& call, std::size_t rows, bool logprobs) {
-  const auto slices = static_cast<std::size_t>(call.slices);
+  const std::size_t slices = call.slices;
   const std::size_t bins = rows * kBins;
   // The counts of slices take the place of the histograms at the end.
   const std::size_t sums = rows * (slices > kBins ? slices : kBins);
@@ -116,14 +117,14 @@ namespace sluice::backend::cuda {
 template <>
 void run(Context& context, const ops::Sample& op) {
   using namespace routing;
-  const auto rows = static_cast<unsigned>(op.logits.dim(0));
+  const auto rows = to_unsigned(op.logits.dim(0));
   SampleCall call(op);
   call.pool = pool_of(op);
   const bool reported = op.logprob.present() || op.top_ids.present();
   const bool drawn = op.temperature.per_row.present() || op.temperature.value > 0;
   place(context, call, rows, reported);
 
-  const Grid all{dim3(static_cast<unsigned>(call.slices), rows), dim3(kSampleThreads)};
+  const Grid all{dim3(to_unsigned(call.slices), rows), dim3(kSampleThreads)};
   launch(context, prepare_row, {dim3(rows), dim3(kSampleThreads)}, call);
   launch(context, find_largest, all, call, !drawn && !reported);
   if (drawn) {

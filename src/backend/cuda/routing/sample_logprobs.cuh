@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backend/cuda/routing/sample_row.cuh"
+#include "base/integer_cast.h"
 #include "sampling/logprobs.h"
 
 namespace sluice::backend::cuda::routing {
@@ -25,7 +26,7 @@ __device__ inline void largest_ranks(int count, int wanted, const Rank& rank, Su
   for (int n = 0; n < kMostLogprobs; ++n) {
     Sum best = 0;
     if (n < wanted && bound > 0)
-      for (int i = static_cast<int>(threadIdx.x); i < count; i += kSampleThreads) {
+      for (int i = threadIdx.x; i < count; i += kSampleThreads) {
         const Sum one = rank(i);
         if (one < bound && one > best) best = one;
       }
@@ -63,7 +64,7 @@ __global__ void __launch_bounds__(kSampleThreads) find_logprobs(SampleCall call)
   const long long first_token = static_cast<long long>(blockIdx.x) * kSlice;
   const int count = load_slice(call, r, blockIdx.x, logits);
   double sum = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += kSampleThreads)
+  for (int i = threadIdx.x; i < count; i += kSampleThreads)
     sum += exp(sampling::log_weight(logits[i], largest));
   sum = block_sum_double(sum, partial_sums);
   const auto rank = [&](int i) {
@@ -77,7 +78,7 @@ __global__ void __launch_bounds__(kSampleThreads) find_logprobs(SampleCall call)
     for (int n = 0; n < kMostLogprobs; ++n) tops[blockIdx.x * kMostLogprobs + n] = found[n];
   }
   if (!last_block(call.tickets + r)) return;
-  const int candidates = static_cast<int>(call.slices) * kMostLogprobs;
+  const int candidates = to_int(call.slices) * kMostLogprobs;
   largest_ranks(
       candidates, wanted, [&](int i) { return tops[i]; }, found, partial);
   const int id = *call.ids[r];

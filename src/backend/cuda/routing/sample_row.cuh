@@ -4,6 +4,7 @@
 
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 #include "sampling/draw.h"
 #include "sampling/penalty.h"
 #include "sluice/ops/routing/sample.h"
@@ -14,7 +15,7 @@ using Sum = unsigned long long;
 
 constexpr int kSampleThreads = 512;
 constexpr int kSlice = 4096;  // logits per block
-constexpr int kMostLogprobs = static_cast<int>(ops::Sample::kMostLogprobs);
+constexpr int kMostLogprobs = to_int(ops::Sample::kMostLogprobs);
 
 // A setting of the op: a number, or one per slot.
 struct RealSetting {
@@ -174,7 +175,7 @@ __device__ inline bool last_block(int* ticket) {
   __threadfence();
   __syncthreads();
   if (threadIdx.x == 0) {
-    last = atomicAdd(ticket, 1) == static_cast<int>(gridDim.x) - 1;
+    last = atomicAdd(ticket, 1) == to_int(gridDim.x) - 1;
     if (last) *ticket = 0;
   }
   __syncthreads();
@@ -187,13 +188,13 @@ __device__ inline bool last_block(int* ticket) {
 __device__ inline int load_slice(const SampleCall& call, long long r, long long slice, float* shared) {
   const SampleRow& row = call.rows[r];
   const long long begin = slice * kSlice;
-  const int count = static_cast<int>(call.vocab - begin < kSlice ? call.vocab - begin : kSlice);
+  const int count = to_int(call.vocab - begin < kSlice ? call.vocab - begin : kSlice);
   const float* logits = call.logits[r] + begin;
   const sampling::Penalties penalties = row.penalties;
   const int* counts =
       penalties.any() && call.counts.data != nullptr ? call.counts[row.slot] + begin : nullptr;
   __syncthreads();  // the slice before is no longer read
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += kSampleThreads)
+  for (int i = threadIdx.x; i < count; i += kSampleThreads)
     shared[i] = counts != nullptr ? sampling::penalised(logits[i], counts[i], penalties) : logits[i];
   __syncthreads();
   for (long long b = threadIdx.x; b < call.biases; b += kSampleThreads) {
@@ -202,7 +203,7 @@ __device__ inline int load_slice(const SampleCall& call, long long r, long long 
   }
   __syncthreads();
   if (call.allowed.data == nullptr) return count;
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += kSampleThreads)
+  for (int i = threadIdx.x; i < count; i += kSampleThreads)
     if (!allows(call, row, begin + i)) shared[i] = __uint_as_float(0xff800000u);
   __syncthreads();
   return count;

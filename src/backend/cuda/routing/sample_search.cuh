@@ -8,6 +8,7 @@
 #pragma once
 
 #include "backend/cuda/routing/sample_row.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::routing {
 
@@ -33,7 +34,7 @@ __device__ inline bool needs(const SampleCall& call, const SampleRow& row, Searc
 __device__ inline void walk(SampleRow& row, const Sum* weights, const Sum* counts, int digit, bool by_count) {
   const int bins = 1 << digit_bits(digit);
   for (int top = bins - kWarp; top >= 0; top -= kWarp) {
-    const int bin = top + kWarp - 1 - static_cast<int>(threadIdx.x);  // lane 0 has the highest
+    const int bin = top + kWarp - 1 - to_int(threadIdx.x);  // lane 0 has the highest
     const Sum weight = weights[bin];
     Sum amount = by_count ? counts[bin] : weight;
     Sum all = amount;
@@ -41,15 +42,15 @@ __device__ inline void walk(SampleRow& row, const Sum* weights, const Sum* count
     for (int step = 1; step < kWarp; step *= 2) {
       const Sum lower = __shfl_up_sync(0xffffffffu, all, step);
       const Sum lower_weights = __shfl_up_sync(0xffffffffu, all_weights, step);
-      if (static_cast<int>(threadIdx.x) >= step) {
+      if (to_int(threadIdx.x) >= step) {
         all += lower;
         all_weights += lower_weights;
       }
     }
     const unsigned passed = __ballot_sync(0xffffffffu, row.before + all > row.goal);
     if (passed != 0) {
-      const int lane = __ffs(static_cast<int>(passed)) - 1;
-      if (static_cast<int>(threadIdx.x) == lane) {
+      const int lane = __ffs(passed) - 1;
+      if (to_int(threadIdx.x) == lane) {
         row.before += all - amount;
         row.before_weights += all_weights - weight;
         row.prefix = row.prefix << digit_bits(digit) | static_cast<unsigned>(bin);
@@ -173,7 +174,7 @@ __global__ void __launch_bounds__(kSampleThreads) search_digit(SampleCall call, 
 // Tokens of a block's slice with the key found, before thread `threadIdx.x` of a pass; adds the pass to
 // `before`.
 __device__ inline Sum matches_before(bool match, Sum& before, int* found) {
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int warp = to_int(threadIdx.x) / kWarp;
   const unsigned matches = __ballot_sync(0xffffffffu, match);
   __syncthreads();
   if (threadIdx.x % kWarp == 0) found[warp] = __popc(matches);
@@ -203,7 +204,7 @@ __global__ void __launch_bounds__(kSampleThreads) pick(SampleCall call, bool las
   const auto search_slice = [&](long long slice, Sum before, const auto& visit) {
     const int size = load_slice(call, r, slice, logits);
     for (int i = 0; i < kSlice; i += kSampleThreads) {
-      const int at = i + static_cast<int>(threadIdx.x);
+      const int at = i + to_int(threadIdx.x);
       const bool match = at < size && sample_key(logits[at]) == row.prefix;
       const Sum earlier = matches_before(match, before, found);
       if (match) visit(slice * kSlice + at, earlier);
@@ -218,7 +219,7 @@ __global__ void __launch_bounds__(kSampleThreads) pick(SampleCall call, bool las
   while (slice < call.slices - 1 && before + slices[slice] <= row.chosen) before += slices[slice++];
   search_slice(slice, before, [&](long long token, Sum earlier) {
     if (earlier != row.chosen) return;
-    *call.ids[r] = static_cast<int>(token);
+    *call.ids[r] = to_int(token);
     if (last_kernel) count_choice(call, r);
   });
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backend/cuda/runtime/context.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda {
 
@@ -32,8 +33,7 @@ template <class... Parameters, class... Arguments>
 void launch(Context& context, void (*kernel)(Parameters...), const Grid& grid, Arguments&&... arguments) {
   if (grid.shared_bytes > 48 * 1024)
     check(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
-                               cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(grid.shared_bytes)),
+                               cudaFuncAttributeMaxDynamicSharedMemorySize, to_int(grid.shared_bytes)),
           "raising a kernel's shared memory");
   cudaLaunchAttribute overlap{};
   overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;

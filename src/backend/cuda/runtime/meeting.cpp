@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda {
 
@@ -13,11 +14,11 @@ namespace {
 constexpr std::size_t kMarks = 4096;  // in flight at most; an upload before that many has long arrived
 
 int words(const ops::ConstView& view) {
-  const auto bytes = static_cast<std::size_t>(view.elements()) * size_bytes(view.dtype);
+  const auto bytes = to_size(view.elements()) * size_bytes(view.dtype);
   if (!view.present()) return 0;
   if (bytes % 4 != 0 || !view.contiguous())
     fail(ErrorKind::internal, "a meeting takes contiguous words, not {} bytes", bytes);
-  return static_cast<int>(bytes / 4);
+  return to_int(bytes / 4);
 }
 
 const unsigned* data(const ops::ConstView& view) {
@@ -71,7 +72,7 @@ class CudaMeeting final : public ops::Meeting {
   void take(const ops::View& out) override {
     MeetingCall call = empty_call();
     call.rows = static_cast<unsigned*>(out.data);
-    call.row_count = words(out) / static_cast<int>(std::max<std::int64_t>(out.dim(0), 1));
+    call.row_count = words(out) / to_int(std::max<std::int64_t>(out.dim(0), 1));
     launch_meeting(context_, call);
   }
 
@@ -105,7 +106,7 @@ class CudaMeeting final : public ops::Meeting {
   std::byte* rows() override { return static_cast<std::byte*>(row_inbox_.data()); }
   void give(std::span<const std::int32_t> rows) override {
     std::memcpy(row_numbers_.data(), rows.data(), rows.size_bytes());
-    flags_->rows = static_cast<unsigned>(rows.size());
+    flags_->rows = to_unsigned(rows.size());
     go_on(number_);
   }
   void abandon() override {
@@ -136,14 +137,14 @@ class CudaMeeting final : public ops::Meeting {
     call.shown_count[0] = words(first);
     call.shown[1] = data(second);
     call.shown_count[1] = words(second);
-    if (4 * static_cast<std::size_t>(call.shown_count[0] + call.shown_count[1]) > room)
+    if (4 * to_size(call.shown_count[0] + call.shown_count[1]) > room)
       fail(ErrorKind::internal, "a meeting shows {} + {} words: more than there is room for",
            call.shown_count[0], call.shown_count[1]);
   }
   void take(MeetingCall& call, const ops::View& places) const {
     call.answer = static_cast<unsigned*>(places.data);
     call.answer_count = words(places);
-    if (4 * static_cast<std::size_t>(call.answer_count) > room_.answer)
+    if (4 * to_size(call.answer_count) > room_.answer)
       fail(ErrorKind::internal, "a meeting takes {} words: more than there is room for", call.answer_count);
   }
   void wait_for(unsigned& flag) {

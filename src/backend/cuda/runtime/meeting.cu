@@ -3,6 +3,7 @@
 // must see the answer.
 #include "backend/cuda/runtime/launch.h"
 #include "backend/cuda/runtime/meeting.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda {
 
@@ -41,7 +42,7 @@ __device__ __forceinline__ bool wait_for_host(const MeetingCall& call, unsigned 
 
 __global__ void __launch_bounds__(kThreads) meet(const __grid_constant__ MeetingCall call) {
   __shared__ bool left;
-  const int thread = static_cast<int>(threadIdx.x);
+  const int thread = threadIdx.x;
   wait_for_inputs();
   const unsigned number = *call.begun + 1;
   unsigned* to = call.outbox;
@@ -62,7 +63,7 @@ __global__ void __launch_bounds__(kThreads) meet(const __grid_constant__ Meeting
   for (int i = thread; i < call.answer_count; i += kThreads)
     call.answer[i] = left ? 0 : load_word(call.inbox + i);
   if (call.rows == nullptr || left) return;
-  const int rows = static_cast<int>(load_word(&call.flags->rows));
+  const int rows = to_int(load_word(&call.flags->rows));
   for (int row = 0; row < rows; ++row) {
     unsigned* out = call.rows + static_cast<long long>(load_word(call.row_numbers + row)) * call.row_count;
     for (int i = thread; i < call.row_count; i += kThreads)

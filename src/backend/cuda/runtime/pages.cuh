@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "backend/cuda/runtime/sequences.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda {
 
@@ -22,7 +23,7 @@ struct SequencePages {
   }
   // The page that an entry names; the first one, and a fault, where it names none.
   __device__ __forceinline__ int page(int entry) const {
-    if (!paged() || static_cast<unsigned>(entry) < static_cast<unsigned>(pool)) return entry;
+    if (!paged() || static_cast<unsigned>(entry) < to_unsigned(pool)) return entry;
     report(fault, FaultKind::page, entry, pool);
     return 0;
   }
@@ -41,8 +42,8 @@ struct PageTable {
   template <class Op>
   PageTable(const Op& op, std::int64_t pool, std::int64_t rows, Fault* fault) {
     if (!op.page_table.present()) return;
-    first = {static_cast<const int*>(op.page_table.data), std::countr_zero(static_cast<unsigned>(rows)),
-             static_cast<int>(pool), fault};
+    first = {static_cast<const int*>(op.page_table.data), std::countr_zero(to_unsigned(rows)), to_int(pool),
+             fault};
     if (op.page_table.rank() == 2) stride = op.page_table.strides[0];
   }
   __device__ __forceinline__ SequencePages of(long long slot) const {

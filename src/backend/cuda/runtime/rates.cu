@@ -4,6 +4,7 @@
 
 #include "backend/cuda/runtime/launch.h"
 #include "backend/cuda/runtime/rates.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda {
 
@@ -16,8 +17,8 @@ constexpr int kProducts = 4096;
 __global__ void read_all(const uint4* from, std::size_t count, unsigned* sink) {
   wait_for_inputs();
   unsigned all = 0;
-  const std::size_t step = static_cast<std::size_t>(gridDim.x) * blockDim.x;
-  std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const std::size_t step = to_size(gridDim.x) * blockDim.x;
+  std::size_t i = to_size(blockIdx.x) * blockDim.x + threadIdx.x;
   for (; i + 3 * step < count; i += 4 * step) {
     uint4 part[4];
 #pragma unroll
@@ -83,7 +84,7 @@ ops::Rates measure_rates(Context& context, std::uint64_t memory_limit) {
   const std::size_t bytes = std::min({kBytes, most, free / 2}) / 4096 * 4096;
   const ops::Buffer memory = allocate_device(bytes);
   check(cudaMemsetAsync(memory.data(), 0x5a, bytes, context.stream()), "filling memory");
-  const auto blocks = static_cast<unsigned>(context.device().multiprocessors);
+  const auto blocks = to_unsigned(context.device().multiprocessors);
   const auto* from = static_cast<const uint4*>(memory.data());
   auto* sink = reinterpret_cast<unsigned*>(context.scratch(256));
   rates.read_bytes_per_second =

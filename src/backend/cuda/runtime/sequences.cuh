@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backend/cuda/runtime/fault.h"
+#include "base/integer_cast.h"
 #include "sluice/ops/field.h"
 
 namespace sluice::backend::cuda {
@@ -27,13 +28,13 @@ struct DeviceSequences {
   int tokens = 0;
 
   // One sequence of all tokens.
-  explicit DeviceSequences(std::int64_t all_tokens) : tokens(static_cast<int>(all_tokens)) {}
+  explicit DeviceSequences(std::int64_t all_tokens) : tokens(to_int(all_tokens)) {}
   template <class Op>
   DeviceSequences(const Op& op, std::int64_t all_tokens)
       : starts(static_cast<const int*>(op.seq_starts.data)),
         slots(static_cast<const int*>(op.slots.data)),
-        count(op.seq_starts.present() ? static_cast<int>(op.seq_starts.dim(0) - 1) : 1),
-        tokens(static_cast<int>(all_tokens)) {}
+        count(op.seq_starts.present() ? to_int(op.seq_starts.dim(0) - 1) : 1),
+        tokens(to_int(all_tokens)) {}
 
   __device__ __forceinline__ int begin(int b) const { return starts != nullptr ? starts[b] : 0; }
   __device__ __forceinline__ int end(int b) const { return starts != nullptr ? starts[b + 1] : tokens; }

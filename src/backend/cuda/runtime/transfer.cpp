@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "backend/cuda/runtime/context.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda {
 
@@ -51,19 +52,18 @@ Transfer::Transfer() = default;
 Transfer::~Transfer() = default;
 
 void Transfer::start() {
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int cores = std::max(1, to_int(std::thread::hardware_concurrency()));
   pool_ = std::make_unique<ThreadPool>(std::min(cores, kMaxLanes));
   for (int i = 0; i < pool_->size(); ++i) lanes_.push_back(std::make_unique<Lane>());
 }
 
 void Transfer::through_lanes(cudaStream_t stream, std::byte* to, const std::byte* from, std::size_t bytes) {
   if (pool_ == nullptr) start();
-  const auto pieces = static_cast<std::int64_t>((bytes + kPiece - 1) / kPiece);
+  const std::int64_t pieces = (bytes + kPiece - 1) / kPiece;
   pool_->parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
     for (std::int64_t i = begin; i < end; ++i) {
-      const std::size_t at = static_cast<std::size_t>(i) * kPiece;
-      lanes_[static_cast<std::size_t>(worker)]->send(stream, to + at, from + at,
-                                                     std::min(kPiece, bytes - at));
+      const std::size_t at = to_size(i) * kPiece;
+      lanes_[worker]->send(stream, to + at, from + at, std::min(kPiece, bytes - at));
     }
   });
 }

@@ -3,6 +3,7 @@
 #include "backend/reference/attention/scores.h"
 #include "backend/reference/runtime/element.h"
 #include "backend/reference/runtime/reference.h"
+#include "base/integer_cast.h"
 #include "ops/sequences.h"
 
 namespace sluice::backend::reference::attention {
@@ -23,11 +24,10 @@ void attend(const ops::Attention& op, std::int64_t token, std::int64_t head, con
     weights.push_back(op.scale * dot);
   }
   softmax(weights);
-  std::vector<double> sums(static_cast<std::size_t>(op.out.dim(2)));
+  std::vector<double> sums(to_size(op.out.dim(2)));
   for (std::int64_t row = first; row <= last; ++row) {
     const ops::ConstView value = values[row];
-    for (std::size_t i = 0; i < sums.size(); ++i)
-      sums[i] += weights[static_cast<std::size_t>(row - first)] * get(value, kv_head, i);
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += weights[row - first] * get(value, kv_head, i);
   }
   for (std::size_t i = 0; i < sums.size(); ++i) set(op.out, sums[i], token, head, i);
 }

@@ -54,8 +54,7 @@ void run(const ops::MlaTurboquantAttention& op) {
         const std::int64_t seen = start + t - one.begin + 1;
         const std::int64_t fresh = own.empty() ? seen : ops::first_fresh_row(seen - 1, start);
         const auto latent = [&](std::int64_t row) -> const std::vector<double>& {
-          return row >= fresh ? own[static_cast<std::size_t>(row - start)]
-                              : coded[static_cast<std::size_t>(row)];
+          return row >= fresh ? own[row - start] : coded[row];
         };
         std::vector<double> weights;
         for (std::int64_t row = 0; row < seen; ++row)
@@ -63,8 +62,7 @@ void run(const ops::MlaTurboquantAttention& op) {
         softmax(weights);
         std::vector<double> out(q.size());
         for (std::int64_t row = 0; row < seen; ++row)
-          for (std::size_t i = 0; i < out.size(); ++i)
-            out[i] += weights[static_cast<std::size_t>(row)] * latent(row)[i];
+          for (std::size_t i = 0; i < out.size(); ++i) out[i] += weights[row] * latent(row)[i];
         cache::write_row(out, op.out[t][h]);
       }
   }

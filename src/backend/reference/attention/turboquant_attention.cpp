@@ -24,9 +24,8 @@ struct Head {
 
   // As the query of a row sees it.
   const std::vector<double>& row(std::int64_t logical, std::int64_t query) const {
-    if (!own.empty() && logical >= ops::first_fresh_row(query, first_own))
-      return own[static_cast<std::size_t>(logical - first_own)];
-    return coded[static_cast<std::size_t>(logical - first)];
+    if (!own.empty() && logical >= ops::first_fresh_row(query, first_own)) return own[logical - first_own];
+    return coded[logical - first];
   }
 };
 
@@ -69,7 +68,7 @@ std::vector<double> attend(const std::vector<double>& q, const Head& keys, const
   std::vector<double> out(q.size());
   for (std::int64_t row = begin; row < end; ++row) {
     const std::vector<double>& value = values.row(row, end - 1);
-    const double weight = weights[static_cast<std::size_t>(row - begin)] / total;
+    const double weight = weights[row - begin] / total;
     for (std::size_t i = 0; i < out.size(); ++i) out[i] += weight * value[i];
   }
   return out;

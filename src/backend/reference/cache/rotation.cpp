@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "backend/reference/runtime/element.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::reference::cache {
 
@@ -43,7 +44,7 @@ void rotate_back(std::vector<double>& x, const ops::ConstView& signs) {
 }
 
 std::vector<double> read_row(const ops::ConstView& row) {
-  std::vector<double> values(static_cast<std::size_t>(row.shape.back()));
+  std::vector<double> values(to_size(row.shape.back()));
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = get(row, i);
   return values;
 }

@@ -19,16 +19,13 @@ void convolve_channel(const ops::CausalConv1d& op, const ops::Sequence& sequence
   for (std::int64_t t = sequence.begin; t < sequence.end; ++t) line.push_back(get(op.x, t, channel));
   for (std::int64_t t = 0; t < sequence.tokens(); ++t) {
     double sum = 0;
-    for (std::int64_t j = 0; j < taps; ++j)
-      sum += line[static_cast<std::size_t>(t + j)] * get(op.weight, channel, j);
+    for (std::int64_t j = 0; j < taps; ++j) sum += line[t + j] * get(op.weight, channel, j);
     set(op.out, sum / (1 + std::exp(-sum)), sequence.begin + t, channel);
   }
   ops::Saves(op).for_each(sequence, [&](std::int64_t i, std::int64_t end) {
-    for (std::int64_t r = 0; r < taps - 1; ++r)
-      set(op.saved, line[static_cast<std::size_t>(end - sequence.begin + r)], i, r, channel);
+    for (std::int64_t r = 0; r < taps - 1; ++r) set(op.saved, line[end - sequence.begin + r], i, r, channel);
   });
-  for (std::int64_t r = 0; r < taps - 1; ++r)
-    set(state, line[static_cast<std::size_t>(sequence.tokens() + r)], r, channel);
+  for (std::int64_t r = 0; r < taps - 1; ++r) set(state, line[sequence.tokens() + r], r, channel);
 }
 
 }  // namespace

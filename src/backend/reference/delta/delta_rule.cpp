@@ -5,6 +5,7 @@
 
 #include "backend/reference/runtime/element.h"
 #include "backend/reference/runtime/reference.h"
+#include "base/integer_cast.h"
 #include "ops/saves.h"
 
 namespace sluice::backend::reference::delta {
@@ -18,28 +19,27 @@ void run_state_row(const ops::DeltaRule& op, const ops::Sequence& sequence, cons
   const std::int64_t key_heads = op.k.dim(1);
   const std::int64_t key_head =
       op.heads == ops::DeltaHeads::block ? head / (op.v.dim(1) / key_heads) : head % key_heads;
-  std::vector<double> row(static_cast<std::size_t>(width));
-  for (std::int64_t j = 0; j < width; ++j) row[static_cast<std::size_t>(j)] = get(state, head, i, j);
+  std::vector<double> row(to_size(width));
+  for (std::int64_t j = 0; j < width; ++j) row[j] = get(state, head, i, j);
   for (std::int64_t t = sequence.begin; t < sequence.end; ++t) {
     const double decay = std::exp(get(op.g, t, head));
     double read = 0;
     for (std::int64_t j = 0; j < width; ++j) {
-      row[static_cast<std::size_t>(j)] *= decay;
-      read += row[static_cast<std::size_t>(j)] * get(op.k, t, key_head, j);
+      row[j] *= decay;
+      read += row[j] * get(op.k, t, key_head, j);
     }
     const double update = get(op.beta, t, head) * (get(op.v, t, head, i) - read);
     double out = 0;
     for (std::int64_t j = 0; j < width; ++j) {
-      row[static_cast<std::size_t>(j)] += update * get(op.k, t, key_head, j);
-      out += row[static_cast<std::size_t>(j)] * get(op.q, t, key_head, j);
+      row[j] += update * get(op.k, t, key_head, j);
+      out += row[j] * get(op.q, t, key_head, j);
     }
     set(op.out, out, t, head, i);
     ops::Saves(op).for_each({t, t + 1, 0}, [&](std::int64_t save, std::int64_t) {
-      for (std::int64_t j = 0; j < width; ++j)
-        set(op.saved, row[static_cast<std::size_t>(j)], save, head, i, j);
+      for (std::int64_t j = 0; j < width; ++j) set(op.saved, row[j], save, head, i, j);
     });
   }
-  for (std::int64_t j = 0; j < width; ++j) set(state, row[static_cast<std::size_t>(j)], head, i, j);
+  for (std::int64_t j = 0; j < width; ++j) set(state, row[j], head, i, j);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ template <>
 void run(const ops::Embed& op) {
   for (std::int64_t t = 0; t < op.ids.dim(0); ++t) {
     const std::vector<double> row = weight_row(op.table, get_id(op.ids, t));
-    for (std::int64_t i = 0; i < op.out.dim(1); ++i) set(op.out, row[static_cast<std::size_t>(i)], t, i);
+    for (std::int64_t i = 0; i < op.out.dim(1); ++i) set(op.out, row[i], t, i);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backend/reference/runtime/element.h"
+#include "base/integer_cast.h"
 #include "quant/formats.h"
 #include "sluice/ops/weight.h"
 
@@ -16,7 +17,7 @@ inline double weight_value(const ops::Weight& w, std::int64_t row, std::int64_t 
 }
 
 inline std::vector<double> weight_row(const ops::Weight& w, std::int64_t row) {
-  std::vector<double> values(static_cast<std::size_t>(w.shape()[1]));
+  std::vector<double> values(to_size(w.shape()[1]));
   for (std::size_t i = 0; i < values.size(); ++i)
     values[i] = weight_value(w, row, static_cast<std::int64_t>(i));
   return values;

@@ -12,9 +12,8 @@ namespace sluice::backend::reference::routing {
 inline std::vector<std::int32_t> falling_order(const std::vector<double>& values) {
   std::vector<std::int32_t> order(values.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-    return values[static_cast<std::size_t>(a)] > values[static_cast<std::size_t>(b)];
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int32_t a, std::int32_t b) { return values[a] > values[b]; });
   return order;
 }
 

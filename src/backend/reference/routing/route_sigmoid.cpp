@@ -6,6 +6,7 @@
 #include "backend/reference/routing/largest.h"
 #include "backend/reference/runtime/element.h"
 #include "backend/reference/runtime/reference.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::reference::routing {
 
@@ -26,8 +27,7 @@ void drop_groups(std::vector<double>& scores, std::size_t groups, std::size_t to
   }
   const std::vector<std::int32_t> order = falling_order(group_scores);
   for (std::size_t g = top_groups; g < groups; ++g)
-    std::fill_n(scores.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(order[g]) * size), size,
-                kMinusInfinity);
+    std::fill_n(scores.begin() + static_cast<std::ptrdiff_t>(to_size(order[g]) * size), size, kMinusInfinity);
 }
 
 }  // namespace
@@ -40,18 +40,17 @@ using namespace routing;
 
 template <>
 void run(const ops::RouteSigmoid& op) {
-  std::vector<double> scores(static_cast<std::size_t>(op.logits.dim(1)));
+  std::vector<double> scores(to_size(op.logits.dim(1)));
   for (std::int64_t t = 0; t < op.logits.dim(0); ++t) {
     for (std::size_t e = 0; e < scores.size(); ++e)
       scores[e] = pointwise::sigmoid(get(op.logits, t, e)) + get(op.bias, e);
-    drop_groups(scores, static_cast<std::size_t>(op.groups), static_cast<std::size_t>(op.top_groups));
+    drop_groups(scores, to_size(op.groups), to_size(op.top_groups));
     const std::vector<std::int32_t> order = falling_order(scores);
     double sum = 0;
-    for (std::int64_t j = 0; j < op.k; ++j)
-      sum += pointwise::sigmoid(get(op.logits, t, order[static_cast<std::size_t>(j)]));
+    for (std::int64_t j = 0; j < op.k; ++j) sum += pointwise::sigmoid(get(op.logits, t, order[j]));
     const double factor = op.normalize ? op.scale / (sum + 1e-20) : op.scale;
     for (std::int64_t j = 0; j < op.k; ++j) {
-      const std::int32_t expert = order[static_cast<std::size_t>(j)];
+      const std::int32_t expert = order[j];
       static_cast<std::int32_t*>(op.experts.data)[offset(op.experts, t, j)] = expert;
       set(op.weights, pointwise::sigmoid(get(op.logits, t, expert)) * factor, t, j);
     }

@@ -10,7 +10,7 @@ class RowIndex {
  public:
   RowIndex(const ops::Shape& shape, std::int64_t linear) {
     for (int d = shape.rank() - 2; d >= 0; --d) {
-      index_[static_cast<std::size_t>(d)] = linear % shape[d];
+      index_[d] = linear % shape[d];
       linear /= shape[d];
     }
   }
@@ -19,8 +19,7 @@ class RowIndex {
   ops::BasicView<Pointer> of(const ops::BasicView<Pointer>& view) const {
     ops::BasicView<Pointer> row = view;
     if (view.rank() == 1) return row;
-    for (int d = 0; d + 1 < view.rank(); ++d)
-      row = row.rank() > 1 ? row[index_[static_cast<std::size_t>(d)]] : row;
+    for (int d = 0; d + 1 < view.rank(); ++d) row = row.rank() > 1 ? row[index_[d]] : row;
     return row;
   }
 

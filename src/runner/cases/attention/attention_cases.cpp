@@ -66,7 +66,7 @@ OpFile make_long(std::uint64_t seed, std::int64_t rows, std::int64_t heads, std:
     HostTensor& cache = file.tensors[name] = HostTensor(DType::bf16, {rows, 2, width});
     for (std::size_t at = 0; at < cache.bytes.size(); at += noise.bytes.size())
       std::copy_n(noise.bytes.begin(), std::min(noise.bytes.size(), cache.bytes.size() - at),
-                  cache.bytes.begin() + static_cast<std::ptrdiff_t>(at));
+                  cache.bytes.begin() + at);
   }
   file.attributes["start"] = std::to_string(rows - 1);
   file.attributes["scale"] = fmt::format("{}", 1 / std::sqrt(static_cast<double>(width)));

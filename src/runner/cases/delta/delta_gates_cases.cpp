@@ -25,13 +25,13 @@ OpFile make_extreme(DType type) {
   const std::vector<std::pair<double, double>> pairs = {{0, -1e30}, {120, -300}, {300, -300}, {300, -299},
                                                         {88, -15},  {89, -14.9}, {100, -200}, {-300, 50},
                                                         {-50, 1e4}, {5, -87},    {2, -104},   {0, 0}};
-  const auto count = static_cast<std::int64_t>(pairs.size());
+  const auto count = std::ssize(pairs);
   OpFile file;
   file.tensors["a"] = HostTensor(type, {1, count});
   file.tensors["A_log"] = HostTensor(DType::f32, {count});
   for (std::int64_t i = 0; i < count; ++i) {
-    set(file.tensors["A_log"], i, pairs[static_cast<std::size_t>(i)].first);
-    set(file.tensors["a"], i, pairs[static_cast<std::size_t>(i)].second);
+    set(file.tensors["A_log"], i, pairs[i].first);
+    set(file.tensors["a"], i, pairs[i].second);
   }
   file.tensors["b"] = file.tensors["a"];
   file.tensors["dt_bias"] = constant(DType::f32, {count}, 0);

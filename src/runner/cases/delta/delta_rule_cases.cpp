@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/integer_cast.h"
 #include "runner/case.h"
 #include "runner/random_tensor.h"
 
@@ -146,8 +147,7 @@ std::vector<BenchCase> bench_cases<ops::DeltaRule>() {
   saving.make = [make = table.back().make](std::uint64_t seed) {
     OpFile file = make(seed);
     HostTensor at(DType::i32, {10});
-    for (std::int64_t i = 0; i < 10; ++i)
-      at.data<std::int32_t>()[i] = static_cast<std::int32_t>((i + 1) * 384);
+    for (std::int64_t i = 0; i < 10; ++i) at.data<std::int32_t>()[i] = to_int((i + 1) * 384);
     file.tensors["save_at"] = std::move(at);
     file.tensors["saved"] = constant(DType::f32, {10, 32, 128, 128}, 0);
     return file;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/integer_cast.h"
 #include "runner/case.h"
 #include "runner/random_tensor.h"
 
@@ -102,13 +103,12 @@ OpFile make_mixture(std::uint64_t seed, std::int64_t rows, std::int64_t vocab, s
   };
   file.tensors["logits"] = normal(random, DType::f32, {rows, vocab}, 3);
   file.tensors["positions"] = integers(random, {rows}, 300000);
-  std::vector<std::int64_t> slots(static_cast<std::size_t>(pool));
-  for (std::int64_t p = 0; p < pool; ++p) slots[static_cast<std::size_t>(p)] = p;
+  std::vector<std::int64_t> slots(to_size(pool));
+  for (std::int64_t p = 0; p < pool; ++p) slots[p] = p;
   HostTensor chosen(DType::i32, {rows});
   for (std::int64_t t = 0; t < rows; ++t) {
-    std::swap(slots[static_cast<std::size_t>(t)],
-              slots[static_cast<std::size_t>(t + random.integer(pool - t))]);
-    set(chosen, t, static_cast<double>(slots[static_cast<std::size_t>(t)]));
+    std::swap(slots[t], slots[static_cast<std::size_t>(t + random.integer(pool - t))]);
+    set(chosen, t, static_cast<double>(slots[t]));
   }
   file.tensors["slots"] = std::move(chosen);
   field("temperature", [&] { return sometimes(0, 0.2, 2); });

@@ -6,6 +6,7 @@
 
 #if SLUICE_HAS_AMX
 
+#include "base/integer_cast.h"
 #include "quant/codebook.h"
 #include "sluice/ops/dtype.h"
 
@@ -64,7 +65,7 @@ struct Slots {
   std::size_t mask;
   Slots(bf16::Half* memory, bool once) : memory(memory), mask(once ? 1 : ~std::size_t{0}) {}
   bf16::Half* at(std::size_t slot, int part) const {
-    return memory + ((slot & mask) * kParts + static_cast<std::size_t>(part)) * kSlotHalves;
+    return memory + ((slot & mask) * kParts + to_size(part)) * kSlotHalves;
   }
 };
 

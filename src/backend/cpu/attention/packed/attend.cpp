@@ -32,6 +32,7 @@
 #include "backend/cpu/cache/signs.h"
 #include "backend/cpu/runtime/context.h"
 #include "backend/cpu/runtime/row_walk.h"
+#include "base/integer_cast.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::attention::packed::HWY_NAMESPACE {
@@ -52,8 +53,8 @@ HWY_INLINE void for_each_query_tile(std::size_t queries, F&& f) {
 // Memory of one worker.
 struct PartScratch {
   PartScratch(const PackedAttention& call, Context& context, int worker) {
-    const auto queries_count = static_cast<std::size_t>(call.tokens_per_group * call.heads_per_kv);
-    const auto rows = static_cast<std::size_t>(call.tile_rows);
+    const std::size_t queries_count = call.tokens_per_group * call.heads_per_kv;
+    const std::size_t rows = call.tile_rows;
     score_stride = rows + 16;
     const std::size_t rope_floats = queries_count * padded(call.rope_width);
     // Queries pass through the tile on their way to the matrix units.
@@ -100,12 +101,12 @@ HWY_INLINE void read_levels(const PackedRows& rows, std::int64_t bits, std::size
   if (of.own) {
     for (std::int64_t j = of.begin; j < of.end; ++j)
       std::copy_n(rows.tokens + (of.first + j - rows.first_token) * rows.token_floats, width,
-                  tile + static_cast<std::size_t>(j) * width);
+                  tile + to_size(j) * width);
     return;
   }
   with_level_reader(bits, [&](const auto& levels) HWY_ATTR {
     rows.for_each(of.first, of.begin, of.end, [&](std::int64_t j, const std::uint8_t* codes, float) HWY_ATTR {
-      levels.read(codes, width, tile + static_cast<std::size_t>(j) * width);
+      levels.read(codes, width, tile + to_size(j) * width);
     });
   });
 }
@@ -123,10 +124,10 @@ struct CodeRows {
 
 // The codes of the tile of rows from `first` on, most likely the next.
 HWY_INLINE AttendAhead ahead_of(const PackedRows& keys, const PackedRows& values, std::int64_t first) {
-  constexpr auto kRows = static_cast<std::int64_t>(bf16::kValueRows);
+  constexpr std::int64_t kRows = bf16::kValueRows;
   const auto rows = [&](const PackedRows& side) {
     return AttendAhead::Rows{reinterpret_cast<std::uintptr_t>(side.codes_ahead(first)), 8 * side.stride,
-                             static_cast<std::size_t>(8 * side.stride)};
+                             to_size(8 * side.stride)};
   };
   return {rows(keys), rows(values), kRows / 8, AttendAhead::Order::quarters};
 }
@@ -135,8 +136,8 @@ HWY_INLINE AttendAhead ahead_of(const PackedRows& keys, const PackedRows& values
 HWY_INLINE void score_codes(const PackedAttention& call, const QueryGroup& group, const TileRows& of,
                             const PartScratch& scratch, AttendAhead& ahead) {
   const std::size_t width = call.width;
-  const auto queries = static_cast<std::size_t>(call.queries(group));
-  constexpr auto kRows = static_cast<std::int64_t>(bf16::kKeyRows);
+  const std::size_t queries = call.queries(group);
+  constexpr std::int64_t kRows = bf16::kKeyRows;
   const CodeRows codes(call.rows(call.op.keys, group), of);
   for (std::int64_t j = of.begin / kRows * kRows; j < of.end; j += kRows) {
     const bf16::Workspace& units = scratch.units;
@@ -155,18 +156,17 @@ HWY_INLINE void score_codes(const PackedAttention& call, const QueryGroup& group
 HWY_INLINE void add_codes(const PackedAttention& call, const QueryGroup& group, const TileRows& of,
                           const PartScratch& scratch, AttendAhead& ahead) {
   const std::size_t width = call.width;
-  const auto queries = static_cast<std::size_t>(call.queries(group));
+  const std::size_t queries = call.queries(group);
   const CodeRows codes(call.rows(call.op.values, group), of);
   if (call.products == CodeProducts::digits) {
-    constexpr auto kStep = static_cast<std::int64_t>(kDigitStep);
-    add_digits(codes.at, width, scratch.scores, scratch.score_stride, queries,
-               static_cast<std::size_t>(of.begin / kStep),
-               static_cast<std::size_t>((of.end + kStep - 1) / kStep), scratch.digits, ahead);
+    constexpr std::int64_t kStep = kDigitStep;
+    add_digits(codes.at, width, scratch.scores, scratch.score_stride, queries, to_size(of.begin / kStep),
+               to_size((of.end + kStep - 1) / kStep), scratch.digits, ahead);
     return;
   }
   const bf16::Workspace& units = scratch.units;
-  const std::size_t from = static_cast<std::size_t>(of.begin) / bf16::kStep;
-  const std::size_t to = (static_cast<std::size_t>(of.end) + bf16::kStep - 1) / bf16::kStep;
+  const std::size_t from = to_size(of.begin) / bf16::kStep;
+  const std::size_t to = (to_size(of.end) + bf16::kStep - 1) / bf16::kStep;
   split_weights(scratch.scores, scratch.score_stride, queries, from, to, units.weights);
   for (std::size_t column = 0; column < width; column += bf16::kStrip) {
     add_coded_values(codes.at, column, from, to, units.weights, queries, units.prepared, units.sums, width);
@@ -190,7 +190,7 @@ HWY_INLINE void load_queries(const PackedAttention& call, const QueryGroup& grou
     if (!op.rotated) rotate(to, call.width, call.root, call.signs);
   }
   if (call.by_units()) {
-    const auto count = static_cast<std::size_t>(call.queries(group));
+    const std::size_t count = call.queries(group);
     for (std::size_t q = 0; q < count; ++q)
       to_nibble_order(scratch.queries + q * call.width, call.width, scratch.tile + q * call.width);
     if (call.products == CodeProducts::digits)
@@ -216,7 +216,7 @@ HWY_INLINE void add_rope_scores(const PackedAttention& call, const QueryGroup& g
                                 const PartScratch& scratch) {
   const FloatTag d;
   const auto cache = call.sequences.cache(call.op.rope_cache, call.sequences[group.sequence]);
-  const auto queries = static_cast<std::size_t>(call.queries(group));
+  const std::size_t queries = call.queries(group);
   const std::size_t stride = scratch.score_stride;
   for (std::size_t q = 0; q < queries; ++q)
     for (std::int64_t j = 0; j < call.tile_rows; j += static_cast<std::int64_t>(hn::Lanes(d))) {
@@ -242,7 +242,7 @@ HWY_INLINE void add_rope_scores(const PackedAttention& call, const QueryGroup& g
 // Some rows for all queries of a group.
 HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group, const TileRows& of,
                             const Partial& to, const PartScratch& scratch) {
-  const auto queries = static_cast<std::size_t>(call.queries(group));
+  const std::size_t queries = call.queries(group);
   const std::size_t width = call.width;
   const std::size_t stride = scratch.score_stride;
   const Rows<float> tile{scratch.tile, static_cast<std::int64_t>(width), width};
@@ -301,7 +301,7 @@ HWY_INLINE void attend_rows(const PackedAttention& call, const QueryGroup& group
 // One part of the rows for one group of queries, which are loaded.
 HWY_INLINE void attend_part(const PackedAttention& call, const QueryGroup& group, std::int64_t part,
                             const Partial& to, const PartScratch& scratch) {
-  const auto queries = static_cast<std::size_t>(call.queries(group));
+  const std::size_t queries = call.queries(group);
   std::fill_n(to.values, queries * call.width, 0.0F);
   if (call.products == CodeProducts::digits) std::fill_n(scratch.digits.sums, queries * call.width, 0.0F);
   if (call.products == CodeProducts::numbers)
@@ -340,7 +340,7 @@ HWY_INLINE void merge_parts(const PackedAttention& call, const QueryGroup& group
     const float larger = std::max(maximum, part.maximum[row]);
     const float old_weight = std::exp(maximum - larger);
     const float new_weight = std::exp(part.maximum[row] - larger);
-    blend(sum, old_weight, part.values + static_cast<std::size_t>(row) * width, new_weight, width);
+    blend(sum, old_weight, part.values + to_size(row) * width, new_weight, width);
     total = total * old_weight + part.total[row] * new_weight;
     maximum = larger;
   }
@@ -374,11 +374,11 @@ HWY_INLINE float rotate_token(const PackedAttention& call, const ops::ConstView&
 // Into to [T,KH,D] and the norms behind it.
 void rotate_tokens(Context& context, const PackedAttention& call, const ops::ConstView& tokens, float* to) {
   float* norms = to + tokens.elements();
-  context.pool().parallel_for(
-      0, tokens.dim(0) * tokens.dim(1), 16, [&](std::int64_t begin, std::int64_t end, int) HWY_ATTR {
-        for (std::int64_t i = begin; i < end; ++i)
-          norms[i] = rotate_token(call, tokens, i, to + static_cast<std::size_t>(i) * call.width);
-      });
+  context.pool().parallel_for(0, tokens.dim(0) * tokens.dim(1), 16,
+                              [&](std::int64_t begin, std::int64_t end, int) HWY_ATTR {
+                                for (std::int64_t i = begin; i < end; ++i)
+                                  norms[i] = rotate_token(call, tokens, i, to + to_size(i) * call.width);
+                              });
 }
 
 void attend_wave(Context& context, const PackedAttention& call, const Wave& wave) {

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/integer_cast.h"
+
 namespace sluice::backend::cpu::attention::packed {
 
 namespace {
@@ -11,7 +13,7 @@ constexpr std::int64_t kGroupQueries = 64;  // query vectors, enough to make unp
 constexpr std::int64_t kTileFloats = 8192;  // of the first-level cache
 constexpr std::int64_t kMinTileRows = 16;   // a whole vector of scores
 constexpr std::int64_t kMaxTileRows = 64;
-constexpr auto kUnitTileRows = static_cast<std::int64_t>(bf16::kValueRows);
+constexpr std::int64_t kUnitTileRows = bf16::kValueRows;
 constexpr std::size_t kPartialFloats = std::size_t{8} << 20;  // of partial results in memory at once
 
 // Digits are off by less than a tenth of what rounding a BF16 output is.
@@ -31,8 +33,8 @@ PackedAttention::PackedAttention(const PackedCall& op, const ops::Sequences& seq
     : op(op),
       sequences(sequences),
       lengths(lengths),
-      width(static_cast<std::size_t>(op.q.dim(2))),
-      rope_width(op.rope_q.present() ? static_cast<std::size_t>(op.rope_q.dim(2)) : 0),
+      width(to_size(op.q.dim(2))),
+      rope_width(op.rope_q.present() ? to_size(op.rope_q.dim(2)) : 0),
       kv_heads(op.keys.norms.dim(op.keys.norms.rank() - 2)),
       heads_per_kv(op.q.dim(1) / kv_heads),
       tokens_per_group(std::max<std::int64_t>(1, kGroupQueries / heads_per_kv)),
@@ -94,15 +96,14 @@ WorkMemory::WorkMemory(Context& context, const PackedAttention& call) {
   std::size_t largest = 0;
   std::size_t all = 0;
   call.for_each_group([&](const QueryGroup& group) {
-    const std::size_t floats = call.partial_floats(group) * static_cast<std::size_t>(group.parts());
+    const std::size_t floats = call.partial_floats(group) * to_size(group.parts());
     ++count;
     all += floats;
     largest = std::max(largest, floats);
   });
   const std::size_t floats = std::max(largest, std::min(all, kPartialFloats));
   const ops::ConstView& own = call.op.keys.tokens;
-  const std::size_t tokens =
-      own.present() ? static_cast<std::size_t>(own.elements() + own.dim(0) * own.dim(1)) : 0;
+  const std::size_t tokens = own.present() ? to_size(own.elements() + own.dim(0) * own.dim(1)) : 0;
   const std::size_t bytes = count * sizeof(QueryGroup) + (call.width + 2 * tokens + floats) * sizeof(float);
   auto* first = reinterpret_cast<QueryGroup*>(context.shared_scratch(bytes));
   groups = {first, count};
@@ -118,7 +119,7 @@ Wave next_wave(const PackedAttention& call, std::span<QueryGroup> groups, std::s
   std::size_t count = 0;
   while (count < groups.size()) {
     QueryGroup& group = groups[count];
-    const std::size_t floats = call.partial_floats(group) * static_cast<std::size_t>(group.parts());
+    const std::size_t floats = call.partial_floats(group) * to_size(group.parts());
     if (used + floats > partials.size()) break;
     group.partials = partials.data() + used;
     group.first_item = wave.items;

@@ -9,6 +9,7 @@
 #include "backend/cpu/attention/packed/amx_int8_q4.h"
 #include "backend/cpu/runtime/context.h"
 #include "base/function_ref.h"
+#include "base/integer_cast.h"
 #include "ops/sequences.h"
 #include "sluice/ops/fresh_rows.h"
 
@@ -164,12 +165,10 @@ struct PackedAttention {
   }
   PackedRows rows(const PackedCache& cache, const QueryGroup& group) const;
 
-  std::size_t partial_floats(const QueryGroup& group) const {
-    return static_cast<std::size_t>(queries(group)) * (width + 2);
-  }
+  std::size_t partial_floats(const QueryGroup& group) const { return to_size(queries(group)) * (width + 2); }
   Partial partial(const QueryGroup& group, std::int64_t part) const {
-    float* values = group.partials + static_cast<std::size_t>(part) * partial_floats(group);
-    float* maximum = values + static_cast<std::size_t>(queries(group)) * width;
+    float* values = group.partials + to_size(part) * partial_floats(group);
+    float* maximum = values + to_size(queries(group)) * width;
     return {values, maximum, maximum + queries(group)};
   }
 

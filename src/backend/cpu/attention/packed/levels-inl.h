@@ -14,6 +14,7 @@
 #include <algorithm>
 
 #include "backend/cpu/simd/rows-inl.h"
+#include "base/integer_cast.h"
 #include "quant/codebook.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -32,7 +33,7 @@ class LevelReader {
         const std::size_t bit = (v * kLanes + i) * kBits;
         window[4 * i] = static_cast<std::uint8_t>(bit / 8);
         window[4 * i + 1] = static_cast<std::uint8_t>(std::min<std::size_t>(bit / 8 + 1, 15));
-        shift[i] = static_cast<std::uint32_t>(bit % 8);
+        shift[i] = to_unsigned(bit % 8);
       }
       window_[v] = hn::Load(Bytes(), window);
       shift_[v] = hn::Load(Words(), shift);
@@ -97,10 +98,10 @@ class LevelReader {
     const FloatTag d;
     const Words du;
     if constexpr (kCount == 1) {
-      const auto lane = hn::And(codes, hn::Set(du, static_cast<std::uint32_t>(kLanes - 1)));
+      const auto lane = hn::And(codes, hn::Set(du, to_unsigned(kLanes - 1)));
       return hn::TableLookupLanes(tables[0], hn::IndicesFromVec(d, lane));
     } else {
-      const auto half = hn::Set(du, static_cast<std::uint32_t>(kCount / 2 * kLanes));
+      const auto half = hn::Set(du, to_unsigned(kCount / 2 * kLanes));
       const auto upper = hn::RebindMask(d, hn::Eq(hn::And(codes, half), half));
       return hn::IfThenElse(upper, select<kCount / 2>(codes, tables + kCount / 2),
                             select<kCount / 2>(codes, tables));

@@ -1,6 +1,7 @@
 #include "backend/cpu/linear/integer/amx_int8.h"
 
 #include "backend/cpu/linear/integer/amx_int8_tile.h"
+#include "base/integer_cast.h"
 
 #if SLUICE_HAS_AMX
 
@@ -35,7 +36,7 @@ SLUICE_AMX inline void split_step(const PlainRow* rows, std::int64_t count, std:
 void pack_groups(const MatrixFormat& format, const PlainRow* rows, std::int64_t count, std::int64_t width,
                  float* scales) {
   float* sums = scales + format.groups() * width;
-  std::memset(scales, 0, static_cast<std::size_t>(2 * format.groups() * width) * sizeof(float));
+  std::memset(scales, 0, to_size(2 * format.groups() * width) * sizeof(float));
   for (std::int64_t g = 0; g < format.groups(); ++g)
     for (std::int64_t t = 0; t < count; ++t) {
       scales[g * width + t] = rows[t].scales[g];
@@ -88,7 +89,7 @@ SLUICE_AMX void pack_few(const MatrixFormat& format, const PlainRow* rows, std::
                          std::byte* tile) {
   const std::int64_t step = step_elements(format);
   auto* to = reinterpret_cast<std::int32_t*>(tile);
-  std::memset(to, 0, static_cast<std::size_t>(format.columns * kTokens));
+  std::memset(to, 0, to_size(format.columns * kTokens));
   alignas(64) std::uint8_t digits[2][kTokens][64];
   for (std::int64_t at = 0; at < format.columns; at += step, to += step / 4 * kTokens) {
     split_step(rows, count, at, step, digits);

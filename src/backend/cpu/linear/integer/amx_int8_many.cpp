@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "backend/cpu/linear/integer/amx_int8_tile.h"
+#include "base/integer_cast.h"
 
 #if SLUICE_HAS_AMX
 
@@ -48,7 +49,7 @@ class ManyTokens {
   SLUICE_AMX void run() {
     const std::int64_t groups = p_.format.groups();
     for (int chain = 0; chain < kChains; ++chain)
-      std::memset(scratch_.acc[chain], 0, static_cast<std::size_t>(tiles_) * sizeof(scratch_.acc[0][0]));
+      std::memset(scratch_.acc[chain], 0, to_size(tiles_) * sizeof(scratch_.acc[0][0]));
     unpack_group<kStep, kSteps>(0, scratch_.codes[0]);
     std::int64_t done = 0;
     // Chain by chain, so that one set of sums stays in the first-level cache.

@@ -15,6 +15,7 @@
 #include "backend/cpu/linear/weight_scales-inl.h"
 #include "backend/cpu/simd/activation-inl.h"
 #include "backend/cpu/simd/f32_tile-inl.h"
+#include "base/integer_cast.h"
 
 #if HWY_TARGET == HWY_AVX3_DL && HWY_MAJOR == 1 && HWY_MINOR == 0 && HWY_PATCH < 4
 // These versions of Highway ask for the instructions of this target without naming them all.
@@ -41,8 +42,8 @@ using ShortVec = hn::Vec<ShortTag>;
 using HalfTag = hn::RebindToUnsigned<ShortTag>;
 using HalfVec = hn::Vec<HalfTag>;
 
-constexpr int kBlocks = static_cast<int>(kLanes) / 4;  // of sixteen bytes in a vector
-constexpr std::int64_t kWords = 2 * kLanes;            // of a vector
+constexpr int kBlocks = to_int(kLanes) / 4;  // of sixteen bytes in a vector
+constexpr std::int64_t kWords = 2 * kLanes;  // of a vector
 constexpr std::int64_t kReadPast = 16;  // bytes behind its codes that unpacking a vector may read at most
 
 template <int kBits>

@@ -20,6 +20,7 @@
 #include "backend/cpu/linear/integer/tile-inl.h"
 #include "backend/cpu/linear/weight_streams.h"
 #include "backend/cpu/runtime/row_walk.h"
+#include "base/integer_cast.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET {
@@ -68,8 +69,7 @@ class WorkerScratch {
   PanelScratch* panels;
 
   static std::size_t bytes(const MatrixFormat& format, std::int64_t tokens) {
-    return static_cast<std::size_t>(3 * kMostRows * padded_groups(format) + 2 * tokens * kItemRows +
-                                    4 * kLanes) *
+    return to_size(3 * kMostRows * padded_groups(format) + 2 * tokens * kItemRows + 4 * kLanes) *
                sizeof(float) +
            kBlockBytes;
   }
@@ -97,9 +97,8 @@ class IntegerRun {
     has_tiles_ = amx::available(context.isa()) && amx::knows(format_);
     // Each bucket may leave one tile part empty.
     const std::int64_t tiles = has_tiles_ ? out_rows_ / amx::kTokens + std::min(out_rows_, op.w.count()) : 0;
-    const auto x_bytes =
-        static_cast<std::size_t>(rows * (row_bytes_ + plain_bytes_) + tiles * amx::tile_bytes(format_));
-    const auto starts_bytes = static_cast<std::size_t>(op.w.count() + 1) * sizeof(std::int32_t);
+    const auto x_bytes = to_size(rows * (row_bytes_ + plain_bytes_) + tiles * amx::tile_bytes(format_));
+    const auto starts_bytes = to_size(op.w.count() + 1) * sizeof(std::int32_t);
     x_ = context.shared_scratch(x_bytes + starts_bytes + Buckets::bytes(out_rows_, op.w.count()));
     first_tile_ = reinterpret_cast<std::int32_t*>(x_ + x_bytes);
     buckets_ = Buckets(op.experts, out_rows_, op.w.count(), x_ + x_bytes + starts_bytes);
@@ -155,8 +154,8 @@ class IntegerRun {
   }
 
   void round_rows(std::int64_t rows) {
-    const auto columns = static_cast<std::size_t>(format_.columns);
-    const std::size_t padded = columns + kQuad * static_cast<std::size_t>(format_.group_size);
+    const std::size_t columns = format_.columns;
+    const std::size_t padded = columns + kQuad * to_size(format_.group_size);
     for_each_row(rows, [&](std::int64_t begin, std::int64_t end, int worker) {
       auto* row = reinterpret_cast<float*>(
           context_.worker_scratch(worker, padded * (sizeof(float) + sizeof(std::int16_t))));
@@ -181,9 +180,7 @@ class IntegerRun {
     for (std::int64_t i = 0; i < buckets_.count(); ++i)
       first_tile_[i + 1] =
           first_tile_[i] +
-          (way_of(i) == Way::tiles
-               ? static_cast<std::int32_t>((buckets_[i].size + amx::kTokens - 1) / amx::kTokens)
-               : 0);
+          (way_of(i) == Way::tiles ? to_int((buckets_[i].size + amx::kTokens - 1) / amx::kTokens) : 0);
     const PlainRowLayout layout(format_);
     for_each_row(first_tile_[buckets_.count()], [&](std::int64_t begin, std::int64_t end, int) {
       std::int64_t bucket =
@@ -286,8 +283,8 @@ class IntegerRun {
           const Matrix matrix = operand(i)[bucket.matrix];
           const PanelSource source{format_, matrix, r};
           read_panel_groups(source, scratch.line, scratch.scales, scratch.biases);
-          multiply_rows(source, scratch.scales, scratch.biases, {x, static_cast<std::size_t>(tokens)},
-                        *scratch.panels, scratch.results[i] + r - row, kItemRows);
+          multiply_rows(source, scratch.scales, scratch.biases, {x, to_size(tokens)}, *scratch.panels,
+                        scratch.results[i] + r - row, kItemRows);
         }
       store(scratch, bucket.rows + t, tokens, row, row_end);
     }
@@ -333,7 +330,7 @@ class IntegerRun {
       if (operands() == 2) silu_times(result, scratch.results[1] + t * kItemRows, row_end - row);
       auto* to = static_cast<std::byte*>(row_at(op_.out, out_rows[t])) +
                  row * static_cast<std::int64_t>(size_bytes(op_.out.dtype));
-      store_row(result, static_cast<std::size_t>(row_end - row), to, op_.out.dtype);
+      store_row(result, to_size(row_end - row), to, op_.out.dtype);
     }
   }
 

@@ -15,6 +15,7 @@
 
 #include "backend/cpu/linear/integer/codes-inl.h"
 #include "backend/cpu/linear/integer/plain_row.h"
+#include "base/integer_cast.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET {
@@ -59,14 +60,14 @@ HWY_NOINLINE void fill_panel(const PanelSource& source, std::int64_t begin, std:
     // What lies behind the last rows may not be read.
     std::byte copy[kPanelColumns + 2 * kReadPast];
     if (end - from < bytes + 2 * kReadPast) {
-      std::memcpy(copy, from, static_cast<std::size_t>(bytes));
-      std::memset(copy + bytes, 0, static_cast<std::size_t>(2 * kReadPast));
+      std::memcpy(copy, from, to_size(bytes));
+      std::memset(copy + bytes, 0, to_size(2 * kReadPast));
       from = copy;
     }
     unpack_line<kBits, kLevels>(from, columns, scratch.lines[r]);
   }
   transpose(reinterpret_cast<const float*>(scratch.lines[0]), (kPanelColumns + kWords) / 2, kPanelRows,
-            static_cast<std::size_t>(columns / 2), reinterpret_cast<float*>(scratch.panel), kPanelRows);
+            to_size(columns / 2), reinterpret_cast<float*>(scratch.panel), kPanelRows);
 }
 
 inline void fill_panel(const PanelSource& source, std::int64_t begin, std::int64_t columns,
@@ -96,8 +97,7 @@ inline void read_panel_groups(const PanelSource& source, float* line, float* sca
   const auto read = [&](const std::byte* from, ScaleType type, std::int64_t row_bytes, float* to) HWY_ATTR {
     for (std::int64_t r = 0; r < kPanelRows; ++r)
       read_scales(from + source.at(r) * row_bytes, type, format.groups(), line + r * step);
-    transpose(line, static_cast<std::size_t>(step), kPanelRows, static_cast<std::size_t>(step), to,
-              kPanelRows);
+    transpose(line, to_size(step), kPanelRows, to_size(step), to, kPanelRows);
   };
   read(source.matrix.scales, format.scale_type, format.scale_row_bytes, scales);
   if (format.storage == Storage::fp4)
@@ -179,8 +179,8 @@ inline void multiply_rows(const PanelSource& source, const float* scales, const 
                           std::span<const PlainRow> x, PanelScratch& scratch, float* out,
                           std::int64_t out_step) {
   const MatrixFormat& format = source.format;
-  const auto tokens = static_cast<std::int64_t>(x.size());
-  for (auto& chain : scratch.acc) std::memset(chain, 0, static_cast<std::size_t>(tokens) * sizeof(chain[0]));
+  const auto tokens = std::ssize(x);
+  for (auto& chain : scratch.acc) std::memset(chain, 0, to_size(tokens) * sizeof(chain[0]));
   for (std::int64_t begin = 0; begin < format.columns; begin += kPanelColumns) {
     const std::int64_t columns = std::min(kPanelColumns, format.columns - begin);
     fill_panel(source, begin, columns, scratch);

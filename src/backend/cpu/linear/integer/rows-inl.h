@@ -28,7 +28,7 @@ HWY_INLINE void round_group(const float* HWY_RESTRICT x, std::int64_t size, std:
   const hn::CappedTag<float, 16> d;  // no wider than the smallest group
   const hn::RebindToSigned<decltype(d)> di;
   const hn::Rebind<std::int16_t, decltype(d)> d16;
-  const auto lanes = static_cast<std::int64_t>(hn::Lanes(d));
+  const std::int64_t lanes = hn::Lanes(d);
   // As integers magnitudes are in order, and NaN is above infinity.
   auto top = hn::Zero(di);
   for (std::int64_t i = 0; i < size; i += lanes)

@@ -15,11 +15,12 @@
 #include "backend/cpu/linear/integer/codes-inl.h"
 #include "backend/cpu/linear/integer/quad_groups-inl.h"
 #include "backend/cpu/linear/integer/rows-inl.h"
+#include "base/integer_cast.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET {
 
-constexpr int kTileVectors = 16 / static_cast<int>(kLanes);
+constexpr int kTileVectors = 16 / to_int(kLanes);
 constexpr int kIntegerTokens = kLanes >= 16 ? 4 : 2;  // of a register tile
 
 // How groups of kGroupSize fill vectors of kVectorElements codes, of which kBlockElements share a block.
@@ -58,7 +59,7 @@ struct MovedCodes : GroupShape<kGroupSize, 8> {
   static constexpr std::int64_t kVectorBytes = kBlocks * kBits;
   static constexpr std::int64_t kPast = kReadPast;
   static int added(const MatrixFormat& format) {
-    return MovedCodes::kAdded * static_cast<int>(format.group_size) / kGroupSize;
+    return MovedCodes::kAdded * to_int(format.group_size) / kGroupSize;
   }
 };
 
@@ -248,7 +249,7 @@ void arrange_integers(const MatrixFormat& format, const float* HWY_RESTRICT row,
   const IntegerRowLayout layout(format);
   auto* scales = reinterpret_cast<float*>(to + layout.scales_at);
   auto* sums = reinterpret_cast<float*>(to + layout.sums_at);
-  std::memset(scales, 0, static_cast<std::size_t>(layout.bytes - layout.scales_at));
+  std::memset(scales, 0, to_size(layout.bytes - layout.scales_at));
   const std::int64_t size = format.group_size;
   for (std::int64_t g = 0; g < format.groups(); ++g) {
     float scale = 0;
@@ -387,8 +388,8 @@ HWY_NOINLINE void multiply_integers(const MatrixFormat& format, const QuadRows& 
       operands.rows[r] = w.rows[r] + begin;
       if (left >= quad_bytes && (Codes::kPast == 0 || w.end - operands.rows[r] >= quad_bytes + Codes::kPast))
         continue;
-      std::memset(rest[r], 0, static_cast<std::size_t>(quad_bytes + Codes::kPast));
-      std::memcpy(rest[r], operands.rows[r], static_cast<std::size_t>(std::min(left, quad_bytes)));
+      std::memset(rest[r], 0, to_size(quad_bytes + Codes::kPast));
+      std::memcpy(rest[r], operands.rows[r], to_size(std::min(left, quad_bytes)));
       operands.rows[r] = rest[r];
     }
     fetch_rows(w.next, begin, quad_bytes);

@@ -10,6 +10,7 @@
 #include "backend/cuda/attention/latent/mla_mma.h"
 
 #include "backend/cuda/attention/mma_tile.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::attention::latent {
 
@@ -46,7 +47,7 @@ struct Fetcher {
   FetchRows ropes;
 
   __device__ __forceinline__ void fetch(const JoinedTile& to, long long row, int page) const {
-    const int thread = static_cast<int>(threadIdx.x);
+    const int thread = threadIdx.x;
     latents.fetch<kRank, kRows, kThreads>(to.latent, row, page, thread);
     ropes.fetch<kRope, kRows, kThreads>(to.rope, row, page, thread);
   }
@@ -73,9 +74,9 @@ struct State {
 };
 
 struct Place {
-  int lane = static_cast<int>(threadIdx.x) % kWarp;
-  int part = static_cast<int>(threadIdx.x) / kWarp % 4;        // of rows, of channels
-  int first = static_cast<int>(threadIdx.x) / kWarp / 4 * 32;  // query row
+  int lane = to_int(threadIdx.x) % kWarp;
+  int part = to_int(threadIdx.x) / kWarp % 4;        // of rows, of channels
+  int first = to_int(threadIdx.x) / kWarp / 4 * 32;  // query row
   __device__ Place() {}
   __device__ int row(int i) const { return first + lane / 4 + 8 * i; }
 };
@@ -220,15 +221,15 @@ __global__ void __launch_bounds__(kThreads, 1) mla_kernel(const __grid_constant_
   allow_successor();
   const AttendCall& attend = call.attend;
   const TokenTile tile =
-      kSplit ? tile_of_token(attend, attend.first_token + static_cast<int>(blockIdx.x))
-             : tile_at(attend, kQueries / attend.head_tile, static_cast<int>(gridDim.x - 1 - blockIdx.x));
+      kSplit ? tile_of_token(attend, attend.first_token + to_int(blockIdx.x))
+             : tile_at(attend, kQueries / attend.head_tile, to_int(gridDim.x - 1 - blockIdx.x));
   if (tile.begin >= tile.end) return;
-  const int first_head = static_cast<int>(blockIdx.y) * attend.head_tile;
+  const int first_head = to_int(blockIdx.y) * attend.head_tile;
   const int heads = min(attend.head_tile, attend.heads - first_head);
   const Fetcher cache{FetchRows(call.latents, tile, 0), FetchRows(call.ropes, tile, 0)};
-  const int high = static_cast<int>(cache.latents.high);
-  const int lanes = static_cast<int>(gridDim.z);
-  const int first_split = kSplit ? static_cast<int>(blockIdx.z) : 0;
+  const int high = to_int(cache.latents.high);
+  const int lanes = gridDim.z;
+  const int first_split = kSplit ? to_int(blockIdx.z) : 0;
   const int splits = (high + kSplitRows - 1) / kSplitRows;
   const int units = !kSplit                ? (high + kRows - 1) / kRows
                     : first_split < splits ? (splits - first_split + lanes - 1) / lanes * kSplitTiles
@@ -255,7 +256,7 @@ __global__ void __launch_bounds__(kThreads, 1) mla_kernel(const __grid_constant_
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const int token = tile.begin + place.row(i) / attend.head_tile;
-    state.last[i] = static_cast<int>(tile.last(min(token, tile.end - 1)));
+    state.last[i] = to_int(tile.last(min(token, tile.end - 1)));
   }
   for (int unit = 0; unit < units; ++unit) {
     wait_for_copies<0>();
@@ -284,7 +285,7 @@ bool mla_mma_supports(const Context& context, const MlaCall& call) {
   return call.latent_queries.width == kRank && call.rope_queries.width == kRope &&
          call.latent_queries.whole_chunks() && call.rope_queries.whole_chunks() &&
          call.latents.whole_chunks() && call.ropes.whole_chunks() && call.attend.out.whole_chunks() &&
-         context.device().shared_bytes_per_block >= static_cast<std::size_t>(kBytes);
+         context.device().shared_bytes_per_block >= to_size(kBytes);
 }
 
 void attend_mla_mma(Context& context, const MlaCall& given) {
@@ -292,7 +293,7 @@ void attend_mla_mma(Context& context, const MlaCall& given) {
   AttendCall& attend = call.attend;
   attend.head_tile = std::min(attend.heads, kQueries);
   attend.split_rows = kSplitRows;
-  const auto heads = static_cast<unsigned>(attend.head_tiles());
+  const auto heads = to_unsigned(attend.head_tiles());
   if (!context.decode_class(attend.sequences.tokens)) {
     const dim3 blocks(tiles(attend, kQueries / attend.head_tile), heads);
     launch(context, mla_kernel<false>, {blocks, dim3(kThreads), kBytes}, call);
@@ -301,7 +302,7 @@ void attend_mla_mma(Context& context, const MlaCall& given) {
   std::byte* scratch = context.scratch(SplitSizes(attend).bytes);
   attend_in_splits(context, attend, scratch, 1, [&](const AttendCall& part, int tokens, int lanes) {
     call.attend = part;
-    const dim3 blocks(static_cast<unsigned>(tokens), heads, static_cast<unsigned>(lanes));
+    const dim3 blocks(to_unsigned(tokens), heads, to_unsigned(lanes));
     launch(context, mla_kernel<true>, {blocks, dim3(kThreads), kBytes}, call);
   });
 }

@@ -8,6 +8,7 @@
 #include "backend/cuda/attention/packed/fresh_cache.cuh"
 #include "backend/cuda/attention/plain.cuh"
 #include "backend/cuda/cache/rotate_rows.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::attention::latent {
 
@@ -39,10 +40,9 @@ void run(Context& context, const ops::MlaTurboquantAttention& op) {
   attend.set_caches(plan, context.fault());
   attend.own_rows = op.latent_new.present();
   const bool decode = context.decode_class(op.q_latent.dim(0));
-  const std::size_t query_bytes = aligned(static_cast<std::size_t>(op.q_latent.elements()) * sizeof(float));
+  const std::size_t query_bytes = aligned(to_size(op.q_latent.elements()) * sizeof(float));
   const std::size_t token_bytes =
-      op.latent_new.present() ? aligned(static_cast<std::size_t>(op.latent_new.elements()) * sizeof(float))
-                              : 0;
+      op.latent_new.present() ? aligned(to_size(op.latent_new.elements()) * sizeof(float)) : 0;
   std::byte* scratch =
       context.scratch(2 * query_bytes + token_bytes + (decode ? SplitSizes(attend).bytes : 0));
   const auto rotated = [&](const ops::ConstView& x, std::byte* memory) {

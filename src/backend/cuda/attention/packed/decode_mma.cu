@@ -14,6 +14,7 @@
 // before the output's rounding.
 #include "backend/cuda/attention/packed/packed_pieces.cuh"
 #include "backend/cuda/attention/packed/packed_softmax.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::attention::packed {
 
@@ -49,7 +50,7 @@ __device__ __forceinline__ void score_keys(Sums (&scores)[kTiles], std::uint32_t
                                            const uint4* queries) {
   using Key = typename Shared::Key;
   using Tile = CodeTile<Key::kRowBytes>;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
   const int first = Tile::place(lane / 4 * Tile::kChunks + lane % 4);
   std::uint32_t words[2][Key::kKeyWords];
 #pragma unroll
@@ -87,7 +88,7 @@ __device__ __forceinline__ void add_values(Sums (&sums)[kTiles][Shared::kHalfSte
   constexpr int kChunk = Value::kValueChunk;
   using Chunk = std::conditional_t<kChunk == 16, uint4, std::conditional_t<kChunk == 8, uint2, unsigned>>;
   using Tile = CodeTile<Value::kRowBytes>;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
   const int byte = lane / 4 * kChunk;
   const int first_place = Tile::place(lane % 4 * 2 * Tile::kChunks + byte / 16) + byte % 16;
   std::uint32_t rows[4][Value::kValueWords];
@@ -140,8 +141,8 @@ __device__ __forceinline__ void join(Stream<Shared::kHalfSteps, kTiles, Shared::
   constexpr int kWarps = Shared::kWarps;
   constexpr int kHeads = Shared::kHeads;
   constexpr int kHalf = kWidth / 2;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
+  const int warp = to_int(threadIdx.x) / kWarp;
   float* maxima = reinterpret_cast<float*>(shared) + kHeads;
   float* totals = maxima + kWarps * kHeads;
   const auto largest = [&](int head) {
@@ -193,8 +194,8 @@ __device__ __forceinline__ void join(Stream<Shared::kHalfSteps, kTiles, Shared::
       *reinterpret_cast<float2*>(call.partials.sums + to * kWidth + d) = sum;
     }
   }
-  if (static_cast<int>(threadIdx.x) < heads) {
-    const auto head = static_cast<int>(threadIdx.x);
+  if (to_int(threadIdx.x) < heads) {
+    const int head = threadIdx.x;
     const float maximum = largest(head);
     float total = 0;
     for (int w = 0; w < kWarps; ++w)
@@ -212,8 +213,8 @@ __global__ void __launch_bounds__((PackedLayout<kKeyBits, kValueBits, kWidth, kT
   constexpr int kStride = Shared::kWarps * kPiece;  // rows from one piece of a pair to its next
   extern __shared__ uint4 dynamic[];
   char* shared = reinterpret_cast<char*>(dynamic);
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
+  const int warp = to_int(threadIdx.x) / kWarp;
   char* key_entries = Shared::table(shared);
   char* value_entries = key_entries + (kKeyBits == kValueBits ? 0 : 128);
   fill_level_table<kKeyBits, kPairEntryBytes>(call.keys.levels, key_entries);
@@ -222,14 +223,14 @@ __global__ void __launch_bounds__((PackedLayout<kKeyBits, kValueBits, kWidth, kT
   wait_for_inputs();
   allow_successor();
   const AttendCall& attend = call.attend;
-  const TokenTile tile = tile_of_token(attend, attend.first_token + static_cast<int>(blockIdx.x));
+  const TokenTile tile = tile_of_token(attend, attend.first_token + to_int(blockIdx.x));
   if (tile.begin == tile.end) return;
   const auto [kv_head, first_head, heads] = block_heads(attend);
   const PackedRows keys = call.keys.of(tile, kv_head);
   const PackedRows values = call.values.of(tile, kv_head);
   const PieceSource source(keys, values, tile.first(tile.begin), tile.last(tile.begin));
   const int split_rows = kPackedSplitRows << attend.doublings(tile.last(tile.begin));
-  int split = source.low / split_rows + static_cast<int>(blockIdx.z);
+  int split = source.low / split_rows + to_int(blockIdx.z);
   if (split * split_rows >= source.high) return;
 
   char* ring = Shared::ring(shared, warp);
@@ -304,7 +305,7 @@ __global__ void __launch_bounds__((PackedLayout<kKeyBits, kValueBits, kWidth, kT
     wait_for_copies<0>();
     __syncthreads();
     join<Shared, kTiles, kWidth>(stream, shared, attend, split, first_head, heads);
-    split += static_cast<int>(gridDim.z);
+    split += to_int(gridDim.z);
     if (split * split_rows >= source.high) return;
     begin_split();
   }
@@ -331,10 +332,10 @@ void attend_packed_mma(Context& context, const PackedCall& given, std::byte* scr
   attend.head_tile = std::min(attend.group, tiles * kTileHeads);
   attend.split_rows = kPackedSplitRows;
   attend.most_splits = kPackedMostSplits;
-  const auto heads = static_cast<unsigned>(attend.kv_heads() * attend.head_tiles());
+  const auto heads = to_unsigned(attend.kv_heads() * attend.head_tiles());
   const auto launch_part = [&](const AttendCall& part, int tokens, int lanes) {
     call.attend = part;
-    const dim3 blocks(static_cast<unsigned>(tokens), heads, static_cast<unsigned>(lanes));
+    const dim3 blocks(to_unsigned(tokens), heads, to_unsigned(lanes));
     if (call.queries.width == 512) return launch_splits<4, 4, 512, 1>(context, call, blocks);
     with_packed_format(call, [&]<int kKeyBits, int kValueBits, int kWidth>() {
       if (tiles == 2) return launch_splits<kKeyBits, kValueBits, kWidth, 2>(context, call, blocks);

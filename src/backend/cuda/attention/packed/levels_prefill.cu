@@ -6,6 +6,7 @@
 // levels as they walk a BF16 cache, the next 64 rows under way meanwhile. The products are the same in the
 // same order (packed_tile.cuh), so the bits are too. Bytes: codes once, levels once out and once a block in.
 #include "backend/cuda/attention/packed/packed_tile.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::attention::packed {
 
@@ -43,10 +44,10 @@ __global__ void __launch_bounds__(kTileThreads) unpack_rows(const __grid_constan
   wait_for_inputs();
   allow_successor();
   const char* own = table + threadIdx.x % kWarp * 4;
-  const int head = static_cast<int>(blockIdx.y);
+  const int head = blockIdx.y;
   const PackedRows all_rows = call.cache.of(0, head, call.ring_start, call.pages);
-  for (int i = call.first * kChunks + static_cast<int>(blockIdx.x * kTileThreads + threadIdx.x);
-       i < call.rows * kChunks; i += static_cast<int>(gridDim.x) * kTileThreads) {
+  for (int i = call.first * kChunks + to_int(blockIdx.x * kTileThreads + threadIdx.x);
+       i < call.rows * kChunks; i += to_int(gridDim.x) * kTileThreads) {
     const int row = i / kChunks;
     const PackedRows rows = all_rows.page_of(row);
     const long long slot = rows.slot_of(row);
@@ -64,8 +65,8 @@ __global__ void join_norms(const __grid_constant__ PackedCall call, const __grid
                            long long ring_start) {
   wait_for_inputs();
   allow_successor();
-  const int row = to.first + static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  const int head = static_cast<int>(blockIdx.y);
+  const int row = to.first + to_int(blockIdx.x * blockDim.x + threadIdx.x);
+  const int head = blockIdx.y;
   if (row >= to.rows) return;
   const SequencePages& pages = call.attend.pages.first;
   const PackedRows keys = call.keys.of(0, head, ring_start, pages).page_of(row);
@@ -79,10 +80,10 @@ __global__ void join_own_norms(const __grid_constant__ PackedCall call,
                                const __grid_constant__ LevelRows to) {
   wait_for_inputs();
   allow_successor();
-  const int token = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  const int head = static_cast<int>(blockIdx.y);
+  const int token = blockIdx.x * blockDim.x + threadIdx.x;
+  const int head = blockIdx.y;
   if (token >= call.attend.sequences.tokens) return;
-  const int own = token * static_cast<int>(gridDim.y) + head;
+  const int own = token * to_int(gridDim.y) + head;
   to.own_columns.data[head * to.own_columns.stride + to.first_own - to.own_base() + token] =
       make_float2(call.fresh_keys.norms[own], norm_exponent(call.fresh_values.norms[own] * call.values.root));
 }
@@ -102,10 +103,9 @@ __global__ void __launch_bounds__(kTileThreads, 1)
   wait_for_inputs();
   allow_successor();
   const AttendCall& attend = call.attend;
-  const TokenTile tile =
-      tile_at(attend, kTileQueries / attend.head_tile, static_cast<int>(gridDim.x - 1 - blockIdx.x));
+  const TokenTile tile = tile_at(attend, kTileQueries / attend.head_tile, to_int(gridDim.x - 1 - blockIdx.x));
   if (tile.begin >= tile.end) return;
-  const int thread = static_cast<int>(threadIdx.x);
+  const int thread = threadIdx.x;
   const BlockHeads heads = block_heads(attend);
   const int kv_head = heads.kv_head;
   const TileWalk walked(tile);
@@ -158,8 +158,7 @@ void unpack(Context& context, const PackedCall& call, const LevelRows& to, long 
                               4 * context.device().multiprocessors);
   if (blocks <= 0) return;
   launch(context, unpack_rows<kBits, kWidth>,
-         {dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(unpack.kv_heads)), dim3(kTileThreads),
-          kLevelTableBytes},
+         {dim3(to_unsigned(blocks), to_unsigned(unpack.kv_heads)), dim3(kTileThreads), kLevelTableBytes},
          unpack);
 }
 
@@ -169,19 +168,19 @@ void attend_levels_prefill(Context& context, const PackedCall& given, const Leve
                            long long ring_start) {
   PackedCall call = given;
   call.attend.head_tile = std::min(call.attend.group, kTileQueries);
-  const auto kv_heads = static_cast<unsigned>(call.attend.kv_heads());
+  const auto kv_heads = to_unsigned(call.attend.kv_heads());
   with_packed_format(call, [&]<int kKeyBits, int kValueBits, int kWidth>() {
     unpack<kKeyBits, kWidth>(context, call, levels, ring_start, false);
     unpack<kValueBits, kWidth>(context, call, levels, ring_start, true);
     const auto norm_grid = [&](int rows) {
-      return Grid{dim3(static_cast<unsigned>(divide_up(rows, kTileThreads)), kv_heads), dim3(kTileThreads)};
+      return Grid{dim3(to_unsigned(divide_up(rows, kTileThreads)), kv_heads), dim3(kTileThreads)};
     };
     if (levels.rows > levels.first)
       launch(context, join_norms, norm_grid(levels.rows - levels.first), call, levels, ring_start);
     if (call.attend.own_rows)
       launch(context, join_own_norms, norm_grid(call.attend.sequences.tokens), call, levels);
     const dim3 blocks(tiles(call.attend, kTileQueries / call.attend.head_tile),
-                      kv_heads * static_cast<unsigned>(call.attend.head_tiles()));
+                      kv_heads * to_unsigned(call.attend.head_tiles()));
     launch(context, levels_prefill_kernel<kWidth>, {blocks, dim3(kTileThreads), Layout<kWidth>::kBytes}, call,
            levels);
   });

@@ -6,6 +6,7 @@
 // cache). The order of the sums follows from the number of splits alone.
 #include "backend/cuda/attention/packed/attend.h"
 #include "backend/cuda/cache/rotation.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::attention::packed {
 
@@ -22,23 +23,23 @@ __global__ void __launch_bounds__(kThreads) merge_kernel(const __grid_constant__
   wait_for_inputs();
   allow_successor();
   const AttendCall& call = merge.attend;
-  const int local_token = static_cast<int>(blockIdx.x);
-  const int head = static_cast<int>(blockIdx.y);
+  const int local_token = blockIdx.x;
+  const int head = blockIdx.y;
   const TokenTile tile = tile_of_token(call, call.first_token + local_token);
   if (tile.begin == tile.end) return;
   const long long last = tile.last(tile.begin);
   const long long split_rows = static_cast<long long>(call.split_rows) << call.doublings(last);
-  const int begin = static_cast<int>(tile.first(tile.begin) / split_rows);
-  const int end = static_cast<int>(last / split_rows) + 1;
+  const int begin = to_int(tile.first(tile.begin) / split_rows);
+  const int end = to_int(last / split_rows) + 1;
   const long long row = call.partials.index(local_token, call.heads, head, 0);
   const float2* scales = call.partials.scales + row;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
   float maximum = -INFINITY;
   for (int s = begin + lane; s < end; s += kWarp) maximum = fmaxf(maximum, scales[s].x);
   maximum = warp_max(maximum);
 
-  const int column = static_cast<int>(threadIdx.x) % kColumns;
-  const int group = static_cast<int>(threadIdx.x) / kColumns;
+  const int column = to_int(threadIdx.x) % kColumns;
+  const int group = to_int(threadIdx.x) / kColumns;
   const auto* parts = reinterpret_cast<const float4*>(call.partials.sums + row * kWidth) + column;
   float4 sum = make_float4(0, 0, 0, 0);
 #pragma unroll 8
@@ -78,8 +79,7 @@ __global__ void __launch_bounds__(kThreads) merge_kernel(const __grid_constant__
 }  // namespace
 
 void merge_rotated(Context& context, const RotatedMerge& merge, int tokens) {
-  const Grid grid{dim3(static_cast<unsigned>(tokens), static_cast<unsigned>(merge.attend.heads)),
-                  dim3(kThreads)};
+  const Grid grid{dim3(to_unsigned(tokens), to_unsigned(merge.attend.heads)), dim3(kThreads)};
   const int width = merge.attend.partials.width;
   if (width == 128) return launch(context, merge_kernel<128>, grid, merge);
   if (width == 256) return launch(context, merge_kernel<256>, grid, merge);

@@ -12,6 +12,7 @@
 #include "backend/cuda/cache/rotation.cuh"
 #include "backend/cuda/device/mma.cuh"
 #include "backend/cuda/device/warp.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::attention::packed {
 
@@ -49,7 +50,7 @@ inline constexpr int kLevelTableBytes = 256 * kWarp * 4;
 // twice (8 bits).
 template <int kBits, int kEntryBytes = kWarp * 4>
 __device__ __forceinline__ void fill_level_table(const cache::Levels& levels, char* table) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
   const float own = levels.values[lane % 16];
   for (int byte = threadIdx.x / kWarp; byte < 256; byte += blockDim.x / kWarp) {
     const __half2 pair = kBits == 4 ? __floats2half2_rn(__shfl_sync(0xffffffffu, own, byte % 16),
@@ -102,7 +103,7 @@ __device__ __forceinline__ void multiply_add_f16(Sums& sums, const uint4& left, 
 // power of two it returns, which keeps it in the range of F16.
 template <int kCount>
 __device__ __forceinline__ float rotate_query(float (&q)[kCount], const unsigned char* signs, bool rotated) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
   if (!rotated) {
     const float root = rsqrtf(static_cast<float>(kCount * kWarp));
 #pragma unroll

@@ -3,6 +3,7 @@
 
 #include "backend/cuda/attention/packed/attend.h"
 #include "backend/cuda/attention/packed/packed_format.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::attention::packed {
 
@@ -79,10 +80,10 @@ struct QueryHeads {
   float q[kHeads][kCount];
 
   __device__ __forceinline__ QueryHeads(const HeadRows& queries, int token, int first_head, int heads) {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int lane = to_int(threadIdx.x) % kWarp;
 #pragma unroll
     for (int i = 0; i < kHeads; ++i) {
-      const int head = static_cast<int>(threadIdx.x) / kWarp + i * Shared::kWarps;
+      const int head = to_int(threadIdx.x) / kWarp + i * Shared::kWarps;
       const auto* from = static_cast<const Bf16*>(queries.data) + token * queries.token_stride +
                          (first_head + head) * queries.head_stride;
 #pragma unroll
@@ -93,10 +94,10 @@ struct QueryHeads {
   // Rotated and scaled by a power of two each, as right operands of two steps at a time, in lane order.
   __device__ __forceinline__ void store(const PackedCall& call, __half* staged, uint4* operands,
                                         float* factors) {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int lane = to_int(threadIdx.x) % kWarp;
 #pragma unroll
     for (int i = 0; i < kHeads; ++i) {
-      const int head = static_cast<int>(threadIdx.x) / kWarp + i * Shared::kWarps;
+      const int head = to_int(threadIdx.x) / kWarp + i * Shared::kWarps;
       if (head >= Shared::kHeads) break;
       const float factor = rotate_query(q[i], call.signs, call.rotated);
 #pragma unroll
@@ -159,12 +160,12 @@ struct PieceSource {
         values(v.codes),
         key_norms(k.norms),
         value_norms(v.norms),
-        key_stride(static_cast<int>(k.stride)),
-        value_stride(static_cast<int>(v.stride)),
-        ring_start(static_cast<int>(k.ring_start)),
-        capacity(k.pages.paged() ? INT_MAX : static_cast<int>(k.capacity)),
-        low(static_cast<int>(first)),
-        high(static_cast<int>(last) + 1),
+        key_stride(to_int(k.stride)),
+        value_stride(to_int(v.stride)),
+        ring_start(to_int(k.ring_start)),
+        capacity(k.pages.paged() ? INT_MAX : to_int(k.capacity)),
+        low(to_int(first)),
+        high(to_int(last) + 1),
         key_page(k.code_page_stride),
         value_page(v.code_page_stride),
         key_norm_page(k.norm_page_stride),
@@ -188,15 +189,14 @@ struct PieceSource {
 
  private:
   __device__ __forceinline__ int slot_of(int row) const {
-    if (pages.paged()) return static_cast<int>(pages.within(row));
-    const unsigned at = static_cast<unsigned>(ring_start) + static_cast<unsigned>(row);
-    return static_cast<int>(at >= static_cast<unsigned>(capacity) ? at - static_cast<unsigned>(capacity)
-                                                                  : at);
+    if (pages.paged()) return to_int(pages.within(row));
+    const unsigned at = to_unsigned(ring_start) + to_unsigned(row);
+    return to_int(at >= to_unsigned(capacity) ? at - to_unsigned(capacity) : at);
   }
   // `slot(r)`: where row r lies.
   template <class Shared, class SlotOf>
   __device__ __forceinline__ void fetch_rows(SlotOf&& slot, int page, int half, char* to) const {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int lane = to_int(threadIdx.x) % kWarp;
     const long long skipped = pages.paged() ? page : 0;
     copy_rows<kPiece, Shared::Key::kRowBytes>([&](int r) { return slot(half * kPiece + r); },
                                               keys + skipped * key_page, key_stride, to);
@@ -211,7 +211,7 @@ struct PieceSource {
   static __device__ __forceinline__ void copy_rows(SlotOf&& slot, const unsigned char* from, int stride,
                                                    char* to) {
     using Tile = CodeTile<kRowBytes>;
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int lane = to_int(threadIdx.x) % kWarp;
     const int first = Tile::place(lane);
 #pragma unroll
     for (int i = 0; i < kRows * Tile::kChunks / kWarp; ++i)

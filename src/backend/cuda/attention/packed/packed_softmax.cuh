@@ -4,6 +4,7 @@
 
 #include "backend/cuda/attention/mma_tile.cuh"
 #include "backend/cuda/attention/packed/packed_format.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::attention::packed {
 
@@ -42,7 +43,7 @@ struct Pair {
 
 // Factors of heads 2(l%4) and the next to that of head l/4, twice.
 __device__ __forceinline__ __half2 factor_of_column(const float (&factor)[2]) {
-  const int column = static_cast<int>(threadIdx.x) % kWarp / 4;
+  const int column = to_int(threadIdx.x) % kWarp / 4;
   const float even = __shfl_sync(0xffffffffu, factor[0], column / 2);
   const float odd = __shfl_sync(0xffffffffu, factor[1], column / 2);
   return __float2half2_rn(column % 2 == 0 ? even : odd);
@@ -75,7 +76,7 @@ struct Stream {
   __device__ __forceinline__ void weigh(Sums (&scores)[kTiles], const float (&scale)[kTiles][2],
                                         const RowPair& rows, const Pair& pair, int turn,
                                         uint2 (&weights)[2][kTiles]) {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int lane = to_int(threadIdx.x) % kWarp;
     const int side = pair.warp % 2;
     float peak[kTiles][2];
 #pragma unroll

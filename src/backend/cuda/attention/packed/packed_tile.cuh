@@ -11,6 +11,7 @@
 #include "backend/cuda/attention/packed/packed_format.cuh"
 #include "backend/cuda/attention/visible_rows.cuh"
 #include "backend/cuda/cache/rotation.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::attention::packed {
 
@@ -29,14 +30,14 @@ struct TileWalk {
   int own_tiles;
 
   __device__ explicit TileWalk(const TokenTile& tile)
-      : low(static_cast<int>(tile.first(tile.begin))),
-        cached_high(static_cast<int>(tile.last_cached(tile.end - 1)) + 1),
+      : low(to_int(tile.first(tile.begin))),
+        cached_high(to_int(tile.last_cached(tile.end - 1)) + 1),
         own_low(0),
-        high(static_cast<int>(tile.last(tile.end - 1)) + 1),
+        high(to_int(tile.last(tile.end - 1)) + 1),
         cached_tiles(max((cached_high + kTileRows - 1) / kTileRows - low / kTileRows, 0)),
         own_tiles(0) {
     if (tile.first_own == LLONG_MAX) return;
-    own_low = static_cast<int>(max(tile.first(tile.begin), tile.first_fresh(tile.begin)));
+    own_low = to_int(max(tile.first(tile.begin), tile.first_fresh(tile.begin)));
     own_tiles = (high + kTileRows - 1) / kTileRows - own_low / kTileRows;
   }
   __device__ __forceinline__ int tiles() const { return cached_tiles + own_tiles; }
@@ -53,7 +54,7 @@ template <int kWidth>
 __device__ __forceinline__ void load_queries(const PackedCall& call, const TokenTile& tile, int first_head,
                                              int heads, const TileRows<kWidth>& to, float* factors) {
   constexpr int kCount = kWidth / kWarp;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
   for (int row = threadIdx.x / kWarp; row < kTileQueries; row += kTileWarps) {
     const int token = tile.begin + row / call.attend.head_tile;
     const int head = row % call.attend.head_tile;
@@ -80,7 +81,7 @@ struct PackedWalk : SoftmaxSums<kWidth> {
 
   // Scores (out of sight: -inf) to weights. Rows out of sight may have any norm: a maximum passes over NaN.
   __device__ __forceinline__ void weigh(Sums (&scores)[kTileRows / 8], const float2* columns) {
-    const int column = static_cast<int>(threadIdx.x) % 4 * 2;
+    const int column = to_int(threadIdx.x) % 4 * 2;
     float base[2];
     OnlineSoftmax::Factors factors;
 #pragma unroll
@@ -121,7 +122,7 @@ __device__ __forceinline__ void attend_tile(PackedWalk<kWidth>& walk, const Tile
                                             const TileRows<kWidth>& values, const float2* columns,
                                             const Sight& sight, int row, const float (&scale)[2]) {
   constexpr int kSteps = kWidth / 16;
-  const int column = static_cast<int>(threadIdx.x) % 4 * 2;
+  const int column = to_int(threadIdx.x) % 4 * 2;
   Sums scores[kTileRows / 8] = {};
 #pragma unroll
   for (int step = 0; step < kSteps; ++step) {
@@ -163,7 +164,7 @@ __device__ __forceinline__ void attend_tile(PackedWalk<kWidth>& walk, const Tile
 template <int kWidth>
 __device__ __forceinline__ void store_walk(const AttendCall& attend, const TokenTile& tile, int first_row,
                                            int first_head, int heads, const PackedWalk<kWidth>& walk) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
 #pragma unroll
   for (int h = 0; h < 2; ++h) {
     const float inverse = 1 / quad_sum(walk.total[h]);
@@ -210,8 +211,8 @@ __device__ __forceinline__ void walk_tiles(const PackedCall& call, const PackedB
   fetch(0);
   load_queries(call, tile, heads.first_head, heads.heads, queries, factors);
   __syncthreads();
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
-  const int first_row = static_cast<int>(threadIdx.x) / kWarp * 16;
+  const int lane = to_int(threadIdx.x) % kWarp;
+  const int first_row = to_int(threadIdx.x) / kWarp * 16;
   Sight sight(call.attend, tile, first_row);
   const float unit_scale = level_scale(call);
   const float scale[2] = {unit_scale * factors[first_row + lane / 4],

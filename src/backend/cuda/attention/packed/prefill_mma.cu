@@ -6,6 +6,7 @@
 // Grid: token tiles, the longest walks first, and KV heads x head tiles. Operations: 4 D a query row and
 // cache row in sight. Error about 3e-4 before the output's rounding.
 #include "backend/cuda/attention/packed/packed_tile.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::attention::packed {
 
@@ -96,10 +97,9 @@ __global__ void __launch_bounds__(kTileThreads, 1)
   wait_for_inputs();
   allow_successor();
   const AttendCall& attend = call.attend;
-  const TokenTile tile =
-      tile_at(attend, kTileQueries / attend.head_tile, static_cast<int>(gridDim.x - 1 - blockIdx.x));
+  const TokenTile tile = tile_at(attend, kTileQueries / attend.head_tile, to_int(gridDim.x - 1 - blockIdx.x));
   if (tile.begin >= tile.end) return;
-  const int thread = static_cast<int>(threadIdx.x);
+  const int thread = threadIdx.x;
   const int lane = thread % kWarp;
   const BlockHeads heads = block_heads(attend);
   const int kv_head = heads.kv_head;
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(kTileThreads, 1)
   const PackedRows all_values = call.values.of(tile, kv_head);
   const TileWalk walked(tile);
   // Row r of the call's own is its token r - base.
-  const int base = static_cast<int>(tile.base);
+  const int base = to_int(tile.base);
   const int kv_heads = attend.kv_heads();
   const auto fresh_tile = [&](const FreshLevels& fresh, int row) -> FreshTile {
     const long long stride = static_cast<long long>(kv_heads) * kWidth;
@@ -180,11 +180,11 @@ __global__ void fresh_levels(FreshCall call) {
   allow_successor();
   const long long vector = static_cast<long long>(blockIdx.x) * kTileWarps + threadIdx.x / kWarp;
   if (vector >= call.vectors) return;
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
   float x[kCount];
 #pragma unroll
   for (int r = 0; r < kCount; ++r)
-    x[r] = call.tokens.at(vector / call.kv_heads, static_cast<int>(vector % call.kv_heads), lane + r * kWarp);
+    x[r] = call.tokens.at(vector / call.kv_heads, to_int(vector % call.kv_heads), lane + r * kWarp);
   const float factor = rotate_query(x, call.signs, call.rotated);
   bool finite = true;
 #pragma unroll
@@ -213,8 +213,7 @@ void make_fresh_levels(Context& context, const HeadRows& tokens, long long count
                        rotated,
                        const_cast<__half*>(to.levels),
                        const_cast<float*>(to.norms)};
-  const Grid grid{dim3(static_cast<unsigned>(divide_up<long long>(call.vectors, kTileWarps))),
-                  dim3(kTileThreads)};
+  const Grid grid{dim3(to_unsigned(divide_up<long long>(call.vectors, kTileWarps))), dim3(kTileThreads)};
   if (tokens.width == 128)
     launch(context, fresh_levels<128>, grid, call);
   else
@@ -225,7 +224,7 @@ void attend_packed_prefill(Context& context, const PackedCall& given) {
   PackedCall call = given;
   call.attend.head_tile = std::min(call.attend.group, kTileQueries);
   const dim3 blocks(tiles(call.attend, kTileQueries / call.attend.head_tile),
-                    static_cast<unsigned>(call.attend.kv_heads() * call.attend.head_tiles()));
+                    to_unsigned(call.attend.kv_heads() * call.attend.head_tiles()));
   with_packed_format(call, [&]<int kKeyBits, int kValueBits, int kWidth>() {
     launch_bits<kKeyBits, kValueBits, kWidth>(context, call, blocks);
   });

@@ -9,6 +9,7 @@
 #include "backend/cuda/attention/packed/fresh_cache.cuh"
 #include "backend/cuda/attention/plain.cuh"
 #include "backend/cuda/cache/rotate_rows.h"
+#include "base/integer_cast.h"
 #include "sluice/ops/fresh_rows.h"
 
 namespace sluice::backend::cuda::attention::packed {
@@ -46,8 +47,7 @@ struct Scratch {
   // x in the rotated basis, F32 unless it comes rotated.
   HeadRows rotated(Context& context, const ops::ConstView& x, const unsigned char* signs, bool already) {
     if (already || !x.present()) return x.present() ? HeadRows(x) : HeadRows();
-    const ops::View to(take(static_cast<std::size_t>(x.elements()) * sizeof(float)), ops::DType::f32,
-                       x.shape);
+    const ops::View to(take(to_size(x.elements()) * sizeof(float)), ops::DType::f32, x.shape);
     cache::rotate_rows(context, {x.data, to.data, RowOffsets(x), RowOffsets(to), signs, false}, x.dim(2),
                        x.dtype, ops::DType::f32);
     return HeadRows(to);
@@ -56,8 +56,8 @@ struct Scratch {
 
 FreshLevels fresh_levels(Context& context, const PackedCall& call, const ops::ConstView& tokens,
                          const FreshLevels& to) {
-  make_fresh_levels(context, HeadRows(tokens), tokens.dim(0), static_cast<int>(tokens.dim(1)), call.signs,
-                    call.rotated, to);
+  make_fresh_levels(context, HeadRows(tokens), tokens.dim(0), to_int(tokens.dim(1)), call.signs, call.rotated,
+                    to);
   return to;
 }
 
@@ -81,12 +81,12 @@ struct LevelMemory {
         cached(rows) {
     if (rows > 0 && own > 0) cached = ops::first_fresh_row(rows - 1, rows - own);
     const auto heads = static_cast<std::size_t>(op.k_codes.dim(op.k_codes.rank() - 3));
-    const std::size_t row_bytes = heads * static_cast<std::size_t>(op.q.dim(2)) * sizeof(__half);
-    own_bytes = aligned(static_cast<std::size_t>(own) * row_bytes);
-    norm_bytes = aligned(static_cast<std::size_t>(own) * heads * sizeof(float));
-    level_bytes = aligned(static_cast<std::size_t>(cached) * row_bytes);
-    column_bytes = aligned(heads * static_cast<std::size_t>(column_stride()) * sizeof(float2));
-    own_column_bytes = aligned(heads * static_cast<std::size_t>(own_column_stride()) * sizeof(float2));
+    const std::size_t row_bytes = heads * to_size(op.q.dim(2)) * sizeof(__half);
+    own_bytes = aligned(to_size(own) * row_bytes);
+    norm_bytes = aligned(to_size(own) * heads * sizeof(float));
+    level_bytes = aligned(to_size(cached) * row_bytes);
+    column_bytes = aligned(heads * to_size(column_stride()) * sizeof(float2));
+    own_column_bytes = aligned(heads * to_size(own_column_stride()) * sizeof(float2));
   }
   // Whole tiles of rows.
   long long column_stride() const { return divide_up<long long>(cached, 64) * 64; }
@@ -125,14 +125,13 @@ void attend_prompt(Context& context, PackedCall call, const ops::TurboquantAtten
   auto* keys = scratch.take<__half>(sizes.level_bytes);
   auto* values = scratch.take<__half>(sizes.level_bytes);
   auto* columns = scratch.take<float2>(sizes.column_bytes);
-  const LevelRows levels{
-      keys,
-      values,
-      {columns, static_cast<int>(sizes.column_stride())},
-      static_cast<int>(std::min(sizes.first, sizes.cached)),
-      static_cast<int>(sizes.cached),
-      {scratch.take<float2>(sizes.own_column_bytes), static_cast<int>(sizes.own_column_stride())},
-      static_cast<int>(sizes.rows - sizes.own)};
+  const LevelRows levels{keys,
+                         values,
+                         {columns, to_int(sizes.column_stride())},
+                         to_int(std::min(sizes.first, sizes.cached)),
+                         to_int(sizes.cached),
+                         {scratch.take<float2>(sizes.own_column_bytes), to_int(sizes.own_column_stride())},
+                         to_int(sizes.rows - sizes.own)};
   attend_levels_prefill(context, call, levels, op.ring_start.value);
 }
 
@@ -166,9 +165,8 @@ void run(Context& context, const ops::TurboquantAttention& op) {
     return attend_packed_mma(context, packed, context.scratch(SplitSizes(packed.attend).bytes));
   }
   // Queries in F32 (the fast kernels rotate their own), sums to be rotated back, fresh rows, partial results.
-  const std::size_t floats = aligned(static_cast<std::size_t>(op.q.elements()) * sizeof(float));
-  const std::size_t fresh_bytes =
-      fresh ? 2 * aligned(static_cast<std::size_t>(op.k_new.elements()) * sizeof(float)) + 512 : 0;
+  const std::size_t floats = aligned(to_size(op.q.elements()) * sizeof(float));
+  const std::size_t fresh_bytes = fresh ? 2 * aligned(to_size(op.k_new.elements()) * sizeof(float)) + 512 : 0;
   const LevelMemory levels(op);
   Scratch scratch{context.scratch(2 * floats + (fast ? levels.bytes() : fresh_bytes) +
                                   (decode ? SplitSizes(packed.attend).bytes : 0))};

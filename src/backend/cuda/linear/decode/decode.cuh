@@ -20,6 +20,7 @@
 #include "backend/cuda/linear/decode/weight_fragment.cuh"
 #include "backend/cuda/linear/weight_value.cuh"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::linear::decode {
 
@@ -60,12 +61,12 @@ class WeightStream {
 
   __device__ __forceinline__ WeightStream(const LinearCall& call, const DecodePlan& plan, std::byte* shared)
       : call_(call), plan_(plan), shared_(shared) {
-    const int warp = static_cast<int>(threadIdx.x) / kWarp;
+    const int warp = to_int(threadIdx.x) / kWarp;
     part_ = warp & (plan.parts() - 1);
     row_ = (warp >> plan.parts_log2 & ((1 << plan.tiles_log2) - 1)) * kTileRows + lane() / 4;
     operand_ = warp >> (plan.parts_log2 + plan.tiles_log2);
-    ring_ = static_cast<unsigned>(__cvta_generic_to_shared(shared)) +
-            static_cast<unsigned>(plan.ring + warp * kDepth * kSlotBytes + lane() * 4 * kVector);
+    ring_ = to_unsigned(__cvta_generic_to_shared(shared)) +
+            to_unsigned(plan.ring + warp * kDepth * kSlotBytes + lane() * 4 * kVector);
   }
   __device__ __forceinline__ int part() const { return part_; }
   __device__ __forceinline__ int row() const { return row_; }  // of the block, the lane's first
@@ -74,11 +75,11 @@ class WeightStream {
   __device__ __forceinline__ void begin(int matrix) {
     values_ = call_.w[operand_][matrix].values + part_ * kStepBytes + lane() % 4 * (kStepBytes / 4);
     if constexpr (kKinds > 0) {
-      const int field = static_cast<int>(threadIdx.x) >> (threads_log2() + plan_.tiles_log2 + 4);
+      const int field = to_int(threadIdx.x) >> (threads_log2() + plan_.tiles_log2 + 4);
       const MatrixPointers at = call_.w[field / kKinds][matrix];
       scales_ = field % kKinds == 0 ? at.scales : at.biases;
     }
-    round_ = static_cast<int>(blockIdx.x) - static_cast<int>(gridDim.x);
+    round_ = to_int(blockIdx.x) - to_int(gridDim.x);
     step_ = plan_.steps;
 #pragma unroll 1
     for (int i = 0; i < kDepth; ++i) load();
@@ -90,7 +91,7 @@ class WeightStream {
   // That step's weights; asks for a later one in their place.
   __device__ __forceinline__ void take(unsigned (&words)[2][kWords]) {
     wait();
-    const unsigned from = ring_ + static_cast<unsigned>(slot_ * kSlotBytes);
+    const unsigned from = ring_ + to_unsigned(slot_ * kSlotBytes);
 #pragma unroll
     for (int r = 0; r < 2; ++r)
 #pragma unroll
@@ -101,18 +102,17 @@ class WeightStream {
  private:
   static constexpr int kSlotBytes = 2 * kWords * 4 * kWarp;
   static constexpr unsigned place(int r, int v) {
-    return static_cast<unsigned>((r * kWords + v) * 4 * kWarp);
+    return to_unsigned((r * kWords + v) * 4 * kWarp);
   }
   __device__ static __forceinline__ int lane() {
-    return static_cast<int>(threadIdx.x) % kWarp;
+    return to_int(threadIdx.x) % kWarp;
   }
 
   __device__ __forceinline__ void load() {
-    if (step_ >= plan_.steps) begin_round(round_ + static_cast<int>(gridDim.x));
+    if (step_ >= plan_.steps) begin_round(round_ + to_int(gridDim.x));
     if (round_ < plan_.rounds) {
-      const unsigned to = ring_ + static_cast<unsigned>(slot_ * kSlotBytes);
-      const int left =
-          static_cast<int>(call_.inputs) - step_ * Shape::kStepValues - lane() % 4 * Shape::kLaneValues;
+      const unsigned to = ring_ + to_unsigned(slot_ * kSlotBytes);
+      const int left = to_int(call_.inputs) - step_ * Shape::kStepValues - lane() % 4 * Shape::kLaneValues;
 #pragma unroll
       for (int r = 0; r < 2; ++r)
 #pragma unroll
@@ -130,8 +130,8 @@ class WeightStream {
     step_ = part_;
     if (round_ >= plan_.rounds) return;
     const int first = round_ * plan_.rows_of_block();
-    const int last = static_cast<int>(call_.outputs) - 1;
-    const auto row_bytes = static_cast<unsigned>(call_.w[0].row_bytes);
+    const int last = to_int(call_.outputs) - 1;
+    const auto row_bytes = to_unsigned(call_.w[0].row_bytes);
 #pragma unroll
     for (int r = 0; r < 2; ++r)
       from_[r] = values_ + static_cast<std::uint64_t>(min(first + row_ + 8 * r, last)) * row_bytes;
@@ -142,14 +142,14 @@ class WeightStream {
     return plan_.parts_log2 + (kKinds == 1 ? 1 : 0);
   }
   __device__ __forceinline__ void copy_scales(int first, int last) {
-    const int index = static_cast<int>(threadIdx.x) >> threads_log2();
+    const int index = to_int(threadIdx.x) >> threads_log2();
     const int row = min(first + (index & (plan_.rows_of_block() - 1)), last);
-    const auto row_bytes = static_cast<unsigned>(call_.w[0].scale_row_bytes);
+    const auto row_bytes = to_unsigned(call_.w[0].scale_row_bytes);
     const std::byte* from = scales_ + static_cast<std::uint64_t>(row) * row_bytes;
     const int rows = call_.operands * kKinds * plan_.rows_of_block();
     std::byte* to = shared_ + plan_.scales + (buffer_ * rows + index) * plan_.scale_pitch;
-    const auto address = static_cast<unsigned>(__cvta_generic_to_shared(to));
-    const auto granule = static_cast<unsigned>(plan_.scale_granule);
+    const auto address = to_unsigned(__cvta_generic_to_shared(to));
+    const auto granule = to_unsigned(plan_.scale_granule);
     const unsigned end = plan_.scale_granules * granule;
 #pragma unroll 1
     for (unsigned at = (threadIdx.x & ((1u << threads_log2()) - 1)) * granule; at < end;
@@ -222,14 +222,14 @@ struct Columns {
 
   __device__ __forceinline__ Columns(const DecodePlan& plan, const std::byte* shared, int columns)
       : last(columns - 1) {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int lane = to_int(threadIdx.x) % kWarp;
     const int quarter = lane % 4;
     const int mine = lane / 4;
     const int ways = 1 << plan.ways_log2;
     const int column = mine >> plan.ways_log2;
-    const auto base = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-    inputs = base + static_cast<unsigned>(column * plan.input_pitch + quarter * 16);
-    zeros = base + static_cast<unsigned>(plan.zeros + quarter * 16);
+    const auto base = to_unsigned(__cvta_generic_to_shared(shared));
+    inputs = base + to_unsigned(column * plan.input_pitch + quarter * 16);
+    zeros = base + to_unsigned(plan.zeros + quarter * 16);
     columns_of_tile = kTileColumns >> plan.ways_log2;
     tiles = (columns + columns_of_tile - 1) >> (3 - plan.ways_log2);
     tile_pitch = columns_of_tile * plan.input_pitch;
@@ -270,10 +270,9 @@ __device__ __forceinline__ void multiply_step(const LinearCall& call, const Deco
   unsigned inputs[Blocks];
 #pragma unroll
   for (int b = 0; b < Blocks; ++b)
-    inputs[b] =
-        columns.live >> b & 1u
-            ? columns.inputs + static_cast<unsigned>(b * columns.tile_pitch + step * Shape::kEights * 64)
-            : columns.zeros;
+    inputs[b] = columns.live >> b & 1u
+                    ? columns.inputs + to_unsigned(b * columns.tile_pitch + step * Shape::kEights * 64)
+                    : columns.zeros;
 #pragma unroll
   for (int f = 0; f < Shape::kFlushes; ++f) {
     // Two sums: a product on the tensor cores waits for the one before it.

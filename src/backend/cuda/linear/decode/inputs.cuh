@@ -3,6 +3,7 @@
 
 #include "backend/cuda/linear/decode/decode.cuh"
 #include "backend/cuda/linear/decode/row_list.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::linear::decode {
 
@@ -10,7 +11,7 @@ namespace sluice::backend::cuda::linear::decode {
 __device__ __forceinline__ void load_eight(const LinearCall& call, long long offset, int column,
                                            float (&x)[8]) {
   const long long at = offset + column;
-  const int left = static_cast<int>(call.inputs) - column;
+  const int left = to_int(call.inputs) - column;
   if (call.type == ops::DType::f32) {
     const float* from = static_cast<const float*>(call.x) + at;
     if (left >= 8 && reinterpret_cast<std::uintptr_t>(from) % 16 == 0) {
@@ -63,7 +64,7 @@ class InputStage {
     if (threadIdx.x < 16)
       reinterpret_cast<uint4*>(shared_ + plan_.zeros)[threadIdx.x] = make_uint4(0, 0, 0, 0);
     constexpr int kThreads = kDecodeWarps * kWarp;
-    const auto thread = static_cast<int>(threadIdx.x);
+    const int thread = threadIdx.x;
     if (!plan_.whole_inputs) {
       for (int i = thread; i - thread % kWarp < total_; i += kThreads) {
         const int token = token_of(i);
@@ -98,7 +99,7 @@ class InputStage {
 
  private:
   __device__ __forceinline__ int token_of(int i) const {
-    return static_cast<int>(__umulhi(static_cast<unsigned>(i), plan_.eights_reciprocal));
+    return static_cast<int>(__umulhi(to_unsigned(i), plan_.eights_reciprocal));
   }
   // The whole warp calls.
   __device__ __forceinline__ void write_sum(int i, const float (&x)[8]) const {
@@ -125,7 +126,7 @@ class InputStage {
   }
   // Of whole inputs.
   __device__ __forceinline__ bool inside(int i) const {
-    return 8 * (i - token_of(i) * eights_) < static_cast<int>(call_.inputs);
+    return 8 * (i - token_of(i) * eights_) < to_int(call_.inputs);
   }
   __device__ __forceinline__ const uint4* source(int i) const {
     const int token = token_of(i);

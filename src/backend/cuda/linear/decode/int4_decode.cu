@@ -14,6 +14,7 @@
 // once a pass of 8.
 #include "backend/cuda/linear/decode/int4_inputs.cuh"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::linear::decode {
 
@@ -95,8 +96,7 @@ __global__ void __launch_bounds__(kNibbleThreads, Inputs::kOwnTiles == 0 ? kFewB
     Inputs inputs;
     inputs.load(call, plan, rows, count, shared);
 #pragma unroll 1
-    for (int round = static_cast<int>(blockIdx.x); round < plan.rounds;
-         round += static_cast<int>(gridDim.x)) {
+    for (int round = blockIdx.x; round < plan.rounds; round += to_int(gridDim.x)) {
       float total[kColumnTiles][4] = {};
       if constexpr (Inputs::kOwnTiles == 0) {
 #pragma unroll 1
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(kNibbleThreads, Inputs::kOwnTiles == 0 ? kFewB
 }  // namespace
 
 void launch_nibbles(Context& context, const LinearCall& call, const NibblePlan& plan) {
-  const Grid grid{plan.grid, dim3(kNibbleThreads), static_cast<std::size_t>(plan.shared_bytes)};
+  const Grid grid{plan.grid, dim3(kNibbleThreads), to_size(plan.shared_bytes)};
   const auto kernel = plan.column_tiles == 4   ? nibble_decode<HeldInputs<1, 4>>
                       : plan.column_tiles == 1 ? nibble_decode<StagedInputs>
                       : plan.own_tiles == 1    ? nibble_decode<HeldInputs<1, 2>>

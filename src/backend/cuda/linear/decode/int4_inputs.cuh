@@ -7,6 +7,7 @@
 #include "backend/cuda/device/element.cuh"
 #include "backend/cuda/linear/decode/int4_ring.cuh"
 #include "backend/cuda/linear/decode/weight_fragment.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::linear::decode {
 
@@ -46,18 +47,18 @@ class StagedInputs {
     fill(call, plan, rows, count, shared);
     __syncthreads();
     const unsigned lane = threadIdx.x % kWarp;
-    const auto column = static_cast<unsigned>(min(static_cast<int>(lane / 4), count - 1));
-    inputs_ = shared_address(shared) + column * static_cast<unsigned>(plan.input_pitch) + lane % 4 * 16;
-    sums_ = shared_address(shared) + static_cast<unsigned>(plan.sums) +
-            column * static_cast<unsigned>(plan.sum_pitch) + lane % 4 * 8;
+    const auto column = to_unsigned(min(to_int(lane / 4), count - 1));
+    inputs_ = shared_address(shared) + column * to_unsigned(plan.input_pitch) + lane % 4 * 16;
+    sums_ =
+        shared_address(shared) + to_unsigned(plan.sums) + column * to_unsigned(plan.sum_pitch) + lane % 4 * 8;
   }
   // Of tile `tile` of K, the `own`th of the warp; for a group, and the first or second half of the lane's
   // part.
   __device__ __forceinline__ uint4 eight(int tile, int, int group, int half, int) const {
-    return load_shared_16(inputs_ + static_cast<unsigned>(tile * kInputBytes) + (group * 2 + half) * 64);
+    return load_shared_16(inputs_ + to_unsigned(tile * kInputBytes) + (group * 2 + half) * 64);
   }
   __device__ __forceinline__ uint2 sums(int tile, int, int) const {
-    return load_shared_8(sums_ + static_cast<unsigned>(tile * kSumBytes));
+    return load_shared_8(sums_ + to_unsigned(tile * kSumBytes));
   }
 
  private:
@@ -67,13 +68,13 @@ class StagedInputs {
   __device__ static __forceinline__ void fill(const LinearCall& call, const NibblePlan& plan,
                                               const RowList& rows, int count, std::byte* shared) {
     constexpr int kBatch = 4;  // loads in flight
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
+    const int lane = to_int(threadIdx.x) % kWarp;
     const int group = lane / 8;
     std::byte* const eights = shared + ((group * 2 + lane % 2) * 4 + lane / 2 % 4) * 16;
     std::byte* const sums = shared + plan.sums + group / 2 * 8 + group % 2 * 2;
     const int items = count * plan.tiles;
 #pragma unroll 1
-    for (int first = static_cast<int>(threadIdx.x) / kWarp; first < items; first += kBatch * kDecodeWarps) {
+    for (int first = to_int(threadIdx.x) / kWarp; first < items; first += kBatch * kDecodeWarps) {
       uint4 loaded[kBatch];
       int token[kBatch];
 #pragma unroll
@@ -116,8 +117,8 @@ class HeldInputs {
 
   __device__ __forceinline__ void load(const LinearCall& call, const NibblePlan& plan, const RowList& rows,
                                        int count, std::byte*) {
-    const int lane = static_cast<int>(threadIdx.x) % kWarp;
-    const int part = static_cast<int>(threadIdx.x) / kWarp & ((1 << plan.parts_log2) - 1);
+    const int lane = to_int(threadIdx.x) % kWarp;
+    const int part = to_int(threadIdx.x) / kWarp & ((1 << plan.parts_log2) - 1);
 #pragma unroll
     for (int own = 0; own < kOwn; ++own) {
       const int tile = min(part + (own << plan.parts_log2), plan.tiles - 1);

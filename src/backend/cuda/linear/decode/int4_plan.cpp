@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::linear::decode {
 
@@ -34,22 +35,20 @@ void lay_out(const LinearCall& call, NibblePlan& plan) {
   };
   const bool held = plan.column_tiles > 1;
   // Neighbouring columns lie in different banks.
-  plan.input_pitch = static_cast<int>(2 * call.inputs) + 64;
+  plan.input_pitch = to_int(2 * call.inputs) + 64;
   plan.sum_pitch = divide_up(plan.tiles * 32, 128) * 128 + 32;
   place(held ? 0 : plan.tokens * plan.input_pitch);
   plan.sums = place(held ? 0 : plan.tokens * plan.sum_pitch);
   plan.ring = place(kDecodeWarps * ring_tiles(held) * kRingTileBytes);
   plan.partials = place(2 * kDecodeWarps * plan.column_tiles * kTileColumns * kPartialPitch * 4);
-  plan.rows = place(plan.tokens * static_cast<int>(sizeof(PassRow)));
-  plan.marks =
-      place(plan.listed ? static_cast<int>(divide_up<long long>(call.tokens * call.slots, 32)) * 4 : 0);
+  plan.rows = place(plan.tokens * to_int(sizeof(PassRow)));
+  plan.marks = place(plan.listed ? to_int(divide_up<long long>(call.tokens * call.slots, 32)) * 4 : 0);
   plan.shared_bytes = end;
 }
 
 dim3 grid_of(const LinearCall& call, const NibblePlan& plan, const DeviceInfo& device) {
   constexpr int kReserved = 1024;  // of shared memory, a block
-  const int fitting =
-      (static_cast<int>(device.shared_bytes_per_block) + kReserved) / (plan.shared_bytes + kReserved);
+  const int fitting = (to_int(device.shared_bytes_per_block) + kReserved) / (plan.shared_bytes + kReserved);
   const long long resident =
       device.multiprocessors *
       static_cast<long long>(std::clamp(fitting, 1, plan.column_tiles == 1 ? kFewBlocks : 1));
@@ -66,16 +65,16 @@ dim3 grid_of(const LinearCall& call, const NibblePlan& plan, const DeviceInfo& d
   // Where a round each is a little more than what is resident, two rounds for some would cost as much for
   // all.
   if (plan.rounds * across <= wanted + wanted / 4) share = 1;
-  return dim3(static_cast<unsigned>(divide_up<long long>(plan.rounds, share)), static_cast<unsigned>(across));
+  return dim3(to_unsigned(divide_up<long long>(plan.rounds, share)), to_unsigned(across));
 }
 
 // Makes a pass of as many tokens as so many columns take.
 void size_pass(const LinearCall& call, int column_tiles, NibblePlan& plan) {
   plan.column_tiles = column_tiles;
-  plan.tokens = static_cast<int>(std::min<long long>(call.tokens, column_tiles * kTileColumns));
+  plan.tokens = to_int(std::min<long long>(call.tokens, column_tiles * kTileColumns));
   if (call.experts == nullptr) {
     const long long passes = divide_up<long long>(call.tokens, plan.tokens);
-    plan.tokens = static_cast<int>(divide_up(call.tokens, passes));
+    plan.tokens = to_int(divide_up(call.tokens, passes));
   }
   lay_out(call, plan);
 }
@@ -85,15 +84,15 @@ void size_pass(const LinearCall& call, int column_tiles, NibblePlan& plan) {
 std::optional<NibblePlan> nibble_plan(const LinearCall& call, const DeviceInfo& device) {
   if (!takes(call)) return std::nullopt;
   NibblePlan plan;
-  plan.tiles = static_cast<int>(call.inputs / kNibbleValues);
+  plan.tiles = to_int(call.inputs / kNibbleValues);
   while (call.operands << (plan.parts_log2 + 1) <= kDecodeWarps && 2 << plan.parts_log2 <= plan.tiles)
     ++plan.parts_log2;
   plan.own_tiles = divide_up(plan.tiles, 1 << plan.parts_log2);
   while (call.operands << (plan.parts_log2 + plan.row_tiles_log2 + 1) <= kDecodeWarps) ++plan.row_tiles_log2;
-  plan.rounds = static_cast<int>(divide_up<long long>(call.outputs, plan.rows_of_block()));
+  plan.rounds = to_int(divide_up<long long>(call.outputs, plan.rows_of_block()));
   plan.by_matrix = call.experts != nullptr && call.tokens * call.slots > call.matrices;
   plan.listed = call.experts != nullptr && (call.tokens > 1 || plan.by_matrix);
-  const auto limit = static_cast<int>(device.shared_bytes_per_block);
+  const auto limit = to_int(device.shared_bytes_per_block);
   // As many columns as registers hold inputs for.
   const bool many = call.experts == nullptr && call.tokens > kTileColumns && plan.own_tiles <= 2;
   size_pass(call, !many ? 1 : plan.own_tiles == 1 && call.tokens > 2 * kTileColumns ? 4 : 2, plan);

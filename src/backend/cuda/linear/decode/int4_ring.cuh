@@ -4,6 +4,7 @@
 #include "backend/cuda/device/async_copy.cuh"
 #include "backend/cuda/linear/decode/int4_plan.h"
 #include "backend/cuda/linear/decode/row_list.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::linear::decode {
 
@@ -35,7 +36,7 @@ class TileWalk {
  public:
   __device__ __forceinline__ TileWalk(const LinearCall& call, const NibblePlan& plan)
       : call_(call), plan_(plan) {
-    const int warp = static_cast<int>(threadIdx.x) / kWarp;
+    const int warp = to_int(threadIdx.x) / kWarp;
     part_ = warp & ((1 << plan.parts_log2) - 1);
     const int across = warp >> plan.parts_log2;
     row_ = (across & ((1 << plan.row_tiles_log2) - 1)) * kTileRows;
@@ -45,7 +46,7 @@ class TileWalk {
 
  protected:
   __device__ __forceinline__ MatrixPointers begin_walk(int matrix) {
-    round_ = static_cast<int>(blockIdx.x);
+    round_ = to_int(blockIdx.x);
     tile_ = part_;
     return call_.w[operand_][matrix];
   }
@@ -53,21 +54,19 @@ class TileWalk {
     tile_ += 1 << plan_.parts_log2;
     if (tile_ < plan_.tiles) return;
     tile_ = part_;
-    round_ += static_cast<int>(gridDim.x);
+    round_ += to_int(gridDim.x);
   }
   __device__ __forceinline__ bool inside() const { return round_ < plan_.rounds; }
   // Row `row` of the tile; beyond the matrix's end its last one.
   __device__ __forceinline__ unsigned row_at(int row) const {
-    return static_cast<unsigned>(
-        min(round_ * plan_.rows_of_block() + row_ + row, static_cast<int>(call_.outputs) - 1));
+    return to_unsigned(min(round_ * plan_.rows_of_block() + row_ + row, to_int(call_.outputs) - 1));
   }
   // Bytes from a matrix's first code, and from its first scale; a matrix has less than 4 GB.
   __device__ __forceinline__ unsigned codes_at(unsigned row) const {
-    return row * static_cast<unsigned>(call_.w[0].row_bytes) + static_cast<unsigned>(tile_ * kTileCodeBytes);
+    return row * to_unsigned(call_.w[0].row_bytes) + to_unsigned(tile_ * kTileCodeBytes);
   }
   __device__ __forceinline__ unsigned scales_at(unsigned row) const {
-    return row * static_cast<unsigned>(call_.w[0].scale_row_bytes) +
-           static_cast<unsigned>(tile_ * kTileScaleBytes);
+    return row * to_unsigned(call_.w[0].scale_row_bytes) + to_unsigned(tile_ * kTileScaleBytes);
   }
 
  private:
@@ -86,7 +85,7 @@ class WeightRing : public TileWalk {
   __device__ __forceinline__ WeightRing(const LinearCall& call, const NibblePlan& plan, std::byte* shared)
       : TileWalk(call, plan),
         ring_(shared_address(shared) +
-              static_cast<unsigned>(plan.ring + threadIdx.x / kWarp * kDepth * kRingTileBytes)) {}
+              to_unsigned(plan.ring + threadIdx.x / kWarp * kDepth * kRingTileBytes)) {}
 
   __device__ __forceinline__ void begin(int matrix) {
     const MatrixPointers at = begin_walk(matrix);
@@ -120,7 +119,7 @@ class WeightRing : public TileWalk {
   static constexpr int kRingScales = kTileRows * kRingRowBytes;
 
   __device__ __forceinline__ unsigned tile_address() const {
-    return ring_ + static_cast<unsigned>(slot_ * kRingTileBytes);
+    return ring_ + to_unsigned(slot_ * kRingTileBytes);
   }
   __device__ __forceinline__ unsigned scale_address(int r) const {
     return tile_address() + kRingScales + (threadIdx.x % kWarp / 4 + 8 * r) * 2 * kTileScaleBytes;
@@ -133,11 +132,11 @@ class WeightRing : public TileWalk {
 #pragma unroll
       for (int i = 0; i < 4; ++i)
         asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to + i * 4 * kRingRowBytes),
-                     "l"(codes_ + codes_at(row_at(static_cast<int>(lane / 8) + 4 * i)))
+                     "l"(codes_ + codes_at(row_at(to_int(lane / 8) + 4 * i)))
                      : "memory");
       asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(tile_address() + kRingScales +
                                                                     lane * kTileScaleBytes),
-                   "l"(scales_ + scales_at(row_at(static_cast<int>(lane / 2))))
+                   "l"(scales_ + scales_at(row_at(to_int(lane / 2))))
                    : "memory");
       advance();
     }
@@ -154,7 +153,7 @@ class WeightRing : public TileWalk {
 // Leaves a warp's results in shared memory: [column][row].
 template <int kColumnTiles>
 __device__ __forceinline__ void leave_partials(const float (&total)[kColumnTiles][4], float* to) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
   float* const at = to + lane % 4 * 2 * kPartialPitch + lane / 4;
 #pragma unroll
   for (int b = 0; b < kColumnTiles; ++b)
@@ -170,7 +169,7 @@ __device__ __forceinline__ void write_round(const LinearCall& call, const Nibble
   constexpr int kWarpFloats = kColumnTiles * kTileColumns * kPartialPitch;
   const int rows_log2 = plan.row_tiles_log2 + 4;
 #pragma unroll 1
-  for (int i = static_cast<int>(threadIdx.x); i < count << rows_log2; i += kNibbleThreads) {
+  for (int i = threadIdx.x; i < count << rows_log2; i += kNibbleThreads) {
     const int row = i & ((1 << rows_log2) - 1);
     const int token = i >> rows_log2;
     const int n = (round << rows_log2) + row;

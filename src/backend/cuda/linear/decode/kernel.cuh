@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/cuda/linear/decode/inputs.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::linear::decode {
 
@@ -11,7 +12,7 @@ __device__ __forceinline__ void write_round(const LinearCall& call, const Decode
                                             const float* partials) {
   const int rows_log2 = plan.tiles_log2 + 4;
 #pragma unroll 1
-  for (int i = static_cast<int>(threadIdx.x); i < count << rows_log2; i += kDecodeWarps * kWarp) {
+  for (int i = threadIdx.x; i < count << rows_log2; i += kDecodeWarps * kWarp) {
     const int row = i & (plan.rows_of_block() - 1);
     const int token = i >> rows_log2;
     const int n = (round << rows_log2) + row;
@@ -37,7 +38,7 @@ __device__ __forceinline__ void write_round(const LinearCall& call, const Decode
 template <int Blocks>
 __device__ __forceinline__ void leave_partials(const DecodePlan& plan, const float (&total)[Blocks][4],
                                                float* to) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
   const int row = lane / 4;
 #pragma unroll
   for (int b = 0; b < Blocks; ++b)
@@ -63,7 +64,7 @@ __global__ void __launch_bounds__(kDecodeWarps* kWarp, blocks_per_multiprocessor
                   Fault* fault) {
   using Shape = Fragment<S>;
   extern __shared__ __align__(16) std::byte shared[];
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int warp = to_int(threadIdx.x) / kWarp;
   auto* partials = reinterpret_cast<float*>(shared + plan.partials);
 
   RowList rows(call, plan, shared);
@@ -88,8 +89,7 @@ __global__ void __launch_bounds__(kDecodeWarps* kWarp, blocks_per_multiprocessor
     InputStage<S, Blocks>(call, plan, rows, count, shared).fill();
     const Columns<S, Blocks> columns(plan, shared, count * plan.terms);
 #pragma unroll 1
-    for (int round = static_cast<int>(blockIdx.x); round < plan.rounds;
-         round += static_cast<int>(gridDim.x)) {
+    for (int round = blockIdx.x; round < plan.rounds; round += to_int(gridDim.x)) {
       stream.wait();
       __syncthreads();
       const int scales = plan.scales + buffer * scale_bytes +
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kDecodeWarps* kWarp, blocks_per_multiprocessor
 
 template <Storage S, bool Bf16Scales>
 void launch_storage(Context& context, const LinearCall& call, const DecodePlan& plan) {
-  const Grid grid{plan.grid, dim3(kDecodeWarps * kWarp), static_cast<std::size_t>(plan.shared_bytes)};
+  const Grid grid{plan.grid, dim3(kDecodeWarps * kWarp), to_size(plan.shared_bytes)};
   constexpr int kFew = Fragment<S>::kAffine && !Bf16Scales ? 4 : 1;  // as the plan says
   launch(context, plan.blocks == 1 ? linear_decode<S, Bf16Scales, kFew> : linear_decode<S, Bf16Scales, 4>,
          grid, call, plan, context.fault());

@@ -5,6 +5,7 @@
 
 #include "backend/cuda/linear/decode/storage_shape.h"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::linear::decode {
 
@@ -51,7 +52,7 @@ void lay_out(const LinearCall& call, const StorageShape& shape, DecodePlan& plan
   plan.groups = padded >> plan.group_log2;
   plan.sums = place(shape.kinds == 2 ? columns * plan.groups * 4 : 0);
   // Rows lie in different banks.
-  const auto group_bytes = static_cast<int>(call.w[0].scale_row_bytes * call.w[0].group_size / call.inputs);
+  const auto group_bytes = to_int(call.w[0].scale_row_bytes * call.w[0].group_size / call.inputs);
   plan.scale_granules = divide_up(plan.groups * group_bytes, plan.scale_granule);
   plan.scale_pitch = divide_up(plan.groups * group_bytes, 16) * 16 + 16;
   // As far ahead as weights are asked for.
@@ -60,17 +61,15 @@ void lay_out(const LinearCall& call, const StorageShape& shape, DecodePlan& plan
       place(plan.scale_buffers * call.operands * shape.kinds * plan.rows_of_block() * plan.scale_pitch);
   plan.partial_pitch = (plan.blocks * kTileColumns * kTileRows) >> plan.ways_log2;
   plan.partials = place(kDecodeWarps * plan.partial_pitch * 4);
-  plan.rows = place(plan.tokens * static_cast<int>(sizeof(PassRow)));
-  plan.marks =
-      place(plan.listed ? static_cast<int>(divide_up<long long>(call.tokens * call.slots, 32)) * 4 : 0);
+  plan.rows = place(plan.tokens * to_int(sizeof(PassRow)));
+  plan.marks = place(plan.listed ? to_int(divide_up<long long>(call.tokens * call.slots, 32)) * 4 : 0);
   plan.shared_bytes = end;
 }
 
 // Blocks that a multiprocessor holds, as the kernel's bounds on registers say.
 int resident_blocks(const DecodePlan& plan, const DeviceInfo& device) {
   constexpr int kReserved = 1024;  // of shared memory, a block
-  const int fitting =
-      (static_cast<int>(device.shared_bytes_per_block) + kReserved) / (plan.shared_bytes + kReserved);
+  const int fitting = (to_int(device.shared_bytes_per_block) + kReserved) / (plan.shared_bytes + kReserved);
   return std::clamp(fitting, 1, blocks_per_multiprocessor(plan.blocks));
 }
 
@@ -90,8 +89,7 @@ dim3 grid_of(const LinearCall& call, const DecodePlan& plan, const DeviceInfo& d
   const long long along =
       one_round ? plan.rounds : std::clamp<long long>(divide_up(wanted, across), 1, plan.rounds);
   const long long rounds = divide_up<long long>(plan.rounds, along);
-  return dim3(static_cast<unsigned>(divide_up<long long>(plan.rounds, rounds)),
-              static_cast<unsigned>(across));
+  return dim3(to_unsigned(divide_up<long long>(plan.rounds, rounds)), to_unsigned(across));
 }
 
 // Tokens that a pass should have room for: an expert serves some of them only.
@@ -106,7 +104,7 @@ std::optional<DecodePlan> decode_plan(const LinearCall& call, const DeviceInfo& 
   const StorageShape shape(call.w[0].storage);
   if (!takes(call, shape)) return std::nullopt;
   DecodePlan plan;
-  plan.steps = static_cast<int>(divide_up<long long>(call.inputs, shape.step_values));
+  plan.steps = to_int(divide_up<long long>(call.inputs, shape.step_values));
   plan.tiles_log2 = call.operands == 2 ? 2 : 3;
   // K is cut in two, and further only until one token's warps fill a device: a round has its costs, and bits
   // must not depend on how many tokens there are.
@@ -117,7 +115,7 @@ std::optional<DecodePlan> decode_plan(const LinearCall& call, const DeviceInfo& 
     --plan.tiles_log2;
     ++plan.parts_log2;
   }
-  plan.rounds = static_cast<int>(divide_up<long long>(call.outputs, plan.rows_of_block()));
+  plan.rounds = to_int(divide_up<long long>(call.outputs, plan.rows_of_block()));
   while (1 << plan.group_log2 < call.w[0].group_size) ++plan.group_log2;
   plan.terms = call.type == ops::DType::f32 ? 3 : 1;
   if (!shape.dense)
@@ -126,14 +124,14 @@ std::optional<DecodePlan> decode_plan(const LinearCall& call, const DeviceInfo& 
   // Affine scales of other types than BF16 are too rare for a kernel of few columns of their own.
   const bool rare = shape.affine && call.w[0].scale_type != ScaleType::bf16;
   plan.blocks = tokens_wanted(call) * columns <= kTileColumns && !rare ? 1 : 4;
-  plan.tokens = static_cast<int>(std::min<long long>(call.tokens, plan.blocks * kTileColumns / columns));
+  plan.tokens = to_int(std::min<long long>(call.tokens, plan.blocks * kTileColumns / columns));
   plan.scale_granule = granule_of(call);
   plan.by_matrix = call.experts != nullptr && call.tokens * call.slots > call.matrices;
   plan.listed = call.experts != nullptr && (call.tokens > 1 || plan.by_matrix);
   plan.whole_inputs = call.type == ops::DType::bf16 && reinterpret_cast<std::uintptr_t>(call.x) % 16 == 0 &&
                       call.x_token % 8 == 0 && call.x_slot % 8 == 0 && call.inputs % 8 == 0;
   // Fewer tokens a pass rather than less than two blocks a multiprocessor.
-  const auto limit = static_cast<int>(device.shared_bytes_per_block);
+  const auto limit = to_int(device.shared_bytes_per_block);
   lay_out(call, shape, plan);
   while (plan.tokens > 1 && plan.shared_bytes > limit / 2 - 1024) {
     --plan.tokens;
@@ -141,7 +139,7 @@ std::optional<DecodePlan> decode_plan(const LinearCall& call, const DeviceInfo& 
   }
   if (call.experts == nullptr) {
     const long long passes = divide_up<long long>(call.tokens, plan.tokens);
-    plan.tokens = static_cast<int>(divide_up(call.tokens, passes));
+    plan.tokens = to_int(divide_up(call.tokens, passes));
     lay_out(call, shape, plan);
   }
   if (plan.shared_bytes > limit) return std::nullopt;

@@ -4,6 +4,7 @@
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/linear/decode/plan.h"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::linear::decode {
 
@@ -15,11 +16,11 @@ class RowList {
         plan_(plan),
         rows_(reinterpret_cast<PassRow*>(shared + plan.rows)),
         marks_(reinterpret_cast<unsigned*>(shared + plan.marks)),
-        slot_(static_cast<int>(blockIdx.y)) {
+        slot_(to_int(blockIdx.y)) {
     // A division takes as long as a load from shared memory: only where there are several passes.
     if (!plan.listed && slot_ >= call.slots) {
-      pass_ = slot_ / static_cast<int>(call.slots);
-      slot_ -= pass_ * static_cast<int>(call.slots);
+      pass_ = slot_ / to_int(call.slots);
+      slot_ -= pass_ * to_int(call.slots);
     }
   }
 
@@ -31,13 +32,13 @@ class RowList {
   __device__ __forceinline__ int find_matrix(Fault* fault) {
     if (!plan_.listed) return checked(call_.experts[slot_], fault);
     // The last matrix first: a shared expert joins behind the others and serves every token.
-    const int mine = plan_.by_matrix ? static_cast<int>(call_.matrices) - 1 - slot_
-                                     : static_cast<int>(call_.matrix_of(slot_, fault));
-    const int count = static_cast<int>(call_.tokens * call_.slots);
+    const int mine =
+        plan_.by_matrix ? to_int(call_.matrices) - 1 - slot_ : to_int(call_.matrix_of(slot_, fault));
+    const int count = to_int(call_.tokens * call_.slots);
     bool earlier = false;
     bool any = false;
     for (int base = 0; base < count; base += kDecodeWarps * kWarp) {
-      const int row = base + static_cast<int>(threadIdx.x);
+      const int row = base + to_int(threadIdx.x);
       const bool same = row < count && mine >= 0 && call_.matrix_of(row, fault) == mine;
       const unsigned mark = __ballot_sync(0xffffffffu, same);
       if (threadIdx.x % kWarp == 0 && row < count) marks_[row / kWarp] = mark;
@@ -51,18 +52,18 @@ class RowList {
   }
   // Takes the next rows; 0 when there are none left. The whole block calls, and nobody reads the last ones.
   __device__ __forceinline__ int next() {
-    const auto thread = static_cast<int>(threadIdx.x);
+    const int thread = threadIdx.x;
     int count = 0;
     if (plan_.listed) {
       // Every thread counts; thread i remembers row i.
       int row = 0;
-      const int words = (static_cast<int>(call_.tokens * call_.slots) + kWarp - 1) / kWarp;
+      const int words = (to_int(call_.tokens * call_.slots) + kWarp - 1) / kWarp;
       while (word_ < words && count < plan_.tokens) {
         if (mark_ == 0) {
           if (++word_ < words) mark_ = marks_[word_];
           continue;
         }
-        if (thread == count) row = word_ * kWarp + __ffs(static_cast<int>(mark_)) - 1;
+        if (thread == count) row = word_ * kWarp + __ffs(mark_) - 1;
         mark_ &= mark_ - 1;
         ++count;
       }
@@ -70,7 +71,7 @@ class RowList {
     } else if (word_ == 0) {
       word_ = 1;
       const int first = pass_ * plan_.tokens;
-      count = min(plan_.tokens, static_cast<int>(call_.tokens) - first);
+      count = min(plan_.tokens, to_int(call_.tokens) - first);
       const long long token = first + thread;
       if (thread < count)
         rows_[thread] = {token * call_.x_token + slot_ * call_.x_slot,

@@ -8,6 +8,7 @@
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/linear/prefill/buckets.h"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::linear::prefill {
 
@@ -17,7 +18,7 @@ constexpr int kThreads = kMaxBuckets;
 
 // The expert of a pair, or -1. Choices mostly lie without gaps, where no division is needed.
 __device__ __forceinline__ int expert_of(const LinearCall& call, unsigned pair, Fault* fault) {
-  const auto slots = static_cast<unsigned>(call.slots);
+  const auto slots = to_unsigned(call.slots);
   const int expert =
       call.experts[call.experts_token == call.slots ? pair
                                                     : pair / slots * call.experts_token + pair % slots];
@@ -63,7 +64,7 @@ __device__ __forceinline__ Counted count_of_cluster(const int* counter, int rank
   Counted counted;
 #pragma unroll
   for (int block = 0; block < kBlocks; ++block) {
-    const int count = load_from_block(counter, static_cast<unsigned>(block));
+    const int count = load_from_block(counter, to_unsigned(block));
     if (block < rank) counted.before += count;
     counted.all += count;
   }
@@ -74,13 +75,13 @@ template <int kBlocks>
 __global__ void __launch_bounds__(kThreads) sort_choices(LinearCall call, Sorted to, Fault* fault) {
   __shared__ int counters[kMaxBuckets];
   __shared__ int partial[kThreads / kWarp];
-  const auto e = static_cast<int>(threadIdx.x);
+  const int e = threadIdx.x;
   counters[e] = 0;
   __syncthreads();
   wait_for_inputs();
   allow_successor();
-  const auto pairs = static_cast<unsigned>(call.tokens * call.slots);
-  const unsigned share = divide_up(pairs, static_cast<unsigned>(kBlocks));
+  const auto pairs = to_unsigned(call.tokens * call.slots);
+  const unsigned share = divide_up(pairs, to_unsigned(kBlocks));
   const unsigned begin = blockIdx.x * share + threadIdx.x;
   const unsigned end = min(pairs, (blockIdx.x + 1) * share);
 #pragma unroll 8
@@ -90,7 +91,7 @@ __global__ void __launch_bounds__(kThreads) sort_choices(LinearCall call, Sorted
   }
   __syncthreads();
   if constexpr (kBlocks > 1) arrive_in_cluster(), wait_for_cluster();
-  const Counted counted = count_of_cluster<kBlocks>(&counters[e], static_cast<int>(blockIdx.x));
+  const Counted counted = count_of_cluster<kBlocks>(&counters[e], to_int(blockIdx.x));
   if constexpr (kBlocks > 1) arrive_in_cluster();
   const int first = exclusive_sum(counted.all, partial);
   const int own_tiles = divide_up(counted.all, to.tile_rows);
@@ -107,16 +108,15 @@ __global__ void __launch_bounds__(kThreads) sort_choices(LinearCall call, Sorted
 #pragma unroll 8
   for (unsigned pair = begin; pair < end; pair += kThreads) {
     const int expert = expert_of(call, pair, nullptr);
-    if (expert >= 0) to.order[atomicAdd(&counters[expert], 1)] = static_cast<int>(pair);
+    if (expert >= 0) to.order[atomicAdd(&counters[expert], 1)] = to_int(pair);
   }
 }
 
 }  // namespace
 
 Buckets sort_by_expert(Context& context, const LinearCall& call, int tile_rows) {
-  const auto pairs = static_cast<std::size_t>(call.tokens * call.slots);
-  const std::size_t most_tiles =
-      pairs / static_cast<std::size_t>(tile_rows) + static_cast<std::size_t>(call.matrices);
+  const std::size_t pairs = call.tokens * call.slots;
+  const std::size_t most_tiles = pairs / to_size(tile_rows) + to_size(call.matrices);
   std::byte* memory = context.scratch(sizeof(int) * (1 + pairs) + sizeof(BucketTile) * most_tiles);
   auto* tile_count = reinterpret_cast<int*>(memory);
   int* order = tile_count + 1;

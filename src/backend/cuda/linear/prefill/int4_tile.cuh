@@ -6,6 +6,7 @@
 #include "backend/cuda/device/hopper_registers.cuh"
 #include "backend/cuda/device/mma.cuh"
 #include "backend/cuda/linear/prefill/call.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::linear::prefill::int4 {
 
@@ -57,7 +58,7 @@ struct Tile {
 
 __device__ __forceinline__ int tile_count(const PrefillCall& call) {
   if (call.buckets.present()) return *call.buckets.tile_count * call.column_tiles;
-  return call.row_tiles * call.column_tiles * static_cast<int>(call.linear.slots);
+  return call.row_tiles * call.column_tiles * to_int(call.linear.slots);
 }
 
 // Neighbours in the order run at the same time and should share what they read: an expert's column tiles, or
@@ -75,7 +76,7 @@ __device__ __forceinline__ Tile tile_at(const PrefillCall& call, int index) {
   const int height = min(kBand, call.row_tiles - band * kBand);
   const int first = (band * kBand + in_band % height) * S::kTokens;
   return {index / (call.row_tiles * call.column_tiles), first,
-          min(S::kTokens, static_cast<int>(call.linear.tokens) - first), in_band / height * S::kColumns};
+          min(S::kTokens, to_int(call.linear.tokens) - first), in_band / height * S::kColumns};
 }
 
 // Where row r of a tile of x or of the result begins, in elements. A token's slots mostly lie behind one
@@ -83,8 +84,8 @@ __device__ __forceinline__ Tile tile_at(const PrefillCall& call, int index) {
 __device__ __forceinline__ long long row_offset(const PrefillCall& call, const Tile& tile, int r,
                                                 long long token_step, long long slot_step) {
   if (!call.buckets.present()) return (tile.first + r) * token_step + tile.matrix * slot_step;
-  const auto pair = static_cast<unsigned>(call.buckets.order[tile.first + r]);
-  const auto slots = static_cast<unsigned>(call.linear.slots);
+  const auto pair = to_unsigned(call.buckets.order[tile.first + r]);
+  const auto slots = to_unsigned(call.linear.slots);
   if (token_step == call.linear.slots * slot_step) return pair * slot_step;
   return pair / slots * token_step + pair % slots * slot_step;
 }
@@ -141,13 +142,12 @@ template <class S>
 class Copies {
  public:
   __device__ __forceinline__ Copies(const PrefillCall& call, const Tile& tile)
-      : call_(call), thread_(static_cast<int>(threadIdx.x) - kMultipliers), tokens_(tile.tokens) {
+      : call_(call), thread_(to_int(threadIdx.x) - kMultipliers), tokens_(tile.tokens) {
     const LinearCall& linear = call.linear;
 #pragma unroll
     for (int i = 0; i < kChunks; ++i)
       x_[i] = x_row(i) < tile.tokens
-                  ? static_cast<std::uint32_t>(
-                        row_offset(call, tile, x_row(i), linear.x_token, linear.x_slot) / 8)
+                  ? to_unsigned(row_offset(call, tile, x_row(i), linear.x_token, linear.x_slot) / 8)
                   : 0;
     const auto matrix_of = [&](int r) {
       return linear.w[S::kOperands == 2 && r % 16 >= 8 ? 1 : 0][tile.matrix];
@@ -214,7 +214,7 @@ class Copies {
 
 // Waits for the threads of one multiplying warpgroup.
 __device__ __forceinline__ void meet_warpgroup() {
-  asm volatile("bar.sync %0, 128;" ::"r"(1 + static_cast<int>(threadIdx.x) / 128) : "memory");
+  asm volatile("bar.sync %0, 128;" ::"r"(1 + to_int(threadIdx.x) / 128) : "memory");
 }
 
 // Four 8x8 matrices of sums, transposed: each lane names one row of 16 bytes, lanes 8i..8i+7 those of matrix
@@ -232,18 +232,18 @@ template <int kCount>
 __device__ __forceinline__ void store_strip(const PrefillCall& call, const Tile& tile, int first, int column,
                                             const std::byte* strip) {
   const LinearCall& linear = call.linear;
-  const int chunk = static_cast<int>(threadIdx.x) % 8;
-  const int left = static_cast<int>(linear.outputs) - (column + chunk * 8);
+  const int chunk = to_int(threadIdx.x) % 8;
+  const int left = to_int(linear.outputs) - (column + chunk * 8);
   long long rows[kCount /
                  16];  // found before the first store, which the compiler must take for one that changes them
 #pragma unroll
   for (int i = 0; i < kCount / 16; ++i) {
-    const int r = first + static_cast<int>(threadIdx.x) % 128 / 8 + 16 * i;
+    const int r = first + to_int(threadIdx.x) % 128 / 8 + 16 * i;
     rows[i] = r < tile.tokens ? row_offset(call, tile, r, linear.out_token, linear.out_slot) : -1;
   }
 #pragma unroll
   for (int i = 0; i < kCount / 16; ++i) {
-    const int token = static_cast<int>(threadIdx.x) % 128 / 8 + 16 * i;
+    const int token = to_int(threadIdx.x) % 128 / 8 + 16 * i;
     const uint4 values =
         *reinterpret_cast<const uint4*>(strip + token * kStripRowBytes + (chunk ^ token % 8) * 16);
     if (rows[i] < 0 || left <= 0) continue;
@@ -265,9 +265,9 @@ template <class S, int kTokens>
 __device__ __forceinline__ void store_tile(const PrefillCall& call, const Tile& tile,
                                            const float (&sums)[S::kBlocks][kTokens / 2], std::byte* staging) {
   constexpr int kCount = kTokens < kStripTokens ? kTokens : kStripTokens;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
-  const int warpgroup = static_cast<int>(threadIdx.x) / 128;
+  const int lane = to_int(threadIdx.x) % 32;
+  const int warp = to_int(threadIdx.x) / 32 % 4;
+  const int warpgroup = to_int(threadIdx.x) / 128;
   std::byte* strip = staging + warpgroup * S::kStagingBytes;
   // The chunk of 8 columns of the matrix whose row this lane names.
   const int chunk = S::kOperands == 1 ? warp * 2 + lane / 8 % 2 : lane / 8 % 2 * 4 + warp;

@@ -17,6 +17,7 @@
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/linear/prefill/int4_tile.cuh"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::linear::prefill::int4 {
 
@@ -31,10 +32,10 @@ static_assert(kMultiplierRegisters * kMultipliers + kLoaderRegisters * kLoaders 
 
 template <class S>
 __device__ __forceinline__ void load_tiles(const PrefillCall& call, Ring<S> ring) {
-  const int inputs = static_cast<int>(call.linear.inputs);
+  const int inputs = to_int(call.linear.inputs);
   const int tiles = tile_count(call);
   const int block = 4 << call.group_shift;  // values of K whose scales are copied at once
-  for (int index = static_cast<int>(blockIdx.x); index < tiles; index += static_cast<int>(gridDim.x)) {
+  for (int index = blockIdx.x; index < tiles; index += to_int(gridDim.x)) {
     const Copies<S> copies(call, tile_at<S>(call, index));
     for (int k = 0; k < inputs; k += kDepth) {
       ring.empty[ring.index].wait(ring.parity ^ 1);
@@ -80,7 +81,7 @@ __device__ __forceinline__ __nv_bfloat162 twice(std::uint32_t pair, int half) {
 template <class S>
 __device__ __forceinline__ void unpack_block(const Ring<S>& ring, int slab, int group_shift, int k,
                                              std::uint32_t (&a)[16]) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int lane = to_int(threadIdx.x) % kWarp;
   const Unpack unpack(lane % 4);
   const int pair = (k >> group_shift) % 4 / 2 * 4;
 #pragma unroll
@@ -109,8 +110,8 @@ __device__ __forceinline__ void unpack_block(const Ring<S>& ring, int slab, int 
 template <class S, int kTokens>
 __device__ __forceinline__ void multiply_tile(const PrefillCall& call, const Tile& tile, Ring<S>& ring,
                                               std::byte* staging) {
-  const int inputs = static_cast<int>(call.linear.inputs);
-  const int warp = static_cast<int>(threadIdx.x) / kWarp;
+  const int inputs = to_int(call.linear.inputs);
+  const int warp = to_int(threadIdx.x) / kWarp;
   const int block = 4 << call.group_shift;
   // Zeros, not a product without a sum: registers that are read before they are written would be kept through
   // all sizes.
@@ -153,7 +154,7 @@ __device__ __forceinline__ void multiply_tile(const PrefillCall& call, const Til
 template <class S>
 __device__ __forceinline__ void multiply_tiles(const PrefillCall& call, Ring<S> ring, std::byte* staging) {
   const int tiles = tile_count(call);
-  for (int index = static_cast<int>(blockIdx.x); index < tiles; index += static_cast<int>(gridDim.x)) {
+  for (int index = blockIdx.x; index < tiles; index += to_int(gridDim.x)) {
     const Tile tile = tile_at<S>(call, index);
     if (tile.tokens > S::kTokens / 2)
       multiply_tile<S, S::kTokens>(call, tile, ring, staging);
@@ -188,10 +189,10 @@ __global__ void __launch_bounds__(kMultipliers + kLoaders, 1)
 
 template <class S>
 void launch_shape(Context& context, PrefillCall call) {
-  call.row_tiles = static_cast<int>(divide_up<long long>(call.linear.tokens, S::kTokens));
-  call.column_tiles = static_cast<int>(divide_up<long long>(call.linear.outputs, S::kColumns));
+  call.row_tiles = to_int(divide_up<long long>(call.linear.tokens, S::kTokens));
+  call.column_tiles = to_int(divide_up<long long>(call.linear.outputs, S::kColumns));
   launch(context, multiply_int4<S>,
-         {dim3(static_cast<unsigned>(context.device().multiprocessors)), dim3(kMultipliers + kLoaders),
+         {dim3(to_unsigned(context.device().multiprocessors)), dim3(kMultipliers + kLoaders),
           S::kBytes + kAlignment},
          call);
 }

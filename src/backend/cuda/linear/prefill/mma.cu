@@ -9,6 +9,7 @@
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/linear/prefill/store.cuh"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::linear::prefill {
 
@@ -46,16 +47,16 @@ template <Storage kStorage>
 __global__ void __launch_bounds__(kThreads, 2) multiply_tiles(const __grid_constant__ PrefillCall call) {
   using Loader = TileLoader<kStorage, kColumns, kThreads>;
   extern __shared__ __align__(128) std::byte shared[];
-  const int thread = static_cast<int>(threadIdx.x);
+  const int thread = threadIdx.x;
   const int lane = thread % kWarp;
   const int warp_row = thread / kWarp / 2 * (16 * kRowBlocks);
   const int warp_column = thread / kWarp % 2 * (8 * kGroups);
-  const int inputs = static_cast<int>(call.linear.inputs);
+  const int inputs = to_int(call.linear.inputs);
   wait_for_inputs();
   allow_successor();
   const int tiles = count_tiles(call);
   Loader loader(call, thread);
-  for (int index = static_cast<int>(blockIdx.x); index < tiles; index += static_cast<int>(gridDim.x)) {
+  for (int index = blockIdx.x; index < tiles; index += to_int(gridDim.x)) {
     const Tile tile = tile_at<kColumns>(call, index);
     WarpSums sums = {};
     typename Loader::Slices slices;
@@ -87,8 +88,8 @@ __global__ void __launch_bounds__(kThreads, 2) multiply_tiles(const __grid_const
 }  // namespace
 
 void launch_mma(Context& context, PrefillCall call) {
-  call.column_tiles = divide_up(static_cast<int>(call.linear.outputs) * call.linear.operands, kColumns);
-  const auto blocks = static_cast<unsigned>(2 * context.device().multiprocessors);
+  call.column_tiles = divide_up(to_int(call.linear.outputs) * call.linear.operands, kColumns);
+  const auto blocks = to_unsigned(2 * context.device().multiprocessors);
   with_storage(call.linear.w[0].storage, [&]<Storage kStorage>() {
     launch(context, multiply_tiles<kStorage>,
            {dim3(blocks), dim3(kThreads), 2 * TileLoader<kStorage, kColumns, kThreads>::kStageBytes}, call);

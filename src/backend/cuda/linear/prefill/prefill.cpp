@@ -2,6 +2,7 @@
 #include "backend/cuda/linear/prefill/prefill.h"
 #include "backend/cuda/linear/prefill/call.h"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::linear::prefill {
 
@@ -54,7 +55,7 @@ void launch_prefill(Context& context, const LinearCall& linear) {
   const bool int4 = hopper && supports_int4(linear);
   call.buckets_rows = int4 && linear.experts != nullptr ? int4_bucket_rows(linear) : kTileRows;
   if (linear.experts != nullptr) call.buckets = sort_by_expert(context, linear, call.buckets_rows);
-  call.row_tiles = static_cast<int>(divide_up<long long>(linear.tokens, kTileRows));
+  call.row_tiles = to_int(divide_up<long long>(linear.tokens, kTileRows));
   call.group_shift = log2_of(linear.w[0].group_size);
   call.vector_out = in_chunks(linear.out, linear.out_token, linear.out_slot, 0);
   if (int4) return launch_int4(context, call);

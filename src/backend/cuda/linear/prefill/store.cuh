@@ -5,6 +5,7 @@
 
 #include "backend/cuda/device/activation.cuh"
 #include "backend/cuda/linear/prefill/tile.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::linear::prefill {
 
@@ -37,7 +38,7 @@ __device__ __forceinline__ void store_groups(const PrefillCall& call, long long 
                                              std::uint32_t (&pairs)[4]) {
   const int c = threadIdx.x % 4;
   transpose_in_quad(c, pairs);
-  const auto left = static_cast<int>(call.linear.outputs) - (column + 8 * c);
+  const auto left = to_int(call.linear.outputs) - (column + 8 * c);
   if (row == kNoRow || left <= 0) return;
   Bf16* to = static_cast<Bf16*>(call.linear.out) + row + column + 8 * c;
   if (call.vector_out && left >= 8) {

@@ -9,6 +9,7 @@
 
 #include "backend/cuda/linear/prefill/call.h"
 #include "backend/cuda/linear/prefill/slice.cuh"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::linear::prefill {
 
@@ -25,7 +26,7 @@ struct Tile {
 
 __device__ __forceinline__ int count_tiles(const PrefillCall& call) {
   if (call.buckets.present()) return *call.buckets.tile_count * call.column_tiles;
-  return call.row_tiles * call.column_tiles * static_cast<int>(call.linear.slots);
+  return call.row_tiles * call.column_tiles * to_int(call.linear.slots);
 }
 
 // Neighbours in the order run at the same time and should share what they read: an expert's column tiles, or
@@ -44,7 +45,7 @@ __device__ __forceinline__ Tile tile_at(const PrefillCall& call, int index) {
   const int height = min(kBand, call.row_tiles - band * kBand);
   const int first = (band * kBand + in_band % height) * kTileRows;
   return {index / (call.row_tiles * call.column_tiles), first,
-          min(kTileRows, static_cast<int>(call.linear.tokens) - first), in_band / height * columns};
+          min(kTileRows, to_int(call.linear.tokens) - first), in_band / height * columns};
 }
 
 // Token and slot of row r of the tile.
@@ -53,10 +54,9 @@ struct TileRow {
   unsigned slot;
 };
 __device__ __forceinline__ TileRow row_of(const PrefillCall& call, const Tile& tile, int r) {
-  if (!call.buckets.present())
-    return {static_cast<unsigned>(tile.first + r), static_cast<unsigned>(tile.matrix)};
-  const auto pair = static_cast<unsigned>(call.buckets.order[tile.first + r]);
-  const auto slots = static_cast<unsigned>(call.linear.slots);
+  if (!call.buckets.present()) return {to_unsigned(tile.first + r), to_unsigned(tile.matrix)};
+  const auto pair = to_unsigned(call.buckets.order[tile.first + r]);
+  const auto slots = to_unsigned(call.linear.slots);
   return {pair / slots, pair % slots};
 }
 
@@ -81,7 +81,7 @@ class TileLoader {
       x_[i] = kAbsent;
       if (chunk_row(i) >= tile.rows) continue;
       const TileRow row = row_of(call_, tile, chunk_row(i));
-      x_[i] = static_cast<std::uint32_t>((row.token * linear.x_token + row.slot * linear.x_slot) / 8);
+      x_[i] = to_unsigned((row.token * linear.x_token + row.slot * linear.x_slot) / 8);
     }
     const int row = thread_ / 2;
     const bool second = linear.operands == 2 && row / kOperandRun % 2 == 1;
@@ -96,7 +96,7 @@ class TileLoader {
   // Starts the loads of the stage's 64 values from k on; they are there after finish() and the end of the
   // thread's asynchronous copies.
   __device__ __forceinline__ void fetch(int k, std::byte* stage, Slices& slices) const {
-    const int inputs = static_cast<int>(call_.linear.inputs);
+    const int inputs = to_int(call_.linear.inputs);
     const int chunk = thread_ % 8;
     const Bf16* x = static_cast<const Bf16*>(call_.linear.x) + k + chunk * 8;
 #pragma unroll

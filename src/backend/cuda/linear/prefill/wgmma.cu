@@ -11,6 +11,7 @@
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/linear/prefill/store.cuh"
 #include "backend/cuda/runtime/launch.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::linear::prefill {
 
@@ -50,13 +51,13 @@ struct Stages {
 template <Storage kStorage, int kColumns>
 __device__ __forceinline__ void load_tiles(const PrefillCall& call,
                                            Stages<Loader<kStorage, kColumns>::kStageBytes> stages) {
-  const int inputs = static_cast<int>(call.linear.inputs);
+  const int inputs = to_int(call.linear.inputs);
   const int tiles = count_tiles(call);
-  Loader<kStorage, kColumns> loader(call, static_cast<int>(threadIdx.x) - kMultipliers);
+  Loader<kStorage, kColumns> loader(call, to_int(threadIdx.x) - kMultipliers);
   typename Loader<kStorage, kColumns>::Slices here;
   auto last = stages;
   bool pending = false;
-  for (int tile = static_cast<int>(blockIdx.x); tile < tiles; tile += static_cast<int>(gridDim.x)) {
+  for (int tile = blockIdx.x; tile < tiles; tile += to_int(gridDim.x)) {
     loader.begin(tile_at<kColumns>(call, tile));
     for (int k = 0; k < inputs; k += kTileDepth) {
       typename Loader<kStorage, kColumns>::Slices next;
@@ -107,11 +108,11 @@ __device__ __forceinline__ void multiply_stages(Stages<kStageBytes>& stages, int
 
 template <int kStageBytes, int kColumns>
 __device__ __forceinline__ void multiply_tiles(const PrefillCall& call, Stages<kStageBytes> stages) {
-  const int warpgroup = static_cast<int>(threadIdx.x) / (kMultipliers / 2);
-  const int inputs = static_cast<int>(call.linear.inputs);
+  const int warpgroup = to_int(threadIdx.x) / (kMultipliers / 2);
+  const int inputs = to_int(call.linear.inputs);
   const int tiles = count_tiles(call);
-  const int row = static_cast<int>(threadIdx.x) / kWarp * 16 + static_cast<int>(threadIdx.x) % kWarp / 4;
-  for (int index = static_cast<int>(blockIdx.x); index < tiles; index += static_cast<int>(gridDim.x)) {
+  const int row = to_int(threadIdx.x) / kWarp * 16 + to_int(threadIdx.x) % kWarp / 4;
+  for (int index = blockIdx.x; index < tiles; index += to_int(gridDim.x)) {
     const Tile tile = tile_at<kColumns>(call, index);
     if (tile.rows <= warpgroup * 64) {
       for (int k = 0; k < inputs; k += kTileDepth) {
@@ -157,8 +158,8 @@ __global__ void __launch_bounds__(kMultipliers + kLoaders, 1)
 
 template <int kColumns>
 void launch_columns(Context& context, PrefillCall call) {
-  call.column_tiles = divide_up(static_cast<int>(call.linear.outputs) * call.linear.operands, kColumns);
-  const auto blocks = static_cast<unsigned>(context.device().multiprocessors);
+  call.column_tiles = divide_up(to_int(call.linear.outputs) * call.linear.operands, kColumns);
+  const auto blocks = to_unsigned(context.device().multiprocessors);
   with_storage(call.linear.w[0].storage, [&]<Storage kStorage>() {
     launch(context, multiply_tiles_wgmma<kStorage, kColumns>,
            {dim3(blocks), dim3(kMultipliers + kLoaders),

@@ -1,0 +1,32 @@
+// Conversions between integer types whose values are known to fit: where one does not, a debug build stops,
+// instead of going on with another number.
+#pragma once
+
+#include <cassert>
+#include <concepts>
+#include <cstddef>
+#include <utility>
+
+namespace sluice {
+
+template <std::integral To, std::integral From>
+constexpr To integer_cast(From value) {
+  const auto result = static_cast<To>(value);
+  assert(std::cmp_equal(result, value));
+  return result;
+}
+
+constexpr int to_int(std::integral auto value) {
+  return integer_cast<int>(value);
+}
+
+constexpr unsigned to_unsigned(std::integral auto value) {
+  return integer_cast<unsigned>(value);
+}
+
+// A count or an offset as memory and containers take it.
+constexpr std::size_t to_size(std::integral auto value) {
+  return integer_cast<std::size_t>(value);
+}
+
+}  // namespace sluice
