@@ -122,7 +122,7 @@ void Core::place_experts(std::uint64_t session) {
                                      return bytes(n) + session <= budget.left();
                                    });
   tier_claim = budget.claim(bytes(slots), options.expert_slots > 0 ? 0 : session);
-  make_tier(model, *backend, streamed, slots, settings.prefill_chunk, settings.activations, options);
+  make_tier(model, *backend, streamed, {slots, settings.prefill_chunk, settings.activations}, options);
 }
 
 void Core::place_weights() {

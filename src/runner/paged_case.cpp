@@ -118,8 +118,9 @@ void copy_first_page(HostTensor& tensor, const RowLayout& layout, std::int64_t p
                 tensor.bytes.begin() + layout.at(to, o, 0));
 }
 
-HostTensor in_pages(const HostTensor& flat, const RowLayout& layout, int row_dimension, bool pooled,
-                    const PagedCase& plan, std::int64_t pool, std::byte poison) {
+HostTensor in_pages(const HostTensor& flat, int row_dimension, bool pooled, const PagedCase& plan,
+                    std::int64_t pool, std::byte poison) {
+  const RowLayout layout(flat, row_dimension, pooled);
   ops::Shape shape;
   shape.push_back(pool);
   for (int d = pooled ? 1 : 0; d < flat.shape.rank(); ++d) shape.push_back(flat.shape[d]);
@@ -180,9 +181,8 @@ PagedCase make_paged(std::string_view op, OpFile flat, std::int64_t page_rows, s
   result.paged = std::move(flat);
   for (const CacheField& field : fields) {
     const HostTensor& tensor = result.flat.tensors.at(field.name);
-    result.paged.tensors[field.name] =
-        in_pages(tensor, RowLayout(tensor, field.row_dimension, pooled), field.row_dimension, pooled, result,
-                 pool, written ? std::byte{0x3c} : std::byte{0xff});
+    result.paged.tensors[field.name] = in_pages(tensor, field.row_dimension, pooled, result, pool,
+                                                written ? std::byte{0x3c} : std::byte{0xff});
   }
   // One entry more than there are rows for.
   const ops::Shape shape =

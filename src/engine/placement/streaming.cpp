@@ -211,15 +211,15 @@ experts::Miss miss_of(const EngineOptions& options) {
   fail(ErrorKind::input, "experts that a GPU misses go by '{}', allowed is bus, cpu or auto", options.miss);
 }
 
-void make_tier(models::Model& model, ops::Backend& backend, StreamedModel& streamed, std::int64_t slots,
-               std::int64_t tokens, ops::DType activations, const EngineOptions& options) {
+void make_tier(models::Model& model, ops::Backend& backend, StreamedModel& streamed, const TierSizes& sizes,
+               const EngineOptions& options) {
   const std::vector<layers::Moe*> users = moe_layers(model.decoder);
   experts::Cache& cache = *streamed.cache;
   experts::DeviceTier::Options tier;
-  tier.slots = slots;
-  tier.tokens = tokens;
+  tier.slots = sizes.slots;
+  tier.tokens = sizes.tokens;
   tier.chosen = users.front()->router.top_k;
-  tier.activations = activations;
+  tier.activations = sizes.activations;
   tier.miss = miss_of(options);
   if (tier.miss != experts::Miss::bus) {
     streamed.cpu = ops::make_host_backend({.threads = options.threads, .exact = options.exact});

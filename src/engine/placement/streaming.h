@@ -34,9 +34,15 @@ experts::Miss miss_of(const EngineOptions& options);
 // Lets each layer guess what the next one will choose, with the weights where they are now.
 void set_foresight(layers::Decoder& decoder);
 
-// Slots on a device for a model whose other tensors are there already; `tokens` is the most of one pass.
-void make_tier(models::Model& model, ops::Backend& backend, StreamedModel& streamed, std::int64_t slots,
-               std::int64_t tokens, ops::DType activations, const EngineOptions& options);
+struct TierSizes {
+  std::int64_t slots;
+  std::int64_t tokens;  // the most of one pass
+  ops::DType activations;
+};
+
+// Slots on a device for a model whose other tensors are there already.
+void make_tier(models::Model& model, ops::Backend& backend, StreamedModel& streamed, const TierSizes& sizes,
+               const EngineOptions& options);
 
 // The fewest slots a layer that do not thrash: one token's experts and one more.
 std::int64_t least_slots(const layers::Decoder& decoder);

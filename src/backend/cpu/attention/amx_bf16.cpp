@@ -44,10 +44,10 @@ struct KeyRows {
 
 // kRows x kColumns tiles of sums += their products with values, from `column` on.
 template <int kRows, int kColumns>
-SLUICE_AMX_BF16 void multiply_strip(const ValueStep* steps, std::size_t begin, std::size_t end,
-                                    std::size_t column, const Half* weights, AttendAhead& ahead, float* sums,
-                                    std::size_t width) {
+SLUICE_AMX_BF16 void multiply_strip(const ValueSteps& values, std::size_t column, const Half* weights,
+                                    AttendAhead& ahead, float* sums) {
   static_assert(kRows * kColumns <= 4 && kColumns >= 2);
+  const auto [steps, begin, end, width] = values;
   const std::size_t stride = width / 2 * sizeof(float);
   float* const lower = sums + 8 * width;
   _tile_loadd(0, sums, stride);
@@ -220,8 +220,8 @@ void add_values(const ValueSteps& values, const Half* weights, std::size_t rows,
   const std::size_t width = values.width;
   AttendAhead nothing;
   const auto run = [&](auto multiply, std::size_t column, std::size_t row) {
-    multiply(values.steps, values.begin, values.end, column, weights + row / 16 * kWeightTiles,
-             row == 0 ? ahead : nothing, sums + (row * width + column) / 2, width);
+    multiply(values, column, weights + row / 16 * kWeightTiles, row == 0 ? ahead : nothing,
+             sums + (row * width + column) / 2);
   };
   simd::order_memory();
   std::size_t column = 0;

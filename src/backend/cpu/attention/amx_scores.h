@@ -80,13 +80,21 @@ SLUICE_AMX_BF16 void multiply_columns(const Keys& keys, std::size_t width, const
   simd::order_memory();
 }
 
+// Packed queries, and the columns they take.
+struct QueryTiles {
+  const Half* data;
+  const Columns& columns;
+};
+
 // The same with all columns, two tiles at a time. The first two find the keys prepared for the others.
 template <bool kPrepare, class Keys>
-void multiply_two(const Keys& keys, std::size_t width, const Half* queries, const Columns& columns,
-                  std::size_t tile, bool add, float* dots) {
+void multiply_two(const Keys& keys, std::size_t width, const QueryTiles& queries, std::size_t tile, bool add,
+                  float* dots) {
+  const Columns& columns = queries.columns;
   const std::size_t first = columns.first() / 16;
   const auto run = [&](auto multiply) {
-    multiply(keys, width, queries + tile * 16 * width, add, dots + 16 * tile, columns.all() * sizeof(float));
+    multiply(keys, width, queries.data + tile * 16 * width, add, dots + 16 * tile,
+             columns.all() * sizeof(float));
   };
   if (16 * (tile + 1) == columns.all()) return run(multiply_columns<1, 0, kPrepare, Keys>);
   if constexpr (Keys::kParts == 2) {
@@ -99,9 +107,9 @@ void multiply_two(const Keys& keys, std::size_t width, const Half* queries, cons
 template <class Keys>
 void multiply_all_columns(const Keys& keys, std::size_t width, const Half* queries, const Columns& columns,
                           bool add, float* dots) {
-  multiply_two<true>(keys, width, queries, columns, 0, add, dots);
+  multiply_two<true>(keys, width, {queries, columns}, 0, add, dots);
   for (std::size_t tile = 2; 16 * tile < columns.all(); tile += 2)
-    multiply_two<false>(keys, width, queries, columns, tile, add, dots);
+    multiply_two<false>(keys, width, {queries, columns}, tile, add, dots);
 }
 
 }  // namespace sluice::backend::cpu::attention::bf16

@@ -68,12 +68,13 @@ SLUICE_BF16_VECTORS inline void store_dots(__m512 sums, bool add, float* dots, s
 
 // kKeyRows keys times kQueries queries, each of which is kPieces rows: dots[row * row_floats + query].
 template <int kQueries, int kPieces>
-SLUICE_BF16_VECTORS void score_rows(const Half* keys, std::int64_t stride, std::size_t width,
-                                    const Half* queries, bool add, AttendAhead& ahead, float* dots,
-                                    std::size_t row_floats) {
+SLUICE_BF16_VECTORS void score_rows(const bf16::KeyBlock& keys, const Half* queries, bool add,
+                                    AttendAhead& ahead, float* dots, std::size_t row_floats) {
   constexpr int kRows = kSums / kQueries;
+  const std::int64_t stride = keys.stride / 2;
+  const std::size_t width = keys.width;
   for (std::size_t j = 0; j < kKeyRows; j += kRows) {
-    const Half* row = keys + static_cast<std::int64_t>(j) * stride;
+    const Half* row = keys.rows + static_cast<std::int64_t>(j) * stride;
     __m512 sum[kSums];
     for (auto& s : sum) s = _mm512_setzero_ps();
     for (std::size_t i = 0; i < width; i += kStep) {
@@ -184,8 +185,8 @@ class PairProducts final : public AttendProducts {
       const auto score = columns.pieces == 1   ? score_rows<count, 1>
                          : columns.pieces == 2 ? score_rows<count, 2>
                                                : score_rows<count, 3>;
-      score(keys.rows, keys.stride / 2, keys.width, queries + q * columns.pieces * keys.width, add,
-            q == 0 ? ahead : nothing, dots + q, summed(columns).all());
+      score(keys, queries + q * columns.pieces * keys.width, add, q == 0 ? ahead : nothing, dots + q,
+            summed(columns).all());
     });
   }
   void store_scores(const float* dots, const Columns& columns, float* scores,

@@ -213,7 +213,8 @@ class UnitPart {
   // The sums are those of F32 rows, in the order of pairs.
   void add_values_carefully(const Range& block) {
     for (std::size_t q = 0; q < tile_.count; ++q)
-      add_block(tile_, block, seen(q, block), scores_ + q * kScoreStride, 1, sums_of(q), tile_.values.width);
+      add_block(tile_, block, seen(q, block), {{scores_ + q * kScoreStride, kScoreStride}, 1},
+                {sums_of(q), tile_.values.width});
   }
 
   void add_values_alone(std::size_t q, std::int64_t first, const Range& rows) {

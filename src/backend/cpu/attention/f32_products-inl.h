@@ -134,12 +134,19 @@ struct NothingAhead {
   HWY_INLINE void fetch(std::int64_t, std::size_t) const {}
 };
 
+// A row of floats per query: coordinates, scores, weights or sums.
+template <class F>
+struct QueryRows {
+  F* data;
+  std::size_t stride;
+  F* row(std::size_t query) const { return data + query * stride; }
+};
+
 // scores[q][j] (+)= queries[q] . rows[j] for j in [begin, end). May write kMaxQueries - 1 scores
 // behind `end`.
 template <bool kAdd, std::size_t kQueries, class T>
-HWY_INLINE void score_tile(const float* HWY_RESTRICT queries, std::size_t query_stride, const Rows<T>& rows,
-                           const auto& ahead, std::int64_t begin, std::int64_t end,
-                           float* HWY_RESTRICT scores, std::size_t score_stride) {
+HWY_INLINE void score_tile(const QueryRows<const float>& queries, const Rows<T>& rows, const auto& ahead,
+                           std::int64_t begin, std::int64_t end, const QueryRows<float>& scores) {
   constexpr std::size_t kRows = rows_at_once(kQueries);
   const FloatTag d;
   const std::size_t whole = rows.width / kPair * kPair;
@@ -151,7 +158,7 @@ HWY_INLINE void score_tile(const float* HWY_RESTRICT queries, std::size_t query_
     for (auto& s : sum) s = hn::Zero(d);
     const auto step = [&](std::size_t i, const Pair* pair) HWY_ATTR {
       for (std::size_t q = 0; q < kQueries; ++q) {
-        const float* query = queries + q * query_stride + i;
+        const float* query = queries.row(q) + i;
         const auto first = hn::LoadU(d, query);
         for (std::size_t r = 0; r < kRows; ++r)
           sum[q * kRows + r] = hn::MulAdd(first, pair[r].first, sum[q * kRows + r]);
@@ -177,7 +184,7 @@ HWY_INLINE void score_tile(const float* HWY_RESTRICT queries, std::size_t query_
       hn::Store(sum_lanes(sum[i], sum[i + 1], sum[i + 2], sum[i + 3]), Four(), dots + i);
     for (std::size_t q = 0; q < kQueries; ++q)
       for (std::size_t r = 0; r < kRows; ++r) {
-        float& score = scores[q * score_stride + to_size(j) + r];
+        float& score = scores.row(q)[to_size(j) + r];
         score = kAdd ? score + dots[q * kRows + r] : dots[q * kRows + r];
       }
   }
@@ -186,12 +193,23 @@ HWY_INLINE void score_tile(const float* HWY_RESTRICT queries, std::size_t query_
 // Rows weighed together: their pairs stay in registers while the sums of all queries pass by once.
 constexpr std::size_t kValueRows = kManyRegisters ? 8 : 4;
 
+// What some queries give the rows of a cache.
+struct RowWeights {
+  QueryRows<const float> rows;
+  std::size_t queries;
+  // The same from query `query` and row `row` on.
+  RowWeights from(std::size_t query, std::int64_t row) const {
+    return {{rows.row(query) + row, rows.stride}, queries};
+  }
+};
+
 // sums[q] += sum over r of weights[q][r] * pair[r], for one pair of columns.
 template <std::size_t kRows>
-HWY_INLINE void add_pairs(const float* HWY_RESTRICT weights, std::size_t weight_stride, std::size_t queries,
-                          const Pair* pair, float* HWY_RESTRICT sums, std::size_t sum_stride) {
+HWY_INLINE void add_pairs(const RowWeights& given, const Pair* pair, const QueryRows<float>& to) {
   const FloatTag d;
-  for (std::size_t q = 0; q < queries; ++q, weights += weight_stride, sums += sum_stride) {
+  const float* HWY_RESTRICT weights = given.rows.data;
+  float* HWY_RESTRICT sums = to.data;
+  for (std::size_t q = 0; q < given.queries; ++q, weights += given.rows.stride, sums += to.stride) {
     Pair sum = load_pair(sums);
 #pragma GCC unroll 8
     for (std::size_t r = 0; r < kRows; ++r) {
@@ -204,11 +222,10 @@ HWY_INLINE void add_pairs(const float* HWY_RESTRICT weights, std::size_t weight_
   }
 }
 
-// kRows rows from `j` on; weights[q] is that of row j.
+// kRows rows from `j` on, the first of which has the first weights.
 template <std::size_t kRows, class T>
-HWY_INLINE void add_rows(const float* weights, std::size_t weight_stride, std::size_t queries,
-                         const Rows<T>& rows, const auto& ahead, std::int64_t j, float* sums,
-                         std::size_t sum_stride) {
+HWY_INLINE void add_rows(const RowWeights& weights, const Rows<T>& rows, const auto& ahead, std::int64_t j,
+                         const QueryRows<float>& sums) {
   const T* const row = rows.row(j);
   const std::size_t whole = rows.width / kPair * kPair;
   Pair pair[kRows];
@@ -219,25 +236,23 @@ HWY_INLINE void add_rows(const float* weights, std::size_t weight_stride, std::s
       pair[r] = load_pair(row + at * rows.stride + i);
       ahead.template fetch<T>(j + at, i);
     }
-    add_pairs<kRows>(weights, weight_stride, queries, pair, sums + i, sum_stride);
+    add_pairs<kRows>(weights, pair, {sums.data + i, sums.stride});
   }
   if (whole == rows.width) return;
 #pragma GCC unroll 8
   for (std::size_t r = 0; r < kRows; ++r)
     pair[r] = load_pair(row + static_cast<std::int64_t>(r) * rows.stride + whole, rows.width - whole);
-  add_pairs<kRows>(weights, weight_stride, queries, pair, sums + whole, sum_stride);
+  add_pairs<kRows>(weights, pair, {sums.data + whole, sums.stride});
 }
 
 // sums[q] += sum over j in [begin, end) of weights[q][j] * rows[j].
 template <class T>
-HWY_INLINE void add_weighted(const float* weights, std::size_t weight_stride, std::size_t queries,
-                             const Rows<T>& rows, const auto& ahead, std::int64_t begin, std::int64_t end,
-                             float* sums, std::size_t sum_stride) {
+HWY_INLINE void add_weighted(const RowWeights& weights, const Rows<T>& rows, const auto& ahead,
+                             std::int64_t begin, std::int64_t end, const QueryRows<float>& sums) {
   constexpr std::int64_t kStep = kValueRows;
   std::int64_t j = begin;
-  for (; j + kStep <= end; j += kStep)
-    add_rows<kValueRows>(weights + j, weight_stride, queries, rows, ahead, j, sums, sum_stride);
-  for (; j < end; ++j) add_rows<1>(weights + j, weight_stride, queries, rows, ahead, j, sums, sum_stride);
+  for (; j + kStep <= end; j += kStep) add_rows<kValueRows>(weights.from(0, j), rows, ahead, j, sums);
+  for (; j < end; ++j) add_rows<1>(weights.from(0, j), rows, ahead, j, sums);
 }
 
 }  // namespace sluice::backend::cpu::attention::HWY_NAMESPACE

@@ -163,31 +163,31 @@ HWY_INLINE float weigh_block(float* HWY_RESTRICT scores, const Range& seen, floa
 template <std::size_t kQueries>
 HWY_INLINE void score_block(const QueryTile& tile, std::size_t first, const Range& block, const Range& any,
                             float* scores) {
-  const float* queries = tile.queries + first * tile.stride;
+  const QueryRows<const float> queries{tile.queries + first * tile.stride, tile.stride};
   for (std::int64_t j = any.begin; j < any.end;) {
     const std::int64_t row = block.begin + j;
     const std::int64_t count = tile.keys[0].run(row, block.begin + any.end);
     const Ahead ahead = tile.values.ahead(row);
     tile.keys[0].visit(row, [&](const auto& rows) HWY_ATTR {
-      score_tile<false, kQueries>(queries, tile.stride, rows, ahead, 0, count, scores + j, kScoreStride);
+      score_tile<false, kQueries>(queries, rows, ahead, 0, count, {scores + j, kScoreStride});
     });
     for (int piece = 1; piece < tile.pieces; ++piece)
       tile.keys[piece].visit(row, [&](const auto& rows) HWY_ATTR {
-        score_tile<true, kQueries>(queries + tile.piece_offset[piece], tile.stride, rows, ahead, 0, count,
-                                   scores + j, kScoreStride);
+        score_tile<true, kQueries>({queries.data + tile.piece_offset[piece], tile.stride}, rows, ahead, 0,
+                                   count, {scores + j, kScoreStride});
       });
     j += count;
   }
 }
 
 // sums += rows [part) of a block under the weights of some queries. The keys of the next block are fetched.
-HWY_INLINE void add_block(const QueryTile& tile, const Range& block, const Range& part, const float* weights,
-                          std::size_t queries, float* sums, std::size_t sum_stride) {
+HWY_INLINE void add_block(const QueryTile& tile, const Range& block, const Range& part,
+                          const RowWeights& weights, const QueryRows<float>& sums) {
   for (std::int64_t j = part.begin; j < part.end;) {
     const std::int64_t count = tile.values.run(block.begin + j, block.begin + part.end);
     const Ahead ahead = tile.keys[0].ahead(block.end + j);
     tile.values.visit(block.begin + j, [&](const auto& rows) HWY_ATTR {
-      add_weighted(weights + j, kScoreStride, queries, rows, ahead, 0, count, sums, sum_stride);
+      add_weighted(weights.from(0, j), rows, ahead, 0, count, sums);
     });
     j += count;
   }
@@ -196,7 +196,7 @@ HWY_INLINE void add_block(const QueryTile& tile, const Range& block, const Range
 // kQueries queries from `first` over one block: rows [block.begin, block.end) of the cache.
 template <std::size_t kQueries>
 HWY_NOINLINE void attend_block(const QueryTile& tile, std::size_t first, const Range& block, float* scores,
-                               Partial* partials, float* sums, std::size_t sum_stride) {
+                               Partial* partials, const QueryRows<float>& sums) {
   Range seen[kQueries];  // rows of the block
   Range any = {kBlockRows, 0};
   Range all = {0, kBlockRows};
@@ -212,11 +212,11 @@ HWY_NOINLINE void attend_block(const QueryTile& tile, std::size_t first, const R
     if (seen[q].empty()) continue;
     const float shrink = weigh_block(scores + q * kScoreStride, seen[q], tile.scale, partials[first + q],
                                      [](auto weight) HWY_ATTR { return weight; });
-    if (shrink != 1) scale_sums(sums + (first + q) * sum_stride, sum_stride, shrink);
+    if (shrink != 1) scale_sums(sums.row(first + q), sums.stride, shrink);
   }
   const auto add = [&](std::size_t q, std::size_t count, const Range& part) HWY_ATTR {
-    add_block(tile, block, part, scores + q * kScoreStride, count, sums + (first + q) * sum_stride,
-              sum_stride);
+    add_block(tile, block, part, {{scores + q * kScoreStride, kScoreStride}, count},
+              {sums.row(first + q), sums.stride});
   };
   // Rows that only some of the queries see, then those that all see, then the rest: rising for each query.
   if (all.empty()) {
@@ -231,17 +231,17 @@ HWY_NOINLINE void attend_block(const QueryTile& tile, std::size_t first, const R
 // All queries of a tile over one part; partials and sums are set, not added to.
 HWY_INLINE void attend_part(const QueryTile& tile, const Range& part, float* scores, Partial* partials,
                             float* sums) {
-  const std::size_t sum_stride = padded(tile.values.width);
+  const QueryRows<float> rows{sums, padded(tile.values.width)};
   std::fill_n(partials, tile.count, Partial());
-  std::fill_n(sums, tile.count * sum_stride, 0.0f);
+  std::fill_n(sums, tile.count * rows.stride, 0.0f);
   for (std::int64_t begin = part.begin; begin < part.end; begin += kBlockRows) {
     const Range block = {begin, std::min(begin + kBlockRows, part.end)};
     std::size_t q = 0;
     if constexpr (kMaxQueries >= 8)
-      for (; q + 8 <= tile.count; q += 8) attend_block<8>(tile, q, block, scores, partials, sums, sum_stride);
-    for (; q + 4 <= tile.count; q += 4) attend_block<4>(tile, q, block, scores, partials, sums, sum_stride);
-    for (; q + 2 <= tile.count; q += 2) attend_block<2>(tile, q, block, scores, partials, sums, sum_stride);
-    for (; q < tile.count; ++q) attend_block<1>(tile, q, block, scores, partials, sums, sum_stride);
+      for (; q + 8 <= tile.count; q += 8) attend_block<8>(tile, q, block, scores, partials, rows);
+    for (; q + 4 <= tile.count; q += 4) attend_block<4>(tile, q, block, scores, partials, rows);
+    for (; q + 2 <= tile.count; q += 2) attend_block<2>(tile, q, block, scores, partials, rows);
+    for (; q < tile.count; ++q) attend_block<1>(tile, q, block, scores, partials, rows);
   }
 }
 

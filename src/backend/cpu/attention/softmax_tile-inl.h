@@ -21,14 +21,27 @@ namespace sluice::backend::cpu::attention::HWY_NAMESPACE {
 
 using namespace simd::HWY_NAMESPACE;
 
-// Turns scores[j] of rows [begin, end) into weights exp(score * score_factors[j] - maximum) *
-// weight_factors[j] and those of all other rows into 0, whatever the factors there. Updates the maximum and
-// the total of the weights before their factors, and returns what earlier sums must be multiplied by. `rows`
-// is a multiple of the vector. NaN stays NaN.
-HWY_INLINE float softmax_tile(float* HWY_RESTRICT scores, const float* HWY_RESTRICT score_factors,
-                              const float* HWY_RESTRICT weight_factors, std::int64_t begin, std::int64_t end,
-                              std::int64_t rows, float& maximum, float& total) {
+// Per row, what its score and its weight are multiplied by.
+struct RowFactors {
+  const float* score;
+  const float* weight;
+};
+
+// The largest score so far, and the total of the weights before their factors.
+struct RunningSoftmax {
+  float& maximum;
+  float& total;
+};
+
+// Turns scores[j] of rows [begin, end) into weights exp(score * factors.score[j] - maximum) *
+// factors.weight[j] and those of all other rows into 0, whatever the factors there. Updates what runs along,
+// and returns what earlier sums must be multiplied by. `rows` is a multiple of the vector. NaN stays NaN.
+HWY_INLINE float softmax_tile(float* HWY_RESTRICT scores, const RowFactors& factors, std::int64_t begin,
+                              std::int64_t end, std::int64_t rows, const RunningSoftmax& running) {
   const FloatTag d;
+  const float* HWY_RESTRICT score_factors = factors.score;
+  const float* HWY_RESTRICT weight_factors = factors.weight;
+  auto& [maximum, total] = running;
   const std::int64_t step = hn::Lanes(d);
   const auto lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
   // f(j, mask) for the vectors that reach into [begin, end); a mask costs as much as the rest, and most

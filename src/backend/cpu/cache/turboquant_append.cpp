@@ -9,8 +9,16 @@ namespace sluice::backend::cpu::cache {
 
 namespace {
 
-EncodeVector place(const ops::ConstView& x, std::int64_t row, std::int64_t bits, const ops::View& codes,
-                   const ops::View& norms, std::int64_t head, std::int64_t slot) {
+// Keys or values, and the block of a cache where one token's go.
+struct Side {
+  const ops::ConstView& x;
+  std::int64_t bits;
+  ops::View codes;
+  ops::View norms;
+};
+
+EncodeVector place(const Side& side, std::int64_t row, std::int64_t head, std::int64_t slot) {
+  const auto& [x, bits, codes, norms] = side;
   return {row_at(x, row), x.dtype, bits,
           static_cast<std::uint8_t*>(codes.data) + head * codes.strides[0] + slot * codes.strides[1],
           static_cast<float*>(norms.data) + head * norms.strides[0] + slot * norms.strides[1]};
@@ -43,8 +51,9 @@ void run(Context& context, const ops::TurboquantAppend& op) {
     const std::int64_t at = ring ? (start % slots + token - one.begin) % slots : start + token - one.begin;
     const auto block = [&](const ops::View& pool) { return sequences.cache(pool, one, 1).block(at); };
     const std::int64_t slot = ring ? at : at % slots;
-    return i % 2 == 0 ? place(op.k, row, op.k_bits, block(op.k_codes), block(op.k_norms), row % heads, slot)
-                      : place(op.v, row, op.v_bits, block(op.v_codes), block(op.v_norms), row % heads, slot);
+    const Side side = i % 2 == 0 ? Side{op.k, op.k_bits, block(op.k_codes), block(op.k_norms)}
+                                 : Side{op.v, op.v_bits, block(op.v_codes), block(op.v_norms)};
+    return place(side, row, row % heads, slot);
   });
 }
 

@@ -102,7 +102,7 @@ void run_recurrent_parts(Context& context, const ops::DeltaRule& op, const ops::
           run_with_saves(
               op, sequence, {chunked_end(op.form, sequence), sequence.end},
               [&](std::int64_t from, std::int64_t to) {
-                run_recurrent(op, from, to, state, head, row, scratch);
+                run_recurrent(op, from, to, {state, head, row}, scratch);
               },
               [&](const ops::View& saved) {
                 copy_state_rows(state, saved, head, row, static_cast<std::int64_t>(kRecurrentRows));

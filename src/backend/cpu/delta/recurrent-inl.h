@@ -93,10 +93,17 @@ constexpr std::size_t recurrent_scratch_floats(std::size_t width) {
   return 2 * width + kRecurrentRows;
 }
 
-// Tokens [begin, end) on kRecurrentRows state rows of one value head, from `first_row` on.
+// kRecurrentRows rows of the state of one value head, from `first_row` on.
+struct StateRows {
+  const ops::View& state;
+  std::int64_t head;
+  std::int64_t first_row;
+};
+
+// Tokens [begin, end) on some rows of a state.
 HWY_INLINE void run_recurrent(const ops::DeltaRule& op, std::int64_t begin, std::int64_t end,
-                              const ops::View& state, std::int64_t head, std::int64_t first_row,
-                              float* scratch) {
+                              const StateRows& of, float* scratch) {
+  const auto& [state, head, first_row] = of;
   const std::size_t width = op.k.dim(2);
   const std::int64_t key_head = key_head_of(op, head);
   auto* rows = static_cast<float*>(address(state, head, first_row));

@@ -29,12 +29,20 @@ HWY_INLINE void store_slots_in_order(const FloatVec (&acc)[Format::kSlots], Floa
   }
 }
 
-// Columns of one chunk of sum_n coefficients[n] * row n, in column order. `scales` and `biases` hold a row of
-// groups every group_step floats.
+// Some rows of a weight. `scales` and `biases` hold a row of groups every group_step floats.
+struct WeightRows {
+  const std::byte* values;
+  std::int64_t count;
+  const float* scales;
+  const float* biases;
+  std::int64_t group_step;
+};
+
+// Columns of one chunk of sum_n coefficients[n] * row n, in column order.
 template <class Format>
-HWY_NOINLINE void sum_rows_chunk(const MatrixFormat& format, const std::byte* rows, std::int64_t count,
-                                 std::int64_t chunk, const float* coefficients, const float* scales,
-                                 const float* biases, std::int64_t group_step, float* HWY_RESTRICT to) {
+HWY_NOINLINE void sum_rows_chunk(const MatrixFormat& format, const WeightRows& rows, std::int64_t chunk,
+                                 const float* coefficients, float* HWY_RESTRICT to) {
+  const auto [values, count, scales, biases, group_step] = rows;
   const FloatTag d;
   const GroupSpread spread(format, Format::kStride);
   const std::int64_t group = spread.first_group(chunk);
@@ -47,7 +55,7 @@ HWY_NOINLINE void sum_rows_chunk(const MatrixFormat& format, const std::byte* ro
       bias = hn::MulAdd(coefficient, spread(biases + n * group_step + group), bias);
     if constexpr (Format::kScaled)
       coefficient = hn::Mul(coefficient, spread(scales + n * group_step + group));
-    for_each_chunk<Format>(rows + n * format.row_bytes, format.row_bytes, chunk, chunk + 1,
+    for_each_chunk<Format>(values + n * format.row_bytes, format.row_bytes, chunk, chunk + 1,
                            [&](std::int64_t, const std::byte* at) HWY_ATTR {
                              Format w;
                              w.load(at);

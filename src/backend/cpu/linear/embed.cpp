@@ -32,8 +32,8 @@ void embed_rows(Context& context, const ops::Embed& op) {
       const std::int64_t id = ids[t];
       read_groups<Format>(format, matrix, id, scales, biases);
       for (std::int64_t c = 0; c < chunks; ++c)
-        sum_rows_chunk<Format>(format, matrix.values + id * format.row_bytes, 1, c, &one, scales, biases,
-                               groups, row + c * chunk_elements<Format>());
+        sum_rows_chunk<Format>(format, {matrix.values + id * format.row_bytes, 1, scales, biases, groups}, c,
+                               &one, row + c * chunk_elements<Format>());
       store_row(row, to_size(format.columns), row_at(op.out, t), op.out.dtype);
     }
   });

@@ -93,13 +93,21 @@ HWY_INLINE void add_slots(const Format (&w)[kDirectRows], const float* const (&x
   if constexpr (k + 1 < Format::kSlots) add_slots<Format, C, k + 1>(w, x, dot);
 }
 
+// Of some rows, each group_step floats behind the one before.
+struct RowGroups {
+  const float* scales;
+  const float* biases;
+  std::int64_t group_step;
+};
+
 // kDirectRows rows times C tokens, straight from the packed weights: out[c][r]. Fetches as many bytes
 // from `next` on.
 template <class Format, int C>
 HWY_NOINLINE void multiply_direct(const MatrixFormat& format, const std::byte* const (&rows)[kDirectRows],
-                                  const std::byte* const (&next)[kDirectRows], const float* scales,
-                                  const float* biases, std::int64_t group_step, const float* const* x,
-                                  float* HWY_RESTRICT out) {
+                                  const std::byte* const (&next)[kDirectRows], const RowGroups& groups,
+                                  const float* const* x, float* HWY_RESTRICT out) {
+  const float* const scales = groups.scales;
+  const std::int64_t group_step = groups.group_step;
   const FloatTag d;
   const GroupSpread spread(format, Format::kStride);
   FloatVec acc[kDirectRows][C];
@@ -146,7 +154,7 @@ HWY_NOINLINE void multiply_direct(const MatrixFormat& format, const std::byte* c
   for (int r = 0; r < kDirectRows; ++r)
     for (int c = 0; c < C; ++c)
       out[c * kDirectRows + r] =
-          finish<Format>(acc[r][c], biases + r * group_step, x[c] + slots_floats, format.groups());
+          finish<Format>(acc[r][c], groups.biases + r * group_step, x[c] + slots_floats, format.groups());
 }
 
 template <class Format, int k = 0>
@@ -168,19 +176,23 @@ HWY_NOINLINE void fill_panel(const MatrixFormat& format, const std::byte* const 
         });
 }
 
-// What multiply_panel needs to know of a format.
-struct PanelShape {
+// Chunks of kPanelRows rows as fill_panel leaves them.
+struct Panel {
   GroupSpread spread;
   int slots;  // of a chunk
+  const float* data;
+  RowGroups groups;
 };
 
-// Chunks [begin, end) of a panel times C tokens, added to acc [token][row][lane].
+// Chunks [begin, end), which are those of the panel, times C tokens, added to acc [token][row][lane].
 template <bool kScaled, int C>
-HWY_NOINLINE void multiply_panel(const PanelShape& shape, const float* HWY_RESTRICT panel,
-                                 const float* scales, std::int64_t group_step, const float* const* x,
-                                 std::int64_t begin, std::int64_t end, float* HWY_RESTRICT acc) {
+HWY_NOINLINE void multiply_panel(const Panel& shape, const float* const* x, std::int64_t begin,
+                                 std::int64_t end, float* HWY_RESTRICT acc) {
   const FloatTag d;
   const GroupSpread spread = shape.spread;
+  const float* HWY_RESTRICT panel = shape.data;
+  const float* const scales = shape.groups.scales;
+  const std::int64_t group_step = shape.groups.group_step;
   const float* slots[C];
   for (int c = 0; c < C; ++c) slots[c] = x[c] + begin * shape.slots * kLanes;
   FloatVec dot[kPanelRows][C];

@@ -50,17 +50,23 @@ struct WorkerPlan {
 };
 
 struct WorkerScratch {
+  std::int64_t group_step;
   float* scales;
   float* biases;
   float* panel;
   float* acc;
   float* results[2];
   WorkerScratch(const WorkerPlan& plan, std::byte* block)
-      : scales(reinterpret_cast<float*>(block)),
+      : group_step(plan.groups),
+        scales(reinterpret_cast<float*>(block)),
         biases(scales + kPanelRows * plan.groups),
         panel(biases + kPanelRows * plan.groups),
         acc(panel + plan.panel_floats()),
         results{acc + plan.acc_floats(), acc + plan.acc_floats() + plan.result_floats()} {}
+  // Scales and biases of row `row` of those that are multiplied together.
+  float* scales_of(std::int64_t row) const { return scales + row * group_step; }
+  float* biases_of(std::int64_t row) const { return biases + row * group_step; }
+  RowGroups groups() const { return {scales, biases, group_step}; }
 };
 
 // Rows [row, row + count) as addresses; a tile that reaches past the matrix repeats its last row.
@@ -73,8 +79,7 @@ HWY_INLINE void row_addresses(const MatrixFormat& format, const Matrix& matrix, 
 // Up to kDirectTokens rows of x.
 template <class Format>
 void multiply_few(const WeightStreams& streams, const WeightStreams& following, const float* const* x,
-                  std::int64_t tokens, std::int64_t group_step, const WorkerScratch& scratch,
-                  float* results) {
+                  std::int64_t tokens, const WorkerScratch& scratch, float* results) {
   auto multiply = multiply_direct<Format, 1>;
   if constexpr (kDirectTokens<Format> == kTileTokens) {
     if (tokens == 2) multiply = multiply_direct<Format, 2>;
@@ -89,12 +94,11 @@ void multiply_few(const WeightStreams& streams, const WeightStreams& following, 
     for (int r = 0; r < kDirectRows; ++r) {
       rows[r] = now.values(r);
       next[r] = ahead.values(r);
-      read_groups<Format>(format, now.matrix, now.rows[r], scratch.scales + r * group_step,
-                          scratch.biases + r * group_step);
+      read_groups<Format>(format, now.matrix, now.rows[r], scratch.scales_of(r), scratch.biases_of(r));
     }
     if constexpr (Format::kScaled) ahead.fetch_groups();
     float sums[kTileTokens][kDirectRows];
-    multiply(format, rows, next, scratch.scales, scratch.biases, group_step, x, sums[0]);
+    multiply(format, rows, next, scratch.groups(), x, sums[0]);
     for (std::int64_t t = 0; t < tokens; ++t)
       for (int r = 0; r < kDirectRows; ++r) results[t * kItemRows + now.rows[r] - streams.row()] = sums[t][r];
   }
@@ -103,12 +107,11 @@ void multiply_few(const WeightStreams& streams, const WeightStreams& following, 
 // Any number of rows of x.
 template <class Format>
 void multiply_many(const WeightStreams& streams, const WeightStreams&, const float* const* x,
-                   std::int64_t tokens, std::int64_t group_step, const WorkerScratch& scratch,
-                   float* results) {
+                   std::int64_t tokens, const WorkerScratch& scratch, float* results) {
   const MatrixFormat& format = streams.format();
   const Matrix& matrix = streams.matrix();
   const std::int64_t begin = streams.row();
-  const PanelShape shape{GroupSpread(format, Format::kStride), Format::kSlots};
+  const Panel panel{GroupSpread(format, Format::kStride), Format::kSlots, scratch.panel, scratch.groups()};
   const std::int64_t chunks = chunk_count<Format>(format.columns);
   const std::int64_t panel_chunks = std::max<std::int64_t>(1, kPanelElements / chunk_elements<Format>());
   const std::int64_t slots_floats = x_layout<Format>(format).slots_floats;
@@ -116,8 +119,8 @@ void multiply_many(const WeightStreams& streams, const WeightStreams&, const flo
     const std::byte* rows[kPanelRows];
     row_addresses(format, matrix, row, format.rows, rows);
     for (int r = 0; r < kPanelRows; ++r)
-      read_groups<Format>(format, matrix, std::min(row + r, format.rows - 1), scratch.scales + r * group_step,
-                          scratch.biases + r * group_step);
+      read_groups<Format>(format, matrix, std::min(row + r, format.rows - 1), scratch.scales_of(r),
+                          scratch.biases_of(r));
     std::memset(scratch.acc, 0, to_size(tokens * kPanelRows * kLanes) * sizeof(float));
     for (std::int64_t chunk = 0; chunk < chunks; chunk += panel_chunks) {
       const std::int64_t chunk_end = std::min(chunks, chunk + panel_chunks);
@@ -127,24 +130,23 @@ void multiply_many(const WeightStreams& streams, const WeightStreams&, const flo
         const auto multiply = count == 1   ? multiply_panel<Format::kScaled, 1>
                               : count == 2 ? multiply_panel<Format::kScaled, 2>
                                            : multiply_panel<Format::kScaled, kTileTokens>;
-        multiply(shape, scratch.panel, scratch.scales, group_step, x + t, chunk, chunk_end,
-                 scratch.acc + t * kPanelRows * kLanes);
+        multiply(panel, x + t, chunk, chunk_end, scratch.acc + t * kPanelRows * kLanes);
       }
     }
     for (std::int64_t t = 0; t < tokens; ++t)
       for (std::int64_t r = 0; r < kPanelRows; ++r)
         results[t * kItemRows + row - begin + r] =
             finish<Format>(hn::LoadU(FloatTag(), scratch.acc + (t * kPanelRows + r) * kLanes),
-                           scratch.biases + r * group_step, x[t] + slots_floats, format.groups());
+                           scratch.biases_of(r), x[t] + slots_floats, format.groups());
   }
 }
 
 // Some rows of a weight times rows of x; `following` is what is read next.
 void multiply(const WeightStreams& streams, const WeightStreams& following, const float* const* x,
-              std::int64_t tokens, std::int64_t group_step, const WorkerScratch& scratch, float* results) {
+              std::int64_t tokens, const WorkerScratch& scratch, float* results) {
   with_format(streams.format().storage, [&]<class Format>(const Format&) {
     const auto by_count = tokens <= kDirectTokens<Format> ? multiply_few<Format> : multiply_many<Format>;
-    by_count(streams, following, x, tokens, group_step, scratch, results);
+    by_count(streams, following, x, tokens, scratch, results);
   });
 }
 
@@ -251,7 +253,7 @@ class LinearRun {
         for (std::int64_t j = 0; j < tokens; ++j)
           x[j] = operand.x + out_rows[j] / op_.x_share * operand.layout.row_floats;
         const WeightStreams next = i + 1 == operand_count_ ? streams(0, following) : streams(i + 1, item);
-        multiply(streams(i, item), next, x, tokens, plan_.groups, scratch, scratch.results[i]);
+        multiply(streams(i, item), next, x, tokens, scratch, scratch.results[i]);
       }
       for (std::int64_t j = 0; j < tokens; ++j) {
         float* result = scratch.results[0] + j * kItemRows;

@@ -38,7 +38,7 @@ void absorb_rows(Context& context, const ops::MlaAbsorbQ& op, const Matrices& ke
       for (std::int64_t t = 0; t < tokens; ++t) {
         load_row(row_at(op.q_nope, t * heads + h), op.q_nope.dtype, to_size(format.rows), q);
         for (std::int64_t c = 0; c < chunks; ++c)
-          sum_rows_chunk<Format>(format, key.values, format.rows, c, q, scales, biases, groups,
+          sum_rows_chunk<Format>(format, {key.values, format.rows, scales, biases, groups}, c, q,
                                  latent + c * chunk_elements<Format>());
         store_row(latent, to_size(format.columns), row_at(op.q_latent, t * heads + h), op.q_latent.dtype);
       }

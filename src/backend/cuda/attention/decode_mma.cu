@@ -80,10 +80,18 @@ struct Stream : SoftmaxSums<kWidth> {
   }
 };
 
+// Shared memory where warps meet: sums of half the heads, and maxima and totals per warp and head.
+struct JoinMemory {
+  float* joined;
+  float* maxima;
+  float* totals;
+};
+
 // Joins the four warps' results of one split and writes them.
 template <int kWidth>
-__device__ __forceinline__ void join(Stream<kWidth>& stream, float* joined, float* maxima, float* totals,
-                                     const AttendCall& call, int split, int first_head, int heads) {
+__device__ __forceinline__ void join(Stream<kWidth>& stream, const JoinMemory& memory, const AttendCall& call,
+                                     int split, int first_head, int heads) {
+  const auto& [joined, maxima, totals] = memory;
   constexpr int kStride = Layout<kWidth>::kJoinStride;
   const int lane = to_int(threadIdx.x) % kWarp;
   const int warp = to_int(threadIdx.x) / kWarp;
@@ -162,7 +170,7 @@ __global__ void __launch_bounds__(kThreads, 2) decode_kernel(const __grid_consta
   auto* queries = reinterpret_cast<uint4*>(shared + Shared::kRingBytes);
   auto* joined = reinterpret_cast<float*>(shared + Shared::kRingBytes + Shared::kQueryBytes);
   float* maxima = joined + kHalf * Shared::kJoinStride;
-  float* totals = maxima + kWarps * kHeads;
+  const JoinMemory memory{joined, maxima, maxima + kWarps * kHeads};
   wait_for_inputs();
   allow_successor();
   const AttendCall& attend = call.attend;
@@ -249,7 +257,7 @@ __global__ void __launch_bounds__(kThreads, 2) decode_kernel(const __grid_consta
     }
     advance();
     if ((unit & (pieces - 1)) == pieces - 1) {
-      join(stream, joined, maxima, totals, attend, split_of(unit), first_head, heads);
+      join(stream, memory, attend, split_of(unit), first_head, heads);
       stream.reset();
     }
   }

@@ -47,10 +47,17 @@ struct PlainShared {
   float2 scales[kPlainQueries];  // maximum and total, at the end
 };
 
-// The scores of row `lane` for the warp's 4 queries.
+// Rows [first, first + count) of a cache, of which nobody sees the first `skip`.
+struct PlainTile {
+  long long first;
+  int count;
+  int skip;
+};
+
+// The scores of the tile's row `lane` for the warp's 4 queries.
 template <class KeyRows>
 __device__ __forceinline__ void plain_scores(PlainShared& shared, const float* queries, int width,
-                                             const KeyRows& keys, long long row, int rows, float (&dots)[4]) {
+                                             const KeyRows& keys, const PlainTile& tile, float (&dots)[4]) {
   const int lane = to_int(threadIdx.x) % kWarp;
   const int warp = to_int(threadIdx.x) / kWarp;
   const int padded = divide_up(width, kPlainChunk) * kPlainChunk;
@@ -61,7 +68,8 @@ __device__ __forceinline__ void plain_scores(PlainShared& shared, const float* q
     for (int i = threadIdx.x; i < kPlainRows * kPlainChunk; i += kPlainThreads) {
       const int r = i / kPlainChunk;
       const int column = chunk + i % kPlainChunk;
-      shared.keys[r][i % kPlainChunk] = r < rows && column < width ? keys.at(row + r, column) : 0.0f;
+      shared.keys[r][i % kPlainChunk] =
+          r < tile.count && column < width ? keys.at(tile.first + r, column) : 0.0f;
     }
     __syncthreads();
 #pragma unroll 4
@@ -81,18 +89,24 @@ __device__ __forceinline__ void plain_scores(PlainShared& shared, const float* q
   for (int m = 0; m < 4; ++m) dots[m] = (sums[m].x + sums[m].y) + (sums[m].z + sums[m].w);
 }
 
+// The columns of the output that a block has.
+struct PlainColumns {
+  int first;
+  int count;
+};
+
 // sums[m][column] = sums[m][column] * factor[m] + sum over rows of weight * value.
 template <class ValueRows>
 __device__ __forceinline__ void plain_values(const PlainShared& shared, const ValueRows& values,
-                                             long long row, int skip, int rows, int first_column, int columns,
+                                             const PlainTile& tile, const PlainColumns& columns,
                                              float* sums) {
-  for (int column = threadIdx.x; column < columns; column += kPlainThreads) {
+  for (int column = threadIdx.x; column < columns.count; column += kPlainThreads) {
     float own[kPlainQueries];
 #pragma unroll
-    for (int m = 0; m < kPlainQueries; ++m) own[m] = sums[m * columns + column] * shared.factors[m];
+    for (int m = 0; m < kPlainQueries; ++m) own[m] = sums[m * columns.count + column] * shared.factors[m];
 #pragma unroll 8
-    for (int r = skip; r < rows; ++r) {
-      const float value = values.at(row + r, first_column + column);
+    for (int r = tile.skip; r < tile.count; ++r) {
+      const float value = values.at(tile.first + r, columns.first + column);
 #pragma unroll
       for (int m = 0; m < kPlainQueries; m += 4) {
         const float4 weight = *reinterpret_cast<const float4*>(&shared.weights[r][m]);
@@ -103,7 +117,7 @@ __device__ __forceinline__ void plain_values(const PlainShared& shared, const Va
       }
     }
 #pragma unroll
-    for (int m = 0; m < kPlainQueries; ++m) sums[m * columns + column] = own[m];
+    for (int m = 0; m < kPlainQueries; ++m) sums[m * columns.count + column] = own[m];
   }
 }
 
@@ -147,14 +161,15 @@ __device__ __forceinline__ void attend_plain_tile(const PlainCall<Keys, Values>&
       for (int m = 0; m < kPlainQueries; ++m) sums[m * columns + i] = 0;
     const long long from = max(split * split_rows, low) / kPlainRows * kPlainRows;
     for (long long row = from; row < split_end; row += kPlainRows) {
-      const int rows = to_int(min(split_end - row, static_cast<long long>(kPlainRows)));
-      const int skip = to_int(max(low - row, 0LL));
+      const PlainTile rows{row, to_int(min(split_end - row, static_cast<long long>(kPlainRows))),
+                           to_int(max(low - row, 0LL))};
       float scores[4];
-      plain_scores(shared, queries, width, keys.page_of(max(row, low)), row, rows, scores);
+      plain_scores(shared, queries, width, keys.page_of(max(row, low)), rows, scores);
 #pragma unroll
       for (int m = 0; m < 4; ++m) {
         const int token = tile.begin + (warp * 4 + m) / attend.head_tile;
-        const bool seen = row + lane <= tile.last(token) && row + lane >= tile.first(token) && lane < rows;
+        const bool seen =
+            row + lane <= tile.last(token) && row + lane >= tile.first(token) && lane < rows.count;
         const float score = seen ? scores[m] * attend.scale : -INFINITY;
         const float larger = fmaxf(maximum[m], warp_max(score));
         const bool none = larger == -INFINITY;
@@ -166,7 +181,7 @@ __device__ __forceinline__ void attend_plain_tile(const PlainCall<Keys, Values>&
         if (lane == 0) shared.factors[warp * 4 + m] = factor;
       }
       __syncthreads();
-      plain_values(shared, values.page_of(max(row, low)), row, skip, rows, first_column, columns, sums);
+      plain_values(shared, values.page_of(max(row, low)), rows, {first_column, columns}, sums);
     }
     __syncthreads();
 #pragma unroll

@@ -25,11 +25,18 @@ struct Layout {
   static constexpr int kBytes = kQueryBytes + 4 * kTileBytes;
 };
 
-// 64 rows from `row` on for the warp's 16 queries.
+// 64 rows of a cache from `row` on, in shared memory.
+template <int kWidth>
+struct CacheTile {
+  TileRows<kWidth> keys;
+  TileRows<kWidth> values;
+  int row;
+};
+
+// One tile for the warp's 16 queries, which are those from `first_row` on.
 template <int kWidth>
 __device__ __forceinline__ void attend_tile(SoftmaxSums<kWidth>& walk, const TileRows<kWidth>& queries,
-                                            int first_row, const TileRows<kWidth>& keys,
-                                            const TileRows<kWidth>& values, const Sight& sight, int row,
+                                            int first_row, const CacheTile<kWidth>& tile, const Sight& sight,
                                             float scale) {
   constexpr int kSteps = kWidth / 16;
   const int column = to_int(threadIdx.x) % 4 * 2;
@@ -39,14 +46,14 @@ __device__ __forceinline__ void attend_tile(SoftmaxSums<kWidth>& walk, const Til
     const Fragment left = queries.queries(first_row, step);
 #pragma unroll
     for (int n = 0; n < kRows / 16; ++n)
-      multiply_add(scores[2 * n], scores[2 * n + 1], left, keys.keys(n * 16, step));
+      multiply_add(scores[2 * n], scores[2 * n + 1], left, tile.keys.keys(n * 16, step));
   }
-  const bool whole = sight.whole(row, kRows);
+  const bool whole = sight.whole(tile.row, kRows);
 #pragma unroll
   for (int n = 0; n < kRows / 8; ++n)
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int at = row + n * 8 + column + i % 2;
+      const int at = tile.row + n * 8 + column + i % 2;
       const bool seen = whole || sight.sees(i / 2, at);
       scores[n].at[i] = seen ? scores[n].at[i] * scale : -INFINITY;
     }
@@ -56,7 +63,7 @@ __device__ __forceinline__ void attend_tile(SoftmaxSums<kWidth>& walk, const Til
     const Fragment weights = round_sums(scores[2 * k], scores[2 * k + 1]);
 #pragma unroll
     for (int step = 0; step < kSteps; ++step)
-      multiply_add(walk.sums[2 * step], walk.sums[2 * step + 1], weights, values.values(k * 16, step));
+      multiply_add(walk.sums[2 * step], walk.sums[2 * step + 1], weights, tile.values.values(k * 16, step));
   }
 }
 
@@ -113,8 +120,8 @@ __global__ void __launch_bounds__(kWarps* kWarp, kWidth >= 128 ? 1 : 2)
     __syncthreads();
     if (row + kRows < keys.high) fetch(row + kRows, stage ^ 1);
     if (sight.any(row, kRows))
-      attend_tile(walk, queries, first_row, buffer(2 * stage), buffer(2 * stage + 1), sight, to_int(row),
-                  attend.scale * kLog2E);
+      attend_tile<kWidth>(walk, queries, first_row, {buffer(2 * stage), buffer(2 * stage + 1), to_int(row)},
+                          sight, attend.scale * kLog2E);
   }
 
   const int lane = thread % kWarp;

@@ -98,17 +98,23 @@ struct RingCall {
   }
 };
 
+// Where a vector of a head goes.
+__device__ __forceinline__ EncodedVector encoded_at(const RingSide& side, const RingCall::Place& at,
+                                                    int head) {
+  return {side.codes + at.slot * side.code_pool_stride + head * side.code_head_stride +
+              at.row * side.code_slot_stride,
+          side.norms + at.slot * side.norm_pool_stride + head * side.norm_head_stride + at.row};
+}
+
 // A token's vector by one warp, to its place.
 template <class T, int kCount, bool kNumbers>
 __device__ __forceinline__ void encode_vector(const RingSide& side, const RingCall::Place& at, int head,
-                                              int token, const unsigned char* signs, const double* bounds,
-                                              unsigned char* scratch) {
+                                              int token, const unsigned char* signs,
+                                              const EncodeMemory& memory) {
   encode_vector<T, kCount, kNumbers>(
-      side.encoder, bounds,
-      static_cast<const T*>(side.x) + token * side.x_token_stride + head * side.x_head_stride, signs, scratch,
-      side.codes + at.slot * side.code_pool_stride + head * side.code_head_stride +
-          at.row * side.code_slot_stride,
-      side.norms + at.slot * side.norm_pool_stride + head * side.norm_head_stride + at.row);
+      side.encoder, memory,
+      static_cast<const T*>(side.x) + token * side.x_token_stride + head * side.x_head_stride, signs,
+      encoded_at(side, at, head));
 }
 
 template <class T, int kCount, bool kNumbers>
@@ -125,8 +131,8 @@ __global__ void ring_append(const __grid_constant__ RingCall call, const __grid_
   if (token >= call.sequences.tokens) return;
   const RingCall::Place at = call.place(to_int(token));
   if (!at.written) return;
-  encode_vector<T, kCount, kNumbers>(side, at, to_int(vector % call.heads), to_int(token), call.signs, bounds,
-                                     scratch[warp]);
+  encode_vector<T, kCount, kNumbers>(side, at, to_int(vector % call.heads), to_int(token), call.signs,
+                                     {bounds, scratch[warp]});
 }
 
 struct GroupSides {
@@ -153,7 +159,13 @@ inline GroupSides ring_sides(const ops::TurboquantAppend& op) {
            RingSide(op.v, op.v_codes, op.v_norms, pooled, op.v_bits, matched)}};
 }
 
-// What a lane gives of four tokens' vectors of one head, from token `first` on.
+// Four tokens' vectors of one head, from token `first` on.
+struct TokenGroup {
+  int head;
+  int first;
+};
+
+// What a lane gives of a group.
 template <int kWidth>
 struct GroupWords {
   static constexpr int kColumns = kWidth / 16;
@@ -164,10 +176,10 @@ struct GroupWords {
     const int lane = to_int(threadIdx.x) % kWarp;
     return lane % 4 * kColumns + lane / 4 % 2 * (kColumns / 2);
   }
-  __device__ __forceinline__ void load(const RingSide& side, int head, int first, int tokens) {
-    const int token = min(first + to_int(threadIdx.x) % kWarp / 8, tokens - 1);
+  __device__ __forceinline__ void load(const RingSide& side, const TokenGroup& group, int tokens) {
+    const int token = min(group.first + to_int(threadIdx.x) % kWarp / 8, tokens - 1);
     const Bf16* x = static_cast<const Bf16*>(side.x) + token * side.x_token_stride +
-                    head * side.x_head_stride + first_coordinate();
+                    group.head * side.x_head_stride + first_coordinate();
 #pragma unroll
     for (int m = 0; m < 4; ++m) copy_words<kColumns>(at[m], x + 4 * m * kColumns);
   }
@@ -184,18 +196,16 @@ struct GroupWords {
 template <int kWidth, int kBits>
 __device__ __forceinline__ void append_group(const RingCall& call, const RingSide& side,
                                              GroupShared<kWidth, kEncodeWarps>& shared,
-                                             const Fragment& hadamard, int head, int first,
+                                             const Fragment& hadamard, const TokenGroup& group,
                                              const GroupWords<kWidth>& given) {
   using Codes = GroupCodes<kWidth, kBits>;
   constexpr int kColumns = Codes::kColumns;
   const int lane = to_int(threadIdx.x) % kWarp;
   const auto source = [&](int token) {
-    return static_cast<const Bf16*>(side.x) + token * side.x_token_stride + head * side.x_head_stride;
+    return static_cast<const Bf16*>(side.x) + token * side.x_token_stride + group.head * side.x_head_stride;
   };
-  const RingCall::Place place = call.place(first + lane % 4);
-  unsigned char* to = side.codes + place.slot * side.code_pool_stride + head * side.code_head_stride +
-                      place.row * side.code_slot_stride;
-  float* norm = side.norms + place.slot * side.norm_pool_stride + head * side.norm_head_stride + place.row;
+  const RingCall::Place place = call.place(group.first + lane % 4);
+  const EncodedVector to = encoded_at(side, place, group.head);
 
   Codes codes(shared, hadamard, given.at, side.encoder.matched);
   while (true) {
@@ -206,8 +216,8 @@ __device__ __forceinline__ void append_group(const RingCall& call, const RingSid
     const std::uint32_t doubts = codes.doubts[0] != 0 ? codes.doubts[0] : codes.doubts[1];
     const int run = __shfl_sync(0xffffffffu, codes.doubts[0] != 0 ? 0 : 1, owner);
     const int n = __ffs(static_cast<int>(__shfl_sync(0xffffffffu, doubts, owner))) - 1;
-    const unsigned code =
-        exact_code<kWidth, kBits>(shared, source(first + owner % 4), (owner / 4 + 8 * run) * kColumns + n);
+    const unsigned code = exact_code<kWidth, kBits>(shared, source(group.first + owner % 4),
+                                                    (owner / 4 + 8 * run) * kColumns + n);
     if (lane == owner) codes.settle(shared, run, n, code);
   }
   const float own_norm = codes.norm(side.encoder.matched);
@@ -215,19 +225,21 @@ __device__ __forceinline__ void append_group(const RingCall& call, const RingSid
 #pragma unroll
     for (int run = 0; run < 2; ++run)
       copy_words<kColumns * kBits / 8>(
-          reinterpret_cast<std::uint32_t*>(to + (lane / 4 + 8 * run) * (kColumns * kBits / 8)),
+          reinterpret_cast<std::uint32_t*>(to.codes + (lane / 4 + 8 * run) * (kColumns * kBits / 8)),
           codes.words[run]);
-    if (lane < 4) *norm = own_norm;
+    if (lane < 4) *to.norm = own_norm;
   }
   const unsigned strange = __ballot_sync(0xffffffffu, codes.strange && place.written);
   if (strange == 0) return;
   for (int i = 0; i < 4; ++i) {
     if ((strange & 1u << i) == 0) continue;
-    encode_vector<Bf16, kWidth / kWarp>(
-        side.encoder, shared.bounds, source(first + i), call.signs, shared.scratch[threadIdx.x / kWarp],
+    const EncodeMemory memory{shared.bounds, shared.scratch[threadIdx.x / kWarp]};
+    const EncodedVector strange_to{
         reinterpret_cast<unsigned char*>(
-            __shfl_sync(0xffffffffu, reinterpret_cast<unsigned long long>(to), i)),
-        reinterpret_cast<float*>(__shfl_sync(0xffffffffu, reinterpret_cast<unsigned long long>(norm), i)));
+            __shfl_sync(0xffffffffu, reinterpret_cast<unsigned long long>(to.codes), i)),
+        reinterpret_cast<float*>(__shfl_sync(0xffffffffu, reinterpret_cast<unsigned long long>(to.norm), i))};
+    encode_vector<Bf16, kWidth / kWarp>(side.encoder, memory, source(group.first + i), call.signs,
+                                        strange_to);
   }
 }
 
@@ -242,15 +254,15 @@ __device__ __forceinline__ void append_every(const RingCall& call, const RingSid
   auto first = to_int((blockIdx.x * kEncodeWarps + threadIdx.x / kWarp) * 4);
   if (first >= tokens) return;
   GroupWords<kWidth> words;
-  words.load(side, head, first, tokens);
+  words.load(side, {head, first}, tokens);
   while (true) {
     GroupWords<kWidth> given = words;
     const int next = first + stride;
-    if (kAhead && next < tokens) words.load(side, head, next, tokens);
+    if (kAhead && next < tokens) words.load(side, {head, next}, tokens);
     given.apply(shared.signs);
-    append_group<kWidth, kBits>(call, side, shared, hadamard, head, first, given);
+    append_group<kWidth, kBits>(call, side, shared, hadamard, {head, first}, given);
     if (next >= tokens) return;
-    if (!kAhead) words.load(side, head, next, tokens);
+    if (!kAhead) words.load(side, {head, next}, tokens);
     first = next;
   }
 }

@@ -33,12 +33,22 @@ __device__ __forceinline__ int nearest_code(const double* bounds, int bits, doub
   return code;
 }
 
-// `bounds` and `scratch` are shared memory, the latter of the warp's own, a byte a coordinate. kNumbers: 16
-// bits, BF16 numbers in the place of codes.
+// Shared memory for encoding.
+struct EncodeMemory {
+  const double* bounds;
+  unsigned char* scratch;  // the warp's own, a byte per coordinate
+};
+
+// Where a vector goes.
+struct EncodedVector {
+  unsigned char* codes;
+  float* norm;
+};
+
+// kNumbers: 16 bits, BF16 numbers in the place of codes.
 template <class T, int kCount, bool kNumbers = false>
-__device__ void encode_vector(const Encoder& encoder, const double* bounds, const T* x,
-                              const unsigned char* signs, unsigned char* scratch, unsigned char* codes,
-                              float* norm) {
+__device__ void encode_vector(const Encoder& encoder, const EncodeMemory& memory, const T* x,
+                              const unsigned char* signs, const EncodedVector& to) {
   constexpr int kWidth = kCount * kWarp;
   const int lane = to_int(threadIdx.x) % kWarp;
   const double root = sqrt(static_cast<double>(kWidth));
@@ -60,12 +70,12 @@ __device__ void encode_vector(const Encoder& encoder, const double* bounds, cons
     if constexpr (kNumbers) {
       const unsigned stored = ops::to_bfloat16(static_cast<float>(value)).bits;
       level = static_cast<double>(__uint_as_float(stored << 16));
-      codes[2 * (lane + r * kWarp)] = static_cast<unsigned char>(stored);
-      codes[2 * (lane + r * kWarp) + 1] = static_cast<unsigned char>(stored >> 8);
+      to.codes[2 * (lane + r * kWarp)] = static_cast<unsigned char>(stored);
+      to.codes[2 * (lane + r * kWarp) + 1] = static_cast<unsigned char>(stored >> 8);
     } else {
-      const int code = nearest_code(bounds, encoder.bits, value);
+      const int code = nearest_code(memory.bounds, encoder.bits, value);
       level = static_cast<double>(encoder.levels.values[code]);
-      scratch[lane + r * kWarp] = static_cast<unsigned char>(code);
+      memory.scratch[lane + r * kWarp] = static_cast<unsigned char>(code);
     }
     level_squares += level * level;
   }
@@ -73,9 +83,9 @@ __device__ void encode_vector(const Encoder& encoder, const double* bounds, cons
   __syncwarp();
   if constexpr (!kNumbers)
     for (int j = lane; j < kWidth * encoder.bits / 8; j += kWarp)
-      codes[j] = pack_byte(scratch, j, encoder.bits);
+      to.codes[j] = pack_byte(memory.scratch, j, encoder.bits);
   const bool matched = encoder.matched && length != 0;
-  if (lane == 0) *norm = static_cast<float>(matched ? length * root / sqrt(level_squares) : length);
+  if (lane == 0) *to.norm = static_cast<float>(matched ? length * root / sqrt(level_squares) : length);
   __syncwarp();  // before the next vector's codes
 }
 

@@ -33,11 +33,20 @@ struct AppendGrid {
 template <int kCount>
 using BlockMemory = GroupShared<kCount * kWarp, kEncodeWarps>;
 
-// Tokens [first, first + 8) of a head.
+// A block's share: tokens [first, first + 8) of a head of keys, or of values.
+struct BlockShare {
+  const RingSide& side;
+  bool keys;
+  int head;
+  int first;
+};
+
+// Four tokens per warp.
 template <class T, int kCount, int kBits>
-__device__ __forceinline__ void append_block(const pointwise::NormRope& rope, const RingCall& call,
-                                             const RingSide& side, BlockMemory<kCount>& shared, float2* room,
-                                             bool keys, int head, int first) {
+__device__ __forceinline__ void append_groups_of(const BlockShare& share, const pointwise::NormRope& rope,
+                                                 const RingCall& call, BlockMemory<kCount>& shared,
+                                                 float2* room) {
+  const auto& [side, keys, head, first] = share;
   shared.template fill<kBits>(side.encoder, call.signs);
   const Fragment hadamard = hadamard_operand();
   const int warp = to_int(threadIdx.x) / kWarp;
@@ -47,19 +56,22 @@ __device__ __forceinline__ void append_block(const pointwise::NormRope& rope, co
     if (first + warp < rope.tokens) pointwise::turn_head<T>(rope, rope.keys, first + warp, head, room);
     __syncthreads();
   }
-  first += 4 * warp;
-  if (4 * warp >= kBlockTokens || first >= rope.tokens) return;
+  const TokenGroup group{head, first + 4 * warp};
+  if (4 * warp >= kBlockTokens || group.first >= rope.tokens) return;
   GroupWords<kCount * kWarp> words;
-  words.load(side, head, first, rope.tokens);
+  words.load(side, group, rope.tokens);
   words.apply(shared.signs);
-  append_group<kCount * kWarp, kBits>(call, side, shared, hadamard, head, first, words);
+  append_group<kCount * kWarp, kBits>(call, side, shared, hadamard, group, words);
 }
 
-// One token of a head a warp.
+// One token per warp.
 template <class T, int kCount>
-__device__ __forceinline__ void append_vector(const pointwise::NormRope& rope, const RingCall& call,
-                                              const RingSide& side, BlockMemory<kCount>& shared, float2* room,
-                                              bool keys, int head, int token) {
+__device__ __forceinline__ void append_vectors_of(const BlockShare& share, const pointwise::NormRope& rope,
+                                                  const RingCall& call, BlockMemory<kCount>& shared,
+                                                  float2* room) {
+  const auto& [side, keys, head, first] = share;
+  const int warp = to_int(threadIdx.x) / kWarp;
+  const int token = first + warp;
   share_bounds(side.encoder, shared.bounds);
   __syncthreads();
   wait_for_inputs();
@@ -69,10 +81,9 @@ __device__ __forceinline__ void append_vector(const pointwise::NormRope& rope, c
   const RingCall::Place at = call.place(token);
   if (!at.written) return;
   if (side.encoder.bits == 16)
-    encode_vector<T, kCount, true>(side, at, head, token, call.signs, shared.bounds, nullptr);
+    encode_vector<T, kCount, true>(side, at, head, token, call.signs, {shared.bounds, nullptr});
   else
-    encode_vector<T, kCount, false>(side, at, head, token, call.signs, shared.bounds,
-                                    shared.scratch[threadIdx.x / kWarp]);
+    encode_vector<T, kCount, false>(side, at, head, token, call.signs, {shared.bounds, shared.scratch[warp]});
 }
 
 template <class T, int kCount>
@@ -95,16 +106,14 @@ __global__ void __launch_bounds__(kEncodeWarps* kWarp)
   }
   const bool keys = block < grid.side;
   if (!keys) block -= grid.side;
-  const RingSide& side = sides.at[keys ? 0 : 1];
-  const int head = block % call.heads;
-  const int first = block / call.heads * kBlockTokens;
+  const BlockShare share{sides.at[keys ? 0 : 1], keys, block % call.heads, block / call.heads * kBlockTokens};
   if constexpr (std::is_same_v<T, Bf16> && kWidth >= 128)
     if (grid.grouped[keys ? 0 : 1]) {
-      if (side.encoder.bits == 4)
-        return append_block<T, kCount, 4>(rope, call, side, shared, room, keys, head, first);
-      return append_block<T, kCount, 8>(rope, call, side, shared, room, keys, head, first);
+      if (share.side.encoder.bits == 4)
+        return append_groups_of<T, kCount, 4>(share, rope, call, shared, room);
+      return append_groups_of<T, kCount, 8>(share, rope, call, shared, room);
     }
-  append_vector<T, kCount>(rope, call, side, shared, room, keys, head, first + warp);
+  append_vectors_of<T, kCount>(share, rope, call, shared, room);
 }
 
 template <class F>

@@ -210,28 +210,31 @@ __device__ __forceinline__ void copy_state_tiles(const DeltaCall& call, const Ch
   constexpr int kThreads = kWarps * kWarp;
   const long long t = walk.token(chunk);
   copy_rows<kWidth>(tiles.k,
-                    static_cast<const Bf16*>(call.k.data) + t * call.k_strides[0] +
-                        call.key_head(walk.head) * call.k_strides[1],
-                    call.k_strides[0], walk.rows(chunk), call.key_width, thread, kThreads);
+                    {static_cast<const Bf16*>(call.k.data) + t * call.k_strides[0] +
+                         call.key_head(walk.head) * call.k_strides[1],
+                     call.k_strides[0], walk.rows(chunk), call.key_width},
+                    thread, kThreads);
   copy_rows<16 * kWarps>(tiles.v,
-                         static_cast<const Bf16*>(call.v.data) + t * call.v_strides[0] +
-                             walk.head * call.v_strides[1] + walk.row,
-                         call.v_strides[0], walk.rows(chunk), 16 * kWarps, thread, kThreads);
+                         {static_cast<const Bf16*>(call.v.data) + t * call.v_strides[0] +
+                              walk.head * call.v_strides[1] + walk.row,
+                          call.v_strides[0], walk.rows(chunk), 16 * kWarps},
+                         thread, kThreads);
   copy_bytes(&tiles.table, &range.at(call, walk.first + chunk, walk.head).state, sizeof(StateTable), thread,
              kThreads);
 }
 
-template <int kWidth>
+template <int kThreads, int kWidth>
 __device__ __forceinline__ void copy_out_tiles(const DeltaCall& call, const ChunkRange& range,
                                                const Walk& walk, int chunk, OutTiles<kWidth>& tiles,
-                                               int thread, int threads) {
+                                               int thread) {
   const long long t = walk.token(chunk);
   copy_rows<kWidth>(tiles.q,
-                    static_cast<const Bf16*>(call.q.data) + t * call.q_strides[0] +
-                        call.key_head(walk.head) * call.q_strides[1],
-                    call.q_strides[0], walk.rows(chunk), call.key_width, thread, threads);
+                    {static_cast<const Bf16*>(call.q.data) + t * call.q_strides[0] +
+                         call.key_head(walk.head) * call.q_strides[1],
+                     call.q_strides[0], walk.rows(chunk), call.key_width},
+                    thread, kThreads);
   copy_bytes(&tiles.table, &range.at(call, walk.first + chunk, walk.head).out, sizeof(OutTable), thread,
-             threads);
+             kThreads);
 }
 
 template <int kWidth, int kWarps>
@@ -281,7 +284,7 @@ __global__ void __launch_bounds__(2 * kWarps * kWarp, 1) delta_walk(DeltaCall ca
   __syncthreads();
   for (int c = walk.begin; c <= walk.end; ++c) {
     if (c + 1 < walk.end) copy_state_tiles(call, range, walk, c + 1, shared.state[(c + 1) % 2], thread);
-    if (c < walk.end) copy_out_tiles(call, range, walk, c, shared.out[c % 2], thread, kWarps * kWarp);
+    if (c < walk.end) copy_out_tiles<kWarps * kWarp>(call, range, walk, c, shared.out[c % 2], thread);
     close_copies();
     if (c > walk.begin) {
       Bf16* out = static_cast<Bf16*>(call.out) + walk.token(c - 1) * call.out_strides[0] +

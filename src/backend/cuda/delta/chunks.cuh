@@ -82,18 +82,24 @@ __device__ __forceinline__ SequencePart sequence_of_chunk(const DeltaCall& call,
   return part;
 }
 
-// Copies rows [token, token + rows) of one head into a swizzled tile of kChunk rows; what lies outside
-// becomes zero.
+// A chunk's tokens of one head.
+struct ChunkRows {
+  const Bf16* data;
+  long long stride;
+  int count;
+  int width;
+};
+
+// Copies rows into a swizzled tile of kChunk rows; what lies outside becomes zero.
 template <int kWidth>
-__device__ __forceinline__ void copy_rows(Bf16* tile, const Bf16* from, long long stride, int rows, int width,
-                                          int thread, int threads) {
+__device__ __forceinline__ void copy_rows(Bf16* tile, const ChunkRows& from, int thread, int threads) {
   constexpr int kPieces = kWidth / 8;
   for (int i = thread; i < kChunk * kPieces; i += threads) {
     const int row = i / kPieces;
     const int piece = i % kPieces;
-    const bool inside = row < rows && piece * 8 < width;
-    copy_16(tile + swizzled<kPieces>(row, piece) * 8, inside ? from + row * stride + piece * 8 : from,
-            inside);
+    const bool inside = row < from.count && piece * 8 < from.width;
+    copy_16(tile + swizzled<kPieces>(row, piece) * 8,
+            inside ? from.data + row * from.stride + piece * 8 : from.data, inside);
   }
 }
 

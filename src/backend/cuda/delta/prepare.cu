@@ -33,14 +33,15 @@ __device__ __forceinline__ int value_head(const DeltaCall& call, int key_head, i
 }
 
 // One warp: the sums of g of a value head in a fixed order, two tokens a lane.
-__device__ void read_gates(const DeltaCall& call, int token, int rows, int head, int half, Gates& gates,
+__device__ void read_gates(const DeltaCall& call, const SequencePart& chunk, int head, int half, Gates& gates,
                            ChunkTable& table) {
   const int lane = to_int(threadIdx.x) % kWarp;
+  const int rows = chunk.tokens();
   double g[2] = {0, 0};
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const int row = 2 * lane + i;
-    const long long t = token + row;
+    const long long t = chunk.begin + row;
     if (row < rows) {
       const float value = call.g[t * call.g_stride + head];
       g[i] = value < -200.0f ? -200.0f : value;
@@ -193,12 +194,14 @@ __global__ void __launch_bounds__(kThreads, 3) delta_prepare(DeltaCall call, Chu
   Bf16* q_tile = k_tile + kChunk * kWidth;
   copy_rows<kWidth>(
       k_tile,
-      static_cast<const Bf16*>(call.k.data) + token * call.k_strides[0] + key_head * call.k_strides[1],
-      call.k_strides[0], rows, call.key_width, thread, kThreads);
+      {static_cast<const Bf16*>(call.k.data) + token * call.k_strides[0] + key_head * call.k_strides[1],
+       call.k_strides[0], rows, call.key_width},
+      thread, kThreads);
   copy_rows<kWidth>(
       q_tile,
-      static_cast<const Bf16*>(call.q.data) + token * call.q_strides[0] + key_head * call.q_strides[1],
-      call.q_strides[0], rows, call.key_width, thread, kThreads);
+      {static_cast<const Bf16*>(call.q.data) + token * call.q_strides[0] + key_head * call.q_strides[1],
+       call.q_strides[0], rows, call.key_width},
+      thread, kThreads);
   close_copies();
   wait_for_copies<0>();
   __syncthreads();
@@ -217,7 +220,7 @@ __global__ void __launch_bounds__(kThreads, 3) delta_prepare(DeltaCall call, Chu
   for (int pair = 0; value_head(call, key_head, pair) >= 0; pair += 2) {
     if (thread < 2 * kWarp) {
       const int head = value_head(call, key_head, pair + thread / kWarp);
-      if (head >= 0) read_gates(call, token, rows, head, thread / kWarp, gates, range.at(call, chunk, head));
+      if (head >= 0) read_gates(call, part, head, thread / kWarp, gates, range.at(call, chunk, head));
     }
     __syncthreads();
     for (int h = 0; h < 2; ++h) {

@@ -12,9 +12,16 @@ namespace {
 
 using Cache = ops::SequenceCache<ops::ConstView>;
 
-// One head of one token over rows [first, last] of its keys and values.
-void attend(const ops::Attention& op, std::int64_t token, std::int64_t head, const Cache& keys,
-            const Cache& values, std::int64_t first, std::int64_t last) {
+// One head of one token, which sees rows [first, last].
+struct Query {
+  std::int64_t token;
+  std::int64_t head;
+  std::int64_t first;
+  std::int64_t last;
+};
+
+void attend(const ops::Attention& op, const Query& query, const Cache& keys, const Cache& values) {
+  const auto [token, head, first, last] = query;
   const std::int64_t kv_head = head / (op.q.dim(1) / keys.memory.dim(keys.memory.rank() - 2));
   std::vector<double> weights;
   for (std::int64_t row = first; row <= last; ++row) {
@@ -50,7 +57,8 @@ void run(const ops::Attention& op) {
     for (std::int64_t t = sequence.begin; t < sequence.end; ++t) {
       const std::int64_t last = ops::Sequences::value(op.start, b) + t - sequence.begin;
       const std::int64_t first = op.window > 0 && op.window <= last ? last + 1 - op.window : 0;
-      for (std::int64_t head = 0; head < op.q.dim(1); ++head) attend(op, t, head, keys, values, first, last);
+      for (std::int64_t head = 0; head < op.q.dim(1); ++head)
+        attend(op, {t, head, first, last}, keys, values);
     }
   }
 }

@@ -21,11 +21,11 @@ struct Sizes {
   std::int64_t kv_heads = 2;
   std::int64_t width = 64;
   std::int64_t value_width = 64;
+  std::int64_t window = 0;
   std::int64_t spare_rows = 3;  // behind the last row seen
   DType q = DType::f32;
   DType k = DType::f32;
   DType v = DType::f32;
-  std::int64_t window = 0;
   double scale = 0;      // 0: 1/sqrt(width)
   double magnitude = 1;  // of queries and keys
 };
@@ -100,44 +100,35 @@ void add(std::vector<Case>& table, std::string label, const Sizes& sizes) {
 }
 
 void add_sizes(std::vector<Case>& table, DType q, DType cache, const std::string& suffix) {
-  const auto with = [&](std::int64_t tokens, std::int64_t start, std::int64_t heads, std::int64_t kv_heads,
-                        std::int64_t width, std::int64_t value_width, std::int64_t window) {
-    Sizes s;
-    s.tokens = tokens;
-    s.start = start;
-    s.heads = heads;
-    s.kv_heads = kv_heads;
-    s.width = width;
-    s.value_width = value_width;
-    s.window = window;
+  const auto with = [&](Sizes s) {
     s.q = q;
     s.k = s.v = cache;
     add(table,
-        fmt::format("{} queries from {}, {}/{} heads, {}/{} wide{}{}", tokens, start, heads, kv_heads, width,
-                    value_width, window > 0 ? fmt::format(", window {}", window) : "", suffix),
+        fmt::format("{} queries from {}, {}/{} heads, {}/{} wide{}{}", s.tokens, s.start, s.heads, s.kv_heads,
+                    s.width, s.value_width, s.window > 0 ? fmt::format(", window {}", s.window) : "", suffix),
         s);
   };
-  with(1, 0, 4, 2, 64, 64, 0);
-  with(1, 511, 8, 1, 64, 64, 0);
-  with(1, 512, 16, 2, 256, 256, 0);
-  with(1, 1300, 16, 1, 32, 32, 0);
-  with(2, 127, 3, 3, 33, 17, 0);
-  with(63, 0, 4, 4, 32, 32, 0);
-  with(64, 100, 6, 2, 40, 24, 0);
-  with(65, 480, 5, 1, 64, 96, 0);
-  with(257, 0, 2, 1, 16, 16, 0);
-  with(20, 600, 24, 1, 16, 48, 0);
-  with(3, 20, 2, 1, 1, 1, 0);
-  with(1, 900, 4, 2, 64, 64, 100);
-  with(70, 500, 4, 2, 32, 32, 64);
-  with(40, 0, 4, 1, 32, 32, 1);
-  with(9, 3, 4, 1, 32, 32, 1000);
+  with({1, 0, 4, 2, 64, 64});
+  with({1, 511, 8, 1, 64, 64});
+  with({1, 512, 16, 2, 256, 256});
+  with({1, 1300, 16, 1, 32, 32});
+  with({2, 127, 3, 3, 33, 17});
+  with({63, 0, 4, 4, 32, 32});
+  with({64, 100, 6, 2, 40, 24});
+  with({65, 480, 5, 1, 64, 96});
+  with({257, 0, 2, 1, 16, 16});
+  with({20, 600, 24, 1, 16, 48});
+  with({3, 20, 2, 1, 1, 1});
+  with({1, 900, 4, 2, 64, 64, 100});
+  with({70, 500, 4, 2, 32, 32, 64});
+  with({40, 0, 4, 1, 32, 32, 1});
+  with({9, 3, 4, 1, 32, 32, 1000});
   // Whole heads of 64, 128 and 256: several parts of the cache, more heads than one tile, ragged tiles.
-  with(2, 700, 6, 2, 128, 128, 0);
-  with(1, 1100, 20, 1, 256, 256, 600);
-  with(65, 100, 6, 2, 256, 256, 0);
-  with(70, 40, 3, 1, 128, 128, 50);
-  with(150, 3, 4, 2, 64, 64, 0);
+  with({2, 700, 6, 2, 128, 128});
+  with({1, 1100, 20, 1, 256, 256, 600});
+  with({65, 100, 6, 2, 256, 256});
+  with({70, 40, 3, 1, 128, 128, 50});
+  with({150, 3, 4, 2, 64, 64});
 }
 
 }  // namespace

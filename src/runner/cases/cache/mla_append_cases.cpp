@@ -11,8 +11,16 @@ namespace {
 
 using ops::DType;
 
-OpFile make(std::uint64_t seed, DType type, DType cache, std::int64_t tokens, std::int64_t start,
-            std::int64_t rows, std::int64_t rank, std::int64_t rope) {
+struct Sizes {
+  std::int64_t tokens;
+  std::int64_t start;
+  std::int64_t rows;
+  std::int64_t rank;
+  std::int64_t rope;
+};
+
+OpFile make(std::uint64_t seed, DType type, DType cache, const Sizes& sizes) {
+  const auto& [tokens, start, rows, rank, rope] = sizes;
   Random random(seed);
   OpFile file;
   file.tensors["kv_latent"] = normal(random, type, {tokens, rank});
@@ -44,17 +52,13 @@ std::vector<Case> cases<ops::MlaAppend>() {
   for (const auto& [type, cache] : {std::pair{DType::f32, DType::f32}, std::pair{DType::bf16, DType::bf16},
                                     std::pair{DType::f32, DType::bf16}, std::pair{DType::bf16, DType::f32}}) {
     const std::string types = fmt::format(" {} to {}", name(type), name(cache));
-    const auto add = [&, type = type, cache = cache](const std::string& label, std::int64_t tokens,
-                                                     std::int64_t start, std::int64_t rows, std::int64_t rank,
-                                                     std::int64_t rope) {
-      table.push_back({label + types, [=](std::uint64_t seed) {
-                         return make(seed, type, cache, tokens, start, rows, rank, rope);
-                       }});
+    const auto add = [&, type = type, cache = cache](const std::string& label, const Sizes& sizes) {
+      table.push_back({label + types, [=](std::uint64_t seed) { return make(seed, type, cache, sizes); }});
     };
-    add("first token", 1, 0, 8, 512, 64);
-    add("last row", 1, 7, 8, 33, 17);
-    add("fills the cache", 65, 0, 65, 40, 24);
-    add("in the middle", 257, 100, 400, 32, 8);
+    add("first token", {1, 0, 8, 512, 64});
+    add("last row", {1, 7, 8, 33, 17});
+    add("fills the cache", {65, 0, 65, 40, 24});
+    add("in the middle", {257, 100, 400, 32, 8});
     table.push_back({"pool" + types, [type = type, cache = cache](std::uint64_t seed) {
                        return make_pool(seed, type, cache);
                      }});
@@ -69,7 +73,7 @@ std::vector<BenchCase> bench_cases<ops::MlaAppend>() {
   for (const std::int64_t tokens : {1, 512})
     table.push_back({fmt::format("{} tokens, rank 512+64 bf16", tokens),
                      [=](std::uint64_t seed) {
-                       return make(seed, DType::bf16, DType::bf16, tokens, 1000, 4096, 512, 64);
+                       return make(seed, DType::bf16, DType::bf16, {tokens, 1000, 4096, 512, 64});
                      },
                      static_cast<double>(tokens) * 576 * 2 * 2, 0});
   return table;

@@ -181,16 +181,15 @@ void multiply_coded_keys(const std::uint8_t* const* rows, std::size_t width, con
   bf16::multiply_all_columns(keys, width, queries, columns, false, dots);
 }
 
-void add_coded_values(const std::uint8_t* const* rows, std::size_t column, std::size_t begin, std::size_t end,
-                      const bf16::Half* weights, std::size_t count, bf16::Half* prepared, float* sums,
-                      std::size_t width) {
-  const CodedValues values{rows, column, {prepared, 2 * count <= 16}};
-  const std::size_t stride = width * sizeof(float);
-  sums += column;
-  multiply_strip<true>(values, weights, begin, end, sums, stride);
+void add_coded_values(const CodedRows& coded, std::size_t column, std::size_t begin, std::size_t end,
+                      std::size_t count, const bf16::Workspace& units) {
+  const CodedValues values{coded.rows, column, {units.prepared, 2 * count <= 16}};
+  const std::size_t stride = coded.width * sizeof(float);
+  float* const sums = units.sums + column;
+  multiply_strip<true>(values, units.weights, begin, end, sums, stride);
   for (std::size_t tile = 1; tile < bf16::whole_tiles(2 * count); ++tile)
-    multiply_strip<false>(values, weights + tile * bf16::kValueRows * 16, begin, end,
-                          sums + tile * 16 * width, stride);
+    multiply_strip<false>(values, units.weights + tile * bf16::kValueRows * 16, begin, end,
+                          sums + tile * 16 * coded.width, stride);
 }
 
 SLUICE_AMX_BF16 void split_weights(const float* weights, std::size_t stride, std::size_t count,
@@ -248,8 +247,8 @@ namespace sluice::backend::cpu::attention::packed {
 
 void multiply_coded_keys(const std::uint8_t* const*, std::size_t, const bf16::Half*, const bf16::Columns&,
                          bf16::Half*, float*) {}
-void add_coded_values(const std::uint8_t* const*, std::size_t, std::size_t, std::size_t, const bf16::Half*,
-                      std::size_t, bf16::Half*, float*, std::size_t) {}
+void add_coded_values(const CodedRows&, std::size_t, std::size_t, std::size_t, std::size_t,
+                      const bf16::Workspace&) {}
 void split_weights(const float*, std::size_t, std::size_t, std::size_t, std::size_t, bf16::Half*) {}
 void to_nibble_order(const float*, std::size_t, float*) {}
 void add_coded_sums(const float*, std::size_t, std::size_t, float*) {}

@@ -16,6 +16,12 @@ inline bool knows_codes(std::int64_t bits, std::size_t width) {
   return bits == 4 && width % bf16::kStrip == 0;
 }
 
+// Rows of codes.
+struct CodedRows {
+  const std::uint8_t* const* rows;
+  std::size_t width;  // coordinates
+};
+
 // dots = levels of kKeyRows rows of codes times the queries.
 void multiply_coded_keys(const std::uint8_t* const* rows, std::size_t width, const bf16::Half* queries,
                          const bf16::Columns& columns, bf16::Half* prepared, float* dots);
@@ -24,11 +30,10 @@ void multiply_coded_keys(const std::uint8_t* const* rows, std::size_t width, con
 // the small ones.
 void split_weights(const float* weights, std::size_t stride, std::size_t count, std::size_t begin,
                    std::size_t end, bf16::Half* tiles);
-// kStrip columns of `sums`, rows `width` floats apart, from `column` on += weights times the levels of
-// values.
-void add_coded_values(const std::uint8_t* const* rows, std::size_t column, std::size_t begin, std::size_t end,
-                      const bf16::Half* weights, std::size_t count, bf16::Half* prepared, float* sums,
-                      std::size_t width);
+// kStrip columns from `column` on of the sums of `count` queries += their weights times the levels of rows
+// kStep * [begin, end) of values.
+void add_coded_values(const CodedRows& coded, std::size_t column, std::size_t begin, std::size_t end,
+                      std::size_t count, const bf16::Workspace& units);
 
 // A row of floats in the order of nibbles.
 void to_nibble_order(const float* row, std::size_t width, float* to);

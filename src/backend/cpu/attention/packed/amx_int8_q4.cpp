@@ -278,34 +278,36 @@ SLUICE_AMX_DIGITS void pack_digits(const float* queries, std::size_t stride, std
   }
 }
 
-void score_digits(const std::uint8_t* const* rows, std::size_t width, std::size_t count,
-                  const DigitSpace& space, AttendAhead& ahead, float* scores, std::size_t stride) {
-  const std::size_t steps = width / kDigitStep;
-  const DigitKeys keys{rows, space.prepared, count <= kDigitQueries ? 1 : ~std::size_t{0}, ahead};
+void score_digits(const CodedRows& coded, std::size_t count, const DigitSpace& space, AttendAhead& ahead,
+                  float* scores, std::size_t stride) {
+  const std::size_t steps = coded.width / kDigitStep;
+  const DigitKeys keys{coded.rows, space.prepared, count <= kDigitQueries ? 1 : ~std::size_t{0}, ahead};
   for (std::size_t first = 0; first < count; first += kDigitQueries) {
     const auto multiply =
         first == 0 ? multiply_slots<true, true, DigitKeys> : multiply_slots<false, true, DigitKeys>;
-    multiply(keys, 0, steps, space.queries + first * 2 * width, space.results);
+    multiply(keys, 0, steps, space.queries + first * 2 * coded.width, space.results);
     store_scores(space.results, space.query_scales + first, std::min(kDigitQueries, count - first),
                  scores + first * stride, stride);
   }
 }
 
-SLUICE_AMX_DIGITS void split_weights(const float* weights, std::size_t stride, std::size_t count,
-                                     std::size_t begin, std::size_t end, const DigitSpace& space) {
-  for (std::size_t q = 0; q < count; ++q) {
+SLUICE_AMX_DIGITS void split_weights(const bf16::QueryWeights& weights, std::size_t begin, std::size_t end,
+                                     const DigitSpace& space) {
+  for (std::size_t q = 0; q < weights.queries; ++q) {
     Digit* const high = space.weights + q / kDigitQueries * 16 * bf16::kValueRows + begin * kTileBytes +
                         q % kDigitQueries * kLine;
-    space.weight_scales[q] = split_row(weights + q * stride + begin * kDigitStep, (end - begin) * kDigitStep,
-                                       high, high + kDigitQueries * kLine, kTileBytes) /
-                             kLevelFactor;
+    space.weight_scales[q] =
+        split_row(weights.data + q * weights.stride + begin * kDigitStep, (end - begin) * kDigitStep, high,
+                  high + kDigitQueries * kLine, kTileBytes) /
+        kLevelFactor;
   }
 }
 
-void add_digits(const std::uint8_t* const* rows, std::size_t width, const float* weights, std::size_t stride,
-                std::size_t count, std::size_t begin, std::size_t end, const DigitSpace& space,
-                AttendAhead& ahead) {
-  split_weights(weights, stride, count, begin, end, space);
+void add_digits(const CodedRows& coded, const bf16::QueryWeights& weights, std::size_t begin, std::size_t end,
+                const DigitSpace& space, AttendAhead& ahead) {
+  const auto [rows, width] = coded;
+  const std::size_t count = weights.queries;
+  split_weights(weights, begin, end, space);
   for (std::size_t column = 0; column < width; column += kDigitColumns) {
     const DigitValues values{rows, column, space.prepared, ahead};
     for (std::size_t first = 0; first < count; first += kDigitQueries) {
@@ -346,10 +348,9 @@ std::size_t DigitSpace::bytes(std::size_t, std::size_t) {
 }
 DigitSpace::DigitSpace(std::size_t, std::size_t, std::byte*) {}
 void pack_digits(const float*, std::size_t, std::size_t, std::size_t, const DigitSpace&) {}
-void score_digits(const std::uint8_t* const*, std::size_t, std::size_t, const DigitSpace&, AttendAhead&,
-                  float*, std::size_t) {}
-void add_digits(const std::uint8_t* const*, std::size_t, const float*, std::size_t, std::size_t, std::size_t,
-                std::size_t, const DigitSpace&, AttendAhead&) {}
+void score_digits(const CodedRows&, std::size_t, const DigitSpace&, AttendAhead&, float*, std::size_t) {}
+void add_digits(const CodedRows&, const bf16::QueryWeights&, std::size_t, std::size_t, const DigitSpace&,
+                AttendAhead&) {}
 void add_digit_sums(const DigitSpace&, std::size_t, std::size_t, float*) {}
 
 }  // namespace sluice::backend::cpu::attention::packed

@@ -9,7 +9,7 @@
 // Coordinates of keys go by in the order of the codes' nibbles (to_nibble_order).
 #pragma once
 
-#include "backend/cpu/attention/amx_bf16.h"
+#include "backend/cpu/attention/packed/amx_bf16_q4.h"
 
 namespace sluice::backend::cpu::attention::packed {
 
@@ -43,13 +43,12 @@ struct DigitSpace {
 void pack_digits(const float* queries, std::size_t stride, std::size_t count, std::size_t width,
                  const DigitSpace& space);
 // scores[q * stride + j] of kKeyRows rows of codes.
-void score_digits(const std::uint8_t* const* rows, std::size_t width, std::size_t count,
-                  const DigitSpace& space, AttendAhead& ahead, float* scores, std::size_t stride);
+void score_digits(const CodedRows& coded, std::size_t count, const DigitSpace& space, AttendAhead& ahead,
+                  float* scores, std::size_t stride);
 
-// sums += weights[q * stride + j] times rows j in kDigitStep * [begin, end) of codes.
-void add_digits(const std::uint8_t* const* rows, std::size_t width, const float* weights, std::size_t stride,
-                std::size_t count, std::size_t begin, std::size_t end, const DigitSpace& space,
-                AttendAhead& ahead);
+// sums += the weights of rows kDigitStep * [begin, end) times their levels.
+void add_digits(const CodedRows& coded, const bf16::QueryWeights& weights, std::size_t begin, std::size_t end,
+                const DigitSpace& space, AttendAhead& ahead);
 // to[q * width + i] += the sums, in the order of the coordinates.
 void add_digit_sums(const DigitSpace& space, std::size_t count, std::size_t width, float* to);
 

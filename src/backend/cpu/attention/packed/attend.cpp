@@ -142,7 +142,7 @@ HWY_INLINE void score_codes(const PackedAttention& call, const QueryGroup& group
   for (std::int64_t j = of.begin / kRows * kRows; j < of.end; j += kRows) {
     const bf16::Workspace& units = scratch.units;
     if (call.products == CodeProducts::digits) {
-      score_digits(codes.at + j, width, queries, scratch.digits, ahead, scratch.scores + j,
+      score_digits({codes.at + j, width}, queries, scratch.digits, ahead, scratch.scores + j,
                    scratch.score_stride);
       continue;
     }
@@ -160,17 +160,16 @@ HWY_INLINE void add_codes(const PackedAttention& call, const QueryGroup& group, 
   const CodeRows codes(call.rows(call.op.values, group), of);
   if (call.products == CodeProducts::digits) {
     constexpr std::int64_t kStep = kDigitStep;
-    add_digits(codes.at, width, scratch.scores, scratch.score_stride, queries, to_size(of.begin / kStep),
-               to_size((of.end + kStep - 1) / kStep), scratch.digits, ahead);
+    add_digits({codes.at, width}, {scratch.scores, scratch.score_stride, queries, 1},
+               to_size(of.begin / kStep), to_size((of.end + kStep - 1) / kStep), scratch.digits, ahead);
     return;
   }
   const bf16::Workspace& units = scratch.units;
   const std::size_t from = to_size(of.begin) / bf16::kStep;
   const std::size_t to = (to_size(of.end) + bf16::kStep - 1) / bf16::kStep;
   split_weights(scratch.scores, scratch.score_stride, queries, from, to, units.weights);
-  for (std::size_t column = 0; column < width; column += bf16::kStrip) {
-    add_coded_values(codes.at, column, from, to, units.weights, queries, units.prepared, units.sums, width);
-  }
+  for (std::size_t column = 0; column < width; column += bf16::kStrip)
+    add_coded_values({codes.at, width}, column, from, to, queries, units);
 }
 
 HWY_INLINE void read_factors(const PackedRows& rows, float factor, const TileRows& of, float* to) {
@@ -230,9 +229,10 @@ HWY_INLINE void add_rope_scores(const PackedAttention& call, const QueryGroup& g
     const Rows<T> rows{static_cast<const T*>(block.data) + cache.index(of.first + j) * block.strides[0],
                        block.strides[0], call.rope_width};
     for_each_query_tile(queries, [&](std::size_t q, auto count) HWY_ATTR {
-      score_tile<true, decltype(count)::value>(scratch.rope_queries + q * padded(call.rope_width),
-                                               padded(call.rope_width), rows, NothingAhead(), 0, lying,
-                                               scratch.scores + q * stride + j, stride);
+      const std::size_t floats = padded(call.rope_width);
+      score_tile<true, decltype(count)::value>({scratch.rope_queries + q * floats, floats}, rows,
+                                               NothingAhead(), 0, lying,
+                                               {scratch.scores + q * stride + j, stride});
     });
     j += lying;
   }
@@ -258,8 +258,8 @@ HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group
   } else {
     read_levels(keys, call.op.keys.bits, width, of, scratch.tile);
     for_each_query_tile(queries, [&](std::size_t q, auto count) HWY_ATTR {
-      score_tile<false, decltype(count)::value>(scratch.queries + q * width, width, tile, NothingAhead(),
-                                                of.begin, of.end, scratch.scores + q * stride, stride);
+      score_tile<false, decltype(count)::value>({scratch.queries + q * width, width}, tile, NothingAhead(),
+                                                of.begin, of.end, {scratch.scores + q * stride, stride});
     });
   }
   if (call.rope_width != 0) {
@@ -272,9 +272,9 @@ HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group
     // A tile of own rows may be shorter than the scores have room for: what lies behind it is not its own.
     const RowRange sight = call.sight(group, static_cast<std::int64_t>(q), of.own);
     const float rescale =
-        softmax_tile(scratch.scores + q * stride, scratch.key_factors, scratch.value_factors,
+        softmax_tile(scratch.scores + q * stride, {scratch.key_factors, scratch.value_factors},
                      std::min(sight.begin - of.first, of.end), std::min(sight.end - of.first, of.end),
-                     call.tile_rows, to.maximum[q], to.total[q]);
+                     call.tile_rows, {to.maximum[q], to.total[q]});
     if (rescale == 1) continue;
     scale_signed(to.values + q * width, width, rescale, nullptr);
     if (call.products == CodeProducts::digits)
@@ -285,7 +285,8 @@ HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group
   }
   if (by_units) return add_codes(call, group, of, scratch, ahead);
   if (!call.op.shared_rows()) read_levels(values, call.op.values.bits, width, of, scratch.tile);
-  add_weighted(scratch.scores, stride, queries, tile, NothingAhead(), of.begin, of.end, to.values, width);
+  add_weighted({{scratch.scores, stride}, queries}, tile, NothingAhead(), of.begin, of.end,
+               {to.values, width});
 }
 
 // The rows of a part in tiles counted from row 0.

@@ -37,13 +37,19 @@ inline uint8x16_t codes_at(const std::byte* from) {
   return vld1q_u8(reinterpret_cast<const std::uint8_t*>(from));
 }
 
-// A group's exact sums of four rows join the sum of every fourth group.
-inline float32x4_t add_group(float32x4_t sum, int32x4_t high, int32x4_t low, const float* scales,
-                             const float* biases, const float* x_scales, const float* x_sums) {
-  const int32x4_t dot = vaddq_s32(vshlq_n_s32(high, kDigitBits), low);
-  const float32x4_t scaled = vmulq_f32(vcvtq_f32_s32(dot), vld1q_f32(x_scales));
-  sum = vfmaq_f32(sum, vld1q_f32(scales), scaled);
-  return vfmaq_f32(sum, vld1q_f32(biases), vld1q_f32(x_sums));
+// The sums of two digits.
+struct DigitSums {
+  int32x4_t high;
+  int32x4_t low;
+};
+
+// Group g's exact sums of four rows join the sum of every fourth group.
+inline float32x4_t add_group(float32x4_t sum, const DigitSums& digits, const Product& product, const Row& x,
+                             std::int64_t g) {
+  const int32x4_t dot = vaddq_s32(vshlq_n_s32(digits.high, kDigitBits), digits.low);
+  const float32x4_t scaled = vmulq_f32(vcvtq_f32_s32(dot), vld1q_f32(x.scales + g * kRows));
+  sum = vfmaq_f32(sum, vld1q_f32(product.scales + g * kRows), scaled);
+  return vfmaq_f32(sum, vld1q_f32(product.biases + g * kRows), vld1q_f32(x.sums + g * kRows));
 }
 
 inline int32x4_t sums_of(const int32x4_t (&rows)[kRows]) {
@@ -141,12 +147,10 @@ void multiply_by(const Product& product, const Row* x, std::int64_t tokens, floa
     }
     // The codes stay in the first-level cache while the tokens pass by.
     for (std::int64_t t = 0; t < tokens; ++t) {
-      int32x4_t high;
-      int32x4_t low;
-      Sums::sum(at, group_bytes / kVector, x[t].digits + 2 * g * format.group_size, high, low);
+      DigitSums digits;
+      Sums::sum(at, group_bytes / kVector, x[t].digits + 2 * g * format.group_size, digits.high, digits.low);
       float32x4_t& chain = chains[t][g % 4];
-      chain = add_group(chain, high, low, product.scales + g * kRows, product.biases + g * kRows,
-                        x[t].scales + g * kRows, x[t].sums + g * kRows);
+      chain = add_group(chain, digits, product, x[t], g);
     }
   }
   for (std::int64_t t = 0; t < tokens; ++t)

@@ -283,7 +283,7 @@ class IntegerRun {
           const Matrix matrix = operand(i)[bucket.matrix];
           const PanelSource source{format_, matrix, r};
           read_panel_groups(source, scratch.line, scratch.scales, scratch.biases);
-          multiply_rows(source, scratch.scales, scratch.biases, {x, to_size(tokens)}, *scratch.panels,
+          multiply_rows(source, {scratch.scales, scratch.biases}, {x, to_size(tokens)}, *scratch.panels,
                         scratch.results[i] + r - row, kItemRows);
         }
       store(scratch, bucket.rows + t, tokens, row, row_end);

@@ -173,11 +173,15 @@ HWY_NOINLINE void multiply_panel(const PanelGroups& w, const PlainRow* x,
   }
 }
 
-// Up to kPanelBlock tokens times a panel's rows: out[token * out_step + r]. Scales and biases are those of
-// read_panel_groups.
-inline void multiply_rows(const PanelSource& source, const float* scales, const float* biases,
-                          std::span<const PlainRow> x, PanelScratch& scratch, float* out,
-                          std::int64_t out_step) {
+// What read_panel_groups read.
+struct PanelScales {
+  const float* scales;
+  const float* biases;
+};
+
+// Up to kPanelBlock tokens times a panel's rows: out[token * out_step + r].
+inline void multiply_rows(const PanelSource& source, const PanelScales& of, std::span<const PlainRow> x,
+                          PanelScratch& scratch, float* out, std::int64_t out_step) {
   const MatrixFormat& format = source.format;
   const auto tokens = std::ssize(x);
   for (auto& chain : scratch.acc) std::memset(chain, 0, to_size(tokens) * sizeof(chain[0]));
@@ -185,8 +189,8 @@ inline void multiply_rows(const PanelSource& source, const float* scales, const 
     const std::int64_t columns = std::min(kPanelColumns, format.columns - begin);
     fill_panel(source, begin, columns, scratch);
     const PanelGroups groups{scratch.panel,
-                             scales,
-                             biases,
+                             of.scales,
+                             of.biases,
                              format.group_size,
                              begin / format.group_size,
                              (begin + columns) / format.group_size};

@@ -93,9 +93,23 @@ __device__ __forceinline__ void add_scores(Sums (&scores)[2][2], const TileRows<
   }
 }
 
+// What warps tell each other in shared memory: a number per part and query, and the weights of a tile.
+struct Exchange {
+  float* maxima;  // and totals in the end
+  TileRows<kRows> weights;
+};
+
+// The block's queries: `heads` heads from `first_head` on of some tokens.
+struct BlockQueries {
+  TokenTile tile;
+  int first_head;
+  int heads;
+};
+
 // Scores to weights in shared memory; rescales what was summed before.
 __device__ __forceinline__ void weigh(State& state, Sums (&scores)[2][2], const Place& place, int row,
-                                      float scale, float* maxima, const TileRows<kRows>& weights) {
+                                      float scale, const Exchange& exchange) {
+  const auto& [maxima, weights] = exchange;
   const int column = place.part * 16 + place.lane % 4 * 2;
   // Query row i of the lane, column j of its four: sum j%2 + 2(i%2) of scores[i/2][j/2].
 #pragma unroll
@@ -157,9 +171,9 @@ __device__ __forceinline__ void add_values(State& state, const Place& place, con
 
 // Writes the warp's queries: partial results of a split, or the output.
 template <bool kSplit>
-__device__ __forceinline__ void write(const State& state, const AttendCall& call, const TokenTile& tile,
-                                      const Place& place, int first_head, int heads, int split,
-                                      float* totals) {
+__device__ __forceinline__ void write(const State& state, const AttendCall& call, const BlockQueries& queries,
+                                      const Place& place, int split, float* totals) {
+  const auto& [tile, first_head, heads] = queries;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const float total = quad_sum(state.total[i]);
@@ -197,8 +211,8 @@ __device__ __forceinline__ void write(const State& state, const AttendCall& call
 
 template <int kWidth>
 __device__ __forceinline__ void load_queries(const HeadRows& from, const AttendCall& call,
-                                             const TokenTile& tile, int first_head, int heads,
-                                             const TileRows<kWidth>& to) {
+                                             const BlockQueries& queries, const TileRows<kWidth>& to) {
+  const auto& [tile, first_head, heads] = queries;
   constexpr int kChunks = TileRows<kWidth>::kChunks;
   for (int i = threadIdx.x; i < kQueries * kChunks; i += kThreads) {
     const int token = tile.begin + i / kChunks / call.head_tile;
@@ -215,8 +229,7 @@ __global__ void __launch_bounds__(kThreads, 1) mla_kernel(const __grid_constant_
   extern __shared__ uint4 dynamic[];
   char* shared = reinterpret_cast<char*>(dynamic);
   const JoinedTile queries(shared);
-  const TileRows<kRows> weights{shared + kWeightAt};
-  auto* maxima = reinterpret_cast<float*>(shared + kMaximaAt);
+  const Exchange exchange{reinterpret_cast<float*>(shared + kMaximaAt), {shared + kWeightAt}};
   wait_for_inputs();
   allow_successor();
   const AttendCall& attend = call.attend;
@@ -225,7 +238,7 @@ __global__ void __launch_bounds__(kThreads, 1) mla_kernel(const __grid_constant_
              : tile_at(attend, kQueries / attend.head_tile, to_int(gridDim.x - 1 - blockIdx.x));
   if (tile.begin >= tile.end) return;
   const int first_head = to_int(blockIdx.y) * attend.head_tile;
-  const int heads = min(attend.head_tile, attend.heads - first_head);
+  const BlockQueries own{tile, first_head, min(attend.head_tile, attend.heads - first_head)};
   const Fetcher cache{FetchRows(call.latents, tile, 0), FetchRows(call.ropes, tile, 0)};
   const int high = to_int(cache.latents.high);
   const int lanes = gridDim.z;
@@ -246,8 +259,8 @@ __global__ void __launch_bounds__(kThreads, 1) mla_kernel(const __grid_constant_
     close_copies();
     if (unit + 1 < units && row_of(unit + 1) < high) entry = tile.pages.entry(row_of(unit + 1));
   };
-  load_queries<kRank>(call.latent_queries, attend, tile, first_head, heads, queries.latent);
-  load_queries<kRope>(call.rope_queries, attend, tile, first_head, heads, queries.rope);
+  load_queries<kRank>(call.latent_queries, attend, own, queries.latent);
+  load_queries<kRope>(call.rope_queries, attend, own, queries.rope);
   fetch(0);
 
   const Place place;
@@ -268,12 +281,12 @@ __global__ void __launch_bounds__(kThreads, 1) mla_kernel(const __grid_constant_
       Sums scores[2][2] = {};
       add_scores(scores, queries.latent, keys.latent, place);
       add_scores(scores, queries.rope, keys.rope, place);
-      weigh(state, scores, place, row, attend.scale * kLog2E, maxima, weights);
-      add_values(state, place, weights, keys.latent);
+      weigh(state, scores, place, row, attend.scale * kLog2E, exchange);
+      add_values(state, place, exchange.weights, keys.latent);
     }
     if (kSplit ? unit % kSplitTiles == kSplitTiles - 1 : unit == units - 1) {
       __syncthreads();  // the maxima's memory takes the totals
-      write<kSplit>(state, attend, tile, place, first_head, heads, kSplit ? split_of(unit) : 0, maxima);
+      write<kSplit>(state, attend, own, place, kSplit ? split_of(unit) : 0, exchange.maxima);
       state.reset();
     }
   }

@@ -80,9 +80,9 @@ void attend_packed_prefill(Context& context, const PackedCall& call);
 // levels and the norms of all, whose own ones the call names, into columns first.
 void attend_levels_prefill(Context& context, const PackedCall& call, const LevelRows& levels,
                            long long ring_start);
-// Tokens [T,KH,D] of width 128 or 256 as `to` holds them.
-void make_fresh_levels(Context& context, const HeadRows& tokens, long long count, int kv_heads,
-                       const unsigned char* signs, bool rotated, const FreshLevels& to);
+// Keys or values [T,KH,D] of the call's own tokens, of width 128 or 256, as `to` holds them.
+void make_fresh_levels(Context& context, const PackedCall& call, const HeadRows& tokens, long long count,
+                       int kv_heads, const FreshLevels& to);
 
 // Calls f.operator()<k_bits, v_bits, width>().
 template <class F>

@@ -115,22 +115,36 @@ struct PackedWalk : SoftmaxSums<kWidth> {
   }
 };
 
-// 64 rows from `row` on for the warp's 16 queries.
+// The levels of 64 rows, and what their scores and weights are multiplied by.
 template <int kWidth>
-__device__ __forceinline__ void attend_tile(PackedWalk<kWidth>& walk, const TileRows<kWidth>& queries,
-                                            int first_row, const TileRows<kWidth>& keys,
-                                            const TileRows<kWidth>& values, const float2* columns,
-                                            const Sight& sight, int row, const float (&scale)[2]) {
+struct LevelTile {
+  TileRows<kWidth> keys;
+  TileRows<kWidth> values;
+  const float2* columns;
+};
+
+// The queries of a warp: the 16 from `first_row` on, of which a lane has two, and their factors.
+template <int kWidth>
+struct WarpQueries {
+  TileRows<kWidth> rows;
+  int first_row;
+  float scale[2];
+};
+
+// The rows of a tile, which are those from `row` on.
+template <int kWidth>
+__device__ __forceinline__ void attend_tile(PackedWalk<kWidth>& walk, const WarpQueries<kWidth>& queries,
+                                            const LevelTile<kWidth>& tile, int row, const Sight& sight) {
   constexpr int kSteps = kWidth / 16;
   const int column = to_int(threadIdx.x) % 4 * 2;
   Sums scores[kTileRows / 8] = {};
 #pragma unroll
   for (int step = 0; step < kSteps; ++step) {
-    const Fragment q = queries.queries(first_row, step);
+    const Fragment q = queries.rows.queries(queries.first_row, step);
     const uint4 left{q.at[0], q.at[1], q.at[2], q.at[3]};
 #pragma unroll
     for (int n = 0; n < kTileRows / 16; ++n) {
-      const Fragment right = keys.keys(n * 16, step);
+      const Fragment right = tile.keys.keys(n * 16, step);
       multiply_add_f16(scores[2 * n], left, right.at[0], right.at[1]);
       multiply_add_f16(scores[2 * n + 1], left, right.at[2], right.at[3]);
     }
@@ -142,9 +156,9 @@ __device__ __forceinline__ void attend_tile(PackedWalk<kWidth>& walk, const Tile
     for (int i = 0; i < 4; ++i) {
       const int at = n * 8 + column + i % 2;
       const bool seen = whole || sight.sees(i / 2, row + at);
-      scores[n].at[i] = seen ? scores[n].at[i] * (scale[i / 2] * columns[at].x) : -INFINITY;
+      scores[n].at[i] = seen ? scores[n].at[i] * (queries.scale[i / 2] * tile.columns[at].x) : -INFINITY;
     }
-  walk.weigh(scores, columns);
+  walk.weigh(scores, tile.columns);
 #pragma unroll
   for (int k = 0; k < kTileRows / 16; ++k) {
     const Sums& a = scores[2 * k];
@@ -153,7 +167,7 @@ __device__ __forceinline__ void attend_tile(PackedWalk<kWidth>& walk, const Tile
                      half_pair(b.at[2], b.at[3])};
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-      const Fragment right = values.values(k * 16, step);
+      const Fragment right = tile.values.values(k * 16, step);
       multiply_add_f16(walk.sums[2 * step], left, right.at[0], right.at[1]);
       multiply_add_f16(walk.sums[2 * step + 1], left, right.at[2], right.at[3]);
     }
@@ -197,12 +211,6 @@ struct PackedBlock {
 // The walk of a block over its tiles, common to both kernels. fetch(index) begins to copy a tile,
 // tiles(index) makes its levels readable to the block and says where they are; what is fetched ahead does not
 // touch those.
-template <int kWidth>
-struct LevelTile {
-  TileRows<kWidth> keys;
-  TileRows<kWidth> values;
-  const float2* columns;
-};
 template <int kWidth, class Fetch, class Tiles>
 __device__ __forceinline__ void walk_tiles(const PackedCall& call, const PackedBlock& block,
                                            const TileRows<kWidth>& queries, float* factors, Fetch&& fetch,
@@ -215,8 +223,10 @@ __device__ __forceinline__ void walk_tiles(const PackedCall& call, const PackedB
   const int first_row = to_int(threadIdx.x) / kWarp * 16;
   Sight sight(call.attend, tile, first_row);
   const float unit_scale = level_scale(call);
-  const float scale[2] = {unit_scale * factors[first_row + lane / 4],
-                          unit_scale * factors[first_row + lane / 4 + 8]};
+  const WarpQueries<kWidth> own{
+      queries,
+      first_row,
+      {unit_scale * factors[first_row + lane / 4], unit_scale * factors[first_row + lane / 4 + 8]}};
   PackedWalk<kWidth> walk;
   walk.reset();
   for (int index = 0; index < walked.tiles(); ++index) {
@@ -226,8 +236,7 @@ __device__ __forceinline__ void walk_tiles(const PackedCall& call, const PackedB
     const LevelTile<kWidth> levels = tiles(index);
     if (index + 1 < walked.tiles()) fetch(index + 1);
     if (index == walked.cached_tiles) sight = Sight(call.attend, tile, first_row, true);
-    if (sight.any(row, kTileRows))
-      attend_tile(walk, queries, first_row, levels.keys, levels.values, levels.columns, sight, row, scale);
+    if (sight.any(row, kTileRows)) attend_tile(walk, own, levels, row, sight);
   }
   store_walk(call.attend, tile, first_row, heads.first_head, heads.heads, walk);
 }

@@ -204,20 +204,20 @@ void launch_bits(Context& context, const PackedCall& call, const dim3& blocks) {
 
 }  // namespace
 
-void make_fresh_levels(Context& context, const HeadRows& tokens, long long count, int kv_heads,
-                       const unsigned char* signs, bool rotated, const FreshLevels& to) {
-  const FreshCall call{tokens,
-                       count * kv_heads,
-                       kv_heads,
-                       signs,
-                       rotated,
-                       const_cast<__half*>(to.levels),
-                       const_cast<float*>(to.norms)};
-  const Grid grid{dim3(to_unsigned(divide_up<long long>(call.vectors, kTileWarps))), dim3(kTileThreads)};
+void make_fresh_levels(Context& context, const PackedCall& call, const HeadRows& tokens, long long count,
+                       int kv_heads, const FreshLevels& to) {
+  const FreshCall fresh{tokens,
+                        count * kv_heads,
+                        kv_heads,
+                        call.signs,
+                        call.rotated,
+                        const_cast<__half*>(to.levels),
+                        const_cast<float*>(to.norms)};
+  const Grid grid{dim3(to_unsigned(divide_up<long long>(fresh.vectors, kTileWarps))), dim3(kTileThreads)};
   if (tokens.width == 128)
-    launch(context, fresh_levels<128>, grid, call);
+    launch(context, fresh_levels<128>, grid, fresh);
   else
-    launch(context, fresh_levels<256>, grid, call);
+    launch(context, fresh_levels<256>, grid, fresh);
 }
 
 void attend_packed_prefill(Context& context, const PackedCall& given) {

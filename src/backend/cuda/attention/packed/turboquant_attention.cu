@@ -56,8 +56,7 @@ struct Scratch {
 
 FreshLevels fresh_levels(Context& context, const PackedCall& call, const ops::ConstView& tokens,
                          const FreshLevels& to) {
-  make_fresh_levels(context, HeadRows(tokens), tokens.dim(0), to_int(tokens.dim(1)), call.signs, call.rotated,
-                    to);
+  make_fresh_levels(context, call, HeadRows(tokens), tokens.dim(0), to_int(tokens.dim(1)), to);
   return to;
 }
 

@@ -256,16 +256,24 @@ struct Columns {
   }
 };
 
-// The inputs of one step times its weights: 16 rows by 4 * kLaneValues of K. `scales`: where the scales of
-// the lane's first row begin in shared memory; those of its other row lie `plan.scale_pitch` * 8 behind,
-// biases `biases` bytes behind their scales.
+// A lane's weights of one step: 16 rows by 4 * kLaneValues of K. `scales`: where the scales of its first row
+// begin in shared memory; those of its other row lie `plan.scale_pitch` * 8 behind, biases `biases` bytes
+// behind their scales.
+template <Storage S>
+struct StepWeights {
+  int step;
+  int scales;
+  int biases;
+  const unsigned (&words)[2][Fragment<S>::kWords];
+};
+
+// total += the inputs of one step times its weights.
 template <Storage S, bool Bf16Scales, int Blocks>
 __device__ __forceinline__ void multiply_step(const LinearCall& call, const DecodePlan& plan,
                                               const Columns<S, Blocks>& columns, const std::byte* shared,
-                                              int scales, int biases, int step,
-                                              const unsigned (&words)[2][Fragment<S>::kWords],
-                                              float (&total)[Blocks][4]) {
+                                              const StepWeights<S>& weights, float (&total)[Blocks][4]) {
   using Shape = Fragment<S>;
+  const auto& [step, scales, biases, words] = weights;
   constexpr int kEights = Shape::kEights / Shape::kFlushes;
   unsigned inputs[Blocks];
 #pragma unroll
@@ -291,8 +299,8 @@ __device__ __forceinline__ void multiply_step(const LinearCall& call, const Deco
         load_shared<4>(inputs[b] + 64u * i, x);
 #pragma unroll
         for (int term = 0; term < Shape::kTerms; ++term) {
-          multiply_tile(part[b], low[term][0], high[term][0], low[term][1], high[term][1], x[0], x[1]);
-          multiply_tile(other[b], low[term][2], high[term][2], low[term][3], high[term][3], x[2], x[3]);
+          multiply_tile(part[b], {low[term][0], high[term][0], low[term][1], high[term][1]}, x[0], x[1]);
+          multiply_tile(other[b], {low[term][2], high[term][2], low[term][3], high[term][3]}, x[2], x[3]);
         }
       }
     }

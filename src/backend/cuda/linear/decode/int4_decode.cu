@@ -47,8 +47,8 @@ __device__ __forceinline__ void multiply_tile_of(Ring& ring, const Inputs& input
 #pragma unroll
       for (int b = 0; b < kColumnTiles; ++b) {
         const uint4 x = inputs.eight(tile, own, g, half, b);
-        multiply_tile(part[b], low[0], high[0], low[1], high[1], x.x, x.y);
-        multiply_tile(part[b], low[2], high[2], low[3], high[3], x.z, x.w);
+        multiply_tile(part[b], {low[0], high[0], low[1], high[1]}, x.x, x.y);
+        multiply_tile(part[b], {low[2], high[2], low[3], high[3]}, x.z, x.w);
       }
     }
 #pragma unroll
@@ -64,7 +64,7 @@ __device__ __forceinline__ void multiply_tile_of(Ring& ring, const Inputs& input
 #pragma unroll
   for (int b = 0; b < kColumnTiles; ++b) {
     const uint2 x = inputs.sums(tile, own, b);
-    multiply_tile(total[b], biases[0], biases[1], biases[0], biases[1], x.x, x.y);
+    multiply_tile(total[b], {biases[0], biases[1], biases[0], biases[1]}, x.x, x.y);
   }
   ring.end_tile();
 }

@@ -100,7 +100,8 @@ __global__ void __launch_bounds__(kDecodeWarps* kWarp, blocks_per_multiprocessor
       for (int step = stream.part(); step < plan.steps; step += plan.parts()) {
         unsigned words[2][Shape::kWords];
         stream.take(words);
-        multiply_step<S, Bf16Scales, Blocks>(call, plan, columns, shared, scales, biases, step, words, total);
+        multiply_step<S, Bf16Scales, Blocks>(call, plan, columns, shared, {step, scales, biases, words},
+                                             total);
       }
       leave_partials<Blocks>(plan, total, partials + warp * plan.partial_pitch);
       __syncthreads();

@@ -160,12 +160,11 @@ __device__ __forceinline__ uint4 in_pair_order(const uint4& v) {
 }
 
 // c += a b: 16 rows of weights by 8 columns of inputs over 16 values.
-__device__ __forceinline__ void multiply_tile(float (&c)[4], unsigned a0, unsigned a1, unsigned a2,
-                                              unsigned a3, unsigned b0, unsigned b1) {
+__device__ __forceinline__ void multiply_tile(float (&c)[4], const uint4& a, unsigned b0, unsigned b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
       "{%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+      : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
 }
 
 }  // namespace sluice::backend::cuda::linear::decode
