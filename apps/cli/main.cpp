@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "command.h"
+#include "options/nodes.h"
 #include "sluice/error.h"
 #include "terminal/output.h"
 #include "terminal/signals.h"
@@ -64,6 +65,8 @@ int run(int argc, const char* const* argv) {
     const int status = parser.run(argc, argv);
     flush_output();
     return status;
+  } catch (const Followed&) {
+    return 0;
   } catch (const Failed&) {
     return 1;
   } catch (const Interrupted& interrupt) {

@@ -21,6 +21,7 @@ class Engine;
 class Session;
 namespace engine {
 struct Core;
+class LayerShare;
 Core& core(Engine& engine);
 const Core& core(const Engine& engine);
 }  // namespace engine
@@ -52,6 +53,8 @@ struct EngineOptions {
   std::string expert_policy = "lfru";  // which of them go: lru, lfru or static:FILE
   // Hears of the bytes copied to a device or into memory, done and in all.
   std::function<void(std::uint64_t done, std::uint64_t all)> progress = {};
+  // Of a model that several nodes hold together: see nodes.h. Nothing: all of it is held here.
+  std::shared_ptr<engine::LayerShare> share = {};
 };
 
 enum class PartKind {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "engine/executor.h"
+#include "engine/summary.h"
 
 namespace sluice::engine {
 
@@ -35,7 +36,7 @@ std::int64_t most_slots(std::int64_t experts, std::int64_t least, F&& fits) {
 std::uint64_t process_bytes(const models::Model& model, const ops::Traits& traits) {
   // Measured: the program with its libraries and what large pages round up, and per entry of a vocabulary
   // while its tokenizer is read.
-  constexpr std::uint64_t kProgram = std::uint64_t{26} << 20;
+  constexpr std::uint64_t kProgram = std::uint64_t{27} << 20;
   constexpr std::uint64_t kPerToken = 600;
   constexpr std::uint64_t kDriver = std::uint64_t{64} << 20;
   return traits.host_memory ? kProgram + kPerToken * static_cast<std::uint64_t>(model.decoder.vocab)
@@ -73,8 +74,8 @@ void Core::fit_chunk(std::uint64_t beside) {
 }
 
 // Whether everything fits the budget; if so it is claimed.
-bool Core::claim_all(std::uint64_t experts) {
-  const std::uint64_t all = summary.weight_bytes + process_bytes(model, backend->traits());
+bool Core::claim_all(std::uint64_t weights, std::uint64_t experts) {
+  const std::uint64_t all = weights + process_bytes(model, backend->traits());
   const bool unlimited = budget.limit() == 0 && options.expert_slots == 0;
   if (unlimited) return true;
   if (options.expert_slots == 0) fit_chunk(all);
@@ -125,18 +126,32 @@ void Core::place_experts(std::uint64_t session) {
   make_tier(model, *backend, streamed, {slots, settings.prefill_chunk, settings.activations}, options);
 }
 
+void Core::keep_own_layers() {
+  if (options.share == nullptr) return;
+  layers::Decoder& decoder = model.decoder;
+  const auto [first, end] = options.share->divide(*this);
+  decoder.layers.erase(decoder.layers.begin() + end, decoder.layers.end());
+  decoder.layers.erase(decoder.layers.begin(), decoder.layers.begin() + first);
+  if (first == 0) return;  // and both ends of the model
+  decoder.embed_tokens = {};
+  decoder.norm = {};
+  decoder.lm_head = {};
+}
+
 void Core::place_weights() {
   const bool host = backend->traits().host_memory;
   budget.set_limit(host ? options.memory : options.vram, host ? "--memory" : "--vram");
-  const std::uint64_t experts = summary.bytes_of(PartKind::experts);
-  const std::uint64_t dense = summary.weight_bytes - experts + process_bytes(model, backend->traits());
-  if (!claim_all(experts)) {
+  const ModelSummary held = summarize(model, settings.cache);
+  const std::uint64_t experts = held.bytes_of(PartKind::experts);
+  const std::uint64_t dense = held.weight_bytes - experts + process_bytes(model, backend->traits());
+  if (!claim_all(held.weight_bytes, experts)) {
     host ? stay_within_memory(dense) : stay_within_vram(dense);
   } else if (!host) {
     placed = upload(model, *backend, settings.prefill_chunk, options.progress);
     store = {};
   }
   options.progress = {};  // the caller's; it may be gone after loading
+  if (options.share) options.share->connect(*this);
 }
 
 }  // namespace sluice::engine

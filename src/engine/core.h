@@ -7,6 +7,7 @@
 #include "checkpoint/config.h"
 #include "checkpoint/weight_store.h"
 #include "engine/answer_cache.h"
+#include "engine/layer_share.h"
 #include "engine/placement/budget.h"
 #include "engine/placement/streaming.h"
 #include "engine/placement/upload.h"
@@ -49,7 +50,7 @@ struct Core {
   Budget::Claim weights_claim;
   Budget::Claim tier_claim;
   models::Model model;
-  ModelSummary summary;
+  ModelSummary summary;  // of the whole model, whoever holds it
   std::optional<text::Tokenizer> tokenizer;
   std::optional<text::ChatTemplates> templates;
   std::vector<std::int32_t> stop_ids;
@@ -58,6 +59,8 @@ struct Core {
 
   // Checks the options and makes the backend they name.
   void start(const EngineOptions& wanted);
+  // Where nodes share the model: keeps the layers that are this one's.
+  void keep_own_layers();
   // Copies the bound weights to the backend where it cannot use them in place; the host's go. Where they
   // exceed the budget, experts are streamed.
   void place_weights();
@@ -69,7 +72,7 @@ struct Core {
  private:
   // Prompts in smaller passes, where the limit leaves no room for usual ones beside so many bytes.
   void fit_chunk(std::uint64_t beside);
-  bool claim_all(std::uint64_t experts);
+  bool claim_all(std::uint64_t weights, std::uint64_t experts);
   void stay_within_memory(std::uint64_t dense);
   void stay_within_vram(std::uint64_t dense);
   // What a session takes at least, with a context of so many tokens.

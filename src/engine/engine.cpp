@@ -60,6 +60,7 @@ std::shared_ptr<Engine> Engine::load(const fs::path& folder, const EngineOptions
   binder.refuse_unbound(core->model.spare_tensors);
   load_text(folder, *core);
   core->summary = engine::summarize(core->model, core->settings.cache);
+  core->keep_own_layers();
   core->place_weights();
   return std::shared_ptr<Engine>(new Engine(std::move(core)));
 }

@@ -69,7 +69,8 @@ ForwardPass::ForwardPass(Core& core, Workspace& workspace, const state::Extent& 
       workspace_(workspace),
       chunk_(chunk),
       claim_(core.budget.claim(claimed(core.model.decoder, core.settings, extent))),
-      pool_(*core.backend, decoder().states(), extent, core.settings.cache),
+      pool_(*core.backend, decoder().states(), extent, core.settings.cache,
+            core.options.share ? core.options.share->open(extent, chunk) : nullptr),
       arena_(core.backend->allocate(
           decoder().activation_bytes(extent.slots, core.settings.cache, core.settings.activations))),
       samplers_(*core.backend, extent.slots, decoder().vocab) {
@@ -93,14 +94,19 @@ ops::View ForwardPass::place_logits(std::int64_t rows) {
 }
 
 void ForwardPass::run(layers::Device& device, const layers::Pass& pass, std::int64_t rows) {
-  logits_ = place_logits(rows);
+  logits_ = decoder().lm_head.present() ? place_logits(rows) : ops::View();
   decoder().forward(device, pass, pool_.layers(), logits_);
+}
+
+void ForwardPass::begin(const Batch& batch) {
+  if (core_.options.share) core_.options.share->begin(pool_.replica(), batch);
 }
 
 void ForwardPass::run(const Batch& batch) {
   logit_slots_.clear();
   for (const Batch::Sequence& sequence : batch.sequences)
     pool_.make_writable(sequence.slot, sequence.past, static_cast<std::int64_t>(sequence.ids.size()));
+  begin(batch);
   batch.phase == ops::Phase::decode ? run_step(batch) : run_prompt(batch);
   for (const Batch::Sequence& sequence : batch.sequences)
     logit_slots_.insert(logit_slots_.end(), static_cast<std::size_t>(sequence.rows), sequence.slot);
@@ -188,6 +194,8 @@ std::unique_ptr<ops::Program> ForwardPass::record(const std::function<void(layer
     layers::Device device(backend(), arena_, core_.settings.activations, work);
     body(device);
   };
+  // Rows that come from other nodes come anew in each step.
+  if (core_.options.share) return backend().Backend::record([run] { run(nullptr); });
   if (core_.streamed.tier == nullptr) return backend().record([run] { run(nullptr); });
   auto shared = std::make_unique<SharedProgram>();
   shared->program = backend().record([&] { run(&shared->work); });
@@ -197,6 +205,8 @@ std::unique_ptr<ops::Program> ForwardPass::record(const std::function<void(layer
 void ForwardPass::describe_step(ops::Backend& other, std::int64_t sequences) {
   if (core_.streamed.tier != nullptr)
     fail(ErrorKind::unsupported, "a step whose experts come over the bus cannot be timed op by op");
+  if (core_.options.share)
+    fail(ErrorKind::unsupported, "a step that several nodes share cannot be timed op by op");
   layers::Device device(other, arena_, core_.settings.activations);
   run(device, step_pass(sequences), sequences);
 }
@@ -265,7 +275,12 @@ std::vector<SampledToken> ForwardPass::step_and_sample(std::span<const Next> tok
                                                        std::int64_t candidates) {
   const auto rows = static_cast<std::int64_t>(tokens.size());
   const ops::Sample op = sample_op(tokens, requests, candidates);
-  for (const Next& next : tokens) pool_.make_writable(next.slot, next.position, 1);
+  Batch batch{ops::Phase::decode, {}};
+  for (const Next& next : tokens) {
+    pool_.make_writable(next.slot, next.position, 1);
+    batch.sequences.push_back({next.slot, next.position, std::span(&next.id, 1), 1});
+  }
+  begin(batch);
   put_step(tokens);
   in_place_.clear();
   logit_slots_.clear();

@@ -68,6 +68,8 @@ class ForwardPass {
  private:
   const layers::Decoder& decoder() const { return core_.model.decoder; }
   ops::Backend& backend() { return *core_.backend; }
+  // Tells whoever holds other layers what comes.
+  void begin(const Batch& batch);
   layers::Pass prompt_pass(const Batch& batch);
   layers::Pass step_pass(std::int64_t sequences) const;
   void put_step(std::span<const Next> tokens);

@@ -45,8 +45,12 @@ void Decoder::forward(Device& dev, const Pass& pass, std::span<const state::Laye
   dev.set_phase(pass.phase);
   const Scope scope = dev.scope();
   const ops::View x = dev.take({pass.tokens, hidden});
-  dev.run(ops::Embed{.table = embed_tokens, .ids = pass.ids, .out = x});
+  if (rows_in && !dev.planning())
+    rows_in(pass, x);
+  else
+    dev.run(ops::Embed{.table = embed_tokens, .ids = pass.ids, .out = x});
   for (std::size_t i = 0; i < layers.size(); ++i) layers[i].forward(dev, pass, x, states[i]);
+  if (rows_out && !dev.planning()) rows_out(pass, x);
   if (!logits.present()) return;
   dev.run(ops::Matmul{.x = normed_rows(dev, pass, x, logits.dim(0)), .w = lm_head, .out = logits});
 }

@@ -2,6 +2,7 @@
 // output head.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <variant>
@@ -31,6 +32,10 @@ struct Decoder {
   RmsNormWeights norm;  // [hidden]
   ops::Weight lm_head;  // [vocab, hidden]; the embedding where they are tied
   std::unique_ptr<RotaryTable> rotary;
+  // Where others hold layers of the model: what puts rows into x in place of the embedding, and what becomes
+  // of the rows behind the last layer here.
+  std::function<void(const Pass& pass, const ops::View& x)> rows_in;
+  std::function<void(const Pass& pass, const ops::View& x)> rows_out;
 
   std::vector<state::LayerStateShape> states() const;
   // Runs the tokens through all layers. `logits` takes the rows of the last logits.dim(0) tokens, or is

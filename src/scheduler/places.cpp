@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "scheduler/prefix/identity.h"
+#include "sluice/error.h"
 
 namespace sluice::scheduler {
 
@@ -33,6 +34,9 @@ Places::Places(engine::Core& core, const SchedulerOptions& settled)
 
 void Places::open_disk(engine::Core& core, const SchedulerOptions& settled) {
   const state::StatePool& pool = pass().pool();
+  if (pool.replica() != nullptr)
+    throw Error(ErrorKind::unsupported,
+                "prompts are not remembered in files where several nodes share a model");
   disk_.emplace(DiskOptions{.folder = settled.cache_folder,
                             .bytes = settled.cache_folder_bytes,
                             .fingerprint = identity(core, group_),

@@ -25,7 +25,7 @@ std::size_t StatePool::bytes(const std::vector<LayerStateShape>& shapes, const E
 }
 
 StatePool::StatePool(ops::Backend& backend, const std::vector<LayerStateShape>& shapes, const Extent& extent,
-                     const CacheFormat& format)
+                     const CacheFormat& format, std::unique_ptr<PoolReplica> replica)
     : backend_(backend),
       extent_(extent),
       layers_(plan(shapes, extent, format)),
@@ -54,6 +54,7 @@ StatePool::StatePool(ops::Backend& backend, const std::vector<LayerStateShape>& 
     if (extent.paged()) put_table(slot);
     reset(slot);
   }
+  replica_ = std::move(replica);  // new slots are empty there, too
 }
 
 // Entries of pages that are not there are -1.
@@ -108,7 +109,27 @@ void StatePool::make_writable(std::int64_t slot, std::int64_t past, std::int64_t
   put_table(slot);
 }
 
+void StatePool::hold(std::int32_t page) {
+  pages_.share(page);
+  if (replica_) replica_->hold(page);
+}
+
+void StatePool::drop(std::int32_t page) {
+  pages_.release(page);
+  if (replica_) replica_->drop(page);
+}
+
+void StatePool::release(std::int64_t slot) {
+  drop_pages(slot, 0);
+  if (replica_) replica_->release(slot);
+}
+
 void StatePool::adopt(std::int64_t slot, std::span<const std::int32_t> pages) {
+  share_pages(slot, pages);
+  if (replica_) replica_->adopt(slot, pages);
+}
+
+void StatePool::share_pages(std::int64_t slot, std::span<const std::int32_t> pages) {
   if (!extent_.paged()) fail(ErrorKind::internal, "rows are shared only where caches lie in pages");
   for (const std::int32_t page : pages) pages_.share(page);
   drop_pages(slot, 0);
@@ -118,11 +139,12 @@ void StatePool::adopt(std::int64_t slot, std::span<const std::int32_t> pages) {
 
 void StatePool::fork(std::int64_t from, std::int64_t to, std::int64_t rows) {
   if (!extent_.paged()) fail(ErrorKind::internal, "slots share rows only where caches lie in pages");
-  adopt(to, std::span(pages_of(from)).first(to_size(pages_for(rows))));
+  share_pages(to, std::span(pages_of(from)).first(to_size(pages_for(rows))));
   for (const LayerState& layer : layers_)
     for_each_tensor(layer, [&](const ops::View& tensor, Layout layout) {
       if (layout == Layout::whole) backend_.copy(tensor[to].data, tensor[from].data, bytes_of(tensor[to]));
     });
+  if (replica_) replica_->fork(from, to, rows);
 }
 
 void StatePool::reset(std::int64_t slot) {
@@ -135,6 +157,7 @@ void StatePool::reset(std::int64_t slot) {
       if (zeros.size() < bytes) zeros.resize(bytes);
       backend_.upload(tensor[slot].data, zeros.data(), bytes);
     });
+  if (replica_) replica_->reset(slot);
 }
 
 // f(block, count) for the first `rows` rows of a slot: block `block` of a cache's tensor begins with `count`
@@ -166,7 +189,7 @@ void StatePool::for_each_saved(std::int64_t slot, std::int64_t rows, bool with_c
 }
 
 // Counts rows as they would lie in one piece: a slot without pages has none to walk over.
-std::size_t StatePool::saved_bytes(std::int64_t rows, bool with_caches) const {
+std::size_t StatePool::own_bytes(std::int64_t rows, bool with_caches) const {
   std::size_t total = 0;
   for (const LayerState& layer : layers_)
     for_each_tensor(layer, [&](const ops::View& tensor, Layout layout) {
@@ -225,13 +248,18 @@ void StatePool::load_blocks(std::int64_t slot, std::int64_t begin, std::int64_t 
   });
 }
 
+std::size_t StatePool::saved_bytes(std::int64_t rows, bool with_caches) const {
+  return own_bytes(rows, with_caches) + (replica_ ? replica_->saved_bytes(rows, with_caches) : 0);
+}
+
 std::vector<std::byte> StatePool::save(std::int64_t slot, std::int64_t rows, bool with_caches) {
-  std::vector<std::byte> saved(saved_bytes(rows, with_caches));
+  std::vector<std::byte> saved(own_bytes(rows, with_caches));
   std::size_t at = 0;
   for_each_saved(slot, rows, with_caches, [&](void* data, std::size_t bytes) {
     backend_.download(saved.data() + at, data, bytes);
     at += bytes;
   });
+  if (replica_) replica_->save(slot, rows, with_caches, saved);
   return saved;
 }
 
@@ -247,6 +275,7 @@ void StatePool::load(std::int64_t slot, std::int64_t rows, bool with_caches,
     backend_.upload(data, saved.data() + at, bytes);
     at += bytes;
   });
+  if (replica_) replica_->load(slot, rows, with_caches, saved.subspan(at));
 }
 
 }  // namespace sluice::state

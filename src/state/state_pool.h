@@ -6,6 +6,7 @@
 #include "sluice/ops/backend.h"
 #include "state/layer_state.h"
 #include "state/page_counts.h"
+#include "state/pool_replica.h"
 
 namespace sluice::state {
 
@@ -16,7 +17,7 @@ static_assert(kPageRows % kBlockRows == 0);
 class StatePool {
  public:
   StatePool(ops::Backend& backend, const std::vector<LayerStateShape>& shapes, const Extent& extent,
-            const CacheFormat& format);
+            const CacheFormat& format, std::unique_ptr<PoolReplica> replica = nullptr);
 
   // What such a pool takes, known before anything is allocated.
   static std::size_t bytes(const std::vector<LayerStateShape>& shapes, const Extent& extent,
@@ -26,6 +27,8 @@ class StatePool {
   std::int64_t slots() const { return extent_.slots; }
   std::int64_t capacity() const { return extent_.capacity; }
   const std::vector<LayerState>& layers() const { return layers_; }
+  // Of other layers, elsewhere; or nothing.
+  PoolReplica* replica() const { return replica_.get(); }
   // I32 [slots, pages per slot] where caches lie in pages, else absent.
   const ops::ConstView& page_table() const { return page_table_; }
   std::int64_t free_pages() const { return pages_.free(); }
@@ -33,7 +36,7 @@ class StatePool {
   // An empty past: recurrent states become zero, pages are given back; other caches are simply not looked at.
   void reset(std::int64_t slot);
   // Gives a slot's pages back, for a slot that is reset before it is used again.
-  void release(std::int64_t slot) { drop_pages(slot, 0); }
+  void release(std::int64_t slot);
   // Pages that make_writable() would take.
   std::int64_t missing_pages(std::int64_t slot, std::int64_t past, std::int64_t added) const;
   // Before rows [past, past + added) of a slot are written: takes pages for them, and copies of those that
@@ -45,13 +48,13 @@ class StatePool {
   // The pages of a slot's rows, in their order. Others than slots may use them, too: hold() is one user more,
   // drop() one less.
   const std::vector<std::int32_t>& pages(std::int64_t slot) const { return taken_[slot]; }
-  void hold(std::int32_t page) { pages_.share(page); }
-  void drop(std::int32_t page) { pages_.release(page); }
+  void hold(std::int32_t page);
+  void drop(std::int32_t page);
   bool shared(std::int32_t page) const { return pages_.shared(page); }
   // Gives a slot rows that are in these pages, in place of its own. They are shared until it writes to them.
   void adopt(std::int64_t slot, std::span<const std::int32_t> pages);
   // Copies of a slot's recurrent states, and of the first `rows` rows of its caches if asked for. Their bytes
-  // are the same wherever the rows lie.
+  // are the same wherever the rows lie; those of a replica follow.
   std::vector<std::byte> save(std::int64_t slot, std::int64_t rows, bool with_caches);
   void load(std::int64_t slot, std::int64_t rows, bool with_caches, std::span<const std::byte> saved);
   std::size_t saved_bytes(std::int64_t rows, bool with_caches) const;
@@ -75,6 +78,8 @@ class StatePool {
   void copy_page(std::int32_t from, std::int32_t to);
   void put_table(std::int64_t slot);
   void drop_pages(std::int64_t slot, std::size_t kept);
+  void share_pages(std::int64_t slot, std::span<const std::int32_t> pages);
+  std::size_t own_bytes(std::int64_t rows, bool with_caches) const;
 
   ops::Backend& backend_;
   Extent extent_;
@@ -84,6 +89,7 @@ class StatePool {
   std::vector<std::vector<std::int32_t>> taken_;  // pages by slot
   ops::ConstView page_table_;
   void* table_memory_ = nullptr;
+  std::unique_ptr<PoolReplica> replica_;
 };
 
 }  // namespace sluice::state

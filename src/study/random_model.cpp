@@ -79,6 +79,8 @@ checkpoint::RandomRouting routing_of(const Json& config, int bits, double zipf) 
 std::shared_ptr<Engine> Engine::random(std::string_view geometry, int bits, const EngineOptions& options,
                                        double zipf) {
   check_bits(bits);
+  if (options.share)
+    fail(ErrorKind::unsupported, "several nodes share a model from files; write one with 'sluice random'");
   auto core = std::make_unique<engine::Core>();
   core->start(options);
   const Json config = models::geometry_config(geometry);

@@ -184,6 +184,7 @@ void run_remotely(const RunArguments& options, const std::string& text) {
 void run(RunArguments& options) {
   if (!options.experts_map.empty() || !options.experts_profile.empty()) keep_counts(options.model.engine);
   options.answer.resolve();
+  options.model.follow_if_asked();
   const std::string text = input_text(options.prompt, options.file).value_or(kDefaultPrompt);
   if (!options.remote.url.empty()) return run_remotely(options, text);
   const auto engine = options.model.load();

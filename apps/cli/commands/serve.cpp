@@ -76,6 +76,7 @@ void describe(const std::string& url, const server::ServedModel& model, const Sc
 }
 
 void serve(ServeArguments& options) {
+  options.model.follow_if_asked();
   server::Server server(server_options(options));
   const auto engine = options.model.load();
   const auto scheduler = make_scheduler(engine, options);

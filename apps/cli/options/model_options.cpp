@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "options/model_folders.h"
+#include "options/nodes.h"
 #include "sluice/error.h"
 #include "sluice/find_model.h"
 #include "terminal/progress.h"
@@ -95,6 +96,10 @@ void add_engine_options(Command& command, ModelOptions& options) {
   command.checked("--expert-policy", engine.expert_policy,
                   "Which experts leave: lru, lfru, or static:FILE with what --experts-profile wrote",
                   check_policy);
+  command.option(
+      "--nodes", options.nodes,
+      "Share the layers with other machines, started by 'mpirun -n 2 sluice ...': auto, or how many "
+      "each holds, e.g. 12,20,8");
   command.flag("--exact", engine.exact, "F32 arithmetic throughout, slower; caches as --kv-bits says");
 }
 
@@ -148,11 +153,18 @@ std::shared_ptr<Engine> ModelOptions::load() {
   Progress progress("loading");
   EngineOptions options = engine;
   options.progress = [&](std::uint64_t done, std::uint64_t all) { progress.update(done, all); };
-  return Engine::load(folder(), options);
+  return nodes.empty() ? Engine::load(folder(), options) : load_with_nodes(folder(), options, nodes);
+}
+
+void ModelOptions::follow_if_asked() {
+  if (!nodes.empty() && follows_by_mpirun()) load();
 }
 
 std::shared_ptr<Engine> ModelOptions::random(const std::string& geometry, int bits) {
   resolve();
+  if (!nodes.empty())
+    throw Error(ErrorKind::unsupported,
+                "several nodes share a model from files; write one with 'sluice random'");
   return Engine::random(geometry, bits, engine, zipf_exponent(routing));
 }
 

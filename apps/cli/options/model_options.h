@@ -15,11 +15,14 @@ struct ModelOptions {
   EngineOptions engine;
   std::string kv = "auto";
   std::string routing;  // of random weights: "zipf:1.0", or empty
+  std::string nodes;    // layers of each that share the model: "auto", "12,20,8", or empty for one alone
 
   // One of the models in the box, by name.
   bool bundled() const;
   std::filesystem::path folder() const;
   std::shared_ptr<Engine> load();
+  // Where this process is to hold layers for another one: does nothing else, and does not return.
+  void follow_if_asked();
   std::shared_ptr<Engine> random(const std::string& geometry, int bits);
   // Checks the options and writes them into `engine`; load and random do so themselves.
   void resolve();

@@ -1,0 +1,23 @@
+// --nodes: a model that several machines hold together.
+#pragma once
+
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "sluice/engine.h"
+
+namespace sluice::cli {
+
+// This process held layers for another one, which has ended.
+class Followed : public std::exception {};
+
+// Joins the nodes that mpirun started and loads this one's part of the model. Returns on the node that leads
+// alone: the others hold their layers until that one ends, and then throw Followed.
+std::shared_ptr<Engine> load_with_nodes(const std::filesystem::path& folder, EngineOptions options,
+                                        const std::string& layers);
+// Whether this process was started as one that follows.
+bool follows_by_mpirun();
+
+}  // namespace sluice::cli

@@ -1,0 +1,60 @@
+// A model that several machines hold together, each a part of its layers, with the results of one machine.
+//
+// All of them run the same program, started by mpirun. Each joins, gives share() to the engine that it loads,
+// and those of a rank above 0 then follow(); the one of rank 0 uses its engine as if it had the whole model.
+// The traffic is not encrypted: it is for a network that is trusted.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "sluice/engine.h"
+
+namespace sluice {
+
+// A node that no longer answers, or that said why it cannot.
+struct LostNode {
+  int rank = 0;
+  bool told = false;  // by itself
+  std::string sentence;
+};
+
+struct NodesOptions {
+  // How many layers each node holds: "12,20,8", or "auto" for what suits their memory and speed.
+  std::string layers = "auto";
+  std::string program = {};  // its version: it must be the same everywhere
+  // Hears once, on a thread of its own, that a node is lost and why. The model is lost with it: whatever
+  // waits for a node throws the same sentence.
+  std::function<void(const LostNode& node)> lost = {};
+};
+
+namespace nodes {
+class Cluster;
+}  // namespace nodes
+
+class Nodes {
+ public:
+  // Waits until all are there. Throws where the program is built without MPI or was not started by it.
+  explicit Nodes(const NodesOptions& options);
+  // For nodes that are connected otherwise.
+  Nodes(std::shared_ptr<nodes::Cluster> cluster, const NodesOptions& options);
+  ~Nodes();
+  Nodes(const Nodes&) = delete;
+  Nodes& operator=(const Nodes&) = delete;
+
+  int rank() const;
+  int count() const;
+  // For EngineOptions::share of one engine at a time.
+  std::shared_ptr<engine::LayerShare> share();
+  // On a rank above 0: holds the engine's layers until the node of rank 0 has no more use for them.
+  void follow(Engine& engine);
+  // Tells the others that this node cannot go on.
+  void give_up(const std::string& why) noexcept;
+
+ private:
+  std::shared_ptr<nodes::Cluster> cluster_;
+  NodesOptions options_;
+};
+
+}  // namespace sluice

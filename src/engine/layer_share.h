@@ -1,0 +1,41 @@
+// The layers that an engine holds of a model, where other nodes hold the rest of it.
+//
+// One engine leads: it embeds tokens, holds the first layers, and has the final norm, the output head and all
+// that concerns text. The others hold the layers behind, in order. Rows of the residual go from each to the
+// next and from the last to the first; whatever the leading engine does with its slots, the others do too.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "engine/batch.h"
+#include "state/cache_format.h"
+#include "state/pool_replica.h"
+
+namespace sluice::engine {
+
+struct Core;
+
+class LayerShare {
+ public:
+  virtual ~LayerShare() = default;
+
+  // Layers [first, end) of a model.
+  struct Range {
+    std::int64_t first = 0;
+    std::int64_t end = 0;
+  };
+  // Which layers of the model are held here: all nodes agree on it, and on everything that results depend
+  // on. Called once, when the whole model is bound and nothing of it is read.
+  virtual Range divide(const Core& core) = 0;
+  // Called once, when the weights are in their place: connects the decoder with its neighbours.
+  virtual void connect(Core& core) = 0;
+
+  // Of the engine that leads; the others return nothing and do nothing.
+  // Makes slots of the same extent elsewhere; they go with what is returned.
+  virtual std::unique_ptr<state::PoolReplica> open(const state::Extent& extent, std::int64_t chunk) = 0;
+  // The batch is about to run in the slots that `replica` stands for.
+  virtual void begin(state::PoolReplica* replica, const Batch& batch) = 0;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,161 @@
+#include "nodes/agreement.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/text_file.h"
+#include "experts/fingerprint.h"
+#include "nodes/wire.h"
+
+namespace sluice::nodes {
+
+namespace {
+
+// Two processors with the same instructions, or two devices of one kind, give the same bits. How many threads
+// there are makes no difference.
+std::string arithmetic(const ops::Backend& backend) {
+  const std::string description = backend.description();
+  const auto threads = description.find(" threads, ");
+  const std::string kind =
+      threads == std::string::npos ? description : description.substr(threads + std::size(" threads, ") - 1);
+  return fmt::format("{} ({}{})", backend.name(), kind, backend.exact() ? ", exact" : "");
+}
+
+double physical_memory() {
+  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
+
+// What a node has for weights: what it may use, or most of the machine's memory, shared by those on it.
+NodeStrength strength_of(const Cluster& cluster, const engine::Core& core) {
+  constexpr double kForWeights = 0.8;
+  constexpr double kWorthMeasuring = 1e9;
+  constexpr std::uint64_t kMeasured = std::uint64_t{64} << 20;
+  const std::vector<std::string>& hosts = cluster.hosts();
+  const auto here = std::count(hosts.begin(), hosts.end(), hosts[static_cast<std::size_t>(cluster.rank())]);
+  NodeStrength strength;
+  const auto allowed = static_cast<double>(core.options.memory);
+  const double all = core.backend->traits().host_memory ? physical_memory() / static_cast<double>(here)
+                                                        : static_cast<double>(core.backend->memory_bytes());
+  strength.memory = kForWeights * (allowed > 0 ? allowed : all);
+  if (static_cast<double>(core.summary.weight_bytes) > kWorthMeasuring)
+    strength.speed = core.backend->measure_rates(kMeasured).read_bytes_per_second;
+  return strength;
+}
+
+Message introduce(const std::vector<Fact>& facts, const NodeStrength& strength) {
+  Writer writer;
+  writer.put(strength);
+  writer.put(facts.size());
+  for (const Fact& fact : facts) {
+    writer.put(fact.what);
+    writer.put(fact.value);
+  }
+  return writer.take();
+}
+
+std::vector<Fact> read_facts(Reader& reader) {
+  std::vector<Fact> facts(reader.get<std::size_t>());
+  for (Fact& fact : facts) {
+    fact.what = reader.get_text();
+    fact.value = reader.get_text();
+  }
+  return facts;
+}
+
+std::vector<std::int64_t> settle(const std::string& split, const engine::Core& core,
+                                 std::span<const NodeStrength> nodes) {
+  std::vector<std::int64_t> counts = parse_split(split, static_cast<int>(nodes.size()));
+  const layers::Decoder& decoder = core.model.decoder;
+  if (counts.empty()) return split_layers(cost_of(decoder), nodes);
+  const std::int64_t given = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  if (given != static_cast<std::int64_t>(decoder.layers.size()))
+    fail(ErrorKind::input, "'{}' shares {} layers, the model has {}", split, given, decoder.layers.size());
+  return counts;
+}
+
+[[noreturn]] void refuse(Cluster& cluster, const std::string& sentence) {
+  cluster.end_together();
+  throw Error(ErrorKind::input, sentence);
+}
+
+}  // namespace
+
+std::uint64_t fingerprint(const checkpoint::TensorFiles& files) {
+  constexpr std::size_t kSamples = 64;
+  constexpr std::size_t kSampleBytes = 4096;
+  Writer writer;
+  writer.put(read_text_file(files.folder() / "config.json"));
+  const std::vector<const checkpoint::TensorEntry*>& tensors = files.tensors();
+  const std::size_t spacing = std::max<std::size_t>(1, tensors.size() / kSamples);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const checkpoint::TensorEntry& tensor = *tensors[i];
+    writer.put(tensor.name);
+    writer.put(tensor.data.size());
+    if (i % spacing == 0) writer.put_all(tensor.data.first(std::min(kSampleBytes, tensor.data.size())));
+  }
+  return experts::fingerprint(writer.take());
+}
+
+std::vector<Fact> facts_of(const engine::Core& core, const std::string& program) {
+  const EngineOptions& options = core.options;
+  return {{"the program", program},
+          {"the checkpoint", fmt::format("{:016x}", fingerprint(core.store.files()))},
+          {"arithmetic", arithmetic(*core.backend)},
+          {"the type of activations", std::string(name(core.settings.activations))},
+          {"the cache's type", std::string(name(core.settings.cache.type))},
+          {"the cache's bits", fmt::format("{},{}", options.key_bits, options.value_bits)},
+          {"the prefill chunk", fmt::format("{}", options.prefill_chunk)}};
+}
+
+std::string difference(const std::vector<Fact>& first, const std::string& first_name,
+                       const std::vector<Fact>& other, const std::string& other_name) {
+  if (first.size() != other.size())
+    return fmt::format("{} and {} run different programs", first_name, other_name);
+  for (std::size_t i = 0; i < first.size(); ++i)
+    if (first[i].what != other[i].what || first[i].value != other[i].value)
+      return fmt::format("{} differs: {} has {}, {} has {}", first[i].what, first_name, first[i].value,
+                         other_name, other[i].value);
+  return {};
+}
+
+std::vector<std::int64_t> agree(Cluster& cluster, const engine::Core& core, const std::string& program,
+                                const std::string& split) {
+  const std::vector<Fact> own = facts_of(core, program);
+  const NodeStrength strength = strength_of(cluster, core);
+  if (cluster.rank() != 0) {
+    cluster.send(0, Channel::replies, introduce(own, strength));
+    const Message verdict = cluster.receive(0, Channel::commands);
+    Reader reader(verdict);
+    const std::string refusal = reader.get_text();
+    if (!refusal.empty()) refuse(cluster, refusal);
+    return reader.get_all<std::int64_t>();
+  }
+  std::vector<NodeStrength> strengths{strength};
+  std::string refusal;
+  for (int other = 1; other < cluster.size(); ++other) {
+    const Message message = cluster.receive(other, Channel::replies);
+    Reader reader(message);
+    strengths.push_back(reader.get<NodeStrength>());
+    const std::vector<Fact> facts = read_facts(reader);
+    if (refusal.empty()) refusal = difference(own, cluster.name(0), facts, cluster.name(other));
+  }
+  std::vector<std::int64_t> counts;
+  if (refusal.empty()) try {
+      counts = settle(split, core, strengths);
+    } catch (const Error& error) {
+      refusal = error.what();
+    }
+  for (int other = 1; other < cluster.size(); ++other) {
+    Writer writer;
+    writer.put(refusal);
+    writer.put_all(std::span<const std::int64_t>(counts));
+    cluster.send(other, Channel::commands, writer.take());
+  }
+  if (!refusal.empty()) refuse(cluster, refusal);
+  return counts;
+}
+
+}  // namespace sluice::nodes

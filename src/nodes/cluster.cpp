@@ -1,0 +1,222 @@
+#include "nodes/cluster.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "nodes/wire.h"
+
+namespace sluice::nodes {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::size_t kLargest = std::size_t{256} << 20;  // message; MPI counts bytes by int
+
+// Waits a little longer the longer nothing comes: a row that is on its way comes in microseconds, and nodes
+// without work leave the processor to others.
+class Patience {
+ public:
+  void wait() {
+    const auto waited = std::chrono::steady_clock::now() - start_;
+    if (waited < 100us)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(waited < 10ms ? 20us : waited < 1s ? 100us : 1000us);
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+Cluster::Cluster(std::unique_ptr<Transport> transport, Options options)
+    : transport_(std::move(transport)),
+      options_(std::move(options)),
+      hosts_(static_cast<std::size_t>(size())),
+      peers_(static_cast<std::size_t>(size())) {
+  meet();
+  for (Peer& peer : peers_) peer.heard = Clock::now();
+  watch_ = std::thread([this] { watch(); });
+}
+
+Cluster::~Cluster() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  watch_.join();
+  if (is_lost_) return;
+  try {
+    tell_all(Beat::parting, {}, rank());
+    transport_->close();
+  } catch (const Error&) {  // of a node that parted in disorder
+  }
+}
+
+// Everybody tells everybody its name.
+void Cluster::meet() {
+  hosts_[static_cast<std::size_t>(rank())] = transport_->host();
+  for (int other = 0; other < size(); ++other) {
+    if (other == rank()) continue;
+    Writer writer;
+    writer.put(transport_->host());
+    transport_->send(other, Channel::replies, writer.take());
+  }
+  for (int other = 0; other < size(); ++other)
+    if (other != rank()) {
+      Patience patience;
+      std::optional<Message> message;
+      while (!(message = transport_->poll(other, Channel::replies))) patience.wait();
+      hosts_[static_cast<std::size_t>(other)] = Reader(*message).get_text();
+    }
+}
+
+std::string Cluster::name(int rank) const {
+  return fmt::format("node {} ({})", rank, hosts_[static_cast<std::size_t>(rank)]);
+}
+
+void Cluster::refuse_if_lost() const {
+  if (!is_lost_) return;
+  const std::lock_guard lock(mutex_);
+  throw Error(ErrorKind::resource, lost_);
+}
+
+void Cluster::send(int to, Channel channel, Message message) {
+  refuse_if_lost();
+  transport_->send(to, channel, std::move(message));
+}
+
+Message Cluster::receive(int from, Channel channel) {
+  for (Patience patience;;) {
+    const bool parted = peer(from).parted;
+    if (std::optional<Message> message = transport_->poll(from, channel)) return std::move(*message);
+    if (parted) fail(ErrorKind::resource, "{} ended before its work was done", name(from));
+    refuse_if_lost();
+    transport_->progress();
+    patience.wait();
+  }
+}
+
+void Cluster::send_bytes(int to, Channel channel, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const auto part = bytes.first(std::min(kLargest, bytes.size()));
+    send(to, channel, Message(part.begin(), part.end()));
+    bytes = bytes.subspan(part.size());
+  }
+}
+
+void Cluster::receive_bytes(int from, Channel channel, std::span<std::byte> bytes) {
+  while (!bytes.empty()) {
+    const Message part = receive(from, channel);
+    if (part.size() != std::min(kLargest, bytes.size()))
+      fail(ErrorKind::internal, "{} sent {} bytes in place of {}", name(from), part.size(), bytes.size());
+    std::copy(part.begin(), part.end(), bytes.begin());
+    bytes = bytes.subspan(part.size());
+  }
+}
+
+void Cluster::tell_all(Beat beat, const std::string& text, int about) {
+  for (int other = 0; other < size(); ++other) {
+    if (other == rank()) continue;
+    Writer writer;
+    writer.put(beat);
+    writer.put(about);
+    writer.put(text);
+    transport_->send(other, Channel::beats, writer.take());
+  }
+}
+
+void Cluster::wait_until_told(std::chrono::milliseconds most) {
+  for (const auto start = Clock::now(); transport_->progress() > 0 && Clock::now() - start < most;)
+    std::this_thread::sleep_for(1ms);
+}
+
+void Cluster::give_up(const std::string& why) noexcept try {
+  if (told_.exchange(true)) return;
+  {
+    const std::lock_guard lock(mutex_);
+    lost_ = why;
+    is_lost_ = true;
+  }
+  tell_all(Beat::failed, fmt::format("{}: {}", name(rank()), why), rank());
+  wait_until_told(1s);
+} catch (const std::exception&) {  // then silence tells them
+}
+
+void Cluster::lose(const LostNode& node) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_lost_) return;
+    lost_ = node.sentence;
+    is_lost_ = true;
+  }
+  if (!node.told) try {  // so that all say the same, and nobody takes this node's end for the cause
+      tell_all(Beat::lost, node.sentence, node.rank);
+      wait_until_told(200ms);
+    } catch (const Error&) {  // then the others find out for themselves
+    }
+  if (options_.lost) options_.lost(node);
+}
+
+void Cluster::hear(int rank, const Message& message) {
+  Reader reader(message);
+  const auto beat = reader.get<Beat>();
+  const int about = reader.get<int>();
+  peer(rank).heard = Clock::now();
+  if (beat == Beat::parting) peer(rank).parted = true;
+  if (beat == Beat::failed || beat == Beat::lost) lose({about, beat == Beat::failed, reader.get_text()});
+}
+
+void Cluster::hear() {
+  for (int other = 0; other < size(); ++other) {
+    if (other == rank()) continue;
+    try {
+      while (const std::optional<Message> message = transport_->poll(other, Channel::beats))
+        hear(other, *message);
+    } catch (const Error& error) {
+      lose({other, false, fmt::format("{} is gone: {}", name(other), error.what())});
+    }
+  }
+}
+
+void Cluster::look_for_silence(Clock::time_point now) {
+  for (int other = 0; other < size(); ++other) {
+    if (other == rank() || peer(other).parted || now - peer(other).heard < options_.patience) continue;
+    const double seconds = std::chrono::duration<double>(now - peer(other).heard).count();
+    lose({other, false,
+          fmt::format("{} has been silent for {:.0f} s: it stopped or cannot be reached", name(other),
+                      seconds)});
+  }
+}
+
+void Cluster::watch() {
+  Clock::time_point last = Clock::now();
+  Clock::time_point told{};
+  std::unique_lock lock(mutex_);
+  while (!stopping_ && !is_lost_) {
+    lock.unlock();
+    const Clock::time_point now = Clock::now();
+    // Whoever was stopped itself has heard nobody meanwhile.
+    if (now - last > options_.patience / 2)
+      for (Peer& peer : peers_) peer.heard = now;
+    last = now;
+    std::size_t leaving = 0;
+    try {
+      if (now - told >= options_.beat) {
+        tell_all(Beat::alive, {}, rank());
+        told = now;
+      }
+      leaving = transport_->progress();
+    } catch (const Error&) {  // to whom is found out by its silence
+    }
+    hear();
+    look_for_silence(now);
+    lock.lock();
+    changed_.wait_for(lock, leaving > 0 ? 1ms : 20ms, [this] { return stopping_; });
+  }
+}
+
+}  // namespace sluice::nodes

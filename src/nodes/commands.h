@@ -1,0 +1,68 @@
+// What the node that leads has the others do, in order. Groups of slots go by numbers.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/batch.h"
+#include "nodes/wire.h"
+
+namespace sluice::nodes {
+
+enum class Command : std::uint8_t {
+  open,     // group, extent, chunk; answered by Opened
+  close,    // group
+  pass,     // group, batch; rows follow
+  reset,    // group, slot
+  release,  // group, slot
+  fork,     // group, from, to, rows
+  hold,     // group, page
+  drop,     // group, page
+  adopt,    // group, slot, pages
+  save,     // group, slot, rows, with caches; answered by the bytes
+  load,     // group, slot, rows, with caches; the bytes follow
+  quit,
+};
+
+// The bytes that a save of such a group has: those of a sequence, and for each of its rows more.
+struct SavedSize {
+  std::size_t state = 0;
+  std::size_t row = 0;
+  std::size_t bytes(std::int64_t rows, bool with_caches) const {
+    return state + (with_caches ? row * static_cast<std::size_t>(rows) : 0);
+  }
+};
+
+inline void put(Writer& writer, const engine::Batch& batch) {
+  writer.put(batch.phase);
+  writer.put(batch.replayed);
+  writer.put(batch.sequences.size());
+  for (const engine::Batch::Sequence& sequence : batch.sequences) {
+    writer.put(sequence.slot);
+    writer.put(sequence.past);
+    writer.put(sequence.rows);
+    writer.put_all(sequence.ids);
+  }
+}
+
+// A batch and the tokens that it points to.
+struct OwnedBatch {
+  engine::Batch batch;
+  std::vector<std::vector<std::int32_t>> ids;
+};
+
+inline OwnedBatch get_batch(Reader& reader) {
+  OwnedBatch owned;
+  owned.batch.phase = reader.get<ops::Phase>();
+  owned.batch.replayed = reader.get<bool>();
+  const auto count = reader.get<std::size_t>();
+  for (std::size_t i = 0; i < count; ++i) {
+    engine::Batch::Sequence& sequence = owned.batch.sequences.emplace_back();
+    sequence.slot = reader.get<std::int32_t>();
+    sequence.past = reader.get<std::int64_t>();
+    sequence.rows = reader.get<std::int64_t>();
+    sequence.ids = owned.ids.emplace_back(reader.get_all<std::int32_t>());
+  }
+  return owned;
+}
+
+}  // namespace sluice::nodes

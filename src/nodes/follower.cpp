@@ -1,0 +1,113 @@
+#include "nodes/follower.h"
+
+#include <numeric>
+
+#include "base/error.h"
+#include "nodes/rows.h"
+
+namespace sluice::nodes {
+
+namespace {
+
+void change(Command command, state::StatePool& pool, Reader& reader) {
+  if (command == Command::hold) return pool.hold(reader.get<std::int32_t>());
+  if (command == Command::drop) return pool.drop(reader.get<std::int32_t>());
+  const auto slot = reader.get<std::int64_t>();
+  if (command == Command::reset) return pool.reset(slot);
+  if (command == Command::release) return pool.release(slot);
+  if (command == Command::adopt) return pool.adopt(slot, reader.get_all<std::int32_t>());
+  if (command != Command::fork) fail(ErrorKind::internal, "a node was told something that it does not know");
+  const auto to = reader.get<std::int64_t>();
+  pool.fork(slot, to, reader.get<std::int64_t>());
+}
+
+}  // namespace
+
+engine::LayerShare::Range Follower::divide(const engine::Core& core) {
+  const std::vector<std::int64_t> counts = agree(*cluster_, core, program_, "auto");
+  const auto own = counts.begin() + cluster_->rank();
+  const std::int64_t first = std::accumulate(counts.begin(), own, std::int64_t{0});
+  return {first, first + *own};
+}
+
+void Follower::connect(engine::Core& core) {
+  Writer ready;
+  ready.put(core.settings.prefill_chunk);
+  cluster_->send(0, Channel::replies, ready.take());
+  core.model.decoder.rows_in = [this, &core](const layers::Pass&, const ops::View& x) {
+    unpack_rows(*core.backend, cluster_->receive(cluster_->previous(), Channel::rows), x);
+  };
+  core.model.decoder.rows_out = [this, &core](const layers::Pass& pass, const ops::View& x) {
+    const bool last = cluster_->next() == 0;
+    cluster_->send(cluster_->next(), Channel::rows,
+                   last ? pack_rows(*core.backend, x, wanted_rows(pass)) : pack_rows(*core.backend, x));
+  };
+}
+
+void Follower::follow(engine::Core& core) {
+  Groups groups;
+  for (bool more = true; more;) {
+    const Message message = cluster_->receive(0, Channel::commands);
+    for (Reader reader(message); more && !reader.empty();) more = obey(core, groups, reader);
+  }
+}
+
+bool Follower::obey(engine::Core& core, Groups& groups, Reader& reader) {
+  const auto command = reader.get<Command>();
+  if (command == Command::quit) return false;
+  if (command == Command::open) {
+    open(core, groups, reader);
+    return true;
+  }
+  const auto number = reader.get<int>();
+  if (command == Command::close) {
+    groups.erase(number);
+    return true;
+  }
+  engine::ForwardPass& pass = groups.at(number)->pass;
+  core.executor->run([&] {
+    if (command == Command::pass) return pass.run(get_batch(reader).batch);
+    if (command == Command::save) return save(pass.pool(), reader);
+    if (command == Command::load) return load(pass.pool(), reader);
+    change(command, pass.pool(), reader);
+  });
+  return true;
+}
+
+void Follower::open(engine::Core& core, Groups& groups, Reader& reader) {
+  const auto number = reader.get<int>();
+  const auto extent = reader.get<state::Extent>();
+  const auto chunk = reader.get<std::int64_t>();
+  std::string why;
+  SavedSize size;
+  try {
+    groups[number] = core.executor->reserve(extent, chunk);
+    const state::StatePool& pool = groups[number]->pass.pool();
+    size.state = pool.saved_bytes(0, true);
+    size.row = pool.saved_bytes(1, true) - size.state;
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  Writer opened;
+  opened.put(why);
+  opened.put(size);
+  cluster_->send(0, Channel::replies, opened.take());
+}
+
+void Follower::save(state::StatePool& pool, Reader& reader) {
+  const auto slot = reader.get<std::int64_t>();
+  const auto rows = reader.get<std::int64_t>();
+  const auto with_caches = reader.get<bool>();
+  cluster_->send_bytes(0, Channel::replies, pool.save(slot, rows, with_caches));
+}
+
+void Follower::load(state::StatePool& pool, Reader& reader) {
+  const auto slot = reader.get<std::int64_t>();
+  const auto rows = reader.get<std::int64_t>();
+  const auto with_caches = reader.get<bool>();
+  std::vector<std::byte> saved(pool.saved_bytes(rows, with_caches));
+  cluster_->receive_bytes(0, Channel::replies, saved);
+  pool.load(slot, rows, with_caches, saved);
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,163 @@
+#include "nodes/leader.h"
+
+#include "base/error.h"
+#include "nodes/rows.h"
+
+namespace sluice::nodes {
+
+// The slots of one group on all other nodes.
+class Leader::RemotePool final : public state::PoolReplica {
+ public:
+  RemotePool(Leader& leader, int group) : leader_(leader), group_(group) {}
+  ~RemotePool() override { leader_.close(group_); }
+
+  int group() const { return group_; }
+  // Of the next node in order.
+  void add(const SavedSize& size) { sizes_.push_back(size); }
+
+  void reset(std::int64_t slot) override { leader_.post(Command::reset, group_, slot); }
+  void release(std::int64_t slot) override { leader_.post(Command::release, group_, slot); }
+  void fork(std::int64_t from, std::int64_t to, std::int64_t rows) override {
+    leader_.post(Command::fork, group_, from, to, rows);
+  }
+  void hold(std::int32_t page) override { leader_.post(Command::hold, group_, page); }
+  void drop(std::int32_t page) override { leader_.post(Command::drop, group_, page); }
+  void adopt(std::int64_t slot, std::span<const std::int32_t> pages) override {
+    leader_.post(Command::adopt, group_, slot, pages);
+  }
+
+  void save(std::int64_t slot, std::int64_t rows, bool with_caches, std::vector<std::byte>& saved) override {
+    leader_.post(Command::save, group_, slot, rows, with_caches);
+    leader_.flush();
+    std::size_t at = saved.size();
+    saved.resize(at + saved_bytes(rows, with_caches));
+    for (std::size_t i = 0; i < sizes_.size(); ++i) {
+      const std::size_t own = sizes_[i].bytes(rows, with_caches);
+      leader_.cluster_->receive_bytes(node(i), Channel::replies, std::span(saved).subspan(at, own));
+      at += own;
+    }
+  }
+
+  void load(std::int64_t slot, std::int64_t rows, bool with_caches,
+            std::span<const std::byte> saved) override {
+    leader_.post(Command::load, group_, slot, rows, with_caches);
+    leader_.flush();
+    for (std::size_t i = 0; i < sizes_.size(); ++i) {
+      const std::size_t own = sizes_[i].bytes(rows, with_caches);
+      leader_.cluster_->send_bytes(node(i), Channel::replies, saved.first(own));
+      saved = saved.subspan(own);
+    }
+  }
+
+  std::size_t saved_bytes(std::int64_t rows, bool with_caches) const override {
+    std::size_t sum = 0;
+    for (const SavedSize& size : sizes_) sum += size.bytes(rows, with_caches);
+    return sum;
+  }
+
+ private:
+  static int node(std::size_t i) { return static_cast<int>(i) + 1; }
+
+  Leader& leader_;
+  int group_;
+  std::vector<SavedSize> sizes_;
+};
+
+namespace {
+
+template <class T>
+void put(Writer& writer, const T& value) {
+  writer.put(value);
+}
+void put(Writer& writer, const std::span<const std::int32_t>& values) {
+  writer.put_all(values);
+}
+
+}  // namespace
+
+Leader::Leader(std::shared_ptr<Cluster> cluster, std::string program, std::string split)
+    : cluster_(std::move(cluster)), program_(std::move(program)), split_(std::move(split)) {}
+
+Leader::~Leader() {
+  if (!agreed_) return;
+  try {
+    post(Command::quit);
+    flush();
+  } catch (const std::exception&) {  // nobody is there who could be let go
+  }
+}
+
+template <class... Values>
+void Leader::post(Command command, const Values&... values) {
+  const std::lock_guard lock(mutex_);
+  commands_.put(command);
+  (put(commands_, values), ...);
+}
+
+void Leader::flush() {
+  const std::lock_guard lock(mutex_);
+  const Message message = commands_.take();
+  for (int other = 1; other < cluster_->size(); ++other) cluster_->send(other, Channel::commands, message);
+}
+
+void Leader::close(int group) noexcept try {
+  post(Command::close, group);
+} catch (const std::exception&) {  // without memory for some bytes, the others keep theirs a while
+}
+
+engine::LayerShare::Range Leader::divide(const engine::Core& core) {
+  const std::vector<std::int64_t> counts = agree(*cluster_, core, program_, split_);
+  agreed_ = true;
+  return {0, counts[0]};
+}
+
+void Leader::connect(engine::Core& core) {
+  for (int other = 1; other < cluster_->size(); ++other) {
+    const Message ready = cluster_->receive(other, Channel::replies);
+    core.settings.prefill_chunk = std::min(core.settings.prefill_chunk, Reader(ready).get<std::int64_t>());
+  }
+  core.model.decoder.rows_out = [this, &core](const layers::Pass& pass, const ops::View& x) {
+    send_rows(core, pass, x);
+  };
+}
+
+std::unique_ptr<state::PoolReplica> Leader::open(const state::Extent& extent, std::int64_t chunk) {
+  auto pool = std::make_unique<RemotePool>(*this, groups_++);
+  post(Command::open, pool->group(), extent, chunk);
+  flush();
+  std::string refusal;
+  for (int other = 1; other < cluster_->size(); ++other) {
+    const Message opened = cluster_->receive(other, Channel::replies);
+    Reader reader(opened);
+    const std::string why = reader.get_text();
+    pool->add(reader.get<SavedSize>());
+    if (refusal.empty() && !why.empty()) refusal = fmt::format("{}: {}", cluster_->name(other), why);
+  }
+  if (!refusal.empty()) throw Error(ErrorKind::resource, refusal);
+  return pool;
+}
+
+void Leader::begin(state::PoolReplica* replica, const engine::Batch& batch) {
+  // Chunks of a prompt go on ahead, as many as keep all nodes busy.
+  while (unanswered_ >= cluster_->size()) await_empty_answer();
+  post(Command::pass, static_cast<RemotePool&>(*replica).group(), batch);
+  flush();
+}
+
+void Leader::await_empty_answer() {
+  if (!cluster_->receive(cluster_->previous(), Channel::rows).empty())
+    fail(ErrorKind::internal, "rows came from a node that nobody asked for");
+  --unanswered_;
+}
+
+void Leader::send_rows(const engine::Core& core, const layers::Pass& pass, const ops::View& x) {
+  cluster_->send(cluster_->next(), Channel::rows, pack_rows(*core.backend, x));
+  ++unanswered_;
+  const std::vector<std::int64_t> wanted = wanted_rows(pass);
+  if (wanted.empty()) return;
+  while (unanswered_ > 1) await_empty_answer();
+  unpack_rows(*core.backend, cluster_->receive(cluster_->previous(), Channel::rows), x, wanted);
+  --unanswered_;
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,41 @@
+// The node that leads: text, the embedding, the first layers, the output head and sampling are here.
+#pragma once
+
+#include "nodes/agreement.h"
+#include "nodes/commands.h"
+
+namespace sluice::nodes {
+
+class Leader final : public engine::LayerShare {
+ public:
+  Leader(std::shared_ptr<Cluster> cluster, std::string program, std::string split);
+  ~Leader() override;  // lets the others go
+
+  Range divide(const engine::Core& core) override;
+  void connect(engine::Core& core) override;
+  std::unique_ptr<state::PoolReplica> open(const state::Extent& extent, std::int64_t chunk) override;
+  void begin(state::PoolReplica* replica, const engine::Batch& batch) override;
+
+ private:
+  class RemotePool;
+
+  // Commands wait until one of them must be done: one message then has them all.
+  template <class... Values>
+  void post(Command command, const Values&... values);
+  void flush();
+  void close(int group) noexcept;
+  // The last node answers every pass, by the rows that are wanted or by nothing.
+  void await_empty_answer();
+  void send_rows(const engine::Core& core, const layers::Pass& pass, const ops::View& x);
+
+  std::shared_ptr<Cluster> cluster_;
+  std::string program_;
+  std::string split_;
+  std::mutex mutex_;
+  Writer commands_;
+  bool agreed_ = false;
+  int groups_ = 0;
+  int unanswered_ = 0;  // passes whose answer is empty and has not come
+};
+
+}  // namespace sluice::nodes

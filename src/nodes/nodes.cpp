@@ -1,0 +1,51 @@
+#include "sluice/nodes.h"
+
+#include "base/error.h"
+#include "nodes/follower.h"
+#include "nodes/leader.h"
+
+namespace sluice {
+
+namespace {
+
+std::shared_ptr<nodes::Cluster> join(const NodesOptions& options) {
+  std::unique_ptr<nodes::Transport> transport = nodes::join_mpi();
+  if (transport->size() < 2) {
+    transport->close();
+    fail(ErrorKind::input, "there is only one node: start all by 'mpirun -n 2 sluice ...'");
+  }
+  return std::make_shared<nodes::Cluster>(std::move(transport),
+                                          nodes::Cluster::Options{.lost = options.lost});
+}
+
+}  // namespace
+
+Nodes::Nodes(const NodesOptions& options) : Nodes(join(options), options) {}
+Nodes::Nodes(std::shared_ptr<nodes::Cluster> cluster, const NodesOptions& options)
+    : cluster_(std::move(cluster)), options_(options) {}
+Nodes::~Nodes() = default;
+
+int Nodes::rank() const {
+  return cluster_->rank();
+}
+int Nodes::count() const {
+  return cluster_->size();
+}
+
+std::shared_ptr<engine::LayerShare> Nodes::share() {
+  if (rank() == 0) return std::make_shared<nodes::Leader>(cluster_, options_.program, options_.layers);
+  return std::make_shared<nodes::Follower>(cluster_, options_.program);
+}
+
+void Nodes::follow(Engine& engine) {
+  engine::Core& core = engine::core(engine);
+  auto* follower = dynamic_cast<nodes::Follower*>(core.options.share.get());
+  if (follower == nullptr) fail(ErrorKind::input, "the engine of this node holds no layers for another one");
+  follower->follow(core);
+}
+
+void Nodes::give_up(const std::string& why) noexcept {
+  cluster_->give_up(why);
+}
+
+}  // namespace sluice

@@ -1,0 +1,103 @@
+#include "nodes/split.h"
+
+#include <charconv>
+#include <limits>
+
+#include "base/error.h"
+#include "engine/placement/parts.h"
+
+namespace sluice::nodes {
+
+namespace {
+
+void add(LayerCost& cost, const ops::Weight& weight, double active) {
+  if (!weight.present()) return;
+  const auto bytes = static_cast<double>(weight.bytes());
+  cost.bytes += bytes;
+  cost.active += bytes * active;
+}
+void add(LayerCost& cost, const ops::ExpertWeights& experts, double active) {
+  if (experts.separate.empty()) return add(cost, experts.stack, active);
+  for (const ops::Weight& expert : experts.separate) add(cost, expert, active);
+}
+void add(LayerCost& cost, const ops::ConstView& parameter, double active) {
+  if (parameter.present()) add(cost, ops::Weight{.values = parameter, .scales = {}, .biases = {}}, active);
+}
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// The best time of the slowest node, and the counts that give it; empty where memory is too short.
+std::vector<std::int64_t> best_split(const ModelCost& model, std::span<const NodeStrength> nodes,
+                                     bool within_memory) {
+  const std::size_t layers = model.layers.size();
+  // best[n][l]: of the first n nodes with the first l layers; from[n][l]: how many of them node n - 1 has.
+  std::vector best(nodes.size() + 1, std::vector<double>(layers + 1, kNever));
+  std::vector from(nodes.size() + 1, std::vector<std::size_t>(layers + 1, 0));
+  best[0][0] = 0;
+  for (std::size_t n = 1; n <= nodes.size(); ++n)
+    for (std::size_t end = n; end <= layers; ++end) {
+      LayerCost held = n == 1 ? model.ends : LayerCost{};
+      for (std::size_t count = 1; count <= end; ++count) {
+        const LayerCost& layer = model.layers[end - count];
+        held = {held.bytes + layer.bytes, held.active + layer.active};
+        const NodeStrength& node = nodes[n - 1];
+        if (within_memory && node.memory > 0 && held.bytes > node.memory) break;
+        const double slowest = std::max(best[n - 1][end - count], held.active / node.speed);
+        if (slowest < best[n][end]) {
+          best[n][end] = slowest;
+          from[n][end] = count;
+        }
+      }
+    }
+  if (best[nodes.size()][layers] == kNever) return {};
+  std::vector<std::int64_t> counts(nodes.size());
+  std::size_t end = layers;
+  for (std::size_t n = nodes.size(); n > 0; --n) {
+    counts[n - 1] = static_cast<std::int64_t>(from[n][end]);
+    end -= from[n][end];
+  }
+  return counts;
+}
+
+}  // namespace
+
+ModelCost cost_of(const layers::Decoder& decoder) {
+  ModelCost cost;
+  for (const layers::DecoderLayer& layer : decoder.layers) {
+    LayerCost& own = cost.layers.emplace_back();
+    const auto count = [&](PartKind, const auto& part, double active) { add(own, part, active); };
+    std::visit([&](const auto& mixer) { engine::for_each_part_of(mixer, count); }, layer.mixer);
+    std::visit([&](const auto& mlp) { engine::for_each_part_of(mlp, count); }, layer.mlp);
+  }
+  add(cost.ends, decoder.lm_head, 1);
+  if (decoder.embed_tokens.values.data != decoder.lm_head.values.data)
+    add(cost.ends, decoder.embed_tokens, 0);
+  return cost;
+}
+
+std::vector<std::int64_t> split_layers(const ModelCost& model, std::span<const NodeStrength> nodes) {
+  if (nodes.size() > model.layers.size())
+    fail(ErrorKind::input, "{} nodes cannot share {} layers: each holds one at least", nodes.size(),
+         model.layers.size());
+  std::vector<std::int64_t> counts = best_split(model, nodes, true);
+  return counts.empty() ? best_split(model, nodes, false) : counts;
+}
+
+std::vector<std::int64_t> parse_split(const std::string& text, int nodes) {
+  if (text == "auto") return {};
+  std::vector<std::int64_t> counts;
+  for (const char* at = text.data(); at <= text.data() + text.size();) {
+    std::int64_t count = 0;
+    const auto [end, error] = std::from_chars(at, text.data() + text.size(), count);
+    const bool last = end == text.data() + text.size();
+    if (error != std::errc() || count < 1 || (!last && *end != ','))
+      fail(ErrorKind::input, "nodes share layers as 'auto' or by counts such as 12,20,8, not as '{}'", text);
+    counts.push_back(count);
+    at = end + 1;
+  }
+  if (static_cast<int>(counts.size()) != nodes)
+    fail(ErrorKind::input, "'{}' gives layers to {} nodes, there are {}", text, counts.size(), nodes);
+  return counts;
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,36 @@
+// Which node holds which layers.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "layers/decoder.h"
+
+namespace sluice::nodes {
+
+struct LayerCost {
+  double bytes = 0;   // of its weights
+  double active = 0;  // of them, those that one token reads
+};
+// Of each layer, and of the two ends of the model, which the first node holds beside its layers.
+struct ModelCost {
+  std::vector<LayerCost> layers;
+  LayerCost ends;
+};
+ModelCost cost_of(const layers::Decoder& decoder);
+
+struct NodeStrength {
+  double memory = 0;  // bytes it has for weights; 0: enough
+  double speed = 1;   // bytes that it reads in a second, or anything in proportion
+};
+
+// Contiguous layers, at least one for each node: as many of each that the slowest is as fast as it can be
+// and, where that is possible, that all have the memory for theirs.
+std::vector<std::int64_t> split_layers(const ModelCost& model, std::span<const NodeStrength> nodes);
+
+// The counts that somebody wrote: "12,20,8"; nothing for "auto". Throws where they are not one for each node.
+std::vector<std::int64_t> parse_split(const std::string& text, int nodes);
+
+}  // namespace sluice::nodes

@@ -1,0 +1,31 @@
+// The same slots for layers that are held elsewhere: what a pool does with its slots is done there too.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace sluice::state {
+
+// The members mean what those of StatePool mean. Pages are the same ones, as both pools take them in the
+// same order.
+class PoolReplica {
+ public:
+  virtual ~PoolReplica() = default;
+
+  virtual void reset(std::int64_t slot) = 0;
+  virtual void release(std::int64_t slot) = 0;
+  virtual void fork(std::int64_t from, std::int64_t to, std::int64_t rows) = 0;
+  virtual void hold(std::int32_t page) = 0;
+  virtual void drop(std::int32_t page) = 0;
+  virtual void adopt(std::int64_t slot, std::span<const std::int32_t> pages) = 0;
+  // Appends what is saved there to `saved`.
+  virtual void save(std::int64_t slot, std::int64_t rows, bool with_caches,
+                    std::vector<std::byte>& saved) = 0;
+  virtual void load(std::int64_t slot, std::int64_t rows, bool with_caches,
+                    std::span<const std::byte> saved) = 0;
+  virtual std::size_t saved_bytes(std::int64_t rows, bool with_caches) const = 0;
+};
+
+}  // namespace sluice::state

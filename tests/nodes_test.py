@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Several processes that share a model, over MPI: the bits of one process, and what happens when one is lost.
+
+    nodes_test.py SLUICE FOLDER_OF_TINY_MODELS MPIRUN
+"""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+MPIRUN = sys.argv.pop(3)
+MODELS = pathlib.Path(sys.argv.pop(2))
+SLUICE = sys.argv.pop(1)
+BUNDLED = pathlib.Path(__file__).parents[1] / "models"
+SECONDS = 120  # for anything: machines are slow and busy
+SHARED_MEMORY = ("--mca", "btl", "vader,self")
+TCP = ("--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo")
+TOKENS = ",".join(str((7 * i * i + 3) % 90) for i in range(150))
+ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def command(nodes, *arguments, over=SHARED_MEMORY):
+    return [MPIRUN, "--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1", *over, "-n", str(nodes),
+            SLUICE, *map(str, arguments)]
+
+
+def run(nodes, *arguments, over=SHARED_MEMORY, **options):
+    return subprocess.run(command(nodes, *arguments, over=over), text=True, timeout=SECONDS, env=ENVIRONMENT,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          **{"stdin": subprocess.DEVNULL} | options)
+
+
+def alone(*arguments):
+    return subprocess.run([SLUICE, *map(str, arguments)], text=True, timeout=SECONDS, check=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE).stdout
+
+
+def processes_of(mpirun):
+    """The ids of the processes that it started, by rank."""
+    ranks = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and f"\nPPid:\t{mpirun}\n" in (entry / "status").read_text():
+                values = dict(line.split("=", 1) for line in (entry / "environ").read_text().split("\0") if "=" in line)
+                ranks[int(values["OMPI_COMM_WORLD_RANK"])] = int(entry.name)
+        except (OSError, KeyError):
+            continue
+    return ranks
+
+
+class NodesTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def logits(self, model, *options):
+        def written(out):
+            return ["logits", model, "--tokens", TOKENS, "--greedy", 8, "--threads", 1, "--out", out, *options]
+        return written
+
+    def check_bits(self, model, nodes, over, *options):
+        arguments = self.logits(model, "--prefill-chunk", 64, *options)
+        alone(*arguments(self.folder / "one"))
+        ended = run(nodes, *arguments(self.folder / "many"), "--nodes", "auto", over=over)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertEqual((self.folder / "one").read_bytes(), (self.folder / "many").read_bytes(), f"{model} on {nodes}")
+
+    def test_bundled_models_over_shared_memory(self):
+        for name in ("delta-story", "latent-story"):
+            for nodes in (2, 3, 4):
+                self.check_bits(BUNDLED / name, nodes, SHARED_MEMORY)
+
+    def test_bundled_models_over_tcp(self):
+        self.check_bits(BUNDLED / "delta-story", 3, TCP)
+        self.check_bits(BUNDLED / "latent-story", 2, TCP, "--kv-bits", "4")
+
+    def test_tiny_models(self):
+        for name in ("qwen3_5_moe-irregular", "qwen3_next"):
+            self.check_bits(MODELS / name, 4, TCP)
+        self.check_bits(MODELS / "mlx-deepseek_v3-4bit", 2, SHARED_MEMORY, "--rounded")
+
+    def test_streamed_experts(self):
+        self.check_bits(BUNDLED / "delta-story", 2, TCP, "--rounded", "--expert-slots", "4")
+
+    def test_stories_are_the_same(self):
+        story = ["run", "--seed", 3, "-n", 40, "--threads", 1]
+        ended = run(2, *story, "--nodes", "5,3")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertEqual(ended.stdout, alone(*story))
+
+    def test_wrong_use_is_one_sentence(self):
+        for arguments, words in ((["--nodes", "3,4"], "7 layers"), (["--nodes", "x"], "12,20,8"),
+                                 (["--nodes", "auto", "-m", "/nowhere"], "/nowhere")):
+            ended = run(2, "run", *arguments)
+            self.assertNotEqual(ended.returncode, 0)
+            said = [line for line in ended.stderr.splitlines() if line.startswith("sluice:")]
+            self.assertEqual(len(said), 1, ended.stderr)
+            self.assertIn(words, said[0])
+        single = subprocess.run([SLUICE, "run", "--nodes", "auto"], text=True, timeout=SECONDS, env=ENVIRONMENT,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.assertEqual(single.returncode, 1)
+        self.assertIn("mpirun", single.stderr)
+
+    def lose(self, how, rank, over):
+        """Ends or stops one of three nodes in the middle of a story; returns what the others said."""
+        # An answer of a form that has no end before the context has.
+        arguments = command(3, "run", "-n", 100000, "--ctx", 2048, "--regex", "[a-z ,.]{20000}", "--threads", 1,
+                            "--nodes", "auto", "Once upon a time", over=over)
+        with subprocess.Popen(arguments, text=True, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as job:
+            try:
+                self.assertTrue(job.stdout.read(60))  # it tells its story
+                ranks = processes_of(job.pid)
+                self.assertEqual(sorted(ranks), [0, 1, 2])
+                os.kill(ranks[rank], how)
+                _, said = job.communicate(timeout=SECONDS)
+            except BaseException:
+                job.kill()
+                raise
+        self.assertNotEqual(job.returncode, 0)
+        deadline = time.monotonic() + SECONDS
+        while any(pathlib.Path(f"/proc/{pid}").exists() for pid in ranks.values()):
+            self.assertLess(time.monotonic(), deadline, "a process is left")
+            time.sleep(0.1)
+        return said
+
+    def test_a_killed_node_ends_all(self):
+        for rank, over in ((1, TCP), (2, SHARED_MEMORY)):
+            self.assertRegex(self.lose(signal.SIGKILL, rank, over), rf"rank {rank} |node {rank} ")
+
+    def test_a_stopped_node_ends_all(self):
+        for rank, over in ((0, SHARED_MEMORY), (2, TCP)):
+            self.assertRegex(self.lose(signal.SIGSTOP, rank, over), rf"node {rank} \(.*\) has been silent")
+
+
+if __name__ == "__main__":
+    unittest.main()

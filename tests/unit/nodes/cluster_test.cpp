@@ -1,0 +1,115 @@
+// Messages between nodes and the watch that they keep over each other.
+#include <gtest/gtest.h>
+
+#include "expect_error.h"
+#include "local_nodes.h"
+#include "nodes/wire.h"
+
+namespace sluice::nodes {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Busy machines may keep a thread waiting for seconds.
+Cluster::Options quick(std::function<void(const LostNode&)> lost = {},
+                       std::chrono::milliseconds patience = 60s) {
+  return {.lost = std::move(lost), .beat = 20ms, .patience = patience};
+}
+
+TEST(Cluster, CarriesMessagesInOrder) {
+  constexpr int kNodes = 3;
+  constexpr int kMessages = 200;
+  Hub hub(kNodes);
+  on_each_node(kNodes, [&](int rank) {
+    Cluster cluster(std::make_unique<LocalTransport>(hub, rank), quick());
+    EXPECT_EQ(cluster.name(2), "node 2 (machine2)");
+    for (int i = 0; i < kMessages; ++i) {
+      Writer writer;
+      writer.put(rank * 1000 + i);
+      cluster.send(cluster.next(), Channel::rows, writer.take());
+    }
+    for (int i = 0; i < kMessages; ++i) {
+      const Message message = cluster.receive(cluster.previous(), Channel::rows);
+      EXPECT_EQ(Reader(message).get<int>(), cluster.previous() * 1000 + i);
+    }
+  });
+}
+
+TEST(Cluster, EverybodyHearsOfANodeThatIsSilent) {
+  constexpr int kNodes = 3;
+  Hub hub(kNodes);
+  std::atomic<int> heard = 0;
+  on_each_node(kNodes, [&](int rank) {
+    const auto lost = [&](const LostNode& node) {
+      EXPECT_EQ(node.rank, 1);
+      EXPECT_FALSE(node.told);
+      EXPECT_NE(node.sentence.find("node 1 (machine1) has been silent"), std::string::npos);
+      ++heard;
+    };
+    Cluster cluster(std::make_unique<LocalTransport>(hub, rank),
+                    quick(rank == 1 ? std::function<void(const LostNode&)>() : lost, 4s));
+    if (rank == 1) {
+      hub.silence(1);
+      while (heard < kNodes - 1) std::this_thread::sleep_for(1ms);
+      return;
+    }
+    expect_error(ErrorKind::resource, {"node 1 (machine1) has been silent"},
+                 [&] { cluster.receive(1, Channel::rows); });
+    expect_error(ErrorKind::resource, {"node 1"}, [&] { cluster.send(2 - rank, Channel::rows, {}); });
+    while (heard < kNodes - 1) std::this_thread::sleep_for(1ms);
+  });
+  EXPECT_EQ(heard, kNodes - 1);
+}
+
+TEST(Cluster, EverybodyHearsWhyANodeFailed) {
+  constexpr int kNodes = 3;
+  Hub hub(kNodes);
+  std::atomic<int> heard = 0;
+  on_each_node(kNodes, [&](int rank) {
+    Cluster cluster(std::make_unique<LocalTransport>(hub, rank), quick([&](const LostNode& node) {
+                      EXPECT_EQ(node.rank, 2);
+                      EXPECT_TRUE(node.told);
+                      EXPECT_EQ(node.sentence, "node 2 (machine2): the disk is full");
+                      ++heard;
+                    }));
+    if (rank == 2)
+      cluster.give_up("the disk is full");
+    else
+      expect_error(ErrorKind::resource, {"the disk is full"}, [&] { cluster.receive(2, Channel::rows); });
+    while (heard < kNodes - 1) std::this_thread::sleep_for(1ms);
+  });
+}
+
+TEST(Cluster, NobodyWaitsForANodeThatParted) {
+  Hub hub(2);
+  on_each_node(2, [&](int rank) {
+    Cluster cluster(std::make_unique<LocalTransport>(hub, rank),
+                    quick([](const LostNode& node) { ADD_FAILURE() << node.sentence; }));
+    if (rank == 1) return;
+    expect_error(ErrorKind::resource, {"node 1 (machine1) ended before"},
+                 [&] { cluster.receive(1, Channel::replies); });
+  });
+}
+
+TEST(Wire, GivesBackWhatWasPut) {
+  Writer writer;
+  writer.put(std::int64_t{7});
+  writer.put(std::string("seven"));
+  writer.put_all(std::span<const std::int32_t>());
+  const Message message = writer.take();
+  Reader reader(message);
+  EXPECT_EQ(reader.get<std::int64_t>(), 7);
+  EXPECT_EQ(reader.get_text(), "seven");
+  EXPECT_TRUE(reader.get_all<std::int32_t>().empty());
+  EXPECT_TRUE(reader.empty());
+  expect_error(ErrorKind::internal, {"cut off"}, [&] { reader.get<char>(); });
+  expect_error(ErrorKind::internal, {"cut off"}, [&] {
+    Writer lies;
+    lies.put(std::size_t{1} << 60);
+    const Message short_one = lies.take();
+    Reader(short_one).get_all<std::int64_t>();
+  });
+}
+
+}  // namespace
+}  // namespace sluice::nodes
