@@ -13,10 +13,27 @@ JobThread::~JobThread() {
   thread_.join();
 }
 
-void JobThread::push(Job& job) {
+void JobThread::post(std::function<void()> job) {
   const std::lock_guard lock(mutex_);
-  jobs_.push_back(&job);
+  jobs_.push_back(std::move(job));
   arrived_.notify_one();
+}
+
+void JobThread::push(Job& job) {
+  post([this, &job] { finish(job); });
+}
+
+void JobThread::finish(Job& job) {
+  std::exception_ptr error;
+  try {
+    job.body();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  const std::lock_guard lock(mutex_);
+  job.error = std::move(error);
+  job.done = true;
+  job.finished.notify_one();  // under the lock: the job goes as soon as its owner wakes
 }
 
 void JobThread::wait(Job& job) {
@@ -37,19 +54,13 @@ void JobThread::work() {
   for (;;) {
     arrived_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
     if (jobs_.empty()) return;
-    Job& job = *jobs_.front();
-    jobs_.pop_front();
-    lock.unlock();
-    std::exception_ptr error;
-    try {
-      job.body();
-    } catch (...) {
-      error = std::current_exception();
+    {
+      const std::function<void()> job = std::move(jobs_.front());
+      jobs_.pop_front();
+      lock.unlock();
+      job();
     }
     lock.lock();
-    job.error = std::move(error);
-    job.done = true;
-    job.finished.notify_one();  // under the lock: the job goes as soon as its owner wakes
   }
 }
 

@@ -38,6 +38,9 @@ class JobThread {
     }
   }
 
+  // Has a job done that nobody waits for. It throws nothing.
+  void post(std::function<void()> job);
+
   // A job that is done while its owner goes on. It is waited for before it goes.
   class Started;
 
@@ -49,13 +52,14 @@ class JobThread {
     std::exception_ptr error = nullptr;
   };
   void push(Job& job);
+  void finish(Job& job);
   void wait(Job& job);
   void wait_for(FunctionRef<void()> body);
   void work();
 
   std::mutex mutex_;
   std::condition_variable arrived_;
-  std::deque<Job*> jobs_;
+  std::deque<std::function<void()>> jobs_;
   bool stopping_ = false;
   std::thread thread_;  // last: it uses the others
 };

@@ -12,8 +12,8 @@
 #include <map>
 #include <memory>
 
+#include "engine/job_thread.h"
 #include "scheduler/prefix/prefix_file.h"
-#include "scheduler/prefix/work_thread.h"
 #include "scheduler/prompt_budget.h"
 
 namespace sluice::scheduler {
@@ -127,8 +127,8 @@ class DiskStore {
   std::mutex mutex_;  // of what follows
   std::vector<std::function<void()>> news_;
 
-  WorkThread reader_;  // last, both: they use the others
-  WorkThread writer_;
+  engine::JobThread reader_;  // last, both: they use the others
+  engine::JobThread writer_;
 };
 
 }  // namespace sluice::scheduler
