@@ -7,7 +7,7 @@
 """
 
 from . import ops
-from ._native import CheckpointError, Error, InputError, InternalError, ResourceError, UnsupportedError
+from ._native import BusyError, CheckpointError, Error, InputError, InternalError, ResourceError, UnsupportedError
 from .chat import ChatAnswer, Delta, ToolCall
 from .model import Model
 from .results import Generation, Token
@@ -17,7 +17,7 @@ from .session import Session, Snapshot
 from .studies import convert, inspect, plan, random
 
 __all__ = [
-    "AsyncStream", "ChatAnswer", "CheckpointError", "Delta", "Error", "Generation", "InputError", "InternalError", "Model",
+    "AsyncStream", "BusyError", "ChatAnswer", "CheckpointError", "Delta", "Error", "Generation", "InputError", "InternalError", "Model",
     "ResourceError", "Scheduler", "Server", "Session", "Snapshot", "Stream", "Token", "ToolCall", "UnsupportedError", "convert", "inspect",
     "ops", "plan", "random", "serve",
 ]

@@ -10,7 +10,7 @@ namespace sluice::python {
 namespace {
 
 // By kind; they live as long as the interpreter.
-std::array<PyObject*, 5> classes;
+std::array<PyObject*, 6> classes;
 
 struct Kind {
   ErrorKind kind;
@@ -46,6 +46,7 @@ void bind_errors(nb::module_& module) {
       {ErrorKind::checkpoint, "CheckpointError", nullptr},
       {ErrorKind::unsupported, "UnsupportedError", PyExc_NotImplementedError},
       {ErrorKind::resource, "ResourceError", nullptr},
+      {ErrorKind::busy, "BusyError", nullptr},
       {ErrorKind::internal, "InternalError", nullptr},
   };
   for (const Kind& kind : kinds) {

@@ -125,6 +125,7 @@ def test_errors_by_kind(model, tmp_path):
         model.session(4).extend(list(range(10)))
     with pytest.raises(sluice.InputError, match="no size"):
         sluice.Model(memory="many")
+    assert issubclass(sluice.BusyError, sluice.Error)
     assert issubclass(sluice.ResourceError, sluice.Error) and not issubclass(sluice.ResourceError, ValueError)
 
 

@@ -12,6 +12,8 @@ std::string_view name(ErrorKind kind) {
       return "unsupported";
     case ErrorKind::resource:
       return "resource";
+    case ErrorKind::busy:
+      return "busy";
     case ErrorKind::internal:
       return "internal";
   }

@@ -36,7 +36,7 @@ void FairQueue::insert(Key& key, Waiting request) {
 }
 
 void FairQueue::push(Waiting request) {
-  if (size_ >= options_.capacity) fail(ErrorKind::resource, "the queue is full: {} requests wait", size_);
+  if (size_ >= options_.capacity) fail(ErrorKind::busy, "the queue is full: {} requests wait", size_);
   Key& owner = key(request.key);
   insert(owner, std::move(request));
 }

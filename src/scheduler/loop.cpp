@@ -46,8 +46,7 @@ Loop::~Loop() {
 void Loop::submit(const SequencePtr& sequence) {
   const std::lock_guard lock(mutex_);
   try {
-    if (draining_ || stopping_)
-      fail(ErrorKind::resource, "no more requests are taken: the scheduler is to stop");
+    if (draining_ || stopping_) fail(ErrorKind::busy, "no more requests are taken: the scheduler is to stop");
     queue_.push({.id = sequence->id,
                  .key = sequence->request.key,
                  .priority = sequence->request.priority,
@@ -148,8 +147,8 @@ void Loop::await_disk() {
 
 std::exception_ptr Loop::reason_to_end(const Sequence& sequence, Clock::time_point now) const {
   if (sequence.error || sequence.deadline > now) return sequence.error;
-  return std::make_exception_ptr(Error(
-      ErrorKind::resource, fmt::format("the request's {} s are over", sequence.request.timeout_seconds)));
+  return std::make_exception_ptr(
+      Error(ErrorKind::busy, fmt::format("the request's {} s are over", sequence.request.timeout_seconds)));
 }
 
 void Loop::sweep() {

@@ -1,24 +1,10 @@
 #include "server/api/api_error.h"
 
 #include <new>
-#include <string_view>
 
 #include "sluice/error.h"
 
 namespace sluice::server {
-
-namespace {
-
-ApiError model_failed() {
-  return {500, "server_error", "the model failed to answer this request"};
-}
-
-// A full queue and a time that is over are the client's concern, a file that cannot be read is not.
-bool names_a_file(std::string_view message) {
-  return message.find('/') != std::string_view::npos;
-}
-
-}  // namespace
 
 ApiError bad_request(std::string message, std::string param, std::string code) {
   ApiError error(400, "invalid_request_error", std::move(message));
@@ -58,9 +44,9 @@ ApiError api_error(const std::exception_ptr& error) {
   } catch (const Error& failed) {
     if (failed.kind() == ErrorKind::input) return bad_request(failed.what());
     if (failed.kind() == ErrorKind::unsupported) return bad_request(failed.what(), {}, "unsupported");
-    if (failed.kind() == ErrorKind::resource && !names_a_file(failed.what()))
-      return overloaded(failed.what());
-    return model_failed();
+    if (failed.kind() == ErrorKind::busy) return overloaded(failed.what());
+    // The rest is no client's concern, and may name files of this machine.
+    return {500, "server_error", "the model failed to answer this request"};
   } catch (const std::bad_alloc&) {
     return unavailable("the server is out of memory");
   } catch (const std::exception&) {

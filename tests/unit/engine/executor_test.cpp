@@ -189,7 +189,7 @@ TEST_P(Batches, SlotsAreGivenBackEmpty) {
   }
   const Executor::Slot first = executor_->open(group);
   const Executor::Slot second = executor_->open(group);
-  expect_error(ErrorKind::resource, {"2 slots"}, [&] { executor_->open(group); });
+  expect_error(ErrorKind::busy, {"2 slots"}, [&] { executor_->open(group); });
   EXPECT_EQ(read(first), want);
   EXPECT_EQ(read(second), want);
 }

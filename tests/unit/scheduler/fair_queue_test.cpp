@@ -116,7 +116,7 @@ TEST(FairQueue, AFullQueueRefuses) {
   FairQueue queue({.capacity = 2});
   queue.push(request(0, "a"));
   queue.push(request(1, "b"));
-  expect_error(ErrorKind::resource, {"full", "2"}, [&] { queue.push(request(2, "c")); });
+  expect_error(ErrorKind::busy, {"full", "2"}, [&] { queue.push(request(2, "c")); });
   const auto taken = queue.pop(kStart, kAny);
   queue.push(request(3, "c"));
   queue.put_back(*taken);  // what was admitted is not lost

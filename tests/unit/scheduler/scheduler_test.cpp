@@ -161,13 +161,13 @@ TEST_F(SchedulerTest, TurnsAwayWhatTheQueueCannotHold) {
   hold(scheduler, door);
   scheduler.submit(story(), {});
   scheduler.submit(story(), {});
-  expect_error(ErrorKind::resource, {"queue", "2"}, [&] { scheduler.submit(story(), {}); });
+  expect_error(ErrorKind::busy, {"queue", "2"}, [&] { scheduler.submit(story(), {}); });
   EXPECT_EQ(scheduler.state().refused, 1u);
   EXPECT_EQ(scheduler.state().waiting, 2);
   door.open();
   scheduler.drain();
   EXPECT_EQ(scheduler.state().finished, 3u);
-  expect_error(ErrorKind::resource, {"no more"}, [&] { scheduler.submit(story(), {}); });
+  expect_error(ErrorKind::busy, {"no more"}, [&] { scheduler.submit(story(), {}); });
 }
 
 TEST_F(SchedulerTest, EndsRequestsThatAreLate) {
