@@ -65,10 +65,10 @@ class NodesTest(unittest.TestCase):
             return ["logits", model, "--tokens", TOKENS, "--greedy", 8, "--threads", 1, "--out", out, *options]
         return written
 
-    def check_bits(self, model, nodes, over, *options):
+    def check_bits(self, model, nodes, over, *options, split="auto"):
         arguments = self.logits(model, "--prefill-chunk", 64, *options)
         alone(*arguments(self.folder / "one"))
-        ended = run(nodes, *arguments(self.folder / "many"), "--nodes", "auto", over=over)
+        ended = run(nodes, *arguments(self.folder / "many"), "--nodes", split, over=over)
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertEqual((self.folder / "one").read_bytes(), (self.folder / "many").read_bytes(), f"{model} on {nodes}")
 
@@ -88,6 +88,13 @@ class NodesTest(unittest.TestCase):
 
     def test_streamed_experts(self):
         self.check_bits(BUNDLED / "delta-story", 2, TCP, "--rounded", "--expert-slots", "4")
+
+    def test_experts_of_other_nodes(self):
+        for nodes in (2, 3):
+            self.check_bits(BUNDLED / "delta-story", nodes, SHARED_MEMORY, split="experts")
+        self.check_bits(BUNDLED / "latent-story", 2, TCP, split="experts")
+        self.check_bits(MODELS / "qwen3_5_moe-irregular", 2, TCP, split="experts")
+        self.check_bits(BUNDLED / "delta-story", 2, TCP, "--rounded", "--expert-slots", "2", split="experts")
 
     def test_stories_are_the_same(self):
         story = ["run", "--seed", 3, "-n", 40, "--threads", 1]

@@ -1,4 +1,4 @@
-// A model that several machines hold together, each a part of its layers, with the results of one machine.
+// A model that several machines hold together, each some layers or experts, with the results of one machine.
 //
 // All of them run the same program, started by mpirun. Each joins, gives share() to the engine that it loads,
 // and those of a rank above 0 then follow(); the one of rank 0 uses its engine as if it had the whole model.
@@ -21,7 +21,8 @@ struct LostNode {
 };
 
 struct NodesOptions {
-  // How many layers each node holds: "12,20,8", or "auto" for what suits their memory and speed.
+  // How many layers each node holds: "12,20,8", or "auto" for what suits their memory and speed. Or how many
+  // experts of every layer: "experts:64,192", or "experts"; then the node of rank 0 holds everything else.
   std::string layers = "auto";
   std::string program = {};  // its version: it must be the same everywhere
   // Hears once, on a thread of its own, that a node is lost and why. The model is lost with it: whatever
@@ -47,7 +48,7 @@ class Nodes {
   int count() const;
   // For EngineOptions::share of one engine at a time.
   std::shared_ptr<engine::LayerShare> share();
-  // On a rank above 0: holds the engine's layers until the node of rank 0 has no more use for them.
+  // On a rank above 0: holds the engine's part until the node of rank 0 has no more use for them.
   void follow(Engine& engine);
   // Tells the others that this node cannot go on.
   void give_up(const std::string& why) noexcept;

@@ -3,7 +3,9 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "engine/executor.h"
+#include "engine/placement/parts.h"
 #include "engine/summary.h"
 
 namespace sluice::engine {
@@ -29,6 +31,15 @@ std::int64_t most_slots(std::int64_t experts, std::int64_t least, F&& fits) {
   std::int64_t slots = experts;
   while (slots > least && !fits(slots)) --slots;
   return slots;
+}
+
+void keep(ops::ExpertWeights& experts, std::int64_t first, std::int64_t count) {
+  if (!experts.separate.empty()) {
+    experts.separate = experts.separate.subspan(to_size(first), to_size(count));
+    return;
+  }
+  for (ops::ConstView* part : {&experts.stack.values, &experts.stack.scales, &experts.stack.biases})
+    if (part->present()) *part = part->rows(first, count);
 }
 
 }  // namespace
@@ -61,6 +72,7 @@ const text::Tokenizer& Core::text() const {
 }
 
 std::uint64_t Core::least_session(std::int64_t context) const {
+  if (options.share && !options.share->holds_dense()) return 0;  // sessions are elsewhere
   return Workspace::claimed(model.decoder, settings, settings.prefill_chunk) +
          ForwardPass::claimed(model.decoder, settings, {1, context});
 }
@@ -132,10 +144,25 @@ void Core::keep_own_layers() {
   const auto [first, end] = options.share->divide(*this);
   decoder.layers.erase(decoder.layers.begin() + end, decoder.layers.end());
   decoder.layers.erase(decoder.layers.begin(), decoder.layers.begin() + first);
+  if (const auto own = options.share->own_experts())
+    for (layers::DecoderLayer& layer : decoder.layers)
+      if (auto* moe = std::get_if<layers::Moe>(&layer.mlp)) {
+        moe->first_expert = own->first;
+        for (ops::ExpertWeights* experts : {&moe->gate_proj, &moe->up_proj, &moe->down_proj})
+          keep(*experts, own->first, own->end - own->first);
+      }
+  if (!options.share->holds_dense()) return keep_experts_alone();
   if (first == 0) return;  // and both ends of the model
   decoder.embed_tokens = {};
   decoder.norm = {};
   decoder.lm_head = {};
+}
+
+// The router stays: it says how many experts there are.
+void Core::keep_experts_alone() {
+  for_each_part(model.decoder, [](PartKind kind, auto& part, double) {
+    if (kind != PartKind::experts && kind != PartKind::router) part = {};
+  });
 }
 
 void Core::place_weights() {

@@ -59,7 +59,7 @@ struct Core {
 
   // Checks the options and makes the backend they name.
   void start(const EngineOptions& wanted);
-  // Where nodes share the model: keeps the layers that are this one's.
+  // Where nodes share the model: keeps the layers and experts that are this one's.
   void keep_own_layers();
   // Copies the bound weights to the backend where it cannot use them in place; the host's go. Where they
   // exceed the budget, experts are streamed.
@@ -70,6 +70,7 @@ struct Core {
   void place_experts(std::uint64_t session);
 
  private:
+  void keep_experts_alone();
   // Prompts in smaller passes, where the limit leaves no room for usual ones beside so many bytes.
   void fit_chunk(std::uint64_t beside);
   bool claim_all(std::uint64_t weights, std::uint64_t experts);

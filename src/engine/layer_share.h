@@ -3,10 +3,13 @@
 // One engine leads: it embeds tokens, holds the first layers, and has the final norm, the output head and all
 // that concerns text. The others hold the layers behind, in order. Rows of the residual go from each to the
 // next and from the last to the first; whatever the leading engine does with its slots, the others do too.
+//
+// Or the leading engine holds all layers but only some experts of each, and the others hold the others.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "engine/batch.h"
 #include "state/cache_format.h"
@@ -28,6 +31,9 @@ class LayerShare {
   // Which layers of the model are held here: all nodes agree on it, and on everything that results depend
   // on. Called once, when the whole model is bound and nothing of it is read.
   virtual Range divide(const Core& core) = 0;
+  // Which experts of each layer are held here, and whether what every token uses is; asked behind divide().
+  virtual std::optional<Range> own_experts() const { return std::nullopt; }
+  virtual bool holds_dense() const { return true; }
   // Called once, when the weights are in their place: connects the decoder with its neighbours.
   virtual void connect(Core& core) = 0;
 

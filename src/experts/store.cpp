@@ -95,8 +95,8 @@ std::uint64_t Store::fingerprint_of(int layer, std::int64_t expert) const {
 
 std::string Store::name(int layer, std::int64_t expert) const {
   const Range place = locate(this->layer(layer)[expert].gate_proj.values);
-  return fmt::format("expert {} of layer {} ('{}')", expert, this->layer(layer).layer,
-                     files_[place.file].path.string());
+  return fmt::format("expert {} of layer {} ('{}')", this->layer(layer).first + expert,
+                     this->layer(layer).layer, files_[place.file].path.string());
 }
 
 }  // namespace sluice::experts

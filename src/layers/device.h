@@ -54,6 +54,7 @@ class Device {
   }
   // Of the ops that follow.
   void set_phase(ops::Phase phase) { phase_ = phase; }
+  ops::Phase phase() const { return phase_; }
   // `op` makes the device wait for `work` of the host.
   void meet(FunctionRef<void()> op, std::function<void()> work) {
     if (planning()) return;

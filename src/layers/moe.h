@@ -7,6 +7,7 @@
 #include "layers/moe/joined_experts.h"
 #include "layers/moe/resident_experts.h"
 #include "layers/moe/router.h"
+#include "layers/moe/spread_experts.h"
 #include "layers/moe/streamed_experts.h"
 #include "layers/moe/tiered_experts.h"
 
@@ -14,7 +15,9 @@ namespace sluice::layers {
 
 struct Moe {
   moe::Router router;
-  // Where experts are read as they are needed, these only name their shapes.
+  // Where experts are read as they are needed, these only name their shapes. Where several nodes hold them,
+  // these are the ones here, of which the first has the number `first_expert`.
+  std::int64_t first_expert = 0;
   ops::ExpertWeights gate_proj;    // [experts, intermediate, hidden]
   ops::ExpertWeights up_proj;      // [experts, intermediate, hidden]
   ops::ExpertWeights down_proj;    // [experts, hidden, intermediate]
@@ -23,7 +26,9 @@ struct Moe {
   ops::Weight gates;  // the router's gate and the shared expert's, where they were joined; else absent
 
   // Where the experts are and how they are computed.
-  std::variant<moe::ResidentExperts, moe::JoinedExperts, moe::StreamedExperts, moe::TieredExperts> experts;
+  std::variant<moe::ResidentExperts, moe::JoinedExperts, moe::StreamedExperts, moe::TieredExperts,
+               moe::SpreadExperts>
+      experts;
 
   // x [T,hidden] += mixture of the normalised h.
   void forward(Device& dev, const ops::View& h, const ops::View& x) const;

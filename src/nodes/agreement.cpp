@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "base/text_file.h"
 #include "experts/fingerprint.h"
 #include "nodes/wire.h"
@@ -65,8 +66,33 @@ std::vector<Fact> read_facts(Reader& reader) {
   return facts;
 }
 
+std::vector<std::int64_t> settle_experts(const std::string& split, const engine::Core& core,
+                                         std::span<const NodeStrength> nodes) {
+  std::int64_t experts = 0;
+  for (const layers::DecoderLayer& layer : core.model.decoder.layers) {
+    const auto* moe = std::get_if<layers::Moe>(&layer.mlp);
+    const std::int64_t own = moe != nullptr ? moe->router.gate.shape()[0] : experts;
+    if (experts != 0 && own != experts)
+      fail(ErrorKind::unsupported, "nodes cannot share the experts of layers that have {} and {} of them",
+           experts, own);
+    experts = own;
+  }
+  if (experts == 0) fail(ErrorKind::input, "the model has no experts that nodes could share");
+  std::vector<std::int64_t> counts = parse_split(split, to_int(nodes.size()));
+  const auto bytes = static_cast<double>(core.summary.bytes_of(PartKind::experts));
+  if (counts.empty())
+    return split_experts({experts, bytes / static_cast<double>(experts),
+                          static_cast<double>(core.summary.weight_bytes) - bytes},
+                         nodes);
+  const std::int64_t given = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  if (given != experts)
+    fail(ErrorKind::input, "'{}' shares {} experts, each layer has {}", split, given, experts);
+  return counts;
+}
+
 std::vector<std::int64_t> settle(const std::string& split, const engine::Core& core,
                                  std::span<const NodeStrength> nodes) {
+  if (shares_experts(split)) return settle_experts(split, core, nodes);
   std::vector<std::int64_t> counts = parse_split(split, static_cast<int>(nodes.size()));
   const layers::Decoder& decoder = core.model.decoder;
   if (counts.empty()) return split_layers(cost_of(decoder), nodes);
@@ -123,7 +149,12 @@ std::string difference(const std::vector<Fact>& first, const std::string& first_
 
 std::vector<std::int64_t> agree(Cluster& cluster, const engine::Core& core, const std::string& program,
                                 const std::string& split) {
-  const std::vector<Fact> own = facts_of(core, program);
+  const bool experts = shares_experts(split);
+  if (experts && !core.backend->traits().host_memory)
+    fail(ErrorKind::unsupported,
+         "nodes share experts where processors compute them; on GPUs they share layers");
+  std::vector<Fact> own = facts_of(core, program);
+  own.push_back({"what nodes share", experts ? "experts" : "layers"});
   const NodeStrength strength = strength_of(cluster, core);
   if (cluster.rank() != 0) {
     cluster.send(0, Channel::replies, introduce(own, strength));

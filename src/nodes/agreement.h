@@ -21,7 +21,8 @@ std::uint64_t fingerprint(const checkpoint::TensorFiles& files);
 std::string difference(const std::vector<Fact>& first, const std::string& first_name,
                        const std::vector<Fact>& other, const std::string& other_name);
 
-// Called by all nodes: they compare facts and settle how many layers each holds. Throws everywhere where
+// Called by all nodes: they compare facts and settle how many layers, or experts of
+// each layer, each holds. Throws everywhere where
 // they cannot.
 std::vector<std::int64_t> agree(Cluster& cluster, const engine::Core& core, const std::string& program,
                                 const std::string& split);

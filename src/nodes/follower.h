@@ -1,38 +1,14 @@
-// A node that holds layers for the one that leads, and does with its slots what that one says.
+// A node that holds a part of the model for the one that leads.
 #pragma once
 
-#include <map>
-
-#include "engine/executor.h"
-#include "nodes/agreement.h"
-#include "nodes/commands.h"
+#include "engine/layer_share.h"
 
 namespace sluice::nodes {
 
-class Follower final : public engine::LayerShare {
+class Follower : public engine::LayerShare {
  public:
-  Follower(std::shared_ptr<Cluster> cluster, std::string program)
-      : cluster_(std::move(cluster)), program_(std::move(program)) {}
-
-  Range divide(const engine::Core& core) override;
-  void connect(engine::Core& core) override;
-  std::unique_ptr<state::PoolReplica> open(const state::Extent&, std::int64_t) override { return nullptr; }
-  void begin(state::PoolReplica*, const engine::Batch&) override {}
-
   // Does what the leading node asks for until that one ends.
-  void follow(engine::Core& core);
-
- private:
-  using Groups = std::map<int, std::shared_ptr<engine::SlotGroup>>;
-
-  // Says whether to go on.
-  bool obey(engine::Core& core, Groups& groups, Reader& reader);
-  void open(engine::Core& core, Groups& groups, Reader& reader);
-  void save(state::StatePool& pool, Reader& reader);
-  void load(state::StatePool& pool, Reader& reader);
-
-  std::shared_ptr<Cluster> cluster_;
-  std::string program_;
+  virtual void follow(engine::Core& core) = 0;
 };
 
 }  // namespace sluice::nodes

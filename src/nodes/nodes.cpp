@@ -1,8 +1,10 @@
 #include "sluice/nodes.h"
 
 #include "base/error.h"
-#include "nodes/follower.h"
-#include "nodes/leader.h"
+#include "nodes/expert_follower.h"
+#include "nodes/expert_leader.h"
+#include "nodes/layer_follower.h"
+#include "nodes/layer_leader.h"
 
 namespace sluice {
 
@@ -33,14 +35,18 @@ int Nodes::count() const {
 }
 
 std::shared_ptr<engine::LayerShare> Nodes::share() {
-  if (rank() == 0) return std::make_shared<nodes::Leader>(cluster_, options_.program, options_.layers);
-  return std::make_shared<nodes::Follower>(cluster_, options_.program);
+  const auto& [layers, program, lost] = options_;
+  const bool experts = nodes::shares_experts(layers);
+  if (rank() == 0 && experts) return std::make_shared<nodes::ExpertLeader>(cluster_, program, layers);
+  if (rank() == 0) return std::make_shared<nodes::LayerLeader>(cluster_, program, layers);
+  if (experts) return std::make_shared<nodes::ExpertFollower>(cluster_, program);
+  return std::make_shared<nodes::LayerFollower>(cluster_, program);
 }
 
 void Nodes::follow(Engine& engine) {
   engine::Core& core = engine::core(engine);
   auto* follower = dynamic_cast<nodes::Follower*>(core.options.share.get());
-  if (follower == nullptr) fail(ErrorKind::input, "the engine of this node holds no layers for another one");
+  if (follower == nullptr) fail(ErrorKind::input, "the engine of this node holds nothing for another one");
   follower->follow(core);
 }
 

@@ -83,20 +83,57 @@ std::vector<std::int64_t> split_layers(const ModelCost& model, std::span<const N
   return counts.empty() ? best_split(model, nodes, false) : counts;
 }
 
+std::vector<std::int64_t> split_experts(const ExpertCost& model, std::span<const NodeStrength> nodes) {
+  if (std::ssize(nodes) > model.experts)
+    fail(ErrorKind::input, "{} nodes cannot share {} experts: each holds one at least", nodes.size(),
+         model.experts);
+  std::vector<std::int64_t> counts(nodes.size(), 1);
+  const auto has_room = [&](std::size_t n) {
+    const double held = (n == 0 ? model.dense : 0) + model.bytes * static_cast<double>(counts[n] + 1);
+    return nodes[n].memory == 0 || held <= nodes[n].memory;
+  };
+  // One by one to whoever is the fastest with one more, among those with room where there are any.
+  for (auto left = model.experts - std::ssize(nodes); left > 0; --left) {
+    std::size_t best = 0;
+    std::pair best_key(true, kNever);
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+      const std::pair key(!has_room(n), static_cast<double>(counts[n] + 1) / nodes[n].speed);
+      if (key < best_key) {
+        best = n;
+        best_key = key;
+      }
+    }
+    ++counts[best];
+  }
+  return counts;
+}
+
+bool shares_experts(const std::string& text) {
+  return text.starts_with(kExperts);
+}
+
+std::vector<std::int64_t> first_experts(const std::vector<std::int64_t>& counts) {
+  std::vector<std::int64_t> first{0};
+  for (const std::int64_t count : counts) first.push_back(first.back() + count);
+  return first;
+}
+
 std::vector<std::int64_t> parse_split(const std::string& text, int nodes) {
-  if (text == "auto") return {};
+  if (text == "auto" || text == kExperts) return {};
+  if (text.starts_with("experts:")) return parse_split(text.substr(std::size("experts:") - 1), nodes);
   std::vector<std::int64_t> counts;
   for (const char* at = text.data(); at <= text.data() + text.size();) {
     std::int64_t count = 0;
     const auto [end, error] = std::from_chars(at, text.data() + text.size(), count);
     const bool last = end == text.data() + text.size();
     if (error != std::errc() || count < 1 || (!last && *end != ','))
-      fail(ErrorKind::input, "nodes share layers as 'auto' or by counts such as 12,20,8, not as '{}'", text);
+      fail(ErrorKind::input,
+           "nodes share a model as 'auto', 'experts' or by counts such as 12,20,8, not as '{}'", text);
     counts.push_back(count);
     at = end + 1;
   }
   if (static_cast<int>(counts.size()) != nodes)
-    fail(ErrorKind::input, "'{}' gives layers to {} nodes, there are {}", text, counts.size(), nodes);
+    fail(ErrorKind::input, "'{}' is for {} nodes, there are {}", text, counts.size(), nodes);
   return counts;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "layers/decoder.h"
@@ -30,7 +31,23 @@ struct NodeStrength {
 // and, where that is possible, that all have the memory for theirs.
 std::vector<std::int64_t> split_layers(const ModelCost& model, std::span<const NodeStrength> nodes);
 
-// The counts that somebody wrote: "12,20,8"; nothing for "auto". Throws where they are not one for each node.
+// How many experts of each layer each node holds, at least one: in proportion to its speed, and, where that
+// is possible, within its memory. The first one also holds what every token uses.
+struct ExpertCost {
+  std::int64_t experts = 0;  // of each layer
+  double bytes = 0;          // of one in every layer
+  double dense = 0;          // of all that every token uses
+};
+std::vector<std::int64_t> split_experts(const ExpertCost& model, std::span<const NodeStrength> nodes);
+
+// "experts", or "experts:64,192": nodes share experts in place of layers.
+inline constexpr std::string_view kExperts = "experts";
+bool shares_experts(const std::string& text);
+// The first expert of each node, and how many there are.
+std::vector<std::int64_t> first_experts(const std::vector<std::int64_t>& counts);
+
+// The counts that somebody wrote: "12,20,8", or
+// "experts:64,192"; nothing for "auto" and "experts". Throws where they are not one for each node.
 std::vector<std::int64_t> parse_split(const std::string& text, int nodes);
 
 }  // namespace sluice::nodes

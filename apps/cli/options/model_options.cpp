@@ -98,8 +98,8 @@ void add_engine_options(Command& command, ModelOptions& options) {
                   check_policy);
   command.option(
       "--nodes", options.nodes,
-      "Share the layers with other machines, started by 'mpirun -n 2 sluice ...': auto, or how many "
-      "each holds, e.g. 12,20,8");
+      "Share the model with other machines, started by 'mpirun -n 2 sluice ...': auto, or how many layers "
+      "each holds, e.g. 12,20,8; experts, or experts:64,192: each holds some experts of every layer");
   command.flag("--exact", engine.exact, "F32 arithmetic throughout, slower; caches as --kv-bits says");
 }
 

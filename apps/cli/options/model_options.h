@@ -15,7 +15,7 @@ struct ModelOptions {
   EngineOptions engine;
   std::string kv = "auto";
   std::string routing;  // of random weights: "zipf:1.0", or empty
-  std::string nodes;    // layers of each that share the model: "auto", "12,20,8", or empty for one alone
+  std::string nodes;    // how they share the model: "auto", "12,20,8", "experts", or empty for one alone
 
   // One of the models in the box, by name.
   bool bundled() const;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "checkpoint/packed_experts.h"
 #include "engine/placement/layout.h"
 #include "engine/placement/parts.h"
@@ -94,13 +96,18 @@ std::unique_ptr<experts::Reader> open_reader(const std::vector<experts::SourceFi
   return experts::make_reader(std::move(open));
 }
 
-// What a packed file says the experts of a layer hash to; empty where nothing does.
+// What a packed file says the experts of a layer hash to; empty where nothing does. A node may hold a part of
+// the experts that are in the file.
 std::span<const std::byte> fingerprints(const layers::Moe& moe, const checkpoint::TensorFiles& files) {
   const auto* first = static_cast<const std::byte*>(moe.gate_proj[0].values.data);
   for (const checkpoint::TensorEntry* tensor : files.tensors()) {
-    if (!tensor->name.ends_with(checkpoint::kPackedRecords) || tensor->data.data() != first) continue;
+    const std::less<> before;
+    if (!tensor->name.ends_with(checkpoint::kPackedRecords) || before(first, tensor->data.data()) ||
+        !before(first, tensor->data.data() + tensor->data.size()))
+      continue;
     const std::string mlp = tensor->name.substr(0, tensor->name.size() - checkpoint::kPackedRecords.size());
-    return files.get(mlp + std::string(checkpoint::kPackedFingerprints)).data;
+    return files.get(mlp + std::string(checkpoint::kPackedFingerprints))
+        .data.subspan(to_size(moe.first_expert) * sizeof(std::uint64_t));
   }
   return {};
 }
@@ -158,7 +165,8 @@ std::unique_ptr<experts::Cache> make_cache(models::Model& model, const checkpoin
     const auto* moe = std::get_if<layers::Moe>(&model.decoder.layers[i].mlp);
     if (moe == nullptr) continue;
     layers.push_back({static_cast<std::int64_t>(i), moe->gate_proj, moe->up_proj, moe->down_proj,
-                      store.has_files() ? fingerprints(*moe, store.files()) : std::span<const std::byte>()});
+                      store.has_files() ? fingerprints(*moe, store.files()) : std::span<const std::byte>(),
+                      moe->first_expert});
   }
   std::vector<experts::SourceFile> sources =
       store.has_files() ? sources_of(store.files()) : memory_sources(model.decoder);

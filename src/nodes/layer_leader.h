@@ -6,10 +6,10 @@
 
 namespace sluice::nodes {
 
-class Leader final : public engine::LayerShare {
+class LayerLeader final : public engine::LayerShare {
  public:
-  Leader(std::shared_ptr<Cluster> cluster, std::string program, std::string split);
-  ~Leader() override;  // lets the others go
+  LayerLeader(std::shared_ptr<Cluster> cluster, std::string program, std::string split);
+  ~LayerLeader() override;  // lets the others go
 
   Range divide(const engine::Core& core) override;
   void connect(engine::Core& core) override;

@@ -1,4 +1,4 @@
-#include "nodes/leader.h"
+#include "nodes/layer_leader.h"
 
 #include "base/error.h"
 #include "nodes/rows.h"
@@ -6,9 +6,9 @@
 namespace sluice::nodes {
 
 // The slots of one group on all other nodes.
-class Leader::RemotePool final : public state::PoolReplica {
+class LayerLeader::RemotePool final : public state::PoolReplica {
  public:
-  RemotePool(Leader& leader, int group) : leader_(leader), group_(group) {}
+  RemotePool(LayerLeader& leader, int group) : leader_(leader), group_(group) {}
   ~RemotePool() override { leader_.close(group_); }
 
   int group() const { return group_; }
@@ -58,7 +58,7 @@ class Leader::RemotePool final : public state::PoolReplica {
  private:
   static int node(std::size_t i) { return static_cast<int>(i) + 1; }
 
-  Leader& leader_;
+  LayerLeader& leader_;
   int group_;
   std::vector<SavedSize> sizes_;
 };
@@ -75,10 +75,10 @@ void put(Writer& writer, const std::span<const std::int32_t>& values) {
 
 }  // namespace
 
-Leader::Leader(std::shared_ptr<Cluster> cluster, std::string program, std::string split)
+LayerLeader::LayerLeader(std::shared_ptr<Cluster> cluster, std::string program, std::string split)
     : cluster_(std::move(cluster)), program_(std::move(program)), split_(std::move(split)) {}
 
-Leader::~Leader() {
+LayerLeader::~LayerLeader() {
   if (!agreed_) return;
   try {
     post(Command::quit);
@@ -88,30 +88,30 @@ Leader::~Leader() {
 }
 
 template <class... Values>
-void Leader::post(Command command, const Values&... values) {
+void LayerLeader::post(Command command, const Values&... values) {
   const std::lock_guard lock(mutex_);
   commands_.put(command);
   (put(commands_, values), ...);
 }
 
-void Leader::flush() {
+void LayerLeader::flush() {
   const std::lock_guard lock(mutex_);
   const Message message = commands_.take();
   for (int other = 1; other < cluster_->size(); ++other) cluster_->send(other, Channel::commands, message);
 }
 
-void Leader::close(int group) noexcept try {
+void LayerLeader::close(int group) noexcept try {
   post(Command::close, group);
 } catch (const std::exception&) {  // without memory for some bytes, the others keep theirs a while
 }
 
-engine::LayerShare::Range Leader::divide(const engine::Core& core) {
+engine::LayerShare::Range LayerLeader::divide(const engine::Core& core) {
   const std::vector<std::int64_t> counts = agree(*cluster_, core, program_, split_);
   agreed_ = true;
   return {0, counts[0]};
 }
 
-void Leader::connect(engine::Core& core) {
+void LayerLeader::connect(engine::Core& core) {
   for (int other = 1; other < cluster_->size(); ++other) {
     const Message ready = cluster_->receive(other, Channel::replies);
     core.settings.prefill_chunk = std::min(core.settings.prefill_chunk, Reader(ready).get<std::int64_t>());
@@ -121,7 +121,7 @@ void Leader::connect(engine::Core& core) {
   };
 }
 
-std::unique_ptr<state::PoolReplica> Leader::open(const state::Extent& extent, std::int64_t chunk) {
+std::unique_ptr<state::PoolReplica> LayerLeader::open(const state::Extent& extent, std::int64_t chunk) {
   auto pool = std::make_unique<RemotePool>(*this, groups_++);
   post(Command::open, pool->group(), extent, chunk);
   flush();
@@ -137,20 +137,20 @@ std::unique_ptr<state::PoolReplica> Leader::open(const state::Extent& extent, st
   return pool;
 }
 
-void Leader::begin(state::PoolReplica* replica, const engine::Batch& batch) {
+void LayerLeader::begin(state::PoolReplica* replica, const engine::Batch& batch) {
   // Chunks of a prompt go on ahead, as many as keep all nodes busy.
   while (unanswered_ >= cluster_->size()) await_empty_answer();
   post(Command::pass, static_cast<RemotePool&>(*replica).group(), batch);
   flush();
 }
 
-void Leader::await_empty_answer() {
+void LayerLeader::await_empty_answer() {
   if (!cluster_->receive(cluster_->previous(), Channel::rows).empty())
     fail(ErrorKind::internal, "rows came from a node that nobody asked for");
   --unanswered_;
 }
 
-void Leader::send_rows(const engine::Core& core, const layers::Pass& pass, const ops::View& x) {
+void LayerLeader::send_rows(const engine::Core& core, const layers::Pass& pass, const ops::View& x) {
   cluster_->send(cluster_->next(), Channel::rows, pack_rows(*core.backend, x));
   ++unanswered_;
   const std::vector<std::int64_t> wanted = wanted_rows(pass);

@@ -1,4 +1,4 @@
-#include "nodes/follower.h"
+#include "nodes/layer_follower.h"
 
 #include <numeric>
 
@@ -23,14 +23,14 @@ void change(Command command, state::StatePool& pool, Reader& reader) {
 
 }  // namespace
 
-engine::LayerShare::Range Follower::divide(const engine::Core& core) {
+engine::LayerShare::Range LayerFollower::divide(const engine::Core& core) {
   const std::vector<std::int64_t> counts = agree(*cluster_, core, program_, "auto");
   const auto own = counts.begin() + cluster_->rank();
   const std::int64_t first = std::accumulate(counts.begin(), own, std::int64_t{0});
   return {first, first + *own};
 }
 
-void Follower::connect(engine::Core& core) {
+void LayerFollower::connect(engine::Core& core) {
   Writer ready;
   ready.put(core.settings.prefill_chunk);
   cluster_->send(0, Channel::replies, ready.take());
@@ -44,7 +44,7 @@ void Follower::connect(engine::Core& core) {
   };
 }
 
-void Follower::follow(engine::Core& core) {
+void LayerFollower::follow(engine::Core& core) {
   Groups groups;
   for (bool more = true; more;) {
     const Message message = cluster_->receive(0, Channel::commands);
@@ -52,7 +52,7 @@ void Follower::follow(engine::Core& core) {
   }
 }
 
-bool Follower::obey(engine::Core& core, Groups& groups, Reader& reader) {
+bool LayerFollower::obey(engine::Core& core, Groups& groups, Reader& reader) {
   const auto command = reader.get<Command>();
   if (command == Command::quit) return false;
   if (command == Command::open) {
@@ -74,7 +74,7 @@ bool Follower::obey(engine::Core& core, Groups& groups, Reader& reader) {
   return true;
 }
 
-void Follower::open(engine::Core& core, Groups& groups, Reader& reader) {
+void LayerFollower::open(engine::Core& core, Groups& groups, Reader& reader) {
   const auto number = reader.get<int>();
   const auto extent = reader.get<state::Extent>();
   const auto chunk = reader.get<std::int64_t>();
@@ -94,14 +94,14 @@ void Follower::open(engine::Core& core, Groups& groups, Reader& reader) {
   cluster_->send(0, Channel::replies, opened.take());
 }
 
-void Follower::save(state::StatePool& pool, Reader& reader) {
+void LayerFollower::save(state::StatePool& pool, Reader& reader) {
   const auto slot = reader.get<std::int64_t>();
   const auto rows = reader.get<std::int64_t>();
   const auto with_caches = reader.get<bool>();
   cluster_->send_bytes(0, Channel::replies, pool.save(slot, rows, with_caches));
 }
 
-void Follower::load(state::StatePool& pool, Reader& reader) {
+void LayerFollower::load(state::StatePool& pool, Reader& reader) {
   const auto slot = reader.get<std::int64_t>();
   const auto rows = reader.get<std::int64_t>();
   const auto with_caches = reader.get<bool>();

@@ -1,0 +1,43 @@
+// Experts of which each of several nodes holds some: rows go to those that hold what was chosen, and every
+// choice's result comes back. They are added here, in the order of choices, so the bits are those of one
+// machine.
+#pragma once
+
+#include "experts/cache.h"
+#include "layers/device.h"
+#include "layers/moe/input.h"
+
+namespace sluice::layers::moe {
+
+// Choices whose results come from elsewhere.
+class RemoteExperts {
+ public:
+  virtual ~RemoteExperts() = default;
+
+  struct Question {
+    int layer = 0;  // among those with experts
+    ops::Phase phase = ops::Phase::automatic;
+    ops::View h;       // [T,hidden], in host memory like the others
+    ops::View chosen;  // I32 [T,k]
+    ops::View out;     // [T,k,hidden]
+  };
+  // Asks for what is held elsewhere, and does not wait.
+  virtual void ask(const Question& question) = 0;
+  // Waits until all that was asked for is in `out`.
+  virtual void await() = 0;
+};
+
+struct SpreadExperts {
+  RemoteExperts* others = nullptr;
+  std::int64_t own = 0;             // the first so many of the layer are here
+  int layer = 0;                    // among those with experts
+  experts::Cache* cache = nullptr;  // that reads the own ones as they are needed; absent: they are in memory
+
+  void forward(Device& dev, const Moe& moe, const Input& in) const;
+
+ private:
+  // Puts the results of the own experts into `out`.
+  void compute_own(Device& dev, const Moe& moe, const RemoteExperts::Question& question) const;
+};
+
+}  // namespace sluice::layers::moe

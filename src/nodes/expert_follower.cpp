@@ -1,0 +1,68 @@
+#include "nodes/expert_follower.h"
+
+#include "base/error.h"
+#include "base/integer_cast.h"
+#include "engine/executor.h"
+#include "nodes/expert_question.h"
+
+namespace sluice::nodes {
+
+namespace {
+
+constexpr std::int64_t kRowsPerCall = 256;
+
+}  // namespace
+
+engine::LayerShare::Range ExpertFollower::divide(const engine::Core& core) {
+  const std::vector<std::int64_t> first =
+      first_experts(agree(*cluster_, core, program_, std::string(kExperts)));
+  own_ = {first[to_size(cluster_->rank())], first[to_size(cluster_->rank()) + 1]};
+  return {0, std::ssize(core.model.decoder.layers)};
+}
+
+void ExpertFollower::connect(engine::Core& core) {
+  for (const layers::DecoderLayer& layer : core.model.decoder.layers)
+    if (const auto* moe = std::get_if<layers::Moe>(&layer.mlp)) moes_.push_back(moe);
+  cluster_->send(0, Channel::replies, {});
+}
+
+std::size_t ExpertFollower::arena_bytes(ops::DType activations) const {
+  layers::Arena arena;
+  layers::Device planning(arena, activations);
+  for (const layers::Moe* moe : moes_) {
+    const layers::Scope scope = planning.scope();
+    layers::moe::GatheredRows(planning, {}, moe->gate_proj.shape(), kRowsPerCall);
+  }
+  return arena.peak();
+}
+
+void ExpertFollower::follow(engine::Core& core) {
+  const std::size_t bytes = arena_bytes(core.settings.activations);
+  const engine::Budget::Claim claim = core.budget.claim(bytes);
+  layers::Arena arena(core.backend->allocate(bytes));
+  for (;;) {
+    const Message message = cluster_->receive(0, Channel::commands);
+    Reader reader(message);
+    if (reader.get<ExpertCommand>() == ExpertCommand::quit) return;
+    cluster_->send(0, Channel::rows, core.executor->run([&] { return answer(core, arena, reader); }));
+  }
+}
+
+Message ExpertFollower::answer(engine::Core& core, layers::Arena& arena, Reader& reader) {
+  const auto layer = reader.get<int>();
+  const auto phase = reader.get<ops::Phase>();
+  std::vector<layers::moe::Choice> choices = reader.get_all<layers::moe::Choice>();
+  const std::vector<std::byte> rows = reader.get_all<std::byte>();
+  const layers::Moe& moe = *moes_.at(to_size(layer));
+  const ops::Shape shape = moe.gate_proj.shape();
+  Message results(choices.size() * to_size(shape[2]) * size_bytes(core.settings.activations));
+  layers::Device device(*core.backend, arena, core.settings.activations);
+  device.set_phase(phase);
+  const layers::Scope scope = device.scope();
+  layers::moe::GatheredRows gathered(device, {rows.data(), results.data()}, shape, kRowsPerCall);
+  gathered.compute(layers::moe::Choices(std::move(choices)),
+                   {moe.gate_proj, moe.up_proj, moe.down_proj, core.streamed.cache.get(), layer});
+  return results;
+}
+
+}  // namespace sluice::nodes

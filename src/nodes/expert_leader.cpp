@@ -1,0 +1,127 @@
+#include "nodes/expert_leader.h"
+
+#include <cstring>
+
+#include "base/error.h"
+#include "base/integer_cast.h"
+#include "nodes/expert_question.h"
+
+namespace sluice::nodes {
+
+namespace {
+
+// The rows of a question for one node, each once, and the choices among them.
+class Asked {
+ public:
+  Asked(const layers::moe::RemoteExperts::Question& question, std::size_t width)
+      : question_(question), width_(width) {}
+
+  bool empty() const { return results_.empty(); }
+  std::size_t answer_bytes() const { return results_.size() * width_; }
+
+  void add(std::int64_t token, std::int64_t place, std::int64_t expert) {
+    if (tokens_.empty() || tokens_.back() != token) {
+      const auto* row = static_cast<const std::byte*>(question_.h.data) + to_size(token) * width_;
+      rows_.insert(rows_.end(), row, row + width_);
+      tokens_.push_back(token);
+    }
+    choices_.push_back({to_int(expert), to_int(tokens_.size()) - 1, to_int(results_.size())});
+    results_.push_back(to_int(token * question_.chosen.dim(1) + place));
+  }
+  Message message() const {
+    Writer writer;
+    writer.put(ExpertCommand::compute);
+    writer.put(question_.layer);
+    writer.put(question_.phase);
+    writer.put_all(std::span<const layers::moe::Choice>(choices_));
+    writer.put_all(std::span<const std::byte>(rows_));
+    return writer.take();
+  }
+  const std::vector<std::int32_t>& results() const { return results_; }
+
+ private:
+  const layers::moe::RemoteExperts::Question& question_;
+  std::size_t width_;
+  std::vector<std::int64_t> tokens_;
+  std::vector<layers::moe::Choice> choices_;
+  std::vector<std::byte> rows_;
+  std::vector<std::int32_t> results_;
+};
+
+std::size_t row_bytes(const ops::View& out) {
+  return to_size(out.dim(2)) * size_bytes(out.dtype);
+}
+
+}  // namespace
+
+ExpertLeader::ExpertLeader(std::shared_ptr<Cluster> cluster, std::string program, std::string split)
+    : cluster_(std::move(cluster)), program_(std::move(program)), split_(std::move(split)) {}
+
+ExpertLeader::~ExpertLeader() {
+  if (!agreed_) return;
+  try {
+    for (int other = 1; other < cluster_->size(); ++other) {
+      Writer writer;
+      writer.put(ExpertCommand::quit);
+      cluster_->send(other, Channel::commands, writer.take());
+    }
+  } catch (const std::exception&) {  // nobody is there who could be let go
+  }
+}
+
+engine::LayerShare::Range ExpertLeader::divide(const engine::Core& core) {
+  first_ = first_experts(agree(*cluster_, core, program_, split_));
+  agreed_ = true;
+  return {0, std::ssize(core.model.decoder.layers)};
+}
+
+void ExpertLeader::connect(engine::Core& core) {
+  for (int other = 1; other < cluster_->size(); ++other) cluster_->receive(other, Channel::replies);
+  int number = 0;
+  for (layers::DecoderLayer& layer : core.model.decoder.layers)
+    if (auto* moe = std::get_if<layers::Moe>(&layer.mlp))
+      moe->experts = layers::moe::SpreadExperts{this, first_[1], number++, core.streamed.cache.get()};
+}
+
+void ExpertLeader::ask(const Question& question) {
+  // Of a pass that was given up, answers are still on their way.
+  for (const Pending& old : std::exchange(pending_, {})) cluster_->receive(old.node, Channel::rows);
+  out_ = question.out;
+  for (int node = 1; node < cluster_->size(); ++node) ask(node, question);
+}
+
+// One message where that is not too large.
+void ExpertLeader::ask(int node, const Question& question) {
+  constexpr std::size_t kLargestAnswer = std::size_t{64} << 20;
+  const std::int64_t first = first_[to_size(node)];
+  const std::int64_t end = first_[to_size(node) + 1];
+  const std::size_t width = row_bytes(question.out);
+  const auto* chosen = static_cast<const std::int32_t*>(question.chosen.data);
+  const std::int64_t places = question.chosen.dim(1);
+  for (std::int64_t token = 0; token < question.h.dim(0);) {
+    Asked asked(question, width);
+    for (; token < question.h.dim(0) && asked.answer_bytes() < kLargestAnswer; ++token)
+      for (std::int64_t place = 0; place < places; ++place)
+        if (const std::int64_t expert = chosen[token * places + place]; expert >= first && expert < end)
+          asked.add(token, place, expert - first);
+    if (asked.empty()) continue;
+    cluster_->send(node, Channel::commands, asked.message());
+    pending_.push_back({node, asked.results()});
+  }
+}
+
+void ExpertLeader::await() {
+  const std::vector<Pending> all = std::exchange(pending_, {});
+  const std::size_t width = row_bytes(out_);
+  for (const Pending& pending : all) {
+    const Message answer = cluster_->receive(pending.node, Channel::rows);
+    if (answer.size() != pending.results.size() * width)
+      fail(ErrorKind::internal, "{} answered {} bytes in place of {}", cluster_->name(pending.node),
+           answer.size(), pending.results.size() * width);
+    for (std::size_t i = 0; i < pending.results.size(); ++i)
+      std::memcpy(static_cast<std::byte*>(out_.data) + to_size(pending.results[i]) * width,
+                  answer.data() + i * width, width);
+  }
+}
+
+}  // namespace sluice::nodes

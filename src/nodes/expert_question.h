@@ -1,0 +1,13 @@
+// What the node that leads asks of those that hold experts for it, in one message: `compute` with the number
+// of the layer among those with experts, the phase, choices and the rows that they name. The answer is a row
+// per choice, in their order.
+#pragma once
+
+#include "layers/moe/gathered_choices.h"
+#include "nodes/wire.h"
+
+namespace sluice::nodes {
+
+enum class ExpertCommand : std::uint8_t { compute, quit };
+
+}  // namespace sluice::nodes

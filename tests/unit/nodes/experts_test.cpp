@@ -1,0 +1,102 @@
+// A model whose experts several nodes hold gives the bits of one that a single engine holds.
+#include <gtest/gtest.h>
+
+#include "expect_error.h"
+#include "golden_model.h"
+#include "nodes/split.h"
+#include "shared_model.h"
+#include "sluice/scheduler.h"
+
+namespace sluice {
+namespace {
+
+const NodesOptions kByExperts{.layers = "experts"};
+
+class SpreadModel : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(SpreadModel, GivesTheBitsOfOneEngine) {
+  const EngineOptions options{.backend = "cpu", .threads = 1, .prefill_chunk = 64};
+  if (load_model(GetParam(), options)->summary().experts == 0)
+    return expect_error(ErrorKind::input, {"no experts"},
+                        [&] { with_nodes(2, GetParam(), options, kByExperts, [](Engine&) {}); });
+  expect_same_bits(GetParam(), options, 100, 3, kByExperts);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, SpreadModel, ::testing::ValuesIn(golden_model_names()), golden_test_name);
+INSTANTIATE_TEST_SUITE_P(Bundled, SpreadModel, ::testing::Values("delta-story", "latent-story"),
+                         golden_test_name);
+
+TEST(SpreadModels, StreamTheirPart) {
+  for (const char* model : {"delta-story", "mlx-qwen3_5_moe-4bit"})
+    expect_same_bits(model, {.backend = "cpu", .threads = 1, .prefill_chunk = 64, .expert_slots = 2}, 80, 3,
+                     kByExperts);
+}
+
+TEST(SpreadModels, ComputeAsTheReferenceDoes) {
+  expect_same_bits("qwen3_next", {.backend = "reference", .prefill_chunk = 16}, 40, 3, kByExperts);
+}
+
+TEST(SpreadModels, RunManySequences) {
+  constexpr std::size_t kSequences = 8;
+  const auto story = [](Engine& engine, std::size_t i) {
+    Request request;
+    request.prompt = engine.encode(i % 2 == 0 ? "Once upon a time" : "There was a little cat who");
+    request.options.max_tokens = 10;
+    request.options.ignore_stop_ids = true;
+    request.options.sampling = {.temperature = i % 3 == 0 ? 0.0 : 0.7, .seed = i};
+    return request;
+  };
+  const EngineOptions options{.backend = "cpu", .threads = 1};
+  const auto alone = load_model("delta-story", options);
+  with_nodes(3, "delta-story", options, kByExperts, [&](Engine& engine) {
+    Scheduler scheduler(engine.shared_from_this(), {.parallel = 4, .context = 256});
+    std::vector<std::vector<std::int32_t>> got(kSequences);
+    for (std::size_t i = 0; i < kSequences; ++i)
+      scheduler.submit(story(engine, i), {.done = [&got, i](const RequestResult& result) {
+                         EXPECT_FALSE(result.error);
+                         got[i] = result.generated.ids;
+                       }});
+    scheduler.drain();
+    for (std::size_t i = 0; i < kSequences; ++i) {
+      const Request request = story(*alone, i);
+      EXPECT_EQ(got[i], generate(*alone->new_session(256), request.prompt, request.options).ids) << i;
+    }
+  });
+}
+
+TEST(SpreadModels, AgreeBeforeTheyBegin) {
+  const EngineOptions options{.backend = "cpu", .threads = 1};
+  const auto nothing = [](Engine&) {};
+  const std::int64_t experts = load_model("delta-story", options)->summary().experts;
+  expect_error(ErrorKind::input, {"'experts:1,1'", "2 experts", std::to_string(experts)},
+               [&] { with_nodes(2, "delta-story", options, {.layers = "experts:1,1"}, nothing); });
+  expect_error(ErrorKind::input, {"12,20,8", "expert"},
+               [&] { with_nodes(2, "delta-story", options, {.layers = "experts:x"}, nothing); });
+}
+
+TEST(SpreadModels, SayWhichNodeCannotHoldItsPart) {
+  const EngineOptions options{.backend = "cpu", .threads = 1};
+  expect_error(ErrorKind::resource, {"MB of memory are needed"}, [&] {
+    with_nodes(
+        2, "delta-story", options, kByExperts, [](Engine& engine) { engine.new_session(64)->step(1); },
+        [](int rank, EngineOptions& own) { own.memory = rank == 1 ? 1'000'000 : 0; });
+  });
+}
+
+TEST(SplitExperts, FollowsSpeedAndMemory) {
+  using nodes::split_experts;
+  using Counts = std::vector<std::int64_t>;
+  const nodes::ExpertCost model{.experts = 100, .bytes = 1e9, .dense = 20e9};
+  EXPECT_EQ(split_experts(model, std::vector<nodes::NodeStrength>{{0, 1}, {0, 1}}), (Counts{50, 50}));
+  EXPECT_EQ(split_experts(model, std::vector<nodes::NodeStrength>{{0, 1}, {0, 3}}), (Counts{25, 75}));
+  // The first has 20 GB of other weights, so 30 experts fill its 50.
+  EXPECT_EQ(split_experts(model, std::vector<nodes::NodeStrength>{{50e9, 1}, {0, 1}}), (Counts{30, 70}));
+  // Where nobody has room, speed alone decides about the rest.
+  const Counts crowded = split_experts(model, std::vector<nodes::NodeStrength>{{30e9, 1}, {10e9, 1}});
+  EXPECT_EQ(crowded, (Counts{50, 50}));
+  expect_error(ErrorKind::input, {"3 nodes", "2 experts"},
+               [] { split_experts({.experts = 2}, std::vector<nodes::NodeStrength>(3)); });
+}
+
+}  // namespace
+}  // namespace sluice
