@@ -29,6 +29,9 @@ class JsonOutput(CommandTest):
         text = self.folder / "text.txt"
         text.write_text("Once upon a time there was a dog. " * 4)
         made = self.folder / "made"
+        machines = self.folder / "machines.json"
+        machines.write_text(json.dumps({"nodes": 2 * [{"memory_gb": 16, "gb_per_s": 40}],
+                                        "network": {"gbit_per_s": 1, "round_trip_us": 150}}))
         cases = [
             ("run", "-n", "2"),
             ("run", "-n", "2", "--expert-slots", "8"),
@@ -36,6 +39,7 @@ class JsonOutput(CommandTest):
             ("inspect", "delta-story"),
             ("plan", MODELS / "qwen3_moe", "--memory", "200MB"),
             ("plan", "--geometry", "qwen3.6-35b-a3b", "--memory", "1GB", "--vram", "24GB"),
+            ("plan", "--geometry", "qwen3.6-35b-a3b", "--memory", "1GB", "--nodes", machines),
             ("tokenize", "hello"),
             ("tokenize", "--decode", "1,2"),
             ("perplexity", "delta-story", text),

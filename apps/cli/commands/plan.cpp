@@ -1,11 +1,15 @@
 // sluice plan: where a model fits and how fast it can be there at best, before anything is allocated.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "command.h"
+#include "options/input.h"
 #include "options/model_options.h"
+#include "sluice/nodes_plan.h"
 #include "sluice/plan.h"
 #include "terminal/output.h"
 #include "terminal/progress.h"
@@ -28,7 +32,35 @@ double gigabytes(std::uint64_t bytes) {
   return static_cast<double>(bytes) / 1e9;
 }
 
-void print_plan_json(const MemoryPlan& plan) {
+// Absent: the model is for one machine.
+using MaybeNodes = std::optional<NodesPlan>;
+
+nlohmann::ordered_json nodes_json(const NodesPlan& plan) {
+  auto layouts = nlohmann::ordered_json::array();
+  for (const NodesPlan::Layout& layout : plan.layouts)
+    layouts.push_back({{"layout", layout.name},
+                       {"split", layout.split},
+                       {"fits", layout.fits},
+                       {"network_ms", layout.network_seconds * 1e3},
+                       {"decode_tok_per_s", layout.tokens_per_second}});
+  auto help = nlohmann::ordered_json::array();
+  for (const NodesPlan::Help& one : plan.help)
+    help.push_back({{"what", one.what}, {"decode_tok_per_s", one.tokens_per_second}});
+  return {{"layouts", layouts}, {"help", help}};
+}
+
+void print_nodes(const NodesPlan& plan) {
+  fmt::print("\nall machines together\n");
+  for (const NodesPlan::Layout& layout : plan.layouts)
+    fmt::print("  --nodes {:10}{:8.1f} tok/s at most, {:.1f} ms per token of the network's; {} {}{}\n",
+               layout.name == "layers" ? "auto" : layout.name, layout.tokens_per_second,
+               layout.network_seconds * 1e3, layout.name, fmt::join(layout.split, ","),
+               layout.fits ? "" : "  does not fit");
+  for (const NodesPlan::Help& help : plan.help)
+    fmt::print("  with {}: {:.1f} tok/s\n", help.what, help.tokens_per_second);
+}
+
+void print_plan_json(const MemoryPlan& plan, const MaybeNodes& nodes) {
   nlohmann::ordered_json json{
       {"weight_bytes", plan.model.weight_bytes}, {"dense_bytes", plan.dense}, {"expert_bytes", plan.experts}};
   json["places"] = nlohmann::ordered_json::array();
@@ -48,6 +80,7 @@ void print_plan_json(const MemoryPlan& plan) {
                               {"decode_tok_per_s", place.decode_tokens_per_second},
                               {"contexts", contexts}});
   }
+  if (nodes) json["nodes"] = nodes_json(*nodes);
   print_json(json);
 }
 
@@ -92,12 +125,18 @@ MemoryPlan make_plan(PlanCommand& command) {
 void run(PlanCommand& command) {
   if (command.geometry.empty() == command.model.model.empty()) fail_usage("one of MODEL and --geometry");
   const MemoryPlan plan = make_plan(command);
-  if (command.json) return print_plan_json(plan);
+  MaybeNodes nodes;
+  if (!command.model.nodes.empty()) {
+    const std::string file = command.model.nodes;
+    nodes = plan_nodes(plan.model, parse_nodes(read_input(file), file));
+  }
+  if (command.json) return print_plan_json(plan, nodes);
   fmt::print("weights             {:8.2f} GB: {:.2f} GB of them experts, {} of {} per token\n",
              gigabytes(plan.model.weight_bytes), gigabytes(plan.experts), plan.model.experts_per_token,
              plan.model.experts);
   fmt::print("read per token      {:8.2f} GB\n", gigabytes(plan.model.bytes_per_token));
   for (const PlacePlan& place : plan.places) print(place);
+  if (nodes) print_nodes(*nodes);
 }
 
 }  // namespace
@@ -113,6 +152,8 @@ void add_plan(Parser& parser) {
   add_engine_options(command, plan->model);
   command.example("sluice plan --geometry qwen3.6-35b-a3b --vram 24GB",
                   "whether a model fits a graphics card of 24 GB");
+  command.example("sluice plan --geometry qwen3.6-35b-a3b --nodes machines.json",
+                  "how fast machines together are, which a file describes (docs/cluster.md)");
   command.on_run([plan] { run(*plan); });
 }
 

@@ -1,0 +1,128 @@
+// Plans of several machines against arithmetic done by hand.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "expect_error.h"
+#include "sluice/nodes_plan.h"
+
+namespace sluice {
+namespace {
+
+struct Link {
+  double gbit;
+  double round_trip_us;
+};
+constexpr Link kLinks[] = {{1, 150}, {10, 60}, {100, 8}};
+
+// Nodes that read 80 GB/s.
+NodesSpec nodes_of(int count, const Link& link, double memory = 0) {
+  return {.nodes = std::vector<NodeSpec>(static_cast<std::size_t>(count), {"node", memory, 80e9}),
+          .network = {link.gbit * 1e9 / 8, link.round_trip_us * 1e-6}};
+}
+
+// As DeepSeek-V3 with 4.5 bits per weight: 671e9 weights, 37e9 of them active.
+ModelSummary deepseek() {
+  ModelSummary model;
+  model.layers = 61;
+  model.hidden = 7168;
+  model.experts = 256;
+  model.experts_per_token = 8;
+  const double bytes = 4.5 / 8;
+  // 58 layers of 256 experts of 3 * 7168 * 2048.
+  const double experts = 58.0 * 256 * 3 * 7168 * 2048 * bytes;
+  model.weight_bytes = static_cast<std::size_t>(671e9 * bytes);
+  model.bytes_per_token = static_cast<std::size_t>(37e9 * bytes);
+  model.parts.push_back({PartKind::experts, 0, static_cast<std::size_t>(experts)});
+  return model;
+}
+
+const NodesPlan::Layout& layout(const NodesPlan& plan, std::string_view name) {
+  for (const NodesPlan::Layout& one : plan.layouts)
+    if (one.name == name) return one;
+  throw std::out_of_range(std::string(name));
+}
+
+TEST(PlanNodes, CountsTheMessagesOfExperts) {
+  // 61 layers: a round trip, one row out (but for one of 256 tokens) and on average four of eight back.
+  const double expected_ms[] = {80, 10.6, 1.2};
+  for (int i = 0; i < 3; ++i) {
+    const NodesPlan plan = plan_nodes(deepseek(), nodes_of(2, kLinks[i]));
+    EXPECT_NEAR(layout(plan, "experts").network_seconds * 1e3, expected_ms[i], 0.02 * expected_ms[i]);
+    EXPECT_EQ(layout(plan, "experts").split, (std::vector<std::int64_t>{128, 128}));
+  }
+}
+
+TEST(PlanNodes, CostsAPipelineNextToNothing) {
+  const double alone = 80e9 / (37e9 * 4.5 / 8);  // 3.8
+  EXPECT_NEAR(plan_nodes(deepseek(), nodes_of(1, kLinks[0])).layouts[0].tokens_per_second, alone, 0.01);
+  for (const Link& link : kLinks)
+    EXPECT_NEAR(layout(plan_nodes(deepseek(), nodes_of(2, link)), "layers").tokens_per_second, alone, 0.02);
+}
+
+TEST(PlanNodes, WaitsForTheBusiestNode) {
+  // Without a network's time: of eight choices the busier of two nodes gets 0.637 on average.
+  const ModelSummary model = deepseek();
+  const Link none{1e9, 0};
+  const double chosen = 58.0 * 8 * 3 * 7168 * 2048 * 4.5 / 8;
+  const double dense = 37e9 * 4.5 / 8 - chosen;
+  double mean = 0;  // of the larger part, over all 2^8 ways to share eight choices
+  for (int ways = 0; ways < 256; ++ways) {
+    const int own = __builtin_popcount(static_cast<unsigned>(ways));
+    mean += std::max(own, 8 - own) / 8.0 / 256;
+  }
+  EXPECT_NEAR(mean, 0.637, 0.001);
+  EXPECT_NEAR(layout(plan_nodes(model, nodes_of(2, none)), "experts").tokens_per_second,
+              80e9 / (dense + mean * chosen), 1e-3);
+  double mean_of_four = 0;
+  for (int ways = 0; ways < 65536; ++ways) {
+    int counts[4] = {};
+    for (int i = 0; i < 8; ++i) ++counts[(ways >> (2 * i)) & 3];
+    mean_of_four += *std::max_element(counts, counts + 4) / 8.0 / 65536;
+  }
+  EXPECT_NEAR(mean_of_four, 0.44, 0.01);
+  EXPECT_NEAR(layout(plan_nodes(model, nodes_of(4, none)), "experts").tokens_per_second,
+              80e9 / (dense + mean_of_four * chosen), 1e-3);
+}
+
+TEST(PlanNodes, SaysWhatWouldHelp) {
+  // Two nodes of 200 GB hold the 377 GB; experts lose on 1 Gb/s and win on 10.
+  const NodesPlan slow = plan_nodes(deepseek(), nodes_of(2, kLinks[0], 200e9));
+  EXPECT_EQ(slow.layouts[0].name, "layers");
+  EXPECT_TRUE(slow.layouts[0].fits);
+  ASSERT_FALSE(slow.help.empty());
+  EXPECT_EQ(slow.help[0].what, "a network of 10 Gb/s");
+  EXPECT_GT(slow.help[0].tokens_per_second, 1.05 * slow.layouts[0].tokens_per_second);
+  EXPECT_EQ(plan_nodes(deepseek(), nodes_of(2, kLinks[1], 200e9)).layouts[0].name, "experts");
+  // With 150 GB each it takes a third.
+  const NodesPlan small = plan_nodes(deepseek(), nodes_of(2, kLinks[1], 150e9));
+  EXPECT_FALSE(small.layouts[0].fits);
+  ASSERT_EQ(small.help.size(), 1u);
+  EXPECT_EQ(small.help[0].what, "one more machine like node");
+}
+
+TEST(PlanNodes, ReadsAFile) {
+  const NodesSpec spec = parse_nodes(
+      R"({"nodes": [{"name": "anna", "memory_gb": 64, "gb_per_s": 80}, {"memory_gb": 32, "gb_per_s": 40.5}],
+          "network": {"gbit_per_s": 2.5, "round_trip_us": 100}})",
+      "file");
+  ASSERT_EQ(spec.nodes.size(), 2u);
+  EXPECT_EQ(spec.nodes[0].name, "anna");
+  EXPECT_EQ(spec.nodes[1].name, "node 1");
+  EXPECT_EQ(spec.nodes[1].memory, 32e9);
+  EXPECT_EQ(spec.nodes[1].bytes_per_second, 40.5e9);
+  EXPECT_EQ(spec.network.bytes_per_second, 2.5e9 / 8);
+  EXPECT_DOUBLE_EQ(spec.network.round_trip, 100e-6);
+  const auto refused = [](std::string_view json, std::initializer_list<std::string_view> parts) {
+    expect_error(ErrorKind::input, parts, [&] { parse_nodes(json, "file"); });
+  };
+  refused("[]", {"file", "\"nodes\""});
+  refused(R"({"nodes": [], "network": {}})", {"\"nodes\""});
+  refused(R"({"nodes": [1], "network": {}})", {"node 0", "memory_gb"});
+  refused(R"({"nodes": [{"memory_gb": 1, "gb_per_s": -1}], "network": {}})", {"node 0", "gb_per_s", "-1"});
+  refused(R"({"nodes": [{"memory_gb": 1, "gb_per_s": 1}], "network": 3})", {"network", "gbit_per_s"});
+}
+
+}  // namespace
+}  // namespace sluice
