@@ -13,7 +13,7 @@ inline constexpr ops::Traits kCudaTraits{.place = "GPU",
                                          .host_memory = false,
                                          .records = true,
                                          .activations = ops::DType::bf16,
-                                         .prefill_chunk = 4096};
+                                         .prefill_chunk = 8192};
 
 namespace reference {
 std::unique_ptr<ops::Backend> make();

@@ -2,12 +2,14 @@
 // then holds the last W-1 rows. Taps are added in the order j = 0..W-1 whichever kernel runs.
 //
 // W = 4: a thread owns kVector channels and keeps the last three rows in registers. Few tokens a sequence: it
-// walks the whole sequence and writes the state, one launch. Many: it walks kRun tokens, and a second launch
-// writes the states once nobody needs the old ones. Other widths: a thread a token and channel, and the
-// same second launch. Bytes: x and out once (and 3 rows in kRun again, from the cache), state twice.
+// walks the whole sequence and writes the state, one launch. Many: it walks a run of tokens, and a second
+// launch writes the states once nobody needs the old ones. Other widths: a thread a token and channel, and
+// the same second launch. Bytes: x and out once (and 3 rows of a run again, from the cache), state twice.
 #include <algorithm>
+#include <type_traits>
 
 #include "backend/cuda/delta/save_places.cuh"
+#include "backend/cuda/device/activation.cuh"
 #include "backend/cuda/device/element.cuh"
 #include "backend/cuda/device/vector_access.cuh"
 #include "backend/cuda/runtime/launch.h"
@@ -20,7 +22,11 @@ namespace sluice::backend::cuda::delta {
 namespace {
 
 constexpr int kWidth = 4;  // taps of the kernels that keep their window in registers
-constexpr int kRun = 32;   // tokens a thread where sequences are long
+// Tokens a thread where sequences are long: the fewer, the more threads, each of which reads its taps and
+// three rows before its own.
+constexpr int kLongRun = 32;
+constexpr int kShortRun = 8;
+constexpr int kManyTokens = 2048;
 constexpr int kAhead = 4;  // rows loaded before the first is used
 
 struct ConvCall {
@@ -38,13 +44,17 @@ struct ConvCall {
   Fault* fault;
   int channels;
   int width;
+  int run;  // tokens a thread
   SavePlaces saves;
   float* saved;
   long long saved_strides[2];  // save, row
 };
 
-__device__ __forceinline__ float silu(float x) {
-  return x / (1.0f + expf(-x));
+// Of a sum that is rounded to T.
+template <class T>
+__device__ __forceinline__ float activate(float x) {
+  if constexpr (std::is_same_v<T, float>) return x / (1.0f + expf(-x));
+  return silu(x);
 }
 
 // Row `row` of the virtual input of a sequence: the state's W-1 rows, then x.
@@ -85,7 +95,8 @@ __device__ __forceinline__ void convolve_run(const ConvCall& call, const Sequenc
         float total = window[0][c] * taps[c][0];
         total = fmaf(window[1][c], taps[c][1], total);
         total = fmaf(window[2][c], taps[c][2], total);
-        sum[c] = silu(fmaf(rows[a][c], taps[c][3], total));
+        total = fmaf(rows[a][c], taps[c][3], total);
+        sum[c] = activate<T>(total);
         window[0][c] = window[1][c];
         window[1][c] = window[2][c];
         window[2][c] = rows[a][c];
@@ -110,15 +121,15 @@ __global__ void conv_sequences(ConvCall call) {
     store_vector(call.state + part.slot * call.slot_stride + r * call.state_stride + channel, window[r]);
 }
 
-// Grid: channels, runs of kRun tokens.
+// Grid: channels, runs of tokens.
 template <class T, class Weight, int kVector>
 __global__ void conv_runs(ConvCall call) {
   wait_for_inputs();
   allow_successor();
   const int channel = to_int(blockIdx.x * blockDim.x + threadIdx.x) * kVector;
   if (channel >= call.channels) return;
-  const int begin = to_int(blockIdx.y) * kRun;
-  const int end = min(begin + kRun, call.sequences.tokens);
+  const int begin = to_int(blockIdx.y) * call.run;
+  const int end = min(begin + call.run, call.sequences.tokens);
   for (int b = call.sequences.of_token(begin); b < call.sequences.count; ++b) {
     if (call.sequences.begin(b) >= end) break;
     const SequencePart part = sequence_part(call.sequences, b, call.slots, call.fault);
@@ -147,7 +158,7 @@ __global__ void conv_tokens(ConvCall call) {
       load_virtual<T>(call, part, call.width, token - part.begin + j, channel, row);
       sum = fmaf(row[0], to_float(taps[j]), sum);
     }
-    static_cast<T*>(call.out)[token * call.out_stride + channel] = from_float<T>(silu(sum));
+    static_cast<T*>(call.out)[token * call.out_stride + channel] = from_float<T>(activate<T>(sum));
   }
 }
 
@@ -208,7 +219,7 @@ void launch_window(Context& context, const ConvCall& call) {
   }
   const int threads = 128;
   launch(context, conv_runs<T, Weight, kVector>,
-         {channel_grid(call.channels, kVector, threads, divide_up(tokens, kRun)), dim3(threads)}, call);
+         {channel_grid(call.channels, kVector, threads, divide_up(tokens, call.run)), dim3(threads)}, call);
   launch(context, conv_states<T>, {channel_grid(call.channels, 1, threads, count), dim3(threads)}, call);
 }
 
@@ -248,6 +259,7 @@ void run(Context& context, const ops::CausalConv1d& op) {
       context.fault(),
       to_int(op.x.dim(1)),
       to_int(op.weight.dim(1)),
+      op.x.dim(0) < kManyTokens ? kShortRun : kLongRun,
       SavePlaces(op),
       static_cast<float*>(op.saved.data),
       {op.saved.present() ? op.saved.strides[0] : 0, op.saved.present() ? op.saved.strides[1] : 0}};

@@ -1,4 +1,5 @@
-// The second kernel of the chunked delta rule, and the form as a whole; delta_chunks.cuh has the formulas.
+// The second kernel of the chunked delta rule on any device, and the form as a whole; chunks.cuh has the
+// formulas.
 //
 // Grid: (sequence, value head, 16 kWarps rows of the state). Rows of a state never meet, so each of kWarps
 // state warps keeps 16 of them in registers, as the sums of the tensor cores, over all chunks; from chunk to
@@ -10,7 +11,7 @@
 // k, q and tables again from the cache for the other slices of Dv.
 #include <algorithm>
 
-#include "backend/cuda/delta/chunks.cuh"
+#include "backend/cuda/delta/walk.cuh"
 #include "backend/cuda/runtime/launch.h"
 #include "base/integer_cast.h"
 
@@ -29,21 +30,9 @@ struct Handover {
   Sums x[kTokenTiles][kWarp];
 };
 
-// Tiles of one chunk that the state warps read, and those that the output warps read.
-template <int kWidth, int kWarps>
-struct alignas(128) StateTiles {
-  Bf16 k[kChunk * kWidth];
-  Bf16 v[kChunk * 16 * kWarps];
-  StateTable table;
-};
-template <int kWidth>
-struct alignas(128) OutTiles {
-  Bf16 q[kChunk * kWidth];
-  OutTable table;
-};
 template <int kWidth, int kWarps>
 struct Shared {
-  StateTiles<kWidth, kWarps> state[2];
+  StateTiles<kWidth, 16 * kWarps> state[2];
   OutTiles<kWidth> out[2];
   Handover<kWidth> handover[2][kWarps];
 };
@@ -118,7 +107,7 @@ __device__ __forceinline__ void subtract_from_values(const Bf16* v_tile, const f
 // stage: a load could not be moved ahead of them.
 template <int kWidth, int kWarps>
 __device__ __forceinline__ void advance_state(Sums (&state)[kWidth / 8],
-                                              const StateTiles<kWidth, kWarps>& tiles,
+                                              const StateTiles<kWidth, 16 * kWarps>& tiles,
                                               Handover<kWidth>& handover, int warp, int lane) {
 #pragma unroll
   for (int n = 0; n < kWidth / 8; ++n) handover.state[n][lane] = state[n];
@@ -190,53 +179,6 @@ __device__ __forceinline__ void move_state(const DeltaCall& call, float* rows, l
     }
 }
 
-// The block's share of a call: a value head, rows of its state, and a run of a sequence's chunks.
-struct Walk {
-  SequencePart part;
-  int head;
-  int row;
-  int begin;  // chunks, counted in the sequence
-  int end;
-  int first;  // the number of chunk 0
-
-  __device__ __forceinline__ int token(int chunk) const { return part.begin + chunk * kChunk; }
-  __device__ __forceinline__ int rows(int chunk) const { return min(kChunk, part.end - token(chunk)); }
-};
-
-template <int kWidth, int kWarps>
-__device__ __forceinline__ void copy_state_tiles(const DeltaCall& call, const ChunkRange& range,
-                                                 const Walk& walk, int chunk,
-                                                 StateTiles<kWidth, kWarps>& tiles, int thread) {
-  constexpr int kThreads = kWarps * kWarp;
-  const long long t = walk.token(chunk);
-  copy_rows<kWidth>(tiles.k,
-                    {static_cast<const Bf16*>(call.k.data) + t * call.k_strides[0] +
-                         call.key_head(walk.head) * call.k_strides[1],
-                     call.k_strides[0], walk.rows(chunk), call.key_width},
-                    thread, kThreads);
-  copy_rows<16 * kWarps>(tiles.v,
-                         {static_cast<const Bf16*>(call.v.data) + t * call.v_strides[0] +
-                              walk.head * call.v_strides[1] + walk.row,
-                          call.v_strides[0], walk.rows(chunk), 16 * kWarps},
-                         thread, kThreads);
-  copy_bytes(&tiles.table, &range.at(call, walk.first + chunk, walk.head).state, sizeof(StateTable), thread,
-             kThreads);
-}
-
-template <int kThreads, int kWidth>
-__device__ __forceinline__ void copy_out_tiles(const DeltaCall& call, const ChunkRange& range,
-                                               const Walk& walk, int chunk, OutTiles<kWidth>& tiles,
-                                               int thread) {
-  const long long t = walk.token(chunk);
-  copy_rows<kWidth>(tiles.q,
-                    {static_cast<const Bf16*>(call.q.data) + t * call.q_strides[0] +
-                         call.key_head(walk.head) * call.q_strides[1],
-                     call.q_strides[0], walk.rows(chunk), call.key_width},
-                    thread, kThreads);
-  copy_bytes(&tiles.table, &range.at(call, walk.first + chunk, walk.head).out, sizeof(OutTable), thread,
-             kThreads);
-}
-
 template <int kWidth, int kWarps>
 __global__ void __launch_bounds__(2 * kWarps * kWarp, 1) delta_walk(DeltaCall call, ChunkRange range) {
   extern __shared__ __align__(128) std::byte memory[];
@@ -244,16 +186,7 @@ __global__ void __launch_bounds__(2 * kWarps * kWarp, 1) delta_walk(DeltaCall ca
   wait_for_inputs();
   allow_successor();
   if (blockIdx.x == 0) call.saves.check(call.sequences, call.fault);
-  const int slices = call.value_width / (16 * kWarps);
-  const int b = to_int(blockIdx.x) / slices / call.value_heads;
-  Walk walk;
-  walk.part = sequence_part(call.sequences, b, call.slots, call.fault);
-  if (walk.part.tokens() == 0) return;
-  walk.head = to_int(blockIdx.x) / slices % call.value_heads;
-  walk.row = to_int(blockIdx.x) % slices * 16 * kWarps;
-  walk.first = first_chunk(call.sequences, b);
-  walk.begin = max(0, range.first - walk.first);
-  walk.end = min((walk.part.tokens() + kChunk - 1) / kChunk, range.last - walk.first);
+  const Walk walk = Walk::of_block<16 * kWarps>(call, range, to_int(blockIdx.x));
   if (walk.begin >= walk.end) return;
 
   const int lane = to_int(threadIdx.x) % kWarp;
@@ -267,7 +200,7 @@ __global__ void __launch_bounds__(2 * kWarps * kWarp, 1) delta_walk(DeltaCall ca
     __syncthreads();
     for (int c = walk.begin; c <= walk.end; ++c) {
       if (c < walk.end) {
-        advance_state(state, shared.state[c % 2], shared.handover[c % 2][warp], warp, lane);
+        advance_state<kWidth, kWarps>(state, shared.state[c % 2], shared.handover[c % 2][warp], warp, lane);
         const int save = walk.rows(c) == kChunk ? call.saves.find(walk.token(c + 1)) : -1;
         if (save >= 0)
           move_state<true, kWidth>(call, call.saved_row(save, walk.head, walk.row + warp * 16),
@@ -278,12 +211,13 @@ __global__ void __launch_bounds__(2 * kWarps * kWarp, 1) delta_walk(DeltaCall ca
     move_state<true, kWidth>(call, rows, call.state_strides[1], state, lane);
     return;
   }
-  copy_state_tiles(call, range, walk, walk.begin, shared.state[walk.begin % 2], thread);
+  copy_state_tiles<kWarps * kWarp>(call, range, walk, walk.begin, shared.state[walk.begin % 2], thread);
   close_copies();
   wait_for_copies<0>();
   __syncthreads();
   for (int c = walk.begin; c <= walk.end; ++c) {
-    if (c + 1 < walk.end) copy_state_tiles(call, range, walk, c + 1, shared.state[(c + 1) % 2], thread);
+    if (c + 1 < walk.end)
+      copy_state_tiles<kWarps * kWarp>(call, range, walk, c + 1, shared.state[(c + 1) % 2], thread);
     if (c < walk.end) copy_out_tiles<kWarps * kWarp>(call, range, walk, c, shared.out[c % 2], thread);
     close_copies();
     if (c > walk.begin) {
@@ -308,6 +242,7 @@ void launch_walk(Context& context, const DeltaCall& call, const ChunkRange& rang
 // Few heads: small slices of Dv, so that all multiprocessors work. Many: large ones, which read k and q less
 // often.
 void launch_walks(Context& context, const DeltaCall& call, const ChunkRange& range) {
+  if (walk_wgmma_supports(context, call)) return launch_walk_wgmma(context, call, range);
   const int small_blocks = call.sequences.count * call.value_heads * (call.value_width / 32);
   const bool large = small_blocks > context.device().multiprocessors && call.value_width % 64 == 0;
   with_key_width(call.key_width, [&]<int kWidth>() {

@@ -33,7 +33,9 @@ struct Shape {
   static constexpr int kColumns = kRows / kOperands;
   static constexpr int kX = kTokens * kXRowBytes;
   static constexpr int kStageBytes = kX + kRows * kCodeBytes;
-  static constexpr int kStages = kTokens < 128 ? 12 : kBlocks == 2 ? 7 : 9;
+  // Few tokens leave the tensor cores little to do: two blocks then hide each other's waits.
+  static constexpr int kBlocksPerProcessor = kTokens < 128 ? 2 : 1;
+  static constexpr int kStages = kTokens < 128 ? 6 : kBlocks == 2 ? 7 : 9;
   // A block of scales covers two stages at least: those of all stages in the ring, and the one that is
   // filled.
   static constexpr int kScaleBlocks = kStages / 2 + 1;
@@ -44,7 +46,7 @@ struct Shape {
   static constexpr int kBytes = kStagingAt + 2 * kStagingBytes;
   static_assert(kStageBytes % kAlignment == 0);
   static_assert(kOperands == 1 || kBlocks == 2);
-  static_assert(kBytes + kAlignment <= 227 * 1024);
+  static_assert(kBlocksPerProcessor * (kBytes + kAlignment + 1024) <= 228 * 1024);
 };
 
 struct Tile {

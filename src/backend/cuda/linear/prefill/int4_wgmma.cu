@@ -23,10 +23,14 @@ namespace sluice::backend::cuda::linear::prefill::int4 {
 
 namespace {
 
-constexpr int kMultiplierRegisters = 208;
-constexpr int kLoaderRegisters = 88;
-static_assert(kMultiplierRegisters * kMultipliers + kLoaderRegisters * kLoaders <=
-              168 * (kMultipliers + kLoaders));
+// What the two roles make of a multiprocessor's registers.
+template <class S>
+struct Registers {
+  static constexpr int kMultiplier = S::kBlocksPerProcessor == 2 ? 96 : 208;
+  static constexpr int kLoader = S::kBlocksPerProcessor == 2 ? 48 : 88;
+  static constexpr int kAtStart = S::kBlocksPerProcessor == 2 ? 80 : 168;
+  static_assert(kMultiplier * kMultipliers + kLoader * kLoaders <= kAtStart * (kMultipliers + kLoaders));
+};
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
@@ -34,15 +38,16 @@ template <class S>
 __device__ __forceinline__ void load_tiles(const PrefillCall& call, Ring<S> ring) {
   const int inputs = to_int(call.linear.inputs);
   const int tiles = tile_count(call);
-  const int block = 4 << call.group_shift;  // values of K whose scales are copied at once
+  const int in_block =
+      (4 << call.group_shift) - 1;  // mask of the values of K whose scales are copied at once
   for (int index = blockIdx.x; index < tiles; index += to_int(gridDim.x)) {
     const Copies<S> copies(call, tile_at<S>(call, index));
     for (int k = 0; k < inputs; k += kDepth) {
       ring.empty[ring.index].wait(ring.parity ^ 1);
-      if (k % block == 0) copies.scales(ring, k);
+      if ((k & in_block) == 0) copies.scales(ring, k);
       copies.values(ring, k);
       ring.full[ring.index].arrive_after_copies();
-      ring.next((k + kDepth) % block == 0);
+      ring.next(((k + kDepth) & in_block) == 0);
     }
   }
 }
@@ -112,11 +117,13 @@ __device__ __forceinline__ void multiply_tile(const PrefillCall& call, const Til
                                               std::byte* staging) {
   const int inputs = to_int(call.linear.inputs);
   const int warp = to_int(threadIdx.x) / kWarp;
-  const int block = 4 << call.group_shift;
+  const int in_block = (4 << call.group_shift) - 1;
   // Zeros, not a product without a sum: registers that are read before they are written would be kept through
   // all sizes.
   float sums[S::kBlocks][kTokens / 2] = {};
-  std::uint32_t a[2][16];
+  // Where two blocks share a multiprocessor, another warp unpacks while this one waits for its products.
+  constexpr bool kOneByOne = S::kBlocksPerProcessor == 2;
+  std::uint32_t a[kOneByOne ? 1 : 2][16];
   int before = -1;
   const auto stage = [&](int k, std::uint32_t(&first)[16], std::uint32_t(&second)[16]) {
     ring.full[ring.index].wait(ring.parity);
@@ -131,13 +138,15 @@ __device__ __forceinline__ void multiply_tile(const PrefillCall& call, const Til
       for (int step = 0; step < kDepth / 16; ++step)
         multiply_registers(sums[b], here + 4 * step, x + 2 * step);
       close_products();
-      wait_for_products<1>();
+      wait_for_products<kOneByOne ? 0 : 1>();
       if (b == 0 && before >= 0) ring.empty[before].arrive_once_per_warp();
     }
     before = ring.index;
-    ring.next((k + kDepth) % block == 0);
+    ring.next(((k + kDepth) & in_block) == 0);
   };
-  if constexpr (S::kBlocks == 2) {
+  if constexpr (kOneByOne) {
+    for (int k = 0; k < inputs; k += kDepth) stage(k, a[0], a[0]);
+  } else if constexpr (S::kBlocks == 2) {
     for (int k = 0; k < inputs; k += kDepth) stage(k, a[0], a[1]);
   } else {
     for (int k = 0; k < inputs; k += 2 * kDepth) {
@@ -166,7 +175,7 @@ __device__ __forceinline__ void multiply_tiles(const PrefillCall& call, Ring<S> 
 #endif
 
 template <class S>
-__global__ void __launch_bounds__(kMultipliers + kLoaders, 1)
+__global__ void __launch_bounds__(kMultipliers + kLoaders, S::kBlocksPerProcessor)
     multiply_int4(const __grid_constant__ PrefillCall call) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   extern __shared__ __align__(128) std::byte shared[];
@@ -178,10 +187,10 @@ __global__ void __launch_bounds__(kMultipliers + kLoaders, 1)
   std::byte* memory = shared + (kAlignment - shared_address(shared) % kAlignment) % kAlignment;
   const Ring<S> ring{memory, full, empty};
   if (threadIdx.x < kMultipliers) {
-    take_registers<kMultiplierRegisters>();
+    take_registers<Registers<S>::kMultiplier>();
     multiply_tiles<S>(call, ring, ring.staging());
   } else {
-    give_registers<kLoaderRegisters>();
+    give_registers<Registers<S>::kLoader>();
     load_tiles<S>(call, ring);
   }
 #endif
@@ -192,8 +201,8 @@ void launch_shape(Context& context, PrefillCall call) {
   call.row_tiles = to_int(divide_up<long long>(call.linear.tokens, S::kTokens));
   call.column_tiles = to_int(divide_up<long long>(call.linear.outputs, S::kColumns));
   launch(context, multiply_int4<S>,
-         {dim3(to_unsigned(context.device().multiprocessors)), dim3(kMultipliers + kLoaders),
-          S::kBytes + kAlignment},
+         {dim3(to_unsigned(S::kBlocksPerProcessor * context.device().multiprocessors)),
+          dim3(kMultipliers + kLoaders), S::kBytes + kAlignment},
          call);
 }
 

@@ -1,6 +1,7 @@
 // Chooses the kernel of a prefill product and prepares its call.
 #include "backend/cuda/linear/prefill/prefill.h"
 #include "backend/cuda/linear/prefill/call.h"
+#include "backend/cuda/linear/prefill/unpacked.h"
 #include "backend/cuda/runtime/launch.h"
 #include "base/integer_cast.h"
 
@@ -59,6 +60,10 @@ void launch_prefill(Context& context, const LinearCall& linear) {
   call.group_shift = log2_of(linear.w[0].group_size);
   call.vector_out = in_chunks(linear.out, linear.out_token, linear.out_slot, 0);
   if (int4) return launch_int4(context, call);
+  if (worth_unpacking(linear)) {
+    call.linear = unpack_weights(context, linear);
+    call.group_shift = 0;
+  }
   if (hopper) return launch_wgmma(context, call);
   launch_mma(context, call);
 }

@@ -2,8 +2,9 @@
 //
 // One persistent block a multiprocessor walks tiles of 128 rows x kColumns weight rows. One warpgroup loads:
 // asynchronous copies of x, packed weights through registers, four stages of 64 values of K ahead at most,
-// over the ends of tiles too. Two warpgroups multiply, 64 rows each; the second rests where a tile has no
-// more than 64 rows. An element's sum runs over K in one fixed order, whatever the tile.
+// over the ends of tiles too; weights that are BF16 are copied like x. Two warpgroups multiply, 64 rows each;
+// the second rests where a tile has no more than 64 rows. An element's sum runs over K in one fixed order,
+// whatever the tile.
 //
 // Shared memory a stage of 256 columns: 16 + 32 KiB. Tensor cores need 1024 cycles for it, the loaders about
 // 2.5 instructions a weight (4 bits), 320 issue slots of each scheduler.
@@ -27,6 +28,10 @@ static_assert(kMultiplierRegisters * kMultipliers + kLoaderRegisters * kLoaders 
               168 * (kMultipliers + kLoaders));
 constexpr int kAlignment = 1024;  // of swizzled rows
 
+// Whether a stage is filled by asynchronous copies alone, which then announce it themselves.
+template <Storage kStorage>
+constexpr bool kOnlyCopied = kStorage == Storage::bf16;
+
 template <Storage kStorage, int kColumns>
 using Loader = TileLoader<kStorage, kColumns, kLoaders>;
 
@@ -35,7 +40,7 @@ using Loader = TileLoader<kStorage, kColumns, kLoaders>;
 template <int kStageBytes>
 struct Stages {
   std::byte* memory;
-  Barrier* full;   // a loading warp arrives once its part is there
+  Barrier* full;   // a loading warp, or each of its threads, arrives once its part is there
   Barrier* empty;  // a multiplying warp arrives once it has read it
   int index = 0;
   std::uint32_t parity = 0;
@@ -47,6 +52,24 @@ struct Stages {
     parity ^= 1;
   }
 };
+
+// Both operands by asynchronous copies.
+template <Storage kStorage, int kColumns>
+__device__ __forceinline__ void copy_tiles(const PrefillCall& call,
+                                           Stages<Loader<kStorage, kColumns>::kStageBytes> stages) {
+  const int inputs = to_int(call.linear.inputs);
+  const int tiles = count_tiles(call);
+  Loader<kStorage, kColumns> loader(call, to_int(threadIdx.x) - kMultipliers);
+  typename Loader<kStorage, kColumns>::Slices slices;
+  for (int tile = blockIdx.x; tile < tiles; tile += to_int(gridDim.x)) {
+    loader.begin(tile_at<kColumns>(call, tile));
+    for (int k = 0; k < inputs; k += kTileDepth, stages.next()) {
+      stages.empty[stages.index].wait(stages.parity ^ 1);
+      loader.fetch(k, stages.data(), slices);
+      stages.full[stages.index].arrive_after_copies();
+    }
+  }
+}
 
 template <Storage kStorage, int kColumns>
 __device__ __forceinline__ void load_tiles(const PrefillCall& call,
@@ -84,12 +107,13 @@ __device__ __forceinline__ void load_tiles(const PrefillCall& call,
 }
 
 // Over the stages of one tile; each is given back once the products of the one after it are under way.
-template <int kStageBytes, int kColumns>
+template <bool kCopied, int kStageBytes, int kColumns>
 __device__ __forceinline__ void multiply_stages(Stages<kStageBytes>& stages, int warpgroup, int inputs,
                                                 float (&sums)[kColumns / 2]) {
   int before = -1;
   for (int k = 0; k < inputs; k += kTileDepth) {
     stages.full[stages.index].wait(stages.parity);
+    if constexpr (kCopied) publish_to_tensor_cores();
     const std::uint64_t x = describe_rows(stages.data() + warpgroup * 64 * kRowBytes);
     const std::uint64_t w = describe_rows(stages.data() + kTileRows * kRowBytes);
     begin_products();
@@ -106,7 +130,7 @@ __device__ __forceinline__ void multiply_stages(Stages<kStageBytes>& stages, int
   stages.empty[before].arrive_once_per_warp();
 }
 
-template <int kStageBytes, int kColumns>
+template <bool kCopied, int kStageBytes, int kColumns>
 __device__ __forceinline__ void multiply_tiles(const PrefillCall& call, Stages<kStageBytes> stages) {
   const int warpgroup = to_int(threadIdx.x) / (kMultipliers / 2);
   const int inputs = to_int(call.linear.inputs);
@@ -123,7 +147,7 @@ __device__ __forceinline__ void multiply_tiles(const PrefillCall& call, Stages<k
       continue;
     }
     float sums[kColumns / 2];
-    multiply_stages<kStageBytes, kColumns>(stages, warpgroup, inputs, sums);
+    multiply_stages<kCopied, kStageBytes, kColumns>(stages, warpgroup, inputs, sums);
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       store_row<kColumns / 8>(call, out_row(call, tile, row + 8 * half), tile.column,
@@ -141,17 +165,20 @@ __global__ void __launch_bounds__(kMultipliers + kLoaders, 1)
   extern __shared__ __align__(128) std::byte shared[];
   __shared__ Barrier full[kStages];
   __shared__ Barrier empty[kStages];
-  set_up_ring(full, kLoaders / kWarp, empty, kMultipliers / kWarp);
+  set_up_ring(full, kOnlyCopied<kStorage> ? kLoaders : kLoaders / kWarp, empty, kMultipliers / kWarp);
   wait_for_inputs();
   allow_successor();
   std::byte* memory = shared + (kAlignment - shared_address(shared) % kAlignment) % kAlignment;
   const Stages<kStageBytes> stages{memory, full, empty};
   if (threadIdx.x < kMultipliers) {
     take_registers<kMultiplierRegisters>();
-    multiply_tiles<kStageBytes, kColumns>(call, stages);
+    multiply_tiles<kOnlyCopied<kStorage>, kStageBytes, kColumns>(call, stages);
   } else {
     give_registers<kLoaderRegisters>();
-    load_tiles<kStorage, kColumns>(call, stages);
+    if constexpr (kOnlyCopied<kStorage>)
+      copy_tiles<kStorage, kColumns>(call, stages);
+    else
+      load_tiles<kStorage, kColumns>(call, stages);
   }
 #endif
 }
