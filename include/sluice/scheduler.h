@@ -30,9 +30,15 @@ struct SchedulerOptions {
   std::size_t queue = 1024;              // requests that may wait
   double token_interval_seconds = 0.05;  // target for the time between two tokens of a running sequence
   // Prompts that begin as one before go on where the two part. Rows of caches are kept in the memory of
-  // cache_tokens as long as no sequence needs it; recurrent states take memory of the host.
+  // cache_tokens as long as no sequence needs it, the last recurrent states beside them; what has to leave
+  // goes to memory of the host.
   bool remember_prompts = true;
-  std::uint64_t cache_memory = std::uint64_t{1} << 30;  // bytes for recurrent states of prompts
+  // In place of cache_tokens: bytes of the memory that the model computes in, for rows of caches and for
+  // recurrent states of prompts; 0: as many as cache_tokens take.
+  std::uint64_t cache_vram = 0;
+  std::uint64_t cache_memory = std::uint64_t{1} << 30;  // bytes of the host
+  std::int64_t cache_snapshots =
+      -1;  // recurrent states that are kept where the model computes; -1: what suits
   // Of long prompts a state is kept every so many tokens, a multiple of 64, besides those at their ends,
   // where prompts part, and behind the first message and before the last one of a conversation.
   std::int64_t state_spacing = 4096;
@@ -58,6 +64,7 @@ struct Request {
 struct PromptReport {
   std::int64_t tokens = 0;
   std::int64_t cached = 0;     // not computed, because a prefix was remembered; a multiple of 64
+  std::int64_t from_host = 0;  // of them, back from the host's memory
   std::int64_t from_disk = 0;  // of them, read from files
   // Leading tokens that agree with a prompt before: the one behind them is the first that differs.
   std::int64_t common = 0;
@@ -123,7 +130,7 @@ struct SchedulerState {
   std::int64_t cache_tokens = 0;       // that fit
   std::int64_t cache_tokens_used = 0;  // by sequences
   std::int64_t remembered_tokens = 0;  // of prompts, in what they leave
-  std::uint64_t state_bytes = 0;       // of recurrent states that are remembered
+  std::uint64_t memory_bytes = 0;      // of the host that remember prompts
   std::uint64_t disk_bytes = 0;        // in files
   // Since the start. Tokens of prompts count with those that were cached.
   std::uint64_t requests = 0, finished = 0, cancelled = 0, failed = 0, refused = 0, suspensions = 0;

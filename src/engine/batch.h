@@ -23,6 +23,13 @@ struct Batch {
   // Of a prompt: every row is read from the caches, the tokens' own too, as if each had been generated, so
   // that packed caches show their full error.
   bool replayed = false;
+  // Where a prompt's recurrent states are copied on the way: behind tokens of the batch that are multiples of
+  // 64 in their sequence, to places of the pool's snapshots; both rise.
+  struct Save {
+    std::int64_t tokens = 0;
+    std::int32_t place = 0;
+  };
+  std::vector<Save> saves = {};
 
   std::int64_t tokens() const {
     std::int64_t count = 0;

@@ -112,6 +112,15 @@ void ForwardPass::run(const Batch& batch) {
     logit_slots_.insert(logit_slots_.end(), static_cast<std::size_t>(sequence.rows), sequence.slot);
 }
 
+// An entry per snapshot of the pool, those that stay as they are -1.
+ops::ConstView ForwardPass::put_saves(const Batch& batch) {
+  if (batch.saves.empty()) return {};
+  std::vector<std::int32_t> at(static_cast<std::size_t>(pool_.extent().snapshots), -1);
+  for (const Batch::Save& save : batch.saves)
+    at.at(static_cast<std::size_t>(save.place)) = to_int(save.tokens);
+  return workspace_.put_saves(at);
+}
+
 // Several sequences go by their slots in the pool; one alone takes its part out of it.
 layers::Pass ForwardPass::prompt_pass(const Batch& batch) {
   std::vector<std::int32_t> ids;
@@ -134,6 +143,8 @@ layers::Pass ForwardPass::prompt_pass(const Batch& batch) {
   pass.replayed = batch.replayed;
   pass.ids = workspace_.put_ids(ids);
   pass.positions = workspace_.put_positions(positions);
+  pass.save_at = put_saves(batch);
+  pass.saved_behind = pool_.slots();
   if (batch.sequences.size() == 1 && !batch.replayed) {
     pass.slot = slots[0];
     pass.start = std::int64_t{starts[0]};

@@ -70,6 +70,7 @@ class ForwardPass {
   ops::Backend& backend() { return *core_.backend; }
   // Tells whoever holds other layers what comes.
   void begin(const Batch& batch);
+  ops::ConstView put_saves(const Batch& batch);
   layers::Pass prompt_pass(const Batch& batch);
   layers::Pass step_pass(std::int64_t sequences) const;
   void put_step(std::span<const Next> tokens);

@@ -26,7 +26,7 @@ void Workspace::grow(std::int64_t tokens, std::uint64_t beside) {
   ops::Backend& backend = *core_.backend;
   arena_ = layers::Arena(backend.allocate(
       core_.model.decoder.activation_bytes(tokens, core_.settings.cache, core_.settings.activations)));
-  for (ops::Buffer* buffer : {&ids_, &positions_, &seq_starts_, &slots_, &starts_})
+  for (ops::Buffer* buffer : {&ids_, &positions_, &seq_starts_, &slots_, &starts_, &saves_})
     *buffer = backend.allocate(input_bytes(tokens));
   tokens_ = tokens;
 }
@@ -34,7 +34,7 @@ void Workspace::grow(std::int64_t tokens, std::uint64_t beside) {
 void Workspace::drop() {
   tokens_ = 0;
   arena_ = layers::Arena();
-  for (ops::Buffer* buffer : {&ids_, &positions_, &seq_starts_, &slots_, &starts_}) *buffer = {};
+  for (ops::Buffer* buffer : {&ids_, &positions_, &seq_starts_, &slots_, &starts_, &saves_}) *buffer = {};
 }
 
 void Workspace::release() {

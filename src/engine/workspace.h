@@ -37,9 +37,10 @@ class Workspace {
   ops::ConstView put_seq_starts(std::span<const std::int32_t> values) { return put(seq_starts_, values); }
   ops::ConstView put_slots(std::span<const std::int32_t> values) { return put(slots_, values); }
   ops::ConstView put_starts(std::span<const std::int32_t> values) { return put(starts_, values); }
+  ops::ConstView put_saves(std::span<const std::int32_t> values) { return put(saves_, values); }
 
  private:
-  static constexpr int kInputs = 5;
+  static constexpr int kInputs = 6;
   static std::size_t input_bytes(std::int64_t tokens) {
     return static_cast<std::size_t>(tokens + 1) * sizeof(std::int32_t);
   }
@@ -58,6 +59,7 @@ class Workspace {
   ops::Buffer seq_starts_;
   ops::Buffer slots_;
   ops::Buffer starts_;
+  ops::Buffer saves_;
 };
 
 }  // namespace sluice::engine

@@ -63,7 +63,9 @@ void GatedDeltaNet::mix_prompt(Device& dev, const Pass& pass, const Projections&
                             .state = pass.state(state.conv),
                             .out = convolved,
                             .seq_starts = pass.seq_starts,
-                            .slots = pass.slots});
+                            .slots = pass.slots,
+                            .save_at = pass.save_at,
+                            .saved = pass.saved(state.conv)});
   const ops::View q = convolved.columns(0, keys, {key_heads, key_dim});
   const ops::View k = convolved.columns(keys, keys, {key_heads, key_dim});
   const ops::View v = convolved.columns(2 * keys, value_heads * value_dim, {value_heads, value_dim});
@@ -78,7 +80,9 @@ void GatedDeltaNet::mix_prompt(Device& dev, const Pass& pass, const Projections&
                          .state = pass.state(state.delta),
                          .out = out,
                          .seq_starts = pass.seq_starts,
-                         .slots = pass.slots});
+                         .slots = pass.slots,
+                         .save_at = pass.save_at,
+                         .saved = pass.saved(state.delta)});
   dev.run(ops::GatedRmsNorm{.x = out, .z = in.z, .weight = norm.weight, .out = out, .eps = norm.eps});
 }
 

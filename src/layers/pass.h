@@ -22,13 +22,24 @@ struct Pass {
   ops::ConstView page_table;
   // Tokens whose logits are wanted; empty: the last ones, as many as there is room for.
   std::vector<std::int64_t> logit_rows;
-  bool replayed = false;  // a prompt computed as if its tokens had been generated
+  // Where copies of recurrent states are taken on the way: I32, by place behind the slots of a pool the
+  // tokens of the pass before it, or -1; absent: nowhere. Rising apart from those.
+  ops::ConstView save_at;
+  std::int64_t saved_behind = 0;  // so many slots
+  bool replayed = false;          // a prompt computed as if its tokens had been generated
 
   bool pooled() const { return seq_starts.present(); }
   // Whether tokens see those before them through the caches alone, those of the pass too.
   bool generated() const { return phase == ops::Phase::decode || replayed; }
   // A recurrent state as ops take it: the whole pool, or the slot's part of it.
-  ops::View state(const ops::View& pool) const { return pooled() ? pool : pool[slot]; }
+  ops::View state(const ops::View& pool) const {
+    if (!pooled()) return pool[slot];
+    return save_at.present() ? pool.rows(0, saved_behind) : pool;
+  }
+  // The places for copies of it.
+  ops::View saved(const ops::View& pool) const {
+    return save_at.present() ? pool.rows(saved_behind, save_at.dim(0)) : ops::View();
+  }
   // A cache: the same, but all pages where it lies in pages.
   ops::View cache(const ops::View& pool) const { return page_table.present() ? pool : state(pool); }
 };

@@ -325,7 +325,11 @@ std::vector<Passes::Chunk> Loop::plan_chunks() const {
   std::sort(readers.begin(), readers.end(),
             [](const SequencePtr& a, const SequencePtr& b) { return a->before(*b); });
   std::vector<PromptPart> parts;
-  for (const SequencePtr& one : readers) parts.push_back({one->past, one->next_stop() - one->past});
+  std::int64_t copies = places_.copies();
+  for (const SequencePtr& one : readers) {
+    parts.push_back({one->past, one->next_stop(copies) - one->past});
+    copies -= std::min(copies, std::ssize(one->save_at));
+  }
   const std::vector<std::int64_t> counts = scheduler::plan_chunks(parts, budget_.tokens(!decoding().empty()));
   std::vector<Passes::Chunk> chunks;
   for (std::size_t i = 0; i < readers.size(); ++i)
@@ -348,10 +352,22 @@ bool Loop::make_room(std::vector<Passes::Chunk>& chunks) {
   return true;
 }
 
+// States that are to be kept where a chunk goes on.
+void Loop::add_copies(std::vector<Passes::Chunk>& chunks) {
+  std::vector<std::pair<Passes::Chunk*, std::int64_t>> points;
+  for (Passes::Chunk& chunk : chunks)
+    for (const std::int64_t at : chunk.sequence->save_at)
+      if (at < chunk.sequence->past + chunk.tokens) points.push_back({&chunk, at});
+  const std::vector<SnapshotPlace> places = places_.take_snapshots(std::ssize(points));
+  for (std::size_t i = 0; i < places.size(); ++i)
+    points[i].first->copies.push_back({points[i].second, places[i]});
+}
+
 bool Loop::read() {
   std::vector<Passes::Chunk> chunks = plan_chunks();
   while (!make_room(chunks)) chunks = plan_chunks();
   if (chunks.empty()) return false;
+  add_copies(chunks);
   std::int64_t tokens = 0;
   for (const Passes::Chunk& chunk : chunks) tokens += chunk.tokens;
   try {
@@ -360,7 +376,7 @@ bool Loop::read() {
     read_since_ = true;
     for (const Passes::Chunk& chunk : chunks) {
       outbox_.progress(chunk.sequence);
-      remember(*chunk.sequence);
+      remember(chunk);
     }
     take(result);
   } catch (...) {
@@ -432,7 +448,7 @@ void Loop::publish() {
   counts_.waiting = static_cast<std::int64_t>(queue_.size());
   counts_.cache_tokens_used = pages_used_ * state::kPageRows;
   counts_.remembered_tokens = pages_spare_ * state::kPageRows;
-  counts_.state_bytes = places_.state_bytes();
+  counts_.memory_bytes = places_.host_bytes();
   counts_.disk_bytes = places_.disk_bytes();
   arrivals_ = std::move(arrivals);
 }

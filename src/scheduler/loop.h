@@ -49,7 +49,7 @@ class Loop {
   void fetch(Sequence& sequence);
   void lead_on();
   void part_ways();
-  void remember(Sequence& sequence);
+  void remember(const Passes::Chunk& chunk);
 
   // Each says whether there was something to compute.
   bool step();
@@ -59,6 +59,7 @@ class Loop {
   void take_choice(const SequencePtr& sequence, const SampledToken& chosen);
   std::vector<SequencePtr> decoding() const;
   std::vector<Passes::Chunk> plan_chunks() const;
+  void add_copies(std::vector<Passes::Chunk>& chunks);
   // Takes out chunks that have no pages. False: somebody was suspended, plan again.
   bool make_room(std::vector<Passes::Chunk>& chunks);
   // Suspends the last of those that hold pages and run behind `behind`, if any; absent: of all.

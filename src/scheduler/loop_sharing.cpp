@@ -6,13 +6,14 @@
 
 namespace sluice::scheduler {
 
-void Loop::remember(Sequence& sequence) {
-  const bool due = !sequence.save_at.empty() && sequence.past == sequence.save_at.front();
-  if (due) sequence.save_at.erase(sequence.save_at.begin());
-  if (due || !sequence.reading()) try {
-      places_.remember(sequence);
-    } catch (const std::bad_alloc&) {  // then not
-    }
+void Loop::remember(const Passes::Chunk& chunk) try {
+  Sequence& sequence = *chunk.sequence;
+  std::vector<std::int64_t>& points = sequence.save_at;
+  const bool due = std::find(points.begin(), points.end(), sequence.past) != points.end();
+  std::erase_if(points, [&](std::int64_t at) { return at <= sequence.past; });
+  for (const StateCopy& copy : chunk.copies) places_.remember(sequence, copy);
+  if (due || !sequence.reading()) places_.remember(sequence);
+} catch (const std::bad_alloc&) {  // then not
 }
 
 // A prompt that begins like one which is being read waits for that part of it.

@@ -111,11 +111,13 @@ Passes::Result Passes::step(std::span<const SequencePtr> sequences) {
 Passes::Result Passes::read(std::span<const Chunk> chunks) {
   Choices choices;
   engine::Batch batch{ops::Phase::prefill, {}};
-  for (const auto& [sequence, count] : chunks) {
+  for (const auto& [sequence, count, copies] : chunks) {
     choices.result.outcomes.push_back({sequence, {}});
     const std::int64_t end = sequence->past + count;
     const bool answers = end == sequence->prompt && sequence->answer.open();
     if (answers) choices.add(sequence, end - 1);
+    for (const StateCopy& copy : copies)
+      batch.saves.push_back({batch.tokens() + copy.rows - sequence->past, *copy.place});
     const auto ids = std::span(sequence->tokens)
                          .subspan(static_cast<std::size_t>(sequence->past), static_cast<std::size_t>(count));
     batch.sequences.push_back({sequence->slot->number(), sequence->past, ids, answers ? 1 : 0});
@@ -126,7 +128,7 @@ Passes::Result Passes::read(std::span<const Chunk> chunks) {
     if (open.of.empty()) return core_.backend->synchronize();
     open.chosen = places_.pass().sample(open.last, open.requests, open.candidates());
   });
-  for (const auto& [sequence, count] : chunks) sequence->past += count;
+  for (const Chunk& chunk : chunks) chunk.sequence->past += chunk.tokens;
   return std::move(choices.result);
 }
 

@@ -28,6 +28,7 @@ class Passes {
   struct Chunk {
     SequencePtr sequence;
     std::int64_t tokens = 0;
+    std::vector<StateCopy> copies = {};  // of its states on the way, rising
   };
   Result read(std::span<const Chunk> chunks);
 

@@ -10,25 +10,43 @@ namespace sluice::scheduler {
 
 class Places::Pages final : public PageOwner {
  public:
-  explicit Pages(state::StatePool& pool) : pool_(pool) {}
+  Pages(engine::Executor& executor, state::StatePool& pool) : executor_(executor), pool_(pool) {}
   std::int64_t rows() const override { return state::kPageRows; }
   void hold(std::int32_t page) override { pool_.hold(page); }
   void drop(std::int32_t page) override { pool_.drop(page); }
   bool shared(std::int32_t page) const override { return pool_.shared(page); }
+  SavedState save_block(std::int32_t page, std::int64_t block) override try {
+    if (pool_.replica() != nullptr) return {};  // it has rows of other layers
+    return copy([&] { return pool_.save_page_block(page, block); });
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
+  SavedState save_snapshot(std::int32_t place) override try {
+    return copy([&] { return pool_.save_snapshot(place); });
+  } catch (const std::bad_alloc&) {
+    return {};
+  }
 
  private:
+  template <class F>
+  SavedState copy(F&& f) {
+    return std::make_shared<const std::vector<std::byte>>(executor_.run(f));
+  }
+
+  engine::Executor& executor_;
   state::StatePool& pool_;
 };
 
 Places::Places(engine::Core& core, const SchedulerOptions& settled)
     : executor_(*core.executor),
-      group_(executor_.reserve({settled.parallel, settled.context, state::pages_for(settled.cache_tokens)})),
+      group_(executor_.reserve({settled.parallel, settled.context, state::pages_for(settled.cache_tokens),
+                                settled.cache_snapshots})),
       states_(core.summary.state_bytes > 0),
       message_ends_(core.stop_ids),
       spacing_(settled.state_spacing),
-      owner_(std::make_unique<Pages>(group_->pass.pool())) {
+      owner_(std::make_unique<Pages>(executor_, group_->pass.pool())) {
   if (settled.remember_prompts)
-    tree_.emplace(*owner_, PrefixTreeOptions{.states = states_, .state_bytes = settled.cache_memory});
+    tree_.emplace(*owner_, PrefixTreeOptions{.states = states_, .host_bytes = settled.cache_memory});
   if (tree_ && !settled.cache_folder.empty()) open_disk(core, settled);
 }
 
@@ -124,26 +142,72 @@ void Places::recall(Sequence& sequence) {
   if (match.rows <= sequence.past) return;
   executor_.run([&] {
     pass().pool().adopt(sequence.slot->number(), match.pages);
-    if (states_) pass().pool().load(sequence.slot->number(), match.rows, false, *match.state);
+    load_state(sequence, match.rows, match.state);
   });
-  sequence.past = match.rows;
-  std::erase_if(sequence.save_at, [&](std::int64_t at) { return at <= match.rows; });
+  go_on(sequence, match.rows);
+}
+
+void Places::load_state(const Sequence& sequence, std::int64_t rows, const KeptState& state) {
+  if (!states_) return;
+  if (state.place != nullptr)
+    pass().pool().copy_from_snapshot(sequence.slot->number(), *state.place);
+  else
+    pass().pool().load(sequence.slot->number(), rows, false, *state.bytes);
+}
+
+void Places::go_on(Sequence& sequence, std::int64_t rows) {
+  sequence.past = rows;
+  std::erase_if(sequence.save_at, [&](std::int64_t at) { return at <= rows; });
+}
+
+std::vector<SnapshotPlace> Places::take_snapshots(std::int64_t count) {
+  state::StatePool& pool = pass().pool();
+  while (pool.free_snapshots() < count && tree_->evict_snapshot()) {
+  }
+  std::vector<SnapshotPlace> places;
+  for (count = std::min(count, pool.free_snapshots()); count > 0; --count) {
+    const auto give_back = [&pool](const std::int32_t* place) {
+      pool.release_snapshot(*place);
+      delete place;
+    };
+    places.emplace_back(SnapshotPlace(new std::int32_t(pool.take_snapshot()), give_back));
+  }
+  std::sort(places.begin(), places.end(),
+            [](const SnapshotPlace& a, const SnapshotPlace& b) { return *a < *b; });
+  return places;
+}
+
+void Places::remember(const Sequence& sequence, const StateCopy& copy) {
+  keep(sequence, copy.rows, {.place = copy.place});
 }
 
 void Places::remember(const Sequence& sequence) {
   if (!tree_) return;
-  const auto prompt = std::span(sequence.tokens).first(static_cast<std::size_t>(sequence.prompt));
   const std::int64_t rows = std::min(sequence.past, sequence.prompt) / kChunkUnit * kChunkUnit;
   if (rows > 0 && (!states_ || rows == sequence.past)) {
     const std::int64_t slot = sequence.slot->number();
-    SavedState state;
-    if (states_)
-      state = std::make_shared<const std::vector<std::byte>>(
+    KeptState state;
+    const std::vector<SnapshotPlace> places = take_snapshots(states_ ? 1 : 0);
+    if (!places.empty()) {
+      state.place = places[0];
+      executor_.run([&] { pass().pool().copy_to_snapshot(slot, *state.place); });
+    } else if (states_) {
+      state.bytes = std::make_shared<const std::vector<std::byte>>(
           executor_.run([&] { return pass().pool().save(slot, rows, false); }));
-    tree_->insert(sequence.salt, prompt, rows, pass().pool().pages(slot), state);
-    if (disk_) store(sequence, rows, state);
+    }
+    keep(sequence, rows, std::move(state));
   }
-  if (!sequence.reading()) tree_->note(sequence.salt, prompt);
+  if (!sequence.reading())
+    tree_->note(sequence.salt, std::span(sequence.tokens).first(static_cast<std::size_t>(sequence.prompt)));
+}
+
+void Places::keep(const Sequence& sequence, std::int64_t rows, KeptState state) {
+  const auto prompt = std::span(sequence.tokens).first(static_cast<std::size_t>(sequence.prompt));
+  if (disk_ && state.place != nullptr && !tree_->stored(sequence.salt, prompt, rows).state)
+    state.bytes = owner_->save_snapshot(*state.place);
+  const SavedState bytes = state.bytes;
+  tree_->insert(sequence.salt, prompt, rows, pass().pool().pages(sequence.slot->number()), std::move(state));
+  if (disk_) store(sequence, rows, bytes);
 }
 
 // Has written what files lack of these rows and the state behind them.
@@ -162,21 +226,32 @@ void Places::store(const Sequence& sequence, std::int64_t rows, const SavedState
     write(FileKind::rows, stored.rows, rows - stored.rows,
           std::make_shared<const std::vector<std::byte>>(executor_.run(
               [&] { return pass().pool().save_blocks(sequence.slot->number(), stored.rows, rows); })));
-  if (states_ && !stored.state) write(FileKind::state, rows, rows - stored.state_before, state);
+  if (state != nullptr && !stored.state) write(FileKind::state, rows, rows - stored.state_before, state);
 }
 
 void Places::fetch(Sequence& sequence, const std::function<double(std::int64_t tokens)>& compute_seconds) {
-  if (!disk_) return;
+  if (!tree_) return;
   PrefixTree::StoredMatch match =
       tree_->find_stored(sequence.salt, sequence.tokens, sequence.past, sequence.prompt - 1);
   if (match.rows == 0) return;
-  std::uint64_t bytes = 0;
-  for (const DiskStore::Piece& piece : match.pieces) bytes += disk_->bytes_of(piece);
+  std::uint64_t to_read = 0;
+  if (disk_)
+    for (const DiskStore::Piece& piece : match.pieces) to_read += disk_->bytes_of(piece);
   const double computed = compute_seconds(match.rows - sequence.past);
-  if (computed > 0 && disk_->seconds(bytes) > computed) return;
-  disk_->use(match.files);
+  if (computed > 0 &&
+      (disk_ ? disk_->seconds(to_read) : 0) + seconds_to_load(match.rows - match.paged) > computed)
+    return;
   // Pages that are there are its own from now on, whatever goes meanwhile.
   if (match.paged > 0) executor_.run([&] { pass().pool().adopt(sequence.slot->number(), match.pages); });
+  if (match.in_memory()) {
+    std::vector<SavedState> parts;
+    for (const DiskStore::Piece& piece : match.pieces) parts.push_back(piece.bytes);
+    const std::int64_t before = sequence.past;
+    if (load(sequence, {match.paged, match.rows, parts, match.state}))
+      sequence.report.from_host = match.rows - before;
+    return;
+  }
+  disk_->use(match.files);
   sequence.fetch =
       Sequence::Fetch{disk_->read(std::move(match.pieces)), match.paged, match.rows, match.state};
 }
@@ -184,29 +259,40 @@ void Places::fetch(Sequence& sequence, const std::function<double(std::int64_t t
 void Places::take_fetched(Sequence& sequence) {
   const Sequence::Fetch fetch = *std::exchange(sequence.fetch, {});
   if (fetch.reading->failed) return disk_->settle();
-  std::vector<SavedState> parts = fetch.reading->parts;
-  SavedState state = fetch.state;
-  if (states_ && state == nullptr) {
-    state = parts.back();
-    parts.pop_back();
+  Loaded loaded{fetch.paged, fetch.rows, fetch.reading->parts, fetch.state};
+  if (states_ && !loaded.state.present()) {
+    loaded.state.bytes = loaded.parts.back();
+    loaded.parts.pop_back();
   }
+  const std::int64_t before = sequence.past;
+  if (load(sequence, loaded)) sequence.report.from_disk = fetch.rows - before;
+}
+
+double Places::seconds_to_load(std::int64_t rows) const {
+  return loading_.known() ? loading_.seconds(static_cast<double>(rows)) : 0;
+}
+
+bool Places::load(Sequence& sequence, const Loaded& from) {
   state::StatePool& pool = pass().pool();
   const std::int64_t slot = sequence.slot->number();
-  if (!make_free(pool.missing_pages(slot, fetch.paged, fetch.rows - fetch.paged))) return;
+  if (!make_free(pool.missing_pages(slot, from.paged, from.rows - from.paged))) return false;
+  const auto start = Clock::now();
   executor_.run([&] {
-    std::int64_t begin = fetch.paged;
-    for (const SavedState& part : parts) {
+    std::int64_t begin = from.paged;
+    for (const SavedState& part : from.parts) {
       const auto rows = static_cast<std::int64_t>(part->size() / pool.block_bytes()) * kChunkUnit;
       pool.load_blocks(slot, begin, begin + rows, *part);
       begin += rows;
     }
-    if (states_) pool.load(slot, fetch.rows, false, *state);
+    load_state(sequence, from.rows, from.state);
   });
-  sequence.report.cached = fetch.rows;
-  sequence.report.from_disk = fetch.rows - std::exchange(sequence.past, fetch.rows);
+  loading_.add(static_cast<double>(from.rows - from.paged),
+               std::chrono::duration<double>(Clock::now() - start).count());
+  go_on(sequence, from.rows);
+  sequence.report.cached = from.rows;
   sequence.report.reason = reason_of(sequence.report, false);
-  std::erase_if(sequence.save_at, [&](std::int64_t at) { return at <= fetch.rows; });
-  tree_->insert(sequence.salt, sequence.tokens, fetch.rows, pool.pages(slot), std::move(state));
+  tree_->insert(sequence.salt, sequence.tokens, from.rows, pool.pages(slot), from.state);
+  return true;
 }
 
 void Places::forget_all() {
@@ -215,6 +301,7 @@ void Places::forget_all() {
 }
 
 void Places::close(Sequence& sequence) {
+  sequence.fetch.reset();
   if (!sequence.slot) return;
   sequence.slot.reset();
   --taken_;
@@ -224,7 +311,6 @@ void Places::suspend(Sequence& sequence) {
   if (sequence.past > 0)
     sequence.saved =
         executor_.run([&] { return pass().pool().save(sequence.slot->number(), sequence.past, true); });
-  sequence.fetch.reset();
   close(sequence);
 }
 

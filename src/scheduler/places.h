@@ -7,6 +7,12 @@
 
 namespace sluice::scheduler {
 
+// A copy that a pass makes of a sequence's states, behind so many of its tokens.
+struct StateCopy {
+  std::int64_t rows = 0;
+  SnapshotPlace place;
+};
+
 class Places {
  public:
   Places(engine::Core& core, const SchedulerOptions& settled);
@@ -23,7 +29,7 @@ class Places {
   // That could be made free: of prompts that are remembered and that nobody continues now.
   std::int64_t spare_pages() const { return tree_ ? tree_->spare_pages() : 0; }
   std::int64_t available_pages() const { return free_pages() + spare_pages(); }
-  std::uint64_t state_bytes() const { return tree_ ? tree_->state_bytes() : 0; }
+  std::uint64_t host_bytes() const { return tree_ ? tree_->host_bytes() : 0; }
   std::uint64_t disk_bytes() const { return disk_ ? disk_->bytes() : 0; }
   bool slot_free() const { return taken_ < slots(); }
 
@@ -34,14 +40,20 @@ class Places {
   void open(Sequence& sequence);
   // Looks again for what is remembered, of one that has read nothing.
   void recall(Sequence& sequence);
-  // Begins to read what more of its prompt is in files, where that is sooner done than computing so many
-  // tokens in the time that `compute_seconds` says; 0: it does not know.
+  // Puts back what more of its prompt is in the host's memory, or begins to read what is in files, where that
+  // is sooner done than computing so many tokens in the time that `compute_seconds` says; 0: it does not
+  // know.
   void fetch(Sequence& sequence, const std::function<double(std::int64_t tokens)>& compute_seconds);
   // Once that is read: the sequence goes on behind it, or where it was if the files were of no use.
   void take_fetched(Sequence& sequence);
   // Forgets all prompts, here and in files.
   void forget_all();
   bool remembers() const { return tree_.has_value(); }
+  // States that a pass can copy on its way, and places for so many of them, rising: others make room.
+  std::int64_t copies() const { return pass().pool().extent().snapshots; }
+  std::vector<SnapshotPlace> take_snapshots(std::int64_t count);
+  // Keeps what a sequence had read when this copy was made.
+  void remember(const Sequence& sequence, const StateCopy& copy);
   // Keeps what a sequence has read so far, up to a multiple of 64; where there are states that is all of it.
   void remember(const Sequence& sequence);
   void close(Sequence& sequence);
@@ -52,7 +64,20 @@ class Places {
   class Pages;
 
   void open_disk(engine::Core& core, const SchedulerOptions& settled);
+  void keep(const Sequence& sequence, std::int64_t rows, KeptState state);
   void store(const Sequence& sequence, std::int64_t rows, const SavedState& state);
+  void load_state(const Sequence& sequence, std::int64_t rows, const KeptState& state);
+  // Rows behind the first `paged` ones that come from elsewhere, and the states behind all.
+  struct Loaded {
+    std::int64_t paged = 0;
+    std::int64_t rows = 0;
+    std::vector<SavedState> parts = {};
+    KeptState state = {};
+  };
+  // False: there is no room for them, and the sequence is where it was.
+  bool load(Sequence& sequence, const Loaded& from);
+  double seconds_to_load(std::int64_t rows) const;
+  static void go_on(Sequence& sequence, std::int64_t rows);
 
   engine::Executor& executor_;
   std::shared_ptr<engine::SlotGroup> group_;
@@ -62,6 +87,7 @@ class Places {
   std::unique_ptr<PageOwner> owner_;
   std::optional<PrefixTree> tree_;
   std::optional<DiskStore> disk_;
+  CostLine loading_;  // seconds over rows
   std::int64_t taken_ = 0;
 };
 

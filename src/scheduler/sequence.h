@@ -7,7 +7,7 @@
 #include "engine/executor.h"
 #include "scheduler/cancel.h"
 #include "scheduler/fair_queue.h"
-#include "scheduler/prefix/disk_store.h"
+#include "scheduler/prefix/prefix_tree.h"
 #include "sluice/scheduler.h"
 
 namespace sluice::scheduler {
@@ -28,8 +28,11 @@ struct Sequence {
   bool may_read() const { return reading() && leader == nullptr && !fetch; }
 
   bool reading() const { return past < prompt; }
-  // Where the next chunk of its prompt ends at the latest.
-  std::int64_t next_stop() const { return save_at.empty() ? prompt : save_at.front(); }
+  // Where the next chunk of its prompt ends at the latest, if so many states can be copied on the way.
+  std::int64_t next_stop(std::int64_t copies) const {
+    const auto fits = static_cast<std::size_t>(copies);
+    return save_at.size() > fits ? save_at[fits] : prompt;
+  }
   std::int64_t length() const { return static_cast<std::int64_t>(tokens.size()); }
   // Who runs before whom: by priority, then by arrival.
   bool before(const Sequence& other) const {
@@ -64,7 +67,7 @@ struct Sequence {
     std::shared_ptr<DiskStore::Reading> reading;
     std::int64_t paged = 0;  // rows that are in its pages already
     std::int64_t rows = 0;   // that will be there then
-    SavedState state;        // unless it is the last part that is read
+    KeptState state;         // unless it is the last part that is read
   };
   std::optional<Fetch> fetch;
 

@@ -16,6 +16,9 @@ namespace {
 
 constexpr std::int64_t kParallelOnHost = 8;
 constexpr std::int64_t kParallelOnDevice = 32;
+constexpr std::int64_t kSnapshotsOnHost = 4;
+constexpr std::int64_t kSnapshotsOnDevice = 16;
+constexpr std::int64_t kMostSnapshots = 64;  // a pass of one block has room to name so many
 
 std::uint64_t free_host_memory() {
   const long pages = sysconf(_SC_AVPHYS_PAGES);
@@ -44,6 +47,7 @@ class Settling {
       settled_.parallel =
           std::min(core_.backend->traits().host_memory ? kParallelOnHost : kParallelOnDevice, chunk);
     if (asked_.context == 0) settled_.context = core_.model.max_positions;
+    settled_.cache_snapshots = snapshots();
     while (asked_.parallel == 0 && settled_.parallel > 1 && !fits(one())) settled_.parallel /= 2;
     while (asked_.context == 0 && settled_.context > state::kPageRows && !fits(one())) settled_.context /= 2;
     settled_.cache_tokens = pages() * state::kPageRows;
@@ -54,14 +58,35 @@ class Settling {
   std::int64_t one() const { return state::pages_for(settled_.context); }
   std::int64_t all() const { return settled_.parallel * one(); }
   bool fits(std::int64_t pages) const {
-    const state::Extent extent{settled_.parallel, settled_.context, pages};
+    const state::Extent extent{settled_.parallel, settled_.context, pages, settled_.cache_snapshots};
     return engine::ForwardPass::claimed(core_.model.decoder, core_.settings, extent) +
                engine::Workspace::claimed(core_.model.decoder, core_.settings,
                                           core_.settings.prefill_chunk) <=
            memory_;
   }
+  // Where others hold layers of the model, nothing is copied on the way.
+  std::int64_t snapshots() const {
+    const std::uint64_t state = core_.summary.state_bytes;
+    if (state == 0 || !asked_.remember_prompts || core_.options.share != nullptr) return 0;
+    if (asked_.cache_snapshots >= 0) return asked_.cache_snapshots;
+    constexpr std::uint64_t kShare = 16;  // of the memory at most
+    const std::uint64_t memory = asked_.cache_vram > 0 ? std::min(asked_.cache_vram, memory_) : memory_;
+    const std::int64_t most = core_.backend->traits().host_memory ? kSnapshotsOnHost : kSnapshotsOnDevice;
+    return std::min<std::int64_t>(most, static_cast<std::int64_t>(memory / kShare / state));
+  }
+  // What states leave of so many bytes.
+  std::int64_t pages_in(std::uint64_t bytes) const {
+    const auto with = [&](std::int64_t pages) {
+      return engine::ForwardPass::bytes(core_.model.decoder, core_.settings,
+                                        {settled_.parallel, settled_.context, pages});
+    };
+    const std::uint64_t states =
+        static_cast<std::uint64_t>(settled_.cache_snapshots) * core_.summary.state_bytes;
+    return static_cast<std::int64_t>((bytes - std::min(bytes, states)) / (with(2) - with(1)));
+  }
   // Those asked for; else all that can be used, or as many of them as fit where nobody chose a context.
   std::int64_t pages() const {
+    if (asked_.cache_vram > 0) return std::clamp(pages_in(asked_.cache_vram), one(), all());
     if (asked_.cache_tokens > 0) return std::clamp(state::pages_for(asked_.cache_tokens), one(), all());
     if (asked_.context > 0 || fits(all())) return all();
     std::int64_t least = one();
@@ -94,6 +119,11 @@ SchedulerOptions settle(Engine& engine, const SchedulerOptions& options) {
   if (options.cache_tokens < 0 || (options.cache_tokens > 0 && options.cache_tokens < options.context))
     fail(ErrorKind::input, "{} tokens of cache are fewer than one sequence's context of {}",
          options.cache_tokens, options.context);
+  if (options.cache_tokens > 0 && options.cache_vram > 0)
+    fail(ErrorKind::input, "the cache is given in tokens or in bytes, not in both");
+  if (options.cache_snapshots < -1 || options.cache_snapshots > kMostSnapshots)
+    fail(ErrorKind::input, "{} states of prompts are not possible where the model computes, 0 to {} are",
+         options.cache_snapshots, kMostSnapshots);
   if (!(options.token_interval_seconds > 0) || options.queue < 1)
     fail(ErrorKind::input,
          "the queue holds {} requests and tokens are to come every {} s, both must be above 0", options.queue,

@@ -27,6 +27,8 @@ struct Extent {
   std::int64_t capacity = 1;
   // Caches lie in so many pages, which sequences take as they grow; 0: each has rows for its capacity.
   std::int64_t pages = 0;
+  // Places for copies of recurrent states beside those of the slots.
+  std::int64_t snapshots = 0;
 
   bool paged() const { return pages > 0; }
   std::int64_t pages_per_slot() const { return pages_for(capacity); }

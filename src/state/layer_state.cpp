@@ -15,7 +15,7 @@ LayerState plan_kind(const LatentCacheShape& shape, const Extent& extent, const 
 }
 
 LayerState plan_kind(const DeltaStateShape& shape, const Extent& extent, const CacheFormat&) {
-  return plan_state(shape, extent.slots);
+  return plan_state(shape, extent.slots + extent.snapshots);
 }
 
 }  // namespace

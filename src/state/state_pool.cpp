@@ -54,6 +54,8 @@ StatePool::StatePool(ops::Backend& backend, const std::vector<LayerStateShape>& 
     if (extent.paged()) put_table(slot);
     reset(slot);
   }
+  for (std::int64_t place = extent.snapshots; place > 0; --place)
+    free_snapshots_.push_back(to_int(place - 1));
   replica_ = std::move(replica);  // new slots are empty there, too
 }
 
@@ -202,7 +204,21 @@ std::size_t StatePool::own_bytes(std::int64_t rows, bool with_caches) const {
   return total;
 }
 
-// Calls f(data, bytes) for the rows of each block, in a fixed order.
+// Calls f(data, bytes) for the rows of a block that begins at a row of page or slot `at`, in a fixed order.
+template <class F>
+void StatePool::for_each_in_block(std::int64_t at, std::int64_t first, F&& f) const {
+  for (const LayerState& layer : layers_)
+    for_each_tensor(layer, [&](const ops::View& tensor, Layout layout) {
+      if (layout == Layout::whole) return;
+      const std::int64_t heads = layout == Layout::head_rows ? tensor.dim(1) : 1;
+      for (std::int64_t head = 0; head < heads; ++head) {
+        const ops::View part =
+            (layout == Layout::head_rows ? tensor[at][head] : tensor[at]).rows(first, kBlockRows);
+        f(part.data, bytes_of(part));
+      }
+    });
+}
+
 template <class F>
 void StatePool::for_each_in_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end, F&& f) const {
   if (begin < 0 || begin > end || end > capacity() || begin % kBlockRows != 0 || end % kBlockRows != 0)
@@ -210,19 +226,64 @@ void StatePool::for_each_in_blocks(std::int64_t slot, std::int64_t begin, std::i
          capacity());
   const std::vector<std::int32_t>& pages = taken_[static_cast<std::size_t>(slot)];
   for (std::int64_t row = begin; row < end; row += kBlockRows) {
-    const std::int64_t at = extent_.paged() ? pages[static_cast<std::size_t>(row / kPageRows)] : slot;
-    const std::int64_t first = extent_.paged() ? row % kPageRows : row;
-    for (const LayerState& layer : layers_)
-      for_each_tensor(layer, [&](const ops::View& tensor, Layout layout) {
-        if (layout == Layout::whole) return;
-        const std::int64_t heads = layout == Layout::head_rows ? tensor.dim(1) : 1;
-        for (std::int64_t head = 0; head < heads; ++head) {
-          const ops::View part =
-              (layout == Layout::head_rows ? tensor[at][head] : tensor[at]).rows(first, kBlockRows);
-          f(part.data, bytes_of(part));
-        }
-      });
+    if (extent_.paged())
+      for_each_in_block(pages[static_cast<std::size_t>(row / kPageRows)], row % kPageRows, f);
+    else
+      for_each_in_block(slot, row, f);
   }
+}
+
+std::vector<std::byte> StatePool::save_page_block(std::int32_t page, std::int64_t block) {
+  std::vector<std::byte> saved(block_bytes());
+  std::size_t at = 0;
+  for_each_in_block(page, block * kBlockRows, [&](void* data, std::size_t bytes) {
+    backend_.download(saved.data() + at, data, bytes);
+    at += bytes;
+  });
+  return saved;
+}
+
+std::int32_t StatePool::take_snapshot() {
+  if (free_snapshots_.empty()) return -1;
+  const std::int32_t place = free_snapshots_.back();
+  free_snapshots_.pop_back();
+  return place;
+}
+
+void StatePool::release_snapshot(std::int32_t place) {
+  free_snapshots_.push_back(place);
+}
+
+// Calls f(tensor) for every tensor of recurrent states, of slots and then of snapshots.
+template <class F>
+void StatePool::for_each_state(F&& f) const {
+  for (const LayerState& layer : layers_)
+    for_each_tensor(layer, [&](const ops::View& tensor, Layout layout) {
+      if (layout == Layout::whole) f(tensor);
+    });
+}
+
+void StatePool::copy_to_snapshot(std::int64_t slot, std::int32_t place) {
+  for_each_state([&](const ops::View& tensor) {
+    backend_.copy(tensor[slots() + place].data, tensor[slot].data, bytes_of(tensor[slot]));
+  });
+}
+
+void StatePool::copy_from_snapshot(std::int64_t slot, std::int32_t place) {
+  for_each_state([&](const ops::View& tensor) {
+    backend_.copy(tensor[slot].data, tensor[slots() + place].data, bytes_of(tensor[slot]));
+  });
+}
+
+std::vector<std::byte> StatePool::save_snapshot(std::int32_t place) {
+  std::vector<std::byte> saved(own_bytes(0, false));
+  std::size_t at = 0;
+  for_each_state([&](const ops::View& tensor) {
+    const ops::View state = tensor[slots() + place];
+    backend_.download(saved.data() + at, state.data, bytes_of(state));
+    at += bytes_of(state);
+  });
+  return saved;
 }
 
 std::vector<std::byte> StatePool::save_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end) {

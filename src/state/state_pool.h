@@ -53,6 +53,15 @@ class StatePool {
   bool shared(std::int32_t page) const { return pages_.shared(page); }
   // Gives a slot rows that are in these pages, in place of its own. They are shared until it writes to them.
   void adopt(std::int64_t slot, std::span<const std::int32_t> pages);
+  // Copies of recurrent states that stay on the backend, behind those of the slots. take_snapshot() gives the
+  // place of one, whose contents are undefined; -1: none is free.
+  std::int64_t free_snapshots() const { return std::ssize(free_snapshots_); }
+  std::int32_t take_snapshot();
+  void release_snapshot(std::int32_t place);
+  void copy_to_snapshot(std::int64_t slot, std::int32_t place);
+  void copy_from_snapshot(std::int64_t slot, std::int32_t place);
+  // As save() copies the recurrent states of a slot.
+  std::vector<std::byte> save_snapshot(std::int32_t place);
   // Copies of a slot's recurrent states, and of the first `rows` rows of its caches if asked for. Their bytes
   // are the same wherever the rows lie; those of a replica follow.
   std::vector<std::byte> save(std::int64_t slot, std::int64_t rows, bool with_caches);
@@ -62,6 +71,8 @@ class StatePool {
   // copy of many holds copies of fewer.
   std::vector<std::byte> save_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end);
   void load_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end, std::span<const std::byte> saved);
+  // Of one block in a page.
+  std::vector<std::byte> save_page_block(std::int32_t page, std::int64_t block);
   std::size_t block_bytes() const { return saved_bytes(kBlockRows, true) - saved_bytes(0, true); }
 
  private:
@@ -75,6 +86,10 @@ class StatePool {
   }
   template <class F>
   void for_each_in_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end, F&& f) const;
+  template <class F>
+  void for_each_in_block(std::int64_t at, std::int64_t first, F&& f) const;
+  template <class F>
+  void for_each_state(F&& f) const;
   void copy_page(std::int32_t from, std::int32_t to);
   void put_table(std::int64_t slot);
   void drop_pages(std::int64_t slot, std::size_t kept);
@@ -86,6 +101,7 @@ class StatePool {
   std::vector<LayerState> layers_;
   std::vector<ops::Buffer> buffers_;
   PageCounts pages_;
+  std::vector<std::int32_t> free_snapshots_;      // the next one last
   std::vector<std::vector<std::int32_t>> taken_;  // pages by slot
   ops::ConstView page_table_;
   void* table_memory_ = nullptr;

@@ -113,8 +113,10 @@ void add_access_options(Command& command, ServeArguments& options) {
 
 void add_cache_options(Command& command, ServeArguments& options) {
   command.group("Remembered prompts");
+  command.size("--cache-vram", options.scheduler.cache_vram,
+               "Bytes of the memory that the model computes in, in place of --cache-tokens");
   command.size("--cache-memory", options.scheduler.cache_memory,
-               "Bytes of memory for recurrent states of prompts");
+               "Bytes of the host's memory for what has to leave that");
   command.option("--cache-disk", options.cache_disk, kCacheDiskMeaning);
   command.flag("--cache-per-key", options.server.cache_per_key,
                "Let clients with different keys share no remembered prompt");

@@ -48,9 +48,13 @@ std::string volatile_part(const std::string& text) {
 
 Json cache_report(const ServedModel& model, std::span<const std::int32_t> prompt,
                   const PromptReport& report) {
-  Json json{{"prompt_tokens", report.tokens},   {"cached_tokens", report.cached},
-            {"from_disk", report.from_disk},    {"recomputed_tokens", report.tokens - report.cached},
-            {"agreeing_tokens", report.common}, {"reason", name(report.reason)}};
+  Json json{{"prompt_tokens", report.tokens},
+            {"cached_tokens", report.cached},
+            {"from_host", report.from_host},
+            {"from_disk", report.from_disk},
+            {"recomputed_tokens", report.tokens - report.cached},
+            {"agreeing_tokens", report.common},
+            {"reason", name(report.reason)}};
   if (report.reason == PromptReport::Reason::off || report.common >= report.tokens) return json;
   const std::string before = text_between(model, prompt, report.common - kAround, report.common);
   const std::string behind = text_between(model, prompt, report.common, report.common + kAround);
@@ -88,7 +92,7 @@ Json CacheReports::list(const std::string& client) const {
 Json cache_json(const Scheduler& scheduler) {
   const SchedulerState state = scheduler.state();
   return {{"remembered_tokens", state.remembered_tokens},
-          {"state_bytes", state.state_bytes},
+          {"memory_bytes", state.memory_bytes},
           {"disk_bytes", state.disk_bytes},
           {"prompt_tokens", state.prompt_tokens},
           {"cached_tokens", state.cached_tokens}};

@@ -40,8 +40,8 @@ std::string scheduler_text(const Scheduler& scheduler) {
   text += metric("suspensions_total", "counter", "Sequences that had to make room.", state.suspensions);
   text += metric("prompt_tokens_total", "counter", "Tokens of prompts.", state.prompt_tokens);
   text += metric("cached_tokens_total", "counter", "Of them, found remembered.", state.cached_tokens);
-  text += metric("cache_state_bytes", "gauge", "Bytes of recurrent states of remembered prompts.",
-                 state.state_bytes);
+  text +=
+      metric("cache_memory_bytes", "gauge", "Bytes of the host that remember prompts.", state.memory_bytes);
   text += metric("cache_disk_bytes", "gauge", "Bytes of remembered prompts in files.", state.disk_bytes);
   text += metric("generated_tokens_total", "counter", "Tokens generated.", state.generated_tokens);
   text += metric("decode_steps_total", "counter", "Steps of all running sequences.", state.decode_steps);

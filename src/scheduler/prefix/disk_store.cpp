@@ -192,6 +192,7 @@ void DiskStore::written(const FilePtr& file, std::uint64_t checksum, const std::
 }
 
 std::uint64_t DiskStore::bytes_of(const Piece& piece) const {
+  if (piece.bytes != nullptr) return 0;
   return piece.file->kind == FileKind::state ? options_.state_bytes
                                              : options_.row_bytes * static_cast<std::uint64_t>(piece.count);
 }
@@ -206,8 +207,8 @@ std::shared_ptr<DiskStore::Reading> DiskStore::read(std::vector<Piece> pieces) {
   std::vector<SavedState> pending;
   std::vector<std::uint64_t> checksums;
   for (const Piece& piece : pieces) {
-    pending.push_back(piece.file->pending);
-    checksums.push_back(piece.file->checksum);
+    pending.push_back(piece.file ? piece.file->pending : nullptr);
+    checksums.push_back(piece.file ? piece.file->checksum : 0);
   }
   reader_.post([this, reading, pieces = std::move(pieces), pending = std::move(pending),
                 checksums = std::move(checksums)] { read_pieces(pieces, pending, checksums, *reading); });
@@ -220,6 +221,10 @@ void DiskStore::read_pieces(const std::vector<Piece>& pieces, const std::vector<
   std::uint64_t from_disk = 0;
   for (std::size_t i = 0; i < pieces.size() && !reading.failed; ++i) try {
       const Piece& piece = pieces[i];
+      if (piece.bytes != nullptr) {
+        reading.parts.push_back(piece.bytes);
+        continue;
+      }
       std::vector<std::byte> bytes;
       if (pending[i] != nullptr) {
         const auto at =

@@ -73,11 +73,12 @@ class DiskStore {
   // Has it written; null where it does not fit or too much waits to be written already.
   FilePtr write(Content content);
 
-  // Blocks of a file; of a state the only one.
+  // Blocks of a file, of a state the only one; or one that is in memory already.
   struct Piece {
-    FilePtr file;
+    FilePtr file = {};
     std::int64_t first = 0;
     std::int64_t count = 1;
+    SavedState bytes = {};
   };
   // Pieces that are being read. `parts` may be looked at once it is done.
   struct Reading {
@@ -88,7 +89,7 @@ class DiskStore {
   std::shared_ptr<Reading> read(std::vector<Piece> pieces);
   // How long that will take, as far as was measured; 0: nothing was.
   double seconds(std::uint64_t bytes) const;
-  std::uint64_t bytes_of(const Piece& piece) const;
+  std::uint64_t bytes_of(const Piece& piece) const;  // to be read
 
   // Hears what its threads have done meanwhile; whatever else is asked does that, too.
   void settle();

@@ -1,6 +1,7 @@
 #include "scheduler/prefix/prefix_tree.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -24,7 +25,8 @@ struct PrefixTree::Node {
   Children children;
   std::vector<std::int32_t> tail;  // the rest of the prompt that ended here last, less than a block
   std::int32_t page = -1;          // with the rows of its block and those before it in that page
-  SavedState state;
+  SavedState rows;                 // of its block, in the host's memory
+  KeptState state;
   bool lost_state = false;
   FilePtr rows_file;  // with the rows of its block
   FilePtr state_file;
@@ -35,7 +37,8 @@ struct PrefixTree::Node {
   static bool there(const FilePtr& file) { return file != nullptr && !file->gone; }
   bool has_rows_file() const { return there(rows_file); }
   bool has_state_file() const { return there(state_file); }
-  bool is_empty() const { return page < 0 && state == nullptr && !has_rows_file() && !has_state_file(); }
+  bool has_rows() const { return page >= 0 || rows != nullptr || has_rows_file(); }
+  bool is_empty() const { return !has_rows() && !state.present() && !has_state_file(); }
 };
 
 PrefixTree::PrefixTree(PageOwner& owner, const PrefixTreeOptions& options)
@@ -52,8 +55,9 @@ void PrefixTree::clear() {
   for (const auto& [page, nodes] : page_nodes_) owner_.drop(page);
   page_nodes_.clear();
   with_state_.clear();
+  with_rows_.clear();
   roots_.clear();
-  state_bytes_ = 0;
+  host_bytes_ = 0;
   nodes_ = 0;
 }
 
@@ -124,7 +128,7 @@ PrefixTree::Match PrefixTree::find(const Salt& salt, std::span<const std::int32_
   for (std::size_t depth = std::min(path.size(), static_cast<std::size_t>(most) / kBlock); depth > 0;
        --depth) {
     const Node& node = *path[depth - 1];
-    const bool usable = has_rows(path, depth) && (!options_.states || node.state != nullptr);
+    const bool usable = has_rows(path, depth) && (!options_.states || node.state.present());
     if (!usable) {
       match.evicted |= node.lost_state || node.page < 0;
       continue;
@@ -158,11 +162,15 @@ std::size_t PrefixTree::paged_depth(const std::vector<Node*>& path, std::size_t 
   return end;
 }
 
-// Empty where a file is missing.
+// Empty where some are neither in memory nor in a file.
 std::vector<DiskStore::Piece> PrefixTree::pieces_of(const std::vector<Node*>& path, std::size_t begin,
                                                     std::size_t end) const {
   std::vector<DiskStore::Piece> pieces;
   for (std::size_t i = begin; i < end; ++i) {
+    if (path[i]->rows != nullptr) {
+      pieces.push_back({.bytes = path[i]->rows});
+      continue;
+    }
     if (!path[i]->has_rows_file()) return {};
     const FilePtr& file = path[i]->rows_file;
     const std::int64_t block = path[i]->depth - 1 - file->begin / kChunkUnit;
@@ -181,7 +189,7 @@ PrefixTree::StoredMatch PrefixTree::find_stored(const Salt& salt, std::span<cons
   for (std::size_t depth = std::min(path.size(), static_cast<std::size_t>(most) / kBlock);
        depth > static_cast<std::size_t>(least) / kBlock; --depth) {
     const Node& node = *path[depth - 1];
-    if (options_.states && node.state == nullptr && !node.has_state_file()) continue;
+    if (options_.states && !node.state.present() && !node.has_state_file()) continue;
     const std::size_t paged = paged_depth(path, depth);
     std::vector<DiskStore::Piece> pieces = pieces_of(path, paged, depth);
     if (pieces.empty() && paged < depth) continue;
@@ -190,7 +198,9 @@ PrefixTree::StoredMatch PrefixTree::find_stored(const Salt& salt, std::span<cons
     match.pages = pages_of(path, paged);
     match.pieces = std::move(pieces);
     match.state = node.state;
-    if (options_.states && node.state == nullptr) match.pieces.push_back({node.state_file});
+    if (options_.states && !node.state.present()) match.pieces.push_back({node.state_file});
+    for (std::size_t i = 0; i < depth; ++i) path[i]->used = now_;
+    path[depth - 1]->state_used = now_;
     for (std::size_t i = 0; i < depth; ++i)
       if (path[i]->has_rows_file() && (match.files.empty() || match.files.back() != path[i]->rows_file))
         match.files.push_back(path[i]->rows_file);
@@ -198,6 +208,11 @@ PrefixTree::StoredMatch PrefixTree::find_stored(const Salt& salt, std::span<cons
     break;
   }
   return match;
+}
+
+bool PrefixTree::StoredMatch::in_memory() const {
+  return std::none_of(pieces.begin(), pieces.end(),
+                      [](const DiskStore::Piece& piece) { return piece.bytes == nullptr; });
 }
 
 void PrefixTree::attach(const Salt& salt, std::span<const std::int32_t> ids, const FilePtr& file) {
@@ -221,7 +236,7 @@ PrefixTree::Stored PrefixTree::stored(const Salt& salt, std::span<const std::int
     if (whole) stored.rows = node->depth * kChunkUnit;
     const bool last = node->depth * kChunkUnit == rows;
     if (last) stored.state = node->has_state_file();
-    if (!last && (node->state != nullptr || node->has_state_file()))
+    if (!last && (node->state.present() || node->has_state_file()))
       stored.state_before = node->depth * kChunkUnit;
   }
   return stored;
@@ -244,7 +259,7 @@ void PrefixTree::set_page(Node& node, std::int32_t page) {
 }
 
 void PrefixTree::insert(const Salt& salt, std::span<const std::int32_t> prompt, std::int64_t rows,
-                        std::span<const std::int32_t> pages, SavedState state) {
+                        std::span<const std::int32_t> pages, KeptState state) {
   ++now_;
   if (nodes_ > options_.nodes)
     for (auto& [name, root] : roots_) prune(root->children);
@@ -263,7 +278,7 @@ void PrefixTree::insert(const Salt& salt, std::span<const std::int32_t> prompt, 
   }
   if (path.empty() || !options_.states) return;
   last->state_used = now_;
-  if (last->state == nullptr) ++state_before(*last).continued;
+  if (!last->state.present()) ++state_before(*last).continued;
   set_state(*last, std::move(state));
 }
 
@@ -274,39 +289,92 @@ void PrefixTree::note(const Salt& salt, std::span<const std::int32_t> prompt) {
   if (rest.size() < kBlock) (path.empty() ? first : *path.back()).tail.assign(rest.begin(), rest.end());
 }
 
-void PrefixTree::set_state(Node& node, SavedState state) {
-  if (node.state != nullptr) state_bytes_ -= node.state->size();
-  if (node.state != nullptr && state == nullptr) std::erase(with_state_, &node);
-  if (node.state == nullptr && state != nullptr) with_state_.push_back(&node);
-  node.lost_state = node.state != nullptr && state == nullptr;
+void PrefixTree::set_state(Node& node, KeptState state) {
+  const bool was = node.state.present();
+  if (node.state.bytes != nullptr) host_bytes_ -= node.state.bytes->size();
+  if (was && !state.present()) std::erase(with_state_, &node);
+  if (!was && state.present()) with_state_.push_back(&node);
+  node.lost_state = was && !state.present();
   node.state = std::move(state);
-  if (node.state == nullptr) return;
-  state_bytes_ += node.state->size();
-  evict_states();
+  if (node.state.bytes == nullptr) return;
+  host_bytes_ += node.state.bytes->size();
+  fit_host();
+}
+
+void PrefixTree::set_rows(Node& node, SavedState rows) {
+  if (node.rows != nullptr) {
+    host_bytes_ -= node.rows->size();
+    std::erase(with_rows_, &node);
+  }
+  node.rows = std::move(rows);
+  if (node.rows == nullptr) return;
+  host_bytes_ += node.rows->size();
+  with_rows_.push_back(&node);
+  fit_host();
+}
+
+// A state without the rows before it.
+void PrefixTree::drop_useless_state(Node& node) {
+  if (node.state.present() && !node.has_rows()) set_state(node, {});
 }
 
 // The last node before this one that has a state, or the root.
 PrefixTree::Node& PrefixTree::state_before(const Node& node) {
   Node* before = node.parent;
-  while (before->parent != nullptr && before->state == nullptr) before = before->parent;
+  while (before->parent != nullptr && !before->state.present()) before = before->parent;
   return *before;
 }
 
-// Tokens that would have to be computed again per time since it was used: states are of one size. One that a
+// Blocks that would have to be computed again per time since it was used: states are of one size. One that a
 // single prompt went on from is likely to be of use only if that is edited.
 double PrefixTree::worth(const Node& node) {
   constexpr double kEdited = 0.1;
-  const double tokens = static_cast<double>(node.depth - state_before(node).depth);
-  return tokens * (node.continued == 1 ? kEdited : 1) / static_cast<double>(now_ - node.state_used + 1);
+  const double blocks = static_cast<double>(node.depth - state_before(node).depth);
+  return blocks * (node.continued == 1 ? kEdited : 1) / static_cast<double>(now_ - node.state_used + 1);
 }
 
-void PrefixTree::evict_states() {
-  while (state_bytes_ > options_.state_bytes && !with_state_.empty()) {
-    const auto least =
-        std::min_element(with_state_.begin(), with_state_.end(),
-                         [this](const Node* a, const Node* b) { return worth(*a) < worth(*b); });
-    set_state(**least, nullptr);
+// Gives up what is worth least per byte. Rows are of use only with all rows before them, which were used
+// whenever those behind them were: of equals the last ones go first.
+void PrefixTree::fit_host() {
+  while (host_bytes_ > options_.host_bytes) {
+    Node* state = nullptr;
+    double least = 0;
+    for (Node* node : with_state_) {
+      if (node->state.bytes == nullptr) continue;
+      const double own = node->state.place != nullptr ? 0 : worth(*node);  // it is on the device, too
+      if (state == nullptr || own < least) std::tie(state, least) = std::pair(node, own);
+    }
+    const auto before = [](const Node* a, const Node* b) {
+      return std::tuple(a->page < 0, a->used, -a->depth) < std::tuple(b->page < 0, b->used, -b->depth);
+    };
+    const auto oldest = std::min_element(with_rows_.begin(), with_rows_.end(), before);
+    Node* rows = oldest == with_rows_.end() ? nullptr : *oldest;
+    if (state == nullptr && rows == nullptr) return;
+    const auto lesser = [&] {
+      const double per_byte = least / static_cast<double>(state->state.bytes->size());
+      const double blocks = rows->page < 0 ? 1 : 0;
+      const double age = static_cast<double>(now_ - rows->used + 1);
+      return per_byte < blocks / age / static_cast<double>(rows->rows->size());
+    };
+    if (rows == nullptr || (state != nullptr && lesser())) {
+      set_state(*state, {.place = state->state.place});
+    } else {
+      set_rows(*rows, nullptr);
+      drop_useless_state(*rows);
+    }
   }
+}
+
+bool PrefixTree::evict_snapshot() {
+  Node* oldest = nullptr;
+  for (Node* node : with_state_)
+    if (node->state.place != nullptr && (oldest == nullptr || node->state_used < oldest->state_used))
+      oldest = node;
+  if (oldest == nullptr) return false;
+  SavedState bytes = oldest->state.bytes;
+  if (bytes == nullptr) bytes = owner_.save_snapshot(*oldest->state.place);
+  set_state(*oldest, {.bytes = std::move(bytes)});
+  return true;
 }
 
 // Rows are of use only with all rows before them: a page goes before those in front of it.
@@ -338,9 +406,13 @@ bool PrefixTree::evict_page() {
 bool PrefixTree::forget_page(std::int32_t page) {
   const auto found = page_nodes_.find(page);
   if (found == page_nodes_.end()) return false;
-  for (Node* node : std::vector<Node*>(found->second)) {
+  const std::vector<Node*> nodes = found->second;
+  for (Node* node : nodes)
+    if (node->rows == nullptr && options_.host_bytes > 0)
+      set_rows(*node, owner_.save_block(page, (node->depth - 1) % blocks_per_page_));
+  for (Node* node : nodes) {
     set_page(*node, -1);
-    if (node->state != nullptr && !node->has_rows_file()) set_state(*node, nullptr);
+    drop_useless_state(*node);
   }
   return true;
 }

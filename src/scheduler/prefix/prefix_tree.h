@@ -19,7 +19,7 @@
 
 namespace sluice::scheduler {
 
-// Whoever owns the pages.
+// Whoever owns pages and snapshots of the device.
 class PageOwner {
  public:
   virtual ~PageOwner() = default;
@@ -27,12 +27,27 @@ class PageOwner {
   virtual void hold(std::int32_t page) = 0;
   virtual void drop(std::int32_t page) = 0;
   virtual bool shared(std::int32_t page) const = 0;  // with others than the tree
+  // A copy of one block of a page in the host's memory; null: there are none.
+  virtual SavedState save_block(std::int32_t page, std::int64_t block) = 0;
+  // A copy of the states in a snapshot in the host's memory.
+  virtual SavedState save_snapshot(std::int32_t place) = 0;
+};
+
+// Where a snapshot lies on the device, which is given back when nobody holds it.
+using SnapshotPlace = std::shared_ptr<const std::int32_t>;
+
+// Recurrent states that are kept in a snapshot of the device, in the host's memory, or in both.
+struct KeptState {
+  SnapshotPlace place = {};
+  SavedState bytes = {};
+  bool present() const { return place != nullptr || bytes != nullptr; }
 };
 
 struct PrefixTreeOptions {
-  bool states = true;                                  // sequences have recurrent states
-  std::uint64_t state_bytes = std::uint64_t{1} << 30;  // to keep of them
-  std::size_t nodes = std::size_t{1} << 18;            // to keep, those whose contents are gone included
+  bool states = true;  // sequences have recurrent states
+  // Of the host's memory, for states and for rows that had to leave their pages.
+  std::uint64_t host_bytes = std::uint64_t{1} << 30;
+  std::size_t nodes = std::size_t{1} << 18;  // to keep, those whose contents are gone included
 };
 
 // One thread at a time.
@@ -46,21 +61,25 @@ class PrefixTree {
   struct Match {
     std::int64_t rows = 0;            // that need not be computed, a multiple of 64
     std::vector<std::int32_t> pages;  // where they lie
-    SavedState state;
+    KeptState state;
     std::int64_t common = 0;    // tokens that agree with a prompt before, of which `rows` may be fewer
     std::int32_t instead = -1;  // that prompt's next token; -1: it ends there
     bool evicted = false;       // because something of a longer prefix had to go; else it was never kept
   };
   // The most that is remembered of a prompt, up to `most` rows.
   Match find(const Salt& salt, std::span<const std::int32_t> prompt, std::int64_t most);
-  // What files would add to that: some of the rows are in pages, the rest would have to be read.
+  // What the host's memory and files would add to that: some of the rows are in pages, the rest would have to
+  // be put there.
   struct StoredMatch {
-    std::int64_t rows = 0;   // in pages and files together; 0: no more than without files
+    std::int64_t rows = 0;   // in pages, memory and files together; 0: no more than in pages alone
     std::int64_t paged = 0;  // of them in pages
     std::vector<std::int32_t> pages;
     std::vector<DiskStore::Piece> pieces;  // the other rows in their order, then the state unless it is here
-    SavedState state;
+    KeptState state;
     std::vector<FilePtr> files;  // along the way
+
+    // Whether nothing has to be read from a disk.
+    bool in_memory() const;
   };
   StoredMatch find_stored(const Salt& salt, std::span<const std::int32_t> prompt, std::int64_t least,
                           std::int64_t most);
@@ -75,20 +94,23 @@ class PrefixTree {
   Stored stored(const Salt& salt, std::span<const std::int32_t> prompt, std::int64_t rows);
   // Remembers the first `rows` tokens of a prompt, a multiple of 64, which lie in these pages.
   void insert(const Salt& salt, std::span<const std::int32_t> prompt, std::int64_t rows,
-              std::span<const std::int32_t> pages, SavedState state);
+              std::span<const std::int32_t> pages, KeptState state);
   // A prompt was read to its end: where others part from it can be told, though no rows are kept of less than
   // a block.
   void note(const Salt& salt, std::span<const std::int32_t> prompt);
 
   // Pages that nobody else uses.
   std::int64_t spare_pages() const;
-  // Gives back the one that was used least lately; false: there is none.
+  // Gives back the one that was used least lately; false: there is none. Its rows stay in the host's memory
+  // as long as there is room.
   bool evict_page();
+  // The same of the states in a snapshot.
+  bool evict_snapshot();
   // Gives back this one, whoever else uses it; false: it was not the tree's.
   bool forget_page(std::int32_t page);
   void clear();
 
-  std::uint64_t state_bytes() const { return state_bytes_; }
+  std::uint64_t host_bytes() const { return host_bytes_; }
   std::size_t nodes() const { return nodes_; }
 
  private:
@@ -107,8 +129,10 @@ class PrefixTree {
                                           std::size_t end) const;
   void set_page(Node& node, std::int32_t page);
   bool is_leaf(std::int32_t page) const;
-  void set_state(Node& node, SavedState state);
-  void evict_states();
+  void set_state(Node& node, KeptState state);
+  void set_rows(Node& node, SavedState rows);
+  void drop_useless_state(Node& node);
+  void fit_host();
   static Node& state_before(const Node& node);
   double worth(const Node& node);
   void prune(Children& children);
@@ -119,7 +143,8 @@ class PrefixTree {
   std::map<Salt, std::unique_ptr<Node>> roots_;                      // by salt
   std::unordered_map<std::int32_t, std::vector<Node*>> page_nodes_;  // by page
   std::vector<Node*> with_state_;
-  std::uint64_t state_bytes_ = 0;
+  std::vector<Node*> with_rows_;  // in the host's memory
+  std::uint64_t host_bytes_ = 0;
   std::size_t nodes_ = 0;
   std::uint64_t now_ = 0;  // counts what was asked
 };

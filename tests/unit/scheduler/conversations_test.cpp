@@ -159,6 +159,58 @@ TEST(Remembering, NeverStandsInTheWay) {
   }
 }
 
+// Rows and states that had to leave their places come back from the host's memory.
+TEST(Remembering, FindsInMemoryWhatHadToMakeRoom) {
+  for (const char* model : {"qwen3_next", "deepseek_v3"}) {
+    const auto engine = load_model(model, {.backend = "cpu", .threads = 1, .prefill_chunk = 256});
+    for (const std::uint64_t memory : {std::uint64_t{0}, std::uint64_t{1} << 30}) {
+      Scheduler scheduler(engine, {.parallel = 1,
+                                   .context = 1024,
+                                   .cache_memory = memory,
+                                   .cache_snapshots = 2,
+                                   .state_spacing = 256});
+      for (const std::int32_t first : {1, 2, 1, 2}) {
+        Request request;
+        for (int i = 0; i < 900; ++i) request.prompt.push_back((i * i + first) % 97);
+        request.options.max_tokens = 5;
+        request.options.ignore_stop_ids = true;
+        const RequestResult result = scheduler.run(request);
+        EXPECT_EQ(result.generated.ids,
+                  generate(*engine->new_session(1024), request.prompt, request.options).ids);
+        if (first == 1 && scheduler.state().finished > 1 && memory > 0) {
+          EXPECT_EQ(result.prompt.cached, 896);
+          EXPECT_EQ(result.prompt.from_host, 896);
+        }
+        EXPECT_LE(scheduler.state().memory_bytes, memory);
+      }
+    }
+  }
+}
+
+// States are copied while a prompt is read on, and where there is no place for that it is read in parts.
+TEST(Remembering, CopiesStatesOnTheWay) {
+  const auto engine = load_model("qwen3_next", {.backend = "cpu", .threads = 1, .prefill_chunk = 512});
+  Request request;
+  for (int i = 0; i < 1000; ++i) request.prompt.push_back((i * i + 5) % 97);
+  request.options.max_tokens = 3;
+  request.options.ignore_stop_ids = true;
+  const auto alone = generate(*engine->new_session(1024), request.prompt, request.options).ids;
+  for (const std::int64_t snapshots : {0, 1, 3, 64}) {
+    Scheduler scheduler(engine,
+                        {.parallel = 2, .context = 1024, .cache_snapshots = snapshots, .state_spacing = 64});
+    EXPECT_EQ(scheduler.options().cache_snapshots, snapshots);
+    EXPECT_EQ(scheduler.run(request).generated.ids, alone);
+    for (const std::size_t same : {900, 64, 511, 512, 129}) {
+      Request edited = request;
+      edited.prompt[same] ^= 1;
+      const RequestResult result = scheduler.run(edited);
+      EXPECT_EQ(result.prompt.cached, static_cast<std::int64_t>(same) / 64 * 64) << snapshots << " snapshots";
+      EXPECT_EQ(result.generated.ids,
+                generate(*engine->new_session(1024), edited.prompt, edited.options).ids);
+    }
+  }
+}
+
 TEST(Remembering, KeepsSaltsApart) {
   const auto engine = Engine::load(test_data() + "/models/qwen3_next", {.backend = "cpu", .threads = 1});
   Scheduler scheduler(engine, {.parallel = 4, .context = 512});

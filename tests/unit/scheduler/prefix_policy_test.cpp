@@ -22,6 +22,8 @@ class NoPages final : public PageOwner {
   void hold(std::int32_t) override {}
   void drop(std::int32_t) override {}
   bool shared(std::int32_t) const override { return false; }
+  SavedState save_block(std::int32_t, std::int64_t) override { return {}; }
+  SavedState save_snapshot(std::int32_t) override { return {}; }
 };
 
 std::uint64_t name_of(const Ids& prompt, std::int64_t rows) {
@@ -81,7 +83,7 @@ std::vector<std::int64_t> points_of(std::int64_t tokens, std::int64_t common, st
 
 std::int64_t computed_by_tree(const std::vector<Ids>& trace, std::uint64_t states) {
   NoPages pages;
-  PrefixTree tree(pages, {.state_bytes = states, .nodes = std::size_t{1} << 30});
+  PrefixTree tree(pages, {.host_bytes = states, .nodes = std::size_t{1} << 30});
   const auto state = std::make_shared<const std::vector<std::byte>>(1);
   std::int64_t computed = 0;
   std::int32_t next_page = 0;
@@ -92,7 +94,7 @@ std::int64_t computed_by_tree(const std::vector<Ids>& trace, std::uint64_t state
     for (const std::int64_t rows : points_of(tokens, match.common, match.rows)) {
       std::vector<std::int32_t> used(static_cast<std::size_t>((rows + 255) / 256));
       for (std::int32_t& page : used) page = next_page++;
-      tree.insert({}, prompt, rows, used, state);
+      tree.insert({}, prompt, rows, used, {.bytes = state});
     }
     tree.note({}, prompt);
   }

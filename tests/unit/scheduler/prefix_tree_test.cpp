@@ -26,6 +26,13 @@ class FakePages : public PageOwner {
     --users[page];
   }
   bool shared(std::int32_t page) const override { return users.at(page) > 1; }
+  SavedState save_block(std::int32_t page, std::int64_t block) override {
+    if (!saves) return {};
+    const std::span rows = std::span(contents.at(page)).subspan(static_cast<std::size_t>(block * 64), 64);
+    const auto bytes = std::as_bytes(rows);
+    return std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+  }
+  SavedState save_snapshot(std::int32_t place) override { return snapshots.at(place); }
 
   // Fresh pages with the rows of a prompt, used by whoever asks.
   std::vector<std::int32_t> fill(const Ids& prompt, std::int64_t rows) {
@@ -49,6 +56,8 @@ class FakePages : public PageOwner {
 
   std::map<std::int32_t, int> users;
   std::map<std::int32_t, Ids> contents;
+  bool saves = false;  // rows, when they leave a page
+  std::map<std::int32_t, SavedState> snapshots;
 };
 
 SavedState state_of(const Ids& prompt, std::int64_t rows) {
@@ -117,12 +126,12 @@ TEST_F(PrefixTreeTest, FindsTheLongestPrefixThatWasRemembered) {
     EXPECT_FALSE(match.evicted);
     expect_rows(match, prompt);
     if (match.rows > 0) {
-      EXPECT_EQ(*match.state, *state_of(prompt, match.rows));
+      EXPECT_EQ(*match.state.bytes, *state_of(prompt, match.rows));
     }
     const auto rows = static_cast<std::int64_t>(prompt.size()) / 64 * 64;
     if (rows == 0 || below(3) == 0) continue;
     const auto used = pages_.fill(prompt, rows);
-    tree.insert(salt_of(salt), prompt, rows, used, state_of(prompt, rows));
+    tree.insert(salt_of(salt), prompt, rows, used, {.bytes = state_of(prompt, rows)});
     pages_.release(used);
     kept.push_back({salt, prompt});
   }
@@ -133,7 +142,7 @@ TEST_F(PrefixTreeTest, FindsTheLongestPrefixThatWasRemembered) {
 // With little room what is found is right, and there is a reason for what is not.
 TEST_F(PrefixTreeTest, WhatIsFoundIsRightHoweverMuchHadToGo) {
   for (const bool states : {false, true}) {
-    PrefixTree tree(pages_, {.states = states, .state_bytes = 5 * 4096, .nodes = 60});
+    PrefixTree tree(pages_, {.states = states, .host_bytes = 5 * 4096, .nodes = 60});
     std::vector<std::pair<PrefixTree::Match, Ids>> users;
     for (int i = 0; i < 3000; ++i) {
       const Ids prompt = some_prompt();
@@ -141,7 +150,7 @@ TEST_F(PrefixTreeTest, WhatIsFoundIsRightHoweverMuchHadToGo) {
       const PrefixTree::Match match = tree.find(salt_of(""), prompt, rows);
       expect_rows(match, prompt);
       if (match.rows > 0 && states) {
-        EXPECT_EQ(*match.state, *state_of(prompt, match.rows));
+        EXPECT_EQ(*match.state.bytes, *state_of(prompt, match.rows));
       }
       if (match.rows > 0 && below(4) == 0) {
         for (const std::int32_t page : match.pages) pages_.hold(page);
@@ -149,11 +158,11 @@ TEST_F(PrefixTreeTest, WhatIsFoundIsRightHoweverMuchHadToGo) {
       }
       if (rows > 0) {
         const auto used = pages_.fill(prompt, rows);
-        tree.insert(salt_of(""), prompt, rows, used, states ? state_of(prompt, rows) : nullptr);
+        tree.insert(salt_of(""), prompt, rows, used, {.bytes = states ? state_of(prompt, rows) : nullptr});
         pages_.release(used);
       }
       while (tree.spare_pages() > 20) ASSERT_TRUE(tree.evict_page());
-      EXPECT_LE(tree.state_bytes(), 5u * 4096);
+      EXPECT_LE(tree.host_bytes(), 5u * 4096);
       if (users.size() > 10) {
         pages_.release(users.front().first.pages);
         users.erase(users.begin());
@@ -166,17 +175,71 @@ TEST_F(PrefixTreeTest, WhatIsFoundIsRightHoweverMuchHadToGo) {
     while (tree.evict_page()) {
     }
     EXPECT_EQ(pages_.held(), 0u);
-    EXPECT_EQ(tree.state_bytes(), 0u);
+    EXPECT_EQ(tree.host_bytes(), 0u);
     const Ids prompt(300, 1);
     EXPECT_EQ(tree.find(salt_of(""), prompt, 256).rows, 0);
   }
 }
 
+// Rows and states that leave the device are found in the host's memory, block for block, within its bytes.
+TEST_F(PrefixTreeTest, WhatLeavesTheDeviceIsFoundInMemory) {
+  constexpr std::uint64_t kBytes = 40 * 256 + 6 * 4096;
+  pages_.saves = true;
+  PrefixTree tree(pages_, {.host_bytes = kBytes});
+  std::int32_t next = 0;
+  int found = 0;
+  std::vector<Ids> known;
+  for (int i = 0; i < 3000; ++i) {
+    known.push_back(known.empty() || below(2) == 0 ? some_prompt() : known[random_() % known.size()]);
+    if (known.size() > 20) known.erase(known.begin());
+    const Ids prompt = known.back();
+    const auto rows = static_cast<std::int64_t>(prompt.size()) / 64 * 64;
+    const PrefixTree::Match match = tree.find(salt_of(""), prompt, rows);
+    expect_rows(match, prompt);
+    const PrefixTree::StoredMatch more = tree.find_stored(salt_of(""), prompt, match.rows, rows);
+    if (more.rows > 0) {
+      ++found;
+      EXPECT_GT(more.rows, match.rows);
+      ASSERT_TRUE(more.in_memory());
+      EXPECT_EQ(more.paged + 64 * std::ssize(more.pieces), more.rows);
+      for (std::size_t piece = 0; piece < more.pieces.size(); ++piece) {
+        const auto at = static_cast<std::size_t>(more.paged) + 64 * piece;
+        const auto want = std::as_bytes(std::span(prompt).subspan(at, 64));
+        ASSERT_TRUE(std::equal(want.begin(), want.end(), more.pieces[piece].bytes->begin()));
+      }
+      const SavedState state = more.state.place ? pages_.snapshots.at(*more.state.place) : more.state.bytes;
+      EXPECT_EQ(*state, *state_of(prompt, more.rows));
+    }
+    if (rows == 0) continue;
+    const auto used = pages_.fill(prompt, rows);
+    KeptState state;
+    if (below(2) == 0) {
+      pages_.snapshots[next] = state_of(prompt, rows);
+      state.place = SnapshotPlace(new std::int32_t(next++), [this](const std::int32_t* place) {
+        EXPECT_EQ(pages_.snapshots.erase(*place), 1u);
+        delete place;
+      });
+    } else {
+      state.bytes = state_of(prompt, rows);
+    }
+    tree.insert(salt_of(""), prompt, rows, used, std::move(state));
+    pages_.release(used);
+    while (tree.spare_pages() > 8) ASSERT_TRUE(tree.evict_page());
+    while (pages_.snapshots.size() > 4) ASSERT_TRUE(tree.evict_snapshot());
+    EXPECT_LE(tree.host_bytes(), kBytes);
+  }
+  EXPECT_GT(found, 100);
+  tree.clear();
+  EXPECT_EQ(pages_.held(), 0u);
+  EXPECT_TRUE(pages_.snapshots.empty());
+  EXPECT_EQ(tree.host_bytes(), 0u);
+}
+
 TEST_F(PrefixTreeTest, SaysWhereAPromptDiffersAndWhatWasLost) {
-  PrefixTree tree(pages_, {.state_bytes = 4096});
+  PrefixTree tree(pages_, {.host_bytes = 4096});
   Ids first(200, 1);
   const auto used = pages_.fill(first, 192);
-  tree.insert(salt_of(""), first, 192, used, state_of(first, 192));
+  tree.insert(salt_of(""), first, 192, used, {.bytes = state_of(first, 192)});
   tree.note(salt_of(""), first);
   pages_.release(used);
   Ids second = first;
@@ -191,7 +254,7 @@ TEST_F(PrefixTreeTest, SaysWhereAPromptDiffersAndWhatWasLost) {
   EXPECT_FALSE(match.evicted);  // nothing was kept at 128
   Ids other(200, 2);
   const auto others = pages_.fill(other, 192);
-  tree.insert(salt_of(""), other, 192, others, state_of(other, 192));  // the first state has to go
+  tree.insert(salt_of(""), other, 192, others, {.bytes = state_of(other, 192)});  // the first state has to go
   pages_.release(others);
   match = tree.find(salt_of(""), first, 199);
   EXPECT_EQ(match.rows, 0);

@@ -34,7 +34,7 @@ class Pools : public ::testing::TestWithParam<Format> {
 };
 
 TEST_P(Pools, TakeTheBytesThatWereSaid) {
-  for (const Extent& extent : {Extent{3, 40}, Extent{3, 600, 5}}) {
+  for (const Extent& extent : {Extent{3, 40}, Extent{3, 600, 5}, Extent{3, 600, 5, 4}}) {
     const std::uint64_t before = backend_->allocated_bytes();
     const StatePool pool = make(extent);
     EXPECT_EQ(backend_->allocated_bytes() - before, StatePool::bytes(kShapes, extent, GetParam().cache));
@@ -72,6 +72,35 @@ TEST_P(Pools, SlotsShareRowsUntilOneWrites) {
   EXPECT_EQ(pool.save(1, 300, true), other);
   for (std::int64_t slot = 0; slot < 3; ++slot) pool.reset(slot);
   EXPECT_EQ(pool.free_pages(), 6);
+}
+
+TEST_P(Pools, KeepSnapshotsOfStatesBesideTheirSlots) {
+  StatePool pool = make({2, 300, 4, 2});
+  const std::vector<std::byte> first = past(pool, 0);
+  const std::vector<std::byte> second = past(pool, 0);
+  pool.load(0, 0, false, first);
+  pool.load(1, 0, false, second);
+  const std::int32_t one = pool.take_snapshot();
+  const std::int32_t other = pool.take_snapshot();
+  EXPECT_EQ(pool.take_snapshot(), -1);
+  pool.copy_to_snapshot(0, one);
+  pool.copy_to_snapshot(1, other);
+  pool.reset(0);
+  EXPECT_EQ(pool.save_snapshot(one), first);
+  EXPECT_EQ(pool.save_snapshot(other), second);
+  pool.copy_from_snapshot(1, one);
+  EXPECT_EQ(pool.save(1, 0, false), first);
+  pool.release_snapshot(one);
+  EXPECT_EQ(pool.free_snapshots(), 1);
+}
+
+TEST_P(Pools, SaveBlocksOfPagesAsThoseOfSlots) {
+  StatePool pool = make({1, 600, 3});
+  pool.load(0, 512, true, past(pool, 512));
+  for (const std::int64_t row : {0, 192, 256, 448})
+    EXPECT_EQ(pool.save_page_block(pool.pages(0)[static_cast<std::size_t>(row / kPageRows)],
+                                   row % kPageRows / kBlockRows),
+              pool.save_blocks(0, row, row + kBlockRows));
 }
 
 TEST_P(Pools, RunOutOfPagesWithAWord) {
