@@ -58,6 +58,9 @@ struct Request {
   double timeout_seconds = 0;  // for everything, waiting included; 0: no limit
   // Requests with different salts share no remembered prefix.
   std::string cache_salt = {};
+  // Behind which messages of the conversation a state is to be kept, besides where it is anyway: counted from
+  // the last one, which is 0; numbers that are too high mean the first.
+  std::vector<std::int64_t> cache_messages = {};
 };
 
 // Where the tokens of a prompt came from.
@@ -66,6 +69,8 @@ struct PromptReport {
   std::int64_t cached = 0;     // not computed, because a prefix was remembered; a multiple of 64
   std::int64_t from_host = 0;  // of them, back from the host's memory
   std::int64_t from_disk = 0;  // of them, read from files
+  // Tokens up to the last place at which the request wants a state kept, a multiple of 64.
+  std::int64_t marked = 0;
   // Leading tokens that agree with a prompt before: the one behind them is the first that differs.
   std::int64_t common = 0;
   std::int32_t instead =

@@ -106,6 +106,32 @@ PromptReport report(const PrefixTree::Match& match, std::int64_t tokens) {
   return report;
 }
 
+// The ends of a conversation's messages, rising, as the multiples of 64 before them.
+std::vector<std::int64_t> message_ends_of(const Sequence& sequence, std::span<const std::int32_t> end_ids) {
+  std::vector<std::int64_t> ends;
+  for (std::int64_t i = 0; i < sequence.prompt; ++i)
+    if (std::find(end_ids.begin(), end_ids.end(), sequence.tokens[static_cast<std::size_t>(i)]) !=
+        end_ids.end())
+      ends.push_back((i + 1) / kChunkUnit * kChunkUnit);
+  return ends;
+}
+
+// Of the message that is so many before the last, or of the first one.
+std::int64_t end_of(const std::vector<std::int64_t>& ends, std::int64_t from_last) {
+  if (ends.empty()) return 0;
+  return ends[ends.size() - 1 -
+              static_cast<std::size_t>(std::clamp<std::int64_t>(from_last, 0, std::ssize(ends) - 1))];
+}
+
+std::int64_t last_marked(const Sequence& sequence, std::span<const std::int32_t> end_ids) {
+  std::int64_t last = 0;
+  if (sequence.request.cache_messages.empty()) return last;
+  const std::vector<std::int64_t> ends = message_ends_of(sequence, end_ids);
+  for (const std::int64_t wanted : sequence.request.cache_messages)
+    last = std::max(last, end_of(ends, wanted));
+  return last;
+}
+
 // The end of the prompt, where it parts from one before, and some on the way. Of a conversation also the end
 // of its first message, which others may begin with, and the beginning of its last one, which may be edited.
 void add_points(Sequence& sequence, std::int64_t spacing, const std::vector<std::int32_t>& message_ends) {
@@ -115,16 +141,12 @@ void add_points(Sequence& sequence, std::int64_t spacing, const std::vector<std:
     points.push_back(at);
   points.push_back(found.common / kChunkUnit * kChunkUnit);
   points.push_back(found.tokens / kChunkUnit * kChunkUnit);
-  const auto prompt = std::span(sequence.tokens).first(static_cast<std::size_t>(sequence.prompt));
-  const auto ends = [&](std::int32_t id) {
-    return std::find(message_ends.begin(), message_ends.end(), id) != message_ends.end();
-  };
-  const auto first = std::find_if(prompt.begin(), prompt.end(), ends);
-  const auto last = std::find_if(prompt.rbegin(), prompt.rend(), ends);
-  if (first != prompt.end()) {
-    points.push_back((first - prompt.begin() + 1) / kChunkUnit * kChunkUnit);
-    points.push_back((prompt.rend() - last) / kChunkUnit * kChunkUnit);
+  const std::vector<std::int64_t> ends = message_ends_of(sequence, message_ends);
+  if (!ends.empty()) {
+    points.push_back(ends.front());
+    points.push_back(ends.back());
   }
+  for (const std::int64_t wanted : sequence.request.cache_messages) points.push_back(end_of(ends, wanted));
   std::sort(points.begin(), points.end());
   points.erase(std::unique(points.begin(), points.end()), points.end());
   std::erase_if(points, [&](std::int64_t at) { return at <= found.cached; });
@@ -137,7 +159,10 @@ void Places::recall(Sequence& sequence) {
   if (disk_)
     for (const DiskStore::Found& found : disk_->found()) tree_->attach(found.salt, found.ids, found.file);
   const PrefixTree::Match match = tree_->find(sequence.salt, sequence.tokens, sequence.prompt - 1);
-  if (sequence.past == 0 || match.rows > sequence.past) sequence.report = report(match, sequence.prompt);
+  if (sequence.past == 0 || match.rows > sequence.past) {
+    sequence.report = report(match, sequence.prompt);
+    sequence.report.marked = last_marked(sequence, message_ends_);
+  }
   if (states_) add_points(sequence, spacing_, message_ends_);
   if (match.rows <= sequence.past) return;
   executor_.run([&] {

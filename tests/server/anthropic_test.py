@@ -24,6 +24,32 @@ class Anthropic(SharedServer):
         counted = self.server.post("/v1/messages/count_tokens", {k: self.ASKED[k] for k in ("messages", "system")})
         self.assertEqual(counted[1]["input_tokens"], usage["input_tokens"] + usage["cache_read_input_tokens"])
 
+    def test_cache_control_marks_what_is_remembered(self):
+        def ask(question, long="A dragon lived in a cave near the village and told stories to all who came. " * 12):
+            mark = {"cache_control": {"type": "ephemeral"}}
+            body = self.ASKED | {"system": [{"type": "text", "text": long} | mark],
+                                 "messages": [{"role": "user", "content": question}]}
+            status, answer = self.server.post("/v1/messages", body)
+            self.assertEqual(status, 200, answer)
+            usage = answer["usage"]
+            counted = self.server.post("/v1/messages/count_tokens", {k: body[k] for k in ("messages", "system")})[1]
+            self.assertEqual(counted["input_tokens"], usage["input_tokens"] + usage["cache_read_input_tokens"]
+                             + usage["cache_creation_input_tokens"])
+            return usage["cache_creation_input_tokens"], usage["cache_read_input_tokens"]
+
+        created, read = ask("Who lived there?")
+        self.assertGreaterEqual(created, 64)
+        self.assertEqual((created % 64, read), (0, 0))
+        self.assertEqual(ask("Where did it live?"), (0, created))
+
+    def test_bad_cache_control_is_refused(self):
+        for mark in ({"type": "forever"}, 7, "ephemeral"):
+            status, answer = self.server.post("/v1/messages", self.ASKED | {"cache_control": mark})
+            self.assertEqual((status, answer["error"]["type"]), (400, "invalid_request_error"))
+        block = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
+        status, _ = self.server.post("/v1/messages", self.ASKED | {"system": [block] * 5})
+        self.assertEqual(status, 400)
+
     def test_stop_sequence(self):
         _, whole = self.server.post("/v1/messages", self.ASKED | {"stop_sequences": [" time", "zzz"]})
         self.assertEqual((whole["stop_reason"], whole["stop_sequence"]), ("stop_sequence", " time"))

@@ -30,6 +30,7 @@ class MessageReply : public Reply {
   std::string done(std::size_t, const RequestResult& result) override {
     std::string events = changes(answer_.finish(result));
     cached_ = result.prompt.cached;
+    created_ = std::max<std::int64_t>(0, result.prompt.marked - cached_);
     find_stop(result.generated);
     events += close_block();
     events += event({{"type", "message_delta"},
@@ -59,8 +60,8 @@ class MessageReply : public Reply {
   }
 
   Json usage(std::int64_t output) const {
-    return {{"input_tokens", settings_.prompt_tokens - cached_},
-            {"cache_creation_input_tokens", 0},
+    return {{"input_tokens", settings_.prompt_tokens - cached_ - created_},
+            {"cache_creation_input_tokens", created_},
             {"cache_read_input_tokens", cached_},
             {"output_tokens", output}};
   }
@@ -149,6 +150,7 @@ class MessageReply : public Reply {
   Json blocks_ = Json::array();
   bool open_ = false;
   std::int64_t cached_ = 0;
+  std::int64_t created_ = 0;  // tokens that are remembered from now on, up to the last mark of the request
   Json reason_, stop_;
 };
 

@@ -1,5 +1,6 @@
 #include "server/anthropic/messages.h"
 
+#include "server/anthropic/cache_marks.h"
 #include "server/anthropic/conversation.h"
 #include "server/anthropic/message_reply.h"
 #include "server/api/chat_prompt.h"
@@ -106,6 +107,7 @@ Work create_message(const Json& body, const ServedModel& model) {
                  "inference_geo", "cache_control"});
   fields.refuse_others();
 
+  generation.request.cache_messages = cache_marks(body);
   set_prompt(generation.request, std::move(prompt.ids), most, model, "messages");
   MessageReplySettings reply;
   reply.stops = generation.request.options.stop;

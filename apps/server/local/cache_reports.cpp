@@ -28,8 +28,8 @@ std::string text_between(const ServedModel& model, std::span<const std::int32_t>
 }  // namespace
 
 std::string cache_header(const PromptReport& report) {
-  return fmt::format("cached={}; recomputed={}; from_disk={}; reason={}", report.cached,
-                     report.tokens - report.cached, report.from_disk, name(report.reason));
+  return fmt::format("cached={}; recomputed={}; from_host={}; from_disk={}; reason={}", report.cached,
+                     report.tokens - report.cached, report.from_host, report.from_disk, name(report.reason));
 }
 
 std::string volatile_part(const std::string& text) {

@@ -12,7 +12,7 @@
 
 namespace sluice::server {
 
-// "cached=640; recomputed=80; from_disk=640; reason=end", for a header.
+// "cached=640; recomputed=80; from_host=0; from_disk=640; reason=end", for a header.
 std::string cache_header(const PromptReport& report);
 
 // What differs from request to request though it means nothing to a model, such as a date or a client's

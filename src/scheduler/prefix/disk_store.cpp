@@ -236,9 +236,14 @@ void DiskStore::read_pieces(const std::vector<Piece>& pieces, const std::vector<
         from_disk += bytes.size();
       }
       reading.parts.push_back(std::make_shared<const std::vector<std::byte>>(std::move(bytes)));
-    } catch (const std::exception& failed) {
+    } catch (const Error& failed) {
       reading.failed = true;
-      tell([this, file = pieces[i].file, error = std::string(failed.what())] { damaged(file, error); });
+      const bool unreadable = failed.kind() != ErrorKind::input;
+      tell([this, file = pieces[i].file, error = std::string(failed.what()), unreadable] {
+        unreadable ? set_aside(file, error) : damaged(file, error);
+      });
+    } catch (const std::exception&) {  // there is no memory for it
+      reading.failed = true;
     }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (from_disk > 0 && !reading.failed)
@@ -249,8 +254,16 @@ void DiskStore::read_pieces(const std::vector<Piece>& pieces, const std::vector<
 void DiskStore::damaged(const FilePtr& file, const std::string& error) {
   std::error_code ignored;
   const bool there = fs::exists(options_.folder / file->name, ignored);
-  if (there) log(fmt::format("{}; it is removed", error));  // else another process wanted the room
+  if (there) log(fmt::format("{}; it is removed", error));
   forget(file);
+}
+
+// The disk may give it another time, when the folder is looked at again.
+void DiskStore::set_aside(const FilePtr& file, const std::string& error) {
+  std::error_code ignored;
+  const bool there = fs::exists(options_.folder / file->name, ignored);
+  if (there) log(fmt::format("{}; its tokens are computed", error));  // else another process wanted the room
+  unlist(file);
 }
 
 void DiskStore::use(std::span<const FilePtr> files) {
@@ -275,12 +288,17 @@ void DiskStore::evict(std::uint64_t room) {
   }
 }
 
-void DiskStore::forget(const FilePtr& file) {
+bool DiskStore::unlist(const FilePtr& file) {
   file->gone = true;
   const auto known = files_.find(file->name);
-  if (known == files_.end() || known->second != file) return;
+  if (known == files_.end() || known->second != file) return false;
   files_.erase(known);
   total_ -= file->bytes;
+  return true;
+}
+
+void DiskStore::forget(const FilePtr& file) {
+  if (!unlist(file)) return;
   writer_.post([path = options_.folder / file->name] {
     std::error_code ignored;
     fs::remove(path, ignored);

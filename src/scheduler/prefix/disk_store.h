@@ -103,6 +103,8 @@ class DiskStore {
   void tell(std::function<void()> news);
   void written(const FilePtr& file, std::uint64_t checksum, const std::string& error);
   void damaged(const FilePtr& file, const std::string& error);
+  void set_aside(const FilePtr& file, const std::string& error);
+  bool unlist(const FilePtr& file);
   void read_pieces(const std::vector<Piece>& pieces, const std::vector<SavedState>& pending,
                    const std::vector<std::uint64_t>& checksums, Reading& reading);
   // What is in the folder under other names than these.

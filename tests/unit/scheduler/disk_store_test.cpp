@@ -75,6 +75,38 @@ class DiskStoreTest : public ::testing::Test {
   std::vector<std::string> lines_;
 };
 
+// A file that cannot be read now may be read later: it stays.
+TEST_F(DiskStoreTest, KeepsFilesThatCannotBeReadNow) {
+  const Ids ids = some_ids(3);
+  { DiskStore(options()).write(rows(ids)); }
+  const std::filesystem::path file = only_file();
+  const TemporaryFolder elsewhere;
+  const std::filesystem::path moved = elsewhere.path() / "moved";
+  DiskStore store(options());
+  std::vector<DiskStore::Found> found = store.found();
+  ASSERT_EQ(found.size(), 1u);
+  std::filesystem::copy_file(file, moved);
+  std::filesystem::remove(file);
+  std::filesystem::create_symlink(moved, file);  // links are not followed
+  const auto reading = store.read({{found[0].file, 0, 3}});
+  wait(*reading);
+  EXPECT_TRUE(reading->failed);
+  store.settle();
+  EXPECT_TRUE(found[0].file->gone);
+  EXPECT_EQ(store.bytes(), 0u);
+  ASSERT_EQ(lines_.size(), 1u);
+  EXPECT_NE(lines_[0].find("cannot read"), std::string::npos) << lines_[0];
+  std::filesystem::remove(file);
+  std::filesystem::copy_file(moved, file);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while ((found = store.found()).empty() && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  ASSERT_EQ(found.size(), 1u);
+  const auto again = store.read({{found[0].file, 0, 3}});
+  wait(*again);
+  EXPECT_FALSE(again->failed);
+}
+
 TEST_F(DiskStoreTest, GivesBackWhatWasWritten) {
   const Ids ids = some_ids(9);
   const DiskStore::Content content = rows(ids, 128);
