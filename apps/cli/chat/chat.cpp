@@ -1,6 +1,7 @@
 // sluice chat: a conversation. The model keeps its state between turns; Ctrl-C stops the answer, not the
 // program.
 #include <fmt/core.h>
+#include <optional>
 
 #include <algorithm>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "options/input.h"
 #include "sluice/error.h"
 #include "terminal/output.h"
+#include "terminal/progress.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
 
@@ -126,10 +128,13 @@ class Chat {
   template <class F>
   void show(F&& generate) {
     WrappingPrinter printer;
+    std::optional<Waiting> waiting(std::in_place, "reading");
     const Answer answer = generate([&](const GeneratedToken& token) {
+      waiting.reset();
       printer.write(token.text);
       return !interrupted();
     });
+    waiting.reset();
     printer.finish();
     if (answer.forgotten > 0)
       say(fmt::format("[the context of {} tokens is full: the oldest {} messages were forgotten]",

@@ -1,6 +1,7 @@
 // sluice run: continue a prompt, or answer it.
 #include <fmt/core.h>
 #include <sys/resource.h>
+#include <optional>
 
 #include <future>
 #include <memory>
@@ -18,6 +19,7 @@
 #include "sluice/scheduler.h"
 #include "sluice/session.h"
 #include "terminal/output.h"
+#include "terminal/progress.h"
 #include "terminal/signals.h"
 #include "terminal/terminal.h"
 
@@ -198,15 +200,23 @@ void run(RunArguments& options) {
   read_cache_disk(options.cache_disk, cache);
   const bool terminal = is_terminal(stdout);
   const auto show = [&](const std::string& part) { print_now(terminal ? printable(part, true) : part); };
-  // A story is read from its first word.
-  if (!options.json && prompt.continued) show(prompt.text);
   note_interrupts();
+  // A large model that is mapped comes from the disk while the prompt is read.
+  std::optional<Waiting> waiting(std::in_place, "reading the prompt");
+  const auto begin = [&] {
+    if (!waiting) return;
+    waiting.reset();
+    // A story is read from its first word.
+    if (!options.json && prompt.continued) show(prompt.text);
+  };
   const Show print = [&](const GeneratedToken& token) {
+    begin();
     if (!options.json) show(token.text);
   };
   const GenerateResult result = cache.cache_folder.empty()
                                     ? answer(*engine, prompt, generation, cache.context, print)
                                     : answer_remembering(engine, prompt, generation, cache, print);
+  begin();
   const ExpertUsage experts = expert_usage(*engine);
   if (options.json) {
     nlohmann::ordered_json json{{"model", options.model.model}, {"seed", generation.sampling.seed}};
