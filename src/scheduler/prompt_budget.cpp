@@ -15,6 +15,11 @@ constexpr double kKept = 0.95;  // of the weight of what was measured before
 constexpr double kLower = 0.85;
 constexpr double kRaise = 1.0015;
 constexpr double kLowestAim = 0.4;
+// A pass that takes so many times what was expected, or that part of it, met something else than its tokens:
+// kernels that run for the first time, or a machine that was stopped.
+constexpr double kOutlier = 3;
+// Of the target, where the costs of a pass hardly depend on its tokens.
+constexpr double kSteady = 0.9;
 
 }  // namespace
 
@@ -34,7 +39,8 @@ void CostLine::fit() {
   const double spread = weight_ * squares_ - tokens_ * tokens_;
   base_ = 0;
   slope_ = seconds_ / tokens_;
-  if (spread <= 1e-6 * weight_ * squares_) return;
+  varied_ = spread > 1e-6 * weight_ * squares_;
+  if (!varied_) return;
   const double slope = (weight_ * products_ - tokens_ * seconds_) / spread;
   const double base = (seconds_ - slope * tokens_) / weight_;
   if (slope <= 0 || base < 0) return;
@@ -64,7 +70,15 @@ void PromptBudget::decoded(double seconds) {
 }
 
 void PromptBudget::prefilled(std::int64_t tokens, double seconds) {
-  prefill_.add(static_cast<double>(tokens), seconds);
+  const auto count = static_cast<double>(tokens);
+  if (prefill_.known()) {
+    const double expected = prefill_.seconds(count);
+    if (seconds < expected / kOutlier)
+      prefill_ = {};  // it was the others that took too long
+    else
+      seconds = std::min(seconds, kOutlier * expected);
+  }
+  prefill_.add(count, seconds);
 }
 
 void PromptBudget::turned(double seconds) {
@@ -72,11 +86,22 @@ void PromptBudget::turned(double seconds) {
   aim_ = std::clamp(aim, kLowestAim, 1.0);
 }
 
+// Where most of a pass's time is spent whatever it reads, as on a GPU, reading less of a prompt saves those
+// who wait little and costs it much: a pass reads as many tokens as double its time at most, within the
+// target.
+double PromptBudget::worthwhile() const {
+  const double room = kSteady * options_.target_seconds - decode_seconds_;
+  if (prefill_.varied()) return std::min(prefill_.base() / prefill_.slope(), prefill_.tokens(room));
+  // Nothing is known but one size: the double of it is tried.
+  return prefill_.seconds(prefill_.size()) <= room ? 2 * prefill_.size() : 0;
+}
+
 std::int64_t PromptBudget::tokens(bool decoding) const {
   const std::int64_t most = options_.most / kChunkUnit * kChunkUnit;
   if (!decoding) return most;
   if (!prefill_.known()) return kChunkUnit;
-  const double fitting = prefill_.tokens(aim_ * options_.target_seconds - decode_seconds_);
+  const double fitting =
+      std::max(prefill_.tokens(aim_ * options_.target_seconds - decode_seconds_), worthwhile());
   const double units = std::floor(fitting / static_cast<double>(kChunkUnit));
   const double limit = static_cast<double>(most / kChunkUnit);
   return kChunkUnit * static_cast<std::int64_t>(std::clamp(units, 1.0, limit));

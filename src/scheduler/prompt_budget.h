@@ -13,6 +13,12 @@ class CostLine {
   double seconds(double tokens) const;
   // The most tokens whose cost stays within so many seconds; may be negative.
   double tokens(double seconds) const;
+  // What any number of tokens costs, and each of them.
+  double base() const { return base_; }
+  double slope() const { return slope_; }
+  // The size of a measurement, on average, and whether they differ enough to tell the two apart.
+  double size() const { return tokens_ / weight_; }
+  bool varied() const { return varied_; }
 
  private:
   void fit();
@@ -24,6 +30,7 @@ class CostLine {
   double products_ = 0;
   double base_ = 0;
   double slope_ = 0;  // above 0 once known
+  bool varied_ = false;
 };
 
 // Prompt chunks are whole multiples of this, so that their states may be kept and reused.
@@ -51,6 +58,8 @@ class PromptBudget {
   double seconds(std::int64_t tokens) const;
 
  private:
+  double worthwhile() const;
+
   PromptBudgetOptions options_;
   double decode_seconds_ = 0;
   double aim_ =

@@ -96,6 +96,42 @@ TEST(PromptBudget, OneTurnInAHundredIsLateHoweverMuchCostsVary) {
   EXPECT_GT(read / kTurns, 1200) << "seed " << seed << ": holding the target by reading nothing is no art";
 }
 
+// A GPU: a pass takes 25 ms whatever it reads and 6 us per token, but for the first ones of their kind.
+TEST(PromptBudget, PassesThatCostTheSameWhateverTheyReadReadMuch) {
+  const unsigned seed = std::random_device{}();
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> noise(0.98, 1.02);
+  PromptBudget budget({.target_seconds = 0.05, .most = 8192});
+  for (const double first : {0.8, 0.3, 0.2, 0.1}) budget.turned(first);
+  budget.prefilled(512, 0.8);
+  const auto turn = [&](std::int64_t tokens) {
+    const double prefill = (0.025 + 6e-6 * static_cast<double>(tokens)) * noise(random);
+    const double step = 0.01 * noise(random);
+    budget.prefilled(tokens, prefill);
+    budget.decoded(step);
+    budget.turned(prefill + step);
+    return prefill + step;
+  };
+  for (int i = 0; i < 30; ++i) turn(budget.tokens(true));
+  int late = 0;
+  double read = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const std::int64_t tokens = budget.tokens(true);
+    late += turn(tokens) > 0.05;
+    read += static_cast<double>(tokens) / 1000;
+  }
+  EXPECT_GT(read, 1000) << "seed " << seed;
+  EXPECT_LE(late, 15) << "seed " << seed;
+}
+
+TEST(PromptBudget, OneMeasurementFarOffChangesLittle) {
+  PromptBudget budget({.target_seconds = 0.05, .most = 8192});
+  for (int i = 0; i < 50; ++i) budget.prefilled(64 * (1 + i % 10), 0.002 + 1e-5 * 64 * (1 + i % 10));
+  const auto before = static_cast<double>(budget.tokens(true));
+  budget.prefilled(320, 2);
+  EXPECT_NEAR(static_cast<double>(budget.tokens(true)), before, before / 2);
+}
+
 TEST(PromptBudget, MostIsRoundedToWholeUnits) {
   EXPECT_EQ(PromptBudget({.target_seconds = 0.05, .most = 200}).tokens(false), 192);
   expect_error(ErrorKind::input, {"target"}, [] { PromptBudget budget({.target_seconds = 0}); });
