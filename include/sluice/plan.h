@@ -33,6 +33,7 @@ struct PlacePlan {
     std::int64_t tokens = 0;
     std::uint64_t bytes = 0;  // caches, states, logits and steps of all sequences
     bool fits = false;
+    bool with_experts_elsewhere = false;  // it does so, or would, if not all experts stayed
   };
   std::vector<Context> contexts;
 };

@@ -63,33 +63,54 @@ void fit_chunk(const models::Model& model, std::uint64_t beside, Place& place) {
   });
 }
 
-// Experts on disk, or beyond the bus: what every token uses stays, and of each layer's experts as many as
-// fit.
-void plan_streaming(const models::Model& model, const ModelSummary& summary, std::uint64_t context,
-                    Place& place, PlacePlan& plan) {
+// The tokens per sequence that so many bytes hold.
+std::int64_t longest_context(const models::Model& model, const ModelSummary& summary, const Place& place,
+                             std::uint64_t room) {
+  const std::uint64_t each = summary.cache_bytes_per_position * static_cast<std::uint64_t>(place.sequences);
+  return each == 0 ? model.max_positions
+                   : std::min<std::int64_t>(model.max_positions, static_cast<std::int64_t>(room / each));
+}
+
+// What stays in memory with experts on disk, or beyond the bus.
+struct Streaming {
+  double one_each = 0;  // bytes of one expert of every layer
+  std::uint64_t scratch = 0;
+  std::uint64_t dense = 0;     // what every token uses, scratch and an empty context
+  std::uint64_t smallest = 0;  // with as few experts as will do
+  std::int64_t longest_context = 0;
+};
+
+Streaming streaming_needs(const models::Model& model, const ModelSummary& summary, std::uint64_t context,
+                          Place& place) {
   const std::uint64_t experts = summary.bytes_of(PartKind::experts);
-  if (experts == 0) return;
-  const double one_each =
-      static_cast<double>(experts) / static_cast<double>(summary.experts);  // of every layer
+  Streaming needs;
+  needs.one_each = static_cast<double>(experts) / static_cast<double>(summary.experts);
   // A device has room for all experts of one layer, for prompts.
   const std::uint64_t prompt =
       place.traits.host_memory ? 0 : experts / static_cast<std::uint64_t>(summary.layers);
   const std::int64_t least = engine::least_slots(model.decoder);
-  const auto least_experts = static_cast<std::uint64_t>(static_cast<double>(least) * one_each);
+  const auto least_experts = static_cast<std::uint64_t>(static_cast<double>(least) * needs.one_each);
   const std::uint64_t fixed = summary.weight_bytes - experts + context + prompt;
   fit_chunk(model, fixed + least_experts, place);
-  plan.scratch = scratch_bytes(model, place);
-  const std::uint64_t dense = fixed + plan.scratch;
-  plan.smallest_budget = dense + least_experts;
-  if (place.budget < plan.smallest_budget) return;
-  const std::uint64_t each = summary.cache_bytes_per_position * static_cast<std::uint64_t>(place.sequences);
-  const std::uint64_t room = place.budget - plan.smallest_budget;
-  plan.longest_context =
-      each == 0 ? model.max_positions
-                : std::min<std::int64_t>(model.max_positions, static_cast<std::int64_t>(room / each));
-  for (PlacePlan::Context& context : plan.contexts) context.fits = context.tokens <= plan.longest_context;
-  plan.expert_slots = std::min(
-      summary.experts, static_cast<std::int64_t>(static_cast<double>(place.budget - dense) / one_each));
+  needs.scratch = scratch_bytes(model, place);
+  needs.dense = fixed + needs.scratch;
+  needs.smallest = needs.dense + least_experts;
+  if (place.budget >= needs.smallest)
+    needs.longest_context = longest_context(model, summary, place, place.budget - needs.smallest);
+  return needs;
+}
+
+// Of each layer's experts as many stay as fit.
+void plan_streaming(const ModelSummary& summary, const Streaming& needs, const Place& place,
+                    PlacePlan& plan) {
+  plan.scratch = needs.scratch;
+  plan.smallest_budget = needs.smallest;
+  plan.longest_context = needs.longest_context;
+  for (PlacePlan::Context& context : plan.contexts) context.fits = context.with_experts_elsewhere;
+  if (place.budget < needs.smallest) return;
+  plan.expert_slots =
+      std::min(summary.experts,
+               static_cast<std::int64_t>(static_cast<double>(place.budget - needs.dense) / needs.one_each));
   plan.beyond_bytes_per_second = place.measure_beyond();
   if (plan.beyond_bytes_per_second == 0) return;
   const auto chosen = static_cast<double>(summary.experts_per_token);
@@ -97,7 +118,7 @@ void plan_streaming(const models::Model& model, const ModelSummary& summary, std
     const double compute =
         static_cast<double>(summary.bytes_per_token + 2 * summary.state_bytes) / plan.bytes_per_second;
     // Experts that are guessed come while others are computed.
-    return 1 / std::max(compute, (1 - hit_rate) * chosen * one_each / plan.beyond_bytes_per_second);
+    return 1 / std::max(compute, (1 - hit_rate) * chosen * needs.one_each / plan.beyond_bytes_per_second);
   };
   const std::vector<double> shares = checkpoint::zipf_shares(summary.experts, summary.experts_per_token, 1);
   const double popular = std::accumulate(shares.begin(), shares.begin() + plan.expert_slots, 0.0) / chosen;
@@ -119,17 +140,17 @@ PlacePlan plan_place(const models::Model& model, Place place) {
   fit_chunk(model, summary.weight_bytes + context_bytes(0), place);
   plan.scratch = scratch_bytes(model, place);
   const std::uint64_t fixed = summary.weight_bytes + plan.scratch + context_bytes(0);
-  const std::uint64_t room = place.budget > fixed ? place.budget - fixed : 0;
-  const std::uint64_t each = summary.cache_bytes_per_position * static_cast<std::uint64_t>(place.sequences);
-  if (room > 0)
-    plan.longest_context =
-        each == 0 ? model.max_positions
-                  : std::min<std::int64_t>(model.max_positions, static_cast<std::int64_t>(room / each));
+  const bool resident = place.budget > fixed;
+  if (resident) plan.longest_context = longest_context(model, summary, place, place.budget - fixed);
+  Place streamed = place;
+  const Streaming needs = summary.bytes_of(PartKind::experts) == 0
+                              ? Streaming{}
+                              : streaming_needs(model, summary, context_bytes(0), streamed);
   for (const std::int64_t tokens : kContexts)
     if (tokens <= model.max_positions)
-      plan.contexts.push_back({tokens, context_bytes(tokens), tokens <= plan.longest_context});
-  const bool resident = plan.longest_context > 0;
-  if (!resident) plan_streaming(model, summary, context_bytes(0), place, plan);
+      plan.contexts.push_back(
+          {tokens, context_bytes(tokens), tokens <= plan.longest_context, tokens <= needs.longest_context});
+  if (!resident && summary.bytes_of(PartKind::experts) > 0) plan_streaming(summary, needs, streamed, plan);
   const auto step = static_cast<double>(summary.bytes_per_token + 2 * summary.state_bytes);
   if (resident) plan.decode_tokens_per_second = plan.bytes_per_second / step;
   return plan;

@@ -100,6 +100,26 @@ class Usage(CommandTest):
             with self.subTest(size):
                 self.assertEqual(budget(size), bytes_)
 
+    def test_a_plan_does_not_contradict_itself(self):
+        """Whatever the budget: contexts that fit, experts that stay, and what would do."""
+        for memory in ("1GB", "2GB", "4GB", "19GB", "20GB", "21GB", "64GB"):
+            arguments = ["plan", "--geometry", "qwen3.6-35b-a3b", "--memory", memory]
+            place = json.loads(self.run_well(*arguments, "--json"))["places"][-1]
+            text = self.run_well(*arguments).split("CPU with")[1]
+            with self.subTest(memory, text=text):
+                for context in place["contexts"]:
+                    self.assertEqual(context["fits"], context["tokens"] <= place["longest_context"])
+                    self.assertLessEqual(context["fits"], context["with_experts_elsewhere"])
+                runs = place["longest_context"] > 0
+                self.assertEqual("the weights do not fit" in text, not runs)
+                self.assertEqual("longest context" in text, runs)
+                if not runs:
+                    self.assertNotIn("per layer in memory", text)
+                    self.assertGreater(place["smallest_budget_bytes"], place["budget_bytes"])
+                elif place["expert_slots"] == 0:  # all stay; more context by letting some go
+                    self.assertEqual("with some experts on disk" in text,
+                                     any(one["with_experts_elsewhere"] > one["fits"] for one in place["contexts"]))
+
     def test_a_small_model_runs_within_a_small_limit(self):
         """The smallest limit that is named is one that does, the text stays, and so does the memory."""
         told = self.expect_error("run", "--memory", "1MB", "-n", "20", "--seed", "1", says=["would do"]).stderr

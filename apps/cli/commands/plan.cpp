@@ -1,6 +1,8 @@
 // sluice plan: where a model fits and how fast it can be there at best, before anything is allocated.
 #include <fmt/core.h>
+
 #include <fmt/ranges.h>
+#include <cmath>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -67,7 +69,10 @@ void print_plan_json(const MemoryPlan& plan, const MaybeNodes& nodes) {
   for (const PlacePlan& place : plan.places) {
     auto contexts = nlohmann::ordered_json::array();
     for (const auto& context : place.contexts)
-      contexts.push_back({{"tokens", context.tokens}, {"bytes", context.bytes}, {"fits", context.fits}});
+      contexts.push_back({{"tokens", context.tokens},
+                          {"bytes", context.bytes},
+                          {"fits", context.fits},
+                          {"with_experts_elsewhere", context.with_experts_elsewhere}});
     json["places"].push_back({{"place", place.place},
                               {"budget_bytes", place.budget},
                               {"scratch_bytes", place.scratch},
@@ -84,20 +89,28 @@ void print_plan_json(const MemoryPlan& plan, const MaybeNodes& nodes) {
   print_json(json);
 }
 
+// What a person reads beside a context.
+std::string remark(const PlacePlan& place, const PlacePlan::Context& context, const char* elsewhere) {
+  if (context.fits) return {};
+  if (place.longest_context > 0 && context.with_experts_elsewhere)
+    return fmt::format("  with some experts {}", elsewhere);
+  return "  does not fit";
+}
+
 void print(const PlacePlan& place) {
-  const bool gpu = place.place == "GPU";
-  fmt::print("\n{} with {:.1f} GB\n", place.place, gigabytes(place.budget));
+  const char* elsewhere = place.place == "GPU" ? "in RAM" : "on disk";
+  fmt::print("\n{} with {:.2f} GB\n", place.place, gigabytes(place.budget));
   fmt::print("  scratch           {:8.2f} GB\n", gigabytes(place.scratch));
   for (const auto& context : place.contexts)
     fmt::print("  context {:9} {:8.2f} GB{}\n", context.tokens, gigabytes(context.bytes),
-               context.fits ? "" : "  does not fit");
+               remark(place, context, elsewhere));
   if (place.longest_context > 0) fmt::print("  longest context   {:8} tokens\n", place.longest_context);
   if (place.expert_slots > 0)
     fmt::print("  experts           {:8} per layer in memory with an empty context, the others {}\n",
-               place.expert_slots, gpu ? "in RAM" : "on disk");
+               place.expert_slots, elsewhere);
   else if (place.longest_context == 0 && place.smallest_budget > 0)
-    fmt::print("  the weights do not fit; with experts {} {:.2f} GB would do\n", gpu ? "in RAM" : "on disk",
-               gigabytes(place.smallest_budget));
+    fmt::print("  the weights do not fit; with experts {} {:.2f} GB would do\n", elsewhere,
+               std::ceil(gigabytes(place.smallest_budget) * 100) / 100);
   else if (place.longest_context == 0)
     fmt::print("  the weights do not fit\n");
   if (place.beyond_bytes_per_second > 0)
@@ -106,7 +119,7 @@ void print(const PlacePlan& place) {
         "all are "
         "equally, at the {:.2f} GB/s of the {} and {:.1f} GB/s of the memory measured here\n",
         place.decode_tokens_per_second, place.even_tokens_per_second, place.beyond_bytes_per_second / 1e9,
-        gpu ? "bus" : "disk", place.bytes_per_second / 1e9);
+        place.place == "GPU" ? "bus" : "disk", place.bytes_per_second / 1e9);
   else if (place.decode_tokens_per_second > 0)
     fmt::print("  decode            {:8.1f} tok/s at most, at the {:.1f} GB/s measured here\n",
                place.decode_tokens_per_second, place.bytes_per_second / 1e9);
