@@ -58,6 +58,7 @@ Cluster::~Cluster() {
 
 // Everybody tells everybody its name.
 void Cluster::meet() {
+  const Clock::time_point start = Clock::now();
   hosts_[static_cast<std::size_t>(rank())] = transport_->host();
   for (int other = 0; other < size(); ++other) {
     if (other == rank()) continue;
@@ -69,7 +70,13 @@ void Cluster::meet() {
     if (other != rank()) {
       Patience patience;
       std::optional<Message> message;
-      while (!(message = transport_->poll(other, Channel::replies))) patience.wait();
+      while (!(message = transport_->poll(other, Channel::replies))) {
+        if (Clock::now() - start > options_.meeting)
+          fail(ErrorKind::resource, "node {} has not come within {} s", other,
+               std::chrono::duration<double>(options_.meeting).count());
+        transport_->progress();
+        patience.wait();
+      }
       hosts_[static_cast<std::size_t>(other)] = Reader(*message).get_text();
     }
 }

@@ -23,6 +23,7 @@ class Cluster {
     std::function<void(const LostNode& node)> lost = {};
     std::chrono::milliseconds beat{500};
     std::chrono::milliseconds patience{6000};  // with a node that is silent
+    std::chrono::milliseconds meeting{60000};  // with one that has not come
   };
   Cluster(std::unique_ptr<Transport> transport, Options options);
   // Parts in order unless a node was lost.

@@ -4,8 +4,10 @@
 #include <fmt/core.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
 #include <thread>
 
 #include "command.h"
@@ -18,17 +20,56 @@ namespace sluice::cli {
 namespace {
 
 // One sentence for all: from the node that leads, or from the others where it is the one that is lost. mpirun
-// ends them all as soon as one has ended, so those that say nothing leave it time to speak.
+// ends them all as soon as one has ended, so those that say nothing leave it time to speak. Where a machine
+// is cut off, all leave mpirun the time to notice: once it is ending them, it no longer does, and waits for
+// minutes.
 [[noreturn]] void end_with(const LostNode& node, bool leads) {
   using namespace std::chrono_literals;
   if (leads || (node.rank == 0 && !node.told)) {
     std::fflush(stdout);
     fmt::print(stderr, "{} {}\n", styled(Style::red, "sluice:", stderr), printable(node.sentence));
     std::fflush(stderr);
+    if (!node.told) std::this_thread::sleep_for(2500ms);
   } else {
-    std::this_thread::sleep_for(1500ms);
+    std::this_thread::sleep_for(node.told ? 1500ms : 3000ms);
   }
   std::_Exit(1);
+}
+
+// MPI waits for ever for a node that stopped before it joined.
+class JoinLimit {
+ public:
+  JoinLimit()
+      : thread_([this] {
+          std::unique_lock lock(mutex_);
+          if (joined_.wait_for(lock, std::chrono::seconds(kSeconds), [this] { return done_; })) return;
+          fmt::print(stderr, "{} a node has not come within {} s: it stopped, or cannot be reached\n",
+                     styled(Style::red, "sluice:", stderr), kSeconds);
+          std::fflush(stderr);
+          std::_Exit(1);
+        }) {}
+  ~JoinLimit() {
+    {
+      const std::lock_guard lock(mutex_);
+      done_ = true;
+    }
+    joined_.notify_all();
+    thread_.join();
+  }
+  JoinLimit(const JoinLimit&) = delete;
+  JoinLimit& operator=(const JoinLimit&) = delete;
+
+ private:
+  static constexpr int kSeconds = 60;
+  std::mutex mutex_;
+  std::condition_variable joined_;
+  bool done_ = false;
+  std::thread thread_;  // last: it uses the others
+};
+
+std::unique_ptr<Nodes> join(const NodesOptions& options) {
+  const JoinLimit limit;
+  return std::make_unique<Nodes>(options);
 }
 
 }  // namespace
@@ -41,9 +82,11 @@ bool follows_by_mpirun() {
 std::shared_ptr<Engine> load_with_nodes(const std::filesystem::path& folder, EngineOptions options,
                                         const std::string& layers) {
   const bool leads = !follows_by_mpirun();
-  Nodes nodes({.layers = layers,
-               .program = fmt::format("{} ({})", kVersion, kCommit),
-               .lost = [leads](const LostNode& node) { end_with(node, leads); }});
+  const std::unique_ptr<Nodes> joined =
+      join({.layers = layers,
+            .program = fmt::format("{} ({})", kVersion, kCommit),
+            .lost = [leads](const LostNode& node) { end_with(node, leads); }});
+  Nodes& nodes = *joined;
   try {
     options.share = nodes.share();
     std::shared_ptr<Engine> engine = Engine::load(folder, options);
