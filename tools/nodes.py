@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""Machines in miniature: network namespaces with links of a given rate, in which nodes share a model by MPI.
+
+    tools/nodes.py SLUICE [--hosts 3] [--rate 1gbit] [--faults 50] [--model MODEL]
+
+Checks that the bits are those of one process, prints the speed, and then loses a node again and again in the middle of an
+answer: by SIGKILL, by SIGSTOP, and by taking its link down. All must end within 10 s with a sentence that names it, and
+nothing may be left. Needs root."""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PREFIX = f"sluice{os.getpid()}n"
+TOKENS = ",".join(str((7 * i * i + 3) % 90) for i in range(150))
+MOST_SECONDS = 10
+MPIRUN_SECONDS = 20  # it waits for processes that are stopped before it kills them
+GIVE_UP_SECONDS = 40
+# Else mpirun itself waits for minutes for a machine that cannot be reached, as docs/cluster.md says.
+NOTICE_LOST_LINKS = ("--mca", "oob_tcp_keepalive_time", "2", "--mca", "oob_tcp_keepalive_intvl", "2",
+                     "--mca", "oob_tcp_keepalive_probes", "3")
+ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def ip(*words):
+    subprocess.run(["ip", *words], check=True)
+
+
+def address(host):
+    return f"10.9.0.{host + 1}"
+
+
+class Hosts:
+    """Namespaces on one bridge, and the script by which mpirun reaches them."""
+
+    def __init__(self, count, rate):
+        self.count = count
+        self.bridge = f"br{os.getpid() % 100000}"
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.agent = self.folder / "agent"
+        # Names without dots and folders of their own, so that Open MPI's daemons do not take one another's.
+        self.agent.write_text("#!/bin/sh\nhost=$(( ${1##*.} - 1 ))\nshift\n"
+                              f"export TMPDIR={self.folder}/$host\nmkdir -p $TMPDIR\n"
+                              f'exec ip netns exec {PREFIX}$host unshare --uts sh -c "hostname machine$host; $*"\n')
+        self.agent.chmod(0o755)
+        ip("netns", "add", f"{PREFIX}b")
+        self.in_bridge("link", "add", self.bridge, "type", "bridge")
+        self.in_bridge("link", "set", self.bridge, "up")
+        for host in range(count):
+            self.connect(host, rate)
+
+    def in_bridge(self, *words):
+        ip("-n", f"{PREFIX}b", *words)
+
+    def connect(self, host, rate):
+        name, link = f"{PREFIX}{host}", f"v{os.getpid() % 100000}h{host}"
+        ip("netns", "add", name)
+        ip("link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", name)
+        ip("link", "set", link, "netns", f"{PREFIX}b")
+        self.in_bridge("link", "set", link, "master", self.bridge, "up")
+        ip("-n", name, "addr", "add", f"{address(host)}/24", "dev", "eth0")
+        for device in ("lo", "eth0"):
+            ip("-n", name, "link", "set", device, "up")
+        if rate:
+            subprocess.run(["ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", rate,
+                            "burst", "256kb", "latency", "50ms"], check=True)
+
+    def set_link(self, host, state):
+        ip("-n", f"{PREFIX}{host}", "link", "set", "eth0", state)
+
+    def close(self):
+        self.kill_all()
+        for name in [*(str(host) for host in range(self.count)), "b"]:
+            subprocess.run(["ip", "netns", "del", PREFIX + name], check=False)
+        shutil.rmtree(self.folder)
+
+    def command(self, *arguments):
+        hosts = ",".join(address(host) for host in range(self.count))
+        return ["ip", "netns", "exec", f"{PREFIX}0", "mpirun", "--host", hosts, "--bind-to", "none", "--mca", "plm_rsh_agent",
+                str(self.agent), "--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include",
+                "10.9.0.0/24", "--mca", "oob_tcp_if_include", "10.9.0.0/24", *NOTICE_LOST_LINKS, *map(str, arguments)]
+
+    def kill_all(self):
+        for host in range(self.count):
+            listed = subprocess.run(["ip", "netns", "pids", f"{PREFIX}{host}"], text=True, capture_output=True, check=True)
+            for pid in listed.stdout.split():
+                with contextlib.suppress(OSError):
+                    os.kill(int(pid), signal.SIGKILL)
+
+    def processes(self, program):
+        """Ids of the program's processes, by host."""
+        found = {}
+        for host in range(self.count):
+            listed = subprocess.run(["ip", "netns", "pids", f"{PREFIX}{host}"], text=True, capture_output=True, check=True)
+            for pid in listed.stdout.split():
+                with contextlib.suppress(OSError):
+                    if os.path.samefile(f"/proc/{pid}/exe", program):
+                        found[host] = int(pid)
+        return found
+
+
+def runs(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def check_bits(hosts, program, model):
+    with tempfile.TemporaryDirectory() as folder:
+        def arguments(name):
+            return ["logits", model, "--tokens", TOKENS, "--greedy", "16", "--out", f"{folder}/{name}"]
+        subprocess.run([program, *arguments("one")], check=True)
+        well = True
+        for split in ("auto", "experts"):
+            subprocess.run(hosts.command(program, *arguments("many"), "--nodes", split), check=True, env=ENVIRONMENT)
+            same = pathlib.Path(folder, "one").read_bytes() == pathlib.Path(folder, "many").read_bytes()
+            print(f"bits, --nodes {split}: " + ("equal to one process" if same else "DIFFERENT"), flush=True)
+            well = well and same
+    return well
+
+
+def print_speed(hosts, program, model):
+    arguments = ["bench", model, "-p", "256", "-n", "32", "--json"]
+    for name, command in (("one process", [program, *arguments]),
+                          (f"{hosts.count} nodes, auto", hosts.command(program, *arguments, "--nodes", "auto")),
+                          (f"{hosts.count} nodes, experts", hosts.command(program, *arguments, "--nodes", "experts"))):
+        bench = json.loads(subprocess.run(command, text=True, check=True, env=ENVIRONMENT, capture_output=True).stdout)
+        print(f"{name}: prompts {bench['prefill_tok_per_s']:.0f} tok/s, decode {bench['decode_tok_per_s']:.1f}", flush=True)
+
+
+def lose_one(hosts, program, model, how, host, delay, split):
+    """The seconds until all others ended, and until mpirun did, what they said, and who did not end."""
+    command = hosts.command(program, "run", "-m", model, "-n", "100000", "--ctx", "2048", "--regex", "[a-z ,.]{20000}",
+                            "--threads", "1", "--nodes", split, "Once upon a time")
+    with subprocess.Popen(command, text=True, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT) as job:
+        job.stdout.read(20)
+        time.sleep(delay)
+        processes = hosts.processes(program)
+        start = time.monotonic()
+        if how == "link":
+            hosts.set_link(host, "down")
+        else:
+            os.kill(processes[host], how)
+        # The lost node itself may stay where nobody can reach it.
+        others = set(processes.values()) - {processes[host]}
+        while any(map(runs, others)) and time.monotonic() - start < GIVE_UP_SECONDS:
+            time.sleep(0.05)
+        seconds = time.monotonic() - start
+        while job.poll() is None and time.monotonic() - start < GIVE_UP_SECONDS:
+            time.sleep(0.05)
+        all_seconds = time.monotonic() - start
+        left = [pid for pid in others if runs(pid)]
+        hosts.kill_all()
+        said, _ = job.communicate(timeout=GIVE_UP_SECONDS)
+    if how == "link":
+        hosts.set_link(host, "up")
+    return seconds, all_seconds, said, left
+
+
+def check_faults(hosts, program, model, count):
+    seed = int(time.time())
+    print(f"faults: seed {seed}", flush=True)
+    draw = random.Random(seed)
+    bad = 0
+    for number in range(count):
+        how = draw.choice([signal.SIGKILL, signal.SIGSTOP, "link"])
+        host = draw.randrange(hosts.count)
+        split = draw.choice(["auto", "experts"])
+        seconds, all_seconds, said, left = lose_one(hosts, program, model, how, host, draw.random(), split)
+        # A leader that is cut off takes the others for lost.
+        lost = r"\d+" if how == "link" and host == 0 else host
+        named = re.search(rf"rank {lost}\b|node {lost} \(", said)
+        fine = named and seconds <= MOST_SECONDS and all_seconds <= MPIRUN_SECONDS and not left
+        bad += not fine
+        print(f"{number}: {getattr(how, 'name', how)} of node {host}, --nodes {split}: {seconds:.1f} s, mpirun {all_seconds:.1f} s{'' if fine else '  FAILED ' + said[-600:]}",
+              flush=True)
+    print(f"faults: {count - bad} of {count} well", flush=True)
+    return bad == 0
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("sluice")
+    parser.add_argument("--hosts", type=int, default=3)
+    parser.add_argument("--rate", default="1gbit")
+    parser.add_argument("--faults", type=int, default=50)
+    parser.add_argument("--model", default=str(ROOT / "models/delta-story"))
+    options = parser.parse_args()
+    program = str(pathlib.Path(options.sluice).resolve())
+    hosts = Hosts(options.hosts, options.rate)
+    try:
+        well = check_bits(hosts, program, options.model)
+        print_speed(hosts, program, options.model)
+        return 0 if check_faults(hosts, program, options.model, options.faults) and well else 1
+    finally:
+        hosts.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
