@@ -176,8 +176,11 @@ __device__ __forceinline__ void multiply_keys(const Bf16* k_tile, const Bf16* q_
   }
 }
 
-template <int kWidth>
-__global__ void __launch_bounds__(kThreads, 3) delta_prepare(DeltaCall call, ChunkRange range) {
+// kOnePair: at most two value heads share a key head, so that the products need not outlive the first
+// solution, and more blocks fit.
+template <int kWidth, bool kOnePair>
+__global__ void __launch_bounds__(kThreads, kOnePair ? 5 : 3)
+    delta_prepare(DeltaCall call, ChunkRange range) {
   extern __shared__ __align__(128) std::byte memory[];
   __shared__ Gates gates;
   wait_for_inputs();
@@ -241,6 +244,7 @@ __global__ void __launch_bounds__(kThreads, 3) delta_prepare(DeltaCall call, Chu
       for (int i = column; i < 2 * kLowerBlocks * kWarp; i += kChunk)
         to[i] = reinterpret_cast<const uint4*>(mine)[i];
     }
+    if constexpr (kOnePair) return;
     __syncthreads();
   }
 }
@@ -250,8 +254,9 @@ __global__ void __launch_bounds__(kThreads, 3) delta_prepare(DeltaCall call, Chu
 void launch_prepare(Context& context, const DeltaCall& call, const ChunkRange& range) {
   with_key_width(call.key_width, [&]<int kWidth>() {
     const auto blocks = to_unsigned((range.last - range.first) * call.key_heads);
-    launch(context, delta_prepare<kWidth>, {dim3(blocks), dim3(kThreads), shared_bytes<kWidth>()}, call,
-           range);
+    const bool one_pair = call.value_heads <= 2 * call.key_heads;
+    launch(context, one_pair ? delta_prepare<kWidth, true> : delta_prepare<kWidth, false>,
+           {dim3(blocks), dim3(kThreads), shared_bytes<kWidth>()}, call, range);
   });
 }
 

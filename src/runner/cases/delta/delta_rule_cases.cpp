@@ -153,6 +153,7 @@ std::vector<BenchCase> bench_cases<ops::DeltaRule>() {
     return file;
   };
   table.push_back(std::move(saving));
+  add(32768, "chunked");
   return table;
 }
 
