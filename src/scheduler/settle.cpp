@@ -82,7 +82,8 @@ class Settling {
     };
     const std::uint64_t states =
         static_cast<std::uint64_t>(settled_.cache_snapshots) * core_.summary.state_bytes;
-    return static_cast<std::int64_t>((bytes - std::min(bytes, states)) / (with(2) - with(1)));
+    return static_cast<std::int64_t>((bytes - std::min(bytes, states)) /
+                                     std::max<std::uint64_t>(1, with(2) - with(1)));
   }
   // Those asked for; else all that can be used, or as many of them as fit where nobody chose a context.
   std::int64_t pages() const {

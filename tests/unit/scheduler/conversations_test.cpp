@@ -4,6 +4,8 @@
 
 #include <future>
 
+#include "expect_error.h"
+
 namespace sluice {
 namespace {
 
@@ -209,6 +211,26 @@ TEST(Remembering, CopiesStatesOnTheWay) {
                 generate(*engine->new_session(1024), edited.prompt, edited.options).ids);
     }
   }
+}
+
+TEST(Remembering, TakesTheBytesThatWereGiven) {
+  const auto engine = load_model("qwen3_next", {.backend = "cpu", .threads = 1});
+  const auto pages = [&](std::uint64_t bytes) {
+    const SchedulerOptions settled =
+        Scheduler(engine, {.parallel = 4, .context = 1024, .cache_vram = bytes, .cache_snapshots = 2})
+            .options();
+    EXPECT_EQ(settled.cache_snapshots, 2);
+    return settled.cache_tokens / 256;
+  };
+  EXPECT_EQ(pages(1), 4);         // a context's
+  EXPECT_EQ(pages(1 << 30), 16);  // all sequences'
+  const std::uint64_t states = 2 * engine->summary().state_bytes;
+  const std::uint64_t page = engine->summary().cache_bytes_per_position * 256;
+  EXPECT_EQ(pages(states + 7 * page), 7);
+  EXPECT_EQ(pages(states + 8 * page - 1), 7);
+  expect_error(ErrorKind::input, {"tokens or in bytes"}, [&] {
+    Scheduler(engine, {.parallel = 1, .context = 512, .cache_tokens = 512, .cache_vram = 1 << 20});
+  });
 }
 
 TEST(Remembering, KeepsSaltsApart) {
