@@ -96,6 +96,18 @@ class NodesTest(unittest.TestCase):
         self.check_bits(MODELS / "qwen3_5_moe-irregular", 2, TCP, split="experts")
         self.check_bits(BUNDLED / "delta-story", 2, TCP, "--rounded", "--expert-slots", "2", split="experts")
 
+    def test_prompts_are_remembered_in_files(self):
+        prompt = "Once upon a time there was a dog that ran in the park. " * 30
+        story = ["run", "--temperature", 0, "-n", 12, "--threads", 1, prompt]
+        want = alone(*story)
+        for _ in range(2):  # the second one reads what the first one wrote
+            ended = run(2, *story, "--nodes", "experts", "--cache-disk", self.folder / "prompts")
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            self.assertEqual(ended.stdout, want)
+            self.assertTrue(list((self.folder / "prompts").glob("*.prefix")))
+        refused = run(2, *story, "--nodes", "auto", "--cache-disk", self.folder / "prompts")
+        self.assertIn("not remembered in files", refused.stderr)
+
     def test_stories_are_the_same(self):
         story = ["run", "--seed", 3, "-n", 40, "--threads", 1]
         ended = run(2, *story, "--nodes", "5,3")
