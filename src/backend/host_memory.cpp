@@ -29,6 +29,10 @@ void HostBackend::upload(void* to, const void* from, std::size_t bytes) {
   if (bytes > 0) std::memcpy(to, from, bytes);
 }
 
+void HostBackend::clear(void* to, std::size_t bytes) {
+  if (bytes > 0) std::memset(to, 0, bytes);
+}
+
 ops::Rates HostBackend::measure_rates(std::uint64_t memory) {
   ThreadPool one(1);
   return {measure_read_bandwidth(one, memory), measure_flops(one)};

@@ -13,6 +13,7 @@ class HostBackend : public ops::Backend {
   void upload(void* to, const void* from, std::size_t bytes) final;
   void download(void* to, const void* from, std::size_t bytes) final;
   void copy(void* to, const void* from, std::size_t bytes) final { upload(to, from, bytes); }
+  void clear(void* to, std::size_t bytes) final;
   void synchronize() final {}
   ops::Rates measure_rates(std::uint64_t memory) override;
 

@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kParallelOnHost = 8;
 constexpr std::int64_t kParallelOnDevice = 32;
 constexpr std::int64_t kSnapshotsOnHost = 4;
-constexpr std::int64_t kSnapshotsOnDevice = 16;
+constexpr std::int64_t kSnapshotsOnDevice = 64;
 constexpr std::int64_t kMostSnapshots = 64;  // a pass of one block has room to name so many
 
 std::uint64_t free_host_memory() {

@@ -151,13 +151,9 @@ void StatePool::fork(std::int64_t from, std::int64_t to, std::int64_t rows) {
 
 void StatePool::reset(std::int64_t slot) {
   drop_pages(slot, 0);
-  std::vector<std::byte> zeros;
   for (const LayerState& layer : layers_)
     for_each_tensor(layer, [&](const ops::View& tensor, Layout layout) {
-      if (layout != Layout::whole) return;
-      const std::size_t bytes = bytes_of(tensor[slot]);
-      if (zeros.size() < bytes) zeros.resize(bytes);
-      backend_.upload(tensor[slot].data, zeros.data(), bytes);
+      if (layout == Layout::whole) backend_.clear(tensor[slot].data, bytes_of(tensor[slot]));
     });
   if (replica_) replica_->reset(slot);
 }

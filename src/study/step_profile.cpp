@@ -90,6 +90,7 @@ class Recorder final : public ops::Backend {
     backend_.download(to, from, bytes);
   }
   void copy(void* to, const void* from, std::size_t bytes) override { backend_.copy(to, from, bytes); }
+  void clear(void* to, std::size_t bytes) override { backend_.clear(to, bytes); }
   void synchronize() override {}
   ops::Rates measure_rates(std::uint64_t memory) override { return backend_.measure_rates(memory); }
 

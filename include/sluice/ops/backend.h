@@ -57,6 +57,8 @@ class Backend {
   virtual void download(void* to, const void* from, std::size_t bytes) = 0;
   // Between two places of the backend's memory.
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+  // Fills a part of the backend's memory with zeros.
+  virtual void clear(void* to, std::size_t bytes) = 0;
   // Whether F32 activations are multiplied as they are: see BackendOptions.
   virtual bool exact() const { return true; }
   // Measured now, in some tenths of a second, with at most so many bytes of memory; 0: what suits.

@@ -119,6 +119,9 @@ class CudaBackend final : public ops::Backend {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, context_.stream()),
           "copying on the device");
   }
+  void clear(void* to, std::size_t bytes) override {
+    check(cudaMemsetAsync(to, 0, bytes, context_.stream()), "clearing memory of the device");
+  }
   void synchronize() override {
     check(cudaStreamSynchronize(context_.stream()), "running on the device");
     if (context_.fault()->kind == 0) return;
