@@ -38,10 +38,12 @@ class Restarts : public Conversations {
       files.push_back(entry.path());
     if (files.empty()) return;
     const std::filesystem::path& file = files[random_() % files.size()];
-    const auto size = std::filesystem::file_size(file);
+    std::error_code gone;  // its owner may remove it meanwhile
+    const auto size = std::filesystem::file_size(file, gone);
+    if (gone || size == 0) return;
     const int kind = below(3);
-    if (kind == 0) std::filesystem::remove(file);
-    if (kind == 1) std::filesystem::resize_file(file, random_() % size);
+    if (kind == 0) std::filesystem::remove(file, gone);
+    if (kind == 1) std::filesystem::resize_file(file, random_() % size, gone);
     if (kind != 2) return;
     std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
     const auto at = static_cast<std::streamoff>(random_() % size);
