@@ -5,7 +5,6 @@
 #include "golden_model.h"
 #include "nodes/split.h"
 #include "shared_model.h"
-#include "sluice/scheduler.h"
 
 namespace sluice {
 namespace {
@@ -46,21 +45,8 @@ TEST(SpreadModels, RunManySequences) {
     request.options.sampling = {.temperature = i % 3 == 0 ? 0.0 : 0.7, .seed = i};
     return request;
   };
-  const EngineOptions options{.backend = "cpu", .threads = 1};
-  const auto alone = load_model("delta-story", options);
-  with_nodes(3, "delta-story", options, kByExperts, [&](Engine& engine) {
-    Scheduler scheduler(engine.shared_from_this(), {.parallel = 4, .context = 256});
-    std::vector<std::vector<std::int32_t>> got(kSequences);
-    for (std::size_t i = 0; i < kSequences; ++i)
-      scheduler.submit(story(engine, i), {.done = [&got, i](const RequestResult& result) {
-                         EXPECT_FALSE(result.error);
-                         got[i] = result.generated.ids;
-                       }});
-    scheduler.drain();
-    for (std::size_t i = 0; i < kSequences; ++i) {
-      const Request request = story(*alone, i);
-      EXPECT_EQ(got[i], generate(*alone->new_session(256), request.prompt, request.options).ids) << i;
-    }
+  with_nodes(3, "delta-story", kOneThread, kByExperts, [&](Engine& engine) {
+    expect_as_alone(engine, "delta-story", {.parallel = 4, .context = 256}, kSequences, story);
   });
 }
 

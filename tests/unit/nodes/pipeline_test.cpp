@@ -55,22 +55,10 @@ TEST(SharedModels, RunManySequences) {
     request.options.sampling = {.temperature = i % 3 == 0 ? 0.0 : 0.7, .seed = i};
     return request;
   };
-  const EngineOptions options{.backend = "cpu", .threads = 1};
-  const auto alone = load_model("delta-story", options);
-  with_nodes(2, "delta-story", options, {}, [&](Engine& engine) {
+  with_nodes(2, "delta-story", kOneThread, {}, [&](Engine& engine) {
     // Few pages, so that sequences make room for each other; and prompts that begin alike.
-    Scheduler scheduler(engine.shared_from_this(), {.parallel = 6, .context = 256, .cache_tokens = 1024});
-    std::vector<std::vector<std::int32_t>> got(kSequences);
-    for (std::size_t i = 0; i < kSequences; ++i)
-      scheduler.submit(story(engine, i), {.done = [&got, i](const RequestResult& result) {
-                         EXPECT_FALSE(result.error);
-                         got[i] = result.generated.ids;
-                       }});
-    scheduler.drain();
-    for (std::size_t i = 0; i < kSequences; ++i) {
-      const Request request = story(*alone, i);
-      EXPECT_EQ(got[i], generate(*alone->new_session(256), request.prompt, request.options).ids) << i;
-    }
+    expect_as_alone(engine, "delta-story", {.parallel = 6, .context = 256, .cache_tokens = 1024}, kSequences,
+                    story);
   });
 }
 

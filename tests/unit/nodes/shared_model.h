@@ -6,6 +6,7 @@
 #include "load_model.h"
 #include "local_nodes.h"
 #include "sluice/nodes.h"
+#include "sluice/scheduler.h"
 #include "sluice/session.h"
 
 namespace sluice {
@@ -87,6 +88,27 @@ inline void expect_same_bits(const std::string& model, const EngineOptions& opti
     with_nodes(count, model, options, settings, [&](Engine& engine) { got = transcript(engine, ids); });
     EXPECT_EQ(got.size(), want.size());
     EXPECT_TRUE(got == want) << model << " on " << count << " nodes";
+  }
+}
+
+inline const EngineOptions kOneThread{.backend = "cpu", .threads = 1};
+
+// Requests 0 to count - 1 that a scheduler of the engine runs together give the tokens of one alone on a
+// single engine.
+inline void expect_as_alone(Engine& engine, const std::string& model, const SchedulerOptions& options,
+                            std::size_t count, const std::function<Request(Engine&, std::size_t)>& request) {
+  Scheduler scheduler(engine.shared_from_this(), options);
+  std::vector<std::vector<std::int32_t>> got(count);
+  for (std::size_t i = 0; i < count; ++i)
+    scheduler.submit(request(engine, i), {.done = [&got, i](const RequestResult& result) {
+                       EXPECT_FALSE(result.error);
+                       got[i] = result.generated.ids;
+                     }});
+  scheduler.drain();
+  const auto alone = load_model(model, kOneThread);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Request own = request(*alone, i);
+    EXPECT_EQ(got[i], generate(*alone->new_session(options.context), own.prompt, own.options).ids) << i;
   }
 }
 
