@@ -17,34 +17,69 @@ namespace sluice {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// One blank after commas and colons. With an order of names the text is canonical: properties in that order,
-// whole numbers without fraction.
-inline void write(const OrderedJson& value, const std::map<std::string, int>* order, std::string& out) {
-  if (value.is_object()) {
-    std::vector<std::pair<std::string, const OrderedJson*>> members;
-    for (const auto& [key, member] : value.items()) members.emplace_back(key, &member);
-    if (order != nullptr) {
-      const auto rank = [&](const auto& member) {
-        const auto found = order->find(member.first);
-        return found == order->end() ? static_cast<int>(order->size()) : found->second;
-      };
-      std::ranges::stable_sort(members, [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+// The orders in which a schema names properties, one for each object that it describes.
+class PropertyOrders {
+ public:
+  using Members = std::vector<std::pair<std::string, const OrderedJson*>>;
+
+  explicit PropertyOrders(const OrderedJson& schema) { collect(schema); }
+
+  // The members of an object in the order of the description that names most of them, others last.
+  Members sorted(const OrderedJson& object) const {
+    Members members;
+    for (const auto& [key, member] : object.items()) members.emplace_back(key, &member);
+    const auto known = [&](const Order& order) {
+      return std::ranges::count_if(members, [&](const auto& member) { return order.contains(member.first); });
+    };
+    const auto best = std::ranges::max_element(orders_, {}, known);
+    if (best == orders_.end()) return members;
+    std::ranges::stable_sort(members, {}, [&](const auto& member) {
+      const auto found = best->find(member.first);
+      return found == best->end() ? static_cast<int>(best->size()) : found->second;
+    });
+    return members;
+  }
+
+ private:
+  using Order = std::map<std::string, int>;
+
+  void collect(const OrderedJson& schema) {
+    if (schema.is_object() && schema.contains("properties") && schema["properties"].is_object()) {
+      Order& order = orders_.emplace_back();
+      for (const auto& [key, unused] : schema["properties"].items())
+        order.try_emplace(key, static_cast<int>(order.size()));
     }
+    if (schema.is_structured())
+      for (const OrderedJson& part : schema) collect(part);
+  }
+
+  std::vector<Order> orders_;
+};
+
+// One blank after commas and colons. With orders of names the text is canonical: properties in their order,
+// whole numbers without fraction.
+inline void write(const OrderedJson& value, const PropertyOrders* orders, std::string& out) {
+  if (value.is_object()) {
+    PropertyOrders::Members members;
+    if (orders != nullptr)
+      members = orders->sorted(value);
+    else
+      for (const auto& [key, member] : value.items()) members.emplace_back(key, &member);
     out += '{';
     for (std::size_t i = 0; i < members.size(); ++i) {
       if (i > 0) out += ", ";
       out += OrderedJson(members[i].first).dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + ": ";
-      write(*members[i].second, order, out);
+      write(*members[i].second, orders, out);
     }
     out += '}';
   } else if (value.is_array()) {
     out += '[';
     for (std::size_t i = 0; i < value.size(); ++i) {
       if (i > 0) out += ", ";
-      write(value[i], order, out);
+      write(value[i], orders, out);
     }
     out += ']';
-  } else if (order != nullptr && value.is_number_float() && std::isfinite(value.get<double>()) &&
+  } else if (orders != nullptr && value.is_number_float() && std::isfinite(value.get<double>()) &&
              value.get<double>() == std::trunc(value.get<double>())) {
     out += fmt::format("{:.0f}", value.get<double>());
   } else {
@@ -56,13 +91,13 @@ inline void write(const OrderedJson& value, const std::map<std::string, int>* or
 // tried first. Objects commit to the first order that works for themselves.
 class AnyOrder {
  public:
-  AnyOrder(const std::shared_ptr<const Grammar>& grammar, const std::map<std::string, int>& order)
-      : matcher_(grammar), order_(order) {}
+  AnyOrder(const std::shared_ptr<const Grammar>& grammar, const PropertyOrders& orders)
+      : matcher_(grammar), orders_(orders) {}
 
   bool accepts(const OrderedJson& value) { return follow(value) && matcher_.can_stop(); }
 
  private:
-  using Members = std::vector<std::pair<std::string, const OrderedJson*>>;
+  using Members = PropertyOrders::Members;
 
   bool text(const std::string& part) {
     if (--budget_ < 0) return false;
@@ -79,13 +114,7 @@ class AnyOrder {
     const std::size_t before = steps_;
     bool good = false;
     if (value.is_object()) {
-      Members members;
-      for (const auto& [key, member] : value.items()) members.emplace_back(key, &member);
-      std::ranges::stable_sort(members, {}, [this](const auto& member) {
-        const auto found = order_.find(member.first);
-        return found == order_.end() ? static_cast<int>(order_.size()) : found->second;
-      });
-      good = text("{") && follow_members(members, true);
+      good = text("{") && follow_members(orders_.sorted(value), true);
     } else if (value.is_array()) {
       good = text("[");
       for (std::size_t i = 0; good && i < value.size(); ++i)
@@ -93,8 +122,7 @@ class AnyOrder {
       good = good && text("]");
     } else {
       std::string scalar;
-      const std::map<std::string, int> canonical;
-      write(value, &canonical, scalar);
+      write(value, &orders_, scalar);
       good = text(scalar);
     }
     if (!good) back_to(before);
@@ -117,21 +145,9 @@ class AnyOrder {
   }
 
   Matcher matcher_;
-  const std::map<std::string, int>& order_;
+  const PropertyOrders& orders_;
   std::size_t steps_ = 0;
-  int budget_ = 200'000;
+  int budget_ = 1'000'000;
 };
-
-// The order in which a schema names properties.
-inline void collect_order(const OrderedJson& schema, std::map<std::string, int>& order) {
-  if (schema.is_object()) {
-    if (schema.contains("properties") && schema["properties"].is_object())
-      for (const auto& [key, unused] : schema["properties"].items())
-        order.try_emplace(key, static_cast<int>(order.size()));
-    for (const auto& [key, member] : schema.items()) collect_order(member, order);
-  } else if (schema.is_array()) {
-    for (const OrderedJson& item : schema) collect_order(item, order);
-  }
-}
 
 }  // namespace sluice

@@ -1,10 +1,13 @@
 // Runs suites of JSON schemas with instances through the grammar: what is accepted, what is refused, and how
 // long compiling and each mask take on one core. `tools/check grammar` calls it. Usage: grammar_suites TOKENS
-// (maskbench|suite|generate) FOLDER... [--list] [--only=TEXT] [--dialect=URI] [--every=FILES] [--brute=STEPS]
+// (maskbench|suite|generate|turns) FOLDER... [--list] [--only=TEXT] [--dialect=URI] [--every=FILES]
+// [--brute=STEPS]
 // [--slow=US]. TOKENS is a tokenizer.json, or a file of tokens: their number, then of each its length (bit
 // 31: special) as 32-bit little-endian numbers and its bytes. A maskbench file is {"schema", "tests":
 // [{"data", "valid"}]}, a suite file an array of {"description", "schema", "tests"}. `generate` writes
-// documents by the schemas of maskbench files without tests, which tools/check_generated.py judges.
+// documents by the schemas of maskbench files without tests, which tools/check_generated.py judges. `turns`
+// takes no folder: it reads names of maskbench files and answers each with a line of JSON, for
+// tools/grammar_peers.py.
 #include <fmt/core.h>
 #include <algorithm>
 #include <cmath>
@@ -13,6 +16,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -172,13 +176,12 @@ class Suites {
     }
     if (const double us = report.compile.add(start); us > slow_)
       std::printf("SLOW %s: %.0f us to compile\n", name.c_str(), us);
-    std::map<std::string, int> order;
-    if (reorder) collect_order(schema, order);
+    const PropertyOrders orders(schema);
     bool right = true;
     for (const OrderedJson& test : tests) {
       ++report.tests;
       std::string text;
-      write(test["data"], reorder ? &order : nullptr, text);
+      write(test["data"], reorder ? &orders : nullptr, text);
       const bool valid = test["valid"].get<bool>();
       bool accepted = false;
       try {
@@ -190,13 +193,9 @@ class Suites {
         continue;
       }
       if (accepted == valid) continue;
-      if (valid) {
-        std::map<std::string, int> names;
-        collect_order(schema, names);
-        if (AnyOrder(grammar, names).accepts(test["data"])) {
-          ++report.reordered;
-          continue;
-        }
+      if (valid && AnyOrder(grammar, orders).accepts(test["data"])) {
+        ++report.reordered;
+        continue;
       }
       right = false;
       ++(valid ? report.valid_rejected : report.invalid_accepted);
@@ -238,12 +237,16 @@ class Suites {
       grammar = std::make_shared<const Grammar>(
           GrammarSource{.kind = GrammarSource::Kind::json_schema, .text = schema.dump(), .choices = {}},
           vocabulary_);
+      std::vector<std::string> words;
+      collect_words(schema, words);
       for (int i = 0; i < kDocuments; ++i)
-        if (std::optional<std::string> text = random_document(grammar)) {
+        if (std::optional<std::string> text = random_document(grammar, words)) {
           // Outside of strings, which have none, line breaks and tabs are blanks.
           std::ranges::replace_if(
               *text, [](char c) { return c == '\n' || c == '\t'; }, ' ');
           std::printf("%s\t%s\n", name.c_str(), text->c_str());
+        } else if (list_) {
+          std::printf("UNFINISHED %s\n", name.c_str());
         }
     } catch (const Error& error) {
       ++report.refused;
@@ -251,15 +254,36 @@ class Suites {
     }
   }
 
-  // Any token that is allowed; the longer the text, the sooner one that closes something.
-  std::optional<std::string> random_document(const std::shared_ptr<const Grammar>& grammar) {
-    constexpr std::size_t kMaxTokens = 3000, kPatience = 150;
+  // The values and names that a schema speaks of, as they stand in documents.
+  static void collect_words(const OrderedJson& schema, std::vector<std::string>& words) {
+    if (!schema.is_structured()) return;
+    for (const auto& [name, part] : schema.items()) {
+      if (schema.is_object()) words.push_back(OrderedJson(name).dump() + ": ");
+      if (part.is_string()) words.push_back(part.dump() + ": ");  // of a required name
+      if (part.is_primitive()) words.push_back(part.dump());
+      collect_words(part, words);
+    }
+  }
+
+  // Any token that is allowed, or a word of the schema; the longer the text, the sooner one that closes
+  // something.
+  std::optional<std::string> random_document(const std::shared_ptr<const Grammar>& grammar,
+                                             const std::vector<std::string>& words) {
+    constexpr std::size_t kMaxTokens = 12'000, kPatience = 150, kWordEvery = 4;
     Matcher matcher(grammar);
     std::vector<std::uint32_t> bits(matcher.mask_words());
     std::string text;
     for (std::size_t step = 0; step < kMaxTokens; ++step) {
       const bool tired = random_() % kPatience < step;
       if (matcher.can_stop() && (tired || matcher.must_stop())) return text;
+      if (!words.empty() && random_() % kWordEvery == 0) {
+        const std::string& word = words[random_() % words.size()];
+        if (matcher.accept_text(word) == word.size()) {
+          text += word;
+          continue;
+        }
+        matcher.rollback(1);
+      }
       matcher.mask(bits);
       std::vector<std::int32_t> allowed, closing;
       for (std::int32_t id = 0; id < vocabulary_->size(); ++id) {
@@ -333,13 +357,38 @@ Options take_options(std::vector<std::string>& arguments) {
   return options;
 }
 
+// One file at a time, as another program asks: what became of it and all times in microseconds.
+void take_turns(Suites& suites) {
+  for (std::string path; std::getline(std::cin, path);) {
+    suites.report = {};
+    const OrderedJson json = OrderedJson::parse(read_file(path));
+    suites.run(path, json["schema"], json["tests"], false);
+    const Report& report = suites.report;
+    const OrderedJson answer = {{"passes", report.passing == 1},
+                                {"refused", report.refused == 1},
+                                {"invalid_accepted", report.invalid_accepted},
+                                {"valid_rejected", report.valid_rejected},
+                                {"compile", report.compile.us},
+                                {"first", report.first_mask.us},
+                                {"later", report.mask.us}};
+    std::printf("%s\n", answer.dump().c_str());
+    std::fflush(stdout);
+  }
+}
+
 int main(int argc, char** argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   const Options options = take_options(arguments);
+  if (arguments.size() == 2 && arguments[1] == "turns") {
+    Suites suites(read_tokens(arguments[0]), options);
+    take_turns(suites);
+    return 0;
+  }
   if (arguments.size() < 3) {
-    std::fprintf(stderr,
-                 "usage: grammar_suites TOKENS (maskbench|suite|generate) FOLDER... [--list] [--only=TEXT] "
-                 "[--dialect=URI] [--every=FILES] [--brute=STEPS] [--slow=US]\n");
+    std::fprintf(
+        stderr,
+        "usage: grammar_suites TOKENS (maskbench|suite|generate|turns) FOLDER... [--list] [--only=TEXT] "
+        "[--dialect=URI] [--every=FILES] [--brute=STEPS] [--slow=US]\n");
     return 2;
   }
   Suites suites(read_tokens(arguments[0]), options);

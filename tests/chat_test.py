@@ -236,6 +236,22 @@ class ChatTest(unittest.TestCase):
                 self.assertEqual(chat.leave(), 0)
             self.assertEqual(len(json.loads(file.read_text())["messages"]), count)
 
+    def test_the_next_program_has_read_it_before(self):
+        file = self.folder / "talk.json"
+        kept = []
+        for _ in range(2):
+            with Chat("-n", "8", "--resume", str(file), "--cache-disk", str(self.folder / "prompts"), "--stats") as chat:
+                for message in ("Tell me a story of a dragon. " * 8, "Go on."):
+                    stats = chat.ask(message).replace("\n", " ")
+                    prompt, before = map(int, re.search(r"prompt (\d+) tokens after (\d+) kept", stats).groups())
+                    kept.append(before)
+                    self.assertGreater(prompt, 0)
+                self.assertEqual(chat.leave(), 0)
+        self.assertEqual(kept[0], 0)
+        self.assertGreaterEqual(kept[1], 64)  # what the first message has in whole blocks
+        self.assertGreaterEqual(kept[2], kept[1])  # and so has the next program
+        self.assertGreaterEqual(kept[3], 128)
+
     def test_a_full_context_shifts(self):
         with Chat("-n", "40", "--ctx", "128") as chat:
             shifted = [message for message in range(8) if "forgotten" in chat.ask("Tell me a long story about a dog.")]

@@ -4,8 +4,10 @@
     nodes_test.py SLUICE FOLDER_OF_TINY_MODELS MPIRUN
 """
 
+import json
 import os
 import pathlib
+import platform
 import re
 import signal
 import subprocess
@@ -126,6 +128,42 @@ class NodesTest(unittest.TestCase):
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertEqual(single.returncode, 1)
         self.assertIn("mpirun", single.stderr)
+
+    def test_machines_are_measured_for_a_plan(self):
+        ended = run(2, "plan", "--geometry", "qwen3.6-35b-a3b", "--threads", 1, "--nodes", "auto", "--json")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        plan = json.loads(ended.stdout)["nodes"]
+        self.assertEqual(sorted(layout["layout"] for layout in plan["layouts"]), ["experts", "layers"])
+        self.assertEqual(len(plan["measured"]["nodes"]), 2)
+        for node in plan["measured"]["nodes"]:
+            self.assertGreater(node["gb_per_s"], 0)
+            self.assertGreater(node["memory_gb"], 0)
+        self.assertGreater(plan["measured"]["network"]["gbit_per_s"], 0)
+        # What was measured is what a file says: the plan is the same.
+        described = self.folder / "machines.json"
+        described.write_text(json.dumps(plan["measured"]))
+        again = json.loads(alone("plan", "--geometry", "qwen3.6-35b-a3b", "--nodes", described, "--json"))["nodes"]
+        self.assertEqual([(layout["layout"], layout["split"]) for layout in plan["layouts"]],
+                         [(layout["layout"], layout["split"]) for layout in again["layouts"]])
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "--isa avx2 is for x86")
+    def test_instruction_sets_are_agreed_on(self):
+        def story(*options):
+            return ["run", "--seed", "3", "-n", "8", "--threads", "1", *options]
+
+        def tell(first, second):
+            return subprocess.run([*command(1, *story("--nodes", "auto", *first)), ":", "-n", "1", SLUICE,
+                                   *story("--nodes", "auto", *second)], text=True, timeout=SECONDS, env=ENVIRONMENT,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+        lower = ["--isa", "avx2"]
+        same = tell(lower, lower)
+        self.assertEqual(same.returncode, 0, same.stderr)
+        self.assertEqual(same.stdout, alone(*story(*lower)))
+        different = tell(["--isa", "sse4"], lower)
+        self.assertNotEqual(different.returncode, 0)
+        self.assertRegex(different.stderr, r"sluice: arithmetic differs: node 0 \(.*\) has cpu \(.*sse4.*, "
+                                           r"node 1 \(.*\) has cpu \(.*avx2.*--isa")
 
     def lose(self, how, rank, over):
         """Ends or stops one of three nodes in the middle of a story; returns what the others said."""

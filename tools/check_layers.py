@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
-"""Fails when an include points up, sideways, or from an app or the Python package past the public headers. Levels: tools/layers.txt."""
+"""Fails when an include points up, sideways, or from an app or the Python package past the public headers (levels:
+tools/layers.txt), and when what runs models names a backend."""
 
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+# Folders that know backends by their traits alone.
+BLIND = ("src/state/", "src/layers/", "src/models/", "src/engine/", "src/nodes/", "src/scheduler/")
+BACKEND = re.compile(r'"(?:reference|cpu|cuda)"')
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
@@ -61,7 +65,10 @@ def main():
         if place(source, levels)[0] is None:
             problems.append(f"{source}: its folder has no level in tools/layers.txt")
             continue
-        for name in INCLUDE.findall(path.read_text()):
+        text = path.read_text()
+        if source.startswith(BLIND) and (named := BACKEND.search(text)):
+            problems.append(f"{source}: names the backend {named.group()}")
+        for name in INCLUDE.findall(text):
             target = resolve(source, name)
             if target is None:
                 problems.append(f"{source}: includes {name}, which is not in the tree")
@@ -69,8 +76,8 @@ def main():
                 problems.append(f"{source}: includes {target}, which has no level")
             elif not allowed(source, target, levels):
                 problems.append(f"{source}: must not include {target}")
-            elif target == "src/backend/make.h" and not source.startswith(("src/engine/", "src/runner/", "src/backend/")):
-                problems.append(f"{source}: only the engine and the op runner choose backends")
+            elif target.startswith("src/backend/") and not source.startswith("src/backend/"):
+                problems.append(f"{source}: only backends include {target}")
     print("\n".join(problems) or f"{len(files)} files, every include points down")
     return 1 if problems else 0
 

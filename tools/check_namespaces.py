@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Fails when a backend's file opens another namespace than its folder's, or when one namespace has two types or constants
-of one name. runtime/ and device/ hold what all kernels of a backend share and are the backend's own namespace;
+"""Fails when a backend's file opens another namespace than its folder's, or when one namespace of the library or the apps has
+two types or constants of one name. runtime/ and device/ hold what all kernels of a backend share and are the backend's own namespace;
 specialisations of run() stand there too, for the language wants them beside their template."""
 
 import collections
@@ -34,35 +34,43 @@ def definitions(text):
             yield "::".join(opened), found[1] or found[2] or found[3]
 
 
-def check(backend):
+def sources(base):
+    return sorted(p for p in base.rglob("*") if p.suffix in (".h", ".cpp", ".cuh", ".cu"))
+
+
+def check_homes(backend):
     base = ROOT / "src/backend" / backend
-    files = sorted(p for p in base.rglob("*") if p.suffix in (".h", ".cpp", ".cuh", ".cu"))
-    where = collections.defaultdict(set)
+    files = sources(base)
     problems = []
     for path in files:
         text = path.read_text()
         own = home(backend, path.relative_to(base))
-        source = path.relative_to(ROOT).as_posix()
         for name in re.findall(r"^namespace (sluice::[\w:]+) \{", text, re.MULTILINE):
             inside = name == own or name.startswith(own + "::")
             runs = name == f"sluice::backend::{backend}" and "\ntemplate <>\nvoid run(" in text
             if not inside and not runs:
-                problems.append(f"{source}: {name} is not the namespace of its folder, {own}")
-        for namespace, name in definitions(text):
-            where[namespace, name].add(source)
-    for (namespace, name), sources in sorted(where.items()):
-        if len(sources) > 1:
-            problems.append(f"{namespace}::{name} is defined in {' and in '.join(sorted(sources))}")
-    return len(files), len(where), problems
+                problems.append(f"{path.relative_to(ROOT)}: {name} is not the namespace of its folder, {own}")
+    if not problems:
+        print(f"{backend}: {len(files)} files in the namespaces of their folders")
+    return problems
+
+
+def check_names():
+    where = collections.defaultdict(set)
+    for folder in ("include", "src", "apps", "python/src"):
+        for path in sources(ROOT / folder):
+            if not path.parent.name.endswith("_absent"):  # a stub stands for the folder it is built in place of
+                for namespace, name in definitions(path.read_text()):
+                    where[namespace, name].add(path.relative_to(ROOT).as_posix())
+    problems = [f"{namespace}::{name} is defined in {' and in '.join(sorted(found))}"
+                for (namespace, name), found in sorted(where.items()) if len(found) > 1]
+    if not problems:
+        print(f"{len(where)} types and constants, no two of one name in one namespace")
+    return problems
 
 
 def main():
-    problems = []
-    for backend in BACKENDS:
-        files, names, found = check(backend)
-        problems += found
-        if not found:
-            print(f"{backend}: {files} files in the namespaces of their folders, {names} types and constants of one name each")
+    problems = [problem for backend in BACKENDS for problem in check_homes(backend)] + check_names()
     print("\n".join(problems))
     return 1 if problems else 0
 

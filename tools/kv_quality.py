@@ -41,7 +41,7 @@ def table(sluice, model, text, contexts):
         print(model, rows[-1], flush=True)
     head = (f"\n## {model}\n\n{r['contexts']} contexts of 2,048 tokens, {r['tokens']} predictions; "
             f"{r['nats_per_token_against']:.4f} nats a token with a BF16 cache.\n\n"
-            "| bits K[,V] | bytes a token (of BF16) | KL | KL of the worst context | same first choice | perplexity |\n"
+            "| bits K[,V] | bytes per token (of BF16) | KL | KL of the worst context | same first choice | perplexity |\n"
             "|---|---|---|---|---|---|\n")
     return head + "\n".join(rows) + "\n"
 

@@ -2,9 +2,10 @@
 """Machines in miniature: network namespaces with links of a given rate, in which nodes share a model by MPI.
 
     tools/nodes.py SLUICE [--hosts 3] [--rate 1gbit] [--faults 50] [--model MODEL]
+    tools/nodes.py SLUICE --plan --hosts 2
 
 Checks that the bits are those of one process, prints the speed, and then loses a node again and again in the middle of an
-answer: by SIGKILL, by SIGSTOP, and by taking its link down. All must end within 10 s with a sentence that names it, and
+answer or at the start: by SIGKILL, by SIGSTOP, and by taking its link down. All must end within 10 s with a sentence that names it, and
 nothing may be left. Needs root."""
 
 import argparse
@@ -24,6 +25,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PREFIX = f"sluice{os.getpid()}n"
 TOKENS = ",".join(str((7 * i * i + 3) % 90) for i in range(150))
+PLANNED = "qwen3.6-35b-a3b:layers=8,experts=64,vocab=32768"
 MOST_SECONDS = 10
 MPIRUN_SECONDS = 20  # it waits for processes that are stopped before it kills them
 GIVE_UP_SECONDS = 40
@@ -72,9 +74,11 @@ class Hosts:
         ip("-n", name, "addr", "add", f"{address(host)}/24", "dev", "eth0")
         for device in ("lo", "eth0"):
             ip("-n", name, "link", "set", device, "up")
-        if rate:
-            subprocess.run(["ip", "netns", "exec", name, "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", rate,
-                            "burst", "256kb", "latency", "50ms"], check=True)
+        self.set_rate(host, rate)
+
+    def set_rate(self, host, rate):
+        subprocess.run(["ip", "netns", "exec", f"{PREFIX}{host}", "tc", "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate",
+                        rate, "burst", "256kb", "latency", "50ms"], check=True)
 
     def set_link(self, host, state):
         ip("-n", f"{PREFIX}{host}", "link", "set", "eth0", state)
@@ -140,15 +144,57 @@ def print_speed(hosts, program, model):
         print(f"{name}: prompts {bench['prefill_tok_per_s']:.0f} tok/s, decode {bench['decode_tok_per_s']:.1f}", flush=True)
 
 
-def lose_one(hosts, program, model, how, host, delay, split):
+def check_plan(hosts, program, folder):
+    """What `sluice plan` expects of the hosts, if each is as fast as one process alone is, and what they do."""
+    model = f"{folder}/planned"
+    subprocess.run([program, "random", "--geometry", PLANNED, model], check=True, stdout=subprocess.DEVNULL)
+    bench = ["bench", model, "-p", "0", "-n", "24", "-r", "5", "--threads", "1", "--json"]
+    plan = ["plan", model, "--threads", "1", "--json", "--nodes"]
+
+    def read(command):
+        return json.loads(subprocess.run(command, text=True, check=True, env=ENVIRONMENT, capture_output=True).stdout)
+    well = True
+    for rate in ("1gbit", "10gbit"):
+        for host in range(hosts.count):
+            hosts.set_rate(host, rate)
+        alone = read([program, *bench])["decode_tok_per_s"]
+        live = read(hosts.command(program, *plan, "auto"))["nodes"]["measured"]
+        print(f"plan at {rate}: measured {live['network']['gbit_per_s']:.2f} Gb/s, {live['network']['round_trip_us']:.0f} us; "
+              f"one process {alone:.1f} tok/s", flush=True)
+        # The rate of memory gives a bound; a plan from what one machine does with the model is a forecast.
+        summary = read([program, "plan", model, "--json"])
+        per_token = summary["bytes_per_token"]
+        for node in live["nodes"]:
+            node["gb_per_s"] = alone * per_token / 1e9
+        described = pathlib.Path(folder, "machines.json")
+        described.write_text(json.dumps(live))
+        for layout in read([program, *plan, described])["nodes"]["layouts"]:
+            counts = ",".join(map(str, layout["split"]))
+            split = counts if layout["layout"] == "layers" else f"experts:{counts}"
+            got = read(hosts.command(program, *bench, "--nodes", split))["decode_tok_per_s"]
+            ratio = got / layout["decode_tok_per_s"]
+            fine = abs(ratio - 1) <= 0.2
+            well = well and fine
+            print(f"  --nodes {split}: {got:.1f} tok/s, {layout['decode_tok_per_s']:.1f} expected, {ratio:.2f} of it"
+                  f"{'' if fine else '  MORE THAN 20% OFF'}", flush=True)
+    return well
+
+
+def lose_one(hosts, program, model, how, host, delay, split, at_start):
     """The seconds until all others ended, and until mpirun did, what they said, and who did not end."""
     command = hosts.command(program, "run", "-m", model, "-n", "100000", "--ctx", "2048", "--regex", "[a-z ,.]{20000}",
                             "--threads", "1", "--nodes", split, "Once upon a time")
     with subprocess.Popen(command, text=True, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT) as job:
-        job.stdout.read(20)
+        if at_start:
+            while len(hosts.processes(program)) < hosts.count and job.poll() is None:
+                pass
+        else:
+            job.stdout.read(20)
         time.sleep(delay)
         processes = hosts.processes(program)
+        while host not in processes and job.poll() is None:  # one that is just starting
+            processes = hosts.processes(program)
         start = time.monotonic()
         if how == "link":
             hosts.set_link(host, "down")
@@ -179,13 +225,14 @@ def check_faults(hosts, program, model, count):
         how = draw.choice([signal.SIGKILL, signal.SIGSTOP, "link"])
         host = draw.randrange(hosts.count)
         split = draw.choice(["auto", "experts"])
-        seconds, all_seconds, said, left = lose_one(hosts, program, model, how, host, draw.random(), split)
-        # A leader that is cut off takes the others for lost.
+        at_start = number % 3 == 2
+        seconds, all_seconds, said, left = lose_one(hosts, program, model, how, host, draw.random(), split, at_start)
+        # A leader that is cut off takes the others for lost. MPI does not say who has not joined.
         lost = r"\d+" if how == "link" and host == 0 else host
-        named = re.search(rf"rank {lost}\b|node {lost} \(", said)
+        named = re.search(rf"rank {lost}\b|node {lost} \(|node {lost} has not come" + ("|a node has not joined" if at_start else ""), said)
         fine = named and seconds <= MOST_SECONDS and all_seconds <= MPIRUN_SECONDS and not left
         bad += not fine
-        print(f"{number}: {getattr(how, 'name', how)} of node {host}, --nodes {split}: {seconds:.1f} s, mpirun {all_seconds:.1f} s{'' if fine else '  FAILED ' + said[-600:]}",
+        print(f"{number}: {getattr(how, 'name', how)} of node {host}, {'at the start' if at_start else 'in an answer'}, --nodes {split}: {seconds:.1f} s, mpirun {all_seconds:.1f} s{'' if fine else '  FAILED ' + said[-600:]}",
               flush=True)
     print(f"faults: {count - bad} of {count} well", flush=True)
     return bad == 0
@@ -196,12 +243,16 @@ def main():
     parser.add_argument("sluice")
     parser.add_argument("--hosts", type=int, default=3)
     parser.add_argument("--rate", default="1gbit")
+    parser.add_argument("--plan", action="store_true", help="compare the plan with what is measured, and nothing else")
     parser.add_argument("--faults", type=int, default=50)
     parser.add_argument("--model", default=str(ROOT / "models/delta-story"))
     options = parser.parse_args()
     program = str(pathlib.Path(options.sluice).resolve())
     hosts = Hosts(options.hosts, options.rate)
     try:
+        if options.plan:
+            with tempfile.TemporaryDirectory() as folder:
+                return 0 if check_plan(hosts, program, folder) else 1
         well = check_bits(hosts, program, options.model)
         print_speed(hosts, program, options.model)
         return 0 if check_faults(hosts, program, options.model, options.faults) and well else 1

@@ -118,6 +118,7 @@ struct Server::Impl {
   // Closes everything; the thread ends once the connections have noticed.
   void stop() {
     service.begin_draining();
+    service.cancel_background();
     boost::system::error_code ignored;
     acceptor.close(ignored);
     signals.cancel(ignored);

@@ -59,6 +59,10 @@ void Service::set_loaded(Loaded loaded) {
   std::atomic_store(&loaded_, std::shared_ptr<const Loaded>(std::make_shared<Loaded>(std::move(loaded))));
 }
 
+void Service::cancel_background() {
+  state_->responses.cancel_all();
+}
+
 const Route* Service::find(std::string_view method, std::string_view path) const {
   const auto found = std::find_if(routes_.begin(), routes_.end(), [&](const Route& route) {
     return route.method == method && matches(route.path, path);
@@ -120,8 +124,9 @@ void Service::add_local_routes() {
   add({.method = "POST", .path = "/detokenize", .plain = [this](const HttpRequest& request) {
          return json_response(detokenize(parse_body(request.body), ready().model));
        }});
-  add({.method = "GET", .path = "/sluice/state", .plain = [this](const HttpRequest&) {
-         Json state = state_json(ready().model, *ready().scheduler);
+  add({.method = "GET", .path = "/sluice/state", .plain = [this](const HttpRequest& request) {
+         const std::string* const only = options_.cache_per_key ? &request.client : nullptr;
+         Json state = state_json(ready().model, *ready().scheduler, only);
          state["data"] = state_->conversations.kept();
          return json_response(state);
        }});
@@ -133,11 +138,18 @@ void Service::add_cache_routes() {
          constexpr std::string_view kOne = "request=";
          if (request.query.starts_with(kOne))
            return json_response(cache_reports_.find(request.client, request.query.substr(kOne.size())));
-         Json json = cache_json(*ready().scheduler);
+         if (request.query == "tree") {
+           // Texts are those of everybody who shares the tree.
+           const bool texts = options_.cache_per_key || options_.api_keys.size() <= 1;
+           return json_response(remembered_json(ready().model, *ready().scheduler, request.client, texts));
+         }
+         Json json = options_.cache_per_key ? Json::object() : cache_json(*ready().scheduler);
          json["requests"] = cache_reports_.list(request.client);
          return json_response(json);
        }});
   add({.method = "DELETE", .path = kPath, .plain = [this](const HttpRequest&) {
+         if (options_.cache_per_key)
+           throw bad_request("Prompts of all keys would be forgotten: this server keeps its keys apart.");
          ready().scheduler->forget_prompts();
          return json_response(cache_json(*ready().scheduler));
        }});
@@ -153,6 +165,11 @@ void Service::add_openai_routes() {
   add({.method = "POST", .path = "/chat/completions", .generate = [this](const HttpRequest& request) {
          return openai::chat_completion(parse_body(request.body), ready().model);
        }});
+  add({.method = "POST",
+       .path = "/chat/completions/input_tokens",
+       .plain = [this](const HttpRequest& request) {
+         return json_response(openai::count_input(parse_body(request.body), ready().model));
+       }});
   add({.method = "POST", .path = "/completions", .generate = [this](const HttpRequest& request) {
          return openai::completion(parse_body(request.body), ready().model);
        }});
@@ -163,9 +180,21 @@ void Service::add_response_routes() {
   add({.method = "POST", .path = "/responses", .generate = [this](const HttpRequest& request) {
          return responses::create(parse_body(request.body), ready().model, state_->responses, request.client);
        }});
-  add({.method = "GET", .path = kOne, .plain = [this](const HttpRequest& request) {
-         return json_response(responses::show(state_->responses, request.client, rest_of(request, kOne)));
+  add({.method = "POST", .path = "/responses/input_tokens", .plain = [this](const HttpRequest& request) {
+         return json_response(responses::count_input(parse_body(request.body), ready().model,
+                                                     state_->responses, request.client));
        }});
+  add({.method = "GET",
+       .path = kOne,
+       .plain =
+           [this](const HttpRequest& request) {
+             return json_response(responses::show(state_->responses, request.client, rest_of(request, kOne)));
+           },
+       .follow =
+           [this](const HttpRequest& request) {
+             return responses::follow(state_->responses, request.client, rest_of(request, kOne),
+                                      request.query);
+           }});
   add({.method = "DELETE", .path = kOne, .plain = [this](const HttpRequest& request) {
          const std::string id = rest_of(request, kOne);
          state_->responses.remove(request.client, id);

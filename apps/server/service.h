@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -32,9 +33,11 @@ struct Route {
   Dialect dialect = Dialect::openai;
   bool open = false;      // needs no key
   bool unloaded = false;  // answers before the model is loaded, too
-  // One of the two. Either may take a while and is called on a thread of its own.
+  // One of the first two. Each may take a while and is called on a thread of its own.
   std::function<HttpResponse(const HttpRequest&)> plain = {};
   std::function<Work(const HttpRequest&)> generate = {};
+  // Beside `plain`: events to send in its place, if any.
+  std::function<std::optional<Following>(const HttpRequest&)> follow = {};
 };
 
 class Service {
@@ -51,6 +54,8 @@ class Service {
 
   bool draining() const { return draining_; }
   void begin_draining() { draining_ = true; }
+  // Ends what runs without a client.
+  void cancel_background();
 
   // The route of that method and path, if there is one.
   const Route* find(std::string_view method, std::string_view path) const;

@@ -32,7 +32,7 @@ struct EngineOptions {
   std::string backend = "auto";    // auto, reference, cpu or cuda
   int threads = 0;                 // 0: one a core
   std::string isa = {};            // of a CPU, lower than its best: see ops::BackendOptions
-  std::int64_t prefill_chunk = 0;  // prompt tokens a pass; 0: what suits the backend
+  std::int64_t prefill_chunk = 0;  // prompt tokens per pass; 0: what suits the backend
   CacheType cache = CacheType::automatic;
   // Bits of cached keys and values: 2, 3, 4, 5, 6 or 8 pack them as codes with a norm a row; 16 on both sides
   // leaves them as `cache` says, on one side BF16. Latent attention keeps one row for both, in the keys'
@@ -49,7 +49,7 @@ struct EngineOptions {
   // How those come to be computed: "bus" copies them to the GPU, with the same results; "cpu" has the CPU
   // compute them, whose rounding differs; "auto" shares them between both by their measured rates.
   std::string miss = "bus";
-  std::int64_t expert_slots = 0;       // experts a layer to keep, whatever `memory` says; 0: what it allows
+  std::int64_t expert_slots = 0;       // experts per layer to keep, whatever `memory` says; 0: what it allows
   std::string expert_policy = "lfru";  // which of them go: lru, lfru or static:FILE
   // Hears of the bytes copied to a device or into memory, done and in all.
   std::function<void(std::uint64_t done, std::uint64_t all)> progress = {};

@@ -6,7 +6,7 @@
 namespace sluice {
 
 struct ExpertUsage {
-  std::int64_t slots = 0;  // experts a layer in memory; 0: all of them, nothing is read
+  std::int64_t slots = 0;  // experts per layer in memory; 0: all of them, nothing is read
   std::string reader;      // how files are read
   std::uint64_t hits = 0;  // experts a pass needed that were in memory
   std::uint64_t misses = 0;

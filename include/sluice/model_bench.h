@@ -13,10 +13,10 @@ struct ModelBenchOptions {
   std::int64_t depth = 0;      // tokens already in the context
   std::int64_t batch = 1;      // sequences decoded together
   int repetitions = 3;
-  bool profile = false;  // also time the ops of a decode step one by one
+  bool profile = false;  // also time the ops of a prompt's pass and of a decode step one by one
 };
 
-// All equal ops of a decode step.
+// All equal ops of a decode step, or of a prompt's pass.
 struct OpProfile {
   std::string op;
   std::string detail;  // the shape of its weight, or of its first field
@@ -41,7 +41,8 @@ struct ModelBenchResult {
   double decode_bytes_per_step = 0;  // weights of the experts a step is expected to touch, states and caches
   double decode_gigabytes_per_second = 0;
   double percent_of_peak = 0;
-  std::vector<OpProfile> profile;  // longest first
+  std::vector<OpProfile> profile;         // of a decode step, longest first
+  std::vector<OpProfile> prompt_profile;  // of the prompt's first pass
 };
 
 ModelBenchResult bench_model(Engine& engine, const ModelBenchOptions& options);

@@ -5,11 +5,13 @@
 // The traffic is not encrypted: it is for a network that is trusted.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "sluice/engine.h"
+#include "sluice/nodes_plan.h"
 
 namespace sluice {
 
@@ -50,6 +52,9 @@ class Nodes {
   std::shared_ptr<engine::LayerShare> share();
   // On a rank above 0: holds the engine's part until the node of rank 0 has no more use for them.
   void follow(Engine& engine);
+  // Called by all in place of loading an engine: what the nodes and the network between them are, measured,
+  // on the node of rank 0, and nothing on the others. `file` is read to measure disks; empty: they are not.
+  NodesSpec measure(const EngineOptions& engine, const std::filesystem::path& file);
   // Tells the others that this node cannot go on.
   void give_up(const std::string& why) noexcept;
 

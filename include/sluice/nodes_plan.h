@@ -12,8 +12,9 @@ namespace sluice {
 
 struct NodeSpec {
   std::string name;
-  double memory = 0;            // bytes for weights; 0: enough
-  double bytes_per_second = 0;  // that it reads from memory
+  double memory = 0;                 // bytes for weights; 0: enough
+  double bytes_per_second = 0;       // that it reads from memory
+  double disk_bytes_per_second = 0;  // 0: unknown
 };
 
 struct NetworkSpec {

@@ -21,18 +21,20 @@ namespace sluice {
 void run_op_file(std::string_view op, const std::filesystem::path& in, const std::filesystem::path& out,
                  std::string_view backend, int threads = 0);
 
-// The fields and attributes of an op by name; tensors are contiguous and lie in host memory.
+// The fields and attributes of an op by name; tensors are contiguous.
 struct OpArguments {
   std::map<std::string, ops::ConstView> tensors;
   std::map<std::string, std::string> attributes;
+  // Whether the tensors lie in the backend's memory, aligned to 64 bytes, instead of the host's.
+  bool in_backend_memory = false;
 };
 // Every output and updated field, in the order of the op's table.
 struct OpResult {
   std::vector<std::pair<std::string, ops::View>> fields;
   std::shared_ptr<const void> memory;  // of the backend, that the fields lie in
 };
-// Runs the op to its end. A backend that computes in host memory reads inputs where they lie. Nothing of the
-// caller's is written: fields that the op updates are copied before.
+// Runs the op to its end. Inputs in memory that the backend computes in are read where they lie. Nothing of
+// the caller's is written: fields that the op updates are copied before.
 OpResult run_op(ops::Backend& backend, std::string_view op, const OpArguments& arguments);
 
 struct OpFieldDescription {

@@ -18,8 +18,8 @@ struct PlacePlan {
   std::uint64_t scratch = 0;  // what all sequences share: activations of a pass, and the program itself
   std::int64_t longest_context =
       0;  // tokens that fit a sequence beside scratch and the weights that must stay; 0: not even those fit
-  // Where the weights do not fit: experts a layer that stay, the others being read from disk, or over the bus
-  // from RAM for a GPU; 0: not needed, or not possible either.
+  // Where the weights do not fit: experts per layer that stay, the others being read from disk, or over the
+  // bus from RAM for a GPU; 0: not needed, or not possible either.
   std::int64_t expert_slots = 0;
   std::uint64_t smallest_budget = 0;  // that would do with experts elsewhere
   double beyond_bytes_per_second =

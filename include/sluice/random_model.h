@@ -15,10 +15,10 @@ std::uint64_t write_random_model(
     std::string_view geometry, int bits, const std::filesystem::path& folder,
     const std::function<void(std::uint64_t done, std::uint64_t total)>& progress = {}, double zipf = 0);
 
-// The same model as one GGUF file of four-bit blocks (Q4_K), to measure other programs with; Qwen3.5 with
-// experts alone.
+// The same model as one GGUF file of blocks of 3, 4 or 6 bits (Q3_K, Q4_K, Q6_K), to measure other programs
+// with; Qwen3.5 with experts alone.
 std::uint64_t write_random_gguf(
-    std::string_view geometry, const std::filesystem::path& file,
+    std::string_view geometry, int bits, const std::filesystem::path& file,
     const std::function<void(std::uint64_t done, std::uint64_t total)>& progress = {}, double zipf = 0);
 
 }  // namespace sluice

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "sluice/engine.h"
+#include "sluice/remembered_prompts.h"
 #include "sluice/session.h"
 
 namespace sluice {
@@ -46,6 +47,12 @@ struct SchedulerOptions {
   // not. Several processes may share one. What is in it tells what people wrote: keep it to yourself.
   std::filesystem::path cache_folder = {};
   std::uint64_t cache_folder_bytes = std::uint64_t{16} << 30;  // for all files in it
+  // Requests with different keys share nothing, and each of so many keys has its part of cache_memory and
+  // cache_folder_bytes: what one key asks for never decides about what another one finds. 0: all share.
+  std::int64_t cache_keys = 0;
+  // A prompt may go on from an answer as it was generated. Its tokens were computed one by one then, which
+  // rounds differently: what follows may differ from what a prompt that is read gives. In memory alone.
+  bool reuse_decoded = false;
   // Hears, on any thread, of files that cannot be used or written: one line each.
   std::function<void(const std::string& line)> log = {};
 };
@@ -58,6 +65,8 @@ struct Request {
   double timeout_seconds = 0;  // for everything, waiting included; 0: no limit
   // Requests with different salts share no remembered prefix.
   std::string cache_salt = {};
+  // Names requests that are going to begin alike: what the last of them left is kept longer.
+  std::string cache_key = {};
   // Behind which messages of the conversation a state is to be kept, besides where it is anyway: counted from
   // the last one, which is 0; numbers that are too high mean the first.
   std::vector<std::int64_t> cache_messages = {};
@@ -69,10 +78,15 @@ struct PromptReport {
   std::int64_t cached = 0;     // not computed, because a prefix was remembered; a multiple of 64
   std::int64_t from_host = 0;  // of them, back from the host's memory
   std::int64_t from_disk = 0;  // of them, read from files
+  std::int64_t decoded = 0;    // of them, computed as an answer or behind one: see reuse_decoded
+  // Tokens behind those that another request with the same prompt computed for both.
+  std::int64_t shared = 0;
   // Tokens up to the last place at which the request wants a state kept, a multiple of 64.
   std::int64_t marked = 0;
   // Leading tokens that agree with a prompt before: the one behind them is the first that differs.
   std::int64_t common = 0;
+  // Nothing agrees, but files of another model, or with other options, begin like it.
+  bool other_options = false;
   std::int32_t instead =
       -1;  // what one of those prompts has in its place; -1: it ended there, or none is known
   // Why the others were computed.
@@ -160,6 +174,10 @@ class Scheduler {
   RequestResult run(Request request);
 
   SchedulerState state() const;
+  // What is remembered of requests with this key and this salt, parents before children; at most so many. Not
+  // from a callback.
+  std::vector<RememberedPrefix> remembered(const std::string& key, const std::string& cache_salt,
+                                           std::size_t most = 1000) const;
   // Forgets all remembered prompts, those in files of this model too. Running requests go on. Not from a
   // callback: it waits for the thread that calls them.
   void forget_prompts();

@@ -47,7 +47,8 @@ class Session {
   // Says whether all were. After a stop the session holds the tokens that were read, without logits, and goes
   // on from there as if no more had been asked for.
   bool extend(std::span<const std::int32_t> tokens, const Progress& go_on);
-  // The same, handing every token's logits to `row` in order.
+  // The same, handing every token's logits to `row` in order. What it throws ends the call, behind the chunk
+  // that was read.
   void extend(std::span<const std::int32_t> tokens,
               const std::function<void(std::int64_t position, std::span<const float> logits)>& row);
   // Appends one generated token. Devices have faster kernels for that, whose rounding differs.

@@ -7,8 +7,9 @@
 """
 
 from . import ops
-from ._native import BusyError, CheckpointError, Error, InputError, InternalError, ResourceError, UnsupportedError
-from .chat import ChatAnswer, Delta, ToolCall
+from ._native import BusyError, CheckpointError, Error, InputError, InternalError, Request, ResourceError, UnsupportedError
+from ._options import Sampling
+from .chat import AsyncChatStream, ChatAnswer, ChatStream, Delta, ToolCall
 from .model import Model
 from .results import Generation, Token
 from .scheduler import AsyncStream, Scheduler, Stream
@@ -17,8 +18,8 @@ from .session import Session, Snapshot
 from .studies import convert, inspect, plan, random
 
 __all__ = [
-    "AsyncStream", "BusyError", "ChatAnswer", "CheckpointError", "Delta", "Error", "Generation", "InputError", "InternalError", "Model",
-    "ResourceError", "Scheduler", "Server", "Session", "Snapshot", "Stream", "Token", "ToolCall", "UnsupportedError", "convert", "inspect",
-    "ops", "plan", "random", "serve",
+    "AsyncChatStream", "AsyncStream", "BusyError", "ChatAnswer", "ChatStream", "CheckpointError", "Delta", "Error", "Generation",
+    "InputError", "InternalError", "Model", "Request", "ResourceError", "Sampling", "Scheduler", "Server", "Session", "Snapshot",
+    "Stream", "Token", "ToolCall", "UnsupportedError", "convert", "inspect", "ops", "plan", "random", "serve",
 ]
 __version__ = "0.1.0"

@@ -19,25 +19,25 @@ _USUAL_TEMPERATURE = 0.7
 class Sampling(TypedDict, total=False):
     """How an answer is chosen and where it ends. What is not given follows the model's generation_config.json."""
 
-    max_tokens: int
-    min_tokens: int
+    max_tokens: int  # at most so many; 256 unless told otherwise
+    min_tokens: int  # nothing but its form ends the answer before
     temperature: float  # 0: the most likely token
-    top_k: int
-    top_p: float
-    min_p: float
-    repetition_penalty: float
-    presence_penalty: float
-    frequency_penalty: float
-    logit_bias: Mapping[int, float]
+    top_k: int  # among so many most likely ones; 0: all
+    top_p: float  # among the most likely ones that make up so much
+    min_p: float  # none below this share of the most likely one
+    repetition_penalty: float  # above 1: repeats less
+    presence_penalty: float  # off the logit of a token that occurred
+    frequency_penalty: float  # off the logit for every occurrence
+    logit_bias: Mapping[int, float]  # added to the logits of these ids
     seed: int  # the same seed, the same text; without one every call differs
-    stop: str | Sequence[str]
-    logprobs: int  # most likely alternatives reported with each token
-    ignore_stop_ids: bool
+    stop: str | Sequence[str]  # texts that end the answer and are not part of it
+    logprobs: int  # log-probabilities of the tokens, and of so many most likely ones beside each
+    ignore_stop_ids: bool  # the model's own end does not end the answer
     # The form of the text, one of these at most:
     schema: Mapping[str, Any]  # JSON of this schema; {} for any JSON
-    regex: str
+    regex: str  # text that this expression matches as a whole
     grammar: str  # GBNF or EBNF, from the rule `root`
-    choices: Sequence[str]
+    choices: Sequence[str]  # one of these texts
 
 
 def parse_bytes(size: int | str) -> int:
@@ -78,14 +78,15 @@ def generate_options(config: Mapping[str, float], given: Sampling) -> _native.Ge
     options = _native.GenerateOptions()
     sampling = _native.SamplingSettings()
     chosen = {"temperature": _USUAL_TEMPERATURE, "seed": secrets.randbits(32), **config, **given}
-    for name in ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "seed"):
+    for name in ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "seed",
+                 "logprobs"):
         if name in chosen:
             setattr(sampling, name, chosen[name])
     sampling.logit_bias = list(given.get("logit_bias", {}).items())
     options.sampling = sampling
     stop = given.get("stop", [])
     options.stop = [stop] if isinstance(stop, str) else list(stop)
-    for name in ("max_tokens", "min_tokens", "logprobs", "ignore_stop_ids"):
+    for name in ("max_tokens", "min_tokens", "ignore_stop_ids"):
         if name in given:
             setattr(options, name, given[name])  # type: ignore[literal-required]
     return options

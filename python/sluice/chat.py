@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any
 
 from . import _native
 from .results import Generation, Token
-from .scheduler import Stream
+from .scheduler import AsyncStream, Scheduler, Stream
 
 
 @dataclasses.dataclass(frozen=True)
 class ToolCall:
-    name: str
-    arguments: dict[str, Any]
+    """One call of a tool that the model asks for."""
+
+    name: str  # of the tool
+    arguments: dict[str, Any]  # by the tool's own schema
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Delta:
 
     kind: str  # "thinking", "content" or "call"
     text: str  # of a call: its arguments as JSON
-    function: str = ""
+    function: str = ""  # the tool that is called
 
     def __str__(self) -> str:
         return self.text if self.kind == "content" else ""
@@ -34,9 +36,9 @@ class Delta:
 class ChatAnswer:
     """An answer in a conversation: str() of it is its text."""
 
-    content: str
-    thinking: str
-    tool_calls: list[ToolCall]
+    content: str  # the text
+    thinking: str  # before it, of models that think aloud
+    tool_calls: list[ToolCall]  # the tools it asks for
     generation: Generation  # all that was generated
 
     def __str__(self) -> str:
@@ -68,14 +70,57 @@ def chat_answer(parser: _native.AnswerParser, generation: Generation) -> ChatAns
 
 
 class ChatStream(Iterator[Delta]):
-    """The pieces of an answer as they come."""
+    """The pieces of an answer as they come. Losing the last reference to it cancels the request."""
 
-    def __init__(self, stream: Stream, parser: _native.AnswerParser):
-        self._stream = stream
-        self._deltas = take_apart(parser, stream)
+    def __init__(self, stream: Stream, plan: _native.AnswerPlan):
+        self._stream, self._plan = stream, plan
+        self._deltas = take_apart(plan.parser(), stream)
 
     def __next__(self) -> Delta:
         return next(self._deltas)
 
+    @property
+    def result(self) -> ChatAnswer:
+        """The whole answer; waits for it."""
+        return chat_answer(self._plan.parser(), self._stream.result)
+
     def cancel(self) -> None:
+        """Ends the answer with what has come of it."""
+        self._stream.cancel()
+
+
+async def take_apart_async(plans: list[_native.AnswerPlan], tokens: AsyncStream) -> AsyncIterator[Delta]:
+    """There is a plan once there are tokens."""
+    parser = None
+    async for token in tokens:
+        parser = parser or plans[0].parser()
+        for delta in parser.push(token.text):
+            yield Delta(*delta)
+    for delta in parser.finish() if parser else []:
+        yield Delta(*delta)
+
+
+class AsyncChatStream(AsyncIterator[Delta]):
+    """The pieces of an answer as they come, for `async for`; the event loop goes on meanwhile."""
+
+    def __init__(self, make: Callable[[], tuple[Scheduler, _native.Request, _native.AnswerPlan]]):
+        def make_request() -> tuple[Scheduler, _native.Request]:
+            scheduler, request, plan = make()
+            plans.append(plan)
+            return scheduler, request
+
+        plans: list[_native.AnswerPlan] = []
+        self._stream, self._plans = AsyncStream(make_request), plans
+        self._deltas = take_apart_async(plans, self._stream)
+
+    async def __anext__(self) -> Delta:
+        return await self._deltas.__anext__()
+
+    async def result(self) -> ChatAnswer:
+        """The whole answer."""
+        generation = await self._stream.result()
+        return chat_answer(self._plans[0].parser(), generation)
+
+    def cancel(self) -> None:
+        """Ends the answer with what has come of it."""
         self._stream.cancel()

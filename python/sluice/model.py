@@ -11,7 +11,7 @@ from typing import Any, TYPE_CHECKING
 
 from . import _native
 from ._options import Sampling, find_model, form_of, generate_options, parse_bytes
-from .chat import ChatAnswer, ChatStream, chat_answer
+from .chat import AsyncChatStream, ChatAnswer, ChatStream, chat_answer
 from .results import Generation
 from .scheduler import AsyncStream, Scheduler, Stream
 from .session import Session
@@ -37,11 +37,13 @@ class Model:
 
     @classmethod
     def random(cls, geometry: str, *, bits: int = 4, backend: str = "auto", threads: int = 0, memory: int | str = 0,
-               vram: int | str = 0, kv_bits: int | tuple[int, int] = 16, exact: bool = False) -> Self:
+               vram: int | str = 0, kv_bits: int | tuple[int, int] = 16, exact: bool = False, parallel: int = 0,
+               context: int = 0) -> Self:
         """A model of that geometry ("qwen3.6-35b-a3b:layers=8") with random weights in memory."""
         made = cls.__new__(cls)
         options = _engine_options(backend, threads, memory, vram, kv_bits, exact)
         made._begin(_native.Engine.random(geometry, bits, options, 0.0), geometry, {})
+        made._limits.update(parallel=parallel, context=context)
         return made
 
     def _begin(self, engine: _native.Engine, name: str, config: Mapping[str, float]) -> None:
@@ -93,6 +95,7 @@ class Model:
         return self._engine.encode(text, special)
 
     def detokenize(self, ids: Sequence[int], *, skip_special: bool = True) -> str:
+        """The text of token ids; without those that mean no text, unless they are asked for."""
         return self._engine.decode(list(ids), skip_special)
 
     def render(self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]] | None = None,
@@ -140,15 +143,16 @@ class Model:
         return self.scheduler.stream(self.request(prompt, **settings))
 
     async def generate_async(self, prompt: Prompt, **settings: Unpack[Sampling]) -> Generation:
+        """Continues a text or token ids, for `await`."""
         return await self.stream_async(prompt, **settings).result()
 
     def stream_async(self, prompt: Prompt, **settings: Unpack[Sampling]) -> AsyncStream:
         """The same for `async for`."""
-        return self.scheduler.stream_async(self.request(prompt, **settings))
+        return AsyncStream(lambda: (self.scheduler, self.request(prompt, **settings)))
 
     def _chat_request(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None, tool_choice: str,
                       parallel_tool_calls: bool, max_thinking_tokens: int | None,
-                      settings: Sampling) -> tuple[_native.Request, _native.AnswerParser]:
+                      settings: Sampling) -> tuple[_native.Request, _native.AnswerPlan]:
         prompt = self.render(messages, tools=tools)
         plan = _native.plan_answer(self._engine, prompt, form_of(settings), json.dumps(list(tools)) if tools else "", tool_choice,
                                    parallel_tool_calls, max_thinking_tokens, True)
@@ -157,26 +161,35 @@ class Model:
         options = generate_options(self._config, settings)
         plan.apply(options)
         request.options = options
-        return request, plan.parser()
+        return request, plan
 
     def chat(self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]] | None = None, tool_choice: str = "auto",
              parallel_tool_calls: bool = True, max_thinking_tokens: int | None = None, **settings: Unpack[Sampling]) -> ChatAnswer:
         """Answers a conversation. `tool_choice` is "auto", "none", "required" or the name of a tool."""
-        request, parser = self._chat_request(messages, tools, tool_choice, parallel_tool_calls, max_thinking_tokens, settings)
-        return chat_answer(parser, self.scheduler.run([request])[0])
+        request, plan = self._chat_request(messages, tools, tool_choice, parallel_tool_calls, max_thinking_tokens, settings)
+        return chat_answer(plan.parser(), self.scheduler.run([request])[0])
 
     async def chat_async(self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]] | None = None,
                          tool_choice: str = "auto", parallel_tool_calls: bool = True, max_thinking_tokens: int | None = None,
                          **settings: Unpack[Sampling]) -> ChatAnswer:
-        request, parser = self._chat_request(messages, tools, tool_choice, parallel_tool_calls, max_thinking_tokens, settings)
-        return chat_answer(parser, await self.scheduler.stream_async(request).result())
+        """Answers a conversation, for `await`."""
+        pieces = self.chat_stream_async(messages, tools=tools, tool_choice=tool_choice, parallel_tool_calls=parallel_tool_calls,
+                                        max_thinking_tokens=max_thinking_tokens, **settings)
+        return await pieces.result()
 
     def chat_stream(self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]] | None = None,
                     tool_choice: str = "auto", parallel_tool_calls: bool = True, max_thinking_tokens: int | None = None,
                     **settings: Unpack[Sampling]) -> ChatStream:
         """The pieces of the answer as they come."""
-        request, parser = self._chat_request(messages, tools, tool_choice, parallel_tool_calls, max_thinking_tokens, settings)
-        return ChatStream(self.scheduler.stream(request), parser)
+        request, plan = self._chat_request(messages, tools, tool_choice, parallel_tool_calls, max_thinking_tokens, settings)
+        return ChatStream(self.scheduler.stream(request), plan)
+
+    def chat_stream_async(self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]] | None = None,
+                          tool_choice: str = "auto", parallel_tool_calls: bool = True, max_thinking_tokens: int | None = None,
+                          **settings: Unpack[Sampling]) -> AsyncChatStream:
+        """The same for `async for`."""
+        return AsyncChatStream(lambda: (self.scheduler, *self._chat_request(messages, tools, tool_choice, parallel_tool_calls,
+                                                                           max_thinking_tokens, settings)))
 
     def logits(self, ids: Prompt) -> Floats:
         """Of every token of a text, one row each."""

@@ -3,11 +3,16 @@
     out = sluice.ops.rms_norm(x=x, weight=w, eps=1e-6)
 
 The functions come from the tables that the engine itself checks its calls with. Fields are given by name as numpy
-arrays, as CPU tensors of torch or as anything else that speaks DLPack, and are read where they lie if they are contiguous; nothing
+arrays, as tensors of torch or as anything else that speaks DLPack, and are read where they lie if they are contiguous; nothing
 that is given is written. One output is returned alone, several as a named tuple, fields that an op updates among them,
 as tensors of torch where one was given and as numpy arrays elsewhere. A weight is a dense array or Quantized.
 
 Every function takes `backend` ("auto", "reference", "cpu", "cuda"), `threads` and `exact`.
+
+Tensors of torch on a CUDA device are read there by a backend that computes there, behind what torch's current stream
+holds when the op is called, and the outputs lie there too; the op is done when its function returns. Whatever else
+is given then is copied to the device. A backend that computes in host memory copies the tensors there and its
+outputs back.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ import functools
 import inspect
 import keyword
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy
@@ -41,9 +46,10 @@ class Quantized:
 
 
 def quantize(values: Any, *, bits: int = 4, group_size: int = 64) -> Quantized:
-    """Packs rows [..,K] as MLX does, bit for bit."""
-    made = _native.quantize(_array(values, ""), bits, group_size, _is_torch(values))
-    return Quantized(*made, bits=bits, group_size=group_size)
+    """Packs rows [..,K] as MLX does, bit for bit, on the CPU."""
+    device = _cuda_device([values])
+    made = _native.quantize(_array(values if device is None else values.cpu(), ""), bits, group_size, _is_torch(values))
+    return Quantized(*(made if device is None else [part.to(device) for part in made]), bits=bits, group_size=group_size)
 
 
 def dequantize(weight: Quantized, *, backend: str = "auto") -> Any:
@@ -65,6 +71,11 @@ def _backend(name: str, threads: int, exact: bool) -> _native.OpBackend:
 
 def _is_torch(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] == "torch"
+
+
+def _cuda_device(values: Iterable[Any]) -> Any:
+    """The device of the first tensor of torch that lies on one."""
+    return next((value.device for value in values if _is_torch(value) and value.is_cuda), None)
 
 
 def _array(value: Any, types: str) -> Any:
@@ -104,11 +115,27 @@ def _run(op: Mapping[str, Any], given: dict[str, Any], backend: str, threads: in
             tensors[name] = _array(value, types[name])
         else:
             tensors[name] = _array(value, "I32" if "I32" in dict((n, t) for n, t, *_ in op["attributes"])[name] else "")
-    torch = any(_is_torch(value) for value in tensors.values())
-    made = _backend(backend, threads, exact).run(op["name"], tensors, attributes, torch)
+    made = _call(_backend(backend, threads, exact), op["name"], tensors, attributes)
     if len(made) == 1:
         return made[0][1]
     return _result_class(op["name"], tuple(name for name, _ in made))(*(array for _, array in made))
+
+
+def _call(held: _native.OpBackend, op: str, tensors: dict[str, Any], attributes: dict[str, str]) -> list[tuple[str, Any]]:
+    device = _cuda_device(tensors.values())
+    if device is None:
+        return held.run(op, tensors, attributes, any(_is_torch(value) for value in tensors.values()))
+    import torch
+
+    if held.cuda_device() is None:
+        on_host = {name: value.cpu() if _is_torch(value) else value for name, value in tensors.items()}
+        return [(name, array.to(device)) for name, array in held.run(op, on_host, attributes, True)]
+    on_device = {name: _aligned(torch.as_tensor(value, device=device)) for name, value in tensors.items()}
+    return held.run(op, on_device, attributes, True, torch.cuda.current_stream(device).cuda_stream)
+
+
+def _aligned(tensor: Any) -> Any:
+    return tensor if tensor.data_ptr() % 64 == 0 else tensor.clone()
 
 
 def _is_input(role: str) -> bool:

@@ -10,32 +10,33 @@ RawToken = tuple[int, str, float, list[tuple[int, float]]]
 
 @dataclasses.dataclass(frozen=True)
 class Token:
-    """One generated token. Its text is what it completes, and may be empty: a character can take several tokens."""
+    """One generated token. Its text is what it completes, and may be empty: a character can take several tokens. What is left of a
+    character or a stop text when the answer ends comes last, with the id -1."""
 
-    id: int
-    text: str
-    logprob: float = 0.0
+    id: int  # of the vocabulary
+    text: str  # what it completes
+    logprob: float | None = None  # where it was asked for
     top: tuple[tuple[int, float], ...] = ()  # (id, logprob) of the most likely ones, where they were asked for
 
     def __str__(self) -> str:
         return self.text
 
     @staticmethod
-    def _of(raw: RawToken) -> Token:
-        return Token(raw[0], raw[1], raw[2], tuple(raw[3]))
+    def _of(raw: RawToken, asked: bool) -> Token:
+        return Token(raw[0], raw[1], raw[2], tuple(raw[3])) if asked and raw[0] >= 0 else Token(raw[0], raw[1])
 
 
 @dataclasses.dataclass(frozen=True)
 class Generation:
     """An answer: str() of it is its text."""
 
-    text: str
-    ids: list[int]
+    text: str  # without stop texts and tokens that mean none
+    ids: list[int]  # the tokens
     finish_reason: str  # "stop", "length" or "cancelled"
     tokens: list[Token]  # the ids with their texts and log-probabilities
-    prompt_tokens: int
-    prompt_seconds: float
-    first_token_seconds: float
+    prompt_tokens: int  # of the prompt
+    prompt_seconds: float  # to read the prompt
+    first_token_seconds: float  # from the call to the first token
     decode_seconds: float  # of all tokens after the first
     cached_tokens: int = 0  # of the prompt, that did not have to be read again
 
@@ -43,8 +44,10 @@ class Generation:
         return self.text
 
     @property
-    def logprobs(self) -> list[float]:
-        return [token.logprob for token in self.tokens]
+    def logprobs(self) -> list[float] | None:
+        """Of the ids; None where `logprobs=` did not ask for them."""
+        known = [token.logprob for token in self.tokens if token.logprob is not None]
+        return known if len(known) == len(self.ids) else None
 
     @property
     def tokens_per_second(self) -> float:

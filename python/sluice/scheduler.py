@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import types
 import weakref
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, TYPE_CHECKING
 
 from . import _native
@@ -28,11 +28,12 @@ class _Pending:
         self.progress = (0, len(request.prompt))
         self.result: Generation | None = None
         self.error: BaseException | None = None
+        self.asked = request.options.sampling.logprobs >= 0
         self.handle = scheduler._native.submit(request, mailbox, self.ticket)
 
     def hear(self, kind: str, news: Any) -> None:
         if kind == "token":
-            self.tokens.append(Token._of(news))
+            self.tokens.append(Token._of(news, self.asked))
         elif kind == "progress":
             self.progress = news
         else:
@@ -79,6 +80,7 @@ class Stream(Iterator[Token]):
         return self._pending.answer()
 
     def cancel(self) -> None:
+        """Ends the answer with what has come of it."""
         self._pending.handle.cancel()
 
     def __enter__(self) -> Self:
@@ -117,23 +119,58 @@ class _LoopMail:
 _mail: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopMail] = weakref.WeakKeyDictionary()
 
 
-class AsyncStream(AsyncIterator[Token]):
-    """The same for `async for`; the event loop goes on meanwhile."""
+async def _begin(waiting: weakref.ref[AsyncStream], make: Callable[[], tuple[Scheduler, _native.Request]]) -> None:
+    """Submits a request whose making may take long (a book to tokenize, a grammar, the scheduler itself): in another thread."""
+    try:
+        scheduler, request = await asyncio.to_thread(make)
+    except Exception as error:
+        stream = waiting()
+        if stream is not None:
+            stream._refused = error
+        return
+    stream = waiting()
+    if stream is not None:  # else it was dropped meanwhile
+        stream._submit(scheduler, request)
 
-    def __init__(self, scheduler: Scheduler, request: _native.Request):
-        loop = asyncio.get_running_loop()
-        mail = _mail.setdefault(loop, _mail.get(loop) or _LoopMail(loop))
+
+class AsyncStream(AsyncIterator[Token]):
+    """The tokens of an answer as they come, for `async for`; the event loop goes on meanwhile."""
+
+    def __init__(self, make: Callable[[], tuple[Scheduler, _native.Request]]):
         self._news = asyncio.Event()
         self._given = 0
-        self._pending = _Pending(scheduler, request, mail.mailbox)
+        self._pending: _Pending | None = None
+        self._refused: Exception | None = None  # why it could not be submitted
+        self._cancelled = False
+        self._beginning = asyncio.create_task(_begin(weakref.ref(self), make))
+
+    def _submit(self, scheduler: Scheduler, request: _native.Request) -> None:
+        loop = asyncio.get_running_loop()
+        mail = _mail.setdefault(loop, _mail.get(loop) or _LoopMail(loop))
+        try:
+            self._pending = _Pending(scheduler, request, mail.mailbox)
+        except Exception as error:
+            self._refused = error
+            return
         mail.add(self, self._pending.ticket)  # before the loop runs again and delivers
+        if self._cancelled:
+            self._pending.handle.cancel()
 
     def _hear(self, kind: str, news: Any) -> None:
+        assert self._pending is not None
         self._pending.hear(kind, news)
         self._news.set()
 
+    async def _begun(self) -> _Pending:
+        if self._pending is None and self._refused is None:
+            await asyncio.shield(self._beginning)
+        if self._refused is not None:
+            raise self._refused
+        assert self._pending is not None
+        return self._pending
+
     async def __anext__(self) -> Token:
-        pending = self._pending
+        pending = await self._begun()
         while self._given == len(pending.tokens):
             if pending.result is not None:
                 pending.answer()
@@ -151,15 +188,18 @@ class AsyncStream(AsyncIterator[Token]):
         except asyncio.CancelledError:
             self.cancel()
             raise
-        return self._pending.answer()
+        return (await self._begun()).answer()
 
     @property
     def progress(self) -> tuple[int, int]:
-        """Tokens of the prompt that are read, and all."""
-        return self._pending.progress
+        """Tokens of the prompt that are read, and all; none while it is being tokenized."""
+        return (0, 0) if self._pending is None else self._pending.progress
 
     def cancel(self) -> None:
-        self._pending.handle.cancel()
+        """Ends the answer with what has come of it."""
+        self._cancelled = True
+        if self._pending is not None:
+            self._pending.handle.cancel()
 
     async def __aenter__(self) -> Self:
         return self
@@ -169,7 +209,7 @@ class AsyncStream(AsyncIterator[Token]):
         self.cancel()
 
     def __del__(self) -> None:
-        if hasattr(self, "_pending"):
+        if hasattr(self, "_cancelled"):
             self.cancel()
 
 
@@ -204,10 +244,12 @@ class Scheduler:
         return self._native.state()
 
     def stream(self, request: _native.Request) -> Stream:
+        """The tokens of its answer as they come."""
         return Stream(self, request)
 
     def stream_async(self, request: _native.Request) -> AsyncStream:
-        return AsyncStream(self, request)
+        """The same for `async for`."""
+        return AsyncStream(lambda: (self, request))
 
     def run(self, requests: Sequence[_native.Request]) -> list[Generation]:
         """All answers, in the order of the requests. What one of them raises ends all."""

@@ -52,6 +52,7 @@ class Session:
 
     @property
     def tokens(self) -> list[int]:
+        """All that were read or generated."""
         return self._native.tokens()
 
     def _ids(self, text: str | Sequence[int]) -> list[int]:
@@ -80,21 +81,23 @@ class Session:
 
         def hear(raw: RawToken) -> bool:
             assert on_token is not None
-            tokens.append(Token._of(raw))
+            tokens.append(Token._of(raw, asked))
             return on_token(tokens[-1]) is not False
 
         options = generate_options(self._config, settings)
+        asked = "logprobs" in settings
         form = form_of(settings)
         if form is not None:
             _native.plan_answer(self._engine, "", form, "", "none", True, None, False).apply(options)
         raw, unheard = self._native.generate(self._ids(prompt), options, None if on_token is None else hear)
-        return Generation._of(raw, tokens + [Token._of(one) for one in unheard])
+        return Generation._of(raw, tokens + [Token._of(one, asked) for one in unheard])
 
     def snapshot(self) -> Snapshot:
         """A copy of everything, good for restore() in any session of the same model."""
         return self._native.snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:
+        """Goes back, or over, to a snapshot."""
         self._native.restore(snapshot)
 
     def mark(self) -> Snapshot:
@@ -102,9 +105,11 @@ class Session:
         return self._native.mark()
 
     def rewind(self, mark: Snapshot) -> None:
+        """Goes back to a mark."""
         self._native.rewind(mark)
 
     def reset(self) -> None:
+        """Forgets everything."""
         self._native.reset()
 
     def fork(self) -> Session:

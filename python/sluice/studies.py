@@ -13,7 +13,9 @@ Path = str | os.PathLike[str]
 
 def inspect(model: Path) -> dict[str, Any]:
     """Architecture, parameters and bytes of a model, by part."""
-    return _native.Engine.load(find_model(model), _native.EngineOptions()).summary()
+    options = _native.EngineOptions()
+    options.backend = "cpu"  # maps the files, copies nothing
+    return _native.Engine.load(find_model(model), options).summary()
 
 
 def plan(model: Path, *, bits: int = 0, memory: int | str = 0, vram: int | str = 0, sequences: int = 1) -> dict[str, Any]:

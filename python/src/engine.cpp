@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings.h"
+#include "interruption.h"
 #include "sluice/find_model.h"
 #include "sluice/generation_config.h"
 
@@ -67,6 +68,13 @@ nb::dict generation_config(const std::filesystem::path& folder) {
   return made;
 }
 
+std::shared_ptr<Engine> load(const std::filesystem::path& folder, EngineOptions options) {
+  return interruptible([&](Interruption& interruption) {
+    options.progress = [&](std::uint64_t, std::uint64_t) { interruption.check(); };
+    return Engine::load(folder, options);
+  });
+}
+
 void bind_options(nb::module_& module) {
   nb::class_<EngineOptions>(module, "EngineOptions")
       .def(nb::init<>())
@@ -89,7 +97,7 @@ void bind_options(nb::module_& module) {
 void bind_engine(nb::module_& module) {
   bind_options(module);
   nb::class_<Engine>(module, "Engine")
-      .def_static("load", &Engine::load, nb::arg("folder"), nb::arg("options"), Release())
+      .def_static("load", &load, nb::arg("folder"), nb::arg("options"))
       .def_static("random", &Engine::random, nb::arg("geometry"), nb::arg("bits"), nb::arg("options"),
                   nb::arg("zipf"), Release())
       .def("summary", &summary)

@@ -15,7 +15,8 @@ std::array<PyObject*, 6> classes;
 struct Kind {
   ErrorKind kind;
   const char* name;
-  PyObject* also;  // the built-in class that such an error is, too
+  const char* meaning;
+  PyObject* also = nullptr;  // the built-in class that such an error is, too
 };
 
 void translate(const std::exception_ptr& thrown, void*) {
@@ -39,20 +40,24 @@ nb::object exception_of(const std::exception_ptr& thrown) {
 }
 
 void bind_errors(nb::module_& module) {
-  PyObject* base = PyErr_NewException("sluice.Error", nullptr, nullptr);
+  PyObject* base =
+      PyErr_NewExceptionWithDoc("sluice.Error", "Everything that the engine refuses.", nullptr, nullptr);
   module.attr("Error") = nb::borrow(base);
   const Kind kinds[] = {
-      {ErrorKind::input, "InputError", PyExc_ValueError},
-      {ErrorKind::checkpoint, "CheckpointError", nullptr},
-      {ErrorKind::unsupported, "UnsupportedError", PyExc_NotImplementedError},
-      {ErrorKind::resource, "ResourceError", nullptr},
-      {ErrorKind::busy, "BusyError", nullptr},
-      {ErrorKind::internal, "InternalError", nullptr},
+      {ErrorKind::input, "InputError", "What was asked for is wrong; also a ValueError.", PyExc_ValueError},
+      {ErrorKind::checkpoint, "CheckpointError", "The model's files are damaged or incomplete."},
+      {ErrorKind::unsupported, "UnsupportedError",
+       "The model, the build or the machine cannot do it; also a NotImplementedError.",
+       PyExc_NotImplementedError},
+      {ErrorKind::resource, "ResourceError", "Memory, disk or a device does not suffice."},
+      {ErrorKind::busy, "BusyError", "Not now, later it may work: the queue is full, the time is over."},
+      {ErrorKind::internal, "InternalError", "A fault of the engine itself."},
   };
   for (const Kind& kind : kinds) {
     const nb::object bases = kind.also == nullptr ? nb::make_tuple(nb::borrow(base))
                                                   : nb::make_tuple(nb::borrow(base), nb::borrow(kind.also));
-    PyObject* made = PyErr_NewException((std::string("sluice.") + kind.name).c_str(), bases.ptr(), nullptr);
+    PyObject* made = PyErr_NewExceptionWithDoc((std::string("sluice.") + kind.name).c_str(), kind.meaning,
+                                               bases.ptr(), nullptr);
     classes[static_cast<std::size_t>(kind.kind)] = made;
     module.attr(kind.name) = nb::borrow(made);
   }

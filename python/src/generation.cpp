@@ -53,7 +53,8 @@ void bind_generation(nb::module_& module) {
       .def_rw("frequency_penalty", &SamplingSettings::frequency_penalty)
       .def_rw("penalty_window", &SamplingSettings::penalty_window)
       .def_rw("logit_bias", &SamplingSettings::logit_bias)
-      .def_rw("seed", &SamplingSettings::seed);
+      .def_rw("seed", &SamplingSettings::seed)
+      .def_rw("logprobs", &SamplingSettings::logprobs);
   nb::class_<GenerateOptions>(module, "GenerateOptions")
       .def(nb::init<>())
       .def_rw("max_tokens", &GenerateOptions::max_tokens)
@@ -62,8 +63,7 @@ void bind_generation(nb::module_& module) {
       .def_rw("stop", &GenerateOptions::stop)
       .def_rw("extra_stop_ids", &GenerateOptions::extra_stop_ids)
       .def_rw("ignore_stop_ids", &GenerateOptions::ignore_stop_ids)
-      .def_rw("skip_special", &GenerateOptions::skip_special)
-      .def_rw("logprobs", &GenerateOptions::logprobs);
+      .def_rw("skip_special", &GenerateOptions::skip_special);
 }
 
 }  // namespace sluice::python

@@ -48,6 +48,12 @@ nb::dlpack::dtype dlpack_type(ops::DType type) {
 
 }  // namespace
 
+Place place_of(const std::string& field, const Array& array) {
+  if (array.device_type() == nb::device::cpu::value) return {};
+  if (array.device_type() == nb::device::cuda::value) return {array.device_id()};
+  throw Error(ErrorKind::input, "'" + field + "' lies neither in host memory nor on a CUDA device");
+}
+
 ops::ConstView view_of(const std::string& field, const Array& array) {
   if (array.ndim() == 0 || array.ndim() > static_cast<std::size_t>(ops::kMaxRank))
     throw Error(ErrorKind::input, "'" + field + "' has " + std::to_string(array.ndim()) +
@@ -57,12 +63,14 @@ ops::ConstView view_of(const std::string& field, const Array& array) {
   return {array.data(), dtype_of(field, array.dtype()), shape};
 }
 
-nb::object array_over(const ops::View& view, const nb::capsule& owner, bool torch) {
+nb::object array_over(const ops::View& view, const nb::capsule& owner, bool torch, Place place) {
   std::vector<std::size_t> shape;
   for (const std::int64_t dim : view.shape.dims()) shape.push_back(static_cast<std::size_t>(dim));
   const nb::dlpack::dtype type = dlpack_type(view.dtype);
-  if (torch)
-    return nb::cast(nb::ndarray<nb::pytorch>(view.data, shape.size(), shape.data(), owner, nullptr, type));
+  const int device = place.host() ? nb::device::cpu::value : nb::device::cuda::value;
+  if (torch || !place.host())
+    return nb::cast(nb::ndarray<nb::pytorch>(view.data, shape.size(), shape.data(), owner, nullptr, type,
+                                             device, place.host() ? 0 : place.cuda_device));
   return nb::cast(nb::ndarray<nb::numpy>(view.data, shape.size(), shape.data(), owner, nullptr, type));
 }
 

@@ -12,11 +12,20 @@ namespace sluice::python {
 
 namespace nb = nanobind;
 
-using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+using Array = nb::ndarray<nb::ro, nb::c_contig>;
+
+// Of the host, or of a CUDA device with that number.
+struct Place {
+  int cuda_device = -1;
+  bool host() const { return cuda_device < 0; }
+  bool operator==(const Place&) const = default;
+};
+Place place_of(const std::string& field, const Array& array);
 
 ops::ConstView view_of(const std::string& field, const Array& array);
-// An array over memory that `owner` keeps alive; a tensor of torch where that is asked for.
-nb::object array_over(const ops::View& view, const nb::capsule& owner, bool torch);
+// An array over memory at that place that `owner` keeps alive; a tensor of torch where that is asked for, and
+// always on a device.
+nb::object array_over(const ops::View& view, const nb::capsule& owner, bool torch, Place place = {});
 // A new one, with memory of its own.
 struct NewArray {
   ops::View view;

@@ -132,7 +132,7 @@ void bind_requests(nb::module_& module) {
       .def_rw("cache_tokens", &SchedulerOptions::cache_tokens)
       .def_rw("queue", &SchedulerOptions::queue)
       .def_rw("token_interval_seconds", &SchedulerOptions::token_interval_seconds);
-  nb::class_<Request>(module, "Request")
+  nb::class_<Request>(module, "Request", "Made by Model.request() for a Scheduler.")
       .def(nb::init<>())
       .def_rw("prompt", &Request::prompt)
       .def_rw("options", &Request::options)

@@ -7,11 +7,12 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include <chrono>
 #include <mutex>
+#include <type_traits>
 
 #include "arrays.h"
 #include "generation.h"
+#include "interruption.h"
 #include "sluice/error.h"
 
 namespace sluice::python {
@@ -26,13 +27,18 @@ struct HeldSession {
   std::unique_ptr<Session> session;  // null: closed
 };
 
-// Runs f(session) without the interpreter's lock, which may wait for this session in another thread.
+// Runs f(session) or f(session, interruption) without the interpreter's lock, which may wait for this session
+// in another thread.
 template <class F>
 auto with(HeldSession& held, F&& f) {
-  const nb::gil_scoped_release release;
-  const std::lock_guard lock(held.mutex);
-  if (!held.session) throw Error(ErrorKind::input, "the session is closed");
-  return f(*held.session);
+  return interruptible([&](Interruption& interruption) {
+    const std::lock_guard lock(held.mutex);
+    if (!held.session) throw Error(ErrorKind::input, "the session is closed");
+    if constexpr (std::is_invocable_v<F, Session&, Interruption&>)
+      return f(*held.session, interruption);
+    else
+      return f(*held.session);
+  });
 }
 
 std::shared_ptr<HeldSession> new_session(std::shared_ptr<Engine> engine, std::int64_t capacity) {
@@ -49,6 +55,16 @@ void close(HeldSession& held) {
   held.session.reset();
 }
 
+// An interrupted prompt leaves the session at the end of what was read of it.
+void extend(HeldSession& held, const Tokens& tokens) {
+  with(held, [&](Session& session, Interruption& interruption) {
+    session.extend(tokens, [&](std::int64_t, std::int64_t) {
+      interruption.check();
+      return true;
+    });
+  });
+}
+
 nb::object logits(HeldSession& held) {
   std::vector<float> row = with(held, [](Session& session) {
     const auto values = session.logits();
@@ -60,9 +76,10 @@ nb::object logits(HeldSession& held) {
 
 // Every token's logits, one row each.
 nb::object extend_with_logits(HeldSession& held, const Tokens& tokens) {
-  std::vector<float> rows = with(held, [&](Session& session) {
+  std::vector<float> rows = with(held, [&](Session& session, Interruption& interruption) {
     std::vector<float> all;
     session.extend(tokens, [&](std::int64_t, std::span<const float> row) {
+      interruption.check();
       if (all.empty()) all.reserve(row.size() * tokens.size());
       all.insert(all.end(), row.begin(), row.end());
     });
@@ -71,30 +88,6 @@ nb::object extend_with_logits(HeldSession& held, const Tokens& tokens) {
   const std::size_t columns = tokens.empty() ? 0 : rows.size() / tokens.size();
   return to_numpy(std::move(rows), {tokens.size(), columns});
 }
-
-// Notices Ctrl-C, or whatever else a handler of signals raises; the exception is then set. Looking takes the
-// interpreter's lock, so that it is done a few times a second, not per token.
-class Interruption {
- public:
-  bool raised() {
-    if (raised_) return true;
-    const auto now = std::chrono::steady_clock::now();
-    if (now - looked_ < kPause) return false;
-    looked_ = now;
-    const nb::gil_scoped_acquire acquire;
-    return raised_ = PyErr_CheckSignals() != 0;
-  }
-  // What a callback raised ends the answer as well.
-  void restore(nb::python_error& error) {
-    error.restore();
-    raised_ = true;
-  }
-
- private:
-  static constexpr std::chrono::milliseconds kPause{20};
-  std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
-  bool raised_ = false;
-};
 
 bool goes_on(const nb::object& hear, const GeneratedToken& token, Interruption& interruption) {
   const nb::gil_scoped_acquire acquire;
@@ -109,19 +102,20 @@ bool goes_on(const nb::object& hear, const GeneratedToken& token, Interruption& 
 // The result, and the tokens unless `hear` is told of each.
 nb::tuple generate_in(HeldSession& held, const Tokens& prompt, GenerateOptions options,
                       const nb::object& hear) {
-  Interruption interruption;
   std::vector<GeneratedToken> tokens;
-  options.progress = [&](std::int64_t, std::int64_t) { return !interruption.raised(); };
   const bool told = !hear.is_none();
-  const auto take = [&](const GeneratedToken& token) {
-    if (interruption.raised()) return false;
-    if (told) return goes_on(hear, token, interruption);
-    tokens.push_back(token);
-    return true;
-  };
-  const GenerateResult result =
-      with(held, [&](Session& session) { return generate(session, prompt, options, take); });
-  if (interruption.raised()) throw nb::python_error();
+  const GenerateResult result = with(held, [&](Session& session, Interruption& interruption) {
+    options.progress = [&](std::int64_t, std::int64_t) { return !interruption.raised(); };
+    const auto take = [&](const GeneratedToken& token) {
+      if (interruption.raised()) return false;
+      if (told) return goes_on(hear, token, interruption);
+      tokens.push_back(token);
+      return true;
+    };
+    GenerateResult made = generate(session, prompt, options, take);
+    interruption.check();
+    return made;
+  });
   nb::list made;
   for (const GeneratedToken& token : tokens) made.append(to_python(token));
   return nb::make_tuple(to_python(result), made);
@@ -145,12 +139,13 @@ void bind_timeline(nb::class_<HeldSession>& session) {
 
 void bind_session(nb::module_& module) {
   bind_generation(module);
-  nb::class_<Snapshot>(module, "Snapshot").def("length", &Snapshot::length).def("bytes", &Snapshot::bytes);
+  nb::class_<Snapshot>(module, "Snapshot", "A saved point of a timeline.")
+      .def("length", &Snapshot::length, "Tokens before it.")
+      .def("bytes", &Snapshot::bytes, "Memory that it takes.");
   nb::class_<HeldSession> session(module, "Session");
   bind_timeline(session);
   session.def("close", &close)
-      .def("extend",
-           [](HeldSession& held, const Tokens& tokens) { with(held, [&](Session& s) { s.extend(tokens); }); })
+      .def("extend", &extend)
       .def("extend_with_logits", &extend_with_logits)
       .def("step",
            [](HeldSession& held, std::int32_t token) { with(held, [&](Session& s) { s.step(token); }); })

@@ -5,6 +5,7 @@
 #include <nanobind/stl/string_view.h>
 
 #include "bindings.h"
+#include "interruption.h"
 #include "sluice/convert.h"
 #include "sluice/perplexity.h"
 #include "sluice/plan.h"
@@ -13,8 +14,6 @@
 namespace sluice::python {
 
 namespace {
-
-using Release = nb::call_guard<nb::gil_scoped_release>;
 
 nb::dict to_python(const PlacePlan& place) {
   nb::list contexts;
@@ -60,11 +59,10 @@ nb::dict plan(const std::string& model, int bits, std::uint64_t memory, std::uin
 }
 
 nb::dict perplexity(Engine& engine, const std::string& text, std::int64_t context, std::int64_t stride) {
-  PerplexityResult result;
-  {
-    const nb::gil_scoped_release release;
-    result = measure_perplexity(engine, text, {.context = context, .stride = stride});
-  }
+  const PerplexityResult result = interruptible([&](Interruption& interruption) {
+    return measure_perplexity(engine, text, {.context = context, .stride = stride},
+                              [&](std::uint64_t, std::uint64_t) { interruption.check(); });
+  });
   nb::dict made;
   made["documents"] = result.documents;
   made["tokens"] = result.tokens;
@@ -75,11 +73,9 @@ nb::dict perplexity(Engine& engine, const std::string& text, std::int64_t contex
 
 nb::dict convert(const std::filesystem::path& in, const std::filesystem::path& out,
                  const ConvertOptions& options) {
-  ConvertSummary summary;
-  {
-    const nb::gil_scoped_release release;
-    summary = convert_checkpoint(in, out, options);
-  }
+  const ConvertSummary summary = interruptible([&](Interruption& interruption) {
+    return convert_checkpoint(in, out, options, [&](const ConvertProgress&) { interruption.check(); });
+  });
   nb::dict made;
   made["tensors"] = summary.tensors;
   made["quantized"] = summary.quantized;
@@ -104,12 +100,13 @@ void bind_studies(nb::module_& module) {
   module.def("plan", &plan);
   module.def("perplexity", &perplexity);
   module.def("convert", &convert);
-  module.def(
-      "write_random_model",
-      [](const std::string& geometry, int bits, const std::filesystem::path& folder, double zipf) {
-        return write_random_model(geometry, bits, folder, {}, zipf);
-      },
-      Release());
+  module.def("write_random_model", [](const std::string& geometry, int bits,
+                                      const std::filesystem::path& folder, double zipf) {
+    return interruptible([&](Interruption& interruption) {
+      return write_random_model(
+          geometry, bits, folder, [&](std::uint64_t, std::uint64_t) { interruption.check(); }, zipf);
+    });
+  });
 }
 
 }  // namespace sluice::python

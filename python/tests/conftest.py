@@ -1,3 +1,10 @@
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+
+import numpy
 import pytest
 
 import sluice
@@ -22,3 +29,18 @@ def turns(request):
 def model():
     with sluice.Model("delta-story") as loaded:
         yield loaded
+
+
+def command_line(*arguments):
+    """What the C++ program prints."""
+    return subprocess.run([sys.executable, "-m", "sluice", *map(str, arguments)], capture_output=True, text=True, check=True).stdout
+
+
+def read_tensors(file):
+    """The tensors of a safetensors file, F32 and I32."""
+    data = pathlib.Path(file).read_bytes()
+    size, = struct.unpack_from("<Q", data)
+    header, types = json.loads(data[8:8 + size]), {"F32": numpy.float32, "I32": numpy.int32}
+    header.pop("__metadata__", None)
+    return {name: numpy.frombuffer(data[8 + size:], types[one["dtype"]], numpy.prod(one["shape"], dtype=int), one["data_offsets"][0])
+            .reshape(one["shape"]) for name, one in header.items()}

@@ -1,10 +1,13 @@
-"""The examples of docs/python.md and the cells of docs/inside.ipynb, each in their order as one program."""
+"""The examples of docs/python.md and the cells of docs/inside.ipynb, each in their order as one program, and the tour of all names."""
 
 import json
 import pathlib
 import re
 
 import pytest
+
+import sluice
+import tour
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
 EXAMPLES = re.findall(r"^## ([^\n]+)\n\n```python\n(.*?)^```", (DOCS / "python.md").read_text(), re.MULTILINE | re.DOTALL)
@@ -16,6 +19,12 @@ def test_examples(capsys):
     for title, code in EXAMPLES:
         exec(compile(code, f"docs/python.md: {title}", "exec"), names)
     assert "there was a little girl named Lily" in capsys.readouterr().out
+
+
+def test_tour_uses_every_name(tmp_path):
+    tour.main(tmp_path)
+    code = pathlib.Path(tour.__file__).read_text()
+    assert [name for name in sluice.__all__ if f"sluice.{name}" not in code and name != "ops"] == []
 
 
 def test_notebook():

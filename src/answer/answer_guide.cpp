@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 
 namespace sluice::answer {
 
@@ -22,7 +23,7 @@ bool AnswerGuide::mask(std::span<std::uint8_t> allowed) {
   const std::optional<std::int32_t> forced = budget_ ? budget_->forced() : std::nullopt;
   // In the middle of a character it has to be finished first.
   if (forced && matcher_.allows(*forced)) {
-    const auto id = static_cast<std::size_t>(*forced);
+    const auto id = to_size(*forced);
     if (id / 8 >= allowed.size())
       fail(ErrorKind::input, "a mask of {} bytes has no token {}", allowed.size(), id);
     allowed[id / 8] = static_cast<std::uint8_t>(1u << (id % 8));

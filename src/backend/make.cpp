@@ -25,6 +25,22 @@ Buffer Backend::allocate(std::size_t bytes) {
   return buffer;
 }
 
+void Backend::gather(void* to, std::span<const MemoryPart> from) {
+  auto* at = static_cast<std::byte*>(to);
+  for (const MemoryPart& part : from) {
+    download(at, part.data, part.bytes);
+    at += part.bytes;
+  }
+}
+
+void Backend::scatter(std::span<const MemoryPart> to, const void* from) {
+  const auto* at = static_cast<const std::byte*>(from);
+  for (const MemoryPart& part : to) {
+    upload(part.data, at, part.bytes);
+    at += part.bytes;
+  }
+}
+
 std::unique_ptr<Meeting> Backend::make_meeting(const Meeting::Room&) {
   fail(ErrorKind::unsupported, "programs of the backend '{}' do not meet the host", name());
 }

@@ -4,41 +4,24 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
+#include "base/json_builder.h"
 
 namespace sluice {
 namespace {
 
-// Builds the document from the parser's events. The library's own builder keeps the last of two equal keys,
-// and its filtering variant takes quadratic time on large objects.
-class DocumentBuilder : public nlohmann::json_sax<Json> {
+// The library's own builder keeps the last of two equal keys, and its filtering variant takes quadratic time
+// on large objects.
+class StrictBuilder : public JsonBuilder<Json> {
  public:
-  DocumentBuilder(std::string_view text, const JsonSource& where, const JsonLimits& limits)
-      : text_(text), where_(where), limits_(limits) {}
+  StrictBuilder(std::string_view text, const JsonSource& where, const JsonLimits& limits)
+      : JsonBuilder(limits.depth), text_(text), where_(where), limits_(limits) {}
 
-  Json take() { return std::move(root_); }
-
-  bool null() override { return add(nullptr); }
-  bool boolean(bool value) override { return add(value); }
-  bool number_integer(number_integer_t value) override { return add(value); }
-  bool number_unsigned(number_unsigned_t value) override { return add(value); }
-  bool number_float(number_float_t value, const string_t&) override { return add(value); }
-  bool string(string_t& value) override { return add(std::move(value)); }
-  bool binary(binary_t&) override {
-    fail(ErrorKind::internal, "{}: JSON text has no binary values", where_.name);
-  }
-
-  bool start_object(size_t) override { return open(Json::object()); }
-  bool end_object() override { return close(); }
-  bool start_array(size_t) override { return open(Json::array()); }
-  bool end_array() override { return close(); }
-
-  bool key(string_t& name) override {
-    const auto [member, added] = open_.back()->get_ref<Json::object_t&>().try_emplace(std::move(name));
+  bool key(std::string& name) override {
+    const auto [member, added] = innermost().get_ref<Json::object_t&>().try_emplace(std::move(name));
     if (!added)
       fail(where_.kind, "{}: the key {} appears twice in one object", where_.name, quote(member->first));
-    slot_ = &member->second;
-    return true;
+    return expect_value(member->second);
   }
 
   bool parse_error(size_t position, const std::string&, const nlohmann::json::exception& error) override {
@@ -53,40 +36,15 @@ class DocumentBuilder : public nlohmann::json_sax<Json> {
     fail(where_.kind, "{}: invalid JSON at byte {}, line {}: {}", where_.name, offset, line, quote(reason));
   }
 
+ protected:
+  bool too_deep() override {
+    fail(where_.kind, "{}: JSON nested deeper than {} levels", where_.name, limits_.depth);
+  }
+
  private:
-  template <class Value>
-  bool add(Value&& value) {
-    place(Json(std::forward<Value>(value)));
-    return true;
-  }
-
-  Json* place(Json value) {
-    if (open_.empty()) return &(root_ = std::move(value));
-    Json& parent = *open_.back();
-    if (!parent.is_array()) return &(*slot_ = std::move(value));
-    parent.push_back(std::move(value));
-    return &parent.back();
-  }
-
-  bool open(Json container) {
-    if (open_.size() >= static_cast<size_t>(limits_.depth)) {
-      fail(where_.kind, "{}: JSON nested deeper than {} levels", where_.name, limits_.depth);
-    }
-    open_.push_back(place(std::move(container)));
-    return true;
-  }
-
-  bool close() {
-    open_.pop_back();
-    return true;
-  }
-
   std::string_view text_;
   JsonSource where_;
   const JsonLimits& limits_;
-  Json root_;
-  std::vector<Json*> open_;  // containers from the root to the innermost; only the last one grows
-  Json* slot_ = nullptr;     // where the value of the last key goes
 };
 
 [[noreturn]] void fail_type(const Json& value, const JsonSource& where, std::string_view expected) {
@@ -117,7 +75,7 @@ Json parse_json(std::string_view text, const JsonSource& where, const JsonLimits
   if (text.size() > limits.bytes) {
     fail(where.kind, "{}: JSON of {} bytes, expected at most {}", where.name, text.size(), limits.bytes);
   }
-  DocumentBuilder builder(text, where, limits);
+  StrictBuilder builder(text, where, limits);
   nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   return builder.take();
 }

@@ -62,6 +62,7 @@ HWY_AFTER_NAMESPACE();
 #include <memory>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "base/large_pages.h"
 
 namespace sluice {
@@ -97,10 +98,10 @@ double measure_read_bandwidth(ThreadPool& pool, std::uint64_t most) {
   double best = 0;
   for (int repetition = 0; repetition < 5; ++repetition) {
     const auto start = std::chrono::steady_clock::now();
-    pool.parallel_for(
-        0, static_cast<std::int64_t>(words), kPiece, [&](std::int64_t begin, std::int64_t end, int) {
-          sink ^= HWY_DYNAMIC_DISPATCH(read_all)(data + begin, static_cast<std::size_t>(end - begin));
-        });
+    pool.parallel_for(0, static_cast<std::int64_t>(words), kPiece,
+                      [&](std::int64_t begin, std::int64_t end, int) {
+                        sink ^= HWY_DYNAMIC_DISPATCH(read_all)(data + begin, to_size(end - begin));
+                      });
     best = std::max(best, static_cast<double>(bytes) / seconds_since(start));
   }
   return best;
@@ -109,12 +110,12 @@ double measure_read_bandwidth(ThreadPool& pool, std::uint64_t most) {
 double measure_flops(ThreadPool& pool) {
   double best = 0;
   for (int repetition = 0; repetition < 5; ++repetition) {
-    std::vector<double> done(static_cast<std::size_t>(pool.size()) * 8);  // one cache line a worker
+    std::vector<double> done(to_size(pool.size()) * 8);  // one cache line a worker
     const auto start = std::chrono::steady_clock::now();
     pool.run([&](int worker) {
       float sink = 0;
-      done[static_cast<std::size_t>(worker) * 8] = HWY_DYNAMIC_DISPATCH(multiply_add)(2'000'000, &sink);
-      if (sink == 42) done[static_cast<std::size_t>(worker) * 8] = 0;  // the result is used
+      done[to_size(worker) * 8] = HWY_DYNAMIC_DISPATCH(multiply_add)(2'000'000, &sink);
+      if (sink == 42) done[to_size(worker) * 8] = 0;  // the result is used
     });
     const double seconds = seconds_since(start);
     double total = 0;

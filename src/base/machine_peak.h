@@ -10,6 +10,6 @@ namespace sluice {
 // Bytes a second, read from a buffer of 1 GiB, or of `most` bytes where that is less and not 0; never of less
 // than 16 MiB, which a cache may hold.
 double measure_read_bandwidth(ThreadPool& pool, std::uint64_t most);
-double measure_flops(ThreadPool& pool);  // operations a second, a multiply-add counts two
+double measure_flops(ThreadPool& pool);  // operations per second, a multiply-add counts two
 
 }  // namespace sluice

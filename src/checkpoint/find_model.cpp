@@ -4,8 +4,8 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/files/text_file.h"
 #include "base/quote.h"
-#include "base/text_file.h"
 
 namespace sluice {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 #include "checkpoint/tensor_info.h"
 
 namespace sluice::checkpoint {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file_writer.h"
+#include "base/files/file_writer.h"
 #include "checkpoint/tensor_info.h"
 
 namespace sluice::checkpoint {

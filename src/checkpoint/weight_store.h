@@ -1,9 +1,10 @@
 // Owns what bound weights point to: the mapped files, and the few tensors that could not be used as stored.
 #pragma once
 
-#include <cstring>
+#include <cstdlib>
 #include <deque>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "checkpoint/shards.h"
@@ -19,11 +20,9 @@ class WeightStore {
 
   bool has_files() const { return files_ != nullptr; }
   const TensorFiles& files() const { return *files_; }
-  // Uninitialised memory that lives as long as the store, aligned for any element type.
-  std::byte* allocate(std::size_t bytes) {
-    owned_bytes_ += bytes;
-    return owned_.emplace_back(new std::byte[bytes]).get();
-  }
+  // Uninitialised memory that lives as long as the store, aligned to 64 bytes. Tensors share large pages: a
+  // walk of page tables every 4 KiB costs a fifth of the speed at which weights are read.
+  std::byte* allocate(std::size_t bytes);
   std::span<const ops::Weight> keep(std::vector<ops::Weight> experts) {
     return expert_lists_.emplace_back(std::move(experts));
   }
@@ -31,7 +30,11 @@ class WeightStore {
 
  private:
   std::unique_ptr<TensorFiles> files_;
-  std::deque<std::unique_ptr<std::byte[]>> owned_;
+  struct Free {
+    void operator()(std::byte* block) const { std::free(block); }
+  };
+  std::deque<std::unique_ptr<std::byte, Free>> blocks_;
+  std::span<std::byte> left_;  // of the last block
   std::deque<std::vector<ops::Weight>> expert_lists_;
   std::size_t owned_bytes_ = 0;
 };

@@ -5,9 +5,9 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/files/mapped_file.h"
+#include "base/files/output_folder.h"
 #include "base/integer_cast.h"
-#include "base/mapped_file.h"
-#include "base/output_folder.h"
 #include "base/thread_pool.h"
 #include "checkpoint/config.h"
 #include "convert/model_plan.h"

@@ -201,7 +201,7 @@ class ModelPlan {
     const Piece fused = take(prefix + "experts.gate_up_proj", 3);
     const std::vector<int64_t>& shape = fused.tensor->shape;
     if (shape[1] % 2 != 0)
-      fail(ErrorKind::checkpoint, "tensor {} has {} rows an expert, expected gate and up of equal size",
+      fail(ErrorKind::checkpoint, "tensor {} has {} rows per expert, expected gate and up of equal size",
            quote(fused.tensor->name), shape[1]);
     const int64_t half = shape[1] / 2;
     for (const int64_t part : {0, 1}) {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/file_writer.h"
-#include "base/mapped_file.h"
+#include "base/files/file_writer.h"
+#include "base/files/mapped_file.h"
 
 namespace sluice::convert {
 

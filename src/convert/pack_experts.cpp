@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/file_writer.h"
-#include "base/output_folder.h"
+#include "base/files/file_writer.h"
+#include "base/files/output_folder.h"
 #include "checkpoint/checkpoint_binder.h"
 #include "checkpoint/config.h"
 #include "checkpoint/packed_experts.h"

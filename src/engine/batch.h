@@ -33,7 +33,7 @@ struct Batch {
 
   std::int64_t tokens() const {
     std::int64_t count = 0;
-    for (const Sequence& sequence : sequences) count += static_cast<std::int64_t>(sequence.ids.size());
+    for (const Sequence& sequence : sequences) count += std::ssize(sequence.ids);
     return count;
   }
   std::int64_t rows() const {

@@ -16,8 +16,7 @@ namespace {
 // use.
 void fill(experts::Cache& cache) {
   for (int layer = 0; layer < cache.store().layers(); ++layer) {
-    std::vector<std::int32_t> all(
-        static_cast<std::size_t>(std::min(cache.slots(), cache.store().layer(layer).experts())));
+    std::vector<std::int32_t> all(to_size(std::min(cache.slots(), cache.store().layer(layer).experts())));
     std::iota(all.begin(), all.end(), 0);
     experts::Cache::Pass pass(cache, layer, all);
     while (!pass.next().empty()) {
@@ -111,7 +110,7 @@ void Core::stay_within_memory(std::uint64_t dense) {
 }
 
 void Core::stay_within_vram(std::uint64_t dense) {
-  miss_of(options);
+  experts::parse_miss(options.miss);  // refused before anything is copied
   const auto pinned = [this](std::size_t bytes) { return backend->allocate_pinned(bytes); };
   streamed.cache = make_cache(model, store, options, pinned);
   experts::Cache& cache = *streamed.cache;

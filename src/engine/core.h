@@ -6,7 +6,7 @@
 
 #include "checkpoint/config.h"
 #include "checkpoint/weight_store.h"
-#include "engine/answer_cache.h"
+#include "engine/answer/answer_cache.h"
 #include "engine/layer_share.h"
 #include "engine/placement/budget.h"
 #include "engine/placement/streaming.h"

@@ -2,13 +2,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/files/text_file.h"
 #include "base/json.h"
-#include "base/text_file.h"
 #include "checkpoint/checkpoint_binder.h"
 #include "checkpoint/stop_ids.h"
 #include "engine/executor.h"
 #include "engine/summary.h"
-#include "jinja/runtime/json.h"
+#include "jinja/values/json.h"
 #include "sluice/session.h"
 
 namespace sluice {

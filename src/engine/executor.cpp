@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 
 namespace sluice::engine {
 
@@ -15,7 +16,7 @@ Executor::Slot::~Slot() {
 
 void Executor::close(Slot& slot) {
   run([&] {
-    slot.group_->used[static_cast<std::size_t>(slot.number_)] = false;
+    slot.group_->used[to_size(slot.number_)] = false;
     slot.pass().forget(slot.number_);
     try {
       slot.pass().pool().release(slot.number_);
@@ -98,9 +99,9 @@ void Executor::run_batches(ops::Phase phase, std::span<const SlotTokens> tokens,
     pass.run(batch);
     pass.read_logits(logits);
     std::span<const float> left = logits;
-    const auto vocab = static_cast<std::size_t>(core_.model.decoder.vocab);
+    const auto vocab = to_size(core_.model.decoder.vocab);
     for (const std::size_t i : members) {
-      const std::size_t own = static_cast<std::size_t>(tokens[i].rows) * vocab;
+      const std::size_t own = to_size(tokens[i].rows) * vocab;
       hear(i, left.first(own));
       left = left.subspan(own);
     }

@@ -2,6 +2,7 @@
 // the one thread that runs them on the engine's backend.
 #pragma once
 
+#include "base/integer_cast.h"
 #include "engine/forward_pass.h"
 #include "engine/job_thread.h"
 
@@ -10,7 +11,7 @@ namespace sluice::engine {
 // Slots that can compute in one pass, as their states lie in one pool. It goes when nobody holds it.
 struct SlotGroup {
   SlotGroup(Core& core, Workspace& workspace, const state::Extent& extent, std::int64_t chunk)
-      : pass(core, workspace, extent, chunk), used(static_cast<std::size_t>(extent.slots)) {}
+      : pass(core, workspace, extent, chunk), used(to_size(extent.slots)) {}
 
   ForwardPass pass;
   std::vector<bool> used;  // by slot

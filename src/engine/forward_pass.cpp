@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 
 namespace sluice::engine {
 
@@ -19,11 +20,11 @@ ops::ConstView integers(const ops::Buffer& buffer, std::int64_t count) {
 }
 
 std::size_t input_bytes(std::int64_t slots) {
-  return static_cast<std::size_t>(slots + 1) * sizeof(std::int32_t);
+  return to_size(slots + 1) * sizeof(std::int32_t);
 }
 
 std::size_t logit_bytes(const layers::Decoder& decoder, std::int64_t rows) {
-  return static_cast<std::size_t>(rows * decoder.vocab) * sizeof(float);
+  return to_size(rows * decoder.vocab) * sizeof(float);
 }
 
 // A program that waits for the host here and there.
@@ -76,7 +77,7 @@ ForwardPass::ForwardPass(Core& core, Workspace& workspace, const state::Extent& 
       samplers_(*core.backend, extent.slots, decoder().vocab) {
   for (ops::Buffer* buffer : {&ids_, &positions_, &slots_, &seq_starts_})
     *buffer = backend().allocate(input_bytes(extent.slots));
-  std::vector<std::int32_t> counting(static_cast<std::size_t>(extent.slots) + 1);
+  std::vector<std::int32_t> counting(to_size(extent.slots) + 1);
   std::iota(counting.begin(), counting.end(), 0);
   backend().upload(seq_starts_.data(), counting.data(), counting.size() * sizeof(std::int32_t));
   step_logits_ = backend().allocate(logit_bytes(decoder(), extent.slots));
@@ -99,25 +100,40 @@ void ForwardPass::run(layers::Device& device, const layers::Pass& pass, std::int
 }
 
 void ForwardPass::begin(const Batch& batch) {
-  if (core_.options.share) core_.options.share->begin(pool_.replica(), batch);
+  if (core_.options.share) number_ = core_.options.share->begin(pool_.replica(), batch);
+}
+
+void ForwardPass::make_writable(const Batch& batch) {
+  for (const Batch::Sequence& sequence : batch.sequences)
+    pool_.make_writable(sequence.slot, sequence.past, std::ssize(sequence.ids));
 }
 
 void ForwardPass::run(const Batch& batch) {
   logit_slots_.clear();
-  for (const Batch::Sequence& sequence : batch.sequences)
-    pool_.make_writable(sequence.slot, sequence.past, static_cast<std::int64_t>(sequence.ids.size()));
+  make_writable(batch);
   begin(batch);
   batch.phase == ops::Phase::decode ? run_step(batch) : run_prompt(batch);
   for (const Batch::Sequence& sequence : batch.sequences)
-    logit_slots_.insert(logit_slots_.end(), static_cast<std::size_t>(sequence.rows), sequence.slot);
+    logit_slots_.insert(logit_slots_.end(), to_size(sequence.rows), sequence.slot);
+}
+
+void ForwardPass::fork(std::int32_t from, std::int32_t to, std::int64_t rows) {
+  const auto known = std::find(logit_slots_.begin(), logit_slots_.end(), from);
+  const std::int64_t count = std::ssize(logit_slots_);
+  if (known == logit_slots_.end() || count == slots() || logits_.dim(0) != count)
+    fail(ErrorKind::internal, "slot {} has no logits to share, or there is no room for more", from);
+  pool_.fork(from, to, rows);
+  const ops::View all = place_logits(count + 1);
+  backend().copy(all[count].data, all[known - logit_slots_.begin()].data, logit_bytes(decoder(), 1));
+  logits_ = all;
+  logit_slots_.push_back(to);
 }
 
 // An entry per snapshot of the pool, those that stay as they are -1.
 ops::ConstView ForwardPass::put_saves(const Batch& batch) {
   if (batch.saves.empty()) return {};
-  std::vector<std::int32_t> at(static_cast<std::size_t>(pool_.extent().snapshots), -1);
-  for (const Batch::Save& save : batch.saves)
-    at.at(static_cast<std::size_t>(save.place)) = to_int(save.tokens);
+  std::vector<std::int32_t> at(to_size(pool_.extent().snapshots), -1);
+  for (const Batch::Save& save : batch.saves) at.at(to_size(save.place)) = to_int(save.tokens);
   return workspace_.put_saves(at);
 }
 
@@ -141,6 +157,7 @@ layers::Pass ForwardPass::prompt_pass(const Batch& batch) {
   }
   pass.tokens = batch.tokens();
   pass.replayed = batch.replayed;
+  pass.number = number_;
   pass.ids = workspace_.put_ids(ids);
   pass.positions = workspace_.put_positions(positions);
   pass.save_at = put_saves(batch);
@@ -171,6 +188,7 @@ void ForwardPass::run_prompt(const Batch& batch) {
 layers::Pass ForwardPass::step_pass(std::int64_t sequences) const {
   layers::Pass pass;
   pass.phase = ops::Phase::decode;
+  pass.number = number_;
   pass.tokens = sequences;
   pass.ids = integers(ids_, sequences);
   pass.positions = integers(positions_, sequences);
@@ -183,7 +201,7 @@ layers::Pass ForwardPass::step_pass(std::int64_t sequences) const {
 
 // What a program left there need not be put again.
 void ForwardPass::put_step(std::span<const Next> tokens) {
-  if (static_cast<std::int64_t>(tokens.size()) > slots())
+  if (std::ssize(tokens) > slots())
     fail(ErrorKind::internal, "a step of {} sequences in {} slots", tokens.size(), slots());
   if (std::equal(tokens.begin(), tokens.end(), in_place_.begin(), in_place_.end())) return;
   std::vector<std::int32_t> ids;
@@ -213,16 +231,29 @@ std::unique_ptr<ops::Program> ForwardPass::record(const std::function<void(layer
   return shared;
 }
 
-void ForwardPass::describe_step(ops::Backend& other, std::int64_t sequences) {
+// Where what happens between the ops counts too.
+void ForwardPass::refuse_to_describe() const {
   if (core_.streamed.tier != nullptr)
     fail(ErrorKind::unsupported, "a step whose experts come over the bus cannot be timed op by op");
   if (core_.options.share)
     fail(ErrorKind::unsupported, "a step that several nodes share cannot be timed op by op");
+}
+
+void ForwardPass::describe_step(ops::Backend& other, std::int64_t sequences) {
+  refuse_to_describe();
   layers::Device device(other, arena_, core_.settings.activations);
   run(device, step_pass(sequences), sequences);
 }
 
-void ForwardPass::run_step(const Batch& batch) {
+void ForwardPass::describe_prompt(ops::Backend& other, const Batch& batch) {
+  refuse_to_describe();
+  workspace_.grow(batch.tokens(), 0);
+  const layers::Pass pass = prompt_pass(batch);
+  layers::Device device(other, workspace_.arena(), core_.settings.activations);
+  run(device, pass, batch.rows());
+}
+
+void ForwardPass::put_step(const Batch& batch) {
   std::vector<Next> tokens;
   for (const Batch::Sequence& sequence : batch.sequences) {
     if (sequence.ids.size() != 1 || sequence.rows != 1)
@@ -230,14 +261,40 @@ void ForwardPass::run_step(const Batch& batch) {
     tokens.push_back({sequence.slot, static_cast<std::int32_t>(sequence.past), sequence.ids[0]});
   }
   put_step(tokens);
-  const auto sequences = static_cast<std::int64_t>(tokens.size());
+}
+
+void ForwardPass::run_step(const Batch& batch) {
+  put_step(batch);
+  const auto sequences = std::ssize(batch.sequences);
   std::unique_ptr<ops::Program>& program = steps_[sequences];
   if (program == nullptr)
-    program = record([this, pass = step_pass(sequences), sequences](layers::Device& device) {
-      run(device, pass, sequences);
-    });
+    program =
+        record([this, sequences](layers::Device& device) { run(device, step_pass(sequences), sequences); });
   program->run();
   logits_ = place_logits(sequences);
+}
+
+ForwardPass::Underway ForwardPass::depart(const Batch& batch) {
+  make_writable(batch);
+  begin(batch);
+  put_step(batch);
+  layers::Device device(backend(), arena_, core_.settings.activations);
+  decoder().forward(device, step_pass(std::ssize(batch.sequences)), pool_.layers(), {});
+  Underway step{.number = number_, .slots = {}};
+  for (const Batch::Sequence& sequence : batch.sequences) step.slots.push_back(sequence.slot);
+  return step;
+}
+
+void ForwardPass::arrive(const Underway& step) {
+  logit_slots_.clear();
+  logits_ = place_logits(std::ssize(step.slots));
+  layers::Pass pass;
+  pass.phase = ops::Phase::decode;
+  pass.number = step.number;
+  pass.tokens = std::ssize(step.slots);
+  layers::Device device(backend(), arena_, core_.settings.activations);
+  decoder().arrive(device, pass, logits_);
+  logit_slots_ = step.slots;
 }
 
 ops::Sample ForwardPass::sample_op(std::span<const Next> tokens, std::span<const SampleRequest> requests,
@@ -249,7 +306,7 @@ ops::Sample ForwardPass::sample_op(std::span<const Next> tokens, std::span<const
     samplers_.set(tokens[i].slot, requests[i], candidates);
     slots.push_back(tokens[i].slot);
   }
-  const auto rows = static_cast<std::int64_t>(tokens.size());
+  const auto rows = std::ssize(tokens);
   return samplers_.op({.logits = ops::View(step_logits_.data(), DType::f32, {rows, decoder().vocab}),
                        .positions = ops::View(positions_.data(), DType::i32, {rows}),
                        .ids = ops::View(ids_.data(), DType::i32, {rows}),
@@ -261,8 +318,7 @@ ops::Sample ForwardPass::sample_op(std::span<const Next> tokens, std::span<const
 std::vector<SampledToken> ForwardPass::read_choices(std::span<const Next> before) {
   std::vector<std::int64_t> slots;
   for (const Next& next : before) slots.push_back(next.slot);
-  std::vector<SampledToken> chosen =
-      samplers_.read(integers(ids_, static_cast<std::int64_t>(slots.size())), slots);
+  std::vector<SampledToken> chosen = samplers_.read(integers(ids_, std::ssize(slots)), slots);
   for (std::size_t i = 0; i < chosen.size(); ++i)
     in_place_.push_back({before[i].slot, before[i].position + 1, chosen[i].id});
   return chosen;
@@ -284,13 +340,12 @@ std::vector<SampledToken> ForwardPass::sample(std::span<const Next> last,
 std::vector<SampledToken> ForwardPass::step_and_sample(std::span<const Next> tokens,
                                                        std::span<const SampleRequest> requests,
                                                        std::int64_t candidates) {
-  const auto rows = static_cast<std::int64_t>(tokens.size());
+  const auto rows = std::ssize(tokens);
   const ops::Sample op = sample_op(tokens, requests, candidates);
   Batch batch{ops::Phase::decode, {}};
-  for (const Next& next : tokens) {
-    pool_.make_writable(next.slot, next.position, 1);
+  for (const Next& next : tokens)
     batch.sequences.push_back({next.slot, next.position, std::span(&next.id, 1), 1});
-  }
+  make_writable(batch);
   begin(batch);
   put_step(tokens);
   in_place_.clear();
@@ -311,7 +366,7 @@ std::vector<SampledToken> ForwardPass::step_and_sample(std::span<const Next> tok
 }
 
 void ForwardPass::read_logits(std::vector<float>& to) {
-  to.resize(static_cast<std::size_t>(logits_.present() ? logits_.elements() : 0));
+  to.resize(to_size(logits_.present() ? logits_.elements() : 0));
   backend().synchronize();
   backend().download(to.data(), logits_.data, to.size() * sizeof(float));
 }

@@ -36,6 +36,21 @@ class ForwardPass {
   // run a program that is recorded once for that many sequences.
   void run(const Batch& batch);
 
+  // Where nodes hold layers one behind the other, so many steps of different sequences keep all at work.
+  std::int64_t stages() const { return core_.options.share ? core_.options.share->stages() : 1; }
+  // A step that others go on with.
+  struct Underway {
+    std::int64_t number = 0;
+    std::vector<std::int32_t> slots;
+  };
+  // run() of a step in two halves, between which other steps may depart and arrive, and prompts be read.
+  Underway depart(const Batch& batch);
+  void arrive(const Underway& step);
+
+  // Gives another slot what the last pass made of a sequence with logits: its `rows` tokens, and the logits
+  // of the last one behind those of the others.
+  void fork(std::int32_t from, std::int32_t to, std::int64_t rows);
+
   // A token of one sequence at its position.
   struct Next {
     std::int32_t slot = 0;
@@ -52,8 +67,10 @@ class ForwardPass {
   std::vector<SampledToken> step_and_sample(std::span<const Next> tokens,
                                             std::span<const SampleRequest> requests, std::int64_t candidates);
 
-  // Names the ops of a step of the first so many slots to another backend, over this pass's memory.
+  // Name the ops of a step of the first so many slots, or of a prompt's pass, to another backend, over this
+  // pass's memory.
   void describe_step(ops::Backend& other, std::int64_t sequences);
+  void describe_prompt(ops::Backend& other, const Batch& batch);
 
   // F32 [rows, vocab] in the backend's memory.
   const ops::View& logits() const { return logits_; }
@@ -70,7 +87,10 @@ class ForwardPass {
   ops::Backend& backend() { return *core_.backend; }
   // Tells whoever holds other layers what comes.
   void begin(const Batch& batch);
+  void make_writable(const Batch& batch);
+  void put_step(const Batch& batch);
   ops::ConstView put_saves(const Batch& batch);
+  void refuse_to_describe() const;
   layers::Pass prompt_pass(const Batch& batch);
   layers::Pass step_pass(std::int64_t sequences) const;
   void put_step(std::span<const Next> tokens);
@@ -93,6 +113,7 @@ class ForwardPass {
   ops::Buffer step_logits_;    // a row per slot; recorded steps keep the address
   ops::Buffer prompt_logits_;  // of prompts that ask for more
   ops::View logits_;
+  std::int64_t number_ = 0;  // of the last pass, where nodes share the layers
   std::vector<std::int32_t> logit_slots_;
   // Inputs of a step, of which programs keep the addresses, and what is in them now.
   ops::Buffer ids_;

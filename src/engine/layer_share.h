@@ -40,8 +40,10 @@ class LayerShare {
   // Of the engine that leads; the others return nothing and do nothing.
   // Makes slots of the same extent elsewhere; they go with what is returned.
   virtual std::unique_ptr<state::PoolReplica> open(const state::Extent& extent, std::int64_t chunk) = 0;
-  // The batch is about to run in the slots that `replica` stands for.
-  virtual void begin(state::PoolReplica* replica, const Batch& batch) = 0;
+  // The batch is about to run in the slots that `replica` stands for. Returns the number of the pass.
+  virtual std::int64_t begin(state::PoolReplica* replica, const Batch& batch) = 0;
+  // How many steps of different sequences keep all nodes at work, each with one of them.
+  virtual std::int64_t stages() const { return 1; }
 };
 
 }  // namespace sluice::engine

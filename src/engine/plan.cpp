@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint_binder.h"
-#include "checkpoint/random_binder.h"
-#include "checkpoint/random_routing.h"
+#include "checkpoint/random/random_binder.h"
+#include "checkpoint/random/random_routing.h"
 #include "engine/forward_pass.h"
 #include "engine/settings.h"
 #include "engine/summary.h"

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "sampling/settings.h"
 
 namespace sluice::engine {
@@ -33,7 +34,7 @@ enum Word : std::int64_t {
 };
 
 std::size_t size(std::int64_t count) {
-  return static_cast<std::size_t>(count);
+  return to_size(count);
 }
 
 bool penalises(const SamplingSettings& settings) {

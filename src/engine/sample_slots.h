@@ -79,7 +79,7 @@ class SampleSlots {
   void set_counts(std::int64_t slot, const SampleRequest& request);
   void make_room(std::size_t biases);
   ops::ConstView numbers(std::int64_t first, ops::DType type) const;
-  std::int64_t slots() const { return static_cast<std::int64_t>(slots_.size()); }
+  std::int64_t slots() const { return std::ssize(slots_); }
   std::int64_t mask_bytes() const { return (vocab_ + 7) / 8; }
 
   ops::Backend& backend_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "engine/executor.h"
 #include "sampling/settings.h"
 
@@ -28,7 +29,7 @@ struct Session::Impl {
   std::int64_t vocab() { return engine::core(*engine).model.decoder.vocab; }
   engine::ForwardPass& pass() { return slot.pass(); }
   state::StatePool& pool() { return pass().pool(); }
-  std::int64_t length() const { return static_cast<std::int64_t>(tokens.size()); }
+  std::int64_t length() const { return std::ssize(tokens); }
   std::span<const float> last_logits();
 
   void check_tokens(std::span<const std::int32_t> added);
@@ -42,7 +43,7 @@ struct Session::Impl {
 void Session::Impl::check_tokens(std::span<const std::int32_t> added) {
   if (broken) fail(ErrorKind::input, "this session failed before; reset or restore it first");
   const auto room = pool().capacity() - length();
-  if (static_cast<std::int64_t>(added.size()) > room)
+  if (std::ssize(added) > room)
     fail(ErrorKind::input, "{} tokens do not fit: {} of the context's {} are used", added.size(),
          tokens.size(), pool().capacity());
   for (const std::int32_t id : added)
@@ -63,7 +64,7 @@ void Session::Impl::append(ops::Phase phase, std::span<const std::int32_t> added
 }
 
 std::span<const float> Session::Impl::last_logits() {
-  const auto width = static_cast<std::size_t>(vocab());
+  const auto width = to_size(vocab());
   if (!logits_read) executor.run([&] { pass().read_logits(logits); });
   logits_read = true;
   if (logits.size() < width) return {};
@@ -177,14 +178,14 @@ void Session::extend(std::span<const std::int32_t> tokens) {
 
 bool Session::extend(std::span<const std::int32_t> tokens, const Progress& go_on) {
   impl_->check_tokens(tokens);
-  const auto chunk = static_cast<std::size_t>(impl_->pass().chunk());
+  const auto chunk = to_size(impl_->pass().chunk());
   for (std::size_t done = 0; done < tokens.size();) {
     const std::size_t count = std::min(tokens.size() - done, chunk);
     const bool last = done + count == tokens.size();
     impl_->append(ops::Phase::prefill, tokens.subspan(done, count), last ? 1 : 0);
     done += count;
     if (!go_on) continue;
-    const bool more = go_on(static_cast<std::int64_t>(done), static_cast<std::int64_t>(tokens.size()));
+    const bool more = go_on(static_cast<std::int64_t>(done), std::ssize(tokens));
     if (!more && !last) return false;
   }
   return true;
@@ -193,9 +194,9 @@ bool Session::extend(std::span<const std::int32_t> tokens, const Progress& go_on
 void Session::extend(std::span<const std::int32_t> tokens,
                      const std::function<void(std::int64_t, std::span<const float>)>& row) {
   impl_->check_tokens(tokens);
-  const auto vocab = static_cast<std::size_t>(impl_->vocab());
+  const auto vocab = to_size(impl_->vocab());
   while (!tokens.empty()) {
-    const auto count = std::min<std::size_t>(tokens.size(), static_cast<std::size_t>(impl_->pass().chunk()));
+    const auto count = std::min<std::size_t>(tokens.size(), to_size(impl_->pass().chunk()));
     const std::int64_t position = length();
     impl_->append(ops::Phase::prefill, tokens.first(count), static_cast<std::int64_t>(count));
     for (std::size_t i = 0; i < count; ++i)

@@ -46,7 +46,7 @@ ops::ConstView Workspace::put(ops::Buffer& buffer, std::span<const std::int32_t>
   if (values.size_bytes() > buffer.bytes())
     fail(ErrorKind::internal, "{} values do not fit a workspace for {} tokens", values.size(), tokens_);
   core_.backend->upload(buffer.data(), values.data(), values.size_bytes());
-  return {buffer.data(), ops::DType::i32, {static_cast<std::int64_t>(values.size())}};
+  return {buffer.data(), ops::DType::i32, {std::ssize(values)}};
 }
 
 }  // namespace sluice::engine

@@ -2,6 +2,7 @@
 // prompts.
 #pragma once
 
+#include "base/integer_cast.h"
 #include "engine/core.h"
 #include "layers/pass.h"
 
@@ -41,9 +42,7 @@ class Workspace {
 
  private:
   static constexpr int kInputs = 6;
-  static std::size_t input_bytes(std::int64_t tokens) {
-    return static_cast<std::size_t>(tokens + 1) * sizeof(std::int32_t);
-  }
+  static std::size_t input_bytes(std::int64_t tokens) { return to_size(tokens + 1) * sizeof(std::int32_t); }
   void drop();
   std::uint64_t claimed(std::int64_t tokens) const {
     return tokens == 0 ? 0 : claimed(core_.model.decoder, core_.settings, tokens);

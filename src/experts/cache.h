@@ -1,4 +1,4 @@
-// Experts in memory: some slots a layer, filled from a store as passes need them.
+// Experts in memory: some slots per layer, filled from a store as passes need them.
 #pragma once
 
 #include <functional>
@@ -21,8 +21,8 @@ class Cache {
  public:
   struct Options {
     std::function<std::unique_ptr<Policy>(int layer)> policy;  // called when the cache is made
-    // Called once a layer when its slots are first set. `whole`: for all experts, as it takes no memory until
-    // it is written to; else for the slots, whose number then stays.
+    // Called once per layer when its slots are first set. `whole`: for all experts, as it takes no memory
+    // until it is written to; else for the slots, whose number then stays.
     std::function<ops::Buffer(std::size_t bytes)> memory = reserve_memory;
     bool whole = true;
   };

@@ -49,6 +49,13 @@ std::vector<std::int32_t> distinct(const std::int32_t* experts, std::size_t coun
 
 }  // namespace
 
+Miss parse_miss(std::string_view name) {
+  if (name == "bus") return Miss::bus;
+  if (name == "cpu") return Miss::cpu;
+  if (name == "auto") return Miss::automatic;
+  fail(ErrorKind::input, "experts that a GPU misses go by '{}', allowed is bus, cpu or auto", name);
+}
+
 void ExpertSet::add(const Expert& expert) {
   gate_proj.push_back(expert.gate_proj);
   up_proj.push_back(expert.up_proj);
@@ -99,7 +106,7 @@ DeviceTier::DeviceTier(ops::Backend& backend, Cache& host, Options options)
   const auto ids = to_size(options_.tokens * (options_.chosen + 1)) * sizeof(std::int32_t);
   ops::Meeting::Room room{ids, ids, ids, 0};
   if (options_.miss != Miss::bus) {
-    // Passes that find room in slots: a row of inputs a token, one of results a choice.
+    // Passes that find room in slots: a row of inputs per token, one of results per choice.
     const std::size_t row = to_size(hidden) * size_bytes(options_.activations);
     room.shown += to_size(options_.slots / options_.chosen) * row;
     room.rows = to_size(options_.slots) * row;
@@ -207,7 +214,7 @@ void DeviceTier::count(Layer& layer, std::span<const std::int32_t> wanted, std::
   layer.ahead.clear();
 }
 
-void DeviceTier::bring_to_slots(int number, std::span<const std::int32_t> wanted) {
+void DeviceTier::fetch_to_slots(int number, std::span<const std::int32_t> wanted) {
   Layer& layer = layers_[number];
   std::vector<std::uint32_t>& uses = usage_.uses[number];
   layer.policy->use(wanted);
@@ -247,11 +254,11 @@ void DeviceTier::bring_to_slots(int number, std::span<const std::int32_t> wanted
 }
 
 // The device is at the layer before, so it reads neither these slots nor this place.
-void DeviceTier::bring_ahead(int number, std::span<const std::int32_t> guessed, bool slots) {
+void DeviceTier::fetch_ahead(int number, std::span<const std::int32_t> guessed, bool slots) {
   if (guessed.empty()) return;
   Layer& layer = layers_[number];
   if (!slots) {
-    bring_all(number, guessed);
+    fetch_all(number, guessed);
     layer.ahead.assign(guessed.begin(), guessed.end());
     return;
   }
@@ -276,7 +283,7 @@ void DeviceTier::lend_slots() {
   }
 }
 
-void DeviceTier::bring_all(int number, std::span<const std::int32_t> wanted) {
+void DeviceTier::fetch_all(int number, std::span<const std::int32_t> wanted) {
   Layer& layer = layers_[number];
   lend_slots();
   std::vector<std::int32_t> missing;
@@ -329,19 +336,20 @@ void DeviceTier::meet(F&& work) {
   }
 }
 
-void DeviceTier::show(const ops::View& chosen, const ops::View& inputs, const ops::View& places) {
-  meeting_->show(chosen, shares_work(chosen.dim(0)) ? inputs : ops::View{}, places);
+void DeviceTier::publish_and_await(const ops::View& chosen, const ops::View& inputs,
+                                   const ops::View& places) {
+  meeting_->publish_and_await(chosen, shares_work(chosen.dim(0)) ? inputs : ops::View{}, places);
 }
 
-void DeviceTier::tell(const ops::View& chosen, const ops::View& inputs) {
-  meeting_->tell(chosen, shares_work(chosen.dim(0)) ? inputs : ops::View{});
+void DeviceTier::publish_choices(const ops::View& chosen, const ops::View& inputs) {
+  meeting_->publish_choices(chosen, shares_work(chosen.dim(0)) ? inputs : ops::View{});
 }
 
-void DeviceTier::ask(const ops::View& guessed, const ops::View& places) {
-  meeting_->ask(guessed, places);
+void DeviceTier::await_slots(const ops::View& guessed, const ops::View& places) {
+  meeting_->await_slots(guessed, places);
 }
 
-void DeviceTier::bring(int layer, std::int64_t tokens, bool guessed) {
+void DeviceTier::fetch_missing(int layer, std::int64_t tokens, bool guessed) {
   meet([&] {
     const std::byte* shown = meeting_->wait();
     const auto start = std::chrono::steady_clock::now();
@@ -352,19 +360,19 @@ void DeviceTier::bring(int layer, std::int64_t tokens, bool guessed) {
     later_.clear();
     given_.clear();
     const auto wanted = distinct(ids, chosen_.size(), experts_of(layer));
-    uses_slots(tokens) ? bring_to_slots(layer, wanted) : bring_all(layer, wanted);
+    uses_slots(tokens) ? fetch_to_slots(layer, wanted) : fetch_all(layer, wanted);
     std::vector<std::int32_t> next;
     if (guessed && (!uses_slots(tokens) || guesses_.trusted()))
       next = distinct(reinterpret_cast<const std::int32_t*>(meeting_->guess()), chosen_.size(),
                       experts_of(layer + 1));
-    answer(layer, tokens);
+    send_slots(layer, tokens);
     usage_.wait_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    bring_ahead(layer + 1, next, uses_slots(tokens));
+    fetch_ahead(layer + 1, next, uses_slots(tokens));
   });
 }
 
 // Says where the experts are. What the host computes has a place too, any: its result is replaced.
-void DeviceTier::answer(int number, std::int64_t tokens) {
+void DeviceTier::send_slots(int number, std::int64_t tokens) {
   const Layer& layer = layers_[number];
   const bool slots = uses_slots(tokens);
   const std::size_t k = options_.chosen;
@@ -386,18 +394,18 @@ void DeviceTier::answer(int number, std::int64_t tokens) {
     }
     places[i / k * width + i % k] = place;
   }
-  meeting_->answer(places, mark);
+  meeting_->send_slots(places, mark);
 }
 
-void DeviceTier::take(const ops::View& out) {
-  meeting_->take(out.reshaped({out.dim(0) * out.dim(1), out.dim(2)}));
+void DeviceTier::await_host_rows(const ops::View& out) {
+  meeting_->await_rows(out.reshaped({out.dim(0) * out.dim(1), out.dim(2)}));
 }
 
-void DeviceTier::give() {
+void DeviceTier::send_host_rows() {
   meet([&] {
     compute(later_);
     meeting_->wait();
-    meeting_->give(given_);
+    meeting_->send_rows(given_);
   });
 }
 

@@ -1,7 +1,8 @@
-// Experts in a device's memory: some slots a layer, filled over the bus from a cache in host memory.
+// Experts in a device's memory: some slots per layer, filled over the bus from a cache in host memory.
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "experts/cache.h"
 #include "experts/host_experts.h"
@@ -21,16 +22,18 @@ struct ExpertSet {
 // Who computes experts that are not on the device: it does, after they came over the bus; the host does, from
 // where they are; or both, as many each as lets them end at the same time.
 enum class Miss { bus, cpu, automatic };
+// "bus", "cpu" or "auto"; refuses other names.
+Miss parse_miss(std::string_view name);
 
 class DeviceTier {
  public:
   struct Options {
-    std::int64_t slots = 0;   // a layer
+    std::int64_t slots = 0;   // per layer
     std::int64_t tokens = 0;  // the most of one pass
-    std::int64_t chosen = 0;  // experts a token
+    std::int64_t chosen = 0;  // experts per token
     ops::DType activations = ops::DType::f32;
     std::function<std::unique_ptr<Policy>(int layer)> policy;
-    // A layer each, on the device: one more choice of every token; or nothing.
+    // One per layer, on the device: one more choice of every token; or nothing.
     std::vector<std::optional<Expert>> shared;
     Miss miss = Miss::bus;
     ops::Backend* cpu = nullptr;      // unless all come over the bus
@@ -40,7 +43,7 @@ class DeviceTier {
   DeviceTier(ops::Backend& backend, Cache& host, Options options);
   ~DeviceTier();
 
-  // What so many slots a layer take on the device, and with them the place for all experts of one layer.
+  // What so many slots per layer take on the device, and with them the place for all experts of one layer.
   static std::uint64_t bytes(const Store& store, std::int64_t slots);
 
   std::int64_t slots() const { return options_.slots; }
@@ -56,17 +59,17 @@ class DeviceTier {
   bool foresees(std::int64_t tokens) const { return uses_slots(tokens) ? host_keeps_all() : two_places_; }
 
   // Ops of a program, each with what the host does meanwhile. The experts that were `chosen`, I32 [T,k], are
-  // brought into that set, and where they are is put into `places`, I32 [T,places(layer)].
-  void show(const ops::View& chosen, const ops::View& inputs, const ops::View& places);
+  // fetched into that set, and where they are is put into `places`, I32 [T,places(layer)].
+  void publish_and_await(const ops::View& chosen, const ops::View& inputs, const ops::View& places);
   // The same in two, with a guess between them, I32 [T,k]: experts that the next layer misses set out for it
   // early.
-  void tell(const ops::View& chosen, const ops::View& inputs);
-  void ask(const ops::View& guessed, const ops::View& places);
-  void bring(int layer, std::int64_t tokens, bool guessed);
+  void publish_choices(const ops::View& chosen, const ops::View& inputs);
+  void await_slots(const ops::View& guessed, const ops::View& places);
+  void fetch_missing(int layer, std::int64_t tokens, bool guessed);
   // Behind the products, where the host shares the work: its results replace what `out` [T,places(layer),
   // hidden] holds for its experts.
-  void take(const ops::View& out);
-  void give();
+  void await_host_rows(const ops::View& out);
+  void send_host_rows();
 
   Usage usage() const { return usage_; }
 
@@ -78,7 +81,7 @@ class DeviceTier {
     std::vector<std::int32_t> slot_of;    // by expert; -1: none
     std::vector<std::int32_t> expert_in;  // by slot; -1: none
     std::vector<std::uint32_t> mark;      // by slot: of the upload that filled it
-    std::vector<std::int32_t> ahead;      // experts brought for the next pass
+    std::vector<std::int32_t> ahead;      // experts fetched for the next pass
     std::unique_ptr<Policy> policy;
   };
   bool host_keeps_all() const;
@@ -87,15 +90,15 @@ class DeviceTier {
   std::size_t experts_of(int layer) const { return layers_[layer].slot_of.size(); }
   void count(Layer& layer, std::span<const std::int32_t> wanted, std::size_t missing);
   std::size_t host_share(std::size_t missing, std::size_t bytes) const;
-  void bring_to_slots(int layer, std::span<const std::int32_t> wanted);
-  void bring_ahead(int layer, std::span<const std::int32_t> guessed, bool slots);
+  void fetch_to_slots(int layer, std::span<const std::int32_t> wanted);
+  void fetch_ahead(int layer, std::span<const std::int32_t> guessed, bool slots);
   void lend_slots();
-  void bring_all(int layer, std::span<const std::int32_t> wanted);
+  void fetch_all(int layer, std::span<const std::int32_t> wanted);
   // Returns the slot.
   std::int32_t fill_slot(Layer& layer, const Cache::Resident& resident, std::span<const std::int32_t> wanted);
   bool admits(Layer& layer, std::int32_t expert, std::span<const std::int32_t> wanted);
   void compute(std::span<const Cache::Resident> residents);
-  void answer(int layer, std::int64_t tokens);
+  void send_slots(int layer, std::int64_t tokens);
   template <class F>
   void meet(F&& work);
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/file_writer.h"
+#include "base/files/file_writer.h"
 #include "base/integer_cast.h"
 #include "base/json.h"
 

@@ -25,7 +25,7 @@ struct LayerSource {
   ops::ExpertWeights gate_proj;
   ops::ExpertWeights up_proj;
   ops::ExpertWeights down_proj;
-  std::span<const std::byte> fingerprints;  // little-endian, 8 bytes an expert; empty: unknown
+  std::span<const std::byte> fingerprints;  // little-endian, 8 bytes per expert; empty: unknown
   std::int64_t first = 0;                   // the number in the model of the first of them
 
   std::int64_t experts() const { return gate_proj.shape()[0]; }

@@ -4,6 +4,7 @@
 #include <list>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "grammar/answer/answer_rules.h"
 #include "grammar/ebnf/ebnf.h"
 #include "grammar/grammar_state.h"
@@ -34,9 +35,9 @@ void build(GrammarVocabulary::State& state, std::span<const std::string_view> by
   for (std::string_view& token : spelt)
     if (in_no_text(token)) token = {};
   const auto index = [&](std::int32_t id, std::string_view role) {
-    if (id < 0 || static_cast<std::size_t>(id) >= bytes.size())
+    if (id < 0 || to_size(id) >= bytes.size())
       fail(ErrorKind::input, "{} token {} is not in the vocabulary of {}", role, id, bytes.size());
-    return static_cast<std::size_t>(id);
+    return to_size(id);
   };
   for (const std::int32_t id : roles.named) {
     const std::string_view name = bytes[index(id, "named")];
@@ -77,7 +78,7 @@ void prepare_strings(GrammarVocabulary::State& vocabulary) {
   engine.mask(engine.start());
   engine.mask(engine.step(engine.start(), "\""));
   const RegexId content = arena.concat(arena.repeat(json_any_char(arena), 0), arena.byte('"'));
-  StepClock clock(limits.step_time);
+  StepClock clock(limits.step_time, "for the strings of JSON");
   const RunTable table(*as_run(content, lexer), lexer, vocabulary.trie, vocabulary.bytes, clock);
   for (const std::uint32_t units : {kNoLimit, 16u, 8u}) {
     BitMask inside(vocabulary.bytes.size());
@@ -131,12 +132,10 @@ RuleId compile(const GrammarSource& source, Grammar::State& state, Lexer& lexer)
          state.limits.source_bytes);
   switch (source.kind) {
     case GrammarSource::Kind::json:
-      return SchemaCompiler(JsonValue::of(true), source.whitespace, state.rules, lexer,
-                            state.limits.compile_time)
-          .compile();
+      return SchemaCompiler(JsonValue::of(true), source.whitespace, state.rules, lexer).compile();
     case GrammarSource::Kind::json_schema:
       return SchemaCompiler(JsonValue::parse(source.text, state.limits.source_bytes), source.whitespace,
-                            state.rules, lexer, state.limits.compile_time)
+                            state.rules, lexer)
           .compile();
     case GrammarSource::Kind::regex:
       return lexeme_rule(state.rules, match_regex(arena, parse_pattern(source.text, {}), TextForm::utf8));
@@ -154,22 +153,19 @@ RuleId compile(const GrammarSource& source, Grammar::State& state, Lexer& lexer)
 Grammar::Grammar(const GrammarSource& source, std::shared_ptr<const GrammarVocabulary> vocabulary,
                  const GrammarLimits& limits)
     : state_(std::make_unique<State>(std::move(vocabulary), limits)) {
-  Lexer lexer(state_->arena);
-  const RuleId root = compile(source, *state_, lexer);
-  if (!state_->rules.finish(root, lexer)) fail(ErrorKind::input, "no text fulfils the grammar");
-  state_->arena.forget_derivatives();
+  state_->compile([&](Lexer& lexer) { return compile(source, *state_, lexer); });
 }
 
 Grammar::Grammar(const AnswerSource& source, std::shared_ptr<const GrammarVocabulary> vocabulary,
                  const GrammarLimits& limits)
     : state_(std::make_unique<State>(std::move(vocabulary), limits)) {
-  Lexer lexer(state_->arena);
-  std::optional<RuleId> content;
-  if (source.content && !source.must_call) content = compile(*source.content, *state_, lexer);
-  const RuleId root = AnswerRules(source, {state_->rules, lexer, state_->vocabulary->state(), state_->limits})
-                          .compile(content);
-  if (!state_->rules.finish(root, lexer)) fail(ErrorKind::input, "no text fulfils the grammar");
-  state_->arena.forget_derivatives();
+  state_->compile([&](Lexer& lexer) {
+    std::optional<RuleId> content;
+    if (source.content && !source.must_call) content = compile(*source.content, *state_, lexer);
+    const AnswerRules::Parts parts{state_->rules, lexer, state_->vocabulary->state(),
+                                   state_->limits.source_bytes};
+    return AnswerRules(source, parts).compile(content);
+  });
 }
 
 Grammar::~Grammar() = default;

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/error.h"
 #include "grammar/automaton/engine.h"
 #include "sluice/grammar.h"
 
@@ -13,6 +14,18 @@ namespace sluice {
 struct Grammar::State {
   State(std::shared_ptr<const GrammarVocabulary> vocabulary_, const GrammarLimits& limits_)
       : vocabulary(std::move(vocabulary_)), limits(limits_), arena(limits_.terms), rules(limits_.nodes) {}
+
+  // `write` adds the rules and names the root.
+  template <class Write>
+  void compile(Write&& write) {
+    grammar::StepClock clock(limits.compile_time, "to compile");
+    arena.watch(&clock);
+    grammar::Lexer lexer(arena);
+    const grammar::RuleId root = write(lexer);
+    if (!rules.finish(root, lexer)) fail(ErrorKind::input, "no text fulfils the grammar");
+    arena.watch(nullptr);
+    arena.forget_derivatives();
+  }
 
   std::shared_ptr<grammar::Engine> borrow() const {
     {

@@ -2,6 +2,7 @@
 #include <bit>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "base/quote.h"
 #include "grammar/automaton/engine.h"
 #include "grammar/grammar_state.h"
@@ -53,14 +54,12 @@ void Matcher::mask(std::span<std::uint32_t> bits) {
   const std::lock_guard lock(state_->engine->mutex());
   std::ranges::copy(state_->engine->mask(state_->now()).words(), bits.begin());
   if (!state_->engine->parser().can_stop(state_->now())) return;
-  for (const std::int32_t id : state_->vocabulary().stop)
-    bits[static_cast<std::size_t>(id) >> 5] |= 1u << (id & 31);
+  for (const std::int32_t id : state_->vocabulary().stop) bits[to_size(id) >> 5] |= 1u << (id & 31);
 }
 
 bool Matcher::allows(std::int32_t token) {
   const GrammarVocabulary::State& vocabulary = state_->vocabulary();
-  if (token < 0 || static_cast<std::size_t>(token) >= vocabulary.bytes.size() || state_->finished)
-    return false;
+  if (token < 0 || to_size(token) >= vocabulary.bytes.size() || state_->finished) return false;
   if (std::ranges::find(vocabulary.stop, token) != vocabulary.stop.end()) return can_stop();
   const std::lock_guard lock(state_->engine->mutex());
   return state_->engine->allows(state_->now(), token);
@@ -69,7 +68,7 @@ bool Matcher::allows(std::int32_t token) {
 void Matcher::accept(std::int32_t token) {
   const GrammarVocabulary::State& vocabulary = state_->vocabulary();
   if (!allows(token)) fail(ErrorKind::input, "token {} does not fit the grammar here", token);
-  const std::string_view bytes = vocabulary.bytes[static_cast<std::size_t>(token)];
+  const std::string_view bytes = vocabulary.bytes[to_size(token)];
   state_->finished = bytes.empty();
   accept_text(bytes);
 }
@@ -114,6 +113,7 @@ bool Matcher::can_stop() const {
 bool Matcher::must_stop() {
   if (state_->finished) return true;
   const std::lock_guard lock(state_->engine->mutex());
+  state_->engine->start_work();
   Parser& parser = state_->engine->parser();
   return parser.can_stop(state_->now()) && parser.live(state_->now()).empty();
 }
@@ -138,6 +138,7 @@ std::string Matcher::forced_text(std::size_t limit) {
   std::string text;
   if (state_->finished) return text;
   const std::lock_guard lock(state_->engine->mutex());
+  state_->engine->start_work();
   Parser& parser = state_->engine->parser();
   SetId now = state_->now();
   while (text.size() < limit && !parser.can_stop(now) && parser.live(now).count() == 1) {

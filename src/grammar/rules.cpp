@@ -21,6 +21,14 @@ NodeId Rules::add_node(RuleId rule) {
   return static_cast<NodeId>(nodes_.size() - 1);
 }
 
+void Rules::add_edge(NodeId from, Edge edge) {
+  constexpr std::size_t kEdgesPerNode = 8;  // on average: a choice that is repeated has many at each node
+  if (edges_ >= kEdgesPerNode * max_nodes_)
+    fail(ErrorKind::resource, "the grammar needs more than {} edges", kEdgesPerNode * max_nodes_);
+  ++edges_;
+  nodes_[from].edges.push_back(edge);
+}
+
 void Rules::add_lexeme(NodeId from, RegexId regex, NodeId to) {
   if (regex == RegexArena::kNothing) return;
   if (regex == RegexArena::kEmpty) return add_skip(from, to);
@@ -30,63 +38,82 @@ void Rules::add_lexeme(NodeId from, RegexId regex, NodeId to) {
 // A node can be finished if it is final or one edge that can be passed leads to one that can; what is left
 // over when nothing more is found goes.
 void Rules::drop_unfinishable(Lexer& lexer) {
-  std::vector<std::vector<NodeId>> waiting_for_node(nodes_.size()), waiting_for_rule(rules_.size());
+  struct Waiting {
+    NodeId node;
+    std::uint32_t edge;
+  };
+  std::vector<std::vector<Waiting>> waiting_for_node(nodes_.size()), waiting_for_rule(rules_.size());
   std::vector<bool> good(nodes_.size(), false);
   for (NodeId id = 0; id < nodes_.size(); ++id) {
     std::erase_if(nodes_[id].edges, [&](const Edge& edge) {
       return edge.kind == Edge::Kind::lexeme && !lexer.alive(edge.what);
     });
-    for (const Edge& edge : nodes_[id].edges) {
-      waiting_for_node[edge.target].push_back(id);
-      if (edge.kind == Edge::Kind::call) waiting_for_rule[edge.what].push_back(id);
+    for (std::uint32_t i = 0; i < nodes_[id].edges.size(); ++i) {
+      const Edge& edge = nodes_[id].edges[i];
+      waiting_for_node[edge.target].push_back({id, i});
+      if (edge.kind == Edge::Kind::call) waiting_for_rule[edge.what].push_back({id, i});
     }
   }
   std::vector<NodeId> found;
-  const auto consider = [&](NodeId id) {
-    if (good[id]) return;
-    good[id] = nodes_[id].final || std::ranges::any_of(nodes_[id].edges, [&](const Edge& edge) {
-                 return good[edge.target] && (edge.kind != Edge::Kind::call || good[rules_[edge.what].start]);
-               });
-    if (good[id]) found.push_back(id);
+  const auto passes = [&](const Edge& edge) {
+    return good[edge.target] && (edge.kind != Edge::Kind::call || good[rules_[edge.what].start]);
   };
-  for (NodeId id = 0; id < nodes_.size(); ++id) consider(id);
+  const auto add = [&](NodeId id) {
+    if (good[id]) return;
+    good[id] = true;
+    found.push_back(id);
+  };
+  const auto consider = [&](Waiting waiting) {
+    if (passes(nodes_[waiting.node].edges[waiting.edge])) add(waiting.node);
+  };
+  for (NodeId id = 0; id < nodes_.size(); ++id)
+    if (nodes_[id].final) add(id);
   while (!found.empty()) {
     const NodeId id = found.back();
     found.pop_back();
-    for (const NodeId waiting : waiting_for_node[id]) consider(waiting);
+    std::ranges::for_each(waiting_for_node[id], consider);
     const RuleId rule = nodes_[id].rule;
-    if (rules_[rule].start == id)
-      for (const NodeId waiting : waiting_for_rule[rule]) consider(waiting);
+    if (rules_[rule].start == id) std::ranges::for_each(waiting_for_rule[rule], consider);
   }
-  for (Node& node : nodes_) {
-    std::erase_if(node.edges, [&](const Edge& edge) {
-      return !good[edge.target] || (edge.kind == Edge::Kind::call && !good[rules_[edge.what].start]);
-    });
-  }
+  for (Node& node : nodes_) std::erase_if(node.edges, [&](const Edge& edge) { return !passes(edge); });
 }
 
 // A rule is nullable if its end can be reached over skips and nullable calls and lexemes; those are then
 // given a skip, so that a rule that is entered always reads something.
 void Rules::find_nullable(const RegexArena& arena) {
-  std::vector<bool> reaches_end(nodes_.size());
-  for (NodeId id = 0; id < nodes_.size(); ++id) reaches_end[id] = nodes_[id].final;
   const auto passes = [&](const Edge& edge) {
     return edge.kind == Edge::Kind::skip || (edge.kind == Edge::Kind::lexeme && arena.nullable(edge.what)) ||
            (edge.kind == Edge::Kind::call && rules_[edge.what].nullable);
   };
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (NodeId id = static_cast<NodeId>(nodes_.size()); id-- > 0;) {
-      if (reaches_end[id]) continue;
-      for (const Edge& edge : nodes_[id].edges) {
-        if (!reaches_end[edge.target] || !passes(edge)) continue;
-        reaches_end[id] = changed = true;
-        break;
-      }
+  struct Call {
+    NodeId node, target;
+  };
+  std::vector<std::vector<NodeId>> before(nodes_.size());  // over what can be passed
+  std::vector<std::vector<Call>> calls(rules_.size());
+  std::vector<bool> reaches_end(nodes_.size(), false);
+  std::vector<NodeId> found;
+  const auto add = [&](NodeId id) {
+    if (reaches_end[id]) return;
+    reaches_end[id] = true;
+    found.push_back(id);
+  };
+  for (NodeId id = 0; id < nodes_.size(); ++id) {
+    for (const Edge& edge : nodes_[id].edges) {
+      if (edge.kind == Edge::Kind::call) calls[edge.what].push_back({id, edge.target});
+      if (passes(edge)) before[edge.target].push_back(id);
     }
-    for (Rule& rule : rules_) {
-      if (rule.nullable || !reaches_end[rule.start]) continue;
-      rule.nullable = changed = true;
+    if (nodes_[id].final) add(id);
+  }
+  while (!found.empty()) {
+    const NodeId id = found.back();
+    found.pop_back();
+    std::ranges::for_each(before[id], add);
+    const RuleId rule = nodes_[id].rule;
+    if (rules_[rule].start != id) continue;
+    rules_[rule].nullable = true;
+    for (const Call& call : calls[rule]) {
+      before[call.target].push_back(call.node);
+      if (reaches_end[call.target]) add(call.node);
     }
   }
   for (Node& node : nodes_) {
@@ -99,13 +126,15 @@ void Rules::find_nullable(const RegexArena& arena) {
   }
 }
 
-void Rules::left_calls(RuleId rule, std::vector<RuleId>& calls) const {
-  std::vector<NodeId> seen = {rules_[rule].start};
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    for (const Edge& edge : nodes_[seen[i]].edges) {
+void Rules::left_calls(RuleId rule, std::vector<bool>& seen, std::vector<RuleId>& calls) const {
+  std::vector<NodeId> reached = {rules_[rule].start};
+  seen[reached[0]] = true;
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    for (const Edge& edge : nodes_[reached[i]].edges) {
       if (edge.kind == Edge::Kind::call) calls.push_back(edge.what);
-      if (edge.kind == Edge::Kind::skip && std::ranges::find(seen, edge.target) == seen.end())
-        seen.push_back(edge.target);
+      if (edge.kind != Edge::Kind::skip || seen[edge.target]) continue;
+      seen[edge.target] = true;
+      reached.push_back(edge.target);
     }
   }
   std::ranges::sort(calls);
@@ -116,6 +145,7 @@ void Rules::left_calls(RuleId rule, std::vector<RuleId>& calls) const {
 void Rules::rank_rules() {
   enum : std::uint8_t { kNew, kOpen, kDone };
   std::vector<std::uint8_t> state(rules_.size(), kNew);
+  std::vector<bool> seen(nodes_.size(), false);  // a node is of one rule, which is opened once
   struct Visit {
     RuleId rule;
     std::vector<RuleId> calls;
@@ -127,7 +157,7 @@ void Rules::rank_rules() {
     const auto open = [&](RuleId rule) {
       state[rule] = kOpen;
       path.push_back({rule, {}});
-      left_calls(rule, path.back().calls);
+      left_calls(rule, seen, path.back().calls);
     };
     open(first);
     while (!path.empty()) {

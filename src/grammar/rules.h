@@ -57,13 +57,14 @@ class Rules {
   std::size_t node_count() const { return nodes_.size(); }
 
  private:
-  void add_edge(NodeId from, Edge edge) { nodes_[from].edges.push_back(edge); }
+  void add_edge(NodeId from, Edge edge);
   void drop_unfinishable(Lexer& lexer);
   void find_nullable(const RegexArena& arena);
   void rank_rules();
-  void left_calls(RuleId rule, std::vector<RuleId>& calls) const;
+  void left_calls(RuleId rule, std::vector<bool>& seen, std::vector<RuleId>& calls) const;
 
   std::size_t max_nodes_;
+  std::size_t edges_ = 0;
   RuleId root_ = 0;
   std::vector<Rule> rules_;
   std::vector<Node> nodes_;

@@ -1,5 +1,7 @@
 #include "layers/decoder.h"
 
+#include "base/integer_cast.h"
+
 namespace sluice::layers {
 
 void DecoderLayer::forward(Device& dev, const Pass& pass, const ops::View& x,
@@ -36,8 +38,23 @@ ops::View Decoder::normed_rows(Device& dev, const Pass& pass, const ops::View& x
   }
   const ops::View gathered = dev.take({rows, hidden});
   for (std::int64_t i = 0; i < rows; ++i)
-    norm_rows(x.rows(pass.logit_rows[static_cast<std::size_t>(i)], 1), gathered.rows(i, 1));
+    norm_rows(x.rows(pass.logit_rows[to_size(i)], 1), gathered.rows(i, 1));
   return gathered;
+}
+
+void Decoder::run_layers(Device& dev, const Pass& pass, std::span<const state::LayerState> states,
+                         const ops::View& x) const {
+  if (rows_in && !dev.planning())
+    rows_in(pass, x);
+  else
+    dev.run(ops::Embed{.table = embed_tokens, .ids = pass.ids, .out = x});
+  for (std::size_t i = 0; i < layers.size(); ++i) layers[i].forward(dev, pass, x, states[i]);
+  if (rows_out && !dev.planning()) rows_out(pass, x);
+}
+
+void Decoder::run_head(Device& dev, const Pass& pass, const ops::View& x, const ops::View& logits) const {
+  if (rows_back && !dev.planning()) rows_back(pass, x);
+  dev.run(ops::Matmul{.x = normed_rows(dev, pass, x, logits.dim(0)), .w = lm_head, .out = logits});
 }
 
 void Decoder::forward(Device& dev, const Pass& pass, std::span<const state::LayerState> states,
@@ -45,14 +62,14 @@ void Decoder::forward(Device& dev, const Pass& pass, std::span<const state::Laye
   dev.set_phase(pass.phase);
   const Scope scope = dev.scope();
   const ops::View x = dev.take({pass.tokens, hidden});
-  if (rows_in && !dev.planning())
-    rows_in(pass, x);
-  else
-    dev.run(ops::Embed{.table = embed_tokens, .ids = pass.ids, .out = x});
-  for (std::size_t i = 0; i < layers.size(); ++i) layers[i].forward(dev, pass, x, states[i]);
-  if (rows_out && !dev.planning()) rows_out(pass, x);
-  if (!logits.present()) return;
-  dev.run(ops::Matmul{.x = normed_rows(dev, pass, x, logits.dim(0)), .w = lm_head, .out = logits});
+  run_layers(dev, pass, states, x);
+  if (logits.present()) run_head(dev, pass, x, logits);
+}
+
+void Decoder::arrive(Device& dev, const Pass& pass, const ops::View& logits) const {
+  dev.set_phase(pass.phase);
+  const Scope scope = dev.scope();
+  run_head(dev, pass, dev.take({pass.tokens, hidden}), logits);
 }
 
 std::size_t Decoder::activation_bytes(std::int64_t tokens, const state::CacheFormat& cache,

@@ -32,21 +32,30 @@ struct Decoder {
   RmsNormWeights norm;  // [hidden]
   ops::Weight lm_head;  // [vocab, hidden]; the embedding where they are tied
   std::unique_ptr<RotaryTable> rotary;
-  // Where others hold layers of the model: what puts rows into x in place of the embedding, and what becomes
-  // of the rows behind the last layer here.
-  std::function<void(const Pass& pass, const ops::View& x)> rows_in;
-  std::function<void(const Pass& pass, const ops::View& x)> rows_out;
+  // Where others hold layers of the model: what puts rows into x in place of the embedding, what becomes of
+  // the rows behind the last layer here, and what puts into x those whose logits are wanted once all layers
+  // are behind them.
+  using ExchangeRows = std::function<void(const Pass& pass, const ops::View& x)>;
+  ExchangeRows rows_in;
+  ExchangeRows rows_out;
+  ExchangeRows rows_back;
 
   std::vector<state::LayerStateShape> states() const;
   // Runs the tokens through all layers. `logits` takes the rows of the last logits.dim(0) tokens, or is
   // absent.
   void forward(Device& dev, const Pass& pass, std::span<const state::LayerState> states,
                const ops::View& logits) const;
+  // Where others hold layers, forward() without logits leaves them the rows; this makes logits of what came
+  // back.
+  void arrive(Device& dev, const Pass& pass, const ops::View& logits) const;
   // Bytes of activations that a pass with so many tokens needs.
   std::size_t activation_bytes(std::int64_t tokens, const state::CacheFormat& cache,
                                ops::DType activations) const;
 
  private:
+  void run_layers(Device& dev, const Pass& pass, std::span<const state::LayerState> states,
+                  const ops::View& x) const;
+  void run_head(Device& dev, const Pass& pass, const ops::View& x, const ops::View& logits) const;
   // The rows of x whose logits are wanted, normed.
   ops::View normed_rows(Device& dev, const Pass& pass, const ops::View& x, std::int64_t rows) const;
 };

@@ -3,12 +3,13 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 
 namespace sluice::layers {
 
 ops::View Arena::take(ops::DType type, const ops::Shape& shape) {
   constexpr std::size_t kAlignment = 64;
-  const std::size_t bytes = static_cast<std::size_t>(shape.elements()) * size_bytes(type);
+  const std::size_t bytes = to_size(shape.elements()) * size_bytes(type);
   const std::size_t at = used_;
   used_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
   peak_ = std::max(peak_, used_);

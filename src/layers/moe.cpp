@@ -23,6 +23,17 @@ ops::View Moe::take_shared(Device& dev, const ops::View& h) const {
   return shared_expert.gate_proj.present() ? dev.take(h.shape) : ops::View{};
 }
 
+moe::Chosen Moe::choose(Device& dev, const moe::Input& in) const {
+  const std::int64_t tokens = in.h.dim(0);
+  const std::int64_t k = router.top_k;
+  const moe::Chosen chosen{.experts = dev.take({tokens, k}, ops::DType::i32),
+                           .weights = dev.take({tokens, k}, ops::DType::f32),
+                           .out = dev.take({tokens, k, in.x.dim(1)}),
+                           .shared_out = take_shared(dev, in.h)};
+  router.choose(dev, in.logits, chosen.experts, chosen.weights);
+  return chosen;
+}
+
 void Moe::project_shared(Device& dev, const ops::View& h, const ops::View& out) const {
   if (out.present()) shared_expert.project(dev, h, out);
 }

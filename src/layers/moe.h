@@ -34,12 +34,17 @@ struct Moe {
   void forward(Device& dev, const ops::View& h, const ops::View& x) const;
 
   // For the kinds of experts.
+  // Chooses for every token, and takes memory for the results.
+  moe::Chosen choose(Device& dev, const moe::Input& in) const;
   // The shared expert's output [T,hidden]; absent where there is none.
   ops::View take_shared(Device& dev, const ops::View& h) const;
   void project_shared(Device& dev, const ops::View& h, const ops::View& out) const;
   // x += the weighted sum of the experts' outputs [T,k,hidden] and the shared one's.
   void combine(Device& dev, const moe::Input& in, const ops::View& expert_out, const ops::View& weights,
                const ops::View& shared_out) const;
+  void combine(Device& dev, const moe::Input& in, const moe::Chosen& chosen) const {
+    combine(dev, in, chosen.out, chosen.weights, chosen.shared_out);
+  }
 
  private:
   moe::Input score(Device& dev, const ops::View& h, const ops::View& x) const;

@@ -27,6 +27,7 @@ struct Pass {
   ops::ConstView save_at;
   std::int64_t saved_behind = 0;  // so many slots
   bool replayed = false;          // a prompt computed as if its tokens had been generated
+  std::int64_t number = 0;        // where nodes share the layers: of this pass among all
 
   bool pooled() const { return seq_starts.present(); }
   // Whether tokens see those before them through the caches alone, those of the pass too.

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/integer_cast.h"
+
 namespace sluice::layers {
 
 namespace {
@@ -13,7 +15,7 @@ using checkpoint::Config;
 constexpr double kDefaultTheta = 1e4;  // of transformers, for every family
 
 std::vector<double> plain_table(std::int64_t dims, double theta) {
-  std::vector<double> table(static_cast<std::size_t>(dims / 2));
+  std::vector<double> table(to_size(dims / 2));
   for (std::size_t i = 0; i < table.size(); ++i)
     table[i] = std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(dims));
   return table;

@@ -17,7 +17,7 @@ struct RotaryTable {
 
   ops::ConstView view() const {
     if (placed.present()) return placed;
-    return {inv_freq.data(), ops::DType::f32, {static_cast<std::int64_t>(inv_freq.size())}};
+    return {inv_freq.data(), ops::DType::f32, {std::ssize(inv_freq)}};
   }
 };
 

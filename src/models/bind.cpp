@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/integer_cast.h"
 #include "models/sizes.h"
 
 namespace sluice::models {
@@ -117,7 +118,7 @@ void bind_ends(const Config& config, Binder& binder, layers::Decoder& decoder, P
 }
 
 std::vector<bool> linear_layers(const Config& config) {
-  const auto count = static_cast<std::size_t>(size(config, "num_hidden_layers"));
+  const auto count = to_size(size(config, "num_hidden_layers"));
   const std::int64_t interval = size_or(config, "full_attention_interval", 4);
   std::vector<bool> linear(count);
   for (std::size_t i = 0; i < count; ++i) linear[i] = (static_cast<std::int64_t>(i) + 1) % interval != 0;

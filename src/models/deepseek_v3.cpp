@@ -59,8 +59,9 @@ layers::Moe bind_experts(const Config& config, Binder& binder, const std::string
   moe.router.scale = config.get_or<double>("routed_scaling_factor", 1);
   if (experts % moe.router.groups != 0 || moe.router.top_groups > moe.router.groups ||
       moe.router.top_k > experts / moe.router.groups * moe.router.top_groups)
-    fail(ErrorKind::checkpoint, "{}: {} experts a token from {} of {} groups of {} experts cannot be chosen",
-         config.where(), moe.router.top_k, moe.router.top_groups, moe.router.groups, experts);
+    fail(ErrorKind::checkpoint,
+         "{}: {} experts per token from {} of {} groups of {} experts cannot be chosen", config.where(),
+         moe.router.top_k, moe.router.top_groups, moe.router.groups, experts);
   moe.gate_proj = binder.experts(module, "gate_proj", {experts, inner, hidden});
   moe.up_proj = binder.experts(module, "up_proj", {experts, inner, hidden});
   moe.down_proj = binder.experts(module, "down_proj", {experts, hidden, inner});

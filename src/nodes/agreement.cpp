@@ -1,19 +1,20 @@
 #include "nodes/agreement.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <numeric>
 
 #include "base/error.h"
+#include "base/files/text_file.h"
 #include "base/integer_cast.h"
-#include "base/text_file.h"
 #include "experts/fingerprint.h"
+#include "nodes/measure.h"
 #include "nodes/wire.h"
 
 namespace sluice::nodes {
 
 namespace {
+
+constexpr const char* kArithmetic = "arithmetic";
 
 // Two processors with the same instructions, or two devices of one kind, give the same bits. How many threads
 // there are makes no difference.
@@ -25,22 +26,11 @@ std::string arithmetic(const ops::Backend& backend) {
   return fmt::format("{} ({}{})", backend.name(), kind, backend.exact() ? ", exact" : "");
 }
 
-double physical_memory() {
-  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-}
-
-// What a node has for weights: what it may use, or most of the machine's memory, shared by those on it.
 NodeStrength strength_of(const Cluster& cluster, const engine::Core& core) {
-  constexpr double kForWeights = 0.8;
   constexpr double kWorthMeasuring = 1e9;
   constexpr std::uint64_t kMeasured = std::uint64_t{64} << 20;
-  const std::vector<std::string>& hosts = cluster.hosts();
-  const auto here = std::count(hosts.begin(), hosts.end(), hosts[static_cast<std::size_t>(cluster.rank())]);
   NodeStrength strength;
-  const auto allowed = static_cast<double>(core.options.memory);
-  const double all = core.backend->traits().host_memory ? physical_memory() / static_cast<double>(here)
-                                                        : static_cast<double>(core.backend->memory_bytes());
-  strength.memory = kForWeights * (allowed > 0 ? allowed : all);
+  strength.memory = memory_for_weights(cluster, *core.backend, core.options.memory);
   if (static_cast<double>(core.summary.weight_bytes) > kWorthMeasuring)
     strength.speed = core.backend->measure_rates(kMeasured).read_bytes_per_second;
   return strength;
@@ -97,7 +87,7 @@ std::vector<std::int64_t> settle(const std::string& split, const engine::Core& c
   const layers::Decoder& decoder = core.model.decoder;
   if (counts.empty()) return split_layers(cost_of(decoder), nodes);
   const std::int64_t given = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
-  if (given != static_cast<std::int64_t>(decoder.layers.size()))
+  if (given != std::ssize(decoder.layers))
     fail(ErrorKind::input, "'{}' shares {} layers, the model has {}", split, given, decoder.layers.size());
   return counts;
 }
@@ -129,7 +119,7 @@ std::vector<Fact> facts_of(const engine::Core& core, const std::string& program)
   const EngineOptions& options = core.options;
   return {{"the program", program},
           {"the checkpoint", fmt::format("{:016x}", fingerprint(core.store.files()))},
-          {"arithmetic", arithmetic(*core.backend)},
+          {kArithmetic, arithmetic(*core.backend)},
           {"the type of activations", std::string(name(core.settings.activations))},
           {"the cache's type", std::string(name(core.settings.cache.type))},
           {"the cache's bits", fmt::format("{},{}", options.key_bits, options.value_bits)},
@@ -142,8 +132,9 @@ std::string difference(const std::vector<Fact>& first, const std::string& first_
     return fmt::format("{} and {} run different programs", first_name, other_name);
   for (std::size_t i = 0; i < first.size(); ++i)
     if (first[i].what != other[i].what || first[i].value != other[i].value)
-      return fmt::format("{} differs: {} has {}, {} has {}", first[i].what, first_name, first[i].value,
-                         other_name, other[i].value);
+      return fmt::format("{} differs: {} has {}, {} has {}{}", first[i].what, first_name, first[i].value,
+                         other_name, other[i].value,
+                         first[i].what == kArithmetic ? "; --isa gives all that of the lowest one" : "");
   return {};
 }
 

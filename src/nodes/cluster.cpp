@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "nodes/wire.h"
 
 namespace sluice::nodes {
@@ -34,14 +35,15 @@ class Patience {
 Cluster::Cluster(std::unique_ptr<Transport> transport, Options options)
     : transport_(std::move(transport)),
       options_(std::move(options)),
-      hosts_(static_cast<std::size_t>(size())),
-      peers_(static_cast<std::size_t>(size())) {
+      hosts_(to_size(size())),
+      peers_(to_size(size())) {
   meet();
   for (Peer& peer : peers_) peer.heard = Clock::now();
   watch_ = std::thread([this] { watch(); });
 }
 
 Cluster::~Cluster() {
+  part();
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -50,16 +52,30 @@ Cluster::~Cluster() {
   watch_.join();
   if (is_lost_) return;
   try {
-    tell_all(Beat::parting, {}, rank());
     transport_->close();
   } catch (const Error&) {  // of a node that parted in disorder
   }
 }
 
+// Stays until all others part too: the end of a transport may wait for ever for one that is lost meanwhile.
+void Cluster::part() {
+  if (is_lost_) return;
+  try {
+    tell_all(Beat::parting, {}, rank());
+  } catch (const Error&) {  // to whom is found out by its silence
+  }
+  const auto all_parted = [this] {
+    for (int other = 0; other < size(); ++other)
+      if (other != rank() && !peer(other).parted) return false;
+    return true;
+  };
+  for (Patience patience; !is_lost_ && !all_parted();) patience.wait();
+}
+
 // Everybody tells everybody its name.
 void Cluster::meet() {
   const Clock::time_point start = Clock::now();
-  hosts_[static_cast<std::size_t>(rank())] = transport_->host();
+  hosts_[to_size(rank())] = transport_->host();
   for (int other = 0; other < size(); ++other) {
     if (other == rank()) continue;
     Writer writer;
@@ -77,12 +93,12 @@ void Cluster::meet() {
         transport_->progress();
         patience.wait();
       }
-      hosts_[static_cast<std::size_t>(other)] = Reader(*message).get_text();
+      hosts_[to_size(other)] = Reader(*message).get_text();
     }
 }
 
 std::string Cluster::name(int rank) const {
-  return fmt::format("node {} ({})", rank, hosts_[static_cast<std::size_t>(rank)]);
+  return fmt::format("node {} ({})", rank, hosts_[to_size(rank)]);
 }
 
 void Cluster::refuse_if_lost() const {
@@ -127,7 +143,7 @@ void Cluster::receive_bytes(int from, Channel channel, std::span<std::byte> byte
 
 void Cluster::tell_all(Beat beat, const std::string& text, int about) {
   for (int other = 0; other < size(); ++other) {
-    if (other == rank()) continue;
+    if (other == rank() || (beat == Beat::alive && peer(other).parted)) continue;
     Writer writer;
     writer.put(beat);
     writer.put(about);

@@ -11,6 +11,7 @@
 #include <span>
 #include <thread>
 
+#include "base/integer_cast.h"
 #include "nodes/transport.h"
 #include "sluice/nodes.h"
 
@@ -23,10 +24,10 @@ class Cluster {
     std::function<void(const LostNode& node)> lost = {};
     std::chrono::milliseconds beat{500};
     std::chrono::milliseconds patience{6000};  // with a node that is silent
-    std::chrono::milliseconds meeting{60000};  // with one that has not come
+    std::chrono::milliseconds meeting{6000};   // with one that has not come
   };
   Cluster(std::unique_ptr<Transport> transport, Options options);
-  // Parts in order unless a node was lost.
+  // Parts in order, once all others do, unless a node was lost.
   ~Cluster();
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
@@ -62,6 +63,7 @@ class Cluster {
   };
 
   void meet();
+  void part();
   void watch();
   void hear();
   void hear(int rank, const Message& message);
@@ -71,7 +73,7 @@ class Cluster {
   void tell_all(Beat beat, const std::string& text, int about);
   void wait_until_told(std::chrono::milliseconds most);
   void refuse_if_lost() const;
-  Peer& peer(int rank) { return peers_[static_cast<std::size_t>(rank)]; }
+  Peer& peer(int rank) { return peers_[to_size(rank)]; }
 
   std::unique_ptr<Transport> transport_;
   Options options_;

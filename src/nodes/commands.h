@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/integer_cast.h"
 #include "engine/batch.h"
 #include "nodes/wire.h"
 
@@ -28,7 +29,7 @@ struct SavedSize {
   std::size_t state = 0;
   std::size_t row = 0;
   std::size_t bytes(std::int64_t rows, bool with_caches) const {
-    return state + (with_caches ? row * static_cast<std::size_t>(rows) : 0);
+    return state + (with_caches ? row * to_size(rows) : 0);
   }
 };
 

@@ -23,7 +23,9 @@ engine::LayerShare::Range ExpertFollower::divide(const engine::Core& core) {
 void ExpertFollower::connect(engine::Core& core) {
   for (const layers::DecoderLayer& layer : core.model.decoder.layers)
     if (const auto* moe = std::get_if<layers::Moe>(&layer.mlp)) moes_.push_back(moe);
-  cluster_->send(0, Channel::replies, {});
+  Writer ready;
+  ready.put(core.streamed.cache != nullptr);
+  cluster_->send(0, Channel::replies, ready.take());
 }
 
 std::size_t ExpertFollower::arena_bytes(ops::DType activations) const {
@@ -53,6 +55,7 @@ Message ExpertFollower::answer(engine::Core& core, layers::Arena& arena, Reader&
   const auto phase = reader.get<ops::Phase>();
   std::vector<layers::moe::Choice> choices = reader.get_all<layers::moe::Choice>();
   const std::vector<std::byte> rows = reader.get_all<std::byte>();
+  const std::vector<std::int32_t> guessed = reader.get_all<std::int32_t>();
   const layers::Moe& moe = *moes_.at(to_size(layer));
   const ops::Shape shape = moe.gate_proj.shape();
   Message results(choices.size() * to_size(shape[2]) * size_bytes(core.settings.activations));
@@ -61,7 +64,7 @@ Message ExpertFollower::answer(engine::Core& core, layers::Arena& arena, Reader&
   const layers::Scope scope = device.scope();
   layers::moe::GatheredRows gathered(device, {rows.data(), results.data()}, shape, kRowsPerCall);
   gathered.compute(layers::moe::Choices(std::move(choices)),
-                   {moe.gate_proj, moe.up_proj, moe.down_proj, core.streamed.cache.get(), layer});
+                   {moe.gate_proj, moe.up_proj, moe.down_proj, core.streamed.cache.get(), layer, guessed});
   return results;
 }
 

@@ -3,6 +3,7 @@
 
 #include "nodes/agreement.h"
 #include "nodes/follower.h"
+#include "nodes/wire.h"
 
 namespace sluice::nodes {
 
@@ -16,7 +17,7 @@ class ExpertFollower final : public Follower {
   bool holds_dense() const override { return false; }
   void connect(engine::Core& core) override;
   std::unique_ptr<state::PoolReplica> open(const state::Extent&, std::int64_t) override { return nullptr; }
-  void begin(state::PoolReplica*, const engine::Batch&) override {}
+  std::int64_t begin(state::PoolReplica*, const engine::Batch&) override { return 0; }
 
   void follow(engine::Core& core) override;
 

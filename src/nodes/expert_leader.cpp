@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/integer_cast.h"
+#include "engine/placement/streaming.h"
 #include "nodes/expert_question.h"
 
 namespace sluice::nodes {
@@ -19,6 +20,7 @@ class Asked {
   bool empty() const { return results_.empty(); }
   std::size_t answer_bytes() const { return results_.size() * width_; }
 
+  void guess(std::int32_t expert) { guessed_.push_back(expert); }
   void add(std::int64_t token, std::int64_t place, std::int64_t expert) {
     if (tokens_.empty() || tokens_.back() != token) {
       const auto* row = static_cast<const std::byte*>(question_.h.data) + to_size(token) * width_;
@@ -35,6 +37,7 @@ class Asked {
     writer.put(question_.phase);
     writer.put_all(std::span<const layers::moe::Choice>(choices_));
     writer.put_all(std::span<const std::byte>(rows_));
+    writer.put_all(std::span<const std::int32_t>(guessed_));
     return writer.take();
   }
   const std::vector<std::int32_t>& results() const { return results_; }
@@ -46,6 +49,7 @@ class Asked {
   std::vector<layers::moe::Choice> choices_;
   std::vector<std::byte> rows_;
   std::vector<std::int32_t> results_;
+  std::vector<std::int32_t> guessed_;
 };
 
 std::size_t row_bytes(const ops::View& out) {
@@ -76,22 +80,27 @@ engine::LayerShare::Range ExpertLeader::divide(const engine::Core& core) {
 }
 
 void ExpertLeader::connect(engine::Core& core) {
-  for (int other = 1; other < cluster_->size(); ++other) cluster_->receive(other, Channel::replies);
+  bool streamed = core.streamed.cache != nullptr;
+  for (int other = 1; other < cluster_->size(); ++other) {
+    const Message ready = cluster_->receive(other, Channel::replies);
+    streamed |= Reader(ready).get<bool>();
+  }
   int number = 0;
   for (layers::DecoderLayer& layer : core.model.decoder.layers)
     if (auto* moe = std::get_if<layers::Moe>(&layer.mlp))
       moe->experts = layers::moe::SpreadExperts{this, first_[1], number++, core.streamed.cache.get()};
+  if (streamed) engine::set_foresight(core.model.decoder);
 }
 
-void ExpertLeader::ask(const Question& question) {
+void ExpertLeader::request(const Question& question) {
   // Of a pass that was given up, answers are still on their way.
   for (const Pending& old : std::exchange(pending_, {})) cluster_->receive(old.node, Channel::rows);
   out_ = question.out;
-  for (int node = 1; node < cluster_->size(); ++node) ask(node, question);
+  for (int node = 1; node < cluster_->size(); ++node) request(node, question);
 }
 
 // One message where that is not too large.
-void ExpertLeader::ask(int node, const Question& question) {
+void ExpertLeader::request(int node, const Question& question) {
   constexpr std::size_t kLargestAnswer = std::size_t{64} << 20;
   const std::int64_t first = first_[to_size(node)];
   const std::int64_t end = first_[to_size(node) + 1];
@@ -105,6 +114,9 @@ void ExpertLeader::ask(int node, const Question& question) {
         if (const std::int64_t expert = chosen[token * places + place]; expert >= first && expert < end)
           asked.add(token, place, expert - first);
     if (asked.empty()) continue;
+    if (question.guessed.present())
+      for (const layers::moe::Choice& choice : layers::moe::choices_of(question.guessed))
+        if (choice.expert >= first && choice.expert < end) asked.guess(to_int(choice.expert - first));
     cluster_->send(node, Channel::commands, asked.message());
     pending_.push_back({node, asked.results()});
   }

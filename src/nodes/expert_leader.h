@@ -17,9 +17,9 @@ class ExpertLeader final : public engine::LayerShare, public layers::moe::Remote
   void connect(engine::Core& core) override;
   // Slots are here alone.
   std::unique_ptr<state::PoolReplica> open(const state::Extent&, std::int64_t) override { return nullptr; }
-  void begin(state::PoolReplica*, const engine::Batch&) override {}
+  std::int64_t begin(state::PoolReplica*, const engine::Batch&) override { return 0; }
 
-  void ask(const Question& question) override;
+  void request(const Question& question) override;
   void await() override;
 
  private:
@@ -28,7 +28,7 @@ class ExpertLeader final : public engine::LayerShare, public layers::moe::Remote
     int node = 0;
     std::vector<std::int32_t> results;  // of which rows of `out`, in the order of the answer
   };
-  void ask(int node, const Question& question);
+  void request(int node, const Question& question);
 
   std::shared_ptr<Cluster> cluster_;
   std::string program_;

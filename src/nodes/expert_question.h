@@ -1,6 +1,6 @@
 // What the node that leads asks of those that hold experts for it, in one message: `compute` with the number
-// of the layer among those with experts, the phase, choices and the rows that they name. The answer is a row
-// per choice, in their order.
+// of the layer among those with experts, the phase, choices, the rows that they name, and which experts the
+// next layer may ask for. The answer is a row per choice, in their order.
 #pragma once
 
 #include "layers/moe/gathered_choices.h"

@@ -18,7 +18,7 @@ class LayerFollower final : public Follower {
   Range divide(const engine::Core& core) override;
   void connect(engine::Core& core) override;
   std::unique_ptr<state::PoolReplica> open(const state::Extent&, std::int64_t) override { return nullptr; }
-  void begin(state::PoolReplica*, const engine::Batch&) override {}
+  std::int64_t begin(state::PoolReplica*, const engine::Batch&) override { return 0; }
 
   void follow(engine::Core& core) override;
 

@@ -1,5 +1,7 @@
 #include "nodes/layer_leader.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "nodes/rows.h"
 
@@ -119,6 +121,9 @@ void LayerLeader::connect(engine::Core& core) {
   core.model.decoder.rows_out = [this, &core](const layers::Pass& pass, const ops::View& x) {
     send_rows(core, pass, x);
   };
+  core.model.decoder.rows_back = [this, &core](const layers::Pass& pass, const ops::View& x) {
+    receive_rows(core, pass, x);
+  };
 }
 
 std::unique_ptr<state::PoolReplica> LayerLeader::open(const state::Extent& extent, std::int64_t chunk) {
@@ -137,27 +142,42 @@ std::unique_ptr<state::PoolReplica> LayerLeader::open(const state::Extent& exten
   return pool;
 }
 
-void LayerLeader::begin(state::PoolReplica* replica, const engine::Batch& batch) {
+std::int64_t LayerLeader::begin(state::PoolReplica* replica, const engine::Batch& batch) {
   // Chunks of a prompt go on ahead, as many as keep all nodes busy.
-  while (unanswered_ >= cluster_->size()) await_empty_answer();
+  const auto underway = [this] {
+    return std::count_if(answers_.begin(), answers_.end(), [](const Answer& answer) { return !answer.came; });
+  };
+  while (underway() >= cluster_->size()) await_answer();
   post(Command::pass, static_cast<RemotePool&>(*replica).group(), batch);
   flush();
+  return passes_++;
 }
 
-void LayerLeader::await_empty_answer() {
-  if (!cluster_->receive(cluster_->previous(), Channel::rows).empty())
-    fail(ErrorKind::internal, "rows came from a node that nobody asked for");
-  --unanswered_;
+void LayerLeader::await_answer() {
+  const auto next =
+      std::find_if(answers_.begin(), answers_.end(), [](const Answer& answer) { return !answer.came; });
+  next->rows = cluster_->receive(cluster_->previous(), Channel::rows);
+  next->came = true;
+  if (next->wanted) return;
+  if (!next->rows.empty()) fail(ErrorKind::internal, "rows came from a node that nobody asked for");
+  answers_.erase(next);
 }
 
 void LayerLeader::send_rows(const engine::Core& core, const layers::Pass& pass, const ops::View& x) {
   cluster_->send(cluster_->next(), Channel::rows, pack_rows(*core.backend, x));
-  ++unanswered_;
-  const std::vector<std::int64_t> wanted = wanted_rows(pass);
-  if (wanted.empty()) return;
-  while (unanswered_ > 1) await_empty_answer();
-  unpack_rows(*core.backend, cluster_->receive(cluster_->previous(), Channel::rows), x, wanted);
-  --unanswered_;
+  answers_.push_back({pass.number, !wanted_rows(pass).empty()});
+}
+
+void LayerLeader::receive_rows(const engine::Core& core, const layers::Pass& pass, const ops::View& x) {
+  const auto asked = [&] {
+    return std::find_if(answers_.begin(), answers_.end(),
+                        [&](const Answer& answer) { return answer.pass == pass.number; });
+  };
+  while (asked() != answers_.end() && !asked()->came) await_answer();
+  if (asked() == answers_.end()) fail(ErrorKind::internal, "no rows are to come of pass {}", pass.number);
+  const Message rows = std::move(asked()->rows);
+  answers_.erase(asked());
+  unpack_rows(*core.backend, rows, x, wanted_rows(pass));
 }
 
 }  // namespace sluice::nodes

@@ -153,6 +153,8 @@ NodesSpec parse_nodes(std::string_view json, const std::string& where) {
     NodeSpec& own = spec.nodes.emplace_back();
     own.memory = positive(node, "memory_gb", place) * 1e9;
     own.bytes_per_second = positive(node, "gb_per_s", place) * 1e9;
+    if (node.contains("disk_gb_per_s"))
+      own.disk_bytes_per_second = json_as<double>(node.at("disk_gb_per_s"), {place, ErrorKind::input}) * 1e9;
     own.name = node.contains("name") ? json_as<std::string>(node.at("name"), {place, ErrorKind::input})
                                      : fmt::format("node {}", spec.nodes.size() - 1);
   }

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 
 namespace sluice::nodes {
 
@@ -17,7 +18,7 @@ void expect(const Message& message, std::size_t bytes) {
 
 std::vector<std::int64_t> wanted_rows(const layers::Pass& pass) {
   if (pass.phase != ops::Phase::decode) return pass.logit_rows;
-  std::vector<std::int64_t> all(static_cast<std::size_t>(pass.tokens));
+  std::vector<std::int64_t> all(to_size(pass.tokens));
   std::iota(all.begin(), all.end(), std::int64_t{0});
   return all;
 }

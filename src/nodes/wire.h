@@ -29,7 +29,11 @@ class Writer {
   Message take() { return std::exchange(message_, {}); }
 
  private:
-  void append(const void* from, std::size_t bytes);
+  void append(const void* from, std::size_t bytes) {
+    const std::size_t at = message_.size();
+    message_.resize(at + bytes);
+    if (bytes > 0) std::memcpy(message_.data() + at, from, bytes);
+  }
 
   Message message_;
 };

@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "ops/check.h"
 #include "ops/check_weight.h"
 #include "ops/overlap.h"
@@ -46,11 +47,11 @@ std::int64_t value_of(const DimExpression& e, const Dims& dims) {
   std::array<std::int64_t, 12> stack{};
   std::size_t top = 0;
   for (int i = 0; i < e.size; ++i) {
-    const int code = e.code[static_cast<std::size_t>(i)];
+    const int code = e.code[to_size(i)];
     if (code >= DimExpression::kLiteral) {
       stack[top++] = code - DimExpression::kLiteral;
     } else if (code < DimExpression::kOperator) {
-      const std::int64_t value = dims.values[static_cast<std::size_t>(code)];
+      const std::int64_t value = dims.values[to_size(code)];
       if (value < 0) return -1;
       stack[top++] = value;
     } else {
@@ -79,7 +80,7 @@ std::int64_t value_of(const DimExpression& e, const Dims& dims) {
 std::string describe(const ShapeSpec& spec, const Dims& dims, bool pooled) {
   std::string known;
   for (int i = 0; i < spec.rank; ++i) {
-    const std::int64_t value = value_of(spec.dims[static_cast<std::size_t>(i)], dims);
+    const std::int64_t value = value_of(spec.dims[to_size(i)], dims);
     if (i > 0) known += ',';
     known += value < 0 ? "?" : std::to_string(value);
   }
@@ -109,9 +110,9 @@ bool matches(const Shape& given, const ShapeSpec& spec, bool pooled, Dims& dims)
     if (pool != given[0]) return false;
   }
   for (int i = 0; i < spec.rank; ++i) {
-    const DimExpression& e = spec.dims[static_cast<std::size_t>(i)];
-    if (e.lone_symbol() && dims.values[static_cast<std::size_t>(e.code[0])] < 0)
-      dims.values[static_cast<std::size_t>(e.code[0])] = given[skip + i];
+    const DimExpression& e = spec.dims[to_size(i)];
+    if (e.lone_symbol() && dims.values[to_size(e.code[0])] < 0)
+      dims.values[to_size(e.code[0])] = given[skip + i];
     if (value_of(e, dims) != given[skip + i]) return false;
   }
   return true;
@@ -242,7 +243,7 @@ Shape evaluate(std::string_view op, std::string_view field, const ShapeSpec& spe
   Shape shape = spec.leading ? dims.leading : Shape{};
   if (pooled) shape.push_back(dims["P"]);
   for (int i = 0; i < spec.rank; ++i) {
-    const std::int64_t value = value_of(spec.dims[static_cast<std::size_t>(i)], dims);
+    const std::int64_t value = value_of(spec.dims[to_size(i)], dims);
     if (value < 0)
       fail(ErrorKind::input,
            "{}: the shape [{}] of '{}' does not follow from the given fields and attributes", op, spec.text,

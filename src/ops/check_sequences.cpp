@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "ops/check.h"
 
 namespace sluice::ops {
@@ -31,16 +32,16 @@ void check_sequences(std::string_view op, const SequenceFields& fields, bool hos
            starts[b], starts[b + 1], b + 1);
   if (!fields.slots.present()) return;
   const auto* slots = static_cast<const std::int32_t*>(fields.slots.data);
-  std::vector<bool> taken(static_cast<std::size_t>(fields.pool));
+  std::vector<bool> taken(to_size(fields.pool));
   for (std::int64_t b = 0; b < sequences; ++b) {
     if (slots[b] < 0 || slots[b] >= fields.pool)
       fail(ErrorKind::input, "{}: field 'slots' has {} at {}, allowed is 0 to {}", op, slots[b], b,
            fields.pool - 1);
-    if (fields.pool_written && taken[static_cast<std::size_t>(slots[b])])
+    if (fields.pool_written && taken[to_size(slots[b])])
       fail(ErrorKind::input,
            "{}: field 'slots' names row {} twice, sequences must not share a row that the op writes", op,
            slots[b]);
-    taken[static_cast<std::size_t>(slots[b])] = true;
+    taken[to_size(slots[b])] = true;
   }
 }
 

@@ -2,18 +2,20 @@
 
 #include <cmath>
 
+#include "base/integer_cast.h"
+
 namespace sluice::ops {
 
 namespace {
 
 std::size_t bytes_of(const ConstView& view) {
-  return static_cast<std::size_t>(view.elements()) * size_bytes(view.dtype);
+  return to_size(view.elements()) * size_bytes(view.dtype);
 }
 
 }  // namespace
 
 std::size_t DeltaStepParts::bytes(const DeltaStep& op) {
-  return 2 * static_cast<std::size_t>(op.a.elements()) * sizeof(float) + bytes_of(op.qkv);
+  return 2 * to_size(op.a.elements()) * sizeof(float) + bytes_of(op.qkv);
 }
 
 DeltaStepParts::DeltaStepParts(const DeltaStep& op, std::byte* memory) {

@@ -10,7 +10,7 @@ namespace sluice::quant {
 
 namespace {
 
-// Printed by tools/codebook.py.
+// Printed by tools/tables/codebook.py.
 constexpr double kLevels2[] = {0.45278003463649202, 1.5104176084990955};
 constexpr double kLevels3[] = {0.24509417894422167, 0.75600528120587729, 1.343909278505, 2.1519457045369874};
 constexpr double kLevels4[] = {0.12839502985114701, 0.38804829949029018, 0.65675911853246338,

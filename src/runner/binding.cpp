@@ -66,7 +66,10 @@ View Binding::updated(std::string_view name) {
   if (tensor == nullptr) return {};
   const std::size_t bytes = to_size(tensor->elements()) * size_bytes(tensor->dtype);
   ops::Buffer& buffer = buffers_.emplace_back(backend_.allocate(bytes));
-  backend_.upload(buffer.data(), tensor->data, bytes);
+  if (arguments_.in_backend_memory)
+    backend_.copy(buffer.data(), tensor->data, bytes);
+  else
+    backend_.upload(buffer.data(), tensor->data, bytes);
   return {buffer.data(), tensor->dtype, tensor->shape};
 }
 

@@ -32,7 +32,7 @@ class Binding {
       : backend_(backend),
         op_(op),
         arguments_(arguments),
-        borrow_(inputs == Inputs::borrowed && backend.traits().host_memory),
+        borrow_(inputs == Inputs::borrowed && (arguments.in_backend_memory || backend.traits().host_memory)),
         poison_(inputs == Inputs::copied),
         buffers_(buffers) {}
 

@@ -105,8 +105,7 @@ std::vector<std::int32_t> shuffled(Random& random, std::int64_t count) {
   std::vector<std::int32_t> numbers(to_size(count));
   std::iota(numbers.begin(), numbers.end(), 0);
   for (std::size_t i = numbers.size(); i > 1; --i)
-    std::swap(numbers[i - 1],
-              numbers[static_cast<std::size_t>(random.integer(static_cast<std::int64_t>(i)))]);
+    std::swap(numbers[i - 1], numbers[to_size(random.integer(static_cast<std::int64_t>(i)))]);
   return numbers;
 }
 

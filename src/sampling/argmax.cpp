@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 
 namespace sluice::sampling {
 
@@ -22,7 +23,7 @@ std::size_t largest(std::span<const float> values) {
   std::int32_t most = ordered(values[0]);
   for (const float value : values) most = std::max(most, ordered(value));
   const auto best = std::bit_cast<float>(most ^ (most >> 31 & 0x7fffffff));
-  return static_cast<std::size_t>(std::find(values.begin(), values.end(), best) - values.begin());
+  return to_size(std::find(values.begin(), values.end(), best) - values.begin());
 }
 
 std::int32_t argmax(std::span<const float> logits) {

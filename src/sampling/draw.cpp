@@ -4,6 +4,8 @@
 #include <numeric>
 #include <vector>
 
+#include "base/integer_cast.h"
+
 namespace sluice::sampling {
 
 namespace {
@@ -13,8 +15,8 @@ struct Before {
   std::span<const float> logits;
 
   bool operator()(std::int32_t a, std::int32_t b) const {
-    const float x = logits[static_cast<std::size_t>(a)];
-    const float y = logits[static_cast<std::size_t>(b)];
+    const float x = logits[to_size(a)];
+    const float y = logits[to_size(b)];
     return x != y ? x > y : a < b;
   }
 };
@@ -30,8 +32,7 @@ class Candidates {
     order_.resize(count);
     const float largest = *std::max_element(logits.begin(), logits.end());
     for (const std::int32_t i : order_)
-      total_ += weights_[static_cast<std::size_t>(i)] =
-          draw_weight(logits[static_cast<std::size_t>(i)], largest, temperature);
+      total_ += weights_[to_size(i)] = draw_weight(logits[to_size(i)], largest, temperature);
   }
 
   std::uint64_t total() const { return total_; }
@@ -76,7 +77,7 @@ class Candidates {
     const auto at = [this](std::size_t i) { return order_.begin() + static_cast<std::ptrdiff_t>(i); };
     std::nth_element(at(begin), at(middle), at(end), before_);
   }
-  std::uint64_t weight_of(std::int32_t index) const { return weights_[static_cast<std::size_t>(index)]; }
+  std::uint64_t weight_of(std::int32_t index) const { return weights_[to_size(index)]; }
 
   Before before_;
   std::vector<std::int32_t> order_;
@@ -89,7 +90,7 @@ class Candidates {
 std::int32_t draw(std::span<const float> logits, const DrawSettings& settings, std::uint64_t seed,
                   std::uint64_t position) {
   std::size_t count = logits.size();
-  if (settings.top_k > 0) count = std::min(count, static_cast<std::size_t>(settings.top_k));
+  if (settings.top_k > 0) count = std::min(count, to_size(settings.top_k));
   Candidates candidates(logits, count, settings.temperature);
   std::uint64_t kept = candidates.total();
   if (const std::uint64_t goal = kept_goal(settings.top_p, kept); goal < kept)

@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/files/text_file.h"
 #include "base/json.h"
-#include "base/text_file.h"
 
 namespace sluice {
 

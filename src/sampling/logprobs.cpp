@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/integer_cast.h"
+
 namespace sluice::sampling {
 
 Logprobs::Logprobs(std::span<const float> logits)
@@ -14,7 +16,7 @@ Logprobs::Logprobs(std::span<const float> logits)
 }
 
 double Logprobs::operator[](std::int32_t id) const {
-  return log_weight(logits_[static_cast<std::size_t>(id)], largest_) - log_sum_;
+  return log_weight(logits_[to_size(id)], largest_) - log_sum_;
 }
 
 std::vector<TokenLogprob> Logprobs::top(std::size_t count) const {
@@ -24,8 +26,8 @@ std::vector<TokenLogprob> Logprobs::top(std::size_t count) const {
   count = std::min(count, ids.size());
   const auto end = ids.begin() + static_cast<std::ptrdiff_t>(count);
   std::partial_sort(ids.begin(), end, ids.end(), [this](std::int32_t a, std::int32_t b) {
-    const float x = logits_[static_cast<std::size_t>(a)];
-    const float y = logits_[static_cast<std::size_t>(b)];
+    const float x = logits_[to_size(a)];
+    const float y = logits_[to_size(b)];
     return x != y ? x > y : a < b;
   });
   std::vector<TokenLogprob> tokens;

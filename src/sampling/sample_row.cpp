@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/integer_cast.h"
 #include "sampling/argmax.h"
 #include "sampling/logprobs.h"
 #include "sampling/row_settings.h"
@@ -36,11 +37,11 @@ bool allows_all(const std::uint8_t* bits, std::int64_t vocab) {
 class AdjustedRow {
  public:
   AdjustedRow(const ops::Sample& op, std::int64_t row, std::int64_t slot, const Penalties& penalties)
-      : logits_(row_of<float>(op.logits, row), static_cast<std::size_t>(op.logits.dim(1))) {
+      : logits_(row_of<float>(op.logits, row), to_size(op.logits.dim(1))) {
     if (penalties.any()) penalise(row_of<std::int32_t>(op.counts, slot), penalties);
     for (std::int64_t i = 0; op.bias_ids.present() && i < op.bias_ids.dim(1); ++i)
       if (const std::int32_t id = row_of<std::int32_t>(op.bias_ids, slot)[i]; id >= 0)
-        own()[static_cast<std::size_t>(id)] += row_of<float>(op.bias, slot)[i];
+        own()[to_size(id)] += row_of<float>(op.bias, slot)[i];
     if (op.allowed.present()) mask(row_of<std::uint8_t>(op.allowed, slot));
   }
 
@@ -67,12 +68,12 @@ class AdjustedRow {
       if (counts[i] > 0) logits[i] = penalised(logits[i], counts[i], penalties);
   }
   void mask(const std::uint8_t* bits) {
-    const auto vocab = static_cast<std::int64_t>(logits_.size());
+    const auto vocab = std::ssize(logits_);
     if (allows_all(bits, vocab)) return;
     bits_ = bits;
     std::vector<float>& logits = own();
     for (std::int64_t i = 0; i < vocab; ++i)
-      if (!allowed(bits, i)) logits[static_cast<std::size_t>(i)] = kImpossible;
+      if (!allowed(bits, i)) logits[to_size(i)] = kImpossible;
   }
 
   std::vector<float> changed_;
@@ -99,7 +100,7 @@ void report(const ops::Sample& op, std::int64_t row, std::span<const float> logi
   if (op.logprob.present())
     *row_of<float>(op.logprob, row) = static_cast<float>(logprobs[*row_of<std::int32_t>(op.ids, row)]);
   if (!op.top_ids.present()) return;
-  const std::vector<TokenLogprob> top = logprobs.top(static_cast<std::size_t>(wanted));
+  const std::vector<TokenLogprob> top = logprobs.top(to_size(wanted));
   for (std::size_t i = 0; i < top.size(); ++i) {
     row_of<std::int32_t>(op.top_ids, row)[i] = top[i].id;
     row_of<float>(op.top_logprobs, row)[i] = static_cast<float>(top[i].logprob);

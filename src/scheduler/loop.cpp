@@ -71,26 +71,6 @@ void Loop::drain() {
   changed_.wait(lock, [this] { return pending_ == 0; });
 }
 
-void Loop::forget_prompts() {
-  std::unique_lock lock(mutex_);
-  forgetting_ = true;
-  changed_.notify_all();
-  changed_.wait(lock, [this] { return !forgetting_ || stopping_; });
-}
-
-void Loop::forget_if_asked() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!forgetting_) return;
-  }
-  places_.forget_all();
-  count_pages();
-  publish();
-  const std::lock_guard lock(mutex_);
-  forgetting_ = false;
-  changed_.notify_all();
-}
-
 SchedulerState Loop::state() const {
   const std::lock_guard lock(mutex_);
   SchedulerState state = counts_;
@@ -105,12 +85,12 @@ void Loop::work() {
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] {
-        return stopping_ || forgetting_ || queue_.size() + active_.size() + parked_.size() > 0;
+        return stopping_ || !asked_.empty() || queue_.size() + active_.size() + parked_.size() > 0;
       });
       if (stopping_) break;
     }
     try {
-      forget_if_asked();
+      do_asked();
       turn();
     } catch (...) {  // of no request in particular
       finish_all(std::current_exception());
@@ -124,6 +104,9 @@ void Loop::work() {
   }
   finish_all({});
   deliver();
+  const std::lock_guard lock(mutex_);
+  done_ = true;
+  changed_.notify_all();
 }
 
 void Loop::turn() {
@@ -155,9 +138,11 @@ void Loop::sweep() {
   const auto now = Clock::now();
   std::vector<SequencePtr> ended;
   for (const auto* list : {&active_, &parked_})
-    for (const SequencePtr& sequence : *list)
+    for (const SequencePtr& sequence : *list) {
+      if (sequence->underway) continue;  // until it is back
       if (sequence->error || sequence->cancel.cancelled() || sequence->deadline <= now)
         ended.push_back(sequence);
+    }
   {
     const std::lock_guard lock(mutex_);
     for (const Waiting& dropped : queue_.drop(now)) {
@@ -174,6 +159,7 @@ void Loop::finish(SequencePtr sequence, std::exception_ptr error) {
   const bool cut = answer.open();
   answer.end(FinishReason::cancelled);
   if (auto rest = answer.rest()) outbox_.token(sequence, std::move(*rest));
+  if (sequence->slot) places_.remember_answer(*sequence);
   places_.close(*sequence);
   count_pages();
   std::erase(active_, sequence);
@@ -199,6 +185,7 @@ void Loop::finish(SequencePtr sequence, std::exception_ptr error) {
 }
 
 void Loop::finish_all(const std::exception_ptr& error) {
+  passes_.abandon();
   while (!active_.empty()) finish(active_.back(), error);
   while (!parked_.empty()) finish(parked_.back(), error);
 }
@@ -260,6 +247,10 @@ bool Loop::suspend_last(const Sequence* behind) {
     if (one->past > 0 && (behind == nullptr || behind->before(*one)) && (!last || last->before(*one)))
       last = one;
   if (!last) return false;
+  if (last->underway) {
+    while (passes_.underway() > 0) arrive();
+    return true;
+  }
   try {
     places_.suspend(*last);
   } catch (...) {  // the host has no memory for it
@@ -282,8 +273,8 @@ std::vector<SequencePtr> Loop::decoding() const {
   return found;
 }
 
-bool Loop::step() {
-  std::vector<SequencePtr> sequences = decoding();
+std::vector<SequencePtr> Loop::with_pages(const std::function<std::vector<SequencePtr>()>& choose) {
+  std::vector<SequencePtr> sequences = choose();
   const auto missing = [&] {
     std::int64_t sum = 0;
     for (const SequencePtr& one : sequences) sum += places_.missing_pages(*one, 1);
@@ -293,7 +284,13 @@ bool Loop::step() {
     return std::any_of(sequences.begin(), sequences.end(),
                        [this](const SequencePtr& one) { return places_.forget_shared(*one); });
   };
-  while (!places_.make_free(missing()) && (forget() || suspend_last(nullptr))) sequences = decoding();
+  while (!places_.make_free(missing()) && (forget() || suspend_last(nullptr))) sequences = choose();
+  return sequences;
+}
+
+bool Loop::step() {
+  if (passes_.stages() > 1) return step_in_groups();
+  const std::vector<SequencePtr> sequences = with_pages([this] { return decoding(); });
   if (sequences.empty()) {
     stepped_.reset();
     return false;
@@ -302,6 +299,7 @@ bool Loop::step() {
     const Passes::Result result = passes_.step(sequences);
     budget_.decoded(result.seconds);
     measure_turn();
+    for (const SequencePtr& one : sequences) places_.follow_answer(*one);
     take(result);
   } catch (...) {
     for (const SequencePtr& one : sequences) finish(one, std::current_exception());
@@ -330,7 +328,9 @@ std::vector<Passes::Chunk> Loop::plan_chunks() const {
     parts.push_back({one->past, one->next_stop(copies) - one->past});
     copies -= std::min(copies, std::ssize(one->save_at));
   }
-  const std::vector<std::int64_t> counts = scheduler::plan_chunks(parts, budget_.tokens(!decoding().empty()));
+  const std::int64_t past = readers.empty() ? 0 : readers.front()->past;
+  const std::vector<std::int64_t> counts =
+      scheduler::plan_chunks(parts, budget_.tokens(!decoding().empty(), past));
   std::vector<Passes::Chunk> chunks;
   for (std::size_t i = 0; i < readers.size(); ++i)
     if (counts[i] > 0) chunks.push_back({readers[i], counts[i]});
@@ -368,15 +368,21 @@ bool Loop::read() {
   while (!make_room(chunks)) chunks = plan_chunks();
   if (chunks.empty()) return false;
   add_copies(chunks);
+  add_twins(chunks);
   std::int64_t tokens = 0;
-  for (const Passes::Chunk& chunk : chunks) tokens += chunk.tokens;
+  double rows = 0;  // before each token, of all together
+  for (const Passes::Chunk& chunk : chunks) {
+    tokens += chunk.tokens;
+    rows += static_cast<double>(chunk.tokens * (2 * chunk.sequence->past + chunk.tokens)) / 2;
+  }
   try {
     const Passes::Result result = passes_.read(chunks);
-    budget_.prefilled(tokens, result.seconds);
+    budget_.prefilled(tokens, result.seconds, rows);
     read_since_ = true;
     for (const Passes::Chunk& chunk : chunks) {
       outbox_.progress(chunk.sequence);
       remember(chunk);
+      take_twins(chunk);
     }
     take(result);
   } catch (...) {
@@ -440,12 +446,12 @@ void Loop::publish() {
                           : one->past > 0 ? Phase::suspended
                                           : Phase::waiting;
       sequences.push_back({one->id, one->request.key, phase, one->prompt, std::min(one->past, one->prompt),
-                           static_cast<std::int64_t>(one->answer.result().ids.size()), 0});
+                           std::ssize(one->answer.result().ids), 0});
       arrivals.push_back(one->arrived);
     }
   const std::lock_guard lock(mutex_);
   counts_.sequences = std::move(sequences);
-  counts_.waiting = static_cast<std::int64_t>(queue_.size());
+  counts_.waiting = std::ssize(queue_);
   counts_.cache_tokens_used = pages_used_ * state::kPageRows;
   counts_.remembered_tokens = pages_spare_ * state::kPageRows;
   counts_.memory_bytes = places_.host_bytes();

@@ -26,12 +26,15 @@ class Loop {
   SchedulerState state() const;
   void drain();
   void forget_prompts();
+  std::vector<RememberedPrefix> remembered(const Salt& salt, std::size_t most);
 
  private:
   void work();
   void turn();
   void await_disk();
-  void forget_if_asked();
+  // Has the loop's thread do something and waits; false: it has ended.
+  bool have_done(const std::function<void()>& work);
+  void do_asked();
 
   // Ends what was cancelled, is late, or failed.
   void sweep();
@@ -46,6 +49,8 @@ class Loop {
   bool open(const SequencePtr& sequence);
 
   void follow(Sequence& sequence);
+  void add_twins(std::vector<Passes::Chunk>& chunks) const;
+  void take_twins(const Passes::Chunk& chunk);
   void fetch(Sequence& sequence);
   void lead_on();
   void part_ways();
@@ -54,6 +59,14 @@ class Loop {
   // Each says whether there was something to compute.
   bool step();
   bool read();
+  // A step in groups of sequences that are underway to other nodes at once; each departs again as soon as its
+  // tokens are chosen, so that some are underway between turns.
+  bool step_in_groups();
+  void depart();
+  std::int64_t arrive();
+  std::vector<SequencePtr> next_group() const;
+  // Those of `choose` once there are pages for a token of each.
+  std::vector<SequencePtr> with_pages(const std::function<std::vector<SequencePtr>()>& choose);
   void measure_turn();
   void take(const Passes::Result& result);
   void take_choice(const SequencePtr& sequence, const SampledToken& chosen);
@@ -62,7 +75,8 @@ class Loop {
   void add_copies(std::vector<Passes::Chunk>& chunks);
   // Takes out chunks that have no pages. False: somebody was suspended, plan again.
   bool make_room(std::vector<Passes::Chunk>& chunks);
-  // Suspends the last of those that hold pages and run behind `behind`, if any; absent: of all.
+  // Suspends the last of those that hold pages and run behind `behind`, if any; absent: of all. Or brings it
+  // back first. Says whether something changed.
   bool suspend_last(const Sequence* behind);
 
   void deliver();
@@ -89,7 +103,8 @@ class Loop {
   std::int64_t pending_ = 0;                                // submitted and not done
   bool draining_ = false;
   bool stopping_ = false;
-  bool forgetting_ = false;  // somebody waits for prompts to be forgotten
+  std::vector<const std::function<void()>*> asked_;  // what somebody waits for
+  bool done_ = false;                                // the thread has ended
   SchedulerState counts_;
   std::vector<Clock::time_point> arrivals_;  // of counts_.sequences
 

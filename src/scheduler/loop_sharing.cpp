@@ -20,9 +20,14 @@ void Loop::remember(const Passes::Chunk& chunk) try {
 void Loop::follow(Sequence& sequence) {
   if (!places_.remembers()) return;
   for (const SequencePtr& other : active_) {
-    if (other.get() == &sequence || !other->reading() ||
-        other->request.cache_salt != sequence.request.cache_salt)
-      continue;
+    if (other.get() == &sequence || !other->reading() || other->salt != sequence.salt) continue;
+    if (other->leader == nullptr && other->prompt == sequence.prompt && sequence.answer.open() &&
+        other->answer.open() &&
+        std::equal(sequence.tokens.begin(), sequence.tokens.end(), other->tokens.begin())) {
+      sequence.leader = other;
+      sequence.awaited = sequence.prompt;
+      return;
+    }
     const auto most = static_cast<std::ptrdiff_t>(std::min(sequence.prompt - 1, other->prompt));
     const auto parted =
         std::mismatch(sequence.tokens.begin(), sequence.tokens.begin() + most, other->tokens.begin());
@@ -35,6 +40,31 @@ void Loop::follow(Sequence& sequence) {
   std::vector<std::int64_t>& points = sequence.leader->save_at;
   const auto place = std::lower_bound(points.begin(), points.end(), sequence.awaited);
   if (place == points.end() || *place != sequence.awaited) points.insert(place, sequence.awaited);
+}
+
+// Those whose prompt ends with that of a chunk.
+void Loop::add_twins(std::vector<Passes::Chunk>& chunks) const {
+  for (Passes::Chunk& chunk : chunks) {
+    const Sequence& read = *chunk.sequence;
+    if (read.past + chunk.tokens < read.prompt || !read.answer.open()) continue;
+    for (const SequencePtr& one : active_)
+      if (one->twin_of(read)) chunk.twins.push_back(one);
+  }
+}
+
+// They are where their leader is.
+void Loop::take_twins(const Passes::Chunk& chunk) {
+  for (const SequencePtr& twin : chunk.twins) {
+    twin->leader = nullptr;
+    twin->awaited = 0;
+    twin->report.shared = twin->prompt - twin->report.cached;
+    twin->past = twin->prompt;
+    twin->exact = chunk.sequence->exact;
+    twin->save_at.clear();
+    outbox_.progress(twin);
+    const std::lock_guard lock(mutex_);
+    counts_.prompt_tokens += static_cast<std::uint64_t>(twin->report.shared);
+  }
 }
 
 // What files hold of its prompt is read, unless another one is to come up with it.
@@ -71,6 +101,51 @@ void Loop::part_ways() {
     one->awaited = 0;
     outbox_.progress(one);
   }
+}
+
+void Loop::forget_prompts() {
+  have_done([this] {
+    places_.forget_all();
+    count_pages();
+    publish();
+  });
+}
+
+std::vector<RememberedPrefix> Loop::remembered(const Salt& salt, std::size_t most) {
+  std::vector<RememberedPrefix> found;
+  have_done([&] { found = places_.remembered(salt, most); });
+  return found;
+}
+
+bool Loop::have_done(const std::function<void()>& work) {
+  std::unique_lock lock(mutex_);
+  if (done_) return false;
+  asked_.push_back(&work);
+  changed_.notify_all();
+  const auto waits = [&] { return std::find(asked_.begin(), asked_.end(), &work) != asked_.end(); };
+  changed_.wait(lock, [&] { return !waits() || done_; });
+  return !waits();
+}
+
+void Loop::do_asked() {
+  std::vector<const std::function<void()>*> asked;
+  {
+    const std::lock_guard lock(mutex_);
+    asked = asked_;
+  }
+  if (asked.empty()) return;
+  std::exception_ptr error;
+  for (const std::function<void()>* work : asked) try {
+      (*work)();
+    } catch (...) {
+      error = std::current_exception();
+    }
+  {
+    const std::lock_guard lock(mutex_);
+    asked_.erase(asked_.begin(), asked_.begin() + std::ssize(asked));
+    changed_.notify_all();
+  }
+  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace sluice::scheduler

@@ -4,6 +4,8 @@
 #include <latch>
 #include <thread>
 
+#include "base/integer_cast.h"
+
 namespace sluice::scheduler {
 
 namespace {
@@ -15,8 +17,15 @@ double seconds_since(Clock::time_point start) {
 using Next = engine::ForwardPass::Next;
 
 Next last_token(const Sequence& sequence, std::int64_t position) {
-  return {sequence.slot->number(), static_cast<std::int32_t>(position),
-          sequence.tokens[static_cast<std::size_t>(position)]};
+  return {sequence.slot->number(), static_cast<std::int32_t>(position), sequence.tokens[to_size(position)]};
+}
+
+engine::Batch batch_of(std::span<const SequencePtr> sequences) {
+  engine::Batch batch{ops::Phase::decode, {}};
+  for (const SequencePtr& sequence : sequences)
+    batch.sequences.push_back(
+        {sequence->slot->number(), sequence->past, std::span(sequence->tokens).last(1), 1});
+  return batch;
 }
 
 // Where the host computes, its processors are busy with that.
@@ -48,6 +57,10 @@ struct Passes::Choices {
     last.push_back(last_token(*sequence, position));
     requests.push_back({sequence->answer.settings(), sequence->tokens, {}, sequence->follows});
   }
+  void add_step(const SequencePtr& sequence) {
+    result.outcomes.push_back({sequence, {}});
+    add(sequence, sequence->past);
+  }
   Outcome& outcome(std::size_t i) { return result.outcomes[of[i]]; }
   bool masked() const {
     return std::any_of(of.begin(), of.end(),
@@ -61,10 +74,9 @@ struct Passes::Choices {
   }
   void make_masks(ThreadPool& helpers) {
     if (!masked()) return;
-    helpers.parallel_for_dynamic(0, static_cast<std::int64_t>(of.size()), 1,
-                                 [this](std::int64_t begin, std::int64_t end, int) {
-                                   for (; begin < end; ++begin) make_mask(static_cast<std::size_t>(begin));
-                                 });
+    helpers.parallel_for_dynamic(0, std::ssize(of), 1, [this](std::int64_t begin, std::int64_t end, int) {
+      for (; begin < end; ++begin) make_mask(to_size(begin));
+    });
   }
 };
 
@@ -86,13 +98,8 @@ void Passes::run(Choices& choices, const std::function<void(Choices&)>& job) {
 
 Passes::Result Passes::step(std::span<const SequencePtr> sequences) {
   Choices choices;
-  engine::Batch batch{ops::Phase::decode, {}};
-  for (const SequencePtr& sequence : sequences) {
-    choices.result.outcomes.push_back({sequence, {}});
-    choices.add(sequence, sequence->past);
-    batch.sequences.push_back(
-        {sequence->slot->number(), sequence->past, std::span(sequence->tokens).last(1), 1});
-  }
+  for (const SequencePtr& sequence : sequences) choices.add_step(sequence);
+  const engine::Batch batch = batch_of(sequences);
   const bool masked = choices.masked();
   run(choices, [&](Choices& open) {
     engine::ForwardPass& pass = places_.pass();
@@ -108,22 +115,75 @@ Passes::Result Passes::step(std::span<const SequencePtr> sequences) {
   return std::move(choices.result);
 }
 
+std::int64_t Passes::stages() const {
+  return places_.pass().stages();
+}
+
+void Passes::depart(std::span<const SequencePtr> sequences) {
+  const engine::Batch batch = batch_of(sequences);
+  engine::ForwardPass::Underway pass = core_.executor->run([&] { return places_.pass().depart(batch); });
+  underway_.push_back({{sequences.begin(), sequences.end()}, std::move(pass)});
+  ++departures_;
+  for (const SequencePtr& sequence : sequences) {
+    sequence->underway = true;
+    sequence->departed = departures_;
+  }
+}
+
+Passes::Step Passes::take_first() {
+  Step step = std::move(underway_.front());
+  underway_.pop_front();
+  for (const SequencePtr& sequence : step.sequences) sequence->underway = false;
+  return step;
+}
+
+Passes::Result Passes::arrive() {
+  const Step step = take_first();
+  Choices choices;
+  for (const SequencePtr& sequence : step.sequences) choices.add_step(sequence);
+  run(choices, [&](Choices& open) {
+    engine::ForwardPass& pass = places_.pass();
+    pass.arrive(step.pass);
+    open.masks.wait();
+    open.chosen = pass.sample(open.last, open.requests, open.candidates());
+  });
+  for (const SequencePtr& sequence : step.sequences) ++sequence->past;
+  return std::move(choices.result);
+}
+
+void Passes::abandon() {
+  while (!underway_.empty()) {
+    const Step step = take_first();
+    try {
+      core_.executor->run([&] { places_.pass().arrive(step.pass); });
+    } catch (const std::exception&) {  // of a node that is lost
+    }
+  }
+}
+
 Passes::Result Passes::read(std::span<const Chunk> chunks) {
   Choices choices;
   engine::Batch batch{ops::Phase::prefill, {}};
-  for (const auto& [sequence, count, copies] : chunks) {
+  for (const auto& [sequence, count, copies, twins] : chunks) {
     choices.result.outcomes.push_back({sequence, {}});
     const std::int64_t end = sequence->past + count;
     const bool answers = end == sequence->prompt && sequence->answer.open();
     if (answers) choices.add(sequence, end - 1);
     for (const StateCopy& copy : copies)
       batch.saves.push_back({batch.tokens() + copy.rows - sequence->past, *copy.place});
-    const auto ids = std::span(sequence->tokens)
-                         .subspan(static_cast<std::size_t>(sequence->past), static_cast<std::size_t>(count));
+    const auto ids = std::span(sequence->tokens).subspan(to_size(sequence->past), to_size(count));
     batch.sequences.push_back({sequence->slot->number(), sequence->past, ids, answers ? 1 : 0});
   }
+  for (const Chunk& chunk : chunks)
+    for (const SequencePtr& twin : chunk.twins) {
+      choices.result.outcomes.push_back({twin, {}});
+      choices.add(twin, twin->prompt - 1);
+    }
   run(choices, [&](Choices& open) {
     places_.pass().run(batch);
+    for (const Chunk& chunk : chunks)
+      for (const SequencePtr& twin : chunk.twins)
+        places_.pass().fork(chunk.sequence->slot->number(), twin->slot->number(), twin->prompt);
     open.masks.wait();
     if (open.of.empty()) return core_.backend->synchronize();
     open.chosen = places_.pass().sample(open.last, open.requests, open.candidates());

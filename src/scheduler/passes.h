@@ -2,6 +2,8 @@
 // While the device works, masks of guided answers are made and callers hear what came before.
 #pragma once
 
+#include <deque>
+
 #include "base/thread_pool.h"
 #include "scheduler/places.h"
 
@@ -24,21 +26,40 @@ class Passes {
   };
   // Computes each sequence's last token and chooses the next one.
   Result step(std::span<const SequencePtr> sequences);
+  // The same in two halves, where nodes hold layers one behind the other: so many steps of different
+  // sequences keep all at work.
+  std::int64_t stages() const;
+  void depart(std::span<const SequencePtr> sequences);
+  std::int64_t underway() const { return std::ssize(underway_); }
+  // Of the step that departed first.
+  std::vector<SequencePtr> next_to_arrive() const { return underway_.front().sequences; }
+  Result arrive();
+  // Waits for what is underway; nobody wants it.
+  void abandon();
   // Reads so many tokens of each prompt; behind a prompt's end the first token of the answer is chosen.
   struct Chunk {
     SequencePtr sequence;
     std::int64_t tokens = 0;
     std::vector<StateCopy> copies = {};  // of its states on the way, rising
+    // That have the same prompt, where the chunk ends it: each goes on behind it with a choice of its own.
+    std::vector<SequencePtr> twins = {};
   };
   Result read(std::span<const Chunk> chunks);
 
  private:
   struct Choices;
+  struct Step {
+    std::vector<SequencePtr> sequences;
+    engine::ForwardPass::Underway pass;
+  };
+  Step take_first();
   void run(Choices& choices, const std::function<void(Choices&)>& job);
 
   engine::Core& core_;
   Places& places_;
   std::function<void()> meanwhile_;
+  std::deque<Step> underway_;
+  std::int64_t departures_ = 0;
   ThreadPool helpers_;  // make masks
 };
 

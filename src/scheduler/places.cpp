@@ -3,38 +3,46 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/integer_cast.h"
 #include "scheduler/prefix/identity.h"
 #include "sluice/error.h"
 
 namespace sluice::scheduler {
 
+namespace {
+
+constexpr std::size_t kOnTheWay = std::size_t{256} << 20;  // bytes between files and pages
+constexpr std::size_t kAhead = std::size_t{256} << 20;     // some states of a large model
+
+}  // namespace
+
 class Places::Pages final : public PageOwner {
  public:
-  Pages(engine::Executor& executor, state::StatePool& pool) : executor_(executor), pool_(pool) {}
+  Pages(engine::Executor& executor, state::StatePool& pool, HostMemory& memory)
+      : executor_(executor), pool_(pool), memory_(memory) {}
   std::int64_t rows() const override { return state::kPageRows; }
   void hold(std::int32_t page) override { pool_.hold(page); }
   void drop(std::int32_t page) override { pool_.drop(page); }
   bool shared(std::int32_t page) const override { return pool_.shared(page); }
-  SavedState save_block(std::int32_t page, std::int64_t block) override try {
+  SavedState save_block(std::int32_t page, std::int64_t block) override {
     if (pool_.replica() != nullptr) return {};  // it has rows of other layers
-    return copy([&] { return pool_.save_page_block(page, block); });
-  } catch (const std::bad_alloc&) {
-    return {};
+    return copy(pool_.block_bytes(), [&](auto to) { pool_.save_page_block(page, block, to); });
   }
-  SavedState save_snapshot(std::int32_t place) override try {
-    return copy([&] { return pool_.save_snapshot(place); });
-  } catch (const std::bad_alloc&) {
-    return {};
+  SavedState save_snapshot(std::int32_t place) override {
+    return copy(pool_.saved_bytes(0, false), [&](auto to) { pool_.save_snapshot(place, to); });
   }
 
  private:
   template <class F>
-  SavedState copy(F&& f) {
-    return std::make_shared<const std::vector<std::byte>>(executor_.run(f));
+  SavedState copy(std::size_t bytes, F&& f) try {
+    return memory_.make(bytes, [&](std::span<std::byte> to) { executor_.run([&] { f(to); }); });
+  } catch (const std::bad_alloc&) {
+    return {};
   }
 
   engine::Executor& executor_;
   state::StatePool& pool_;
+  HostMemory& memory_;
 };
 
 Places::Places(engine::Core& core, const SchedulerOptions& settled)
@@ -44,9 +52,17 @@ Places::Places(engine::Core& core, const SchedulerOptions& settled)
       states_(core.summary.state_bytes > 0),
       message_ends_(core.stop_ids),
       spacing_(settled.state_spacing),
-      owner_(std::make_unique<Pages>(executor_, group_->pass.pool())) {
+      reuse_decoded_(settled.reuse_decoded),
+      memory_([backend = core.backend.get()](std::size_t bytes) { return backend->allocate_pinned(bytes); },
+              {.kept = settled.cache_memory + (settled.cache_folder.empty() ? 0 : kOnTheWay),
+               .ahead = core.backend->traits().host_memory ? 0 : kAhead}),
+      owner_(std::make_unique<Pages>(executor_, group_->pass.pool(), memory_)) {
   if (settled.remember_prompts)
-    tree_.emplace(*owner_, PrefixTreeOptions{.states = states_, .host_bytes = settled.cache_memory});
+    tree_.emplace(*owner_, PrefixTreeOptions{.states = states_,
+                                             .shares = std::max<std::int64_t>(1, settled.cache_keys),
+                                             .block_bytes = pass().pool().block_bytes(),
+                                             .state_bytes = states_ ? pass().pool().saved_bytes(0, false) : 0,
+                                             .host_bytes = settled.cache_memory});
   if (tree_ && !settled.cache_folder.empty()) open_disk(core, settled);
 }
 
@@ -55,12 +71,14 @@ void Places::open_disk(engine::Core& core, const SchedulerOptions& settled) {
   if (pool.replica() != nullptr)
     throw Error(ErrorKind::unsupported,
                 "prompts are not remembered in files where several nodes share a model");
-  disk_.emplace(DiskOptions{.folder = settled.cache_folder,
+  const DiskOptions options{.folder = settled.cache_folder,
                             .bytes = settled.cache_folder_bytes,
                             .fingerprint = identity(core, group_),
                             .row_bytes = pool.block_bytes(),
                             .state_bytes = states_ ? pool.saved_bytes(0, false) : 0,
-                            .log = settled.log});
+                            .shares = std::max<std::int64_t>(1, settled.cache_keys),
+                            .log = settled.log};
+  disk_.emplace(options, memory_);
 }
 
 bool Places::make_free(std::int64_t pages) {
@@ -71,7 +89,7 @@ bool Places::make_free(std::int64_t pages) {
 
 bool Places::forget_shared(const Sequence& sequence) {
   const std::vector<std::int32_t>& own = group_->pass.pool().pages(sequence.slot->number());
-  const auto next = static_cast<std::size_t>(sequence.past / state::kPageRows);
+  const auto next = to_size(sequence.past / state::kPageRows);
   return tree_ && next < own.size() && tree_->forget_page(own[next]);
 }
 
@@ -110,8 +128,7 @@ PromptReport report(const PrefixTree::Match& match, std::int64_t tokens) {
 std::vector<std::int64_t> message_ends_of(const Sequence& sequence, std::span<const std::int32_t> end_ids) {
   std::vector<std::int64_t> ends;
   for (std::int64_t i = 0; i < sequence.prompt; ++i)
-    if (std::find(end_ids.begin(), end_ids.end(), sequence.tokens[static_cast<std::size_t>(i)]) !=
-        end_ids.end())
+    if (std::find(end_ids.begin(), end_ids.end(), sequence.tokens[to_size(i)]) != end_ids.end())
       ends.push_back((i + 1) / kChunkUnit * kChunkUnit);
   return ends;
 }
@@ -119,8 +136,7 @@ std::vector<std::int64_t> message_ends_of(const Sequence& sequence, std::span<co
 // Of the message that is so many before the last, or of the first one.
 std::int64_t end_of(const std::vector<std::int64_t>& ends, std::int64_t from_last) {
   if (ends.empty()) return 0;
-  return ends[ends.size() - 1 -
-              static_cast<std::size_t>(std::clamp<std::int64_t>(from_last, 0, std::ssize(ends) - 1))];
+  return ends[ends.size() - 1 - to_size(std::clamp<std::int64_t>(from_last, 0, std::ssize(ends) - 1))];
 }
 
 std::int64_t last_marked(const Sequence& sequence, std::span<const std::int32_t> end_ids) {
@@ -162,6 +178,8 @@ void Places::recall(Sequence& sequence) {
   if (sequence.past == 0 || match.rows > sequence.past) {
     sequence.report = report(match, sequence.prompt);
     sequence.report.marked = last_marked(sequence, message_ends_);
+    sequence.report.other_options =
+        disk_ && match.common < kChunkUnit && disk_->others_begin(sequence.salt, sequence.tokens);
   }
   if (states_) add_points(sequence, spacing_, message_ends_);
   if (match.rows <= sequence.past) return;
@@ -169,7 +187,7 @@ void Places::recall(Sequence& sequence) {
     pass().pool().adopt(sequence.slot->number(), match.pages);
     load_state(sequence, match.rows, match.state);
   });
-  go_on(sequence, match.rows);
+  go_on(sequence, match.rows, match.exact);
 }
 
 void Places::load_state(const Sequence& sequence, std::int64_t rows, const KeptState& state) {
@@ -180,8 +198,10 @@ void Places::load_state(const Sequence& sequence, std::int64_t rows, const KeptS
     pass().pool().load(sequence.slot->number(), rows, false, *state.bytes);
 }
 
-void Places::go_on(Sequence& sequence, std::int64_t rows) {
+void Places::go_on(Sequence& sequence, std::int64_t rows, std::int64_t exact) {
   sequence.past = rows;
+  if (exact < rows) sequence.exact = exact;
+  sequence.report.decoded = rows - exact;
   std::erase_if(sequence.save_at, [&](std::int64_t at) { return at <= rows; });
 }
 
@@ -210,34 +230,68 @@ void Places::remember(const Sequence& sequence) {
   if (!tree_) return;
   const std::int64_t rows = std::min(sequence.past, sequence.prompt) / kChunkUnit * kChunkUnit;
   if (rows > 0 && (!states_ || rows == sequence.past)) {
-    const std::int64_t slot = sequence.slot->number();
-    KeptState state;
-    const std::vector<SnapshotPlace> places = take_snapshots(states_ ? 1 : 0);
-    if (!places.empty()) {
-      state.place = places[0];
-      executor_.run([&] { pass().pool().copy_to_snapshot(slot, *state.place); });
-    } else if (states_) {
-      state.bytes = std::make_shared<const std::vector<std::byte>>(
-          executor_.run([&] { return pass().pool().save(slot, rows, false); }));
-    }
-    keep(sequence, rows, std::move(state));
+    keep(sequence, rows, copy_state(sequence, rows));
   }
   if (!sequence.reading())
-    tree_->note(sequence.salt, std::span(sequence.tokens).first(static_cast<std::size_t>(sequence.prompt)));
+    tree_->note(sequence.salt, std::span(sequence.tokens).first(to_size(sequence.prompt)));
+}
+
+KeptState Places::copy_state(const Sequence& sequence, std::int64_t rows) {
+  KeptState state;
+  if (!states_) return state;
+  const std::int64_t slot = sequence.slot->number();
+  const std::vector<SnapshotPlace> places = take_snapshots(1);
+  if (places.empty()) {
+    state.bytes = save_state(slot, rows);
+  } else {
+    state.place = places[0];
+    executor_.run([&] { pass().pool().copy_to_snapshot(slot, *state.place); });
+  }
+  return state;
+}
+
+void Places::follow_answer(Sequence& sequence) try {
+  if (!reuse_decoded_ || !tree_ || sequence.past % kChunkUnit != 0 || sequence.past <= sequence.prompt)
+    return;
+  sequence.answered = {};  // its place may be the one that is taken
+  sequence.answered = {sequence.past, copy_state(sequence, sequence.past)};
+} catch (const std::bad_alloc&) {  // then not
+}
+
+void Places::remember_answer(const Sequence& sequence) {
+  const auto& [rows, state] = sequence.answered;
+  if (rows == 0) return;
+  tree_->insert(sequence.salt, std::span(sequence.tokens).first(to_size(rows)), rows,
+                pass().pool().pages(sequence.slot->number()), state,
+                {.exact = sequence.exact, .key = sequence.request.cache_key});
+}
+
+std::vector<RememberedPrefix> Places::remembered(const Salt& salt, std::size_t most) const {
+  return tree_ ? tree_->describe(salt, most) : std::vector<RememberedPrefix>();
+}
+
+// Where others hold layers of the model, their states are part of it.
+SavedState Places::save_state(std::int64_t slot, std::int64_t rows) {
+  const std::vector<std::byte> saved = executor_.run([&] { return pass().pool().save(slot, rows, false); });
+  return memory_.make(saved.size(),
+                      [&](std::span<std::byte> to) { std::copy(saved.begin(), saved.end(), to.begin()); });
 }
 
 void Places::keep(const Sequence& sequence, std::int64_t rows, KeptState state) {
-  const auto prompt = std::span(sequence.tokens).first(static_cast<std::size_t>(sequence.prompt));
-  if (disk_ && state.place != nullptr && !tree_->stored(sequence.salt, prompt, rows).state)
+  const auto prompt = std::span(sequence.tokens).first(to_size(sequence.prompt));
+  if (disk_ && rows <= sequence.exact && state.place != nullptr &&
+      !tree_->stored(sequence.salt, prompt, rows).state)
     state.bytes = owner_->save_snapshot(*state.place);
   const SavedState bytes = state.bytes;
-  tree_->insert(sequence.salt, prompt, rows, pass().pool().pages(sequence.slot->number()), std::move(state));
-  if (disk_) store(sequence, rows, bytes);
+  const bool ends = rows == sequence.prompt / kChunkUnit * kChunkUnit;
+  tree_->insert(sequence.salt, prompt, rows, pass().pool().pages(sequence.slot->number()), std::move(state),
+                {.exact = sequence.exact, .key = ends ? sequence.request.cache_key : std::string_view()});
+  if (disk_ && rows <= sequence.exact) store(sequence, rows, bytes);
 }
 
 // Has written what files lack of these rows and the state behind them.
 void Places::store(const Sequence& sequence, std::int64_t rows, const SavedState& state) {
-  const auto prompt = std::span(sequence.tokens).first(static_cast<std::size_t>(rows));
+  const auto prompt = std::span(sequence.tokens).first(to_size(rows));
   const PrefixTree::Stored stored = tree_->stored(sequence.salt, prompt, rows);
   DiskStore::Content content{.salt = sequence.salt, .ids = {prompt.begin(), prompt.end()}};
   const auto write = [&](FileKind kind, std::int64_t begin, std::int64_t gain, SavedState bytes) {
@@ -247,10 +301,13 @@ void Places::store(const Sequence& sequence, std::int64_t rows, const SavedState
     content.bytes = std::move(bytes);
     if (const FilePtr file = disk_->write(content)) tree_->attach(sequence.salt, prompt, file);
   };
-  if (stored.rows < rows)
+  if (stored.rows < rows) {
+    const std::size_t blocks = to_size((rows - stored.rows) / kChunkUnit);
     write(FileKind::rows, stored.rows, rows - stored.rows,
-          std::make_shared<const std::vector<std::byte>>(executor_.run(
-              [&] { return pass().pool().save_blocks(sequence.slot->number(), stored.rows, rows); })));
+          memory_.make(blocks * pass().pool().block_bytes(), [&](std::span<std::byte> to) {
+            executor_.run([&] { pass().pool().save_blocks(sequence.slot->number(), stored.rows, rows, to); });
+          }));
+  }
   if (state != nullptr && !stored.state) write(FileKind::state, rows, rows - stored.state_before, state);
 }
 
@@ -258,7 +315,8 @@ void Places::fetch(Sequence& sequence, const std::function<double(std::int64_t t
   if (!tree_) return;
   PrefixTree::StoredMatch match =
       tree_->find_stored(sequence.salt, sequence.tokens, sequence.past, sequence.prompt - 1);
-  if (match.rows == 0) return;
+  // One that was suspended has rows of its own that its pages would lose.
+  if (match.rows == 0 || match.paged < sequence.past) return;
   std::uint64_t to_read = 0;
   if (disk_)
     for (const DiskStore::Piece& piece : match.pieces) to_read += disk_->bytes_of(piece);
@@ -272,25 +330,42 @@ void Places::fetch(Sequence& sequence, const std::function<double(std::int64_t t
     std::vector<SavedState> parts;
     for (const DiskStore::Piece& piece : match.pieces) parts.push_back(piece.bytes);
     const std::int64_t before = sequence.past;
-    if (load(sequence, {match.paged, match.rows, parts, match.state}))
+    if (load(sequence, {match.paged, match.rows, match.exact, parts, match.state}))
       sequence.report.from_host = match.rows - before;
+    else
+      give_up(sequence);
     return;
   }
   disk_->use(match.files);
-  sequence.fetch =
-      Sequence::Fetch{disk_->read(std::move(match.pieces)), match.paged, match.rows, match.state};
+  sequence.fetch = Sequence::Fetch{disk_->read(std::move(match.pieces)), match.paged, match.rows, match.exact,
+                                   match.state};
 }
 
 void Places::take_fetched(Sequence& sequence) {
   const Sequence::Fetch fetch = *std::exchange(sequence.fetch, {});
-  if (fetch.reading->failed) return disk_->settle();
-  Loaded loaded{fetch.paged, fetch.rows, fetch.reading->parts, fetch.state};
+  if (fetch.reading->failed) {
+    give_up(sequence);
+    return disk_->settle();
+  }
+  Loaded loaded{fetch.paged, fetch.rows, fetch.exact, fetch.reading->parts, fetch.state};
   if (states_ && !loaded.state.present()) {
     loaded.state.bytes = loaded.parts.back();
     loaded.parts.pop_back();
   }
   const std::int64_t before = sequence.past;
-  if (load(sequence, loaded)) sequence.report.from_disk = fetch.rows - before;
+  if (load(sequence, loaded))
+    sequence.report.from_disk = fetch.rows - before;
+  else
+    give_up(sequence);
+}
+
+// Pages behind its past, which it took for rows that do not come: nobody could have them while it has none of
+// its own to go on with.
+void Places::give_up(const Sequence& sequence) {
+  state::StatePool& pool = pass().pool();
+  std::vector<std::int32_t> pages = pool.pages(sequence.slot->number());
+  pages.resize(std::min(pages.size(), to_size(state::pages_for(sequence.past))));
+  executor_.run([&] { pool.adopt(sequence.slot->number(), pages); });
 }
 
 double Places::seconds_to_load(std::int64_t rows) const {
@@ -310,13 +385,15 @@ bool Places::load(Sequence& sequence, const Loaded& from) {
       begin += rows;
     }
     load_state(sequence, from.rows, from.state);
+    pool.wait();
   });
   loading_.add(static_cast<double>(from.rows - from.paged),
                std::chrono::duration<double>(Clock::now() - start).count());
-  go_on(sequence, from.rows);
+  go_on(sequence, from.rows, from.exact);
   sequence.report.cached = from.rows;
   sequence.report.reason = reason_of(sequence.report, false);
-  tree_->insert(sequence.salt, sequence.tokens, from.rows, pool.pages(slot), from.state);
+  tree_->insert(sequence.salt, sequence.tokens, from.rows, pool.pages(slot), from.state,
+                {.exact = from.exact < from.rows ? from.exact : sequence.prompt});
   return true;
 }
 

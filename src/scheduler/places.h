@@ -56,6 +56,11 @@ class Places {
   void remember(const Sequence& sequence, const StateCopy& copy);
   // Keeps what a sequence has read so far, up to a multiple of 64; where there are states that is all of it.
   void remember(const Sequence& sequence);
+  // Where answers are gone on from: keeps, after a step, what one has computed up to the end of a block, and
+  // remembers that when it is done.
+  void follow_answer(Sequence& sequence);
+  void remember_answer(const Sequence& sequence);
+  std::vector<RememberedPrefix> remembered(const Salt& salt, std::size_t most) const;
   void close(Sequence& sequence);
   // Takes the slot and the pages away and keeps in the host's memory what is in them.
   void suspend(Sequence& sequence);
@@ -64,6 +69,8 @@ class Places {
   class Pages;
 
   void open_disk(engine::Core& core, const SchedulerOptions& settled);
+  SavedState save_state(std::int64_t slot, std::int64_t rows);
+  KeptState copy_state(const Sequence& sequence, std::int64_t rows);
   void keep(const Sequence& sequence, std::int64_t rows, KeptState state);
   void store(const Sequence& sequence, std::int64_t rows, const SavedState& state);
   void load_state(const Sequence& sequence, std::int64_t rows, const KeptState& state);
@@ -71,19 +78,23 @@ class Places {
   struct Loaded {
     std::int64_t paged = 0;
     std::int64_t rows = 0;
+    std::int64_t exact = 0;
     std::vector<SavedState> parts = {};
     KeptState state = {};
   };
   // False: there is no room for them, and the sequence is where it was.
   bool load(Sequence& sequence, const Loaded& from);
+  void give_up(const Sequence& sequence);
   double seconds_to_load(std::int64_t rows) const;
-  static void go_on(Sequence& sequence, std::int64_t rows);
+  static void go_on(Sequence& sequence, std::int64_t rows, std::int64_t exact);
 
   engine::Executor& executor_;
   std::shared_ptr<engine::SlotGroup> group_;
   bool states_;
   std::vector<std::int32_t> message_ends_;  // tokens that end a message
   std::int64_t spacing_;
+  bool reuse_decoded_;
+  HostMemory memory_;
   std::unique_ptr<PageOwner> owner_;
   std::optional<PrefixTree> tree_;
   std::optional<DiskStore> disk_;

@@ -9,11 +9,12 @@ namespace sluice::scheduler {
 
 namespace {
 
-constexpr double kKept = 0.95;  // of the weight of what was measured before
+constexpr double kKept = 0.97;  // of the weight of what was measured before
 // The target is one for nearly every turn, not for the average one. Each turn that misses it lowers the aim
-// as much as a hundred that hold it raise it: one turn in a hundred is late then, however much costs vary.
-constexpr double kLower = 0.85;
-constexpr double kRaise = 1.0015;
+// as much as two hundred that hold it raise it: one turn in two hundred is late then, however much costs
+// vary, and of a hundred tokens one may still be late on its way to its client.
+constexpr double kLower = 0.9;
+constexpr double kRaise = 1.0005;
 constexpr double kLowestAim = 0.4;
 // A pass that takes so many times what was expected, or that part of it, met something else than its tokens:
 // kernels that run for the first time, or a machine that was stopped.
@@ -23,37 +24,52 @@ constexpr double kSteady = 0.9;
 
 }  // namespace
 
-void CostLine::add(double tokens, double seconds) {
+void CostLine::add(double tokens, double seconds, double rows) {
   if (!(tokens > 0) || !(seconds > 0)) return;
   const auto mix = [](double& sum, double added) { sum = kKept * sum + added; };
   mix(weight_, 1);
   mix(tokens_, tokens);
+  mix(rows_, rows);
   mix(seconds_, seconds);
-  mix(squares_, tokens * tokens);
-  mix(products_, tokens * seconds);
+  mix(tokens_tokens_, tokens * tokens);
+  mix(tokens_rows_, tokens * rows);
+  mix(rows_rows_, rows * rows);
+  mix(tokens_seconds_, tokens * seconds);
+  mix(rows_seconds_, rows * seconds);
   fit();
 }
 
-// Least squares; where sizes do not differ, or the line would fall or start below 0, one through the origin.
-void CostLine::fit() {
-  const double spread = weight_ * squares_ - tokens_ * tokens_;
-  base_ = 0;
-  slope_ = seconds_ / tokens_;
-  varied_ = spread > 1e-6 * weight_ * squares_;
-  if (!varied_) return;
-  const double slope = (weight_ * products_ - tokens_ * seconds_) / spread;
-  const double base = (seconds_ - slope * tokens_) / weight_;
-  if (slope <= 0 || base < 0) return;
-  slope_ = slope;
+bool CostLine::take(double base, double slope, double row) {
+  if (!(slope > 0) || !(base >= 0) || !(row >= 0)) return false;
   base_ = base;
+  slope_ = slope;
+  row_ = row;
+  return true;
 }
 
-double CostLine::seconds(double tokens) const {
-  return base_ + slope_ * tokens;
+// Least squares. What measurements that hardly differ cannot tell, and what would fall below 0, is left out:
+// first what depth costs, then what is the same for any number of tokens.
+void CostLine::fit() {
+  constexpr double kLeast = 1e-6;
+  const double tokens = tokens_ / weight_, rows = rows_ / weight_, seconds = seconds_ / weight_;
+  const double tt = tokens_tokens_ / weight_ - tokens * tokens, rr = rows_rows_ / weight_ - rows * rows;
+  const double tr = tokens_rows_ / weight_ - tokens * rows;
+  const double ts = tokens_seconds_ / weight_ - tokens * seconds;
+  const double rs = rows_seconds_ / weight_ - rows * seconds;
+  varied_ = tt > kLeast * tokens_tokens_ / weight_;
+  const bool deep = rr > kLeast * rows_rows_ / weight_;
+  const double independent = tt * rr - tr * tr;
+  if (varied_ && deep && independent > kLeast * tt * rr) {
+    const double slope = (ts * rr - rs * tr) / independent, row = (rs * tt - ts * tr) / independent;
+    if (take(seconds - slope * tokens - row * rows, slope, row)) return;
+  }
+  if (varied_ && take(seconds - ts / tt * tokens, ts / tt, 0)) return;
+  if (deep && !varied_ && take(0, (seconds - rs / rr * rows) / tokens, rs / rr)) return;
+  take(0, seconds / tokens, 0);
 }
 
-double CostLine::tokens(double seconds) const {
-  return (seconds - base_) / slope_;
+double CostLine::seconds(double tokens, double rows) const {
+  return base_ + slope_ * tokens + row_ * rows;
 }
 
 PromptBudget::PromptBudget(const PromptBudgetOptions& options) : options_(options) {
@@ -69,16 +85,16 @@ void PromptBudget::decoded(double seconds) {
   decode_seconds_ = std::max(seconds, 0.9 * decode_seconds_ + 0.1 * seconds);
 }
 
-void PromptBudget::prefilled(std::int64_t tokens, double seconds) {
+void PromptBudget::prefilled(std::int64_t tokens, double seconds, double rows) {
   const auto count = static_cast<double>(tokens);
   if (prefill_.known()) {
-    const double expected = prefill_.seconds(count);
+    const double expected = prefill_.seconds(count, rows);
     if (seconds < expected / kOutlier)
       prefill_ = {};  // it was the others that took too long
     else
       seconds = std::min(seconds, kOutlier * expected);
   }
-  prefill_.add(count, seconds);
+  prefill_.add(count, seconds, rows);
 }
 
 void PromptBudget::turned(double seconds) {
@@ -89,28 +105,30 @@ void PromptBudget::turned(double seconds) {
 // Where most of a pass's time is spent whatever it reads, as on a GPU, reading less of a prompt saves those
 // who wait little and costs it much: a pass reads as many tokens as double its time at most, within the
 // target.
-double PromptBudget::worthwhile() const {
-  const double room = kSteady * options_.target_seconds - decode_seconds_;
-  if (prefill_.varied()) return std::min(prefill_.base() / prefill_.slope(), prefill_.tokens(room));
+bool PromptBudget::fits(std::int64_t tokens, double past) const {
+  const auto count = static_cast<double>(tokens);
+  const double seconds = decode_seconds_ + prefill_.seconds(count, count * (past + count / 2));
+  if (seconds <= aim_ * options_.target_seconds) return true;
+  const double room = kSteady * options_.target_seconds;
+  if (prefill_.varied()) return seconds <= room && count <= prefill_.base() / prefill_.slope();
   // Nothing is known but one size: the double of it is tried.
-  return prefill_.seconds(prefill_.size()) <= room ? 2 * prefill_.size() : 0;
+  return decode_seconds_ + prefill_.seconds(prefill_.size()) <= room && count <= 2 * prefill_.size();
 }
 
-std::int64_t PromptBudget::tokens(bool decoding) const {
+std::int64_t PromptBudget::tokens(bool decoding, std::int64_t past) const {
   const std::int64_t most = options_.most / kChunkUnit * kChunkUnit;
   if (!decoding) return most;
-  if (!prefill_.known()) return kChunkUnit;
-  const double fitting =
-      std::max(prefill_.tokens(aim_ * options_.target_seconds - decode_seconds_), worthwhile());
-  const double units = std::floor(fitting / static_cast<double>(kChunkUnit));
-  const double limit = static_cast<double>(most / kChunkUnit);
-  return kChunkUnit * static_cast<std::int64_t>(std::clamp(units, 1.0, limit));
+  std::int64_t tokens = kChunkUnit;
+  while (prefill_.known() && tokens < most && fits(tokens + kChunkUnit, static_cast<double>(past)))
+    tokens += kChunkUnit;
+  return tokens;
 }
 
 double PromptBudget::seconds(std::int64_t tokens) const {
   if (!prefill_.known()) return 0;
   const double passes = std::ceil(static_cast<double>(tokens) / static_cast<double>(options_.most));
-  return passes * prefill_.seconds(static_cast<double>(tokens) / passes);
+  const double count = static_cast<double>(tokens) / passes;
+  return passes * prefill_.seconds(count, count * static_cast<double>(tokens) / 2);
 }
 
 }  // namespace sluice::scheduler

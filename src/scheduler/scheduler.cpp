@@ -57,8 +57,9 @@ const SchedulerOptions& Scheduler::options() const {
 RequestHandle Scheduler::submit(Request request, RequestCallbacks callbacks) {
   impl_->check(request);
   const double seconds = request.timeout_seconds;
-  const auto sequence = std::make_shared<scheduler::Sequence>(++impl_->requests, *impl_->engine,
-                                                              std::move(request), std::move(callbacks));
+  const auto sequence =
+      std::make_shared<scheduler::Sequence>(++impl_->requests, *impl_->engine, std::move(request),
+                                            std::move(callbacks), impl_->options.cache_keys > 0);
   constexpr double kForever = 1e9;  // a clock counts no further than some centuries
   if (seconds > 0 && seconds < kForever)
     sequence->deadline = sequence->arrived + std::chrono::duration_cast<scheduler::Clock::duration>(
@@ -78,6 +79,13 @@ RequestResult Scheduler::run(Request request) {
 
 SchedulerState Scheduler::state() const {
   return impl_->loop.state();
+}
+
+std::vector<RememberedPrefix> Scheduler::remembered(const std::string& key, const std::string& cache_salt,
+                                                    std::size_t most) const {
+  const bool apart = impl_->options.cache_keys > 0;
+  return impl_->loop.remembered(apart ? scheduler::salt_of(key, cache_salt) : scheduler::salt_of(cache_salt),
+                                most);
 }
 
 void Scheduler::forget_prompts() {

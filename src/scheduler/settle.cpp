@@ -132,6 +132,9 @@ SchedulerOptions settle(Engine& engine, const SchedulerOptions& options) {
   if (options.state_spacing < kChunkUnit || options.state_spacing % kChunkUnit != 0)
     fail(ErrorKind::input, "a state every {} tokens is not possible, a multiple of {} is",
          options.state_spacing, kChunkUnit);
+  if (options.cache_keys < 0)
+    fail(ErrorKind::input, "what is remembered cannot be kept apart for {} keys, for 0 or more it can",
+         options.cache_keys);
   if (chunk < kChunkUnit)
     fail(ErrorKind::input, "prompts are read {} tokens at a time, a scheduler needs passes of {} or more",
          chunk, kChunkUnit);

@@ -220,23 +220,28 @@ void StatePool::for_each_in_blocks(std::int64_t slot, std::int64_t begin, std::i
   if (begin < 0 || begin > end || end > capacity() || begin % kBlockRows != 0 || end % kBlockRows != 0)
     fail(ErrorKind::internal, "rows {} to {} are not whole blocks of a state with capacity {}", begin, end,
          capacity());
-  const std::vector<std::int32_t>& pages = taken_[static_cast<std::size_t>(slot)];
+  const std::vector<std::int32_t>& pages = taken_[to_size(slot)];
   for (std::int64_t row = begin; row < end; row += kBlockRows) {
     if (extent_.paged())
-      for_each_in_block(pages[static_cast<std::size_t>(row / kPageRows)], row % kPageRows, f);
+      for_each_in_block(pages[to_size(row / kPageRows)], row % kPageRows, f);
     else
       for_each_in_block(slot, row, f);
   }
 }
 
-std::vector<std::byte> StatePool::save_page_block(std::int32_t page, std::int64_t block) {
-  std::vector<std::byte> saved(block_bytes());
-  std::size_t at = 0;
+void StatePool::gather(const Parts& parts, std::span<std::byte> to) {
+  std::size_t bytes = 0;
+  for (const ops::MemoryPart& part : parts) bytes += part.bytes;
+  if (bytes != to.size()) fail(ErrorKind::internal, "{} bytes are saved in memory of {}", bytes, to.size());
+  backend_.gather(to.data(), parts);
+}
+
+void StatePool::save_page_block(std::int32_t page, std::int64_t block, std::span<std::byte> to) {
+  Parts parts;
   for_each_in_block(page, block * kBlockRows, [&](void* data, std::size_t bytes) {
-    backend_.download(saved.data() + at, data, bytes);
-    at += bytes;
+    parts.push_back({data, bytes});
   });
-  return saved;
+  gather(parts, to);
 }
 
 std::int32_t StatePool::take_snapshot() {
@@ -271,51 +276,52 @@ void StatePool::copy_from_snapshot(std::int64_t slot, std::int32_t place) {
   });
 }
 
-std::vector<std::byte> StatePool::save_snapshot(std::int32_t place) {
-  std::vector<std::byte> saved(own_bytes(0, false));
-  std::size_t at = 0;
+void StatePool::save_snapshot(std::int32_t place, std::span<std::byte> to) {
+  Parts parts;
   for_each_state([&](const ops::View& tensor) {
     const ops::View state = tensor[slots() + place];
-    backend_.download(saved.data() + at, state.data, bytes_of(state));
-    at += bytes_of(state);
+    parts.push_back({state.data, bytes_of(state)});
   });
-  return saved;
+  gather(parts, to);
 }
 
-std::vector<std::byte> StatePool::save_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end) {
-  std::vector<std::byte> saved(block_bytes() * static_cast<std::size_t>((end - begin) / kBlockRows));
-  std::size_t at = 0;
+StatePool::Parts StatePool::parts_of_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end) const {
+  Parts parts;
   for_each_in_blocks(slot, begin, end, [&](void* data, std::size_t bytes) {
-    backend_.download(saved.data() + at, data, bytes);
-    at += bytes;
+    parts.push_back({data, bytes});
   });
-  return saved;
+  return parts;
+}
+
+void StatePool::save_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end,
+                            std::span<std::byte> to) {
+  gather(parts_of_blocks(slot, begin, end), to);
 }
 
 void StatePool::load_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end,
                             std::span<const std::byte> saved) {
-  const std::size_t expected = block_bytes() * static_cast<std::size_t>((end - begin) / kBlockRows);
+  const std::size_t expected = block_bytes() * to_size((end - begin) / kBlockRows);
   if (saved.size() != expected)
     fail(ErrorKind::input, "rows of {} bytes do not fit this model, which needs {}", saved.size(), expected);
   make_writable(slot, begin, end - begin);
-  std::size_t at = 0;
-  for_each_in_blocks(slot, begin, end, [&](void* data, std::size_t bytes) {
-    backend_.upload(data, saved.data() + at, bytes);
-    at += bytes;
-  });
+  backend_.scatter(parts_of_blocks(slot, begin, end), saved.data());
 }
 
 std::size_t StatePool::saved_bytes(std::int64_t rows, bool with_caches) const {
   return own_bytes(rows, with_caches) + (replica_ ? replica_->saved_bytes(rows, with_caches) : 0);
 }
 
+StatePool::Parts StatePool::parts_of_slot(std::int64_t slot, std::int64_t rows, bool with_caches) const {
+  Parts parts;
+  for_each_saved(slot, rows, with_caches, [&](void* data, std::size_t bytes) {
+    parts.push_back({data, bytes});
+  });
+  return parts;
+}
+
 std::vector<std::byte> StatePool::save(std::int64_t slot, std::int64_t rows, bool with_caches) {
   std::vector<std::byte> saved(own_bytes(rows, with_caches));
-  std::size_t at = 0;
-  for_each_saved(slot, rows, with_caches, [&](void* data, std::size_t bytes) {
-    backend_.download(saved.data() + at, data, bytes);
-    at += bytes;
-  });
+  gather(parts_of_slot(slot, rows, with_caches), saved);
   if (replica_) replica_->save(slot, rows, with_caches, saved);
   return saved;
 }
@@ -327,12 +333,9 @@ void StatePool::load(std::int64_t slot, std::int64_t rows, bool with_caches,
          saved_bytes(rows, with_caches));
   if (with_caches) make_writable(slot, 0, rows);
   drop_pages(slot, to_size(pages_for(rows)));
-  std::size_t at = 0;
-  for_each_saved(slot, rows, with_caches, [&](void* data, std::size_t bytes) {
-    backend_.upload(data, saved.data() + at, bytes);
-    at += bytes;
-  });
-  if (replica_) replica_->load(slot, rows, with_caches, saved.subspan(at));
+  backend_.scatter(parts_of_slot(slot, rows, with_caches), saved.data());
+  wait();
+  if (replica_) replica_->load(slot, rows, with_caches, saved.subspan(own_bytes(rows, with_caches)));
 }
 
 }  // namespace sluice::state

@@ -60,22 +60,29 @@ class StatePool {
   void release_snapshot(std::int32_t place);
   void copy_to_snapshot(std::int64_t slot, std::int32_t place);
   void copy_from_snapshot(std::int64_t slot, std::int32_t place);
-  // As save() copies the recurrent states of a slot.
-  std::vector<std::byte> save_snapshot(std::int32_t place);
+  // As save() copies the recurrent states of a slot: so many bytes.
+  void save_snapshot(std::int32_t place, std::span<std::byte> to);
   // Copies of a slot's recurrent states, and of the first `rows` rows of its caches if asked for. Their bytes
   // are the same wherever the rows lie; those of a replica follow.
   std::vector<std::byte> save(std::int64_t slot, std::int64_t rows, bool with_caches);
   void load(std::int64_t slot, std::int64_t rows, bool with_caches, std::span<const std::byte> saved);
   std::size_t saved_bytes(std::int64_t rows, bool with_caches) const;
   // The same of rows [begin, end) alone, which are whole blocks of kBlockRows: block after block, so that a
-  // copy of many holds copies of fewer.
-  std::vector<std::byte> save_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end);
+  // copy of many holds copies of fewer. What is loaded must stay until wait().
+  void save_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end, std::span<std::byte> to);
   void load_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end, std::span<const std::byte> saved);
   // Of one block in a page.
-  std::vector<std::byte> save_page_block(std::int32_t page, std::int64_t block);
+  void save_page_block(std::int32_t page, std::int64_t block, std::span<std::byte> to);
+  // Until everything is loaded.
+  void wait() { backend_.synchronize(); }
   std::size_t block_bytes() const { return saved_bytes(kBlockRows, true) - saved_bytes(0, true); }
 
  private:
+  // Parts of the backend's memory in the order in which they are saved.
+  using Parts = std::vector<ops::MemoryPart>;
+  void gather(const Parts& parts, std::span<std::byte> to);
+  Parts parts_of_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end) const;
+  Parts parts_of_slot(std::int64_t slot, std::int64_t rows, bool with_caches) const;
   template <class F>
   void for_each_run(std::int64_t slot, std::int64_t rows, F&& f) const;
   template <class F>

@@ -39,8 +39,7 @@ Count replay(experts::Policy& policy, const Passes& passes, std::int64_t experts
       if (used == slots) {
         candidates.clear();
         for (std::int32_t c = 0; c < experts; ++c)
-          if (cached[static_cast<std::size_t>(c)] &&
-              std::find(passes[i].begin(), passes[i].end(), c) == passes[i].end())
+          if (cached[to_size(c)] && std::find(passes[i].begin(), passes[i].end(), c) == passes[i].end())
             candidates.push_back(c);
         if (candidates.empty()) continue;
         cached[policy.victim(candidates)] = false;

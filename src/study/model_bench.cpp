@@ -53,13 +53,25 @@ std::int32_t token(std::int64_t i, std::int64_t vocab) {
                                    static_cast<std::uint64_t>(vocab));
 }
 
+// Tokens [begin, end) of a prompt.
+std::vector<std::int32_t> prompt_ids(std::int64_t begin, std::int64_t end, std::int64_t vocab) {
+  std::vector<std::int32_t> ids;
+  for (std::int64_t i = begin; i < end; ++i) ids.push_back(token(i, vocab));
+  return ids;
+}
+
 // The prompt of sequence 0, in chunks.
 void prefill(engine::ForwardPass& pass, std::int64_t depth, std::int64_t tokens, std::int64_t vocab) {
   for (std::int64_t at = 0; at < tokens; at += pass.chunk()) {
-    std::vector<std::int32_t> ids;
-    for (std::int64_t i = at; i < std::min(tokens, at + pass.chunk()); ++i) ids.push_back(token(i, vocab));
-    pass.run({ops::Phase::prefill, {{0, depth + at, ids, 1}}});
+    const std::int64_t end = std::min(tokens, at + pass.chunk());
+    const auto ids = prompt_ids(at, end, vocab);
+    pass.run({ops::Phase::prefill, {{0, depth + at, ids, end == tokens ? 1 : 0}}});
   }
+}
+
+// How many groups of its sequences are computed at once.
+std::int64_t groups_of(const engine::ForwardPass& pass) {
+  return std::min(pass.stages(), pass.slots());
 }
 
 // All sequences of a group, at the same position, one token after the other.
@@ -88,35 +100,62 @@ class Decoding {
     pass_.run(batch);
     take(pass_.sample(next_, requests_, vocab_));
   }
-  void step() { take(pass_.step_and_sample(next_, requests_, vocab_)); }
+  // So many tokens of each.
+  void steps(std::int64_t count) {
+    if (const std::int64_t groups = groups_of(pass_); groups > 1) return steps_in_groups(count, groups);
+    for (std::int64_t i = 0; i < count; ++i) take(pass_.step_and_sample(next_, requests_, vocab_));
+  }
 
  private:
-  void take(const std::vector<SampledToken>& chosen) {
-    for (std::size_t i = 0; i < next_.size(); ++i) {
-      next_[i].id = chosen[i].id;
-      ++next_[i].position;
+  using Next = engine::ForwardPass::Next;
+
+  // Where nodes hold layers one behind the other, each works on other sequences.
+  void steps_in_groups(std::int64_t count, std::int64_t groups) {
+    const auto first = [&](std::int64_t group) { return to_size(std::ssize(next_) * group / groups); };
+    std::vector<engine::ForwardPass::Underway> underway(to_size(groups));
+    for (std::int64_t i = 0; i <= count; ++i)
+      for (std::int64_t group = 0; group < groups; ++group) {
+        const std::span<Next> own = std::span(next_).subspan(first(group), first(group + 1) - first(group));
+        if (i > 0) {
+          pass_.arrive(underway[to_size(group)]);
+          take(own, pass_.sample(own, std::span(requests_).first(own.size()), vocab_));
+        }
+        if (i == count) continue;
+        engine::Batch batch{ops::Phase::decode, {}};
+        for (const Next& next : own)
+          batch.sequences.push_back({next.slot, next.position, std::span(&next.id, 1), 1});
+        underway[to_size(group)] = pass_.depart(batch);
+      }
+  }
+
+  void take(const std::vector<SampledToken>& chosen) { take(next_, chosen); }
+  static void take(std::span<Next> tokens, const std::vector<SampledToken>& chosen) {
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      tokens[i].id = chosen[i].id;
+      ++tokens[i].position;
     }
   }
 
   engine::ForwardPass& pass_;
   SamplingSettings settings_;
   std::int64_t vocab_;
-  std::vector<engine::ForwardPass::Next> next_;
+  std::vector<Next> next_;
   std::vector<engine::SampleRequest> requests_;
 };
 
-// Bytes one decode step must move: dense weights once, of the experts the share that so many tokens are
-// expected to touch, recurrent states read and written, caches read.
-double bytes_per_step(const ModelSummary& model, const ModelBenchOptions& options) {
+// Bytes one decode step must move: for each group of sequences dense weights once and of the experts the
+// share that so many tokens are expected to touch, recurrent states read and written, caches read.
+double bytes_per_step(const ModelSummary& model, const ModelBenchOptions& options, std::int64_t groups) {
+  const auto parts = static_cast<double>(groups);
   const auto experts = static_cast<double>(model.bytes_of(PartKind::experts));
   const double one = model.experts > 0
                          ? static_cast<double>(model.experts_per_token) / static_cast<double>(model.experts)
                          : 0;
-  const double touched = 1 - std::pow(1 - one, static_cast<double>(options.batch));
+  const double touched = 1 - std::pow(1 - one, static_cast<double>(options.batch) / parts);
   const double dense = static_cast<double>(model.bytes_per_token) - experts * one;
   const double caches = static_cast<double>(model.cache_bytes_per_position) *
                         (static_cast<double>(options.depth) + static_cast<double>(options.generate) / 2);
-  return dense + experts * touched +
+  return parts * (dense + experts * touched) +
          static_cast<double>(options.batch) * (2.0 * static_cast<double>(model.state_bytes) + caches);
 }
 
@@ -150,7 +189,7 @@ Times time_passes(engine::Core& core, engine::ForwardPass& pass, const ModelBenc
   if (options.prompt > 0) prefill(pass, options.depth, options.prompt, vocab);
   if (options.generate > 0) {
     decoding.start(options.depth, 0);
-    decoding.step();
+    decoding.steps(1);
   }
   Times times;
   for (int repetition = 0; repetition < options.repetitions; ++repetition) {
@@ -158,9 +197,7 @@ Times time_passes(engine::Core& core, engine::ForwardPass& pass, const ModelBenc
       times.prefills.push_back(timed([&] { prefill(pass, options.depth, options.prompt, vocab); }));
     if (options.generate > 0) {
       decoding.start(options.depth, repetition);
-      times.decodes.push_back(timed([&] {
-        for (std::int64_t i = 0; i < options.generate; ++i) decoding.step();
-      }));
+      times.decodes.push_back(timed([&] { decoding.steps(options.generate); }));
     }
   }
   return times;
@@ -175,7 +212,8 @@ double peak_within_budget(engine::Core& core) {
 
 ModelBenchResult bench(engine::Core& core, engine::ForwardPass& pass, const ModelBenchOptions& options) {
   ModelBenchResult result;
-  result.peak_gigabytes_per_second = peak_within_budget(core) / 1e9;
+  const std::int64_t groups = groups_of(pass);
+  result.peak_gigabytes_per_second = static_cast<double>(groups) * peak_within_budget(core) / 1e9;
   if (options.depth > 0) fill_caches(*core.backend, pass.pool());
   const Times times = time_passes(core, pass, options);
   if (!times.prefills.empty()) {
@@ -186,12 +224,18 @@ ModelBenchResult bench(engine::Core& core, engine::ForwardPass& pass, const Mode
     const double step = median(times.decodes) / static_cast<double>(options.generate);
     result.decode_tokens_per_second = static_cast<double>(options.batch) / step;
     result.decode_range = range_of(times.decodes, options.batch * options.generate);
-    result.decode_bytes_per_step = bytes_per_step(core.summary, options);
+    result.decode_bytes_per_step = bytes_per_step(core.summary, options, groups);
     result.decode_gigabytes_per_second = result.decode_bytes_per_step / step / 1e9;
     result.percent_of_peak = 100 * result.decode_gigabytes_per_second / result.peak_gigabytes_per_second;
   }
-  if (options.profile)
-    result.profile = study::profile_step(core, pass, options.depth, result.peak_gigabytes_per_second * 1e9);
+  const double peak = result.peak_gigabytes_per_second * 1e9;
+  if (options.profile && options.prompt > 0) {
+    const auto ids = prompt_ids(0, std::min(options.prompt, pass.chunk()), core.model.decoder.vocab);
+    result.prompt_profile =
+        study::profile_prompt(core, pass, {ops::Phase::prefill, {{0, options.depth, ids, 1}}}, peak);
+  }
+  if (options.profile && options.generate > 0)
+    result.profile = study::profile_step(core, pass, options.depth, peak);
   return result;
 }
 

@@ -14,6 +14,8 @@
 
 namespace sluice {
 
+constexpr std::int64_t kTellEvery = 256;  // tokens: a window may be as long as the model's context
+
 PerplexityResult measure_perplexity(Engine& engine, std::string_view text, const PerplexityOptions& options,
                                     const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
   const std::vector<std::string_view> all = study::split_documents(text);
@@ -31,17 +33,22 @@ PerplexityResult measure_perplexity(Engine& engine, std::string_view text, const
     std::vector<std::int32_t> ids = engine.encode(document);
     if (end) ids.push_back(*end);
     const auto count = std::ssize(ids);
+    const auto tell = [&](std::int64_t read) {
+      const auto part = static_cast<double>(read) / static_cast<double>(count);
+      if (progress)
+        progress(done + static_cast<std::uint64_t>(part * static_cast<double>(document.size())), text.size());
+    };
     for (const study::Window& window : study::rolling_windows(count, context, stride)) {
       session->reset();
       session->extend(std::span(ids).subspan(to_size(window.begin), to_size(window.end - window.begin)),
                       [&](std::int64_t position, std::span<const float> logits) {
                         const std::int64_t next = window.begin + position + 1;
-                        if (next >= window.target) nats -= sampling::Logprobs(logits)[ids[next]];
+                        if (next < window.target) return;
+                        nats -= sampling::Logprobs(logits)[ids[next]];
+                        if (next % kTellEvery == 0) tell(next);
                       });
       ++result.windows;
-      const auto part = static_cast<double>(window.end) / static_cast<double>(count);
-      if (progress)
-        progress(done + static_cast<std::uint64_t>(part * static_cast<double>(document.size())), text.size());
+      tell(window.end);
     }
     result.tokens += count - 1;
     result.bytes += document.size();

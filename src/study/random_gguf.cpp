@@ -6,9 +6,9 @@
 #include <optional>
 
 #include "base/error.h"
-#include "base/file_writer.h"
+#include "base/files/file_writer.h"
 #include "base/integer_cast.h"
-#include "checkpoint/random_routing.h"
+#include "checkpoint/random/random_routing.h"
 #include "models/geometry.h"
 #include "models/model.h"
 #include "sluice/ops/dtype.h"
@@ -21,24 +21,44 @@ namespace {
 constexpr std::uint64_t kAlignment = 32;
 constexpr std::string_view kArchitecture = "qwen35moe";
 
-enum class GgmlType : std::uint32_t { f32 = 0, q4_k = 12 };
 enum class KeyType : std::uint32_t { u32 = 4, f32 = 6, string = 8, array = 9 };
 
-// 256 weights: two F16 factors, then scales, minima and codes, for which any bits do.
+// A type of blocks of 256 weights: F16 factors somewhere, all else scales, minima and codes, for which any
+// bits do. A weight is the first factor times a scale and a code of their own ranges, less the second times a
+// minimum.
+struct BlockType {
+  std::uint32_t id;
+  int bits;
+  std::size_t bytes;
+  std::size_t factors_at;
+  double spread;   // of scale times code
+  double minimum;  // the mean of those that the second factor multiplies; 0: there is none
+};
 constexpr std::int64_t kBlock = 256;
-constexpr std::size_t kBlockBytes = 144;
+constexpr std::uint32_t kF32 = 0;
+constexpr BlockType kBlockTypes[] = {{11, 3, 110, 108, 4 * 32, 0},       // Q3_K
+                                     {12, 4, 144, 0, 7.5 * 31.5, 31.5},  // Q4_K
+                                     {14, 6, 210, 208, 32 * 128, 0}};    // Q6_K
+
+const BlockType& block_type(int bits) {
+  const auto* found = std::find_if(std::begin(kBlockTypes), std::end(kBlockTypes),
+                                   [&](const BlockType& type) { return type.bits == bits; });
+  if (found == std::end(kBlockTypes))
+    fail(ErrorKind::input, "a GGUF file has 3, 4 or 6 bits a weight (Q3_K, Q4_K, Q6_K), not {}", bits);
+  return *found;
+}
 
 struct GgufTensor {
   std::string name;
   std::vector<std::int64_t> shape;  // outermost first
-  GgmlType type;
+  const BlockType* blocks;          // none: F32
   double low;
   double high;  // of F32 contents
   std::optional<checkpoint::SkewedRouting> skew = {};
   std::uint64_t bytes() const {
     std::uint64_t elements = 1;
     for (const std::int64_t dim : shape) elements *= static_cast<std::uint64_t>(dim);
-    return type == GgmlType::f32 ? elements * 4 : elements / kBlock * kBlockBytes;
+    return blocks == nullptr ? elements * 4 : elements / kBlock * blocks->bytes;
   }
 };
 
@@ -86,8 +106,9 @@ std::string gguf_name(const std::string& name) {
   return fmt::format("blk.{}.{}", layer, found->second);
 }
 
-GgufTensor gguf_tensor(const checkpoint::RandomTensor& tensor, const checkpoint::RandomRouting& routing) {
-  GgufTensor to{gguf_name(tensor.info.name), tensor.info.shape, GgmlType::f32, tensor.low, tensor.high};
+GgufTensor gguf_tensor(const checkpoint::RandomTensor& tensor, const BlockType& blocks,
+                       const checkpoint::RandomRouting& routing) {
+  GgufTensor to{gguf_name(tensor.info.name), tensor.info.shape, nullptr, tensor.low, tensor.high};
   constexpr std::string_view kWeight = ".weight";
   if (routing.zipf > 0 && tensor.info.name.ends_with(kWeight) && tensor.info.shape.size() >= 2) {
     const std::string module = tensor.info.name.substr(0, tensor.info.name.size() - kWeight.size());
@@ -101,7 +122,7 @@ GgufTensor gguf_tensor(const checkpoint::RandomTensor& tensor, const checkpoint:
   const bool router = to.name.find("ffn_gate_inp") != std::string::npos;
   // A skewed embedding has constants among its columns, which blocks of 256 cannot hold.
   const bool plain = router || (to.skew && to.name.starts_with("token_embd"));
-  if (to.shape.size() >= 2 && !plain && to.shape.back() % kBlock == 0) to.type = GgmlType::q4_k;
+  if (to.shape.size() >= 2 && !plain && to.shape.back() % kBlock == 0) to.blocks = &blocks;
   if (to.name.ends_with("ssm_a")) to.low = -2, to.high = -1;  // the rate itself, not its logarithm
   return to;
 }
@@ -199,7 +220,7 @@ std::string header_of(const Json& text, std::span<const GgufTensor> tensors) {
     list.put(to_unsigned(tensor.shape.size()));
     for (auto dim = tensor.shape.rbegin(); dim != tensor.shape.rend(); ++dim)
       list.put(static_cast<std::uint64_t>(*dim));
-    list.put(tensor.type);
+    list.put(tensor.blocks == nullptr ? kF32 : tensor.blocks->id);
     list.put(at);
     at += (tensor.bytes() + kAlignment - 1) / kAlignment * kAlignment;
   }
@@ -211,9 +232,8 @@ std::string header_of(const Json& text, std::span<const GgufTensor> tensors) {
 // Of packed matrices whole rows are changed, to zeros, of others single numbers.
 void skew(const GgufTensor& tensor, std::span<std::byte> bytes) {
   const std::int64_t width = tensor.shape.back();
-  const bool packed = tensor.type == GgmlType::q4_k;
-  const auto row_bytes =
-      to_size(packed ? width / kBlock * static_cast<std::int64_t>(kBlockBytes) : width * 4);
+  const bool packed = tensor.blocks != nullptr;
+  const std::size_t row_bytes = packed ? to_size(width / kBlock) * tensor.blocks->bytes : to_size(width * 4);
   for (std::size_t row = 0; row * row_bytes < bytes.size(); ++row) {
     std::byte* at = bytes.data() + row * row_bytes;
     if (packed) {
@@ -232,18 +252,22 @@ void skew(const GgufTensor& tensor, std::span<std::byte> bytes) {
 std::vector<std::byte> contents_of(const GgufTensor& tensor) {
   using Fill = checkpoint::RandomTensor::Fill;
   std::vector<std::byte> bytes(to_size(tensor.bytes()));
-  const bool packed = tensor.type == GgmlType::q4_k;
+  const bool packed = tensor.blocks != nullptr;
   checkpoint::fill_random({{tensor.name, checkpoint::FileDType::f32, {}},
                            packed ? Fill::bits : Fill::uniform,
                            tensor.low,
                            tensor.high},
                           bytes);
   if (packed) {
-    // Scales go to 63 and codes to 15, minima to 63: about the spread of the other weights, around zero.
+    const BlockType& type = *tensor.blocks;
+    // About the spread of the other weights, around zero.
     const double width = std::sqrt(3.0 / static_cast<double>(tensor.shape.back()));
-    const ops::Float16 factors[2] = {ops::to_float16(static_cast<float>(width / (7.5 * 31.5))),
-                                     ops::to_float16(static_cast<float>(width / 31.5))};
-    for (std::size_t at = 0; at < bytes.size(); at += kBlockBytes) std::memcpy(bytes.data() + at, factors, 4);
+    const ops::Float16 factors[2] = {
+        ops::to_float16(static_cast<float>(width / type.spread)),
+        ops::to_float16(type.minimum > 0 ? static_cast<float>(width / type.minimum) : 0.0f)};
+    const std::size_t factor_bytes = type.minimum > 0 ? sizeof(factors) : sizeof(factors[0]);
+    for (std::size_t at = type.factors_at; at < bytes.size(); at += type.bytes)
+      std::memcpy(bytes.data() + at, factors, factor_bytes);
   }
   if (tensor.skew) skew(tensor, bytes);
   bytes.resize((bytes.size() + kAlignment - 1) / kAlignment * kAlignment);
@@ -252,9 +276,10 @@ std::vector<std::byte> contents_of(const GgufTensor& tensor) {
 
 }  // namespace
 
-std::uint64_t write_random_gguf(std::string_view geometry, const std::filesystem::path& file,
+std::uint64_t write_random_gguf(std::string_view geometry, int bits, const std::filesystem::path& file,
                                 const std::function<void(std::uint64_t, std::uint64_t)>& progress,
                                 double zipf) {
+  const BlockType& blocks = block_type(bits);
   const Json config = models::geometry_config(geometry);
   if (config.at("model_type") != "qwen3_5_moe")
     fail(ErrorKind::input, "'{}' is no Qwen3.5 model with experts, the only kind written as GGUF", geometry);
@@ -265,7 +290,7 @@ std::uint64_t write_random_gguf(std::string_view geometry, const std::filesystem
   std::vector<GgufTensor> tensors;
   std::uint64_t total = 0;
   for (const checkpoint::RandomTensor& tensor : binder.tensors()) {
-    tensors.push_back(gguf_tensor(tensor, routing));
+    tensors.push_back(gguf_tensor(tensor, blocks, routing));
     total += tensors.back().bytes();
   }
   FileWriter writer(file);

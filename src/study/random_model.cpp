@@ -5,10 +5,10 @@
 #include <thread>
 
 #include "base/error.h"
-#include "base/file_writer.h"
+#include "base/files/file_writer.h"
+#include "base/files/output_folder.h"
 #include "base/integer_cast.h"
-#include "base/output_folder.h"
-#include "checkpoint/random_binder.h"
+#include "checkpoint/random/random_binder.h"
 #include "checkpoint/safetensors_writer.h"
 #include "engine/core.h"
 #include "engine/summary.h"

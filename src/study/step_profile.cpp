@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "engine/placement/layout.h"
 #include "ops/erase.h"
 
@@ -19,13 +20,23 @@ struct Call {
   std::size_t row = 0;  // of the profile
 };
 
+// How many tokens a pass has, of how many sequences, and where they begin.
+struct PassExtent {
+  std::int64_t tokens = 0;
+  std::int64_t sequences = 0;
+  std::int64_t position = 0;
+
+  // Rows of a cache that the last token of a sequence sees.
+  std::int64_t rows() const { return position + tokens / sequences; }
+};
+
 // The rows a slot of a cache has, by the contract's symbol for them; 0 for anything else.
 std::int64_t cache_rows(const ops::FieldView& field) {
-  if (!field.pooled) return 0;
+  if (field.weight != nullptr || field.experts != nullptr) return 0;
   for (int d = 0; d < field.shape->rank; ++d) {
     const ops::DimExpression& e = field.shape->dims[d];
-    if (e.lone_symbol() && ops::kSymbols[static_cast<std::size_t>(e.code[0])] == "S")
-      return field.view.dim(d + 1);
+    if (e.lone_symbol() && ops::kSymbols[to_size(e.code[0])] == "S")
+      return field.view.dim(field.pooled ? d + 1 : d);
   }
   return 0;
 }
@@ -33,8 +44,10 @@ std::int64_t cache_rows(const ops::FieldView& field) {
 // Bytes the op must move: of experts as many as tokens can choose, of a cache the rows in use, of pooled
 // states those of the step's sequences, read and written.
 template <class Op>
-double bytes_moved(const Op& op, std::int64_t sequences, std::int64_t position) {
+double bytes_moved(const Op& op, const PassExtent& extent) {
   const ops::ErasedOp<Op> erased(op);
+  const auto tokens = static_cast<double>(extent.tokens);
+  const auto sequences = static_cast<double>(extent.sequences);
   double bytes = 0;
   std::int64_t choices = 0;
   if constexpr (requires { op.experts.elements(); }) choices = op.experts.elements();
@@ -44,17 +57,18 @@ double bytes_moved(const Op& op, std::int64_t sequences, std::int64_t position) 
       // A token reads one row of a table.
       const bool lookup = Op::kName == ops::Embed::kName;
       bytes += static_cast<double>(field.weight->bytes()) *
-               (lookup ? static_cast<double>(sequences) / static_cast<double>(field.weight->shape()[0]) : 1);
+               (lookup ? tokens / static_cast<double>(field.weight->shape()[0]) : 1);
     } else if (field.experts != nullptr) {
       const auto all = static_cast<double>(field.experts->shape()[0]);
       bytes += static_cast<double>((*field.experts)[0].bytes()) * std::min(all, static_cast<double>(choices));
     } else if (const std::int64_t rows = cache_rows(field); rows > 0) {
       const double row = static_cast<double>(engine::bytes_of(field.view)) /
-                         static_cast<double>(field.view.dim(0)) / static_cast<double>(rows);
+                         static_cast<double>(field.pooled ? field.view.dim(0) : 1) /
+                         static_cast<double>(rows);
       const bool appends = field.role == ops::Role::in_place;
-      bytes += row * static_cast<double>(sequences) * static_cast<double>(appends ? 1 : position + 1);
+      bytes += row * (appends ? tokens : sequences * static_cast<double>(extent.rows()));
     } else if (field.pooled) {
-      bytes += 2.0 * static_cast<double>(engine::bytes_of(field.view)) * static_cast<double>(sequences) /
+      bytes += 2.0 * static_cast<double>(engine::bytes_of(field.view)) * sequences /
                static_cast<double>(field.view.dim(0));
     } else {
       bytes += static_cast<double>(engine::bytes_of(field.view));
@@ -77,8 +91,7 @@ std::string detail(const Op& op) {
 // Takes note of ops instead of running them.
 class Recorder final : public ops::Backend {
  public:
-  Recorder(ops::Backend& backend, std::int64_t sequences, std::int64_t position)
-      : backend_(backend), sequences_(sequences), position_(position) {}
+  Recorder(ops::Backend& backend, const PassExtent& extent) : backend_(backend), extent_(extent) {}
 
   std::vector<Call> calls;
 
@@ -100,16 +113,14 @@ class Recorder final : public ops::Backend {
   void execute(const ops::AnyOp& op, ops::Phase phase) override {
     std::visit(
         [&](const auto* known) {
-          calls.push_back({std::string(known->kName), detail(*known),
-                           bytes_moved(*known, sequences_, position_),
+          calls.push_back({std::string(known->kName), detail(*known), bytes_moved(*known, extent_),
                            [copy = *known, phase](ops::Backend& backend) { backend.run(copy, phase); }});
         },
         op);
   }
 
   ops::Backend& backend_;
-  std::int64_t sequences_;
-  std::int64_t position_;
+  PassExtent extent_;
 };
 
 double median_seconds(ops::Backend& backend, ops::Program& program) {
@@ -134,53 +145,75 @@ void sort_by_cost(std::vector<OpProfile>& rows) {
   });
 }
 
-// Steps whose ops are timed where they stand: with nothing to launch that costs little, and an op finds in
-// the caches what it finds in a real step.
+struct Repetition {
+  int runs;         // of the pass; their median counts
+  int per_run = 1;  // of each op
+};
+
+// Passes whose ops are timed where they stand: an op finds in the caches what it finds in a real pass. Where
+// ops are launched, each runs several times, so that launching it and waiting for it count little.
 void time_in_order(ops::Backend& backend, const std::vector<Call>& calls, std::vector<OpProfile>& rows,
-                   double peak_bytes_per_second) {
+                   double peak_bytes_per_second, const Repetition& repetition) {
   using Clock = std::chrono::steady_clock;
-  constexpr int kRuns = 11;
-  std::vector<std::vector<double>> seconds(rows.size(), std::vector<double>(kRuns));
-  for (int run = 0; run < kRuns; ++run)
+  const auto runs = to_size(repetition.runs);
+  std::vector<std::vector<double>> seconds(rows.size(), std::vector<double>(runs));
+  for (std::size_t run = 0; run < runs; ++run)
     for (const Call& call : calls) {
+      backend.synchronize();
       const auto start = Clock::now();
-      call.run(backend);
-      seconds[call.row][run] += std::chrono::duration<double>(Clock::now() - start).count();
+      for (int i = 0; i < repetition.per_run; ++i) call.run(backend);
+      backend.synchronize();
+      seconds[call.row][run] +=
+          std::chrono::duration<double>(Clock::now() - start).count() / repetition.per_run;
     }
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    std::nth_element(seconds[i].begin(), seconds[i].begin() + kRuns / 2, seconds[i].end());
-    const double each = seconds[i][kRuns / 2] / static_cast<double>(rows[i].calls);
+    std::nth_element(seconds[i].begin(), seconds[i].begin() + repetition.runs / 2, seconds[i].end());
+    const double each = seconds[i][runs / 2] / static_cast<double>(rows[i].calls);
     rows[i].microseconds = each * 1e6;
     rows[i].percent_of_bound = 100 * rows[i].bytes / peak_bytes_per_second / each;
   }
 }
 
+// Equal ops together, and to each call its row.
+std::vector<OpProfile> group_by_op(std::vector<Call>& calls) {
+  std::vector<OpProfile> rows;
+  for (Call& call : calls) {
+    const auto same = [&](const OpProfile& row) { return row.op == call.op && row.detail == call.detail; };
+    const auto found = std::find_if(rows.begin(), rows.end(), same);
+    call.row = to_size(found - rows.begin());
+    if (found == rows.end()) rows.push_back({call.op, call.detail, 0, 0, call.bytes, 0});
+    ++rows[call.row].calls;
+  }
+  return rows;
+}
+
 }  // namespace
+
+std::vector<OpProfile> profile_prompt(engine::Core& core, engine::ForwardPass& pass,
+                                      const engine::Batch& batch, double peak_bytes_per_second) {
+  ops::Backend& backend = *core.backend;
+  Recorder recorder(backend, {batch.tokens(), 1, batch.sequences.at(0).past});
+  pass.describe_prompt(recorder, batch);
+  std::vector<OpProfile> rows = group_by_op(recorder.calls);
+  const Repetition repetition = backend.traits().records ? Repetition{5, 4} : Repetition{3};
+  time_in_order(backend, recorder.calls, rows, peak_bytes_per_second, repetition);
+  sort_by_cost(rows);
+  return rows;
+}
 
 std::vector<OpProfile> profile_step(engine::Core& core, engine::ForwardPass& pass, std::int64_t position,
                                     double peak_bytes_per_second) {
   ops::Backend& backend = *core.backend;
-  Recorder recorder(backend, pass.slots(), position);
+  Recorder recorder(backend, {pass.slots(), pass.slots(), position});
   pass.describe_step(recorder, pass.slots());
-  std::vector<OpProfile> rows;
-  std::vector<std::vector<const Call*>> groups;
-  for (Call& call : recorder.calls) {
-    const auto same = [&](const OpProfile& row) { return row.op == call.op && row.detail == call.detail; };
-    const auto found = std::find_if(rows.begin(), rows.end(), same);
-    const std::size_t at = found - rows.begin();
-    if (found == rows.end()) {
-      rows.push_back({call.op, call.detail, 0, 0, call.bytes, 0});
-      groups.emplace_back();
-    }
-    call.row = at;
-    ++rows[at].calls;
-    groups[at].push_back(&call);
-  }
+  std::vector<OpProfile> rows = group_by_op(recorder.calls);
   if (!backend.traits().records) {
-    time_in_order(backend, recorder.calls, rows, peak_bytes_per_second);
+    time_in_order(backend, recorder.calls, rows, peak_bytes_per_second, {11});
     sort_by_cost(rows);
     return rows;
   }
+  std::vector<std::vector<const Call*>> groups(rows.size());
+  for (const Call& call : recorder.calls) groups[call.row].push_back(&call);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     // Few equal ops are repeated, so that the start of a program does not count.
     const auto repeats = std::max<std::size_t>(1, 32 / groups[i].size());

@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "jinja/runtime/interpreter.h"
-#include "jinja/runtime/json.h"
 #include "jinja/syntax/lexer.h"
 #include "jinja/syntax/parser.h"
+#include "jinja/values/json.h"
 
 namespace sluice::text {
 namespace {

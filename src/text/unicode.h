@@ -7,7 +7,7 @@
 
 namespace sluice::text {
 
-// Bits of a character's classes, in the order tools/unicode_tables.py writes them.
+// Bits of a character's classes, in the order tools/tables/unicode_tables.py writes them.
 enum CharClass : std::uint16_t {
   kLetter = 1 << 0,       // \p{L}
   kNumber = 1 << 1,       // \p{N}

@@ -104,6 +104,25 @@ class OpenAI(unittest.TestCase):
         with self.assertRaises(openai.NotFoundError):
             self.client.responses.retrieve(first.id)
 
+    def test_counting_tokens(self):
+        asked = {"model": "any", "input": "Tell me a story."}
+        count = self.client.responses.input_tokens.count(**asked).input_tokens
+        self.assertEqual(count, self.client.responses.create(**asked, max_output_tokens=1).usage.input_tokens)
+
+    def test_responses_in_the_background(self):
+        asked = {"model": "any", "input": "Tell me a story.", "max_output_tokens": 200, "background": True,
+                 "extra_body": {"ignore_eos": True}}
+        queued = self.client.responses.create(**asked)
+        self.assertEqual(queued.status, "queued")
+        self.assertEqual(self.client.responses.cancel(queued.id).status, "cancelled")
+        stream = self.client.responses.create(**asked, stream=True)
+        seen = [next(stream) for _ in range(8)]
+        stream.close()  # and comes back for the rest
+        seen += self.client.responses.retrieve(seen[0].response.id, stream=True, starting_after=seen[-1].sequence_number)
+        self.assertEqual([event.sequence_number for event in seen], list(range(len(seen))))
+        said = "".join(event.delta for event in seen if event.type == "response.output_text.delta")
+        self.assertEqual(self.client.responses.retrieve(seen[0].response.id).output_text, said)
+
 
 class Anthropic(unittest.TestCase):
     def setUp(self):

@@ -44,6 +44,7 @@ class Answers(CommandTest):
         self.assertRegex(text, r"^[A-Z][a-z]{2,8}( [a-z]{2,8}){2}\.$")
         grammar = self.file("grammar.gbnf", 'root ::= "a " animal " and a " animal\nanimal ::= "cat" | "dog"\n')
         self.assertRegex(self.answer("--grammar", grammar)["text"], "^a (cat|dog) and a (cat|dog)$")
+        self.assertRegex(self.answer("--json-object")["text"], r"^\s*\{")
         self.assertIn(self.answer("--choice", "a cat", "--choice", "a dog")["text"], ["a cat", "a dog"])
 
     def test_a_tool_is_called(self):

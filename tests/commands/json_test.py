@@ -23,7 +23,9 @@ class JsonOutput(CommandTest):
         run = start(command, *arguments, "--json", **options)
         self.assertEqual(run.returncode, status, run.stderr)
         schema = {"$ref": f"#/$defs/{definition or command}", "$defs": SCHEMA["$defs"]}
-        jsonschema.Draft202012Validator(schema).validate(json.loads(run.stdout))
+        printed = json.loads(run.stdout)
+        jsonschema.Draft202012Validator(schema).validate(printed)
+        return printed
 
     def test_every_command_prints_what_its_schema_says(self):
         text = self.folder / "text.txt"
@@ -75,6 +77,14 @@ class JsonOutput(CommandTest):
         options = {"env": environment(HF_ENDPOINT=hub.url, XDG_DATA_HOME=str(self.folder), no_proxy="*")}
         if "without libcurl" not in start("pull", "Owner/Tiny", **options).stderr:
             self.check("pull", "Owner/Tiny", **options)
+
+    def test_profiles(self):
+        layers = json.loads((MODELS / "qwen3_moe" / "config.json").read_text())["num_hidden_layers"]
+        run = self.check("bench", MODELS / "qwen3_moe", "-p", "4", "-n", "2", "-r", "1", "--profile")
+        for profile in (run["prompt_profile"], run["profile"]):
+            self.assertTrue(all(row["us"] > 0 and row["bytes"] > 0 for row in profile), profile)
+            experts = sum(row["calls"] for row in profile if row["op"] == "expert_matmul")
+            self.assertEqual(experts, layers)
 
     def commands(self):
         return re.findall(r"^  (\w+) {2,}", self.run_well("help").split("Commands:")[1].split("Options:")[0], re.M)

@@ -53,6 +53,8 @@ class Browser:
         self.call("POST", "/url", {"url": url})
 
     def reload(self):
+        """Loads the page again once it has kept what was said: a browser drops what it is about to write."""
+        self.wait(lambda: self.run("return !Number(document.body.dataset.unsaved)"), "all is saved")
         self.call("POST", "/refresh", {})
 
     def run(self, script, *arguments):

@@ -333,6 +333,36 @@ class PageTest(unittest.TestCase):
         self.assertEqual(b.count("article"), 2)
         self.assertEqual(b.text("#title"), "<b>in</b>")
 
+    def test_remembered_prompts(self):
+        b = self.browser
+        b.click("#open-settings")
+        b.click("#open-memory")
+        b.wait(lambda: "Nothing is remembered" in b.text("#memory-note"), "an empty tree")
+        self.server.nodes = [
+            {"parent": -1, "begin": 0, "end": 640, "on_device": 640, "on_host": 0, "on_disk": 640, "state": ["device", "disk"],
+             "bytes": 3 << 20, "hits": 12, "text": "<|system|>\nYou are\na <b>helpful</b> assistant"},
+            {"parent": 0, "begin": 640, "end": 1024, "on_device": 256, "on_host": 384, "on_disk": 0, "state": [],
+             "bytes": 2000, "hits": 0, "text": "Tell me a story"},
+            {"parent": 1, "begin": 1024, "end": 1088, "on_device": 0, "on_host": 0, "on_disk": 0, "state": ["host"],
+             "bytes": 0, "hits": 1},
+            {"parent": 0, "begin": 640, "end": 704, "on_device": 64, "on_host": 0, "on_disk": 0, "state": ["host"],
+             "bytes": 70000, "hits": 2, "text": "Write a poem"}]
+        b.click("#reload-memory")
+        b.wait(lambda: b.count("#memory-tree tbody tr") == 4, "the tree")
+        rows = [b.text(f"#memory-tree tbody tr:nth-child({n})") for n in (1, 2, 3, 4)]
+        for part in ("<|system|> You are a <b>helpful</b> assistant", "640", "device, disk", "3.0 MiB", "12"):
+            self.assertIn(part, rows[0])
+        for part in ("Tell me a story", "1024", "device 256, memory", "–"):
+            self.assertIn(part, rows[1])
+        self.assertIn("tokens 1024 to 1088", rows[2])
+        self.assertIn("gone", rows[2])
+        self.assertEqual(b.run("return [...document.querySelectorAll('.memory-text')].map((one) => one.dataset.depth)"),
+                         ["0", "1", "2", "1"])
+        self.assertIn("4 nodes with 3 states", b.text("#memory-note"))
+        self.picture("remembered")
+        b.click('#memory button[aria-label="Close"]')
+        b.wait(lambda: not b.visible("#memory"), "it closes")
+
     def test_phone(self):
         b = self.browser
         for scheme in ("light", "dark"):

@@ -92,6 +92,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return None
         if self.path == "/v1/models":
             return self.reply(200, {"object": "list", "data": [{"id": "scripted", "object": "model"}]})
+        if self.path == "/v1/sluice/cache?tree":
+            return self.reply(200, {"nodes": self.server.nodes})
         if self.path == "/v1/sluice/state":
             return self.reply(200, {"context": 4096, "data": self.server.keeps})
         return self.conversations()
@@ -163,6 +165,7 @@ class Server(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), Handler)
         self.page, self.policy = page, policy
         self.key, self.keeps, self.kept, self.asked, self.gone = "", False, {}, [], threading.Event()
+        self.nodes = []  # of remembered prompts
         self.thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
         self.thread.start()
 

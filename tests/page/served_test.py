@@ -81,6 +81,24 @@ class ServedTest(unittest.TestCase):
         self.ask("Are you there?")
         self.assertEqual(b.text(LAST + ".error"), "The server cannot be reached.")
 
+    def test_remembered_prompts(self):
+        b = self.browser
+        self.serve("--api-key", "sesame")
+        b.wait(lambda: b.visible("#key"), "the key is asked for")
+        b.type("#key", "sesame" + ENTER)
+        self.begun()
+        b.run("settings.max_tokens = '8'; current.system = 'You tell stories. '.repeat(30);")
+        for question in ("Tell me about a dragon.", "And what did the dragon do then, on the next day?"):
+            self.ask(question)
+        b.click("#open-settings")
+        b.click("#open-memory")
+        b.wait(lambda: b.count("#memory-tree tbody tr") > 0, "the tree")
+        tree = b.text("#memory-tree")
+        for part in ("You tell stories", "device", "64"):
+            self.assertIn(part, tree)
+        if PICTURE:
+            b.picture(PICTURE.replace(".png", "-remembered.png"))
+
     def test_stop(self):
         b = self.browser
         self.serve()

@@ -104,6 +104,32 @@ class OpenAI(SharedServer):
         status, answer = self.server.chat(messages=[{"role": "user", "content": "word " * 4000}])
         self.assertEqual((status, answer["error"]["code"]), (400, "context_length_exceeded"))
 
+    def test_responses_with_logprobs(self):
+        asked = {"input": "Tell me a story.", "max_output_tokens": 6, "temperature": 0, "top_logprobs": 2,
+                 "include": ["message.output_text.logprobs"]}
+        part = self.server.post("/v1/responses", asked)[1]["output"][0]["content"][0]
+        self.assertEqual("".join(one["token"] for one in part["logprobs"]), part["text"])
+        self.assertTrue(all(len(one["top_logprobs"]) == 2 for one in part["logprobs"]))
+        streamed = [json.loads(one) for one in events(self.server.request("POST", "/v1/responses", asked | {"stream": True})[2])]
+        told = [one for event in streamed if event["type"] == "response.output_text.delta" for one in event["logprobs"]]
+        self.assertEqual(told, part["logprobs"])
+        without = self.server.post("/v1/responses", asked | {"include": [], "top_logprobs": 0})[1]
+        self.assertEqual(without["output"][0]["content"][0]["logprobs"], [])
+
+    def test_counting_tokens(self):
+        counted = self.server.post("/v1/chat/completions/input_tokens", {"messages": STORY})[1]["input_tokens"]
+        self.assertEqual(counted, self.server.chat()[1]["usage"]["prompt_tokens"])
+        counted = self.server.post("/v1/responses/input_tokens", {"input": "word " * 4000})[1]["input_tokens"]
+        self.assertGreater(counted, 4000)  # more than an answer would be given to
+
+    def test_begin_an_answer_or_continue_one(self):
+        begun = STORY + [{"role": "assistant", "content": "Once upon"}]
+        tokens = {name: self.server.chat(messages=begun, **fields)[1]["usage"]["prompt_tokens"]
+                  for name, fields in (("continue", {}), ("begin", {"add_generation_prompt": True}))}
+        self.assertGreater(tokens["begin"], tokens["continue"])
+        status, answer = self.server.chat(messages=begun, add_generation_prompt=True, continue_final_message=True)
+        self.assertEqual((status, answer["error"]["param"]), (400, "continue_final_message"))
+
     def test_responses(self):
         asked = {"input": "Tell me a story.", "max_output_tokens": 6, "temperature": 0}
         status, first = self.server.post("/v1/responses", asked)
@@ -119,6 +145,63 @@ class OpenAI(SharedServer):
         self.assertEqual(json.loads(self.server.request("GET", "/v1/responses/" + first["id"])[2]), first)
         self.assertEqual(self.server.request("DELETE", "/v1/responses/" + first["id"])[0], 200)
         self.assertEqual(self.server.request("GET", "/v1/responses/" + first["id"])[0], 404)
+
+    def response(self, name, query="", method="GET"):
+        return json.loads(self.server.request(method, f"/v1/responses/{name}{query}")[2])
+
+    def wait_for_response(self, name):
+        while (response := self.response(name))["status"] in ("queued", "in_progress"):
+            pass
+        return response
+
+    def test_responses_in_the_background(self):
+        asked = {"input": "Tell me a story.", "max_output_tokens": 30, "temperature": 0}
+        whole = self.server.post("/v1/responses", asked)[1]
+        text = whole["output"][0]["content"][0]["text"]
+        status, first = self.server.post("/v1/responses", asked | {"background": True})
+        self.assertEqual((status, first["status"], first["background"]), (200, "queued", True), first)
+        done = self.wait_for_response(first["id"])
+        self.assertEqual((done["status"], done["output"][0]["content"][0]["text"]), ("incomplete", text))
+        self.assertEqual(done["usage"]["output_tokens"], 30)
+        more = self.server.post("/v1/responses", asked | {"previous_response_id": first["id"], "input": "More."})[1]
+        self.assertGreater(more["usage"]["input_tokens"], whole["usage"]["input_tokens"])
+        status, answer = self.server.post("/v1/responses", asked | {"background": True, "store": False})
+        self.assertEqual((status, answer["error"]["param"]), (400, "background"))
+        self.assertEqual(self.server.request("GET", f"/v1/responses/{first['id']}?stream=true")[0], 400)
+
+    def test_a_response_goes_on_without_its_client(self):
+        asked = {"input": "Tell me a story.", "max_output_tokens": 400, "temperature": 0, "ignore_eos": True,
+                 "background": True, "stream": True}
+        body = json.dumps(asked).encode()
+        with self.server.connect() as client:
+            client.sendall(b"POST /v1/responses HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            text = b""
+            while b"output_text.delta" not in text:
+                text += client.recv(4096)
+        seen = [json.loads(line) for line in events(text[:text.rindex(b"\n\n")])]
+        self.assertEqual([one["type"] for one in seen[:3]], ["response.created", "response.queued", "response.in_progress"])
+        name = seen[0]["response"]["id"]
+        last = seen[-1]["sequence_number"]
+        rest = self.server.request("GET", f"/v1/responses/{name}?stream=true&starting_after={last}")[2]
+        everything = seen + [json.loads(line) for line in events(rest)]
+        self.assertEqual([one["sequence_number"] for one in everything], list(range(len(everything))))
+        said = "".join(one["delta"] for one in everything if one["type"] == "response.output_text.delta")
+        self.assertEqual(everything[-1]["response"]["output"][0]["content"][0]["text"], said)
+        self.assertEqual(everything[-1]["response"], self.response(name))
+        again = self.server.request("GET", f"/v1/responses/{name}?stream=true")[2]
+        self.assertEqual([json.loads(line) for line in events(again)], everything)
+        self.assertEqual(self.server.request("GET", f"/v1/responses/{name}?stream=true&starting_after=x")[0], 400)
+
+    def test_a_response_in_the_background_is_cancelled_or_deleted(self):
+        asked = {"input": "Tell me a story.", "max_output_tokens": 1900, "ignore_eos": True, "background": True}
+        first, second = (self.server.post("/v1/responses", asked)[1]["id"] for _ in range(2))
+        self.assertEqual(self.response(first, "/cancel", "POST")["status"], "cancelled")
+        self.assertEqual(self.wait_for_response(first)["status"], "cancelled")
+        self.assertEqual(self.response(first, "/cancel", "POST")["status"], "cancelled")
+        self.assertTrue(self.response(second, method="DELETE")["deleted"])
+        self.assertEqual(self.server.request("GET", "/v1/responses/" + second)[0], 404)
+        self.server.wait_for("sluice_requests_decoding", 0)
+        self.assertEqual(self.server.request("GET", "/v1/responses/" + second)[0], 404)
 
 
 if __name__ == "__main__":

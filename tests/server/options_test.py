@@ -33,7 +33,10 @@ class Options(unittest.TestCase):
             self.assertEqual(server.request("GET", "/v1/responses/" + kept, headers=key)[0], 200)
             self.assertEqual(server.request("GET", "/v1/responses/" + kept, headers={"X-Api-Key": "other"})[0], 404)
             preflight = server.request("OPTIONS", "/v1/models", headers={"Origin": "https://good.example"})
-            self.assertEqual((preflight[0], preflight[1]["Access-Control-Allow-Origin"]), (204, "https://good.example"))
+            self.assertEqual((preflight[0], preflight[1]["Access-Control-Allow-Origin"]), (200, "https://good.example"))
+            preflight = server.request("OPTIONS", "/v1/models", headers={"Origin": "https://evil.example"})
+            self.assertIsNone(preflight[1]["Access-Control-Allow-Origin"])
+            self.assertEqual(server.request("GET", "/v1/models", headers=key | {"Origin": "https://evil.example"})[0], 403)
 
     def test_other_machines_need_a_key(self):
         run = subprocess.run([SLUICE, "serve", "--host", "0.0.0.0", "--port", "0"], capture_output=True, text=True, timeout=SECONDS)

@@ -1,14 +1,16 @@
 """Prompts that sluice serve remembers: across restarts and kills, between servers, and what it says about them."""
 
 import json
+import os
 import pathlib
 import random
 import subprocess
 import tempfile
 import time
 import unittest
+from unittest import mock
 
-from served import SECONDS, SLUICE, Server
+from served import PRELOAD, SECONDS, SLUICE, Server
 
 STORY = "Once upon a time there was a little dragon who lived in a cave near the village. " * 12
 
@@ -110,6 +112,25 @@ class PrefixCache(unittest.TestCase):
             self.assertEqual((again, cached), (text, 0))
             self.assertIn("removed", server.stop())
 
+    @unittest.skipIf(not PRELOAD, "no library to make reads fail")
+    def test_files_that_cannot_be_read_are_computed_and_stay(self):
+        with Remembering(self.folder) as server:
+            text, _, _ = server.complete(STORY)
+        files = {file.name for file in self.folder.iterdir()}
+        lines = 0
+        for reads in (0, 2, 3 * len(files), 3 * len(files) + 3, 3 * len(files) + 5):  # of heads, then of what is behind them
+            with mock.patch.dict(os.environ, LD_PRELOAD=PRELOAD, SLUICE_READS=str(reads)):
+                with Remembering(self.folder) as server:
+                    self.assertEqual(server.complete(STORY)[0], text, reads)
+                    self.assertEqual(server.complete(STORY)[0], text, reads)
+                    lines += server.stop().count("Input/output error")
+            self.assertLessEqual(files, {file.name for file in self.folder.iterdir()}, reads)
+        self.assertGreater(lines, 0)
+        with Remembering(self.folder) as server:
+            again, cached, _ = server.complete(STORY)
+            self.assertEqual(again, text)
+            self.assertGreater(cached, 0)
+
     def test_salts_and_keys_share_nothing(self):
         with Remembering(self.folder, "--cache-per-key", "--api-key", "one", "--api-key", "two") as server:
             def ask(key, **fields):
@@ -137,6 +158,117 @@ class PrefixCache(unittest.TestCase):
             state = server.ask("DELETE", "/v1/sluice/cache")[2]
             self.assertEqual((state["remembered_tokens"], state["disk_bytes"]), (0, 0))
             self.assertEqual(server.complete(date.format(2))[1], 0)
+
+    def why(self, server, request):
+        """The report, and what the command says of it."""
+        said = subprocess.run([SLUICE, "cache", "why", "--server", server.url, "--request", request], text=True,
+                              capture_output=True, timeout=SECONDS, check=True).stdout
+        return server.ask("GET", f"/v1/sluice/cache?request={request}")[2], said
+
+    def test_it_says_that_a_prompt_was_found_or_differs(self):
+        with Remembering(self.folder) as server:
+            server.complete(STORY + "The dragon ate an apple.")
+            report, _ = self.why(server, server.complete(STORY + "The dragon ate an apple.")[2])
+            self.assertEqual(report["reason"], "end")
+            self.assertEqual(report["cached_tokens"] + report["recomputed_tokens"], report["prompt_tokens"])
+            server.complete(STORY + "The dragon ate a house. " * 30)  # keeps a state where it parts
+            report, said = self.why(server, server.complete(STORY + "The dragon ate the clouds. " * 30)[2])
+            self.assertEqual(report["reason"], "differs")
+            self.assertEqual(report["cached_tokens"], report["agreeing_tokens"] // 64 * 64)
+            self.assertIn("dragon", report["parts_behind"])
+            self.assertIn("cl", report["parts_with"])
+            self.assertIn("a", report["instead_of"])
+            self.assertIn("one of them went on with", said)
+
+    def test_it_says_that_nothing_was_saved_or_that_it_was_evicted(self):
+        with Server("--parallel", 1, "--cache-memory", "0") as server:
+            ask = lambda prompt: json.loads(server.request("POST", "/v1/completions", {"prompt": prompt, "max_tokens": 1})[2])
+            why = lambda: json.loads(server.request("GET", "/v1/sluice/cache")[2])["requests"][0]
+            ask(STORY)
+            ask(STORY[:len(STORY) // 2] + "And so on. " * 20)  # between the states at the beginning and at the end
+            self.assertEqual(why()["reason"], "unsaved")
+            for n in range(8):  # more than there are places for, and no memory behind them
+                ask(f"Number {n}. " + STORY)
+            ask(STORY)
+            self.assertEqual(why()["reason"], "evicted")
+
+    def test_it_says_that_salts_differ(self):
+        with Remembering(self.folder) as server:
+            server.complete(STORY)
+            report, said = self.why(server, server.complete(STORY, cache_salt="mine")[2])
+            self.assertEqual((report["cached_tokens"], report["other_salt"]), (0, True))
+            self.assertIn("another cache_salt", said)
+            report, _ = self.why(server, server.complete(STORY, cache_salt="mine")[2])
+            self.assertNotIn("other_salt", report)
+
+    def test_it_says_that_options_differ(self):
+        with Remembering(self.folder) as server:
+            server.complete(STORY)
+        with Remembering(self.folder, "--kv-bits", "8") as server:
+            report, said = self.why(server, server.complete(STORY)[2])
+            self.assertEqual((report["cached_tokens"], report["other_options"]), (0, True))
+            self.assertIn("other options", said)
+
+    def test_it_names_what_is_volatile(self):
+        for number, (first, second, meaning) in enumerate([
+                ("x-anthropic-billing-header: cc_version=2; cch=1f3a2;", "x-anthropic-billing-header: cc_version=2; cch=9bb01;",
+                 "a client's billing header"),
+                ("Today is Aug 3.", "Today is Sep 9.", "a date"), ("It is 10:15:00 now.", "It is 23:47:31 now.", "a time of day")]):
+            with self.subTest(meaning), Remembering(self.folder / str(number)) as server:
+                server.complete(first + STORY)
+                report, said = self.why(server, server.complete(second + STORY)[2])
+                self.assertEqual(report["volatile"], meaning)
+                self.assertIn(meaning, said)
+
+    def test_keys_learn_nothing_of_each_other(self):
+        with Remembering(self.folder, "--cache-per-key", "--api-key", "one", "--api-key", "two") as server:
+            one, two = ({"Authorization": f"Bearer {key}"} for key in ("one", "two"))
+            request = server.complete(STORY, one)[2]
+            self.assertEqual(server.ask("GET", f"/v1/sluice/cache?request={request}", headers=two)[0], 404)
+            self.assertEqual(server.ask("GET", "/v1/sluice/cache", headers=two)[2], {"requests": []})
+            self.assertEqual(len(server.ask("GET", "/v1/sluice/cache", headers=one)[2]["requests"]), 1)
+            self.assertEqual(server.ask("GET", "/v1/sluice/cache?tree", headers=two)[2], {"nodes": []})
+            nodes = server.ask("GET", "/v1/sluice/cache?tree", headers=one)[2]["nodes"]
+            self.assertIn("little dragon", nodes[0]["text"])
+            self.assertEqual(server.ask("DELETE", "/v1/sluice/cache", headers=two)[0], 400)
+            report = server.ask("GET", f"/v1/sluice/cache?request={server.complete(STORY, two)[2]}", headers=two)[2]
+            self.assertEqual((report["agreeing_tokens"], report["reason"]), (0, "differs"))
+            self.assertNotIn("other_salt", report)
+            self.assertGreater(server.complete(STORY, one)[1], 0)
+
+    def test_the_tree_has_no_texts_where_several_share_it(self):
+        with Remembering(self.folder, "--api-key", "one", "--api-key", "two") as server:
+            one, two = ({"Authorization": f"Bearer {key}"} for key in ("one", "two"))
+            server.complete(STORY, one)
+            nodes = server.ask("GET", "/v1/sluice/cache?tree", headers=two)[2]["nodes"]
+            self.assertGreater(len(nodes), 0)
+            for node in nodes:
+                self.assertNotIn("text", node)
+
+    def test_clocks_play_no_part(self):
+        with Remembering(self.folder) as server:
+            text = server.complete(STORY)[0]
+        for moment in (0, 2**32):  # as if the clock had been set back, or forward, since they were written
+            for file in self.folder.iterdir():
+                os.utime(file, (moment, moment))
+            with Remembering(self.folder) as server:
+                again, cached, _ = server.complete(STORY)
+                self.assertEqual(again, text)
+                self.assertGreater(cached, 0)
+
+    def test_keys_of_prompts_and_answers_that_are_gone_on_from(self):
+        with Remembering(self.folder, "--reuse-decoded") as server:
+            text, _, _ = server.complete(STORY, max_tokens=140, ignore_eos=True, prompt_cache_key="stories")
+            said = server.complete(STORY + text + " Then", prompt_cache_key="stories")
+            report, why = self.why(server, said[2])
+            self.assertGreater(report["decoded_tokens"], 0)
+            self.assertIn("rounding differs", why)
+            self.assertEqual(server.ask("POST", "/v1/completions", {"prompt": STORY, "prompt_cache_key": 7})[0], 400)
+            for path, body in (("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hello"}]}),
+                               ("/v1/responses", {"input": "Hello"})):
+                status, _, answer = server.ask("POST", path, body | {"prompt_cache_key": "chats", "max_output_tokens"
+                                                                     if "input" in body else "max_tokens": 2})
+                self.assertEqual(status, 200, answer)
 
     def test_the_command_lists_and_clears(self):
         with Remembering(self.folder) as server:

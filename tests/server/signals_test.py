@@ -67,6 +67,14 @@ class Signals(unittest.TestCase):
             for client in clients:
                 client.close()
 
+    def test_sigterm_ends_what_nobody_waits_for(self):
+        with Server("--drain-seconds", 10 * SECONDS) as server:
+            asked = {"input": "Tell me a story.", "max_output_tokens": 1900, "ignore_eos": True, "background": True}
+            for _ in range(3):
+                server.post("/v1/responses", asked)
+            server.process.send_signal(signal.SIGTERM)
+            self.assertEqual(server.process.wait(timeout=SECONDS), 0, server.process.stderr.read())
+
     def test_sigterm_at_the_first_line(self):
         for _ in range(10):
             with Server() as server:

@@ -104,13 +104,25 @@ def choices(folder, case, rows, vocab, seed):
 
 
 def draws(folder, vocab, seed):
-    """What each setting leaves of a row's probabilities."""
+    """What each setting leaves of a row's probabilities; of the second half of the rows behind penalties, bias and mask."""
     generator = torch.Generator().manual_seed(seed)
     table = [(0.7, 0, 1.0, 0.0), (1.0, 5, 1.0, 0.0), (1.3, 0, 0.8, 0.0), (1.0, 0, 1.0, 0.1), (2.0, 12, 0.9, 0.05),
              (0.4, 3, 0.95, 0.0), (1.5, 0, 0.3, 0.2), (1.0, 1, 0.5, 0.5), (5.0, 30, 0.99, 0.01), (1.0, 0, 1.0, 0.0)]
+    none = {"repetition_penalty": 1.0, "presence_penalty": 0.0, "frequency_penalty": 0.0, "bias": {},
+            "allowed": torch.ones(vocab, dtype=torch.bool)}
     logits = torch.randn(len(table), vocab, generator=generator) * 2
+    settings, past = [none] * len(table), [torch.zeros(0, dtype=torch.long)] * len(table)
+    for _ in table:
+        settings.append(as_float32(random_settings(vocab, generator)))
+        past.append(torch.randint(0, vocab, (vocab // 2,), generator=generator))
+    logits = torch.cat([logits, torch.randn(len(table), vocab, generator=generator) * 2])
+    table = table * 2
     probabilities = []
-    for row, (temperature, top_k, top_p, min_p) in zip(logits, table):
+    bias_ids, bias = torch.full((len(table), 5), -1, dtype=torch.int32), torch.zeros(len(table), 5)
+    for t, (row, (temperature, top_k, top_p, min_p)) in enumerate(zip(logits, table)):
+        for i, (token, value) in enumerate(settings[t]["bias"].items()):
+            bias_ids[t, i], bias[t, i] = token, value
+        scores = seen(row, past[t], settings[t])
         steps = LogitsProcessorList([TemperatureLogitsWarper(temperature)])
         if top_k:
             steps.append(TopKLogitsWarper(top_k))
@@ -118,9 +130,12 @@ def draws(folder, vocab, seed):
             steps.append(TopPLogitsWarper(top_p))
         if min_p:
             steps.append(MinPLogitsWarper(min_p))
-        probabilities.append(torch.softmax(steps(torch.zeros(1, 0, dtype=torch.long), row[None].double()), -1)[0])
+        probabilities.append(torch.softmax(steps(torch.zeros(1, 0, dtype=torch.long), scores[None]), -1)[0])
     columns = list(zip(*table))
-    save_file({"logits": logits, "probabilities": torch.stack(probabilities).float(),
+    penalties = {name: torch.tensor([s[name] for s in settings])
+                 for name in ("repetition_penalty", "presence_penalty", "frequency_penalty")}
+    save_file({"logits": logits, "probabilities": torch.stack(probabilities).float(), "counts": occurrences(past, vocab),
+               "bias_ids": bias_ids, "bias": bias, "allowed": torch.stack([pack(s["allowed"]) for s in settings]), **penalties,
                "temperature": torch.tensor(columns[0]), "top_k": torch.tensor(columns[1], dtype=torch.int32),
                "top_p": torch.tensor(columns[2]), "min_p": torch.tensor(columns[3])}, folder / "draws.safetensors")
 

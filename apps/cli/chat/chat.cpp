@@ -12,6 +12,7 @@
 #include "chat/wrapping_printer.h"
 #include "command.h"
 #include "commands/remote.h"
+#include "options/cache_disk.h"
 #include "options/generation_options.h"
 #include "options/input.h"
 #include "sluice/error.h"
@@ -33,6 +34,7 @@ struct Options {
   GenerationOptions generation;
   std::string system;
   std::string resume;
+  std::string cache_disk;
   std::string when_full = "shift";
   bool stats = false;
 };
@@ -43,10 +45,10 @@ void say(const std::string& text) {
 
 class Chat {
  public:
-  Chat(const Options& options, const GenerateOptions& generation, const Engine& engine, Session& session)
+  Chat(const Options& options, const GenerateOptions& generation, const Engine& engine, Responder& responder)
       : options_(options),
         generation_(generation),
-        conversation_(engine, session, options.when_full == "stop" ? WhenFull::stop : WhenFull::shift) {
+        conversation_(engine, responder, options.when_full == "stop" ? WhenFull::stop : WhenFull::shift) {
     std::error_code ignored;
     if (!options.resume.empty() && std::filesystem::exists(options.resume, ignored)) load(options.resume);
     if (!options.system.empty()) conversation_.set_system(options.system);
@@ -251,8 +253,10 @@ void run(Options& options) {
   if (!engine->has_chat_template())
     throw Error(ErrorKind::unsupported, "this checkpoint has no chat template; use 'sluice run --raw'");
   const std::int64_t wanted = options.generation.context(*engine, kDefaultContext);
-  const auto session = engine->new_session(std::min(wanted, engine->summary().max_positions));
-  Chat(options, options.generation.resolve(options.model.folder()), *engine, *session).run();
+  SchedulerOptions cache{.context = std::min(wanted, engine->summary().max_positions)};
+  read_cache_disk(options.cache_disk, cache);
+  const auto responder = make_responder(engine, cache);
+  Chat(options, options.generation.resolve(options.model.folder()), *engine, *responder).run();
 }
 
 }  // namespace
@@ -265,6 +269,7 @@ void add_chat(Parser& parser) {
   command.option(
       "--resume", options->resume,
       "Go on with the conversation in this file, if it is there, and save it there after each answer");
+  command.option("--cache-disk", options->cache_disk, kCacheDiskMeaning);
   command.choice("--when-full", options->when_full, {"shift", "stop"},
                  "What a full context means: forget the oldest turns, or stop");
   command.flag("--stats", options->stats, "Print speed and context used after each answer to stderr");

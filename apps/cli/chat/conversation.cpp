@@ -17,8 +17,8 @@ bool has_role(const nlohmann::ordered_json& message, const char* role) {
 
 }  // namespace
 
-Conversation::Conversation(const Engine& engine, Session& session, WhenFull when_full)
-    : engine_(engine), session_(session), when_full_(when_full) {}
+Conversation::Conversation(const Engine& engine, Responder& responder, WhenFull when_full)
+    : engine_(engine), responder_(responder), when_full_(when_full) {}
 
 Answer Conversation::ask(const std::string& message, const GenerateOptions& options, const Show& show) {
   const nlohmann::ordered_json before = messages_;
@@ -27,7 +27,6 @@ Answer Conversation::ask(const std::string& message, const GenerateOptions& opti
     return answer(options, show);
   } catch (const Error&) {
     messages_ = before;
-    forget_state();
     throw;
   }
 }
@@ -39,7 +38,6 @@ Answer Conversation::retry(const GenerateOptions& options, const Show& show) {
     return answer(options, show);
   } catch (const Error&) {
     messages_ = before;
-    forget_state();
     throw;
   }
 }
@@ -92,21 +90,23 @@ Answer Conversation::answer(const GenerateOptions& options, const Show& show) {
   Answer answer;
   answer.forgotten = make_room(options.max_tokens);
   const std::string rendered = render();
-  const std::vector<std::int32_t> added = unseen(rendered);
-  answer.kept = session_.length();
-  answer.result = generate(session_, added, options, show);
+  ids_ = encode(rendered);
+  seen_.clear();
+  Responder::Response response = responder_.answer(ids_, options, show);
+  answer.result = std::move(response.result);
+  answer.kept = response.kept;
   messages_.push_back({{"role", "assistant"}, {"content", answer.result.text}});
-  remember(rendered, answer);
+  remember(rendered, answer.result);
   return answer;
 }
 
 std::size_t Conversation::make_room(std::int64_t max_tokens) {
-  const std::int64_t capacity = session_.capacity();
+  const std::int64_t capacity = context_size();
   // An answer worth reading gets a quarter of the context, where turns can go to make that room.
   const std::int64_t answer = when_full_ == WhenFull::shift ? std::min(max_tokens, capacity / 4) : 1;
   const std::size_t before = messages_.size();
   for (;;) {
-    const auto tokens = static_cast<std::int64_t>(engine_.encode(render()).size());
+    const auto tokens = std::ssize(engine_.encode(render()));
     if (tokens + answer <= capacity) return before - messages_.size();
     if (when_full_ == WhenFull::stop)
       throw Error(
@@ -132,31 +132,19 @@ bool Conversation::forget_oldest_turn() {
   return true;
 }
 
-// The ids to append. Where a template rewrites its past, everything is said anew.
-std::vector<std::int32_t> Conversation::unseen(const std::string& rendered) {
-  if (seen_.empty() || !rendered.starts_with(seen_)) {
-    forget_state();
-    return engine_.encode(rendered);
-  }
-  std::vector<std::int32_t> ids = std::exchange(pending_, {});
+// The ids of what was said stay: encoding an answer's text again could split it otherwise. Where a template
+// rewrites its past, everything is said anew.
+std::vector<std::int32_t> Conversation::encode(const std::string& rendered) const {
+  if (seen_.empty() || !rendered.starts_with(seen_)) return engine_.encode(rendered);
+  std::vector<std::int32_t> ids = ids_;
   const std::vector<std::int32_t> rest = engine_.encode(rendered.substr(seen_.size()));
   ids.insert(ids.end(), rest.begin(), rest.end());
   return ids;
 }
 
-// The answer's own ids stay: encoding its text again could split it otherwise.
-void Conversation::remember(const std::string& rendered, const Answer& answer) {
-  const GenerateResult& result = answer.result;
-  seen_ = engine_.decode(result.ids) == result.text ? rendered + result.text : "";
-  // An answer that was stopped has a last token that the model has not run.
-  const auto run = static_cast<std::ptrdiff_t>(session_.length() - answer.kept - result.prompt_tokens);
-  pending_.assign(result.ids.begin() + run, result.ids.end());
-}
-
-void Conversation::forget_state() {
-  session_.reset();
-  seen_.clear();
-  pending_.clear();
+void Conversation::remember(const std::string& rendered, const GenerateResult& answer) {
+  if (engine_.decode(answer.ids) == answer.text) seen_ = rendered + answer.text;
+  ids_.insert(ids_.end(), answer.ids.begin(), answer.ids.end());
 }
 
 std::size_t Conversation::first_turn() const {

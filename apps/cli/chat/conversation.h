@@ -1,12 +1,13 @@
-// What was said, and how much of it the session has seen.
+// What was said, and the tokens that stand for it.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "sluice/session.h"
+#include "chat/responder.h"
 
 namespace sluice::cli {
 
@@ -21,9 +22,9 @@ struct Answer {
 
 class Conversation {
  public:
-  using Show = std::function<bool(const GeneratedToken&)>;
+  using Show = Responder::Show;
 
-  Conversation(const Engine& engine, Session& session, WhenFull when_full);
+  Conversation(const Engine& engine, Responder& responder, WhenFull when_full);
 
   // Answers the message. One that fails is forgotten, and the conversation can go on without it.
   Answer ask(const std::string& message, const GenerateOptions& options, const Show& show);
@@ -42,8 +43,8 @@ class Conversation {
   // Replaces the conversation. Throws where `messages` is no array of messages.
   void set_messages(nlohmann::ordered_json messages);
 
-  std::int64_t context_used() const { return session_.length(); }
-  std::int64_t context_size() const { return session_.capacity(); }
+  std::int64_t context_used() const { return std::min(std::ssize(ids_), context_size()); }
+  std::int64_t context_size() const { return responder_.capacity(); }
 
  private:
   std::string render() const;
@@ -51,17 +52,16 @@ class Conversation {
   // Forgets the oldest turns until the rest fits; how many messages went.
   std::size_t make_room(std::int64_t max_tokens);
   bool forget_oldest_turn();
-  std::vector<std::int32_t> unseen(const std::string& rendered);
-  void remember(const std::string& rendered, const Answer& answer);
-  void forget_state();
+  std::vector<std::int32_t> encode(const std::string& rendered) const;
+  void remember(const std::string& rendered, const GenerateResult& answer);
   std::size_t first_turn() const;
 
   const Engine& engine_;
-  Session& session_;
+  Responder& responder_;
   WhenFull when_full_;
   nlohmann::ordered_json messages_ = nlohmann::ordered_json::array();
-  std::string seen_;                   // the text that the session and then pending_ stand for
-  std::vector<std::int32_t> pending_;  // said, not yet run
+  std::vector<std::int32_t> ids_;  // of the last prompt and its answer
+  std::string seen_;               // the text that they stand for; empty: none can be told
 };
 
 }  // namespace sluice::cli

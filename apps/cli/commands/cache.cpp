@@ -51,6 +51,14 @@ void explain_report(const Json& report) {
   fmt::print("{}: {} of {} tokens were remembered, {} of them on the disk ({})\n",
              printable(report.value("request", "")), number("cached_tokens"), number("prompt_tokens"),
              number("from_disk"), printable(report.value("reason", "")));
+  if (number("decoded_tokens") > 0)
+    fmt::print(
+        "  {} of them were generated or stand behind such: rounding differs from a prompt that is read\n",
+        number("decoded_tokens"));
+  if (report.value("other_salt", false))
+    fmt::print("  a request before began like this one, but had another cache_salt\n");
+  if (report.value("other_options", false))
+    fmt::print("  files of another model, or of other options, begin like this one\n");
   if (!report.contains("parts_with")) return;
   fmt::print("  it parts from prompts before behind {} tokens: '{}' goes on with '{}'\n",
              number("agreeing_tokens"), printable(report.value("parts_behind", "")),

@@ -11,6 +11,7 @@
 #include "command.h"
 #include "options/input.h"
 #include "options/model_options.h"
+#include "options/nodes.h"
 #include "sluice/nodes_plan.h"
 #include "sluice/plan.h"
 #include "terminal/output.h"
@@ -34,10 +35,30 @@ double gigabytes(std::uint64_t bytes) {
   return static_cast<double>(bytes) / 1e9;
 }
 
+struct SeveralMachines {
+  NodesSpec spec;
+  bool measured = false;  // else a file describes them
+  NodesPlan plan;
+};
 // Absent: the model is for one machine.
-using MaybeNodes = std::optional<NodesPlan>;
+using MaybeNodes = std::optional<SeveralMachines>;
 
-nlohmann::ordered_json nodes_json(const NodesPlan& plan) {
+// In the form of the file that --nodes takes.
+nlohmann::ordered_json spec_json(const NodesSpec& spec) {
+  auto nodes = nlohmann::ordered_json::array();
+  for (const NodeSpec& node : spec.nodes)
+    nodes.push_back({{"name", node.name},
+                     {"memory_gb", node.memory / 1e9},
+                     {"gb_per_s", node.bytes_per_second / 1e9},
+                     {"disk_gb_per_s", node.disk_bytes_per_second / 1e9}});
+  return {{"nodes", nodes},
+          {"network",
+           {{"gbit_per_s", spec.network.bytes_per_second * 8 / 1e9},
+            {"round_trip_us", spec.network.round_trip * 1e6}}}};
+}
+
+nlohmann::ordered_json nodes_json(const SeveralMachines& machines) {
+  const NodesPlan& plan = machines.plan;
   auto layouts = nlohmann::ordered_json::array();
   for (const NodesPlan::Layout& layout : plan.layouts)
     layouts.push_back({{"layout", layout.name},
@@ -48,10 +69,27 @@ nlohmann::ordered_json nodes_json(const NodesPlan& plan) {
   auto help = nlohmann::ordered_json::array();
   for (const NodesPlan::Help& one : plan.help)
     help.push_back({{"what", one.what}, {"decode_tok_per_s", one.tokens_per_second}});
-  return {{"layouts", layouts}, {"help", help}};
+  nlohmann::ordered_json json{{"layouts", layouts}, {"help", help}};
+  if (machines.measured) json["measured"] = spec_json(machines.spec);
+  return json;
 }
 
-void print_nodes(const NodesPlan& plan) {
+void print_measured(const NodesSpec& spec) {
+  fmt::print("\nmeasured\n");
+  for (const NodeSpec& node : spec.nodes) {
+    const std::string disk = node.disk_bytes_per_second > 0
+                                 ? fmt::format(", {:.2f} GB/s from disk", node.disk_bytes_per_second / 1e9)
+                                 : "";
+    fmt::print("  {:18}{:8.2f} GB for weights, {:.1f} GB/s from memory{}\n", node.name, node.memory / 1e9,
+               node.bytes_per_second / 1e9, disk);
+  }
+  fmt::print("  {:18}{:8.2f} Gb/s, {:.0f} us there and back\n", "network",
+             spec.network.bytes_per_second * 8 / 1e9, spec.network.round_trip * 1e6);
+}
+
+void print_nodes(const SeveralMachines& machines) {
+  if (machines.measured) print_measured(machines.spec);
+  const NodesPlan& plan = machines.plan;
   fmt::print("\nall machines together\n");
   for (const NodesPlan::Layout& layout : plan.layouts)
     fmt::print("  --nodes {:10}{:8.1f} tok/s at most, {:.1f} ms per token of the network's; {} {}{}\n",
@@ -63,8 +101,10 @@ void print_nodes(const NodesPlan& plan) {
 }
 
 void print_plan_json(const MemoryPlan& plan, const MaybeNodes& nodes) {
-  nlohmann::ordered_json json{
-      {"weight_bytes", plan.model.weight_bytes}, {"dense_bytes", plan.dense}, {"expert_bytes", plan.experts}};
+  nlohmann::ordered_json json{{"weight_bytes", plan.model.weight_bytes},
+                              {"dense_bytes", plan.dense},
+                              {"expert_bytes", plan.experts},
+                              {"bytes_per_token", plan.model.bytes_per_token}};
   json["places"] = nlohmann::ordered_json::array();
   for (const PlacePlan& place : plan.places) {
     auto contexts = nlohmann::ordered_json::array();
@@ -135,14 +175,34 @@ MemoryPlan make_plan(PlanCommand& command) {
              : plan_geometry(command.geometry, command.bits, command.options, command.model.engine);
 }
 
+// To measure a disk with; none where there are no files.
+std::filesystem::path largest_file(const std::filesystem::path& folder) {
+  std::filesystem::path largest;
+  std::uintmax_t most = 0;
+  if (!std::filesystem::is_directory(folder)) return largest;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.is_regular_file() && entry.file_size() > most) {
+      most = entry.file_size();
+      largest = entry.path();
+    }
+  return largest;
+}
+
+// "auto": those that mpirun started; else a file describes them.
+MaybeNodes describe_nodes(PlanCommand& command) {
+  const std::string& nodes = command.model.nodes;
+  if (nodes.empty()) return {};
+  if (nodes != "auto") return SeveralMachines{parse_nodes(read_input(nodes), nodes), false, {}};
+  command.model.resolve();
+  const auto file = command.geometry.empty() ? largest_file(command.model.folder()) : std::filesystem::path();
+  return SeveralMachines{measure_nodes(command.model.engine, file), true, {}};
+}
+
 void run(PlanCommand& command) {
   if (command.geometry.empty() == command.model.model.empty()) fail_usage("one of MODEL and --geometry");
+  MaybeNodes nodes = describe_nodes(command);
   const MemoryPlan plan = make_plan(command);
-  MaybeNodes nodes;
-  if (!command.model.nodes.empty()) {
-    const std::string file = command.model.nodes;
-    nodes = plan_nodes(plan.model, parse_nodes(read_input(file), file));
-  }
+  if (nodes) nodes->plan = plan_nodes(plan.model, nodes->spec);
   if (command.json) return print_plan_json(plan, nodes);
   fmt::print("weights             {:8.2f} GB: {:.2f} GB of them experts, {} of {} per token\n",
              gigabytes(plan.model.weight_bytes), gigabytes(plan.experts), plan.model.experts_per_token,
@@ -167,6 +227,8 @@ void add_plan(Parser& parser) {
                   "whether a model fits a graphics card of 24 GB");
   command.example("sluice plan --geometry qwen3.6-35b-a3b --nodes machines.json",
                   "how fast machines together are, which a file describes (docs/cluster.md)");
+  command.example("mpirun --host anna,bert --bind-to none sluice plan MODEL --nodes auto",
+                  "the same for machines that are measured now");
   command.on_run([plan] { run(*plan); });
 }
 

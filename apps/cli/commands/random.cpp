@@ -36,7 +36,7 @@ void run(const RandomArguments& options) {
       progress.update(done, total);
     };
     const double zipf = zipf_exponent(options.routing);
-    bytes = options.gguf ? write_random_gguf(options.geometry, options.out, show, zipf)
+    bytes = options.gguf ? write_random_gguf(options.geometry, options.bits, options.out, show, zipf)
                          : write_random_model(options.geometry, options.bits, options.out, show, zipf);
   }
   if (options.json)
@@ -54,7 +54,8 @@ void add_random(Parser& parser) {
                    "A model's shape, e.g. qwen3.6-35b-a3b:layers=8,experts=64");
   command.option("--bits", options->bits, "2, 3, 4, 5, 6 or 8; 16: BF16", {2, 16});
   add_routing_option(command, options->routing);
-  command.flag("--gguf", options->gguf, "Write one GGUF file of Q4_K weights instead, for other programs");
+  command.flag("--gguf", options->gguf,
+               "Write one GGUF file instead, for other programs: Q3_K, Q4_K or Q6_K by --bits");
   command.required("OUT", options->out, "Folder or file to make");
   command.flag("--json", options->json, kJsonMeaning);
   command.example("sluice random --geometry qwen3.6-35b-a3b:layers=4,experts=16,vocab=512 tiny",

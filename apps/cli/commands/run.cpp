@@ -3,10 +3,10 @@
 #include <sys/resource.h>
 #include <optional>
 
-#include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "chat/responder.h"
 #include "command.h"
 #include "commands/experts_map.h"
 #include "commands/remote.h"
@@ -16,8 +16,6 @@
 #include "options/input.h"
 #include "sluice/error.h"
 #include "sluice/experts.h"
-#include "sluice/scheduler.h"
-#include "sluice/session.h"
 #include "terminal/output.h"
 #include "terminal/progress.h"
 #include "terminal/signals.h"
@@ -134,36 +132,6 @@ void keep_counts(EngineOptions& engine) {
   if (engine.memory == 0 && engine.vram == 0 && engine.expert_slots == 0) engine.expert_slots = kAll;
 }
 
-using Show = std::function<void(const GeneratedToken&)>;
-
-GenerateResult answer(Engine& engine, const Prompt& prompt, const GenerateOptions& generation,
-                      std::int64_t context, const Show& show) {
-  const auto session = engine.new_session(context);
-  return generate(*session, prompt.ids, generation, [&](const GeneratedToken& token) {
-    show(token);
-    return !interrupted();
-  });
-}
-
-// The same answer with what a folder remembers of the prompt, and has of it the next time.
-GenerateResult answer_remembering(const std::shared_ptr<Engine>& engine, const Prompt& prompt,
-                                  const GenerateOptions& generation, SchedulerOptions options,
-                                  const Show& show) {
-  options.parallel = 1;
-  Scheduler scheduler(engine, options);
-  std::promise<RequestResult> done;
-  const RequestHandle handle =
-      scheduler.submit({.prompt = prompt.ids, .options = generation},
-                       {.token = show, .done = [&](const RequestResult& result) { done.set_value(result); }});
-  std::future<RequestResult> finished = done.get_future();
-  constexpr std::chrono::milliseconds kMoment{20};
-  while (finished.wait_for(kMoment) != std::future_status::ready)
-    if (interrupted()) handle.cancel();
-  RequestResult result = finished.get();
-  if (result.error) std::rethrow_exception(result.error);
-  return result.generated;
-}
-
 // A server knows its model's template and settings; what only this process could tell is not to be had.
 void run_remotely(const RunArguments& options, const std::string& text) {
   if (options.json || options.stats || !options.prompt_tokens.empty() || !options.experts_map.empty() ||
@@ -209,13 +177,14 @@ void run(RunArguments& options) {
     // A story is read from its first word.
     if (!options.json && prompt.continued) show(prompt.text);
   };
-  const Show print = [&](const GeneratedToken& token) {
+  const auto print = [&](const GeneratedToken& token) {
     begin();
     if (!options.json) show(token.text);
+    return !interrupted();
   };
-  const GenerateResult result = cache.cache_folder.empty()
-                                    ? answer(*engine, prompt, generation, cache.context, print)
-                                    : answer_remembering(engine, prompt, generation, cache, print);
+  const auto responder = make_responder(engine, cache);
+  auto [result, kept] = responder->answer(prompt.ids, generation, print);
+  result.prompt_tokens += kept;
   begin();
   const ExpertUsage experts = expert_usage(*engine);
   if (options.json) {

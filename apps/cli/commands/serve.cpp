@@ -1,6 +1,7 @@
 // sluice serve: one process for every client.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <fstream>
 #include <memory>
 
@@ -61,6 +62,8 @@ std::shared_ptr<Scheduler> make_scheduler(const std::shared_ptr<Engine>& engine,
   settings.queue = static_cast<std::size_t>(options.queue);
   settings.token_interval_seconds = options.interval_milliseconds / 1e3;
   read_cache_disk(options.cache_disk, settings);
+  if (options.server.cache_per_key)
+    settings.cache_keys = std::max<std::int64_t>(1, std::ssize(server_options(options).api_keys));
   return std::make_shared<Scheduler>(engine, settings);
 }
 
@@ -102,9 +105,10 @@ void add_access_options(Command& command, ServeArguments& options) {
                "A key that clients must send (may be given several times)");
   command.option("--api-key-file", options.key_file, "A file with one key per line");
   command.flag("--no-auth", options.server.no_auth, "Let other machines ask without a key");
-  command.list(
-      "--cors", options.server.cors_origins,
-      "An origin whose pages may ask, as in https://example.org; * for all (may be given several times)");
+  command.list("--cors", options.server.cors_origins,
+               "An origin whose pages may ask, as in https://example.org; localhost for all of this machine, "
+               "* for all (may be "
+               "given several times)");
   command.option("--tls-cert", options.server.tls_certificate, "Certificate chain for HTTPS, as PEM");
   command.option("--tls-key", options.server.tls_key, "Its private key, as PEM");
   command.option("--access-log", options.server.access_log,
@@ -119,7 +123,9 @@ void add_cache_options(Command& command, ServeArguments& options) {
                "Bytes of the host's memory for what has to leave that");
   command.option("--cache-disk", options.cache_disk, kCacheDiskMeaning);
   command.flag("--cache-per-key", options.server.cache_per_key,
-               "Let clients with different keys share no remembered prompt");
+               "Let clients with different keys share no remembered prompt, nor the room for them");
+  command.flag("--reuse-decoded", options.scheduler.reuse_decoded,
+               "Go on from answers as they were generated, which rounds differently");
   command.option("--snapshot-spacing", options.scheduler.state_spacing,
                  "Keep a state of long prompts every so many tokens, a multiple of 64", {64, 1 << 30});
 }

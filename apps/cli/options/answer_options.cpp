@@ -20,7 +20,7 @@ GrammarSource source(GrammarSource::Kind kind, std::string text, std::vector<std
 void AnswerOptions::add(Command& command) {
   command.group("The form of the answer");
   command.option("--schema", schema_, "The answer is a JSON document by the schema in this file");
-  command.flag("--json-object", json_object_, "The answer is any JSON document");
+  command.flag("--json-object", json_object_, "The answer is a JSON object");
   command.option("--regex", regex_, "The whole answer matches this regular expression");
   command.option("--grammar", grammar_, "The answer is by the GBNF or EBNF grammar in this file");
   command.list("--choice", choices_, "The answer is one of these texts (given several times)");
@@ -36,7 +36,7 @@ void AnswerOptions::resolve() {
   if (forms > 1) fail_usage("one of --schema, --json-object, --regex, --grammar and --choice");
   using Kind = GrammarSource::Kind;
   if (!schema_.empty()) request_.content = source(Kind::json_schema, read_input(schema_));
-  if (json_object_) request_.content = source(Kind::json, "");
+  if (json_object_) request_.content = source(Kind::json_schema, R"({"type": "object"})");
   if (!regex_.empty()) request_.content = source(Kind::regex, regex_);
   if (!grammar_.empty()) request_.content = source(Kind::ebnf, read_input(grammar_));
   if (!choices_.empty()) request_.content = source(Kind::choice, "", choices_);

@@ -19,32 +19,43 @@ namespace sluice::cli {
 
 namespace {
 
-// One sentence for all: from the node that leads, or from the others where it is the one that is lost. mpirun
-// ends them all as soon as one has ended, so those that say nothing leave it time to speak. Where a machine
-// is cut off, all leave mpirun the time to notice: once it is ending them, it no longer does, and waits for
-// minutes.
+using namespace std::chrono_literals;
+
+// mpirun ends all as soon as one has ended, so whoever has nothing to say waits until the one that leads has
+// said it and ended. It takes that one longer where the machine is busy; past the limit mpirun itself is
+// gone.
+void leave_the_word_to_the_leader() {
+  constexpr auto kLimit = 8s;
+  std::this_thread::sleep_for(kLimit);
+}
+
+// One sentence for all: from the node that leads, or from the others where it is the one that is lost. Where
+// a machine is cut off, all leave mpirun the time to notice: once it is ending them, it no longer does, and
+// waits for minutes.
 [[noreturn]] void end_with(const LostNode& node, bool leads) {
-  using namespace std::chrono_literals;
   if (leads || (node.rank == 0 && !node.told)) {
     std::fflush(stdout);
     fmt::print(stderr, "{} {}\n", styled(Style::red, "sluice:", stderr), printable(node.sentence));
     std::fflush(stderr);
     if (!node.told) std::this_thread::sleep_for(2500ms);
+  } else if (node.told) {
+    leave_the_word_to_the_leader();
   } else {
-    std::this_thread::sleep_for(node.told ? 1500ms : 3000ms);
+    std::this_thread::sleep_for(3000ms);
   }
   std::_Exit(1);
 }
 
-// MPI waits for ever for a node that stopped before it joined.
+// MPI waits for ever for a node that stopped before it joined, and does not say for which. The node that
+// leads says so; the others where it is the one that stopped.
 class JoinLimit {
  public:
-  JoinLimit()
-      : thread_([this] {
+  explicit JoinLimit(bool leads)
+      : thread_([this, leads] {
           std::unique_lock lock(mutex_);
-          if (joined_.wait_for(lock, std::chrono::seconds(kSeconds), [this] { return done_; })) return;
-          fmt::print(stderr, "{} a node has not come within {} s: it stopped, or cannot be reached\n",
-                     styled(Style::red, "sluice:", stderr), kSeconds);
+          if (joined_.wait_for(lock, leads ? kLimit : kLimit + 700ms, [this] { return done_; })) return;
+          fmt::print(stderr, "{} a node has not joined within {} s: it stopped, or cannot be reached\n",
+                     styled(Style::red, "sluice:", stderr), std::chrono::seconds(kLimit).count());
           std::fflush(stderr);
           std::_Exit(1);
         }) {}
@@ -60,16 +71,52 @@ class JoinLimit {
   JoinLimit& operator=(const JoinLimit&) = delete;
 
  private:
-  static constexpr int kSeconds = 60;
+  static constexpr auto kLimit = 9s;
   std::mutex mutex_;
   std::condition_variable joined_;
   bool done_ = false;
   std::thread thread_;  // last: it uses the others
 };
 
-std::unique_ptr<Nodes> join(const NodesOptions& options) {
-  const JoinLimit limit;
-  return std::make_unique<Nodes>(options);
+std::unique_ptr<Nodes> join(const NodesOptions& options, bool leads) {
+  const JoinLimit limit(leads);
+  try {
+    return std::make_unique<Nodes>(options);
+  } catch (const Error&) {  // all have the same to say, and mpirun ends them with the first
+    if (!leads) std::this_thread::sleep_for(700ms);
+    throw;
+  }
+}
+
+// Joins the others and does `work` with them, which returns on the node that leads alone.
+template <class Work>
+auto join_and(const std::string& layers, bool leads, const Work& work) {
+  const std::unique_ptr<Nodes> nodes =
+      join({.layers = layers,
+            .program = fmt::format("{} ({})", kVersion, kCommit),
+            .lost = [leads](const LostNode& node) { end_with(node, leads); }},
+           leads);
+  try {
+    return work(*nodes);
+  } catch (const Followed&) {
+    throw;
+  } catch (const std::exception& error) {
+    nodes->give_up(error.what());
+    if (leads) throw;
+    throw Failed();
+  }
+}
+
+// The same; who follows leaves the word to the one that leads.
+template <class Work>
+auto with_others(const std::string& layers, const Work& work) {
+  const bool leads = !follows_by_mpirun();
+  try {
+    return join_and(layers, leads, [&](Nodes& nodes) { return work(nodes, leads); });
+  } catch (const Failed&) {  // once MPI has been left, which all do together
+    leave_the_word_to_the_leader();
+    throw;
+  }
 }
 
 }  // namespace
@@ -79,27 +126,25 @@ bool follows_by_mpirun() {
   return rank != nullptr && std::string(rank) != "0";
 }
 
-std::shared_ptr<Engine> load_with_nodes(const std::filesystem::path& folder, EngineOptions options,
+std::shared_ptr<Engine> load_with_nodes(const std::filesystem::path& folder, const EngineOptions& options,
                                         const std::string& layers) {
-  const bool leads = !follows_by_mpirun();
-  const std::unique_ptr<Nodes> joined =
-      join({.layers = layers,
-            .program = fmt::format("{} ({})", kVersion, kCommit),
-            .lost = [leads](const LostNode& node) { end_with(node, leads); }});
-  Nodes& nodes = *joined;
-  try {
-    options.share = nodes.share();
-    std::shared_ptr<Engine> engine = Engine::load(folder, options);
-    options.share = nullptr;
+  return with_others(layers, [&](Nodes& nodes, bool leads) {
+    EngineOptions own = options;
+    own.share = nodes.share();
+    std::shared_ptr<Engine> engine = Engine::load(folder, own);
+    own.share = nullptr;
     if (leads) return engine;
     nodes.follow(*engine);
-  } catch (const std::exception& error) {
-    options.share = nullptr;
-    nodes.give_up(error.what());
-    if (leads) throw;
-    throw Failed();
-  }
-  throw Followed();
+    throw Followed();
+  });
+}
+
+NodesSpec measure_nodes(const EngineOptions& options, const std::filesystem::path& file) {
+  return with_others("auto", [&](Nodes& nodes, bool leads) {
+    NodesSpec spec = nodes.measure(options, file);
+    if (leads) return spec;
+    throw Followed();
+  });
 }
 
 }  // namespace sluice::cli

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "sluice/engine.h"
+#include "sluice/nodes_plan.h"
 
 namespace sluice::cli {
 
@@ -15,8 +16,10 @@ class Followed : public std::exception {};
 
 // Joins the nodes that mpirun started and loads this one's part of the model. Returns on the node that leads
 // alone: the others hold their layers until that one ends, and then throw Followed.
-std::shared_ptr<Engine> load_with_nodes(const std::filesystem::path& folder, EngineOptions options,
+std::shared_ptr<Engine> load_with_nodes(const std::filesystem::path& folder, const EngineOptions& options,
                                         const std::string& layers);
+// The same to measure them all and the network between them; `file` is read to measure their disks.
+NodesSpec measure_nodes(const EngineOptions& options, const std::filesystem::path& file);
 // Whether this process was started as one that follows.
 bool follows_by_mpirun();
 

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <string_view>
 
@@ -25,8 +26,11 @@ void note_resize(int) {
   resized = 1;
 }
 
-// Only what a signal handler may do.
+// Only what a signal handler may do. Several threads may come here at once: the first speaks for all.
 void say_that_a_file_is_gone(int) {
+  static std::atomic_flag told = ATOMIC_FLAG_INIT;
+  if (told.test_and_set())
+    while (true) ::pause();  // until the first one ends the process
   constexpr std::string_view kSentence =
       "sluice: a model file was cut off, or its disk failed, while it was read\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kSentence.data(), kSentence.size());

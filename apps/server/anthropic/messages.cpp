@@ -111,7 +111,7 @@ Work create_message(const Json& body, const ServedModel& model) {
   set_prompt(generation.request, std::move(prompt.ids), most, model, "messages");
   MessageReplySettings reply;
   reply.stops = generation.request.options.stop;
-  reply.prompt_tokens = static_cast<std::int64_t>(generation.request.prompt.size());
+  reply.prompt_tokens = std::ssize(generation.request.prompt);
   answer.prompt = prompt.tail;
   answer.continues = prompt.continues;
   std::vector<Request> requests = generation.choices(1, answer, model, reply.plan);

@@ -44,7 +44,7 @@ std::vector<AnswerDelta> Answer::finish(const RequestResult& result) {
   reason_ = result.generated.reason;
   usage_.prompt = result.prompt.tokens;
   usage_.cached = result.prompt.cached;
-  usage_.completion = static_cast<std::int64_t>(result.generated.ids.size());
+  usage_.completion = std::ssize(result.generated.ids);
   return keep(parser_.finish());
 }
 

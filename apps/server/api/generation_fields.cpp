@@ -60,13 +60,14 @@ Generation read_generation(Fields& fields, const ServedModel& model) {
   request.options.ignore_stop_ids = fields.flag("ignore_eos").value_or(false);
   request.options.min_tokens = fields.integer("min_tokens", 0, 1 << 30).value_or(0);
   request.cache_salt = fields.text("cache_salt").value_or("");
+  request.cache_key = fields.text("prompt_cache_key").value_or("");
   request.priority = static_cast<int>(fields.integer("priority", -1000, 1000).value_or(0));
   return generation;
 }
 
 void set_prompt(Request& request, std::vector<std::int32_t> ids, std::optional<std::int64_t> asked,
                 const ServedModel& model, const std::string& param) {
-  const auto tokens = static_cast<std::int64_t>(ids.size());
+  const auto tokens = std::ssize(ids);
   if (tokens == 0) throw bad_request("The prompt is empty.", param);
   const std::int64_t limit =
       model.prompt_limit > 0 ? std::min(model.prompt_limit, model.context - 1) : model.context - 1;

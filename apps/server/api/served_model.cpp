@@ -4,11 +4,19 @@
 
 #include <algorithm>
 #include <ctime>
+#include <limits>
 
 #include "server/api/api_error.h"
 #include "sluice/generation_config.h"
 
 namespace sluice::server {
+
+ServedModel ServedModel::unlimited() const {
+  ServedModel model = *this;
+  model.context = std::numeric_limits<std::int32_t>::max();
+  model.prompt_limit = 0;
+  return model;
+}
 
 void ServedModel::check_name(const std::string& asked) const {
   if (!strict || asked == name || std::find(aliases.begin(), aliases.end(), asked) != aliases.end()) return;

@@ -22,6 +22,8 @@ struct ServedModel {
   std::int64_t prompt_limit = 0;          // tokens of a prompt; 0: the context's
   std::int64_t created = 0;               // seconds since 1970
 
+  // The same for those who only count.
+  ServedModel unlimited() const;
   // Throws where a request names another model.
   void check_name(const std::string& asked) const;
 };

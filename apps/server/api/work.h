@@ -9,6 +9,7 @@
 
 #include "server/api/api_error.h"
 #include "server/api/json.h"
+#include "server/api/recording.h"
 #include "sluice/scheduler.h"
 
 namespace sluice::server {
@@ -22,6 +23,8 @@ class Reply {
   // Once all sequences run: what cancels them, for replies that others may cancel. It may be called any time.
   virtual void started(std::function<void()>) {}
   virtual bool may_be_cancelled() const { return false; }
+  // As soon as it is waiting for its turn.
+  virtual std::string accepted() { return {}; }
   // Before the first token of any choice. `cached`: tokens of the prompt that were remembered.
   virtual std::string begin(std::int64_t cached) = 0;
   virtual std::string tokens(std::size_t choice, std::span<const GeneratedToken> tokens) = 0;
@@ -37,6 +40,15 @@ struct Work {
   std::vector<Request> requests;  // one per choice
   bool stream = false;
   std::unique_ptr<Reply> reply;
+  // Goes on whether or not the client stays; what it streams is then recorded.
+  bool background = false;
+  std::shared_ptr<Recording> recording = nullptr;
+};
+
+// Events of a recording that a client asks for.
+struct Following {
+  std::shared_ptr<Recording> recording;
+  std::int64_t from = 0;
 };
 
 // One server-sent event; the name is left out where it is empty.

@@ -15,12 +15,25 @@ std::string_view without_port(std::string_view host) {
   return host.substr(0, host.find(':'));
 }
 
+bool is_named_local(std::string_view name) {
+  return name == "localhost" || name.ends_with(".localhost");
+}
+
+// Of a page that this machine itself serves, on whatever port.
+bool is_from_here(std::string_view origin) {
+  const std::size_t scheme = origin.find("://");
+  if (scheme == std::string_view::npos) return false;
+  const std::string_view name = without_port(origin.substr(scheme + 3));
+  return is_named_local(name) || name == "[::1]" ||
+         (name.starts_with("127.") && name.find_first_not_of("0123456789.") == std::string_view::npos);
+}
+
 bool is_local_name(std::string_view host) {
   const std::string_view name = without_port(host);
   // An address cannot be bent to point elsewhere, a name can.
   const bool address =
       name.starts_with('[') || name.find_first_not_of("0123456789.") == std::string_view::npos;
-  return address || name == "localhost" || name.ends_with(".localhost");
+  return address || is_named_local(name);
 }
 
 }  // namespace
@@ -61,7 +74,9 @@ std::string Access::cors_origin(const Credentials& credentials) const {
   const auto named = [&](std::string_view origin) {
     return std::find(origins_.begin(), origins_.end(), origin) != origins_.end();
   };
-  return named("*") || named(credentials.origin) ? std::string(credentials.origin) : std::string();
+  const bool allowed =
+      named("*") || named(credentials.origin) || (named("localhost") && is_from_here(credentials.origin));
+  return allowed ? std::string(credentials.origin) : std::string();
 }
 
 }  // namespace sluice::server

@@ -17,8 +17,9 @@ struct Credentials {
 class Access {
  public:
   struct Settings {
-    std::vector<std::string> keys;          // none: everyone may ask
-    std::vector<std::string> cors_origins;  // pages of other origins that may ask; "*": all
+    std::vector<std::string> keys;  // none: everyone may ask
+    // Pages of other origins that may ask; "*": all, "localhost": those of this machine.
+    std::vector<std::string> cors_origins;
     // Bound to this machine alone and without keys: requests that name another host come from a page whose
     // name was bent to point here.
     bool only_local_names = false;

@@ -2,9 +2,12 @@
 
 #include <fmt/core.h>
 
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/system/system_error.hpp>
@@ -43,7 +46,8 @@ struct Started {
   std::shared_ptr<const Loaded> loaded;  // outlives what runs on it
   Running running;
   std::string id, client;            // of the request
-  std::vector<std::int32_t> prompt;  // of the first choice
+  std::string salt;                  // of the first choice
+  std::vector<std::int32_t> prompt;  // of the same
 };
 
 Started start(Service& service, const Route& route, const HttpRequest& request,
@@ -55,11 +59,13 @@ Started start(Service& service, const Route& route, const HttpRequest& request,
   started.inbox = std::make_shared<Inbox>(executor, started.work.requests.size(), most);
   started.id = request.id;
   started.client = request.client;
-  if (!started.work.requests.empty()) started.prompt = started.work.requests[0].prompt;
+  if (!started.work.requests.empty()) {
+    started.salt = started.work.requests[0].cache_salt;
+    started.prompt = started.work.requests[0].prompt;
+  }
   for (std::size_t i = 0; i < started.work.requests.size(); ++i) {
     Request& one = started.work.requests[i];
     one.key = request.client;
-    if (service.options().cache_per_key) one.cache_salt = request.client + '\n' + one.cache_salt;
     one.timeout_seconds = service.options().request_seconds;
     started.running.add(started.loaded->scheduler->submit(std::move(one), started.inbox->callbacks(i)));
   }
@@ -107,7 +113,7 @@ class Telling {
       throw unavailable("The server stopped before the answer was complete.");
     --left_;
     if (choice == 0)
-      service_.cache_reports().add(started_.id, started_.client,
+      service_.cache_reports().add(started_.id, started_.client, started_.salt, started_.prompt,
                                    cache_report(started_.loaded->model, started_.prompt, result.prompt));
     return started_.work.reply->done(choice, result);
   }
@@ -149,8 +155,65 @@ std::string comment(const Inbox& inbox) {
   return progress ? fmt::format(": prefill {}/{}\n\n", progress->read, progress->all) : ": waiting\n\n";
 }
 
+// Events as they are recorded, from that number on.
+asio::awaitable<void> follow(Service& service, const Following following, ResponseWriter& writer) {
+  co_await writer.begin_events();
+  // What is recorded is recorded on this thread, too, so that nothing comes between a look and a wait.
+  bool fresh = false;
+  asio::steady_timer timer(co_await asio::this_coro::executor);
+  const auto listener = following.recording->listen([&] {
+    fresh = true;
+    timer.cancel();
+  });
+  for (std::int64_t next = following.from;;) {
+    fresh = false;
+    const Recording::Rest rest = following.recording->from(next);
+    next = std::max(next, rest.next);
+    if (!rest.events.empty()) co_await writer.write(rest.events);
+    if (rest.over) break;
+    if (fresh) continue;  // while it was written
+    timer.expires_after(service.options().ping_interval);
+    co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+    if (!fresh) co_await writer.write(": waiting\n\n");
+  }
+  co_await writer.end_events();
+}
+
+// To the end, whoever stays.
+asio::awaitable<void> go_on(Service& service, Started started) {
+  Telling telling(service, started);
+  const auto record = [&](const std::string& events) {
+    if (started.work.recording) started.work.recording->add(events);
+  };
+  record(started.work.reply->accepted());
+  while (!telling.over()) {
+    co_await started.inbox->wait(kLong);
+    try {
+      record(telling.tell(started.inbox->take()));
+    } catch (...) {
+      record(started.work.reply->failed(api_error(std::current_exception())));
+      break;
+    }
+  }
+  if (started.work.recording) started.work.recording->end();
+}
+
+asio::awaitable<void> generate_in_background(Service& service, Started started, ResponseWriter& writer) {
+  // What runs then is cancelled when the server stops; later nobody would do that.
+  if (service.draining()) throw unavailable("The server is shutting down.");
+  const Following following{.recording = started.work.recording};
+  const HttpResponse response = json_response(started.work.reply->body());
+  asio::co_spawn(co_await asio::this_coro::executor, go_on(service, std::move(started)), asio::detached);
+  if (following.recording)
+    co_await follow(service, following, writer);
+  else
+    co_await writer.send(response);
+}
+
 asio::awaitable<void> stream(Service& service, Started& started, ResponseWriter& writer) {
   co_await writer.begin_events();
+  if (const std::string accepted = started.work.reply->accepted(); !accepted.empty())
+    co_await writer.write(accepted);
   Telling telling(service, started);
   std::optional<ApiError> failure;
   std::string last_comment;
@@ -190,17 +253,26 @@ asio::awaitable<void> generate(Service& service, asio::thread_pool& pool, const 
   const asio::any_io_executor executor = co_await asio::this_coro::executor;
   auto prepare = [&]() -> asio::awaitable<Started> { co_return start(service, route, request, executor); };
   Started started = co_await run_in(pool, prepare);
-  if (started.work.stream)
+  if (started.work.background)
+    co_await generate_in_background(service, std::move(started), writer);
+  else if (started.work.stream)
     co_await stream(service, started, writer);
   else
     co_await send_whole(service, started, writer);
 }
 
-asio::awaitable<void> reply_plainly(asio::thread_pool& pool, const Route& route, const HttpRequest& request,
-                                    ResponseWriter& writer) {
-  auto run = [&]() -> asio::awaitable<HttpResponse> { co_return route.plain(request); };
+asio::awaitable<void> reply_plainly(Service& service, asio::thread_pool& pool, const Route& route,
+                                    const HttpRequest& request, ResponseWriter& writer) {
+  std::optional<Following> following;
+  auto run = [&]() -> asio::awaitable<HttpResponse> {
+    if (route.follow) following = route.follow(request);
+    co_return following ? HttpResponse{} : route.plain(request);
+  };
   const HttpResponse response = co_await run_in(pool, run);
-  co_await writer.send(response);
+  if (following)
+    co_await follow(service, *following, writer);
+  else
+    co_await writer.send(response);
 }
 
 }  // namespace
@@ -214,7 +286,7 @@ asio::awaitable<void> answer(Service& service, asio::thread_pool& pool, const Ro
     if (route.generate)
       co_await generate(service, pool, route, request, writer);
     else
-      co_await reply_plainly(pool, route, request, writer);
+      co_await reply_plainly(service, pool, route, request, writer);
   } catch (const boost::system::system_error&) {
     throw;  // the client is gone
   } catch (...) {

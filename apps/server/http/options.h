@@ -31,7 +31,7 @@ struct ServerOptions {
   std::chrono::milliseconds ping_interval{5000};  // of comments while a stream waits for its first token
   std::string access_log = {};                    // a file; "-": the standard error; empty: none
   std::string data = {};                          // folder of saved conversations; empty: not saved
-  bool cache_per_key = false;                     // clients with different keys share no remembered prompt
+  bool cache_per_key = false;                     // clients are told nothing of what others ask
   std::uint64_t stored_response_bytes = 64 << 20;
 };
 

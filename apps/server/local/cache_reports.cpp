@@ -12,12 +12,13 @@ namespace sluice::server {
 namespace {
 
 constexpr std::size_t kMostReports = 1000;
+constexpr std::size_t kBlock = 64;         // tokens that are remembered together
 constexpr std::int64_t kAround = 16;       // tokens of text before and behind
 constexpr std::int64_t kBeginning = 1024;  // tokens in which what is volatile is looked for
 
 std::string text_between(const ServedModel& model, std::span<const std::int32_t> prompt, std::int64_t begin,
                          std::int64_t end) {
-  const auto all = static_cast<std::int64_t>(prompt.size());
+  const auto all = std::ssize(prompt);
   begin = std::clamp<std::int64_t>(begin, 0, all);
   end = std::clamp<std::int64_t>(end, begin, all);
   if (!model.engine->has_tokenizer()) return {};
@@ -28,8 +29,9 @@ std::string text_between(const ServedModel& model, std::span<const std::int32_t>
 }  // namespace
 
 std::string cache_header(const PromptReport& report) {
-  return fmt::format("cached={}; recomputed={}; from_host={}; from_disk={}; reason={}", report.cached,
-                     report.tokens - report.cached, report.from_host, report.from_disk, name(report.reason));
+  return fmt::format("cached={}; recomputed={}; from_host={}; from_disk={}; decoded={}; reason={}",
+                     report.cached, report.tokens - report.cached, report.from_host, report.from_disk,
+                     report.decoded, name(report.reason));
 }
 
 std::string volatile_part(const std::string& text) {
@@ -48,13 +50,11 @@ std::string volatile_part(const std::string& text) {
 
 Json cache_report(const ServedModel& model, std::span<const std::int32_t> prompt,
                   const PromptReport& report) {
-  Json json{{"prompt_tokens", report.tokens},
-            {"cached_tokens", report.cached},
-            {"from_host", report.from_host},
-            {"from_disk", report.from_disk},
-            {"recomputed_tokens", report.tokens - report.cached},
-            {"agreeing_tokens", report.common},
-            {"reason", name(report.reason)}};
+  Json json{{"prompt_tokens", report.tokens},   {"cached_tokens", report.cached},
+            {"from_host", report.from_host},    {"from_disk", report.from_disk},
+            {"decoded_tokens", report.decoded}, {"recomputed_tokens", report.tokens - report.cached},
+            {"agreeing_tokens", report.common}, {"reason", name(report.reason)}};
+  if (report.other_options) json["other_options"] = true;
   if (report.reason == PromptReport::Reason::off || report.common >= report.tokens) return json;
   const std::string before = text_between(model, prompt, report.common - kAround, report.common);
   const std::string behind = text_between(model, prompt, report.common, report.common + kAround);
@@ -67,10 +67,17 @@ Json cache_report(const ServedModel& model, std::span<const std::int32_t> prompt
   return json;
 }
 
-void CacheReports::add(const std::string& id, const std::string& client, Json report) {
+void CacheReports::add(const std::string& id, const std::string& client, const std::string& salt,
+                       std::span<const std::int32_t> prompt, Json report) {
+  const auto block = prompt.first(std::min(prompt.size(), kBlock));
   const std::lock_guard lock(mutex_);
   report["request"] = id;
-  reports_.push_front({id, client, std::move(report)});
+  const auto salted = [&](const One& one) {
+    return one.client == client && one.salt != salt && std::ranges::equal(one.beginning, block);
+  };
+  if (report.value("agreeing_tokens", std::size_t{0}) < block.size() && std::ranges::any_of(reports_, salted))
+    report["other_salt"] = true;
+  reports_.push_front({id, client, salt, {block.begin(), block.end()}, std::move(report)});
   if (reports_.size() > kMostReports) reports_.pop_back();
 }
 
@@ -87,6 +94,32 @@ Json CacheReports::list(const std::string& client) const {
   for (const One& one : reports_)
     if (one.client == client) all.push_back(one.report);
   return all;
+}
+
+Json remembered_json(const ServedModel& model, const Scheduler& scheduler, const std::string& client,
+                     bool texts) {
+  Json nodes = Json::array();
+  const auto tiers = [](bool device, bool host, bool disk) {
+    Json names = Json::array();
+    if (device) names.push_back("device");
+    if (host) names.push_back("host");
+    if (disk) names.push_back("disk");
+    return names;
+  };
+  for (const RememberedPrefix& one : scheduler.remembered(client, "")) {
+    Json node{{"parent", one.parent},
+              {"begin", one.begin},
+              {"end", one.end},
+              {"on_device", one.on_device},
+              {"on_host", one.on_host},
+              {"on_disk", one.on_disk},
+              {"state", tiers(one.state_on_device, one.state_on_host, one.state_on_disk)},
+              {"bytes", one.bytes},
+              {"hits", one.hits}};
+    if (texts) node["text"] = text_between(model, one.ids, 0, kAround * 2);
+    nodes.push_back(std::move(node));
+  }
+  return {{"nodes", std::move(nodes)}};
 }
 
 Json cache_json(const Scheduler& scheduler) {

@@ -20,16 +20,17 @@ const char* name_of(SchedulerState::Phase phase) {
 
 }  // namespace
 
-Json state_json(const ServedModel& model, const Scheduler& scheduler) {
+Json state_json(const ServedModel& model, const Scheduler& scheduler, const std::string* client) {
   const SchedulerState state = scheduler.state();
   Json sequences = Json::array();
   for (const SchedulerState::Sequence& one : state.sequences)
-    sequences.push_back({{"id", one.id},
-                         {"phase", name_of(one.phase)},
-                         {"prompt_tokens", one.prompt},
-                         {"read_tokens", one.read},
-                         {"generated_tokens", one.generated},
-                         {"seconds", one.seconds}});
+    if (client == nullptr || one.key == *client)
+      sequences.push_back({{"id", one.id},
+                           {"phase", name_of(one.phase)},
+                           {"prompt_tokens", one.prompt},
+                           {"read_tokens", one.read},
+                           {"generated_tokens", one.generated},
+                           {"seconds", one.seconds}});
   const EngineMemory memory = model.engine->memory();
   return {{"model", model.name},
           {"backend", model.engine->backend_description()},

@@ -7,6 +7,7 @@
 
 namespace sluice::server {
 
-Json state_json(const ServedModel& model, const Scheduler& scheduler);
+// With the sequences of one client, or of all.
+Json state_json(const ServedModel& model, const Scheduler& scheduler, const std::string* client);
 
 }  // namespace sluice::server

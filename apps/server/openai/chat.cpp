@@ -49,7 +49,11 @@ Work chat_completion(const Json& body, const ServedModel& model) {
       template_variables(fields.object("chat_template_kwargs"), fields.text("reasoning_effort").value_or(""));
   if (!answer.tools.empty() && answer.choice != ToolChoice::none)
     settings.variables["tools"] = Json::parse(answer.tools);
-  settings.continue_last = fields.flag("continue_final_message").value_or(true);
+  const bool begin = fields.flag("add_generation_prompt").value_or(false);
+  settings.continue_last = fields.flag("continue_final_message").value_or(!begin);
+  if (begin && settings.continue_last)
+    throw bad_request("'add_generation_prompt' and 'continue_final_message' exclude each other.",
+                      "continue_final_message");
   refuse_what_is_no_text(fields);
   fields.ignore({"prediction", "prompt_cache_retention", "verbosity"});
   ignore_what_has_no_effect(fields);
@@ -62,6 +66,11 @@ Work chat_completion(const Json& body, const ServedModel& model) {
   std::vector<Request> requests = generation.choices(count, answer, model, reply.plan);
   return {std::move(requests), reply.common.stream,
           make_chat_reply(reply, model, static_cast<std::size_t>(count))};
+}
+
+Json count_input(const Json& body, const ServedModel& model) {
+  const Work work = chat_completion(body, model.unlimited());
+  return {{"object", "response.input_tokens"}, {"input_tokens", work.requests[0].prompt.size()}};
 }
 
 }  // namespace sluice::server::openai

@@ -40,7 +40,7 @@ class CompletionReply : public Reply {
     one.reason = result.generated.reason == FinishReason::length ? "length" : "stop";
     one.usage.prompt = result.prompt.tokens;
     one.usage.cached = result.prompt.cached;
-    one.usage.completion = static_cast<std::int64_t>(result.generated.ids.size());
+    one.usage.completion = std::ssize(result.generated.ids);
     return chunk(choice, "", one.reason);
   }
 

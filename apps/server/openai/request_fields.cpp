@@ -40,9 +40,9 @@ std::int64_t read_choice_count(Fields& fields) {
 }
 
 void ignore_what_has_no_effect(Fields& fields) {
-  fields.ignore({"user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key"});
+  fields.ignore({"user", "metadata", "store", "service_tier", "safety_identifier"});
   // What other local servers take and what changes no token here.
-  fields.ignore({"cache_prompt", "id_slot", "timings_per_token", "return_progress", "add_generation_prompt",
+  fields.ignore({"cache_prompt", "id_slot", "timings_per_token", "return_progress",
                  "spaces_between_special_tokens", "request_id"});
 }
 

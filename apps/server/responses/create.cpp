@@ -1,7 +1,10 @@
 #include "server/responses/create.h"
 
+#include <algorithm>
+
 #include "server/api/chat_prompt.h"
 #include "server/api/generation_fields.h"
+#include "server/openai/request_fields.h"
 #include "server/openai/structure.h"
 #include "server/responses/input.h"
 #include "server/responses/response_reply.h"
@@ -47,15 +50,24 @@ std::string read_effort(Fields& fields, Json& echo) {
   return inner.text("effort").value_or("");
 }
 
+void read_logprobs(Fields& fields, Request& request, ResponseSettings& settings) {
+  const auto top = fields.integer("top_logprobs", 0, openai::kMostAlternatives);
+  if (const Json* include = fields.array("include"))
+    settings.logprobs =
+        std::find(include->begin(), include->end(), "message.output_text.logprobs") != include->end();
+  settings.logprobs = settings.logprobs || top.value_or(0) > 0;
+  if (!settings.logprobs) return;
+  request.options.sampling.logprobs = static_cast<int>(top.value_or(0));
+  request.options.logprobs = request.options.sampling.logprobs;
+}
+
 void refuse_unsupported(Fields& fields) {
-  if (fields.flag("background").value_or(false))
-    throw bad_request("'background' is not supported by this server.", "background", "unsupported_parameter");
   for (const char* name : {"conversation", "prompt"})
     if (fields.has(name))
       throw bad_request(std::string("'") + name + "' is not supported by this server.", name,
                         "unsupported_parameter");
-  fields.ignore({"user", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention",
-                 "include", "truncation", "max_tool_calls", "stream_options", "top_logprobs", "verbosity"});
+  fields.ignore({"user", "service_tier", "safety_identifier", "prompt_cache_retention", "truncation",
+                 "max_tool_calls", "stream_options", "verbosity", "timings_per_token", "return_progress"});
 }
 
 // What the response repeats of its request.
@@ -91,7 +103,12 @@ Work create(const Json& body, const ServedModel& model, Store& store, const std:
     settings.messages.push_back(std::move(message));
   settings.keep = fields.flag("store").value_or(true);
   const bool stream = fields.flag("stream").value_or(false);
+  settings.background = fields.flag("background").value_or(false);
+  if (settings.background && !settings.keep)
+    throw bad_request("A response in the background has to be stored.", "background", "invalid_value");
+  if (settings.background && stream) settings.recording = store.record();
   Generation generation = read_generation(fields, model);
+  read_logprobs(fields, generation.request, settings);
   const auto most = fields.integer("max_output_tokens", 1, kMostTokens);
   if (most) settings.echo["max_output_tokens"] = *most;
   if (const Json* metadata = fields.object("metadata")) settings.echo["metadata"] = *metadata;
@@ -119,8 +136,15 @@ Work create(const Json& body, const ServedModel& model, Store& store, const std:
   answer.continues = prompt.continues;
   std::vector<Request> requests = generation.choices(1, answer, model, settings.plan);
   Work work{std::move(requests), stream, nullptr};
+  work.background = settings.background;
+  work.recording = settings.recording;
   work.reply = make_response_reply(std::move(settings), model);
   return work;
+}
+
+Json count_input(const Json& body, const ServedModel& model, Store& store, const std::string& client) {
+  const Work work = create(body, model.unlimited(), store, client);
+  return {{"object", "response.input_tokens"}, {"input_tokens", work.requests[0].prompt.size()}};
 }
 
 }  // namespace sluice::server::responses

@@ -1,6 +1,10 @@
 #include "server/responses/response_reply.h"
 
 #include <ctime>
+#include <mutex>
+#include <utility>
+
+#include "server/openai/logprobs.h"
 
 namespace sluice::server::responses {
 
@@ -10,6 +14,7 @@ class ResponseReply : public Reply {
  public:
   ResponseReply(ResponseSettings settings, const ServedModel& model)
       : settings_(std::move(settings)),
+        engine_(model.engine),
         model_(model.name),
         id_(new_id("resp_")),
         created_(std::time(nullptr)),
@@ -17,40 +22,67 @@ class ResponseReply : public Reply {
   ~ResponseReply() override { settings_.store.end(settings_.client, id_); }
 
   void started(std::function<void()> cancel) override {
-    settings_.store.begin(settings_.client, id_, std::move(cancel));
+    settings_.store.begin(settings_.client, id_, {std::move(cancel), [this] {
+                                                    const std::lock_guard lock(mutex_);
+                                                    return stored();
+                                                  }});
   }
   bool may_be_cancelled() const override { return true; }
 
-  std::string begin(std::int64_t) override {
+  // Whoever streams learns the name of the response before its turn comes.
+  std::string accepted() override {
+    const std::lock_guard lock(mutex_);
     std::string events = tell("response.created", {{"response", response()}});
-    return events += tell("response.in_progress", {{"response", response()}});
+    if (settings_.background) events += tell("response.queued", {{"response", response()}});
+    return events;
+  }
+
+  std::string begin(std::int64_t) override {
+    const std::lock_guard lock(mutex_);
+    status_ = "in_progress";
+    return tell("response.in_progress", {{"response", response()}});
   }
 
   std::string tokens(std::size_t, std::span<const GeneratedToken> tokens) override {
+    const std::lock_guard lock(mutex_);
+    if (settings_.logprobs)
+      for (Json& one : openai::chat_logprobs(*engine_, tokens)) logprobs_.push_back(std::move(one));
     return changes(answer_.push(tokens));
   }
 
   std::string done(std::size_t, const RequestResult& result) override {
+    std::unique_lock lock(mutex_);
     std::string events = changes(answer_.finish(result));
     events += close();
     const FinishReason reason = answer_.reason();
     status_ = reason == FinishReason::length      ? "incomplete"
               : reason == FinishReason::cancelled ? "cancelled"
                                                   : "completed";
-    keep();
     const char* name = reason == FinishReason::stop ? "response.completed" : "response.incomplete";
-    return events + tell(name, {{"response", response()}});
+    events += tell(name, {{"response", response()}});
+    add_answer();
+    lock.unlock();  // the store asks for what there is of a response while it is locked
+    if (settings_.keep) settings_.store.put(settings_.client, id_, stored());
+    return events;
   }
 
   std::string end() override { return {}; }
 
   std::string failed(const ApiError& error) override {
+    std::unique_lock lock(mutex_);
     status_ = "failed";
     error_ = {{"code", error.code.empty() ? "server_error" : error.code}, {"message", error.message}};
-    return tell("response.failed", {{"response", response()}});
+    std::string events = tell("response.failed", {{"response", response()}});
+    lock.unlock();
+    // Who comes back for it finds out what became of it.
+    if (settings_.background) settings_.store.put(settings_.client, id_, stored());
+    return events;
   }
 
-  Json body() override { return response(); }
+  Json body() override {
+    const std::lock_guard lock(mutex_);
+    return response();
+  }
 
  private:
   using Kind = AnswerDelta::Kind;
@@ -68,7 +100,7 @@ class ResponseReply : public Reply {
         {"object", "response"},
         {"created_at", created_},
         {"status", status_},
-        {"background", false},
+        {"background", settings_.background},
         {"error", error_},
         {"incomplete_details", status_ == "incomplete" ? Json{{"reason", "max_output_tokens"}} : Json()},
         {"model", model_},
@@ -76,7 +108,7 @@ class ResponseReply : public Reply {
         {"store", settings_.keep}};
     json.update(settings_.echo);
     const Usage& usage = answer_.usage();
-    if (status_ != "in_progress" && status_ != "failed")
+    if (status_ != "in_progress" && status_ != "queued" && status_ != "failed")
       json["usage"] = {{"input_tokens", usage.prompt},
                        {"input_tokens_details", {{"cached_tokens", usage.cached}}},
                        {"output_tokens", usage.completion},
@@ -90,6 +122,7 @@ class ResponseReply : public Reply {
   std::string changes(const std::vector<AnswerDelta>& deltas) {
     std::string events;
     for (const AnswerDelta& delta : deltas) {
+      const Json logprobs = std::exchange(logprobs_, Json::array());
       if (delta.kind == Kind::call) {
         events += close();
         events += call(delta);
@@ -102,7 +135,10 @@ class ResponseReply : public Reply {
       output_.back()["content"][0]["text"].get_ref<std::string&>() += delta.text;
       Json data = place();
       data["delta"] = delta.text;
-      if (delta.kind == Kind::content) data["logprobs"] = Json::array();
+      if (delta.kind == Kind::content) {
+        data["logprobs"] = logprobs;
+        for (const Json& one : logprobs) output_.back()["content"][0]["logprobs"].push_back(one);
+      }
       events += tell(
           delta.kind == Kind::content ? "response.output_text.delta" : "response.reasoning_text.delta", data);
     }
@@ -150,7 +186,7 @@ class ResponseReply : public Reply {
     open_.reset();
     Json data = place();
     data["text"] = output_.back()["content"][0]["text"];
-    if (kind == Kind::content) data["logprobs"] = Json::array();
+    if (kind == Kind::content) data["logprobs"] = output_.back()["content"][0]["logprobs"];
     output_.back()["status"] = "completed";
     std::string events =
         tell(kind == Kind::content ? "response.output_text.done" : "response.reasoning_text.done", data);
@@ -178,8 +214,10 @@ class ResponseReply : public Reply {
     return events += item_event("response.output_item.done");
   }
 
+  Stored stored() const { return {response(), settings_.input, settings_.messages, settings_.recording}; }
+
   // The answer becomes part of the conversation that a later response continues.
-  void keep() {
+  void add_answer() {
     if (!settings_.keep) return;
     Json message{{"role", "assistant"}, {"content", answer_.content()}};
     if (!answer_.thinking().empty()) message["reasoning_content"] = answer_.thinking();
@@ -193,16 +231,18 @@ class ResponseReply : public Reply {
             {{"name", item["name"]}, {"arguments", arguments.is_object() ? arguments : item["arguments"]}}}});
     }
     settings_.messages.push_back(std::move(message));
-    settings_.store.put(settings_.client, id_, {response(), settings_.input, settings_.messages});
   }
 
+  std::mutex mutex_;  // others may look at a response that is being generated
   ResponseSettings settings_;
+  std::shared_ptr<const Engine> engine_;
   std::string model_, id_;
   std::int64_t created_;
   Answer answer_;
   Json output_ = Json::array();
+  Json logprobs_ = Json::array();  // of tokens that were not told of yet
   std::optional<Kind> open_;
-  std::string status_ = "in_progress";
+  std::string status_ = settings_.background ? "queued" : "in_progress";
   Json error_;
   std::int64_t sequence_ = 0;
 };

@@ -15,10 +15,13 @@ struct ResponseSettings {
   std::string client;
   Store& store;
   bool keep = true;            // in the store, once it is done
+  bool logprobs = false;       // of the tokens of its text
+  bool background = false;     // whether it goes on without its client
   Json echo = Json::object();  // what the response repeats of its request
   Json input = Json::array();
   Json messages = Json::array();  // the conversation, without instructions
   AnswerPlan plan = {};
+  std::shared_ptr<Recording> recording = nullptr;  // of its events, for those who come back
 };
 
 std::unique_ptr<Reply> make_response_reply(ResponseSettings settings, const ServedModel& model);

@@ -28,6 +28,7 @@ void Store::put(const std::string& client, const std::string& id, Stored stored)
   const std::lock_guard lock(mutex_);
   if (entry.bytes > most_bytes_) return;
   const Key key{client, id};
+  if (const auto running = running_.find(key); running != running_.end() && running->second.removed) return;
   if (const auto old = entries_.find(key); old != entries_.end()) drop(old);
   while (bytes_ + entry.bytes > most_bytes_) drop(entries_.find(by_use_.back()));
   by_use_.push_front(key);
@@ -44,16 +45,33 @@ Stored Store::get(const std::string& client, const std::string& id) {
   return entry->second.stored;
 }
 
-void Store::remove(const std::string& client, const std::string& id) {
-  const std::lock_guard lock(mutex_);
-  const auto entry = entries_.find({client, id});
-  if (entry == entries_.end()) throw unknown(id);
-  drop(entry);
+Stored Store::show(const std::string& client, const std::string& id) {
+  {
+    const std::lock_guard lock(mutex_);
+    const Key key{client, id};
+    const auto running = running_.find(key);
+    if (running != running_.end() && !running->second.removed && !entries_.contains(key))
+      return running->second.response.look();
+  }
+  return get(client, id);
 }
 
-void Store::begin(const std::string& client, const std::string& id, std::function<void()> cancel) {
+void Store::remove(const std::string& client, const std::string& id) {
   const std::lock_guard lock(mutex_);
-  running_[{client, id}] = std::move(cancel);
+  const Key key{client, id};
+  const auto entry = entries_.find(key);
+  const auto running = running_.find(key);
+  const bool runs = running != running_.end() && !running->second.removed;
+  if (entry == entries_.end() && !runs) throw unknown(id);
+  if (entry != entries_.end()) drop(entry);
+  if (!runs) return;
+  running->second.removed = true;
+  running->second.response.cancel();
+}
+
+void Store::begin(const std::string& client, const std::string& id, RunningResponse running) {
+  const std::lock_guard lock(mutex_);
+  running_[{client, id}] = {std::move(running)};
 }
 
 void Store::end(const std::string& client, const std::string& id) {
@@ -61,12 +79,18 @@ void Store::end(const std::string& client, const std::string& id) {
   running_.erase({client, id});
 }
 
-bool Store::cancel(const std::string& client, const std::string& id) {
+std::optional<Stored> Store::cancel(const std::string& client, const std::string& id) {
   const std::lock_guard lock(mutex_);
-  const auto found = running_.find({client, id});
-  if (found == running_.end()) return false;
-  found->second();
-  return true;
+  const Key key{client, id};
+  const auto running = running_.find(key);
+  if (running == running_.end() || running->second.removed || entries_.contains(key)) return {};
+  running->second.response.cancel();
+  return running->second.response.look();
+}
+
+void Store::cancel_all() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [key, running] : running_) running.response.cancel();
 }
 
 }  // namespace sluice::server::responses

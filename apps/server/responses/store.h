@@ -11,6 +11,7 @@
 #include <string>
 
 #include "server/api/json.h"
+#include "server/api/recording.h"
 
 namespace sluice::server::responses {
 
@@ -18,22 +19,36 @@ struct Stored {
   Json response;  // as it was sent
   Json input;     // the items that were asked
   Json messages;  // the conversation up to here, in the template's form, without instructions
+  std::shared_ptr<Recording> recording = nullptr;  // of its events, where it ran in the background
+};
+
+// One that is being generated. The functions may be called any time until it has ended.
+struct RunningResponse {
+  std::function<void()> cancel;
+  std::function<Stored()> look;  // what there is of it
 };
 
 class Store {
  public:
-  explicit Store(std::uint64_t most_bytes) : most_bytes_(most_bytes) {}
+  explicit Store(std::uint64_t most_bytes)
+      : most_bytes_(most_bytes), recordings_(std::make_shared<RecordingRoom>(most_bytes)) {}
 
   // Those not used for longest go where there is no more room.
   void put(const std::string& client, const std::string& id, Stored stored);
-  // Throw 404 where the client has no such response.
+  // Throw 404 where the client has no such response. One that is being generated is shown as far as it is,
+  // and ends when it is removed.
   Stored get(const std::string& client, const std::string& id);
+  Stored show(const std::string& client, const std::string& id);
   void remove(const std::string& client, const std::string& id);
 
-  // Running responses can be cancelled until they are done.
-  void begin(const std::string& client, const std::string& id, std::function<void()> cancel);
+  void begin(const std::string& client, const std::string& id, RunningResponse running);
   void end(const std::string& client, const std::string& id);
-  bool cancel(const std::string& client, const std::string& id);
+  // What there is of it, unless it is not being generated.
+  std::optional<Stored> cancel(const std::string& client, const std::string& id);
+  void cancel_all();
+
+  // What recordings keep together is limited, too.
+  std::shared_ptr<Recording> record() const { return std::make_shared<Recording>(recordings_); }
 
  private:
   using Key = std::pair<std::string, std::string>;
@@ -50,7 +65,12 @@ class Store {
   std::map<Key, Entry> entries_;
   std::list<Key> by_use_;  // the latest first
   std::uint64_t bytes_ = 0;
-  std::map<Key, std::function<void()>> running_;
+  struct Running {
+    RunningResponse response;
+    bool removed = false;  // not to be kept when it is done
+  };
+  std::map<Key, Running> running_;
+  const std::shared_ptr<RecordingRoom> recordings_;
 };
 
 }  // namespace sluice::server::responses

@@ -1,12 +1,16 @@
 // GET /v1/responses/ID, GET /v1/responses/ID/input_items and POST /v1/responses/ID/cancel.
 #pragma once
 
+#include "server/api/work.h"
 #include "server/responses/store.h"
 
 namespace sluice::server::responses {
 
 // `rest` is what follows /responses/.
 Json show(Store& store, const std::string& client, const std::string& rest);
+// The events of one that runs in the background, where the query asks for them.
+std::optional<Following> follow(Store& store, const std::string& client, const std::string& rest,
+                                const std::string& query);
 Json cancel(Store& store, const std::string& client, const std::string& rest);
 
 }  // namespace sluice::server::responses

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,12 @@ struct Traits {
   std::int64_t prefill_chunk = 512;  // prompt tokens that suit one pass
 };
 
+// Some of a backend's memory.
+struct MemoryPart {
+  void* data = nullptr;
+  std::size_t bytes = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -57,6 +64,10 @@ class Backend {
   virtual void download(void* to, const void* from, std::size_t bytes) = 0;
   // Between two places of the backend's memory.
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+  // Many parts of the backend's memory to the host's, one behind the other, and back. A device does it at
+  // once, and fastest with memory of allocate_pinned(). What is scattered must stay until synchronize().
+  virtual void gather(void* to, std::span<const MemoryPart> from);
+  virtual void scatter(std::span<const MemoryPart> to, const void* from);
   // Fills a part of the backend's memory with zeros.
   virtual void clear(void* to, std::size_t bytes) = 0;
   // Whether F32 activations are multiplied as they are: see BackendOptions.

@@ -1,5 +1,6 @@
-// Where a device meets the host in the middle of a program: the device shows what it chose, the host answers
-// with where that is, and the device goes on. Neither leaves what it runs, and a program stays one launch.
+// Where a device meets the host in the middle of a program: the device publishes what it chose, the host
+// answers with the slots that hold it, and the device goes on. Neither leaves what it runs, and a program
+// stays one launch.
 #pragma once
 
 #include <cstddef>
@@ -22,19 +23,19 @@ class Meeting {
 
   virtual ~Meeting() = default;
 
-  // Ops of a program. The device shows `chosen` and, where present, `inputs`, waits for answer() and puts it
-  // into `places`. All are contiguous, in whole words of 4 bytes.
-  virtual void show(const ConstView& chosen, const ConstView& inputs, const View& places) = 0;
+  // Ops of a program. The device publishes `chosen` and, where present, `inputs`, waits for send_slots() and
+  // puts it into `places`. All are contiguous, in whole words of 4 bytes.
+  virtual void publish_and_await(const ConstView& chosen, const ConstView& inputs, const View& places) = 0;
   // The same in two ops, between which the device has time to guess what it will choose next.
-  virtual void tell(const ConstView& chosen, const ConstView& inputs) = 0;
-  virtual void ask(const ConstView& guessed, const View& places) = 0;
-  // The device waits for give() and puts the rows into those of `out` [n,width].
-  virtual void take(const View& out) = 0;
+  virtual void publish_choices(const ConstView& chosen, const ConstView& inputs) = 0;
+  virtual void await_slots(const ConstView& guessed, const View& places) = 0;
+  // The device waits for send_rows() and puts the rows into those of `out` [n,width].
+  virtual void await_rows(const View& out) = 0;
 
   // What the host does while a program runs, in the order of its meetings.
-  // Waits until the device shows something: what is chosen, and the inputs right behind it.
+  // Waits until the device publishes something: what is chosen, and the inputs right behind it.
   virtual const std::byte* wait() = 0;
-  // After wait() and before answer(): the guess.
+  // After wait() and before send_slots(): the guess.
   virtual const std::byte* guess() = 0;
   // Copies to the device beside the program. `from` is pinned and stays as it is until the device has met the
   // host once more, or until finish_uploads().
@@ -43,10 +44,10 @@ class Meeting {
   virtual std::uint32_t mark() = 0;
   virtual void finish_uploads() = 0;
   // The device goes on when what `mark` names is there.
-  virtual void answer(std::span<const std::int32_t> places, std::uint32_t mark) = 0;
-  // Where the rows for take() are to be written, one behind the other.
+  virtual void send_slots(std::span<const std::int32_t> places, std::uint32_t mark) = 0;
+  // Where the rows for await_rows() are to be written, one behind the other.
   virtual std::byte* rows() = 0;
-  virtual void give(std::span<const std::int32_t> rows) = 0;
+  virtual void send_rows(std::span<const std::int32_t> rows) = 0;
   // Lets the program that runs go to its end without the host; what it computes is void.
   virtual void abandon() = 0;
 };

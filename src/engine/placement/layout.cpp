@@ -1,5 +1,7 @@
 #include "engine/placement/layout.h"
 
+#include "base/integer_cast.h"
+
 namespace sluice::engine {
 
 namespace {
@@ -9,7 +11,7 @@ constexpr std::size_t kAlignment = 256;
 }  // namespace
 
 std::size_t bytes_of(const ops::ConstView& view) {
-  return static_cast<std::size_t>(view.elements()) * size_bytes(view.dtype);
+  return to_size(view.elements()) * size_bytes(view.dtype);
 }
 
 bool same_format(const ops::Weight& a, const ops::Weight& b) {
@@ -44,7 +46,7 @@ void Layout::place(ops::ExpertWeights& experts) {
     patches_.push_back({&stacked, bytes_});
     for (const ops::Weight& expert : experts.separate) append(expert.*part);
     align();
-    ops::Shape shape{static_cast<std::int64_t>(experts.separate.size())};
+    ops::Shape shape{std::ssize(experts.separate)};
     for (const std::int64_t dim : stacked.shape.dims()) shape.push_back(dim);
     stacked = {stacked.data, stacked.dtype, shape};
   }

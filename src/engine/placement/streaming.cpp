@@ -48,7 +48,7 @@ class FileCopy {
       return !std::less<>()(at, file.bytes.data()) &&
              std::less<>()(at, file.bytes.data() + file.bytes.size());
     });
-    return static_cast<std::size_t>(found - files_.begin());
+    return to_size(found - files_.begin());
   }
   std::byte* memory() const { return static_cast<std::byte*>(staging_.data()); }
 
@@ -181,9 +181,7 @@ std::unique_ptr<experts::Cache> make_cache(models::Model& model, const checkpoin
   }
   experts::Cache::Options cache_options;
   const experts::PolicyMaker policies(options.expert_policy);
-  cache_options.policy = [&](int layer) {
-    return policies(layer, layers[static_cast<std::size_t>(layer)].experts());
-  };
+  cache_options.policy = [&](int layer) { return policies(layer, layers[to_size(layer)].experts()); };
   if (pinned) {
     cache_options.memory = pinned;
     cache_options.whole = false;
@@ -212,13 +210,6 @@ void set_foresight(layers::Decoder& decoder) {
   }
 }
 
-experts::Miss miss_of(const EngineOptions& options) {
-  if (options.miss == "bus") return experts::Miss::bus;
-  if (options.miss == "cpu") return experts::Miss::cpu;
-  if (options.miss == "auto") return experts::Miss::automatic;
-  fail(ErrorKind::input, "experts that a GPU misses go by '{}', allowed is bus, cpu or auto", options.miss);
-}
-
 void make_tier(models::Model& model, ops::Backend& backend, StreamedModel& streamed, const TierSizes& sizes,
                const EngineOptions& options) {
   const std::vector<layers::Moe*> users = moe_layers(model.decoder);
@@ -228,7 +219,7 @@ void make_tier(models::Model& model, ops::Backend& backend, StreamedModel& strea
   tier.tokens = sizes.tokens;
   tier.chosen = users.front()->router.top_k;
   tier.activations = sizes.activations;
-  tier.miss = miss_of(options);
+  tier.miss = experts::parse_miss(options.miss);
   if (tier.miss != experts::Miss::bus) {
     streamed.cpu = ops::make_host_backend({.threads = options.threads, .exact = options.exact});
     tier.cpu = streamed.cpu.get();

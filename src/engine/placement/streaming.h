@@ -28,9 +28,6 @@ std::unique_ptr<experts::Cache> make_cache(models::Model& model, const checkpoin
 ops::Buffer copy_dense(models::Model& model, const checkpoint::TensorFiles& files,
                        const std::function<void(std::uint64_t done, std::uint64_t all)>& progress);
 
-// Who computes experts that are not on the device: "bus", "cpu" or "auto".
-experts::Miss miss_of(const EngineOptions& options);
-
 // Lets each layer guess what the next one will choose, with the weights where they are now.
 void set_foresight(layers::Decoder& decoder);
 
@@ -44,7 +41,7 @@ struct TierSizes {
 void make_tier(models::Model& model, ops::Backend& backend, StreamedModel& streamed, const TierSizes& sizes,
                const EngineOptions& options);
 
-// The fewest slots a layer that do not thrash: one token's experts and one more.
+// The fewest slots per layer that do not thrash: one token's experts and one more.
 std::int64_t least_slots(const layers::Decoder& decoder);
 
 }  // namespace sluice::engine

@@ -1,5 +1,6 @@
 #include "engine/placement/upload.h"
 
+#include "base/integer_cast.h"
 #include "engine/placement/layout.h"
 #include "engine/placement/parts.h"
 
@@ -43,7 +44,7 @@ ops::Buffer place_choices(layers::Decoder& decoder, ops::Backend& backend, std::
     if (joined == nullptr) continue;
     const std::int64_t slots = moe->router.top_k + 1;
     if (buffer.data() == nullptr) {
-      const std::vector<std::int32_t> shared(static_cast<std::size_t>(tokens * slots),
+      const std::vector<std::int32_t> shared(to_size(tokens * slots),
                                              static_cast<std::int32_t>(moe->router.gate.shape()[0]));
       buffer = backend.allocate(shared.size() * sizeof(std::int32_t));
       backend.upload(buffer.data(), shared.data(), shared.size() * sizeof(std::int32_t));

@@ -3,6 +3,7 @@
 #include <span>
 #include <utility>
 
+#include "base/integer_cast.h"
 #include "grammar/answer/call_text.h"
 #include "sluice/answer.h"
 
@@ -164,7 +165,7 @@ struct AnswerParser::State {
 
   bool read_call(bool ended) {
     const CallMarkers& calls = grammar::call_markers(format.calls);
-    const auto which = static_cast<std::size_t>(std::ranges::find(calls.begin, begin) - calls.begin.begin());
+    const auto which = to_size(std::ranges::find(calls.begin, begin) - calls.begin.begin());
     const std::string_view end = calls.end[which];
     const bool json = format.calls != ToolCallFormat::xml_parameters;
     std::size_t at = held.find(end, searched - std::min(searched, end.size()));

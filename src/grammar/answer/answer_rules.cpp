@@ -120,7 +120,7 @@ void AnswerRules::add_plain_calls(NodeId from) {
 
 RuleId AnswerRules::arguments(const AnswerTool& tool) {
   if (const auto known = arguments_.find(&tool); known != arguments_.end()) return known->second;
-  ArgumentRules writer(tool, rules_, parts_.lexer, parts_.limits);
+  ArgumentRules writer(tool, rules_, parts_.lexer, parts_.max_bytes);
   const bool xml = source_.format.calls == ToolCallFormat::xml_parameters;
   return arguments_[&tool] = xml ? writer.as_xml(text_) : writer.as_json();
 }

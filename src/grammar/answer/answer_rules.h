@@ -20,7 +20,7 @@ class AnswerRules {
     Rules& rules;
     Lexer& lexer;
     const GrammarVocabulary::State& vocabulary;
-    const GrammarLimits& limits;
+    std::size_t max_bytes;  // of a tool's schema
   };
 
   AnswerRules(const AnswerSource& source, const Parts& parts);

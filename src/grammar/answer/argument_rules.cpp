@@ -74,17 +74,15 @@ JsonValue parameters_schema(const AnswerTool& tool, std::size_t max_bytes) {
   return schema;
 }
 
-ArgumentRules::ArgumentRules(const AnswerTool& tool, Rules& rules, Lexer& lexer, const GrammarLimits& limits)
+ArgumentRules::ArgumentRules(const AnswerTool& tool, Rules& rules, Lexer& lexer, std::size_t max_bytes)
     : tool_(tool),
-      schema_(parameters_schema(tool, limits.source_bytes)),
+      schema_(parameters_schema(tool, max_bytes)),
       rules_(rules),
       lexer_(lexer),
-      arena_(lexer.arena()),
-      limits_(limits) {}
+      arena_(lexer.arena()) {}
 
 RuleId ArgumentRules::schema_rule(JsonValue schema) {
-  return SchemaCompiler(std::move(schema), JsonWhitespace::readable, rules_, lexer_, limits_.compile_time)
-      .compile();
+  return SchemaCompiler(std::move(schema), JsonWhitespace::readable, rules_, lexer_).compile();
 }
 
 RuleId ArgumentRules::as_json() {

@@ -13,7 +13,7 @@ namespace sluice::grammar {
 class ArgumentRules {
  public:
   // Fails for parameters that are no schema of an object.
-  ArgumentRules(const AnswerTool& tool, Rules& rules, Lexer& lexer, const GrammarLimits& limits);
+  ArgumentRules(const AnswerTool& tool, Rules& rules, Lexer& lexer, std::size_t max_bytes);
 
   RuleId as_json();
   // <parameter=name>, a line break, the value, a line break, </parameter>. Strings stand as they are, other
@@ -35,7 +35,6 @@ class ArgumentRules {
   Rules& rules_;
   Lexer& lexer_;
   RegexArena& arena_;
-  const GrammarLimits& limits_;
 };
 
 // Whether a parameter of that schema is a string that tags can hold as it is.

@@ -1,6 +1,7 @@
 #include "grammar/automaton/engine.h"
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "grammar/json/string.h"
 
 namespace sluice::grammar {
@@ -9,12 +10,14 @@ Engine::Engine(const RegexArena& arena, const Rules& rules, const GrammarVocabul
                const GrammarLimits& limits)
     : vocabulary_(vocabulary),
       limits_(limits),
+      clock_(limits.step_time, "for one token"),
       arena_(arena),
       lexer_(arena_),
-      parser_(rules, lexer_, limits.configurations),
+      parser_(rules, lexer_, clock_, limits.configurations),
       start_(parser_.start()),
-      string_char_(lexer_.state(json_any_char(arena_))),
-      clock_(limits.step_time) {}
+      string_char_(lexer_.state(json_any_char(arena_))) {
+  arena_.watch(&clock_);
+}
 
 void Engine::start_work() {
   work_before_ = parser_.work();
@@ -49,7 +52,7 @@ const BitMask& Engine::mask(SetId at) {
 }
 
 bool Engine::allows(SetId at, std::int32_t token) {
-  const std::string_view bytes = vocabulary_.bytes[static_cast<std::size_t>(token)];
+  const std::string_view bytes = vocabulary_.bytes[to_size(token)];
   return !bytes.empty() && step(at, bytes) != Parser::kDead;
 }
 

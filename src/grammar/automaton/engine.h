@@ -12,8 +12,8 @@
 #include "grammar/automaton/lexeme_table.h"
 #include "grammar/automaton/parser.h"
 #include "grammar/automaton/run_table.h"
-#include "grammar/automaton/step_clock.h"
 #include "grammar/automaton/vocabulary.h"
+#include "grammar/step_clock.h"
 
 namespace sluice::grammar {
 
@@ -25,6 +25,8 @@ class Engine {
   // Held by whoever calls the other members.
   std::mutex& mutex() { return mutex_; }
 
+  // Called before the parser is used directly: the time and the work for a step count from here.
+  void start_work();
   SetId start() const { return start_; }
   SetId step(SetId from, std::string_view bytes);
   Parser& parser() { return parser_; }
@@ -57,18 +59,17 @@ class Engine {
   void add_after(const Config& config, const Way& way, BitMask& mask);
   void walk(const TokenTrie& trie, std::uint32_t node, SetId from, const Units* units, BitMask& mask);
   void add_tokens(const TokenTrie& trie, const TokenTrie::Node& node, const Units* units, BitMask& mask);
-  void start_work();
   void check_work();
 
   std::mutex mutex_;
   const GrammarVocabulary::State& vocabulary_;
   GrammarLimits limits_;
+  StepClock clock_;
   RegexArena arena_;
   Lexer lexer_;
   Parser parser_;
   SetId start_;
   LexState string_char_;
-  StepClock clock_;
   std::size_t work_before_ = 0;
   std::size_t needed_ = 0;
   std::vector<Way> ways_;                                                         // by LexState

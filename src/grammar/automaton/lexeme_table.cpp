@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/integer_cast.h"
 #include "grammar/regex/flat_map.h"
 
 namespace sluice::grammar {
@@ -85,7 +86,7 @@ LexemeTable make_lexeme_table(LexState state, Lexer& lexer, const TokenTrie& tri
   std::vector<TokenTrie::Entry> suffixes;
   for (std::size_t i = 0; i < table.crossings.size(); ++i) {
     for (const std::int32_t token : trie.tokens_below(table.crossings[i]))
-      suffixes.push_back({bytes[static_cast<std::size_t>(token)].substr(walk.depths[i]), token, 0});
+      suffixes.push_back({bytes[to_size(token)].substr(walk.depths[i]), token, 0});
     if (suffixes.size() > kMaxSuffixes) return table;
   }
   table.crossings.clear();

@@ -16,22 +16,34 @@ std::uint64_t mix(std::uint64_t h, std::uint64_t value) {
 
 }  // namespace
 
-Parser::Parser(const Rules& rules, Lexer& lexer, std::size_t max_configs)
-    : rules_(rules), lexer_(lexer), max_configs_(max_configs) {
+Parser::Parser(const Rules& rules, Lexer& lexer, StepClock& clock, std::size_t max_configs)
+    : rules_(rules), lexer_(lexer), clock_(clock), max_configs_(max_configs) {
   callers_.emplace_back();
   intern_set(false);
+}
+
+void Parser::Places::add(Place place) {
+  constexpr std::size_t kFew = 16;
+  const auto key = [](Place at) { return std::uint64_t{at.node} << 32 | at.callers; };
+  if (list_.size() < kFew) {
+    if (std::ranges::find(list_, place) == list_.end()) list_.push_back(place);
+    return;
+  }
+  if (!known_) {
+    known_.emplace();
+    for (const Place& at : list_) known_->insert(key(at), 0);
+  }
+  if (known_->find(key(place)) != FlatMap::kAbsent) return;
+  known_->insert(key(place), 0);
+  list_.push_back(place);
 }
 
 SetId Parser::start() {
   found_.clear();
   calls_.clear();
-  std::vector<Place> places;
   const Rule& root = rules_.rule(rules_.root());
-  read_edges({root.start, kRoot}, places);
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    const Place place = places[i];
-    read_edges(place, places);
-  }
+  Places places({root.start, kRoot});
+  for (std::size_t i = 0; i < places.size(); ++i) read_edges(places[i], places);
   enter_calls();
   return intern_set(root.nullable);
 }
@@ -42,12 +54,13 @@ LexState Parser::lexeme_start(RegexId regex) {
   return starts_[regex];
 }
 
-void Parser::read_edges(Place place, std::vector<Place>& places) {
+void Parser::read_edges(Place place, Places& places) {
+  clock_.poll(1 + rules_.node(place.node).edges.size());
   for (const Edge& edge : rules_.node(place.node).edges) {
     const Place next{edge.target, place.callers};
     switch (edge.kind) {
       case Edge::Kind::skip:
-        if (std::ranges::find(places, next) == places.end()) places.push_back(next);
+        places.add(next);
         break;
       case Edge::Kind::lexeme:
         found_.push_back({lexeme_start(edge.what), edge.target, place.callers});
@@ -59,15 +72,15 @@ void Parser::read_edges(Place place, std::vector<Place>& places) {
   }
 }
 
-bool Parser::close(std::vector<Place>& places) {
+bool Parser::close(Places& places) {
   calls_.clear();
   bool can_stop = false;
   for (std::size_t i = 0; i < places.size(); ++i) {
     const Place place = places[i];
     if (rules_.node(place.node).final) {
       can_stop |= place.callers == kRoot;
-      for (const Place& back : callers_[place.callers])
-        if (std::ranges::find(places, back) == places.end()) places.push_back(back);
+      clock_.poll(callers_[place.callers].size());
+      for (const Place& back : callers_[place.callers]) places.add(back);
     }
     read_edges(place, places);
   }
@@ -79,7 +92,7 @@ bool Parser::close(std::vector<Place>& places) {
 // when the lowest rank is entered, all its callers are known.
 void Parser::enter_calls() {
   std::ranges::make_heap(calls_, std::greater<>());
-  std::vector<Place> callers, places;
+  std::vector<Place> callers;
   while (!calls_.empty()) {
     const RuleId rule = calls_.front().rule;
     callers.clear();
@@ -91,18 +104,16 @@ void Parser::enter_calls() {
       const Node& node = rules_.node(back.node);
       if (node.final && node.edges.empty() && back.callers != kRoot) {
         const auto& beyond = callers_[back.callers];
+        clock_.poll(beyond.size());
         callers.insert(callers.end(), beyond.begin(), beyond.end());
       } else {
         callers.push_back(back);
       }
     }
     const CallersId id = intern_callers(callers);
-    places.assign(1, {rules_.rule(rule).start, id});
+    Places places({rules_.rule(rule).start, id});
     const std::size_t known = calls_.size();
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      const Place place = places[i];
-      read_edges(place, places);
-    }
+    for (std::size_t i = 0; i < places.size(); ++i) read_edges(places[i], places);
     for (std::size_t end = known + 1; end <= calls_.size(); ++end)
       std::push_heap(calls_.begin(), calls_.begin() + static_cast<std::ptrdiff_t>(end), std::greater<>());
   }
@@ -147,18 +158,17 @@ SetId Parser::intern_set(bool can_stop) {
 
 SetId Parser::make_step(SetId from, unsigned char byte) {
   found_.clear();
-  std::vector<Place> ended;
+  Places ended;
   for (std::uint32_t i = 0; i < sets_[from].count; ++i) {
     const Config config = configs_[sets_[from].first + i];
     const LexState lex = lexer_.next(config.lex, byte);
     if (lex == Lexer::kDead) continue;
     if (lexer_.extensible(lex)) found_.push_back({lex, config.target, config.callers});
     if (!lexer_.accepting(lex)) continue;
-    const Place place{config.target, config.callers};
-    if (std::ranges::find(ended, place) == ended.end()) ended.push_back(place);
+    ended.add({config.target, config.callers});
   }
   const bool can_stop = close(ended);
-  work_ += 1 + found_.size();
+  work_ += 1 + ended.size() + found_.size();
   const SetId to = found_.empty() && !can_stop ? kDead : intern_set(can_stop);
   steps_.insert(std::uint64_t{from} << 8 | byte, to);
   return to;
@@ -169,7 +179,7 @@ SetId Parser::after(const Config& config) {
   const SetId known = after_.find(key);
   if (known != FlatMap::kAbsent) return known;
   found_.clear();
-  std::vector<Place> places = {{config.target, config.callers}};
+  Places places({config.target, config.callers});
   const bool can_stop = close(places);
   const SetId id = intern_set(can_stop);
   after_.insert(key, id);

@@ -5,11 +5,13 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "grammar/regex/flat_map.h"
 #include "grammar/rules.h"
+#include "grammar/step_clock.h"
 
 namespace sluice::grammar {
 
@@ -28,7 +30,7 @@ class Parser {
  public:
   static constexpr SetId kDead = 0;
 
-  Parser(const Rules& rules, Lexer& lexer, std::size_t max_configs);
+  Parser(const Rules& rules, Lexer& lexer, StepClock& clock, std::size_t max_configs);
 
   SetId start();
   SetId step(SetId from, unsigned char byte) {
@@ -64,6 +66,19 @@ class Parser {
 
     friend auto operator<=>(const Place&, const Place&) = default;
   };
+  // Places in the order they were found, each once.
+  class Places {
+   public:
+    explicit Places(Place first) { add(first); }
+    Places() = default;
+    void add(Place place);
+    std::size_t size() const { return list_.size(); }
+    Place operator[](std::size_t i) const { return list_[i]; }
+
+   private:
+    std::vector<Place> list_;
+    std::optional<FlatMap> known_;  // once there are many
+  };
   struct Set {
     std::uint32_t first, count;
     bool can_stop;
@@ -80,15 +95,16 @@ class Parser {
 
   SetId make_step(SetId from, unsigned char byte);
   // Adds to found_ what may be read from the places, and says whether the text may end there.
-  bool close(std::vector<Place>& places);
+  bool close(Places& places);
   void enter_calls();
-  void read_edges(Place place, std::vector<Place>& places);
+  void read_edges(Place place, Places& places);
   LexState lexeme_start(RegexId regex);
   SetId intern_set(bool can_stop);
   CallersId intern_callers(std::vector<Place>& callers);
 
   const Rules& rules_;
   Lexer& lexer_;
+  StepClock& clock_;
   std::size_t max_configs_;
   std::size_t work_ = 0;
   std::vector<Config> configs_;

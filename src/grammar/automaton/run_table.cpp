@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/integer_cast.h"
+
 namespace sluice::grammar {
 namespace {
 
@@ -68,7 +70,7 @@ struct RunTable::Walk {
     if (node.end == i + 1) return;
     if (lexer.accepting(to)) {
       for (const std::int32_t token : trie.tokens_below(i))
-        suffixes.push_back({bytes[static_cast<std::size_t>(token)].substr(depth + 1), token, count});
+        suffixes.push_back({bytes[to_size(token)].substr(depth + 1), token, count});
     }
     for (std::uint32_t child = i + 1; child < node.end; child = trie.nodes()[child].end)
       end(child, to, count, depth + 1);
@@ -105,7 +107,7 @@ RunTable::RunTable(const Run& run, Lexer& lexer, const TokenTrie& trie,
 }
 
 void RunTable::add_inside(std::uint32_t max, BitMask& mask) const {
-  const auto above = static_cast<std::size_t>(std::ranges::upper_bound(up_to_, max) - up_to_.begin());
+  const auto above = to_size(std::ranges::upper_bound(up_to_, max) - up_to_.begin());
   const std::size_t kept = above - 1;  // the first count is 0
   // When all tokens have fewer units, the last mask is theirs.
   mask |= masks_[kept];

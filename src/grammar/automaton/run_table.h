@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "grammar/automaton/bit_mask.h"
-#include "grammar/automaton/step_clock.h"
 #include "grammar/automaton/token_trie.h"
 #include "grammar/regex/lexer.h"
+#include "grammar/step_clock.h"
 
 namespace sluice::grammar {
 

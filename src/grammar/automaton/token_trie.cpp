@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/integer_cast.h"
+
 namespace sluice::grammar {
 
 TokenTrie::TokenTrie(std::vector<Entry> entries) {
@@ -21,7 +23,7 @@ TokenTrie::TokenTrie(std::vector<Entry> entries) {
   };
   for (const Entry& entry : entries) {
     const auto [differs, unused] = std::ranges::mismatch(entry.bytes, last);
-    std::size_t depth = static_cast<std::size_t>(differs - entry.bytes.begin());
+    std::size_t depth = to_size(differs - entry.bytes.begin());
     close(depth);
     for (; depth < entry.bytes.size(); ++depth) {
       open.push_back(static_cast<std::uint32_t>(nodes_.size()));

@@ -41,6 +41,7 @@ class EbnfParser {
  private:
   static constexpr int kMaxDepth = 200;
   static constexpr int kMaxJoined = 100;  // terms are followed recursively
+  static constexpr int kMaxRepeated = 8;  // repetitions of a repetition
   static constexpr std::uint32_t kMaxRepeat = 10'000;
 
   [[noreturn]] void wrong(std::string_view what) const {
@@ -119,8 +120,8 @@ class EbnfParser {
     for (skip_blanks(); !done() && peek() != '|' && peek() != ')' && peek() != ';'; skip_blanks()) {
       if (is_name(peek()) && peek() != '.' && at_next_rule()) break;
       Part part = item(depth);
-      while (repeated(part)) {
-      }
+      for (int times = 0; repeated(part); ++times)
+        if (times == kMaxRepeated) wrong("too many repetitions of one item");
       const bool joins = part.kind == Part::Kind::regex && !result.parts.empty() &&
                          result.parts.back().kind == Part::Kind::regex && joined < kMaxJoined;
       joined = joins ? joined + 1 : 0;

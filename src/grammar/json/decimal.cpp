@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 
 namespace sluice::grammar {
 namespace {
@@ -55,7 +56,7 @@ Decimal Decimal::parse(std::string_view text) {
     result.exponent_ += negative ? -value : value;
   }
   result.normalize();
-  const std::int64_t size = static_cast<std::int64_t>(result.digits_.size()) + result.exponent_;
+  const std::int64_t size = std::ssize(result.digits_) + result.exponent_;
   if (result.exponent_ < -kMaxExponent || size > kMaxExponent)
     fail(ErrorKind::unsupported, "schema: the number {} is out of range", text.substr(0, 40));
   return result;
@@ -68,15 +69,14 @@ Decimal Decimal::negated() const {
 }
 
 std::string Decimal::integer_part() const {
-  if (exponent_ >= 0)
-    return is_zero() ? "0" : digits_ + std::string(static_cast<std::size_t>(exponent_), '0');
-  const auto places = static_cast<std::size_t>(-exponent_);
+  if (exponent_ >= 0) return is_zero() ? "0" : digits_ + std::string(to_size(exponent_), '0');
+  const auto places = to_size(-exponent_);
   return digits_.size() <= places ? "0" : digits_.substr(0, digits_.size() - places);
 }
 
 std::string Decimal::fraction_part() const {
   if (exponent_ >= 0) return "";
-  const auto places = static_cast<std::size_t>(-exponent_);
+  const auto places = to_size(-exponent_);
   if (digits_.size() >= places) return digits_.substr(digits_.size() - places);
   return std::string(places - digits_.size(), '0') + digits_;
 }

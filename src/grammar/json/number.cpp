@@ -1,6 +1,7 @@
 #include "grammar/json/number.h"
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 
 namespace sluice::grammar {
 namespace {
@@ -178,7 +179,7 @@ struct Divisor {
 
 Divisor as_divisor(const Decimal& divisor) {
   constexpr std::size_t kMaxDigits = 9;
-  const auto zeros = static_cast<std::size_t>(std::max<std::int64_t>(divisor.exponent(), 0));
+  const auto zeros = to_size(std::max<std::int64_t>(divisor.exponent(), 0));
   const std::string digits = divisor.digits() + std::string(zeros, '0');
   if (divisor.negative() || divisor.is_zero() || digits.size() > kMaxDigits)
     fail(ErrorKind::unsupported, "multiples of {} are not supported", divisor.text());

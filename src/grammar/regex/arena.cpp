@@ -341,6 +341,7 @@ RegexId RegexArena::derivative(RegexId id, unsigned char byte) {
 }
 
 RegexId RegexArena::derive(RegexId id, unsigned char byte) {
+  poll();
   const Node node = nodes_[id];
   switch (node.kind) {
     case Kind::nothing:
@@ -401,6 +402,7 @@ bool RegexArena::guess_word(RegexId id, std::size_t limit, std::string& word) co
 }
 
 void RegexArena::first_sets(RegexId id, std::vector<ByteSet>& sets) const {
+  poll();
   const Node& node = nodes_[id];
   switch (node.kind) {
     case Kind::nothing:
@@ -444,9 +446,12 @@ void RegexArena::describe(RegexId id, std::size_t limit, std::string& out) const
     case Kind::all_of: {
       // Ids order the members, and differ between arenas.
       std::vector<std::string> texts;
+      std::size_t size = out.size();
       for (const RegexId member : members(node)) {
         texts.emplace_back();
         describe(member, limit, texts.back());
+        size += texts.back().size();
+        if (size > limit) break;  // shared terms would be described again and again
       }
       std::ranges::sort(texts);
       out += fmt::format("{}:", texts.size());

@@ -12,6 +12,7 @@
 
 #include "grammar/regex/byte_set.h"
 #include "grammar/regex/flat_map.h"
+#include "grammar/step_clock.h"
 
 namespace sluice::grammar {
 
@@ -51,6 +52,11 @@ class RegexArena {
   explicit RegexArena(std::size_t max_terms = 2'000'000);
   RegexArena(const RegexArena& other);
   RegexArena& operator=(const RegexArena&) = delete;
+  // The clock that derivatives are held to from now on; a copy of the arena has none.
+  void watch(StepClock* clock) { clock_ = clock; }
+  void check_time() const {
+    if (clock_ != nullptr) clock_->look();
+  }
 
   RegexId bytes(const ByteSet& set);
   RegexId byte(unsigned char value);
@@ -119,8 +125,12 @@ class RegexArena {
   RegexId derive_list(RegexId id, unsigned char byte);
   RegexId derive_multiple(RegexId id, unsigned char byte);
   void describe(RegexId id, std::size_t limit, std::string& out) const;
+  void poll() const {
+    if (clock_ != nullptr) clock_->poll();
+  }
 
   std::size_t max_terms_;
+  StepClock* clock_ = nullptr;
   std::vector<Node> nodes_;
   std::vector<RegexId> lists_;
   std::vector<ByteSet> sets_;

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/integer_cast.h"
+
 namespace sluice::grammar {
 
 class FlatMap {
@@ -36,7 +38,7 @@ class FlatMap {
 
   std::size_t place(std::uint64_t key) const {
     key *= 0x9E3779B97F4A7C15u;
-    return static_cast<std::size_t>(key ^ key >> 32) & (slots_.size() - 1);
+    return to_size(key ^ key >> 32) & (slots_.size() - 1);
   }
   void put(std::uint64_t key, std::uint32_t value) {
     std::size_t i = place(key);

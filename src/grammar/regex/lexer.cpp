@@ -93,6 +93,31 @@ bool Lexer::matches(RegexId regex, std::string_view text) {
   return arena_.nullable(regex);
 }
 
+std::optional<std::vector<std::string>> Lexer::words(RegexId regex, std::size_t max) {
+  std::vector<std::string> words;
+  std::string word;
+  if (!alive(regex) || collect_words(state(regex), max, word, words)) return words;
+  return std::nullopt;
+}
+
+bool Lexer::collect_words(LexState from, std::size_t max, std::string& word,
+                          std::vector<std::string>& words) {
+  constexpr std::size_t kLongest = 256;
+  if (accepting(from)) words.push_back(word);
+  if (words.size() > max || word.size() > kLongest) return false;
+  const ByteSet bytes = live(from);
+  if (bytes.count() > static_cast<int>(max)) return false;
+  for (unsigned value = 0; value < 256; ++value) {
+    const auto byte = static_cast<unsigned char>(value);
+    if (!bytes.contains(byte)) continue;
+    word.push_back(static_cast<char>(byte));
+    const bool listed = collect_words(next(from, byte), max, word, words);
+    word.pop_back();
+    if (!listed) return false;
+  }
+  return true;
+}
+
 bool Lexer::prefix_free(RegexId regex) {
   constexpr std::size_t kMaxStates = 64;
   const auto [known, added] = prefix_free_.try_emplace(regex, false);

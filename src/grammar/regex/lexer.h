@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -43,6 +44,8 @@ class Lexer {
   // Whether the expression has a word.
   bool alive(RegexId regex);
   bool matches(RegexId regex, std::string_view text);
+  // All words of the expression, if there are at most so many and none is long.
+  std::optional<std::vector<std::string>> words(RegexId regex, std::size_t max);
   // Whether no word of the expression is the beginning of another; false too where that takes long to find
   // out.
   bool prefix_free(RegexId regex);
@@ -68,6 +71,7 @@ class Lexer {
   std::uint32_t classes_of(RegexId regex);
   std::uint32_t find_classes(RegexId regex);
   LexState derive(LexState from, std::size_t at, unsigned char byte);
+  bool collect_words(LexState from, std::size_t max, std::string& word, std::vector<std::string>& words);
   bool has_guessed_word(RegexId regex);
   bool search(RegexId regex);
 

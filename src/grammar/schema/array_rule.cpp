@@ -146,8 +146,7 @@ void ArrayRule::write() {
     if (contains.min > contains.max) return;
   if (constraints_.unique && constraints_.items.max > 1) {
     if (!contains_.empty())
-      compiler_.unsupported(*constraints_.schemas[0].schema, "uniqueItems",
-                            "not supported together with contains");
+      compiler_.unsupported(constraints_, "uniqueItems", "not supported together with contains");
     return write_unique();
   }
   write_items();
@@ -163,7 +162,7 @@ void ArrayRule::write_items() {
   const std::uint32_t last = bounded ? count.max : std::max({first, count.min, 1u});
   const std::uint32_t layers = count_layers();
   if ((std::size_t{last} + 1) * layers > kMaxArrayNodes)
-    compiler_.unsupported(*constraints_.schemas[0].schema, bounded ? "maxItems" : "minItems",
+    compiler_.unsupported(constraints_, bounded ? "maxItems" : "minItems",
                           "so large a number is not supported");
 
   const NodeId end = rules.add_node(rule_), opened = rules.add_node(rule_);
@@ -213,9 +212,8 @@ void ArrayRule::write_item(NodeId from, std::uint32_t index, std::uint32_t found
 // Items without repetition are written where their values can be counted: a node for each set of used ones.
 void ArrayRule::write_unique() {
   constexpr std::size_t kMaxValues = 9;
-  const JsonValue& schema = *constraints_.schemas[0].schema;
   if (compiler_.prefix_items(constraints_) != 0)
-    compiler_.unsupported(schema, "uniqueItems",
+    compiler_.unsupported(constraints_, "uniqueItems",
                           "only supported where all items have one small list of values");
   std::vector<const JsonValue*> values;
   static const JsonValue kBooleans[] = {JsonValue::of(false), JsonValue::of(true)};
@@ -232,14 +230,14 @@ void ArrayRule::write_unique() {
       continue;
     }
     if ((item.types & ~unsigned{kBoolean | kNull}) != 0)
-      compiler_.unsupported(schema, "uniqueItems",
+      compiler_.unsupported(constraints_, "uniqueItems",
                             "only supported where all items have one small list of values");
     if ((item.types & kNull) != 0) add(kNullValue);
     if ((item.types & kBoolean) != 0)
       for (const JsonValue& value : kBooleans) add(value);
   }
   if (values.size() > kMaxValues)
-    compiler_.unsupported(schema, "uniqueItems",
+    compiler_.unsupported(constraints_, "uniqueItems",
                           fmt::format("only supported for at most {} values", kMaxValues));
 
   Rules& rules = compiler_.rules_;

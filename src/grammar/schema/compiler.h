@@ -3,7 +3,6 @@
 // type.
 #pragma once
 
-#include <chrono>
 #include <compare>
 #include <map>
 #include <optional>
@@ -39,8 +38,8 @@ JsonTokens json_tokens(RegexArena& arena, JsonWhitespace whitespace);
 
 class SchemaCompiler {
  public:
-  SchemaCompiler(JsonValue schema, JsonWhitespace whitespace, Rules& rules, Lexer& lexer,
-                 std::chrono::milliseconds time_limit);
+  // The lexer's arena watches the time.
+  SchemaCompiler(JsonValue schema, JsonWhitespace whitespace, Rules& rules, Lexer& lexer);
 
   RuleId compile();
 
@@ -160,7 +159,10 @@ class SchemaCompiler {
   [[noreturn]] void wrong(const JsonValue& schema, std::string_view keyword, std::string_view what) const;
   [[noreturn]] void unsupported(const JsonValue& schema, std::string_view keyword,
                                 std::string_view what) const;
-  void check_time() const;
+  // By the first of the schemas that has the keyword.
+  [[noreturn]] void unsupported(const Constraints& constraints, std::string_view keyword,
+                                std::string_view what) const;
+  void check_time() const { arena_.check_time(); }
 
   SchemaDocument document_;
   Scopes scopes_;
@@ -169,7 +171,6 @@ class SchemaCompiler {
   RegexArena& arena_;
   JsonTokens tokens_;
   RegexId any_char_;
-  std::chrono::steady_clock::time_point deadline_;
   std::map<Demands, Value> values_;
   std::vector<std::pair<RuleId, Demands>> unwritten_;
   std::map<std::pair<const JsonValue*, const Scope*>, Demands> demands_of_;

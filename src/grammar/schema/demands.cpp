@@ -64,9 +64,11 @@ void SchemaCompiler::unsupported(const JsonValue& schema, std::string_view keywo
   fail(ErrorKind::unsupported, "schema: {}/{}: {}", document_.path(schema), keyword, what);
 }
 
-void SchemaCompiler::check_time() const {
-  if (std::chrono::steady_clock::now() > deadline_)
-    fail(ErrorKind::resource, "schema: compiling it takes longer than the time limit");
+void SchemaCompiler::unsupported(const Constraints& constraints, std::string_view keyword,
+                                 std::string_view what) const {
+  const auto has = [&](const Applied& at) { return at.find(keyword) != nullptr; };
+  const auto found = std::ranges::find_if(constraints.schemas, has);
+  unsupported(*(found != constraints.schemas.end() ? *found : constraints.schemas[0]).schema, keyword, what);
 }
 
 Demands SchemaCompiler::demands_of(const JsonValue& schema, const Scope* scope) {

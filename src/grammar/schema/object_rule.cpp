@@ -187,89 +187,186 @@ void ObjectRule::collect_regions() {
   split_region(names, 0, matched);
 }
 
+// Names of different classes are different. They are told apart by their last byte; the empty one has none
+// and is in the first class.
+std::vector<RegexId> ObjectRule::name_classes(RegexId names, std::size_t count) {
+  if (count == 1) return {names};
+  RegexArena& arena = compiler_.arena_;
+  std::vector<RegexId> classes;
+  for (std::size_t i = 0; i < count; ++i) {
+    ByteSet last;
+    for (unsigned byte = 0; byte < 256; ++byte)
+      if (byte % count == i) last.add(static_cast<unsigned char>(byte));
+    const RegexId ends = arena.concat(RegexArena::kEverything, arena.bytes(last));
+    const RegexId own = arena.all_of({names, i == 0 ? arena.optional(ends) : ends});
+    if (compiler_.lexer_.alive(own)) classes.push_back(own);
+  }
+  return classes;
+}
+
+// Names outside the known ones may repeat. Where several of them may be needed to reach the least number of
+// properties, only those of different classes count as different ones.
+void ObjectRule::tell_names_apart() {
+  constexpr std::size_t kMaxWords = 12, kMaxClassesOfRegion = 16;
+  const std::uint32_t min = constraints_.properties.min;
+  const auto required = static_cast<std::uint32_t>(std::ranges::count_if(properties_, &Property::required));
+  if (min < required + 2 || regions_.empty()) return;
+  told_apart_ = true;
+  // Every set of classes is a state, so many are affordable only where few names are missing.
+  const std::uint32_t missing = min - required;
+  const std::size_t affordable = missing <= 2 ? kMaxClasses : missing == 3 ? 32 : missing <= 8 ? 12 : 1;
+  const std::size_t count = std::clamp<std::size_t>(affordable / regions_.size(), 1, kMaxClassesOfRegion);
+  std::size_t classes = 0;
+  bool all_listed = true;
+  for (Region& region : regions_) {
+    region.first_class = classes;
+    if (const auto words = compiler_.lexer_.words(region.names, kMaxWords)) {
+      for (const std::string& word : *words) region.classes.push_back(compiler_.arena_.literal(word));
+    } else {
+      region.classes = name_classes(region.names, count);
+      all_listed = false;
+    }
+    classes += region.classes.size();
+  }
+  if (properties_.size() + std::min(classes, kMaxClasses) < min && !all_listed)
+    compiler_.unsupported(constraints_, "minProperties",
+                          "so many properties whose names are not listed cannot be told apart");
+}
+
 void ObjectRule::write() {
-  constexpr std::size_t kMaxNodes = 200'000;
   const CountRange& count = constraints_.properties;
   if (count.min > count.max || !collect_properties()) return;
   collect_regions();
   for (std::size_t i = 0; i < properties_.size(); ++i)
     if (properties_[i].required) last_required_ = i + 1;
-  // Properties are counted only as far as the bounds need it.
-  counts_ = 1 + (count.max == kNoLimit ? count.min : count.max);
-  if ((std::size_t{counts_} << some_.size()) * (properties_.size() + 1) > kMaxNodes)
-    compiler_.unsupported(*constraints_.schemas[0].schema,
-                          count.max == kNoLimit ? "minProperties" : "maxProperties",
-                          "so large a number is not supported");
+  tell_names_apart();
   Rules& rules = compiler_.rules_;
   const JsonTokens& tokens = compiler_.tokens_;
   end_ = rules.add_node(rule_);
   rules.set_final(end_);
-  for (std::size_t i = 0; i < 2 * layers() * (properties_.size() + 1); ++i) {
-    const NodeId added = rules.add_node(rule_);
-    if (i == 0) first_ = added;
-  }
   const NodeId opened = rules.add_node(rule_);
   rules.add_lexeme(rules.start(rule_), tokens.open_object, opened);
-  if (may_close({0, 0}, 0)) rules.add_lexeme(opened, tokens.close_empty_object, end_);
-  if (count.max > 0) rules.add_skip(opened, name_node({0, 0}, 0));
-  for (std::uint32_t properties = 0; properties < counts_; ++properties)
-    for (std::uint32_t found = 0; found < 1u << some_.size(); ++found) write_layer({properties, found});
+  if (may_close({})) rules.add_lexeme(opened, tokens.close_empty_object, end_);
+  if (count.max > 0) rules.add_skip(opened, nodes({}).name);
+  while (!unwritten_.empty()) {
+    const State state = unwritten_.back();
+    unwritten_.pop_back();
+    write_state(state, nodes(state));
+  }
 }
 
-bool ObjectRule::may_close(Layer layer, std::size_t i) const {
-  return i >= last_required_ && layer.properties >= constraints_.properties.min &&
-         layer.found + 1 == 1u << some_.size();
+ObjectRule::Nodes ObjectRule::nodes(const State& state) {
+  constexpr std::size_t kMaxStates = 200'000;
+  const auto [found, added] = nodes_.try_emplace(state);
+  if (!added) return found->second;
+  if (nodes_.size() > kMaxStates)
+    compiler_.unsupported(constraints_,
+                          constraints_.properties.max == kNoLimit ? "minProperties" : "maxProperties",
+                          "so large a number is not supported");
+  compiler_.check_time();
+  found->second = {compiler_.rules_.add_node(rule_), compiler_.rules_.add_node(rule_)};
+  unwritten_.push_back(state);
+  return found->second;
 }
 
-void ObjectRule::write_layer(Layer layer) {
+// Properties are counted only as far as the bounds need it.
+ObjectRule::State ObjectRule::after_property(const State& state, std::uint32_t as) const {
+  const CountRange& count = constraints_.properties;
+  State after = state;
+  if (count.max != kNoLimit) ++after.written;
+  after.different = std::min(after.different + 1, count.min);
+  after.found |= as;
+  return after;
+}
+
+ObjectRule::State ObjectRule::after_other(const State& state, std::uint32_t as,
+                                          std::size_t name_class) const {
+  State after = after_property(state, as);
+  for (std::size_t j = 0; j < some_.size(); ++j)
+    if ((as >> j & 1) != 0 && !(some_[j].value->is_boolean() && some_[j].value->boolean))
+      after.loose |= 1u << j;
+  if (!told_apart_ || state.different == constraints_.properties.min) return after;
+  const std::uint64_t bit = std::uint64_t{1} << std::min(name_class, kMaxClasses - 1);
+  if ((state.seen & bit) != 0) after.different = state.different;
+  after.seen = after.different < constraints_.properties.min ? state.seen | bit : 0;
+  return after;
+}
+
+bool ObjectRule::may_close(const State& state) const {
+  return state.next >= last_required_ && state.different >= constraints_.properties.min &&
+         state.found + 1 == 1u << some_.size();
+}
+
+void ObjectRule::write_state(const State& state, Nodes at) {
   Rules& rules = compiler_.rules_;
   const JsonTokens& tokens = compiler_.tokens_;
-  // With no bound above, the last layer means "at least so many".
-  const bool full =
-      constraints_.properties.max != kNoLimit && layer.properties >= constraints_.properties.max;
-  for (std::size_t i = 0; i <= properties_.size(); ++i) {
-    if (may_close(layer, i)) rules.add_lexeme(done_node(layer, i), tokens.close_object, end_);
-    if (full) continue;
-    if (i < properties_.size()) {
-      write_property(layer, i);
-    } else {
-      for (const Region& region : regions_) write_region(layer, region);
-    }
-    rules.add_lexeme(done_node(layer, i), tokens.comma, name_node(layer, i));
+  if (may_close(state)) rules.add_lexeme(at.done, tokens.close_object, end_);
+  if (constraints_.properties.max != kNoLimit && state.written >= constraints_.properties.max) return;
+  if (state.next < properties_.size()) {
+    write_property(state, at.name);
+  } else {
+    for (const Region& region : regions_) write_region(state, at.name, region);
   }
+  rules.add_lexeme(at.done, tokens.comma, at.name);
 }
 
 // For every set of properties that must be there and that this one may be.
-void ObjectRule::write_property(Layer layer, std::size_t i) {
+void ObjectRule::write_property(const State& state, NodeId name) {
   Rules& rules = compiler_.rules_;
-  const Property& property = properties_[i];
+  const Property& property = properties_[state.next];
   const NodeId colon = rules.add_node(rule_);
-  rules.add_lexeme(name_node(layer, i), property.key, colon);
-  if (!property.required) rules.add_skip(name_node(layer, i), name_node(layer, i + 1));
+  rules.add_lexeme(name, property.key, colon);
+  State passed = state;
+  ++passed.next;
+  if (!property.required) rules.add_skip(name, nodes(passed).name);
   for (std::uint32_t as = 0; as < 1u << some_.size(); ++as) {
-    if ((as & layer.found) != 0 || (as & ~property.may_be) != 0) continue;
+    if ((as & state.found) != 0 || (as & ~property.may_be) != 0) continue;
     Demands demands = property.demands;
     demand_some(demands, as);
-    compiler_.add_value(colon, demands, done_node(after(layer, as), i + 1));
+    compiler_.add_value(colon, demands, nodes(after_property(passed, as)).done);
   }
 }
 
-void ObjectRule::write_region(Layer layer, const Region& region) {
+// What a property of an unlisted name has fulfilled, a later one of the same name would undo: it fulfils that
+// again, or has another name.
+RegexId ObjectRule::names_as(const State& state, std::uint32_t as, RegexId names) {
+  RegexArena& arena = compiler_.arena_;
+  if ((as & state.found & ~state.loose) != 0) return RegexArena::kNothing;
+  std::vector<RegexId> conditions = {names};
+  for (std::size_t j = 0; j < some_.size(); ++j) {
+    if ((as >> j & 1) != 0) {
+      conditions.push_back(some_[j].names);
+    } else if ((state.loose >> j & 1) != 0) {
+      conditions.push_back(arena.complement(some_[j].names));
+    }
+  }
+  if (conditions.size() == 1) return names;
+  const RegexId all = arena.all_of(std::move(conditions));
+  return compiler_.lexer_.alive(all) ? all : RegexArena::kNothing;
+}
+
+void ObjectRule::write_region(const State& state, NodeId name, const Region& region) {
   Rules& rules = compiler_.rules_;
-  const NodeId name = name_node(layer, properties_.size());
+  const std::vector<RegexId> whole = {region.names};
+  const std::vector<RegexId>& classes =
+      told_apart_ && state.different < constraints_.properties.min ? region.classes : whole;
   for (std::uint32_t as = 0; as < 1u << some_.size(); ++as) {
-    if ((as & layer.found) != 0) continue;
-    std::vector<RegexId> names = {region.names};
-    for (std::size_t j = 0; j < some_.size(); ++j)
-      if ((as >> j & 1) != 0) names.push_back(some_[j].names);
-    const RegexId all = compiler_.arena_.all_of(std::move(names));
-    if (as != 0 && !compiler_.lexer_.alive(all)) continue;
     Demands demands = region.demands;
     demand_some(demands, as);
-    const NodeId named = rules.add_node(rule_), colon = rules.add_node(rule_);
-    rules.add_lexeme(name, json_quoted(compiler_.arena_, all), named);
-    rules.add_lexeme(named, compiler_.tokens_.colon, colon);
-    compiler_.add_value(colon, demands, done_node(after(layer, as), properties_.size()));
+    std::map<NodeId, NodeId> named_by_end;  // names after which the same may follow
+    for (std::size_t i = 0; i < classes.size(); ++i) {
+      const RegexId names = names_as(state, as, classes[i]);
+      if (names == RegexArena::kNothing) continue;
+      const NodeId done = nodes(after_other(state, as, region.first_class + i)).done;
+      const auto [named, added] = named_by_end.try_emplace(done);
+      if (added) {
+        const NodeId colon = rules.add_node(rule_);
+        named->second = rules.add_node(rule_);
+        rules.add_lexeme(named->second, compiler_.tokens_.colon, colon);
+        compiler_.add_value(colon, demands, done);
+      }
+      rules.add_lexeme(name, json_quoted(compiler_.arena_, names), named->second);
+    }
   }
 }
 

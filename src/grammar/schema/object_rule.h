@@ -1,6 +1,10 @@
 // The rule of an object: known properties in the order of the schema, then others.
 #pragma once
 
+#include <compare>
+#include <map>
+#include <vector>
+
 #include "grammar/schema/compiler.h"
 
 namespace sluice::grammar {
@@ -13,6 +17,8 @@ class ObjectRule {
   void write();
 
  private:
+  static constexpr std::size_t kMaxClasses = 64;  // more share the last bit, and count as one
+
   struct Property {
     Demands demands;
     bool required;
@@ -23,39 +29,45 @@ class ObjectRule {
   struct Region {
     RegexId names;
     Demands demands;
+    std::vector<RegexId> classes = {};  // names of different classes are different
+    std::size_t first_class = 0;
   };
   struct NamePattern {
     std::size_t owner;  // among the schemas of the constraints
     RegexId regex;
     const JsonValue* schema;
   };
+  // What has been written, as far as what may come next depends on it.
+  struct State {
+    std::size_t next = 0;         // property, or a later one
+    std::uint32_t written = 0;    // properties, up to the bound above
+    std::uint32_t different = 0;  // of them surely, up to the bound below
+    std::uint32_t found = 0;      // by bits: those of some_ that are there
+    // ... and of those the ones that another property of the same name could undo
+    std::uint32_t loose = 0;
+    std::uint64_t seen = 0;  // by bits: the classes of names, while different ones are missing
+
+    friend auto operator<=>(const State&, const State&) = default;
+  };
+  struct Nodes {
+    NodeId name, done;  // before a name, and after a complete value
+  };
 
   bool collect_properties();
   void collect_regions();
   void split_region(RegexId names, std::size_t next, std::vector<bool>& matched);
+  void tell_names_apart();
+  std::vector<RegexId> name_classes(RegexId names, std::size_t count);
   Demands region_demands(const std::vector<bool>& matched);
-  // How many properties there are so far, as far as bounds need it, and which of some_ are, by bits.
-  struct Layer {
-    std::uint32_t properties, found;
-  };
-  std::size_t layers() const { return std::size_t{counts_} << some_.size(); }
-  std::size_t index(Layer layer) const {
-    return (std::size_t{layer.properties} << some_.size()) + layer.found;
-  }
-  Layer after(Layer layer, std::uint32_t as) const {
-    return {std::min(layer.properties + 1, counts_ - 1), layer.found | as};
-  }
-  // Before a name, of property i or a later one, and after a complete value.
-  NodeId name_node(Layer layer, std::size_t i) const {
-    return first_ + static_cast<NodeId>(index(layer) * (properties_.size() + 1) + i);
-  }
-  NodeId done_node(Layer layer, std::size_t i) const {
-    return first_ + static_cast<NodeId>((layers() + index(layer)) * (properties_.size() + 1) + i);
-  }
-  bool may_close(Layer layer, std::size_t i) const;
-  void write_layer(Layer layer);
-  void write_property(Layer layer, std::size_t i);
-  void write_region(Layer layer, const Region& region);
+  State after_property(const State& state, std::uint32_t as) const;
+  State after_other(const State& state, std::uint32_t as, std::size_t name_class) const;
+  bool may_close(const State& state) const;
+  Nodes nodes(const State& state);
+  void write_state(const State& state, Nodes at);
+  void write_property(const State& state, NodeId name);
+  void write_region(const State& state, NodeId name, const Region& region);
+  // The part of the names that count as those of some_ in `as`; nothing if they cannot now.
+  RegexId names_as(const State& state, std::uint32_t as, RegexId names);
   void demand_some(Demands& demands, std::uint32_t as);
 
   SchemaCompiler& compiler_;
@@ -66,8 +78,10 @@ class ObjectRule {
   std::vector<NamePattern> patterns_;
   std::vector<Region> regions_;
   std::size_t last_required_ = 0;  // one past it
-  std::uint32_t counts_ = 1;
-  NodeId first_ = 0, end_ = 0;
+  bool told_apart_ = false;        // names outside the known ones have classes
+  std::map<State, Nodes> nodes_;
+  std::vector<State> unwritten_;
+  NodeId end_ = 0;
 };
 
 }  // namespace sluice::grammar

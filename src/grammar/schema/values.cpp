@@ -39,15 +39,13 @@ JsonTokens json_tokens(RegexArena& arena, JsonWhitespace whitespace) {
       .colon = token(before, ':', whitespace == JsonWhitespace::readable ? arena.optional(blank) : inside)};
 }
 
-SchemaCompiler::SchemaCompiler(JsonValue schema, JsonWhitespace whitespace, Rules& rules, Lexer& lexer,
-                               std::chrono::milliseconds time_limit)
+SchemaCompiler::SchemaCompiler(JsonValue schema, JsonWhitespace whitespace, Rules& rules, Lexer& lexer)
     : document_(std::move(schema)),
       rules_(rules),
       lexer_(lexer),
       arena_(lexer.arena()),
       tokens_(json_tokens(arena_, whitespace)),
-      any_char_(json_any_char(arena_)),
-      deadline_(std::chrono::steady_clock::now() + time_limit) {}
+      any_char_(json_any_char(arena_)) {}
 
 RuleId SchemaCompiler::compile() {
   const RuleId root = rules_.add_rule("root");
@@ -77,8 +75,7 @@ const SchemaCompiler::Value& SchemaCompiler::value(const Demands& demands) {
     for (const JsonValue* excluded : constraints.excluded) {
       const bool structured = excluded->is_array() || excluded->is_object();
       if (structured && (constraints.types & (excluded->is_array() ? kArray : kObject)) != 0)
-        unsupported(*constraints.schemas[0].schema, "not",
-                    "excluding an object or an array is not supported");
+        unsupported(constraints, "not", "excluding an object or an array is not supported");
     }
     const auto excludes = [&](JsonValue::Kind kind, bool boolean) {
       return std::ranges::any_of(constraints.excluded, [&](const JsonValue* one) {
@@ -203,7 +200,7 @@ RegexId SchemaCompiler::number_text(const Constraints& constraints) {
     for (const Decimal& divisor : constraints.not_multiples)
       conditions.push_back(arena_.complement(multiple_regex(arena_, divisor)));
   } catch (const Error& error) {
-    unsupported(*constraints.schemas[0].schema, "multipleOf", error.what());
+    unsupported(constraints, "multipleOf", error.what());
   }
   for (const JsonValue* value : constraints.excluded)
     if (value->is_number()) conditions.push_back(arena_.complement(same_number_regex(arena_, value->number)));

@@ -5,8 +5,8 @@
 
 #include "base/integer_cast.h"
 #include "jinja/runtime/operators.h"
-#include "jinja/runtime/repr.h"
-#include "jinja/runtime/unicode.h"
+#include "jinja/values/repr.h"
+#include "jinja/values/unicode.h"
 
 namespace sluice::jinja {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "jinja/runtime/runtime.h"
-#include "jinja/runtime/value.h"
+#include "jinja/values/value.h"
 
 namespace sluice::jinja {
 

@@ -2,7 +2,7 @@
 #include "jinja/runtime/callables.h"
 #include "jinja/runtime/operators.h"
 #include "jinja/runtime/parameters.h"
-#include "jinja/runtime/repr.h"
+#include "jinja/values/repr.h"
 
 namespace sluice::jinja {
 namespace {

@@ -1,11 +1,11 @@
 #include "base/integer_cast.h"
 #include "jinja/builtins/builtins.h"
 #include "jinja/builtins/format.h"
-#include "jinja/runtime/json.h"
 #include "jinja/runtime/operators.h"
 #include "jinja/runtime/parameters.h"
-#include "jinja/runtime/repr.h"
-#include "jinja/runtime/unicode.h"
+#include "jinja/values/json.h"
+#include "jinja/values/repr.h"
+#include "jinja/values/unicode.h"
 
 namespace sluice::jinja {
 namespace {

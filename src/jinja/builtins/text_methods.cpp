@@ -6,8 +6,8 @@
 #include "jinja/builtins/format.h"
 #include "jinja/runtime/operators.h"
 #include "jinja/runtime/parameters.h"
-#include "jinja/runtime/repr.h"
-#include "jinja/runtime/unicode.h"
+#include "jinja/values/repr.h"
+#include "jinja/values/unicode.h"
 
 namespace sluice::jinja {
 namespace {

@@ -4,7 +4,7 @@
 #include "jinja/runtime/inner_scope.h"
 #include "jinja/runtime/interpreter.h"
 #include "jinja/runtime/operators.h"
-#include "jinja/runtime/repr.h"
+#include "jinja/values/repr.h"
 
 namespace sluice::jinja {
 namespace {

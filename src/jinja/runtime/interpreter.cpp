@@ -3,7 +3,7 @@
 #include "jinja/runtime/callables.h"
 #include "jinja/runtime/inner_scope.h"
 #include "jinja/runtime/operators.h"
-#include "jinja/runtime/repr.h"
+#include "jinja/values/repr.h"
 
 namespace sluice::jinja {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "jinja/runtime/value.h"
+#include "jinja/values/value.h"
 
 namespace sluice::jinja {
 

@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "jinja/runtime/value.h"
+#include "jinja/values/value.h"
 
 namespace sluice::jinja {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "jinja/runtime/operators.h"
-#include "jinja/runtime/repr.h"
+#include "jinja/values/repr.h"
 
 namespace sluice::jinja {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "jinja/runtime/value.h"
+#include "jinja/values/value.h"
 
 namespace sluice::jinja {
 

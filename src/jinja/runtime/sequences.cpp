@@ -3,7 +3,7 @@
 
 #include "base/integer_cast.h"
 #include "jinja/runtime/operators.h"
-#include "jinja/runtime/unicode.h"
+#include "jinja/values/unicode.h"
 
 namespace sluice::jinja {
 namespace {
@@ -43,7 +43,7 @@ bool indexable(const Value& value) {
 std::optional<std::size_t> position(std::int64_t index, std::size_t size) {
   if (index < 0) index += static_cast<std::int64_t>(size);
   if (index < 0 || index >= static_cast<std::int64_t>(size)) return std::nullopt;
-  return static_cast<std::size_t>(index);
+  return to_size(index);
 }
 
 }  // namespace

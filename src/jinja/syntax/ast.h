@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "jinja/runtime/operators.h"
-#include "jinja/runtime/value.h"
+#include "jinja/values/value.h"
 
 namespace sluice::jinja {
 

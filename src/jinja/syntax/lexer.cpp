@@ -4,8 +4,8 @@
 #include <charconv>
 
 #include "base/integer_cast.h"
-#include "jinja/runtime/unicode.h"
 #include "jinja/syntax/literals.h"
+#include "jinja/values/unicode.h"
 
 namespace sluice::jinja {
 namespace {

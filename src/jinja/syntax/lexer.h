@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "jinja/runtime/value.h"
+#include "jinja/values/value.h"
 
 namespace sluice::jinja {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "jinja/runtime/value.h"
+#include "jinja/values/value.h"
 
 namespace sluice::jinja {
 

@@ -81,6 +81,8 @@ void GatheredRows::compute(const Choices& choices, const ExpertSupply& supply) {
   if (choices.experts().empty()) return;
   if (supply.cache != nullptr) {
     experts::Cache::Pass pass(*supply.cache, supply.layer, choices.experts());
+    const bool few = !supply.guessed.empty() && std::ssize(supply.guessed) <= supply.cache->slots();
+    if (few && pass.trusts_guesses()) pass.read_ahead(supply.layer + 1, supply.guessed);
     return compute(choices, pass);
   }
   for (const std::int32_t expert : choices.experts())

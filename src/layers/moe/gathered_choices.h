@@ -39,7 +39,8 @@ struct ExpertSupply {
   const ops::ExpertWeights& up_proj;
   const ops::ExpertWeights& down_proj;
   experts::Cache* cache = nullptr;
-  int layer = 0;  // of the cache
+  int layer = 0;                               // of the cache
+  std::span<const std::int32_t> guessed = {};  // that the next layer may need, to be read meanwhile
 };
 
 // What choices are computed from, and where their results go: both in host memory, both of one type.

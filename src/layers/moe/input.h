@@ -1,4 +1,4 @@
-// What a mixture's experts are given.
+// What a mixture's experts are given, and what they give back.
 #pragma once
 
 #include "sluice/ops/view.h"
@@ -14,6 +14,14 @@ struct Input {
   ops::View x;            // [T,hidden], the residual that the mixture is added to
   ops::View logits;       // F32 [T,experts], the router's
   ops::View shared_gate;  // F32 [T,1], or absent
+};
+
+// What was chosen for each token, and where the results go.
+struct Chosen {
+  ops::View experts;     // I32 [T,k]
+  ops::View weights;     // F32 [T,k]
+  ops::View out;         // [T,k,hidden]
+  ops::View shared_out;  // [T,hidden], or absent
 };
 
 }  // namespace sluice::layers::moe

@@ -5,19 +5,13 @@
 namespace sluice::layers::moe {
 
 void ResidentExperts::forward(Device& dev, const Moe& moe, const Input& in) const {
-  const std::int64_t tokens = in.h.dim(0);
-  const std::int64_t k = moe.router.top_k;
-  const ops::View chosen = dev.take({tokens, k}, ops::DType::i32);
-  const ops::View weights = dev.take({tokens, k}, ops::DType::f32);
-  const ops::View out = dev.take({tokens, k, in.x.dim(1)});
-  const ops::View shared_out = moe.take_shared(dev, in.h);
-  const ops::View inner = dev.take({tokens, k, moe.gate_proj.shape()[1]});
-  moe.router.choose(dev, in.logits, chosen, weights);
+  const Chosen chosen = moe.choose(dev, in);
+  const ops::View inner = dev.take({in.h.dim(0), moe.router.top_k, moe.gate_proj.shape()[1]});
   dev.run(ops::ExpertGateUpSwiglu{
-      .x = in.h, .gate_w = moe.gate_proj, .up_w = moe.up_proj, .experts = chosen, .out = inner});
-  dev.run(ops::ExpertMatmul{.x = inner, .w = moe.down_proj, .experts = chosen, .out = out});
-  moe.project_shared(dev, in.h, shared_out);
-  moe.combine(dev, in, out, weights, shared_out);
+      .x = in.h, .gate_w = moe.gate_proj, .up_w = moe.up_proj, .experts = chosen.experts, .out = inner});
+  dev.run(ops::ExpertMatmul{.x = inner, .w = moe.down_proj, .experts = chosen.experts, .out = chosen.out});
+  moe.project_shared(dev, in.h, chosen.shared_out);
+  moe.combine(dev, in, chosen);
 }
 
 }  // namespace sluice::layers::moe

@@ -14,23 +14,31 @@ void SpreadExperts::compute_own(Device& dev, const Moe& moe, const RemoteExperts
   if (dev.planning()) return;
   std::vector<Choice> own_choices = choices_of(question.chosen);
   std::erase_if(own_choices, [this](const Choice& choice) { return choice.expert >= own; });
-  rows.compute(Choices(std::move(own_choices)), {moe.gate_proj, moe.up_proj, moe.down_proj, cache, layer});
+  std::vector<std::int32_t> guessed;
+  if (question.guessed.present())
+    for (const Choice& choice : choices_of(question.guessed))
+      if (choice.expert < own) guessed.push_back(choice.expert);
+  rows.compute(Choices(std::move(own_choices)),
+               {moe.gate_proj, moe.up_proj, moe.down_proj, cache, layer, guessed});
+}
+
+// Many tokens choose nearly all experts, and nothing need be guessed.
+ops::View SpreadExperts::guess(Device& dev, const ops::View& x) const {
+  if (!foresight.present()) return {};
+  const bool few = x.dim(0) * foresight.router.top_k <= foresight.router.gate.shape()[0];
+  return few || dev.planning() ? foresight.guess(dev, x) : ops::View();
 }
 
 void SpreadExperts::forward(Device& dev, const Moe& moe, const Input& in) const {
-  const std::int64_t tokens = in.h.dim(0);
-  const std::int64_t k = moe.router.top_k;
-  const ops::View chosen = dev.take({tokens, k}, ops::DType::i32);
-  const ops::View weights = dev.take({tokens, k}, ops::DType::f32);
-  const ops::View out = dev.take({tokens, k, in.x.dim(1)});
-  const ops::View shared_out = moe.take_shared(dev, in.h);
-  moe.router.choose(dev, in.logits, chosen, weights);
-  const RemoteExperts::Question question{layer, dev.phase(), in.h, chosen, out};
-  if (!dev.planning()) others->ask(question);
+  const Chosen chosen = moe.choose(dev, in);
+  const Scope scope = dev.scope();
+  const RemoteExperts::Question question{layer,          dev.phase(), in.h,
+                                         chosen.experts, chosen.out,  guess(dev, in.x)};
+  if (!dev.planning()) others->request(question);
   compute_own(dev, moe, question);
-  moe.project_shared(dev, in.h, shared_out);
+  moe.project_shared(dev, in.h, chosen.shared_out);
   if (!dev.planning()) others->await();
-  moe.combine(dev, in, out, weights, shared_out);
+  moe.combine(dev, in, chosen);
 }
 
 }  // namespace sluice::layers::moe

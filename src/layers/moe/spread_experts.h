@@ -5,6 +5,7 @@
 
 #include "experts/cache.h"
 #include "layers/device.h"
+#include "layers/moe/foresight.h"
 #include "layers/moe/input.h"
 
 namespace sluice::layers::moe {
@@ -20,9 +21,12 @@ class RemoteExperts {
     ops::View h;       // [T,hidden], in host memory like the others
     ops::View chosen;  // I32 [T,k]
     ops::View out;     // [T,k,hidden]
+    // Experts of the next layer that its tokens may choose, so that who reads them from a disk begins: I32
+    // [T,k], or absent.
+    ops::View guessed = {};
   };
   // Asks for what is held elsewhere, and does not wait.
-  virtual void ask(const Question& question) = 0;
+  virtual void request(const Question& question) = 0;
   // Waits until all that was asked for is in `out`.
   virtual void await() = 0;
 };
@@ -32,10 +36,12 @@ struct SpreadExperts {
   std::int64_t own = 0;             // the first so many of the layer are here
   int layer = 0;                    // among those with experts
   experts::Cache* cache = nullptr;  // that reads the own ones as they are needed; absent: they are in memory
+  Foresight foresight = {};         // where some node reads them as they are needed
 
   void forward(Device& dev, const Moe& moe, const Input& in) const;
 
  private:
+  ops::View guess(Device& dev, const ops::View& x) const;
   // Puts the results of the own experts into `out`.
   void compute_own(Device& dev, const Moe& moe, const RemoteExperts::Question& question) const;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/integer_cast.h"
 #include "layers/moe.h"
 #include "layers/moe/gathered_choices.h"
 
@@ -13,20 +14,20 @@ void StreamedExperts::read_ahead(Device& dev, const ops::View& x, experts::Cache
     return;
   const Scope scope = dev.scope();
   const ops::View guessed = foresight.guess(dev, x);
-  pass.read_ahead(layer + 1, std::span(static_cast<const std::int32_t*>(guessed.data),
-                                       static_cast<std::size_t>(guessed.elements())));
+  pass.read_ahead(layer + 1,
+                  std::span(static_cast<const std::int32_t*>(guessed.data), to_size(guessed.elements())));
 }
 
-void StreamedExperts::compute(Device& dev, const Input& in, const ops::View& chosen,
-                              const ops::View& expert_out, FunctionRef<void()> meanwhile) const {
+void StreamedExperts::compute(Device& dev, const Input& in, const Chosen& chosen,
+                              FunctionRef<void()> meanwhile) const {
   const Scope scope = dev.scope();
-  GatheredRows rows(dev, {in.h.data, expert_out.data}, cache->store().layer(layer).gate_proj.shape(),
-                    std::max(in.h.dim(0), expert_out.dim(1)));
+  GatheredRows rows(dev, {in.h.data, chosen.out.data}, cache->store().layer(layer).gate_proj.shape(),
+                    std::max(in.h.dim(0), chosen.out.dim(1)));
   if (dev.planning()) {
     if (foresight.present()) foresight.guess(dev, in.x);
     return meanwhile();
   }
-  const Choices choices(choices_of(chosen));
+  const Choices choices(choices_of(chosen.experts));
   experts::Cache::Pass pass(*cache, layer, choices.experts());
   read_ahead(dev, in.x, pass);
   meanwhile();
@@ -34,15 +35,9 @@ void StreamedExperts::compute(Device& dev, const Input& in, const ops::View& cho
 }
 
 void StreamedExperts::forward(Device& dev, const Moe& moe, const Input& in) const {
-  const std::int64_t tokens = in.h.dim(0);
-  const std::int64_t k = moe.router.top_k;
-  const ops::View chosen = dev.take({tokens, k}, ops::DType::i32);
-  const ops::View weights = dev.take({tokens, k}, ops::DType::f32);
-  const ops::View out = dev.take({tokens, k, in.x.dim(1)});
-  const ops::View shared_out = moe.take_shared(dev, in.h);
-  moe.router.choose(dev, in.logits, chosen, weights);
-  compute(dev, in, chosen, out, [&] { moe.project_shared(dev, in.h, shared_out); });
-  moe.combine(dev, in, out, weights, shared_out);
+  const Chosen chosen = moe.choose(dev, in);
+  compute(dev, in, chosen, [&] { moe.project_shared(dev, in.h, chosen.shared_out); });
+  moe.combine(dev, in, chosen);
 }
 
 }  // namespace sluice::layers::moe

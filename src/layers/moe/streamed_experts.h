@@ -18,9 +18,8 @@ struct StreamedExperts {
   void forward(Device& dev, const Moe& moe, const Input& in) const;
 
  private:
-  // expert_out [T,k,hidden] of the experts chosen, I32 [T,k]; `meanwhile` runs after reads have been started.
-  void compute(Device& dev, const Input& in, const ops::View& chosen, const ops::View& expert_out,
-               FunctionRef<void()> meanwhile) const;
+  // `meanwhile` runs after reads have been started.
+  void compute(Device& dev, const Input& in, const Chosen& chosen, FunctionRef<void()> meanwhile) const;
   void read_ahead(Device& dev, const ops::View& x, experts::Cache::Pass& pass) const;
 };
 

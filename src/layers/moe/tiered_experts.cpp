@@ -4,19 +4,19 @@
 
 namespace sluice::layers::moe {
 
-// Tells the host what was chosen. While it brings that, the device guesses what the next layer will choose.
+// Publishes what was chosen. While the host fetches that, the device guesses what the next layer will choose.
 void TieredExperts::meet(Device& dev, const Input& in, const ops::View& chosen,
                          const ops::View& places) const {
   const std::int64_t tokens = in.h.dim(0);
-  const auto bring = [tier = tier, layer = layer, tokens](bool guessed) {
-    return [tier, layer, tokens, guessed] { tier->bring(layer, tokens, guessed); };
+  const auto fetch = [tier = tier, layer = layer, tokens](bool guessed) {
+    return [tier, layer, tokens, guessed] { tier->fetch_missing(layer, tokens, guessed); };
   };
   if (!foresight.present() || !tier->foresees(tokens))
-    return dev.meet([&] { tier->show(chosen, in.h, places); }, bring(false));
+    return dev.meet([&] { tier->publish_and_await(chosen, in.h, places); }, fetch(false));
   const Scope scope = dev.scope();
-  if (!dev.planning()) tier->tell(chosen, in.h);
+  if (!dev.planning()) tier->publish_choices(chosen, in.h);
   const ops::View guessed = foresight.guess(dev, in.x);
-  dev.meet([&] { tier->ask(guessed, places); }, bring(true));
+  dev.meet([&] { tier->await_slots(guessed, places); }, fetch(true));
 }
 
 void TieredExperts::forward(Device& dev, const Moe& moe, const Input& in) const {
@@ -40,7 +40,8 @@ void TieredExperts::forward(Device& dev, const Moe& moe, const Input& in) const 
                                   .out = inner});
   dev.run(ops::ExpertMatmul{
       .x = inner, .w = {.stack = {}, .separate = set.down_proj}, .experts = places, .out = out});
-  if (tier->shares_work(tokens)) dev.meet([&] { tier->take(out); }, [tier = tier] { tier->give(); });
+  if (tier->shares_work(tokens))
+    dev.meet([&] { tier->await_host_rows(out); }, [tier = tier] { tier->send_host_rows(); });
   ops::View shared_out;
   if (width > k) {
     shared_out = rows.columns(k * hidden, hidden, {hidden});

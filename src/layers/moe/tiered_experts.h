@@ -1,4 +1,4 @@
-// Experts of which a device keeps some: the host brings the others while the device waits.
+// Experts of which a device keeps some: the host fetches the others while the device waits.
 #pragma once
 
 #include "experts/device_tier.h"

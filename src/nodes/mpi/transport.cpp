@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 
 namespace sluice::nodes {
 
@@ -24,8 +25,7 @@ void check(int status, const char* action) {
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
   MPI_Error_string(status, text.data(), &length);
-  fail(ErrorKind::resource, "MPI cannot {}: {}", action,
-       std::string_view(text.data(), static_cast<std::size_t>(length)));
+  fail(ErrorKind::resource, "MPI cannot {}: {}", action, std::string_view(text.data(), to_size(length)));
 }
 
 class MpiTransport final : public Transport {
@@ -42,7 +42,7 @@ class MpiTransport final : public Transport {
     std::array<char, MPI_MAX_PROCESSOR_NAME> name{};
     int length = 0;
     check(MPI_Get_processor_name(name.data(), &length), "name this machine");
-    host_.assign(name.data(), static_cast<std::size_t>(length));
+    host_.assign(name.data(), to_size(length));
   }
 
   int rank() const override { return rank_; }
@@ -68,7 +68,7 @@ class MpiTransport final : public Transport {
       if (found == 0) return std::nullopt;
       int bytes = 0;
       check(MPI_Get_count(&status, MPI_BYTE, &bytes), "receive");
-      arriving.message.resize(static_cast<std::size_t>(bytes));
+      arriving.message.resize(to_size(bytes));
       check(MPI_Imrecv(arriving.message.data(), bytes, MPI_BYTE, &handle, &arriving.request), "receive");
       arriving.begun = true;
     }

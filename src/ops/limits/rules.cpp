@@ -5,6 +5,7 @@
 #include <cmath>
 #include <span>
 
+#include "base/integer_cast.h"
 #include "tensor/element.h"
 
 namespace sluice::ops {
@@ -26,7 +27,7 @@ void check_no_nan(std::string_view op, const ConstView& logits, std::int64_t row
   const std::int64_t count = logits.dim(1);
   const std::int64_t first = row * logits.strides[0];
   if (logits.dtype == DType::f32 &&
-      !has_nan({static_cast<const float*>(logits.data) + first, static_cast<std::size_t>(count)}))
+      !has_nan({static_cast<const float*>(logits.data) + first, to_size(count)}))
     return;
   for (std::int64_t e = 0; e < count; ++e)
     if (std::isnan(load(logits.data, logits.dtype, first + e)))

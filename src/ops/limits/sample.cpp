@@ -1,5 +1,6 @@
 // What `sample` demands beyond its shapes.
 #include "sluice/ops/routing/sample.h"
+#include "base/integer_cast.h"
 
 #include <algorithm>
 #include <cmath>
@@ -85,17 +86,17 @@ void check_presence(const Sample& op, const Dims& dims) {
 }
 
 void check_slots(const Sample& op, std::int64_t pool) {
-  std::vector<bool> taken(static_cast<std::size_t>(pool));
+  std::vector<bool> taken(to_size(pool));
   for (std::int64_t t = 0; t < op.slots.dim(0); ++t) {
     const auto slot = entry<std::int32_t>(op.slots, 0, t);
     if (slot < -1 || slot >= pool)
       fail(ErrorKind::input, "{}: field 'slots' has {} at {}, allowed is -1 (none) to {}", Sample::kName,
            slot, t, pool - 1);
     if (slot < 0) continue;
-    if (op.counts.present() && taken[static_cast<std::size_t>(slot)])
+    if (op.counts.present() && taken[to_size(slot)])
       fail(ErrorKind::input, "{}: field 'slots' names {} twice, rows must not share counts", Sample::kName,
            slot);
-    taken[static_cast<std::size_t>(slot)] = true;
+    taken[to_size(slot)] = true;
   }
 }
 

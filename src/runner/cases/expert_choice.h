@@ -21,7 +21,7 @@ inline HostTensor distinct_experts(Random& random, std::int64_t tokens, std::int
   for (std::size_t e = 0; e < order.size(); ++e) order[e] = to_int(e);
   for (std::int64_t t = 0; t < tokens; ++t)
     for (std::int64_t j = 0; j < k; ++j) {
-      std::swap(order[j], order[static_cast<std::size_t>(j + random.integer(experts - j))]);
+      std::swap(order[j], order[to_size(j + random.integer(experts - j))]);
       chosen.data<std::int32_t>()[t * k + j] = order[j];
     }
   return chosen;

@@ -1,11 +1,12 @@
 #include "scheduler/prefix/disk_store.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "base/error.h"
-#include "base/temporary.h"
+#include "base/files/temporary.h"
+#include "base/integer_cast.h"
+#include "experts/fingerprint.h"
 
 namespace sluice::scheduler {
 
@@ -14,6 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t kMostWaiting = std::uint64_t{1} << 30;  // bytes to be written
+constexpr std::uint64_t kMostAtOnce = std::uint64_t{32} << 20;  // bytes of one part that is read
 constexpr std::chrono::seconds kLookEvery{1};
 
 void make_folder(const fs::path& folder) {
@@ -51,9 +53,15 @@ FilePtr stored(const PrefixFile& head, std::uint64_t bytes) {
   return file;
 }
 
+std::uint64_t beginning_of(const Salt& salt, std::span<const std::int32_t> ids) {
+  const std::uint64_t seed = experts::fingerprint(std::as_bytes(std::span(salt)));
+  return experts::fingerprint(std::as_bytes(ids.first(to_size(kChunkUnit))), seed);
+}
+
 }  // namespace
 
-DiskStore::DiskStore(DiskOptions options) : options_(std::move(options)) {
+DiskStore::DiskStore(DiskOptions options, HostMemory& memory)
+    : options_(std::move(options)), memory_(memory) {
   make_folder(options_.folder);
   remove_temporaries(options_.folder);
   for (PrefixFile& head : scan({})) adopt(std::move(head));
@@ -62,7 +70,8 @@ DiskStore::DiskStore(DiskOptions options) : options_(std::move(options)) {
   if (others > 0)
     log(fmt::format("{} of {} files in '{}' are of other models, options or programs and stay unused", others,
                     files_.size(), options_.folder.string()));
-  evict(0);
+  for (const auto& [owner, held] : owners_) evict(0, owner);
+  evict(0, {});
   looked_ = std::chrono::steady_clock::now();
 }
 
@@ -113,8 +122,16 @@ void DiskStore::adopt(PrefixFile head) {
   const bool ours =
       head.fingerprint == options_.fingerprint &&
       head.block_bytes == (head.kind == FileKind::rows ? options_.row_bytes : options_.state_bytes);
-  if (!ours) file->gain = file->used = 0;
-  tick_ = std::max(tick_, head.tick);
+  if (!ours) {
+    file->gain = file->used = 0;
+    if (head.end() >= kChunkUnit) beginnings_.insert(beginning_of(head.salt, head.ids));
+  }
+  if (ours) {
+    file->owner = owner_of(head.salt);
+    Owner& owner = owners_[file->owner];
+    owner.tick = std::max(owner.tick, head.tick);
+    owner.bytes += file->bytes;
+  }
   total_ += file->bytes;
   files_.emplace(file->name, file);
   if (ours) found_.push_back({file, head.salt, std::move(head.ids)});
@@ -143,31 +160,38 @@ std::vector<DiskStore::Found> DiskStore::found() {
   return std::exchange(found_, {});
 }
 
+bool DiskStore::others_begin(const Salt& salt, std::span<const std::int32_t> prompt) const {
+  return std::ssize(prompt) >= kChunkUnit && beginnings_.contains(beginning_of(salt, prompt));
+}
+
 FilePtr DiskStore::write(Content content) {
   settle();
   PrefixFile head;
   head.kind = content.kind;
   head.fingerprint = options_.fingerprint;
   head.salt = content.salt;
-  head.tick = ++tick_;
+  Owner& owner = owners_[owner_of(head.salt)];
+  head.tick = ++owner.tick;
   head.gain = std::max<std::uint64_t>(1, content.gain);
   head.begin = content.begin;
   head.ids = std::move(content.ids);
   const auto known = files_.find(head.name());
   if (known != files_.end()) {
-    known->second->used = tick_;
+    known->second->used = owner.tick;
     return known->second;
   }
-  head.checksums.resize(
-      content.kind == FileKind::state ? 1 : static_cast<std::size_t>((head.end() - head.begin) / kChunkUnit));
+  head.checksums.resize(content.kind == FileKind::state ? 1
+                                                        : to_size((head.end() - head.begin) / kChunkUnit));
   const std::uint64_t bytes = head.head_bytes() + content.bytes->size();
-  if (bytes > options_.bytes || waiting_ + bytes > kMostWaiting) return {};
-  evict(bytes);
+  if (bytes > share(options_.bytes) || owner.waiting + bytes > share(kMostWaiting)) return {};
+  evict(bytes, owner_of(head.salt));
   const FilePtr file = stored(head, bytes);
+  file->owner = owner_of(head.salt);
   file->pending = content.bytes;
   files_.emplace(file->name, file);
   total_ += bytes;
-  waiting_ += bytes;
+  owner.bytes += bytes;
+  owner.waiting += bytes;
   writer_.post([this, file, bytes = std::move(content.bytes), head = std::move(head)]() mutable {
     std::string error;
     try {
@@ -181,7 +205,7 @@ FilePtr DiskStore::write(Content content) {
 }
 
 void DiskStore::written(const FilePtr& file, std::uint64_t checksum, const std::string& error) {
-  waiting_ -= file->bytes;
+  owners_[file->owner].waiting -= file->bytes;
   file->pending.reset();
   file->checksum = checksum;
   if (!error.empty()) {
@@ -204,42 +228,47 @@ double DiskStore::seconds(std::uint64_t bytes) const {
 std::shared_ptr<DiskStore::Reading> DiskStore::read(std::vector<Piece> pieces) {
   settle();
   const auto reading = std::make_shared<Reading>();
-  std::vector<SavedState> pending;
-  std::vector<std::uint64_t> checksums;
-  for (const Piece& piece : pieces) {
-    pending.push_back(piece.file ? piece.file->pending : nullptr);
-    checksums.push_back(piece.file ? piece.file->checksum : 0);
+  std::vector<Wanted> wanted;
+  for (Piece& piece : pieces) {
+    const FilePtr file = piece.file;
+    wanted.push_back({std::move(piece), file ? file->pending : nullptr, file ? file->checksum : 0});
   }
-  reader_.post([this, reading, pieces = std::move(pieces), pending = std::move(pending),
-                checksums = std::move(checksums)] { read_pieces(pieces, pending, checksums, *reading); });
+  reader_.post([this, reading, wanted = std::move(wanted)] { read_pieces(wanted, *reading); });
   return reading;
 }
 
-void DiskStore::read_pieces(const std::vector<Piece>& pieces, const std::vector<SavedState>& pending,
-                            const std::vector<std::uint64_t>& checksums, Reading& reading) {
+std::uint64_t DiskStore::read_piece(const Wanted& wanted, std::vector<SavedState>& parts) {
+  const Piece& piece = wanted.piece;
+  if (piece.bytes != nullptr) {
+    parts.push_back(piece.bytes);
+    return 0;
+  }
+  const std::uint64_t all = bytes_of(piece);
+  if (wanted.pending != nullptr) {
+    parts.push_back(
+        part_of(wanted.pending, options_.row_bytes * static_cast<std::uint64_t>(piece.first), all));
+    return 0;
+  }
+  const std::uint64_t block = all / static_cast<std::uint64_t>(piece.count);
+  const auto most = static_cast<std::int64_t>(std::max<std::uint64_t>(1, kMostAtOnce / block));
+  for (std::int64_t first = 0; first < piece.count; first += most) {
+    const std::int64_t count = std::min(most, piece.count - first);
+    parts.push_back(memory_.make(block * static_cast<std::uint64_t>(count), [&](std::span<std::byte> to) {
+      read_blocks(options_.folder / piece.file->name, wanted.checksum, piece.first + first, to);
+    }));
+  }
+  return all;
+}
+
+void DiskStore::read_pieces(const std::vector<Wanted>& pieces, Reading& reading) {
   const auto start = std::chrono::steady_clock::now();
   std::uint64_t from_disk = 0;
   for (std::size_t i = 0; i < pieces.size() && !reading.failed; ++i) try {
-      const Piece& piece = pieces[i];
-      if (piece.bytes != nullptr) {
-        reading.parts.push_back(piece.bytes);
-        continue;
-      }
-      std::vector<std::byte> bytes;
-      if (pending[i] != nullptr) {
-        const auto at =
-            static_cast<std::ptrdiff_t>(options_.row_bytes * static_cast<std::uint64_t>(piece.first));
-        const auto begin = pending[i]->begin() + at;
-        bytes.assign(begin, begin + static_cast<std::ptrdiff_t>(bytes_of(piece)));
-      } else {
-        bytes = read_blocks(options_.folder / piece.file->name, checksums[i], piece.first, piece.count);
-        from_disk += bytes.size();
-      }
-      reading.parts.push_back(std::make_shared<const std::vector<std::byte>>(std::move(bytes)));
+      from_disk += read_piece(pieces[i], reading.parts);
     } catch (const Error& failed) {
       reading.failed = true;
       const bool unreadable = failed.kind() != ErrorKind::input;
-      tell([this, file = pieces[i].file, error = std::string(failed.what()), unreadable] {
+      tell([this, file = pieces[i].piece.file, error = std::string(failed.what()), unreadable] {
         unreadable ? set_aside(file, error) : damaged(file, error);
       });
     } catch (const std::exception&) {  // there is no memory for it
@@ -267,24 +296,36 @@ void DiskStore::set_aside(const FilePtr& file, const std::string& error) {
 }
 
 void DiskStore::use(std::span<const FilePtr> files) {
-  ++tick_;
-  for (const FilePtr& file : files) file->used = tick_;
+  if (files.empty()) return;
+  const std::uint64_t now = ++owners_[files[0]->owner].tick;
+  for (const FilePtr& file : files) file->used = now;
 }
 
 // Tokens that would have to be computed without it, per byte and per time since it was of use.
 double DiskStore::worth(const StoredFile& file) const {
+  const auto owner = owners_.find(file.owner);
+  const std::uint64_t now = owner == owners_.end() ? 0 : owner->second.tick;
   return static_cast<double>(file.gain) / static_cast<double>(file.bytes) /
-         static_cast<double>(tick_ - std::min(tick_, file.used) + 1);
+         static_cast<double>(now - std::min(now, file.used) + 1);
 }
 
 // Rows are of use only with those before them. These were used whenever later ones were, so that later ones
 // go first if equals do.
-void DiskStore::evict(std::uint64_t room) {
-  while (total_ + room > options_.bytes && !files_.empty()) {
-    const auto least = std::min_element(files_.begin(), files_.end(), [this](const auto& a, const auto& b) {
-      return std::pair(worth(*a.second), -a.second->end) < std::pair(worth(*b.second), -b.second->end);
-    });
-    forget(FilePtr(least->second));
+bool DiskStore::evict_least(const std::uint64_t* owner) {
+  FilePtr least;
+  const auto order = [this](const StoredFile& file) { return std::pair(worth(file), -file.end); };
+  for (const auto& [name, file] : files_)
+    if ((owner == nullptr || (file->gain > 0 && file->owner == *owner)) &&
+        (least == nullptr || order(*file) < order(*least)))
+      least = file;
+  if (least != nullptr) forget(least);
+  return least != nullptr;
+}
+
+void DiskStore::evict(std::uint64_t room, std::uint64_t owner) {
+  while (owners_[owner].bytes + room > share(options_.bytes) && evict_least(&owner)) {
+  }
+  while (total_ + room > options_.bytes && evict_least(nullptr)) {
   }
 }
 
@@ -294,6 +335,7 @@ bool DiskStore::unlist(const FilePtr& file) {
   if (known == files_.end() || known->second != file) return false;
   files_.erase(known);
   total_ -= file->bytes;
+  if (file->gain > 0) owners_[file->owner].bytes -= file->bytes;
   return true;
 }
 

@@ -11,14 +11,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "engine/job_thread.h"
+#include "scheduler/prefix/host_memory.h"
 #include "scheduler/prefix/prefix_file.h"
 #include "scheduler/prompt_budget.h"
 
 namespace sluice::scheduler {
-
-using SavedState = std::shared_ptr<const std::vector<std::byte>>;
 
 // A file of this model, for its owner's thread.
 struct StoredFile {
@@ -29,7 +29,8 @@ struct StoredFile {
   std::uint64_t bytes = 0;
   std::uint64_t gain = 0;      // tokens
   std::uint64_t checksum = 0;  // of its head; known once it is written
-  std::uint64_t used = 0;      // when it was of use last, in ticks
+  std::uint64_t used = 0;      // when it was of use last, in ticks of its owner
+  std::uint64_t owner = 0;     // whose share of the room it takes
   SavedState pending;          // what is in it, until it is on the disk
   bool gone = false;           // or about to be
 };
@@ -41,6 +42,8 @@ struct DiskOptions {
   std::uint64_t fingerprint = 0;
   std::uint64_t row_bytes = 0;    // of one block
   std::uint64_t state_bytes = 0;  // 0: the model has no recurrent states
+  // Clients, by the first half of their salts: each has its part of the room and makes room for itself alone.
+  std::int64_t shares = 1;
   // Hears, on any thread, of files that cannot be used or written: one line each.
   std::function<void(const std::string& line)> log = {};
 };
@@ -48,8 +51,8 @@ struct DiskOptions {
 class DiskStore {
  public:
   // Makes the folder if need be and finds what is in it. What killed writers left is removed, and files that
-  // are damaged; those of other models stay as long as there is room.
-  explicit DiskStore(DiskOptions options);
+  // are damaged; those of other models stay as long as there is room. What it reads is in `memory`.
+  DiskStore(DiskOptions options, HostMemory& memory);
   // Writes first what was asked for.
   ~DiskStore();
 
@@ -60,6 +63,8 @@ class DiskStore {
     std::vector<std::int32_t> ids;
   };
   std::vector<Found> found();
+  // Whether a file of another model, or of other options, begins like a prompt.
+  bool others_begin(const Salt& salt, std::span<const std::int32_t> prompt) const;
 
   // What a file is to hold: rows [begin, end of ids), or the states behind the ids.
   struct Content {
@@ -80,7 +85,7 @@ class DiskStore {
     std::int64_t count = 1;
     SavedState bytes = {};
   };
-  // Pieces that are being read. `parts` may be looked at once it is done.
+  // Pieces that are being read, long ones in several parts. They may be looked at once it is done.
   struct Reading {
     std::atomic<bool> done = false;
     bool failed = false;
@@ -105,23 +110,42 @@ class DiskStore {
   void damaged(const FilePtr& file, const std::string& error);
   void set_aside(const FilePtr& file, const std::string& error);
   bool unlist(const FilePtr& file);
-  void read_pieces(const std::vector<Piece>& pieces, const std::vector<SavedState>& pending,
-                   const std::vector<std::uint64_t>& checksums, Reading& reading);
+  // A piece of a file as it was when it was asked for.
+  struct Wanted {
+    Piece piece;
+    SavedState pending;
+    std::uint64_t checksum = 0;
+  };
+  void read_pieces(const std::vector<Wanted>& pieces, Reading& reading);
+  // Of one piece; says how many bytes came from the disk.
+  std::uint64_t read_piece(const Wanted& wanted, std::vector<SavedState>& parts);
   // What is in the folder under other names than these.
   std::vector<PrefixFile> scan(const std::vector<std::string>& known) const;
   void look_again();
   void adopt(PrefixFile head);
-  void evict(std::uint64_t room);
+  std::uint64_t owner_of(const Salt& salt) const { return options_.shares > 1 ? salt[0] : 0; }
+  std::uint64_t share(std::uint64_t bytes) const {
+    return bytes / static_cast<std::uint64_t>(options_.shares);
+  }
+  void evict(std::uint64_t room, std::uint64_t owner);
+  // Gives up the least of an owner's, or of all; false: there is none.
+  bool evict_least(const std::uint64_t* owner);
   double worth(const StoredFile& file) const;
   void forget(const FilePtr& file);
   void log(const std::string& line) const;
 
   const DiskOptions options_;
+  HostMemory& memory_;
   std::map<std::string, FilePtr> files_;  // by name, those of other models too
   std::vector<Found> found_;
-  std::uint64_t total_ = 0;    // bytes of all files
-  std::uint64_t waiting_ = 0;  // to be written
-  std::uint64_t tick_ = 0;
+  std::set<std::uint64_t> beginnings_;  // of files of other models
+  std::uint64_t total_ = 0;             // bytes of all files
+  struct Owner {
+    std::uint64_t bytes = 0;    // of its files of this model
+    std::uint64_t waiting = 0;  // of them, to be written
+    std::uint64_t tick = 0;
+  };
+  std::map<std::uint64_t, Owner> owners_;
   CostLine rate_;         // seconds over bytes
   bool failing_ = false;  // the last file could not be written
   bool looking_ = false;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/integer_cast.h"
 #include "experts/fingerprint.h"
 
 namespace sluice::scheduler {
@@ -52,13 +53,12 @@ std::vector<std::byte> trial(engine::Core& core, const std::shared_ptr<engine::S
   const engine::Executor::Slot slot = executor.open(group);
   return executor.run([&] {
     engine::ForwardPass& pass = slot.pass();
-    std::vector<std::int32_t> ids(
-        static_cast<std::size_t>(std::min({kTrialTokens, pass.capacity(), pass.chunk()})));
+    std::vector<std::int32_t> ids(to_size(std::min({kTrialTokens, pass.capacity(), pass.chunk()})));
     for (std::size_t i = 0; i < ids.size(); ++i)
-      ids[i] = static_cast<std::int32_t>((i * i * 7919 + 13) % static_cast<std::size_t>(core.summary.vocab));
+      ids[i] = static_cast<std::int32_t>((i * i * 7919 + 13) % to_size(core.summary.vocab));
     pass.run({ops::Phase::prefill, {{slot.number(), 0, ids, 0}}});
     core.backend->synchronize();
-    return pass.pool().save(slot.number(), static_cast<std::int64_t>(ids.size()), true);
+    return pass.pool().save(slot.number(), std::ssize(ids), true);
   });
 }
 

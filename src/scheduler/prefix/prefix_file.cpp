@@ -12,8 +12,9 @@
 #include <system_error>
 
 #include "base/error.h"
-#include "base/file_descriptor.h"
-#include "base/file_writer.h"
+#include "base/files/file_descriptor.h"
+#include "base/files/file_writer.h"
+#include "base/integer_cast.h"
 #include "experts/fingerprint.h"
 #include "scheduler/prompt_budget.h"
 
@@ -155,6 +156,12 @@ Salt salt_of(std::string_view text) {
   return {experts::fingerprint(bytes, 1), experts::fingerprint(bytes, 2)};
 }
 
+Salt salt_of(std::string_view client, std::string_view text) {
+  const std::string both = std::string(client) + '\n' + std::string(text);
+  return {experts::fingerprint(std::as_bytes(std::span(client)), 3),
+          experts::fingerprint(std::as_bytes(std::span(both)), 4)};
+}
+
 std::uint64_t PrefixFile::head_bytes() const {
   return sizeof(Head) + bytes_of(ids).size() + bytes_of(checksums).size();
 }
@@ -171,7 +178,7 @@ std::string PrefixFile::name() const {
 void write_prefix_file(const std::filesystem::path& folder, PrefixFile& file,
                        std::span<const std::byte> blocks) {
   const std::size_t count =
-      file.kind == FileKind::state ? 1 : static_cast<std::size_t>((file.end() - file.begin) / kChunkUnit);
+      file.kind == FileKind::state ? 1 : to_size((file.end() - file.begin) / kChunkUnit);
   file.block_bytes = blocks.size() / count;
   file.checksums.clear();
   for (std::size_t i = 0; i < count; ++i)
@@ -190,24 +197,23 @@ PrefixFile read_prefix_file(const std::filesystem::path& path) {
   return read_file(Reader(path));
 }
 
-std::vector<std::byte> read_blocks(const std::filesystem::path& path, std::uint64_t checksum,
-                                   std::int64_t first, std::int64_t count) {
+void read_blocks(const std::filesystem::path& path, std::uint64_t checksum, std::int64_t first,
+                 std::span<std::byte> to) {
   const Reader reader(path);
   const PrefixFile file = read_file(reader);
   if (file.checksum != checksum) reader.damaged("it was replaced by another one");
   const auto begin = static_cast<std::uint64_t>(first);
-  const auto blocks = static_cast<std::uint64_t>(count);
-  if (begin > file.checksums.size() || blocks > file.checksums.size() - begin)
-    fail(ErrorKind::internal, "blocks {} to {} of a file with {}", begin, begin + blocks,
-         file.checksums.size());
-  std::vector<std::byte> bytes(blocks * file.block_bytes);
-  reader.read(bytes.data(), bytes.size(), file.head_bytes() + begin * file.block_bytes);
+  const std::uint64_t blocks = file.block_bytes == 0 ? 0 : to.size() / file.block_bytes;
+  if (blocks * file.block_bytes != to.size() || begin > file.checksums.size() ||
+      blocks > file.checksums.size() - begin)
+    fail(ErrorKind::internal, "{} bytes from block {} on of a file with {} of {}", to.size(), begin,
+         file.checksums.size(), file.block_bytes);
+  reader.read(to.data(), to.size(), file.head_bytes() + begin * file.block_bytes);
   for (std::uint64_t i = 0; i < blocks; ++i) {
-    const auto block = std::span(bytes).subspan(i * file.block_bytes, file.block_bytes);
+    const auto block = to.subspan(i * file.block_bytes, file.block_bytes);
     if (experts::fingerprint(block) != file.checksums[begin + i])
       reader.damaged("its contents are not as they were written");
   }
-  return bytes;
 }
 
 }  // namespace sluice::scheduler

@@ -20,6 +20,8 @@ namespace sluice::scheduler {
 // Of the text that keeps the prompts of some requests apart from others': it is not kept itself.
 using Salt = std::array<std::uint64_t, 2>;
 Salt salt_of(std::string_view text);
+// The same for clients that share nothing whatever their texts are: the first half is the client's.
+Salt salt_of(std::string_view client, std::string_view text);
 
 enum class FileKind : std::uint32_t { rows, state };
 
@@ -35,7 +37,7 @@ struct PrefixFile {
   std::uint64_t block_bytes = 0;
   std::uint64_t checksum = 0;  // of all of the above
 
-  std::int64_t end() const { return static_cast<std::int64_t>(ids.size()); }
+  std::int64_t end() const { return std::ssize(ids); }
   std::uint64_t head_bytes() const;
   std::uint64_t file_bytes() const { return head_bytes() + checksums.size() * block_bytes; }
   // The same for the same rows of the same prompt, whoever writes it.
@@ -49,9 +51,9 @@ void write_prefix_file(const std::filesystem::path& folder, PrefixFile& file,
                        std::span<const std::byte> blocks);
 // Everything but the blocks. Throws Error where the file is not as it was written.
 PrefixFile read_prefix_file(const std::filesystem::path& path);
-// Blocks of the file that had this checksum when it was found. Throws Error where they are not as they were
-// written.
-std::vector<std::byte> read_blocks(const std::filesystem::path& path, std::uint64_t checksum,
-                                   std::int64_t first, std::int64_t count);
+// Blocks from `first` on of the file that had this checksum when it was found, as many as fill `to`. Throws
+// Error where they are not as they were written.
+void read_blocks(const std::filesystem::path& path, std::uint64_t checksum, std::int64_t first,
+                 std::span<std::byte> to);
 
 }  // namespace sluice::scheduler

@@ -1,45 +1,23 @@
-#include "scheduler/prefix/prefix_tree.h"
-
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
+#include "scheduler/prefix/prefix_node.h"
 
 namespace sluice::scheduler {
 
 namespace {
 
-constexpr auto kBlock = static_cast<std::size_t>(kChunkUnit);
+constexpr auto kBlock = to_size(kChunkUnit);
 
 std::size_t agreeing(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
   const auto end = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
-  return static_cast<std::size_t>(end.first - a.begin());
+  return to_size(end.first - a.begin());
 }
 
 }  // namespace
-
-struct PrefixTree::Node {
-  Node* parent = nullptr;
-  std::int64_t depth = 0;  // blocks
-  Children children;
-  std::vector<std::int32_t> tail;  // the rest of the prompt that ended here last, less than a block
-  std::int32_t page = -1;          // with the rows of its block and those before it in that page
-  SavedState rows;                 // of its block, in the host's memory
-  KeptState state;
-  bool lost_state = false;
-  FilePtr rows_file;  // with the rows of its block
-  FilePtr state_file;
-  std::uint64_t used = 0;
-  std::uint64_t state_used = 0;
-  int continued = 0;  // states that were kept behind this one, with none between
-
-  static bool there(const FilePtr& file) { return file != nullptr && !file->gone; }
-  bool has_rows_file() const { return there(rows_file); }
-  bool has_state_file() const { return there(state_file); }
-  bool has_rows() const { return page >= 0 || rows != nullptr || has_rows_file(); }
-  bool is_empty() const { return !has_rows() && !state.present() && !has_state_file(); }
-};
 
 PrefixTree::PrefixTree(PageOwner& owner, const PrefixTreeOptions& options)
     : owner_(owner), options_(options), blocks_per_page_(owner.rows() / kChunkUnit) {
@@ -56,15 +34,26 @@ void PrefixTree::clear() {
   page_nodes_.clear();
   with_state_.clear();
   with_rows_.clear();
+  hinted_.clear();
   roots_.clear();
+  shares_.clear();
   host_bytes_ = 0;
   nodes_ = 0;
 }
 
 PrefixTree::Node& PrefixTree::root(const Salt& salt) {
   std::unique_ptr<Node>& found = roots_[salt];
-  if (found == nullptr) found = std::make_unique<Node>();
+  if (found == nullptr) {
+    std::unique_ptr<Share>& share = shares_[options_.shares > 1 ? salt[0] : 0];
+    if (share == nullptr) share = std::make_unique<Share>();
+    found = std::make_unique<Node>();
+    found->share = share.get();
+  }
   return *found;
+}
+
+PrefixTree::Use PrefixTree::tick(Share& share) {
+  return {++share.now, ++now_};
 }
 
 PrefixTree::Node& PrefixTree::child(Node& parent, std::span<const std::int32_t> ids) {
@@ -72,6 +61,7 @@ PrefixTree::Node& PrefixTree::child(Node& parent, std::span<const std::int32_t> 
   if (found == nullptr) {
     found = std::make_unique<Node>();
     found->parent = &parent;
+    found->share = parent.share;
     found->depth = parent.depth + 1;
     ++nodes_;
   }
@@ -111,7 +101,7 @@ void PrefixTree::find_parting(const Node& last, std::span<const std::int32_t> re
 
 // Whether the first `depth` blocks are in pages: the last of them in each page says so.
 bool PrefixTree::has_rows(const std::vector<Node*>& path, std::size_t depth) const {
-  const auto per_page = static_cast<std::size_t>(blocks_per_page_);
+  const auto per_page = to_size(blocks_per_page_);
   for (std::size_t end = per_page; end < depth; end += per_page)
     if (path[end - 1]->page < 0) return false;
   return depth == 0 || path[depth - 1]->page >= 0;
@@ -119,14 +109,13 @@ bool PrefixTree::has_rows(const std::vector<Node*>& path, std::size_t depth) con
 
 PrefixTree::Match PrefixTree::find(const Salt& salt, std::span<const std::int32_t> prompt,
                                    std::int64_t most) {
-  ++now_;
   Node& first = root(salt);
+  const Use now = tick(*first.share);
   const std::vector<Node*> path = walk(first, prompt);
   Match match;
-  match.common = static_cast<std::int64_t>(path.size()) * kChunkUnit;
+  match.common = std::ssize(path) * kChunkUnit;
   find_parting(path.empty() ? first : *path.back(), prompt.subspan(path.size() * kBlock), match);
-  for (std::size_t depth = std::min(path.size(), static_cast<std::size_t>(most) / kBlock); depth > 0;
-       --depth) {
+  for (std::size_t depth = std::min(path.size(), to_size(most) / kBlock); depth > 0; --depth) {
     const Node& node = *path[depth - 1];
     const bool usable = has_rows(path, depth) && (!options_.states || node.state.present());
     if (!usable) {
@@ -134,19 +123,34 @@ PrefixTree::Match PrefixTree::find(const Salt& salt, std::span<const std::int32_
       continue;
     }
     match.rows = static_cast<std::int64_t>(depth) * kChunkUnit;
+    match.exact = exact_rows(path, depth);
     match.state = node.state;
-    for (std::size_t i = 0; i < depth; ++i) path[i]->used = now_;
-    path[depth - 1]->state_used = now_;
+    for (std::size_t i = 0; i < depth; ++i) path[i]->used = now;
+    path[depth - 1]->state_used.all = now.all;
     match.pages = pages_of(path, depth);
     break;
   }
+  // What goes is a matter of what was asked, not of what others left on the device: the longest prefix that
+  // is kept anywhere was of use.
+  if (const std::size_t kept = kept_depth(path, to_size(match.rows), to_size(most)); kept > 0) {
+    path[kept - 1]->state_used.own = now.own;
+    ++path[kept - 1]->hits;
+  }
   return match;
+}
+
+// Rows before the first block, or the states at the end, that come from an answer.
+std::int64_t PrefixTree::exact_rows(const std::vector<Node*>& path, std::size_t depth) const {
+  std::size_t exact = 0;
+  while (exact < depth && !path[exact]->rows_decoded) ++exact;
+  if (exact == depth && path[depth - 1]->state_decoded) --exact;
+  return static_cast<std::int64_t>(exact) * kChunkUnit;
 }
 
 // Of the last block in each page that the first `depth` blocks are in.
 std::vector<std::int32_t> PrefixTree::pages_of(const std::vector<Node*>& path, std::size_t depth) const {
   std::vector<std::int32_t> pages;
-  const auto per_page = static_cast<std::size_t>(blocks_per_page_);
+  const auto per_page = to_size(blocks_per_page_);
   for (std::size_t end = per_page; end < depth; end += per_page) pages.push_back(path[end - 1]->page);
   if (depth > 0) pages.push_back(path[depth - 1]->page);
   return pages;
@@ -154,7 +158,7 @@ std::vector<std::int32_t> PrefixTree::pages_of(const std::vector<Node*>& path, s
 
 // The most blocks up to `depth` that are in pages.
 std::size_t PrefixTree::paged_depth(const std::vector<Node*>& path, std::size_t depth) const {
-  const auto per_page = static_cast<std::size_t>(blocks_per_page_);
+  const auto per_page = to_size(blocks_per_page_);
   std::size_t whole = 0;
   while (whole + per_page <= depth && path[whole + per_page - 1]->page >= 0) whole += per_page;
   std::size_t end = std::min(depth, whole + per_page - 1);
@@ -182,31 +186,40 @@ std::vector<DiskStore::Piece> PrefixTree::pieces_of(const std::vector<Node*>& pa
   return pieces;
 }
 
+// The longest prefix up to `most` rows that is in pages, memory and files together, or else the first `least`.
+std::size_t PrefixTree::kept_depth(const std::vector<Node*>& path, std::size_t least, std::size_t most) const {
+  std::size_t depth = std::min(path.size(), most / kBlock);
+  for (; depth > least / kBlock; --depth) {
+    const Node& node = *path[depth - 1];
+    if (options_.states && !node.state.present() && !node.has_state_file()) continue;
+    const std::size_t paged = paged_depth(path, depth);
+    if (paged == depth || !pieces_of(path, paged, depth).empty()) break;
+  }
+  return depth;
+}
+
 PrefixTree::StoredMatch PrefixTree::find_stored(const Salt& salt, std::span<const std::int32_t> prompt,
                                                 std::int64_t least, std::int64_t most) {
   const std::vector<Node*> path = walk(root(salt), prompt);
   StoredMatch match;
-  for (std::size_t depth = std::min(path.size(), static_cast<std::size_t>(most) / kBlock);
-       depth > static_cast<std::size_t>(least) / kBlock; --depth) {
-    const Node& node = *path[depth - 1];
-    if (options_.states && !node.state.present() && !node.has_state_file()) continue;
-    const std::size_t paged = paged_depth(path, depth);
-    std::vector<DiskStore::Piece> pieces = pieces_of(path, paged, depth);
-    if (pieces.empty() && paged < depth) continue;
-    match.rows = static_cast<std::int64_t>(depth) * kChunkUnit;
-    match.paged = static_cast<std::int64_t>(paged) * kChunkUnit;
-    match.pages = pages_of(path, paged);
-    match.pieces = std::move(pieces);
-    match.state = node.state;
-    if (options_.states && !node.state.present()) match.pieces.push_back({node.state_file});
-    for (std::size_t i = 0; i < depth; ++i) path[i]->used = now_;
-    path[depth - 1]->state_used = now_;
-    for (std::size_t i = 0; i < depth; ++i)
-      if (path[i]->has_rows_file() && (match.files.empty() || match.files.back() != path[i]->rows_file))
-        match.files.push_back(path[i]->rows_file);
-    if (node.has_state_file()) match.files.push_back(node.state_file);
-    break;
-  }
+  const std::size_t depth = kept_depth(path, to_size(least), to_size(most));
+  if (depth <= to_size(least) / kBlock) return match;
+  Node& node = *path[depth - 1];
+  const std::size_t paged = paged_depth(path, depth);
+  match.rows = static_cast<std::int64_t>(depth) * kChunkUnit;
+  match.exact = exact_rows(path, depth);
+  match.paged = static_cast<std::int64_t>(paged) * kChunkUnit;
+  match.pages = pages_of(path, paged);
+  match.pieces = pieces_of(path, paged, depth);
+  match.state = node.state;
+  if (options_.states && !node.state.present()) match.pieces.push_back({node.state_file});
+  const Use now{node.share->now, now_};
+  for (std::size_t i = 0; i < depth; ++i) path[i]->used = now;
+  node.state_used = now;
+  for (std::size_t i = 0; i < depth; ++i)
+    if (path[i]->has_rows_file() && (match.files.empty() || match.files.back() != path[i]->rows_file))
+      match.files.push_back(path[i]->rows_file);
+  if (node.has_state_file()) match.files.push_back(node.state_file);
   return match;
 }
 
@@ -228,7 +241,7 @@ void PrefixTree::attach(const Salt& salt, std::span<const std::int32_t> ids, con
 
 PrefixTree::Stored PrefixTree::stored(const Salt& salt, std::span<const std::int32_t> prompt,
                                       std::int64_t rows) {
-  const std::vector<Node*> path = walk(root(salt), prompt.first(static_cast<std::size_t>(rows)));
+  const std::vector<Node*> path = walk(root(salt), prompt.first(to_size(rows)));
   Stored stored;
   bool whole = true;
   for (const Node* node : path) {
@@ -250,6 +263,7 @@ void PrefixTree::set_page(Node& node, std::int32_t page) {
     nodes.push_back(&node);
   }
   const std::int32_t before = std::exchange(node.page, page);
+  charge(node);
   if (before < 0) return;
   std::vector<Node*>& others = page_nodes_.at(before);
   std::erase(others, &node);
@@ -259,27 +273,39 @@ void PrefixTree::set_page(Node& node, std::int32_t page) {
 }
 
 void PrefixTree::insert(const Salt& salt, std::span<const std::int32_t> prompt, std::int64_t rows,
-                        std::span<const std::int32_t> pages, KeptState state) {
-  ++now_;
+                        std::span<const std::int32_t> pages, KeptState state, const Origin& origin) {
   if (nodes_ > options_.nodes)
     for (auto& [name, root] : roots_) prune(root->children);
   std::vector<Node*> path;
   Node* last = &root(salt);
-  for (std::size_t at = 0; at < static_cast<std::size_t>(rows); at += kBlock) {
+  Share& share = *last->share;
+  const Use now = tick(share);
+  for (std::size_t at = 0; at < to_size(rows); at += kBlock) {
     last = &child(*last, prompt.subspan(at, kBlock));
-    last->used = now_;
+    last->used = now;
     path.push_back(last);
   }
-  const auto per_page = static_cast<std::size_t>(blocks_per_page_);
+  const auto decoded = [&](const Node& node) { return node.depth * kChunkUnit > origin.exact; };
+  const auto per_page = to_size(blocks_per_page_);
   for (std::size_t begin = 0; begin < path.size(); begin += per_page) {
     const std::size_t end = std::min(begin + per_page, path.size());
-    if (path[end - 1]->page >= 0) continue;  // with the same rows
-    for (std::size_t i = begin; i < end; ++i) set_page(*path[i], pages[begin / per_page]);
+    const Node& whole = *path[end - 1];
+    if (whole.page >= 0 && (!whole.rows_decoded || decoded(whole))) continue;  // with the same rows
+    for (std::size_t i = begin; i < end; ++i) {
+      set_page(*path[i], pages[begin / per_page]);
+      path[i]->rows_decoded = decoded(*path[i]);
+    }
   }
-  if (path.empty() || !options_.states) return;
-  last->state_used = now_;
-  if (!last->state.present()) ++state_before(*last).continued;
-  set_state(*last, std::move(state));
+  if (!path.empty() && options_.states) {
+    last->state_used = now;
+    if (!last->state.present()) ++state_before(*last).continued;
+    if (!last->state.present() || last->state_decoded || !decoded(*last)) {
+      last->state_decoded = decoded(*last);
+      set_state(*last, std::move(state));
+    }
+  }
+  if (!path.empty() && !origin.key.empty()) hint(*last, salt, origin.key);
+  fit_share(share);
 }
 
 void PrefixTree::note(const Salt& salt, std::span<const std::int32_t> prompt) {
@@ -296,6 +322,7 @@ void PrefixTree::set_state(Node& node, KeptState state) {
   if (!was && state.present()) with_state_.push_back(&node);
   node.lost_state = was && !state.present();
   node.state = std::move(state);
+  charge(node);
   if (node.state.bytes == nullptr) return;
   host_bytes_ += node.state.bytes->size();
   fit_host();
@@ -307,6 +334,7 @@ void PrefixTree::set_rows(Node& node, SavedState rows) {
     std::erase(with_rows_, &node);
   }
   node.rows = std::move(rows);
+  charge(node);
   if (node.rows == nullptr) return;
   host_bytes_ += node.rows->size();
   with_rows_.push_back(&node);
@@ -330,12 +358,14 @@ PrefixTree::Node& PrefixTree::state_before(const Node& node) {
 double PrefixTree::worth(const Node& node) {
   constexpr double kEdited = 0.1;
   const double blocks = static_cast<double>(node.depth - state_before(node).depth);
-  return blocks * (node.continued == 1 ? kEdited : 1) / static_cast<double>(now_ - node.state_used + 1);
+  const bool likely = node.continued != 1 || node.hints > 0;
+  return blocks * (likely ? 1 : kEdited) / node.age(node.share->now, node.state_used.own);
 }
 
 // Gives up what is worth least per byte. Rows are of use only with all rows before them, which were used
 // whenever those behind them were: of equals the last ones go first.
 void PrefixTree::fit_host() {
+  if (options_.shares > 1 && std::ssize(shares_) <= options_.shares) return;  // they are of the same bytes
   while (host_bytes_ > options_.host_bytes) {
     Node* state = nullptr;
     double least = 0;
@@ -345,7 +375,8 @@ void PrefixTree::fit_host() {
       if (state == nullptr || own < least) std::tie(state, least) = std::pair(node, own);
     }
     const auto before = [](const Node* a, const Node* b) {
-      return std::tuple(a->page < 0, a->used, -a->depth) < std::tuple(b->page < 0, b->used, -b->depth);
+      return std::tuple(a->page < 0, a->used.all, -a->depth) <
+             std::tuple(b->page < 0, b->used.all, -b->depth);
     };
     const auto oldest = std::min_element(with_rows_.begin(), with_rows_.end(), before);
     Node* rows = oldest == with_rows_.end() ? nullptr : *oldest;
@@ -353,7 +384,7 @@ void PrefixTree::fit_host() {
     const auto lesser = [&] {
       const double per_byte = least / static_cast<double>(state->state.bytes->size());
       const double blocks = rows->page < 0 ? 1 : 0;
-      const double age = static_cast<double>(now_ - rows->used + 1);
+      const double age = rows->age(rows->share->now, rows->used.own);
       return per_byte < blocks / age / static_cast<double>(rows->rows->size());
     };
     if (rows == nullptr || (state != nullptr && lesser())) {
@@ -367,9 +398,11 @@ void PrefixTree::fit_host() {
 
 bool PrefixTree::evict_snapshot() {
   Node* oldest = nullptr;
-  for (Node* node : with_state_)
-    if (node->state.place != nullptr && (oldest == nullptr || node->state_used < oldest->state_used))
-      oldest = node;
+  double longest = 0;
+  for (Node* node : with_state_) {
+    const double age = node->state.place == nullptr ? 0 : node->age(now_, node->state_used.all);
+    if (age > longest) std::tie(oldest, longest) = std::pair(node, age);
+  }
   if (oldest == nullptr) return false;
   SavedState bytes = oldest->state.bytes;
   if (bytes == nullptr) bytes = owner_.save_snapshot(*oldest->state.place);
@@ -390,17 +423,22 @@ std::int64_t PrefixTree::spare_pages() const {
                        [this](const auto& held) { return !owner_.shared(held.first); });
 }
 
+// Where none is left that nothing follows, one goes whose followers are in use: whoever uses them has its
+// rows in another page.
 bool PrefixTree::evict_page() {
-  std::int32_t oldest = -1;
-  std::uint64_t oldest_use = 0;
-  for (const auto& [page, nodes] : page_nodes_) {
-    std::uint64_t use = 0;
-    for (const Node* node : nodes) use = std::max(use, node->used);
-    if ((oldest >= 0 && use >= oldest_use) || owner_.shared(page) || !is_leaf(page)) continue;
-    oldest = page;
-    oldest_use = use;
+  for (const bool leaves : {true, false}) {
+    std::int32_t oldest = -1;
+    double longest = 0;
+    for (const auto& [page, nodes] : page_nodes_) {
+      double age = std::numeric_limits<double>::max();
+      for (const Node* node : nodes) age = std::min(age, node->age(now_, node->used.all));
+      if (age <= longest || owner_.shared(page) || (leaves && !is_leaf(page))) continue;
+      oldest = page;
+      longest = age;
+    }
+    if (oldest >= 0) return forget_page(oldest);
   }
-  return oldest >= 0 && forget_page(oldest);
+  return false;
 }
 
 bool PrefixTree::forget_page(std::int32_t page) {
@@ -422,6 +460,7 @@ void PrefixTree::prune(Children& children) {
   for (auto one = children.begin(); one != children.end();) {
     prune(one->second->children);
     if (one->second->children.empty() && one->second->is_empty()) {
+      if (one->second->hints > 0) drop_hints(*one->second);
       one = children.erase(one);
       --nodes_;
     } else {

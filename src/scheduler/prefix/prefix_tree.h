@@ -8,14 +8,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "scheduler/prefix/disk_store.h"
+#include "sluice/remembered_prompts.h"
 
 namespace sluice::scheduler {
 
@@ -45,6 +48,12 @@ struct KeptState {
 
 struct PrefixTreeOptions {
   bool states = true;  // sequences have recurrent states
+  // Clients that share nothing, by the first half of their salts: what one of them has remembered, wherever
+  // it lies, takes at most its part of host_bytes and makes room for what it adds. So what others do never
+  // decides about what is remembered. 1: all share everything.
+  std::int64_t shares = 1;
+  std::uint64_t block_bytes = 0;  // rows of a block and a state, as a share counts them
+  std::uint64_t state_bytes = 0;
   // Of the host's memory, for states and for rows that had to leave their pages.
   std::uint64_t host_bytes = std::uint64_t{1} << 30;
   std::size_t nodes = std::size_t{1} << 18;  // to keep, those whose contents are gone included
@@ -60,6 +69,7 @@ class PrefixTree {
 
   struct Match {
     std::int64_t rows = 0;            // that need not be computed, a multiple of 64
+    std::int64_t exact = 0;           // of them, computed as parts of prompts, as all those before them
     std::vector<std::int32_t> pages;  // where they lie
     KeptState state;
     std::int64_t common = 0;    // tokens that agree with a prompt before, of which `rows` may be fewer
@@ -72,6 +82,7 @@ class PrefixTree {
   // be put there.
   struct StoredMatch {
     std::int64_t rows = 0;   // in pages, memory and files together; 0: no more than in pages alone
+    std::int64_t exact = 0;  // as above
     std::int64_t paged = 0;  // of them in pages
     std::vector<std::int32_t> pages;
     std::vector<DiskStore::Piece> pieces;  // the other rows in their order, then the state unless it is here
@@ -92,9 +103,19 @@ class PrefixTree {
     std::int64_t state_before = 0;  // rows at which the last state before that was kept
   };
   Stored stored(const Salt& salt, std::span<const std::int32_t> prompt, std::int64_t rows);
+  struct Origin {
+    // Rows up to here were computed as parts of a prompt, those behind them as an answer, or behind one.
+    std::int64_t exact = std::numeric_limits<std::int64_t>::max();
+    // Of requests that are going to begin alike: what the last of them left is worth more than its age says.
+    std::string_view key = {};
+  };
   // Remembers the first `rows` tokens of a prompt, a multiple of 64, which lie in these pages.
   void insert(const Salt& salt, std::span<const std::int32_t> prompt, std::int64_t rows,
-              std::span<const std::int32_t> pages, KeptState state);
+              std::span<const std::int32_t> pages, KeptState state, const Origin& origin);
+  void insert(const Salt& salt, std::span<const std::int32_t> prompt, std::int64_t rows,
+              std::span<const std::int32_t> pages, KeptState state) {
+    insert(salt, prompt, rows, pages, std::move(state), {});
+  }
   // A prompt was read to its end: where others part from it can be told, though no rows are kept of less than
   // a block.
   void note(const Salt& salt, std::span<const std::int32_t> prompt);
@@ -110,14 +131,21 @@ class PrefixTree {
   bool forget_page(std::int32_t page);
   void clear();
 
+  // What is remembered under a salt, parents before children; at most so many. Nodes that follow one another
+  // without a state or a fork between them are one.
+  std::vector<RememberedPrefix> describe(const Salt& salt, std::size_t most) const;
+
   std::uint64_t host_bytes() const { return host_bytes_; }
   std::size_t nodes() const { return nodes_; }
 
  private:
   struct Node;
+  struct Share;
+  struct Use;
   using Children = std::map<std::vector<std::int32_t>, std::unique_ptr<Node>>;
 
   Node& root(const Salt& salt);
+  Use tick(Share& share);
   Node& child(Node& parent, std::span<const std::int32_t> ids);
   // The nodes of the whole blocks of the prompt that are there.
   std::vector<Node*> walk(Node& root, std::span<const std::int32_t> prompt) const;
@@ -127,7 +155,13 @@ class PrefixTree {
   std::vector<std::int32_t> pages_of(const std::vector<Node*>& path, std::size_t depth) const;
   std::vector<DiskStore::Piece> pieces_of(const std::vector<Node*>& path, std::size_t begin,
                                           std::size_t end) const;
+  std::size_t kept_depth(const std::vector<Node*>& path, std::size_t least, std::size_t most) const;
+  std::int64_t exact_rows(const std::vector<Node*>& path, std::size_t depth) const;
   void set_page(Node& node, std::int32_t page);
+  void charge(Node& node);
+  void fit_share(Share& share);
+  void hint(Node& node, const Salt& salt, std::string_view key);
+  void drop_hints(Node& node);
   bool is_leaf(std::int32_t page) const;
   void set_state(Node& node, KeptState state);
   void set_rows(Node& node, SavedState rows);
@@ -140,7 +174,9 @@ class PrefixTree {
   PageOwner& owner_;
   PrefixTreeOptions options_;
   std::int64_t blocks_per_page_;
+  std::map<std::uint64_t, std::unique_ptr<Share>> shares_;           // by the first half of a salt
   std::map<Salt, std::unique_ptr<Node>> roots_;                      // by salt
+  std::map<Salt, Node*> hinted_;                                     // by salt and key
   std::unordered_map<std::int32_t, std::vector<Node*>> page_nodes_;  // by page
   std::vector<Node*> with_state_;
   std::vector<Node*> with_rows_;  // in the host's memory

@@ -1,4 +1,4 @@
-#include "base/file_writer.h"
+#include "base/files/file_writer.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 // Temporaries of killed writers go; those of living ones, and what only looks similar, stay.
-#include "base/temporary.h"
+#include "base/files/temporary.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -8,8 +8,8 @@
 
 #include <fstream>
 
-#include "base/file_writer.h"
-#include "base/output_folder.h"
+#include "base/files/file_writer.h"
+#include "base/files/output_folder.h"
 #include "temporary_folder.h"
 
 namespace sluice {

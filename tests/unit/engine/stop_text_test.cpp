@@ -1,4 +1,4 @@
-#include "engine/stop_text.h"
+#include "engine/answer/stop_text.h"
 
 #include <gtest/gtest.h>
 

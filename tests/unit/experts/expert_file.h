@@ -7,7 +7,7 @@
 #include <cstring>
 #include <random>
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 #include "experts/store.h"
 #include "temporary_folder.h"
 

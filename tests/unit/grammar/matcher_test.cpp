@@ -32,6 +32,76 @@ TEST(GrammarEbnf, WhatIsWrongIsSaid) {
   expect_error(ErrorKind::input, {"no text"}, compile("root ::= \"x\" root"));
 }
 
+// What took time that grows with the square of the text, or a stack as deep as it, before.
+TEST(GrammarEbnf, HostileGrammarsEndWithinTheirLimits) {
+  const GrammarLimits limits;
+  const auto follow = [&](const std::string& text, std::string_view answer) {
+    const GrammarSource source{.kind = GrammarSource::Kind::ebnf, .text = text, .choices = {}};
+    Matcher matcher(std::make_shared<const Grammar>(source, test_vocabulary().shared, limits));
+    std::vector<std::uint32_t> bits(matcher.mask_words());
+    matcher.mask(bits);
+    return matcher.accept_text(answer) == answer.size() && matcher.can_stop();
+  };
+  const auto repeated = [](std::string_view text, int count) {
+    std::string result;
+    for (int i = 0; i < count; ++i) result += text;
+    return result;
+  };
+  // A chain of rules that may all be empty, each known to be so only when the one before is.
+  std::string chain = "r0 ::= \"a\"?\n";
+  for (int i = 1; i < 50'000; ++i) chain += fmt::format("r{} ::= r{}\n", i, i - 1);
+  EXPECT_TRUE(follow(chain + "root ::= r49999 \"b\"", "ab"));
+  // Many places at once.
+  EXPECT_TRUE(follow("root ::= " + repeated("x? ", 50'000) + "\nx ::= \"a\" y\ny ::= \"b\"", "abab"));
+  // A choice of many calls, none of which ends before the others do.
+  EXPECT_TRUE(follow("root ::= x" + repeated(" | x", 50'000) + "\nx ::= y\ny ::= \"a\"", "a"));
+  expect_error(ErrorKind::resource, {"edges"}, [&] {
+    follow("root ::= (x" + repeated("|x", 50'000) + "){10000}\nx ::= \"a\" y\ny ::= \"b\"", "ab");
+  });
+  for (const char* item : {"x", "\"a\"", "(x)"})
+    expect_error(ErrorKind::input, {"too many repetitions"}, [&] {
+      follow(std::string("root ::= ") + item + repeated("{2}", 100'000) + "\nx ::= \"a\"", "");
+    });
+  expect_error(ErrorKind::input, {"nested groups"},
+               [&] { follow("root ::= " + repeated("(", 100'000), ""); });
+  // Five megabytes, and more than the limit.
+  EXPECT_TRUE(follow("root ::= \"a\"\n# " + std::string(std::size_t{10} << 19, 'x'), "a"));
+  expect_error(ErrorKind::resource, {"bytes"},
+               [&] { follow(std::string((std::size_t{10} << 20) + 1, ' '), ""); });
+}
+
+// Either they work or they say which limit they pass, which takes no longer than it allows.
+TEST(GrammarRegex, HostileExpressionsEndWithinTheirLimits) {
+  GrammarLimits limits;
+  limits.compile_time = std::chrono::milliseconds(2'000);
+  limits.step_time = std::chrono::milliseconds(500);
+  std::string nested = "a";
+  for (int i = 0; i < 100; ++i) nested = "(" + nested + "|b?)*";
+  const std::string texts[] = {
+      "(a*)*b",
+      "(a|aa)+$",
+      "((((a{0,50}){0,50}){0,50}){0,50}){0,50}b",
+      "(x+x+)+y",
+      "(.*a.{40})|(.*b.{41})|(.*c.{39})",
+      "(a?){5000}a{5000}",
+      nested,
+      std::string(5'000, '(') + "a" + std::string(5'000, ')'),
+  };
+  for (const std::string& text : texts) {
+    const GrammarSource source{.kind = GrammarSource::Kind::regex, .text = text, .choices = {}};
+    try {
+      Matcher matcher(std::make_shared<const Grammar>(source, test_vocabulary().shared, limits));
+      std::vector<std::uint32_t> bits(matcher.mask_words());
+      for (int i = 0; i < 60; ++i) {
+        matcher.mask(bits);
+        if (matcher.accept_text("a") == 0) break;
+      }
+    } catch (const Error& error) {
+      EXPECT_NE(error.kind(), ErrorKind::internal) << error.what();
+    }
+  }
+}
+
 TEST(GrammarMatcher, RollbackAndCopies) {
   Matcher matcher(make_grammar(GrammarSource::Kind::regex, "a(bc|d)e"));
   EXPECT_EQ(matcher.accept_text("a"), 1u);

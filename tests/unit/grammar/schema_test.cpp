@@ -61,6 +61,39 @@ TEST(GrammarSchema, Objects) {
        {R"({"card": 1})"}});
 }
 
+// Of a repeated name JSON's readers keep the last value, so what was written before it must not count.
+TEST(GrammarSchema, RepeatedNamesFulfilNothing) {
+  check({R"({"type":"object","minProperties":2,"additionalProperties":{"type":"integer"}})",
+         {R"({"a": 1, "b": 2})", R"({"a": 1, "a": 2, "b": 3})", R"({"item1": 1, "item2": 1})",
+          R"({"": 1, "x": 1})"},
+         {"{}", R"({"a": 1})", R"({"a": 1, "a": 2})", R"({"": 1, "": 2})", R"({"a": 1, "a": 2, "a": 3})"}});
+  check(
+      {R"({"type":"object","properties":{"k":{}},"minProperties":4,"patternProperties":{"^x":{}},"additionalProperties":{"type":"null"}})",
+       {R"({"k": 1, "x1": 1, "x2": 1, "y": null})", R"({"x1": 1, "x2": 1, "x3": 1, "x4": 1})"},
+       {R"({"k": 1, "x1": 1, "x1": 1, "y": null})", R"({"k": 1, "x1": 1, "y": null, "y": null})",
+        R"({"x1": 1, "x2": 1, "x3": 1, "x3": 1})", R"({"k": 1, "x1": 1, "x2": 1})"}});
+  check(
+      {R"({"type":"object","patternProperties":{"^[a-c]$":{}},"additionalProperties":false,"minProperties":3})",
+       {R"({"c": 1, "a": 2, "b": 3})", R"({"c": 1, "c": 1, "a": 2, "b": 3})"},
+       {R"({"c": 1, "a": 2, "a": 3})", R"({"c": 1, "a": 2})"}});
+  check({R"({"type":"object","required":["a"],"minProperties":3,"maxProperties":4})",
+         {R"({"a": 1, "x": 1, "y": 1})", R"({"a": 1, "x": 1, "x": 1, "y": 1})"},
+         {R"({"a": 1, "x": 1, "x": 1})", R"({"a": 1, "v": 1, "w": 1, "x": 1, "y": 1})",
+          R"({"a": 1, "x": 1})"}});
+  // One property must not be a string, and stays so.
+  check({R"({"type":"object","not":{"additionalProperties":{"type":"string"}}})",
+         {R"({"a": 1})", R"({"b": "", "a": 1})", R"({"a": "", "a": 1})", R"({"a": 1, "a": 2})"},
+         {"{}", R"({"a": ""})", R"({"a": 1, "a": ""})"}});
+  check({R"({"type":"object","properties":{"k":{}},"not":{"patternProperties":{"^[kx]":{"type":"string"}}}})",
+         {R"({"k": 1, "x": ""})", R"({"x": 1, "y": ""})", R"({"x": "", "x": 1})"},
+         {R"({"k": ""})", R"({"x": 1, "x": ""})", R"({"y": 1})"}});
+  check({R"({"type":"object","not":{"propertyNames":{"maxLength":2}}})",
+         {R"({"abc": 1})", R"({"abc": 1, "abc": 2, "a": 3})"},
+         {R"({"ab": 1})", "{}"}});
+  expect_error(ErrorKind::unsupported, {"#/allOf/0/minProperties"},
+               [] { schema_grammar(R"({"type":"object","allOf":[{"minProperties":70}]})"); });
+}
+
 TEST(GrammarSchema, Arrays) {
   check({R"({"type":"array","items":{"type":"integer"},"minItems":1,"maxItems":3})",
          {"[1]", "[1, 2]", "[1,2,3]"},
@@ -161,8 +194,9 @@ TEST(GrammarSchema, DynamicReferencesMeanTheOutermostAnchor) {
 TEST(GrammarSchema, NegationsOfKeywordsForObjectsAndArrays) {
   check(
       {R"({"type":"object","properties":{"a":{"type":"integer"}},"not":{"properties":{"a":true},"additionalProperties":{"type":"null"}}})",
-       {R"({"a": 1, "b": 2})", R"({"b": null, "c": 1})", R"({"b": 1, "c": null})"},
-       {"{}", R"({"a": 1})", R"({"b": null})", R"({"a": 1, "b": null, "c": null})"}});
+       {R"({"a": 1, "b": 2})", R"({"b": null, "c": 1})", R"({"b": 1, "c": 2})"},
+       {"{}", R"({"a": 1})", R"({"b": null})", R"({"a": 1, "b": null, "c": null})",
+        R"({"b": 1, "b": null})"}});
   check({R"({"type":"object","not":{"patternProperties":{"^x":{"type":"integer"}}}})",
          {R"({"x": "s"})", R"({"a": 1, "xy": null})"},
          {"{}", R"({"x": 1})", R"({"a": "s"})"}});

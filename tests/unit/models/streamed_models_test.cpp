@@ -6,7 +6,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "checkpoint/random_routing.h"
+#include "checkpoint/random/random_routing.h"
 #include "cuda_device.h"
 #include "expect_error.h"
 #include "golden_model.h"

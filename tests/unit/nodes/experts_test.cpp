@@ -5,6 +5,7 @@
 #include "golden_model.h"
 #include "nodes/split.h"
 #include "shared_model.h"
+#include "sluice/experts.h"
 
 namespace sluice {
 namespace {
@@ -29,6 +30,18 @@ TEST(SpreadModels, StreamTheirPart) {
   for (const char* model : {"delta-story", "mlx-qwen3_5_moe-4bit"})
     expect_same_bits(model, {.backend = "cpu", .threads = 1, .prefill_chunk = 64, .expert_slots = 2}, 80, 3,
                      kByExperts);
+}
+
+TEST(SpreadModels, ForeseeWhatTheyWillRead) {
+  const EngineOptions options{.backend = "cpu", .threads = 1, .expert_slots = 4};
+  with_nodes(2, "delta-story", options, kByExperts, [](Engine& engine) {
+    GenerateOptions story;
+    story.max_tokens = 60;
+    story.ignore_stop_ids = true;
+    story.sampling.temperature = 0;
+    generate(*engine.new_session(128), engine.encode("Once upon a time"), story);
+    EXPECT_GT(expert_usage(engine).foreseen, 0u);
+  });
 }
 
 TEST(SpreadModels, ComputeAsTheReferenceDoes) {

@@ -25,6 +25,7 @@ class Hub {
   }
   void put(int from, int to, Channel channel, Message message) {
     const std::lock_guard lock(mutex_);
+    if (from == 0 && channel == Channel::rows) most_underway_ = std::max(most_underway_, ++underway_);
     if (from != silent_) queues_[{from, to, channel}].push_back(std::move(message));
   }
   std::optional<Message> take(int from, int to, Channel channel) {
@@ -33,13 +34,21 @@ class Hub {
     if (queue.empty()) return std::nullopt;
     std::optional<Message> first = std::move(queue.front());
     queue.pop_front();
+    if (to == 0 && channel == Channel::rows) --underway_;
     return first;
+  }
+  // Passes that the node which leads had sent away at once and not back yet, at most.
+  int most_underway() const {
+    const std::lock_guard lock(mutex_);
+    return most_underway_;
   }
 
  private:
   int nodes_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   int silent_ = -1;
+  int underway_ = 0;
+  int most_underway_ = 0;
   std::map<std::tuple<int, int, Channel>, std::deque<Message>> queues_;
 };
 

@@ -5,16 +5,18 @@
 
 #include "load_model.h"
 #include "local_nodes.h"
+#include "sampling/argmax.h"
 #include "sluice/nodes.h"
 #include "sluice/scheduler.h"
 #include "sluice/session.h"
 
 namespace sluice {
 
-// Loads the model on so many nodes and calls `use` with the engine of the one that leads.
-inline void with_nodes(int count, const std::string& model, const EngineOptions& options,
-                       const NodesOptions& settings, const std::function<void(Engine&)>& use,
-                       const std::function<void(int rank, EngineOptions&)>& change = {}) {
+// Loads the model on so many nodes and calls `use` with the engine of the one that leads. Returns how many
+// passes were underway at once.
+inline int with_nodes(int count, const std::string& model, const EngineOptions& options,
+                      const NodesOptions& settings, const std::function<void(Engine&)>& use,
+                      const std::function<void(int rank, EngineOptions&)>& change = {}) {
   nodes::Hub hub(count);
   nodes::on_each_node(count, [&](int rank) {
     const auto cluster =
@@ -34,6 +36,7 @@ inline void with_nodes(int count, const std::string& model, const EngineOptions&
       throw;
     }
   });
+  return hub.most_underway();
 }
 
 inline void append(std::vector<float>& all, std::span<const float> row) {

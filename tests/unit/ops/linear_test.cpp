@@ -19,7 +19,7 @@ using ops::DType;
 
 constexpr std::uint64_t kSeed = 20240607;
 
-// Rows [begin, end) of the first dimension of every tensor that has one row a token.
+// Rows [begin, end) of the first dimension of every tensor that has one row per token.
 OpFile tokens_of(const OpFile& file, const std::vector<std::string>& per_token, std::int64_t begin,
                  std::int64_t end) {
   OpFile part = file;

@@ -1,8 +1,9 @@
-// The shares of many draws are the probabilities that transformers leaves after temperature, top-k, top-p and
-// min-p, in that order.
+// The shares of many draws are the probabilities that transformers leaves after penalties, bias, mask,
+// temperature, top-k, top-p and min-p, in that order.
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <list>
 #include <random>
 
 #include "runner/op_file.h"
@@ -40,36 +41,55 @@ std::pair<double, int> chi_square(const std::vector<std::int64_t>& counts, const
   return {statistic, cells};
 }
 
+// One row of a file's tensor, as often as there are draws.
+class Repeated {
+ public:
+  Repeated(const runner::OpFile& file, const char* name, std::int64_t row) : tensor_(file.tensors.at(name)) {
+    const std::size_t bytes = tensor_.bytes.size() / static_cast<std::size_t>(tensor_.shape[0]);
+    const std::byte* const from = tensor_.bytes.data() + static_cast<std::size_t>(row) * bytes;
+    for (std::int64_t i = 0; i < kDraws; ++i) bytes_.insert(bytes_.end(), from, from + bytes);
+  }
+  ops::View view() {
+    ops::Shape shape = tensor_.shape;
+    shape[0] = kDraws;
+    return {bytes_.data(), tensor_.dtype, shape};
+  }
+
+ private:
+  const runner::HostTensor& tensor_;
+  std::vector<std::byte> bytes_;
+};
+
 TEST_P(Draws, FollowTheProbabilities) {
   const runner::OpFile file =
       runner::read_op_file(std::filesystem::path(test_data()) / "sampling" / "draws.safetensors");
-  const auto& logits = file.tensors.at("logits");
-  const std::int64_t rows = logits.shape[0];
-  const std::int64_t vocab = logits.shape[1];
+  const std::int64_t rows = file.tensors.at("logits").shape[0];
+  const std::int64_t vocab = file.tensors.at("logits").shape[1];
   const auto backend = ops::make_backend(GetParam(), {.threads = 2});
   const std::uint64_t seed = std::random_device{}();
-  const auto setting = [&](const char* name, ops::DType type) {
-    return ops::ConstView(file.tensors.at(name).bytes.data(), type, {rows});
-  };
   for (std::int64_t row = 0; row < rows; ++row) {
-    const float* from = logits.data<float>() + row * vocab;
-    std::vector<float> repeated;
     std::vector<std::int32_t> positions;
-    for (std::int64_t i = 0; i < kDraws; ++i) {
-      repeated.insert(repeated.end(), from, from + vocab);
-      positions.push_back(static_cast<std::int32_t>(i));
-    }
-    const std::vector<std::int32_t> slots(positions.size(), static_cast<std::int32_t>(row));
+    for (std::int64_t i = 0; i < kDraws; ++i) positions.push_back(static_cast<std::int32_t>(i));
     std::vector<std::int32_t> ids(positions.size(), -1);
+    std::list<Repeated> held;
+    const auto all = [&](const char* name) -> ops::ConstView {
+      return held.emplace_back(file, name, row).view();
+    };
     ops::Sample op;
-    op.logits = ops::ConstView(repeated.data(), ops::DType::f32, {kDraws, vocab});
+    op.logits = all("logits");
     op.positions = ops::View(positions.data(), ops::DType::i32, {kDraws});
     op.ids = ops::View(ids.data(), ops::DType::i32, {kDraws});
-    op.slots = ops::ConstView(slots.data(), ops::DType::i32, {kDraws});
-    op.temperature = setting("temperature", ops::DType::f32);
-    op.top_p = setting("top_p", ops::DType::f32);
-    op.min_p = setting("min_p", ops::DType::f32);
-    op.top_k = setting("top_k", ops::DType::i32);
+    op.counts = held.emplace_back(file, "counts", row).view();
+    op.repetition_penalty = all("repetition_penalty");
+    op.presence_penalty = all("presence_penalty");
+    op.frequency_penalty = all("frequency_penalty");
+    op.bias_ids = all("bias_ids");
+    op.bias = all("bias");
+    op.allowed = all("allowed");
+    op.temperature = all("temperature");
+    op.top_p = all("top_p");
+    op.min_p = all("min_p");
+    op.top_k = all("top_k");
     op.seed = seed;
     backend->run(op);
     std::vector<std::int64_t> counts(static_cast<std::size_t>(vocab));

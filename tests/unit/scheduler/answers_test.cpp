@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <random>
+#include <span>
 #include <thread>
 
 #include "cuda_device.h"
@@ -139,7 +140,7 @@ void Answers::check(const Asked& asked) const {
     EXPECT_LE(asked.cancel_after, static_cast<std::int64_t>(got.ids.size()));
     EXPECT_LE(static_cast<std::int64_t>(got.ids.size()), asked.cancel_after + 1) << "it goes on for a step";
     ASSERT_LE(got.ids.size(), asked.want.ids.size());
-    EXPECT_TRUE(std::equal(got.ids.begin(), got.ids.end(), asked.want.ids.begin()));
+    EXPECT_TRUE(std::ranges::equal(got.ids, std::span(asked.want.ids).first(got.ids.size())));
     return;
   }
   EXPECT_EQ(got.ids, asked.want.ids);

@@ -5,11 +5,16 @@
 #include <future>
 
 #include "expect_error.h"
+#include "temporary_folder.h"
 
 namespace sluice {
 namespace {
 
 using Case = ConversationCase;
+
+void add_some(Ids& to, int count) {
+  for (int i = 0; i < count; ++i) to.push_back((i * i + 11) % 89);
+}
 
 TEST_P(Conversations, AreAnsweredAsIfNothingWereRemembered) {
   const std::uint64_t state = engine_->summary().state_bytes;
@@ -122,6 +127,39 @@ TEST_P(Conversations, ThatBeginAtOnceShareTheirBeginning) {
   EXPECT_GE(cached, 3 * 640);
 }
 
+// The same prompt several times at once is read once, to its last token, and answered as often.
+TEST_P(Conversations, ThatAreTheSameAreReadOnce) {
+  Scheduler scheduler(engine_, {.parallel = 5, .context = kContext});
+  for (const int length : {5, 64, 100, 700}) {
+    Ids prompt;
+    add_tokens(prompt, length);
+    std::vector<Request> requests;
+    std::vector<std::promise<RequestResult>> done(4);
+    // While this one's caller keeps the scheduler, the others come: none begins before all are there.
+    std::promise<void> submitted;
+    std::shared_future<void> all_there = submitted.get_future();
+    Request first;
+    add_tokens(first.prompt, 3);
+    first.options.max_tokens = 1;
+    scheduler.submit(first, {.done = [all_there](const RequestResult&) { all_there.wait(); }});
+    for (std::size_t i = 0; i < done.size(); ++i) {
+      requests.push_back(request_for(prompt));
+      requests.back().cache_salt = {};
+      scheduler.submit(requests.back(),
+                       {.done = [&done, i](const RequestResult& result) { done[i].set_value(result); }});
+    }
+    submitted.set_value();
+    std::int64_t computed = 0;
+    for (std::size_t i = 0; i < done.size(); ++i) {
+      const RequestResult result = done[i].get_future().get();
+      ASSERT_FALSE(result.error);
+      EXPECT_EQ(result.generated.ids, alone(requests[i])) << length << " tokens, request " << i;
+      computed += result.prompt.tokens - result.prompt.cached - result.prompt.shared;
+    }
+    EXPECT_EQ(computed, length);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Models, Conversations,
                          ::testing::Values(Case{"cpu", "delta-story", 16, 3}, Case{"cpu", "qwen3_next"},
                                            Case{"cpu", "deepseek_v3"}, Case{"cpu", "qwen3_moe", 4},
@@ -159,6 +197,32 @@ TEST(Remembering, NeverStandsInTheWay) {
                 generate(*engine->new_session(512), request.prompt, request.options).ids);
     }
   }
+}
+
+// Nor where what it has in pages of its own goes on behind a page that remembers the same beginning: that one
+// is given up, although rows behind it are in use.
+TEST(Remembering, NeverStandsInTheWayOfItsOwnPrompt) {
+  const auto engine = load_model("qwen3_next", {.backend = "cpu", .threads = 1, .prefill_chunk = 128});
+  Scheduler scheduler(engine, {.parallel = 1,
+                               .context = 1024,
+                               .cache_tokens = 1024,
+                               .cache_memory = 0,
+                               .cache_snapshots = 1,
+                               .state_spacing = 512});
+  const auto run = [&](std::int32_t first, int length) {
+    Request request;
+    for (int i = 0; i < length; ++i) request.prompt.push_back((i * i + first) % 97);
+    request.options.max_tokens = 3;
+    request.options.ignore_stop_ids = true;
+    request.timeout_seconds = 120;
+    const RequestResult result = scheduler.run(request);
+    EXPECT_FALSE(result.error) << length << " tokens";
+    EXPECT_EQ(result.generated.ids,
+              generate(*engine->new_session(1024), request.prompt, request.options).ids);
+  };
+  run(1, 300);
+  run(2, 100);  // which takes the only place for a state, so that the page before is of no use without it
+  run(1, 900);
 }
 
 // Rows and states that had to leave their places come back from the host's memory.
@@ -231,6 +295,113 @@ TEST(Remembering, TakesTheBytesThatWereGiven) {
   expect_error(ErrorKind::input, {"tokens or in bytes"}, [&] {
     Scheduler(engine, {.parallel = 1, .context = 512, .cache_tokens = 512, .cache_vram = 1 << 20});
   });
+}
+
+// Where that is asked for, a prompt goes on from an answer as it was generated: with the bits of a session
+// that generated it and goes on.
+TEST(Remembering, GoesOnFromAnswersWhereAsked) {
+  for (const char* model : {"qwen3_next", "deepseek_v3"}) {
+    const auto engine = load_model(model, {.backend = "cpu", .threads = 1});
+    const TemporaryFolder folder;
+    Request request;
+    for (int i = 0; i < 100; ++i) request.prompt.push_back((i * i + 5) % 97);
+    request.options.max_tokens = 93;  // of which the last is not computed: 192 in all
+    request.options.ignore_stop_ids = true;
+    const auto answer = generate(*engine->new_session(512), request.prompt, request.options).ids;
+    // A session appends the last token, too: of this one that is the last that was computed above.
+    const auto session = engine->new_session(512);
+    Request shorter = request;
+    shorter.options.max_tokens = 92;
+    generate(*session, shorter.prompt, shorter.options);
+    Request next = request;
+    next.prompt.insert(next.prompt.end(), answer.begin(), answer.end());
+    next.prompt.insert(next.prompt.end(), {1, 2, 3});
+    next.options.max_tokens = 5;
+    const auto behind = generate(*session, std::span(next.prompt).subspan(192), next.options).ids;
+    for (const bool reuse : {false, true}) {
+      Scheduler scheduler(
+          engine, {.parallel = 1, .context = 512, .cache_folder = folder.path(), .reuse_decoded = reuse});
+      scheduler.forget_prompts();
+      EXPECT_EQ(scheduler.run(request).generated.ids, answer);
+      const RequestResult result = scheduler.run(next);
+      EXPECT_EQ(result.prompt.cached, reuse ? 192 : 64) << model;
+      EXPECT_EQ(result.prompt.decoded, reuse ? 128 : 0) << model;
+      if (reuse) {
+        EXPECT_EQ(result.generated.ids, behind) << model;
+      }
+      // What is computed behind it is marked, too.
+      add_some(next.prompt, 64);
+      const RequestResult further = scheduler.run(next);
+      EXPECT_EQ(further.prompt.decoded, further.prompt.cached - (reuse ? 64 : further.prompt.cached));
+      next.prompt.resize(196);
+    }
+    // Files hold what was read alone.
+    Scheduler later(engine, {.parallel = 1, .context = 512, .cache_folder = folder.path()});
+    const RequestResult result = later.run(next);
+    EXPECT_EQ(result.prompt.cached, 64) << model;
+    EXPECT_EQ(result.generated.ids, generate(*engine->new_session(512), next.prompt, next.options).ids);
+  }
+}
+
+// A key's requests find what they left, whatever others ask meanwhile, and nobody waits for another key's.
+TEST(Remembering, KeepsKeysAndTheirRoomApart) {
+  const auto engine = load_model("qwen3_next", {.backend = "cpu", .threads = 1});
+  const TemporaryFolder folder;
+  const ModelSummary& model = engine->summary();
+  const std::uint64_t block =
+      model.state_bytes + 64 * model.cache_bytes_per_position;  // and the state behind it
+  Scheduler scheduler(engine, {.parallel = 2,
+                               .context = 512,
+                               .cache_memory = 12 * block,
+                               .state_spacing = 64,
+                               .cache_folder = folder.path(),
+                               .cache_folder_bytes = 12 * (block + 4096),
+                               .cache_keys = 2});
+  const auto ask = [&](const char* key, std::int32_t first) {
+    Request request;
+    for (int i = 0; i < 200; ++i) request.prompt.push_back((i * i + first) % 97);
+    request.options.max_tokens = 1;
+    request.key = key;
+    return scheduler.run(request).prompt;
+  };
+  EXPECT_EQ(ask("a", 1).cached, 0);
+  EXPECT_EQ(ask("b", 1).cached, 0);  // though it is the same
+  for (std::int32_t other = 2; other < 40; ++other) EXPECT_EQ(ask("b", other).cached, 0);
+  EXPECT_EQ(ask("a", 1).cached, 192);
+  EXPECT_EQ(name(ask("b", 1).reason), "evicted");
+  EXPECT_FALSE(scheduler.remembered("a", "").empty());
+  EXPECT_TRUE(scheduler.remembered("a", "salted").empty());
+  EXPECT_TRUE(scheduler.remembered("c", "").empty());
+}
+
+// Two keys that ask the same at once: each computes its own.
+TEST(Remembering, WaitsForNoOtherKey) {
+  const auto engine = load_model("qwen3_next", {.backend = "cpu", .threads = 1});
+  for (const std::int64_t keys : {0, 2}) {
+    Scheduler scheduler(engine, {.parallel = 3, .context = 512, .cache_keys = keys});
+    std::vector<std::promise<RequestResult>> done(2);
+    std::promise<void> submitted;
+    Request first;
+    first.prompt = {1, 2, 3};
+    first.options.max_tokens = 1;
+    scheduler.submit(first,
+                     {.done = [all = submitted.get_future().share()](const RequestResult&) { all.wait(); }});
+    for (std::size_t i = 0; i < done.size(); ++i) {
+      Request request;
+      request.prompt.assign(300, 5);
+      request.options.max_tokens = 1;
+      request.key = i == 0 ? "a" : "b";
+      scheduler.submit(request,
+                       {.done = [&done, i](const RequestResult& result) { done[i].set_value(result); }});
+    }
+    submitted.set_value();
+    std::int64_t computed = 0;
+    for (auto& one : done) {
+      const PromptReport report = one.get_future().get().prompt;
+      computed += report.tokens - report.cached - report.shared;
+    }
+    EXPECT_EQ(computed, keys == 0 ? 300 : 600);
+  }
 }
 
 TEST(Remembering, KeepsSaltsApart) {

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "expect_error.h"
+#include "saved.h"
 #include "temporary_folder.h"
 
 namespace sluice::scheduler {
@@ -46,7 +47,7 @@ class DiskStoreTest : public ::testing::Test {
   SavedState some_bytes(std::size_t count) {
     Bytes bytes(count);
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random_());
-    return std::make_shared<const Bytes>(std::move(bytes));
+    return saved(std::move(bytes));
   }
   // Rows [begin, end) of a prompt of that many blocks.
   DiskStore::Content rows(const Ids& ids, std::int64_t begin = 0) {
@@ -70,6 +71,9 @@ class DiskStoreTest : public ::testing::Test {
   }
 
   TemporaryFolder folder_;
+  std::unique_ptr<ops::Backend> backend_ = ops::make_backend("reference");
+  HostMemory memory_{[this](std::size_t bytes) { return backend_->allocate_pinned(bytes); },
+                     {.kept = 1 << 20}};
   std::mt19937 random_;
   std::mutex mutex_;
   std::vector<std::string> lines_;
@@ -78,11 +82,11 @@ class DiskStoreTest : public ::testing::Test {
 // A file that cannot be read now may be read later: it stays.
 TEST_F(DiskStoreTest, KeepsFilesThatCannotBeReadNow) {
   const Ids ids = some_ids(3);
-  { DiskStore(options()).write(rows(ids)); }
+  { DiskStore(options(), memory_).write(rows(ids)); }
   const std::filesystem::path file = only_file();
   const TemporaryFolder elsewhere;
   const std::filesystem::path moved = elsewhere.path() / "moved";
-  DiskStore store(options());
+  DiskStore store(options(), memory_);
   std::vector<DiskStore::Found> found = store.found();
   ASSERT_EQ(found.size(), 1u);
   std::filesystem::copy_file(file, moved);
@@ -120,11 +124,11 @@ TEST_F(DiskStoreTest, GivesBackWhatWasWritten) {
         const auto begin = content.bytes->begin() + first * static_cast<std::int64_t>(kRowBytes);
         EXPECT_TRUE(std::equal(reading->parts[0]->begin(), reading->parts[0]->end(), begin,
                                begin + count * static_cast<std::int64_t>(kRowBytes)));
-        EXPECT_EQ(*reading->parts[1], *saved.bytes);
+        EXPECT_TRUE(same(reading->parts[1], saved.bytes));
       }
   };
   {
-    DiskStore store(options());
+    DiskStore store(options(), memory_);
     EXPECT_TRUE(store.found().empty());
     const FilePtr row_file = store.write(content);
     const FilePtr state_file = store.write(saved);
@@ -132,7 +136,7 @@ TEST_F(DiskStoreTest, GivesBackWhatWasWritten) {
     EXPECT_EQ(store.write(content), row_file);
   }
   EXPECT_EQ(folder_.count(), 2u);
-  DiskStore store(options());
+  DiskStore store(options(), memory_);
   EXPECT_EQ(store.bytes(), bytes_in_folder());
   const std::vector<DiskStore::Found> found = store.found();
   ASSERT_EQ(found.size(), 2u);
@@ -151,7 +155,7 @@ TEST_F(DiskStoreTest, UsesNothingThatIsDamaged) {
   const Ids ids = some_ids(2);
   for (int round = 0; round < 300; ++round) {
     lines_.clear();
-    { DiskStore(options()).write(round % 2 == 0 ? rows(ids) : state(ids)); }
+    { DiskStore(options(), memory_).write(round % 2 == 0 ? rows(ids) : state(ids)); }
     const std::filesystem::path file = only_file();
     std::string text = read_all(file);
     const std::size_t at = round < 100 ? static_cast<std::size_t>(round) : random_() % text.size();
@@ -162,7 +166,7 @@ TEST_F(DiskStoreTest, UsesNothingThatIsDamaged) {
     if (round % 7 == 0) text += "more";
     folder_.write(file.filename().string(), text);
     {
-      DiskStore store(options());
+      DiskStore store(options(), memory_);
       for (const DiskStore::Found& found : store.found()) {
         const auto reading =
             store.read({{found.file, 0, found.file->kind == FileKind::rows ? std::int64_t{2} : 1}});
@@ -182,7 +186,7 @@ TEST_F(DiskStoreTest, StaysWithinItsBytesAndKeepsWhatIsUsed) {
   Ids ids = some_ids(1);
   std::vector<FilePtr> used;
   {
-    DiskStore store(options(kBytes));
+    DiskStore store(options(kBytes), memory_);
     used.push_back(store.write(rows(ids)));
     for (int i = 0; i < 200; ++i) {
       const Ids other = some_ids(1 + random_() % 9);
@@ -196,18 +200,47 @@ TEST_F(DiskStoreTest, StaysWithinItsBytesAndKeepsWhatIsUsed) {
   }
   EXPECT_LE(bytes_in_folder(), kBytes);
   EXPECT_GT(bytes_in_folder(), kBytes / 2);
-  { DiskStore smaller(options(20'000)); }
+  { DiskStore smaller(options(20'000), memory_); }
   EXPECT_LE(bytes_in_folder(), 20'000u);
   {
-    DiskStore store(options(kBytes));
+    DiskStore store(options(kBytes), memory_);
     store.clear();
   }
   EXPECT_EQ(folder_.count(), 0u);
 }
 
+// A client that writes a lot makes room among its own files alone, also after a restart, and what is worth
+// least to another one does not depend on it.
+TEST_F(DiskStoreTest, KeepsSharesApart) {
+  constexpr std::uint64_t kBytes = 100'000;
+  DiskOptions shared = options(kBytes);
+  shared.shares = 2;
+  const auto of = [&](const char* client, DiskStore::Content content) {
+    content.salt = salt_of(client, "");
+    return content;
+  };
+  std::vector<FilePtr> own;
+  {
+    DiskStore store(shared, memory_);
+    for (int i = 0; i < 9; ++i) own.push_back(store.write(of("a", rows(some_ids(4)))));
+    for (int i = 0; i < 100; ++i) ASSERT_NE(store.write(of("b", state(some_ids(3)))), nullptr);
+    EXPECT_LE(store.bytes(), kBytes);
+    for (const FilePtr& file : own) EXPECT_FALSE(file->gone);
+    EXPECT_EQ(store.write(of("a", rows(some_ids(60)))), nullptr);  // more than half of it all
+  }
+  DiskStore store(shared, memory_);
+  std::int64_t found = 0;
+  for (const DiskStore::Found& one : store.found()) found += one.salt == salt_of("a", "") ? 1 : 0;
+  EXPECT_EQ(found, 9);
+  for (int i = 0; i < 20; ++i) store.write(of("b", state(some_ids(3))));
+  const FilePtr more = store.write(of("a", rows(some_ids(30))));  // its own go now
+  ASSERT_NE(more, nullptr);
+  EXPECT_LE(store.bytes(), kBytes);
+}
+
 TEST_F(DiskStoreTest, SharesAFolder) {
-  DiskStore first(options());
-  DiskStore second(options());
+  DiskStore first(options(), memory_);
+  DiskStore second(options(), memory_);
   const Ids ids = some_ids(3);
   const DiskStore::Content content = rows(ids);
   const FilePtr written = first.write(content);
@@ -221,7 +254,7 @@ TEST_F(DiskStoreTest, SharesAFolder) {
   auto reading = second.read({{found[0].file, 0, 3}});
   wait(*reading);
   ASSERT_FALSE(reading->failed);
-  EXPECT_EQ(*reading->parts[0], *content.bytes);
+  EXPECT_TRUE(same(reading->parts[0], content.bytes));
   first.clear();
   while (folder_.count() > 0) std::this_thread::yield();
   reading = second.read({{found[0].file, 0, 3}});
@@ -235,28 +268,50 @@ TEST_F(DiskStoreTest, SharesAFolder) {
 
 TEST_F(DiskStoreTest, LeavesFilesOfOtherModelsUntilItNeedsTheRoom) {
   const Ids ids = some_ids(5);
-  { DiskStore(options(1 << 20, 1)).write(rows(ids)); }
+  { DiskStore(options(1 << 20, 1), memory_).write(rows(ids)); }
   {
-    DiskStore store(options(1 << 20, 2));
+    DiskStore store(options(1 << 20, 2), memory_);
     EXPECT_TRUE(store.found().empty());
     EXPECT_EQ(lines_.size(), 1u);
     store.write(rows(ids));
   }
   EXPECT_EQ(folder_.count(), 2u);
-  EXPECT_EQ(DiskStore(options(1 << 20, 1)).found().size(), 1u);
-  { DiskStore little(options(10'000, 2)); }
-  EXPECT_EQ(DiskStore(options(1 << 20, 1)).found().size(), 0u);
-  EXPECT_EQ(DiskStore(options(1 << 20, 2)).found().size(), 1u);
+  EXPECT_EQ(DiskStore(options(1 << 20, 1), memory_).found().size(), 1u);
+  { DiskStore little(options(10'000, 2), memory_); }
+  EXPECT_EQ(DiskStore(options(1 << 20, 1), memory_).found().size(), 0u);
+  EXPECT_EQ(DiskStore(options(1 << 20, 2), memory_).found().size(), 1u);
 }
 
 TEST_F(DiskStoreTest, RemovesWhatKilledWritersLeft) {
   const Ids ids = some_ids(1);
-  { DiskStore(options()).write(rows(ids)); }
+  { DiskStore(options(), memory_).write(rows(ids)); }
   const std::string name = only_file().filename().string();
   folder_.write(name + ".4711-0.tmp", "half of it");
   folder_.write("notes.txt", "somebody else's");
-  EXPECT_EQ(DiskStore(options()).found().size(), 1u);
+  EXPECT_EQ(DiskStore(options(), memory_).found().size(), 1u);
   EXPECT_EQ(folder_.count(), 2u);
+}
+
+TEST_F(DiskStoreTest, ReadsLongFilesInParts) {
+  DiskOptions large = options(256 << 20);
+  large.row_bytes = 17 << 20;
+  const Ids ids = some_ids(3);
+  const SavedState all = some_bytes(3 * large.row_bytes);
+  { DiskStore(large, memory_).write({FileKind::rows, salt_of("a"), ids, 0, 192, all}); }
+  DiskStore store(large, memory_);
+  const auto found = store.found();
+  ASSERT_EQ(found.size(), 1u);
+  const auto reading = store.read({{found[0].file, 0, 3}});
+  wait(*reading);
+  ASSERT_FALSE(reading->failed);
+  EXPECT_GT(reading->parts.size(), 1u);
+  std::size_t at = 0;
+  for (const SavedState& part : reading->parts) {
+    EXPECT_EQ(part->size() % large.row_bytes, 0u);
+    EXPECT_TRUE(same(part, part_of(all, at, part->size())));
+    at += part->size();
+  }
+  EXPECT_EQ(at, all->size());
 }
 
 // As on a disk that is full: nothing is written, one line says so, and it goes on once there is room.
@@ -265,7 +320,7 @@ TEST_F(DiskStoreTest, GoesOnWhenNothingCanBeWritten) {
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
   const rlimit little{500, limit.rlim_max};
-  DiskStore store(options());
+  DiskStore store(options(), memory_);
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &little), 0);
   std::vector<FilePtr> files;
   for (int i = 0; i < 3; ++i) files.push_back(store.write(rows(some_ids(2))));
@@ -284,7 +339,7 @@ TEST_F(DiskStoreTest, GoesOnWhenNothingCanBeWritten) {
 TEST_F(DiskStoreTest, RefusesWhatIsNoFolder) {
   DiskOptions wrong = options();
   wrong.folder = folder_.write("file", "text");
-  EXPECT_THROW(DiskStore{wrong}, Error);
+  EXPECT_THROW(DiskStore(wrong, memory_), Error);
 }
 
 }  // namespace

@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <random>
+
+#include "saved.h"
 
 namespace sluice::scheduler {
 namespace {
@@ -30,7 +33,7 @@ class FakePages : public PageOwner {
     if (!saves) return {};
     const std::span rows = std::span(contents.at(page)).subspan(static_cast<std::size_t>(block * 64), 64);
     const auto bytes = std::as_bytes(rows);
-    return std::make_shared<const std::vector<std::byte>>(bytes.begin(), bytes.end());
+    return saved({bytes.begin(), bytes.end()});
   }
   SavedState save_snapshot(std::int32_t place) override { return snapshots.at(place); }
 
@@ -60,11 +63,19 @@ class FakePages : public PageOwner {
   std::map<std::int32_t, SavedState> snapshots;
 };
 
+// As if they had been found in these pages.
+PrefixTree::Match own_rows(std::int64_t rows, const std::vector<std::int32_t>& pages) {
+  PrefixTree::Match match;
+  match.rows = rows;
+  match.pages = pages;
+  return match;
+}
+
 SavedState state_of(const Ids& prompt, std::int64_t rows) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(rows) * 4);
   std::memcpy(bytes.data(), prompt.data(), bytes.size());
   bytes.resize(4096);
-  return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
+  return saved(std::move(bytes));
 }
 
 class PrefixTreeTest : public ::testing::Test {
@@ -126,7 +137,7 @@ TEST_F(PrefixTreeTest, FindsTheLongestPrefixThatWasRemembered) {
     EXPECT_FALSE(match.evicted);
     expect_rows(match, prompt);
     if (match.rows > 0) {
-      EXPECT_EQ(*match.state.bytes, *state_of(prompt, match.rows));
+      EXPECT_TRUE(same(match.state.bytes, state_of(prompt, match.rows)));
     }
     const auto rows = static_cast<std::int64_t>(prompt.size()) / 64 * 64;
     if (rows == 0 || below(3) == 0) continue;
@@ -150,7 +161,7 @@ TEST_F(PrefixTreeTest, WhatIsFoundIsRightHoweverMuchHadToGo) {
       const PrefixTree::Match match = tree.find(salt_of(""), prompt, rows);
       expect_rows(match, prompt);
       if (match.rows > 0 && states) {
-        EXPECT_EQ(*match.state.bytes, *state_of(prompt, match.rows));
+        EXPECT_TRUE(same(match.state.bytes, state_of(prompt, match.rows)));
       }
       if (match.rows > 0 && below(4) == 0) {
         for (const std::int32_t page : match.pages) pages_.hold(page);
@@ -159,11 +170,16 @@ TEST_F(PrefixTreeTest, WhatIsFoundIsRightHoweverMuchHadToGo) {
       if (rows > 0) {
         const auto used = pages_.fill(prompt, rows);
         tree.insert(salt_of(""), prompt, rows, used, {.bytes = states ? state_of(prompt, rows) : nullptr});
-        pages_.release(used);
+        // Some go on with pages of their own, of which the tree has only those that it lacked.
+        if (below(4) == 0)
+          users.emplace_back(own_rows(rows, used), prompt);
+        else
+          pages_.release(used);
       }
-      while (tree.spare_pages() > 20) ASSERT_TRUE(tree.evict_page());
+      const std::int64_t room = below(8) == 0 ? 0 : 20;
+      while (tree.spare_pages() > room) ASSERT_TRUE(tree.evict_page());
       EXPECT_LE(tree.host_bytes(), 5u * 4096);
-      if (users.size() > 10) {
+      while (users.size() > 10) {
         pages_.release(users.front().first.pages);
         users.erase(users.begin());
       }
@@ -205,10 +221,10 @@ TEST_F(PrefixTreeTest, WhatLeavesTheDeviceIsFoundInMemory) {
       for (std::size_t piece = 0; piece < more.pieces.size(); ++piece) {
         const auto at = static_cast<std::size_t>(more.paged) + 64 * piece;
         const auto want = std::as_bytes(std::span(prompt).subspan(at, 64));
-        ASSERT_TRUE(std::equal(want.begin(), want.end(), more.pieces[piece].bytes->begin()));
+        ASSERT_TRUE(std::ranges::equal(want, *more.pieces[piece].bytes));
       }
       const SavedState state = more.state.place ? pages_.snapshots.at(*more.state.place) : more.state.bytes;
-      EXPECT_EQ(*state, *state_of(prompt, more.rows));
+      EXPECT_TRUE(same(state, state_of(prompt, more.rows)));
     }
     if (rows == 0) continue;
     const auto used = pages_.fill(prompt, rows);
@@ -260,6 +276,118 @@ TEST_F(PrefixTreeTest, SaysWhereAPromptDiffersAndWhatWasLost) {
   EXPECT_EQ(match.rows, 0);
   EXPECT_TRUE(match.evicted);
   EXPECT_EQ(tree.find(salt_of("other salt"), other, 199).common, 0);
+}
+
+// A prompt of whole blocks that begins with this token.
+Ids blocks_of(std::int32_t first, int count) {
+  Ids prompt(static_cast<std::size_t>(count) * 64, 7);
+  prompt[0] = first;
+  return prompt;
+}
+
+// What a key asked for last outlives what came after it, and no longer once the key has asked for more.
+TEST_F(PrefixTreeTest, KeepsWhatAKeyAskedForLast) {
+  for (const std::string key : {"", "mine"}) {
+    for (const bool again : {false, true}) {
+      PrefixTree tree(pages_, {.host_bytes = 2 * 4096});
+      const auto keep = [&](const Ids& prompt, std::string_view own) {
+        const auto rows = static_cast<std::int64_t>(prompt.size());
+        const auto used = pages_.fill(prompt, rows);
+        tree.insert(salt_of(""), prompt, rows, used, {.bytes = state_of(prompt, rows)}, {.key = own});
+        pages_.release(used);
+      };
+      keep(blocks_of(1, 2), key);
+      if (again) keep(blocks_of(2, 2), key);  // and no longer the first one
+      keep(blocks_of(3, 2), {});
+      keep(blocks_of(4, 2), {});
+      const bool first = tree.find(salt_of(""), blocks_of(1, 3), 128).rows > 0;
+      EXPECT_EQ(first, !key.empty() && !again) << key << again;
+      EXPECT_EQ(tree.find(salt_of(""), blocks_of(2, 3), 128).rows > 0, !key.empty() && again) << key;
+    }
+  }
+}
+
+// With shares, what a client finds is a matter of what it asked itself, by whichever clock, whatever others
+// do and wherever it lies.
+TEST_F(PrefixTreeTest, OthersDoNotDecideAboutAShare) {
+  constexpr std::uint64_t kBlockBytes = 64 * sizeof(std::int32_t);
+  const unsigned seed = random_();
+  const auto found = [&](int noise) {
+    FakePages pages;
+    pages.saves = true;
+    PrefixTree tree(pages, {.shares = 3,
+                            .block_bytes = kBlockBytes,
+                            .state_bytes = 4096,
+                            .host_bytes = 3 * (12 * 4096 + 24 * kBlockBytes)});
+    std::mt19937 own(seed);
+    std::vector<std::int64_t> rows_found;
+    std::vector<Ids> asked;
+    const auto ask = [&](const char* client, const Ids& prompt) {
+      const Salt salt = salt_of(client, "");
+      const auto rows = static_cast<std::int64_t>(prompt.size()) / 64 * 64;
+      const PrefixTree::Match match = tree.find(salt, prompt, rows);
+      const PrefixTree::StoredMatch more = tree.find_stored(salt, prompt, match.rows, rows);
+      if (rows > 0) {
+        const auto used = pages.fill(prompt, rows);
+        tree.insert(salt, prompt, rows, used, {.bytes = state_of(prompt, rows)}, {.key = "same"});
+        pages.release(used);
+      }
+      EXPECT_LE(tree.host_bytes(), 3 * (12 * 4096 + 24 * kBlockBytes));
+      return std::max(match.rows, more.rows);
+    };
+    for (int i = 0; i < 300; ++i) {
+      std::swap(random_, own);
+      asked.push_back(asked.empty() || below(2) == 0 ? some_prompt() : asked[random_() % asked.size()]);
+      std::swap(random_, own);
+      if (asked.size() > 8) asked.erase(asked.begin());
+      const Ids prompt = asked.back();
+      rows_found.push_back(ask("one", prompt));
+      for (int other = noise > 0 ? below(noise) : 0; other > 0; --other) {
+        ask(below(2) == 0 ? "two" : "three", below(2) == 0 ? prompt : some_prompt());
+        if (below(3) == 0) tree.evict_page();  // as whoever runs needs them
+        if (below(3) == 0) tree.evict_snapshot();
+      }
+    }
+    tree.clear();
+    EXPECT_EQ(pages.held(), 0u);
+    return rows_found;
+  };
+  const auto alone = found(0);
+  EXPECT_GT(std::count_if(alone.begin(), alone.end(), [](std::int64_t rows) { return rows > 0; }), 60);
+  EXPECT_EQ(found(3), alone);
+  EXPECT_EQ(found(20), alone);
+}
+
+TEST_F(PrefixTreeTest, IsDescribedAsPeopleSeeIt) {
+  PrefixTree tree(pages_, {.block_bytes = 10, .state_bytes = 100});
+  const auto keep = [&](const Ids& prompt) {
+    const auto rows = static_cast<std::int64_t>(prompt.size());
+    const auto used = pages_.fill(prompt, rows);
+    tree.insert(salt_of(""), prompt, rows, used, {.bytes = state_of(prompt, rows)});
+    pages_.release(used);
+  };
+  Ids longer = blocks_of(1, 6);
+  keep(blocks_of(1, 2));
+  keep(longer);
+  longer[3 * 64] = 9;
+  keep(longer);
+  tree.find(salt_of(""), blocks_of(1, 3), 128);
+  const auto nodes = tree.describe(salt_of(""), 100);
+  ASSERT_EQ(nodes.size(), 4u);  // the first two blocks, the third, and two ways on from it
+  const std::vector<std::array<std::int64_t, 3>> want = {
+      {-1, 0, 128}, {0, 128, 192}, {1, 192, 384}, {1, 192, 384}};
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    EXPECT_EQ((std::array{nodes[i].parent, nodes[i].begin, nodes[i].end}), want[i]) << i;
+    EXPECT_EQ(nodes[i].on_device, nodes[i].end - nodes[i].begin);
+    EXPECT_EQ(nodes[i].state_on_host, i != 1);
+    EXPECT_EQ(nodes[i].hits, i == 0 ? 1u : 0u);
+    const auto blocks = static_cast<std::uint64_t>(nodes[i].end - nodes[i].begin) / 64;
+    EXPECT_EQ(nodes[i].bytes, blocks * 10 + (i == 1 ? 0 : 100));
+  }
+  EXPECT_EQ(nodes[2].ids[0], 7);
+  EXPECT_EQ(nodes[3].ids[0], 9);
+  EXPECT_EQ(tree.describe(salt_of(""), 2).size(), 2u);
+  EXPECT_TRUE(tree.describe(salt_of("other"), 100).empty());
 }
 
 }  // namespace

@@ -35,6 +35,16 @@ TEST(Access, PagesOfOtherOrigins) {
   EXPECT_EQ(named.cors_origin({"", "", "https://evil.example", ""}), "");
 }
 
+TEST(Access, PagesOfThisMachine) {
+  const Access access({{}, {"localhost"}, true});
+  for (const char* here : {"http://localhost", "http://localhost:3000", "http://127.0.0.1:3000",
+                           "http://[::1]:3000", "https://app.localhost"})
+    EXPECT_EQ(access.cors_origin({"", "", here, "127.0.0.1:8080"}), here);
+  for (const char* elsewhere : {"http://evil.example", "http://notlocalhost", "http://10.0.0.1",
+                                "http://localhost.evil.example", "http://127.evil.example", "null"})
+    EXPECT_EQ(access.cors_origin({"", "", elsewhere, "127.0.0.1:8080"}), "") << elsewhere;
+}
+
 TEST(HttpMessage, DecodesPaths) {
   std::string path;
   EXPECT_TRUE(decode_path("/a%20b%2Fc", path));

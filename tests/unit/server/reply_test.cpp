@@ -45,9 +45,20 @@ std::vector<Json> data_of(const std::string& events) {
   return out;
 }
 
+template <class F>
+int error_status(F&& f) {
+  try {
+    f();
+  } catch (const ApiError& error) {
+    return error.status;
+  }
+  return 0;
+}
+
 // Tells the reply of kAnswer in pieces of that many bytes.
 std::vector<Json> told(Reply& reply, std::size_t piece, FinishReason reason = FinishReason::stop) {
-  std::string events = reply.begin(3);
+  std::string events = reply.accepted();
+  events += reply.begin(3);
   RequestResult result;
   const std::string answer = kAnswer;
   for (std::size_t at = 0; at < answer.size(); at += piece) {
@@ -199,6 +210,60 @@ TEST(ResponseReply, ItemsInOrderAndStored) {
   EXPECT_EQ(stored.response, body);
   EXPECT_EQ(stored.messages[0]["reasoning_content"], "Hm, hm.");
   EXPECT_EQ(stored.messages[0]["tool_calls"][0]["function"]["arguments"], Json::parse(R"({"at": "moon"})"));
+}
+
+TEST(ResponseReply, IsSeenWhileItIsGenerated) {
+  responses::Store store(1 << 20);
+  responses::ResponseSettings settings{.client = "me", .store = store, .background = true};
+  const auto reply = responses::make_response_reply(std::move(settings), bundled());
+  const std::string id = reply->body()["id"];
+  int cancelled = 0;
+  reply->started([&] { ++cancelled; });
+  EXPECT_EQ(store.show("me", id).response["status"], "queued");
+  EXPECT_EQ(error_status([&] { store.show("you", id); }), 404);
+  EXPECT_EQ(error_status([&] { store.get("me", id); }), 404) << "there is nothing to continue yet";
+  reply->begin(0);
+  const GeneratedToken one = token("Once upon");
+  reply->tokens(0, std::span(&one, 1));
+  const Json response = store.show("me", id).response;
+  EXPECT_EQ(response["status"], "in_progress");
+  EXPECT_EQ(response["output"][0]["content"][0]["text"], "Once upon");
+  EXPECT_TRUE(store.cancel("me", id));
+  EXPECT_EQ(cancelled, 1);
+  store.remove("me", id);
+  EXPECT_EQ(cancelled, 2);
+  reply->done(0, {});
+  EXPECT_EQ(error_status([&] { store.show("me", id); }), 404) << "what was removed is not kept";
+}
+
+TEST(Recording, GivesWhatComesAfterANumber) {
+  const auto room = std::make_shared<RecordingRoom>(30);
+  Recording recording(room);
+  int told = 0;
+  auto listener = recording.listen([&] { ++told; });
+  recording.add("data: 0\n\ndata: 1\n\n");
+  recording.add("data: 2\n\n");
+  EXPECT_EQ(recording.from(0).events, "data: 0\n\ndata: 1\n\ndata: 2\n\n");
+  EXPECT_EQ(recording.from(2).events, "data: 2\n\n");
+  EXPECT_EQ(recording.from(9).events, "");
+  EXPECT_FALSE(recording.from(0).over);
+  EXPECT_EQ(recording.first(), 0);
+  recording.add("data: 3\n\n");  // one more than there is room for
+  EXPECT_EQ(recording.first(), 1);
+  EXPECT_EQ(recording.from(0).events, "data: 1\n\ndata: 2\n\ndata: 3\n\n");
+  EXPECT_EQ(told, 3);
+  listener.reset();
+  recording.end();
+  EXPECT_EQ(told, 3);
+  EXPECT_TRUE(recording.from(4).over);
+  EXPECT_EQ(recording.from(3).next, 4);
+  {
+    Recording other(room);  // shares the room, and finds none
+    other.add("data: 0\n\n");
+    EXPECT_EQ(other.first(), 1);
+    EXPECT_EQ(other.from(0).events, "");
+  }
+  EXPECT_EQ(room->used, 27U);
 }
 
 }  // namespace

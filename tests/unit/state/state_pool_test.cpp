@@ -29,6 +29,17 @@ class Pools : public ::testing::TestWithParam<Format> {
     return bytes;
   }
 
+  // What `save` writes.
+  template <class Save>
+  static std::vector<std::byte> saved(std::size_t bytes, Save&& save) {
+    std::vector<std::byte> to(bytes, std::byte{0xa5});
+    save(std::span(to));
+    return to;
+  }
+  static std::vector<std::byte> snapshot(StatePool& pool, std::int32_t place) {
+    return saved(pool.saved_bytes(0, false), [&](auto to) { pool.save_snapshot(place, to); });
+  }
+
   std::unique_ptr<ops::Backend> backend_ = ops::make_backend("reference");
   std::mt19937 random_{17};
 };
@@ -86,8 +97,8 @@ TEST_P(Pools, KeepSnapshotsOfStatesBesideTheirSlots) {
   pool.copy_to_snapshot(0, one);
   pool.copy_to_snapshot(1, other);
   pool.reset(0);
-  EXPECT_EQ(pool.save_snapshot(one), first);
-  EXPECT_EQ(pool.save_snapshot(other), second);
+  EXPECT_EQ(snapshot(pool, one), first);
+  EXPECT_EQ(snapshot(pool, other), second);
   pool.copy_from_snapshot(1, one);
   EXPECT_EQ(pool.save(1, 0, false), first);
   pool.release_snapshot(one);
@@ -97,10 +108,14 @@ TEST_P(Pools, KeepSnapshotsOfStatesBesideTheirSlots) {
 TEST_P(Pools, SaveBlocksOfPagesAsThoseOfSlots) {
   StatePool pool = make({1, 600, 3});
   pool.load(0, 512, true, past(pool, 512));
-  for (const std::int64_t row : {0, 192, 256, 448})
-    EXPECT_EQ(pool.save_page_block(pool.pages(0)[static_cast<std::size_t>(row / kPageRows)],
-                                   row % kPageRows / kBlockRows),
-              pool.save_blocks(0, row, row + kBlockRows));
+  const std::size_t bytes = pool.block_bytes();
+  for (const std::int64_t row : {0, 192, 256, 448}) {
+    const std::int32_t page = pool.pages(0)[static_cast<std::size_t>(row / kPageRows)];
+    EXPECT_EQ(saved(bytes, [&](auto to) { pool.save_page_block(page, row % kPageRows / kBlockRows, to); }),
+              saved(bytes, [&](auto to) { pool.save_blocks(0, row, row + kBlockRows, to); }));
+  }
+  expect_error(ErrorKind::internal, {"memory of"},
+               [&] { saved(bytes + 1, [&](auto to) { pool.save_page_block(pool.pages(0)[0], 0, to); }); });
 }
 
 TEST_P(Pools, RunOutOfPagesWithAWord) {

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "jinja/runtime/json.h"
+#include "jinja/values/json.h"
 #include "sluice/error.h"
 #include "source_dir.h"
 #include "temporary_folder.h"

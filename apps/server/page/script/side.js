@@ -1,17 +1,20 @@
 // The list of conversations, and files of them.
 
 let summaries = [];  // {id, title, updated} of all that are kept
+let unsaved = 0;     // conversations that are on their way to where they are kept
 
 async function save(conversation) {
   if (Object.keys(conversation.messages).length === 0) return;
   summaries = [summaryOf(conversation), ...summaries.filter((other) => other.id !== conversation.id)];
   showSide();
   if (conversation === current) remembered.set('open', conversation.id);
+  document.body.dataset.unsaved = unsaved += 1;
   try {
     await store.save(structuredClone(conversation));
   } catch (error) {
     notice(`This conversation could not be saved. ${error.message}`);
   }
+  document.body.dataset.unsaved = unsaved -= 1;
 }
 
 function showSide() {

@@ -93,6 +93,7 @@ async function start() {
   setUpSide();
   setUpComposer();
   setUpDialogs();
+  setUpMemory();
   setUpKeys();
   showThread();
   let onServer = false;

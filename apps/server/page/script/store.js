@@ -8,6 +8,14 @@ function asPromise(request) {
   });
 }
 
+// What a change to the database is worth waiting for: its request succeeds before it is kept.
+function written({transaction}) {
+  return new Promise((resolve, reject) => {
+    transaction.oncomplete = resolve;
+    transaction.onabort = () => reject(transaction.error);
+  });
+}
+
 async function openBrowserStore() {
   const opening = indexedDB.open('sluice', 1);
   opening.onupgradeneeded = () => opening.result.createObjectStore('conversations', {keyPath: 'id'});
@@ -17,8 +25,8 @@ async function openBrowserStore() {
     place: 'Kept in this browser',
     list: async () => (await asPromise(all('readonly').getAll())).map(summaryOf),
     load: async (id) => asPromise(all('readonly').get(id)),
-    save: async (conversation) => asPromise(all('readwrite').put(conversation)),
-    remove: async (id) => asPromise(all('readwrite').delete(id)),
+    save: async (conversation) => written(all('readwrite').put(conversation)),
+    remove: async (id) => written(all('readwrite').delete(id)),
   };
 }
 

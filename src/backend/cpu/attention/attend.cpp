@@ -153,7 +153,7 @@ class Attend {
     const std::size_t units = products_ != nullptr ? bf16::Workspace::bytes(unit_sizes()) : 0;
     const std::size_t bytes = (units + floats * sizeof(float) + records + 63) / 64 * 64;
     std::byte* const memory =
-        context_.worker_scratch(worker, to_size(together_) * bytes) + static_cast<std::size_t>(index) * bytes;
+        context_.worker_scratch(worker, to_size(together_) * bytes) + to_size(index) * bytes;
     Scratch s{};
     s.units = bf16::Workspace(unit_sizes(), memory);
     s.visible = reinterpret_cast<Range*>(memory + units);

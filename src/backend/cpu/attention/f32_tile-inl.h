@@ -48,7 +48,7 @@ struct CacheRows {
   const std::int32_t* pages = nullptr;  // of the sequence
   std::int64_t page_count = 0;
   std::int64_t page_stride = 0;  // elements
-  int page_shift = 0;            // 2^page_shift rows a page
+  int page_shift = 0;            // 2^page_shift rows per page
 
   // Elements from `data` to a row.
   std::int64_t offset(std::int64_t row) const {

@@ -1,5 +1,5 @@
 // forward: H(signs * x)/sqrt(D); inverse: signs * (H x)/sqrt(D), over the last dimension. Threaded over rows;
-// a row is transformed in a worker's scratch, so out may be x. D log2(D) additions a row, in F32.
+// a row is transformed in a worker's scratch, so out may be x. D log2(D) additions per row, in F32.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/cache/hadamard.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep

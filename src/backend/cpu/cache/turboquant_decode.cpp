@@ -1,5 +1,5 @@
 // level[code] * norm/sqrt(D), then the inverse rotation unless `rotated`. Threaded over vectors; F32
-// arithmetic. Reads D*bits/8 + 4 bytes a vector and writes D elements.
+// arithmetic. Reads D*bits/8 + 4 bytes per vector and writes D elements.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/cache/turboquant_decode.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep

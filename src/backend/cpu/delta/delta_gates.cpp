@@ -1,4 +1,4 @@
-// g = -exp(A_log) * softplus(a + dt_bias), beta = sigmoid(b). Threaded over tokens; a few bytes an element,
+// g = -exp(A_log) * softplus(a + dt_bias), beta = sigmoid(b). Threaded over tokens; a few bytes per element,
 // the cost is two exponentials and a logarithm. Relative error below 2e-6 over the whole range.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/delta/delta_gates.cpp"

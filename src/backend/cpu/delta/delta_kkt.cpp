@@ -1,6 +1,6 @@
 // A_ij = beta_i (k_i . k_j) e^(g_i - g_j) for i > j within a chunk, 0 elsewhere. Threaded over (batch, chunk,
 // head); a task holds its chunk of keys as F32, padded with zeros to whole vectors, and takes four columns at
-// a time. Moves k once a head and A once; 2 K flops for each of C(C-1)/2 elements.
+// a time. Moves k once per head and A once; 2 K flops for each of C(C-1)/2 elements.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/delta/delta_kkt.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep

@@ -1,4 +1,5 @@
-// out[t] = table[ids[t]], dequantised. Threaded over tokens; reads one packed row and writes one row a token.
+// out[t] = table[ids[t]], dequantised. Threaded over tokens; reads one packed row and writes one row per
+// token.
 #include "sluice/ops/linear/embed.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/linear/embed.cpp"

@@ -3,7 +3,8 @@
 // A core has lines of several pages under way at a time, but few of each page. So rows that are multiplied
 // together lie kStreamBytes apart or follow each other if they are longer: of a block of four times as many
 // bytes every stream reads a quarter. Farther apart is slower where rows are long: sets of the caches and
-// banks of the memory repeat.
+// banks of the memory repeat. On Zen 5 rows follow each other however short they are: 4-bit rows of 1 KB are
+// read at 74 GB/s by two cores where streams 8 KB apart give 62.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +16,7 @@
 namespace sluice::backend::cpu::linear {
 
 constexpr int kStreams = 4;
-constexpr std::int64_t kStreamBytes = 8192;
+inline const std::int64_t kStreamBytes = kAmdFamily >= 0x1a ? 0 : 8192;
 constexpr std::int64_t kBytesAhead = 2048;  // of a stream, fetched before they are needed: a row at least
 
 // One row of each stream.

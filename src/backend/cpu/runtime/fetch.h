@@ -4,19 +4,30 @@
 #include <cstddef>
 #include <cstdint>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace sluice::backend::cpu {
+
+// The family of an AMD processor, 0x19 for Zen 3 and 4 and 0x1a for Zen 5; 0: another's.
+inline const unsigned kAmdFamily = [] {
+#if defined(__x86_64__)
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  __builtin_cpu_init();
+  if (__builtin_cpu_is("amd") != 0 && __get_cpuid(1, &a, &b, &c, &d) != 0)
+    return (a >> 8 & 0xf) + (a >> 20 & 0xff);
+#endif
+  return 0u;
+}();
 
 // Whether lines come no nearer than the second-level cache. A core has few on their way to the first one: a
 // 4-bit product reads 13 GB/s in that way with one Zen 4 core, 20 in the other. An Intel core is as fast
 // either way, and drops requests to the second level that find its queue full.
-inline const bool kToSecondLevel = [] {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  return __builtin_cpu_is("amd") != 0;
-#else
-  return false;
-#endif
-}();
+inline const bool kToSecondLevel = kAmdFamily != 0;
 
 [[gnu::always_inline]] inline void fetch_line(const void* line) {
   if (kToSecondLevel)

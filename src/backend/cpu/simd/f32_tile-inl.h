@@ -1,6 +1,6 @@
-// Small F32 matrix products from register tiles. A panel is a matrix [depth, kPanel] of two vectors a row; a
-// tile is kTileRows rows of it. Every element is one chain of fused multiply-adds in the order of the depth,
-// so that its bits depend neither on the number of rows nor on where a tile lies. Included once per
+// Small F32 matrix products from register tiles. A panel is a matrix [depth, kPanel] of two vectors per row;
+// a tile is kTileRows rows of it. Every element is one chain of fused multiply-adds in the order of the
+// depth, so that its bits depend neither on the number of rows nor on where a tile lies. Included once per
 // instruction set.
 #if defined(SLUICE_BACKEND_CPU_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_TILE_INL_H_

@@ -5,7 +5,7 @@
 // row and 4 queries; keys pass through shared memory 64 columns at a time. Softmax: a warp has 4 queries.
 // Values: a thread owns columns, reads them straight from memory, and keeps their sums in shared memory.
 // Grid: token tiles, KV heads x head tiles x parts of kMaxColumns value columns, lanes of splits. Bytes:
-// every row in sight once a block. Expected error 1e-6.
+// every row in sight once per block. Expected error 1e-6.
 #pragma once
 
 #include "backend/cuda/attention/attend.cuh"

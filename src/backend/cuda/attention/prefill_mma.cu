@@ -164,7 +164,7 @@ bool prefill_mma_supports(const Context& context, const MmaCall& call) {
 }
 
 void attend_prefill_mma(Context& context, const MmaCall& call) {
-  // Half as many rows a block where larger blocks would leave multiprocessors idle: the bits are the same.
+  // Half as many rows per block where larger blocks would leave multiprocessors idle: the bits are the same.
   const long long rows = static_cast<long long>(call.attend.sequences.tokens) * call.attend.heads;
   const bool large = rows / 128 >= context.device().multiprocessors;
   with_mma_width(call.queries.width, [&]<int kWidth>() {

@@ -1,6 +1,6 @@
 // New tokens into the rows of two caches: cache[slot][start+i] = tokens[i], whatever a row is.
 //
-// One block a token and cache. Bytes: each element once in, once out. Exact, or rounded once where an F32
+// One block per token and cache. Bytes: each element once in, once out. Exact, or rounded once where an F32
 // token goes to a BF16 cache. A row past the capacity is reported and left out.
 #pragma once
 

@@ -1,5 +1,5 @@
 // New vectors into the slots of packed caches, keys and values in one launch where both take the fast path:
-// BF16 of 128, 256 or 512 to 4 or 8 bits, four vectors a warp. The others: one warp a vector, in double.
+// BF16 of 128, 256 or 512 to 4 or 8 bits, four vectors per warp. The others: one warp per vector, in double.
 #pragma once
 
 #include "backend/cuda/cache/append_rows.cuh"

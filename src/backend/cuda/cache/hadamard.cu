@@ -1,6 +1,6 @@
 // forward: out = H(signs * x)/sqrt(D); inverse: out = signs * (H x)/sqrt(D).
 //
-// One warp a row, the row in registers: five stages between lanes, the rest within a lane. Bytes: x and out
+// One warp per row, the row in registers: five stages between lanes, the rest within a lane. Bytes: x and out
 // once. F32 throughout, rounded once at the end; D = 2^n makes n additions a coordinate.
 #include "sluice/ops/cache/hadamard.h"
 

@@ -1,6 +1,6 @@
 // q, k = rope(rms_norm(q), rms_norm(k)) in place, then k_cache[start+i] = k[i], v_cache[start+i] = v[i].
 //
-// A warp a head of a token: of q, of k, or of v, which is only copied. Bytes: q and k twice, v once, their
+// A warp per head of a token: of q, of k, or of v, which is only copied. Bytes: q and k twice, v once, their
 // rows of the cache once. The bits are those of the two ops. Caches of another type than the activations: the
 // two ops.
 #include <algorithm>

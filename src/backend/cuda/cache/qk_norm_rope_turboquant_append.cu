@@ -1,7 +1,7 @@
 // q, k = rope(rms_norm(q), rms_norm(k)) in place, then k and v of token i into slot (start+i) mod S.
 //
 // One launch for the few tokens of a decode step: blocks of keys turn their tokens' heads, a warp each, and
-// then encode them as turboquant_append does, four vectors a warp or one; blocks of values only encode, and
+// then encode them as turboquant_append does, four vectors per warp or one; blocks of values only encode, and
 // blocks of queries only turn. The bits are those of the two ops, which run one after the other where tokens
 // are many: then a launch costs nothing, and their grids fit better. Bytes: q and k twice, v once, D*bits/8 +
 // 4 a vector of k and v.
@@ -15,7 +15,7 @@ namespace sluice::backend::cuda::cache {
 namespace {
 
 constexpr int kMostTokens = 256;
-constexpr int kBlockTokens = kEncodeWarps;  // of keys or values: one a warp, as the longest part is turning
+constexpr int kBlockTokens = kEncodeWarps;  // of keys or values: one per warp, as the longest part is turning
 
 // Blocks of keys come first, then those of values, then queries.
 struct AppendGrid {

@@ -1,9 +1,9 @@
 // out[t] = silu(sum_j virtual[t+j] * weight[:,j]) over the W-1 rows of the state followed by x; the state
 // then holds the last W-1 rows. Taps are added in the order j = 0..W-1 whichever kernel runs.
 //
-// W = 4: a thread owns kVector channels and keeps the last three rows in registers. Few tokens a sequence: it
-// walks the whole sequence and writes the state, one launch. Many: it walks a run of tokens, and a second
-// launch writes the states once nobody needs the old ones. Other widths: a thread a token and channel, and
+// W = 4: a thread owns kVector channels and keeps the last three rows in registers. Few tokens per sequence:
+// it walks the whole sequence and writes the state, one launch. Many: it walks a run of tokens, and a second
+// launch writes the states once nobody needs the old ones. Other widths: a thread per token and channel, and
 // the same second launch. Bytes: x and out once (and 3 rows of a run again, from the cache), state twice.
 #include <algorithm>
 #include <type_traits>
@@ -44,7 +44,7 @@ struct ConvCall {
   Fault* fault;
   int channels;
   int width;
-  int run;  // tokens a thread
+  int run;  // tokens per thread
   SavePlaces saves;
   float* saved;
   long long saved_strides[2];  // save, row

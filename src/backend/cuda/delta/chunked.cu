@@ -201,7 +201,7 @@ __global__ void __launch_bounds__(2 * kWarps * kWarp, 1) delta_walk(DeltaCall ca
     for (int c = walk.begin; c <= walk.end; ++c) {
       if (c < walk.end) {
         advance_state<kWidth, kWarps>(state, shared.state[c % 2], shared.handover[c % 2][warp], warp, lane);
-        const int save = walk.rows(c) == kChunk ? call.saves.find(walk.token(c + 1)) : -1;
+        const int save = walk.save_behind(call, c);
         if (save >= 0)
           move_state<true, kWidth>(call, call.saved_row(save, walk.head, walk.row + warp * 16),
                                    call.saved_strides[2], state, lane);

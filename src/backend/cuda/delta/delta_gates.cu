@@ -1,6 +1,6 @@
 // g = -exp(A_log) * softplus(a + dt_bias), beta = sigmoid(b).
 //
-// A thread an element of [T,Hv]. Bytes: a, b, g and beta once. Relative error below 2e-6 over the whole
+// A thread per element of [T,Hv]. Bytes: a, b, g and beta once. Relative error below 2e-6 over the whole
 // range.
 #include "backend/cuda/delta/decay_rate.cuh"
 #include "backend/cuda/device/element.cuh"

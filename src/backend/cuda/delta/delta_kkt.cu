@@ -3,7 +3,7 @@
 //
 // A block a tile of 64x64 of one chunk and head; a thread 4x4 of it, both operands passing through shared
 // memory 32 columns at a time, F32 FMA. Tiles above the diagonal are zeros without a product. Bytes: A once,
-// k once a head that reads it. F32 sums: relative error about 1e-6.
+// k once per head that reads it. F32 sums: relative error about 1e-6.
 #include <algorithm>
 
 #include "backend/cuda/device/element.cuh"

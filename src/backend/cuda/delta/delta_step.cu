@@ -3,11 +3,12 @@
 //
 // A cluster of blocks serves one key head of a sequence and the value heads that share it, a warp sixteen
 // rows of their states. Every warp convolves its key head's q and k anew, from the cache: that is less than
-// handing them around. The blocks of a value head meet once a token, with their shares of the sum of squares;
-// by then all have read the convolution's state, and may replace it. Bytes: both states once each way, the
-// rest once. F32 throughout, the sum of squares in double. Keys of 128 and four taps; other calls run their
-// parts.
+// handing them around. The blocks of a value head meet once per token, with their shares of the sum of
+// squares; by then all have read the convolution's state, and may replace it. Bytes: both states once each
+// way, the rest once. F32 throughout, the sum of squares in double. Keys of 128 and four taps; other calls
+// run their parts.
 #include "backend/cuda/delta/decay_rate.cuh"
+#include "backend/cuda/delta/delta_step.h"
 #include "backend/cuda/delta/state_rows.cuh"
 #include "backend/cuda/device/activation.cuh"
 #include "backend/cuda/device/cluster.cuh"
@@ -131,7 +132,8 @@ __device__ __forceinline__ double sum_of_head(double square, int peer, int first
   return sum;
 }
 
-template <class T>
+// kEarly: the launch before this one does not write the states.
+template <class T, bool kEarly>
 __global__ void __launch_bounds__(kThreads, 3) delta_step(const __grid_constant__ StepCall call) {
   constexpr int kRowLanes = kWarp / kWarpRows;
   __shared__ __align__(16) float queries[kKeyWidth];
@@ -162,11 +164,13 @@ __global__ void __launch_bounds__(kThreads, 3) delta_step(const __grid_constant_
   const float dt_bias = call.dt_bias[head];
   const float norm_weight = call.norm_weight[row];
   wait_for_cluster();
-  wait_for_inputs();
-  allow_successor();
+  if constexpr (!kEarly) {
+    wait_for_inputs();
+    allow_successor();
+  }
   const SequencePart part =
       sequence_part(call.sequences, to_int(blockIdx.x) / cluster / call.key_heads, call.slots, call.fault);
-  if (part.tokens() == 0) return;
+  if (part.tokens() == 0) return wait_for_inputs();
 
   float* const conv = call.conv_state + part.slot * call.conv_strides[0];
   q_conv.load(conv + q_channel, call.conv_strides[1]);
@@ -176,6 +180,10 @@ __global__ void __launch_bounds__(kThreads, 3) delta_step(const __grid_constant_
                       (peer * kRows + warp_row) * call.state_strides[2] + lane * kPer;
   StateRows<kWarpRows, kPer, kPer> state;
   state.load(rows, call.state_strides[2]);
+  if constexpr (kEarly) {
+    wait_for_inputs();
+    allow_successor();
+  }
   for (int t = part.begin; t < part.end; ++t) {
     const T* x = static_cast<const T*>(call.qkv) + t * call.qkv_stride;
     const float z =
@@ -237,7 +245,14 @@ namespace sluice::backend::cuda {
 
 template <>
 void run(Context& context, const ops::DeltaStep& op) {
-  using namespace delta;
+  delta::run_step(context, op, false);
+}
+
+}  // namespace sluice::backend::cuda
+
+namespace sluice::backend::cuda::delta {
+
+void run_step(Context& context, const ops::DeltaStep& op, bool early) {
   if (!supports(op, context.device())) return run_parts(context, op);
   const bool pooled = op.seq_starts.present();
   const int first = pooled ? 1 : 0;
@@ -272,8 +287,9 @@ void run(Context& context, const ops::DeltaStep& op) {
   const int blocks = call.sequences.count * call.key_heads * call.cluster();
   const Grid grid{dim3(to_unsigned(blocks)), dim3(kThreads)};
   with_activation(op.qkv.dtype, [&]<class T>() {
-    launch_clusters(context, delta_step<T>, to_unsigned(call.cluster()), grid, call);
+    launch_clusters(context, early ? delta_step<T, true> : delta_step<T, false>, to_unsigned(call.cluster()),
+                    grid, call);
   });
 }
 
-}  // namespace sluice::backend::cuda
+}  // namespace sluice::backend::cuda::delta

@@ -16,7 +16,7 @@ namespace sluice::backend::cuda::delta {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kStride = kChunk + 4;  // floats a row of the matrix to be inverted
+constexpr int kStride = kChunk + 4;  // floats per row of the matrix to be inverted
 
 // Gates of the two value heads in work.
 struct Gates {
@@ -32,7 +32,7 @@ __device__ __forceinline__ int value_head(const DeltaCall& call, int key_head, i
   return call.tiled ? index * call.key_heads + key_head : key_head * shared + index;
 }
 
-// One warp: the sums of g of a value head in a fixed order, two tokens a lane.
+// One warp: the sums of g of a value head in a fixed order, two tokens per lane.
 __device__ void read_gates(const DeltaCall& call, const SequencePart& chunk, int head, int half, Gates& gates,
                            ChunkTable& table) {
   const int lane = to_int(threadIdx.x) % kWarp;

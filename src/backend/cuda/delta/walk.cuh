@@ -47,6 +47,10 @@ struct Walk {
   }
   __device__ __forceinline__ int token(int chunk) const { return part.begin + chunk * kChunk; }
   __device__ __forceinline__ int rows(int chunk) const { return min(kChunk, part.end - token(chunk)); }
+  // The place where the state behind a chunk is to be saved, or -1.
+  __device__ __forceinline__ int save_behind(const DeltaCall& call, int chunk) const {
+    return rows(chunk) == kChunk ? call.saves.find(token(chunk + 1)) : -1;
+  }
 };
 
 template <int kThreads, int kWidth, int kRows>

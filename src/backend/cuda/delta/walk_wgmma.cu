@@ -300,14 +300,14 @@ __device__ __forceinline__ void walk_state(const DeltaCall& call, const Walk& wa
   Turn<kHandovers> turn;
   for (int c = walk.begin; c < walk.end; ++c, stage.next(), turn.next()) {
     advance_state(state, memory, barriers, stage, turn, place);
-    const int save = walk.rows(c) == kChunk ? call.saves.find(walk.token(c + 1)) : -1;
+    const int save = walk.save_behind(call, c);
     if (save >= 0)
       move_state<true>(call, call.saved_row(save, walk.head, walk.row), call.saved_strides[2], state, place);
   }
   move_state<true>(call, rows, call.state_strides[1], state, place);
 }
 
-// Two rows of 32 outputs per lane quad, 16 bytes a lane.
+// Two rows of 32 outputs per lane quad, 16 bytes per lane.
 __device__ __forceinline__ void store_out(const RowSums& sums, Bf16* out, long long stride, int rows,
                                           const Place& place) {
 #pragma unroll

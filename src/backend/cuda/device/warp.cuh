@@ -20,7 +20,7 @@ __device__ __forceinline__ float warp_max(float x) {
   return x;
 }
 
-// `partial` is shared memory of one float a warp; the block must be whole warps.
+// `partial` is shared memory of one float per warp; the block must be whole warps.
 __device__ __forceinline__ float block_sum(float x, float* partial) {
   x = warp_sum(x);
   const int warps = to_int(blockDim.x) / kWarp;

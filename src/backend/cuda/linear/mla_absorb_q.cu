@@ -3,9 +3,9 @@
 //
 //   q_latent[t,h,r] = sum_n q_nope[t,h,n] kv_b[h*(nope+v) + n, r]
 //
-// One block a head, 256 columns of the rank and a tile of tokens; a lane owns eight columns, the warps share
-// the rows, and their sums meet in shared memory in a fixed order. Bytes: the K rows once a tile of tokens.
-// F32 throughout: one rounding, of the output.
+// One block per head, 256 columns of the rank and a tile of tokens; a lane owns eight columns, the warps
+// share the rows, and their sums meet in shared memory in a fixed order. Bytes: the K rows once a tile of
+// tokens. F32 throughout: one rounding, of the output.
 #include "sluice/ops/linear/mla_absorb_q.h"
 
 #include "backend/cuda/device/warp.cuh"

@@ -1,8 +1,8 @@
 // What the norms share: out = x * scale * rsqrt(sum(x^2)/divisor + eps), and what each op puts around it.
 //
 // A row belongs to a power of two of lanes of one warp where it is short (heads), else to a whole block. It
-// is read once and held in registers between the two passes, one or two chunks a thread; only rows beyond
-// 1024 chunks are read twice. Blocks walk several rows, so that a weight is read once a block, before the
+// is read once and held in registers between the two passes, one or two chunks per thread; only rows beyond
+// 1024 chunks are read twice. Blocks walk several rows, so that a weight is read once per block, before the
 // inputs arrive. The order of a row's sum depends on its width and type alone. Squares that leave the range
 // of F32 are summed again in double.
 #pragma once

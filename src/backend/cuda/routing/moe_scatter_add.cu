@@ -3,7 +3,7 @@
 //
 // A block takes one bucket row and a range of columns. The first row that names a token adds all rows that
 // do; the others find an earlier one and leave, so no two blocks write one element. Bytes: bucket_out once,
-// the touched rows of sum twice, and the indices once a block, from the cache.
+// the touched rows of sum twice, and the indices once per block, from the cache.
 #include "sluice/ops/routing/moe_scatter_add.h"
 
 #include "backend/cuda/device/chunk.cuh"

@@ -1,7 +1,7 @@
 // s = sigmoid(logits); a group's score is the sum of its two largest s+bias; the k largest s+bias of the top
 // groups, ties to the lower index; weights are s, divided by (sum + 1e-20) if normalize, times scale.
 //
-// One warp a token. Scores are in double, as the choice among close ones demands; a token has few. A token
+// One warp per token. Scores are in double, as the choice among close ones demands; a token has few. A token
 // with NaN among its logits is reported and left out. Bytes: logits and bias once, k pairs out.
 #include "sluice/ops/routing/route_sigmoid.h"
 
@@ -29,7 +29,7 @@ struct SigmoidCall : RouterCall {
   __device__ __forceinline__ int group_size() const { return expert_count / groups; }
 };
 
-// A token's part of the memory: a key an expert, a score and a mark a group.
+// A token's part of the memory: a key per expert, a score and a mark per group.
 struct Scores {
   Key64* keys;
   double* groups;

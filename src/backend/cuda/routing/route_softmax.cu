@@ -1,31 +1,16 @@
 // Softmax over all E experts, the k largest in falling order, optionally divided by their sum.
 //
-// One warp a token. Experts are chosen by their logits, so that no rounding of exp can reorder them; masses
+// One warp per token. Experts are chosen by their logits, so that no rounding of exp can reorder them; masses
 // and sums are F32. A token with NaN among its logits is reported and left out. Bytes: logits once, k pairs
 // out. Up to 512 experts are kept in registers, all of them loaded at once.
 #include "sluice/ops/routing/route_softmax.h"
 
 #include "backend/cuda/device/element.cuh"
-#include "backend/cuda/routing/choose.cuh"
-#include "backend/cuda/routing/router.cuh"
+#include "backend/cuda/routing/choose_softmax.cuh"
 
 namespace sluice::backend::cuda::routing {
 
 namespace {
-
-// Equal to the largest means 1, also where both are infinite.
-__device__ __forceinline__ float mass(float logit, float largest) {
-  return logit == largest ? 1.0f : expf(logit - largest);
-}
-
-// Of all experts, where not only the chosen ones count.
-template <class T>
-__device__ __forceinline__ float whole_mass(const RouterCall& call, const T* logits, float largest) {
-  float sum = 0;
-  for (int e = threadIdx.x % kWarp; e < call.expert_count; e += kWarp)
-    sum += mass(to_float(logits[e]), largest);
-  return warp_sum(sum);
-}
 
 template <class T>
 __global__ void route_softmax(RouterCall call) {
@@ -58,42 +43,12 @@ __global__ void route_softmax(RouterCall call) {
   for (int j = lane; j < call.k; j += kWarp) weights[j] /= sum;
 }
 
-// For 32 * kHeld experts at most, of which up to 32 are chosen: lane j keeps choice j.
 template <class T, int kHeld>
 __global__ void __launch_bounds__(4 * kWarp) route_softmax_held(RouterCall call) {
-  const int lane = threadIdx.x % kWarp;
   const long long token = call.token();
   wait_for_inputs();
   allow_successor();
-  if (token >= call.tokens) return;
-  const T* logits = call.logits_of<T>(token);
-  float held[kHeld];
-#pragma unroll
-  for (int i = 0; i < kHeld; ++i)
-    held[i] = i * kWarp + lane < call.expert_count ? to_float(logits[i * kWarp + lane]) : -INFINITY;
-  Key32 keys[kHeld];
-  bool nan = false;
-#pragma unroll
-  for (int i = 0; i < kHeld; ++i) {
-    nan |= held[i] != held[i];
-    keys[i] = i * kWarp + lane < call.expert_count ? key_of(held[i]) : 0;
-  }
-  if (call.refuses(token, nan)) return;
-  HeldChooser<Key32, kHeld> chooser(keys);
-  Choice<Key32> mine{0, 0};
-  float largest = 0;
-  float sum = 0;
-#pragma unroll 1
-  for (int j = 0; j < call.k; ++j) {
-    const Choice<Key32> choice = chooser.take();
-    if (j == 0) largest = value_of(choice.key);
-    sum += mass(value_of(choice.key), largest);
-    if (j == lane) mine = choice;
-  }
-  if (!call.normalize) sum = whole_mass(call, call.logits_of<T>(token), largest);
-  if (lane >= call.k) return;
-  call.experts[token * call.expert_stride + lane] = mine.index;
-  call.weights[token * call.weight_stride + lane] = mass(value_of(mine.key), largest) / sum;
+  if (token < call.tokens) choose_held<T, kHeld>(call, token);
 }
 
 template <class T>

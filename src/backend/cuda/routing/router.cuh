@@ -1,4 +1,4 @@
-// What the two routers share: the fields of their ops, and where a token's keys are kept: one warp a token,
+// What the two routers share: the fields of their ops, and where a token's keys are kept: one warp per token,
 // in shared memory, or in scratch where a row is too long.
 #pragma once
 

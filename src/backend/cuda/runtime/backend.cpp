@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <optional>
 
+#include "backend/cuda/fused/recorded.h"
+#include "backend/cuda/runtime/gather.h"
 #include "backend/cuda/runtime/meeting.h"
 #include "backend/cuda/runtime/rates.h"
 #include "backend/cuda/runtime/transfer.h"
 #include "backend/make.h"
 #include "base/error.h"
+#include "sluice/ops/stream_order.h"
 
 namespace sluice::backend::cuda {
 
@@ -90,7 +94,7 @@ double measure_bus_rate() {
   return best;
 }
 
-class CudaBackend final : public ops::Backend {
+class CudaBackend final : public ops::Backend, public ops::StreamOrder {
  public:
   explicit CudaBackend(ops::Phase phase) : phase_(phase) {}
 
@@ -104,10 +108,12 @@ class CudaBackend final : public ops::Backend {
   const ops::Traits& traits() const override { return kCudaTraits; }
   ops::Buffer allocate_pinned(std::size_t bytes) override { return cuda::allocate_pinned(bytes); }
   void upload(void* to, const void* from, std::size_t bytes) override {
+    run_recorded();
     transfer_.upload(context_.stream(), to, from, bytes);
   }
   void download(void* to, const void* from, std::size_t bytes) override {
     if (bytes == 0) return;
+    run_recorded();
     const bool small = bytes <= Landing::kBytes;  // the ids of a step
     check(
         cudaMemcpyAsync(small ? landing_.data() : to, from, bytes, cudaMemcpyDeviceToHost, context_.stream()),
@@ -116,13 +122,25 @@ class CudaBackend final : public ops::Backend {
     if (small) std::memcpy(to, landing_.data(), bytes);
   }
   void copy(void* to, const void* from, std::size_t bytes) override {
+    run_recorded();
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, context_.stream()),
           "copying on the device");
   }
+  void gather(void* to, std::span<const ops::MemoryPart> from) override {
+    run_recorded();
+    gather_.from_device(context_, to, from);
+    synchronize();
+  }
+  void scatter(std::span<const ops::MemoryPart> to, const void* from) override {
+    run_recorded();
+    gather_.to_device(context_, to, from);
+  }
   void clear(void* to, std::size_t bytes) override {
+    run_recorded();
     check(cudaMemsetAsync(to, 0, bytes, context_.stream()), "clearing memory of the device");
   }
   void synchronize() override {
+    run_recorded();
     check(cudaStreamSynchronize(context_.stream()), "running on the device");
     if (context_.fault()->kind == 0) return;
     const Fault fault = *context_.fault();
@@ -132,22 +150,64 @@ class CudaBackend final : public ops::Backend {
   ops::Rates measure_rates(std::uint64_t memory) override { return cuda::measure_rates(context_, memory); }
   double measure_bus_rate() override { return cuda::measure_bus_rate(); }
   std::unique_ptr<ops::Meeting> make_meeting(const ops::Meeting::Room& room) override {
+    meets_ = true;
     return cuda::make_meeting(context_, room);
   }
   std::unique_ptr<ops::Program> record(std::function<void()> body) override {
-    return std::make_unique<GraphProgram>(context_, body);
+    // A meeting's launches pass by here: programs that meet the host keep their ops apart.
+    if (meets_) return std::make_unique<GraphProgram>(context_, body);
+    return std::make_unique<GraphProgram>(context_, [&] {
+      const Collecting collecting(recorded_);
+      body();
+      run_recorded();
+    });
+  }
+  int device() const override { return context_.device().index; }
+  void wait_for(void* stream) override {
+    cudaEvent_t reached = nullptr;
+    check(cudaEventCreateWithFlags(&reached, cudaEventDisableTiming), "making an event");
+    cudaError_t status = cudaEventRecord(reached, static_cast<cudaStream_t>(stream));
+    if (status == cudaSuccess) status = cudaStreamWaitEvent(context_.stream(), reached, 0);
+    cudaEventDestroy(reached);  // it goes when it has been reached
+    check(status, "waiting for a stream");
   }
 
  private:
   ops::Buffer allocate_block(std::size_t bytes) override { return allocate_device(bytes); }
   void execute(const ops::AnyOp& op, ops::Phase phase) override {
-    context_.phase = phase == ops::Phase::automatic ? phase_ : phase;
-    std::visit([this](const auto* known) { cuda::run(context_, *known); }, op);
+    const ops::Phase known_phase = phase == ops::Phase::automatic ? phase_ : phase;
+    std::visit(
+        [&](const auto* known) {
+          if (recorded_ && fused::can_wait(*known)) return recorded_->push_back({*known, known_phase});
+          run_recorded();
+          context_.phase = known_phase;
+          cuda::run(context_, *known);
+        },
+        op);
+  }
+  // Whatever is not an op comes behind the ops collected before it.
+  void run_recorded() {
+    if (!recorded_) return;
+    fused::run_all(context_, *recorded_);
+    recorded_->clear();
   }
 
+  // While a program is recorded.
+  using Recorded = std::optional<std::vector<fused::RecordedOp>>;
+  struct Collecting {
+    explicit Collecting(Recorded& recorded) : recorded(recorded) { recorded.emplace(); }
+    ~Collecting() { recorded.reset(); }
+    Collecting(const Collecting&) = delete;
+    Collecting& operator=(const Collecting&) = delete;
+    Recorded& recorded;
+  };
+
   ops::Phase phase_;
+  Recorded recorded_;
+  bool meets_ = false;
   Context context_;
   Transfer transfer_;
+  Gather gather_;
   Landing landing_;
 };
 

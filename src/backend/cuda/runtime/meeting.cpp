@@ -49,19 +49,20 @@ class CudaMeeting final : public ops::Meeting {
   CudaMeeting(const CudaMeeting&) = delete;
   CudaMeeting& operator=(const CudaMeeting&) = delete;
 
-  void show(const ops::ConstView& chosen, const ops::ConstView& inputs, const ops::View& places) override {
+  void publish_and_await(const ops::ConstView& chosen, const ops::ConstView& inputs,
+                         const ops::View& places) override {
     MeetingCall call = empty_call();
     put(call, room_.shown, chosen, inputs);
     take(call, places);
     launch_meeting(context_, call);
   }
-  void tell(const ops::ConstView& chosen, const ops::ConstView& inputs) override {
+  void publish_choices(const ops::ConstView& chosen, const ops::ConstView& inputs) override {
     MeetingCall call = empty_call();
     put(call, room_.shown, chosen, inputs);
     call.waits = false;
     launch_meeting(context_, call);
   }
-  void ask(const ops::ConstView& guessed, const ops::View& places) override {
+  void await_slots(const ops::ConstView& guessed, const ops::View& places) override {
     MeetingCall call = empty_call();
     call.outbox = static_cast<unsigned*>(guess_outbox_.data());
     call.raised = &flags_->guessed;
@@ -69,7 +70,7 @@ class CudaMeeting final : public ops::Meeting {
     take(call, places);
     launch_meeting(context_, call);
   }
-  void take(const ops::View& out) override {
+  void await_rows(const ops::View& out) override {
     MeetingCall call = empty_call();
     call.rows = static_cast<unsigned*>(out.data);
     call.row_count = words(out) / to_int(std::max<std::int64_t>(out.dim(0), 1));
@@ -98,13 +99,13 @@ class CudaMeeting final : public ops::Meeting {
     return mark_;
   }
   void finish_uploads() override { check(cudaStreamSynchronize(uploads_), "copying to the device"); }
-  void answer(std::span<const std::int32_t> places, std::uint32_t mark) override {
+  void send_slots(std::span<const std::int32_t> places, std::uint32_t mark) override {
     std::memcpy(inbox_.data(), places.data(), places.size_bytes());
     flags_->mark = mark;
     go_on(number_);
   }
   std::byte* rows() override { return static_cast<std::byte*>(row_inbox_.data()); }
-  void give(std::span<const std::int32_t> rows) override {
+  void send_rows(std::span<const std::int32_t> rows) override {
     std::memcpy(row_numbers_.data(), rows.data(), rows.size_bytes());
     flags_->rows = to_unsigned(rows.size());
     go_on(number_);

@@ -8,7 +8,7 @@
 
 namespace sluice::backend::cuda {
 
-// A number a sequence, or one for the only sequence.
+// A number per sequence, or one for the only sequence.
 struct SequenceNumber {
   const int* values = nullptr;
   long long value = 0;

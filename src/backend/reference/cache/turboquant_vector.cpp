@@ -5,6 +5,7 @@
 
 #include "backend/reference/cache/rotation.h"
 #include "backend/reference/runtime/element.h"
+#include "base/integer_cast.h"
 #include "quant/codebook.h"
 
 namespace sluice::backend::reference::cache {
@@ -36,11 +37,11 @@ std::size_t nearest_code(const quant::Codebook& book, double value) {
 // The nearest codes as one bit stream; `values` become the levels.
 void store_codes(std::vector<double>& values, std::int64_t bits, std::uint8_t* to) {
   const quant::Codebook& book = quant::codebook(bits);
-  std::fill_n(to, values.size() * static_cast<std::size_t>(bits) / 8, std::uint8_t{0});
+  std::fill_n(to, values.size() * to_size(bits) / 8, std::uint8_t{0});
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::size_t code = nearest_code(book, values[i]);
-    for (std::size_t b = 0; b < static_cast<std::size_t>(bits); ++b) {
-      const std::size_t bit = i * static_cast<std::size_t>(bits) + b;
+    for (std::size_t b = 0; b < to_size(bits); ++b) {
+      const std::size_t bit = i * to_size(bits) + b;
       to[bit / 8] = static_cast<std::uint8_t>(to[bit / 8] | (code >> b & 1) << bit % 8);
     }
     values[i] = book.levels()[code];
@@ -66,7 +67,7 @@ void encode_vector(const ops::ConstView& x, const ops::ConstView& signs, std::in
 }
 
 std::vector<double> decode_vector(const ops::ConstView& codes, double norm, std::int64_t bits) {
-  std::vector<double> values(static_cast<std::size_t>(codes.shape.back() * 8 / bits));
+  std::vector<double> values(to_size(codes.shape.back() * 8 / bits));
   const double factor = norm / std::sqrt(static_cast<double>(values.size()));
   if (bits == 16) {
     for (std::size_t i = 0; i < values.size(); ++i)
@@ -76,8 +77,8 @@ std::vector<double> decode_vector(const ops::ConstView& codes, double norm, std:
   const quant::Codebook& book = quant::codebook(bits);
   for (std::size_t i = 0; i < values.size(); ++i) {
     std::size_t code = 0;
-    for (std::size_t b = 0; b < static_cast<std::size_t>(bits); ++b) {
-      const std::size_t bit = i * static_cast<std::size_t>(bits) + b;
+    for (std::size_t b = 0; b < to_size(bits); ++b) {
+      const std::size_t bit = i * to_size(bits) + b;
       const std::size_t byte = ops::read<std::uint8_t>(codes.data, static_cast<std::int64_t>(bit / 8));
       code |= (byte >> bit % 8 & 1) << b;
     }

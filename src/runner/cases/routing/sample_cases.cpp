@@ -107,7 +107,7 @@ OpFile make_mixture(std::uint64_t seed, std::int64_t rows, std::int64_t vocab, s
   for (std::int64_t p = 0; p < pool; ++p) slots[p] = p;
   HostTensor chosen(DType::i32, {rows});
   for (std::int64_t t = 0; t < rows; ++t) {
-    std::swap(slots[t], slots[static_cast<std::size_t>(t + random.integer(pool - t))]);
+    std::swap(slots[t], slots[to_size(t + random.integer(pool - t))]);
     set(chosen, t, static_cast<double>(slots[t]));
   }
   file.tensors["slots"] = std::move(chosen);

@@ -81,7 +81,7 @@ SLUICE_AMX_DIGITS float split_row(const float* x, std::size_t count, Digit* high
   return bound / kLargest;
 }
 
-// Levels of keys, kKeyRows rows a slot: the first digits, then the second ones.
+// Levels of keys, kKeyRows rows per slot: the first digits, then the second ones.
 struct DigitKeys {
   const std::uint8_t* const* rows;
   Digit* slots;

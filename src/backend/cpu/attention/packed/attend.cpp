@@ -14,8 +14,8 @@
 // 4-bit codes go to the matrix units where there are any, in place of levels in F32: as bytes
 // (packed/amx_int8_q4.h), or as BF16 numbers where F32 is to be exact (packed/amx_bf16_q4.h).
 //
-// Bytes: every packed row in sight once a group. Arithmetic and softmax in F32; 4*D operations a query, head
-// and row. Error against double on equal codes about 1e-6, 1e-4 by bytes.
+// Bytes: every packed row in sight once per group. Arithmetic and softmax in F32; 4*D operations a query,
+// head and row. Error against double on equal codes about 1e-6, 1e-4 by bytes.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/attention/packed/attend.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep

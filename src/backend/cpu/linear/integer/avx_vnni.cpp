@@ -1,4 +1,5 @@
-// The integer products for AVX2 with VNNI, which processors without AVX-512 may have too.
+// The integer products for AVX2 with VNNI, which processors without AVX-512 may have too. A build for
+// processors that have AVX-512 anyway goes without.
 #define SLUICE_AVX_VNNI 1
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS 0xFFF01FFLL  // all above AVX2
@@ -9,7 +10,7 @@
 
 #include "backend/cpu/linear/integer/product.h"
 
-#if HWY_TARGET == HWY_AVX2
+#if HWY_TARGET == HWY_AVX2 && !defined(__AVX512F__)
 #include "backend/cpu/linear/integer/driver-inl.h"
 #endif
 
@@ -17,7 +18,7 @@
 namespace sluice::backend::cpu::linear::integer {
 
 void run_avx_vnni(Context& context, const Linear& op) {
-#if HWY_ARCH_X86
+#if HWY_ARCH_X86 && !defined(__AVX512F__)
   N_AVX_VNNI::integer_linear(context, op);
 #else
   run_integer_linear(context, op);

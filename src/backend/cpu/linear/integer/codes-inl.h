@@ -1,9 +1,10 @@
 // Packed codes of any width as words of sixteen bits, in the order of the columns. Included once per
 // instruction set.
 //
-// Eight codes are as many bytes as a code has bits, and no code reaches over more than two bytes. So a
-// shuffle brings a code's two bytes into its word, a multiplication moves the code to the top of it, and a
-// shift moves it down. Which bytes and by how much is all that differs from width to width.
+// Eight codes are as many bytes as a code has bits, and no code reaches over more than two bytes, nor do two
+// of 5 or 6 bits or four of 3. So a shuffle brings the two bytes of one or more codes into their word, a
+// multiplication moves them to the top of it, and shifts move them down. Which bytes and by how much is all
+// that differs from width to width.
 #if defined(SLUICE_BACKEND_CPU_INTEGER_CODES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_INTEGER_CODES_INL_H_
 #undef SLUICE_BACKEND_CPU_INTEGER_CODES_INL_H_
@@ -46,39 +47,76 @@ constexpr int kBlocks = to_int(kLanes) / 4;  // of sixteen bytes in a vector
 constexpr std::int64_t kWords = 2 * kLanes;  // of a vector
 constexpr std::int64_t kReadPast = 16;  // bytes behind its codes that unpacking a vector may read at most
 
-template <int kBits>
+// Which bytes are brought into a word that holds kSlots neighbouring codes, and what moves those to its top.
+template <int kBits, int kSlots>
 struct CodeShuffle {
-  static constexpr bool kOneLoad = kBlocks * kBits <= 16;  // or one for each two blocks
+  static constexpr int kBlockBytes = kBits * kSlots;
+  static constexpr int kBlocksOfLoad = kBlocks * kBlockBytes <= 16 ? kBlocks : 2 * kBlockBytes <= 16 ? 2 : 1;
   alignas(64) std::uint8_t bytes[16 * kBlocks];
   alignas(64) std::uint16_t factors[8 * kBlocks];
   constexpr CodeShuffle() : bytes(), factors() {
     for (int i = 0; i < 8 * kBlocks; ++i) {
-      const int bit = i % 8 * kBits;
-      const int first = bit / 8 + (kOneLoad ? i / 8 : i / 8 % 2) * kBits;
+      const int bit = i % 8 * kBits * kSlots;
+      const int first = bit / 8 + i / 8 % kBlocksOfLoad * kBlockBytes;
       bytes[2 * i] = static_cast<std::uint8_t>(first);
       bytes[2 * i + 1] = static_cast<std::uint8_t>(first < 15 ? first + 1 : 15);
-      factors[i] = static_cast<std::uint16_t>(1 << (16 - kBits - bit % 8));
+      factors[i] = static_cast<std::uint16_t>(1 << (16 - kBits * kSlots - bit % 8));
     }
   }
+};
+
+// Words that hold kSlots codes each at their top. Holds in registers what bringing them there takes.
+template <int kBits, int kSlots>
+class Mover {
+ public:
+  HWY_INLINE Mover() {
+    bytes_ = hn::Load(ByteTag(), kShuffle.bytes);
+    factors_ = hn::Load(HalfTag(), kShuffle.factors);
+  }
+
+  // kWords of them from `at` on.
+  HWY_INLINE HalfVec operator()(const std::byte* at) const {
+    return hn::Mul(hn::BitCast(HalfTag(), hn::TableLookupBytes(load(at), bytes_)), factors_);
+  }
+
+ private:
+  static constexpr CodeShuffle<kBits, kSlots> kShuffle{};
+
+  HWY_INLINE hn::Vec<ByteTag> load(const std::byte* at) const {
+    const auto* from = reinterpret_cast<const std::uint8_t*>(at);
+    constexpr int kStep = kShuffle.kBlocksOfLoad * kShuffle.kBlockBytes;
+    if constexpr (kShuffle.kBlocksOfLoad == kBlocks) {
+      return hn::LoadDup128(ByteTag(), from);
+    } else {
+      const hn::Half<ByteTag> half;
+      const auto half_at = [&](const std::uint8_t* begin) HWY_ATTR {
+        if constexpr (kBlocks == 2 * kShuffle.kBlocksOfLoad) {
+          return hn::LoadDup128(half, begin);
+        } else {
+          const hn::Half<decltype(half)> quarter;
+          return hn::Combine(half, hn::LoadU(quarter, begin + kStep), hn::LoadU(quarter, begin));
+        }
+      };
+      return hn::Combine(ByteTag(), half_at(from + kBlocks / 2 * kShuffle.kBlockBytes), half_at(from));
+    }
+  }
+
+  hn::Vec<ByteTag> bytes_;
+  HalfVec factors_;
 };
 
 // What is multiplied: the codes themselves, or kE2m1Bytes of them.
 enum class Levels { codes, e2m1 };
 
-// Holds in registers what unpacking takes.
+// Codes that are alone in their words.
 template <int kBits, Levels kLevels>
 class Unpacker {
  public:
-  HWY_INLINE Unpacker() {
-    static constexpr CodeShuffle<kBits> kShuffle;
-    bytes_ = hn::Load(ByteTag(), kShuffle.bytes);
-    factors_ = hn::Load(HalfTag(), kShuffle.factors);
-  }
+  HWY_INLINE Unpacker() {}
 
   // kWords codes from `at` on.
   HWY_INLINE ShortVec operator()(const std::byte* at) const {
-    const auto pairs = hn::BitCast(HalfTag(), hn::TableLookupBytes(load(at), bytes_));
-    const auto codes = hn::ShiftRight<16 - kBits>(hn::Mul(pairs, factors_));
+    const auto codes = hn::ShiftRight<16 - kBits>(move_(at));
     if constexpr (kLevels == Levels::codes) return hn::BitCast(ShortTag(), codes);
     const auto table = hn::LoadDup128(ByteTag(), kE2m1Bytes);
     const auto levels = hn::TableLookupBytes(table, hn::BitCast(ByteTag(), codes));
@@ -86,19 +124,40 @@ class Unpacker {
   }
 
  private:
-  HWY_INLINE hn::Vec<ByteTag> load(const std::byte* at) const {
-    const auto* from = reinterpret_cast<const std::uint8_t*>(at);
-    if constexpr (CodeShuffle<kBits>::kOneLoad) {
-      return hn::LoadDup128(ByteTag(), from);
-    } else {
-      const hn::Half<ByteTag> half;
-      return hn::Combine(ByteTag(), hn::LoadDup128(half, from + 2 * kBits), hn::LoadDup128(half, from));
+  Mover<kBits, 1> move_;
+};
+
+#if HWY_TARGET == HWY_AVX3_DL
+template <int kBits>
+struct ByteShuffle {
+  alignas(64) std::uint8_t bytes[64];
+  alignas(64) std::uint8_t shifts[64];
+  constexpr ByteShuffle() : bytes(), shifts() {
+    for (int i = 0; i < 64; ++i) {
+      bytes[i] = static_cast<std::uint8_t>(i / 8 * kBits + std::min(i % 8, kBits - 1));
+      shifts[i] = static_cast<std::uint8_t>(i % 8 * kBits);
     }
   }
-
-  hn::Vec<ByteTag> bytes_;
-  HalfVec factors_;
 };
+
+// 64 codes as bytes: those of eight codes are brought into 64 bits, each shifts its own into its byte.
+template <int kBits, Levels kLevels>
+HWY_INLINE HalfVec unpack_bytes(const std::byte* at) {
+  static constexpr ByteShuffle<kBits> kShuffle;
+  constexpr auto kRead = static_cast<__mmask64>(~std::uint64_t{0} >> (64 - 8 * kBits));
+  __m512i all;
+  if constexpr (kBits <= 4)
+    all = _mm512_castsi256_si512(_mm256_maskz_loadu_epi8(static_cast<__mmask32>(kRead), at));
+  else
+    all = _mm512_maskz_loadu_epi8(kRead, at);
+  const __m512i eights = _mm512_permutexvar_epi8(_mm512_load_si512(kShuffle.bytes), all);
+  const __m512i shifted = _mm512_multishift_epi64_epi8(_mm512_load_si512(kShuffle.shifts), eights);
+  const __m512i codes = _mm512_and_si512(shifted, _mm512_set1_epi8((1 << kBits) - 1));
+  if constexpr (kLevels == Levels::codes) return HalfVec{codes};
+  const auto table = hn::LoadDup128(ByteTag(), kE2m1Bytes);
+  return hn::BitCast(HalfTag(), hn::TableLookupBytes(table, hn::Vec<ByteTag>{codes}));
+}
+#endif
 
 // sum += products of neighbours, somewhere in the same block.
 HWY_INLINE IntVec add_products(IntVec sum, ShortVec a, ShortVec b) {

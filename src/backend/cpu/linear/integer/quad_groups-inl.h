@@ -38,14 +38,61 @@ HWY_INLINE void read_bf16_quad(const std::byte* const (&rows)[kQuad], std::int64
     _mm512_storeu_si512(to + 16, _mm512_maskz_permutexvar_epi16(kUpper, second, all));
   }
 }
+#elif HWY_TARGET == HWY_AVX2
+// Eight groups of BF16 numbers at a time, each number behind a zero as the upper half of a float.
+HWY_INLINE void read_bf16_quad(const std::byte* const (&rows)[kQuad], std::int64_t groups,
+                               float* HWY_RESTRICT to) {
+  const __m256i zero = _mm256_setzero_si256();
+  // Pairs of groups 0 to 3 of rows 0 and 1, then of rows 2 and 3: groups 0 and 2 first, then 1 and 3.
+  const __m256i order = _mm256_setr_epi32(0, 4, 2, 6, 1, 5, 3, 7);
+  for (std::int64_t g = 0; g < groups; g += 8, to += 32) {
+    const auto two = [&](int r) HWY_ATTR {
+      return _mm256_loadu2_m128i(reinterpret_cast<const __m128i*>(rows[r + 2] + 2 * g),
+                                 reinterpret_cast<const __m128i*>(rows[r] + 2 * g));
+    };
+    const auto store = [&](__m256i pairs, float* at) HWY_ATTR {
+      const __m256i numbers = _mm256_permutevar8x32_epi32(pairs, order);
+      _mm256_storeu_ps(at, _mm256_castsi256_ps(_mm256_unpacklo_epi16(zero, numbers)));
+      _mm256_storeu_ps(at + 8, _mm256_castsi256_ps(_mm256_unpackhi_epi16(zero, numbers)));
+    };
+    const __m256i even = two(0);
+    const __m256i odd = two(1);
+    store(_mm256_unpacklo_epi16(even, odd), to);
+    store(_mm256_unpackhi_epi16(even, odd), to + 16);
+  }
+}
+#else
+// Eight groups of BF16 numbers at a time, each number behind a zero as the upper half of a float.
+HWY_INLINE void read_bf16_quad(const std::byte* const (&rows)[kQuad], std::int64_t groups,
+                               float* HWY_RESTRICT to) {
+  const hn::Full128<std::uint16_t> d;
+  const hn::Full128<std::uint32_t> d32;
+  const auto zero = hn::Zero(d);
+  const auto store = [&](auto pairs, auto others, float* at) HWY_ATTR {
+    const auto first = hn::BitCast(d, hn::InterleaveLower(d32, pairs, others));
+    const auto second = hn::BitCast(d, hn::InterleaveUpper(d32, pairs, others));
+    auto* numbers = reinterpret_cast<std::uint16_t*>(at);
+    hn::StoreU(hn::InterleaveLower(d, zero, first), d, numbers);
+    hn::StoreU(hn::InterleaveUpper(d, zero, first), d, numbers + 8);
+    hn::StoreU(hn::InterleaveLower(d, zero, second), d, numbers + 16);
+    hn::StoreU(hn::InterleaveUpper(d, zero, second), d, numbers + 24);
+  };
+  for (std::int64_t g = 0; g < groups; g += 8, to += 32) {
+    const auto row = [&](int r) HWY_ATTR {
+      return hn::LoadU(d, reinterpret_cast<const std::uint16_t*>(rows[r] + 2 * g));
+    };
+    const auto a = row(0), b = row(1), c = row(2), e = row(3);
+    store(hn::BitCast(d32, hn::InterleaveLower(d, a, b)), hn::BitCast(d32, hn::InterleaveLower(d, c, e)), to);
+    store(hn::BitCast(d32, hn::InterleaveUpper(d, a, b)), hn::BitCast(d32, hn::InterleaveUpper(d, c, e)),
+          to + 16);
+  }
+}
 #endif
 
 // Scales or biases of four rows, [group][row], zeros up to whole quads.
 HWY_INLINE void read_quad(const std::byte* const (&rows)[kQuad], ScaleType type, std::int64_t groups,
                           float* HWY_RESTRICT line, float* HWY_RESTRICT to) {
-#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
   if (type == ScaleType::bf16 && groups % 8 == 0) return read_bf16_quad(rows, groups, to);
-#endif
   const FloatTag d;
   const std::int64_t step = round_up(groups, kLanes);
   for (int r = 0; r < kQuad; ++r) read_scales(rows[r], type, groups, line + r * step);

@@ -5,6 +5,8 @@
 // rows can be added up side by side; blocks of a group are then folded together, and sixteen numbers, four
 // groups by four rows, are scaled at once. Codes of 2 and 4 bits, and of 8 where the processor adds products
 // of bytes up in 32 bits, are multiplied as bytes by the two digits of x; others as words of sixteen bits.
+// Bytes of two rows may be mixed before they are multiplied: what they add up to needs half as many steps
+// then.
 #if defined(SLUICE_BACKEND_CPU_INTEGER_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_INTEGER_TILE_INL_H_
 #undef SLUICE_BACKEND_CPU_INTEGER_TILE_INL_H_
@@ -12,7 +14,7 @@
 #define SLUICE_BACKEND_CPU_INTEGER_TILE_INL_H_
 #endif
 
-#include "backend/cpu/linear/integer/codes-inl.h"
+#include "backend/cpu/linear/integer/code_kinds-inl.h"
 #include "backend/cpu/linear/integer/quad_groups-inl.h"
 #include "backend/cpu/linear/integer/rows-inl.h"
 #include "base/integer_cast.h"
@@ -20,52 +22,21 @@
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET {
 
-constexpr int kTileVectors = 16 / to_int(kLanes);
 constexpr int kIntegerTokens = kLanes >= 16 ? 4 : 2;  // of a register tile
 
-// How groups of kGroupSize fill vectors of kVectorElements codes, of which kBlockElements share a block.
-template <int kGroupSize, int kBlockElements>
-struct GroupShape {
-  static constexpr int kGroupBlocks = kGroupSize / kBlockElements;
-  // A group is one or more whole vectors, or a vector holds several groups.
-  static constexpr int kAdded = std::max(1, kGroupBlocks / kBlocks);  // vectors summed as they come
-  static constexpr int kFolded = kGroupBlocks / kAdded;               // blocks of a group in a vector
-  // Summed vectors of four groups; two groups to a block fill one of AVX2, which alone is asked for them.
-  static constexpr int kVectors = kGroupBlocks == 0 ? 1 : kTileVectors * kFolded;
-  static constexpr std::int64_t kVectorElements = kBlocks * kBlockElements;
-};
+// Rows whose bytes are mixed before they are multiplied. With VNNI adding up costs less than reading digits
+// of x twice.
+template <class Codes>
+constexpr int kMixed = kHasVnni&& Codes::kGroupBlocks > 0 ? 1 : 2;
 
-// Codes of 2, 4 or 8 bits, read from where they lie: slot k of a vector of bytes or words are the codes at
-// the bits from k * kBits on.
-template <int kBits_, int kGroupSize, Levels kLevels_ = Levels::codes>
-struct SlotCodes : GroupShape<kGroupSize, 128 / kBits_> {
-  static constexpr int kBits = kBits_;
-  static constexpr Levels kLevels = kLevels_;
-  static constexpr bool kByBytes = kBits < 8 ? HWY_ARCH_X86 : kHasVnni;
-  static constexpr int kSlots = (kByBytes ? 8 : 16) / kBits;
-  static constexpr std::int64_t kVectorBytes = 4 * kLanes;
-  static constexpr std::int64_t kPast = 0;  // bytes that are read behind the codes
-  // Vectors that are summed as they come.
-  static constexpr int added(const MatrixFormat&) { return SlotCodes::kAdded; }
-};
-
-// Codes of any width, moved into words; groups may be a multiple of kGroupSize.
-template <int kBits_, int kGroupSize, Levels kLevels_ = Levels::codes>
-struct MovedCodes : GroupShape<kGroupSize, 8> {
-  static constexpr int kBits = kBits_;
-  static constexpr Levels kLevels = kLevels_;
-  static constexpr bool kByBytes = false;
-  static constexpr int kSlots = 1;
-  static constexpr std::int64_t kVectorBytes = kBlocks * kBits;
-  static constexpr std::int64_t kPast = kReadPast;
-  static int added(const MatrixFormat& format) {
-    return MovedCodes::kAdded * to_int(format.group_size) / kGroupSize;
-  }
-};
+// Bytes of a row of x for a column: its integer, or its digits for each of the mixed rows.
+template <class Codes>
+constexpr std::int64_t kColumnBytes = Codes::kByBytes ? 2 * kMixed<Codes> : 2;
+constexpr std::int64_t kMostColumnBytes = HWY_ARCH_X86 && HWY_TARGET != HWY_AVX3_DL ? 4 : 2;
 
 // A row of x: for each of the weight's vectors the integers as its slots, or the high digits as its slots and
-// then the low ones; behind all for each group its scale four times, then for each group its sum four times.
-// Groups that fill up a quad are zeros.
+// then the low ones, of each first those that meet the first mixture of two rows; behind all for each group
+// its scale four times, then for each group its sum four times. Groups that fill up a quad are zeros.
 struct IntegerRowLayout {
   std::int64_t quads = 0;
   std::int64_t scales_at = 0;  // in bytes
@@ -73,7 +44,7 @@ struct IntegerRowLayout {
   std::int64_t bytes = 0;
   explicit IntegerRowLayout(const MatrixFormat& format)
       : quads((format.groups() + kQuad - 1) / kQuad),
-        scales_at(quads * kQuad * format.group_size * 2),
+        scales_at(quads * kQuad * format.group_size * kMostColumnBytes),
         sums_at(scales_at + quads * 16 * 4),
         bytes(round_up(sums_at + quads * 16 * 4, 64)) {}
 };
@@ -81,7 +52,7 @@ struct IntegerRowLayout {
 // The codes of slot k in their bytes or words.
 template <class Codes, int k>
 HWY_INLINE HalfVec code_slot(HalfVec words) {
-  constexpr int kShift = k * Codes::kBits;
+  constexpr int kShift = Codes::kByBytes ? k * Codes::kBits : 16 - (Codes::kSlots - k) * Codes::kBits;
   constexpr unsigned kMask = (1u << Codes::kBits) - 1;
   const HalfTag d;
   if constexpr (Codes::kByBytes && Codes::kSlots == 1) return words;
@@ -94,32 +65,47 @@ HWY_INLINE HalfVec code_slot(HalfVec words) {
   return Codes::kByBytes ? levels : hn::And(levels, hn::Set(d, std::uint16_t{0xff}));
 }
 
-// The digits of some integers.
-HWY_INLINE void store_digits(ShortVec q, std::byte* high_at, std::byte* low_at) {
+// The high or the low digits of some integers.
+template <int kDigit>
+HWY_INLINE hn::Vec<hn::Rebind<std::int8_t, ShortTag>> digits_of(ShortVec q) {
   const ShortTag d;
-  const hn::Rebind<std::int8_t, ShortTag> bytes;
   const auto high = hn::ShiftRight<kDigitBits>(hn::Add(q, hn::Set(d, 1 << (kDigitBits - 1))));
-  const auto low = hn::Sub(q, hn::ShiftLeft<kDigitBits>(high));
-  hn::StoreU(hn::DemoteTo(bytes, high), bytes, reinterpret_cast<std::int8_t*>(high_at));
-  hn::StoreU(hn::DemoteTo(bytes, low), bytes, reinterpret_cast<std::int8_t*>(low_at));
+  const auto digits = kDigit == 0 ? high : hn::Sub(q, hn::ShiftLeft<kDigitBits>(high));
+  return hn::DemoteTo(hn::Rebind<std::int8_t, ShortTag>(), digits);
+}
+
+// The slots of two halves of a vector's integers as digits: for each of the mixtures those it meets.
+template <class Codes, int kDigit>
+HWY_INLINE void store_digits(const ShortVec (&halves)[2][4], std::byte* to) {
+  const WordTag d;
+  const hn::Repartition<std::int8_t, WordTag> bytes;
+  auto* at = reinterpret_cast<std::uint32_t*>(to) + kDigit * kMixed<Codes> * Codes::kSlots * kLanes;
+  for (int k = 0; k < Codes::kSlots; ++k, at += kLanes) {
+    const auto digits =
+        hn::BitCast(d, hn::Combine(bytes, digits_of<kDigit>(halves[1][k]), digits_of<kDigit>(halves[0][k])));
+    if constexpr (kMixed<Codes> == 1) {
+      hn::StoreU(digits, d, at);
+    } else {
+      hn::StoreU(hn::InterleaveLower(d, digits, digits), d, at);
+      hn::StoreU(hn::InterleaveUpper(d, digits, digits), d, at + Codes::kSlots * kLanes);
+    }
+  }
 }
 
 template <class Codes>
 HWY_INLINE void arrange_digits(const std::int16_t* HWY_RESTRICT q, std::byte* to) {
   const ShortTag d;
-  std::byte* low_digits = to + Codes::kVectorElements;
+  ShortVec v[2][4];
   for (std::int64_t half = 0; half < 2; ++half) {
-    std::byte* at = to + half * 2 * kLanes;
-    ShortVec v[4];
     if constexpr (Codes::kSlots == 4)
-      hn::LoadInterleaved4(d, q + half * 8 * kLanes, v[0], v[1], v[2], v[3]);
+      hn::LoadInterleaved4(d, q + half * 8 * kLanes, v[half][0], v[half][1], v[half][2], v[half][3]);
     else if constexpr (Codes::kSlots == 2)
-      hn::LoadInterleaved2(d, q + half * 4 * kLanes, v[0], v[1]);
+      hn::LoadInterleaved2(d, q + half * 4 * kLanes, v[half][0], v[half][1]);
     else
-      v[0] = hn::LoadU(d, q + half * 2 * kLanes);
-    for (int k = 0; k < Codes::kSlots; ++k)
-      store_digits(v[k], at + k * Codes::kVectorBytes, low_digits + (at - to) + k * Codes::kVectorBytes);
+      v[half][0] = hn::LoadU(d, q + half * 2 * kLanes);
   }
+  store_digits<Codes, 0>(v, to);
+  store_digits<Codes, 1>(v, to);
 }
 
 // What one vector of codes is multiplied by.
@@ -140,55 +126,112 @@ HWY_INLINE void arrange_vector(const std::int16_t* HWY_RESTRICT q, std::byte* to
 
 #if HWY_ARCH_X86
 
-// The products of bytes with the digits of one token, of which the high ones count 2^kDigitBits.
+// Groups of a block whose products are kept apart.
 template <class Codes>
-HWY_INLINE IntVec sum_byte_products(const HalfVec (&codes)[Codes::kAdded][Codes::kSlots],
-                                    const std::byte* x) {
+constexpr int kParts = Codes::kGroupBlocks == 0 ? 2 : 1;
+
+// Codes of two rows, mixed: words of four bytes from the lower halves of their blocks in turns, then those
+// from the upper halves.
+template <class Codes>
+using MixedCodes = HalfVec[Codes::kAdded][2][Codes::kSlots];
+
+// The products of bytes with the digits of one token, of which the high ones count 2^kDigitBits: of mixtures
+// [first, last) of the codes.
+template <class Codes>
+HWY_INLINE IntVec sum_byte_products(const MixedCodes<Codes>& codes, int first, int last, const std::byte* x) {
   using Sum = std::conditional_t<kHasVnni, IntVec, ShortVec>;
-  // A product of neighbours is at most 2 * 127 * (the largest code): so many of them fit sixteen bits.
-  constexpr int kLargest = Codes::kLevels == Levels::e2m1 ? 24 : (1 << Codes::kBits) - 1;
-  static_assert(kHasVnni || Codes::kAdded * Codes::kSlots * 2 * 127 * kLargest < 1 << 15);
+  constexpr std::int64_t kBytes = 4 * kLanes;
   const ShortTag d;
-  const auto sum_of = [&](int digit) HWY_ATTR {
-    Sum sum = hn::Zero(hn::DFromV<Sum>());
+  const auto sum_of = [&](Sum sum, int digit, int begin, int end) HWY_ATTR {
     HWY_UNROLL(4)
-    for (int a = 0; a < Codes::kAdded; ++a) {
-      HWY_UNROLL(4)
-      for (int k = 0; k < Codes::kSlots; ++k) {
-        const std::byte* at = x + (2 * a + digit) * Codes::kVectorElements + k * Codes::kVectorBytes;
-        sum = add_byte_products(sum, codes[a][k], hn::LoadU(d, reinterpret_cast<const std::int16_t*>(at)));
+    for (int a = begin; a < end; ++a) {
+      HWY_UNROLL(2)
+      for (int m = first; m < last; ++m) {
+        HWY_UNROLL(4)
+        for (int k = 0; k < Codes::kSlots; ++k) {
+          const std::byte* at = x + (((2 * a + digit) * kMixed<Codes> + m) * Codes::kSlots + k) * kBytes;
+          const auto digits = hn::LoadU(d, reinterpret_cast<const std::int16_t*>(at));
+          sum = add_byte_products(sum, codes[a][m][k], digits);
+        }
       }
     }
     return sum;
   };
+  const Sum zero = hn::Zero(hn::DFromV<Sum>());
   if constexpr (kHasVnni) {
-    return hn::Add(hn::ShiftLeft<kDigitBits>(sum_of(0)), sum_of(1));
+    const Sum high = sum_of(zero, 0, 0, Codes::kAdded);
+    return sum_of(hn::ShiftLeft<kDigitBits>(high), 1, 0, Codes::kAdded);
   } else {
-    const auto high = add_products(hn::Zero(IntTag()), sum_of(0), hn::Set(d, 1 << kDigitBits));
-    return add_products(high, sum_of(1), hn::Set(d, 1));
+    // A product of neighbours is at most 2 * 127 * (the largest code): sixteen bits hold the sum of so many
+    // vectors'.
+    constexpr int kLargest = Codes::kLevels == Levels::e2m1 ? 24 : (1 << Codes::kBits) - 1;
+    constexpr int kFit = std::min(Codes::kAdded, ((1 << 15) - 1) / (2 * Codes::kSlots * 2 * 127 * kLargest));
+    static_assert(kFit > 0 && Codes::kAdded % kFit == 0);
+    auto sum = hn::Zero(IntTag());
+    HWY_UNROLL(4)
+    for (int a = 0; a < Codes::kAdded; a += kFit) {
+      sum = add_products(sum, sum_of(zero, 0, a, a + kFit), hn::Set(d, 1 << kDigitBits));
+      sum = add_products(sum, sum_of(zero, 1, a, a + kFit), hn::Set(d, 1));
+    }
+    return sum;
   }
 }
 
-#endif
+// The slots of a vector of codes.
+template <class Codes>
+HWY_INLINE void split_slots(HalfVec words, HalfVec (&codes)[Codes::kSlots]) {
+  codes[0] = code_slot<Codes, 0>(words);
+  if constexpr (Codes::kSlots > 1) codes[1] = code_slot<Codes, 1>(words);
+  if constexpr (Codes::kSlots > 2) {
+    codes[2] = code_slot<Codes, 2>(words);
+    codes[3] = code_slot<Codes, 3>(words);
+  }
+}
 
+// A vector of codes as it lies, or as bytes.
+template <class Codes>
+HWY_INLINE hn::Vec<WordTag> load_codes(const std::byte* at) {
+#if HWY_TARGET == HWY_AVX3_DL
+  if constexpr (Codes::kVectorBytes != 4 * kLanes)
+    return hn::BitCast(WordTag(), unpack_bytes<Codes::kBits, Codes::kLevels>(at));
+#endif
+  return load_words(at);
+}
+
+// dot[part][c] = the products of one row with each token, or of two in turns.
 template <class Codes, int C>
-HWY_INLINE void multiply_bytes(const std::byte* at, const std::byte* const (&x)[C], IntVec (&dot)[C]) {
-#if HWY_ARCH_X86
-  HalfVec codes[Codes::kAdded][Codes::kSlots];
+HWY_INLINE void multiply_bytes(const std::byte* const* rows, const std::byte* const (&x)[C],
+                               IntVec (&dot)[kParts<Codes>][C]) {
+  const WordTag d;
+  MixedCodes<Codes> codes;
   HWY_UNROLL(4)
   for (int a = 0; a < Codes::kAdded; ++a) {
-    const auto words = hn::BitCast(HalfTag(), load_words(at + a * Codes::kVectorBytes));
-    codes[a][0] = code_slot<Codes, 0>(words);
-    if constexpr (Codes::kSlots > 1) codes[a][1] = code_slot<Codes, 1>(words);
-    if constexpr (Codes::kSlots > 2) {
-      codes[a][2] = code_slot<Codes, 2>(words);
-      codes[a][3] = code_slot<Codes, 3>(words);
+    const auto first = load_codes<Codes>(rows[0] + a * Codes::kVectorBytes);
+    if constexpr (kMixed<Codes> == 1) {
+      split_slots<Codes>(hn::BitCast(HalfTag(), first), codes[a][0]);
+    } else {
+      const auto second = load_codes<Codes>(rows[1] + a * Codes::kVectorBytes);
+      split_slots<Codes>(hn::BitCast(HalfTag(), hn::InterleaveLower(d, first, second)), codes[a][0]);
+      split_slots<Codes>(hn::BitCast(HalfTag(), hn::InterleaveUpper(d, first, second)), codes[a][1]);
     }
   }
   HWY_UNROLL(4)
-  for (int c = 0; c < C; ++c) dot[c] = sum_byte_products<Codes>(codes, x[c]);
-#endif
+  for (int c = 0; c < C; ++c) {
+    if constexpr (kParts<Codes> == 2) {
+      dot[0][c] = sum_byte_products<Codes>(codes, 0, 1, x[c]);
+      dot[1][c] = sum_byte_products<Codes>(codes, 1, 2, x[c]);
+    } else {
+      dot[0][c] = sum_byte_products<Codes>(codes, 0, kMixed<Codes>, x[c]);
+    }
+  }
 }
+
+#endif
+
+// Words that hold their codes as they lie.
+struct StoredWords {
+  HWY_INLINE HalfVec operator()(const std::byte* at) const { return hn::BitCast(HalfTag(), load_words(at)); }
+};
 
 template <class Codes, int C, int k = 0>
 HWY_INLINE void add_slots(HalfVec words, const std::byte* const (&x)[C], std::int64_t at, IntVec (&dot)[C]) {
@@ -203,42 +246,18 @@ HWY_INLINE void add_slots(HalfVec words, const std::byte* const (&x)[C], std::in
 
 // dot[r][c] = the products of the vectors of one group, or of the groups of one vector, with each token.
 template <class Codes, int C>
-HWY_INLINE void multiply_slots(const std::byte* const (&rows)[kQuad], const std::byte* const (&x)[C],
+HWY_INLINE void multiply_words(const std::byte* const (&rows)[kQuad], const std::byte* const (&x)[C],
                                IntVec (&dot)[kQuad][C]) {
+  using Words = std::conditional_t<Codes::kPast == 0, StoredWords, Mover<Codes::kBits, Codes::kSlots>>;
+  const Words words;
   HWY_UNROLL(4)
   for (int r = 0; r < kQuad; ++r) {
-    if constexpr (Codes::kByBytes) {
-      multiply_bytes<Codes, C>(rows[r], x, dot[r]);
-    } else {
-      HWY_UNROLL(4)
-      for (int c = 0; c < C; ++c) dot[r][c] = hn::Zero(IntTag());
-      HWY_UNROLL(8)
-      for (int a = 0; a < Codes::kAdded; ++a)
-        add_slots<Codes, C>(hn::BitCast(HalfTag(), load_words(rows[r] + a * Codes::kVectorBytes)), x,
-                            a * 2 * Codes::kVectorElements, dot[r]);
-    }
-  }
-}
-
-// The same with `added` vectors of codes that are moved into words.
-template <class Codes, int C>
-HWY_INLINE void multiply_moved(const std::byte* const (&rows)[kQuad], int added,
-                               const std::byte* const (&x)[C], IntVec (&dot)[kQuad][C]) {
-  const Unpacker<Codes::kBits, Codes::kLevels> unpack;
-  for (auto& row : dot)
-    for (auto& one : row) one = hn::Zero(IntTag());
-  for (int a = 0; a < added; ++a) {
-    ShortVec integers[C];
     HWY_UNROLL(4)
-    for (int c = 0; c < C; ++c)
-      integers[c] =
-          hn::LoadU(ShortTag(), reinterpret_cast<const std::int16_t*>(x[c] + a * 2 * Codes::kVectorElements));
-    HWY_UNROLL(4)
-    for (int r = 0; r < kQuad; ++r) {
-      const auto codes = unpack(rows[r] + a * Codes::kVectorBytes);
-      HWY_UNROLL(4)
-      for (int c = 0; c < C; ++c) dot[r][c] = add_products(dot[r][c], codes, integers[c]);
-    }
+    for (int c = 0; c < C; ++c) dot[r][c] = hn::Zero(IntTag());
+    HWY_UNROLL(8)
+    for (int a = 0; a < Codes::kAdded; ++a)
+      add_slots<Codes, C>(words(rows[r] + a * Codes::kVectorBytes), x, a * 2 * Codes::kVectorElements,
+                          dot[r]);
   }
 }
 
@@ -259,7 +278,8 @@ void arrange_integers(const MatrixFormat& format, const float* HWY_RESTRICT row,
   }
   const std::int64_t padded = layout.quads * kQuad * size;
   std::fill(q + format.columns, q + padded, std::int16_t{0});
-  for (std::int64_t i = 0; i < padded; i += Codes::kVectorElements) arrange_vector<Codes>(q + i, to + 2 * i);
+  for (std::int64_t i = 0; i < padded; i += Codes::kVectorElements)
+    arrange_vector<Codes>(q + i, to + kColumnBytes<Codes> * i);
 }
 
 // In each block the sums of the blocks of four rows.
@@ -275,23 +295,12 @@ HWY_INLINE IntVec sum_in_blocks(const IntVec (&rows)[kQuad]) {
                  hn::BitCast(d, hn::InterleaveUpper(pairs, ab, ce)));
 }
 
-// Of vectors of which a block holds two groups: the sums of the first two groups, then those of the others.
-HWY_INLINE void sum_in_half_blocks(const IntVec (&rows)[kQuad], IntVec (&sums)[2]) {
-#if HWY_TARGET == HWY_AVX2
-  const IntTag d;
+// The same of two pairs of rows that are mixed.
+HWY_INLINE IntVec sum_mixed(IntVec ab, IntVec ce) {
   const hn::Repartition<std::int64_t, IntTag> pairs;
-  const auto add = [&](IntVec ab, IntVec ce) HWY_ATTR {
-    const auto low = hn::InterleaveLower(pairs, hn::BitCast(pairs, ab), hn::BitCast(pairs, ce));
-    const auto high = hn::InterleaveUpper(pairs, hn::BitCast(pairs, ab), hn::BitCast(pairs, ce));
-    return hn::Add(hn::BitCast(d, low), hn::BitCast(d, high));
-  };
-  const auto even = add(hn::InterleaveLower(d, rows[0], rows[1]), hn::InterleaveLower(d, rows[2], rows[3]));
-  const auto odd = add(hn::InterleaveUpper(d, rows[0], rows[1]), hn::InterleaveUpper(d, rows[2], rows[3]));
-  sums[0] = hn::ConcatLowerLower(d, odd, even);
-  sums[1] = hn::ConcatUpperUpper(d, odd, even);
-#else
-  (void)rows, (void)sums;
-#endif
+  const auto low = hn::InterleaveLower(pairs, hn::BitCast(pairs, ab), hn::BitCast(pairs, ce));
+  const auto high = hn::InterleaveUpper(pairs, hn::BitCast(pairs, ab), hn::BitCast(pairs, ce));
+  return hn::Add(hn::BitCast(IntTag(), low), hn::BitCast(IntTag(), high));
 }
 
 // Neighbouring blocks added, those of `low` first.
@@ -317,29 +326,55 @@ struct QuadOperands {
   const float* x_sums[C];
 };
 
+#if HWY_ARCH_X86
+// The sums of vector v of all rows. Where a block holds two groups, AVX2 alone is asked for them: those of
+// the first two groups are vector 0 and those of the others vector 1.
+template <class Codes, int C, std::size_t kSums>
+HWY_INLINE void sum_bytes(const std::byte* const (&rows)[kQuad], const std::byte* const (&x)[C], int v,
+                          IntVec (&sums)[C][kSums]) {
+  constexpr int kPairs = kQuad / kMixed<Codes>;
+  IntVec dot[kPairs][kParts<Codes>][C];
+  HWY_UNROLL(4)
+  for (int p = 0; p < kPairs; ++p) multiply_bytes<Codes, C>(rows + p * kMixed<Codes>, x, dot[p]);
+  HWY_UNROLL(4)
+  for (int c = 0; c < C; ++c) {
+    if constexpr (kMixed<Codes> == 1) {
+      sums[c][v] = sum_in_blocks({dot[0][0][c], dot[1][0][c], dot[2][0][c], dot[3][0][c]});
+    } else if constexpr (kParts<Codes> == 1) {
+      sums[c][v] = sum_mixed(dot[0][0][c], dot[1][0][c]);
+    } else {
+      const IntVec first = sum_mixed(dot[0][0][c], dot[1][0][c]);
+      const IntVec second = sum_mixed(dot[0][1][c], dot[1][1][c]);
+      sums[c][0] = hn::ConcatLowerLower(IntTag(), second, first);
+      sums[c][1] = hn::ConcatUpperUpper(IntTag(), second, first);
+    }
+  }
+}
+#endif
+
 // Their products, added to acc.
 template <class Codes, int C>
-HWY_INLINE void add_quad(const QuadOperands<C>& quad, int added, FloatVec (&acc)[C][kTileVectors]) {
+HWY_INLINE void add_quad(const QuadOperands<C>& quad, FloatVec (&acc)[C][kTileVectors]) {
   const FloatTag d;
   IntVec sums[C][std::max(Codes::kVectors, kTileVectors)];
   HWY_UNROLL(4)
   for (int v = 0; v < Codes::kVectors; ++v) {
+    const std::int64_t elements = v * Codes::kAdded * Codes::kVectorElements;
     const std::byte* x_at[C];
-    for (int c = 0; c < C; ++c) x_at[c] = quad.x[c] + v * added * 2 * Codes::kVectorElements;
+    for (int c = 0; c < C; ++c) x_at[c] = quad.x[c] + elements * kColumnBytes<Codes>;
     const std::byte* rows[kQuad];
-    for (int r = 0; r < kQuad; ++r) rows[r] = quad.rows[r] + v * added * Codes::kVectorBytes;
-    IntVec dot[kQuad][C];
-    if constexpr (Codes::kSlots > 1 || Codes::kByBytes)
-      multiply_slots<Codes, C>(rows, x_at, dot);
-    else
-      multiply_moved<Codes, C>(rows, added, x_at, dot);
-    HWY_UNROLL(4)
-    for (int c = 0; c < C; ++c) {
-      const IntVec rows_of_token[kQuad] = {dot[0][c], dot[1][c], dot[2][c], dot[3][c]};
-      if constexpr (Codes::kGroupBlocks == 0)
-        sum_in_half_blocks(rows_of_token, sums[c]);
-      else
-        sums[c][v] = sum_in_blocks(rows_of_token);
+    for (int r = 0; r < kQuad; ++r) rows[r] = quad.rows[r] + v * Codes::kAdded * Codes::kVectorBytes;
+#if HWY_ARCH_X86
+    if constexpr (Codes::kByBytes) {
+      sum_bytes<Codes, C>(rows, x_at, v, sums);
+      continue;
+    }
+#endif
+    if constexpr (!Codes::kByBytes) {
+      IntVec dot[kQuad][C];
+      multiply_words<Codes, C>(rows, x_at, dot);
+      HWY_UNROLL(4)
+      for (int c = 0; c < C; ++c) sums[c][v] = sum_in_blocks({dot[0][c], dot[1][c], dot[2][c], dot[3][c]});
     }
   }
   HWY_UNROLL(4)
@@ -371,36 +406,36 @@ struct QuadRows {
 template <class Codes, int C>
 HWY_NOINLINE void multiply_integers(const MatrixFormat& format, const QuadRows& w, const std::byte* const* x,
                                     float* HWY_RESTRICT out) {
+  static_assert(kColumnBytes<Codes> <= kMostColumnBytes);
   const FloatTag d;
   const IntegerRowLayout layout(format);
-  const int added = Codes::added(format);
   FloatVec acc[C][kTileVectors];
   for (auto& token : acc)
     for (auto& one : token) one = hn::Zero(d);
-  const std::int64_t quad_elements = Codes::kVectors * added * Codes::kVectorElements;
-  const std::int64_t quad_bytes = quad_elements * Codes::kBits / 8;
+  constexpr std::int64_t kElements = Codes::kVectors * Codes::kAdded * Codes::kVectorElements;
+  constexpr std::int64_t kBytes = kElements * Codes::kBits / 8;
   HWY_ALIGN std::byte rest[kQuad][kQuad * 128 + kReadPast];
   for (std::int64_t quad = 0; quad < layout.quads; ++quad) {
     QuadOperands<C> operands;
-    const std::int64_t begin = quad * quad_bytes;
+    const std::int64_t begin = quad * kBytes;
     const std::int64_t left = format.row_bytes - begin;
     for (int r = 0; r < kQuad; ++r) {
       operands.rows[r] = w.rows[r] + begin;
-      if (left >= quad_bytes && (Codes::kPast == 0 || w.end - operands.rows[r] >= quad_bytes + Codes::kPast))
+      if (left >= kBytes && (Codes::kPast == 0 || w.end - operands.rows[r] >= kBytes + Codes::kPast))
         continue;
-      std::memset(rest[r], 0, to_size(quad_bytes + Codes::kPast));
-      std::memcpy(rest[r], operands.rows[r], to_size(std::min(left, quad_bytes)));
+      std::memset(rest[r], 0, to_size(kBytes + Codes::kPast));
+      std::memcpy(rest[r], operands.rows[r], to_size(std::min(left, kBytes)));
       operands.rows[r] = rest[r];
     }
-    fetch_rows(w.next, begin, quad_bytes);
+    fetch_rows(w.next, begin, kBytes);
     operands.scales = w.scales + quad * 16;
     operands.biases = w.biases + quad * 16;
     for (int c = 0; c < C; ++c) {
-      operands.x[c] = x[c] + quad * 2 * quad_elements;
+      operands.x[c] = x[c] + quad * kElements * kColumnBytes<Codes>;
       operands.x_scales[c] = reinterpret_cast<const float*>(x[c] + layout.scales_at) + quad * 16;
       operands.x_sums[c] = reinterpret_cast<const float*>(x[c] + layout.sums_at) + quad * 16;
     }
-    add_quad<Codes, C>(operands, added, acc);
+    add_quad<Codes, C>(operands, acc);
   }
   const hn::Full128<float> d4;
   for (int c = 0; c < C; ++c) {
@@ -409,40 +444,6 @@ HWY_NOINLINE void multiply_integers(const MatrixFormat& format, const QuadRows& 
     const auto low = hn::Add(hn::Load(d4, sums), hn::Load(d4, sums + 4));
     const auto high = hn::Add(hn::Load(d4, sums + 8), hn::Load(d4, sums + 12));
     hn::StoreU(hn::Add(low, high), d4, out + c * kQuad);
-  }
-}
-
-template <int kBits, class F>
-HWY_INLINE void with_slots(std::int64_t group_size, F&& f) {
-  if (group_size == 32) return f(SlotCodes<kBits, 32>());
-  if (group_size == 64) return f(SlotCodes<kBits, 64>());
-  return f(SlotCodes<kBits, 128>());
-}
-
-// Calls f with the kind of codes `format` has.
-template <class F>
-HWY_INLINE void with_codes(const MatrixFormat& format, F&& f) {
-  switch (format.storage) {
-    case Storage::affine2:
-      if (!HWY_ARCH_X86 || format.group_size == 32) return f(MovedCodes<2, 32>());
-      return format.group_size == 64 ? f(SlotCodes<2, 64>()) : f(SlotCodes<2, 128>());
-    case Storage::affine3:
-      return f(MovedCodes<3, 32>());
-    case Storage::affine4:
-      return with_slots<4>(format.group_size, f);
-    case Storage::affine5:
-      return f(MovedCodes<5, 32>());
-    case Storage::affine6:
-      return f(MovedCodes<6, 32>());
-    case Storage::affine8:
-      return with_slots<8>(format.group_size, f);
-    default:
-      if (format.group_size == 32) return f(SlotCodes<4, 32, Levels::e2m1>());
-#if HWY_TARGET == HWY_AVX2
-      return f(SlotCodes<4, 16, Levels::e2m1>());
-#else
-      return f(MovedCodes<4, 16, Levels::e2m1>());
-#endif
   }
 }
 

@@ -5,8 +5,8 @@
 // from one copy. Eight warps: for scores, 2 x 4 parts of 32 queries and 16 rows; for sums, 2 x 4 parts of 32
 // queries and 128 channels, the probabilities passing through shared memory in between. Decode cuts the cache
 // in splits; prefill walks it whole. Grid: token tiles, head tiles, lanes of splits.
-// Bytes: a row once a block; operations 2 (576 + 512) a query row and cache row. Scores exact products in F32
-// sums; probabilities rounded to BF16.
+// Bytes: a row once per block; operations 2 (576 + 512) a query row and cache row. Scores exact products in
+// F32 sums; probabilities rounded to BF16.
 #include "backend/cuda/attention/latent/mla_mma.h"
 
 #include "backend/cuda/attention/mma_tile.cuh"

@@ -60,7 +60,7 @@ struct RotatedMerge {
 void merge_rotated(Context& context, const RotatedMerge& merge, int tokens);
 
 // BF16 queries of 128 or 256 over codes of 4, 8 or 8 and 4 bits in whole 16-byte chunks, on devices with
-// enough shared memory a block.
+// enough shared memory per block.
 inline bool packed_mma_supports(const Context& context, const PackedCall& call) {
   constexpr std::size_t kSharedBytes = 227 * 1024;  // what either kernel takes at most
   return call.queries.bf16 && (call.queries.width == 128 || call.queries.width == 256) &&

@@ -2,16 +2,16 @@
 // 512.
 //
 // A block has up to 16 query heads of one token and KV head and takes splits of the cache in turn. It rotates
-// its queries once (unless they come rotated) to F16, scaled by a power of two a head. Codes stream through a
-// ring in shared memory a warp and become F16 levels by a table, once for all heads: a byte permute makes the
-// address, a load from shared memory the levels. Two warps share 32 rows: each scores half of the rows, hands
-// its weights to the other, and sums half of the coordinates of all rows, which halves the registers that
-// sums take. Cache rows, and then the coordinates of values, are the rows of the tensor cores' tiles, heads
-// their columns: eight heads fill a tile. Norms never touch levels: a key's norm scales its score in F32, a
-// value's norm its weight; the running maximum of score + log2 norm keeps weights in F16's range. The warps
-// of a block join their sums at the end of a split, in the memory of the rings and in their order. Grid:
-// tokens, KV heads x head tiles, lanes of splits. Bytes: codes and norms in sight once. Error about 3e-4
-// before the output's rounding.
+// its queries once (unless they come rotated) to F16, scaled by a power of two per head. Codes stream through
+// a ring in shared memory per warp and become F16 levels by a table, once for all heads: a byte permute makes
+// the address, a load from shared memory the levels. Two warps share 32 rows: each scores half of the rows,
+// hands its weights to the other, and sums half of the coordinates of all rows, which halves the registers
+// that sums take. Cache rows, and then the coordinates of values, are the rows of the tensor cores' tiles,
+// heads their columns: eight heads fill a tile. Norms never touch levels: a key's norm scales its score in
+// F32, a value's norm its weight; the running maximum of score + log2 norm keeps weights in F16's range. The
+// warps of a block join their sums at the end of a split, in the memory of the rings and in their order.
+// Grid: tokens, KV heads x head tiles, lanes of splits. Bytes: codes and norms in sight once. Error about
+// 3e-4 before the output's rounding.
 #include "backend/cuda/attention/packed/packed_pieces.cuh"
 #include "backend/cuda/attention/packed/packed_softmax.cuh"
 #include "base/integer_cast.h"

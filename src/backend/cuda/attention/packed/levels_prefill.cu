@@ -4,7 +4,8 @@
 // same codes into levels for every 128 queries. Here one pass writes the levels of all rows in sight to
 // scratch memory, [rows,KH,D], and beside them what scores and weights need of the norms; then blocks walk
 // levels as they walk a BF16 cache, the next 64 rows under way meanwhile. The products are the same in the
-// same order (packed_tile.cuh), so the bits are too. Bytes: codes once, levels once out and once a block in.
+// same order (packed_tile.cuh), so the bits are too. Bytes: codes once, levels once out and once per block
+// in.
 #include "backend/cuda/attention/packed/packed_tile.cuh"
 #include "base/integer_cast.h"
 
@@ -32,7 +33,7 @@ struct UnpackCall {
   __half* levels;
 };
 
-// Grid: 8 levels a thread, KV heads.
+// Grid: 8 levels per thread, KV heads.
 template <int kBits, int kWidth>
 __global__ void __launch_bounds__(kTileThreads) unpack_rows(const __grid_constant__ UnpackCall call) {
   constexpr int kChunks = kWidth / 8;

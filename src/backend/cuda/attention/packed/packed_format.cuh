@@ -3,7 +3,7 @@
 // Products do not care about the order of coordinates, so every lane takes neighbouring bytes: of a key, lane
 // l takes the 16-byte chunks l%4, l%4 + 4 .. of row l/4; of the values, chunks l/4, l/4 + 8 .. of its four
 // rows. Which coordinates those are is said here, for the queries and for the sums. A byte becomes one or two
-// levels in F16 by a table that holds every entry once a lane, and so knows no bank conflicts.
+// levels in F16 by a table that holds every entry once per lane, and so knows no bank conflicts.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct PackedFormat {
   static_assert(kBits == 4 || kBits == 8);
   static constexpr int kPerByte = 8 / kBits;
   static constexpr int kRowBytes = kWidth * kBits / 8;
-  static constexpr int kKeyChunks = kRowBytes / 64;                            // of 16 bytes a lane and row
+  static constexpr int kKeyChunks = kRowBytes / 64;                            // of 16 bytes per lane and row
   static constexpr int kValueChunk = kRowBytes / 8 < 16 ? kRowBytes / 8 : 16;  // bytes
   static constexpr int kValueChunks = kRowBytes / 8 / kValueChunk;             // a lane and row
   static constexpr int kKeyWords = kKeyChunks * 4;

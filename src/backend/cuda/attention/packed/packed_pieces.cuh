@@ -72,7 +72,7 @@ __device__ __forceinline__ std::uint32_t own_levels(const char* entries) {
   return own;
 }
 
-// The block's query heads, a head a warp in turn.
+// The block's query heads, a head per warp in turn.
 template <class Shared, int kWidth>
 struct QueryHeads {
   static constexpr int kCount = kWidth / kWarp;

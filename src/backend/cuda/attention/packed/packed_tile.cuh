@@ -1,4 +1,4 @@
-// A tile of a prefill kernel of packed caches: 128 query rows of a block, 16 a warp, against 64 rows of
+// A tile of a prefill kernel of packed caches: 128 query rows of a block, 16 per warp, against 64 rows of
 // levels.
 //
 // Queries are rotated once to F16. Norms do not touch levels: a key's norm scales its score, a value's norm

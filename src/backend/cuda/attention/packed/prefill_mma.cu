@@ -171,7 +171,7 @@ struct FreshCall {
   float* norms;
 };
 
-// A warp a vector: rotated and scaled by a power of two, which becomes the norm. A NaN goes to the norm
+// A warp per vector: rotated and scaled by a power of two, which becomes the norm. A NaN goes to the norm
 // alone: levels are multiplied by the weight 0 where a query does not see them.
 template <int kWidth>
 __global__ void fresh_levels(FreshCall call) {

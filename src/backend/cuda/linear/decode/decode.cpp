@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/cuda/linear/decode/int4_experts.h"
 #include "backend/cuda/linear/decode/int4_plan.h"
 #include "backend/cuda/linear/decode/plan.h"
 
@@ -21,6 +22,7 @@ LinearCall tokens_of(const LinearCall& call, long long first, long long count) {
 }
 
 void launch_part(Context& context, const LinearCall& call) {
+  if (const auto plan = expert_plan(call, context.device())) return launch_experts(context, call, *plan);
   if (const auto plan = nibble_plan(call, context.device())) return launch_nibbles(context, call, *plan);
   const auto plan = decode_plan(call, context.device());
   if (!plan) return launch_generic(context, call);

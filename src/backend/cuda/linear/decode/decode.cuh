@@ -10,7 +10,7 @@
 //
 // Steps of K are dealt out to the `parts` warps of a tile; their sums meet in shared memory in a fixed order.
 // A column does not depend on the others, hence a token's bits not on the batch. Bytes: the weights once a
-// pass of up to 32 tokens; an expert's once a pass of the tokens that chose it.
+// pass of up to 32 tokens; an expert's once per pass of the tokens that chose it.
 #pragma once
 
 #include "backend/cuda/device/async_copy.cuh"
@@ -137,7 +137,7 @@ class WeightStream {
       from_[r] = values_ + static_cast<std::uint64_t>(min(first + row_ + 8 * r, last)) * row_bytes;
     if constexpr (kKinds > 0) copy_scales(first, last);
   }
-  // Some threads a row: the rows of all kinds of scales are at most as many as threads. Padding is zeros.
+  // Some threads per row: the rows of all kinds of scales are at most as many as threads. Padding is zeros.
   __device__ __forceinline__ int threads_log2() const {
     return plan_.parts_log2 + (kKinds == 1 ? 1 : 0);
   }

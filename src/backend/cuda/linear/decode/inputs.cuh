@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/cuda/linear/decode/decode.cuh"
+#include "backend/cuda/linear/decode/normed_row.cuh"
 #include "backend/cuda/linear/decode/row_list.cuh"
 #include "base/integer_cast.h"
 
@@ -60,9 +61,17 @@ class InputStage {
         eights_(plan.steps * (Shape::kStepValues / 8)),
         total_(count * eights_) {}
 
+  // One token's, normed on the way; rows are whole warps of chunks.
+  __device__ __forceinline__ void fill(const NormedRow& row) const {
+    clear_zeros();
+    uint4 chunks[NormedRow::kHeld];
+    row.load(chunks);
+#pragma unroll
+    for (int i = 0; i < NormedRow::kHeld; ++i)
+      if (row.inside(i)) put(row.chunk(i), chunks[i]);
+  }
   __device__ __forceinline__ void fill() const {
-    if (threadIdx.x < 16)
-      reinterpret_cast<uint4*>(shared_ + plan_.zeros)[threadIdx.x] = make_uint4(0, 0, 0, 0);
+    clear_zeros();
     constexpr int kThreads = kDecodeWarps * kWarp;
     const int thread = threadIdx.x;
     if (!plan_.whole_inputs) {
@@ -85,19 +94,25 @@ class InputStage {
         if (i < total_ && inside(i)) eight[j] = *source(i);
       }
 #pragma unroll
-      for (int j = 0; j < Blocks; ++j) {
-        const unsigned words[4] = {eight[j].x, eight[j].y, eight[j].z, eight[j].w};
-        float x[8];
-#pragma unroll
-        for (int e = 0; e < 8; ++e)
-          x[e] = __uint_as_float(e % 2 == 0 ? words[e / 2] << 16 : words[e / 2] & 0xffff0000u);
-        write_sum(first + j * kThreads, x);
-        write(first + j * kThreads, 0, eight[j]);
-      }
+      for (int j = 0; j < Blocks; ++j) put(first + j * kThreads, eight[j]);
     }
   }
 
  private:
+  __device__ __forceinline__ void clear_zeros() const {
+    if (threadIdx.x < 16)
+      reinterpret_cast<uint4*>(shared_ + plan_.zeros)[threadIdx.x] = make_uint4(0, 0, 0, 0);
+  }
+  // Eight BF16 inputs as they are. The whole warp calls.
+  __device__ __forceinline__ void put(int i, const uint4& eight) const {
+    const unsigned words[4] = {eight.x, eight.y, eight.z, eight.w};
+    float x[8];
+#pragma unroll
+    for (int e = 0; e < 8; ++e)
+      x[e] = __uint_as_float(e % 2 == 0 ? words[e / 2] << 16 : words[e / 2] & 0xffff0000u);
+    write_sum(i, x);
+    write(i, 0, eight);
+  }
   __device__ __forceinline__ int token_of(int i) const {
     return static_cast<int>(__umulhi(to_unsigned(i), plan_.eights_reciprocal));
   }

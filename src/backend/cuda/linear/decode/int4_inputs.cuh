@@ -5,7 +5,9 @@
 #pragma once
 
 #include "backend/cuda/device/element.cuh"
+#include "backend/cuda/linear/decode/int4_half.cuh"
 #include "backend/cuda/linear/decode/int4_ring.cuh"
+#include "backend/cuda/linear/decode/normed_row.cuh"
 #include "backend/cuda/linear/decode/weight_fragment.cuh"
 #include "base/integer_cast.h"
 
@@ -36,21 +38,27 @@ struct SumTerms {
   }
 };
 
-// Of up to eight tokens in shared memory, for any K.
+// Of up to eight tokens in shared memory, for any K; in FP16 or as they are.
+template <bool kInHalves>
 class StagedInputs {
  public:
+  static constexpr bool kHalves = kInHalves;
   static constexpr int kColumnTiles = 1;
   static constexpr int kOwnTiles = 0;  // any number
 
   __device__ __forceinline__ void load(const LinearCall& call, const NibblePlan& plan, const RowList& rows,
                                        int count, std::byte* shared) {
     fill(call, plan, rows, count, shared);
-    __syncthreads();
-    const unsigned lane = threadIdx.x % kWarp;
-    const auto column = to_unsigned(min(to_int(lane / 4), count - 1));
-    inputs_ = shared_address(shared) + column * to_unsigned(plan.input_pitch) + lane % 4 * 16;
-    sums_ =
-        shared_address(shared) + to_unsigned(plan.sums) + column * to_unsigned(plan.sum_pitch) + lane % 4 * 8;
+    find(plan, count, shared);
+  }
+  // One token's, normed on the way.
+  __device__ __forceinline__ void load(const NibblePlan& plan, const NormedRow& row, std::byte* shared) {
+    uint4 chunks[NormedRow::kHeld];
+    row.load(chunks);
+#pragma unroll
+    for (int i = 0; i < NormedRow::kHeld; ++i)
+      if (row.inside(i)) put(plan, 0, row.chunk(i) / kWarp, chunks[i], shared);
+    find(plan, 1, shared);
   }
   // Of tile `tile` of K, the `own`th of the warp; for a group, and the first or second half of the lane's
   // part.
@@ -61,6 +69,12 @@ class StagedInputs {
     return load_shared_8(sums_ + to_unsigned(tile * kSumBytes));
   }
 
+  // What the results of the lane's two columns lack.
+  __device__ __forceinline__ float2 factors(int tile, int, int) const {
+    return {__uint_as_float(load_shared_4(factors_[0] + to_unsigned(tile * 4))),
+            __uint_as_float(load_shared_4(factors_[1] + to_unsigned(tile * 4)))};
+  }
+
  private:
   static constexpr int kInputBytes = kNibbleValues * 2;  // of a tile and column
   static constexpr int kSumBytes = 32;
@@ -69,9 +83,6 @@ class StagedInputs {
                                               const RowList& rows, int count, std::byte* shared) {
     constexpr int kBatch = 4;  // loads in flight
     const int lane = to_int(threadIdx.x) % kWarp;
-    const int group = lane / 8;
-    std::byte* const eights = shared + ((group * 2 + lane % 2) * 4 + lane / 2 % 4) * 16;
-    std::byte* const sums = shared + plan.sums + group / 2 * 8 + group % 2 * 2;
     const int items = count * plan.tiles;
 #pragma unroll 1
     for (int first = to_int(threadIdx.x) / kWarp; first < items; first += kBatch * kDecodeWarps) {
@@ -86,32 +97,63 @@ class StagedInputs {
       }
 #pragma unroll
       for (int i = 0; i < kBatch; ++i) {
-        const int tile = min(first + i * kDecodeWarps, items - 1) - token[i] * plan.tiles;
-        *reinterpret_cast<uint4*>(eights + token[i] * plan.input_pitch + tile * kInputBytes) =
-            in_pair_order<PairOrder::four_apart>(loaded[i]);
-        float sum = sum_of_eight(loaded[i]);
-#pragma unroll
-        for (int step = 1; step < 8; step *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-        if (lane % 8 != 0) continue;
-        const SumTerms terms(sum);
-        auto* const to =
-            reinterpret_cast<unsigned short*>(sums + token[i] * plan.sum_pitch + tile * kSumBytes);
-        to[0] = terms.at[0];
-        to[8] = terms.at[1];
-        to[2] = terms.at[2];
-        to[10] = 0;
+        const int item = min(first + i * kDecodeWarps, items - 1);
+        put(plan, token[i], item - token[i] * plan.tiles, loaded[i], shared);
       }
     }
+  }
+  // The lane's eight inputs of a tile. The whole warp calls.
+  __device__ static __forceinline__ void put(const NibblePlan& plan, int token, int tile, const uint4& eight,
+                                             std::byte* shared) {
+    const int lane = to_int(threadIdx.x) % kWarp;
+    const int group = lane / 8;
+    std::byte* const eights = shared + ((group * 2 + lane % 2) * 4 + lane / 2 % 4) * 16;
+    std::byte* const sums = shared + plan.sums + group / 2 * 8 + group % 2 * 2;
+    uint4 ordered = in_pair_order<PairOrder::four_apart>(eight);
+    if constexpr (kHalves) {
+      unsigned largest = larger_magnitudes(eight);
+      largest = __reduce_max_sync(0xffffffffu, max(largest & 0xffffu, largest >> 16));
+      const HalfScale scale(largest);
+      ordered = scale.halves(ordered);
+      if (lane == 0)
+        reinterpret_cast<float*>(shared + plan.factors)[token * plan.tiles + tile] = scale.back();
+    }
+    *reinterpret_cast<uint4*>(eights + token * plan.input_pitch + tile * kInputBytes) = ordered;
+    float sum = sum_of_eight(eight);
+#pragma unroll
+    for (int step = 1; step < 8; step *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+    if (lane % 8 != 0) return;
+    const SumTerms terms(sum);
+    auto* const to = reinterpret_cast<unsigned short*>(sums + token * plan.sum_pitch + tile * kSumBytes);
+    to[0] = terms.at[0];
+    to[8] = terms.at[1];
+    to[2] = terms.at[2];
+    to[10] = 0;
+  }
+  // Where the lane reads, once all have put theirs.
+  __device__ __forceinline__ void find(const NibblePlan& plan, int count, std::byte* shared) {
+    __syncthreads();
+    const unsigned lane = threadIdx.x % kWarp;
+    const auto column = to_unsigned(min(to_int(lane / 4), count - 1));
+    inputs_ = shared_address(shared) + column * to_unsigned(plan.input_pitch) + lane % 4 * 16;
+    sums_ =
+        shared_address(shared) + to_unsigned(plan.sums) + column * to_unsigned(plan.sum_pitch) + lane % 4 * 8;
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+      factors_[i] = shared_address(shared) +
+                    to_unsigned(plan.factors + min(to_int(lane % 4 * 2) + i, count - 1) * plan.tiles * 4);
   }
 
   unsigned inputs_;
   unsigned sums_;
+  unsigned factors_[2];
 };
 
 // Of up to 8 * kTiles tokens in registers, where a warp has kOwn tiles of K.
-template <int kOwn, int kTiles>
+template <int kOwn, int kTiles, bool kInHalves>
 class HeldInputs {
  public:
+  static constexpr bool kHalves = kInHalves;
   static constexpr int kColumnTiles = kTiles;
   static constexpr int kOwnTiles = kOwn;
 
@@ -135,13 +177,16 @@ class HeldInputs {
 #pragma unroll
     for (int own = 0; own < kOwn; ++own)
 #pragma unroll
-      for (int b = 0; b < kTiles; ++b) sums_[own][b] = sums_of(eights_[own][b]);
+      for (int b = 0; b < kTiles; ++b) finish(own, b);
+  }
+  // A tile of one token alone.
+  __device__ __forceinline__ void load_tile(const Bf16* tile) {
+    static_assert(kOwn == 1 && kTiles == 1);
 #pragma unroll
-    for (int own = 0; own < kOwn; ++own)
-#pragma unroll
-      for (int b = 0; b < kTiles; ++b)
-#pragma unroll
-        for (uint4& eight : eights_[own][b]) eight = in_pair_order<PairOrder::four_apart>(eight);
+    for (int i = 0; i < kEights; ++i)
+      eights_[0][0][i] =
+          *reinterpret_cast<const uint4*>(tile + threadIdx.x % 4 * 16 + i / 2 * kNibbleGroup + i % 2 * 8);
+    finish(0, 0);
   }
   __device__ __forceinline__ uint4 eight(int, int own, int group, int half, int b) const {
     return eights_[own][b][group * 2 + half];
@@ -150,9 +195,36 @@ class HeldInputs {
     return sums_[own][b];
   }
 
+  __device__ __forceinline__ float2 factors(int, int own, int b) const {
+    return factors_[own][b];
+  }
+
  private:
   static constexpr int kEights = kTileGroups * 2;  // of a lane, tile and column
 
+  // Inputs as loaded become right operands.
+  __device__ __forceinline__ void finish(int own, int b) {
+    uint4(&eights)[kEights] = eights_[own][b];
+    sums_[own][b] = sums_of(eights);
+    unsigned largest = 0;
+    if constexpr (kHalves) {
+#pragma unroll
+      for (const uint4& eight : eights) largest = __vmaxu2(largest, larger_magnitudes(eight));
+      largest = __vmaxu2(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
+      largest = __vmaxu2(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
+    }
+    const HalfScale scale(largest);
+#pragma unroll
+    for (uint4& eight : eights) {
+      eight = in_pair_order<PairOrder::four_apart>(eight);
+      if constexpr (kHalves) eight = scale.halves(eight);
+    }
+    if constexpr (kHalves) {
+      const auto column = to_int(threadIdx.x % 4 * 2);
+      factors_[own][b] = {__shfl_sync(0xffffffffu, scale.back(), column * 4),
+                          __shfl_sync(0xffffffffu, scale.back(), column * 4 + 4)};
+    }
+  }
   // The same sums in the same order as in shared memory.
   __device__ static __forceinline__ uint2 sums_of(const uint4 (&eights)[kEights]) {
     unsigned pairs[2][3];  // of groups, by term
@@ -176,6 +248,7 @@ class HeldInputs {
 
   uint4 eights_[kOwn][kTiles][kEights];
   uint2 sums_[kOwn][kTiles];
+  float2 factors_[kOwn][kTiles];
 };
 
 }  // namespace sluice::backend::cuda::linear::decode

@@ -8,9 +8,7 @@
 
 namespace sluice::backend::cuda::linear::decode {
 
-namespace {
-
-bool takes(const LinearCall& call) {
+bool takes_nibbles(const LinearCall& call) {
   const bool whole_inputs = call.type == ops::DType::bf16 &&
                             reinterpret_cast<std::uintptr_t>(call.x) % 16 == 0 && call.x_token % 8 == 0 &&
                             call.x_slot % 8 == 0;
@@ -24,6 +22,8 @@ bool takes(const LinearCall& call) {
   }
   return true;
 }
+
+namespace {
 
 // Places everything in shared memory for plan.tokens tokens.
 void lay_out(const LinearCall& call, NibblePlan& plan) {
@@ -39,6 +39,7 @@ void lay_out(const LinearCall& call, NibblePlan& plan) {
   plan.sum_pitch = divide_up(plan.tiles * 32, 128) * 128 + 32;
   place(held ? 0 : plan.tokens * plan.input_pitch);
   plan.sums = place(held ? 0 : plan.tokens * plan.sum_pitch);
+  plan.factors = place(held ? 0 : plan.tokens * plan.tiles * 4);
   plan.ring = place(kDecodeWarps * ring_tiles(held) * kRingTileBytes);
   plan.partials = place(2 * kDecodeWarps * plan.column_tiles * kTileColumns * kPartialPitch * 4);
   plan.rows = place(plan.tokens * to_int(sizeof(PassRow)));
@@ -82,7 +83,7 @@ void size_pass(const LinearCall& call, int column_tiles, NibblePlan& plan) {
 }  // namespace
 
 std::optional<NibblePlan> nibble_plan(const LinearCall& call, const DeviceInfo& device) {
-  if (!takes(call)) return std::nullopt;
+  if (!takes_nibbles(call)) return std::nullopt;
   NibblePlan plan;
   plan.tiles = to_int(call.inputs / kNibbleValues);
   while (call.operands << (plan.parts_log2 + 1) <= kDecodeWarps && 2 << plan.parts_log2 <= plan.tiles)

@@ -32,6 +32,7 @@ struct NibblePlan : RowPlan {
   int input_pitch = 0;
   int sums = 0;
   int sum_pitch = 0;
+  int factors = 0;  // of inputs in FP16, by token and tile
   int ring = 0;
   int partials = 0;
   int shared_bytes = 0;
@@ -41,9 +42,12 @@ struct NibblePlan : RowPlan {
   constexpr int rows_of_block() const { return kTileRows << row_tiles_log2; }
 };
 
-// Nothing where the kernel does not take the call: it wants BF16 inputs, scales and biases, groups of 64 and
-// rows in whole tiles.
+// BF16 inputs, scales and biases, groups of 64 and rows in whole tiles.
+bool takes_nibbles(const LinearCall& call);
+// Nothing where the kernel does not take the call.
 std::optional<NibblePlan> nibble_plan(const LinearCall& call, const DeviceInfo& device);
-void launch_nibbles(Context& context, const LinearCall& call, const NibblePlan& plan);
+// `residual`, of one token: BF16 [N] that the result is added to as it is stored; null: none.
+void launch_nibbles(Context& context, const LinearCall& call, const NibblePlan& plan,
+                    void* residual = nullptr);
 
 }  // namespace sluice::backend::cuda::linear::decode

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backend/cuda/device/async_copy.cuh"
+#include "backend/cuda/device/element.cuh"
 #include "backend/cuda/linear/decode/int4_plan.h"
 #include "backend/cuda/linear/decode/row_list.cuh"
 #include "base/integer_cast.h"
@@ -34,6 +35,15 @@ __device__ __forceinline__ unsigned load_shared_4(unsigned address) {
 // A warp's place in the block, and the tiles of weights that it takes in turn.
 class TileWalk {
  public:
+  // Of the block, a warp's: which part of K, which rows, which operand.
+  struct Place {
+    int part;
+    int row;
+    int operand;
+  };
+
+  __device__ __forceinline__ TileWalk(const LinearCall& call, const NibblePlan& plan, const Place& place)
+      : call_(call), plan_(plan), part_(place.part), row_(place.row), operand_(place.operand) {}
   __device__ __forceinline__ TileWalk(const LinearCall& call, const NibblePlan& plan)
       : call_(call), plan_(plan) {
     const int warp = to_int(threadIdx.x) / kWarp;
@@ -82,8 +92,10 @@ class TileWalk {
 template <int kDepth>
 class WeightRing : public TileWalk {
  public:
-  __device__ __forceinline__ WeightRing(const LinearCall& call, const NibblePlan& plan, std::byte* shared)
-      : TileWalk(call, plan),
+  template <class... Place>
+  __device__ __forceinline__ WeightRing(const LinearCall& call, const NibblePlan& plan, std::byte* shared,
+                                        const Place&... place)
+      : TileWalk(call, plan, place...),
         ring_(shared_address(shared) +
               to_unsigned(plan.ring + threadIdx.x / kWarp * kDepth * kRingTileBytes)) {}
 
@@ -161,22 +173,50 @@ __device__ __forceinline__ void leave_partials(const float (&total)[kColumnTiles
     for (int i = 0; i < 4; ++i) at[(b * kTileColumns + i % 2) * kPartialPitch + i / 2 * 8] = total[b][i];
 }
 
+// What a round of one token adds its results to: a thread's element is fetched while the products are made.
+template <bool kAdds>
+class Residual {
+ public:
+  __device__ __forceinline__ Residual(void* residual, const LinearCall& call, const NibblePlan& plan,
+                                      int round) {
+    const int n = (round << (plan.row_tiles_log2 + 4)) + to_int(threadIdx.x);
+    if (!kAdds || to_int(threadIdx.x) >= plan.rows_of_block() || n >= call.outputs) return;
+    at_ = static_cast<Bf16*>(residual) + n;
+    before_ = to_float(*at_);
+  }
+  // The sum is of the product as it is stored.
+  __device__ __forceinline__ void add(float product) const {
+    if (kAdds && at_ != nullptr) *at_ = from_float<Bf16>(before_ + to_float(from_float<Bf16>(product)));
+  }
+
+ private:
+  Bf16* at_ = nullptr;
+  float before_ = 0;
+};
+
+// What the warps of a block left of a round, and what its results are added to.
+template <bool kAdds>
+struct RoundSums {
+  int round;
+  const float* partials;
+  const Residual<kAdds>& residual;
+};
+
 // Adds up what the warps of each tile left, in a fixed order, and writes the rows of a round.
-template <int kColumnTiles>
+template <int kColumnTiles, bool kAdds>
 __device__ __forceinline__ void write_round(const LinearCall& call, const NibblePlan& plan,
-                                            const RowList& rows, int count, int round,
-                                            const float* partials) {
+                                            const RowList& rows, int count, const RoundSums<kAdds>& sums) {
   constexpr int kWarpFloats = kColumnTiles * kTileColumns * kPartialPitch;
   const int rows_log2 = plan.row_tiles_log2 + 4;
 #pragma unroll 1
   for (int i = threadIdx.x; i < count << rows_log2; i += kNibbleThreads) {
     const int row = i & ((1 << rows_log2) - 1);
     const int token = i >> rows_log2;
-    const int n = (round << rows_log2) + row;
+    const int n = (sums.round << rows_log2) + row;
     if (n >= call.outputs) continue;
     const auto sum = [&](int operand) {
       const int warp = ((operand << plan.row_tiles_log2) + row / kTileRows) << plan.parts_log2;
-      const float* from = partials + warp * kWarpFloats + token * kPartialPitch + row % kTileRows;
+      const float* from = sums.partials + warp * kWarpFloats + token * kPartialPitch + row % kTileRows;
       float value = 0;
 #pragma unroll
       for (int part = 0; part < kDecodeWarps; ++part)
@@ -186,6 +226,7 @@ __device__ __forceinline__ void write_round(const LinearCall& call, const Nibble
     float result = sum(0);
     if (call.operands == 2) result = result / (1.0f + expf(-result)) * sum(1);
     call.store(rows[token].out + n, result);
+    sums.residual.add(result);
   }
 }
 

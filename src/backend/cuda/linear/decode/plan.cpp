@@ -130,7 +130,7 @@ std::optional<DecodePlan> decode_plan(const LinearCall& call, const DeviceInfo& 
   plan.listed = call.experts != nullptr && (call.tokens > 1 || plan.by_matrix);
   plan.whole_inputs = call.type == ops::DType::bf16 && reinterpret_cast<std::uintptr_t>(call.x) % 16 == 0 &&
                       call.x_token % 8 == 0 && call.x_slot % 8 == 0 && call.inputs % 8 == 0;
-  // Fewer tokens a pass rather than less than two blocks a multiprocessor.
+  // Fewer tokens per pass rather than less than two blocks per multiprocessor.
   const auto limit = to_int(device.shared_bytes_per_block);
   lay_out(call, shape, plan);
   while (plan.tokens > 1 && plan.shared_bytes > limit / 2 - 1024) {

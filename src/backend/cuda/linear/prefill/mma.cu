@@ -17,8 +17,8 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kColumns = 128;
-constexpr int kRowBlocks = 2;  // of 16 rows a warp
-constexpr int kGroups = 8;     // of 8 columns a warp
+constexpr int kRowBlocks = 2;  // of 16 rows per warp
+constexpr int kGroups = 8;     // of 8 columns per warp
 using WarpSums = Sums[kRowBlocks][kGroups];
 
 __device__ __forceinline__ const std::byte* chunk_at(const std::byte* rows, int row, int chunk) {

@@ -3,7 +3,7 @@
 //
 // A tile is kTileRows output rows of one matrix times kColumns weight rows. Where there are two operands,
 // gate and up rows alternate by 16, so that the thread that holds a gate's sum holds the up's too. Shared
-// memory holds 64 values a row (128 bytes), its chunks of 16 bytes permuted by the row's number: the layout
+// memory holds 64 values per row (128 bytes), its chunks of 16 bytes permuted by the row's number: the layout
 // that wgmma calls 128-byte swizzle and that ldmatrix reads without bank conflicts.
 #pragma once
 

@@ -1,13 +1,13 @@
 // Prefill products on sm_90a: BF16 x times weights dequantised to BF16 in shared memory, F32 sums by wgmma.
 //
-// One persistent block a multiprocessor walks tiles of 128 rows x kColumns weight rows. One warpgroup loads:
-// asynchronous copies of x, packed weights through registers, four stages of 64 values of K ahead at most,
-// over the ends of tiles too; weights that are BF16 are copied like x. Two warpgroups multiply, 64 rows each;
-// the second rests where a tile has no more than 64 rows. An element's sum runs over K in one fixed order,
-// whatever the tile.
+// One persistent block per multiprocessor walks tiles of 128 rows x kColumns weight rows. One warpgroup
+// loads: asynchronous copies of x, packed weights through registers, four stages of 64 values of K ahead at
+// most, over the ends of tiles too; weights that are BF16 are copied like x. Two warpgroups multiply, 64 rows
+// each; the second rests where a tile has no more than 64 rows. An element's sum runs over K in one fixed
+// order, whatever the tile.
 //
 // Shared memory a stage of 256 columns: 16 + 32 KiB. Tensor cores need 1024 cycles for it, the loaders about
-// 2.5 instructions a weight (4 bits), 320 issue slots of each scheduler.
+// 2.5 instructions per weight (4 bits), 320 issue slots of each scheduler.
 #include "backend/cuda/device/hopper.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/linear/prefill/store.cuh"
@@ -21,7 +21,7 @@ namespace {
 constexpr int kStages = 4;
 constexpr int kMultipliers = 256;  // threads
 constexpr int kLoaders = 128;
-// The block is launched with 168 registers a thread, which the two roles divide anew.
+// The block is launched with 168 registers per thread, which the two roles divide anew.
 constexpr int kMultiplierRegisters = 176;
 constexpr int kLoaderRegisters = 152;
 static_assert(kMultiplierRegisters * kMultipliers + kLoaderRegisters * kLoaders <=

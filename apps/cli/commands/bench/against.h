@@ -1,0 +1,23 @@
+// Another program measured beside this one.
+#pragma once
+
+#include <string>
+
+#include "commands/bench/bench_csv.h"
+#include "sluice/model_bench.h"
+
+namespace sluice::cli {
+
+struct SideBySide {
+  std::string geometry;
+  int bits = 4;
+  std::string peer;  // llama-bench=PATH, or llama-batched-bench=PATH for several sequences
+  int threads = 0;   // 0: one per core
+};
+
+// Both programs run the same geometry with random weights of as many bits, in turns; medians and their ratios
+// are printed, and given to a file of figures where one is named.
+void run_against(Engine& engine, const SideBySide& what, const ModelBenchOptions& options,
+                 const BenchOutput& output);
+
+}  // namespace sluice::cli

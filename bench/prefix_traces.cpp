@@ -1,0 +1,80 @@
+// Tokens that are computed of the prompts of a recorded trace where there is room for few recurrent states:
+// by the tree of remembered prompts, by one that gives up what was used least lately, and by one that knows
+// the future.
+//
+//   prefix_traces FILE STATES...
+//
+// A line of FILE is a request as JSON: its token ids ("ids"), or names of its blocks of 512 tokens
+// ("hash_ids") with the number of its tokens ("input_length"), as in the traces of Mooncake (FAST 2025).
+#include <fmt/core.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "unit/scheduler/policy_simulation.h"
+
+namespace {
+
+using sluice::scheduler::PolicySimulation;
+using sluice::scheduler::Prompt;
+
+struct Trace {
+  std::vector<Prompt> prompts;
+  std::vector<std::int64_t> tokens;
+  std::int64_t scale = 1;  // tokens that one of a prompt stands for
+};
+
+// A named block of 512 tokens becomes one of 64: nothing is known of what is within it.
+Trace read(const char* path) {
+  constexpr std::int64_t kNamed = 512;
+  constexpr std::size_t kBlock = 64;
+  Trace trace;
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const auto request = nlohmann::json::parse(line);
+    Prompt prompt;
+    if (request.contains("ids")) {
+      prompt = request["ids"].get<Prompt>();
+      trace.tokens.push_back(std::ssize(prompt));
+    } else {
+      trace.scale = kNamed / static_cast<std::int64_t>(kBlock);
+      for (const std::int32_t name : request["hash_ids"]) prompt.insert(prompt.end(), kBlock, name);
+      prompt.push_back(-1);  // its last token is computed in any case
+      trace.tokens.push_back(request["input_length"]);
+    }
+    trace.prompts.push_back(std::move(prompt));
+  }
+  return trace;
+}
+
+// Share of all prompts' tokens.
+double share(const Trace& trace, const PolicySimulation::Counts& counts) {
+  std::int64_t computed = 0;
+  std::int64_t all = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const std::int64_t found = (std::ssize(trace.prompts[i]) - counts[i]) * trace.scale;
+    computed += std::max<std::int64_t>(0, trace.tokens[i] - found);
+    all += trace.tokens[i];
+  }
+  return static_cast<double>(computed) / static_cast<double>(std::max<std::int64_t>(1, all));
+}
+
+}  // namespace
+
+int main(int count, char** arguments) try {
+  if (count < 3) throw std::runtime_error("usage: prefix_traces FILE STATES...");
+  const Trace trace = read(arguments[1]);
+  const PolicySimulation simulation(trace.prompts, 4096 / trace.scale);
+  fmt::print("{} requests\n{:>8} {:>8} {:>8} {:>12}\n", trace.prompts.size(), "states", "tree", "lru",
+             "clairvoyant");
+  for (int i = 2; i < count; ++i) {
+    const std::size_t states = std::stoul(arguments[i]);
+    fmt::print("{:8} {:7.1f}% {:7.1f}% {:11.1f}%\n", states, 100 * share(trace, simulation.by_tree(states)),
+               100 * share(trace, simulation.by_age(states)),
+               100 * share(trace, simulation.clairvoyant(states)));
+  }
+  return 0;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "{}\n", error.what());
+  return 1;
+}

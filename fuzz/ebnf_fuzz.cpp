@@ -1,0 +1,7 @@
+// An EBNF grammar from a stranger, and a text that is held to it.
+#include "follow_text.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  sluice::fuzz::follow_text(sluice::GrammarSource::Kind::ebnf, data, size);
+  return 0;
+}

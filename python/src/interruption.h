@@ -1,0 +1,55 @@
+// Ctrl-C, or whatever else a handler of signals raises, while something is computed without the interpreter's
+// lock.
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <utility>
+
+#include "bindings.h"
+
+namespace sluice::python {
+
+// Ends a computation from within one of its callbacks; the exception of Python is then set.
+struct Interrupted : std::exception {};
+
+// Looking takes the interpreter's lock, so that it is done a few times a second, however often it is asked
+// for. Handlers run in the main thread alone: in others nothing is ever raised.
+class Interruption {
+ public:
+  bool raised() {
+    if (raised_) return true;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - looked_ < kPause) return false;
+    looked_ = now;
+    const nb::gil_scoped_acquire acquire;
+    return raised_ = PyErr_CheckSignals() != 0;
+  }
+  void check() {
+    if (raised()) throw Interrupted();
+  }
+  // What a callback raised ends the computation as well.
+  void restore(nb::python_error& error) {
+    error.restore();
+    raised_ = true;
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kPause{20};
+  std::chrono::steady_clock::time_point looked_ = std::chrono::steady_clock::now();
+  bool raised_ = false;
+};
+
+// f(interruption) without the interpreter's lock.
+template <class F>
+auto interruptible(F&& f) {
+  Interruption interruption;
+  try {
+    const nb::gil_scoped_release release;
+    return std::forward<F>(f)(interruption);
+  } catch (const Interrupted&) {
+    throw nb::python_error();
+  }
+}
+
+}  // namespace sluice::python

@@ -1,0 +1,125 @@
+// The kinds of codes that products straight from the packed codes know, and which a format has. Included once
+// per instruction set.
+#if defined(SLUICE_BACKEND_CPU_INTEGER_CODE_KINDS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SLUICE_BACKEND_CPU_INTEGER_CODE_KINDS_INL_H_
+#undef SLUICE_BACKEND_CPU_INTEGER_CODE_KINDS_INL_H_
+#else
+#define SLUICE_BACKEND_CPU_INTEGER_CODE_KINDS_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "backend/cpu/linear/integer/codes-inl.h"
+#include "base/integer_cast.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET {
+
+constexpr int kTileVectors = 16 / to_int(kLanes);
+
+// How groups of kGroupSize fill vectors of kVectorElements codes, of which kBlockElements share a block.
+template <int kGroupSize, int kBlockElements>
+struct GroupShape {
+  static constexpr int kGroupBlocks = kGroupSize / kBlockElements;
+  // A group is one or more whole vectors, or a vector holds several groups.
+  static constexpr int kAdded = std::max(1, kGroupBlocks / kBlocks);  // vectors summed as they come
+  static constexpr int kFolded = kGroupBlocks / kAdded;               // blocks of a group in a vector
+  // Summed vectors of four groups; two groups to a block fill one of AVX2, which alone is asked for them.
+  static constexpr int kVectors = kGroupBlocks == 0 ? 1 : kTileVectors * kFolded;
+  static constexpr std::int64_t kVectorElements = kBlocks * kBlockElements;
+};
+
+// Codes of 2, 4 or 8 bits, read from where they lie: slot k of a vector of bytes or words are the codes at
+// the bits from k * kBits on.
+template <int kBits_, int kGroupSize, Levels kLevels_ = Levels::codes>
+struct SlotCodes : GroupShape<kGroupSize, 128 / kBits_> {
+  static constexpr int kBits = kBits_;
+  static constexpr Levels kLevels = kLevels_;
+  static constexpr bool kByBytes = kBits < 8 ? HWY_ARCH_X86 : kHasVnni;
+  static constexpr int kSlots = (kByBytes ? 8 : 16) / kBits;
+  static constexpr std::int64_t kVectorBytes = 4 * kLanes;
+  static constexpr std::int64_t kPast = 0;  // bytes that are read behind the codes
+};
+
+// Codes of any width, as many in a word as two bytes hold wherever they begin.
+constexpr int moved_slots(int bits) {
+  return bits <= 3 ? 4 : 2;
+}
+template <int kBits_, int kGroupSize, Levels kLevels_ = Levels::codes>
+struct MovedCodes : GroupShape<kGroupSize, 8 * moved_slots(kBits_)> {
+  static constexpr int kBits = kBits_;
+  static constexpr Levels kLevels = kLevels_;
+  static constexpr bool kByBytes = false;
+  static constexpr int kSlots = moved_slots(kBits);
+  static constexpr std::int64_t kVectorBytes = kBlocks * kBits * kSlots;
+  static constexpr std::int64_t kPast = kReadPast;
+};
+
+#if HWY_TARGET == HWY_AVX3_DL
+// Codes of any width, moved into bytes.
+template <int kBits_, int kGroupSize, Levels kLevels_ = Levels::codes>
+struct ByteCodes : GroupShape<kGroupSize, 16> {
+  static constexpr int kBits = kBits_;
+  static constexpr Levels kLevels = kLevels_;
+  static constexpr bool kByBytes = true;
+  static constexpr int kSlots = 1;
+  static constexpr std::int64_t kVectorBytes = 8 * kBits;
+  static constexpr std::int64_t kPast = 0;
+};
+#endif
+
+template <int kBits, class F>
+HWY_INLINE void with_slots(std::int64_t group_size, F&& f) {
+  if (group_size == 32) return f(SlotCodes<kBits, 32>());
+  if (group_size == 64) return f(SlotCodes<kBits, 64>());
+  return f(SlotCodes<kBits, 128>());
+}
+
+// The same of codes that neither bytes nor words hold in whole numbers.
+template <int kBits, int kGroupSize>
+using AnyCodes =
+#if HWY_TARGET == HWY_AVX3_DL
+    ByteCodes<kBits, kGroupSize>;
+#else
+    MovedCodes<kBits, kGroupSize>;
+#endif
+template <int kBits, class F>
+HWY_INLINE void with_moved(std::int64_t group_size, F&& f) {
+  if (group_size == 32) return f(AnyCodes<kBits, 32>());
+  if (group_size == 64) return f(AnyCodes<kBits, 64>());
+  return f(AnyCodes<kBits, 128>());
+}
+
+// Calls f with the kind of codes `format` has.
+template <class F>
+HWY_INLINE void with_codes(const MatrixFormat& format, F&& f) {
+  switch (format.storage) {
+    case Storage::affine2:
+      if (!HWY_ARCH_X86 || format.group_size == 32) return with_moved<2>(format.group_size, f);
+      return format.group_size == 64 ? f(SlotCodes<2, 64>()) : f(SlotCodes<2, 128>());
+    case Storage::affine3:
+      return with_moved<3>(format.group_size, f);
+    case Storage::affine4:
+      return with_slots<4>(format.group_size, f);
+    case Storage::affine5:
+      return with_moved<5>(format.group_size, f);
+    case Storage::affine6:
+      return with_moved<6>(format.group_size, f);
+    case Storage::affine8:
+      return with_slots<8>(format.group_size, f);
+    default:
+      if (format.group_size == 32) return f(SlotCodes<4, 32, Levels::e2m1>());
+#if HWY_TARGET == HWY_AVX2
+      return f(SlotCodes<4, 16, Levels::e2m1>());
+#elif HWY_TARGET == HWY_AVX3_DL
+      return f(ByteCodes<4, 16, Levels::e2m1>());
+#else
+      return f(MovedCodes<4, 16, Levels::e2m1>());
+#endif
+  }
+}
+
+}  // namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET
+HWY_AFTER_NAMESPACE();
+
+#endif

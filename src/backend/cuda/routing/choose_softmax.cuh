@@ -1,0 +1,59 @@
+// One warp chooses a token's experts by the softmax of their logits.
+#pragma once
+
+#include "backend/cuda/device/element.cuh"
+#include "backend/cuda/routing/choose.cuh"
+#include "backend/cuda/routing/router.cuh"
+
+namespace sluice::backend::cuda::routing {
+
+// Equal to the largest means 1, also where both are infinite.
+__device__ __forceinline__ float mass(float logit, float largest) {
+  return logit == largest ? 1.0f : expf(logit - largest);
+}
+
+// Of all experts, where not only the chosen ones count.
+template <class T>
+__device__ __forceinline__ float whole_mass(const RouterCall& call, const T* logits, float largest) {
+  float sum = 0;
+  for (int e = threadIdx.x % kWarp; e < call.expert_count; e += kWarp)
+    sum += mass(to_float(__ldcg(logits + e)), largest);
+  return warp_sum(sum);
+}
+
+// For 32 * kHeld experts at most, of which up to 32 are chosen: lane j keeps choice j. Logits are read past
+// the L1 cache: other blocks of the same launch may have written them.
+template <class T, int kHeld>
+__device__ __forceinline__ void choose_held(const RouterCall& call, long long token) {
+  const int lane = threadIdx.x % kWarp;
+  const T* logits = call.logits_of<T>(token);
+  float held[kHeld];
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i)
+    held[i] = i * kWarp + lane < call.expert_count ? to_float(__ldcg(logits + i * kWarp + lane)) : -INFINITY;
+  Key32 keys[kHeld];
+  bool nan = false;
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    nan |= held[i] != held[i];
+    keys[i] = i * kWarp + lane < call.expert_count ? key_of(held[i]) : 0;
+  }
+  if (call.refuses(token, nan)) return;
+  HeldChooser<Key32, kHeld> chooser(keys);
+  Choice<Key32> mine{0, 0};
+  float largest = 0;
+  float sum = 0;
+#pragma unroll 1
+  for (int j = 0; j < call.k; ++j) {
+    const Choice<Key32> choice = chooser.take();
+    if (j == 0) largest = value_of(choice.key);
+    sum += mass(value_of(choice.key), largest);
+    if (j == lane) mine = choice;
+  }
+  if (!call.normalize) sum = whole_mass(call, call.logits_of<T>(token), largest);
+  if (lane >= call.k) return;
+  call.experts[token * call.expert_stride + lane] = mine.index;
+  call.weights[token * call.weight_stride + lane] = mass(value_of(mine.key), largest) / sum;
+}
+
+}  // namespace sluice::backend::cuda::routing

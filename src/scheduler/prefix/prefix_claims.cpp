@@ -1,0 +1,85 @@
+// What clients are due in the tree of remembered prompts: their shares of the room, and what their keys
+// expect to ask for again.
+#include <algorithm>
+#include <tuple>
+
+#include "scheduler/prefix/prefix_node.h"
+
+namespace sluice::scheduler {
+
+namespace {
+
+template <class Node>
+void count_hints(Node* at, int count) {
+  for (; at->parent != nullptr; at = at->parent) at->hints += count;
+}
+
+}  // namespace
+
+// The key's last prompt ended here, and no longer where the one before it did.
+void PrefixTree::hint(Node& node, const Salt& salt, std::string_view key) {
+  constexpr std::ptrdiff_t kMostKeys = 4096;
+  const auto others = [&](const auto& one) { return one.second->share != node.share; };
+  if (std::ssize(hinted_) - std::count_if(hinted_.begin(), hinted_.end(), others) > kMostKeys) {
+    const auto oldest = std::min_element(hinted_.begin(), hinted_.end(), [&](const auto& a, const auto& b) {
+      return std::pair(others(a), a.second->used.own) < std::pair(others(b), b.second->used.own);
+    });
+    count_hints(oldest->second, -1);
+    hinted_.erase(oldest);
+  }
+  const Salt own = salt_of(key);
+  Node*& last = hinted_[{own[0] ^ salt[0], own[1] ^ salt[1]}];
+  if (last != nullptr) count_hints(last, -1);
+  last = &node;
+  count_hints(last, 1);
+}
+
+void PrefixTree::drop_hints(Node& node) {
+  std::erase_if(hinted_, [&](const auto& key) {
+    if (key.second != &node) return false;
+    count_hints(&node, -1);
+    return true;
+  });
+}
+
+void PrefixTree::charge(Node& node) {
+  const std::uint64_t bytes =
+      (node.in_memory() ? options_.block_bytes : 0) + (node.state.present() ? options_.state_bytes : 0);
+  node.share->bytes += bytes - node.charged;
+  node.charged = bytes;
+}
+
+// The same where clients have shares: what one of them gave up is a matter of what it asked for, by its own
+// clock. Rows count in pages too, as they may have to leave them whenever others need these.
+void PrefixTree::fit_share(Share& share) {
+  if (options_.shares <= 1) return;
+  const std::uint64_t most = options_.host_bytes / static_cast<std::uint64_t>(options_.shares);
+  while (share.bytes > most) {
+    Node* state = nullptr;
+    Node* rows = nullptr;
+    double least = 0;
+    for (Node* node : with_state_)
+      if (node->share == &share && (state == nullptr || worth(*node) < least))
+        std::tie(state, least) = std::pair(node, worth(*node));
+    const auto look = [&](Node* node) {
+      if (node->share != &share) return;
+      const auto order = [](const Node* one) { return std::tuple(one->used.own, -one->depth); };
+      if (rows == nullptr || order(node) < order(rows)) rows = node;
+    };
+    for (const auto& [page, nodes] : page_nodes_) std::for_each(nodes.begin(), nodes.end(), look);
+    std::for_each(with_rows_.begin(), with_rows_.end(), look);
+    const double of_rows = rows == nullptr ? 0 : 1 / rows->age(share.now, rows->used.own);
+    if (state != nullptr && (rows == nullptr || least / static_cast<double>(options_.state_bytes) <
+                                                    of_rows / static_cast<double>(options_.block_bytes))) {
+      set_state(*state, {});
+    } else if (rows != nullptr) {
+      set_rows(*rows, nullptr);
+      set_page(*rows, -1);
+      drop_useless_state(*rows);
+    } else {
+      return;
+    }
+  }
+}
+
+}  // namespace sluice::scheduler
