@@ -37,7 +37,9 @@ struct SchedulerOptions {
   // In place of cache_tokens: bytes of the memory that the model computes in, for rows of caches and for
   // recurrent states of prompts; 0: as many as cache_tokens take.
   std::uint64_t cache_vram = 0;
-  std::uint64_t cache_memory = std::uint64_t{1} << 30;  // bytes of the host
+  // Bytes of the host; where the model computes there and EngineOptions::memory limits it, half of what that
+  // leaves at most.
+  std::uint64_t cache_memory = std::uint64_t{1} << 30;
   std::int64_t cache_snapshots =
       -1;  // recurrent states that are kept where the model computes; -1: what suits
   // Of long prompts a state is kept every so many tokens, a multiple of 64, besides those at their ends,

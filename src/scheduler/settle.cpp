@@ -51,18 +51,25 @@ class Settling {
     while (asked_.parallel == 0 && settled_.parallel > 1 && !fits(one())) settled_.parallel /= 2;
     while (asked_.context == 0 && settled_.context > state::kPageRows && !fits(one())) settled_.context /= 2;
     settled_.cache_tokens = pages() * state::kPageRows;
+    settled_.cache_memory = std::min(asked_.cache_memory, memory_for_prompts());
     return settled_;
   }
 
  private:
   std::int64_t one() const { return state::pages_for(settled_.context); }
   std::int64_t all() const { return settled_.parallel * one(); }
-  bool fits(std::int64_t pages) const {
+  bool fits(std::int64_t pages) const { return bytes(pages) <= memory_; }
+  // Of sequences with so many pages in all, and of what a pass needs.
+  std::uint64_t bytes(std::int64_t pages) const {
     const state::Extent extent{settled_.parallel, settled_.context, pages, settled_.cache_snapshots};
     return engine::ForwardPass::claimed(core_.model.decoder, core_.settings, extent) +
-               engine::Workspace::claimed(core_.model.decoder, core_.settings,
-                                          core_.settings.prefill_chunk) <=
-           memory_;
+           engine::Workspace::claimed(core_.model.decoder, core_.settings, core_.settings.prefill_chunk);
+  }
+  // One limit is for all that the engine keeps: what has to leave the pages may not exceed it either.
+  std::uint64_t memory_for_prompts() const {
+    if (core_.budget.limit() == 0 || !core_.backend->traits().host_memory) return asked_.cache_memory;
+    const std::uint64_t room = std::min(memory_, core_.budget.spare());
+    return (room - std::min(room, bytes(state::pages_for(settled_.cache_tokens)))) / 2;
   }
   // Where others hold layers of the model, nothing is copied on the way.
   std::int64_t snapshots() const {

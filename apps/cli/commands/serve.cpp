@@ -73,6 +73,8 @@ void describe(const std::string& url, const server::ServedModel& model, const Sc
   fmt::print(stderr,
              "{} sequences at once with {} tokens of context each, {} tokens of cache in all, {} may wait\n",
              fits.parallel, fits.context, fits.cache_tokens, fits.queue);
+  fmt::print(stderr, "beside that cache, remembered prompts may take {:.0f} MB of memory\n",
+             static_cast<double>(fits.cache_memory) / 1e6);
   fmt::print(stderr, "a page to talk to: {}/\n", url);
   fmt::print(stderr, "OpenAI's client:    OPENAI_BASE_URL={}/v1 OPENAI_API_KEY=none\n", url);
   fmt::print(stderr, "Anthropic's client: ANTHROPIC_BASE_URL={} ANTHROPIC_API_KEY=none\n", url);

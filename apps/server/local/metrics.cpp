@@ -42,6 +42,8 @@ std::string scheduler_text(const Scheduler& scheduler) {
   text += metric("cached_tokens_total", "counter", "Of them, found remembered.", state.cached_tokens);
   text +=
       metric("cache_memory_bytes", "gauge", "Bytes of the host that remember prompts.", state.memory_bytes);
+  text += metric("cache_memory_limit_bytes", "gauge", "Bytes of the host that may remember prompts.",
+                 scheduler.options().cache_memory);
   text += metric("cache_disk_bytes", "gauge", "Bytes of remembered prompts in files.", state.disk_bytes);
   text += metric("generated_tokens_total", "counter", "Tokens generated.", state.generated_tokens);
   text += metric("decode_steps_total", "counter", "Steps of all running sequences.", state.decode_steps);

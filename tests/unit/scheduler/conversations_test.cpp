@@ -297,6 +297,21 @@ TEST(Remembering, TakesTheBytesThatWereGiven) {
   });
 }
 
+// One limit is for everything: what leaves the pages counts as well.
+TEST(Remembering, KeepsToTheEnginesMemory) {
+  const std::string model = source_dir() + "/models/delta-story";
+  constexpr std::uint64_t kLimit = 120'000'000;
+  const auto limited = Engine::load(model, {.backend = "cpu", .threads = 1, .memory = kLimit});
+  const SchedulerOptions options{.parallel = 1, .context = 1024};
+  const std::uint64_t room = Scheduler(limited, options).options().cache_memory;
+  EXPECT_GT(room, 0u);
+  EXPECT_LT(room, kLimit / 2);
+  EXPECT_EQ(Scheduler(limited, {.parallel = 1, .context = 1024, .cache_memory = 1000}).options().cache_memory,
+            1000u);
+  const auto free = Engine::load(model, {.backend = "cpu", .threads = 1});
+  EXPECT_EQ(Scheduler(free, options).options().cache_memory, options.cache_memory);
+}
+
 // Where that is asked for, a prompt goes on from an answer as it was generated: with the bits of a session
 // that generated it and goes on.
 TEST(Remembering, GoesOnFromAnswersWhereAsked) {
