@@ -24,7 +24,9 @@ struct LostNode {
 
 struct NodesOptions {
   // How many layers each node holds: "12,20,8", or "auto" for what suits their memory and speed. Or how many
-  // experts of every layer: "experts:64,192", or "experts"; then the node of rank 0 holds everything else.
+  // experts of every layer: "experts:64,192", or "experts"; then the node of rank 0 holds everything else. Or
+  // both: "12:64+192,28:100+156", or "groups:2,2" where groups of so many nodes share the layers, and the
+  // nodes of each the experts of theirs.
   std::string layers = "auto";
   std::string program = {};  // its version: it must be the same everywhere
   // Hears once, on a thread of its own, that a node is lost and why. The model is lost with it: whatever

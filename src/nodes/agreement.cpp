@@ -1,13 +1,13 @@
 #include "nodes/agreement.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/error.h"
 #include "base/files/text_file.h"
 #include "base/integer_cast.h"
 #include "experts/fingerprint.h"
 #include "nodes/measure.h"
+#include "nodes/settle.h"
 #include "nodes/wire.h"
 
 namespace sluice::nodes {
@@ -56,40 +56,21 @@ std::vector<Fact> read_facts(Reader& reader) {
   return facts;
 }
 
-std::vector<std::int64_t> settle_experts(const std::string& split, const engine::Core& core,
-                                         std::span<const NodeStrength> nodes) {
-  std::int64_t experts = 0;
-  for (const layers::DecoderLayer& layer : core.model.decoder.layers) {
-    const auto* moe = std::get_if<layers::Moe>(&layer.mlp);
-    const std::int64_t own = moe != nullptr ? moe->router.gate.shape()[0] : experts;
-    if (experts != 0 && own != experts)
-      fail(ErrorKind::unsupported, "nodes cannot share the experts of layers that have {} and {} of them",
-           experts, own);
-    experts = own;
+void put(Writer& writer, const Layout& layout) {
+  writer.put(layout.size());
+  for (const Stage& stage : layout) {
+    writer.put(stage.layers);
+    writer.put_all(std::span<const std::int64_t>(stage.experts));
   }
-  if (experts == 0) fail(ErrorKind::input, "the model has no experts that nodes could share");
-  std::vector<std::int64_t> counts = parse_split(split, to_int(nodes.size()));
-  const auto bytes = static_cast<double>(core.summary.bytes_of(PartKind::experts));
-  if (counts.empty())
-    return split_experts({experts, bytes / static_cast<double>(experts),
-                          static_cast<double>(core.summary.weight_bytes) - bytes},
-                         nodes);
-  const std::int64_t given = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
-  if (given != experts)
-    fail(ErrorKind::input, "'{}' shares {} experts, each layer has {}", split, given, experts);
-  return counts;
 }
 
-std::vector<std::int64_t> settle(const std::string& split, const engine::Core& core,
-                                 std::span<const NodeStrength> nodes) {
-  if (shares_experts(split)) return settle_experts(split, core, nodes);
-  std::vector<std::int64_t> counts = parse_split(split, static_cast<int>(nodes.size()));
-  const layers::Decoder& decoder = core.model.decoder;
-  if (counts.empty()) return split_layers(cost_of(decoder), nodes);
-  const std::int64_t given = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
-  if (given != std::ssize(decoder.layers))
-    fail(ErrorKind::input, "'{}' shares {} layers, the model has {}", split, given, decoder.layers.size());
-  return counts;
+Layout read_layout(Reader& reader) {
+  Layout layout(reader.get<std::size_t>());
+  for (Stage& stage : layout) {
+    stage.layers = reader.get<std::int64_t>();
+    stage.experts = reader.get_all<std::int64_t>();
+  }
+  return layout;
 }
 
 [[noreturn]] void refuse(Cluster& cluster, const std::string& sentence) {
@@ -138,14 +119,9 @@ std::string difference(const std::vector<Fact>& first, const std::string& first_
   return {};
 }
 
-std::vector<std::int64_t> agree(Cluster& cluster, const engine::Core& core, const std::string& program,
-                                const std::string& split) {
-  const bool experts = shares_experts(split);
-  if (experts && !core.backend->traits().host_memory)
-    fail(ErrorKind::unsupported,
-         "nodes share experts where processors compute them; on GPUs they share layers");
-  std::vector<Fact> own = facts_of(core, program);
-  own.push_back({"what nodes share", experts ? "experts" : "layers"});
+Layout agree(Cluster& cluster, const engine::Core& core, const std::string& program,
+             const std::string& layout) {
+  const std::vector<Fact> own = facts_of(core, program);
   const NodeStrength strength = strength_of(cluster, core);
   if (cluster.rank() != 0) {
     cluster.send(0, Channel::replies, introduce(own, strength));
@@ -153,7 +129,7 @@ std::vector<std::int64_t> agree(Cluster& cluster, const engine::Core& core, cons
     Reader reader(verdict);
     const std::string refusal = reader.get_text();
     if (!refusal.empty()) refuse(cluster, refusal);
-    return reader.get_all<std::int64_t>();
+    return read_layout(reader);
   }
   std::vector<NodeStrength> strengths{strength};
   std::string refusal;
@@ -164,20 +140,20 @@ std::vector<std::int64_t> agree(Cluster& cluster, const engine::Core& core, cons
     const std::vector<Fact> facts = read_facts(reader);
     if (refusal.empty()) refusal = difference(own, cluster.name(0), facts, cluster.name(other));
   }
-  std::vector<std::int64_t> counts;
+  Layout settled;
   if (refusal.empty()) try {
-      counts = settle(split, core, strengths);
+      settled = settle(layout, core, strengths);
     } catch (const Error& error) {
       refusal = error.what();
     }
   for (int other = 1; other < cluster.size(); ++other) {
     Writer writer;
     writer.put(refusal);
-    writer.put_all(std::span<const std::int64_t>(counts));
+    put(writer, settled);
     cluster.send(other, Channel::commands, writer.take());
   }
   if (!refusal.empty()) refuse(cluster, refusal);
-  return counts;
+  return settled;
 }
 
 }  // namespace sluice::nodes

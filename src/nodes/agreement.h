@@ -3,7 +3,7 @@
 
 #include "engine/core.h"
 #include "nodes/cluster.h"
-#include "nodes/split.h"
+#include "nodes/layout.h"
 
 namespace sluice::nodes {
 
@@ -21,10 +21,9 @@ std::uint64_t fingerprint(const checkpoint::TensorFiles& files);
 std::string difference(const std::vector<Fact>& first, const std::string& first_name,
                        const std::vector<Fact>& other, const std::string& other_name);
 
-// Called by all nodes: they compare facts and settle how many layers, or experts of
-// each layer, each holds. Throws everywhere where
-// they cannot.
-std::vector<std::int64_t> agree(Cluster& cluster, const engine::Core& core, const std::string& program,
-                                const std::string& split);
+// Called by all nodes: they compare facts and settle who holds what, as the one that leads was told. Throws
+// everywhere where they cannot.
+Layout agree(Cluster& cluster, const engine::Core& core, const std::string& program,
+             const std::string& layout);
 
 }  // namespace sluice::nodes

@@ -34,8 +34,6 @@ class Cluster {
 
   int rank() const { return transport_->rank(); }
   int size() const { return transport_->size(); }
-  int next() const { return (rank() + 1) % size(); }
-  int previous() const { return (rank() + size() - 1) % size(); }
   // "node 1 (host)".
   std::string name(int rank) const;
   // Where each node runs.

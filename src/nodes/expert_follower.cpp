@@ -13,19 +13,12 @@ constexpr std::int64_t kRowsPerCall = 256;
 
 }  // namespace
 
-engine::LayerShare::Range ExpertFollower::divide(const engine::Core& core) {
-  const std::vector<std::int64_t> first =
-      first_experts(agree(*cluster_, core, program_, std::string(kExperts)));
-  own_ = {first[to_size(cluster_->rank())], first[to_size(cluster_->rank()) + 1]};
-  return {0, std::ssize(core.model.decoder.layers)};
-}
-
 void ExpertFollower::connect(engine::Core& core) {
   for (const layers::DecoderLayer& layer : core.model.decoder.layers)
     if (const auto* moe = std::get_if<layers::Moe>(&layer.mlp)) moes_.push_back(moe);
   Writer ready;
   ready.put(core.streamed.cache != nullptr);
-  cluster_->send(0, Channel::replies, ready.take());
+  cluster_->send(head_, Channel::replies, ready.take());
 }
 
 std::size_t ExpertFollower::arena_bytes(ops::DType activations) const {
@@ -43,10 +36,10 @@ void ExpertFollower::follow(engine::Core& core) {
   const engine::Budget::Claim claim = core.budget.claim(bytes);
   layers::Arena arena(core.backend->allocate(bytes));
   for (;;) {
-    const Message message = cluster_->receive(0, Channel::commands);
+    const Message message = cluster_->receive(head_, Channel::commands);
     Reader reader(message);
     if (reader.get<ExpertCommand>() == ExpertCommand::quit) return;
-    cluster_->send(0, Channel::rows, core.executor->run([&] { return answer(core, arena, reader); }));
+    cluster_->send(head_, Channel::rows, core.executor->run([&] { return answer(core, arena, reader); }));
   }
 }
 

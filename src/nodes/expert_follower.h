@@ -1,25 +1,19 @@
-// A node that holds some experts of each layer for the one that leads.
+// A node that holds some experts of each layer for the head of its stage.
 #pragma once
 
-#include "nodes/agreement.h"
-#include "nodes/follower.h"
+#include "engine/core.h"
+#include "nodes/cluster.h"
 #include "nodes/wire.h"
 
 namespace sluice::nodes {
 
-class ExpertFollower final : public Follower {
+class ExpertFollower {
  public:
-  ExpertFollower(std::shared_ptr<Cluster> cluster, std::string program)
-      : cluster_(std::move(cluster)), program_(std::move(program)) {}
+  ExpertFollower(std::shared_ptr<Cluster> cluster, int head) : cluster_(std::move(cluster)), head_(head) {}
 
-  Range divide(const engine::Core& core) override;
-  std::optional<Range> own_experts() const override { return own_; }
-  bool holds_dense() const override { return false; }
-  void connect(engine::Core& core) override;
-  std::unique_ptr<state::PoolReplica> open(const state::Extent&, std::int64_t) override { return nullptr; }
-  std::int64_t begin(state::PoolReplica*, const engine::Batch&) override { return 0; }
-
-  void follow(engine::Core& core) override;
+  void connect(engine::Core& core);
+  // Does what the head of its stage asks for until that one ends.
+  void follow(engine::Core& core);
 
  private:
   // The activations of one call with each layer's experts.
@@ -27,8 +21,7 @@ class ExpertFollower final : public Follower {
   Message answer(engine::Core& core, layers::Arena& arena, Reader& reader);
 
   std::shared_ptr<Cluster> cluster_;
-  std::string program_;
-  Range own_;
+  int head_;
   std::vector<const layers::Moe*> moes_;
 };
 

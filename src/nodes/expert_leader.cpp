@@ -58,31 +58,24 @@ std::size_t row_bytes(const ops::View& out) {
 
 }  // namespace
 
-ExpertLeader::ExpertLeader(std::shared_ptr<Cluster> cluster, std::string program, std::string split)
-    : cluster_(std::move(cluster)), program_(std::move(program)), split_(std::move(split)) {}
+ExpertLeader::ExpertLeader(std::shared_ptr<Cluster> cluster, std::vector<std::int64_t> first_experts)
+    : cluster_(std::move(cluster)), first_(std::move(first_experts)) {}
 
 ExpertLeader::~ExpertLeader() {
-  if (!agreed_) return;
   try {
-    for (int other = 1; other < cluster_->size(); ++other) {
+    for (int node = 1; node <= others(); ++node) {
       Writer writer;
       writer.put(ExpertCommand::quit);
-      cluster_->send(other, Channel::commands, writer.take());
+      cluster_->send(rank(node), Channel::commands, writer.take());
     }
   } catch (const std::exception&) {  // nobody is there who could be let go
   }
 }
 
-engine::LayerShare::Range ExpertLeader::divide(const engine::Core& core) {
-  first_ = first_experts(agree(*cluster_, core, program_, split_));
-  agreed_ = true;
-  return {0, std::ssize(core.model.decoder.layers)};
-}
-
 void ExpertLeader::connect(engine::Core& core) {
   bool streamed = core.streamed.cache != nullptr;
-  for (int other = 1; other < cluster_->size(); ++other) {
-    const Message ready = cluster_->receive(other, Channel::replies);
+  for (int node = 1; node <= others(); ++node) {
+    const Message ready = cluster_->receive(rank(node), Channel::replies);
     streamed |= Reader(ready).get<bool>();
   }
   int number = 0;
@@ -94,9 +87,9 @@ void ExpertLeader::connect(engine::Core& core) {
 
 void ExpertLeader::request(const Question& question) {
   // Of a pass that was given up, answers are still on their way.
-  for (const Pending& old : std::exchange(pending_, {})) cluster_->receive(old.node, Channel::rows);
+  for (const Pending& old : std::exchange(pending_, {})) cluster_->receive(old.rank, Channel::rows);
   out_ = question.out;
-  for (int node = 1; node < cluster_->size(); ++node) request(node, question);
+  for (int node = 1; node <= others(); ++node) request(node, question);
 }
 
 // One message where that is not too large.
@@ -117,8 +110,8 @@ void ExpertLeader::request(int node, const Question& question) {
     if (question.guessed.present())
       for (const layers::moe::Choice& choice : layers::moe::choices_of(question.guessed))
         if (choice.expert >= first && choice.expert < end) asked.guess(to_int(choice.expert - first));
-    cluster_->send(node, Channel::commands, asked.message());
-    pending_.push_back({node, asked.results()});
+    cluster_->send(rank(node), Channel::commands, asked.message());
+    pending_.push_back({rank(node), asked.results()});
   }
 }
 
@@ -126,9 +119,9 @@ void ExpertLeader::await() {
   const std::vector<Pending> all = std::exchange(pending_, {});
   const std::size_t width = row_bytes(out_);
   for (const Pending& pending : all) {
-    const Message answer = cluster_->receive(pending.node, Channel::rows);
+    const Message answer = cluster_->receive(pending.rank, Channel::rows);
     if (answer.size() != pending.results.size() * width)
-      fail(ErrorKind::internal, "{} answered {} bytes in place of {}", cluster_->name(pending.node),
+      fail(ErrorKind::internal, "{} answered {} bytes in place of {}", cluster_->name(pending.rank),
            answer.size(), pending.results.size() * width);
     for (std::size_t i = 0; i < pending.results.size(); ++i)
       std::memcpy(static_cast<std::byte*>(out_.data) + to_size(pending.results[i]) * width,

@@ -1,23 +1,22 @@
-// The node that leads where nodes share experts: it holds all that every token uses and some experts of each
+// The head of a stage whose nodes share experts: it holds all that every token uses and some experts of each
 // layer, and asks the others for what theirs make of its rows.
 #pragma once
 
+#include "engine/core.h"
 #include "layers/moe/spread_experts.h"
-#include "nodes/agreement.h"
+#include "nodes/cluster.h"
 
 namespace sluice::nodes {
 
-class ExpertLeader final : public engine::LayerShare, public layers::moe::RemoteExperts {
+class ExpertLeader final : public layers::moe::RemoteExperts {
  public:
-  ExpertLeader(std::shared_ptr<Cluster> cluster, std::string program, std::string split);
+  // The first expert of each node of the stage, whose ranks follow this one's, and how many there are.
+  ExpertLeader(std::shared_ptr<Cluster> cluster, std::vector<std::int64_t> first_experts);
   ~ExpertLeader() override;  // lets the others go
+  ExpertLeader(const ExpertLeader&) = delete;
+  ExpertLeader& operator=(const ExpertLeader&) = delete;
 
-  Range divide(const engine::Core& core) override;
-  std::optional<Range> own_experts() const override { return Range{0, first_[1]}; }
-  void connect(engine::Core& core) override;
-  // Slots are here alone.
-  std::unique_ptr<state::PoolReplica> open(const state::Extent&, std::int64_t) override { return nullptr; }
-  std::int64_t begin(state::PoolReplica*, const engine::Batch&) override { return 0; }
+  void connect(engine::Core& core);
 
   void request(const Question& question) override;
   void await() override;
@@ -25,17 +24,17 @@ class ExpertLeader final : public engine::LayerShare, public layers::moe::Remote
  private:
   // What a node was asked for and has not answered.
   struct Pending {
-    int node = 0;
+    int rank = 0;
     std::vector<std::int32_t> results;  // of which rows of `out`, in the order of the answer
   };
+  // Of a node of the stage, counted from this one.
   void request(int node, const Question& question);
+  int others() const { return static_cast<int>(first_.size()) - 2; }
+  int rank(int node) const { return cluster_->rank() + node; }
 
   std::shared_ptr<Cluster> cluster_;
-  std::string program_;
-  std::string split_;
-  bool agreed_ = false;
-  std::vector<std::int64_t> first_;  // expert of each node, and how many there are
-  ops::View out_;                    // of what is pending
+  std::vector<std::int64_t> first_;
+  ops::View out_;  // of what is pending
   std::vector<Pending> pending_;
 };
 

@@ -1,4 +1,4 @@
-// What the node that leads asks of those that hold experts for it, in one message: `compute` with the number
+// What the head of a stage asks of those that hold experts for it, in one message: `compute` with the number
 // of the layer among those with experts, the phase, choices, the rows that they name, and which experts the
 // next layer may ask for. The answer is a row per choice, in their order.
 #pragma once

@@ -1,7 +1,5 @@
 #include "nodes/layer_follower.h"
 
-#include <numeric>
-
 #include "base/error.h"
 #include "nodes/rows.h"
 
@@ -23,23 +21,16 @@ void change(Command command, state::StatePool& pool, Reader& reader) {
 
 }  // namespace
 
-engine::LayerShare::Range LayerFollower::divide(const engine::Core& core) {
-  const std::vector<std::int64_t> counts = agree(*cluster_, core, program_, "auto");
-  const auto own = counts.begin() + cluster_->rank();
-  const std::int64_t first = std::accumulate(counts.begin(), own, std::int64_t{0});
-  return {first, first + *own};
-}
-
 void LayerFollower::connect(engine::Core& core) {
   Writer ready;
   ready.put(core.settings.prefill_chunk);
   cluster_->send(0, Channel::replies, ready.take());
   core.model.decoder.rows_in = [this, &core](const layers::Pass&, const ops::View& x) {
-    unpack_rows(*core.backend, cluster_->receive(cluster_->previous(), Channel::rows), x);
+    unpack_rows(*core.backend, cluster_->receive(neighbours_.previous, Channel::rows), x);
   };
   core.model.decoder.rows_out = [this, &core](const layers::Pass& pass, const ops::View& x) {
-    const bool last = cluster_->next() == 0;
-    cluster_->send(cluster_->next(), Channel::rows,
+    const bool last = neighbours_.next == 0;
+    cluster_->send(neighbours_.next, Channel::rows,
                    last ? pack_rows(*core.backend, x, wanted_rows(pass)) : pack_rows(*core.backend, x));
   };
 }

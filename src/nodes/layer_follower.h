@@ -4,23 +4,23 @@
 #include <map>
 
 #include "engine/executor.h"
-#include "nodes/agreement.h"
+#include "nodes/cluster.h"
 #include "nodes/commands.h"
-#include "nodes/follower.h"
 
 namespace sluice::nodes {
 
-class LayerFollower final : public Follower {
+class LayerFollower {
  public:
-  LayerFollower(std::shared_ptr<Cluster> cluster, std::string program)
-      : cluster_(std::move(cluster)), program_(std::move(program)) {}
+  struct Neighbours {
+    int previous = 0;
+    int next = 0;  // 0: the rows go back to the node that leads
+  };
+  LayerFollower(std::shared_ptr<Cluster> cluster, Neighbours neighbours)
+      : cluster_(std::move(cluster)), neighbours_(neighbours) {}
 
-  Range divide(const engine::Core& core) override;
-  void connect(engine::Core& core) override;
-  std::unique_ptr<state::PoolReplica> open(const state::Extent&, std::int64_t) override { return nullptr; }
-  std::int64_t begin(state::PoolReplica*, const engine::Batch&) override { return 0; }
-
-  void follow(engine::Core& core) override;
+  void connect(engine::Core& core);
+  // Does what the leading node asks for until that one ends.
+  void follow(engine::Core& core);
 
  private:
   using Groups = std::map<int, std::shared_ptr<engine::SlotGroup>>;
@@ -32,7 +32,7 @@ class LayerFollower final : public Follower {
   void load(state::StatePool& pool, Reader& reader);
 
   std::shared_ptr<Cluster> cluster_;
-  std::string program_;
+  Neighbours neighbours_;
 };
 
 }  // namespace sluice::nodes

@@ -35,7 +35,8 @@ class LayerLeader::RemotePool final : public state::PoolReplica {
     saved.resize(at + saved_bytes(rows, with_caches));
     for (std::size_t i = 0; i < sizes_.size(); ++i) {
       const std::size_t own = sizes_[i].bytes(rows, with_caches);
-      leader_.cluster_->receive_bytes(node(i), Channel::replies, std::span(saved).subspan(at, own));
+      leader_.cluster_->receive_bytes(leader_.others_[i], Channel::replies,
+                                      std::span(saved).subspan(at, own));
       at += own;
     }
   }
@@ -46,7 +47,7 @@ class LayerLeader::RemotePool final : public state::PoolReplica {
     leader_.flush();
     for (std::size_t i = 0; i < sizes_.size(); ++i) {
       const std::size_t own = sizes_[i].bytes(rows, with_caches);
-      leader_.cluster_->send_bytes(node(i), Channel::replies, saved.first(own));
+      leader_.cluster_->send_bytes(leader_.others_[i], Channel::replies, saved.first(own));
       saved = saved.subspan(own);
     }
   }
@@ -58,8 +59,6 @@ class LayerLeader::RemotePool final : public state::PoolReplica {
   }
 
  private:
-  static int node(std::size_t i) { return static_cast<int>(i) + 1; }
-
   LayerLeader& leader_;
   int group_;
   std::vector<SavedSize> sizes_;
@@ -77,11 +76,10 @@ void put(Writer& writer, const std::span<const std::int32_t>& values) {
 
 }  // namespace
 
-LayerLeader::LayerLeader(std::shared_ptr<Cluster> cluster, std::string program, std::string split)
-    : cluster_(std::move(cluster)), program_(std::move(program)), split_(std::move(split)) {}
+LayerLeader::LayerLeader(std::shared_ptr<Cluster> cluster, const std::vector<int>& heads)
+    : cluster_(std::move(cluster)), others_(heads.begin() + 1, heads.end()) {}
 
 LayerLeader::~LayerLeader() {
-  if (!agreed_) return;
   try {
     post(Command::quit);
     flush();
@@ -99,7 +97,7 @@ void LayerLeader::post(Command command, const Values&... values) {
 void LayerLeader::flush() {
   const std::lock_guard lock(mutex_);
   const Message message = commands_.take();
-  for (int other = 1; other < cluster_->size(); ++other) cluster_->send(other, Channel::commands, message);
+  for (const int other : others_) cluster_->send(other, Channel::commands, message);
 }
 
 void LayerLeader::close(int group) noexcept try {
@@ -107,14 +105,8 @@ void LayerLeader::close(int group) noexcept try {
 } catch (const std::exception&) {  // without memory for some bytes, the others keep theirs a while
 }
 
-engine::LayerShare::Range LayerLeader::divide(const engine::Core& core) {
-  const std::vector<std::int64_t> counts = agree(*cluster_, core, program_, split_);
-  agreed_ = true;
-  return {0, counts[0]};
-}
-
 void LayerLeader::connect(engine::Core& core) {
-  for (int other = 1; other < cluster_->size(); ++other) {
+  for (const int other : others_) {
     const Message ready = cluster_->receive(other, Channel::replies);
     core.settings.prefill_chunk = std::min(core.settings.prefill_chunk, Reader(ready).get<std::int64_t>());
   }
@@ -131,7 +123,7 @@ std::unique_ptr<state::PoolReplica> LayerLeader::open(const state::Extent& exten
   post(Command::open, pool->group(), extent, chunk);
   flush();
   std::string refusal;
-  for (int other = 1; other < cluster_->size(); ++other) {
+  for (const int other : others_) {
     const Message opened = cluster_->receive(other, Channel::replies);
     Reader reader(opened);
     const std::string why = reader.get_text();
@@ -147,7 +139,7 @@ std::int64_t LayerLeader::begin(state::PoolReplica* replica, const engine::Batch
   const auto underway = [this] {
     return std::count_if(answers_.begin(), answers_.end(), [](const Answer& answer) { return !answer.came; });
   };
-  while (underway() >= cluster_->size()) await_answer();
+  while (underway() >= stages()) await_answer();
   post(Command::pass, static_cast<RemotePool&>(*replica).group(), batch);
   flush();
   return passes_++;
@@ -156,7 +148,7 @@ std::int64_t LayerLeader::begin(state::PoolReplica* replica, const engine::Batch
 void LayerLeader::await_answer() {
   const auto next =
       std::find_if(answers_.begin(), answers_.end(), [](const Answer& answer) { return !answer.came; });
-  next->rows = cluster_->receive(cluster_->previous(), Channel::rows);
+  next->rows = cluster_->receive(others_.back(), Channel::rows);
   next->came = true;
   if (next->wanted) return;
   if (!next->rows.empty()) fail(ErrorKind::internal, "rows came from a node that nobody asked for");
@@ -164,7 +156,7 @@ void LayerLeader::await_answer() {
 }
 
 void LayerLeader::send_rows(const engine::Core& core, const layers::Pass& pass, const ops::View& x) {
-  cluster_->send(cluster_->next(), Channel::rows, pack_rows(*core.backend, x));
+  cluster_->send(others_.front(), Channel::rows, pack_rows(*core.backend, x));
   answers_.push_back({pass.number, !wanted_rows(pass).empty()});
 }
 

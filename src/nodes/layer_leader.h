@@ -1,23 +1,28 @@
-// The node that leads: text, the embedding, the first layers, the output head and sampling are here.
+// The node that leads: text, the embedding, the first layers, the output head and sampling are here. The
+// heads of other stages hold the layers behind.
 #pragma once
 
 #include <deque>
 
-#include "nodes/agreement.h"
+#include "engine/core.h"
+#include "nodes/cluster.h"
 #include "nodes/commands.h"
 
 namespace sluice::nodes {
 
-class LayerLeader final : public engine::LayerShare {
+class LayerLeader {
  public:
-  LayerLeader(std::shared_ptr<Cluster> cluster, std::string program, std::string split);
-  ~LayerLeader() override;  // lets the others go
+  // Ranks of the heads of all stages, its own first.
+  LayerLeader(std::shared_ptr<Cluster> cluster, const std::vector<int>& heads);
+  ~LayerLeader();  // lets the others go
+  LayerLeader(const LayerLeader&) = delete;
+  LayerLeader& operator=(const LayerLeader&) = delete;
 
-  Range divide(const engine::Core& core) override;
-  void connect(engine::Core& core) override;
-  std::unique_ptr<state::PoolReplica> open(const state::Extent& extent, std::int64_t chunk) override;
-  std::int64_t begin(state::PoolReplica* replica, const engine::Batch& batch) override;
-  std::int64_t stages() const override { return cluster_->size(); }
+  // As those of engine::LayerShare.
+  void connect(engine::Core& core);
+  std::unique_ptr<state::PoolReplica> open(const state::Extent& extent, std::int64_t chunk);
+  std::int64_t begin(state::PoolReplica* replica, const engine::Batch& batch);
+  std::int64_t stages() const { return std::ssize(others_) + 1; }
 
  private:
   class RemotePool;
@@ -40,11 +45,9 @@ class LayerLeader final : public engine::LayerShare {
   void receive_rows(const engine::Core& core, const layers::Pass& pass, const ops::View& x);
 
   std::shared_ptr<Cluster> cluster_;
-  std::string program_;
-  std::string split_;
+  std::vector<int> others_;  // heads, in the order of their layers
   std::mutex mutex_;
   Writer commands_;
-  bool agreed_ = false;
   int groups_ = 0;
   std::int64_t passes_ = 0;
   std::deque<Answer> answers_;  // that have not come, and before them those that nobody took yet

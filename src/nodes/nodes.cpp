@@ -1,10 +1,7 @@
 #include "sluice/nodes.h"
 
 #include "base/error.h"
-#include "nodes/expert_follower.h"
-#include "nodes/expert_leader.h"
-#include "nodes/layer_follower.h"
-#include "nodes/layer_leader.h"
+#include "nodes/share.h"
 
 namespace sluice {
 
@@ -35,19 +32,14 @@ int Nodes::count() const {
 }
 
 std::shared_ptr<engine::LayerShare> Nodes::share() {
-  const auto& [layers, program, lost] = options_;
-  const bool experts = nodes::shares_experts(layers);
-  if (rank() == 0 && experts) return std::make_shared<nodes::ExpertLeader>(cluster_, program, layers);
-  if (rank() == 0) return std::make_shared<nodes::LayerLeader>(cluster_, program, layers);
-  if (experts) return std::make_shared<nodes::ExpertFollower>(cluster_, program);
-  return std::make_shared<nodes::LayerFollower>(cluster_, program);
+  return std::make_shared<nodes::Share>(cluster_, options_.program, options_.layers);
 }
 
 void Nodes::follow(Engine& engine) {
   engine::Core& core = engine::core(engine);
-  auto* follower = dynamic_cast<nodes::Follower*>(core.options.share.get());
-  if (follower == nullptr) fail(ErrorKind::input, "the engine of this node holds nothing for another one");
-  follower->follow(core);
+  auto* share = dynamic_cast<nodes::Share*>(core.options.share.get());
+  if (share == nullptr) fail(ErrorKind::input, "the engine of this node holds nothing for another one");
+  share->follow(core);
 }
 
 void Nodes::give_up(const std::string& why) noexcept {

@@ -1,6 +1,5 @@
 #include "nodes/split.h"
 
-#include <charconv>
 #include <limits>
 
 #include "base/error.h"
@@ -105,35 +104,6 @@ std::vector<std::int64_t> split_experts(const ExpertCost& model, std::span<const
     }
     ++counts[best];
   }
-  return counts;
-}
-
-bool shares_experts(const std::string& text) {
-  return text.starts_with(kExperts);
-}
-
-std::vector<std::int64_t> first_experts(const std::vector<std::int64_t>& counts) {
-  std::vector<std::int64_t> first{0};
-  for (const std::int64_t count : counts) first.push_back(first.back() + count);
-  return first;
-}
-
-std::vector<std::int64_t> parse_split(const std::string& text, int nodes) {
-  if (text == "auto" || text == kExperts) return {};
-  if (text.starts_with("experts:")) return parse_split(text.substr(std::size("experts:") - 1), nodes);
-  std::vector<std::int64_t> counts;
-  for (const char* at = text.data(); at <= text.data() + text.size();) {
-    std::int64_t count = 0;
-    const auto [end, error] = std::from_chars(at, text.data() + text.size(), count);
-    const bool last = end == text.data() + text.size();
-    if (error != std::errc() || count < 1 || (!last && *end != ','))
-      fail(ErrorKind::input,
-           "nodes share a model as 'auto', 'experts' or by counts such as 12,20,8, not as '{}'", text);
-    counts.push_back(count);
-    at = end + 1;
-  }
-  if (static_cast<int>(counts.size()) != nodes)
-    fail(ErrorKind::input, "'{}' is for {} nodes, there are {}", text, counts.size(), nodes);
   return counts;
 }
 

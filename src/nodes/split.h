@@ -3,8 +3,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "layers/decoder.h"
@@ -39,15 +37,5 @@ struct ExpertCost {
   double dense = 0;          // of all that every token uses
 };
 std::vector<std::int64_t> split_experts(const ExpertCost& model, std::span<const NodeStrength> nodes);
-
-// "experts", or "experts:64,192": nodes share experts in place of layers.
-inline constexpr std::string_view kExperts = "experts";
-bool shares_experts(const std::string& text);
-// The first expert of each node, and how many there are.
-std::vector<std::int64_t> first_experts(const std::vector<std::int64_t>& counts);
-
-// The counts that somebody wrote: "12,20,8", or
-// "experts:64,192"; nothing for "auto" and "experts". Throws where they are not one for each node.
-std::vector<std::int64_t> parse_split(const std::string& text, int nodes);
 
 }  // namespace sluice::nodes

@@ -99,7 +99,9 @@ void add_engine_options(Command& command, ModelOptions& options) {
   command.option(
       "--nodes", options.nodes,
       "Share the model with other machines, started by 'mpirun -n 2 sluice ...': auto, or how many layers "
-      "each holds, e.g. 12,20,8; experts, or experts:64,192: each holds some experts of every layer");
+      "each holds, e.g. 12,20,8; experts, or experts:64,192: each holds some experts of every layer; "
+      "groups:2,2: groups share layers, "
+      "the machines of each experts");
   command.flag("--exact", engine.exact, "F32 arithmetic throughout, slower; caches as --kv-bits says");
 }
 

@@ -73,13 +73,5 @@ TEST(Split, IsTheBestOfAll) {
   }
 }
 
-TEST(Split, ReadsCounts) {
-  EXPECT_EQ(parse_split("auto", 3), Counts());
-  EXPECT_EQ(parse_split("12,20,8", 3), (Counts{12, 20, 8}));
-  for (const char* wrong : {"", "12,", ",8", "0,8", "-1,3", "a,b", "3 4", "12;8"})
-    expect_error(ErrorKind::input, {wrong, "12,20,8"}, [&] { parse_split(wrong, 2); });
-  expect_error(ErrorKind::input, {"'4,4'", "2 nodes", "3"}, [] { parse_split("4,4", 3); });
-}
-
 }  // namespace
 }  // namespace sluice::nodes

@@ -1,0 +1,142 @@
+#include "nodes/settle.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/integer_cast.h"
+
+namespace sluice::nodes {
+
+namespace {
+
+struct Costs {
+  double read = 0;          // bytes per token
+  double experts_read = 0;  // of them
+};
+
+Costs costs_of(const ModelSummary& model) {
+  Costs costs{.read = static_cast<double>(model.bytes_per_token)};
+  if (model.experts > 0)
+    costs.experts_read = static_cast<double>(model.bytes_of(PartKind::experts)) *
+                         static_cast<double>(model.experts_per_token) / static_cast<double>(model.experts);
+  return costs;
+}
+
+// Several nodes as one: the head alone reads what every token uses, all together read experts.
+NodeStrength strength_of(std::span<const NodeStrength> nodes, const Costs& costs) {
+  if (nodes.size() == 1) return nodes[0];
+  NodeStrength all{.memory = 0, .speed = 0};
+  bool limited = true;
+  for (const NodeStrength& node : nodes) {
+    all.memory += node.memory;
+    all.speed += node.speed;
+    limited = limited && node.memory > 0;
+  }
+  if (!limited) all.memory = 0;
+  if (costs.read > 0)
+    all.speed =
+        costs.read / ((costs.read - costs.experts_read) / nodes[0].speed + costs.experts_read / all.speed);
+  return all;
+}
+
+// How many experts each of these layers has; 0: none of them has any.
+std::int64_t experts_of(std::span<const layers::DecoderLayer> layers) {
+  std::int64_t experts = 0;
+  for (const layers::DecoderLayer& layer : layers) {
+    const auto* moe = std::get_if<layers::Moe>(&layer.mlp);
+    const std::int64_t own = moe != nullptr ? moe->router.gate.shape()[0] : experts;
+    if (experts != 0 && own != experts)
+      fail(ErrorKind::unsupported, "nodes cannot share the experts of layers that have {} and {} of them",
+           experts, own);
+    experts = own;
+  }
+  return experts;
+}
+
+class Settling {
+ public:
+  Settling(const std::string& written, const engine::Core& core, std::span<const NodeStrength> nodes)
+      : written_(written),
+        core_(core),
+        decoder_(core.model.decoder),
+        nodes_(nodes),
+        cost_(cost_of(decoder_)),
+        layout_(parse_layout(written, to_int(nodes.size()))) {}
+
+  Layout settle() {
+    if (layout_.size() == 1) layout_[0].layers = std::ssize(decoder_.layers);
+    if (layout_[0].layers == 0) share_layers();
+    check_layers();
+    std::int64_t layer = 0;
+    std::size_t node = 0;
+    for (Stage& stage : layout_) {
+      if (stage.nodes() > 1) share_experts(stage, layer, nodes_.subspan(node, stage.experts.size()));
+      layer += stage.layers;
+      node += stage.experts.size();
+    }
+    return layout_;
+  }
+
+ private:
+  void share_layers() {
+    const Costs costs = costs_of(core_.summary);
+    std::vector<NodeStrength> stages;
+    std::size_t node = 0;
+    for (const Stage& stage : layout_) {
+      stages.push_back(strength_of(nodes_.subspan(node, stage.experts.size()), costs));
+      node += stage.experts.size();
+    }
+    const std::vector<std::int64_t> counts = split_layers(cost_, stages);
+    for (std::size_t i = 0; i < layout_.size(); ++i) layout_[i].layers = counts[i];
+  }
+
+  void check_layers() const {
+    std::int64_t given = 0;
+    for (const Stage& stage : layout_) given += stage.layers;
+    if (given != std::ssize(decoder_.layers))
+      fail(ErrorKind::input, "'{}' shares {} layers, the model has {}", written_, given,
+           decoder_.layers.size());
+  }
+
+  // Of a stage that begins at that layer.
+  void share_experts(Stage& stage, std::int64_t first, std::span<const NodeStrength> nodes) const {
+    if (!core_.backend->traits().host_memory)
+      fail(ErrorKind::unsupported,
+           "nodes share experts where processors compute them; on GPUs they share layers");
+    const auto layers = std::span(decoder_.layers).subspan(to_size(first), to_size(stage.layers));
+    const std::int64_t experts = experts_of(layers);
+    if (experts == 0 && layers.size() == decoder_.layers.size())
+      fail(ErrorKind::input, "the model has no experts that nodes could share");
+    if (experts == 0)
+      fail(ErrorKind::input, "layers {} to {} have no experts that {} nodes could share", first,
+           first + stage.layers - 1, stage.nodes());
+    if (stage.experts[0] == 0) stage.experts = split_experts(expert_cost(stage, first, experts), nodes);
+    const std::int64_t given = std::accumulate(stage.experts.begin(), stage.experts.end(), std::int64_t{0});
+    if (given != experts)
+      fail(ErrorKind::input, "'{}' shares {} experts, each layer has {}", written_, given, experts);
+  }
+
+  ExpertCost expert_cost(const Stage& stage, std::int64_t first, std::int64_t experts) const {
+    double all = first == 0 ? cost_.ends.bytes : 0;
+    for (std::int64_t i = first; i < first + stage.layers; ++i) all += cost_.layers[to_size(i)].bytes;
+    const double of_experts = static_cast<double>(core_.summary.bytes_of(PartKind::experts)) *
+                              static_cast<double>(stage.layers) / static_cast<double>(decoder_.layers.size());
+    return {experts, of_experts / static_cast<double>(experts), std::max(0.0, all - of_experts)};
+  }
+
+  const std::string& written_;
+  const engine::Core& core_;
+  const layers::Decoder& decoder_;
+  std::span<const NodeStrength> nodes_;
+  ModelCost cost_;
+  Layout layout_;
+};
+
+}  // namespace
+
+Layout settle(const std::string& written, const engine::Core& core, std::span<const NodeStrength> nodes) {
+  return Settling(written, core, nodes).settle();
+}
+
+}  // namespace sluice::nodes

@@ -1,0 +1,40 @@
+// What one node holds of a model, whatever the layout: it leads or follows by layers, by experts, or both.
+#pragma once
+
+#include "nodes/agreement.h"
+#include "nodes/expert_follower.h"
+#include "nodes/expert_leader.h"
+#include "nodes/layer_follower.h"
+#include "nodes/layer_leader.h"
+
+namespace sluice::nodes {
+
+class Share final : public engine::LayerShare {
+ public:
+  // `layout` as somebody wrote it; that of the node that leads counts.
+  Share(std::shared_ptr<Cluster> cluster, std::string program, std::string layout);
+
+  Range divide(const engine::Core& core) override;
+  std::optional<Range> own_experts() const override;
+  bool holds_dense() const override { return cluster_->rank() == place_.head(); }
+  void connect(engine::Core& core) override;
+  std::unique_ptr<state::PoolReplica> open(const state::Extent& extent, std::int64_t chunk) override;
+  std::int64_t begin(state::PoolReplica* replica, const engine::Batch& batch) override;
+  std::int64_t stages() const override { return layer_leader_ ? layer_leader_->stages() : 1; }
+
+  // Does what others ask for until they have no more use for it.
+  void follow(engine::Core& core);
+
+ private:
+  std::shared_ptr<Cluster> cluster_;
+  std::string program_;
+  std::string layout_;
+  NodePlace place_;
+  // Those that this node is.
+  std::optional<LayerLeader> layer_leader_;
+  std::optional<LayerFollower> layer_follower_;
+  std::optional<ExpertLeader> expert_leader_;
+  std::optional<ExpertFollower> expert_follower_;
+};
+
+}  // namespace sluice::nodes
