@@ -26,7 +26,7 @@ bool AnswerGuide::mask(std::span<std::uint8_t> allowed) {
     const auto id = to_size(*forced);
     if (id / 8 >= allowed.size())
       fail(ErrorKind::input, "a mask of {} bytes has no token {}", allowed.size(), id);
-    allowed[id / 8] = static_cast<std::uint8_t>(1u << (id % 8));
+    allowed[id / 8] = 1u << (id % 8);
     return true;
   }
   matcher_.mask(words_);

@@ -1,5 +1,5 @@
-// Conversions between integer types whose values are known to fit: where one does not, a debug build stops,
-// instead of going on with another number.
+// Conversions of integers. To another integer type: the value is known to fit, and where it does not, a debug
+// build stops instead of going on with another number.
 #pragma once
 
 #include <cassert>
@@ -27,6 +27,11 @@ constexpr unsigned to_unsigned(std::integral auto value) {
 // A count or an offset as memory and containers take it.
 constexpr std::size_t to_size(std::integral auto value) {
   return integer_cast<std::size_t>(value);
+}
+
+// For arithmetic in floating point between integers alone. Beyond 2^53 the nearest double.
+constexpr double to_double(std::integral auto value) {
+  return static_cast<double>(value);
 }
 
 }  // namespace sluice

@@ -26,8 +26,7 @@ class StrictBuilder : public JsonBuilder<Json> {
 
   bool parse_error(size_t position, const std::string&, const nlohmann::json::exception& error) override {
     const size_t offset = position == 0 ? 0 : std::min(position - 1, text_.size());
-    const auto line =
-        1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(offset), '\n');
+    const auto line = 1 + std::count(text_.begin(), text_.begin() + offset, '\n');
     // The library's message starts with its own error code and position, and quotes the text, whatever it
     // holds.
     std::string_view reason = error.what();
@@ -94,7 +93,7 @@ bool json_as(const Json& value, const JsonSource& where) {
 
 template <>
 int64_t json_as(const Json& value, const JsonSource& where) {
-  constexpr auto kMax = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+  constexpr uint64_t kMax = std::numeric_limits<int64_t>::max();
   if (!value.is_number_integer() || (value.is_number_unsigned() && value.get<uint64_t>() > kMax)) {
     fail_type(value, where, "a 64-bit integer");
   }
@@ -107,7 +106,7 @@ int json_as(const Json& value, const JsonSource& where) {
   if (wide < std::numeric_limits<int>::min() || wide > std::numeric_limits<int>::max()) {
     fail_type(value, where, "a 32-bit integer");
   }
-  return static_cast<int>(wide);
+  return wide;
 }
 
 template <>

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/integer_cast.h"
 #include "base/machine_peak.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -48,7 +49,7 @@ double multiply_add(std::size_t rounds, float* sink) {
   auto sum = chains[0];
   for (int c = 1; c < kChains; ++c) sum = hn::Add(sum, chains[c]);
   *sink = hn::GetLane(sum);
-  return 2.0 * kChains * static_cast<double>(rounds) * static_cast<double>(hn::Lanes(d));
+  return 2.0 * kChains * to_double(rounds) * to_double(hn::Lanes(d));
 }
 
 }  // namespace sluice::HWY_NAMESPACE
@@ -62,7 +63,6 @@ HWY_AFTER_NAMESPACE();
 #include <memory>
 
 #include "base/error.h"
-#include "base/integer_cast.h"
 #include "base/large_pages.h"
 
 namespace sluice {
@@ -102,7 +102,7 @@ double measure_read_bandwidth(ThreadPool& pool, std::uint64_t most) {
                       [&](std::int64_t begin, std::int64_t end, int) {
                         sink ^= HWY_DYNAMIC_DISPATCH(read_all)(data + begin, to_size(end - begin));
                       });
-    best = std::max(best, static_cast<double>(bytes) / seconds_since(start));
+    best = std::max(best, to_double(bytes) / seconds_since(start));
   }
   return best;
 }

@@ -12,7 +12,7 @@ std::string quote(std::string_view text) {
   }
   std::string result = "'";
   for (size_t i = 0; i < length; ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
+    const unsigned char byte = text[i];
     // U+0080 to U+009F are control characters too, which terminals obey.
     const bool late_control =
         byte == 0xC2 && i + 1 < length && static_cast<unsigned char>(text[i + 1]) < 0xA0;

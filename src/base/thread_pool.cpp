@@ -80,7 +80,7 @@ ThreadPool::ThreadPool(int threads) {
   }
   shares_ = std::make_unique<Share[]>(static_cast<size_t>(threads));
   // Reserved so that current_worker() never meets a vector that moves; a worker looks only once it has a job.
-  threads_.reserve(static_cast<size_t>(threads - 1));
+  threads_.reserve(threads - 1);
   try {
     for (int worker = 1; worker < threads; ++worker) threads_.emplace_back([this, worker] { work(worker); });
   } catch (const std::system_error& error) {
@@ -167,15 +167,14 @@ void ThreadPool::parallel_for_dynamic(int64_t begin, int64_t end, int64_t grain,
   const Turn turn(*this);
   if (chunks.count == 1 || size() == 1) return task(begin, end, 0);
   for (int worker = 0; worker < size(); ++worker) {
-    shares_[static_cast<size_t>(worker)].next.store(chunks.first_of(worker, size()),
-                                                    std::memory_order_relaxed);
-    shares_[static_cast<size_t>(worker)].end = chunks.first_of(worker + 1, size());
+    shares_[worker].next.store(chunks.first_of(worker, size()), std::memory_order_relaxed);
+    shares_[worker].end = chunks.first_of(worker + 1, size());
   }
   std::atomic<bool> given_up{false};  // no one starts what will be thrown away
   dispatch([&](int worker) {
     try {
       for (int i = 0; i < size(); ++i) {
-        Share& share = shares_[static_cast<size_t>((worker + i) % size())];
+        Share& share = shares_[(worker + i) % size()];
         for (int64_t chunk = 0; !given_up.load(std::memory_order_relaxed) &&
                                 (chunk = share.next.fetch_add(1, std::memory_order_relaxed)) < share.end;)
           task(chunks.border(chunk), chunks.border(chunk + 1), worker);

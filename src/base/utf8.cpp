@@ -29,7 +29,7 @@ void append_utf8(std::string& out, char32_t c) {
 void Utf8Decoder::push(std::string_view bytes, std::string& out) {
   std::size_t at = 0;
   while (at < bytes.size()) {
-    const auto byte = static_cast<unsigned char>(bytes[at]);
+    const unsigned char byte = bytes[at];
     if (wanted_ == 0) {
       if (byte < 0x80) {
         std::size_t end = at + 1;
@@ -63,7 +63,7 @@ void Utf8Decoder::begin(unsigned char lead, std::string& out) {
   // The second byte is narrowed where overlong forms, surrogates or values over U+10FFFF would begin.
   low_ = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
   high_ = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-  held_[0] = static_cast<char>(lead);
+  held_[0] = lead;
   held_count_ = 1;
 }
 

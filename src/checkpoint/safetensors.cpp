@@ -68,8 +68,8 @@ TensorEntry parse_entry(const std::string& tensor, const Json& object, std::span
     fail(ErrorKind::checkpoint, "{} has data_offsets {}, expected [begin, end]", where,
          quote(object.at("data_offsets").dump()));
   }
-  const auto begin = static_cast<uint64_t>(offsets[0]);
-  const auto end = static_cast<uint64_t>(offsets[1]);
+  const uint64_t begin = offsets[0];
+  const uint64_t end = offsets[1];
   if (end - begin != *expected) {
     fail(ErrorKind::checkpoint, "{} has {} bytes, but {} {} needs {}", where, end - begin, dtype,
          quote(object.at("shape").dump()), *expected);
@@ -113,7 +113,7 @@ Safetensors::Safetensors(std::span<const std::byte> image, std::string_view wher
       metadata_ = parse_metadata(value, where);
     } else {
       tensors_.push_back(parse_entry(key, value, data, where));
-      tensors_.back().file_offset = static_cast<uint64_t>(tensors_.back().data.data() - image.data());
+      tensors_.back().file_offset = tensors_.back().data.data() - image.data();
     }
   }
   std::sort(tensors_.begin(), tensors_.end(), [](const TensorEntry& a, const TensorEntry& b) {

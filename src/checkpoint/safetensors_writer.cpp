@@ -50,7 +50,7 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, std::vec
     : path_(path.string()), file_(path) {
   const std::string header = header_of(tensors, metadata, alignment);
   std::string length(kSafetensorsLengthBytes, '\0');
-  for (size_t i = 0; i < length.size(); ++i) length[i] = static_cast<char>(header.size() >> (8 * i));
+  for (size_t i = 0; i < length.size(); ++i) length[i] = header.size() >> (8 * i);
   file_.write(length);
   file_.write(header);
   for (TensorInfo& tensor : tensors) pending_.push_back({std::move(tensor.name), *size_bytes(tensor)});

@@ -51,7 +51,7 @@ std::optional<uint64_t> size_bytes(const TensorInfo& info) {
   for (const int64_t dimension : info.shape) {
     if (dimension < 0 || __builtin_mul_overflow(bytes, dimension, &bytes)) return std::nullopt;
   }
-  return static_cast<uint64_t>(bytes);
+  return bytes;
 }
 
 }  // namespace sluice::checkpoint

@@ -115,7 +115,7 @@ class Conversion {
 };
 
 uint64_t count(const Parameter& parameter) {
-  return static_cast<uint64_t>(parameter.rows()) * static_cast<uint64_t>(parameter.columns());
+  return static_cast<uint64_t>(parameter.rows()) * parameter.columns();
 }
 
 }  // namespace

@@ -49,8 +49,7 @@ std::uint64_t process_bytes(const models::Model& model, const ops::Traits& trait
   constexpr std::uint64_t kProgram = std::uint64_t{27} << 20;
   constexpr std::uint64_t kPerToken = 600;
   constexpr std::uint64_t kDriver = std::uint64_t{64} << 20;
-  return traits.host_memory ? kProgram + kPerToken * static_cast<std::uint64_t>(model.decoder.vocab)
-                            : kDriver;
+  return traits.host_memory ? kProgram + kPerToken * model.decoder.vocab : kDriver;
 }
 
 Core::Core() = default;

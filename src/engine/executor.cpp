@@ -66,7 +66,7 @@ Executor::Slot Executor::open(const std::shared_ptr<SlotGroup>& group) {
   return run([&] {
     const auto free = std::find(group->used.begin(), group->used.end(), false);
     if (free == group->used.end()) fail(ErrorKind::busy, "all {} slots are in use", group->used.size());
-    const auto number = static_cast<std::int32_t>(free - group->used.begin());
+    const std::int32_t number = free - group->used.begin();
     group->pass.pool().reset(number);
     *free = true;
     return Slot(*this, group, number);

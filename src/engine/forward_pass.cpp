@@ -149,9 +149,9 @@ layers::Pass ForwardPass::prompt_pass(const Batch& batch) {
     ids.insert(ids.end(), sequence.ids.begin(), sequence.ids.end());
     for (std::size_t i = 0; i < sequence.ids.size(); ++i)
       positions.push_back(static_cast<std::int32_t>(sequence.past) + static_cast<std::int32_t>(i));
-    seq_starts.push_back(static_cast<std::int32_t>(ids.size()));
+    seq_starts.push_back(ids.size());
     slots.push_back(sequence.slot);
-    starts.push_back(static_cast<std::int32_t>(sequence.past));
+    starts.push_back(sequence.past);
     for (std::int64_t row = seq_starts.back() - sequence.rows; row < seq_starts.back(); ++row)
       pass.logit_rows.push_back(row);
   }

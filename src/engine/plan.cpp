@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "checkpoint/checkpoint_binder.h"
 #include "checkpoint/random/random_binder.h"
 #include "checkpoint/random/random_routing.h"
@@ -66,7 +67,7 @@ void fit_chunk(const models::Model& model, std::uint64_t beside, Place& place) {
 // The tokens per sequence that so many bytes hold.
 std::int64_t longest_context(const models::Model& model, const ModelSummary& summary, const Place& place,
                              std::uint64_t room) {
-  const std::uint64_t each = summary.cache_bytes_per_position * static_cast<std::uint64_t>(place.sequences);
+  const std::uint64_t each = summary.cache_bytes_per_position * place.sequences;
   return each == 0 ? model.max_positions
                    : std::min<std::int64_t>(model.max_positions, static_cast<std::int64_t>(room / each));
 }
@@ -84,12 +85,11 @@ Streaming streaming_needs(const models::Model& model, const ModelSummary& summar
                           Place& place) {
   const std::uint64_t experts = summary.bytes_of(PartKind::experts);
   Streaming needs;
-  needs.one_each = static_cast<double>(experts) / static_cast<double>(summary.experts);
+  needs.one_each = to_double(experts) / to_double(summary.experts);
   // A device has room for all experts of one layer, for prompts.
-  const std::uint64_t prompt =
-      place.traits.host_memory ? 0 : experts / static_cast<std::uint64_t>(summary.layers);
+  const std::uint64_t prompt = place.traits.host_memory ? 0 : experts / summary.layers;
   const std::int64_t least = engine::least_slots(model.decoder);
-  const auto least_experts = static_cast<std::uint64_t>(static_cast<double>(least) * needs.one_each);
+  const auto least_experts = static_cast<std::uint64_t>(to_double(least) * needs.one_each);
   const std::uint64_t fixed = summary.weight_bytes - experts + context + prompt;
   fit_chunk(model, fixed + least_experts, place);
   needs.scratch = scratch_bytes(model, place);
@@ -108,22 +108,20 @@ void plan_streaming(const ModelSummary& summary, const Streaming& needs, const P
   plan.longest_context = needs.longest_context;
   for (PlacePlan::Context& context : plan.contexts) context.fits = context.with_experts_elsewhere;
   if (place.budget < needs.smallest) return;
-  plan.expert_slots =
-      std::min(summary.experts,
-               static_cast<std::int64_t>(static_cast<double>(place.budget - needs.dense) / needs.one_each));
+  plan.expert_slots = std::min(
+      summary.experts, static_cast<std::int64_t>(to_double(place.budget - needs.dense) / needs.one_each));
   plan.beyond_bytes_per_second = place.measure_beyond();
   if (plan.beyond_bytes_per_second == 0) return;
-  const auto chosen = static_cast<double>(summary.experts_per_token);
+  const double chosen = summary.experts_per_token;
   const auto speed = [&](double hit_rate) {
     const double compute =
-        static_cast<double>(summary.bytes_per_token + 2 * summary.state_bytes) / plan.bytes_per_second;
+        to_double(summary.bytes_per_token + 2 * summary.state_bytes) / plan.bytes_per_second;
     // Experts that are guessed come while others are computed.
     return 1 / std::max(compute, (1 - hit_rate) * chosen * needs.one_each / plan.beyond_bytes_per_second);
   };
   const std::vector<double> shares = checkpoint::zipf_shares(summary.experts, summary.experts_per_token, 1);
   const double popular = std::accumulate(shares.begin(), shares.begin() + plan.expert_slots, 0.0) / chosen;
-  plan.even_tokens_per_second =
-      speed(static_cast<double>(plan.expert_slots) / static_cast<double>(summary.experts));
+  plan.even_tokens_per_second = speed(to_double(plan.expert_slots) / to_double(summary.experts));
   plan.decode_tokens_per_second = speed(popular);
 }
 
@@ -151,7 +149,7 @@ PlacePlan plan_place(const models::Model& model, Place place) {
       plan.contexts.push_back(
           {tokens, context_bytes(tokens), tokens <= plan.longest_context, tokens <= needs.longest_context});
   if (!resident && summary.bytes_of(PartKind::experts) > 0) plan_streaming(summary, needs, streamed, plan);
-  const auto step = static_cast<double>(summary.bytes_per_token + 2 * summary.state_bytes);
+  const double step = summary.bytes_per_token + 2 * summary.state_bytes;
   if (resident) plan.decode_tokens_per_second = plan.bytes_per_second / step;
   return plan;
 }

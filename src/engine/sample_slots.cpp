@@ -69,11 +69,11 @@ std::vector<std::pair<std::int32_t, std::int32_t>> changes(
 
 std::uint64_t SampleSlots::bytes(std::int64_t slots, std::int64_t vocab) {
   const std::int64_t words = kWords + vocab + 2 * kFirstRoom + 1 + 2 * kTop;
-  return static_cast<std::uint64_t>(slots * (words * 4 + (vocab + 7) / 8));
+  return slots * (words * 4 + (vocab + 7) / 8);
 }
 
 std::uint64_t SampleSlots::grown_bytes() const {
-  return static_cast<std::uint64_t>(slots() * (room_ - kFirstRoom) * 2 * 4);
+  return slots() * (room_ - kFirstRoom) * 2 * 4;
 }
 
 SampleSlots::SampleSlots(ops::Backend& backend, std::int64_t slots, std::int64_t vocab)

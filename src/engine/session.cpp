@@ -202,7 +202,7 @@ void Session::extend(std::span<const std::int32_t> tokens,
     for (std::size_t i = 0; i < count; ++i)
       row(position + static_cast<std::int64_t>(i),
           std::span<const float>(impl_->logits).subspan(i * vocab, vocab));
-    impl_->logits.erase(impl_->logits.begin(), impl_->logits.end() - static_cast<std::ptrdiff_t>(vocab));
+    impl_->logits.erase(impl_->logits.begin(), impl_->logits.end() - vocab);
     tokens = tokens.subspan(count);
   }
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/integer_cast.h"
 #include "engine/placement/parts.h"
 #include "quant/formats.h"
 
@@ -44,8 +45,8 @@ class Counter {
     part.bytes += bytes;
     summary_.parameters += parameters;
     summary_.weight_bytes += bytes;
-    summary_.active_parameters += static_cast<std::int64_t>(static_cast<double>(parameters) * active);
-    summary_.bytes_per_token += static_cast<std::size_t>(static_cast<double>(bytes) * active);
+    summary_.active_parameters += static_cast<std::int64_t>(to_double(parameters) * active);
+    summary_.bytes_per_token += static_cast<std::size_t>(to_double(bytes) * active);
     format_bytes_[quant::label(weight)] += bytes;
   }
   void add(PartKind kind, const ops::ExpertWeights& experts, double active) {
@@ -59,8 +60,7 @@ class Counter {
   void finish() {
     for (const auto& [format, bytes] : format_bytes_)
       summary_.formats.push_back(
-          fmt::format("{}: {:.1f}%", format,
-                      100.0 * static_cast<double>(bytes) / static_cast<double>(summary_.weight_bytes)));
+          fmt::format("{}: {:.1f}%", format, 100.0 * bytes / to_double(summary_.weight_bytes)));
   }
 
  private:

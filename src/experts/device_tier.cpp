@@ -68,8 +68,8 @@ std::uint64_t DeviceTier::bytes(const Store& store, std::int64_t slots) {
   for (int l = 0; l < store.layers(); ++l) {
     const std::int64_t experts = store.layer(l).experts();
     const std::uint64_t one = room_for(store.layer(l)[0]);
-    sum += one * static_cast<std::uint64_t>(std::min(slots, experts));
-    largest = std::max(largest, one * static_cast<std::uint64_t>(experts));
+    sum += one * std::min(slots, experts);
+    largest = std::max(largest, one * experts);
   }
   return sum + largest;
 }
@@ -189,13 +189,12 @@ std::size_t DeviceTier::host_share(std::size_t missing, std::size_t bytes) const
   if (options_.miss == Miss::bus) return 0;
   if (options_.miss == Miss::cpu) return missing;
   constexpr double kMeeting = 15e-6;  // to bring results to the device, whatever their number
-  const double bus = static_cast<double>(bytes) / options_.bus_bytes_per_second;
+  const double bus = to_double(bytes) / options_.bus_bytes_per_second;
   const double host = host_experts_->seconds(bytes);
   std::size_t best = 0;
-  double least = static_cast<double>(missing) * bus;
+  double least = to_double(missing) * bus;
   for (std::size_t share = 1; share <= missing; ++share) {
-    const double both =
-        std::max(static_cast<double>(missing - share) * bus, kMeeting + static_cast<double>(share) * host);
+    const double both = std::max(to_double(missing - share) * bus, kMeeting + to_double(share) * host);
     if (both < least) least = both, best = share;
   }
   return best;

@@ -43,7 +43,7 @@ double measure_disk_rate(const std::filesystem::path& file) {
     done += std::min<std::uint64_t>(kRead, size);
     if (Clock::now() - begin < kTime) start(read.tag);
   }
-  return static_cast<double>(done) / std::chrono::duration<double>(Clock::now() - begin).count();
+  return to_double(done) / std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
 }  // namespace sluice::experts

@@ -8,8 +8,8 @@ namespace sluice::experts {
 class GuessRecord {
  public:
   void learn(std::size_t right, std::size_t wrong) {
-    right_ = kKept * right_ + static_cast<double>(right);
-    wrong_ = kKept * wrong_ + static_cast<double>(wrong);
+    right_ = kKept * right_ + right;
+    wrong_ = kKept * wrong_ + wrong;
   }
   // Whether to act on a guess: more of what was read for guesses than not must have been needed. Bad ones get
   // a chance now and then.

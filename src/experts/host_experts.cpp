@@ -72,7 +72,7 @@ void HostExperts::compute(const std::byte* input, std::span<const Expert> expert
   narrow(results, activations_, out);
   constexpr double kWeight = 0.05;  // of the latest
   const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  seconds_per_byte_ += kWeight * (took / static_cast<double>(bytes) - seconds_per_byte_);
+  seconds_per_byte_ += kWeight * (took / to_double(bytes) - seconds_per_byte_);
 }
 
 }  // namespace sluice::experts

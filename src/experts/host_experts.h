@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "base/integer_cast.h"
 #include "experts/expert.h"
 #include "sluice/ops/backend.h"
 
@@ -17,7 +18,7 @@ class HostExperts {
   void compute(const std::byte* input, std::span<const Expert> experts, std::byte* out);
 
   // For an expert of so many bytes, as it was lately.
-  double seconds(std::size_t bytes) const { return seconds_per_byte_ * static_cast<double>(bytes); }
+  double seconds(std::size_t bytes) const { return seconds_per_byte_ * to_double(bytes); }
 
  private:
   ops::View floats(ops::Buffer& buffer, const ops::Shape& shape);

@@ -43,7 +43,7 @@ class Lfru final : public Policy {
   explicit Lfru(std::int64_t experts) : weight_(to_size(experts), -std::numeric_limits<double>::infinity()) {}
   void use(std::span<const std::int32_t> experts) override {
     ++now_;
-    const double added = static_cast<double>(now_) / kHalfLife;
+    const double added = to_double(now_) / kHalfLife;
     for (const std::int32_t e : experts) {
       double& weight = weight_[e];
       weight = added + std::log2(1 + std::exp2(weight - added));

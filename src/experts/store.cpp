@@ -39,7 +39,7 @@ Store::Range Store::locate(const ops::ConstView& tensor) const {
     const std::span<const std::byte> file = files_[i].bytes;
     if (!not_before(bytes.data(), file.data()) || not_before(bytes.data(), file.data() + file.size()))
       continue;
-    const auto begin = static_cast<std::uint64_t>(bytes.data() - file.data());
+    const std::uint64_t begin = bytes.data() - file.data();
     return {to_int(i), begin, begin + bytes.size()};
   }
   fail(ErrorKind::internal, "an expert's tensor is in none of the {} files", files_.size());

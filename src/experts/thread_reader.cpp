@@ -20,14 +20,13 @@ constexpr int kThreads = 8;
 std::int64_t read_all(int descriptor, const Request& request) {
   std::size_t got = 0;
   while (got < request.bytes) {
-    const ssize_t count =
-        ::pread(descriptor, request.to + got, request.bytes - got, static_cast<off_t>(request.offset + got));
+    const ssize_t count = ::pread(descriptor, request.to + got, request.bytes - got, request.offset + got);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return -errno;
     if (count == 0) break;
     got += to_size(count);
   }
-  return static_cast<std::int64_t>(got);
+  return got;
 }
 
 class ThreadReader final : public Reader {

@@ -85,7 +85,7 @@ void prepare_strings(GrammarVocabulary::State& vocabulary) {
     table.add_inside(units, inside);
     std::vector<TokenTrie::Entry> remaining;
     for (std::size_t i = 0; i < vocabulary.bytes.size(); ++i) {
-      const auto id = static_cast<std::int32_t>(i);
+      const std::int32_t id = i;
       if (!vocabulary.bytes[i].empty() && !inside.test(id)) remaining.push_back({vocabulary.bytes[i], id, 0});
     }
     vocabulary.string_chars.push_back({units, std::move(inside), TokenTrie(std::move(remaining))});
@@ -112,7 +112,7 @@ GrammarVocabulary::GrammarVocabulary(std::span<const std::string> bytes, std::sp
 GrammarVocabulary::~GrammarVocabulary() = default;
 
 std::int32_t GrammarVocabulary::size() const {
-  return static_cast<std::int32_t>(state_->bytes.size());
+  return state_->bytes.size();
 }
 
 namespace {

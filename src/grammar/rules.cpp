@@ -8,7 +8,7 @@
 namespace sluice::grammar {
 
 RuleId Rules::add_rule(std::string name) {
-  const auto id = static_cast<RuleId>(rules_.size());
+  const RuleId id = rules_.size();
   rules_.push_back({.name = std::move(name)});
   rules_[id].start = add_node(id);
   return id;
@@ -18,7 +18,7 @@ NodeId Rules::add_node(RuleId rule) {
   if (nodes_.size() >= max_nodes_)
     fail(ErrorKind::resource, "the grammar needs more than {} nodes", max_nodes_);
   nodes_.push_back({.rule = rule, .final = false, .edges = {}});
-  return static_cast<NodeId>(nodes_.size() - 1);
+  return nodes_.size() - 1;
 }
 
 void Rules::add_edge(NodeId from, Edge edge) {
@@ -150,7 +150,7 @@ void Rules::rank_rules() {
     RuleId rule;
     std::vector<RuleId> calls;
   };
-  auto rank = static_cast<std::uint32_t>(rules_.size());
+  std::uint32_t rank = rules_.size();
   for (RuleId first = 0; first < rules_.size(); ++first) {
     if (state[first] != kNew) continue;
     std::vector<Visit> path;

@@ -5,7 +5,7 @@
 namespace sluice::layers {
 
 double Attention::scale() const {
-  return 1 / std::sqrt(static_cast<double>(head_dim));
+  return 1 / std::sqrt(head_dim);
 }
 
 Attention::Projections Attention::project(Device& dev, const ops::View& x) const {

@@ -69,8 +69,7 @@ void GatedDeltaNet::mix_prompt(Device& dev, const Pass& pass, const Projections&
   const ops::View q = convolved.columns(0, keys, {key_heads, key_dim});
   const ops::View k = convolved.columns(keys, keys, {key_heads, key_dim});
   const ops::View v = convolved.columns(2 * keys, value_heads * value_dim, {value_heads, value_dim});
-  dev.run(ops::QkL2Norm{
-      .q = q, .k = k, .eps = kQkEps, .q_scale = 1 / std::sqrt(static_cast<double>(key_dim)), .k_scale = 1});
+  dev.run(ops::QkL2Norm{.q = q, .k = k, .eps = kQkEps, .q_scale = 1 / std::sqrt(key_dim), .k_scale = 1});
   dev.run(ops::DeltaGates{.a = in.a, .b = in.b, .A_log = A_log, .dt_bias = dt_bias, .g = g, .beta = beta});
   dev.run(ops::DeltaRule{.q = q,
                          .k = k,

@@ -15,7 +15,7 @@ void Mla::project_queries(Device& dev, const ops::View& x, const ops::View& q) c
 }
 
 double Mla::scale() const {
-  return rotary->score_scale / std::sqrt(static_cast<double>(nope + rope));
+  return rotary->score_scale / std::sqrt(nope + rope);
 }
 
 void Mla::attend(Device& dev, const Pass& pass, const Rotated& rotated, const state::LatentCache& cache,

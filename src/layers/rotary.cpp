@@ -16,8 +16,7 @@ constexpr double kDefaultTheta = 1e4;  // of transformers, for every family
 
 std::vector<double> plain_table(std::int64_t dims, double theta) {
   std::vector<double> table(to_size(dims / 2));
-  for (std::size_t i = 0; i < table.size(); ++i)
-    table[i] = std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(dims));
+  for (std::size_t i = 0; i < table.size(); ++i) table[i] = std::pow(theta, -2.0 * i / to_double(dims));
   return table;
 }
 
@@ -36,17 +35,16 @@ void apply_yarn(const Config& scaling, const Config& config, std::int64_t dims, 
   const bool truncate = scaling.get_or<bool>("truncate", true);
   // The channel that turns `rotations` times over the original context.
   const auto channel = [&](double rotations) {
-    return static_cast<double>(dims) * std::log(original / (rotations * 2 * std::numbers::pi)) /
-           (2 * std::log(theta));
+    return to_double(dims) * std::log(original / (rotations * 2 * std::numbers::pi)) / (2 * std::log(theta));
   };
   double low = channel(fast);
   double high = channel(slow);
   if (truncate) low = std::floor(low), high = std::ceil(high);
   low = std::max(low, 0.0);
-  high = std::min(high, static_cast<double>(dims - 1));
+  high = std::min(high, to_double(dims - 1));
   if (low == high) high += 0.001;
   for (std::size_t i = 0; i < table.size(); ++i) {
-    const double ramp = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
+    const double ramp = std::clamp((to_double(i) - low) / (high - low), 0.0, 1.0);
     table[i] *= (1 - ramp) + ramp / factor;
   }
   const auto mscale = scaling.optional<double>("mscale");
@@ -70,7 +68,7 @@ RotaryTable table_of(const Config& config, const Config* section, std::int64_t h
   if (section != nullptr) theta = section->get_or<double>("rope_theta", theta);
   double partial = config.get_or<double>("partial_rotary_factor", default_partial);
   if (section != nullptr) partial = section->get_or<double>("partial_rotary_factor", partial);
-  const auto dims = static_cast<std::int64_t>(static_cast<double>(head_dim) * partial);
+  const auto dims = static_cast<std::int64_t>(to_double(head_dim) * partial);
   if (dims < 2 || dims % 2 != 0 || dims > head_dim || !(theta > 1))
     fail(ErrorKind::checkpoint, "{}: rotary embedding over {} of {} channels with base {} makes no sense",
          config.where(), dims, head_dim, theta);

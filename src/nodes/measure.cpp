@@ -20,7 +20,7 @@ constexpr int kLoads = 4;
 constexpr std::size_t kLoadBytes = std::size_t{4} << 20;
 
 double physical_memory() {
-  return static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  return to_double(sysconf(_SC_PHYS_PAGES)) * to_double(sysconf(_SC_PAGESIZE));
 }
 
 // Behind messages of this size, each answered by an empty one: the median time of an exchange.
@@ -40,7 +40,7 @@ NetworkSpec measure_link(Cluster& cluster, int other) {
   NetworkSpec link;
   link.round_trip = time_of(cluster, other, kPings, 64);
   const double load = time_of(cluster, other, kLoads, kLoadBytes);
-  link.bytes_per_second = static_cast<double>(kLoadBytes) / std::max(1e-9, load - link.round_trip);
+  link.bytes_per_second = to_double(kLoadBytes) / std::max(1e-9, load - link.round_trip);
   return link;
 }
 
@@ -57,9 +57,9 @@ double memory_for_weights(const Cluster& cluster, const ops::Backend& backend, s
   constexpr double kForWeights = 0.8;
   const std::vector<std::string>& hosts = cluster.hosts();
   const auto here = std::count(hosts.begin(), hosts.end(), hosts[to_size(cluster.rank())]);
-  const double all = backend.traits().host_memory ? physical_memory() / static_cast<double>(here)
-                                                  : static_cast<double>(backend.memory_bytes());
-  return kForWeights * (allowed > 0 ? static_cast<double>(allowed) : all);
+  const double all =
+      backend.traits().host_memory ? physical_memory() / to_double(here) : to_double(backend.memory_bytes());
+  return kForWeights * (allowed > 0 ? to_double(allowed) : all);
 }
 
 NodesSpec measure(Cluster& cluster, ops::Backend& backend, std::uint64_t allowed,

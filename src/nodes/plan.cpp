@@ -17,12 +17,11 @@ struct Cost {
       : layers(model.layers),
         experts(model.experts),
         chosen(model.experts_per_token),
-        row(static_cast<double>(model.hidden) * sizeof(float)),
-        weights(static_cast<double>(model.weight_bytes)),
-        expert_weights(static_cast<double>(model.bytes_of(PartKind::experts))),
-        read(static_cast<double>(model.bytes_per_token)),
-        experts_read(experts > 0 ? expert_weights * static_cast<double>(chosen) / static_cast<double>(experts)
-                                 : 0) {}
+        row(to_double(model.hidden) * sizeof(float)),
+        weights(model.weight_bytes),
+        expert_weights(model.bytes_of(PartKind::experts)),
+        read(model.bytes_per_token),
+        experts_read(experts > 0 ? expert_weights * to_double(chosen) / to_double(experts) : 0) {}
 
   std::int64_t layers;
   std::int64_t experts;
@@ -42,20 +41,20 @@ std::vector<nodes::NodeStrength> strengths(const NodesSpec& spec) {
 
 // One after the other: a message from each to the next, and one back to the first.
 NodesPlan::Layout plan_layers(const Cost& cost, const NodesSpec& spec) {
-  const double count = static_cast<double>(cost.layers);
+  const double count = cost.layers;
   nodes::ModelCost model;
   model.layers.assign(to_size(cost.layers), {cost.weights / count, cost.read / count});
   NodesPlan::Layout layout{
       .name = "layers", .split = nodes::split_layers(model, strengths(spec)), .fits = true};
   double seconds = 0;
   for (std::size_t n = 0; n < spec.nodes.size(); ++n) {
-    const auto part = static_cast<double>(layout.split[n]) / count;
+    const auto part = to_double(layout.split[n]) / count;
     const NodeSpec& node = spec.nodes[n];
     layout.fits = layout.fits && (node.memory == 0 || part * cost.weights <= node.memory);
     seconds += part * cost.read / node.bytes_per_second;
   }
   if (spec.nodes.size() > 1)
-    layout.network_seconds = static_cast<double>(spec.nodes.size()) *
+    layout.network_seconds = to_double(spec.nodes.size()) *
                              (spec.network.round_trip / 2 + cost.row / spec.network.bytes_per_second);
   layout.tokens_per_second = 1 / (seconds + layout.network_seconds);
   return layout;
@@ -67,7 +66,7 @@ NodesPlan::Layout plan_layers(const Cost& cost, const NodesSpec& spec) {
 double busiest(std::int64_t chosen, const std::vector<double>& share, const std::vector<double>& time) {
   std::vector<double> ends;
   for (const double one : time)
-    for (std::int64_t c = 0; c <= chosen; ++c) ends.push_back(static_cast<double>(c) * one);
+    for (std::int64_t c = 0; c <= chosen; ++c) ends.push_back(to_double(c) * one);
   std::sort(ends.begin(), ends.end());
   double mean = 0;
   double before = 0;
@@ -78,14 +77,14 @@ double busiest(std::int64_t chosen, const std::vector<double>& share, const std:
       std::vector<double> more(ways.size());
       for (std::size_t have = 0; have < ways.size(); ++have) {
         double term = ways[have];
-        for (std::size_t c = 0; have + c < ways.size() && static_cast<double>(c) * time[n] <= end; ++c) {
+        for (std::size_t c = 0; have + c < ways.size() && to_double(c) * time[n] <= end; ++c) {
           more[have + c] += term;
-          term *= share[n] / static_cast<double>(c + 1);
+          term *= share[n] / to_double(c + 1);
         }
       }
       ways = more;
     }
-    const double done = ways.back() * std::tgamma(static_cast<double>(chosen) + 1);
+    const double done = ways.back() * std::tgamma(to_double(chosen) + 1);
     mean += (done - before) * end;
     before = done;
   }
@@ -95,7 +94,7 @@ double busiest(std::int64_t chosen, const std::vector<double>& share, const std:
 // In each layer the leading node asks the others, computes its own choices, and waits for theirs. Its link
 // carries a row to each that is asked, and back a row per choice.
 NodesPlan::Layout plan_experts(const Cost& cost, const NodesSpec& spec) {
-  const double count = static_cast<double>(cost.experts);
+  const double count = cost.experts;
   const double dense = cost.weights - cost.expert_weights;
   NodesPlan::Layout layout{
       .name = "experts",
@@ -106,16 +105,16 @@ NodesPlan::Layout plan_experts(const Cost& cost, const NodesSpec& spec) {
   double rows = 0;
   for (std::size_t n = 0; n < spec.nodes.size(); ++n) {
     const NodeSpec& node = spec.nodes[n];
-    share.push_back(static_cast<double>(layout.split[n]) / count);
-    time.push_back(cost.experts_read / static_cast<double>(cost.chosen) / node.bytes_per_second);
+    share.push_back(to_double(layout.split[n]) / count);
+    time.push_back(cost.experts_read / to_double(cost.chosen) / node.bytes_per_second);
     const double held = share[n] * cost.expert_weights + (n == 0 ? dense : 0);
     layout.fits = layout.fits && (node.memory == 0 || held <= node.memory);
-    const auto chosen = static_cast<double>(cost.chosen);
+    const double chosen = cost.chosen;
     if (n > 0) rows += 1 - std::pow(1 - share[n], chosen) + chosen * share[n];
   }
   if (spec.nodes.size() > 1)
-    layout.network_seconds = static_cast<double>(cost.layers) *
-                             (spec.network.round_trip + rows * cost.row / spec.network.bytes_per_second);
+    layout.network_seconds =
+        to_double(cost.layers) * (spec.network.round_trip + rows * cost.row / spec.network.bytes_per_second);
   const double first = (cost.read - cost.experts_read) / spec.nodes[0].bytes_per_second;
   layout.tokens_per_second = 1 / (first + busiest(cost.chosen, share, time) + layout.network_seconds);
   return layout;

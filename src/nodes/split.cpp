@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "engine/placement/parts.h"
 
 namespace sluice::nodes {
@@ -11,7 +12,7 @@ namespace {
 
 void add(LayerCost& cost, const ops::Weight& weight, double active) {
   if (!weight.present()) return;
-  const auto bytes = static_cast<double>(weight.bytes());
+  const double bytes = weight.bytes();
   cost.bytes += bytes;
   cost.active += bytes * active;
 }
@@ -52,7 +53,7 @@ std::vector<std::int64_t> best_split(const ModelCost& model, std::span<const Nod
   std::vector<std::int64_t> counts(nodes.size());
   std::size_t end = layers;
   for (std::size_t n = nodes.size(); n > 0; --n) {
-    counts[n - 1] = static_cast<std::int64_t>(from[n][end]);
+    counts[n - 1] = from[n][end];
     end -= from[n][end];
   }
   return counts;
@@ -88,7 +89,7 @@ std::vector<std::int64_t> split_experts(const ExpertCost& model, std::span<const
          model.experts);
   std::vector<std::int64_t> counts(nodes.size(), 1);
   const auto has_room = [&](std::size_t n) {
-    const double held = (n == 0 ? model.dense : 0) + model.bytes * static_cast<double>(counts[n] + 1);
+    const double held = (n == 0 ? model.dense : 0) + model.bytes * to_double(counts[n] + 1);
     return nodes[n].memory == 0 || held <= nodes[n].memory;
   };
   // One by one to whoever is the fastest with one more, among those with room where there are any.
@@ -96,7 +97,7 @@ std::vector<std::int64_t> split_experts(const ExpertCost& model, std::span<const
     std::size_t best = 0;
     std::pair best_key(true, kNever);
     for (std::size_t n = 0; n < nodes.size(); ++n) {
-      const std::pair key(!has_room(n), static_cast<double>(counts[n] + 1) / nodes[n].speed);
+      const std::pair key(!has_room(n), to_double(counts[n] + 1) / nodes[n].speed);
       if (key < best_key) {
         best = n;
         best_key = key;

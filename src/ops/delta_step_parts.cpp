@@ -29,7 +29,7 @@ DeltaStepParts::DeltaStepParts(const DeltaStep& op, std::byte* memory) {
   const View k = convolved.columns(keys, keys, {heads, width});
   const View v = convolved.columns(2 * keys, op.z.dim(1) * op.z.dim(2), {op.z.dim(1), op.z.dim(2)});
   conv = {op.qkv, op.conv_weight, op.conv_state, convolved, op.seq_starts, op.slots};
-  norm = {q, k, op.qk_eps, 1 / std::sqrt(static_cast<double>(width)), 1};
+  norm = {q, k, op.qk_eps, 1 / std::sqrt(width), 1};
   gates = {op.a, op.b, op.A_log, op.dt_bias, g, beta};
   rule = {q, k, v, g, beta, op.state, op.out, op.seq_starts, op.slots, DeltaForm::recurrent};
   gate = {op.out, op.z, op.norm_weight, op.out, op.eps};

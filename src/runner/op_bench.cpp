@@ -45,7 +45,7 @@ double median_seconds(ops::Backend& backend, std::vector<std::unique_ptr<BoundOp
                         program->run();
                         backend.synchronize();
                       }) /
-                      static_cast<double>(copies.size()));
+                      to_double(copies.size()));
     }
   }
   std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
@@ -65,7 +65,7 @@ MachinePeak better(const MachinePeak& a, const MachinePeak& b) {
 // Bytes that the copies of a case take, so that no cache holds them from one run to the next.
 double rotation_bytes(const OpBenchOptions& options) {
   return options.memory == 0 ? kRotationBytes
-                             : std::min<double>(kRotationBytes, static_cast<double>(options.memory) / 2);
+                             : std::min<double>(kRotationBytes, to_double(options.memory) / 2);
 }
 
 void time_op(ops::Backend& backend, std::string_view op, const std::vector<BenchCase>& table,
@@ -73,7 +73,7 @@ void time_op(ops::Backend& backend, std::string_view op, const std::vector<Bench
   for (const BenchCase& one : table) {
     const OpFile file = one.make(case_seed(op, one.label));
     double held = 0;
-    for (const auto& [name, tensor] : file.tensors) held += static_cast<double>(tensor.bytes.size());
+    for (const auto& [name, tensor] : file.tensors) held += tensor.bytes.size();
     const auto copies =
         std::clamp(static_cast<std::size_t>(rotation_bytes(options) / held), std::size_t{1}, kMaxCopies);
     std::vector<std::unique_ptr<BoundOp>> bound;

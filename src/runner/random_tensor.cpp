@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "quant/formats.h"
 
 namespace sluice::runner {
@@ -18,7 +19,7 @@ std::uint64_t Random::bits() {
 }
 
 double Random::uniform() {
-  return static_cast<double>(bits() >> 11) * 0x1p-53;
+  return to_double(bits() >> 11) * 0x1p-53;
 }
 
 double Random::normal() {
@@ -74,7 +75,7 @@ HostTensor constant(DType type, const ops::Shape& shape, double value) {
 }
 
 HostTensor integers(Random& random, const ops::Shape& shape, std::int64_t below) {
-  return fill(DType::i32, shape, [&] { return static_cast<double>(random.integer(below)); });
+  return fill(DType::i32, shape, [&] { return to_double(random.integer(below)); });
 }
 
 HostTensor indices(std::initializer_list<std::int32_t> values) {

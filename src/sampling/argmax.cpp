@@ -33,7 +33,7 @@ std::int32_t argmax(std::span<const float> logits) {
            "the logit of token {} is NaN: the weights are damaged, or their format is not what "
            "config.json says",
            i);
-  return static_cast<std::int32_t>(largest(logits));
+  return largest(logits);
 }
 
 }  // namespace sluice::sampling

@@ -40,7 +40,7 @@ class Candidates {
   std::uint64_t sum_of(double least) const {
     std::uint64_t sum = 0;
     for (const std::int32_t i : order_)
-      if (const std::uint64_t weight = weight_of(i); static_cast<double>(weight) >= least) sum += weight;
+      if (const std::uint64_t weight = weight_of(i); to_double(weight) >= least) sum += weight;
     return sum;
   }
   struct Found {
@@ -65,8 +65,7 @@ class Candidates {
         begin = middle;
       }
     }
-    std::sort(order_.begin() + static_cast<std::ptrdiff_t>(begin),
-              order_.begin() + static_cast<std::ptrdiff_t>(end), before_);
+    std::sort(order_.begin() + begin, order_.begin() + end, before_);
     while ((sum += weight_of(order_[begin])) <= goal) ++begin;
     return {order_[begin], sum};
   }
@@ -74,7 +73,7 @@ class Candidates {
  private:
   // Of [begin,end) those that belong before `middle` come there.
   void put_first(std::size_t begin, std::size_t middle, std::size_t end) {
-    const auto at = [this](std::size_t i) { return order_.begin() + static_cast<std::ptrdiff_t>(i); };
+    const auto at = [this](std::size_t i) { return order_.begin() + i; };
     std::nth_element(at(begin), at(middle), at(end), before_);
   }
   std::uint64_t weight_of(std::int32_t index) const { return weights_[to_size(index)]; }

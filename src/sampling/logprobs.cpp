@@ -22,9 +22,9 @@ double Logprobs::operator[](std::int32_t id) const {
 std::vector<TokenLogprob> Logprobs::top(std::size_t count) const {
   std::vector<std::int32_t> ids;
   for (std::size_t i = 0; i < logits_.size(); ++i)
-    if (logits_[i] > -std::numeric_limits<float>::infinity()) ids.push_back(static_cast<std::int32_t>(i));
+    if (logits_[i] > -std::numeric_limits<float>::infinity()) ids.push_back(i);
   count = std::min(count, ids.size());
-  const auto end = ids.begin() + static_cast<std::ptrdiff_t>(count);
+  const auto end = ids.begin() + count;
   std::partial_sort(ids.begin(), end, ids.end(), [this](std::int32_t a, std::int32_t b) {
     const float x = logits_[to_size(a)];
     const float y = logits_[to_size(b)];

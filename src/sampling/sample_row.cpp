@@ -87,7 +87,7 @@ void report(const ops::Sample& op, std::int64_t row, std::span<const float> logi
   const bool any = wanted >= 0 && !logits.empty();
   const auto fill = [&](std::size_t from) {
     if (!op.top_ids.present()) return;
-    for (auto i = static_cast<std::int64_t>(from); i < ops::Sample::kMostLogprobs; ++i) {
+    for (std::int64_t i = from; i < ops::Sample::kMostLogprobs; ++i) {
       row_of<std::int32_t>(op.top_ids, row)[i] = -1;
       row_of<float>(op.top_logprobs, row)[i] = kImpossible;
     }
@@ -120,7 +120,7 @@ void sample_row(const ops::Sample& op, std::int64_t row) {
   std::int32_t& id = *row_of<std::int32_t>(op.ids, row);
   ++position;
   const std::size_t best = adjusted.best();
-  id = static_cast<std::int32_t>(best);
+  id = best;
   if (settings.draw.temperature > 0 && std::isfinite(logits[best]))
     id = draw(logits, settings.draw, settings.seed, static_cast<std::uint64_t>(position));
   if (settings.penalties.any()) ++row_of<std::int32_t>(op.counts, slot)[id];

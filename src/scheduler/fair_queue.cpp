@@ -79,7 +79,7 @@ std::optional<Waiting> FairQueue::pop(Clock::time_point now, std::int64_t most) 
   for (Key& one : keys_)
     if (level(one, now) == highest) one.saved += rounds * options_.quantum;
   Key taken = std::move(keys_[chosen]);
-  keys_.erase(keys_.begin() + static_cast<std::ptrdiff_t>(chosen));
+  keys_.erase(keys_.begin() + chosen);
   Waiting request = std::move(taken.waiting.front());
   taken.waiting.pop_front();
   taken.saved -= request.cost;

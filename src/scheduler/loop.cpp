@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "scheduler/chunk_plan.h"
 
 namespace sluice::scheduler {
@@ -177,8 +178,8 @@ void Loop::finish(SequencePtr sequence, std::exception_ptr error) {
   result.error = std::move(error);
   {
     const std::lock_guard lock(mutex_);
-    counts_.cached_tokens += static_cast<std::uint64_t>(result.prompt.cached);
-    counts_.prompt_tokens += static_cast<std::uint64_t>(result.prompt.cached);
+    counts_.cached_tokens += result.prompt.cached;
+    counts_.prompt_tokens += result.prompt.cached;
     ++(result.error ? counts_.failed : cut ? counts_.cancelled : counts_.finished);
   }
   outbox_.done(sequence, std::move(result));
@@ -373,7 +374,7 @@ bool Loop::read() {
   double rows = 0;  // before each token, of all together
   for (const Passes::Chunk& chunk : chunks) {
     tokens += chunk.tokens;
-    rows += static_cast<double>(chunk.tokens * (2 * chunk.sequence->past + chunk.tokens)) / 2;
+    rows += to_double(chunk.tokens * (2 * chunk.sequence->past + chunk.tokens)) / 2;
   }
   try {
     const Passes::Result result = passes_.read(chunks);
@@ -389,7 +390,7 @@ bool Loop::read() {
     for (const Passes::Chunk& chunk : chunks) finish(chunk.sequence, std::current_exception());
   }
   const std::lock_guard lock(mutex_);
-  counts_.prompt_tokens += static_cast<std::uint64_t>(tokens);
+  counts_.prompt_tokens += tokens;
   return true;
 }
 

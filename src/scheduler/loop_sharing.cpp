@@ -28,7 +28,7 @@ void Loop::follow(Sequence& sequence) {
       sequence.awaited = sequence.prompt;
       return;
     }
-    const auto most = static_cast<std::ptrdiff_t>(std::min(sequence.prompt - 1, other->prompt));
+    const std::ptrdiff_t most = std::min(sequence.prompt - 1, other->prompt);
     const auto parted =
         std::mismatch(sequence.tokens.begin(), sequence.tokens.begin() + most, other->tokens.begin());
     const std::int64_t common = (parted.first - sequence.tokens.begin()) / kChunkUnit * kChunkUnit;
@@ -63,7 +63,7 @@ void Loop::take_twins(const Passes::Chunk& chunk) {
     twin->save_at.clear();
     outbox_.progress(twin);
     const std::lock_guard lock(mutex_);
-    counts_.prompt_tokens += static_cast<std::uint64_t>(twin->report.shared);
+    counts_.prompt_tokens += twin->report.shared;
   }
 }
 

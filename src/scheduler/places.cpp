@@ -300,7 +300,7 @@ void Places::store(const Sequence& sequence, std::int64_t rows, const SavedState
   const auto write = [&](FileKind kind, std::int64_t begin, std::int64_t gain, SavedState bytes) {
     content.kind = kind;
     content.begin = begin;
-    content.gain = static_cast<std::uint64_t>(gain);
+    content.gain = gain;
     content.bytes = std::move(bytes);
     if (const FilePtr file = disk_->write(content)) tree_->attach(sequence.salt, prompt, file);
   };
@@ -372,7 +372,7 @@ void Places::give_up(const Sequence& sequence) {
 }
 
 double Places::seconds_to_load(std::int64_t rows) const {
-  return loading_.known() ? loading_.seconds(static_cast<double>(rows)) : 0;
+  return loading_.known() ? loading_.seconds(rows) : 0;
 }
 
 bool Places::load(Sequence& sequence, const Loaded& from) {
@@ -390,8 +390,7 @@ bool Places::load(Sequence& sequence, const Loaded& from) {
     load_state(sequence, from.rows, from.state);
     pool.wait();
   });
-  loading_.add(static_cast<double>(from.rows - from.paged),
-               std::chrono::duration<double>(Clock::now() - start).count());
+  loading_.add(from.rows - from.paged, std::chrono::duration<double>(Clock::now() - start).count());
   go_on(sequence, from.rows, from.exact);
   sequence.report.cached = from.rows;
   sequence.report.reason = reason_of(sequence.report, false);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 
 namespace sluice::scheduler {
 
@@ -86,7 +87,7 @@ void PromptBudget::decoded(double seconds) {
 }
 
 void PromptBudget::prefilled(std::int64_t tokens, double seconds, double rows) {
-  const auto count = static_cast<double>(tokens);
+  const double count = tokens;
   if (prefill_.known()) {
     const double expected = prefill_.seconds(count, rows);
     if (seconds < expected / kOutlier)
@@ -106,7 +107,7 @@ void PromptBudget::turned(double seconds) {
 // who wait little and costs it much: a pass reads as many tokens as double its time at most, within the
 // target.
 bool PromptBudget::fits(std::int64_t tokens, double past) const {
-  const auto count = static_cast<double>(tokens);
+  const double count = tokens;
   const double seconds = decode_seconds_ + prefill_.seconds(count, count * (past + count / 2));
   if (seconds <= aim_ * options_.target_seconds) return true;
   const double room = kSteady * options_.target_seconds;
@@ -119,16 +120,16 @@ std::int64_t PromptBudget::tokens(bool decoding, std::int64_t past) const {
   const std::int64_t most = options_.most / kChunkUnit * kChunkUnit;
   if (!decoding) return most;
   std::int64_t tokens = kChunkUnit;
-  while (prefill_.known() && tokens < most && fits(tokens + kChunkUnit, static_cast<double>(past)))
+  while (prefill_.known() && tokens < most && fits(tokens + kChunkUnit, to_double(past)))
     tokens += kChunkUnit;
   return tokens;
 }
 
 double PromptBudget::seconds(std::int64_t tokens) const {
   if (!prefill_.known()) return 0;
-  const double passes = std::ceil(static_cast<double>(tokens) / static_cast<double>(options_.most));
-  const double count = static_cast<double>(tokens) / passes;
-  return passes * prefill_.seconds(count, count * static_cast<double>(tokens) / 2);
+  const double passes = std::ceil(to_double(tokens) / to_double(options_.most));
+  const double count = to_double(tokens) / passes;
+  return passes * prefill_.seconds(count, count * to_double(tokens) / 2);
 }
 
 }  // namespace sluice::scheduler

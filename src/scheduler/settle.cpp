@@ -24,7 +24,7 @@ std::uint64_t free_host_memory() {
   const long pages = sysconf(_SC_AVPHYS_PAGES);
   const long bytes = sysconf(_SC_PAGESIZE);
   if (pages <= 0 || bytes <= 0) return std::numeric_limits<std::uint64_t>::max();
-  return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(bytes);
+  return static_cast<std::uint64_t>(pages) * bytes;
 }
 
 // Bytes that sequences may take where nobody says: others want memory too.
@@ -89,8 +89,7 @@ class Settling {
     };
     const std::uint64_t states =
         static_cast<std::uint64_t>(settled_.cache_snapshots) * core_.summary.state_bytes;
-    return static_cast<std::int64_t>((bytes - std::min(bytes, states)) /
-                                     std::max<std::uint64_t>(1, with(2) - with(1)));
+    return (bytes - std::min(bytes, states)) / std::max<std::uint64_t>(1, with(2) - with(1));
   }
   // Those asked for; else all that can be used, or as many of them as fit where nobody chose a context.
   std::int64_t pages() const {

@@ -110,14 +110,14 @@ CacheQuality compare_caches(Engine& engine, Engine& against, std::string_view te
       }
     }
     result.divergence += of_context;
-    result.worst_context = std::max(result.worst_context, of_context / static_cast<double>(context - 1));
+    result.worst_context = std::max(result.worst_context, of_context / to_double(context - 1));
     if (progress) progress(static_cast<std::uint64_t>(c + 1), static_cast<std::uint64_t>(count));
   }
   result.contexts = count;
   result.tokens = count * (context - 1);
   for (double* sum :
        {&result.nats_per_token, &result.nats_per_token_against, &result.divergence, &result.agreement})
-    *sum /= static_cast<double>(result.tokens);
+    *sum /= to_double(result.tokens);
   return result;
 }
 

@@ -132,7 +132,7 @@ PolicyComparison compare_policies(const std::shared_ptr<Engine>& engine, std::sp
         sum.hits += count.hits;
         sum.all += count.all;
       }
-      row.hit_rates.push_back(static_cast<double>(sum.hits) / static_cast<double>(sum.all));
+      row.hit_rates.push_back(to_double(sum.hits) / to_double(sum.all));
     }
     result.rows.push_back(std::move(row));
   }

@@ -15,7 +15,7 @@ void write_logits_file(Engine& engine, std::span<const std::int32_t> tokens, std
       {"logits", checkpoint::FileDType::f32, {count, engine.summary().vocab}}};
   if (greedy > 0) infos.push_back({"greedy", checkpoint::FileDType::i32, {greedy}});
   checkpoint::SafetensorsWriter writer(out, infos, {});
-  const auto total = static_cast<std::uint64_t>(count + greedy);
+  const std::uint64_t total = count + greedy;
   std::uint64_t done = 0;
   const auto advance = [&] {
     if (progress) progress(++done, total);

@@ -23,7 +23,7 @@ double median(std::vector<double> values) {
 // Of the speeds at which `tokens` were done in these times.
 SpeedRange range_of(const std::vector<double>& seconds, std::int64_t tokens) {
   const auto [shortest, longest] = std::minmax_element(seconds.begin(), seconds.end());
-  return {static_cast<double>(tokens) / *longest, static_cast<double>(tokens) / *shortest};
+  return {to_double(tokens) / *longest, to_double(tokens) / *shortest};
 }
 
 // Gives caches contents that are neither NaN nor subnormal, as a real context has. Packed codes may be
@@ -49,8 +49,7 @@ void fill_caches(ops::Backend& backend, const state::StatePool& pool) {
 
 // Spread over the vocabulary, so that experts are chosen as different texts choose them.
 std::int32_t token(std::int64_t i, std::int64_t vocab) {
-  return static_cast<std::int32_t>(static_cast<std::uint64_t>(i * 2654435761) %
-                                   static_cast<std::uint64_t>(vocab));
+  return static_cast<std::uint64_t>(i * 2654435761) % static_cast<std::uint64_t>(vocab);
 }
 
 // Tokens [begin, end) of a prompt.
@@ -146,17 +145,14 @@ class Decoding {
 // Bytes one decode step must move: for each group of sequences dense weights once and of the experts the
 // share that so many tokens are expected to touch, recurrent states read and written, caches read.
 double bytes_per_step(const ModelSummary& model, const ModelBenchOptions& options, std::int64_t groups) {
-  const auto parts = static_cast<double>(groups);
-  const auto experts = static_cast<double>(model.bytes_of(PartKind::experts));
-  const double one = model.experts > 0
-                         ? static_cast<double>(model.experts_per_token) / static_cast<double>(model.experts)
-                         : 0;
-  const double touched = 1 - std::pow(1 - one, static_cast<double>(options.batch) / parts);
-  const double dense = static_cast<double>(model.bytes_per_token) - experts * one;
-  const double caches = static_cast<double>(model.cache_bytes_per_position) *
-                        (static_cast<double>(options.depth) + static_cast<double>(options.generate) / 2);
-  return parts * (dense + experts * touched) +
-         static_cast<double>(options.batch) * (2.0 * static_cast<double>(model.state_bytes) + caches);
+  const double parts = groups;
+  const double experts = model.bytes_of(PartKind::experts);
+  const double one = model.experts > 0 ? to_double(model.experts_per_token) / to_double(model.experts) : 0;
+  const double touched = 1 - std::pow(1 - one, to_double(options.batch) / parts);
+  const double dense = to_double(model.bytes_per_token) - experts * one;
+  const double caches = to_double(model.cache_bytes_per_position) *
+                        (to_double(options.depth) + to_double(options.generate) / 2);
+  return parts * (dense + experts * touched) + to_double(options.batch) * (2.0 * model.state_bytes + caches);
 }
 
 void check(const ModelBenchOptions& o) {
@@ -213,16 +209,16 @@ double peak_within_budget(engine::Core& core) {
 ModelBenchResult bench(engine::Core& core, engine::ForwardPass& pass, const ModelBenchOptions& options) {
   ModelBenchResult result;
   const std::int64_t groups = groups_of(pass);
-  result.peak_gigabytes_per_second = static_cast<double>(groups) * peak_within_budget(core) / 1e9;
+  result.peak_gigabytes_per_second = to_double(groups) * peak_within_budget(core) / 1e9;
   if (options.depth > 0) fill_caches(*core.backend, pass.pool());
   const Times times = time_passes(core, pass, options);
   if (!times.prefills.empty()) {
-    result.prefill_tokens_per_second = static_cast<double>(options.prompt) / median(times.prefills);
+    result.prefill_tokens_per_second = to_double(options.prompt) / median(times.prefills);
     result.prefill_range = range_of(times.prefills, options.prompt);
   }
   if (!times.decodes.empty()) {
-    const double step = median(times.decodes) / static_cast<double>(options.generate);
-    result.decode_tokens_per_second = static_cast<double>(options.batch) / step;
+    const double step = median(times.decodes) / to_double(options.generate);
+    result.decode_tokens_per_second = to_double(options.batch) / step;
     result.decode_range = range_of(times.decodes, options.batch * options.generate);
     result.decode_bytes_per_step = bytes_per_step(core.summary, options, groups);
     result.decode_gigabytes_per_second = result.decode_bytes_per_step / step / 1e9;

@@ -34,9 +34,9 @@ PerplexityResult measure_perplexity(Engine& engine, std::string_view text, const
     if (end) ids.push_back(*end);
     const auto count = std::ssize(ids);
     const auto tell = [&](std::int64_t read) {
-      const auto part = static_cast<double>(read) / static_cast<double>(count);
+      const auto part = to_double(read) / to_double(count);
       if (progress)
-        progress(done + static_cast<std::uint64_t>(part * static_cast<double>(document.size())), text.size());
+        progress(done + static_cast<std::uint64_t>(part * to_double(document.size())), text.size());
     };
     for (const study::Window& window : study::rolling_windows(count, context, stride)) {
       session->reset();
@@ -55,8 +55,8 @@ PerplexityResult measure_perplexity(Engine& engine, std::string_view text, const
     ++result.documents;
     done += document.size();
   }
-  result.nats_per_token = nats / static_cast<double>(std::max<std::int64_t>(result.tokens, 1));
-  result.bits_per_byte = nats / std::numbers::ln2 / static_cast<double>(result.bytes);
+  result.nats_per_token = nats / to_double(std::max<std::int64_t>(result.tokens, 1));
+  result.bits_per_byte = nats / std::numbers::ln2 / to_double(result.bytes);
   return result;
 }
 

@@ -261,7 +261,7 @@ std::vector<std::byte> contents_of(const GgufTensor& tensor) {
   if (packed) {
     const BlockType& type = *tensor.blocks;
     // About the spread of the other weights, around zero.
-    const double width = std::sqrt(3.0 / static_cast<double>(tensor.shape.back()));
+    const double width = std::sqrt(3.0 / tensor.shape.back());
     const ops::Float16 factors[2] = {
         ops::to_float16(static_cast<float>(width / type.spread)),
         ops::to_float16(type.minimum > 0 ? static_cast<float>(width / type.minimum) : 0.0f)};

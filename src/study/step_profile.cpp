@@ -46,8 +46,8 @@ std::int64_t cache_rows(const ops::FieldView& field) {
 template <class Op>
 double bytes_moved(const Op& op, const PassExtent& extent) {
   const ops::ErasedOp<Op> erased(op);
-  const auto tokens = static_cast<double>(extent.tokens);
-  const auto sequences = static_cast<double>(extent.sequences);
+  const double tokens = extent.tokens;
+  const double sequences = extent.sequences;
   double bytes = 0;
   std::int64_t choices = 0;
   if constexpr (requires { op.experts.elements(); }) choices = op.experts.elements();
@@ -56,22 +56,19 @@ double bytes_moved(const Op& op, const PassExtent& extent) {
     if (field.weight != nullptr) {
       // A token reads one row of a table.
       const bool lookup = Op::kName == ops::Embed::kName;
-      bytes += static_cast<double>(field.weight->bytes()) *
-               (lookup ? tokens / static_cast<double>(field.weight->shape()[0]) : 1);
+      bytes += to_double(field.weight->bytes()) * (lookup ? tokens / to_double(field.weight->shape()[0]) : 1);
     } else if (field.experts != nullptr) {
-      const auto all = static_cast<double>(field.experts->shape()[0]);
-      bytes += static_cast<double>((*field.experts)[0].bytes()) * std::min(all, static_cast<double>(choices));
+      const double all = field.experts->shape()[0];
+      bytes += to_double((*field.experts)[0].bytes()) * std::min(all, to_double(choices));
     } else if (const std::int64_t rows = cache_rows(field); rows > 0) {
-      const double row = static_cast<double>(engine::bytes_of(field.view)) /
-                         static_cast<double>(field.pooled ? field.view.dim(0) : 1) /
-                         static_cast<double>(rows);
+      const double row = to_double(engine::bytes_of(field.view)) /
+                         to_double(field.pooled ? field.view.dim(0) : 1) / to_double(rows);
       const bool appends = field.role == ops::Role::in_place;
-      bytes += row * (appends ? tokens : sequences * static_cast<double>(extent.rows()));
+      bytes += row * (appends ? tokens : sequences * to_double(extent.rows()));
     } else if (field.pooled) {
-      bytes += 2.0 * static_cast<double>(engine::bytes_of(field.view)) * sequences /
-               static_cast<double>(field.view.dim(0));
+      bytes += 2.0 * engine::bytes_of(field.view) * sequences / to_double(field.view.dim(0));
     } else {
-      bytes += static_cast<double>(engine::bytes_of(field.view));
+      bytes += engine::bytes_of(field.view);
     }
   }
   return bytes;
@@ -141,7 +138,7 @@ double median_seconds(ops::Backend& backend, ops::Program& program) {
 
 void sort_by_cost(std::vector<OpProfile>& rows) {
   std::stable_sort(rows.begin(), rows.end(), [](const OpProfile& a, const OpProfile& b) {
-    return a.microseconds * static_cast<double>(a.calls) > b.microseconds * static_cast<double>(b.calls);
+    return a.microseconds * to_double(a.calls) > b.microseconds * to_double(b.calls);
   });
 }
 
@@ -168,7 +165,7 @@ void time_in_order(ops::Backend& backend, const std::vector<Call>& calls, std::v
     }
   for (std::size_t i = 0; i < rows.size(); ++i) {
     std::nth_element(seconds[i].begin(), seconds[i].begin() + repetition.runs / 2, seconds[i].end());
-    const double each = seconds[i][runs / 2] / static_cast<double>(rows[i].calls);
+    const double each = seconds[i][runs / 2] / to_double(rows[i].calls);
     rows[i].microseconds = each * 1e6;
     rows[i].percent_of_bound = 100 * rows[i].bytes / peak_bytes_per_second / each;
   }
@@ -222,8 +219,7 @@ std::vector<OpProfile> profile_step(engine::Core& core, engine::ForwardPass& pas
         for (const Call* call : groups[i]) call->run(backend);
     });
     OpProfile& row = rows[i];
-    const double seconds =
-        median_seconds(backend, *program) / static_cast<double>(repeats * groups[i].size());
+    const double seconds = median_seconds(backend, *program) / to_double(repeats * groups[i].size());
     row.microseconds = seconds * 1e6;
     row.percent_of_bound = 100 * row.bytes / peak_bytes_per_second / seconds;
   }

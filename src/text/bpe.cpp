@@ -69,7 +69,7 @@ WordCache::WordCache(std::size_t text_bytes)
 WordCache::Key WordCache::key_of(std::string_view word) {
   std::array<char, 16> bytes = {};
   std::memcpy(bytes.data(), word.data(), word.size());
-  bytes[kMaxBytes] = static_cast<char>(word.size());
+  bytes[kMaxBytes] = word.size();
   return std::bit_cast<Key>(bytes);
 }
 
@@ -82,7 +82,7 @@ Bpe::Bpe(const Json& model, const Vocabulary& vocabulary) {
   refuse_what_is_not_byte_level(model);
   ignore_merges_ = json_get_or<bool>(model, "ignore_merges", false, kInModel);
   for (int byte = 0; byte < 256; ++byte) {
-    const std::string& character = ByteLevel::instance().character(static_cast<unsigned char>(byte));
+    const std::string& character = ByteLevel::instance().character(byte);
     byte_ids_[byte] = vocabulary.find(character).value_or(-1);
   }
   const Json& merges = member(model, "merges", Json::value_t::array, "array");
@@ -164,7 +164,7 @@ void Bpe::merge(std::string_view word, Workspace& work, std::vector<std::int32_t
     std::pop_heap(work.queue.begin(), work.queue.end(), std::greater<>());
     const std::uint64_t top = work.queue.back();
     work.queue.pop_back();
-    const auto position = static_cast<std::int32_t>(top & 0xffffffff);
+    const std::int32_t position = top & 0xffffffff;
     auto& left = symbols[position];
     if (left.id < 0 || left.next < 0) continue;
     auto& right = symbols[left.next];

@@ -22,7 +22,7 @@ ByteLevel::ByteLevel() {
 
 std::string ByteLevel::piece(std::string_view bytes) const {
   std::string out;
-  for (const char byte : bytes) out += character(static_cast<unsigned char>(byte));
+  for (const char byte : bytes) out += character(byte);
   return out;
 }
 

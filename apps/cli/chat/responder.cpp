@@ -21,8 +21,7 @@ class SessionResponder final : public Responder {
       session_->reset();
     const std::int64_t kept = session_->length();
     try {
-      return {generate(*session_, std::span(prompt).subspan(static_cast<std::size_t>(kept)), options, show),
-              kept};
+      return {generate(*session_, std::span(prompt).subspan(kept), options, show), kept};
     } catch (...) {
       session_->reset();
       throw;

@@ -48,8 +48,8 @@ void read_keys(const std::string& path, std::vector<std::string>& keys) {
 
 server::ServerOptions server_options(const ServeArguments& options) {
   server::ServerOptions server = options.server;
-  server.port = static_cast<std::uint16_t>(options.port);
-  server.limits.connections = static_cast<std::size_t>(options.connections);
+  server.port = options.port;
+  server.limits.connections = options.connections;
   server.limits.header_time = std::chrono::seconds(options.header_seconds);
   server.drain_time = std::chrono::seconds(options.drain_seconds);
   if (!options.key_file.empty()) read_keys(options.key_file, server.api_keys);
@@ -59,7 +59,7 @@ server::ServerOptions server_options(const ServeArguments& options) {
 std::shared_ptr<Scheduler> make_scheduler(const std::shared_ptr<Engine>& engine,
                                           const ServeArguments& options) {
   SchedulerOptions settings = options.scheduler;
-  settings.queue = static_cast<std::size_t>(options.queue);
+  settings.queue = options.queue;
   settings.token_interval_seconds = options.interval_milliseconds / 1e3;
   read_cache_disk(options.cache_disk, settings);
   if (options.server.cache_per_key)

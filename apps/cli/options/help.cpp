@@ -21,7 +21,7 @@ std::string wrapped(const std::string& text, int indent, int width) {
   for (std::string word; words >> word;) {
     const int length = columns_of(word);
     if (column > indent && column + 1 + length > width) {
-      result += "\n" + std::string(static_cast<std::size_t>(indent), ' ');
+      result += "\n" + std::string(indent, ' ');
       column = indent;
     } else if (column > indent) {
       result += ' ';
@@ -53,9 +53,8 @@ std::string shown_meaning(const OptionInfo& option) {
 
 std::string row(const std::string& name, const std::string& meaning, int width) {
   std::string line = "  " + name;
-  const auto used = static_cast<int>(line.size());
-  line += used + 2 > kIndent ? "\n" + std::string(kIndent, ' ')
-                             : std::string(static_cast<std::size_t>(kIndent - used), ' ');
+  const int used = line.size();
+  line += used + 2 > kIndent ? "\n" + std::string(kIndent, ' ') : std::string(kIndent - used, ' ');
   return line + wrapped(meaning, kIndent, width) + "\n";
 }
 

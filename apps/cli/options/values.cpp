@@ -60,7 +60,7 @@ std::optional<std::string> read_size(const std::string& text, std::uint64_t& val
   const double bytes = number * std::pow(base, static_cast<double>(power));
   constexpr double kMost = 9e18;
   if (!(bytes < kMost)) return kExpected;
-  value = static_cast<std::uint64_t>(std::llround(bytes));
+  value = std::llround(bytes);
   return std::nullopt;
 }
 

@@ -61,7 +61,7 @@ Generation read_generation(Fields& fields, const ServedModel& model) {
   request.options.min_tokens = fields.integer("min_tokens", 0, 1 << 30).value_or(0);
   request.cache_salt = fields.text("cache_salt").value_or("");
   request.cache_key = fields.text("prompt_cache_key").value_or("");
-  request.priority = static_cast<int>(fields.integer("priority", -1000, 1000).value_or(0));
+  request.priority = fields.integer("priority", -1000, 1000).value_or(0);
   return generation;
 }
 

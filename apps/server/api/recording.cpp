@@ -33,8 +33,7 @@ void Recording::end() {
 Recording::Rest Recording::from(std::int64_t number) const {
   const std::lock_guard lock(mutex_);
   Rest rest{.events = {}, .next = first_ + std::ssize(events_), .over = over_};
-  for (std::int64_t i = std::max(number, first_); i < rest.next; ++i)
-    rest.events += events_[static_cast<std::size_t>(i - first_)];
+  for (std::int64_t i = std::max(number, first_); i < rest.next; ++i) rest.events += events_[i - first_];
   return rest;
 }
 

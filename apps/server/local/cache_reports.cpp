@@ -22,8 +22,7 @@ std::string text_between(const ServedModel& model, std::span<const std::int32_t>
   begin = std::clamp<std::int64_t>(begin, 0, all);
   end = std::clamp<std::int64_t>(end, begin, all);
   if (!model.engine->has_tokenizer()) return {};
-  return model.engine->decode(
-      prompt.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)), false);
+  return model.engine->decode(prompt.subspan(begin, static_cast<std::size_t>(end - begin)), false);
 }
 
 }  // namespace

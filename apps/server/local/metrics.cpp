@@ -59,7 +59,7 @@ std::string scheduler_text(const Scheduler& scheduler) {
 
 void Histogram::observe(double value) {
   const auto at = std::lower_bound(bounds_.begin(), bounds_.end(), value) - bounds_.begin();
-  ++counts_[static_cast<std::size_t>(at)];
+  ++counts_[at];
   sum_ += value;
 }
 

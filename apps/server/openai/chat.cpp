@@ -16,7 +16,7 @@ void read_logprobs(Fields& fields, Request& request, ChatReplySettings& reply) {
   if (top && *top > 0 && !reply.logprobs)
     throw bad_request("Invalid 'top_logprobs': it needs 'logprobs' to be true.", "top_logprobs");
   if (!reply.logprobs) return;
-  request.options.sampling.logprobs = static_cast<int>(top.value_or(0));
+  request.options.sampling.logprobs = top.value_or(0);
   request.options.logprobs = request.options.sampling.logprobs;
 }
 

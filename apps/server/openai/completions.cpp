@@ -25,7 +25,7 @@ std::vector<std::int32_t> read_ids(const Json& json, const ServedModel& model) {
     const auto id = one.get<std::int64_t>();
     if (id < 0 || id >= model.engine->summary().vocab)
       throw bad_request("Invalid 'prompt': " + std::to_string(id) + " is no token of this model.", "prompt");
-    ids.push_back(static_cast<std::int32_t>(id));
+    ids.push_back(id);
   }
   return ids;
 }

@@ -57,7 +57,7 @@ void read_logprobs(Fields& fields, Request& request, ResponseSettings& settings)
         std::find(include->begin(), include->end(), "message.output_text.logprobs") != include->end();
   settings.logprobs = settings.logprobs || top.value_or(0) > 0;
   if (!settings.logprobs) return;
-  request.options.sampling.logprobs = static_cast<int>(top.value_or(0));
+  request.options.sampling.logprobs = top.value_or(0);
   request.options.logprobs = request.options.sampling.logprobs;
 }
 

@@ -51,7 +51,7 @@ void FileWriter::write(std::span<const std::byte> bytes) {
     const ssize_t written = ::write(file_.get(), bytes.data(), std::min(bytes.size(), kMaxWrite));
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) fail_with_errno("write");
-    bytes = bytes.subspan(static_cast<size_t>(written));
+    bytes = bytes.subspan(written);
   }
 }
 

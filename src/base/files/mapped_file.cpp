@@ -32,7 +32,7 @@ std::span<const std::byte> map(const std::filesystem::path& path) {
          S_ISDIR(status.st_mode) ? "a directory" : "not a regular file");
   }
   if (status.st_size == 0) fail(ErrorKind::input, "'{}' is empty", path.string());
-  const auto size = static_cast<size_t>(status.st_size);
+  const size_t size = status.st_size;
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.get(), 0);
   if (address == MAP_FAILED) {
     fail(ErrorKind::resource, "cannot map the {} bytes of '{}': {}", size, path.string(),

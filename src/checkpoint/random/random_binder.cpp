@@ -68,7 +68,7 @@ void fill_random(const RandomTensor& tensor, std::span<std::byte> to) {
       continue;
     }
     const double unit =
-        tensor.fill == RandomTensor::Fill::constant ? 0 : static_cast<double>(next(state) >> 11) * 0x1p-53;
+        tensor.fill == RandomTensor::Fill::constant ? 0 : to_double(next(state) >> 11) * 0x1p-53;
     store_float(tensor.info.dtype, static_cast<float>(tensor.low + (tensor.high - tensor.low) * unit),
                 to.data() + i);
   }
@@ -100,7 +100,7 @@ ops::Weight RandomBinder::weight(const std::string& module, const ops::Shape& sh
   const auto dims = shape.dims();
   std::vector<std::int64_t> stored(dims.begin(), dims.end());
   // Uniform values of this half-width have the variance 1/K.
-  const double width = std::sqrt(3.0 / static_cast<double>(shape.back()));
+  const double width = std::sqrt(3.0 / shape.back());
   ops::Weight weight;
   if (bits_ == 16 || shape.back() % kGroup != 0) {
     weight.values = make({{module + ".weight", FileDType::bf16, stored}, Fill::uniform, -width, width});

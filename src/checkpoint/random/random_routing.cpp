@@ -38,14 +38,14 @@ std::vector<double> preferences_of(const std::string& module, const ops::Shape& 
   std::shuffle(preferences.begin(), preferences.end(), std::mt19937_64(std::hash<std::string>()(module)));
   // 64 products of an embedding's value and a router's, both with the variance 1/K, against 64 times the
   // constant.
-  const double noise = 8.0 / static_cast<double>(shape[1]);
+  const double noise = 8.0 / shape[1];
   for (double& preference : preferences) preference *= noise / (64 * kConstant);
   return preferences;
 }
 
 // Scores of about 1, whatever the width.
 double gain_of(const ops::Shape& shape) {
-  return static_cast<double>(shape[1]) / 8.0 / 8.0;
+  return shape[1] / 8.0 / 8.0;
 }
 
 }  // namespace
@@ -54,14 +54,14 @@ std::vector<double> zipf_shares(std::int64_t experts, std::int64_t chosen, doubl
   std::vector<double> shares(to_size(experts));
   const auto fill = [&](double c) {
     for (std::size_t i = 0; i < shares.size(); ++i)
-      shares[i] = std::min(kMostShare, c / std::pow(static_cast<double>(i + 1), exponent));
+      shares[i] = std::min(kMostShare, c / std::pow(to_double(i + 1), exponent));
     return std::accumulate(shares.begin(), shares.end(), 0.0);
   };
   double low = 0;
-  double high = static_cast<double>(experts) * std::pow(static_cast<double>(experts), exponent);
+  double high = to_double(experts) * std::pow(to_double(experts), exponent);
   for (int i = 0; i < 100; ++i) {
     const double middle = (low + high) / 2;
-    (fill(middle) < static_cast<double>(chosen) ? low : high) = middle;
+    (fill(middle) < to_double(chosen) ? low : high) = middle;
   }
   return shares;
 }

@@ -49,7 +49,7 @@ Budget::Claim Budget::claim(std::uint64_t bytes, std::uint64_t beside) {
   const bool limited = limit_ > 0 && fixed_ == 0;
   if (limited && least > limit_)
     fail(ErrorKind::resource, "{:.1f} MB of memory are needed and {:.1f} MB are allowed; {} {} would do",
-         static_cast<double>(least) / 1e6, static_cast<double>(limit_) / 1e6, option_, least);
+         least / 1e6, limit_ / 1e6, option_, least);
   if (cache_ != nullptr) cache_->set_slots(slots_beside(all));
   claimed_ = all;
   return {*this, bytes};

@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "base/integer_cast.h"
 #include "layers/decoder.h"
 #include "sluice/engine.h"
 
@@ -43,8 +44,7 @@ void for_each_part_of(Layer& mlp, F&& f, PartKind kind = PartKind::feed_forward)
 
 template <class Layer, class F>
 void for_each_part_of(Layer& moe, F&& f) requires std::is_same_v<std::remove_const_t<Layer>, layers::Moe> {
-  const double active =
-      static_cast<double>(moe.router.top_k) / static_cast<double>(moe.router.gate.shape()[0]);
+  const double active = to_double(moe.router.top_k) / to_double(moe.router.gate.shape()[0]);
   f(PartKind::router, moe.router.gate, 1.0);
   f(PartKind::router, moe.router.selection_bias, 1.0);
   for (auto* experts : {&moe.gate_proj, &moe.up_proj, &moe.down_proj}) f(PartKind::experts, *experts, active);
@@ -56,7 +56,7 @@ void for_each_part_of(Layer& moe, F&& f) requires std::is_same_v<std::remove_con
 template <class Decoder, class F>
 void for_each_part(Decoder& decoder,
                    F&& f) requires std::is_same_v<std::remove_const_t<Decoder>, layers::Decoder> {
-  f(PartKind::embedding, decoder.embed_tokens, 1.0 / static_cast<double>(decoder.vocab));
+  f(PartKind::embedding, decoder.embed_tokens, 1.0 / decoder.vocab);
   for (auto& layer : decoder.layers) {
     f(PartKind::norms, layer.input_layernorm.weight, 1.0);
     f(PartKind::norms, layer.post_attention_layernorm.weight, 1.0);

@@ -46,7 +46,7 @@ class UringReader final : public Reader {
       if (status == -EINTR) continue;
       if (status < 0)
         fail(ErrorKind::resource, "waiting for reads: {}", std::generic_category().message(-status));
-      const auto index = static_cast<unsigned>(io_uring_cqe_get_data64(entry));
+      const unsigned index = io_uring_cqe_get_data64(entry);
       const std::int64_t got = entry->res;
       io_uring_cqe_seen(&ring_, entry);
       Flight flight = flying_[index];

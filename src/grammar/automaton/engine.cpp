@@ -34,7 +34,7 @@ void Engine::check_work() {
 SetId Engine::step(SetId from, std::string_view bytes) {
   start_work();
   for (const char byte : bytes) {
-    from = parser_.step(from, static_cast<unsigned char>(byte));
+    from = parser_.step(from, byte);
     if (from == Parser::kDead) return from;
     check_work();
   }

@@ -56,7 +56,7 @@ std::uint32_t covered_units(LexState state, LexState unit, std::uint32_t enough,
       const auto [at, in_unit] = level[i];
       unsigned last = ~0u;  // the classes of the last byte
       for (unsigned value = 0; value < 256; ++value) {
-        const auto byte = static_cast<unsigned char>(value);
+        const unsigned char byte = value;
         const unsigned classes = lexer.byte_class(at, byte) << 8 | lexer.byte_class(in_unit, byte);
         if (classes == std::exchange(last, classes)) continue;
         LexState to_unit = lexer.next(in_unit, byte);

@@ -115,7 +115,7 @@ void Parser::enter_calls() {
     const std::size_t known = calls_.size();
     for (std::size_t i = 0; i < places.size(); ++i) read_edges(places[i], places);
     for (std::size_t end = known + 1; end <= calls_.size(); ++end)
-      std::push_heap(calls_.begin(), calls_.begin() + static_cast<std::ptrdiff_t>(end), std::greater<>());
+      std::push_heap(calls_.begin(), calls_.begin() + end, std::greater<>());
   }
 }
 
@@ -129,7 +129,7 @@ CallersId Parser::intern_callers(std::vector<Place>& callers) {
     if (known == FlatMap::kAbsent) break;
     if (callers_[known] == callers) return known;
   }
-  const auto id = static_cast<CallersId>(callers_.size());
+  const CallersId id = callers_.size();
   callers_ids_.insert(key, id);
   callers_.push_back(callers);
   return id;
@@ -148,7 +148,7 @@ SetId Parser::intern_set(bool can_stop) {
   }
   if (configs_.size() + found_.size() > max_configs_)
     fail(ErrorKind::resource, "the grammar needs more than {} parser configurations", max_configs_);
-  const auto id = static_cast<SetId>(sets_.size());
+  const SetId id = sets_.size();
   set_ids_.insert(key, id);
   sets_.push_back(
       {static_cast<std::uint32_t>(configs_.size()), static_cast<std::uint32_t>(found_.size()), can_stop});

@@ -101,7 +101,7 @@ RunTable::RunTable(const Run& run, Lexer& lexer, const TokenTrie& trie,
     for (; at < inside_.size() && inside_[at].units <= units; ++at) mask.set(inside_[at].token);
     if (at == before && !masks_.empty()) continue;
     up_to_.push_back(units);
-    position_.push_back(static_cast<std::uint32_t>(at));
+    position_.push_back(at);
     masks_.push_back(mask);
   }
 }

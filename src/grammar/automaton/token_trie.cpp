@@ -17,7 +17,7 @@ TokenTrie::TokenTrie(std::vector<Entry> entries) {
   std::string_view last;
   const auto close = [&](std::size_t depth) {
     while (open.size() > depth + 1) {
-      nodes_[open.back()].end = static_cast<std::uint32_t>(nodes_.size());
+      nodes_[open.back()].end = nodes_.size();
       open.pop_back();
     }
   };
@@ -26,7 +26,7 @@ TokenTrie::TokenTrie(std::vector<Entry> entries) {
     std::size_t depth = to_size(differs - entry.bytes.begin());
     close(depth);
     for (; depth < entry.bytes.size(); ++depth) {
-      open.push_back(static_cast<std::uint32_t>(nodes_.size()));
+      open.push_back(nodes_.size());
       nodes_.push_back(
           {0, static_cast<std::uint32_t>(tokens_.size()), 0, static_cast<unsigned char>(entry.bytes[depth])});
     }
@@ -37,7 +37,7 @@ TokenTrie::TokenTrie(std::vector<Entry> entries) {
     last = entry.bytes;
   }
   close(0);
-  nodes_[0].end = static_cast<std::uint32_t>(nodes_.size());
+  nodes_[0].end = nodes_.size();
 }
 
 std::span<const std::int32_t> TokenTrie::tokens_below(std::uint32_t node) const {

@@ -45,9 +45,7 @@ class EbnfParser {
   static constexpr std::uint32_t kMaxRepeat = 10'000;
 
   [[noreturn]] void wrong(std::string_view what) const {
-    const auto line =
-        1 + std::count(text_.begin(),
-                       text_.begin() + static_cast<std::ptrdiff_t>(std::min(at_, text_.size())), '\n');
+    const auto line = 1 + std::count(text_.begin(), text_.begin() + std::min(at_, text_.size()), '\n');
     fail(ErrorKind::input, "grammar: line {}: {}", line, what);
   }
   bool done() const { return at_ >= text_.size(); }
@@ -305,8 +303,7 @@ class EbnfRules {
       case Part::Kind::call: {
         const auto called = ids_.find(part.name);
         if (called == ids_.end()) {
-          const auto line =
-              1 + std::count(text_.begin(), text_.begin() + static_cast<std::ptrdiff_t>(part.position), '\n');
+          const auto line = 1 + std::count(text_.begin(), text_.begin() + part.position, '\n');
           fail(ErrorKind::input, "grammar: line {}: there is no rule {}", line, quote(part.name));
         }
         return rules_.add_call(from, called->second, to);

@@ -32,12 +32,12 @@ class NumberSyntax {
 
   // Whole numbers above or below one of the same or another length.
   RegexId whole_above(const std::string& bound) {
-    const auto size = static_cast<std::uint32_t>(bound.size());
+    const std::uint32_t size = bound.size();
     const RegexId longer = arena_.concat(range('1', '9'), arena_.repeat(digit_, size));
     return arena_.any_of({longer, same_length(bound, 0, true)});
   }
   RegexId whole_below(const std::string& bound) {
-    const auto size = static_cast<std::uint32_t>(bound.size());
+    const std::uint32_t size = bound.size();
     RegexId shorter = RegexArena::kNothing;
     if (size >= 2)
       shorter = arena_.any_of(
@@ -58,24 +58,24 @@ class NumberSyntax {
  private:
   RegexId same_length(const std::string& bound, std::size_t at, bool above) {
     if (at == bound.size()) return RegexArena::kNothing;  // equal is not above
-    const auto digit = static_cast<unsigned char>(bound[at]);
+    const unsigned char digit = bound[at];
     // A longer number does not begin with 0.
     const unsigned lowest = at == 0 && bound.size() > 1 ? '1' : '0';
     const RegexId differs = above ? range(digit + 1u, '9') : range(lowest, digit - 1u);
-    const auto rest = static_cast<std::uint32_t>(bound.size() - at - 1);
+    const std::uint32_t rest = bound.size() - at - 1;
     return arena_.any_of({arena_.concat(differs, arena_.repeat(digit_, rest, rest)),
                           arena_.concat(arena_.byte(digit), same_length(bound, at + 1, above))});
   }
   RegexId digits_above(const std::string& bound, std::size_t at, bool exclusive) {
     if (at == bound.size()) return exclusive ? nonzero_ : digits_;
-    const auto digit = static_cast<unsigned char>(bound[at]);
+    const unsigned char digit = bound[at];
     return arena_.any_of({arena_.concat(range(digit + 1u, '9'), digits_),
                           arena_.concat(arena_.byte(digit), digits_above(bound, at + 1, exclusive))});
   }
   // At least one digit.
   RegexId digits_below(const std::string& bound, std::size_t at, bool exclusive) {
     if (at == bound.size()) return exclusive ? RegexArena::kNothing : arena_.repeat(arena_.byte('0'), 1);
-    const auto digit = static_cast<unsigned char>(bound[at]);
+    const unsigned char digit = bound[at];
     RegexId rest = digits_below(bound, at + 1, exclusive);
     if (at + 1 < bound.size() || !exclusive) rest = arena_.optional(rest);
     return arena_.any_of(

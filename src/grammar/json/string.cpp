@@ -33,8 +33,7 @@ RegexId json_char_regex(RegexArena& arena, const CharSet& set) {
   const CharSet special = set.intersection(escaped);
   std::vector<std::string> escapes;
   for (const CharSet::Range& range : special.ranges())
-    for (char32_t c = range.first; c <= range.last; ++c)
-      escapes.push_back(escape_of(static_cast<unsigned char>(c)));
+    for (char32_t c = range.first; c <= range.last; ++c) escapes.push_back(escape_of(c));
   return arena.any_of({arena.literals(std::move(escapes)), utf8_regex(arena, set.minus(escaped))});
 }
 
@@ -45,7 +44,7 @@ RegexId json_any_char(RegexArena& arena) {
 std::string json_escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
-    const std::string escape = escape_of(static_cast<unsigned char>(c));
+    const std::string escape = escape_of(c);
     if (escape.empty()) {
       out += c;
     } else {

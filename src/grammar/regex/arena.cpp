@@ -72,7 +72,7 @@ bool RegexArena::equal(RegexId a, RegexId b) const {
 RegexId RegexArena::intern(Node node) {
   if (nodes_.size() >= max_terms_)
     fail(ErrorKind::resource, "the grammar needs more than {} regular expression terms", max_terms_);
-  const auto id = static_cast<RegexId>(nodes_.size());
+  const RegexId id = nodes_.size();
   node.shortest = shortest(node);
   nodes_.push_back(node);
   const auto [found, added] = known_.insert(id);
@@ -108,13 +108,13 @@ std::uint32_t RegexArena::shortest(const Node& node) const {
     default:
       break;
   }
-  return static_cast<std::uint32_t>(std::min(length, kMost));
+  return std::min(length, kMost);
 }
 
 RegexId RegexArena::intern_list(Kind kind, std::span<const RegexId> list) {
   Node node{.kind = kind, .nullable = kind == Kind::all_of, .searched = kind == Kind::all_of};
-  node.a = static_cast<std::uint32_t>(lists_.size());
-  node.b = static_cast<std::uint32_t>(list.size());
+  node.a = lists_.size();
+  node.b = list.size();
   for (const RegexId member : list) {
     if (kind == Kind::any_of) node.nullable |= nullable(member);
     if (kind == Kind::all_of) node.nullable &= nullable(member);
@@ -138,7 +138,7 @@ RegexId RegexArena::byte(unsigned char value) {
 
 RegexId RegexArena::literal(std::string_view text) {
   RegexId id = kEmpty;
-  for (std::size_t i = text.size(); i-- > 0;) id = concat(byte(static_cast<unsigned char>(text[i])), id);
+  for (std::size_t i = text.size(); i-- > 0;) id = concat(byte(text[i]), id);
   return id;
 }
 
@@ -166,7 +166,7 @@ RegexId RegexArena::literal_tree(std::span<const std::string> sorted, std::size_
     std::size_t end = begin + 1;
     while (end < sorted.size() && sorted[end][at] == sorted[begin][at]) ++end;
     const RegexId tail = literal_tree(sorted.subspan(begin, end - begin), at + 1);
-    choices.push_back(concat(byte(static_cast<unsigned char>(sorted[begin][at])), tail));
+    choices.push_back(concat(byte(sorted[begin][at]), tail));
     begin = end;
   }
   return any_of(std::move(choices));
@@ -288,8 +288,7 @@ RegexId RegexArena::multiple_of(const MultipleOf& digits) {
     whole = rest == 0;
   } else {
     std::uint64_t rest = digits.remainder;
-    for (auto i = static_cast<std::uint32_t>(digits.fraction_digits); i < digits.places; ++i)
-      rest = rest * 10 % digits.divisor;
+    for (std::uint32_t i = digits.fraction_digits; i < digits.places; ++i) rest = rest * 10 % digits.divisor;
     whole = rest == 0;
   }
   multiples_.push_back(digits);

@@ -12,7 +12,7 @@ struct ByteSet {
 
   static ByteSet range(unsigned first, unsigned last) {
     ByteSet set;
-    for (unsigned byte = first; byte <= last; ++byte) set.add(static_cast<unsigned char>(byte));
+    for (unsigned byte = first; byte <= last; ++byte) set.add(byte);
     return set;
   }
 
@@ -27,7 +27,7 @@ struct ByteSet {
   unsigned char first() const {
     unsigned word = 0;
     while (words[word] == 0) ++word;
-    return static_cast<unsigned char>(64 * word + static_cast<unsigned>(std::countr_zero(words[word])));
+    return 64 * word + static_cast<unsigned>(std::countr_zero(words[word]));
   }
 
   ByteSet& operator|=(const ByteSet& other) {

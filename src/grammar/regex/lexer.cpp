@@ -43,14 +43,13 @@ std::uint32_t Lexer::find_classes(RegexId regex) {
     renamed.fill(-1);
     count = 0;
     for (unsigned byte = 0; byte < 256; ++byte) {
-      const unsigned old = 2u * classes.of[byte] + (set.contains(static_cast<unsigned char>(byte)) ? 1 : 0);
-      if (renamed[old] < 0) renamed[old] = static_cast<std::int16_t>(count++);
-      classes.of[byte] = static_cast<std::uint8_t>(renamed[old]);
+      const unsigned old = 2u * classes.of[byte] + (set.contains(byte) ? 1 : 0);
+      if (renamed[old] < 0) renamed[old] = count++;
+      classes.of[byte] = renamed[old];
     }
   }
   classes.representatives.resize(count);
-  for (unsigned byte = 0; byte < 256; ++byte)
-    classes.representatives[classes.of[byte]] = static_cast<unsigned char>(byte);
+  for (unsigned byte = 0; byte < 256; ++byte) classes.representatives[classes.of[byte]] = byte;
   classes_.push_back(std::move(classes));
   return found->second;
 }
@@ -58,7 +57,7 @@ std::uint32_t Lexer::find_classes(RegexId regex) {
 void Lexer::classify(LexState from) {
   const std::uint32_t classes = classes_of(states_[from].regex);
   states_[from].classes = classes;
-  states_[from].row = static_cast<std::uint32_t>(targets_.size());
+  states_[from].row = targets_.size();
   targets_.resize(targets_.size() + classes_[classes].representatives.size(), kUnknown);
 }
 
@@ -82,14 +81,14 @@ ByteSet Lexer::live(LexState from) {
   }
   ByteSet live;
   for (unsigned byte = 0; byte < 256; ++byte)
-    if (leads_on[classes_[classes].of[byte]]) live.add(static_cast<unsigned char>(byte));
+    if (leads_on[classes_[classes].of[byte]]) live.add(byte);
   states_[from].live = live;
   states_[from].has_live = true;
   return states_[from].live;
 }
 
 bool Lexer::matches(RegexId regex, std::string_view text) {
-  for (const char c : text) regex = arena_.derivative(regex, static_cast<unsigned char>(c));
+  for (const char c : text) regex = arena_.derivative(regex, c);
   return arena_.nullable(regex);
 }
 
@@ -108,9 +107,9 @@ bool Lexer::collect_words(LexState from, std::size_t max, std::string& word,
   const ByteSet bytes = live(from);
   if (bytes.count() > static_cast<int>(max)) return false;
   for (unsigned value = 0; value < 256; ++value) {
-    const auto byte = static_cast<unsigned char>(value);
+    const unsigned char byte = value;
     if (!bytes.contains(byte)) continue;
-    word.push_back(static_cast<char>(byte));
+    word.push_back(byte);
     const bool listed = collect_words(next(from, byte), max, word, words);
     word.pop_back();
     if (!listed) return false;
@@ -127,7 +126,7 @@ bool Lexer::prefix_free(RegexId regex) {
     if (seen.size() > kMaxStates) return false;
     if (accepting(seen[i]) && this->regex(seen[i]) != RegexArena::kEmpty) return false;
     for (unsigned byte = 0; byte < 256; ++byte) {
-      const LexState to = next(seen[i], static_cast<unsigned char>(byte));
+      const LexState to = next(seen[i], byte);
       if (to != kDead && std::ranges::find(seen, to) == seen.end()) seen.push_back(to);
     }
   }

@@ -118,7 +118,7 @@ class PatternParser {
       ++at_;
     }
     if (read > kMaxRepeat) unsupported("a repetition of more than 100000");
-    value = static_cast<std::uint32_t>(read);
+    value = read;
     return true;
   }
 

@@ -95,7 +95,7 @@ SchemaCompiler::Contains SchemaCompiler::read_contains(const Applied& at, const 
     if (bound == nullptr) return;
     const std::int64_t number = bound->is_number() ? bound->number.as_count(kMaxCount) : -1;
     if (number < 0) wrong(*at.schema, key, "expected a whole number that is not negative");
-    value = static_cast<std::uint32_t>(number);
+    value = number;
   };
   count("minContains", contains.min);
   count("maxContains", contains.max);
@@ -112,7 +112,7 @@ std::uint32_t ArrayRule::count_layers() const {
   std::size_t layers = 1;
   for (const auto& contains : contains_)
     layers = std::min(layers * (std::size_t{last_count(contains)} + 1), kMaxArrayNodes);
-  return static_cast<std::uint32_t>(layers);
+  return layers;
 }
 
 bool ArrayRule::enough(std::uint32_t found) const {
@@ -156,7 +156,7 @@ void ArrayRule::write_items() {
   Rules& rules = compiler_.rules_;
   const JsonTokens& tokens = compiler_.tokens_;
   const CountRange& count = constraints_.items;
-  const auto first = static_cast<std::uint32_t>(compiler_.prefix_items(constraints_));
+  const std::uint32_t first = compiler_.prefix_items(constraints_);
   const bool bounded = count.max != kNoLimit;
   // Without a bound, positions from the last one on are alike.
   const std::uint32_t last = bounded ? count.max : std::max({first, count.min, 1u});
@@ -251,7 +251,7 @@ void ArrayRule::write_unique() {
   for (std::size_t set = 0; set < std::size_t{1} << values.size(); ++set)
     used.push_back(set == 0 ? opened : rules.add_node(rule_));
   for (std::size_t set = 0; set < used.size(); ++set) {
-    const auto size = static_cast<std::uint32_t>(std::popcount(set));
+    const std::uint32_t size = std::popcount(set);
     NodeId item = opened;
     if (set != 0) {
       if (size >= count.min) rules.add_lexeme(used[set], tokens.close_array, end);

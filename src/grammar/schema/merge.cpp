@@ -189,8 +189,8 @@ bool SchemaCompiler::admits_array(const Constraints& constraints, const JsonValu
         ++found[j];
       }
     if (!admits(item_demands(constraints, i, contained), value.items[i])) return false;
-    if (constraints.unique && std::find(value.items.begin() + static_cast<std::ptrdiff_t>(i) + 1,
-                                        value.items.end(), value.items[i]) != value.items.end())
+    if (constraints.unique &&
+        std::find(value.items.begin() + i + 1, value.items.end(), value.items[i]) != value.items.end())
       return false;
   }
   for (std::size_t j = 0; j < all.size(); ++j)

@@ -196,7 +196,7 @@ std::vector<RegexId> ObjectRule::name_classes(RegexId names, std::size_t count) 
   for (std::size_t i = 0; i < count; ++i) {
     ByteSet last;
     for (unsigned byte = 0; byte < 256; ++byte)
-      if (byte % count == i) last.add(static_cast<unsigned char>(byte));
+      if (byte % count == i) last.add(byte);
     const RegexId ends = arena.concat(RegexArena::kEverything, arena.bytes(last));
     const RegexId own = arena.all_of({names, i == 0 ? arena.optional(ends) : ends});
     if (compiler_.lexer_.alive(own)) classes.push_back(own);
@@ -209,7 +209,7 @@ std::vector<RegexId> ObjectRule::name_classes(RegexId names, std::size_t count) 
 void ObjectRule::tell_names_apart() {
   constexpr std::size_t kMaxWords = 12, kMaxClassesOfRegion = 16;
   const std::uint32_t min = constraints_.properties.min;
-  const auto required = static_cast<std::uint32_t>(std::ranges::count_if(properties_, &Property::required));
+  const std::uint32_t required = std::ranges::count_if(properties_, &Property::required);
   if (min < required + 2 || regions_.empty()) return;
   told_apart_ = true;
   // Every set of classes is a state, so many are affordable only where few names are missing.

@@ -21,11 +21,11 @@ JsonTokens json_tokens(RegexArena& arena, JsonWhitespace whitespace) {
     inside = closing = arena.optional(arena.any_of({blank, line}));
   } else if (whitespace == JsonWhitespace::any) {
     ByteSet set;
-    for (const char c : {' ', '\t', '\n', '\r'}) set.add(static_cast<unsigned char>(c));
+    for (const char c : {' ', '\t', '\n', '\r'}) set.add(c);
     before = inside = closing = arena.repeat(arena.bytes(set), 0);
   }
   const auto token = [&](RegexId left, char c, RegexId right) {
-    return arena.sequence({left, arena.byte(static_cast<unsigned char>(c)), right});
+    return arena.sequence({left, arena.byte(c), right});
   };
   constexpr RegexId kNone = RegexArena::kEmpty;
   return {

@@ -87,9 +87,7 @@ class Wrapper {
   }
 
  private:
-  static std::int64_t length(const std::string& text) {
-    return static_cast<std::int64_t>(count_code_points(text));
-  }
+  static std::int64_t length(const std::string& text) { return count_code_points(text); }
   static bool is_blank(const std::string& text) { return text.find_first_not_of(' ') == std::string::npos; }
 
   std::vector<std::string> chunks_of(std::string_view line) const {

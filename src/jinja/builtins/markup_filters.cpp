@@ -14,7 +14,7 @@ namespace {
 std::string percent_encoded(std::string_view text, std::string_view safe) {
   std::string result;
   for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
+    const unsigned char byte = c;
     const bool plain =
         std::isalnum(byte) != 0 || (c != '\0' && std::string_view("_.-~").find(c) != std::string_view::npos);
     if (plain || safe.find(c) != std::string_view::npos)

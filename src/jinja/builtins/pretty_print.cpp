@@ -28,7 +28,7 @@ Entries in_order(Budget& budget, const Dict& dict) {
 }
 
 std::ptrdiff_t columns(std::string_view text) {
-  return static_cast<std::ptrdiff_t>(count_code_points(text));
+  return count_code_points(text);
 }
 
 // As in re.findall(r'\S*\s*', line), without the empty one at the end.

@@ -34,7 +34,7 @@ class Loop final : public Object {
         depth_(depth) {}
 
   const Values& items() const { return items_; }
-  void move_to(std::size_t index) { index_ = static_cast<std::int64_t>(index); }
+  void move_to(std::size_t index) { index_ = index; }
 
   std::string type_name() const override { return "jinja2.runtime.LoopContext"; }
   std::string repr(Budget& budget) const override;

@@ -41,7 +41,7 @@ bool indexable(const Value& value) {
 }
 
 std::optional<std::size_t> position(std::int64_t index, std::size_t size) {
-  if (index < 0) index += static_cast<std::int64_t>(size);
+  if (index < 0) index += size;
   if (index < 0 || index >= static_cast<std::int64_t>(size)) return std::nullopt;
   return to_size(index);
 }
@@ -53,7 +53,7 @@ std::int64_t length(const Value& value) {
     case Type::undefined:
       return 0;
     case Type::text:
-      return static_cast<std::int64_t>(count_code_points(value.text()));
+      return count_code_points(value.text());
     case Type::dict:
       return std::ssize(value.dict());
     case Type::sequence:

@@ -68,7 +68,7 @@ std::size_t scan_number(std::string_view s, std::size_t begin, Value& value) {
     return end - begin;
   }
   if (s[begin] == '0' && begin + 1 < s.size()) {
-    char kind = static_cast<char>(s[begin + 1] | 0x20);
+    char kind = s[begin + 1] | 0x20;
     int base = kind == 'x' ? 16 : kind == 'o' ? 8 : kind == 'b' ? 2 : 0;
     std::size_t last = base ? digits_end(s, begin + 2, base) : begin;
     if (base && last > begin + 2) {

@@ -183,7 +183,7 @@ class JsonWriter {
   }
 
   static void escape_code_point(std::string& out, char32_t c) {
-    auto code = static_cast<unsigned>(c);
+    unsigned code = c;
     if (c < 0x10000)
       out += fmt::format("\\u{:04x}", code);
     else

@@ -112,7 +112,7 @@ std::string repr(std::string_view text) {
     } else if (is_printable(c)) {
       out += text.substr(start, i - start);
     } else {
-      auto code = static_cast<unsigned>(c);
+      unsigned code = c;
       out += c < 0x100     ? fmt::format("\\x{:02x}", code)
              : c < 0x10000 ? fmt::format("\\u{:04x}", code)
                            : fmt::format("\\U{:08x}", code);

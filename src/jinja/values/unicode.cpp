@@ -214,7 +214,7 @@ std::string to_upper(std::string_view text) {
   if (is_ascii(text)) {
     std::string result(text);
     for (char& c : result)
-      if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+      if (c >= 'a' && c <= 'z') c = c - 'a' + 'A';
     return result;
   }
   return mapped(
@@ -229,7 +229,7 @@ std::string lower_within(std::string_view text, std::size_t begin, std::size_t e
   if (is_ascii(text.substr(begin, end - begin))) {
     std::string result(text.substr(begin, end - begin));
     for (char& c : result)
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+      if (c >= 'A' && c <= 'Z') c = c - 'A' + 'a';
     return result;
   }
   std::string result;

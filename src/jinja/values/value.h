@@ -73,7 +73,7 @@ class Value {
   bool boolean() const { return std::get<bool>(data_); }
   std::int64_t integer() const { return is_boolean() ? boolean() : std::get<std::int64_t>(data_); }
   const BigInteger& big_integer() const { return std::get<BigInteger>(data_); }
-  double real() const { return is_real() ? std::get<double>(data_) : static_cast<double>(integer()); }
+  double real() const { return is_real() ? std::get<double>(data_) : integer(); }
   const std::string& text() const { return *std::get<Text>(data_).bytes; }
   const Sequence& sequence() const { return *std::get<std::shared_ptr<const Sequence>>(data_); }
   const Dict& dict() const { return *std::get<std::shared_ptr<const Dict>>(data_); }

@@ -31,13 +31,13 @@ void check_setting(const RowValue<T>& setting, const Limits& limits, bool host_m
   };
   const ConstView& rows = setting.per_row;
   if (!rows.present()) {
-    if (const auto value = static_cast<double>(setting.value); !limits.allows(value))
+    if (const double value = setting.value; !limits.allows(value))
       refuse(fmt::format("attribute '{}'", limits.name), value);
     return;
   }
   for (std::int64_t p = 0; host_memory && p < rows.dim(0); ++p) {
     const double value = rows.dtype == DType::f32 ? static_cast<double>(entry<float>(rows, p))
-                                                  : static_cast<double>(entry<std::int32_t>(rows, p));
+                                                  : to_double(entry<std::int32_t>(rows, p));
     if (!limits.allows(value)) refuse(fmt::format("field '{}' at [{}]", limits.name, p), value);
   }
 }

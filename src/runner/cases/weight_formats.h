@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "base/integer_cast.h"
 #include "quant/formats.h"
 #include "runner/random_tensor.h"
 
@@ -60,16 +61,15 @@ inline std::vector<WeightFormat> common_formats() {
 
 // Bytes of one weight in storage, scales and biases included.
 inline double bytes_per_value(const WeightFormat& format) {
-  if (!format.quantized) return static_cast<double>(size_bytes(format.dtype));
+  if (!format.quantized) return to_double(size_bytes(format.dtype));
   const quant::Format& of = quant::format_of(format.mode);
-  if (of.in_blocks()) return static_cast<double>(of.block_bytes) / of.block_values;
+  if (of.in_blocks()) return to_double(of.block_bytes) / of.block_values;
   const auto bytes = [](quant::Plane plane, ops::DType floats) {
     return plane == quant::Plane::none    ? std::size_t{0}
            : plane == quant::Plane::bytes ? std::size_t{1}
                                           : size_bytes(floats);
   };
-  const auto group_bytes =
-      static_cast<double>(bytes(of.scales, format.dtype) + bytes(of.biases, format.bias_dtype));
+  const auto group_bytes = to_double(bytes(of.scales, format.dtype) + bytes(of.biases, format.bias_dtype));
   return format.bits / 8.0 + group_bytes / format.group_size;
 }
 

@@ -217,12 +217,11 @@ void DiskStore::written(const FilePtr& file, std::uint64_t checksum, const std::
 
 std::uint64_t DiskStore::bytes_of(const Piece& piece) const {
   if (piece.bytes != nullptr) return 0;
-  return piece.file->kind == FileKind::state ? options_.state_bytes
-                                             : options_.row_bytes * static_cast<std::uint64_t>(piece.count);
+  return piece.file->kind == FileKind::state ? options_.state_bytes : options_.row_bytes * piece.count;
 }
 
 double DiskStore::seconds(std::uint64_t bytes) const {
-  return rate_.known() ? rate_.seconds(static_cast<double>(bytes)) : 0;
+  return rate_.known() ? rate_.seconds(bytes) : 0;
 }
 
 std::shared_ptr<DiskStore::Reading> DiskStore::read(std::vector<Piece> pieces) {
@@ -245,15 +244,14 @@ std::uint64_t DiskStore::read_piece(const Wanted& wanted, std::vector<SavedState
   }
   const std::uint64_t all = bytes_of(piece);
   if (wanted.pending != nullptr) {
-    parts.push_back(
-        part_of(wanted.pending, options_.row_bytes * static_cast<std::uint64_t>(piece.first), all));
+    parts.push_back(part_of(wanted.pending, options_.row_bytes * piece.first, all));
     return 0;
   }
-  const std::uint64_t block = all / static_cast<std::uint64_t>(piece.count);
-  const auto most = static_cast<std::int64_t>(std::max<std::uint64_t>(1, kMostAtOnce / block));
+  const std::uint64_t block = all / piece.count;
+  const std::int64_t most = std::max<std::uint64_t>(1, kMostAtOnce / block);
   for (std::int64_t first = 0; first < piece.count; first += most) {
     const std::int64_t count = std::min(most, piece.count - first);
-    parts.push_back(memory_.make(block * static_cast<std::uint64_t>(count), [&](std::span<std::byte> to) {
+    parts.push_back(memory_.make(block * count, [&](std::span<std::byte> to) {
       read_blocks(options_.folder / piece.file->name, wanted.checksum, piece.first + first, to);
     }));
   }
@@ -275,8 +273,7 @@ void DiskStore::read_pieces(const std::vector<Wanted>& pieces, Reading& reading)
       reading.failed = true;
     }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (from_disk > 0 && !reading.failed)
-    tell([this, from_disk, seconds] { rate_.add(static_cast<double>(from_disk), seconds); });
+  if (from_disk > 0 && !reading.failed) tell([this, from_disk, seconds] { rate_.add(from_disk, seconds); });
   reading.done = true;
 }
 
@@ -305,8 +302,7 @@ void DiskStore::use(std::span<const FilePtr> files) {
 double DiskStore::worth(const StoredFile& file) const {
   const auto owner = owners_.find(file.owner);
   const std::uint64_t now = owner == owners_.end() ? 0 : owner->second.tick;
-  return static_cast<double>(file.gain) / static_cast<double>(file.bytes) /
-         static_cast<double>(now - std::min(now, file.used) + 1);
+  return to_double(file.gain) / to_double(file.bytes) / to_double(now - std::min(now, file.used) + 1);
 }
 
 // Rows are of use only with those before them. These were used whenever later ones were, so that later ones

@@ -124,9 +124,7 @@ class DiskStore {
   void look_again();
   void adopt(PrefixFile head);
   std::uint64_t owner_of(const Salt& salt) const { return options_.shares > 1 ? salt[0] : 0; }
-  std::uint64_t share(std::uint64_t bytes) const {
-    return bytes / static_cast<std::uint64_t>(options_.shares);
-  }
+  std::uint64_t share(std::uint64_t bytes) const { return bytes / options_.shares; }
   void evict(std::uint64_t room, std::uint64_t owner);
   // Gives up the least of an owner's, or of all; false: there is none.
   bool evict_least(const std::uint64_t* owner);

@@ -54,8 +54,7 @@ std::vector<std::byte> trial(engine::Core& core, const std::shared_ptr<engine::S
   return executor.run([&] {
     engine::ForwardPass& pass = slot.pass();
     std::vector<std::int32_t> ids(to_size(std::min({kTrialTokens, pass.capacity(), pass.chunk()})));
-    for (std::size_t i = 0; i < ids.size(); ++i)
-      ids[i] = static_cast<std::int32_t>((i * i * 7919 + 13) % to_size(core.summary.vocab));
+    for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = (i * i * 7919 + 13) % to_size(core.summary.vocab);
     pass.run({ops::Phase::prefill, {{slot.number(), 0, ids, 0}}});
     core.backend->synchronize();
     return pass.pool().save(slot.number(), std::ssize(ids), true);

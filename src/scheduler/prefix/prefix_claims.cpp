@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/integer_cast.h"
 #include "scheduler/prefix/prefix_node.h"
 
 namespace sluice::scheduler {
@@ -53,7 +54,7 @@ void PrefixTree::charge(Node& node) {
 // clock. Rows count in pages too, as they may have to leave them whenever others need these.
 void PrefixTree::fit_share(Share& share) {
   if (options_.shares <= 1) return;
-  const std::uint64_t most = options_.host_bytes / static_cast<std::uint64_t>(options_.shares);
+  const std::uint64_t most = options_.host_bytes / options_.shares;
   while (share.bytes > most) {
     Node* state = nullptr;
     Node* rows = nullptr;
@@ -69,8 +70,8 @@ void PrefixTree::fit_share(Share& share) {
     for (const auto& [page, nodes] : page_nodes_) std::for_each(nodes.begin(), nodes.end(), look);
     std::for_each(with_rows_.begin(), with_rows_.end(), look);
     const double of_rows = rows == nullptr ? 0 : 1 / rows->age(share.now, rows->used.own);
-    if (state != nullptr && (rows == nullptr || least / static_cast<double>(options_.state_bytes) <
-                                                    of_rows / static_cast<double>(options_.block_bytes))) {
+    if (state != nullptr && (rows == nullptr || least / to_double(options_.state_bytes) <
+                                                    of_rows / to_double(options_.block_bytes))) {
       set_state(*state, {});
     } else if (rows != nullptr) {
       set_rows(*rows, nullptr);

@@ -65,7 +65,7 @@ Head head_of(const PrefixFile& file) {
   head.salt = file.salt;
   head.tick = file.tick;
   head.gain = file.gain;
-  head.begin = static_cast<std::uint64_t>(file.begin);
+  head.begin = file.begin;
   head.ids = file.ids.size();
   head.blocks = file.checksums.size();
   head.block_bytes = file.block_bytes;
@@ -80,20 +80,20 @@ class Reader {
     struct stat status {};
     if (!file_.valid() || ::fstat(file_.get(), &status) != 0) fail_with_errno();
     if (!S_ISREG(status.st_mode)) damaged("it is no plain file");
-    size_ = static_cast<std::uint64_t>(status.st_size);
+    size_ = status.st_size;
   }
 
   std::uint64_t size() const { return size_; }
   void read(void* to, std::uint64_t bytes, std::uint64_t offset) const {
     auto* at = static_cast<std::byte*>(to);
     while (bytes > 0) {
-      const ssize_t got = ::pread(file_.get(), at, bytes, static_cast<off_t>(offset));
+      const ssize_t got = ::pread(file_.get(), at, bytes, offset);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) fail_with_errno();
       if (got == 0) damaged("it ends too early");
       at += got;
-      offset += static_cast<std::uint64_t>(got);
-      bytes -= static_cast<std::uint64_t>(got);
+      offset += got;
+      bytes -= got;
     }
   }
   [[noreturn]] void damaged(std::string_view why) const {
@@ -116,7 +116,7 @@ void check(const Head& head, const Reader& reader) {
   if (head.format != kFormat)
     reader.damaged(fmt::format("its format is {}, this program writes {}", head.format, kFormat));
   const std::uint64_t left = reader.size() - sizeof(Head);
-  const auto unit = static_cast<std::uint64_t>(kChunkUnit);
+  const std::uint64_t unit = kChunkUnit;
   const bool counts = head.ids <= left / sizeof(std::int32_t) &&
                       head.blocks <= left / sizeof(std::uint64_t) && head.begin <= head.ids && head.ids > 0 &&
                       head.ids % unit == 0 && head.begin % unit == 0 && head.block_bytes <= left;
@@ -136,7 +136,7 @@ PrefixFile read_file(const Reader& reader) {
   file.salt = head.salt;
   file.tick = head.tick;
   file.gain = head.gain;
-  file.begin = static_cast<std::int64_t>(head.begin);
+  file.begin = head.begin;
   file.ids.resize(head.ids);
   file.checksums.resize(head.blocks);
   file.block_bytes = head.block_bytes;
@@ -202,7 +202,7 @@ void read_blocks(const std::filesystem::path& path, std::uint64_t checksum, std:
   const Reader reader(path);
   const PrefixFile file = read_file(reader);
   if (file.checksum != checksum) reader.damaged("it was replaced by another one");
-  const auto begin = static_cast<std::uint64_t>(first);
+  const std::uint64_t begin = first;
   const std::uint64_t blocks = file.block_bytes == 0 ? 0 : to.size() / file.block_bytes;
   if (blocks * file.block_bytes != to.size() || begin > file.checksums.size() ||
       blocks > file.checksums.size() - begin)

@@ -1,6 +1,7 @@
 // A node of the tree of remembered prompts, for its own sources.
 #pragma once
 
+#include "base/integer_cast.h"
 #include "scheduler/prefix/prefix_tree.h"
 
 namespace sluice::scheduler {
@@ -48,7 +49,7 @@ struct PrefixTree::Node {
   // How long ago by a clock; what a key is expected to ask for again ages slowly.
   double age(std::uint64_t now, std::uint64_t then) const {
     constexpr double kHinted = 4;
-    return static_cast<double>(now - then + 1) / (hints > 0 ? kHinted : 1);
+    return to_double(now - then + 1) / (hints > 0 ? kHinted : 1);
   }
 };
 

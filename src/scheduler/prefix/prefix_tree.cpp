@@ -83,8 +83,7 @@ std::vector<PrefixTree::Node*> PrefixTree::walk(Node& root, std::span<const std:
 
 // Of all blocks behind a node, the nearest in order agree longest.
 void PrefixTree::find_parting(const Node& last, std::span<const std::int32_t> rest, Match& match) const {
-  const std::vector<std::int32_t> ids(
-      rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(std::min(rest.size(), kBlock)));
+  const std::vector<std::int32_t> ids(rest.begin(), rest.begin() + std::min(rest.size(), kBlock));
   std::size_t most = agreeing(rest, last.tail);
   match.instead = most < last.tail.size() ? last.tail[most] : -1;
   const auto compare = [&](const std::vector<std::int32_t>& other) {
@@ -96,7 +95,7 @@ void PrefixTree::find_parting(const Node& last, std::span<const std::int32_t> re
   const auto behind = last.children.lower_bound(ids);
   if (behind != last.children.end()) compare(behind->first);
   if (behind != last.children.begin()) compare(std::prev(behind)->first);
-  match.common += static_cast<std::int64_t>(most);
+  match.common += most;
 }
 
 // Whether the first `depth` blocks are in pages: the last of them in each page says so.
@@ -186,8 +185,10 @@ std::vector<DiskStore::Piece> PrefixTree::pieces_of(const std::vector<Node*>& pa
   return pieces;
 }
 
-// The longest prefix up to `most` rows that is in pages, memory and files together, or else the first `least`.
-std::size_t PrefixTree::kept_depth(const std::vector<Node*>& path, std::size_t least, std::size_t most) const {
+// The longest prefix up to `most` rows that is in pages, memory and files together, or else the first
+// `least`.
+std::size_t PrefixTree::kept_depth(const std::vector<Node*>& path, std::size_t least,
+                                   std::size_t most) const {
   std::size_t depth = std::min(path.size(), most / kBlock);
   for (; depth > least / kBlock; --depth) {
     const Node& node = *path[depth - 1];
@@ -357,7 +358,7 @@ PrefixTree::Node& PrefixTree::state_before(const Node& node) {
 // single prompt went on from is likely to be of use only if that is edited.
 double PrefixTree::worth(const Node& node) {
   constexpr double kEdited = 0.1;
-  const double blocks = static_cast<double>(node.depth - state_before(node).depth);
+  const double blocks = node.depth - state_before(node).depth;
   const bool likely = node.continued != 1 || node.hints > 0;
   return blocks * (likely ? 1 : kEdited) / node.age(node.share->now, node.state_used.own);
 }
@@ -382,10 +383,10 @@ void PrefixTree::fit_host() {
     Node* rows = oldest == with_rows_.end() ? nullptr : *oldest;
     if (state == nullptr && rows == nullptr) return;
     const auto lesser = [&] {
-      const double per_byte = least / static_cast<double>(state->state.bytes->size());
+      const double per_byte = least / to_double(state->state.bytes->size());
       const double blocks = rows->page < 0 ? 1 : 0;
       const double age = rows->age(rows->share->now, rows->used.own);
-      return per_byte < blocks / age / static_cast<double>(rows->rows->size());
+      return per_byte < blocks / age / to_double(rows->rows->size());
     };
     if (rows == nullptr || (state != nullptr && lesser())) {
       set_state(*state, {.place = state->state.place});

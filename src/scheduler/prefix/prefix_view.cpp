@@ -34,7 +34,7 @@ std::vector<RememberedPrefix> PrefixTree::describe(const Salt& salt, std::size_t
     RememberedPrefix one{.parent = parent, .begin = (node->depth - 1) * kChunkUnit};
     for (;;) {
       const auto count = std::min(ids->size(), kMostIds - one.ids.size());
-      one.ids.insert(one.ids.end(), ids->begin(), ids->begin() + static_cast<std::ptrdiff_t>(count));
+      one.ids.insert(one.ids.end(), ids->begin(), ids->begin() + count);
       one.end = node->depth * kChunkUnit;
       one.on_device += node->page >= 0 ? kChunkUnit : 0;
       one.on_host += node->rows != nullptr ? kChunkUnit : 0;

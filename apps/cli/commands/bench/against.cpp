@@ -59,7 +59,7 @@ struct Speeds {
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  const auto middle = values.begin() + (values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }

@@ -13,6 +13,7 @@
 #include "backend/cpu/cache/encode_vectors.h"
 #include "backend/cpu/cache/hadamard-inl.h"
 #include "backend/cpu/cache/signs.h"
+#include "base/integer_cast.h"
 #include "quant/codebook.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -86,7 +87,7 @@ HWY_INLINE double store_numbers(const double* HWY_RESTRICT values, double factor
   for (std::size_t i = 0; i < count; ++i) {
     const ops::BFloat16 number = ops::to_bfloat16(static_cast<float>(values[i] * factor));
     std::memcpy(to + 2 * i, &number, 2);
-    const auto stored = static_cast<double>(ops::to_float(number));
+    const double stored = ops::to_float(number);
     squares += stored * stored;
   }
   return squares;
@@ -117,8 +118,8 @@ void encode_all(Context& context, const EncodeCall& call, FunctionRef<EncodeVect
         pack(one.bits, codes, width, one.codes);
         squares = sum_of_squared_levels(book, codes, width);
       }
-      if (call.norm == ops::TurboquantNorm::plain || norm == 0) squares = static_cast<double>(width);
-      *one.norm = static_cast<float>(norm * std::sqrt(static_cast<double>(width) / squares));
+      if (call.norm == ops::TurboquantNorm::plain || norm == 0) squares = to_double(width);
+      *one.norm = static_cast<float>(norm * std::sqrt(to_double(width) / squares));
     }
   };
   context.pool().parallel_for(0, call.vectors, static_cast<std::int64_t>(1 + 1024 / width), task);

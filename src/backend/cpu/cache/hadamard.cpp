@@ -22,7 +22,7 @@ using namespace simd::HWY_NAMESPACE;
 
 void hadamard_rows(Context& context, const ops::Hadamard& op) {
   const std::size_t width = op.x.shape.back();
-  const auto factor = static_cast<float>(1 / std::sqrt(static_cast<double>(width)));
+  const auto factor = static_cast<float>(1 / std::sqrt(width));
   const float* signs =
       read_signs(op.signs, width, reinterpret_cast<float*>(context.shared_scratch(width * sizeof(float))));
   context.pool().parallel_for(

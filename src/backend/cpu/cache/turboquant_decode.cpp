@@ -23,7 +23,7 @@ using namespace pointwise::HWY_NAMESPACE;
 void turboquant_decode(Context& context, const ops::TurboquantDecode& op) {
   const std::int64_t heads = op.out.dim(1);
   const std::size_t width = op.out.dim(2);
-  const auto factor = static_cast<float>(1 / std::sqrt(static_cast<double>(width)));
+  const auto factor = static_cast<float>(1 / std::sqrt(width));
   const float* signs =
       read_signs(op.signs, width, reinterpret_cast<float*>(context.shared_scratch(width * sizeof(float))));
   const auto task = [&](std::int64_t begin, std::int64_t end, int worker) HWY_ATTR {

@@ -12,6 +12,7 @@
 #include <numbers>
 
 #include "backend/cpu/simd/rows-inl.h"
+#include "base/integer_cast.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE {
@@ -24,7 +25,7 @@ HWY_INLINE void reduced_angles(std::int32_t position, const float* inv_freq, std
   constexpr double kTurn = 2 * std::numbers::pi;
   const hn::ScalableTag<double> dd;
   const hn::Rebind<float, decltype(dd)> df;
-  const auto p = hn::Set(dd, static_cast<double>(position));
+  const auto p = hn::Set(dd, to_double(position));
   std::size_t i = 0;
   for (; i + hn::Lanes(dd) <= count; i += hn::Lanes(dd)) {
     const auto angle = hn::Mul(p, hn::PromoteTo(dd, hn::LoadU(df, inv_freq + i)));
@@ -33,7 +34,7 @@ HWY_INLINE void reduced_angles(std::int32_t position, const float* inv_freq, std
     hn::StoreU(hn::DemoteTo(df, hn::Mul(part, hn::Set(dd, kTurn))), df, angles + i);
   }
   for (; i < count; ++i) {
-    const double turns = static_cast<double>(position) * static_cast<double>(inv_freq[i]) * (1 / kTurn);
+    const double turns = to_double(position) * static_cast<double>(inv_freq[i]) * (1 / kTurn);
     angles[i] = static_cast<float>((turns - std::nearbyint(turns)) * kTurn);
   }
 }

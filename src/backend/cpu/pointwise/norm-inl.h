@@ -11,6 +11,7 @@
 #include "backend/cpu/runtime/context.h"
 #include "backend/cpu/runtime/parameter.h"
 #include "backend/cpu/simd/rows-inl.h"
+#include "base/integer_cast.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE {
@@ -90,7 +91,7 @@ HWY_INLINE void scale_row(const T* x, std::size_t count, float factor, const flo
 }
 
 HWY_INLINE float rms_factor(double squares, std::size_t count, double eps) {
-  return static_cast<float>(1 / std::sqrt(squares / static_cast<double>(count) + eps));
+  return static_cast<float>(1 / std::sqrt(squares / to_double(count) + eps));
 }
 
 template <class T>

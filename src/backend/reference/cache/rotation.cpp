@@ -18,7 +18,7 @@ void transform(std::vector<double>& x) {
         x[i] = a + b;
         x[i + half] = a - b;
       }
-  for (double& value : x) value /= std::sqrt(static_cast<double>(x.size()));
+  for (double& value : x) value /= std::sqrt(x.size());
 }
 
 void apply_signs(std::vector<double>& x, const ops::ConstView& signs) {

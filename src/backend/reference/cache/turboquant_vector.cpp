@@ -54,7 +54,7 @@ void encode_vector(const ops::ConstView& x, const ops::ConstView& signs, std::in
                    ops::TurboquantNorm kind, const ops::View& codes, float& norm) {
   std::vector<double> values = read_row(x);
   const double norm_of_x = length(values);
-  const double root = std::sqrt(static_cast<double>(values.size()));
+  const double root = std::sqrt(values.size());
   rotate(values, signs);
   for (double& value : values) value = norm_of_x == 0 ? 0 : value * root / norm_of_x;
   auto* stream = static_cast<std::uint8_t*>(codes.data);
@@ -68,7 +68,7 @@ void encode_vector(const ops::ConstView& x, const ops::ConstView& signs, std::in
 
 std::vector<double> decode_vector(const ops::ConstView& codes, double norm, std::int64_t bits) {
   std::vector<double> values(to_size(codes.shape.back() * 8 / bits));
-  const double factor = norm / std::sqrt(static_cast<double>(values.size()));
+  const double factor = norm / std::sqrt(values.size());
   if (bits == 16) {
     for (std::size_t i = 0; i < values.size(); ++i)
       values[i] = ops::load(codes.data, ops::DType::bf16, static_cast<std::int64_t>(i)) * factor;

@@ -6,6 +6,7 @@
 #include "backend/reference/pointwise/norm.h"
 #include "backend/reference/runtime/reference.h"
 #include "backend/reference/runtime/rows.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::reference {
 
@@ -18,7 +19,7 @@ void run(const ops::GatedRmsNorm& op) {
     const ops::ConstView x = row.of(op.x);
     const ops::ConstView z = row.of(op.z);
     const ops::View out = row.of(op.out);
-    const double factor = 1 / std::sqrt(sum_of_squares(x) / static_cast<double>(width) + op.eps);
+    const double factor = 1 / std::sqrt(sum_of_squares(x) / to_double(width) + op.eps);
     for (std::int64_t i = 0; i < width; ++i)
       set(out, get(x, i) * factor * get(op.weight, i) * silu(get(z, i)), i);
   });

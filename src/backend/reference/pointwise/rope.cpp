@@ -4,6 +4,7 @@
 
 #include "backend/reference/runtime/element.h"
 #include "backend/reference/runtime/reference.h"
+#include "base/integer_cast.h"
 
 namespace sluice::backend::reference {
 
@@ -14,7 +15,7 @@ void run(const ops::Rope& op) {
   for (std::int64_t t = 0; t < op.x.dim(0); ++t)
     for (std::int64_t h = 0; h < op.x.dim(1); ++h)
       for (std::int64_t i = 0; i < pairs; ++i) {
-        const double angle = static_cast<double>(get_id(op.positions, t)) * get(op.inv_freq, i);
+        const double angle = to_double(get_id(op.positions, t)) * get(op.inv_freq, i);
         const double c = std::cos(angle) * op.mscale;
         const double s = std::sin(angle) * op.mscale;
         const std::int64_t first = half ? i : 2 * i;

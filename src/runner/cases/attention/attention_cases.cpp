@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/attention/attention.h"
 
 #include <algorithm>
@@ -50,8 +51,7 @@ OpFile make(std::uint64_t seed, const Sizes& s) {
     poison(file.tensors[name], 0, 0, s.kv_heads * width, s.start + s.tokens, rows);
   }
   file.attributes["start"] = std::to_string(s.start);
-  file.attributes["scale"] =
-      fmt::format("{}", s.scale != 0 ? s.scale : 1 / std::sqrt(static_cast<double>(s.width)));
+  file.attributes["scale"] = fmt::format("{}", s.scale != 0 ? s.scale : 1 / std::sqrt(s.width));
   if (s.window > 0) file.attributes["window"] = std::to_string(s.window);
   return file;
 }
@@ -69,7 +69,7 @@ OpFile make_long(std::uint64_t seed, std::int64_t rows, std::int64_t heads, std:
                   cache.bytes.begin() + at);
   }
   file.attributes["start"] = std::to_string(rows - 1);
-  file.attributes["scale"] = fmt::format("{}", 1 / std::sqrt(static_cast<double>(width)));
+  file.attributes["scale"] = fmt::format("{}", 1 / std::sqrt(width));
   return file;
 }
 
@@ -186,11 +186,9 @@ std::vector<BenchCase> bench_cases<ops::Attention>() {
     s.spare_rows = 0;
     s.q = DType::bf16;
     s.k = s.v = cache;
-    const auto rows = static_cast<double>(start + tokens);
-    const double pairs =
-        static_cast<double>(tokens) * (static_cast<double>(start) + (static_cast<double>(tokens) + 1) / 2);
-    const double bytes =
-        rows * 2 * 512 * static_cast<double>(size_bytes(cache)) + static_cast<double>(tokens) * 16 * 512 * 2;
+    const double rows = start + tokens;
+    const double pairs = to_double(tokens) * (to_double(start) + (to_double(tokens) + 1) / 2);
+    const double bytes = rows * 2 * 512 * to_double(size_bytes(cache)) + to_double(tokens) * 16 * 512 * 2;
     table.push_back(
         {fmt::format("{} queries, {} rows, 16/2 heads of 256, {} cache", tokens, start + tokens, name(cache)),
          [=](std::uint64_t seed) { return make(seed, s); }, bytes, pairs * 16 * 512 * 2});
@@ -204,7 +202,7 @@ std::vector<BenchCase> bench_cases<ops::Attention>() {
     constexpr std::int64_t kRows = 262144;
     table.push_back({fmt::format("1 queries, {} rows, {}/2 heads of 256, BF16 cache", kRows, heads),
                      [=](std::uint64_t seed) { return make_long(seed, kRows, heads, 256); }, kRows * 2048.0,
-                     static_cast<double>(kRows * heads) * 1024});
+                     to_double(kRows * heads) * 1024});
   }
   add_paged_bench_cases(table, ops::Attention::kName, 256);
   return table;

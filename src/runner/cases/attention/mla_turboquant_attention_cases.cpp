@@ -34,7 +34,7 @@ OpFile make(std::uint64_t seed, const Sizes& s) {
   OpFile file;
   const std::int64_t seen = s.start + s.tokens;
   const std::int64_t rows = seen + s.spare_rows;
-  const double norm = std::sqrt(static_cast<double>(s.rank));
+  const double norm = std::sqrt(s.rank);
   file.tensors["q_latent"] = normal(random, s.q, {s.tokens, s.heads, s.rank});
   file.tensors["q_pe"] = normal(random, s.q, {s.tokens, s.heads, s.rope});
   if (s.signs) file.tensors["signs"] = random_bytes(random, DType::u8, {s.rank / 8});

@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/attention/turboquant_attention.h"
 
 #include <cmath>
@@ -48,7 +49,7 @@ void add_caches(OpFile& file, Random& random, const Settings& s, std::int64_t po
     for (const std::int64_t dim : inner) all.push_back(dim);
     return all;
   };
-  const double norm = std::sqrt(static_cast<double>(s.width));
+  const double norm = std::sqrt(s.width);
   for (const std::string side : {"k", "v"}) {
     const std::int64_t bits = side == "k" ? s.k_bits : s.v_bits;
     const ops::Shape codes = shape({s.kv_heads, s.slots, s.width * bits / 8});
@@ -71,7 +72,7 @@ OpFile make(std::uint64_t seed, const Settings& s, std::int64_t pool = 0) {
   file.attributes["k_bits"] = std::to_string(s.k_bits);
   file.attributes["v_bits"] = std::to_string(s.v_bits);
   file.attributes["window"] = std::to_string(s.window);
-  file.attributes["scale"] = fmt::format("{}", s.sharpness / std::sqrt(static_cast<double>(s.width)));
+  file.attributes["scale"] = fmt::format("{}", s.sharpness / std::sqrt(s.width));
   file.attributes["rotated"] = s.rotated ? "1" : "0";
   if (pool > 0) return file;
   file.attributes["length"] = std::to_string(s.length);
@@ -305,13 +306,12 @@ std::vector<BenchCase> bench_cases<ops::TurboquantAttention>() {
     s.slots = s.length = rows;
     s.k_bits = s.v_bits = bits;
     s.type = ops::DType::bf16;
-    const auto vectors = 2.0 * static_cast<double>(2 * rows);
+    const auto vectors = 2.0 * to_double(2 * rows);
     const std::int64_t sharing = heads / 2;
     table.push_back(
         {fmt::format("{} tokens on {} rows, {}/2 heads of {}, {} bits", tokens, rows, heads, width, bits),
-         [=](std::uint64_t seed) { return make(seed, s); },
-         vectors * (static_cast<double>(width * bits) / 8 + 4),
-         vectors * static_cast<double>(sharing * width * 2 * tokens)});
+         [=](std::uint64_t seed) { return make(seed, s); }, vectors * (to_double(width * bits) / 8 + 4),
+         vectors * to_double(sharing * width * 2 * tokens)});
   };
   for (const std::int64_t heads : {16, 32}) add(4, 1, 262144, heads, 256);
   add(4, 1, 262144, 16, 512);

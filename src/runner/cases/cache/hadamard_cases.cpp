@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/cache/hadamard.h"
 
 #include "base/error.h"
@@ -51,7 +52,7 @@ template <>
 std::vector<BenchCase> bench_cases<ops::Hadamard>() {
   std::vector<BenchCase> table;
   for (const std::int64_t tokens : {1, 512}) {
-    const double elements = static_cast<double>(tokens) * 16 * 256;
+    const double elements = to_double(tokens) * 16 * 256;
     table.push_back({fmt::format("{} x 16 x 256 bf16", tokens),
                      [=](std::uint64_t seed) {
                        return make(seed, {tokens, 16, 256}, {ops::DType::bf16});

@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/cache/kv_append.h"
 
 #include "base/error.h"
@@ -79,7 +80,7 @@ std::vector<BenchCase> bench_cases<ops::KvAppend>() {
                      [=](std::uint64_t seed) {
                        return make(seed, DType::bf16, DType::bf16, {tokens, 1000, 4096, 2, 256, 256});
                      },
-                     static_cast<double>(tokens) * 1024 * 2 * 2, 0});
+                     to_double(tokens) * 1024 * 2 * 2, 0});
   return table;
 }
 

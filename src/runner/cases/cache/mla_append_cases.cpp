@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/cache/mla_append.h"
 
 #include "base/error.h"
@@ -75,7 +76,7 @@ std::vector<BenchCase> bench_cases<ops::MlaAppend>() {
                      [=](std::uint64_t seed) {
                        return make(seed, DType::bf16, DType::bf16, {tokens, 1000, 4096, 512, 64});
                      },
-                     static_cast<double>(tokens) * 576 * 2 * 2, 0});
+                     to_double(tokens) * 576 * 2 * 2, 0});
   return table;
 }
 

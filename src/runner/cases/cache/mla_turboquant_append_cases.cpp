@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/cache/mla_turboquant_append.h"
 
 #include "base/error.h"
@@ -100,7 +101,7 @@ std::vector<BenchCase> bench_cases<ops::MlaTurboquantAppend>() {
     s.type = DType::bf16;
     table.push_back({fmt::format("{} tokens, rank 512+64 bf16, 4 bits", tokens),
                      [=](std::uint64_t seed) { return make(seed, s); },
-                     static_cast<double>(tokens) * (576 * 2 + 256 + 4 + 128), 0});
+                     to_double(tokens) * (576 * 2 + 256 + 4 + 128), 0});
   }
   return table;
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "runner/case.h"
 #include "runner/paged_case.h"
 #include "runner/random_tensor.h"
@@ -58,7 +59,7 @@ OpFile make_turned(Random& random, const Sample& s, bool rounds_alike) {
   file.tensors["k_weight"] = normal(random, DType::bf16, {s.width}, 0.3, 1);
   HostTensor inv_freq(DType::f32, {s.pairs});
   for (std::int64_t i = 0; i < s.pairs; ++i)
-    set(inv_freq, i, std::pow(1e7, -static_cast<double>(i) / static_cast<double>(s.pairs)));
+    set(inv_freq, i, std::pow(1e7, -to_double(i) / to_double(s.pairs)));
   file.tensors["inv_freq"] = std::move(inv_freq);
   file.tensors["positions"] = integers(random, {s.tokens}, rounds_alike ? 1 : 262144);
   HostTensor& k = file.tensors["k"];
@@ -105,7 +106,7 @@ std::vector<BenchCase> timed(Make make, double cached_bytes) {
   for (const std::int64_t tokens : {1, 32, 512}) {
     Sample s{.tokens = tokens, .heads = 16, .width = 256, .value_width = 256, .pairs = 32, .rows = 4096};
     s.type = s.cache = DType::bf16;
-    const auto count = static_cast<double>(tokens);
+    const double count = tokens;
     table.push_back({fmt::format("{} x 16/2 heads of 256 bf16", tokens),
                      [=](std::uint64_t seed) { return make(seed, s); },
                      count * (18 * 512 * 2 + 2 * 512 + 4 * cached_bytes), count * 18 * 256 * 4});

@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/cache/turboquant_append.h"
 
 #include <algorithm>
@@ -135,7 +136,7 @@ std::vector<BenchCase> bench_cases<ops::TurboquantAppend>() {
     s.width = 256;
     s.slots = std::max<std::int64_t>(32768, tokens);
     s.k_type = s.v_type = ops::DType::bf16;
-    const double vectors = static_cast<double>(tokens) * 4;
+    const double vectors = to_double(tokens) * 4;
     table.push_back({fmt::format("{} tokens of 2 x 256 bf16, 4 bits", tokens),
                      [=](std::uint64_t seed) { return make(seed, s); }, vectors * (512 + 128 + 4),
                      vectors * 256 * 10});

@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/cache/turboquant_decode.h"
 
 #include "base/error.h"
@@ -59,7 +60,7 @@ std::vector<BenchCase> bench_cases<ops::TurboquantDecode>() {
     const double vectors = 4096 * 2;
     table.push_back({fmt::format("4096 x 2 x 256, {} bits", bits),
                      [=](std::uint64_t seed) { return make(seed, 2, 4096, 256, {bits}); },
-                     vectors * (1024 + 32 * static_cast<double>(bits) + 4), vectors * 256 * 10});
+                     vectors * (1024 + 32 * to_double(bits) + 4), vectors * 256 * 10});
   }
   return table;
 }

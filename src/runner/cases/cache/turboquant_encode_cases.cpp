@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/cache/turboquant_encode.h"
 
 #include "base/error.h"
@@ -87,7 +88,7 @@ std::vector<BenchCase> bench_cases<ops::TurboquantEncode>() {
                      [=](std::uint64_t seed) {
                        return make(seed, {8192, 2, 256}, {bits, true, true, ops::DType::bf16});
                      },
-                     vectors * (512 + 32 * static_cast<double>(bits) + 4), vectors * 256 * 10});
+                     vectors * (512 + 32 * to_double(bits) + 4), vectors * 256 * 10});
   }
   return table;
 }

@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/delta/causal_conv1d.h"
 
 #include "runner/case.h"
@@ -67,7 +68,7 @@ template <>
 std::vector<BenchCase> bench_cases<ops::CausalConv1d>() {
   std::vector<BenchCase> table;
   for (const std::int64_t tokens : {1, 512}) {
-    const double elements = static_cast<double>(tokens) * 8192;
+    const double elements = to_double(tokens) * 8192;
     table.push_back({std::to_string(tokens) + " x 8192 bf16",
                      [=](std::uint64_t seed) {
                        return make(seed, DType::bf16, DType::bf16, {tokens, 8192, 4});

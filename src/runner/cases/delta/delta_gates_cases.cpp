@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/delta/delta_gates.h"
 
 #include "runner/case.h"
@@ -69,7 +70,7 @@ template <>
 std::vector<BenchCase> bench_cases<ops::DeltaGates>() {
   std::vector<BenchCase> table;
   for (const std::int64_t tokens : {1, 4096}) {
-    const double elements = static_cast<double>(tokens) * 32;
+    const double elements = to_double(tokens) * 32;
     table.push_back({std::to_string(tokens) + " x 32 bf16",
                      [=](std::uint64_t seed) {
                        return make(seed, DType::bf16, DType::f32, {tokens, 32}, 2, 1);

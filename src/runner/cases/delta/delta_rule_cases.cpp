@@ -55,7 +55,7 @@ OpFile make(std::uint64_t seed, DType type, const Sizes& sizes, const std::strin
   Random random(seed);
   OpFile file;
   const ops::Shape keys = {sizes.tokens, sizes.key_heads, sizes.key_width};
-  file.tensors["q"] = unit_rows(random, type, keys, 1 / std::sqrt(static_cast<double>(sizes.key_width)));
+  file.tensors["q"] = unit_rows(random, type, keys, 1 / std::sqrt(sizes.key_width));
   file.tensors["k"] = unit_rows(random, type, keys, 1);
   file.tensors["v"] = normal(random, type, {sizes.tokens, sizes.value_heads, sizes.value_width}, value_scale);
   file.tensors["g"] = decays(random, decay, {sizes.tokens, sizes.value_heads});
@@ -135,8 +135,7 @@ std::vector<BenchCase> bench_cases<ops::DeltaRule>() {
                      [=](std::uint64_t seed) {
                        return make(seed, DType::bf16, {tokens, 16, 32, 128, 128}, form, Decay::usual);
                      },
-                     static_cast<double>(tokens) * per_token + states,
-                     static_cast<double>(tokens) * 32 * 7 * 128 * 128});
+                     to_double(tokens) * per_token + states, to_double(tokens) * 32 * 7 * 128 * 128});
   };
   add(1, "recurrent");
   for (const std::int64_t tokens : {16, 64, 512, 4096})

@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/linear/embed.h"
 
 #include "runner/case.h"
@@ -43,8 +44,7 @@ std::vector<BenchCase> bench_cases<ops::Embed>() {
   for (const std::int64_t tokens : {1, 512})
     table.push_back({fmt::format("{} of 65536 x 2048 {}", tokens, label(format)),
                      [=](std::uint64_t seed) { return make(seed, tokens, 65536, 2048, format); },
-                     static_cast<double>(tokens) * 2048 * (bytes_per_value(format) + 4),
-                     static_cast<double>(tokens) * 2048 * 2});
+                     to_double(tokens) * 2048 * (bytes_per_value(format) + 4), to_double(tokens) * 2048 * 2});
   return table;
 }
 

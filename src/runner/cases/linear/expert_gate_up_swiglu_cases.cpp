@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/linear/expert_gate_up_swiglu.h"
 
 #include "runner/case.h"
@@ -62,13 +63,12 @@ std::vector<BenchCase> bench_cases<ops::ExpertGateUpSwiglu>() {
   for (const std::int64_t tokens : {1, 512}) {
     const Layer l{tokens, 8, 256, 512, 2048, DType::bf16};
     const WeightFormat format = affine(4, 64);
-    const double choices = static_cast<double>(tokens * l.k);
+    const double choices = tokens * l.k;
     const double read = tokens == 1 ? 8.0 : 256.0;  // 512 tokens of 8 leave no expert out
-    table.push_back({name_of(l, format, format),
-                     [=](std::uint64_t seed) { return make(seed, l, format, format, true); },
-                     2 * read * 512 * 2048 * bytes_per_value(format) +
-                         (static_cast<double>(tokens) * 2048 + choices * 512) * 2,
-                     4 * choices * 2048 * 512});
+    table.push_back(
+        {name_of(l, format, format), [=](std::uint64_t seed) { return make(seed, l, format, format, true); },
+         2 * read * 512 * 2048 * bytes_per_value(format) + (to_double(tokens) * 2048 + choices * 512) * 2,
+         4 * choices * 2048 * 512});
   }
   return table;
 }

@@ -63,7 +63,7 @@ std::vector<BenchCase> bench_cases<ops::ExpertMatmul>() {
   for (const std::int64_t tokens : {1, 512}) {
     const Layer l{tokens, 8, 256, 2048, 512, DType::bf16, true};
     const WeightFormat format = affine(4, 64);
-    const double choices = static_cast<double>(tokens * l.k);
+    const double choices = tokens * l.k;
     const double read = tokens == 1 ? 8.0 : 256.0;  // 512 tokens of 8 leave no expert out
     table.push_back({name_of(l, format), [=](std::uint64_t seed) { return make(seed, l, format, true); },
                      read * 2048 * 512 * bytes_per_value(format) + choices * (2048 + 512) * 2,

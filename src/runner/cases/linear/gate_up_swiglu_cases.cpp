@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/linear/gate_up_swiglu.h"
 
 #include "runner/case.h"
@@ -62,8 +63,8 @@ std::vector<BenchCase> bench_cases<ops::GateUpSwiglu>() {
     const double weights = 2.0 * 4096 * 2048;
     table.push_back({name_of(b, format, format),
                      [=](std::uint64_t seed) { return make(seed, b, format, format); },
-                     weights * bytes_per_value(format) + static_cast<double>(tokens) * (4096 + 2048) * 2,
-                     2 * weights * static_cast<double>(tokens)});
+                     weights * bytes_per_value(format) + to_double(tokens) * (4096 + 2048) * 2,
+                     2 * weights * to_double(tokens)});
   }
   return table;
 }

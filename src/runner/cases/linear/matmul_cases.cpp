@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/linear/matmul.h"
 
 #include "runner/case.h"
@@ -61,12 +62,12 @@ template <>
 std::vector<BenchCase> bench_cases<ops::Matmul>() {
   std::vector<BenchCase> table;
   const auto add = [&](Product p, WeightFormat format) {
-    const double outputs = static_cast<double>(p.outputs);
-    const double inputs = static_cast<double>(p.inputs);
-    const double tokens = static_cast<double>(p.tokens);
+    const double outputs = p.outputs;
+    const double inputs = p.inputs;
+    const double tokens = p.tokens;
     table.push_back({name_of(p, format), [=](std::uint64_t seed) { return make(seed, p, format); },
                      outputs * inputs * bytes_per_value(format) +
-                         tokens * (inputs + outputs) * static_cast<double>(size_bytes(p.type)),
+                         tokens * (inputs + outputs) * to_double(size_bytes(p.type)),
                      2 * tokens * outputs * inputs});
   };
   for (const WeightFormat& format :

@@ -1,4 +1,5 @@
 // mla_absorb_q and mla_project_out multiply by the two halves of one weight, kv_b: one table serves them.
+#include "base/integer_cast.h"
 #include "runner/case.h"
 #include "runner/cases/weight_formats.h"
 #include "sluice/ops/linear/mla_absorb_q.h"
@@ -82,10 +83,9 @@ std::vector<BenchCase> bench_table(Make* make) {
       const LatentHeads l{tokens, 128, 128, 128, 512, DType::bf16, per_head};
       const WeightFormat format = affine(4, 64);
       const double weights = 128.0 * 128 * 512;
-      table.push_back(
-          {name_of(l, format), [=](std::uint64_t seed) { return make(seed, l, format); },
-           weights * bytes_per_value(format) + static_cast<double>(tokens) * 128 * (128 + 512) * 2,
-           2 * weights * static_cast<double>(tokens)});
+      table.push_back({name_of(l, format), [=](std::uint64_t seed) { return make(seed, l, format); },
+                       weights * bytes_per_value(format) + to_double(tokens) * 128 * (128 + 512) * 2,
+                       2 * weights * to_double(tokens)});
     }
   return table;
 }

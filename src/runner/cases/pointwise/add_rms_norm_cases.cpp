@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/pointwise/add_rms_norm.h"
 
 #include "runner/case.h"
@@ -44,13 +45,13 @@ std::vector<BenchCase> bench_cases<ops::AddRmsNorm>() {
   std::vector<BenchCase> table;
   for (const std::int64_t tokens : {1, 512})
     for (const TypePair& types : {type_pairs()[0], type_pairs()[1]}) {
-      const double elements = static_cast<double>(tokens) * 2048;
+      const double elements = to_double(tokens) * 2048;
       // Reads residual and delta, writes residual and out.
       table.push_back({std::to_string(tokens) + " x 2048 " + types.label,
                        [=](std::uint64_t seed) {
                          return make(seed, types, {tokens, 2048}, 1);
                        },
-                       4 * elements * static_cast<double>(size_bytes(types.first)) + 2048 * 2, 5 * elements});
+                       4 * elements * to_double(size_bytes(types.first)) + 2048 * 2, 5 * elements});
     }
   return table;
 }

@@ -1,4 +1,5 @@
 // add, sigmoid_gate and swiglu take two tensors of any equal shape: one table serves them.
+#include "base/integer_cast.h"
 #include "runner/case.h"
 #include "runner/cases/element_type.h"
 #include "runner/random_tensor.h"
@@ -51,10 +52,10 @@ std::vector<BenchCase> bench_table(const Inputs& inputs, double operations) {
   for (const std::int64_t tokens : {1, 512})
     for (const TypePair& types : {type_pairs()[0], type_pairs()[1]}) {
       const ops::Shape shape{tokens, 4096};
-      const auto elements = static_cast<double>(shape.elements());
+      const double elements = shape.elements();
       table.push_back({std::to_string(tokens) + " x 4096 " + types.label,
                        [=](std::uint64_t seed) { return make(seed, inputs, types, shape, 1); },
-                       3 * elements * static_cast<double>(size_bytes(types.first)), operations * elements});
+                       3 * elements * to_double(size_bytes(types.first)), operations * elements});
     }
   return table;
 }

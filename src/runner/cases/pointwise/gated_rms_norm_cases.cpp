@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/pointwise/gated_rms_norm.h"
 
 #include "runner/case.h"
@@ -45,12 +46,12 @@ std::vector<BenchCase> bench_cases<ops::GatedRmsNorm>() {
   std::vector<BenchCase> table;
   for (const std::int64_t tokens : {1, 512})
     for (const TypePair& types : {type_pairs()[0], type_pairs()[1]}) {
-      const double elements = static_cast<double>(tokens) * 32 * 128;
+      const double elements = to_double(tokens) * 32 * 128;
       table.push_back({std::to_string(tokens) + " x 32 x 128 " + types.label,
                        [=](std::uint64_t seed) {
                          return make(seed, types, {tokens, 32, 128}, 1, 1);
                        },
-                       3 * elements * static_cast<double>(size_bytes(types.first)) + 128 * 2, 9 * elements});
+                       3 * elements * to_double(size_bytes(types.first)) + 128 * 2, 9 * elements});
     }
   return table;
 }

@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/pointwise/mla_split.h"
 
 #include "runner/case.h"
@@ -42,7 +43,7 @@ std::vector<BenchCase> bench_cases<ops::MlaSplit>() {
                      [=](std::uint64_t seed) {
                        return make(seed, type_pairs()[1], {tokens, 128, 128, 64, 512});
                      },
-                     static_cast<double>(tokens) * (128 * 192 + 576) * 2 * 2, 0});
+                     to_double(tokens) * (128 * 192 + 576) * 2 * 2, 0});
   return table;
 }
 

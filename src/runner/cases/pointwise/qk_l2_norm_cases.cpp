@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/pointwise/qk_l2_norm.h"
 
 #include "runner/case.h"
@@ -43,12 +44,12 @@ std::vector<BenchCase> bench_cases<ops::QkL2Norm>() {
   std::vector<BenchCase> table;
   for (const std::int64_t tokens : {1, 512})
     for (const TypePair& types : {type_pairs()[0], type_pairs()[1]}) {
-      const double elements = static_cast<double>(tokens) * 2 * 16 * 128;
+      const double elements = to_double(tokens) * 2 * 16 * 128;
       table.push_back({std::to_string(tokens) + " x 16 x 128 " + types.label,
                        [=](std::uint64_t seed) {
                          return make(seed, types, {tokens, 16, 128}, 1);
                        },
-                       2 * elements * static_cast<double>(size_bytes(types.first)), 3 * elements});
+                       2 * elements * to_double(size_bytes(types.first)), 3 * elements});
     }
   return table;
 }

@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/pointwise/qk_norm_rope.h"
 
 #include <cmath>
@@ -31,7 +32,7 @@ OpFile make(std::uint64_t seed, DType type, const Sample& s) {
   file.tensors["k_weight"] = normal(random, s.weights, {s.width}, 0.3, 1);
   HostTensor inv_freq(DType::f32, {s.pairs});
   for (std::int64_t i = 0; i < s.pairs; ++i)
-    set(inv_freq, i, std::pow(1e7, -static_cast<double>(i) / static_cast<double>(s.pairs)));
+    set(inv_freq, i, std::pow(1e7, -to_double(i) / to_double(s.pairs)));
   file.tensors["inv_freq"] = std::move(inv_freq);
   file.tensors["positions"] = integers(random, {s.tokens}, 262144);
   file.attributes = {{"eps", "1e-6"}, {"mscale", "1.25"}};
@@ -65,7 +66,7 @@ template <>
 std::vector<BenchCase> bench_cases<ops::QkNormRope>() {
   std::vector<BenchCase> table;
   for (const std::int64_t tokens : {1, 512}) {
-    const double elements = static_cast<double>(tokens) * 18 * 256;
+    const double elements = to_double(tokens) * 18 * 256;
     table.push_back({std::to_string(tokens) + " x 16/2 heads of 256 bf16",
                      [=](std::uint64_t seed) {
                        return make(seed, DType::bf16, {"", tokens, 16, 2, 256, 32});

@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/pointwise/rms_norm.h"
 
 #include "runner/case.h"
@@ -63,12 +64,12 @@ std::vector<BenchCase> bench_cases<ops::RmsNorm>() {
   std::vector<BenchCase> table;
   for (const std::int64_t tokens : {1, 512})
     for (const DType type : {DType::f32, DType::bf16}) {
-      const double elements = static_cast<double>(tokens) * 2048;
+      const double elements = to_double(tokens) * 2048;
       table.push_back({std::to_string(tokens) + " x 2048 " + std::string(name(type)),
                        [=](std::uint64_t seed) {
                          return make(seed, type, DType::bf16, {"", {tokens, 2048}});
                        },
-                       2 * elements * static_cast<double>(size_bytes(type)) + 2048 * 2, 4 * elements});
+                       2 * elements * to_double(size_bytes(type)) + 2048 * 2, 4 * elements});
     }
   return table;
 }

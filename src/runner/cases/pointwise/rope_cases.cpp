@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/pointwise/rope.h"
 
 #include <cmath>
@@ -25,10 +26,10 @@ OpFile make(std::uint64_t seed, DType type, const std::string& pairing, const Sa
   file.tensors["x"] = normal(random, type, sample.shape);
   HostTensor inv_freq(DType::f32, {sample.pairs});
   for (std::int64_t i = 0; i < sample.pairs; ++i)
-    set(inv_freq, i, std::pow(1e7, -static_cast<double>(i) / static_cast<double>(sample.pairs)));
+    set(inv_freq, i, std::pow(1e7, -to_double(i) / to_double(sample.pairs)));
   file.tensors["inv_freq"] = std::move(inv_freq);
   HostTensor positions = integers(random, {sample.shape[0]}, sample.max_position);
-  set(positions, 0, static_cast<double>(sample.max_position));  // the farthest is always among them
+  set(positions, 0, sample.max_position);  // the farthest is always among them
   file.tensors["positions"] = std::move(positions);
   file.attributes = {{"mscale", sample.mscale}, {"pairing", pairing}};
   return file;
@@ -61,7 +62,7 @@ template <>
 std::vector<BenchCase> bench_cases<ops::Rope>() {
   std::vector<BenchCase> table;
   const auto add = [&](const std::string& label, const std::string& pairing, const Sample& sample) {
-    const double rotated = static_cast<double>(sample.shape[0] * sample.shape[1] * 2 * sample.pairs);
+    const double rotated = sample.shape[0] * sample.shape[1] * 2 * sample.pairs;
     table.push_back({label, [=](std::uint64_t seed) { return make(seed, DType::bf16, pairing, sample); },
                      2 * rotated * 2, 3 * rotated});
   };

@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/pointwise/split_q_gate.h"
 
 #include "runner/case.h"
@@ -35,7 +36,7 @@ std::vector<BenchCase> bench_cases<ops::SplitQGate>() {
                      [=](std::uint64_t seed) {
                        return make(seed, ops::DType::bf16, {tokens, 16, 512});
                      },
-                     static_cast<double>(tokens) * 16 * 512 * 2 * 2, 0});
+                     to_double(tokens) * 16 * 512 * 2 * 2, 0});
   return table;
 }
 

@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/routing/moe_combine.h"
 
 #include "runner/case.h"
@@ -62,10 +63,10 @@ std::vector<BenchCase> bench_cases<ops::MoeCombine>() {
     for (const TypePair& types : {type_pairs()[0], type_pairs()[1]}) {
       const Sample sample{"", tokens, 8, 2048};
       // Reads the residual, 8 experts and the shared expert, writes the output.
-      const double elements = static_cast<double>(tokens) * 2048;
+      const double elements = to_double(tokens) * 2048;
       table.push_back({std::to_string(tokens) + " x 8 x 2048 " + types.label,
                        [=](std::uint64_t seed) { return make(seed, types, sample); },
-                       11 * elements * static_cast<double>(size_bytes(types.first)), 18 * elements});
+                       11 * elements * to_double(size_bytes(types.first)), 18 * elements});
     }
   return table;
 }

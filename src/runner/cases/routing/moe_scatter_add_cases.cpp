@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/routing/moe_scatter_add.h"
 
 #include "runner/case.h"
@@ -48,7 +49,7 @@ template <>
 std::vector<BenchCase> bench_cases<ops::MoeScatterAdd>() {
   std::vector<BenchCase> table;
   for (const std::int64_t bucket : {1, 64}) {
-    const double elements = static_cast<double>(bucket) * 2048;
+    const double elements = to_double(bucket) * 2048;
     table.push_back({std::to_string(bucket) + " x 2048 into 512 f32",
                      [=](std::uint64_t seed) {
                        return make(seed, type_pairs()[0], {"", bucket, 512, 2048});

@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/routing/route_sigmoid.h"
 
 #include "runner/case.h"
@@ -37,8 +38,7 @@ OpFile make(std::uint64_t seed, const Sample& s) {
 OpFile make_ties(std::uint64_t seed) {
   Random random(seed);
   OpFile file = make(seed, {"", {33, 64}, 8, 8, 4});
-  for (std::int64_t i = 0; i < 33 * 64; ++i)
-    set(file.tensors["logits"], i, static_cast<double>(random.integer(3)));
+  for (std::int64_t i = 0; i < 33 * 64; ++i) set(file.tensors["logits"], i, random.integer(3));
   for (std::int64_t i = 0; i < 64; ++i) set(file.tensors["bias"], i, 0.25);
   return file;
 }
@@ -77,12 +77,12 @@ template <>
 std::vector<BenchCase> bench_cases<ops::RouteSigmoid>() {
   std::vector<BenchCase> table;
   for (const std::int64_t tokens : {1, 512}) {
-    const double logits = static_cast<double>(tokens) * 256;
+    const double logits = to_double(tokens) * 256;
     table.push_back({std::to_string(tokens) + " x 256 top 8 of 4 of 8 groups f32",
                      [=](std::uint64_t seed) {
                        return make(seed, {"", {tokens, 256}, 8, 8, 4});
                      },
-                     (logits + 256) * 4 + static_cast<double>(tokens) * 8 * 8, 4 * logits});
+                     (logits + 256) * 4 + to_double(tokens) * 8 * 8, 4 * logits});
   }
   return table;
 }

@@ -1,3 +1,4 @@
+#include "base/integer_cast.h"
 #include "sluice/ops/routing/route_softmax.h"
 
 #include <cmath>
@@ -28,8 +29,7 @@ OpFile make(std::uint64_t seed, DType type, const ops::Shape& shape, std::int64_
 OpFile make_ties(std::uint64_t seed, std::int64_t k) {
   Random random(seed);
   HostTensor logits(DType::f32, {17, 64});
-  for (std::int64_t i = 0; i < logits.shape.elements(); ++i)
-    set(logits, i, static_cast<double>(random.integer(4)));
+  for (std::int64_t i = 0; i < logits.shape.elements(); ++i) set(logits, i, random.integer(4));
   return route(std::move(logits), k, true);
 }
 
@@ -74,12 +74,12 @@ template <>
 std::vector<BenchCase> bench_cases<ops::RouteSoftmax>() {
   std::vector<BenchCase> table;
   for (const std::int64_t tokens : {1, 512}) {
-    const double logits = static_cast<double>(tokens) * 256;
+    const double logits = to_double(tokens) * 256;
     table.push_back({std::to_string(tokens) + " x 256 top 8 f32",
                      [=](std::uint64_t seed) {
                        return make(seed, DType::f32, {tokens, 256}, 8, true, 1);
                      },
-                     logits * 4 + static_cast<double>(tokens) * 8 * 8, logits});
+                     logits * 4 + to_double(tokens) * 8 * 8, logits});
   }
   return table;
 }

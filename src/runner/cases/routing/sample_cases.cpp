@@ -23,8 +23,7 @@ struct Settings {
 OpFile with(HostTensor logits, const Settings& settings, Random& random) {
   OpFile file;
   HostTensor positions(DType::i32, {logits.shape[0]});
-  for (std::int64_t i = 0; i < logits.shape[0]; ++i)
-    set(positions, i, static_cast<double>(random.integer(300000)));
+  for (std::int64_t i = 0; i < logits.shape[0]; ++i) set(positions, i, random.integer(300000));
   file.tensors["logits"] = std::move(logits);
   file.tensors["positions"] = std::move(positions);
   file.attributes = {{"temperature", settings.temperature},
@@ -45,8 +44,7 @@ OpFile make(std::uint64_t seed, const ops::Shape& shape, const Settings& setting
 OpFile make_ties(std::uint64_t seed, const Settings& settings) {
   Random random(seed);
   HostTensor logits(DType::f32, {33, 1000});
-  for (std::int64_t i = 0; i < logits.shape.elements(); ++i)
-    set(logits, i, static_cast<double>(random.integer(3)));
+  for (std::int64_t i = 0; i < logits.shape.elements(); ++i) set(logits, i, random.integer(3));
   return with(std::move(logits), settings, random);
 }
 
@@ -65,7 +63,7 @@ OpFile make_infinite(std::uint64_t seed, const Settings& settings) {
 HostTensor random_words(Random& random, const ops::Shape& shape) {
   HostTensor words(DType::i32, shape);
   for (std::int64_t i = 0; i < shape.elements(); ++i)
-    set(words, i, static_cast<double>(random.integer(std::int64_t{1} << 32) - (std::int64_t{1} << 31)));
+    set(words, i, random.integer(std::int64_t{1} << 32) - (std::int64_t{1} << 31));
   return words;
 }
 
@@ -77,7 +75,7 @@ void add_biases(OpFile& file, Random& random, std::int64_t pool, std::int64_t vo
     std::int64_t id = random.integer(vocab);
     for (std::int64_t i = random.integer(kRoom + 1); i > 0 && id < vocab;
          --i, id += 1 + random.integer(vocab))
-      set(ids, p * kRoom + i - 1, static_cast<double>(id));
+      set(ids, p * kRoom + i - 1, id);
   }
   file.tensors["bias_ids"] = std::move(ids);
   file.tensors["bias"] = normal(random, DType::f32, {pool, kRoom}, 5);
@@ -95,7 +93,7 @@ OpFile make_mixture(std::uint64_t seed, std::int64_t rows, std::int64_t vocab, s
   };
   const auto integer = [&](const char* name, const auto& value) {
     HostTensor tensor(DType::i32, {pool});
-    for (std::int64_t p = 0; p < pool; ++p) set(tensor, p, static_cast<double>(value()));
+    for (std::int64_t p = 0; p < pool; ++p) set(tensor, p, value());
     file.tensors[name] = std::move(tensor);
   };
   const auto sometimes = [&](double otherwise, double low, double high) {
@@ -108,7 +106,7 @@ OpFile make_mixture(std::uint64_t seed, std::int64_t rows, std::int64_t vocab, s
   HostTensor chosen(DType::i32, {rows});
   for (std::int64_t t = 0; t < rows; ++t) {
     std::swap(slots[t], slots[to_size(t + random.integer(pool - t))]);
-    set(chosen, t, static_cast<double>(slots[t]));
+    set(chosen, t, slots[t]);
   }
   file.tensors["slots"] = std::move(chosen);
   field("temperature", [&] { return sometimes(0, 0.2, 2); });
@@ -122,7 +120,7 @@ OpFile make_mixture(std::uint64_t seed, std::int64_t rows, std::int64_t vocab, s
   file.tensors["seed"] = random_words(random, {pool, 2});
   HostTensor counts(DType::i32, {pool, vocab});
   for (std::int64_t i = 0; i < pool * vocab / 5 + 1; ++i)
-    set(counts, random.integer(pool * vocab), static_cast<double>(1 + random.integer(4)));
+    set(counts, random.integer(pool * vocab), 1 + random.integer(4));
   file.tensors["counts"] = std::move(counts);
   add_biases(file, random, pool, vocab);
   HostTensor allowed = random_bytes(random, DType::u8, {pool, (vocab + 7) / 8});
@@ -185,7 +183,7 @@ std::vector<BenchCase> bench_cases<ops::Sample>() {
                        [=](std::uint64_t seed) {
                          return make(seed, {rows, 248320}, settings, 3);
                        },
-                       static_cast<double>(rows) * 248320 * 4, 0});
+                       to_double(rows) * 248320 * 4, 0});
   table.push_back({"mixture 32x248320", [](std::uint64_t seed) { return make_mixture(seed, 32, 248320, 32); },
                    32.0 * 248320 * 4, 0});
   return table;

@@ -41,8 +41,8 @@ PackedAttention::PackedAttention(const PackedCall& op, const ops::Sequences& seq
       products(products_of(op, width, context)),
       tile_rows(by_units() ? kUnitTileRows
                            : std::clamp(kTileFloats / op.q.dim(2), kMinTileRows, kMaxTileRows)),
-      root(static_cast<float>(1 / std::sqrt(static_cast<double>(width)))),
-      score_factor(static_cast<float>(op.scale / std::sqrt(static_cast<double>(width)))) {}
+      root(static_cast<float>(1 / std::sqrt(width))),
+      score_factor(static_cast<float>(op.scale / std::sqrt(width))) {}
 
 QueryGroup PackedAttention::group(std::int64_t b, std::int64_t kv_head, std::int64_t first) const {
   const ops::Sequence sequence = sequences[b];
