@@ -163,6 +163,8 @@ class IntegerRun {
       for (std::int64_t r = begin; r < end; ++r) {
         load_row(row_at(op_.x, r), op_.x.dtype, columns, row);
         if (plainly_) round_plain_row(format_, row, plain_ + r * plain_bytes_);
+        if (plainly_ && !has_tiles_ && has_nibble_panels(format_))
+          order_for_nibbles(format_.columns, reinterpret_cast<std::int16_t*>(plain_ + r * plain_bytes_));
         if (!direct_) continue;
         if (by_bytes_)
           round_byte_row(format_, row, integers, x_ + r * row_bytes_);

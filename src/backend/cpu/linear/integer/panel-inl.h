@@ -2,8 +2,10 @@
 //
 // Weights are unpacked once for all tokens of a call, into a panel in the first-level cache that holds pairs
 // of neighbouring columns, row beside row. A pair of x meets all rows of a vector at once, so that every lane
-// is the sum of one row and nothing is added across. Bound by the products of words: 2*T*N*K operations,
-// twice as many in a cycle as F32 has where products and sums have units of their own.
+// is the sum of one row and nothing is added across. Codes of 4 bits are brought beside each other as words
+// of eight while they are packed, and split there: pairs are then of columns four apart, of x too. Bound by
+// the products of words: 2*T*N*K operations, twice as many in a cycle as F32 has where products and sums have
+// units of their own.
 #if defined(SLUICE_BACKEND_CPU_INTEGER_PANEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_INTEGER_PANEL_INL_H_
 #undef SLUICE_BACKEND_CPU_INTEGER_PANEL_INL_H_
@@ -14,7 +16,9 @@
 #include <span>
 
 #include "backend/cpu/linear/integer/codes-inl.h"
+#include "backend/cpu/linear/integer/panel_nibbles-inl.h"
 #include "backend/cpu/linear/integer/plain_row.h"
+#include "backend/cpu/runtime/fetch.h"
 #include "base/integer_cast.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -70,8 +74,36 @@ HWY_NOINLINE void fill_panel(const PanelSource& source, std::int64_t begin, std:
             to_size(columns / 2), reinterpret_cast<float*>(scratch.panel), kPanelRows);
 }
 
+// The same of 4-bit codes, in the order that order_for_nibbles gives a row of x.
+template <Levels kLevels>
+HWY_NOINLINE void fill_panel_of_nibbles(const PanelSource& source, std::int64_t begin, std::int64_t columns,
+                                        PanelScratch& scratch) {
+  const MatrixFormat& format = source.format;
+  const std::byte* rows[kPanelRows];
+  for (std::int64_t r = 0; r < kPanelRows; ++r)
+    rows[r] = source.matrix.values + source.at(r) * format.row_bytes + begin / 2;
+  for (std::int64_t i = 0; i < columns; i += 32)
+    for (std::int64_t lane = 0; lane < kPanelRows; lane += kLanes)
+      split_nibbles<kLevels>(rows + lane, i / 2, scratch.panel + i * kPanelRows + 2 * lane, 2 * kPanelRows);
+}
+
+// What the next panel of the matrix reads in the same columns.
+inline void fetch_next_panel(const PanelSource& source, std::int64_t begin, std::int64_t columns) {
+  const MatrixFormat& format = source.format;
+  const std::int64_t end = std::min(source.row + 2 * kPanelRows, format.rows);
+  const std::int64_t bits = format.row_bytes * 8 / format.columns;
+  for (std::int64_t r = source.row + kPanelRows; r < end; ++r)
+    fetch(source.matrix.values + r * format.row_bytes + begin * bits / 8, columns * bits / 8);
+}
+
 inline void fill_panel(const PanelSource& source, std::int64_t begin, std::int64_t columns,
                        PanelScratch& scratch) {
+  fetch_next_panel(source, begin, columns);
+  if (has_nibble_panels(source.format)) {
+    if (source.format.storage == Storage::affine4)
+      return fill_panel_of_nibbles<Levels::codes>(source, begin, columns, scratch);
+    return fill_panel_of_nibbles<Levels::e2m1>(source, begin, columns, scratch);
+  }
   switch (source.format.storage) {
     case Storage::affine2:
       return fill_panel<2, Levels::codes>(source, begin, columns, scratch);
@@ -197,6 +229,8 @@ inline void multiply_rows(const PanelSource& source, const PanelScales& of, std:
     std::int64_t t = 0;
     for (; t + kPanelTokens <= tokens; t += kPanelTokens)
       multiply_panel<kPanelTokens>(groups, x.data() + t, scratch.acc, t);
+    if constexpr (kPanelTokens > 4)
+      for (; t + 4 <= tokens; t += 4) multiply_panel<4>(groups, x.data() + t, scratch.acc, t);
     for (; t + 2 <= tokens; t += 2) multiply_panel<2>(groups, x.data() + t, scratch.acc, t);
     if (t < tokens) multiply_panel<1>(groups, x.data() + t, scratch.acc, t);
   }

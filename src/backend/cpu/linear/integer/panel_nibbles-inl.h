@@ -1,0 +1,81 @@
+// Codes of 4 bits on their way from some rows of a weight to a panel. Included once per instruction set.
+//
+// Rows are brought beside each other while their codes are packed: a quarter of what moving words of sixteen
+// bits takes. Each lane then holds eight columns of a row, and masks split them into pairs of columns four
+// apart.
+#if defined(SLUICE_BACKEND_CPU_INTEGER_PANEL_NIBBLES_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SLUICE_BACKEND_CPU_INTEGER_PANEL_NIBBLES_INL_H_
+#undef SLUICE_BACKEND_CPU_INTEGER_PANEL_NIBBLES_INL_H_
+#else
+#define SLUICE_BACKEND_CPU_INTEGER_PANEL_NIBBLES_INL_H_
+#endif
+
+#include "backend/cpu/linear/integer/codes-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET {
+
+// Whole blocks of codes are read.
+inline bool has_nibble_panels(const MatrixFormat& format) {
+  return (format.storage == Storage::affine4 || format.storage == Storage::fp4) && format.columns % 32 == 0;
+}
+
+// Eight integers at a time in the order in which split_nibbles has the codes: 0, 4, 1, 5, 2, 6, 3, 7.
+inline void order_for_nibbles(std::int64_t columns, std::int16_t* integers) {
+  alignas(16) static constexpr std::uint8_t kOrder[16] = {0, 1, 8,  9,  2, 3, 10, 11,
+                                                          4, 5, 12, 13, 6, 7, 14, 15};
+  const ShortTag d;
+  const auto order = hn::LoadDup128(ByteTag(), kOrder);
+  for (std::int64_t i = 0; i < columns; i += kWords) {
+    const auto bytes = hn::BitCast(ByteTag(), hn::LoadU(d, integers + i));
+    hn::StoreU(hn::BitCast(d, hn::TableLookupBytes(bytes, order)), d, integers + i);
+  }
+}
+
+// Sixteen bytes of every fourth row.
+template <int kCount = kBlocks>
+HWY_INLINE auto load_blocks(const std::byte* const* rows, std::int64_t at) {
+  const hn::FixedTag<std::uint32_t, 4 * kCount> d;
+  if constexpr (kCount == 1)
+    return hn::LoadU(d, reinterpret_cast<const std::uint32_t*>(rows[0] + at));
+  else
+    return hn::Combine(d, load_blocks<kCount / 2>(rows + 2 * kCount, at), load_blocks<kCount / 2>(rows, at));
+}
+
+// 32 columns of kLanes rows, sixteen vectors of pairs that are stored `step` apart.
+template <Levels kLevels>
+HWY_INLINE void split_nibbles(const std::byte* const* rows, std::int64_t at, std::int16_t* HWY_RESTRICT to,
+                              std::int64_t step) {
+  const WordTag d;
+  const hn::Repartition<std::uint64_t, WordTag> d64;
+  const HalfTag dh;
+  const auto mask = hn::Set(d, 0x0f0f0f0fu);
+  const auto low_byte = hn::Set(dh, std::uint16_t{0xff});
+  const auto a = load_blocks(rows, at), b = load_blocks(rows + 1, at);
+  const auto c = load_blocks(rows + 2, at), e = load_blocks(rows + 3, at);
+  const auto store = [&](hn::Vec<WordTag> codes, std::int16_t* pairs) HWY_ATTR {
+    auto bytes = hn::BitCast(ByteTag(), codes);
+    if constexpr (kLevels == Levels::e2m1)
+      bytes = hn::TableLookupBytes(hn::LoadDup128(ByteTag(), kE2m1Bytes), bytes);
+    const auto words = hn::BitCast(dh, bytes);
+    const ShortTag ds;
+    hn::Store(hn::BitCast(ds, hn::And(words, low_byte)), ds, pairs);
+    hn::Store(hn::BitCast(ds, hn::ShiftRight<8>(words)), ds, pairs + 2 * step);
+  };
+  const auto split = [&](auto eights, int i) HWY_ATTR {
+    const auto codes = hn::BitCast(d, eights);
+    store(hn::And(codes, mask), to + 4 * i * step);
+    store(hn::And(hn::ShiftRight<4>(codes), mask), to + (4 * i + 1) * step);
+  };
+  const auto pair = [&](auto first, auto second, int i) HWY_ATTR {
+    split(hn::InterleaveLower(d64, hn::BitCast(d64, first), hn::BitCast(d64, second)), i);
+    split(hn::InterleaveUpper(d64, hn::BitCast(d64, first), hn::BitCast(d64, second)), i + 1);
+  };
+  pair(hn::InterleaveLower(d, a, b), hn::InterleaveLower(d, c, e), 0);
+  pair(hn::InterleaveUpper(d, a, b), hn::InterleaveUpper(d, c, e), 2);
+}
+
+}  // namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET
+HWY_AFTER_NAMESPACE();
+
+#endif
