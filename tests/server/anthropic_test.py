@@ -50,6 +50,21 @@ class Anthropic(SharedServer):
         status, _ = self.server.post("/v1/messages", self.ASKED | {"system": [block] * 5})
         self.assertEqual(status, 400)
 
+    def test_extras_of_local_servers(self):
+        for fields, allowed in (({"guided_choice": ["yes", "no"]}, ("yes", "no")), ({"guided_regex": "a|b"}, ("a", "b")),
+                                ({"grammar": 'root ::= "x" | "y"'}, ("x", "y")), ({"guided_json": {"const": 7}}, ("7",))):
+            status, whole = self.server.post("/v1/messages", self.ASKED | fields)
+            self.assertEqual(status, 200, whole)
+            self.assertIn(whole["content"][0]["text"], allowed)
+
+    def test_a_strict_tool_is_held_to_its_schema_or_refused(self):
+        schema = {"type": "object", "properties": {"a": {"type": "string", "format": "regex"}}}
+        tool = {"name": "look", "input_schema": schema}
+        self.assertEqual(self.server.post("/v1/messages", self.ASKED | {"tools": [tool]})[0], 200)
+        status, answer = self.server.post("/v1/messages", self.ASKED | {"tools": [tool | {"strict": True}]})
+        self.assertEqual(status, 400, answer)
+        self.assertIn("#/properties/a/format", answer["error"]["message"])
+
     def test_stop_sequence(self):
         _, whole = self.server.post("/v1/messages", self.ASKED | {"stop_sequences": [" time", "zzz"]})
         self.assertEqual((whole["stop_reason"], whole["stop_sequence"]), ("stop_sequence", " time"))

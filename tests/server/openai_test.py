@@ -146,6 +146,54 @@ class OpenAI(SharedServer):
         self.assertEqual(self.server.request("DELETE", "/v1/responses/" + first["id"])[0], 200)
         self.assertEqual(self.server.request("GET", "/v1/responses/" + first["id"])[0], 404)
 
+    def complete_response(self, **fields):
+        """As `complete`, in the protocol of responses."""
+        for seed in range(20):
+            asked = {"input": "Tell me a story.", "max_output_tokens": 60, "temperature": 1, "seed": seed} | fields
+            status, whole = self.server.post("/v1/responses", asked)
+            self.assertEqual(status, 200, whole)
+            if whole["status"] == "completed":
+                return asked, whole
+        self.fail("no answer of twenty came to its end")
+
+    def streamed_response(self, asked):
+        return [json.loads(one) for one in events(self.server.request("POST", "/v1/responses", asked | {"stream": True})[2])]
+
+    def test_responses_in_a_given_form(self):
+        schema = {"type": "object", "properties": {"name": {"enum": ["Tim", "Lily"]}}, "required": ["name"],
+                  "additionalProperties": False}
+        asked, whole = self.complete_response(text={"format": {"type": "json_schema", "name": "hero", "schema": schema}})
+        text = whole["output"][0]["content"][0]["text"]
+        self.assertIn(json.loads(text)["name"], ("Tim", "Lily"))
+        told = self.streamed_response(asked)
+        self.assertEqual("".join(one["delta"] for one in told if one["type"] == "response.output_text.delta"), text)
+        for fields, allowed in (({"guided_choice": ["yes", "no"]}, ("yes", "no")), ({"guided_regex": "a|b"}, ("a", "b")),
+                                ({"grammar": 'root ::= "x" | "y"'}, ("x", "y")), ({"guided_json": {"const": 7}}, ("7",)),
+                                ({"structured_outputs": {"choice": ["left"]}}, ("left",))):
+            with self.subTest(fields):
+                whole = self.complete_response(**fields)[1]
+                self.assertIn(whole["output"][0]["content"][0]["text"], allowed)
+        wrong = {"type": "object", "properties": {"a": {"format": "regex"}}}
+        status, answer = self.server.post("/v1/responses", {"input": "x", "text": {"format": {
+            "type": "json_schema", "name": "n", "schema": wrong}}})
+        self.assertEqual(status, 400, answer)
+        self.assertIn("#/properties/a/format", answer["error"]["message"])
+
+    def test_responses_with_tools(self):
+        tool = {"type": "function", "name": "look", "strict": True, "parameters": {
+            "type": "object", "properties": {"at": {"enum": ["moon", "sun"]}}, "required": ["at"],
+            "additionalProperties": False}}
+        for choice in ("required", {"type": "function", "name": "look"}):
+            asked, whole = self.complete_response(tools=[tool], tool_choice=choice, parallel_tool_calls=False)
+            call = whole["output"][-1]
+            self.assertEqual((call["type"], call["name"]), ("function_call", "look"), whole)
+            self.assertIn(json.loads(call["arguments"])["at"], ("moon", "sun"))
+            told = self.streamed_response(asked)
+            deltas = "".join(one["delta"] for one in told if one["type"] == "response.function_call_arguments.delta")
+            self.assertEqual(deltas, call["arguments"])
+        said = self.complete_response(tools=[tool], tool_choice="none", guided_choice=["yes"])[1]
+        self.assertEqual(said["output"][0]["content"][0]["text"], "yes")
+
     def response(self, name, query="", method="GET"):
         return json.loads(self.server.request(method, f"/v1/responses/{name}{query}")[2])
 

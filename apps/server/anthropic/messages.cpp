@@ -5,6 +5,7 @@
 #include "server/anthropic/message_reply.h"
 #include "server/api/chat_prompt.h"
 #include "server/api/generation_fields.h"
+#include "server/openai/structure.h"
 
 namespace sluice::server::anthropic {
 
@@ -26,6 +27,7 @@ Json functions(const Json& tools) {
     Json function{{"name", tool["name"]}};
     if (tool.contains("description")) function["description"] = tool["description"];
     function["parameters"] = tool["input_schema"];
+    if (tool.contains("strict")) function["strict"] = tool["strict"];
     out.push_back({{"type", "function"}, {"function", function}});
   }
   return out;
@@ -86,6 +88,7 @@ ChatPrompt read_prompt(Fields& fields, const ServedModel& model, AnswerRequest& 
   if (!tools.empty()) answer.tools = dump(tools);
   read_tool_choice(fields, answer);
   read_output_config(fields, answer);
+  if (auto extra = openai::read_extras(fields)) answer.content = std::move(extra);
   if (!tools.empty() && answer.choice != ToolChoice::none) settings.variables["tools"] = tools;
   return render_chat(model, messages, settings);
 }

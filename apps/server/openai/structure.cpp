@@ -50,7 +50,30 @@ GrammarSource choices(std::vector<std::string> texts) {
   return choice;
 }
 
-// Names that other local servers gave the same wishes.
+void read_tool_choice(Fields& fields, AnswerRequest& answer) {
+  const Json* choice = fields.find("tool_choice");
+  if (choice == nullptr) return;
+  if (choice->is_object()) {
+    // {"type": "function", "function": {"name"}}; the responses protocol has the name beside the type.
+    const Json function = choice->value("function", Json());
+    const Json name = function.is_object() ? function.value("name", Json()) : choice->value("name", Json());
+    if (choice->value("type", Json()) == "function" && name.is_string()) {
+      answer.choice = ToolChoice::named;
+      answer.tool = name.get<std::string>();
+      return;
+    }
+  }
+  if (*choice == "none")
+    answer.choice = ToolChoice::none;
+  else if (*choice == "required")
+    answer.choice = ToolChoice::required;
+  else if (*choice != "auto")
+    throw bad_request("Invalid 'tool_choice': expected none, auto, required or a function.", "tool_choice",
+                      "invalid_value");
+}
+
+}  // namespace
+
 std::optional<GrammarSource> read_extras(Fields& fields) {
   constexpr std::size_t kMostChoices = 1000;
   for (const char* name : {"guided_json", "json_schema"})
@@ -75,30 +98,6 @@ std::optional<GrammarSource> read_extras(Fields& fields) {
   inner.refuse_others();
   return found;
 }
-
-void read_tool_choice(Fields& fields, AnswerRequest& answer) {
-  const Json* choice = fields.find("tool_choice");
-  if (choice == nullptr) return;
-  if (choice->is_object()) {
-    // {"type": "function", "function": {"name"}}; the responses protocol has the name beside the type.
-    const Json function = choice->value("function", Json());
-    const Json name = function.is_object() ? function.value("name", Json()) : choice->value("name", Json());
-    if (choice->value("type", Json()) == "function" && name.is_string()) {
-      answer.choice = ToolChoice::named;
-      answer.tool = name.get<std::string>();
-      return;
-    }
-  }
-  if (*choice == "none")
-    answer.choice = ToolChoice::none;
-  else if (*choice == "required")
-    answer.choice = ToolChoice::required;
-  else if (*choice != "auto")
-    throw bad_request("Invalid 'tool_choice': expected none, auto, required or a function.", "tool_choice",
-                      "invalid_value");
-}
-
-}  // namespace
 
 AnswerRequest read_structure(Fields& fields) {
   AnswerRequest answer;
