@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings.h"
+#include "home.h"
 #include "interruption.h"
 #include "sluice/find_model.h"
 #include "sluice/generation_config.h"
@@ -71,7 +72,7 @@ nb::dict generation_config(const std::filesystem::path& folder) {
 std::shared_ptr<Engine> load(const std::filesystem::path& folder, EngineOptions options) {
   return interruptible([&](Interruption& interruption) {
     options.progress = [&](std::uint64_t, std::uint64_t) { interruption.check(); };
-    return Engine::load(folder, options);
+    return kept_at_home(Engine::load(folder, options));
   });
 }
 
@@ -98,8 +99,12 @@ void bind_engine(nb::module_& module) {
   bind_options(module);
   nb::class_<Engine>(module, "Engine")
       .def_static("load", &load, nb::arg("folder"), nb::arg("options"))
-      .def_static("random", &Engine::random, nb::arg("geometry"), nb::arg("bits"), nb::arg("options"),
-                  nb::arg("zipf"), Release())
+      .def_static(
+          "random",
+          [](std::string_view geometry, int bits, const EngineOptions& options, double zipf) {
+            return kept_at_home(Engine::random(geometry, bits, options, zipf));
+          },
+          nb::arg("geometry"), nb::arg("bits"), nb::arg("options"), nb::arg("zipf"), Release())
       .def("summary", &summary)
       .def("memory", &memory)
       .def("backend_description", &Engine::backend_description)

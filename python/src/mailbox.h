@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "home.h"
 #include "sluice/scheduler.h"
 
 namespace sluice::python {
@@ -39,6 +40,8 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   bool wait(std::chrono::milliseconds longest);
   // A file that can be read while there is something: event loops wait for those.
   int file();
+
+  const Home home;
 
  private:
   std::mutex mutex_;

@@ -1,8 +1,10 @@
 #include "bindings.h"
+#include "home.h"
 
 NB_MODULE(_native, module) {
   using namespace sluice::python;
   module.doc() = "The engine behind the package sluice. Its names may change; those of the package do not.";
+  watch_forks();
   bind_errors(module);
   bind_engine(module);
   bind_session(module);

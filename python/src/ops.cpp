@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "bindings.h"
+#include "home.h"
 #include "op_arrays.h"
 #include "sluice/error.h"
 #include "sluice/op_runner.h"
@@ -25,9 +26,15 @@ struct OpBackend {
   OpBackend(const std::string& name, int threads, bool exact)
       : backend(ops::make_backend(name, {.threads = threads, .exact = exact})),
         order(dynamic_cast<ops::StreamOrder*>(backend.get())) {}
+  ~OpBackend() {
+    if (!home.here()) static_cast<void>(backend.release());
+  }
+  OpBackend(const OpBackend&) = delete;
+  OpBackend& operator=(const OpBackend&) = delete;
   // Where its memory is.
   Place place() const { return order == nullptr ? Place{} : Place{order->device()}; }
 
+  Home home;
   std::unique_ptr<ops::Backend> backend;
   ops::StreamOrder* order;  // of the backend; nullptr where it computes in host memory
   std::mutex mutex;
@@ -71,6 +78,7 @@ Place common_place(const std::map<std::string, Array>& tensors, Place backend) {
 // Tensors on a device are read behind what the stream there holds.
 nb::list run(OpBackend& held, const std::string& op, const std::map<std::string, Array>& tensors,
              std::map<std::string, std::string> attributes, bool torch, std::uintptr_t stream) {
+  held.home.check("backend");
   const Place place = common_place(tensors, held.place());
   OpArguments arguments{
       .tensors = {}, .attributes = std::move(attributes), .in_backend_memory = !place.host()};

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "generation.h"
+#include "home.h"
 #include "mailbox.h"
 #include "sluice/error.h"
 
@@ -25,15 +26,21 @@ struct HeldScheduler {
       last = std::move(scheduler);
     }
     if (!last) return;
+    if (!home.here()) {
+      static_cast<void>(new std::shared_ptr<Scheduler>(std::move(last)));  // never taken down
+      return;
+    }
     const nb::gil_scoped_release release;
     last.reset();
   }
   std::shared_ptr<Scheduler> get() {
+    home.check("scheduler");
     const std::lock_guard lock(mutex);
     if (!scheduler) throw Error(ErrorKind::input, "the scheduler is closed");
     return scheduler;
   }
 
+  Home home;
   std::mutex mutex;
   std::shared_ptr<Scheduler> scheduler;
 };
@@ -46,22 +53,34 @@ std::shared_ptr<HeldScheduler> new_scheduler(std::shared_ptr<Engine> engine,
   return held;
 }
 
-RequestHandle submit(HeldScheduler& held, Request request, const std::shared_ptr<Mailbox>& mailbox,
-                     std::uint64_t ticket) {
+struct HeldRequest {
+  void cancel() const {
+    if (home.here()) handle.cancel();
+  }
+
+  Home home;
+  RequestHandle handle;
+};
+
+HeldRequest submit(HeldScheduler& held, Request request, const std::shared_ptr<Mailbox>& mailbox,
+                   std::uint64_t ticket) {
   const std::shared_ptr<Scheduler> scheduler = held.get();
   const nb::gil_scoped_release release;
-  return scheduler->submit(std::move(request), {.progress =
-                                                    [=](std::int64_t read, std::int64_t all) {
-                                                      mailbox->leave({ticket, PromptProgress{read, all}});
-                                                    },
-                                                .token =
-                                                    [=](const GeneratedToken& token) {
-                                                      mailbox->leave({ticket, token});
-                                                    },
-                                                .done =
-                                                    [=](const RequestResult& result) {
-                                                      mailbox->leave({ticket, result});
-                                                    }});
+  HeldRequest made;
+  made.handle =
+      scheduler->submit(std::move(request), {.progress =
+                                                 [=](std::int64_t read, std::int64_t all) {
+                                                   mailbox->leave({ticket, PromptProgress{read, all}});
+                                                 },
+                                             .token =
+                                                 [=](const GeneratedToken& token) {
+                                                   mailbox->leave({ticket, token});
+                                                 },
+                                             .done =
+                                                 [=](const RequestResult& result) {
+                                                   mailbox->leave({ticket, result});
+                                                 }});
+  return made;
 }
 
 nb::object said(const PromptProgress& progress) {
@@ -81,6 +100,7 @@ nb::object said(const RequestResult& result) {
 
 // (ticket, what it is, what it says)
 nb::list take(Mailbox& mailbox) {
+  mailbox.home.check("request");
   constexpr const char* kKinds[] = {"progress", "token", "done"};
   nb::list made;
   for (const Letter& letter : mailbox.take())
@@ -92,6 +112,7 @@ nb::list take(Mailbox& mailbox) {
 
 // Waits until there is something; Ctrl-C and other handlers are heard meanwhile.
 void wait(Mailbox& mailbox) {
+  mailbox.home.check("request");
   constexpr std::chrono::milliseconds kPatience{50};
   for (;;) {
     {
@@ -139,8 +160,8 @@ void bind_requests(nb::module_& module) {
       .def_rw("key", &Request::key)
       .def_rw("priority", &Request::priority)
       .def_rw("timeout_seconds", &Request::timeout_seconds);
-  nb::class_<RequestHandle>(module, "RequestHandle")
-      .def("cancel", &RequestHandle::cancel, nb::call_guard<nb::gil_scoped_release>());
+  nb::class_<HeldRequest>(module, "RequestHandle")
+      .def("cancel", &HeldRequest::cancel, nb::call_guard<nb::gil_scoped_release>());
 }
 
 }  // namespace
@@ -148,7 +169,7 @@ void bind_requests(nb::module_& module) {
 void bind_scheduler(nb::module_& module) {
   bind_requests(module);
   nb::class_<Mailbox>(module, "Mailbox").def("wait", &wait).def("take", &take).def("file", &Mailbox::file);
-  module.def("new_mailbox", [] { return std::make_shared<Mailbox>(); });
+  module.def("new_mailbox", [] { return kept_at_home(std::make_shared<Mailbox>()); });
   nb::class_<HeldScheduler>(module, "Scheduler")
       .def("submit", &submit, nb::arg("request"), nb::arg("mailbox"), nb::arg("ticket"))
       .def("state", &state)

@@ -12,6 +12,7 @@
 
 #include "arrays.h"
 #include "generation.h"
+#include "home.h"
 #include "interruption.h"
 #include "sluice/error.h"
 
@@ -22,6 +23,11 @@ namespace {
 using Tokens = std::vector<std::int32_t>;
 
 struct HeldSession {
+  ~HeldSession() {
+    if (!home.here()) static_cast<void>(session.release());
+  }
+
+  Home home;
   std::shared_ptr<Engine> engine;
   std::mutex mutex;
   std::unique_ptr<Session> session;  // null: closed
@@ -31,6 +37,7 @@ struct HeldSession {
 // in another thread.
 template <class F>
 auto with(HeldSession& held, F&& f) {
+  held.home.check("session");
   return interruptible([&](Interruption& interruption) {
     const std::lock_guard lock(held.mutex);
     if (!held.session) throw Error(ErrorKind::input, "the session is closed");
@@ -50,6 +57,7 @@ std::shared_ptr<HeldSession> new_session(std::shared_ptr<Engine> engine, std::in
 }
 
 void close(HeldSession& held) {
+  if (!held.home.here()) return;
   const nb::gil_scoped_release release;
   const std::lock_guard lock(held.mutex);
   held.session.reset();

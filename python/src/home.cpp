@@ -1,0 +1,42 @@
+#include "home.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <string>
+
+#include "bindings.h"
+#include "sluice/error.h"
+
+namespace sluice::python {
+
+namespace {
+
+std::atomic<unsigned> forks{0};  // between the first process and this one
+
+void count_fork() {
+  forks.fetch_add(1, std::memory_order_relaxed);
+  nb::set_leak_warnings(false);  // what is the parent's is left as it is
+}
+
+}  // namespace
+
+Home::Home() : forks_(forks.load(std::memory_order_relaxed)) {}
+
+bool Home::here() const {
+  return forks_ == forks.load(std::memory_order_relaxed);
+}
+
+void Home::check(const char* what) const {
+  if (!here())
+    throw Error(ErrorKind::input, std::string("the ") + what +
+                                      " was made before this process was forked: make another one here, or "
+                                      "start processes by spawn");
+}
+
+void watch_forks() {
+  static const int once = pthread_atfork(nullptr, nullptr, &count_fork);
+  static_cast<void>(once);
+}
+
+}  // namespace sluice::python
