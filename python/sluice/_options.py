@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 import pathlib
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
 from . import _native
@@ -43,11 +44,51 @@ class Sampling(TypedDict, total=False):
 def parse_bytes(size: int | str) -> int:
     """8589934592, "8GB" or "8GiB"."""
     if isinstance(size, int):
+        if not 0 <= size < 1 << 63:
+            raise _native.InputError(f"{size} is no size in bytes")
         return size
+    if not isinstance(size, str):
+        raise TypeError(f"a size is a number of bytes or a text such as 8GB, not {size!r:.60}")
     found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?I?)B?\s*", size.upper())
     if not found or found[2] not in _UNITS:
         raise _native.InputError(f"'{size}' is no size in bytes, such as 8GB or 8GiB")
-    return int(float(found[1]) * _UNITS[found[2]])
+    return parse_bytes(int(float(found[1]) * _UNITS[found[2]]))
+
+
+def assign(target: object, **values: Any) -> None:
+    """Hands settings to the engine; one of the wrong kind is told by its name."""
+    for name, value in values.items():
+        try:
+            setattr(target, name, value)
+        except TypeError:
+            kind = {bool: "True or False", int: "a whole number in its range", float: "a number", str: "a text",
+                    list: "a sequence of what it holds"}.get(type(getattr(target, name)), "something else")
+            raise TypeError(f"{name.removesuffix('_seconds')} cannot be {value!r:.60}, expected {kind}") from None
+
+
+def encode(engine: _native.Engine, text: str, special: bool) -> list[int]:
+    """Token ids of a text."""
+    check_text(text, "the text")
+    return engine.encode(text, bool(special))
+
+
+def check_text(text: str, name: str) -> None:
+    if not isinstance(text, str):
+        raise TypeError(f"{name} cannot be {text!r:.60}, expected a text")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise _native.InputError(f"{name} holds half a character at {error.start}: {text[error.start]!r}") from None
+
+
+def token_ids(ids: Iterable[int]) -> list[int]:
+    """A list of them; the engine looks whether they are of the vocabulary."""
+    if isinstance(ids, (str, bytes, bytearray, Mapping)) or not isinstance(ids, Iterable):
+        raise TypeError(f"expected token ids, not {ids!r:.60}")
+    made = list(map(operator.index, ids))
+    if made and not -(1 << 31) <= min(made) <= max(made) < 1 << 31:
+        raise _native.InputError(f"token id {max(made, key=abs)} is outside any vocabulary")
+    return made
 
 
 def model_folders() -> list[pathlib.Path]:
@@ -81,15 +122,26 @@ def generate_options(config: Mapping[str, float], given: Sampling) -> _native.Ge
     for name in ("temperature", "top_k", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "seed",
                  "logprobs"):
         if name in chosen:
-            setattr(sampling, name, chosen[name])
-    sampling.logit_bias = list(given.get("logit_bias", {}).items())
+            assign(sampling, **{name: chosen[name]})
+    bias = given.get("logit_bias", {})
+    if not isinstance(bias, Mapping):
+        raise TypeError(f"logit_bias cannot be {bias!r:.60}, expected numbers by token ids")
+    assign(sampling, logit_bias=list(bias.items()))
     options.sampling = sampling
     stop = given.get("stop", [])
-    options.stop = [stop] if isinstance(stop, str) else list(stop)
+    options.stop = _texts([stop] if isinstance(stop, str) else stop, "stop")
     for name in ("max_tokens", "min_tokens", "ignore_stop_ids"):
         if name in given:
-            setattr(options, name, given[name])  # type: ignore[literal-required]
+            assign(options, **{name: given[name]})  # type: ignore[literal-required]
     return options
+
+
+def _texts(given: Sequence[str], name: str) -> list[str]:
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise TypeError(f"{name} cannot be {given!r:.60}, expected a sequence of texts")
+    for text in (made := list(given)):
+        check_text(text, name)
+    return made
 
 
 def form_of(given: Sampling) -> tuple[str, str, list[str]] | None:
@@ -102,8 +154,10 @@ def form_of(given: Sampling) -> tuple[str, str, list[str]] | None:
     if "schema" in given:
         return ("schema", json.dumps(given["schema"]), [])
     if "choices" in given:
-        return ("choices", "", list(given["choices"]))
-    return (forms[0], given.get("regex", given.get("grammar", "")), [])
+        return ("choices", "", _texts(given["choices"], "choices"))
+    text = given.get("regex", given.get("grammar", ""))
+    check_text(text, forms[0])
+    return (forms[0], text, [])
 
 
 def command_line() -> str:

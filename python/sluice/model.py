@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 import threading
 import types
@@ -10,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TYPE_CHECKING
 
 from . import _native
-from ._options import Sampling, find_model, form_of, generate_options, parse_bytes
+from ._options import Sampling, assign, check_text, encode, find_model, form_of, generate_options, parse_bytes, token_ids
 from .chat import AsyncChatStream, ChatAnswer, ChatStream, chat_answer
 from .results import Generation
 from .scheduler import AsyncStream, Scheduler, Stream
@@ -52,12 +53,20 @@ class Model:
         self._limits: dict[str, int] = {}
         self._scheduler: Scheduler | None = None
         self._lock = threading.Lock()
+        self._process = os.getpid()
 
     @property
     def _engine(self) -> _native.Engine:
         if self._held is None:
             raise _native.InputError("the model is closed")
         return self._held
+
+    @property
+    def _computing_engine(self) -> _native.Engine:
+        """Texts are tokenized in forked processes, too; the threads that compute are not there."""
+        if self._process != os.getpid():
+            raise _native.InputError("the model was loaded before this process was forked: load it here, or start processes by spawn")
+        return self._engine
 
     def __enter__(self) -> Self:
         return self
@@ -67,6 +76,8 @@ class Model:
 
     def close(self) -> None:
         """Lets go of the model and cancels its requests. Its memory is free once its sessions are gone, too."""
+        if self._process != os.getpid():
+            self._lock = threading.Lock()  # a thread of the parent may have held the other one
         with self._lock:
             self._held, scheduler, self._scheduler = None, self._scheduler, None
         if scheduler is not None:
@@ -92,11 +103,11 @@ class Model:
 
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
         """Token ids; with `special` the tokens that begin every text are added, if the model has such."""
-        return self._engine.encode(text, special)
+        return encode(self._engine, text, special)
 
     def detokenize(self, ids: Sequence[int], *, skip_special: bool = True) -> str:
         """The text of token ids; without those that mean no text, unless they are asked for."""
-        return self._engine.decode(list(ids), skip_special)
+        return self._engine.decode(token_ids(ids), bool(skip_special))
 
     def render(self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]] | None = None,
                generation_prompt: bool = True, **variables: Any) -> str:
@@ -107,11 +118,12 @@ class Model:
 
     def session(self, capacity: int = 0) -> Session:
         """An empty timeline of up to `capacity` tokens; 0: the model's longest."""
-        return Session(self._engine, capacity, self._config)
+        return Session(self._computing_engine, capacity, self._config)
 
     @property
     def scheduler(self) -> Scheduler:
         """What runs the requests of this model together; made when it is first needed."""
+        self._computing_engine
         with self._lock:
             if self._scheduler is None:
                 self._scheduler = Scheduler(self, **self._limits)
@@ -121,8 +133,8 @@ class Model:
                 **settings: Unpack[Sampling]) -> _native.Request:
         """For a Scheduler of one's own. Tokens are shared fairly between keys, higher priorities go first."""
         request = _native.Request()
-        request.priority, request.timeout_seconds, request.key = priority, timeout, key
-        request.prompt = self.tokenize(prompt, special=True) if isinstance(prompt, str) else list(prompt)
+        assign(request, priority=priority, timeout_seconds=timeout, key=key)
+        request.prompt = self.tokenize(prompt, special=True) if isinstance(prompt, str) else token_ids(prompt)
         options = generate_options(self._config, settings)
         form = form_of(settings)
         if form is not None:
@@ -136,6 +148,8 @@ class Model:
 
     def generate_batch(self, prompts: Sequence[Prompt], **settings: Unpack[Sampling]) -> list[Generation]:
         """Continues many together; every answer is what it would be alone."""
+        if isinstance(prompts, (str, bytes)):
+            raise TypeError("prompts are a sequence of texts or of token ids, not one text")
         return self.scheduler.run([self.request(prompt, **settings) for prompt in prompts])
 
     def stream(self, prompt: Prompt, **settings: Unpack[Sampling]) -> Stream:
@@ -153,9 +167,12 @@ class Model:
     def _chat_request(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None, tool_choice: str,
                       parallel_tool_calls: bool, max_thinking_tokens: int | None,
                       settings: Sampling) -> tuple[_native.Request, _native.AnswerPlan]:
+        check_text(tool_choice, "tool_choice")
+        if max_thinking_tokens is not None and not -1 < operator.index(max_thinking_tokens) < 1 << 63:
+            raise _native.InputError(f"max_thinking_tokens is {max_thinking_tokens}, it must not be negative")
         prompt = self.render(messages, tools=tools)
         plan = _native.plan_answer(self._engine, prompt, form_of(settings), json.dumps(list(tools)) if tools else "", tool_choice,
-                                   parallel_tool_calls, max_thinking_tokens, True)
+                                   bool(parallel_tool_calls), max_thinking_tokens, True)
         request = _native.Request()
         request.prompt = self.tokenize(prompt)
         options = generate_options(self._config, settings)
@@ -193,21 +210,25 @@ class Model:
 
     def logits(self, ids: Prompt) -> Floats:
         """Of every token of a text, one row each."""
-        tokens = self.tokenize(ids, special=True) if isinstance(ids, str) else list(ids)
+        tokens = self.tokenize(ids, special=True) if isinstance(ids, str) else token_ids(ids)
         with self.session(max(1, len(tokens))) as session:
             return session.extend_with_logits(tokens)
 
     def perplexity(self, text: str, *, context: int = 0, stride: int = 0) -> dict[str, float]:
         """How well it predicts a text: nats per token, bits per byte."""
-        return _native.perplexity(self._engine, text, context, stride)
+        check_text(text, "the text")
+        return _native.perplexity(self._computing_engine, text, context, stride)
 
 
 def _engine_options(backend: str, threads: int, memory: int | str, vram: int | str, kv_bits: int | tuple[int, int],
                     exact: bool) -> _native.EngineOptions:
     options = _native.EngineOptions()
-    options.backend, options.threads, options.exact = backend, threads, exact
+    assign(options, backend=backend, threads=threads, exact=exact)
     options.memory, options.vram = parse_bytes(memory), parse_bytes(vram)
-    options.key_bits, options.value_bits = (kv_bits, kv_bits) if isinstance(kv_bits, int) else kv_bits
+    bits = (kv_bits, kv_bits) if isinstance(kv_bits, int) else kv_bits
+    if not isinstance(bits, (tuple, list)) or len(bits) != 2 or not all(isinstance(side, int) and abs(side) < 100 for side in bits):
+        raise TypeError(f"kv_bits cannot be {kv_bits!r:.60}, expected a number of bits, or two: of keys and of values")
+    options.key_bits, options.value_bits = bits
     return options
 
 

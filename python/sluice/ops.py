@@ -22,6 +22,7 @@ import dataclasses
 import functools
 import inspect
 import keyword
+import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -48,12 +49,21 @@ class Quantized:
 def quantize(values: Any, *, bits: int = 4, group_size: int = 64) -> Quantized:
     """Packs rows [..,K] as MLX does, bit for bit, on the CPU."""
     device = _cuda_device([values])
-    made = _native.quantize(_array(values if device is None else values.cpu(), ""), bits, group_size, _is_torch(values))
+    made = _native.quantize(_array("values", values if device is None else values.cpu(), ""), _small(bits, "bits"),
+                            _small(group_size, "group_size"), _is_torch(values))
     return Quantized(*(made if device is None else [part.to(device) for part in made]), bits=bits, group_size=group_size)
+
+
+def _small(number: int, name: str) -> int:
+    if not isinstance(number, int) or not 0 <= number < 1 << 20:
+        raise TypeError(f"{name} cannot be {number!r:.60}, expected a whole number")
+    return number
 
 
 def dequantize(weight: Quantized, *, backend: str = "auto") -> Any:
     """The values [N,K] that a packed weight stands for, in float32."""
+    if not isinstance(weight, Quantized) or weight.weight is None:
+        raise TypeError(f"a packed weight is Quantized, {weight!r:.60} is none")
     return _function(_CATALOGUE["embed"])(table=weight, ids=numpy.arange(len(weight.weight), dtype=numpy.int32), backend=backend)
 
 
@@ -61,9 +71,21 @@ _backends: dict[tuple[str, int, bool], _native.OpBackend] = {}
 _backends_lock = threading.Lock()
 
 
+def _forget_backends() -> None:
+    """Their threads are not there in a forked process, and another one may have held the lock."""
+    global _backends_lock
+    _backends_lock = threading.Lock()
+    _backends.clear()
+
+
+os.register_at_fork(after_in_child=_forget_backends)
+
+
 def _backend(name: str, threads: int, exact: bool) -> _native.OpBackend:
+    if not isinstance(name, str) or not isinstance(threads, int) or abs(threads) >= 1 << 31:
+        raise TypeError(f"backend and threads cannot be {name!r:.60} and {threads!r:.60}, expected a text and a whole number")
     with _backends_lock:
-        key = (name, threads, exact)
+        key = (name, threads, bool(exact))
         if key not in _backends:
             _backends[key] = _native.OpBackend(*key)
         return _backends[key]
@@ -78,14 +100,32 @@ def _cuda_device(values: Iterable[Any]) -> Any:
     return next((value.device for value in values if _is_torch(value) and value.is_cuda), None)
 
 
-def _array(value: Any, types: str) -> Any:
+def _array(name: str, value: Any, types: str) -> Any:
     if _is_torch(value):
+        if value.is_meta or str(value.layout) != "torch.strided":
+            raise _native.InputError(f"'{name}' is a tensor without values in memory, one after another")
         return value.detach().contiguous()
     if isinstance(value, numpy.ndarray):
+        if value.dtype.names or value.dtype.kind in "OSUMm":
+            raise _native.InputError(f"'{name}' has the element type {value.dtype}, which is no number")
+        if not value.dtype.isnative:
+            value = value.astype(value.dtype.newbyteorder("="))
         return numpy.require(value, requirements="A")  # aligned
     if hasattr(value, "__dlpack__"):
         return value
-    return numpy.asarray(value, _LISTS.get(types, numpy.float32))
+    return _array_of_list(name, value, numpy.dtype(_LISTS.get(types, numpy.float32)))
+
+
+def _array_of_list(name: str, value: Any, wanted: numpy.dtype[Any]) -> Any:
+    try:
+        made = numpy.asarray(value)
+    except ValueError:
+        made = numpy.asarray(None)
+    if made.size and made.dtype.kind not in ("iub" if wanted.kind in "iu" else "iubf"):
+        raise TypeError(f"'{name}' cannot be {value!r:.60}, expected an array of {wanted}")
+    if made.size and wanted.kind in "iu" and not numpy.iinfo(wanted).min <= made.min() <= made.max() <= numpy.iinfo(wanted).max:
+        raise _native.InputError(f"'{name}' cannot be {value!r:.60}, it does not fit {wanted}")
+    return made.astype(wanted, copy=False)
 
 
 def _text(value: Any) -> str:
@@ -94,7 +134,7 @@ def _text(value: Any) -> str:
 
 @functools.cache
 def _result_class(op: str, names: tuple[str, ...]) -> Any:
-    return collections.namedtuple(op.title().replace("_", "") + "Result", names)
+    return collections.namedtuple(op.title().replace("_", "") + "Result", names, module=__name__)
 
 
 def _run(op: Mapping[str, Any], given: dict[str, Any], backend: str, threads: int, exact: bool) -> Any:
@@ -107,14 +147,14 @@ def _run(op: Mapping[str, Any], given: dict[str, Any], backend: str, threads: in
             continue
         if isinstance(value, Quantized):
             parts = {"weight": value.weight, "scales": value.scales, "biases": value.biases}
-            tensors.update({f"{name}.{part}": _array(array, "") for part, array in parts.items() if array is not None})
+            tensors.update({f"{name}.{part}": _array(f"{name}.{part}", array, "") for part, array in parts.items() if array is not None})
             attributes.update({f"{name}.mode": value.mode, f"{name}.bits": str(value.bits), f"{name}.group_size": str(value.group_size)})
         elif name in scalars and isinstance(value, (bool, int, float, str, numpy.generic)):
             attributes[name] = _text(value.item() if isinstance(value, numpy.generic) else value)
         elif name in types:
-            tensors[name] = _array(value, types[name])
+            tensors[name] = _array(name, value, types[name])
         else:
-            tensors[name] = _array(value, "I32" if "I32" in dict((n, t) for n, t, *_ in op["attributes"])[name] else "")
+            tensors[name] = _array(name, value, "I32" if "I32" in dict((n, t) for n, t, *_ in op["attributes"])[name] else "")
     made = _call(_backend(backend, threads, exact), op["name"], tensors, attributes)
     if len(made) == 1:
         return made[0][1]
@@ -179,10 +219,16 @@ def _function(op: Mapping[str, Any]) -> Callable[..., Any]:
 _CATALOGUE = {op["name"]: op for op in _native.describe_ops()}
 assert not any(keyword.iskeyword(name) for name in _CATALOGUE)
 globals().update({name: _function(op) for name, op in _CATALOGUE.items()})
+_written = {name: [(field, role) for field, role, *_ in op["fields"] if role.startswith(("output", "in place"))] for name, op in _CATALOGUE.items()}
+_results = [_result_class(name, tuple(field for field, _ in written)) for name, written in _written.items()
+            if len(written) > 1 and all(role != "in place, optional" for _, role in written)]
+globals().update({made.__name__: made for made in _results})  # by their names, so that results can be pickled
 
 
 def describe(op: str | None = None) -> Any:
     """The table of one op, or of all by name: formula, fields and attributes."""
+    if op is not None and op not in _CATALOGUE:
+        raise _native.InputError(f"there is no op {op!r:.60}; there are {', '.join(_CATALOGUE)}")
     return _CATALOGUE if op is None else _CATALOGUE[op]
 
 

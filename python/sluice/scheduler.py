@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, TYPE_CHECKING
 
 from . import _native
+from ._options import assign
 from .results import Generation, Token
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ class _Pending:
     """A request and what has been heard of it."""
 
     def __init__(self, scheduler: Scheduler, request: _native.Request, mailbox: _native.Mailbox):
+        if not isinstance(request, _native.Request):
+            raise TypeError(f"a request is made by Model.request(), {request!r:.60} is none")
         self.ticket = next(_tickets)
         self.tokens: list[Token] = []
         self.progress = (0, len(request.prompt))
@@ -142,6 +145,7 @@ class AsyncStream(AsyncIterator[Token]):
         self._pending: _Pending | None = None
         self._refused: Exception | None = None  # why it could not be submitted
         self._cancelled = False
+        asyncio.get_running_loop()  # raises where none runs, before there is something to await
         self._beginning = asyncio.create_task(_begin(weakref.ref(self), make))
 
     def _submit(self, scheduler: Scheduler, request: _native.Request) -> None:
@@ -219,10 +223,11 @@ class Scheduler:
     def __init__(self, model: Model, *, parallel: int = 0, context: int = 0, cache_tokens: int = 0, queue: int = 1024,
                  token_interval: float = 0.05):
         options = _native.SchedulerOptions()
-        options.parallel, options.context, options.cache_tokens, options.queue = parallel, context, cache_tokens, queue
-        options.token_interval_seconds = token_interval
+        assign(options, parallel=parallel, context=context, cache_tokens=cache_tokens, queue=queue, token_interval_seconds=token_interval)
+        if not hasattr(model, "_computing_engine"):
+            raise TypeError(f"a scheduler is of a Model, not of {model!r:.60}")
         self._queue = queue
-        self._native = _native.new_scheduler(model._engine, options)
+        self._native = _native.new_scheduler(model._computing_engine, options)
 
     def __enter__(self) -> Self:
         return self

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from . import _native
-from ._options import Sampling, form_of, generate_options
+from ._options import Sampling, encode, form_of, generate_options, token_ids
 from .results import Generation, RawToken, Token
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ class Session:
 
     def __init__(self, engine: _native.Engine, capacity: int, config: Mapping[str, float]):
         self._engine, self._config = engine, config
+        if not -1 < operator.index(capacity) < 1 << 63:
+            raise _native.InputError(f"a context of {capacity} tokens is not possible")
         self._native = _native.new_session(engine, capacity)
 
     def __enter__(self) -> Session:
@@ -56,7 +59,7 @@ class Session:
         return self._native.tokens()
 
     def _ids(self, text: str | Sequence[int]) -> list[int]:
-        return self._engine.encode(text, len(self) == 0) if isinstance(text, str) else list(text)
+        return encode(self._engine, text, len(self) == 0) if isinstance(text, str) else token_ids(text)
 
     def extend(self, text: str | Sequence[int]) -> None:
         """Reads a text or token ids; logits() are then those of the last token."""

@@ -1,0 +1,118 @@
+"""What is wrong with an argument is one sentence that names it: a sluice.Error or a TypeError."""
+
+import math
+import pickle
+
+import numpy
+import pytest
+import torch
+
+import sluice
+from sluice import ops
+
+X = numpy.arange(128, dtype=numpy.float32).reshape(2, 64)
+WRONG_SETTINGS = {
+    "max_tokens": [None, -1, 1.5, "3", 10**20], "min_tokens": [None, -1], "temperature": [None, math.nan, math.inf, -1, "a", 1e40],
+    "top_k": [None, -1, 1.5, 10**20], "top_p": [None, 0, 2, math.nan], "min_p": [-1, math.nan], "repetition_penalty": [None, 0, math.nan],
+    "presence_penalty": [math.inf], "frequency_penalty": [math.nan], "seed": [None, -1, 1.5, 10**30, "a"], "stop": [None, [1], 1, ["a", None], b"x", "\ud800"],
+    "logit_bias": [None, {"a": 1}, {1: "a"}, {-1: 1.0}, {10**20: 1.0}, {1: math.nan}, [(1, 2.0)]], "logprobs": [None, -5, 1.5, 21],
+    "ignore_stop_ids": [None, "a"], "schema": [None, 1, {"type": "nonsense"}, {"a": math.nan}], "regex": [None, 1, "(", "\ud800"],
+    "grammar": [None, "", 1], "choices": [None, [], [1], "ab"],
+}
+WRONG_MODELS = {"model": [None, "", 1, "a\0b"], "backend": [None, "", 1], "threads": [None, -1, 1.5, 10**9, 10**20],
+                "memory": [None, -1, 1, "", "-1", 1.5, 10**30, "9" * 40 + "GB"], "vram": [-1, 1.5],
+                "kv_bits": [None, 0, 7, "4", (4,), (4, 4, 4), (None, 4), 4.0], "exact": [None, "a"]}
+WRONG_TEXTS = [None, 3, [1.5], ["a"], [-1], [10**12], [None], numpy.array([1.0]), b"abc", {}, "a\ud800b"]
+
+
+def told(work, *names):
+    with pytest.raises((sluice.Error, TypeError)) as caught:
+        work()
+    message = str(caught.value)
+    assert message and "\n" not in message and "incompatible function" not in message
+    assert any(name in message for name in names or [""]), message
+
+
+@pytest.mark.parametrize("name", WRONG_SETTINGS)
+def test_settings(model, name):
+    for value in WRONG_SETTINGS[name]:
+        names = [name, "expression", "schema", "choice"]
+        told(lambda: model.generate("Once", **{name: value}), *names)
+    with model.session(8) as session:
+        told(lambda: session.generate("Once", **{name: WRONG_SETTINGS[name][0]}))
+
+
+@pytest.mark.parametrize("name", WRONG_MODELS)
+def test_models(name):
+    for value in WRONG_MODELS[name]:
+        told(lambda: sluice.Model(**{name: value}))
+
+
+def test_texts(model):
+    with model.session(8) as session:
+        for text in WRONG_TEXTS:
+            told(lambda: model.generate(text, max_tokens=1))
+            told(lambda: model.logits(text))
+            told(lambda: session.extend(text))
+            if not isinstance(text, str):
+                told(lambda: model.tokenize(text), "text")
+            told(lambda: model.perplexity(text), "text")
+        for prompts in ("ab", b"ab", None):
+            told(lambda: model.generate_batch(prompts))
+        for capacity in (-1, None, 1.5, 10**9, 10**20):
+            told(lambda: model.session(capacity))
+
+
+def test_requests_and_conversations(model):
+    for wrong in ({"priority": 1.5}, {"priority": 10**20}, {"timeout": math.nan}, {"timeout": "a"}, {"key": None}):
+        told(lambda: model.scheduler.run([model.request("a", **wrong)]), *wrong, "time")
+    for wrong in ({"parallel": -1}, {"context": 1.5}, {"queue": 0}, {"queue": -1}, {"token_interval": math.nan}, {"cache_tokens": -1}):
+        told(lambda: sluice.Scheduler(model, **wrong))
+    told(lambda: sluice.Scheduler(None), "Model")
+    told(lambda: model.scheduler.run([1]), "request")
+    for wrong in ({"tool_choice": None}, {"tool_choice": "none such"}, {"max_thinking_tokens": -1}, {"max_thinking_tokens": 1.5},
+                  {"tools": 1}, {"tools": [{}]}):
+        told(lambda: model.chat([{"role": "user", "content": "Hello."}], **wrong))
+    for messages in (None, [1], [{}], [{"role": 5, "content": "a"}], [{"role": "user", "content": math.nan}]):
+        told(lambda: model.chat(messages))
+
+
+@pytest.mark.parametrize("given", [
+    X.astype(object), numpy.array(["a"]), numpy.zeros(3, [("a", "f4")]), "abc", [[1, 2], [3]], torch.eye(4).to_sparse(),
+    torch.empty(2, 64, device="meta"), numpy.float32(1), X.astype(numpy.float64), numpy.zeros((0, 64), numpy.float32)])
+def test_arrays(given):
+    told(lambda: ops.rms_norm(x=given, eps=1e-6), "'x'")
+
+
+def test_lists_are_not_rounded_to_ids():
+    for ids in ([1.5], [0.0], [10**12], [-1], ["a"]):
+        told(lambda: ops.embed(table=X, ids=ids), "ids")
+    assert ops.embed(table=X, ids=[1]).tolist() == X[1:].tolist()
+
+
+def test_arrays_of_any_kind_that_can_be_read():
+    expected = ops.rms_norm(x=X, eps=1e-6)
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    for given in (X.astype(">f4"), frozen, numpy.asfortranarray(X), numpy.repeat(X, 2, 1)[:, ::2], X[:, ::-1].copy()[:, ::-1], memoryview(X),
+                  X.tolist(), torch.tensor(X, requires_grad=True), torch.tensor(X).t().contiguous().t()):
+        assert numpy.array_equal(numpy.asarray(ops.rms_norm(x=given, eps=1e-6)), expected)
+
+
+def test_options_of_ops():
+    for wrong in ({"backend": None}, {"backend": "abacus"}, {"threads": None}, {"threads": -1}, {"threads": 1.5}, {"eps": math.nan}, {"eps": 1j}):
+        told(lambda: ops.rms_norm(x=X, **{"eps": 1e-6, **wrong}))
+    for wrong in ({"bits": 1.5}, {"bits": None}, {"bits": 10**12}, {"group_size": 0}, {"group_size": -64}):
+        told(lambda: ops.quantize(X, **wrong))
+    told(lambda: ops.quantize(None))
+    told(lambda: ops.dequantize(X), "Quantized")
+    told(lambda: ops.describe("none such"), "none such")
+
+
+def test_results_can_be_pickled(model):
+    made = ops.add_rms_norm(residual=X, delta=X, weight=X[0], eps=1e-6)
+    again = pickle.loads(pickle.dumps(made))
+    assert type(again) is ops.AddRmsNormResult and numpy.array_equal(again.out, made.out)
+    answer = model.generate("Once", max_tokens=2, logprobs=1)
+    assert pickle.loads(pickle.dumps(answer)) == answer
+    assert pickle.loads(pickle.dumps(sluice.InputError("x"))).args == ("x",)
