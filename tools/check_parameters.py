@@ -61,7 +61,7 @@ def long_lists(text):
 
 
 def main():
-    files = sorted(path for folder in ("include", "src", "apps") for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES)
+    files = sorted(path for folder in ("include", "src", "apps", "python/src") for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES)
     problems = [f"{path.relative_to(ROOT)}:{line}: {name} takes {count} parameters"
                 for path in files for line, name, count in long_lists(path.read_text())]
     print("\n".join(problems) or f"{len(files)} files, no function of more than {MOST} parameters")

@@ -139,8 +139,16 @@ class AnswerPlan:
     def apply(self, options: GenerateOptions, /) -> None: ...
     def parser(self) -> AnswerParser: ...
 
-def plan_answer(engine: Engine, prompt: str, form: tuple[str, str, list[str]] | None, tools: str, tool_choice: str,
-                parallel_calls: bool, max_thinking_tokens: int | None, chat: bool) -> AnswerPlan: ...
+class AnswerRequest:
+    prompt: str
+    form: tuple[str, str, list[str]] | None
+    tools: str
+    tool_choice: str
+    parallel_calls: bool
+    max_thinking_tokens: int | None
+    chat: bool
+
+def plan_answer(engine: Engine, request: AnswerRequest) -> AnswerPlan: ...
 
 class OpBackend:
     def __init__(self, name: str, threads: int, exact: bool) -> None: ...

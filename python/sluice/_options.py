@@ -160,6 +160,16 @@ def form_of(given: Sampling) -> tuple[str, str, list[str]] | None:
     return (forms[0], text, [])
 
 
+def text_options(engine: _native.Engine, config: Mapping[str, float], given: Sampling) -> _native.GenerateOptions:
+    """Those of a text that is no conversation, in the form that is asked for."""
+    options = generate_options(config, given)
+    answer = _native.AnswerRequest()
+    answer.form = form_of(given)
+    if answer.form is not None:
+        _native.plan_answer(engine, answer).apply(options)
+    return options
+
+
 def command_line() -> str:
     """The program `sluice`: beside the package where it is installed, beside the extension's folder in a build tree."""
     package = pathlib.Path(_native.__file__).parent

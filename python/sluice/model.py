@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TYPE_CHECKING
 
 from . import _native
-from ._options import Sampling, assign, check_text, encode, find_model, form_of, generate_options, parse_bytes, token_ids
+from ._options import Sampling, assign, check_text, encode, find_model, form_of, generate_options, parse_bytes, text_options, token_ids
 from .chat import AsyncChatStream, ChatAnswer, ChatStream, chat_answer
 from .results import Generation
 from .scheduler import AsyncStream, Scheduler, Stream
@@ -135,11 +135,7 @@ class Model:
         request = _native.Request()
         assign(request, priority=priority, timeout_seconds=timeout, key=key)
         request.prompt = self.tokenize(prompt, special=True) if isinstance(prompt, str) else token_ids(prompt)
-        options = generate_options(self._config, settings)
-        form = form_of(settings)
-        if form is not None:
-            _native.plan_answer(self._engine, "", form, "", "none", True, None, False).apply(options)
-        request.options = options
+        request.options = text_options(self._engine, self._config, settings)
         return request
 
     def generate(self, prompt: Prompt, **settings: Unpack[Sampling]) -> Generation:
@@ -171,8 +167,11 @@ class Model:
         if max_thinking_tokens is not None and not -1 < operator.index(max_thinking_tokens) < 1 << 63:
             raise _native.InputError(f"max_thinking_tokens is {max_thinking_tokens}, it must not be negative")
         prompt = self.render(messages, tools=tools)
-        plan = _native.plan_answer(self._engine, prompt, form_of(settings), json.dumps(list(tools)) if tools else "", tool_choice,
-                                   bool(parallel_tool_calls), max_thinking_tokens, True)
+        answer = _native.AnswerRequest()
+        answer.prompt, answer.form, answer.chat = prompt, form_of(settings), True
+        answer.tools, answer.tool_choice = json.dumps(list(tools)) if tools else "", tool_choice
+        answer.parallel_calls, answer.max_thinking_tokens = bool(parallel_tool_calls), max_thinking_tokens
+        plan = _native.plan_answer(self._engine, answer)
         request = _native.Request()
         request.prompt = self.tokenize(prompt)
         options = generate_options(self._config, settings)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from . import _native
-from ._options import Sampling, encode, form_of, generate_options, token_ids
+from ._options import Sampling, encode, text_options, token_ids
 from .results import Generation, RawToken, Token
 
 if TYPE_CHECKING:
@@ -87,11 +87,8 @@ class Session:
             tokens.append(Token._of(raw, asked))
             return on_token(tokens[-1]) is not False
 
-        options = generate_options(self._config, settings)
+        options = text_options(self._engine, self._config, settings)
         asked = "logprobs" in settings
-        form = form_of(settings)
-        if form is not None:
-            _native.plan_answer(self._engine, "", form, "", "none", True, None, False).apply(options)
         raw, unheard = self._native.generate(self._ids(prompt), options, None if on_token is None else hear)
         return Generation._of(raw, tokens + [Token._of(one, asked) for one in unheard])
 

@@ -31,27 +31,37 @@ GrammarSource::Kind kind_of(const std::string& name) {
               "there is no form '" + name + "', there are json, schema, regex, grammar and choices");
 }
 
-// The form of the text, as (kind, text, choices).
-using Form = std::optional<std::tuple<std::string, std::string, std::vector<std::string>>>;
+// (kind, text, choices)
+using Form = std::tuple<std::string, std::string, std::vector<std::string>>;
 
-AnswerPlan plan(const Engine& engine, const std::string& prompt, const Form& form, const std::string& tools,
-                const std::string& tool_choice, bool parallel_calls,
-                std::optional<std::int64_t> max_thinking_tokens, bool chat) {
+// An AnswerRequest in Python's words, with a prompt of its own.
+struct Asked {
+  std::string prompt;
+  std::optional<Form> form;  // of the text
+  std::string tools;
+  std::string tool_choice = "none";
+  bool parallel_calls = true;
+  std::optional<std::int64_t> max_thinking_tokens;
+  bool chat = false;
+};
+
+AnswerPlan plan(const Engine& engine, const Asked& asked) {
   AnswerRequest request;
-  request.prompt = prompt;
-  if (form) {
+  request.prompt = asked.prompt;
+  if (asked.form) {
+    const auto& [kind, text, choices] = *asked.form;
     GrammarSource source;
-    source.kind = kind_of(std::get<0>(*form));
-    source.text = std::get<1>(*form);
-    source.choices = std::get<2>(*form);
+    source.kind = kind_of(kind);
+    source.text = text;
+    source.choices = choices;
     request.content = std::move(source);
   }
-  request.tools = tools;
-  request.choice = choice_of(tool_choice);
-  if (request.choice == ToolChoice::named) request.tool = tool_choice;
-  request.parallel_calls = parallel_calls;
-  request.max_thinking_tokens = max_thinking_tokens;
-  request.chat = chat;
+  request.tools = asked.tools;
+  request.choice = choice_of(asked.tool_choice);
+  if (request.choice == ToolChoice::named) request.tool = asked.tool_choice;
+  request.parallel_calls = asked.parallel_calls;
+  request.max_thinking_tokens = asked.max_thinking_tokens;
+  request.chat = asked.chat;
   const nb::gil_scoped_release release;
   return plan_answer(engine, request);
 }
@@ -78,9 +88,16 @@ void bind_answers(nb::module_& module) {
              options.skip_special = !plan.shows_special;
            })
       .def("parser", [](const AnswerPlan& plan) { return AnswerParser(plan.format, plan.types); });
-  module.def("plan_answer", &plan, nb::arg("engine"), nb::arg("prompt"), nb::arg("form").none(),
-             nb::arg("tools"), nb::arg("tool_choice"), nb::arg("parallel_calls"),
-             nb::arg("max_thinking_tokens").none(), nb::arg("chat"));
+  nb::class_<Asked>(module, "AnswerRequest")
+      .def(nb::init<>())
+      .def_rw("prompt", &Asked::prompt)
+      .def_rw("form", &Asked::form, nb::arg("form").none())
+      .def_rw("tools", &Asked::tools)
+      .def_rw("tool_choice", &Asked::tool_choice)
+      .def_rw("parallel_calls", &Asked::parallel_calls)
+      .def_rw("max_thinking_tokens", &Asked::max_thinking_tokens, nb::arg("max_thinking_tokens").none())
+      .def_rw("chat", &Asked::chat);
+  module.def("plan_answer", &plan, nb::arg("engine"), nb::arg("request"));
 }
 
 }  // namespace sluice::python
