@@ -5,7 +5,8 @@ A line is the name of a file in FOLDER, a tab and a document. Fails if one does 
 an object repeats the judge sees the last value, as readers of JSON do; how many documents do that is counted.
 """
 
-import decimal
+import datetime
+import fractions
 import json
 import pathlib
 import re
@@ -13,14 +14,45 @@ import sys
 
 import jsonschema
 
-EXACT = decimal.Context(prec=1000, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+sys.set_int_max_str_digits(0)
 
 
 def read_number(text):
-    """Large whole numbers with an exponent (1e308) are kept exact, as those without one are."""
-    number = decimal.Decimal(text)
-    whole = 15 < number.adjusted() < 400 and number == number.to_integral_value(context=EXACT)
-    return int(number) if whole else float(text)
+    """Exact, whole numbers as int. Exponents beyond 20,000 are cut there: no bound in a schema is near."""
+    mantissa, _, exponent = text.lower().partition("e")
+    exponent = max(-20000, min(20000, int(exponent or "0")))
+    number = fractions.Fraction(mantissa) * fractions.Fraction(10) ** exponent
+    return int(number) if number.denominator == 1 else number
+
+
+def is_leap_second(date, time):
+    """RFC 3339, section 5.7: the last second of a day in UTC, and where the date is known of June or December."""
+    read = re.fullmatch(r"(\d\d:\d\d):60(?:\.\d+)?(Z|[+-]\d\d:\d\d)", time)
+    if not read:
+        return False
+    zone = read[2].replace("Z", "+00:00")
+    day = "2000" + (date[4:] or "-06-15")  # the years 0000 and 9999 have neighbours that the library does not know
+    instant = datetime.datetime.fromisoformat(f"{day}T{read[1]}:59{zone}").astimezone(datetime.timezone.utc)
+    return instant.strftime("%H:%M") == "23:59" and (not date or instant.strftime("%m-%d") in ("06-30", "12-31"))
+
+
+def checker_of(judge):
+    """The formats of the judge, but for what it refuses against the standards: leap seconds and, in relative JSON pointers, a
+    digit behind a zero anywhere (10, but also 105)."""
+    checker = jsonschema.FormatChecker(())
+    checker.checkers = dict(judge.FORMAT_CHECKER.checkers)
+
+    def amend(name, also):
+        if name not in checker.checkers:
+            return
+        function, raises = checker.checkers[name]
+        raises = (raises,) if isinstance(raises, type) else tuple(raises)
+        checker.checkers[name] = (lambda text: not isinstance(text, str) or also(text) or function(text), raises + (ValueError,))
+
+    amend("time", lambda text: is_leap_second("", text.upper()))
+    amend("date-time", lambda text: is_leap_second(*text.upper().split("T", 1)) if "T" in text.upper() else False)
+    amend("relative-json-pointer", lambda text: re.fullmatch(r"(0|[1-9][0-9]*)(#|(/([^~/]|~[01])*)*)", text, re.DOTALL))
+    return checker
 
 
 def read_object(pairs):
@@ -46,7 +78,7 @@ for line in sys.stdin:
     if name not in validators:
         schema = json.loads((folder / name).read_text(), parse_float=read_number)["schema"]
         judge = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
-        validators[name] = jsonschema.validators.extend(judge, {"pattern": pattern})(schema, format_checker=judge.FORMAT_CHECKER)
+        validators[name] = jsonschema.validators.extend(judge, {"pattern": pattern})(schema, format_checker=checker_of(judge))
     repeats = False
     try:
         document = json.loads(text, parse_float=read_number, object_pairs_hook=read_object)

@@ -12,27 +12,37 @@ const std::string kDate =
     "(?:\\d\\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)";
 const std::string kSecondFraction = "(?:\\.\\d{1,18})?";
 
-// A leap second is the last of a day in UTC; elsewhere the clocks show another time then. Time zones are
-// quarters of hours apart.
-std::string leap_second() {
+// A leap second is the last of a day in UTC; elsewhere the clocks show another time then, behind Greenwich on
+// the same day and before it on the next one. Time zones are quarters of hours apart.
+struct LeapSecond {
+  std::string same_day, next_day;
+};
+
+LeapSecond leap_second() {
   constexpr int kDay = 24 * 60, kQuarter = 15;
   const auto clock = [](int minutes) { return fmt::format("{:02}:{:02}", minutes / 60, minutes % 60); };
-  std::string result = "23:59:60" + kSecondFraction + "[Zz]";
-  for (int hour = 0; hour < 24; ++hour) {
-    result += fmt::format("|{:02}:(?:", hour);
-    for (int minute = kQuarter - 1; minute < 60; minute += kQuarter) {
-      const int local = 60 * hour + minute;
-      result += fmt::format("{}{:02}:60{}(?:\\+{}|-{})", minute < kQuarter ? "" : "|", minute,
-                            kSecondFraction, clock((local + 1) % kDay), clock(kDay - 1 - local));
-    }
-    result += ")";
+  LeapSecond result{"23:59:60" + kSecondFraction + "(?:[Zz]|[+-]00:00)", ""};
+  for (int local = kQuarter - 1; local < kDay - 1; local += kQuarter) {
+    const std::string time = clock(local) + ":60" + kSecondFraction;
+    result.same_day += "|" + time + "-" + clock(kDay - 1 - local);
+    result.next_day += (local < kQuarter ? "" : "|") + time + "\\+" + clock(local + 1);
   }
   return result;
 }
 
+const std::string kTime =
+    "(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d" + kSecondFraction + "(?:[Zz]|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)";
+
 std::string time() {
-  return "(?:(?:[01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d" + kSecondFraction +
-         "(?:[Zz]|[+-](?:[01]\\d|2[0-3]):[0-5]\\d)|" + leap_second() + ")";
+  const LeapSecond leap = leap_second();
+  return "(?:" + kTime + "|" + leap.same_day + "|" + leap.next_day + ")";
+}
+
+// Leap seconds come at the end of June or of December (RFC 3339, section 5.7).
+std::string date_time() {
+  const LeapSecond leap = leap_second();
+  return "(?:" + kDate + "[Tt]" + kTime + "|\\d{4}-(?:(?:06-30|12-31)[Tt](?:" + leap.same_day +
+         ")|(?:07-01|01-01)[Tt](?:" + leap.next_day + ")))";
 }
 
 const std::string kByte = "(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)";
@@ -133,7 +143,7 @@ const std::vector<Known>& known_formats() {
     return std::vector<Known>{
         {"date", kDate},
         {"time", time()},
-        {"date-time", kDate + "[Tt]" + time()},
+        {"date-time", date_time()},
         {"duration", kDuration},
         {"email", email("")},
         {"idn-email", email(kBeyondAscii)},
