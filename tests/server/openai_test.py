@@ -1,5 +1,6 @@
 """OpenAI's protocol: chat, completions, responses."""
 
+import itertools
 import json
 import unittest
 
@@ -178,6 +179,32 @@ class OpenAI(SharedServer):
             "type": "json_schema", "name": "n", "schema": wrong}}})
         self.assertEqual(status, 400, answer)
         self.assertIn("#/properties/a/format", answer["error"]["message"])
+
+    def test_one_form_of_the_answer_alone(self):
+        schema = {"type": "object"}
+        asked = {"/v1/chat/completions": {"messages": [{"role": "user", "content": "x"}]}, "/v1/completions": {"prompt": "x"},
+                 "/v1/responses": {"input": "x"},
+                 "/v1/messages": {"messages": [{"role": "user", "content": "x"}], "max_tokens": 1}}
+        own = {"/v1/chat/completions": ("response_format", {"response_format": {"type": "json_object"}}),
+               "/v1/completions": ("response_format", {"response_format": {"type": "json_object"}}),
+               "/v1/responses": ("text.format", {"text": {"format": {"type": "json_schema", "name": "n", "schema": schema}}}),
+               "/v1/messages": ("output_config.format",
+                                {"output_config": {"format": {"type": "json_schema", "schema": schema}}})}
+        extras = {"guided_json": schema, "json_schema": schema, "guided_regex": "a", "guided_grammar": 'root ::= "a"',
+                  "grammar": 'root ::= "a"', "guided_choice": ["a"]}
+        for path, body in asked.items():
+            cases = [(own[path][0], name, own[path][1] | {name: extra}) for name, extra in extras.items()]
+            cases += [(one, other, {one: extras[one], other: extras[other]})
+                      for one, other in itertools.pairwise(extras)]
+            cases.append(("guided_choice", "structured_outputs.regex",
+                          {"guided_choice": ["a"], "structured_outputs": {"regex": "a"}}))
+            cases.append(("structured_outputs.json", "structured_outputs.choice",
+                          {"structured_outputs": {"choice": ["a"], "json": schema}}))
+            for one, other, fields in cases:
+                with self.subTest(path=path, fields=fields):
+                    status, answer = self.server.post(path, body | fields)
+                    self.assertEqual(status, 400, answer)
+                    self.assertIn(f"'{one}' and '{other}'", answer["error"]["message"])
 
     def test_responses_with_tools(self):
         tool = {"type": "function", "name": "look", "strict": True, "parameters": {

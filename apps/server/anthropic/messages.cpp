@@ -88,7 +88,7 @@ ChatPrompt read_prompt(Fields& fields, const ServedModel& model, AnswerRequest& 
   if (!tools.empty()) answer.tools = dump(tools);
   read_tool_choice(fields, answer);
   read_output_config(fields, answer);
-  if (auto extra = openai::read_extras(fields)) answer.content = std::move(extra);
+  openai::read_extras(fields, answer, "output_config.format");
   if (!tools.empty() && answer.choice != ToolChoice::none) settings.variables["tools"] = tools;
   return render_chat(model, messages, settings);
 }

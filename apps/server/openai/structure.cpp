@@ -74,35 +74,47 @@ void read_tool_choice(Fields& fields, AnswerRequest& answer) {
 
 }  // namespace
 
-std::optional<GrammarSource> read_extras(Fields& fields) {
+void read_extras(Fields& fields, AnswerRequest& answer, std::string_view format) {
   constexpr std::size_t kMostChoices = 1000;
+  std::string first(format);
+  const auto take = [&](const std::string& name, GrammarSource source) {
+    if (answer.content)
+      throw bad_request(
+          fmt::format("'{}' and '{}' both say which form the answer has: give one of them.", first, name),
+          name, "invalid_value");
+    answer.content = std::move(source);
+    first = name;
+  };
+  const auto read_schema = [&](const Json& value, const std::string& name) {
+    return schema(value.is_string() ? parse_json(value.get<std::string>()) : value, name);
+  };
   for (const char* name : {"guided_json", "json_schema"})
-    if (const Json* value = fields.find(name))
-      return schema(value->is_string() ? parse_json(value->get<std::string>()) : *value, name);
-  if (const auto regex = fields.text("guided_regex")) return source(GrammarSource::Kind::regex, *regex);
+    if (const Json* value = fields.find(name)) take(name, read_schema(*value, name));
+  if (const auto regex = fields.text("guided_regex"))
+    take("guided_regex", source(GrammarSource::Kind::regex, *regex));
   for (const char* name : {"guided_grammar", "grammar"})
     if (const auto grammar = fields.text(name); grammar && !grammar->empty())
-      return source(GrammarSource::Kind::ebnf, *grammar);
-  if (fields.has("guided_choice")) return choices(fields.texts("guided_choice", kMostChoices));
+      take(name, source(GrammarSource::Kind::ebnf, *grammar));
+  if (fields.has("guided_choice"))
+    take("guided_choice", choices(fields.texts("guided_choice", kMostChoices)));
   const Json* structured = fields.object("structured_outputs");
-  if (structured == nullptr) return std::nullopt;
+  if (structured == nullptr) return;
   Fields inner(*structured);
-  std::optional<GrammarSource> found;
-  if (const Json* json = inner.find("json"))
-    found =
-        schema(json->is_string() ? parse_json(json->get<std::string>()) : *json, "structured_outputs.json");
-  if (const auto regex = inner.text("regex")) found = source(GrammarSource::Kind::regex, *regex);
-  if (const auto grammar = inner.text("grammar")) found = source(GrammarSource::Kind::ebnf, *grammar);
-  if (inner.has("choice")) found = choices(inner.texts("choice", kMostChoices));
-  if (inner.flag("json_object").value_or(false)) found = any_object();
+  const std::string prefix = "structured_outputs.";
+  if (const Json* json = inner.find("json")) take(prefix + "json", read_schema(*json, prefix + "json"));
+  if (const auto regex = inner.text("regex"))
+    take(prefix + "regex", source(GrammarSource::Kind::regex, *regex));
+  if (const auto grammar = inner.text("grammar"))
+    take(prefix + "grammar", source(GrammarSource::Kind::ebnf, *grammar));
+  if (inner.has("choice")) take(prefix + "choice", choices(inner.texts("choice", kMostChoices)));
+  if (inner.flag("json_object").value_or(false)) take(prefix + "json_object", any_object());
   inner.refuse_others();
-  return found;
 }
 
 AnswerRequest read_structure(Fields& fields) {
   AnswerRequest answer;
   answer.content = read_response_format(fields);
-  if (const std::optional<GrammarSource> extra = read_extras(fields)) answer.content = extra;
+  read_extras(fields, answer, "response_format");
   if (const Json* tools = fields.array("tools"); tools != nullptr && !tools->empty())
     answer.tools = dump(*tools);
   read_tool_choice(fields, answer);

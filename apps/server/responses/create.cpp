@@ -117,7 +117,7 @@ Work create(const Json& body, const ServedModel& model, Store& store, const std:
   const Json structure = as_chat_structure(fields, settings.echo);
   Fields structure_fields(structure);
   AnswerRequest answer = openai::read_structure(structure_fields);
-  if (auto extra = openai::read_extras(fields)) answer.content = std::move(extra);
+  openai::read_extras(fields, answer, "text.format");
   answer.max_thinking_tokens = fields.integer("max_thinking_tokens", 0, kMostTokens);
   ChatSettings chat;
   chat.variables =
