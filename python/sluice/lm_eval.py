@@ -2,6 +2,8 @@
 
     from sluice.lm_eval import SluiceLM
     lm_eval.simple_evaluate(SluiceLM("delta-story"), tasks=[...])
+
+Once this is imported, lm-eval knows it as "sluice", too: simple_evaluate("sluice", model_args="model=delta-story").
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from typing import Any
 import numpy
 from lm_eval.api.instance import Instance  # type: ignore[import-untyped, import-not-found, unused-ignore]
 from lm_eval.api.model import LM  # type: ignore[import-untyped, import-not-found, unused-ignore]
+from lm_eval.api.registry import register_model  # type: ignore[import-untyped, import-not-found, unused-ignore]
+from lm_eval.utils import get_rolling_token_windows, make_disjoint_window  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
 from .model import Model
 
@@ -22,10 +26,12 @@ def _arguments(requests: Sequence[Any]) -> list[tuple[Any, Any]]:
     return [request.args for request in requests]
 
 
+@register_model("sluice")  # type: ignore[misc, unused-ignore]
 class SluiceLM(LM):  # type: ignore[misc, unused-ignore]
-    """Takes a model, or the arguments of Model."""
+    """Takes a model, or the arguments of Model. What lm-eval says beside of batches and devices is the scheduler's matter here."""
 
-    def __init__(self, model: Model | str | os.PathLike[str] = "delta-story", **options: Any):
+    def __init__(self, model: Model | str | os.PathLike[str] = "delta-story", batch_size: Any = None, max_batch_size: Any = None,
+                 device: Any = None, **options: Any):
         super().__init__()
         self._model = model if isinstance(model, Model) else Model(model, **options)
         self._longest = int(self._model.summary["max_positions"])
@@ -36,16 +42,22 @@ class SluiceLM(LM):  # type: ignore[misc, unused-ignore]
 
     def _score(self, context: Sequence[int], continuation: Sequence[int]) -> tuple[float, bool]:
         """The log-probability of a continuation, and whether it is the most likely one."""
-        ids = [*context, *continuation][-self._longest:]
-        rows = self._model.logits(ids)[-len(continuation) - 1:-1].astype(numpy.float64)
+        scored = list(continuation[-self._longest:])
+        if not scored:
+            return 0.0, True
+        ids = [*context, *continuation][-self._longest - 1:-1]  # the last one is foretold, not read
+        with self._model.session(len(ids)) as session:
+            session.extend(ids[:-len(scored)])  # the logits of a long context are not wanted
+            rows = session.extend_with_logits(ids[-len(scored):]).astype(numpy.float64)
         rows -= rows.max(1, keepdims=True)
         logprobs = rows - numpy.log(numpy.exp(rows).sum(1, keepdims=True))
-        chosen = logprobs[numpy.arange(len(continuation)), list(continuation)]
-        return float(chosen.sum()), bool((rows.argmax(1) == list(continuation)).all())
+        return float(logprobs[numpy.arange(len(scored)), scored].sum()), bool((rows.argmax(1) == scored).all())
 
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
         answers = []
         for context, continuation in _arguments(requests):
+            kept = context.rstrip()  # spaces belong to the word behind them, as lm-eval's own models have it
+            context, continuation = kept, context[len(kept):] + continuation
             before = self._begin(context)
             whole = self._model.tokenize(context + continuation, special=True)
             # Tokens of the whole text; where the seam falls into one, the parts' own.
@@ -54,7 +66,9 @@ class SluiceLM(LM):  # type: ignore[misc, unused-ignore]
         return answers
 
     def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
-        return [self._score(self._model.stop_ids[:1], self._model.tokenize(request.args[0]))[0] for request in requests]
+        """Of whole texts: a long one in windows of the context's size."""
+        return [sum(self._score(*make_disjoint_window(window))[0] for window in get_rolling_token_windows(
+                    self._model.tokenize(request.args[0]), self._model.stop_ids[0], self._longest, 1)) for request in requests]
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         """All together: settings may differ from one to the next."""
@@ -67,3 +81,11 @@ class SluiceLM(LM):  # type: ignore[misc, unused-ignore]
             made.append(self._model.request(ids, stop=[until] if isinstance(until, str) else until, max_tokens=limit,
                                             temperature=temperature, seed=0))
         return [answer.text for answer in self._model.scheduler.run(made)]
+
+    @property
+    def tokenizer_name(self) -> str:
+        """Of the model: lm-eval keeps answers apart by it."""
+        return self._model.name
+
+    def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
+        return self._model.render(chat_history, generation_prompt=add_generation_prompt)

@@ -9,6 +9,7 @@ pytest.importorskip("lm_eval")
 
 import lm_eval
 from lm_eval.api.instance import Instance
+from lm_eval.api.registry import get_model
 from lm_eval.api.task import ConfigurableTask
 
 from sluice.lm_eval import SluiceLM
@@ -33,6 +34,40 @@ def test_loglikelihood(lm, model):
     expected = sum(rows[at - 1, ids[at]] for at in range(first, len(ids)))
     assert score == pytest.approx(float(expected), abs=1e-4) and not greedy
     assert lm.loglikelihood([instance("loglikelihood", START, STORY[:20])])[0][1]  # what it would write itself
+
+
+def test_spaces_go_with_the_word_behind_them(lm):
+    both = lm.loglikelihood([instance("loglikelihood", START + " ", "there was"), instance("loglikelihood", START, " there was")])
+    assert both[0] == both[1]
+
+
+def test_texts_beyond_the_context(model):
+    """In windows as lm-eval cuts them, the last of which reaches back."""
+    lm, text, longest = SluiceLM(model), START + STORY, 30
+    lm._longest = longest
+    ids = [model.stop_ids[0], *model.tokenize(text)]
+    assert longest + 1 < len(ids) < 2 * longest
+
+    def scores(part):
+        rows = torch.from_numpy(model.logits(part[:-1])).double().log_softmax(1)
+        return rows[torch.arange(len(part) - 1), part[1:]]
+
+    expected = scores(ids[:longest + 1]).sum() + scores(ids[-longest - 1:])[longest * 2 + 1 - len(ids):].sum()
+    made = lm.loglikelihood_rolling([instance("loglikelihood_rolling", text)])[0]
+    assert made == pytest.approx(float(expected), rel=1e-6)
+    assert lm.loglikelihood([instance("loglikelihood", text, " cat")])[0][0] < 0  # a long context loses its beginning
+
+
+def test_conversations(lm, model):
+    messages = [{"role": "user", "content": "Tell me a story."}]
+    assert lm.apply_chat_template(messages) == model.render(messages) and lm.tokenizer_name == "delta-story"
+
+
+def test_is_known_by_its_name(lm):
+    """As simple_evaluate and the command line make it."""
+    made = get_model("sluice").create_from_arg_string("model=delta-story,threads=2", {"batch_size": 1, "device": None})
+    asked = [instance("loglikelihood", START, STORY[:20])]
+    assert made.loglikelihood(asked) == lm.loglikelihood(asked)
 
 
 def test_generate_until(lm):
