@@ -76,7 +76,8 @@ class GenerateOptions:
     skip_special: bool
 
 class Snapshot:
-    def length(self) -> int: ...
+    def __len__(self) -> int: ...
+    @property
     def bytes(self) -> int: ...
 
 class Session:

@@ -18,27 +18,27 @@ _USUAL_TEMPERATURE = 0.7
 
 
 class Sampling(TypedDict, total=False):
-    """How an answer is chosen and where it ends. What is not given follows the model's generation_config.json."""
+    """How an answer is chosen and where it ends. What is not given, or None, follows the model's generation_config.json."""
 
-    max_tokens: int  # at most so many; 256 unless told otherwise
-    min_tokens: int  # nothing but its form ends the answer before
-    temperature: float  # 0: the most likely token
-    top_k: int  # among so many most likely ones; 0: all
-    top_p: float  # among the most likely ones that make up so much
-    min_p: float  # none below this share of the most likely one
-    repetition_penalty: float  # above 1: repeats less
-    presence_penalty: float  # off the logit of a token that occurred
-    frequency_penalty: float  # off the logit for every occurrence
-    logit_bias: Mapping[int, float]  # added to the logits of these ids
-    seed: int  # the same seed, the same text; without one every call differs
-    stop: str | Sequence[str]  # texts that end the answer and are not part of it
-    logprobs: int  # log-probabilities of the tokens, and of so many most likely ones beside each
-    ignore_stop_ids: bool  # the model's own end does not end the answer
+    max_tokens: int | None  # at most so many; 256 unless told otherwise
+    min_tokens: int | None  # nothing but its form ends the answer before
+    temperature: float | None  # 0: the most likely token
+    top_k: int | None  # among so many most likely ones; 0: all
+    top_p: float | None  # among the most likely ones that make up so much
+    min_p: float | None  # none below this share of the most likely one
+    repetition_penalty: float | None  # above 1: repeats less
+    presence_penalty: float | None  # off the logit of a token that occurred
+    frequency_penalty: float | None  # off the logit for every occurrence
+    logit_bias: Mapping[int, float] | None  # added to the logits of these ids
+    seed: int | None  # the same seed, the same text; without one every call differs
+    stop: str | Sequence[str] | None  # texts that end the answer and are not part of it
+    logprobs: int | None  # log-probabilities of the tokens, and of so many most likely ones beside each
+    ignore_stop_ids: bool | None  # the model's own end does not end the answer
     # The form of the text, one of these at most:
-    schema: Mapping[str, Any]  # JSON of this schema; {} for any JSON
-    regex: str  # text that this expression matches as a whole
-    grammar: str  # GBNF or EBNF, from the rule `root`
-    choices: Sequence[str]  # one of these texts
+    schema: Mapping[str, Any] | None  # JSON of this schema; {} for any JSON
+    regex: str | None  # text that this expression matches as a whole
+    grammar: str | None  # GBNF or EBNF, from the rule `root`
+    choices: Sequence[str] | None  # one of these texts
 
 
 def parse_bytes(size: int | str) -> int:
@@ -83,9 +83,12 @@ def check_text(text: str, name: str) -> None:
 
 def token_ids(ids: Iterable[int]) -> list[int]:
     """A list of them; the engine looks whether they are of the vocabulary."""
-    if isinstance(ids, (str, bytes, bytearray, Mapping)) or not isinstance(ids, Iterable):
-        raise TypeError(f"expected token ids, not {ids!r:.60}")
-    made = list(map(operator.index, ids))
+    try:
+        if isinstance(ids, (str, bytes, bytearray, Mapping)):
+            raise TypeError
+        made = list(map(operator.index, ids))
+    except TypeError:
+        raise TypeError(f"expected the token ids of one text, not {ids!r:.60}") from None
     if made and not -(1 << 31) <= min(made) <= max(made) < 1 << 31:
         raise _native.InputError(f"token id {max(made, key=abs)} is outside any vocabulary")
     return made
@@ -111,11 +114,16 @@ def find_model(name: str | os.PathLike[str]) -> pathlib.Path:
     return _native.find_model(os.fspath(name), model_folders())
 
 
-def generate_options(config: Mapping[str, float], given: Sampling) -> _native.GenerateOptions:
-    """`config` is what the model's makers want, `given` what the caller does."""
-    unknown = given.keys() - Sampling.__annotations__.keys()
+def without_none(given: Sampling) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def generate_options(config: Mapping[str, float], settings: Sampling) -> _native.GenerateOptions:
+    """`config` is what the model's makers want, `settings` what the caller does."""
+    unknown = settings.keys() - Sampling.__annotations__.keys()
     if unknown:
         raise TypeError(f"there is no setting {', '.join(sorted(unknown))}; there are {', '.join(Sampling.__annotations__)}")
+    given = without_none(settings)
     options = _native.GenerateOptions()
     sampling = _native.SamplingSettings()
     chosen = {"temperature": _USUAL_TEMPERATURE, "seed": secrets.randbits(32), **config, **given}
@@ -132,7 +140,7 @@ def generate_options(config: Mapping[str, float], given: Sampling) -> _native.Ge
     options.stop = _texts([stop] if isinstance(stop, str) else stop, "stop")
     for name in ("max_tokens", "min_tokens", "ignore_stop_ids"):
         if name in given:
-            assign(options, **{name: given[name]})  # type: ignore[literal-required]
+            assign(options, **{name: given[name]})
     return options
 
 
@@ -144,8 +152,9 @@ def _texts(given: Sequence[str], name: str) -> list[str]:
     return made
 
 
-def form_of(given: Sampling) -> tuple[str, str, list[str]] | None:
+def form_of(settings: Sampling) -> tuple[str, str, list[str]] | None:
     """The form that the settings ask of the text, as (kind, text, choices)."""
+    given = without_none(settings)
     forms = [name for name in ("schema", "regex", "grammar", "choices") if name in given]
     if not forms:
         return None

@@ -31,6 +31,9 @@ class Delta:
     def __str__(self) -> str:
         return self.text if self.kind == "content" else ""
 
+    def __format__(self, how: str) -> str:
+        return format(str(self), how)
+
 
 @dataclasses.dataclass(frozen=True)
 class ChatAnswer:
@@ -43,6 +46,9 @@ class ChatAnswer:
 
     def __str__(self) -> str:
         return self.content
+
+    def __format__(self, how: str) -> str:
+        return format(self.content, how)
 
     @property
     def message(self) -> dict[str, Any]:

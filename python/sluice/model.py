@@ -112,6 +112,8 @@ class Model:
     def render(self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]] | None = None,
                generation_prompt: bool = True, **variables: Any) -> str:
         """The prompt that a conversation becomes, by the model's own template."""
+        if isinstance(messages, (str, Mapping)) or not all(isinstance(message, Mapping) for message in messages):
+            raise TypeError(f"messages are a sequence of dictionaries with role and content, not {messages!r:.60}")
         if tools is not None:
             variables["tools"] = tools
         return self._engine.render_chat(json.dumps(list(messages)), generation_prompt, json.dumps(variables))

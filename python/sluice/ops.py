@@ -22,6 +22,7 @@ import dataclasses
 import functools
 import inspect
 import keyword
+import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
@@ -104,16 +105,28 @@ def _array(name: str, value: Any, types: str) -> Any:
     if _is_torch(value):
         if value.is_meta or str(value.layout) != "torch.strided":
             raise _native.InputError(f"'{name}' is a tensor without values in memory, one after another")
-        return value.detach().contiguous()
+        value = value.detach()
+        if types == "I32" and str(value.dtype) == "torch.int64":
+            value = _narrowed(name, value, value.int)
+        return value.contiguous()
     if isinstance(value, numpy.ndarray):
         if value.dtype.names or value.dtype.kind in "OSUMm":
             raise _native.InputError(f"'{name}' has the element type {value.dtype}, which is no number")
+        if types == "I32" and value.dtype.kind == "i" and value.dtype.itemsize == 8:
+            value = _narrowed(name, value, functools.partial(value.astype, numpy.int32))
         if not value.dtype.isnative:
             value = value.astype(value.dtype.newbyteorder("="))
         return numpy.require(value, requirements="A")  # aligned
     if hasattr(value, "__dlpack__"):
         return value
     return _array_of_list(name, value, numpy.dtype(_LISTS.get(types, numpy.float32)))
+
+
+def _narrowed(name: str, value: Any, narrow: Callable[[], Any]) -> Any:
+    """Whole numbers of numpy and torch have 64 bits unless told otherwise, those of ops 32."""
+    if math.prod(value.shape) and not -(1 << 31) <= int(value.min()) <= int(value.max()) < 1 << 31:
+        raise _native.InputError(f"'{name}' holds numbers that do not fit int32")
+    return narrow()
 
 
 def _array_of_list(name: str, value: Any, wanted: numpy.dtype[Any]) -> Any:

@@ -21,6 +21,9 @@ class Token:
     def __str__(self) -> str:
         return self.text
 
+    def __format__(self, how: str) -> str:
+        return format(self.text, how)
+
     @staticmethod
     def _of(raw: RawToken, asked: bool) -> Token:
         return Token(raw[0], raw[1], raw[2], tuple(raw[3])) if asked and raw[0] >= 0 else Token(raw[0], raw[1])
@@ -42,6 +45,9 @@ class Generation:
 
     def __str__(self) -> str:
         return self.text
+
+    def __format__(self, how: str) -> str:
+        return format(self.text, how)
 
     @property
     def logprobs(self) -> list[float] | None:

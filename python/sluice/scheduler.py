@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import threading
+import time
 import types
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -26,6 +28,8 @@ class _Pending:
     def __init__(self, scheduler: Scheduler, request: _native.Request, mailbox: _native.Mailbox):
         if not isinstance(request, _native.Request):
             raise TypeError(f"a request is made by Model.request(), {request!r:.60} is none")
+        if scheduler._draining:
+            raise _native.BusyError("no more requests are taken: the scheduler is to stop")
         self.ticket = next(_tickets)
         self.tokens: list[Token] = []
         self.progress = (0, len(request.prompt))
@@ -55,20 +59,22 @@ class Stream(Iterator[Token]):
 
     def __init__(self, scheduler: Scheduler, request: _native.Request):
         self._mailbox = _native.new_mailbox()
+        self._lock = threading.Lock()  # one thread waits for news, others for it
         self._pending = _Pending(scheduler, request, self._mailbox)
         self._given = 0
 
     def __next__(self) -> Token:
         pending = self._pending
-        while self._given == len(pending.tokens):
-            if pending.result is not None:
-                pending.answer()
-                raise StopIteration
-            self._mailbox.wait()
-            for _, kind, news in self._mailbox.take():
-                pending.hear(kind, news)
-        self._given += 1
-        return pending.tokens[self._given - 1]
+        with self._lock:
+            while self._given == len(pending.tokens):
+                if pending.result is not None:
+                    pending.answer()
+                    raise StopIteration
+                self._mailbox.wait()
+                for _, kind, news in self._mailbox.take():
+                    pending.hear(kind, news)
+            self._given += 1
+            return pending.tokens[self._given - 1]
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -226,7 +232,7 @@ class Scheduler:
         assign(options, parallel=parallel, context=context, cache_tokens=cache_tokens, queue=queue, token_interval_seconds=token_interval)
         if not hasattr(model, "_computing_engine"):
             raise TypeError(f"a scheduler is of a Model, not of {model!r:.60}")
-        self._queue = queue
+        self._queue, self._draining = queue, False
         self._native = _native.new_scheduler(model._computing_engine, options)
 
     def __enter__(self) -> Self:
@@ -241,6 +247,9 @@ class Scheduler:
 
     def drain(self) -> None:
         """Takes no more requests and returns once all are done."""
+        self._draining = True
+        while self.state["running"] + self.state["waiting"]:
+            time.sleep(0.002)  # and is interrupted by Ctrl-C
         self._native.drain()
 
     @property

@@ -6,6 +6,7 @@ import os
 import subprocess
 import tempfile
 import types
+import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,19 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 
+def _end(process: subprocess.Popen[str], owner: int) -> None:
+    if os.getpid() == owner:  # a forked process leaves it alone
+        process.terminate()
+        process.communicate()
+
+
 class Server:
-    """A running server; `with` or close() ends it."""
+    """A running server; `with`, close() or losing the last reference to it ends it."""
 
     def __init__(self, arguments: Sequence[str]):
         self._said = tempfile.TemporaryFile("w+")  # a pipe that nobody reads would fill and stop it
         self._process = subprocess.Popen([command_line(), "serve", *arguments], stdout=subprocess.PIPE, stderr=self._said, text=True)
+        self._ending = weakref.finalize(self, _end, self._process, os.getpid())  # at the interpreter's end at the latest
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line.startswith("listening on "):
@@ -34,8 +42,7 @@ class Server:
 
     def close(self) -> None:
         """Lets running requests end, then the server."""
-        self._process.terminate()
-        self._process.communicate()
+        self._ending()
         self._said.close()
 
     def __enter__(self) -> Self:

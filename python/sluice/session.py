@@ -30,6 +30,12 @@ class Session:
             raise _native.InputError(f"a context of {capacity} tokens is not possible")
         self._native = _native.new_session(engine, capacity)
 
+    def __repr__(self) -> str:
+        return f"<sluice.Session of {self._engine.backend_description()}>"
+
+    def __bool__(self) -> bool:
+        return True  # an empty one, too
+
     def __enter__(self) -> Session:
         return self
 
@@ -71,11 +77,14 @@ class Session:
 
     def step(self, token: int) -> None:
         """Appends one generated token: on a GPU by faster kernels, whose rounding differs from a prompt's."""
-        self._native.step(token)
+        self._native.step(*token_ids([token]))
 
     def logits(self) -> Floats:
         """Of the last token."""
-        return self._native.logits()
+        row = self._native.logits()
+        if not row.size:
+            raise _native.InputError("the session has read no token yet, so that there are no logits")
+        return row
 
     def generate(self, prompt: str | Sequence[int] = (), on_token: Callable[[Token], bool | None] | None = None,
                  **settings: Unpack[Sampling]) -> Generation:
@@ -88,7 +97,7 @@ class Session:
             return on_token(tokens[-1]) is not False
 
         options = text_options(self._engine, self._config, settings)
-        asked = "logprobs" in settings
+        asked = options.sampling.logprobs >= 0
         raw, unheard = self._native.generate(self._ids(prompt), options, None if on_token is None else hear)
         return Generation._of(raw, tokens + [Token._of(one, asked) for one in unheard])
 
@@ -98,7 +107,7 @@ class Session:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Goes back, or over, to a snapshot."""
-        self._native.restore(snapshot)
+        self._native.restore(_saved(snapshot))
 
     def mark(self) -> Snapshot:
         """A cheap point for rewind(), good while the timeline still begins with the same tokens."""
@@ -106,7 +115,7 @@ class Session:
 
     def rewind(self, mark: Snapshot) -> None:
         """Goes back to a mark."""
-        self._native.rewind(mark)
+        self._native.rewind(_saved(mark))
 
     def reset(self) -> None:
         """Forgets everything."""
@@ -119,3 +128,7 @@ class Session:
         return made
 
 
+def _saved(snapshot: Snapshot) -> Snapshot:
+    if not isinstance(snapshot, Snapshot):
+        raise TypeError(f"a point of a timeline is made by snapshot() or mark(), {snapshot!r:.60} is none")
+    return snapshot

@@ -5,6 +5,7 @@
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <mutex>
@@ -93,7 +94,7 @@ nb::object extend_with_logits(HeldSession& held, const Tokens& tokens) {
     });
     return all;
   });
-  const std::size_t columns = tokens.empty() ? 0 : rows.size() / tokens.size();
+  const auto columns = static_cast<std::size_t>(held.engine->summary().vocab);
   return to_numpy(std::move(rows), {tokens.size(), columns});
 }
 
@@ -147,9 +148,15 @@ void bind_timeline(nb::class_<HeldSession>& session) {
 
 void bind_session(nb::module_& module) {
   bind_generation(module);
-  nb::class_<Snapshot>(module, "Snapshot", "A saved point of a timeline.")
-      .def("length", &Snapshot::length, "Tokens before it.")
-      .def("bytes", &Snapshot::bytes, "Memory that it takes.");
+  nb::class_<Snapshot>(module, "Snapshot",
+                       "A saved point of a timeline; len() of it is how many tokens are before.")
+      .def("__len__", &Snapshot::length)
+      .def("__bool__", [](const Snapshot&) { return true; })
+      .def("__repr__",
+           [](const Snapshot& snapshot) {
+             return "<sluice.Snapshot after " + std::to_string(snapshot.length()) + " tokens>";
+           })
+      .def_prop_ro("bytes", &Snapshot::bytes, "Memory that it takes.");
   nb::class_<HeldSession> session(module, "Session");
   bind_timeline(session);
   session.def("close", &close)

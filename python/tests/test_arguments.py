@@ -12,17 +12,17 @@ from sluice import ops
 
 X = numpy.arange(128, dtype=numpy.float32).reshape(2, 64)
 WRONG_SETTINGS = {
-    "max_tokens": [None, -1, 1.5, "3", 10**20], "min_tokens": [None, -1], "temperature": [None, math.nan, math.inf, -1, "a", 1e40],
-    "top_k": [None, -1, 1.5, 10**20], "top_p": [None, 0, 2, math.nan], "min_p": [-1, math.nan], "repetition_penalty": [None, 0, math.nan],
-    "presence_penalty": [math.inf], "frequency_penalty": [math.nan], "seed": [None, -1, 1.5, 10**30, "a"], "stop": [None, [1], 1, ["a", None], b"x", "\ud800"],
-    "logit_bias": [None, {"a": 1}, {1: "a"}, {-1: 1.0}, {10**20: 1.0}, {1: math.nan}, [(1, 2.0)]], "logprobs": [None, -5, 1.5, 21],
-    "ignore_stop_ids": [None, "a"], "schema": [None, 1, {"type": "nonsense"}, {"a": math.nan}], "regex": [None, 1, "(", "\ud800"],
-    "grammar": [None, "", 1], "choices": [None, [], [1], "ab"],
+    "max_tokens": [-1, 1.5, "3", 10**20], "min_tokens": [-1], "temperature": [math.nan, math.inf, -1, "a", 1e40],
+    "top_k": [-1, 1.5, 10**20], "top_p": [0, 2, math.nan], "min_p": [-1, math.nan], "repetition_penalty": [0, math.nan],
+    "presence_penalty": [math.inf], "frequency_penalty": [math.nan], "seed": [-1, 1.5, 10**30, "a"], "stop": [[1], 1, ["a", 5], b"x", "\ud800"],
+    "logit_bias": [{"a": 1}, {1: "a"}, {-1: 1.0}, {10**20: 1.0}, {1: math.nan}, [(1, 2.0)]], "logprobs": [-5, 1.5, 21],
+    "ignore_stop_ids": ["a"], "schema": [1, {"type": "nonsense"}, {"a": math.nan}], "regex": [1, "(", "\ud800"],
+    "grammar": ["", 1], "choices": [[], [1], "ab"],
 }
 WRONG_MODELS = {"model": [None, "", 1, "a\0b"], "backend": [None, "", 1], "threads": [None, -1, 1.5, 10**9, 10**20],
                 "memory": [None, -1, 1, "", "-1", 1.5, 10**30, "9" * 40 + "GB"], "vram": [-1, 1.5],
                 "kv_bits": [None, 0, 7, "4", (4,), (4, 4, 4), (None, 4), 4.0], "exact": [None, "a"]}
-WRONG_TEXTS = [None, 3, [1.5], ["a"], [-1], [10**12], [None], numpy.array([1.0]), b"abc", {}, "a\ud800b"]
+WRONG_TEXTS = [None, 3, [1.5], ["a"], [[1, 2]], numpy.array([[1, 2]]), torch.tensor([[1, 2]]), [-1], [10**12], [None], numpy.array([1.0]), b"abc", {}, "a\ud800b"]
 
 
 def told(work, *names):
@@ -57,6 +57,12 @@ def test_texts(model):
             if not isinstance(text, str):
                 told(lambda: model.tokenize(text), "text")
             told(lambda: model.perplexity(text), "text")
+        for token in (None, "a", 1.5, -1, 10**12):
+            told(lambda: session.step(token))
+        for point in (None, session, "a"):
+            told(lambda: session.restore(point), "snapshot")
+            told(lambda: session.rewind(point), "snapshot")
+        told(session.logits, "no token")
         for prompts in ("ab", b"ab", None):
             told(lambda: model.generate_batch(prompts))
         for capacity in (-1, None, 1.5, 10**9, 10**20):
@@ -75,6 +81,8 @@ def test_requests_and_conversations(model):
         told(lambda: model.chat([{"role": "user", "content": "Hello."}], **wrong))
     for messages in (None, [1], [{}], [{"role": 5, "content": "a"}], [{"role": "user", "content": math.nan}]):
         told(lambda: model.chat(messages))
+    for messages in ("Hello.", {"role": "user", "content": "Hello."}):
+        told(lambda: model.chat(messages), "messages are a sequence")
 
 
 @pytest.mark.parametrize("given", [
@@ -82,6 +90,25 @@ def test_requests_and_conversations(model):
     torch.empty(2, 64, device="meta"), numpy.float32(1), X.astype(numpy.float64), numpy.zeros((0, 64), numpy.float32)])
 def test_arrays(given):
     told(lambda: ops.rms_norm(x=given, eps=1e-6), "'x'")
+
+
+def test_none_is_as_if_not_given(model):
+    wanted = {"max_tokens": 8, "temperature": 0}
+    nothing = {name: None for name in WRONG_SETTINGS if name not in wanted}
+    expected = model.generate("Once", **wanted)
+    made = model.generate("Once", **wanted, **nothing)
+    assert made.ids == expected.ids and made.logprobs is None
+    with model.session(16) as session:
+        assert session.generate("Once", **wanted, **nothing).tokens == expected.tokens
+    assert model.chat([{"role": "user", "content": "Hello."}], **wanted, **nothing).generation.ids
+
+
+def test_whole_numbers_of_64_bits_are_ids():
+    expected = ops.embed(table=X, ids=[1, 0])
+    for ids in (numpy.array([1, 0]), numpy.array([1, 5, 0, 5])[::2], torch.tensor([1, 0]), torch.tensor([[1, 0], [5, 5]]).t()[:, 0]):
+        assert numpy.array_equal(numpy.asarray(ops.embed(table=X, ids=ids)), expected)
+    for ids in (numpy.array([1 << 40]), torch.tensor([-1 << 40]), numpy.array([1.0], numpy.float32), numpy.array([2]), torch.tensor([-1])):
+        told(lambda: ops.embed(table=X, ids=ids), "ids")
 
 
 def test_lists_are_not_rounded_to_ids():

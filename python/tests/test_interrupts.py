@@ -28,6 +28,11 @@ def extend():
             assert 0 < len(session) < 200_000  # it did not wait for the end, and holds what was read
             session.generate([2], max_tokens=2)
 
+def drain():
+    with sluice.Scheduler(model, parallel=1, context=250_000) as scheduler:
+        kept = scheduler.stream(model.request([1, 2, 3], **endless))
+        scheduler.drain()
+
 WORKS = {
     "generate": lambda: model.generate([1, 2, 3], **endless),
     "stream": lambda: list(model.stream([1, 2, 3], **endless)),
@@ -36,6 +41,7 @@ WORKS = {
     "async for": lambda: asyncio.run(each()),
     "session": lambda: model.session().generate([1, 2, 3], **endless),
     "chat": lambda: [story.chat([{"role": "user", "content": "Hello."}], max_tokens=1000) for _ in range(10**9)],
+    "drain": drain,
     "extend": extend,
     "logits": lambda: model.session().extend_with_logits([1] * 200_000),
     "perplexity": lambda: story.perplexity("Once upon a time there was a cat. " * 1_000_000, context=512),

@@ -33,6 +33,7 @@ def test_generate(model):
     assert str(answer) == STORY and answer.finish_reason == "length"
     assert answer.ids == [token.id for token in answer.tokens] and "".join(map(str, answer.tokens)) == STORY
     assert answer.prompt_tokens == 4 and answer.first_token_seconds > 0
+    assert f"{answer:.7}|{answer.tokens[0]:>3}" == STORY[:7] + "|  ,"
 
 
 def test_stream(model):
@@ -218,6 +219,24 @@ def test_scheduler_of_ones_own(model, alone):
     assert stream.result.finish_reason == "cancelled"
     with pytest.raises(sluice.InputError, match="closed"):
         scheduler.run([model.request(START)])
+
+
+def test_threads_share_a_stream(model):
+    stream, heard = model.stream(START, max_tokens=40, temperature=0), []
+    threads = [threading.Thread(target=lambda: heard.extend(stream), daemon=True) for _ in range(8)]
+    [thread.start() for thread in threads]
+    [thread.join(60) for thread in threads]
+    assert not any(thread.is_alive() for thread in threads)
+    assert sorted(token.id for token in heard) == sorted(stream.result.ids)
+
+
+def test_drain(model):
+    with sluice.Scheduler(model, parallel=2, context=128) as scheduler:
+        streams = [scheduler.stream(model.request(START, max_tokens=20, temperature=0)) for _ in range(5)]
+        scheduler.drain()
+        assert scheduler.state["finished"] == 5 and {STORY.startswith(stream.result.text) for stream in streams} == {True}
+        with pytest.raises(sluice.BusyError, match="stop"):
+            scheduler.run([model.request(START)])
 
 
 def test_closed_model_ends_its_requests():

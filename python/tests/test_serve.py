@@ -25,6 +25,24 @@ def test_serve(model):
         urllib.request.urlopen(server.url + "/health", timeout=5)
 
 
+def test_a_server_that_is_forgotten_ends():
+    """When nobody holds it, at the latest with the program; a forked process leaves it alone."""
+    program = """
+import os, sluice, urllib.request
+server = sluice.serve()
+child = os.fork()
+if child == 0:
+    raise SystemExit
+os.waitpid(child, 0)
+assert urllib.request.urlopen(server.url + "/health", timeout=60).status == 200
+print(server.url, end="")
+"""
+    ended = subprocess.run([sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    with pytest.raises(OSError):
+        urllib.request.urlopen(ended.stdout + "/health", timeout=5)
+
+
 def test_wrong_options_are_one_sentence():
     with pytest.raises(sluice.InputError, match="frobnicate"):
         sluice.serve(options=["--frobnicate"])

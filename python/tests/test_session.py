@@ -66,7 +66,7 @@ def test_snapshot_restore_fork(model):
         saved = session.snapshot()
         first = session.generate(max_tokens=10, temperature=0, prompt=model.tokenize(","))
         session.restore(saved)
-        assert len(session) == saved.length() == 4
+        assert len(session) == len(saved) == 4
         fork = session.fork()
         again = session.generate(model.tokenize(","), max_tokens=10, temperature=0)
         assert first.ids == again.ids
@@ -76,6 +76,14 @@ def test_snapshot_restore_fork(model):
         fork.extend([1, 2, 3])
         fork.rewind(mark)
         assert len(fork) == len(session)
+
+
+def test_empty_timelines(model):
+    with model.session(8) as session:
+        assert len(session) == 0 and session and session.snapshot()  # truth is not length
+        assert session.extend_with_logits([]).shape == model.logits([]).shape == (0, model.summary["vocab"])
+        session.extend([1, 2])
+        assert repr(session.snapshot()) == "<sluice.Snapshot after 2 tokens>" and "Session" in repr(session)
 
 
 def test_seed(model):
@@ -134,7 +142,7 @@ def test_dropped_in_any_order():
     session.close()
     with pytest.raises(sluice.InputError, match="closed"):
         session.extend([1])
-    assert snapshot.length() == 0
+    assert len(snapshot) == 0 and snapshot
 
 
 def test_threads_share_a_model(model):

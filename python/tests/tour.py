@@ -83,7 +83,7 @@ def timelines(model: sluice.Model) -> None:
         assert rows.shape[1] == session.logits().shape[0] and session.tokens[:-1] == model.tokenize("Once upon a time")
         session.rewind(mark)
         session.restore(point)
-        assert len(session) == len(fork) == point.length() and point.bytes() > 0 and session.bytes > 0 and session.capacity == 64
+        assert len(session) == len(fork) == len(point) and point.bytes > 0 and session.bytes > 0 and session.capacity == 64
         assert session.generate(" a", lambda token: token.id >= 0, max_tokens=2).ids
         session.reset()
         fork.close()
