@@ -151,6 +151,10 @@ std::int64_t last_marked(const Sequence& sequence, std::span<const std::int32_t>
   return last;
 }
 
+// Tokens with which a template opens the answer, at the most: whoever goes on from here may open it
+// otherwise, without thoughts for instance, or leave it out.
+constexpr std::int64_t kOpening = 16;
+
 // The end of the prompt, where it parts from one before, and some on the way. Of a conversation also the end
 // of its first message, which others may begin with, and the beginning of its last one, which may be edited.
 void add_points(Sequence& sequence, std::int64_t spacing, const std::vector<std::int32_t>& message_ends) {
@@ -160,6 +164,7 @@ void add_points(Sequence& sequence, std::int64_t spacing, const std::vector<std:
     points.push_back(at);
   points.push_back(found.common / kChunkUnit * kChunkUnit);
   points.push_back(found.tokens / kChunkUnit * kChunkUnit);
+  points.push_back((found.tokens - kOpening) / kChunkUnit * kChunkUnit);
   const std::vector<std::int64_t> ends = message_ends_of(sequence, message_ends);
   if (!ends.empty()) {
     points.push_back(ends.front());

@@ -253,6 +253,27 @@ TEST(Remembering, FindsInMemoryWhatHadToMakeRoom) {
   }
 }
 
+// What a template opens the answer with may be another text the next time, or not be there.
+TEST(Remembering, GoesOnBeforeTheOpeningOfAnAnswer) {
+  const auto engine = load_model("qwen3_next", {.backend = "cpu", .threads = 1, .prefill_chunk = 512});
+  for (const std::size_t length : {640u, 643u, 654u, 660u}) {
+    Scheduler scheduler(engine, {.parallel = 1, .context = 1024, .state_spacing = 1024});
+    Request request;
+    for (std::size_t i = 0; i < length; ++i)
+      request.prompt.push_back(static_cast<std::int32_t>((i * i + length) % 97));
+    request.options.max_tokens = 2;
+    request.options.ignore_stop_ids = true;
+    scheduler.run(request);
+    const std::size_t opening = length - 16;
+    for (std::size_t i = opening; i < length; ++i) request.prompt[i] ^= 1;
+    add_some(request.prompt, 100);
+    const RequestResult result = scheduler.run(request);
+    EXPECT_EQ(result.prompt.cached, static_cast<std::int64_t>(opening / 64 * 64)) << length << " tokens";
+    EXPECT_EQ(result.generated.ids,
+              generate(*engine->new_session(1024), request.prompt, request.options).ids);
+  }
+}
+
 // States are copied while a prompt is read on, and where there is no place for that it is read in parts.
 TEST(Remembering, CopiesStatesOnTheWay) {
   const auto engine = load_model("qwen3_next", {.backend = "cpu", .threads = 1, .prefill_chunk = 512});
