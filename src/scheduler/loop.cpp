@@ -368,6 +368,7 @@ bool Loop::read() {
   std::vector<Passes::Chunk> chunks = plan_chunks();
   while (!make_room(chunks)) chunks = plan_chunks();
   if (chunks.empty()) return false;
+  if (decoding().empty()) stepped_.reset();  // nobody waits meanwhile
   add_copies(chunks);
   add_twins(chunks);
   std::int64_t tokens = 0;

@@ -13,9 +13,12 @@ namespace {
 constexpr double kKept = 0.97;  // of the weight of what was measured before
 // The target is one for nearly every turn, not for the average one. Each turn that misses it lowers the aim
 // as much as two hundred that hold it raise it: one turn in two hundred is late then, however much costs
-// vary, and of a hundred tokens one may still be late on its way to its client.
-constexpr double kLower = 0.9;
-constexpr double kRaise = 1.0005;
+// vary.
+constexpr double kLower = 0.85;
+constexpr double kRaise = 1.0008;
+// Of the target, what a turn may take: tokens are due at clients, and their way there takes now less, now
+// more, as whoever carries them waits for a processor that computes.
+constexpr double kOfATurn = 0.95;
 constexpr double kLowestAim = 0.4;
 // A pass that takes so many times what was expected, or that part of it, met something else than its tokens:
 // kernels that run for the first time, or a machine that was stopped.
@@ -99,7 +102,7 @@ void PromptBudget::prefilled(std::int64_t tokens, double seconds, double rows) {
 }
 
 void PromptBudget::turned(double seconds) {
-  const double aim = seconds > options_.target_seconds ? aim_ * kLower : aim_ * kRaise;
+  const double aim = seconds > kOfATurn * options_.target_seconds ? aim_ * kLower : aim_ * kRaise;
   aim_ = std::clamp(aim, kLowestAim, 1.0);
 }
 

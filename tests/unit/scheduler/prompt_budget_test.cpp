@@ -152,7 +152,7 @@ TEST(PromptBudget, ReadsLessOfADeepPromptAtATime) {
     const std::int64_t tokens = std::min<std::int64_t>(budget.tokens(true, past), 1024 - past);
     const auto rows = static_cast<double>(tokens * (2 * past + tokens)) / 2;
     const double prefill = (0.001 + 2.7e-4 * static_cast<double>(tokens) + 6e-8 * rows) * noise(random);
-    const double step = 0.008 * noise(random);
+    const double step = 0.005 * noise(random);
     budget.prefilled(tokens, prefill, rows);
     budget.decoded(step);
     budget.turned(prefill + step);
