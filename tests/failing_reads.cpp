@@ -1,6 +1,8 @@
 // Preloaded into a program: there is no io_uring, and reads fail once there were SLUICE_READS of them, with
-// an error or (SLUICE_SHORT) as if the file had ended.
+// an error or (SLUICE_SHORT) as if the file had ended. With SLUICE_CLOCK_BACK the time of day is an hour
+// earlier whenever somebody asks.
 #include <dlfcn.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -10,6 +12,7 @@
 namespace {
 
 std::atomic<long> reads{0};
+std::atomic<long> hours_back{0};
 
 bool fails() {
   const char* until = std::getenv("SLUICE_READS");
@@ -30,6 +33,22 @@ ssize_t pread(int file, void* to, size_t bytes, off_t at) {
   if (std::getenv("SLUICE_SHORT") != nullptr) return 0;
   errno = EIO;
   return -1;
+}
+
+int clock_gettime(clockid_t clock, timespec* now) {
+  using Get = int (*)(clockid_t, timespec*);
+  static const Get get = reinterpret_cast<Get>(dlsym(RTLD_NEXT, "clock_gettime"));
+  const int status = get(clock, now);
+  if (clock == CLOCK_REALTIME && std::getenv("SLUICE_CLOCK_BACK") != nullptr)
+    now->tv_sec -= 3600 * ++hours_back;
+  return status;
+}
+
+time_t time(time_t* to) {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  if (to != nullptr) *to = now.tv_sec;
+  return now.tv_sec;
 }
 
 ssize_t pread64(int file, void* to, size_t bytes, off_t at) {

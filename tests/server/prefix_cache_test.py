@@ -256,6 +256,22 @@ class PrefixCache(unittest.TestCase):
                 self.assertEqual(again, text)
                 self.assertGreater(cached, 0)
 
+    @unittest.skipIf(not PRELOAD, "no library to set the clock back")
+    def test_a_clock_that_goes_back_plays_no_part(self):
+        with mock.patch.dict(os.environ, LD_PRELOAD=PRELOAD, SLUICE_CLOCK_BACK="1"):
+            with Remembering(self.folder) as server:
+                text, _, _ = server.complete(STORY)
+                again, cached, _ = server.complete(STORY)
+                self.assertEqual(again, text)
+                self.assertGreater(cached, 0)
+                times = [server.ask("POST", "/v1/completions", {"prompt": "A", "max_tokens": 1})[2]["created"] for _ in range(2)]
+                self.assertGreater(times[0], times[1])  # it did go back
+            with Remembering(self.folder) as server:
+                again, cached, request = server.complete(STORY)
+                self.assertEqual(again, text)
+                self.assertEqual(server.ask("GET", f"/v1/sluice/cache?request={request}")[2]["from_disk"], cached)
+                self.assertGreater(cached, 0)
+
     def test_keys_of_prompts_and_answers_that_are_gone_on_from(self):
         with Remembering(self.folder, "--reuse-decoded") as server:
             text, _, _ = server.complete(STORY, max_tokens=140, ignore_eos=True, prompt_cache_key="stories")

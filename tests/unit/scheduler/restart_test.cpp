@@ -145,15 +145,15 @@ TEST_P(RestartsOfTinyModels, WithOtherOptionsFindNothing) {
   EXPECT_EQ(run(*start(), prompt).prompt.from_disk, 256);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Restarts,
-                         ::testing::Values(ConversationCase{"cpu", "delta-story", 16, 2},
-                                           ConversationCase{"cpu", "latent-story", 4, 2},
-                                           ConversationCase{"cpu", "qwen3_next"},
-                                           ConversationCase{"cpu", "mlx-qwen3_5_moe-4bit", 4},
-                                           ConversationCase{"cpu", "deepseek_v3"},
-                                           ConversationCase{"cuda", "delta-story"},
-                                           ConversationCase{"cuda", "latent-story", 4}),
-                         conversation_name);
+INSTANTIATE_TEST_SUITE_P(
+    Models, Restarts,
+    ::testing::Values(ConversationCase{"cpu", "delta-story", 16, 2},
+                      ConversationCase{"cpu", "latent-story", 4, 2}, ConversationCase{"cpu", "qwen3_next"},
+                      ConversationCase{"cpu", "mlx-qwen3_5_moe-4bit", 4},
+                      ConversationCase{"cpu", "deepseek_v3"}, ConversationCase{"cpu", "qwen3_moe", 4},
+                      ConversationCase{"cpu", "qwen3_5"}, ConversationCase{"cuda", "delta-story"},
+                      ConversationCase{"cuda", "latent-story", 4}),
+    conversation_name);
 INSTANTIATE_TEST_SUITE_P(Models, RestartsOfTinyModels,
                          ::testing::Values(ConversationCase{"cpu", "qwen3_next"},
                                            ConversationCase{"cpu", "mlx-qwen3_5_moe-4bit", 4},
