@@ -256,6 +256,8 @@ RegexId RegexArena::all_of(std::vector<RegexId> conditions) {
   if (conditions.size() == 1) return conditions[0];
   if (conditions[0] == kEmpty)
     return std::ranges::all_of(conditions, [this](RegexId id) { return nullable(id); }) ? kEmpty : kNothing;
+  for (const RegexId id : conditions)  // what is demanded and excluded, as by branches of a oneOf
+    if (kind(id) == Kind::complement && std::ranges::binary_search(conditions, first(id))) return kNothing;
   return intern_list(Kind::all_of, conditions);
 }
 
@@ -398,6 +400,15 @@ bool RegexArena::guess_word(RegexId id, std::size_t limit, std::string& word) co
       return node.nullable;
   }
   return false;
+}
+
+std::uint64_t RegexArena::effort(RegexId id) const {
+  const Node& node = nodes_[id];
+  if (node.kind == Kind::concat) return effort(node.a) + nodes_[node.b].shortest;
+  if (node.kind != Kind::all_of) return node.shortest;
+  std::uint64_t sum = 0;
+  for (const RegexId member : members(node)) sum += nodes_[member].shortest;
+  return sum;
 }
 
 void RegexArena::first_sets(RegexId id, std::vector<ByteSet>& sets) const {

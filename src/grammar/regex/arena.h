@@ -82,6 +82,8 @@ class RegexArena {
   // Appends a short word of a plain term; of another, what is likely one. False if it has no guess of at most
   // `limit` bytes.
   bool guess_word(RegexId id, std::size_t limit, std::string& word) const;
+  // How far a word seems: what conditions still ask for is added up.
+  std::uint64_t effort(RegexId id) const;
   // The sets that tell apart the bytes whose derivatives may differ.
   void first_sets(RegexId id, std::vector<ByteSet>& sets) const;
 

@@ -1,9 +1,13 @@
 #include "grammar/regex/lexer.h"
 
 #include <algorithm>
+#include <functional>
+#include <queue>
 #include <unordered_set>
+#include <utility>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 
 namespace sluice::grammar {
 
@@ -162,33 +166,47 @@ bool Lexer::has_guessed_word(RegexId regex) {
   return false;
 }
 
-// Breadth first, so that the shortest word ends the search: repetitions with large bounds are not unrolled.
-// If there is one, all terms on the way to it have words too.
+// Takes turns: the term that was found first, so that a short word ends the search and repetitions with large
+// bounds are not unrolled, and the one whose word seems nearest, for conditions that ask for long words. If
+// there is a word, all terms on the way to it have words too.
 bool Lexer::search(RegexId regex) {
   struct Visit {
     RegexId regex;
     std::uint32_t from;
+    bool done;
   };
-  std::vector<Visit> queue = {{regex, 0}};
+  using Candidate = std::pair<std::uint64_t, std::uint32_t>;  // effort, index
+  std::vector<Visit> found = {{regex, 0, false}};
+  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> nearest;
   std::unordered_set<RegexId> seen = {regex};
-  for (std::uint32_t i = 0; i < queue.size(); ++i) {
-    const std::uint32_t classes = classes_of(queue[i].regex);
+  const auto visit = [&](std::uint32_t i) {
+    if (std::exchange(found[i].done, true)) return false;
+    const std::uint32_t classes = classes_of(found[i].regex);
     for (std::size_t c = 0; c < classes_[classes].representatives.size(); ++c) {
-      const RegexId id = arena_.derivative(queue[i].regex, classes_[classes].representatives[c]);
+      const RegexId id = arena_.derivative(found[i].regex, classes_[classes].representatives[c]);
       if (id == RegexArena::kNothing || !seen.insert(id).second) continue;
       const auto known = alive_.find(id);
       if (known != alive_.end() && !known->second) continue;
       if (known != alive_.end() || arena_.nullable(id) || !arena_.may_be_void(id)) {
-        for (std::uint32_t at = i; at != 0; at = queue[at].from) alive_[queue[at].regex] = true;
+        for (std::uint32_t at = i; at != 0; at = found[at].from) alive_[found[at].regex] = true;
         return alive_[regex] = true;
       }
-      queue.push_back({id, i});
-      if (queue.size() > max_search_)
+      nearest.emplace(arena_.effort(id), to_unsigned(found.size()));
+      found.push_back({id, i, false});
+      if (found.size() > max_search_)
         fail(ErrorKind::resource, "a regular expression of the grammar is too complex: more than {} terms",
              max_search_);
     }
+    return false;
+  };
+  for (std::uint32_t i = 0; i < found.size(); ++i) {
+    if (visit(i)) return true;
+    if (nearest.empty()) continue;
+    const std::uint32_t next = nearest.top().second;
+    nearest.pop();
+    if (visit(next)) return true;
   }
-  for (const Visit& visit : queue) alive_[visit.regex] = false;
+  for (const Visit& visit : found) alive_[visit.regex] = false;
   return false;
 }
 

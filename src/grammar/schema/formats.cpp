@@ -23,9 +23,9 @@ LeapSecond leap_second() {
   const auto clock = [](int minutes) { return fmt::format("{:02}:{:02}", minutes / 60, minutes % 60); };
   LeapSecond result{"23:59:60" + kSecondFraction + "(?:[Zz]|[+-]00:00)", ""};
   for (int local = kQuarter - 1; local < kDay - 1; local += kQuarter) {
-    const std::string time = clock(local) + ":60" + kSecondFraction;
-    result.same_day += "|" + time + "-" + clock(kDay - 1 - local);
-    result.next_day += (local < kQuarter ? "" : "|") + time + "\\+" + clock(local + 1);
+    const std::string time = fmt::format("{}:60{}", clock(local), kSecondFraction);
+    result.same_day += fmt::format("|{}-{}", time, clock(kDay - 1 - local));
+    result.next_day += fmt::format("{}{}\\+{}", local < kQuarter ? "" : "|", time, clock(local + 1));
   }
   return result;
 }
