@@ -5,7 +5,6 @@
 #include <mutex>
 #include <optional>
 
-#include "experts/guess_record.h"
 #include "experts/policy.h"
 #include "experts/reader.h"
 #include "experts/store.h"
@@ -16,6 +15,25 @@ namespace sluice::experts {
 
 // Memory that is used only once it is written to, aligned to 2 MiB.
 ops::Buffer reserve_memory(std::size_t bytes);
+
+// How good guesses at experts have been lately.
+class GuessRecord {
+ public:
+  void learn(std::size_t right, std::size_t wrong) {
+    right_ = kKept * right_ + right;
+    wrong_ = kKept * wrong_ + wrong;
+  }
+  // Whether to act on a guess: more of what was read for guesses than not must have been needed. Bad ones get
+  // a chance now and then.
+  bool trusted() { return right_ >= wrong_ || ++refused_ % kChance == 0; }
+
+ private:
+  static constexpr double kKept = 0.98;
+  static constexpr unsigned kChance = 32;
+  double right_ = 1;
+  double wrong_ = 0;
+  unsigned refused_ = 0;
+};
 
 class Cache {
  public:

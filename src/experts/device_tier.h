@@ -6,6 +6,7 @@
 
 #include "experts/cache.h"
 #include "experts/host_experts.h"
+#include "experts/usage.h"
 #include "sluice/ops/backend.h"
 
 namespace sluice::experts {

@@ -60,9 +60,17 @@ TEST(SafetensorsWriter, EmptyTensorsNeedNoWrite) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "m.safetensors";
   SafetensorsWriter writer(path, {{"e", FileDType::u8, {0}}, {"a", FileDType::u8, {1}}});
-  writer.write("a", std::vector<std::byte>(1));
+  writer.write("a", std::vector<std::byte>(1, std::byte{42}));
   writer.finish();
-  EXPECT_EQ(SafetensorsFile(path).tensors().size(), 2u);
+  const SafetensorsFile file(path);
+  ASSERT_EQ(file.tensors().size(), 2u);
+  const TensorEntry* empty = file.find("e");
+  const TensorEntry* one = file.find("a");
+  ASSERT_TRUE(empty != nullptr && one != nullptr);
+  EXPECT_EQ(empty->shape, (std::vector<std::int64_t>{0}));
+  EXPECT_TRUE(empty->data.empty());
+  ASSERT_EQ(one->data.size(), 1u);
+  EXPECT_EQ(one->data[0], std::byte{42});
 }
 
 TEST(SafetensorsWriter, RefusesWritesThatDoNotMatchTheDeclaration) {

@@ -6,15 +6,40 @@
 #define HWY_TARGET_INCLUDE "backend/cpu/pointwise/rope.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 
-#include "backend/cpu/pointwise/angle-inl.h"
+#include <hwy/contrib/math/math-inl.h>
+
+#include <cmath>
+#include <numbers>
+
 #include "backend/cpu/runtime/context.h"
 #include "backend/cpu/simd/rows-inl.h"
+#include "base/integer_cast.h"
 #include "sluice/ops/pointwise/rope.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE {
 
 using namespace simd::HWY_NAMESPACE;
+
+// angles[i] = position * inv_freq[i] modulo one turn, in [-pi, pi].
+HWY_INLINE void reduced_angles(std::int32_t position, const float* inv_freq, std::size_t count,
+                               float* angles) {
+  constexpr double kTurn = 2 * std::numbers::pi;
+  const hn::ScalableTag<double> dd;
+  const hn::Rebind<float, decltype(dd)> df;
+  const auto p = hn::Set(dd, to_double(position));
+  std::size_t i = 0;
+  for (; i + hn::Lanes(dd) <= count; i += hn::Lanes(dd)) {
+    const auto angle = hn::Mul(p, hn::PromoteTo(dd, hn::LoadU(df, inv_freq + i)));
+    const auto turns = hn::Mul(angle, hn::Set(dd, 1 / kTurn));
+    const auto part = hn::Sub(turns, hn::Round(turns));
+    hn::StoreU(hn::DemoteTo(df, hn::Mul(part, hn::Set(dd, kTurn))), df, angles + i);
+  }
+  for (; i < count; ++i) {
+    const double turns = to_double(position) * static_cast<double>(inv_freq[i]) * (1 / kTurn);
+    angles[i] = static_cast<float>((turns - std::nearbyint(turns)) * kTurn);
+  }
+}
 
 // The factors of one token's heads, in the order in which its channels are walked. half: M cosines, then M
 // sines. interleaved: R cosines, each twice, then R sines, each as -s, s. All arrays are padded to whole
