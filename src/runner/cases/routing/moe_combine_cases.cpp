@@ -48,12 +48,7 @@ std::vector<Case> cases<ops::MoeCombine>() {
                                  {"tiny", 3, 4, 77, Shared::gated, 1e-15}};
   for (const std::int64_t tokens : {1, 2, 65})
     samples.push_back({std::to_string(tokens) + " tokens", tokens, 8, 256});
-  std::vector<Case> table;
-  for (const TypePair& types : type_pairs())
-    for (const Sample& sample : samples)
-      table.push_back(
-          {sample.label + " " + types.label, [=](std::uint64_t seed) { return make(seed, types, sample); }});
-  return table;
+  return cases_of_types(samples, make);
 }
 
 template <>

@@ -37,12 +37,7 @@ std::vector<Case> cases<ops::MoeScatterAdd>() {
                                        {"wide", 63, 64, 2500},
                                        {"huge", 7, 5, 77, 1e15},
                                        {"tiny", 7, 5, 77, 1e-15}};
-  std::vector<Case> table;
-  for (const TypePair& types : type_pairs())
-    for (const Sample& sample : samples)
-      table.push_back(
-          {sample.label + " " + types.label, [=](std::uint64_t seed) { return make(seed, types, sample); }});
-  return table;
+  return cases_of_types(samples, make);
 }
 
 template <>
