@@ -154,6 +154,8 @@ void Loop::sweep() {
   for (const SequencePtr& sequence : ended) finish(sequence, reason_to_end(*sequence, now));
 }
 
+// A copy of the pointer: callers pass elements of the lists from which it is erased here.
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
 void Loop::finish(SequencePtr sequence, std::exception_ptr error) {
   const auto now = Clock::now();
   engine::AnswerStream& answer = sequence->answer;

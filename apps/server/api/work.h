@@ -21,6 +21,7 @@ class Reply {
   virtual ~Reply() = default;
 
   // Once all sequences run: what cancels them, for replies that others may cancel. It may be called any time.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): those who want it keep it
   virtual void started(std::function<void()>) {}
   virtual bool may_be_cancelled() const { return false; }
   // As soon as it is waiting for its turn.

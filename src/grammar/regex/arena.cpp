@@ -206,7 +206,8 @@ void RegexArena::join_heads(std::vector<RegexId>& choices) {
   std::vector<std::pair<RegexId, RegexId>> by_tail;  // tail, head
   std::vector<RegexId> others;
   for (const RegexId choice : choices) {
-    RegexId head, tail;
+    RegexId head{};
+    RegexId tail{};
     if (split(choice, head, tail)) {
       by_tail.emplace_back(tail, head);
     } else {

@@ -82,7 +82,7 @@ std::string email(const std::string& more) {
 // URIs (RFC 3986) and, with characters beyond ASCII, IRIs (RFC 3987).
 class Identifier {
  public:
-  Identifier(std::string more, const std::string& more_in_query) {
+  Identifier(const std::string& more, const std::string& more_in_query) {
     const std::string encoded = "|%[0-9A-Fa-f]{2})";
     const std::string plain = "(?:[A-Za-z0-9._~!$&'()*+,;=" + more;
     pchar_ = plain + ":@-]" + encoded;
