@@ -3,9 +3,9 @@
 // Weights are unpacked once for all tokens of a call, into a panel in the first-level cache that holds pairs
 // of neighbouring columns, row beside row. A pair of x meets all rows of a vector at once, so that every lane
 // is the sum of one row and nothing is added across. Codes of 4 bits are brought beside each other as words
-// of eight while they are packed, and split there: pairs are then of columns four apart, of x too. Bound by
-// the products of words: 2*T*N*K operations, twice as many in a cycle as F32 has where products and sums have
-// units of their own.
+// of eight while they are packed, and split there: pairs are then of columns four apart, of x too, or fours
+// of bytes with AVX-512's VNNI. Bound by the products: 2*T*N*K operations, twice as many in a cycle as F32
+// has where products and sums have units of their own.
 #if defined(SLUICE_BACKEND_CPU_INTEGER_PANEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_INTEGER_PANEL_INL_H_
 #undef SLUICE_BACKEND_CPU_INTEGER_PANEL_INL_H_
@@ -27,6 +27,7 @@ namespace sluice::backend::cpu::linear::integer::SLUICE_INTEGER_TARGET {
 constexpr std::int64_t kPanelRows = 2 * kLanes;
 constexpr std::int64_t kPanelColumns = 512;         // whole groups
 constexpr int kPanelTokens = kLanes >= 16 ? 8 : 4;  // of a register tile
+constexpr int kByteTokens = 6;                      // the same where bytes meet two digits
 constexpr int kPairsAtOnce = 2;                     // of columns, unrolled
 constexpr std::int64_t kPanelBlock = 128;           // tokens that meet a panel while it lasts
 
@@ -82,9 +83,11 @@ HWY_NOINLINE void fill_panel_of_nibbles(const PanelSource& source, std::int64_t 
   const std::byte* rows[kPanelRows];
   for (std::int64_t r = 0; r < kPanelRows; ++r)
     rows[r] = source.matrix.values + source.at(r) * format.row_bytes + begin / 2;
+  constexpr std::int64_t kOfVector = kBytePanels ? 4 : 2;  // columns
   for (std::int64_t i = 0; i < columns; i += 32)
     for (std::int64_t lane = 0; lane < kPanelRows; lane += kLanes)
-      split_nibbles<kLevels>(rows + lane, i / 2, scratch.panel + i * kPanelRows + 2 * lane, 2 * kPanelRows);
+      split_nibbles<kLevels>(rows + lane, i / 2, scratch.panel + i / kOfVector * 2 * kPanelRows + 2 * lane,
+                             2 * kPanelRows);
 }
 
 // What the next panel of the matrix reads in the same columns.
@@ -157,11 +160,69 @@ struct PanelGroups {
   std::int64_t end;
 };
 
+// What a group of one token adds to its sums of all rows.
+HWY_INLINE void add_group(const PanelGroups& w, const PlainRow& x, std::int64_t g, const IntVec (&sums)[2],
+                          float (&acc)[kPanelRows]) {
+  const FloatTag d;
+  const auto x_scale = hn::Set(d, x.scales[g]);
+  const auto x_sum = hn::Set(d, x.sums[g]);
+  HWY_UNROLL(2)
+  for (int v = 0; v < 2; ++v) {
+    const std::int64_t lane = v * kLanes;
+    const auto dot = hn::Mul(hn::ConvertTo(d, sums[v]), x_scale);
+    const auto sum = hn::MulAdd(hn::Load(d, w.scales + g * kPanelRows + lane), dot, hn::Load(d, acc + lane));
+    hn::Store(hn::MulAdd(hn::Load(d, w.biases + g * kPanelRows + lane), x_sum, sum), d, acc + lane);
+  }
+}
+
+#if HWY_TARGET == HWY_AVX3_DL
+// C tokens, added to `acc` of the first of them, by bytes: every four columns meet the high and the low
+// digits.
+template <int C>
+HWY_NOINLINE void multiply_byte_panel(const PanelGroups& w, const PlainRow* x,
+                                      float (*acc)[kPanelBlock][kPanelRows], std::int64_t token) {
+  const ShortTag ds;
+  const std::int16_t* codes = w.codes;
+  for (std::int64_t g = w.begin; g < w.end; ++g) {
+    IntVec sums[C][2][2];  // [token][digit][row]
+    const std::int16_t* digits[C];
+    HWY_UNROLL(8)
+    for (int c = 0; c < C; ++c) {
+      sums[c][0][0] = sums[c][0][1] = sums[c][1][0] = sums[c][1][1] = hn::Zero(IntTag());
+      digits[c] = x[c].integers + g * w.group_size;
+    }
+    for (std::int64_t p = 0; p < w.group_size; p += 4, codes += 2 * kWords) {
+      const auto first = hn::BitCast(HalfTag(), hn::Load(ds, codes));
+      const auto second = hn::BitCast(HalfTag(), hn::Load(ds, codes + kWords));
+      HWY_UNROLL(8)
+      for (int c = 0; c < C; ++c) {
+        HWY_UNROLL(2)
+        for (int digit = 0; digit < 2; ++digit) {
+          std::int32_t four = 0;
+          std::memcpy(&four, digits[c] + p + 2 * digit, sizeof(four));
+          const auto all = hn::BitCast(ds, hn::Set(IntTag(), four));
+          sums[c][digit][0] = add_byte_products(sums[c][digit][0], first, all);
+          sums[c][digit][1] = add_byte_products(sums[c][digit][1], second, all);
+          keep_in_register(sums[c][digit][0]);
+          keep_in_register(sums[c][digit][1]);
+        }
+      }
+    }
+    HWY_UNROLL(8)
+    for (int c = 0; c < C; ++c) {
+      const auto whole = [&](int v) HWY_ATTR {
+        return hn::Add(hn::ShiftLeft<kDigitBits>(sums[c][0][v]), sums[c][1][v]);
+      };
+      add_group(w, x[c], g, {whole(0), whole(1)}, acc[g % kChains][token + c]);
+    }
+  }
+}
+#endif
+
 // C tokens, added to `acc` of the first of them.
 template <int C>
 HWY_NOINLINE void multiply_panel(const PanelGroups& w, const PlainRow* x,
                                  float (*acc)[kPanelBlock][kPanelRows], std::int64_t token) {
-  const FloatTag d;
   const ShortTag ds;
   const std::int16_t* codes = w.codes;
   for (std::int64_t g = w.begin; g < w.end; ++g) {
@@ -190,19 +251,34 @@ HWY_NOINLINE void multiply_panel(const PanelGroups& w, const PlainRow* x,
       }
     }
     HWY_UNROLL(8)
-    for (int c = 0; c < C; ++c) {
-      const auto x_scale = hn::Set(d, x[c].scales[g]);
-      const auto x_sum = hn::Set(d, x[c].sums[g]);
-      HWY_UNROLL(2)
-      for (int v = 0; v < 2; ++v) {
-        const std::int64_t lane = v * kLanes;
-        float* to = acc[g % kChains][token + c] + lane;
-        const auto dot = hn::Mul(hn::ConvertTo(d, sums[c][v]), x_scale);
-        const auto sum = hn::MulAdd(hn::Load(d, w.scales + g * kPanelRows + lane), dot, hn::Load(d, to));
-        hn::Store(hn::MulAdd(hn::Load(d, w.biases + g * kPanelRows + lane), x_sum, sum), d, to);
-      }
-    }
+    for (int c = 0; c < C; ++c) add_group(w, x[c], g, sums[c], acc[g % kChains][token + c]);
   }
+}
+
+// All tokens, added to `acc`.
+inline void multiply_tokens(const PanelGroups& groups, bool nibbles, std::span<const PlainRow> x,
+                            float (*acc)[kPanelBlock][kPanelRows]) {
+  const auto tokens = std::ssize(x);
+  std::int64_t t = 0;
+#if HWY_TARGET == HWY_AVX3_DL
+  if (nibbles) {
+    for (; t + kByteTokens <= tokens; t += kByteTokens)
+      multiply_byte_panel<kByteTokens>(groups, x.data() + t, acc, t);
+    constexpr decltype(&multiply_byte_panel<1>) kRest[] = {multiply_byte_panel<1>, multiply_byte_panel<2>,
+                                                           multiply_byte_panel<3>, multiply_byte_panel<4>,
+                                                           multiply_byte_panel<5>};
+    if (t < tokens) kRest[tokens - t - 1](groups, x.data() + t, acc, t);
+    return;
+  }
+#else
+  (void)nibbles;
+#endif
+  for (; t + kPanelTokens <= tokens; t += kPanelTokens)
+    multiply_panel<kPanelTokens>(groups, x.data() + t, acc, t);
+  if constexpr (kPanelTokens > 4)
+    for (; t + 4 <= tokens; t += 4) multiply_panel<4>(groups, x.data() + t, acc, t);
+  for (; t + 2 <= tokens; t += 2) multiply_panel<2>(groups, x.data() + t, acc, t);
+  if (t < tokens) multiply_panel<1>(groups, x.data() + t, acc, t);
 }
 
 // What read_panel_groups read.
@@ -226,13 +302,7 @@ inline void multiply_rows(const PanelSource& source, const PanelScales& of, std:
                              format.group_size,
                              begin / format.group_size,
                              (begin + columns) / format.group_size};
-    std::int64_t t = 0;
-    for (; t + kPanelTokens <= tokens; t += kPanelTokens)
-      multiply_panel<kPanelTokens>(groups, x.data() + t, scratch.acc, t);
-    if constexpr (kPanelTokens > 4)
-      for (; t + 4 <= tokens; t += 4) multiply_panel<4>(groups, x.data() + t, scratch.acc, t);
-    for (; t + 2 <= tokens; t += 2) multiply_panel<2>(groups, x.data() + t, scratch.acc, t);
-    if (t < tokens) multiply_panel<1>(groups, x.data() + t, scratch.acc, t);
+    multiply_tokens(groups, has_nibble_panels(format), x, scratch.acc);
   }
   const FloatTag d;
   for (std::int64_t t = 0; t < tokens; ++t)
