@@ -113,12 +113,13 @@ void Attention::forward(Device& dev, const Pass& pass, const ops::View& x, const
   const Scope scope = dev.scope();
   const std::int64_t tokens = pass.tokens;
   const std::int64_t width = heads * head_dim;
-  const auto [projected, k, v] = project(dev, x);
+  const Projections parts = project(dev, x);
+  const ops::View& projected = parts.q;
   const ops::View out = dev.take({tokens, heads, head_dim});
   const ops::View q = projected.columns(0, head_dim, {head_dim});  // [T,heads,head_dim], beside the gate
   const auto use = [&](const auto& cache) {
-    append(dev, pass, {q, k, v}, cache);
-    attend(dev, pass, {q, k, v}, cache, out);
+    append(dev, pass, {q, parts.k, parts.v}, cache);
+    attend(dev, pass, {q, parts.k, parts.v}, cache, out);
   };
   if (const auto* packed = std::get_if<state::PackedKvCache>(&state))
     use(*packed);
