@@ -23,8 +23,7 @@ std::int64_t most_tokens(Engine& engine) {
 }  // namespace
 
 Loop::Loop(Engine& engine, const SchedulerOptions& settled)
-    : engine_(engine),
-      options_(settled),
+    : options_(settled),
       places_(engine::core(engine), settled),
       passes_(engine::core(engine), places_, [this] { deliver(); }),
       budget_({.target_seconds = settled.token_interval_seconds, .most = most_tokens(engine)}),

@@ -83,7 +83,6 @@ class Loop {
   void publish();
   void count_pages();
 
-  Engine& engine_;
   const SchedulerOptions options_;
   Places places_;
   Outbox outbox_;
