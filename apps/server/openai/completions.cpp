@@ -51,7 +51,7 @@ std::vector<std::vector<std::int32_t>> read_prompts(const Json& json, const Serv
 }
 
 void refuse_unsupported(Fields& fields, std::int64_t choices, bool logprobs, bool echo) {
-  if (fields.text("suffix").value_or("") != "")
+  if (!fields.text("suffix").value_or("").empty())
     throw bad_request("'suffix' is not supported by this server.", "suffix", "unsupported_parameter");
   if (fields.integer("best_of", 1, 1024).value_or(choices) != choices)
     throw bad_request("'best_of' other than 'n' is not supported by this server.", "best_of",
