@@ -35,5 +35,7 @@ list(APPEND CMAKE_CUDA_COMPILE_FEATURES cuda_std_20)
 add_library(sluice_cuda_flags INTERFACE)
 target_compile_options(
   sluice_cuda_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CUDA>: --expt-relaxed-constexpr --Werror all-warnings>
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Werror>)
+  $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra>
+  $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${SLUICE_WERROR}>>:--Werror all-warnings>
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${SLUICE_WERROR}>>:-Werror>)

@@ -1,6 +1,6 @@
 # The flags every target of the project shares.
 add_library(sluice_flags INTERFACE)
-target_compile_options(sluice_flags INTERFACE -Wall -Wextra -Werror)
+target_compile_options(sluice_flags INTERFACE -Wall -Wextra $<$<BOOL:${SLUICE_WERROR}>:-Werror>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 reports false positives of these inside libstdc++ when it inlines deeply; of the last, whenever strings are
   # joined.
