@@ -103,7 +103,8 @@ void SchemaCompiler::merge_keyword(Constraints& into, const JsonValue& schema, c
     if (!value.is_string()) wrong(schema, key, "expected a string");
     const Format::Kind kind = find_format(value.string).kind;
     if (kind == Format::Kind::unsupported && (into.types & kString) != 0)
-      unsupported(schema, key, fmt::format("the format {} is not supported", quote(value.string)));
+      unsupported(schema, key,
+                  fmt::format("the format {} is not supported: use a pattern", quote(value.string)));
     if (kind == Format::Kind::pattern)
       into.formats.push_back(key == "format" ? value.string : "!" + value.string);
     if (kind == Format::Kind::annotation && key == "$not-format") into.types &= ~unsigned{kString};
