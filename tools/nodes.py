@@ -184,8 +184,9 @@ def lose_one(hosts, program, model, how, host, delay, split, at_start):
     """The seconds until all others ended, and until mpirun did, what they said, and who did not end."""
     command = hosts.command(program, "run", "-m", model, "-n", "100000", "--ctx", "2048", "--regex", "[a-z ,.]{20000}",
                             "--threads", "1", "--nodes", split, "Once upon a time")
-    with subprocess.Popen(command, text=True, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT) as job:
+    # Apart from the answer: warnings come before it begins.
+    with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(
+            command, text=True, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors) as job:
         if at_start:
             while len(hosts.processes(program)) < hosts.count and job.poll() is None:
                 pass
@@ -210,7 +211,9 @@ def lose_one(hosts, program, model, how, host, delay, split, at_start):
         all_seconds = time.monotonic() - start
         left = [pid for pid in others if runs(pid)]
         hosts.kill_all()
-        said, _ = job.communicate(timeout=GIVE_UP_SECONDS)
+        job.communicate(timeout=GIVE_UP_SECONDS)
+        errors.seek(0)
+        said = errors.read()
     if how == "link":
         hosts.set_link(host, "up")
     return seconds, all_seconds, said, left

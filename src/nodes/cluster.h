@@ -23,7 +23,7 @@ class Cluster {
     // Hears once, on the thread that keeps watch, what happened to which node.
     std::function<void(const LostNode& node)> lost = {};
     std::chrono::milliseconds beat{500};
-    std::chrono::milliseconds patience{6000};  // with a node that is silent
+    std::chrono::milliseconds patience{5000};  // with a node that is silent
     std::chrono::milliseconds meeting{6000};   // with one that has not come
   };
   Cluster(std::unique_ptr<Transport> transport, Options options);

@@ -71,7 +71,7 @@ class JoinLimit {
   JoinLimit& operator=(const JoinLimit&) = delete;
 
  private:
-  static constexpr auto kLimit = 9s;
+  static constexpr auto kLimit = 8s;
   std::mutex mutex_;
   std::condition_variable joined_;
   bool done_ = false;
