@@ -44,7 +44,7 @@ const BlockType& block_type(int bits) {
   const auto* found = std::find_if(std::begin(kBlockTypes), std::end(kBlockTypes),
                                    [&](const BlockType& type) { return type.bits == bits; });
   if (found == std::end(kBlockTypes))
-    fail(ErrorKind::input, "a GGUF file has 3, 4 or 6 bits a weight (Q3_K, Q4_K, Q6_K), not {}", bits);
+    fail(ErrorKind::input, "a GGUF file has 3, 4 or 6 bits per weight (Q3_K, Q4_K, Q6_K), not {}", bits);
   return *found;
 }
 

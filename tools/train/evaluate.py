@@ -108,7 +108,7 @@ def main():
         size = sum(len(t.encode()) for t in texts)
         print(
             f"{options.engine} {len(texts)} documents, {count} tokens: {total / count:.4f} nats a token, "
-            f"{total / math.log(2) / size:.4f} bits a byte"
+            f"{total / math.log(2) / size:.4f} bits per byte"
         )
 
 

@@ -111,7 +111,7 @@ TEST_P(LongContext, LongPromptsTakeTheMemoryThatWasSaid) {
   const auto session = engine->new_session(tokens);
   session->extend(prompt);
   EXPECT_EQ(session->length(), static_cast<std::int64_t>(tokens));
-  // All scores at once would take 140 MB a head and more.
+  // All scores at once would take 140 MB per head and more.
   constexpr std::size_t kSlack = 48u << 20;
   EXPECT_LT(peak_memory() - before, session->bytes() + kSlack);
   EXPECT_EQ(session->bytes(), engine->session_bytes(tokens));

@@ -23,7 +23,7 @@ struct DeltaKkt {
                       input("beta", &DeltaKkt::beta, TypeClass::f32, "B,T,H"),
                       input("g", &DeltaKkt::g, TypeClass::f32, "B,T,H"),
                       output("A", &DeltaKkt::A, TypeClass::f32, "B,T,H,chunk"),
-                      attribute("chunk", &DeltaKkt::chunk, "tokens a chunk"));
+                      attribute("chunk", &DeltaKkt::chunk, "tokens per chunk"));
   }
   void check_attributes() const;
   void check_limits(const Dims& dims, bool host_memory) const;

@@ -10,7 +10,7 @@ namespace sluice::backend::cpu {
 
 template <>
 void run(Context& context, const ops::DeltaStep& op) {
-  // Not the context's scratch, which the parts use themselves; some 40 KB a token.
+  // Not the context's scratch, which the parts use themselves; about 40 KB per token.
   const auto between = std::make_unique_for_overwrite<std::byte[]>(ops::DeltaStepParts::bytes(op));
   const ops::DeltaStepParts parts(op, between.get());
   run(context, parts.conv);
