@@ -65,7 +65,7 @@ layers::Moe bind_experts(const Config& config, Binder& binder, const std::string
   moe.gate_proj = binder.experts(module, "gate_proj", {experts, inner, hidden});
   moe.up_proj = binder.experts(module, "up_proj", {experts, inner, hidden});
   moe.down_proj = binder.experts(module, "down_proj", {experts, hidden, inner});
-  const auto shared = config.get_or<std::int64_t>("n_shared_experts", 0);
+  const std::int64_t shared = count_or(config, "n_shared_experts", 0);
   if (shared > 0) moe.shared_expert = bind_mlp(binder, module + ".shared_experts", hidden, shared * inner);
   return moe;
 }
@@ -101,7 +101,9 @@ Model build(const Config& config, Binder& binder) {
   }
   model.max_positions = config.get_or<std::int64_t>("max_position_embeddings", 163840);
   // Draft layers are stored behind the last one.
-  for (std::int64_t i = 0; i < config.get_or<std::int64_t>("num_nextn_predict_layers", 1); ++i)
+  constexpr std::int64_t kMostDraftLayers = 64;
+  const std::int64_t drafts = count_or(config, "num_nextn_predict_layers", 1, kMostDraftLayers);
+  for (std::int64_t i = 0; i < drafts; ++i)
     model.spare_tensors.push_back("model.layers." + std::to_string(count + i) + ".");
   // Without effect, checked below, or sizes of experts where every layer is dense.
   config.refuse_unread({"hidden_act",

@@ -6,13 +6,24 @@
 
 namespace sluice::models {
 
-// A required whole number of at least 1; large enough for any model, small enough that products do not
-// overflow.
+// Large enough for any model, small enough that products do not overflow.
+inline constexpr std::int64_t kLargestSize = std::int64_t{1} << 24;
+
+// A required whole number of at least 1.
 inline std::int64_t size(const checkpoint::Config& config, std::string_view key) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 24;
   const auto value = config.get<std::int64_t>(key);
-  if (value < 1 || value > kMost)
-    fail(ErrorKind::checkpoint, "{}: '{}' is {}, allowed is 1 to {}", config.where(), key, value, kMost);
+  if (value < 1 || value > kLargestSize)
+    fail(ErrorKind::checkpoint, "{}: '{}' is {}, allowed is 1 to {}", config.where(), key, value,
+         kLargestSize);
+  return value;
+}
+
+// A whole number from 0 to `most`, or `fallback` where there is none.
+inline std::int64_t count_or(const checkpoint::Config& config, std::string_view key, std::int64_t fallback,
+                             std::int64_t most = kLargestSize) {
+  const auto value = config.get_or<std::int64_t>(key, fallback);
+  if (value < 0 || value > most)
+    fail(ErrorKind::checkpoint, "{}: '{}' is {}, allowed is 0 to {}", config.where(), key, value, most);
   return value;
 }
 

@@ -144,11 +144,30 @@ class Case:
         return f"{what}, length {length}"
 
 
+class KnownCase:
+    """A value of config.json that was trouble once."""
+
+    def __init__(self, model, key, value):
+        self.model, self.key, self.value = model, key, value
+
+    def write(self, folder):
+        for file in (MODELS.resolve() / self.model).iterdir():
+            if file.name != "config.json":
+                (folder / file.name).symlink_to(file)
+        config = json.loads((MODELS.resolve() / self.model / "config.json").read_text())
+        (folder / "config.json").write_text(json.dumps(config | {self.key: self.value}))
+        return f"{self.model}: {self.key} = {self.value}"
+
+
+KNOWN = (KnownCase("deepseek_v3", "num_nextn_predict_layers", 2**40),  # ran for hours
+         KnownCase("deepseek_v3", "n_shared_experts", 2**63 - 1))
+
+
 class Malformed(unittest.TestCase):
     CASES = 300
 
     def check(self, number):
-        case = Case(number)
+        case = KNOWN[-number - 1] if number < 0 else Case(number)
         with tempfile.TemporaryDirectory(dir=self.folder) as name:
             what = f"case {number}, {case.write(pathlib.Path(name))}"
             run = start("run", "-m", name, "-n", "1", "--threads", "1", "--memory", "1GB", "--prompt-tokens", "1,2")
@@ -162,6 +181,11 @@ class Malformed(unittest.TestCase):
             if any(ord(c) < 0x20 for c in run.stderr[:-1]):
                 return f"{what}: control characters: {run.stderr!r}"
         return None if run.returncode else "ran"
+
+    def test_known_trouble_is_refused(self):
+        with tempfile.TemporaryDirectory() as self.folder:
+            for number in range(-len(KNOWN), 0):
+                self.assertIsNone(self.check(number))
 
     def test_each_is_refused_in_one_sentence_or_runs(self):
         print(f"seed {SEED}", flush=True)
