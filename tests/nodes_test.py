@@ -102,13 +102,19 @@ class NodesTest(unittest.TestCase):
         prompt = "Once upon a time there was a dog that ran in the park. " * 30
         story = ["run", "--temperature", 0, "-n", 12, "--threads", 1, prompt]
         want = alone(*story)
-        for _ in range(2):  # the second one reads what the first one wrote
-            ended = run(2, *story, "--nodes", "experts", "--cache-disk", self.folder / "prompts")
-            self.assertEqual(ended.returncode, 0, ended.stderr)
-            self.assertEqual(ended.stdout, want)
-            self.assertTrue(list((self.folder / "prompts").glob("*.prefix")))
-        refused = run(2, *story, "--nodes", "auto", "--cache-disk", self.folder / "prompts")
-        self.assertIn("not remembered in files", refused.stderr)
+
+        def files(folder):
+            return {path.name: path.read_bytes() for path in folder.glob("*.prefix")}
+
+        self.assertEqual(alone(*story, "--cache-disk", self.folder / "alone"), want)
+        self.assertTrue(files(self.folder / "alone"))
+        for nodes, split in ((2, "experts"), (3, "auto"), (3, "groups:1,2")):
+            folder = self.folder / split.replace(":", "")
+            for _ in range(2):  # the second one reads what the first one wrote
+                ended = run(nodes, *story, "--nodes", split, "--cache-disk", folder)
+                self.assertEqual(ended.returncode, 0, ended.stderr)
+                self.assertEqual(ended.stdout, want)
+                self.assertEqual(files(folder), files(self.folder / "alone"), split)
 
     def test_stories_are_the_same(self):
         story = ["run", "--seed", 3, "-n", 40, "--threads", 1]

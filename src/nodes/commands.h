@@ -6,21 +6,29 @@
 #include "base/integer_cast.h"
 #include "engine/batch.h"
 #include "nodes/wire.h"
+#include "state/state_pool.h"
 
 namespace sluice::nodes {
 
 enum class Command : std::uint8_t {
-  open,     // group, extent, chunk; answered by Opened
-  close,    // group
-  pass,     // group, batch; rows follow
-  reset,    // group, slot
-  release,  // group, slot
-  fork,     // group, from, to, rows
-  hold,     // group, page
-  drop,     // group, page
-  adopt,    // group, slot, pages
-  save,     // group, slot, rows, with caches; answered by the bytes
-  load,     // group, slot, rows, with caches; the bytes follow
+  open,                // group, extent, chunk; answered by Opened
+  close,               // group
+  pass,                // group, batch; rows follow
+  reset,               // group, slot
+  release,             // group, slot
+  fork,                // group, from, to, rows
+  hold,                // group, page
+  drop,                // group, page
+  adopt,               // group, slot, pages
+  save,                // group, slot, rows, with caches; answered by the bytes
+  load,                // group, slot, rows, with caches; the bytes follow
+  save_blocks,         // group, slot, begin, end; answered by the bytes
+  load_blocks,         // group, slot, begin, end; the bytes follow
+  save_page_block,     // group, page, block; answered by the bytes
+  copy_to_snapshot,    // group, slot, place
+  copy_from_snapshot,  // group, slot, place
+  save_snapshot,       // group, place; answered by the bytes
+  wait,                // group; answered by nothing once all before it is done
   quit,
 };
 
@@ -31,6 +39,7 @@ struct SavedSize {
   std::size_t bytes(std::int64_t rows, bool with_caches) const {
     return state + (with_caches ? row * to_size(rows) : 0);
   }
+  std::size_t block() const { return row * to_size(state::kBlockRows); }
 };
 
 inline void put(Writer& writer, const engine::Batch& batch) {
@@ -43,6 +52,7 @@ inline void put(Writer& writer, const engine::Batch& batch) {
     writer.put(sequence.rows);
     writer.put_all(sequence.ids);
   }
+  writer.put_all(std::span(batch.saves));
 }
 
 // A batch and the tokens that it points to.
@@ -63,6 +73,7 @@ inline OwnedBatch get_batch(Reader& reader) {
     sequence.rows = reader.get<std::int64_t>();
     sequence.ids = owned.ids.emplace_back(reader.get_all<std::int32_t>());
   }
+  owned.batch.saves = reader.get_all<engine::Batch::Save>();
   return owned;
 }
 

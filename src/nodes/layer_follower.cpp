@@ -14,9 +14,19 @@ void change(Command command, state::StatePool& pool, Reader& reader) {
   if (command == Command::reset) return pool.reset(slot);
   if (command == Command::release) return pool.release(slot);
   if (command == Command::adopt) return pool.adopt(slot, reader.get_all<std::int32_t>());
+  if (command == Command::copy_to_snapshot) return pool.copy_to_snapshot(slot, reader.get<std::int32_t>());
+  if (command == Command::copy_from_snapshot)
+    return pool.copy_from_snapshot(slot, reader.get<std::int32_t>());
   if (command != Command::fork) fail(ErrorKind::internal, "a node was told something that it does not know");
   const auto to = reader.get<std::int64_t>();
   pool.fork(slot, to, reader.get<std::int64_t>());
+}
+
+// Whether bytes go to the node that leads or come from there.
+bool copies(Command command) {
+  return command == Command::save || command == Command::load || command == Command::save_blocks ||
+         command == Command::load_blocks || command == Command::save_page_block ||
+         command == Command::save_snapshot || command == Command::wait;
 }
 
 }  // namespace
@@ -58,8 +68,7 @@ bool LayerFollower::obey(engine::Core& core, Groups& groups, Reader& reader) {
   engine::ForwardPass& pass = groups.at(number)->pass;
   core.executor->run([&] {
     if (command == Command::pass) return pass.run(get_batch(reader).batch);
-    if (command == Command::save) return save(pass.pool(), reader);
-    if (command == Command::load) return load(pass.pool(), reader);
+    if (copies(command)) return copy(command, pass.pool(), reader);
     change(command, pass.pool(), reader);
   });
   return true;
@@ -85,20 +94,45 @@ void LayerFollower::open(engine::Core& core, Groups& groups, Reader& reader) {
   cluster_->send(0, Channel::replies, opened.take());
 }
 
-void LayerFollower::save(state::StatePool& pool, Reader& reader) {
+void LayerFollower::copy(Command command, state::StatePool& pool, Reader& reader) {
+  const auto send = [&](std::size_t bytes, auto&& fill) {
+    std::vector<std::byte> saved(bytes);
+    fill(std::span(saved));
+    cluster_->send_bytes(0, Channel::replies, saved);
+  };
+  const auto receive = [&](std::size_t bytes) {
+    std::vector<std::byte> saved(bytes);
+    cluster_->receive_bytes(0, Channel::replies, saved);
+    return saved;
+  };
+  if (command == Command::wait) {
+    pool.wait();
+    return cluster_->send(0, Channel::replies, {});
+  }
+  if (command == Command::save_snapshot) {
+    const auto place = reader.get<std::int32_t>();
+    return send(pool.saved_bytes(0, false), [&](auto to) { pool.save_snapshot(place, to); });
+  }
+  if (command == Command::save_page_block) {
+    const auto page = reader.get<std::int32_t>();
+    const auto block = reader.get<std::int64_t>();
+    return send(pool.block_bytes(), [&](auto to) { pool.save_page_block(page, block, to); });
+  }
   const auto slot = reader.get<std::int64_t>();
-  const auto rows = reader.get<std::int64_t>();
-  const auto with_caches = reader.get<bool>();
-  cluster_->send_bytes(0, Channel::replies, pool.save(slot, rows, with_caches));
-}
-
-void LayerFollower::load(state::StatePool& pool, Reader& reader) {
-  const auto slot = reader.get<std::int64_t>();
-  const auto rows = reader.get<std::int64_t>();
-  const auto with_caches = reader.get<bool>();
-  std::vector<std::byte> saved(pool.saved_bytes(rows, with_caches));
-  cluster_->receive_bytes(0, Channel::replies, saved);
-  pool.load(slot, rows, with_caches, saved);
+  const auto first = reader.get<std::int64_t>();  // row, or how many
+  if (command == Command::save || command == Command::load) {
+    const auto with_caches = reader.get<bool>();
+    if (command == Command::save)
+      return cluster_->send_bytes(0, Channel::replies, pool.save(slot, first, with_caches));
+    return pool.load(slot, first, with_caches, receive(pool.saved_bytes(first, with_caches)));
+  }
+  const auto end = reader.get<std::int64_t>();
+  const std::size_t bytes = pool.block_bytes() * to_size((end - first) / state::kBlockRows);
+  if (command == Command::save_blocks)
+    return send(bytes, [&](auto to) { pool.save_blocks(slot, first, end, to); });
+  const std::vector<std::byte> saved = receive(bytes);
+  pool.load_blocks(slot, first, end, saved);
+  pool.wait();
 }
 
 }  // namespace sluice::nodes

@@ -28,8 +28,8 @@ class LayerFollower {
   // Says whether to go on.
   bool obey(engine::Core& core, Groups& groups, Reader& reader);
   void open(engine::Core& core, Groups& groups, Reader& reader);
-  void save(state::StatePool& pool, Reader& reader);
-  void load(state::StatePool& pool, Reader& reader);
+  // Copies states or rows to the leading node, or from there.
+  void copy(Command command, state::StatePool& pool, Reader& reader);
 
   std::shared_ptr<Cluster> cluster_;
   Neighbours neighbours_;

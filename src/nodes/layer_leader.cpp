@@ -29,27 +29,60 @@ class LayerLeader::RemotePool final : public state::PoolReplica {
   }
 
   void save(std::int64_t slot, std::int64_t rows, bool with_caches, std::vector<std::byte>& saved) override {
-    leader_.post(Command::save, group_, slot, rows, with_caches);
-    leader_.flush();
-    std::size_t at = saved.size();
-    saved.resize(at + saved_bytes(rows, with_caches));
-    for (std::size_t i = 0; i < sizes_.size(); ++i) {
-      const std::size_t own = sizes_[i].bytes(rows, with_caches);
-      leader_.cluster_->receive_bytes(leader_.others_[i], Channel::replies,
-                                      std::span(saved).subspan(at, own));
-      at += own;
-    }
+    ask(Command::save, slot, rows, with_caches);
+    const std::size_t before = saved.size();
+    saved.resize(before + saved_bytes(rows, with_caches));
+    receive(std::span(saved).subspan(before),
+            [&](const SavedSize& size) { return size.bytes(rows, with_caches); });
   }
 
   void load(std::int64_t slot, std::int64_t rows, bool with_caches,
             std::span<const std::byte> saved) override {
-    leader_.post(Command::load, group_, slot, rows, with_caches);
-    leader_.flush();
+    ask(Command::load, slot, rows, with_caches);
     for (std::size_t i = 0; i < sizes_.size(); ++i) {
       const std::size_t own = sizes_[i].bytes(rows, with_caches);
       leader_.cluster_->send_bytes(leader_.others_[i], Channel::replies, saved.first(own));
       saved = saved.subspan(own);
     }
+  }
+
+  void save_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end, std::size_t behind,
+                   std::span<std::byte> to) override {
+    ask(Command::save_blocks, slot, begin, end);
+    for_each_part(behind, [&](int other, const state::BlockPart& part) {
+      std::vector<std::byte> own(part.bytes_in(to.size()));
+      leader_.cluster_->receive_bytes(other, Channel::replies, own);
+      part.put(own, to);
+    });
+  }
+
+  void load_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end, std::size_t behind,
+                   std::span<const std::byte> saved) override {
+    ask(Command::load_blocks, slot, begin, end);
+    for_each_part(behind, [&](int other, const state::BlockPart& part) {
+      leader_.cluster_->send_bytes(other, Channel::replies, part.take(saved));
+    });
+  }
+
+  void save_page_block(std::int32_t page, std::int64_t block, std::span<std::byte> to) override {
+    ask(Command::save_page_block, page, block);
+    receive(to, [](const SavedSize& size) { return size.block(); });
+  }
+
+  void copy_to_snapshot(std::int64_t slot, std::int32_t place) override {
+    leader_.post(Command::copy_to_snapshot, group_, slot, place);
+  }
+  void copy_from_snapshot(std::int64_t slot, std::int32_t place) override {
+    leader_.post(Command::copy_from_snapshot, group_, slot, place);
+  }
+  void save_snapshot(std::int32_t place, std::span<std::byte> to) override {
+    ask(Command::save_snapshot, place);
+    receive(to, [](const SavedSize& size) { return size.state; });
+  }
+
+  void wait() override {
+    ask(Command::wait);
+    for (const int other : leader_.others_) leader_.cluster_->receive(other, Channel::replies);
   }
 
   std::size_t saved_bytes(std::int64_t rows, bool with_caches) const override {
@@ -59,6 +92,31 @@ class LayerLeader::RemotePool final : public state::PoolReplica {
   }
 
  private:
+  template <class... Values>
+  void ask(Command command, const Values&... values) {
+    leader_.post(command, group_, values...);
+    leader_.flush();
+  }
+  // What the others answer, one behind the other: of each so many bytes as its size says.
+  template <class F>
+  void receive(std::span<std::byte> to, F&& bytes) {
+    for (std::size_t i = 0; i < sizes_.size(); ++i) {
+      const std::size_t own = bytes(sizes_[i]);
+      leader_.cluster_->receive_bytes(leader_.others_[i], Channel::replies, to.first(own));
+      to = to.subspan(own);
+    }
+  }
+  // f(node, part) for the others' parts of blocks, of which so many bytes come before.
+  template <class F>
+  void for_each_part(std::size_t behind, F&& f) {
+    std::size_t block = behind;
+    for (const SavedSize& size : sizes_) block += size.block();
+    for (std::size_t i = 0; i < sizes_.size(); ++i) {
+      f(leader_.others_[i], state::BlockPart{behind, sizes_[i].block(), block});
+      behind += sizes_[i].block();
+    }
+  }
+
   LayerLeader& leader_;
   int group_;
   std::vector<SavedSize> sizes_;

@@ -5,7 +5,6 @@
 
 #include "base/integer_cast.h"
 #include "scheduler/prefix/identity.h"
-#include "sluice/error.h"
 
 namespace sluice::scheduler {
 
@@ -25,7 +24,6 @@ class Places::Pages final : public PageOwner {
   void drop(std::int32_t page) override { pool_.drop(page); }
   bool shared(std::int32_t page) const override { return pool_.shared(page); }
   SavedState save_block(std::int32_t page, std::int64_t block) override {
-    if (pool_.replica() != nullptr) return {};  // it has rows of other layers
     return copy(pool_.block_bytes(), [&](auto to) { pool_.save_page_block(page, block, to); });
   }
   SavedState save_snapshot(std::int32_t place) override {
@@ -71,9 +69,6 @@ Places::Places(engine::Core& core, const SchedulerOptions& settled)
 
 void Places::open_disk(engine::Core& core, const SchedulerOptions& settled) {
   const state::StatePool& pool = pass().pool();
-  if (pool.replica() != nullptr)
-    throw Error(ErrorKind::unsupported,
-                "prompts are not remembered in files where several nodes share a model");
   const DiskOptions options{.folder = settled.cache_folder,
                             .bytes = settled.cache_folder_bytes,
                             .fingerprint = identity(core, group_),

@@ -71,10 +71,9 @@ class Settling {
     const std::uint64_t room = std::min(memory_, core_.budget.spare());
     return (room - std::min(room, bytes(state::pages_for(settled_.cache_tokens)))) / 2;
   }
-  // Where others hold layers of the model, nothing is copied on the way.
   std::int64_t snapshots() const {
     const std::uint64_t state = core_.summary.state_bytes;
-    if (state == 0 || !asked_.remember_prompts || core_.options.share != nullptr) return 0;
+    if (state == 0 || !asked_.remember_prompts) return 0;
     if (asked_.cache_snapshots >= 0) return asked_.cache_snapshots;
     constexpr std::uint64_t kShare = 16;  // of the memory at most
     const std::uint64_t memory = asked_.cache_vram > 0 ? std::min(asked_.cache_vram, memory_) : memory_;

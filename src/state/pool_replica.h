@@ -26,6 +26,16 @@ class PoolReplica {
   virtual void load(std::int64_t slot, std::int64_t rows, bool with_caches,
                     std::span<const std::byte> saved) = 0;
   virtual std::size_t saved_bytes(std::int64_t rows, bool with_caches) const = 0;
+  // Blocks as the pool saves them: of each, the bytes from `behind` on are of layers there.
+  virtual void save_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end, std::size_t behind,
+                           std::span<std::byte> to) = 0;
+  virtual void load_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end, std::size_t behind,
+                           std::span<const std::byte> saved) = 0;
+  virtual void save_page_block(std::int32_t page, std::int64_t block, std::span<std::byte> to) = 0;
+  virtual void copy_to_snapshot(std::int64_t slot, std::int32_t place) = 0;
+  virtual void copy_from_snapshot(std::int64_t slot, std::int32_t place) = 0;
+  virtual void save_snapshot(std::int32_t place, std::span<std::byte> to) = 0;
+  virtual void wait() = 0;
 };
 
 }  // namespace sluice::state

@@ -12,6 +12,10 @@ namespace {
 
 constexpr auto kSigns = quant::rotation_signs();
 
+void expect_room(std::size_t bytes, std::span<const std::byte> to) {
+  if (bytes != to.size()) fail(ErrorKind::internal, "{} bytes are saved in memory of {}", bytes, to.size());
+}
+
 std::size_t table_bytes(const Extent& extent) {
   if (!extent.paged()) return 0;
   return to_size(extent.slots * extent.pages_per_slot()) * sizeof(std::int32_t);
@@ -232,16 +236,23 @@ void StatePool::for_each_in_blocks(std::int64_t slot, std::int64_t begin, std::i
 void StatePool::gather(const Parts& parts, std::span<std::byte> to) {
   std::size_t bytes = 0;
   for (const ops::MemoryPart& part : parts) bytes += part.bytes;
-  if (bytes != to.size()) fail(ErrorKind::internal, "{} bytes are saved in memory of {}", bytes, to.size());
+  expect_room(bytes, to);
   backend_.gather(to.data(), parts);
 }
 
 void StatePool::save_page_block(std::int32_t page, std::int64_t block, std::span<std::byte> to) {
+  expect_room(block_bytes(), to);
   Parts parts;
   for_each_in_block(page, block * kBlockRows, [&](void* data, std::size_t bytes) {
     parts.push_back({data, bytes});
   });
-  gather(parts, to);
+  gather(parts, to.first(own_block_bytes()));
+  if (replica_) replica_->save_page_block(page, block, to.subspan(own_block_bytes()));
+}
+
+void StatePool::wait() {
+  backend_.synchronize();
+  if (replica_) replica_->wait();
 }
 
 std::int32_t StatePool::take_snapshot() {
@@ -268,21 +279,26 @@ void StatePool::copy_to_snapshot(std::int64_t slot, std::int32_t place) {
   for_each_state([&](const ops::View& tensor) {
     backend_.copy(tensor[slots() + place].data, tensor[slot].data, bytes_of(tensor[slot]));
   });
+  if (replica_) replica_->copy_to_snapshot(slot, place);
 }
 
 void StatePool::copy_from_snapshot(std::int64_t slot, std::int32_t place) {
   for_each_state([&](const ops::View& tensor) {
     backend_.copy(tensor[slot].data, tensor[slots() + place].data, bytes_of(tensor[slot]));
   });
+  if (replica_) replica_->copy_from_snapshot(slot, place);
 }
 
 void StatePool::save_snapshot(std::int32_t place, std::span<std::byte> to) {
+  expect_room(saved_bytes(0, false), to);
   Parts parts;
   for_each_state([&](const ops::View& tensor) {
     const ops::View state = tensor[slots() + place];
     parts.push_back({state.data, bytes_of(state)});
   });
-  gather(parts, to);
+  const std::size_t own = own_bytes(0, false);
+  gather(parts, to.first(own));
+  if (replica_) replica_->save_snapshot(place, to.subspan(own));
 }
 
 StatePool::Parts StatePool::parts_of_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end) const {
@@ -295,7 +311,13 @@ StatePool::Parts StatePool::parts_of_blocks(std::int64_t slot, std::int64_t begi
 
 void StatePool::save_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end,
                             std::span<std::byte> to) {
-  gather(parts_of_blocks(slot, begin, end), to);
+  if (!replica_) return gather(parts_of_blocks(slot, begin, end), to);
+  expect_room(block_bytes() * to_size((end - begin) / kBlockRows), to);
+  const BlockPart part = own_part();
+  std::vector<std::byte> own(part.bytes_in(to.size()));
+  gather(parts_of_blocks(slot, begin, end), own);
+  part.put(own, to);
+  replica_->save_blocks(slot, begin, end, part.size, to);
 }
 
 void StatePool::load_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end,
@@ -304,7 +326,13 @@ void StatePool::load_blocks(std::int64_t slot, std::int64_t begin, std::int64_t 
   if (saved.size() != expected)
     fail(ErrorKind::input, "rows of {} bytes do not fit this model, which needs {}", saved.size(), expected);
   make_writable(slot, begin, end - begin);
-  backend_.scatter(parts_of_blocks(slot, begin, end), saved.data());
+  const Parts parts = parts_of_blocks(slot, begin, end);
+  if (!replica_) return backend_.scatter(parts, saved.data());
+  const BlockPart part = own_part();
+  const std::vector<std::byte> own = part.take(saved);
+  backend_.scatter(parts, own.data());
+  replica_->load_blocks(slot, begin, end, part.size, saved);
+  backend_.synchronize();
 }
 
 std::size_t StatePool::saved_bytes(std::int64_t rows, bool with_caches) const {
@@ -334,8 +362,8 @@ void StatePool::load(std::int64_t slot, std::int64_t rows, bool with_caches,
   if (with_caches) make_writable(slot, 0, rows);
   drop_pages(slot, to_size(pages_for(rows)));
   backend_.scatter(parts_of_slot(slot, rows, with_caches), saved.data());
-  wait();
   if (replica_) replica_->load(slot, rows, with_caches, saved.subspan(own_bytes(rows, with_caches)));
+  wait();
 }
 
 }  // namespace sluice::state

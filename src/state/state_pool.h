@@ -4,6 +4,7 @@
 #include <span>
 
 #include "sluice/ops/backend.h"
+#include "state/block_part.h"
 #include "state/layer_state.h"
 #include "state/page_counts.h"
 #include "state/pool_replica.h"
@@ -63,7 +64,7 @@ class StatePool {
   // As save() copies the recurrent states of a slot: so many bytes.
   void save_snapshot(std::int32_t place, std::span<std::byte> to);
   // Copies of a slot's recurrent states, and of the first `rows` rows of its caches if asked for. Their bytes
-  // are the same wherever the rows lie; those of a replica follow.
+  // are the same wherever the rows lie and whoever holds the layers: those of a replica follow.
   std::vector<std::byte> save(std::int64_t slot, std::int64_t rows, bool with_caches);
   void load(std::int64_t slot, std::int64_t rows, bool with_caches, std::span<const std::byte> saved);
   std::size_t saved_bytes(std::int64_t rows, bool with_caches) const;
@@ -74,7 +75,7 @@ class StatePool {
   // Of one block in a page.
   void save_page_block(std::int32_t page, std::int64_t block, std::span<std::byte> to);
   // Until everything is loaded.
-  void wait() { backend_.synchronize(); }
+  void wait();
   std::size_t block_bytes() const { return saved_bytes(kBlockRows, true) - saved_bytes(0, true); }
 
  private:
@@ -102,6 +103,8 @@ class StatePool {
   void drop_pages(std::int64_t slot, std::size_t kept);
   void share_pages(std::int64_t slot, std::span<const std::int32_t> pages);
   std::size_t own_bytes(std::int64_t rows, bool with_caches) const;
+  std::size_t own_block_bytes() const { return own_bytes(kBlockRows, true) - own_bytes(0, true); }
+  BlockPart own_part() const { return {0, own_block_bytes(), block_bytes()}; }
 
   ops::Backend& backend_;
   Extent extent_;
