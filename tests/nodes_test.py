@@ -149,8 +149,8 @@ class NodesTest(unittest.TestCase):
         described = self.folder / "machines.json"
         described.write_text(json.dumps(plan["measured"]))
         again = json.loads(alone("plan", "--geometry", "qwen3.6-35b-a3b", "--nodes", described, "--json"))["nodes"]
-        self.assertEqual([(layout["layout"], layout["split"]) for layout in plan["layouts"]],
-                         [(layout["layout"], layout["split"]) for layout in again["layouts"]])
+        self.assertEqual([(layout["layout"], layout["nodes"]) for layout in plan["layouts"]],
+                         [(layout["layout"], layout["nodes"]) for layout in again["layouts"]])
 
     @unittest.skipUnless(platform.machine() == "x86_64", "--isa avx2 is for x86")
     def test_instruction_sets_are_agreed_on(self):

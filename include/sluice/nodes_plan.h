@@ -34,9 +34,9 @@ NodesSpec parse_nodes(std::string_view json, const std::string& where);
 struct NodesPlan {
   // One way to share the model. Times are of one token of one conversation at an empty context.
   struct Layout {
-    std::string name;                 // "layers" or "experts"
-    std::vector<std::int64_t> split;  // layers of each node, or experts of every layer
-    bool fits = false;                // all have the memory for their part
+    std::string name;   // "layers", "experts", or "groups" of nodes that share layers and, inside, experts
+    std::string nodes;  // who holds how much, as NodesOptions::layers says it
+    bool fits = false;  // all have the memory for their part
     double network_seconds = 0;
     double tokens_per_second = 0;
   };

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -39,27 +41,6 @@ std::vector<nodes::NodeStrength> strengths(const NodesSpec& spec) {
   return all;
 }
 
-// One after the other: a message from each to the next, and one back to the first.
-NodesPlan::Layout plan_layers(const Cost& cost, const NodesSpec& spec) {
-  const double count = cost.layers;
-  nodes::ModelCost model;
-  model.layers.assign(to_size(cost.layers), {cost.weights / count, cost.read / count});
-  NodesPlan::Layout layout{
-      .name = "layers", .split = nodes::split_layers(model, strengths(spec)), .fits = true};
-  double seconds = 0;
-  for (std::size_t n = 0; n < spec.nodes.size(); ++n) {
-    const auto part = to_double(layout.split[n]) / count;
-    const NodeSpec& node = spec.nodes[n];
-    layout.fits = layout.fits && (node.memory == 0 || part * cost.weights <= node.memory);
-    seconds += part * cost.read / node.bytes_per_second;
-  }
-  if (spec.nodes.size() > 1)
-    layout.network_seconds = to_double(spec.nodes.size()) *
-                             (spec.network.round_trip / 2 + cost.row / spec.network.bytes_per_second);
-  layout.tokens_per_second = 1 / (seconds + layout.network_seconds);
-  return layout;
-}
-
 // The mean time of the node that is the last to have its share of `chosen` experts, where each choice falls
 // to node n with probability share[n] and takes it time[n]. The chance that all are done by then is the
 // number of ways to share the choices so: a product of truncated exponential series.
@@ -91,43 +72,133 @@ double busiest(std::int64_t chosen, const std::vector<double>& share, const std:
   return mean;
 }
 
-// In each layer the leading node asks the others, computes its own choices, and waits for theirs. Its link
-// carries a row to each that is asked, and back a row per choice.
-NodesPlan::Layout plan_experts(const Cost& cost, const NodesSpec& spec) {
-  const double count = cost.experts;
-  const double dense = cost.weights - cost.expert_weights;
-  NodesPlan::Layout layout{
-      .name = "experts",
-      .split = nodes::split_experts({cost.experts, cost.expert_weights / count, dense}, strengths(spec)),
-      .fits = true};
-  std::vector<double> share;
-  std::vector<double> time;
-  double rows = 0;
-  for (std::size_t n = 0; n < spec.nodes.size(); ++n) {
-    const NodeSpec& node = spec.nodes[n];
-    share.push_back(to_double(layout.split[n]) / count);
-    time.push_back(cost.experts_read / to_double(cost.chosen) / node.bytes_per_second);
-    const double held = share[n] * cost.expert_weights + (n == 0 ? dense : 0);
-    layout.fits = layout.fits && (node.memory == 0 || held <= node.memory);
-    const double chosen = cost.chosen;
-    if (n > 0) rows += 1 - std::pow(1 - share[n], chosen) + chosen * share[n];
-  }
-  if (spec.nodes.size() > 1)
-    layout.network_seconds =
-        to_double(cost.layers) * (spec.network.round_trip + rows * cost.row / spec.network.bytes_per_second);
-  const double first = (cost.read - cost.experts_read) / spec.nodes[0].bytes_per_second;
-  layout.tokens_per_second = 1 / (first + busiest(cost.chosen, share, time) + layout.network_seconds);
-  return layout;
-}
+// One way to share the model among nodes in their order: stages of so many of them, one behind the other. In
+// each layer of a stage of several its first node asks the others, computes its own choices, and waits for
+// theirs; its link carries a row to each that is asked, and back a row per choice.
+class Staged {
+ public:
+  Staged(const Cost& cost, const NodesSpec& spec, const std::vector<std::size_t>& sizes)
+      : cost_(cost), spec_(spec), strengths_(strengths(spec)), sizes_(sizes) {}
 
+  NodesPlan::Layout plan() {
+    const std::vector<std::int64_t> layers = share_layers();
+    std::size_t node = 0;
+    for (std::size_t i = 0; i < sizes_.size(); ++i) {
+      add_stage(layers[i], node, sizes_[i]);
+      node += sizes_[i];
+    }
+    // A message from each stage to the next, and one back to the first.
+    const NetworkSpec& network = spec_.network;
+    if (sizes_.size() > 1)
+      layout_.network_seconds +=
+          to_double(sizes_.size()) * (network.round_trip / 2 + cost_.row / network.bytes_per_second);
+    layout_.tokens_per_second = 1 / (seconds_ + layout_.network_seconds);
+    name();
+    return layout_;
+  }
+
+ private:
+  std::vector<std::int64_t> share_layers() const {
+    nodes::ModelCost model;
+    const double count = cost_.layers;
+    model.layers.assign(to_size(cost_.layers), {cost_.weights / count, cost_.read / count});
+    std::vector<nodes::NodeStrength> stages;
+    std::size_t node = 0;
+    for (const std::size_t size : sizes_) {
+      stages.push_back(nodes::strength_together(std::span(strengths_).subspan(node, size),
+                                                {cost_.read, cost_.experts_read}));
+      node += size;
+    }
+    return nodes::split_layers(model, stages);
+  }
+
+  void add_stage(std::int64_t layers, std::size_t first, std::size_t size) {
+    const double part = to_double(layers) / to_double(cost_.layers);
+    const NodeSpec& head = spec_.nodes[first];
+    stages_.push_back(fmt::format("{}", layers));
+    if (size == 1) {
+      add_held(first, part * cost_.weights);
+      seconds_ += part * cost_.read / head.bytes_per_second;
+      return;
+    }
+    const double count = cost_.experts;
+    const double dense = part * (cost_.weights - cost_.expert_weights);
+    const std::vector<std::int64_t> experts =
+        nodes::split_experts({cost_.experts, part * cost_.expert_weights / count, dense},
+                             std::span(strengths_).subspan(first, size));
+    std::vector<double> share;
+    std::vector<double> time;
+    double rows = 0;
+    for (std::size_t n = 0; n < size; ++n) {
+      share.push_back(to_double(experts[n]) / count);
+      time.push_back(part * cost_.experts_read / to_double(cost_.chosen) /
+                     spec_.nodes[first + n].bytes_per_second);
+      add_held(first + n, part * share[n] * cost_.expert_weights + (n == 0 ? dense : 0));
+      const double chosen = cost_.chosen;
+      if (n > 0) rows += 1 - std::pow(1 - share[n], chosen) + chosen * share[n];
+    }
+    const NetworkSpec& network = spec_.network;
+    layout_.network_seconds +=
+        to_double(layers) * (network.round_trip + rows * cost_.row / network.bytes_per_second);
+    seconds_ +=
+        part * (cost_.read - cost_.experts_read) / head.bytes_per_second + busiest(cost_.chosen, share, time);
+    stages_.back() = sizes_.size() == 1 ? fmt::format("experts:{}", fmt::join(experts, ","))
+                                        : fmt::format("{}:{}", layers, fmt::join(experts, "+"));
+  }
+
+  void add_held(std::size_t node, double bytes) {
+    const double memory = spec_.nodes[node].memory;
+    layout_.fits = layout_.fits && (memory == 0 || bytes <= memory);
+  }
+
+  void name() {
+    layout_.nodes = fmt::format("{}", fmt::join(stages_, ","));
+    const bool single = std::all_of(sizes_.begin(), sizes_.end(), [](std::size_t size) { return size == 1; });
+    layout_.name = single ? "layers" : sizes_.size() == 1 ? "experts" : "groups";
+  }
+
+  const Cost& cost_;
+  const NodesSpec& spec_;
+  std::vector<nodes::NodeStrength> strengths_;
+  const std::vector<std::size_t>& sizes_;
+  std::vector<std::string> stages_;
+  double seconds_ = 0;
+  NodesPlan::Layout layout_{.name = {}, .nodes = {}, .fits = true};
+};
+
+// The best of each name, the best one first.
 std::vector<NodesPlan::Layout> plan_layouts(const Cost& cost, const NodesSpec& spec) {
-  const std::int64_t count = std::ssize(spec.nodes);
-  std::vector<NodesPlan::Layout> layouts;
-  if (count <= cost.layers) layouts.push_back(plan_layers(cost, spec));
-  if (count <= cost.experts) layouts.push_back(plan_experts(cost, spec));
-  std::stable_sort(layouts.begin(), layouts.end(), [](const auto& a, const auto& b) {
+  constexpr std::size_t kMost = 12;  // nodes of which every grouping is tried
+  const auto before = [](const NodesPlan::Layout& a, const NodesPlan::Layout& b) {
     return a.fits != b.fits ? a.fits : a.tokens_per_second > b.tokens_per_second;
-  });
+  };
+  std::vector<NodesPlan::Layout> layouts;
+  const auto consider = [&](const std::vector<std::size_t>& sizes) {
+    const std::size_t largest = *std::max_element(sizes.begin(), sizes.end());
+    if (std::ssize(sizes) > cost.layers || (largest > 1 && to_double(largest) > to_double(cost.experts)))
+      return;
+    const NodesPlan::Layout layout = Staged(cost, spec, sizes).plan();
+    const auto same = std::find_if(layouts.begin(), layouts.end(),
+                                   [&](const auto& one) { return one.name == layout.name; });
+    if (same == layouts.end())
+      layouts.push_back(layout);
+    else if (before(layout, *same))
+      *same = layout;
+  };
+  const std::size_t count = spec.nodes.size();
+  consider(std::vector<std::size_t>(count, 1));
+  if (count > 1) consider({count});
+  // Bit i: a stage ends behind node i.
+  for (std::uint32_t ends = 1; count <= kMost && ends + 1 < 1u << (count - 1); ++ends) {
+    std::vector<std::size_t> sizes{1};
+    for (std::size_t i = 0; i + 1 < count; ++i)
+      if ((ends >> i & 1) != 0)
+        sizes.push_back(1);
+      else
+        ++sizes.back();
+    consider(sizes);
+  }
+  std::stable_sort(layouts.begin(), layouts.end(), before);
   return layouts;
 }
 

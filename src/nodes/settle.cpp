@@ -10,34 +10,12 @@ namespace sluice::nodes {
 
 namespace {
 
-struct Costs {
-  double read = 0;          // bytes per token
-  double experts_read = 0;  // of them
-};
-
-Costs costs_of(const ModelSummary& model) {
-  Costs costs{.read = static_cast<double>(model.bytes_per_token)};
+TokenCost token_cost_of(const ModelSummary& model) {
+  TokenCost costs{.read = static_cast<double>(model.bytes_per_token)};
   if (model.experts > 0)
     costs.experts_read = static_cast<double>(model.bytes_of(PartKind::experts)) *
                          static_cast<double>(model.experts_per_token) / static_cast<double>(model.experts);
   return costs;
-}
-
-// Several nodes as one: the head alone reads what every token uses, all together read experts.
-NodeStrength strength_of(std::span<const NodeStrength> nodes, const Costs& costs) {
-  if (nodes.size() == 1) return nodes[0];
-  NodeStrength all{.memory = 0, .speed = 0};
-  bool limited = true;
-  for (const NodeStrength& node : nodes) {
-    all.memory += node.memory;
-    all.speed += node.speed;
-    limited = limited && node.memory > 0;
-  }
-  if (!limited) all.memory = 0;
-  if (costs.read > 0)
-    all.speed =
-        costs.read / ((costs.read - costs.experts_read) / nodes[0].speed + costs.experts_read / all.speed);
-  return all;
 }
 
 // How many experts each of these layers has; 0: none of them has any.
@@ -80,11 +58,11 @@ class Settling {
 
  private:
   void share_layers() {
-    const Costs costs = costs_of(core_.summary);
+    const TokenCost token = token_cost_of(core_.summary);
     std::vector<NodeStrength> stages;
     std::size_t node = 0;
     for (const Stage& stage : layout_) {
-      stages.push_back(strength_of(nodes_.subspan(node, stage.experts.size()), costs));
+      stages.push_back(strength_together(nodes_.subspan(node, stage.experts.size()), token));
       node += stage.experts.size();
     }
     const std::vector<std::int64_t> counts = split_layers(cost_, stages);

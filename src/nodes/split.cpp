@@ -75,6 +75,22 @@ ModelCost cost_of(const layers::Decoder& decoder) {
   return cost;
 }
 
+NodeStrength strength_together(std::span<const NodeStrength> nodes, const TokenCost& token) {
+  if (nodes.size() == 1) return nodes[0];
+  NodeStrength all{.memory = 0, .speed = 0};
+  bool limited = true;
+  for (const NodeStrength& node : nodes) {
+    all.memory += node.memory;
+    all.speed += node.speed;
+    limited = limited && node.memory > 0;
+  }
+  if (!limited) all.memory = 0;
+  if (token.read > 0)
+    all.speed =
+        token.read / ((token.read - token.experts_read) / nodes[0].speed + token.experts_read / all.speed);
+  return all;
+}
+
 std::vector<std::int64_t> split_layers(const ModelCost& model, std::span<const NodeStrength> nodes) {
   if (nodes.size() > model.layers.size())
     fail(ErrorKind::input, "{} nodes cannot share {} layers: each holds one at least", nodes.size(),

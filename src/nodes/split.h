@@ -25,6 +25,14 @@ struct NodeStrength {
   double speed = 1;   // bytes that it reads in a second, or anything in proportion
 };
 
+// What a token reads of a model.
+struct TokenCost {
+  double read = 0;          // bytes
+  double experts_read = 0;  // of them
+};
+// Several nodes as one: the first alone reads what every token uses, all together read experts.
+NodeStrength strength_together(std::span<const NodeStrength> nodes, const TokenCost& token);
+
 // Contiguous layers, at least one for each node: as many of each that the slowest is as fast as it can be
 // and, where that is possible, that all have the memory for theirs.
 std::vector<std::int64_t> split_layers(const ModelCost& model, std::span<const NodeStrength> nodes);

@@ -62,7 +62,7 @@ nlohmann::ordered_json nodes_json(const SeveralMachines& machines) {
   auto layouts = nlohmann::ordered_json::array();
   for (const NodesPlan::Layout& layout : plan.layouts)
     layouts.push_back({{"layout", layout.name},
-                       {"split", layout.split},
+                       {"nodes", layout.nodes},
                        {"fits", layout.fits},
                        {"network_ms", layout.network_seconds * 1e3},
                        {"decode_tok_per_s", layout.tokens_per_second}});
@@ -92,9 +92,8 @@ void print_nodes(const SeveralMachines& machines) {
   const NodesPlan& plan = machines.plan;
   fmt::print("\nall machines together\n");
   for (const NodesPlan::Layout& layout : plan.layouts)
-    fmt::print("  --nodes {:10}{:8.1f} tok/s at most, {:.1f} ms per token of the network's; {} {}{}\n",
-               layout.name == "layers" ? "auto" : layout.name, layout.tokens_per_second,
-               layout.network_seconds * 1e3, layout.name, fmt::join(layout.split, ","),
+    fmt::print("  {:8}{:8.1f} tok/s at most, {:.1f} ms per token of the network's; --nodes {}{}\n",
+               layout.name, layout.tokens_per_second, layout.network_seconds * 1e3, layout.nodes,
                layout.fits ? "" : "  does not fit");
   for (const NodesPlan::Help& help : plan.help)
     fmt::print("  with {}: {:.1f} tok/s\n", help.what, help.tokens_per_second);

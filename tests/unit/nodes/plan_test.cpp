@@ -50,7 +50,8 @@ TEST(PlanNodes, CountsTheMessagesOfExperts) {
   for (int i = 0; i < 3; ++i) {
     const NodesPlan plan = plan_nodes(deepseek(), nodes_of(2, kLinks[i]));
     EXPECT_NEAR(layout(plan, "experts").network_seconds * 1e3, expected_ms[i], 0.02 * expected_ms[i]);
-    EXPECT_EQ(layout(plan, "experts").split, (std::vector<std::int64_t>{128, 128}));
+    EXPECT_EQ(layout(plan, "experts").nodes, "experts:128,128");
+    EXPECT_EQ(layout(plan, "layers").nodes, "31,30");
   }
 }
 
@@ -84,6 +85,31 @@ TEST(PlanNodes, WaitsForTheBusiestNode) {
   EXPECT_NEAR(mean_of_four, 0.44, 0.01);
   EXPECT_NEAR(layout(plan_nodes(model, nodes_of(4, none)), "experts").tokens_per_second,
               80e9 / (dense + mean_of_four * chosen), 1e-3);
+}
+
+TEST(PlanNodes, GroupsNodes) {
+  // Without a network's time two groups of two give what two nodes give by experts: each group has half of
+  // the layers, and its head reads half of what every token uses.
+  const ModelSummary model = deepseek();
+  const Link none{1e9, 0};
+  const auto as = [&](const NodesSpec& spec, std::string_view name) {
+    return layout(plan_nodes(model, spec), name);
+  };
+  NodesSpec four = nodes_of(4, none);
+  const double pair = as(nodes_of(2, none), "experts").tokens_per_second;
+  EXPECT_GE(as(four, "groups").tokens_per_second, 0.999 * pair);
+  // Of the groupings the one with most nodes in a group has the least to read: all but one by experts.
+  EXPECT_LT(as(four, "groups").tokens_per_second, as(four, "experts").tokens_per_second);
+  // On 1 Gb/s messages cost more than reading, so that as few layers as can be have their experts spread:
+  // one, where nothing else is asked for.
+  const NodesPlan::Layout slow = as(nodes_of(3, kLinks[0]), "groups");
+  EXPECT_LT(slow.tokens_per_second, as(nodes_of(3, kLinks[0]), "layers").tokens_per_second);
+  // A head without room for what all layers use besides leaves some to another group.
+  four = nodes_of(4, kLinks[2], 110e9);
+  const NodesPlan plan = plan_nodes(model, four);
+  EXPECT_TRUE(layout(plan, "groups").fits);
+  EXPECT_GT(layout(plan, "groups").tokens_per_second, layout(plan, "layers").tokens_per_second);
+  EXPECT_THROW(layout(plan_nodes(model, nodes_of(2, none)), "groups"), std::out_of_range);
 }
 
 TEST(PlanNodes, SaysWhatWouldHelp) {
