@@ -47,16 +47,18 @@ void leave_the_word_to_the_leader() {
 }
 
 // MPI waits for ever for a node that stopped before it joined, and does not say for which. The node that
-// leads says so; the others where it is the one that stopped.
+// leads says so; the others where it is the one that stopped. Here, too, mpirun has the time to notice a
+// machine that is cut off.
 class JoinLimit {
  public:
   explicit JoinLimit(bool leads)
       : thread_([this, leads] {
           std::unique_lock lock(mutex_);
-          if (joined_.wait_for(lock, leads ? kLimit : kLimit + 700ms, [this] { return done_; })) return;
+          if (joined_.wait_for(lock, leads ? kLimit : kLimit + kNotice, [this] { return done_; })) return;
           fmt::print(stderr, "{} a node has not joined within {} s: it stopped, or cannot be reached\n",
                      styled(Style::red, "sluice:", stderr), std::chrono::seconds(kLimit).count());
           std::fflush(stderr);
+          if (leads) std::this_thread::sleep_for(kNotice);
           std::_Exit(1);
         }) {}
   ~JoinLimit() {
@@ -71,7 +73,8 @@ class JoinLimit {
   JoinLimit& operator=(const JoinLimit&) = delete;
 
  private:
-  static constexpr auto kLimit = 8s;
+  static constexpr auto kLimit = 7s;
+  static constexpr auto kNotice = 2s;
   std::mutex mutex_;
   std::condition_variable joined_;
   bool done_ = false;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/core.h"
 #include "expect_error.h"
 #include "golden_model.h"
 #include "shared_model.h"
@@ -73,16 +74,41 @@ void expect_bits_in_groups(const std::string& model, const EngineOptions& option
   EXPECT_TRUE(got == want) << model << " as " << layout;
 }
 
+// Of these layers; 0: they have none.
+std::int64_t experts_in(Engine& engine, std::int64_t first, std::int64_t end) {
+  const std::vector<layers::DecoderLayer>& layers = engine::core(engine).model.decoder.layers;
+  for (std::int64_t i = first; i < end; ++i)
+    if (const auto* moe = std::get_if<layers::Moe>(&layers[to_size(i)].mlp))
+      return moe->router.gate.shape()[0];
+  return 0;
+}
+
 class GroupedModel : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(GroupedModel, GivesTheBitsOfOneEngine) {
   const EngineOptions options{.backend = "cpu", .threads = 1, .prefill_chunk = 64};
-  try {
-    expect_bits_in_groups(GetParam(), options, 4, "groups:2,2");
-  } catch (const Error& error) {  // a group's layers may have none
-    EXPECT_NE(std::string(error.what()).find("have no experts that 2 nodes could share"), std::string::npos)
-        << error.what();
-  }
+  const auto alone = load_model(GetParam(), options);
+  const std::int64_t layers = alone->summary().layers;
+  const std::int64_t half = layers / 2;
+  const std::int64_t experts = std::max(experts_in(*alone, 0, half), experts_in(*alone, half, layers));
+  if (experts == 0)
+    return expect_error(ErrorKind::input, {"layers 0 to ", "have no experts that 2 nodes could share"}, [&] {
+      with_nodes(4, GetParam(), options, {.layers = "groups:2,2"}, [](Engine&) {});
+    });
+  // One node holds layers without experts, two share those that have some.
+  int nodes = 0;
+  const auto stage = [&](std::int64_t first, std::int64_t end) {
+    const bool shared = experts_in(*alone, first, end) > 0;
+    nodes += shared ? 2 : 1;
+    return shared ? fmt::format("{}:1+{}", end - first, experts - 1) : fmt::format("{}", end - first);
+  };
+  const std::string layout = fmt::format("{},{}", stage(0, half), stage(half, layers));
+  expect_bits_in_groups(GetParam(), options, nodes, layout);
+}
+
+TEST(GroupedModels, RefuseAGroupWithoutExperts) {
+  expect_error(ErrorKind::input, {"layers 0 to 0 have no experts that 2 nodes could share"},
+               [] { with_nodes(4, "deepseek_v3", kOneThread, {.layers = "1:4+4,2:4+4"}, [](Engine&) {}); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiny, GroupedModel, ::testing::ValuesIn(golden_model_names()), golden_test_name);
