@@ -1,5 +1,6 @@
 """Prompts that sluice serve remembers: across restarts and kills, between servers, and what it says about them."""
 
+import errno
 import json
 import os
 import pathlib
@@ -130,6 +131,30 @@ class PrefixCache(unittest.TestCase):
             again, cached, _ = server.complete(STORY)
             self.assertEqual(again, text)
             self.assertGreater(cached, 0)
+
+    @unittest.skipIf(not PRELOAD, "no library to make writes fail")
+    def test_a_disk_that_takes_nothing_is_told_of_once_and_tried_again(self):
+        faults = [(errno.EIO, 0), (errno.ENOSPC, 3), (errno.EIO, 4), (errno.EIO, 5)]  # a file takes four writes and two syncs
+        for number, (error, first) in enumerate(faults):
+            folder = self.folder / str(number)
+            fault = {"SLUICE_WRITES": str(first), "SLUICE_WRITES_FAIL": "6", "SLUICE_WRITE_ERROR": str(error)}
+            with self.subTest(fault), mock.patch.dict(os.environ, fault, LD_PRELOAD=PRELOAD):
+                with Remembering(folder) as server:
+                    text, _, _ = server.complete(STORY)
+                    again, cached, _ = server.complete(STORY)
+                    self.assertEqual(again, text)
+                    self.assertGreater(cached, 0)  # memory has it
+                    for chapter in range(6):  # until it works again
+                        server.complete(f"Chapter {chapter}. " + STORY)
+                    said = server.stop()
+                self.assertEqual(said.count(os.strerror(error)), 1, said)
+                self.assertEqual([file.name for file in folder.iterdir() if file.suffix != ".prefix"], [])
+            with self.subTest(fault), Remembering(folder) as server:
+                self.assertEqual(server.complete(STORY)[0], text)
+                _, cached, request = server.complete("Chapter 5. " + STORY)
+                self.assertEqual(server.ask("GET", f"/v1/sluice/cache?request={request}")[2]["from_disk"], cached)
+                self.assertGreater(cached, 0)
+                self.assertNotIn("removed", server.stop())
 
     def test_salts_and_keys_share_nothing(self):
         with Remembering(self.folder, "--cache-per-key", "--api-key", "one", "--api-key", "two") as server:

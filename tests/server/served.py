@@ -2,7 +2,7 @@
 
     SOME_test.py SLUICE [PRELOAD]
 
-PRELOAD is the library that makes reads fail.
+PRELOAD is the library that makes reads and writes fail.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ import time
 import unittest
 
 SLUICE = sys.argv.pop(1)
-PRELOAD = sys.argv.pop(1) if sys.argv[1:] and sys.argv[1].endswith(".so") else None  # makes reads fail
+PRELOAD = sys.argv.pop(1) if sys.argv[1:] and sys.argv[1].endswith(".so") else None  # makes them fail
 SECONDS = 120  # for anything: a sanitized build on a busy machine is slow
 STORY = [{"role": "user", "content": "Tell me a story about a dragon."}]
 

@@ -147,12 +147,15 @@ TEST_P(RestartsOfTinyModels, WithOtherOptionsFindNothing) {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, Restarts,
-    ::testing::Values(ConversationCase{"cpu", "delta-story", 16, 2},
-                      ConversationCase{"cpu", "latent-story", 4, 2}, ConversationCase{"cpu", "qwen3_next"},
-                      ConversationCase{"cpu", "mlx-qwen3_5_moe-4bit", 4},
-                      ConversationCase{"cpu", "deepseek_v3"}, ConversationCase{"cpu", "qwen3_moe", 4},
-                      ConversationCase{"cpu", "qwen3_5"}, ConversationCase{"cuda", "delta-story"},
-                      ConversationCase{"cuda", "latent-story", 4}),
+    ::testing::Values(
+        ConversationCase{"cpu", "delta-story", 16, 2}, ConversationCase{"cpu", "delta-story", 4, 2},
+        ConversationCase{"cpu", "latent-story", 16, 2}, ConversationCase{"cpu", "latent-story", 4, 2},
+        ConversationCase{"cpu", "qwen3_next"}, ConversationCase{"cpu", "qwen3_next", 4},
+        ConversationCase{"cpu", "mlx-qwen3_5_moe-4bit"}, ConversationCase{"cpu", "mlx-qwen3_5_moe-4bit", 4},
+        ConversationCase{"cpu", "deepseek_v3"}, ConversationCase{"cpu", "deepseek_v3", 4},
+        ConversationCase{"cpu", "qwen3_moe"}, ConversationCase{"cpu", "qwen3_moe", 4},
+        ConversationCase{"cpu", "qwen3_5"}, ConversationCase{"cpu", "qwen3_5", 4},
+        ConversationCase{"cuda", "delta-story"}, ConversationCase{"cuda", "latent-story", 4}),
     conversation_name);
 INSTANTIATE_TEST_SUITE_P(Models, RestartsOfTinyModels,
                          ::testing::Values(ConversationCase{"cpu", "qwen3_next"},

@@ -1,7 +1,9 @@
 // Preloaded into a program: there is no io_uring, and reads fail once there were SLUICE_READS of them, with
-// an error or (SLUICE_SHORT) as if the file had ended. With SLUICE_CLOCK_BACK the time of day is an hour
-// earlier whenever somebody asks.
+// an error or (SLUICE_SHORT) as if the file had ended. Writing to files and syncing them fails with the error
+// SLUICE_WRITE_ERROR once it was done SLUICE_WRITES times, and works again SLUICE_WRITES_FAIL times later.
+// With SLUICE_CLOCK_BACK the time of day is an hour earlier whenever somebody asks.
 #include <dlfcn.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -12,11 +14,26 @@
 namespace {
 
 std::atomic<long> reads{0};
+std::atomic<long> writes{0};
 std::atomic<long> hours_back{0};
+
+long number(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? 0 : std::atol(text);
+}
 
 bool fails() {
   const char* until = std::getenv("SLUICE_READS");
   return until != nullptr && reads++ >= std::atol(until);
+}
+
+bool write_fails(int file) {
+  struct stat status {};
+  const bool keeps = fstat(file, &status) == 0 && (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode));
+  if (!keeps || std::getenv("SLUICE_WRITES") == nullptr) return false;
+  const long begin = number("SLUICE_WRITES"), now = writes++;
+  errno = static_cast<int>(number("SLUICE_WRITE_ERROR"));
+  return now >= begin && now < begin + number("SLUICE_WRITES_FAIL");
 }
 
 }  // namespace
@@ -33,6 +50,16 @@ ssize_t pread(int file, void* to, size_t bytes, off_t at) {
   if (std::getenv("SLUICE_SHORT") != nullptr) return 0;
   errno = EIO;
   return -1;
+}
+
+ssize_t write(int file, const void* from, size_t bytes) {
+  using Write = ssize_t (*)(int, const void*, size_t);
+  return write_fails(file) ? -1 : reinterpret_cast<Write>(dlsym(RTLD_NEXT, "write"))(file, from, bytes);
+}
+
+int fsync(int file) {
+  using Sync = int (*)(int);
+  return write_fails(file) ? -1 : reinterpret_cast<Sync>(dlsym(RTLD_NEXT, "fsync"))(file);
 }
 
 int clock_gettime(clockid_t clock, timespec* now) {
