@@ -195,6 +195,9 @@ def lose_one(hosts, program, model, how, host, delay, split, at_start):
         processes = hosts.processes(program)
         while host not in processes and job.poll() is None:  # one that is just starting
             processes = hosts.processes(program)
+        if host not in processes:
+            errors.seek(0)
+            return 0, 0, f"it ended by itself with status {job.returncode}: {errors.read()}", []
         start = time.monotonic()
         if how == "link":
             hosts.set_link(host, "down")
