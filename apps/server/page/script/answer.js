@@ -107,7 +107,7 @@ function statsText(stats) {
   if (stats.firstToken) parts.push(`first token ${stats.firstToken.toFixed(2)} s`);
   if (stats.cached) parts.push(`${stats.cached} of ${stats.prompt} prompt tokens cached`);
   if (stats.prompt) parts.push(contextText(stats.prompt + stats.tokens));
-  return parts.join(' · ');
+  return parts.join('\u00a0· ');  // a line ends with the dot rather than beginning with it
 }
 
 function contextText(used) {
