@@ -1,6 +1,7 @@
 // Preloaded into a program: there is no io_uring, and reads fail once there were SLUICE_READS of them, with
 // an error or (SLUICE_SHORT) as if the file had ended. Writing to files and syncing them fails with the error
 // SLUICE_WRITE_ERROR once it was done SLUICE_WRITES times, and works again SLUICE_WRITES_FAIL times later.
+// With SLUICE_SLOW_DISK each long read and each sync takes so many milliseconds more.
 // With SLUICE_CLOCK_BACK the time of day is an hour earlier whenever somebody asks.
 #include <dlfcn.h>
 #include <sys/stat.h>
@@ -27,6 +28,10 @@ bool fails() {
   return until != nullptr && reads++ >= std::atol(until);
 }
 
+void wait_for_disk() {
+  usleep(static_cast<useconds_t>(1000 * number("SLUICE_SLOW_DISK")));
+}
+
 bool write_fails(int file) {
   struct stat status {};
   const bool keeps = fstat(file, &status) == 0 && (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode));
@@ -46,6 +51,8 @@ int io_uring_queue_init(unsigned, void*, unsigned) {
 
 ssize_t pread(int file, void* to, size_t bytes, off_t at) {
   using Read = ssize_t (*)(int, void*, size_t, off_t);
+  constexpr size_t kLong = 16384;
+  if (bytes >= kLong) wait_for_disk();
   if (!fails()) return reinterpret_cast<Read>(dlsym(RTLD_NEXT, "pread"))(file, to, bytes, at);
   if (std::getenv("SLUICE_SHORT") != nullptr) return 0;
   errno = EIO;
@@ -59,6 +66,7 @@ ssize_t write(int file, const void* from, size_t bytes) {
 
 int fsync(int file) {
   using Sync = int (*)(int);
+  wait_for_disk();
   return write_fails(file) ? -1 : reinterpret_cast<Sync>(dlsym(RTLD_NEXT, "fsync"))(file);
 }
 

@@ -156,6 +156,34 @@ class PrefixCache(unittest.TestCase):
                 self.assertGreater(cached, 0)
                 self.assertNotIn("removed", server.stop())
 
+    @unittest.skipIf(not PRELOAD, "no library to make a disk slow")
+    def test_others_go_on_while_a_slow_disk_writes_and_reads(self):
+        """Tokens of another answer come while files are synced, and while this prompt waits for its rows."""
+        def tokens():
+            return server.metric("sluice_generated_tokens_total")
+
+        seconds = 2
+        with mock.patch.dict(os.environ, LD_PRELOAD=PRELOAD, SLUICE_SLOW_DISK=str(1000 * seconds)):
+            with Remembering(self.folder) as server:
+                other = server.stream()
+                server.wait_for("sluice_requests_decoding", 1)
+                text, _, _ = server.complete(STORY)
+                before = tokens()
+                wait_for_files(self.folder, 2)  # which are synced twice each
+                self.assertGreater(tokens(), before + 5)
+                other.close()
+            with Remembering(self.folder) as server:
+                other = server.stream()
+                server.wait_for("sluice_requests_decoding", 1)
+                before, began = tokens(), time.monotonic()
+                again, cached, _ = server.complete(STORY)
+                took = time.monotonic() - began
+                self.assertEqual(again, text)
+                self.assertGreater(cached, 0)
+                self.assertGreater(took, seconds)  # it did wait for the disk
+                self.assertGreater(tokens(), before + 6 + 5)  # beside its own
+                other.close()
+
     def test_salts_and_keys_share_nothing(self):
         with Remembering(self.folder, "--cache-per-key", "--api-key", "one", "--api-key", "two") as server:
             def ask(key, **fields):
