@@ -44,6 +44,24 @@ TEST(SpreadModels, ForeseeWhatTheyWillRead) {
   });
 }
 
+// One message per layer and token where all but one expert are elsewhere, and none where a token chose
+// experts of the leading node alone.
+TEST(SpreadModels, AskForExpertsOfOthersOnly) {
+  constexpr int kSteps = 40;
+  const ModelSummary model = load_model("delta-story", kOneThread)->summary();
+  const auto asked = [&](std::int64_t own) {
+    const NodesOptions settings{.layers = fmt::format("experts:{},{}", own, model.experts - own)};
+    const auto seen = with_nodes(2, "delta-story", kOneThread, settings, [](Engine& engine) {
+      const auto session = engine.new_session(kSteps);
+      for (std::int32_t id = 0; id < kSteps; ++id) session->step(50 + 7 * id);
+    });
+    return static_cast<double>(seen.commands) / static_cast<double>(kSteps * model.layers);
+  };
+  EXPECT_NEAR(asked(1), 1, 0.05);
+  EXPECT_GT(asked(model.experts - 1), 0);
+  EXPECT_LT(asked(model.experts - 1), 0.6);
+}
+
 TEST(SpreadModels, ComputeAsTheReferenceDoes) {
   expect_same_bits("qwen3_next", {.backend = "reference", .prefill_chunk = 16}, 40, 3, kByExperts);
 }

@@ -25,7 +25,9 @@ class Hub {
   }
   void put(int from, int to, Channel channel, Message message) {
     const std::lock_guard lock(mutex_);
-    if (from == 0 && channel == Channel::rows) most_underway_ = std::max(most_underway_, ++underway_);
+    if (from == 0 && channel == Channel::rows)
+      seen_.most_underway = std::max(seen_.most_underway, ++underway_);
+    if (from == 0 && channel == Channel::commands) ++seen_.commands;
     if (from != silent_) queues_[{from, to, channel}].push_back(std::move(message));
   }
   std::optional<Message> take(int from, int to, Channel channel) {
@@ -37,10 +39,14 @@ class Hub {
     if (to == 0 && channel == Channel::rows) --underway_;
     return first;
   }
-  // Passes that the node which leads had sent away at once and not back yet, at most.
-  int most_underway() const {
+  // What the node that leads sent.
+  struct Seen {
+    int most_underway = 0;  // passes at once that were not back yet
+    int commands = 0;       // messages
+  };
+  Seen seen() const {
     const std::lock_guard lock(mutex_);
-    return most_underway_;
+    return seen_;
   }
 
  private:
@@ -48,7 +54,7 @@ class Hub {
   mutable std::mutex mutex_;
   int silent_ = -1;
   int underway_ = 0;
-  int most_underway_ = 0;
+  Seen seen_;
   std::map<std::tuple<int, int, Channel>, std::deque<Message>> queues_;
 };
 

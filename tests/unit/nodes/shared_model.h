@@ -12,11 +12,10 @@
 
 namespace sluice {
 
-// Loads the model on so many nodes and calls `use` with the engine of the one that leads. Returns how many
-// passes were underway at once.
-inline int with_nodes(int count, const std::string& model, const EngineOptions& options,
-                      const NodesOptions& settings, const std::function<void(Engine&)>& use,
-                      const std::function<void(int rank, EngineOptions&)>& change = {}) {
+// Loads the model on so many nodes and calls `use` with the engine of the one that leads.
+inline nodes::Hub::Seen with_nodes(int count, const std::string& model, const EngineOptions& options,
+                                   const NodesOptions& settings, const std::function<void(Engine&)>& use,
+                                   const std::function<void(int rank, EngineOptions&)>& change = {}) {
   nodes::Hub hub(count);
   nodes::on_each_node(count, [&](int rank) {
     const auto cluster =
@@ -36,7 +35,7 @@ inline int with_nodes(int count, const std::string& model, const EngineOptions& 
       throw;
     }
   });
-  return hub.most_underway();
+  return hub.seen();
 }
 
 inline void append(std::vector<float>& all, std::span<const float> row) {
