@@ -32,6 +32,7 @@ GIVE_UP_SECONDS = 40
 # Else mpirun itself waits for minutes for a machine that cannot be reached, as docs/cluster.md says.
 NOTICE_LOST_LINKS = ("--mca", "oob_tcp_keepalive_time", "2", "--mca", "oob_tcp_keepalive_intvl", "2",
                      "--mca", "oob_tcp_keepalive_probes", "3")
+RETRIES = 5  # of TCP, likewise
 ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -74,6 +75,7 @@ class Hosts:
         ip("-n", name, "addr", "add", f"{address(host)}/24", "dev", "eth0")
         for device in ("lo", "eth0"):
             ip("-n", name, "link", "set", device, "up")
+        subprocess.run(["ip", "netns", "exec", name, "sh", "-c", f"echo {RETRIES} > /proc/sys/net/ipv4/tcp_retries2"], check=True)
         self.set_rate(host, rate)
 
     def set_rate(self, host, rate):
