@@ -9,8 +9,16 @@
 
 namespace sluice::answer {
 
+void refuse_what_takes_too_much(FunctionRef<void()> work) try { work(); } catch (const Error& error) {
+  if (error.kind() != ErrorKind::resource) throw;
+  throw Error(ErrorKind::unsupported, error.what());
+}
+
 AnswerGuide::AnswerGuide(std::shared_ptr<const Grammar> grammar)
-    : matcher_(std::move(grammar)), words_(matcher_.mask_words()) {}
+    : matcher_(std::move(grammar)), words_(matcher_.mask_words()) {
+  // The matcher remembers it: whoever asks for the answer waits for the first mask, and no batch does.
+  matcher_.mask(words_);
+}
 
 void AnswerGuide::limit_thinking(ThinkingBudget budget, std::function<std::string_view(std::int32_t)> text) {
   budget_ = std::move(budget);
@@ -29,7 +37,7 @@ bool AnswerGuide::mask(std::span<std::uint8_t> allowed) {
     allowed[id / 8] = 1u << (id % 8);
     return true;
   }
-  matcher_.mask(words_);
+  refuse_what_takes_too_much([this] { matcher_.mask(words_); });
   const std::size_t bytes = std::min(allowed.size(), words_.size() * sizeof(words_[0]));
   std::memcpy(allowed.data(), words_.data(), bytes);
   if (std::ranges::all_of(allowed, [](std::uint8_t byte) { return byte == 0; }))
@@ -39,9 +47,9 @@ bool AnswerGuide::mask(std::span<std::uint8_t> allowed) {
 }
 
 void AnswerGuide::accept(std::int32_t token) {
-  matcher_.accept(token);
+  refuse_what_takes_too_much([&] { matcher_.accept(token); });
   if (budget_) budget_->accept(token, text_(token));
-  finished_ = matcher_.must_stop();
+  refuse_what_takes_too_much([this] { finished_ = matcher_.must_stop(); });
 }
 
 }  // namespace sluice::answer

@@ -8,10 +8,15 @@
 #include <vector>
 
 #include "answer/thinking_budget.h"
+#include "base/function_ref.h"
 #include "sluice/grammar.h"
 #include "sluice/token_guide.h"
 
 namespace sluice::answer {
+
+// A form that passes its limits lacks nothing of this machine's: whoever asked for it hears why it is
+// refused.
+void refuse_what_takes_too_much(FunctionRef<void()> work);
 
 class AnswerGuide : public TokenGuide {
  public:

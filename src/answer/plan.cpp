@@ -179,7 +179,9 @@ AnswerPlan plan_answer(const Engine& engine, const AnswerRequest& request) {
   plan.types = parameter_types(source.tools);
   plan.shows_special = request.chat && engine.has_tokenizer() && answer::has_special_markers(engine, source);
   if (!source.content && source.tools.empty() && !limited) return plan;
-  auto guide = std::make_shared<answer::AnswerGuide>(answer::grammars(engine)->get(source));
+  std::shared_ptr<answer::AnswerGuide> guide;
+  answer::refuse_what_takes_too_much(
+      [&] { guide = std::make_shared<answer::AnswerGuide>(answer::grammars(engine)->get(source)); });
   if (limited) {
     const text::Tokenizer& tokenizer = engine::core(engine).text();
     guide->limit_thinking(

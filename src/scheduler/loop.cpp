@@ -115,14 +115,16 @@ void Loop::turn() {
   lead_on();
   const bool stepped = step();
   if (read() || stepped) return;
-  if (std::any_of(active_.begin(), active_.end(), [](const SequencePtr& one) { return one->fetch; }))
-    await_disk();
+  if (std::any_of(active_.begin(), active_.end(),
+                  [](const SequencePtr& one) { return one->fetch || one->awaits_mask(); }))
+    await_others();
   else
     part_ways();
 }
 
-// Nothing is to be computed before a file is read. Requests that come or go meanwhile are looked at soon.
-void Loop::await_disk() {
+// Nothing is to be computed before a file is read or a mask is made. Requests that come or go meanwhile are
+// looked at soon.
+void Loop::await_others() {
   deliver();
   constexpr std::chrono::milliseconds kMoment{1};
   std::this_thread::sleep_for(kMoment);
@@ -139,7 +141,7 @@ void Loop::sweep() {
   std::vector<SequencePtr> ended;
   for (const auto* list : {&active_, &parked_})
     for (const SequencePtr& sequence : *list) {
-      if (sequence->underway) continue;  // until it is back
+      if (sequence->underway || sequence->awaits_mask()) continue;  // until it is back
       if (sequence->error || sequence->cancel.cancelled() || sequence->deadline <= now)
         ended.push_back(sequence);
     }
@@ -158,6 +160,7 @@ void Loop::sweep() {
 void Loop::finish(SequencePtr sequence, std::exception_ptr error) {
   const auto now = Clock::now();
   engine::AnswerStream& answer = sequence->answer;
+  if (sequence->mask.valid()) sequence->mask.wait();
   const bool cut = answer.open();
   answer.end(FinishReason::cancelled);
   if (auto rest = answer.rest()) outbox_.token(sequence, std::move(*rest));
@@ -275,6 +278,21 @@ std::vector<SequencePtr> Loop::decoding() const {
   return found;
 }
 
+// Those whose next token can be chosen: nobody waits for a mask of another one that takes long.
+std::vector<SequencePtr> Loop::ready_to_step() {
+  std::vector<SequencePtr> found = decoding();
+  std::erase_if(found, [this](const SequencePtr& one) {
+    if (one->slow_masks && !one->mask.valid()) {
+      auto making = std::make_shared<std::packaged_task<std::span<const std::uint8_t>()>>(
+          [&answer = one->answer] { return answer.mask(); });
+      one->mask = making->get_future();
+      slow_masks_.post([making] { (*making)(); });
+    }
+    return one->awaits_mask();
+  });
+  return found;
+}
+
 std::vector<SequencePtr> Loop::with_pages(const std::function<std::vector<SequencePtr>()>& choose) {
   std::vector<SequencePtr> sequences = choose();
   const auto missing = [&] {
@@ -292,7 +310,7 @@ std::vector<SequencePtr> Loop::with_pages(const std::function<std::vector<Sequen
 
 bool Loop::step() {
   if (passes_.stages() > 1) return step_in_groups();
-  const std::vector<SequencePtr> sequences = with_pages([this] { return decoding(); });
+  const std::vector<SequencePtr> sequences = with_pages([this] { return ready_to_step(); });
   if (sequences.empty()) {
     stepped_.reset();
     return false;

@@ -31,7 +31,7 @@ class Loop {
  private:
   void work();
   void turn();
-  void await_disk();
+  void await_others();
   // Has the loop's thread do something and waits; false: it has ended.
   bool have_done(const std::function<void()>& work);
   void do_asked();
@@ -71,6 +71,7 @@ class Loop {
   void take(const Passes::Result& result);
   void take_choice(const SequencePtr& sequence, const SampledToken& chosen);
   std::vector<SequencePtr> decoding() const;
+  std::vector<SequencePtr> ready_to_step();
   std::vector<Passes::Chunk> plan_chunks() const;
   void add_copies(std::vector<Passes::Chunk>& chunks);
   // Takes out chunks that have no pages. False: somebody was suspended, plan again.
@@ -86,6 +87,7 @@ class Loop {
   const SchedulerOptions options_;
   Places places_;
   Outbox outbox_;
+  engine::JobThread slow_masks_;
   Passes passes_;
   PromptBudget budget_;
   std::optional<Clock::time_point> stepped_;  // the end of the last step, while sequences are answered

@@ -1,5 +1,7 @@
 #include "scheduler/passes.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <latch>
 #include <thread>
@@ -12,6 +14,13 @@ namespace {
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Of the processor, for this thread: what else the machine does is not counted.
+std::chrono::nanoseconds thread_time() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
 }
 
 using Next = engine::ForwardPass::Next;
@@ -68,7 +77,12 @@ struct Passes::Choices {
   }
   std::int64_t candidates() const { return result.outcomes[of[0]].sequence->answer.candidates(); }
   void make_mask(std::size_t i) try {
-    requests[i].allowed = outcome(i).sequence->answer.mask();
+    constexpr std::chrono::milliseconds kLong{5};
+    Sequence& sequence = *outcome(i).sequence;
+    if (!sequence.answer.masked()) return;
+    const auto start = thread_time();
+    requests[i].allowed = sequence.mask.valid() ? sequence.mask.get() : sequence.answer.mask();
+    if (thread_time() - start > kLong) sequence.slow_masks = true;
   } catch (...) {
     outcome(i).error = std::current_exception();
   }

@@ -1,6 +1,7 @@
 // One request from its arrival to its end.
 #pragma once
 
+#include <future>
 #include <optional>
 
 #include "base/integer_cast.h"
@@ -61,6 +62,13 @@ struct Sequence {
   std::int64_t departed = 0;     // the number of the last step that went to other nodes with it
   bool follows = false;          // the sampler in its slot knows the tokens before the last
   std::vector<std::byte> saved;  // of a suspended one: rows and states of its past
+
+  // Masks that take long are made apart, before the step that chooses by them; others during it.
+  bool slow_masks = false;
+  std::future<std::span<const std::uint8_t>> mask;
+  bool awaits_mask() const {
+    return mask.valid() && mask.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+  }
 
   // What the answer left behind the last whole block of it, where answers are gone on from.
   struct Answered {

@@ -190,6 +190,16 @@ TEST(AnswerGuide, WrongToolsAreRefused) {
   refused(R"([{"name": "a", "strict": 1}])", "strict");
 }
 
+// Whoever asked for it hears why, as no memory or device is short of anything.
+TEST(AnswerGuide, FormsThatPassTheirLimitsAreRefused) {
+  AnswerRequest request{.prompt = "Once"};
+  request.chat = false;
+  request.content = GrammarSource{.kind = GrammarSource::Kind::regex,
+                                  .text = std::string((std::size_t{10} << 20) + 1, 'a'),
+                                  .choices = {}};
+  expect_error(ErrorKind::unsupported, {"bytes"}, [&] { plan_answer(*thinker(), request); });
+}
+
 TEST(AnswerGuide, RawTextByAnExpression) {
   AnswerRequest request{.prompt = "Once"};
   request.chat = false;

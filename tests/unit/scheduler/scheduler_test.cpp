@@ -2,6 +2,7 @@
 #include "sluice/scheduler.h"
 
 #include <gtest/gtest.h>
+#include <time.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -370,6 +371,74 @@ TEST_F(SchedulerTest, AGuideThatThrowsEndsItsRequestAlone) {
   nothing.options.guide = std::make_shared<SomeTokens>(100000, 100);
   // Token 0 alone is allowed, which is one.
   EXPECT_EQ(scheduler.run(nothing).generated.ids[0], 0);
+}
+
+// A guide whose masks take long: the first some of the processor's time, all others until a door is opened.
+class SlowTokens : public SomeTokens {
+ public:
+  SlowTokens(std::int32_t modulus, int most, Door& door) : SomeTokens(modulus, most), door_(door) {}
+  bool mask(std::span<std::uint8_t> allowed) override {
+    if (std::exchange(first_, false)) {
+      for (const std::int64_t end = thread_time() + 20'000'000; thread_time() < end;) continue;
+    } else {
+      door_.pass();
+    }
+    return SomeTokens::mask(allowed);
+  }
+
+ private:
+  static std::int64_t thread_time() {
+    timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+  }
+
+  Door& door_;
+  bool first_ = true;
+};
+
+TEST_F(SchedulerTest, NobodyWaitsForMasksOfOthers) {
+  Scheduler scheduler(engine_, {.parallel = 4, .context = 512});
+  const auto guided = [&](std::shared_ptr<TokenGuide> guide) {
+    Request request = story(12);
+    request.options.guide = std::move(guide);
+    return request;
+  };
+  Door door;
+  auto slow = std::async(std::launch::async,
+                         [&] { return scheduler.run(guided(std::make_shared<SlowTokens>(3, 100, door))); });
+  door.wait_for_visitor();
+  EXPECT_EQ(scheduler.run(story(12)).generated.ids, alone(story(12)));
+  EXPECT_EQ(scheduler.run(guided(std::make_shared<SomeTokens>(2, 100))).generated.ids,
+            alone(guided(std::make_shared<SomeTokens>(2, 100))));
+  door.open();
+  EXPECT_EQ(slow.get().generated.ids, alone(guided(std::make_shared<SomeTokens>(3, 100))));
+}
+
+// By being cancelled, and with the scheduler.
+TEST_F(SchedulerTest, AnswersEndWhileTheirMaskIsMade) {
+  Door door;
+  std::atomic<int> cancelled{0};
+  {
+    Scheduler scheduler(engine_, {.parallel = 4, .context = 512});
+    std::vector<RequestHandle> handles;
+    std::promise<void> ended;
+    for (int i = 0; i < 2; ++i) {
+      Request request = story(400);
+      request.options.guide = std::make_shared<SlowTokens>(3, 1000, door);
+      const auto done = [&, i](const RequestResult& result) {
+        if (result.generated.reason == FinishReason::cancelled) ++cancelled;
+        if (i == 0) ended.set_value();
+      };
+      handles.push_back(scheduler.submit(std::move(request), {.done = done}));
+    }
+    door.wait_for_visitor();
+    handles[0].cancel();
+    EXPECT_EQ(scheduler.run(story(4)).generated.ids, alone(story(4)));
+    door.open();
+    ended.get_future().get();
+  }
+  EXPECT_EQ(cancelled, 2);
 }
 
 TEST_F(SchedulerTest, TakesRequestsFromManyThreads) {
