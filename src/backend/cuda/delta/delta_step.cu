@@ -7,110 +7,21 @@
 // squares; by then all have read the convolution's state, and may replace it. Bytes: both states once each
 // way, the rest once. F32 throughout, the sum of squares in double. Keys of 128 and four taps; other calls
 // run their parts.
-#include "backend/cuda/delta/decay_rate.cuh"
+#include "backend/cuda/delta/delta_step.cuh"
+
 #include "backend/cuda/delta/delta_step.h"
-#include "backend/cuda/delta/state_rows.cuh"
-#include "backend/cuda/device/activation.cuh"
 #include "backend/cuda/device/cluster.cuh"
-#include "backend/cuda/runtime/launch.h"
-#include "backend/cuda/runtime/sequence_part.cuh"
-#include "base/integer_cast.h"
 #include "ops/delta_step_parts.h"
 
 namespace sluice::backend::cuda::delta {
 
 namespace {
 
-constexpr int kKeyWidth = 128;
-constexpr int kPer = kKeyWidth / kWarp;
-constexpr int kTaps = 4;
 constexpr int kWarps = 4;
 constexpr int kThreads = kWarps * kWarp;
-constexpr int kWarpRows = 16;  // of the state
 constexpr int kRows = kWarps * kWarpRows;
 constexpr int kMaxCluster = 8;
 static_assert(kThreads == kKeyWidth, "a thread has a channel of q and one of k");
-
-struct StepCall {
-  const void* qkv;
-  const void* z;
-  void* out;
-  Parameter a;
-  Parameter b;
-  const float* taps;
-  Parameter a_log;
-  Parameter dt_bias;
-  Parameter norm_weight;
-  float* conv_state;
-  float* state;
-  long long qkv_stride;
-  long long z_strides[2];  // token, head
-  long long out_strides[2];
-  long long a_stride;
-  long long b_stride;
-  long long conv_strides[2];   // slot, row
-  long long state_strides[3];  // slot, head, row
-  long long slots;
-  DeviceSequences sequences;
-  Fault* fault;
-  int key_heads;
-  int value_heads;
-  int value_width;
-  int head_blocks;  // of a value head
-  float qk_eps;
-  float eps;
-  double per_row;  // 1 / value_width
-
-  int ratio() const { return value_heads / key_heads; }
-  int cluster() const { return ratio() * head_blocks; }
-};
-
-// One channel of the convolution: its taps and the last inputs.
-struct Channel {
-  float taps[kTaps];
-  float window[kTaps - 1];
-
-  __device__ __forceinline__ void load_taps(const StepCall& call, int channel) {
-    load_vector(call.taps + channel * kTaps, taps);
-  }
-  __device__ __forceinline__ void load(const float* state, long long stride) {
-#pragma unroll
-    for (int r = 0; r < kTaps - 1; ++r) window[r] = state[r * stride];
-  }
-  __device__ __forceinline__ void store(float* state, long long stride) const {
-#pragma unroll
-    for (int r = 0; r < kTaps - 1; ++r) state[r * stride] = window[r];
-  }
-  // Taps are added in the order of causal_conv1d.
-  __device__ __forceinline__ float take(float x) {
-    float sum = window[0] * taps[0];
-    sum = fmaf(window[1], taps[1], sum);
-    sum = fmaf(window[2], taps[2], sum);
-    sum = fmaf(x, taps[3], sum);
-    window[0] = window[1];
-    window[1] = window[2];
-    window[2] = x;
-    return silu(sum);
-  }
-};
-
-// Makes a vector across the lanes `length` long.
-__device__ __forceinline__ void normalize(float (&x)[kPer], float eps, float length) {
-  constexpr float kDown = 0x1p-64f;
-  float squares = 0;
-#pragma unroll
-  for (int i = 0; i < kPer; ++i) squares += x[i] * x[i];
-  squares = warp_sum(squares);
-  float factor = rsqrtf(squares + eps) * length;
-  if (!(squares < 1e38f)) {
-    squares = 0;
-#pragma unroll
-    for (int i = 0; i < kPer; ++i) squares += x[i] * kDown * (x[i] * kDown);
-    factor = rsqrtf(warp_sum(squares)) * kDown * length;
-  }
-#pragma unroll
-  for (int i = 0; i < kPer; ++i) x[i] *= factor;
-}
 
 // The sum over the value head's rows, of which the lane has the square of row lane / 2.
 __device__ __forceinline__ double sum_of_head(double square, int peer, int first_rank, int peers,
@@ -203,9 +114,7 @@ __global__ void __launch_bounds__(kThreads, 3) delta_step(const __grid_constant_
                                expf(-decay_rate(a_log, a + dt_bias)), sigmoid(b));
     const double squares = sum_of_head(static_cast<double>(o) * o, peer, rank - peer, call.head_blocks, warps,
                                        blocks[(t - part.begin) % 2]);
-    const double mean = squares * call.per_row;
-    const float factor = mean < 1e38 ? rsqrtf(static_cast<float>(mean) + call.eps)
-                                     : rsqrtf(static_cast<float>(mean * 0x1p-128)) * 0x1p-64f;
+    const float factor = norm_factor(squares * call.per_row, call.eps);
     if (lane % kRowLanes == 0)
       static_cast<T*>(call.out)[t * call.out_strides[0] + head * call.out_strides[1] + row] =
           from_float<T>(o * factor * norm_weight * silu(z));
@@ -284,8 +193,12 @@ void run_step(Context& context, const ops::DeltaStep& op, bool early) {
                       static_cast<float>(op.qk_eps),
                       static_cast<float>(op.eps),
                       1.0 / static_cast<double>(op.z.dim(2))};
+  if (many_steps(call, context.device())) return launch_steps(context, call, op.qkv.dtype, early);
   const int blocks = call.sequences.count * call.key_heads * call.cluster();
   const Grid grid{dim3(to_unsigned(blocks)), dim3(kThreads)};
+  // The states of some sequences fill more than one wave of blocks, which would only wait beside those
+  // before.
+  early = early && call.sequences.count == 1;
   with_activation(op.qkv.dtype, [&]<class T>() {
     launch_clusters(context, early ? delta_step<T, true> : delta_step<T, false>, to_unsigned(call.cluster()),
                     grid, call);

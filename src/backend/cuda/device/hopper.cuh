@@ -29,6 +29,18 @@ class Barrier {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(&state_))
                  : "memory");
   }
+  // Arrives when so many bytes have come from device memory; both addresses and the number are multiples of
+  // 16.
+  __device__ __forceinline__ void fill(void* to, const void* from, int bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&state_)),
+                 "r"(bytes)
+                 : "memory");
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+            shared_address(to)),
+        "l"(from), "r"(bytes), "r"(shared_address(&state_))
+        : "memory");
+  }
   // Until the phase of this parity is over; the phase before the first counts as one of parity 1.
   __device__ __forceinline__ void wait(std::uint32_t parity) {
     asm volatile(

@@ -62,13 +62,12 @@ __global__ void __launch_bounds__(kMostWarps* kWarp, 1)
     factors[thread] = mixture.shared_gate.present() ? sigmoid(mixture.shared_gate[0]) : 1.0f;
   float total[1][4] = {};
   const Bf16* const x = static_cast<const Bf16*>(call.x) + slot * call.x_slot;
-  if (exists)
+  if (exists) {
+    StagedInputs inputs;
+    inputs.load_part(plan, x, slot, part, parts, shared);
 #pragma unroll 1
-    for (int tile = part; tile < plan.tiles; tile += parts) {
-      HeldInputs<1, 1, false> inputs;
-      inputs.load_tile(x + tile * kNibbleValues);
-      multiply_tile_of(ring, inputs, tile, 0, total);
-    }
+    for (int tile = part; tile < plan.tiles; tile += parts) multiply_tile_of(ring, inputs, tile, 0, total);
+  }
   if (lane % 4 == 0) {
     partials[warp * kTileRows + lane / 4] = total[0][0];
     partials[warp * kTileRows + lane / 4 + 8] = total[0][2];
@@ -113,11 +112,15 @@ bool lay_out(const LinearCall& call, NibblePlan& plan, Mixture& mixture) {
   const int depth = plan.own_tiles == 1 ? 1 : 2;
   plan.row_tiles_log2 = 0;
   plan.rounds = to_int(divide_up<long long>(call.outputs, kTileRows));
-  plan.ring = 0;
-  plan.partials = warps * depth * kRingTileBytes;
+  // Inputs are at 0, a column for each slot.
+  const int slots = to_int(call.slots);
+  plan.sums = slots * plan.input_pitch;
+  plan.factors = plan.sums + slots * plan.sum_pitch;
+  plan.ring = divide_up(plan.factors + slots * plan.tiles * 4, 16) * 16;
+  plan.partials = plan.ring + warps * depth * kRingTileBytes;
   mixture.results = plan.partials + warps * kTileRows * 4;
-  mixture.factors = mixture.results + to_int(call.slots) * kTileRows * 4;
-  plan.shared_bytes = mixture.factors + to_int(call.slots + 1) * 4;
+  mixture.factors = mixture.results + slots * kTileRows * 4;
+  plan.shared_bytes = mixture.factors + (slots + 1) * 4;
   plan.grid = dim3(to_unsigned(plan.rounds));
   return true;
 }

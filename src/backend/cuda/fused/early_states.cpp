@@ -1,6 +1,5 @@
-// One token's step of the delta rule behind a product: the product writes no states, so they are read while
-// it runs. Whatever wrote them is at least two launches back, and the product began when that was complete.
-// The states of many sequences fill more than one wave of blocks, which would only wait beside the product's.
+// A step of the delta rule behind a product: the product writes no states, so they are read while it runs.
+// Whatever wrote them is at least two launches back, and the product began when that was complete.
 #include "backend/cuda/delta/delta_step.h"
 #include "backend/cuda/fused/recorded.h"
 
@@ -8,7 +7,7 @@ namespace sluice::backend::cuda::fused {
 
 std::size_t early_states(Context& context, const Place& place) {
   const auto* step = place.next<ops::DeltaStep>();
-  if (step == nullptr || step->qkv.dim(0) != 1 || place.next<ops::Matmul>(-1) == nullptr) return 0;
+  if (step == nullptr || place.next<ops::Matmul>(-1) == nullptr) return 0;
   delta::run_step(context, *step, true);
   return 1;
 }

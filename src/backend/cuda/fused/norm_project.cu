@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kNibbleThreads, kFewBlocks)
   auto* partials = reinterpret_cast<float*>(shared + plan.partials);
   wait_for_inputs();
   allow_successor();
-  StagedInputs<true> inputs;
+  StagedInputs inputs;
   inputs.load(plan, row, shared);
   int buffer = 0;
 #pragma unroll 1

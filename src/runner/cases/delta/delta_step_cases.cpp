@@ -1,5 +1,6 @@
 #include "sluice/ops/delta/delta_step.h"
 
+#include "base/integer_cast.h"
 #include "runner/case.h"
 #include "runner/random_tensor.h"
 
@@ -57,6 +58,25 @@ OpFile make_sequences(std::uint64_t seed, DType type, bool steps) {
   return file;
 }
 
+// So many sequences of one token, or none, two and one in turn, in a pool in another order.
+OpFile make_many(std::uint64_t seed, DType type, const Sizes& of_one, std::int64_t sequences, bool steps) {
+  Sizes sizes = of_one;
+  HostTensor starts(DType::i32, {sequences + 1});
+  HostTensor slots(DType::i32, {sequences});
+  std::int64_t end = 0;
+  set(starts, 0, 0);
+  for (std::int64_t b = 0; b < sequences; ++b) {
+    end += steps ? 1 : b * 2 % 3;
+    set(starts, b + 1, to_double(end));
+    set(slots, b, to_double(sequences - 1 - b));
+  }
+  sizes.tokens = end;
+  OpFile file = make(seed, type, sizes, sequences);
+  file.tensors["seq_starts"] = std::move(starts);
+  file.tensors["slots"] = std::move(slots);
+  return file;
+}
+
 }  // namespace
 
 template <>
@@ -82,6 +102,10 @@ std::vector<Case> cases<ops::DeltaStep>() {
     for (const bool steps : {true, false})
       table.push_back({(steps ? "steps" : "sequences") + suffix,
                        [=](std::uint64_t seed) { return make_sequences(seed, type, steps); }});
+    for (const std::int64_t ratio : {1, 2})
+      table.push_back({"many sequences, ratio " + std::to_string(ratio) + suffix, [=](std::uint64_t seed) {
+                         return make_many(seed, type, {1, 8, 8 * ratio}, 13, ratio == 1);
+                       }});
   }
   return table;
 }
@@ -94,6 +118,11 @@ std::vector<BenchCase> bench_cases<ops::DeltaStep>() {
   table.push_back({"1 x 16/32 heads of 128 bf16",
                    [=](std::uint64_t seed) { return make(seed, DType::bf16, sizes); },
                    states + 8192 * (2 + 16) + 4096 * 4, 32 * 7 * 128 * 128});
+  for (const std::int64_t sequences : {8, 32})
+    table.push_back({std::to_string(sequences) + " sequences x 16/32 heads of 128 bf16",
+                     [=](std::uint64_t seed) { return make_many(seed, DType::bf16, sizes, sequences, true); },
+                     to_double(sequences) * (states + 8192 * 2 + 4096 * 4) + 8192 * 16,
+                     to_double(sequences) * (32 * 7 * 128 * 128)});
   return table;
 }
 

@@ -4,9 +4,9 @@
 //
 // A warp multiplies 16 rows of weights by 8 to 32 columns of inputs, 256 values of K at a time. Its four
 // lanes of a row take 16 neighbouring values of a group each, so that one product on the tensor cores stays
-// within a group, whose sum stays in the F32 accumulator until it is scaled. Codes become BF16 exactly, or
-// FP16 where the matrix is no expert's (int4_half.cuh). The biases of four groups are the left side of one
-// more product. Nothing is rounded but F32 sums.
+// within a group, whose sum stays in the F32 accumulator until it is scaled. Codes become FP16 exactly
+// (int4_half.cuh). The biases of four groups are the left side of one more product. Nothing is rounded but
+// F32 sums.
 //
 // Weights travel to a ring in shared memory ahead of their use, the first ones before the inputs are there.
 // Inputs of few tokens wait in shared memory, those of many in registers. Tiles of K are dealt out to the
@@ -77,12 +77,12 @@ __global__ void __launch_bounds__(kNibbleThreads, Inputs::kOwnTiles == 0 ? kFewB
 
 void launch_nibbles(Context& context, const LinearCall& call, const NibblePlan& plan, void* residual) {
   const Grid grid{plan.grid, dim3(kNibbleThreads), to_size(plan.shared_bytes)};
-  const auto kernel = call.experts != nullptr  ? nibble_decode<StagedInputs<false>>
-                      : residual != nullptr    ? nibble_decode<StagedInputs<true>, true>
-                      : plan.column_tiles == 4 ? nibble_decode<HeldInputs<1, 4, true>>
-                      : plan.column_tiles == 1 ? nibble_decode<StagedInputs<true>>
-                      : plan.own_tiles == 1    ? nibble_decode<HeldInputs<1, 2, true>>
-                                               : nibble_decode<HeldInputs<2, 2, true>>;
+  const auto kernel = call.experts != nullptr  ? nibble_decode<StagedInputs>
+                      : residual != nullptr    ? nibble_decode<StagedInputs, true>
+                      : plan.column_tiles == 4 ? nibble_decode<HeldInputs<1, 4>>
+                      : plan.column_tiles == 1 ? nibble_decode<StagedInputs>
+                      : plan.own_tiles == 1    ? nibble_decode<HeldInputs<1, 2>>
+                                               : nibble_decode<HeldInputs<2, 2>>;
   launch(context, kernel, grid, call, plan, residual, context.fault());
 }
 

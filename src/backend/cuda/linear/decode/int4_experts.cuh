@@ -211,12 +211,12 @@ class PassInputs {
     for (int i = 0; i < Shape::kWarpTiles; ++i)
       tiles_[i].load_tile(row + (part + i * Shape::kSharing) * kNibbleValues);
   }
-  __device__ __forceinline__ const HeldInputs<1, 1, false>& operator[](int tile) const {
+  __device__ __forceinline__ const HeldInputs<1, 1>& operator[](int tile) const {
     return tiles_[tile];
   }
 
  private:
-  HeldInputs<1, 1, false> tiles_[Shape::kWarpTiles];
+  HeldInputs<1, 1> tiles_[Shape::kWarpTiles];
 };
 
 // Writes an item's results: those of the warps that share its rows meet in shared memory.

@@ -38,11 +38,9 @@ struct SumTerms {
   }
 };
 
-// Of up to eight tokens in shared memory, for any K; in FP16 or as they are.
-template <bool kInHalves>
+// Of up to eight tokens in shared memory, for any K.
 class StagedInputs {
  public:
-  static constexpr bool kHalves = kInHalves;
   static constexpr int kColumnTiles = 1;
   static constexpr int kOwnTiles = 0;  // any number
 
@@ -59,6 +57,15 @@ class StagedInputs {
     for (int i = 0; i < NormedRow::kHeld; ++i)
       if (row.inside(i)) put(plan, 0, row.chunk(i) / kWarp, chunks[i], shared);
     find(plan, 1, shared);
+  }
+  // One token's, in a column of the warp's own: it puts the tiles that it reads, `part` and every `parts`th.
+  __device__ __forceinline__ void load_part(const NibblePlan& plan, const Bf16* row, int column, int part,
+                                            int parts, std::byte* shared) {
+    const int lane = to_int(threadIdx.x) % kWarp;
+    for (int tile = part; tile < plan.tiles; tile += parts)
+      put(plan, column, tile, reinterpret_cast<const uint4*>(row + tile * kNibbleValues)[lane], shared);
+    __syncwarp();
+    read_at(plan, column, {column, column}, shared);
   }
   // Of tile `tile` of K, the `own`th of the warp; for a group, and the first or second half of the lane's
   // part.
@@ -109,16 +116,12 @@ class StagedInputs {
     const int group = lane / 8;
     std::byte* const eights = shared + ((group * 2 + lane % 2) * 4 + lane / 2 % 4) * 16;
     std::byte* const sums = shared + plan.sums + group / 2 * 8 + group % 2 * 2;
-    uint4 ordered = in_pair_order<PairOrder::four_apart>(eight);
-    if constexpr (kHalves) {
-      unsigned largest = larger_magnitudes(eight);
-      largest = __reduce_max_sync(0xffffffffu, max(largest & 0xffffu, largest >> 16));
-      const HalfScale scale(largest);
-      ordered = scale.halves(ordered);
-      if (lane == 0)
-        reinterpret_cast<float*>(shared + plan.factors)[token * plan.tiles + tile] = scale.back();
-    }
-    *reinterpret_cast<uint4*>(eights + token * plan.input_pitch + tile * kInputBytes) = ordered;
+    unsigned largest = larger_magnitudes(eight);
+    largest = __reduce_max_sync(0xffffffffu, max(largest & 0xffffu, largest >> 16));
+    const HalfScale scale(largest);
+    if (lane == 0) reinterpret_cast<float*>(shared + plan.factors)[token * plan.tiles + tile] = scale.back();
+    *reinterpret_cast<uint4*>(eights + token * plan.input_pitch + tile * kInputBytes) =
+        scale.halves(in_pair_order<PairOrder::four_apart>(eight));
     float sum = sum_of_eight(eight);
 #pragma unroll
     for (int step = 1; step < 8; step *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
@@ -133,15 +136,19 @@ class StagedInputs {
   // Where the lane reads, once all have put theirs.
   __device__ __forceinline__ void find(const NibblePlan& plan, int count, std::byte* shared) {
     __syncthreads();
-    const unsigned lane = threadIdx.x % kWarp;
-    const auto column = to_unsigned(min(to_int(lane / 4), count - 1));
-    inputs_ = shared_address(shared) + column * to_unsigned(plan.input_pitch) + lane % 4 * 16;
-    sums_ =
-        shared_address(shared) + to_unsigned(plan.sums) + column * to_unsigned(plan.sum_pitch) + lane % 4 * 8;
-#pragma unroll
-    for (int i = 0; i < 2; ++i)
-      factors_[i] = shared_address(shared) +
-                    to_unsigned(plan.factors + min(to_int(lane % 4 * 2) + i, count - 1) * plan.tiles * 4);
+    const int lane = to_int(threadIdx.x) % kWarp;
+    const int result = lane % 4 * 2;
+    read_at(plan, min(lane / 4, count - 1), {min(result, count - 1), min(result + 1, count - 1)}, shared);
+  }
+  // `column` is what the lane multiplies, `results` what its sums are of.
+  __device__ __forceinline__ void read_at(const NibblePlan& plan, int column, const int2& results,
+                                          std::byte* shared) {
+    const unsigned base = shared_address(shared);
+    const unsigned quarter = threadIdx.x % 4;
+    inputs_ = base + to_unsigned(column * plan.input_pitch) + quarter * 16;
+    sums_ = base + to_unsigned(plan.sums + column * plan.sum_pitch) + quarter * 8;
+    factors_[0] = base + to_unsigned(plan.factors + results.x * plan.tiles * 4);
+    factors_[1] = base + to_unsigned(plan.factors + results.y * plan.tiles * 4);
   }
 
   unsigned inputs_;
@@ -150,10 +157,9 @@ class StagedInputs {
 };
 
 // Of up to 8 * kTiles tokens in registers, where a warp has kOwn tiles of K.
-template <int kOwn, int kTiles, bool kInHalves>
+template <int kOwn, int kTiles>
 class HeldInputs {
  public:
-  static constexpr bool kHalves = kInHalves;
   static constexpr int kColumnTiles = kTiles;
   static constexpr int kOwnTiles = kOwn;
 
@@ -207,23 +213,16 @@ class HeldInputs {
     uint4(&eights)[kEights] = eights_[own][b];
     sums_[own][b] = sums_of(eights);
     unsigned largest = 0;
-    if constexpr (kHalves) {
 #pragma unroll
-      for (const uint4& eight : eights) largest = __vmaxu2(largest, larger_magnitudes(eight));
-      largest = __vmaxu2(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
-      largest = __vmaxu2(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
-    }
+    for (const uint4& eight : eights) largest = __vmaxu2(largest, larger_magnitudes(eight));
+    largest = __vmaxu2(largest, __shfl_xor_sync(0xffffffffu, largest, 1));
+    largest = __vmaxu2(largest, __shfl_xor_sync(0xffffffffu, largest, 2));
     const HalfScale scale(largest);
 #pragma unroll
-    for (uint4& eight : eights) {
-      eight = in_pair_order<PairOrder::four_apart>(eight);
-      if constexpr (kHalves) eight = scale.halves(eight);
-    }
-    if constexpr (kHalves) {
-      const auto column = to_int(threadIdx.x % 4 * 2);
-      factors_[own][b] = {__shfl_sync(0xffffffffu, scale.back(), column * 4),
-                          __shfl_sync(0xffffffffu, scale.back(), column * 4 + 4)};
-    }
+    for (uint4& eight : eights) eight = scale.halves(in_pair_order<PairOrder::four_apart>(eight));
+    const auto column = to_int(threadIdx.x % 4 * 2);
+    factors_[own][b] = {__shfl_sync(0xffffffffu, scale.back(), column * 4),
+                        __shfl_sync(0xffffffffu, scale.back(), column * 4 + 4)};
   }
   // The same sums in the same order as in shared memory.
   __device__ static __forceinline__ uint2 sums_of(const uint4 (&eights)[kEights]) {

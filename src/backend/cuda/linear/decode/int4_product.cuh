@@ -8,30 +8,11 @@
 
 namespace sluice::backend::cuda::linear::decode {
 
-// Eight codes as four pairs of BF16 or FP16. For BF16 one instruction masks two codes and makes them 128
-// more: written in C it becomes two, as an instruction has room for one constant.
-template <bool kHalves>
-__device__ __forceinline__ void unpack(unsigned word, unsigned (&pairs)[4]) {
-  if constexpr (kHalves) {
-    unpack_halves(word, pairs);
-  } else {
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      unsigned with_128;
-      asm("lop3.b32 %0, %1, %2, %3, 0xea;"
-          : "=r"(with_128)
-          : "r"(word >> (4 * j)), "r"(0x000f000f), "r"(0x43004300));
-      pairs[j] = bf16x2_fma(with_128, 0x3f803f80, 0xc300c300);
-    }
-  }
-}
 // part += the codes of 16 rows, eight each, times their inputs.
-template <bool kHalves>
 __device__ __forceinline__ void multiply_codes(float (&part)[4], const unsigned (&low)[4],
                                                const unsigned (&high)[4], const uint4& x) {
-  constexpr auto multiply = kHalves ? multiply_halves : multiply_tile;
-  multiply(part, {low[0], high[0], low[1], high[1]}, x.x, x.y);
-  multiply(part, {low[2], high[2], low[3], high[3]}, x.z, x.w);
+  multiply_halves(part, {low[0], high[0], low[1], high[1]}, x.x, x.y);
+  multiply_halves(part, {low[2], high[2], low[3], high[3]}, x.z, x.w);
 }
 
 // total += the ring's tile times the inputs of tile `tile`, the `own`th of the warp.
@@ -42,10 +23,7 @@ __device__ __forceinline__ void multiply_tile_of(Ring&& ring, const Inputs& inpu
   ring.begin_tile();
   const uint2 scales[2] = {ring.scales(0), ring.scales(1)};
   const unsigned biases[2] = {ring.biases(0), ring.biases(1)};
-  float2 factors[kColumnTiles];
-  if constexpr (Inputs::kHalves)
-#pragma unroll
-    for (int b = 0; b < kColumnTiles; ++b) factors[b] = inputs.factors(tile, own, b);
+  float sums[kColumnTiles][4];  // of the tile, in the inputs' unit
 #pragma unroll
   for (int g = 0; g < kTileGroups; ++g) {
     float part[kColumnTiles][4] = {};
@@ -54,26 +32,29 @@ __device__ __forceinline__ void multiply_tile_of(Ring&& ring, const Inputs& inpu
     for (int half = 0; half < 2; ++half) {
       unsigned low[4];
       unsigned high[4];
-      unpack<Inputs::kHalves>(half == 0 ? codes[0].x : codes[0].y, low);
-      unpack<Inputs::kHalves>(half == 0 ? codes[1].x : codes[1].y, high);
+      unpack_halves(half == 0 ? codes[0].x : codes[0].y, low);
+      unpack_halves(half == 0 ? codes[1].x : codes[1].y, high);
 #pragma unroll
       for (int b = 0; b < kColumnTiles; ++b)
-        multiply_codes<Inputs::kHalves>(part[b], low, high, inputs.eight(tile, own, g, half, b));
+        multiply_codes(part[b], low, high, inputs.eight(tile, own, g, half, b));
     }
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const unsigned both = g < 2 ? scales[r].x : scales[r].y;
-      float scale = __uint_as_float(g % 2 == 0 ? both << 16 : both & 0xffff0000u);
-      if constexpr (Inputs::kHalves) scale *= kHalfCode;
+      const float scale = __uint_as_float(g % 2 == 0 ? both << 16 : both & 0xffff0000u);
 #pragma unroll
       for (int b = 0; b < kColumnTiles; ++b)
 #pragma unroll
-        for (int i = 2 * r; i < 2 * r + 2; ++i) {
-          float whole = scale;
-          if constexpr (Inputs::kHalves) whole *= i % 2 == 0 ? factors[b].x : factors[b].y;
-          total[b][i] = fmaf(whole, part[b][i], total[b][i]);
-        }
+        for (int i = 2 * r; i < 2 * r + 2; ++i)
+          sums[b][i] = g == 0 ? scale * part[b][i] : fmaf(scale, part[b][i], sums[b][i]);
     }
+  }
+#pragma unroll
+  for (int b = 0; b < kColumnTiles; ++b) {
+    const float2 factors = inputs.factors(tile, own, b);
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      total[b][i] = fmaf(sums[b][i] * kHalfCode, i % 2 == 0 ? factors.x : factors.y, total[b][i]);
   }
 #pragma unroll
   for (int b = 0; b < kColumnTiles; ++b) {

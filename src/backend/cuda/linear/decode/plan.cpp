@@ -98,6 +98,14 @@ long long tokens_wanted(const LinearCall& call) {
   return std::min(call.tokens, 2 * divide_up(call.tokens * call.slots, call.matrices));
 }
 
+// Whether passes of one tile of columns each are all resident at once: a matrix of few rows (a router's) has
+// more of the device then than with passes of many tokens.
+bool has_few_rows(const LinearCall& call, const DecodePlan& plan, int columns, const DeviceInfo& device) {
+  if (call.experts != nullptr || columns > kTileColumns) return false;
+  const long long passes = divide_up<long long>(call.tokens, kTileColumns / columns);
+  return call.slots * plan.rounds * passes <= blocks_per_multiprocessor(1) * device.multiprocessors / 2;
+}
+
 }  // namespace
 
 std::optional<DecodePlan> decode_plan(const LinearCall& call, const DeviceInfo& device) {
@@ -123,7 +131,8 @@ std::optional<DecodePlan> decode_plan(const LinearCall& call, const DeviceInfo& 
   const int columns = plan.terms << plan.ways_log2;  // a token
   // Affine scales of other types than BF16 are too rare for a kernel of few columns of their own.
   const bool rare = shape.affine && call.w[0].scale_type != ScaleType::bf16;
-  plan.blocks = tokens_wanted(call) * columns <= kTileColumns && !rare ? 1 : 4;
+  const bool few = tokens_wanted(call) * columns <= kTileColumns || has_few_rows(call, plan, columns, device);
+  plan.blocks = few && !rare ? 1 : 4;
   plan.tokens = to_int(std::min<long long>(call.tokens, plan.blocks * kTileColumns / columns));
   plan.scale_granule = granule_of(call);
   plan.by_matrix = call.experts != nullptr && call.tokens * call.slots > call.matrices;
