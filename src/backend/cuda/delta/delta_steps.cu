@@ -14,7 +14,6 @@ namespace {
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * kWarp;
 constexpr int kWidth = kWarps * kWarpRows;  // of a value head
-constexpr int kOrder = 4;                   // warps whose squares are added up first
 constexpr int kStages = 3;
 constexpr int kSliceFloats = kWarpRows * kKeyWidth;  // of a warp
 constexpr int kSharedBytes = kStages * kWarps * kSliceFloats * 4;
@@ -118,6 +117,7 @@ template <class T, bool kEarly>
 __global__ void __launch_bounds__(kThreads, 1) delta_steps(const __grid_constant__ StepCall call) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   constexpr int kRowLanes = kWarp / kWarpRows;
+  constexpr int kOrder = 4;  // warps whose squares are added up first
   extern __shared__ __align__(128) float stages[];
   __shared__ __align__(16) float keys[2][2][kKeyWidth];  // in turn: queries, then keys
   __shared__ float values[2][kWidth];
