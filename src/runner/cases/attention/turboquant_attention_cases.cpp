@@ -125,9 +125,10 @@ void add_widths(std::vector<Settings>& table) {
     }
 }
 
-// BF16 queries of 128 and 256 over whole bytes: several parts of the cache, wrapped rings, ragged tiles.
-void add_bytes(std::vector<Settings>& table) {
-  for (const auto& [k_bits, v_bits] : {std::pair{4, 4}, std::pair{8, 8}, std::pair{8, 4}, std::pair{4, 8}})
+// BF16 queries of 128 and 256: several parts of the cache, wrapped rings, ragged tiles.
+void add_bf16(std::vector<Settings>& table) {
+  for (const auto& [k_bits, v_bits] : {std::pair{4, 4}, std::pair{8, 8}, std::pair{8, 4}, std::pair{4, 8},
+                                       std::pair{2, 2}, std::pair{3, 5}, std::pair{5, 6}, std::pair{6, 3}})
     for (const std::int64_t width : {128, 256}) {
       Settings s;
       s.type = ops::DType::bf16;
@@ -276,7 +277,7 @@ template <>
 std::vector<Case> cases<ops::TurboquantAttention>() {
   std::vector<Settings> settings;
   add_widths(settings);
-  add_bytes(settings);
+  add_bf16(settings);
   add_prompts(settings);
   add_shapes(settings);
   add_modes(settings);

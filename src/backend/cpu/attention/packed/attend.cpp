@@ -12,10 +12,15 @@
 // their own products to the scores.
 //
 // 4-bit codes go to the matrix units where there are any, in place of levels in F32: as bytes
-// (packed/amx_int8_q4.h), or as BF16 numbers where F32 is to be exact (packed/amx_bf16_q4.h).
+// (packed/amx_int8_q4.h), or as BF16 numbers where F32 is to be exact (packed/amx_bf16_q4.h). On other x86
+// processors levels are words where F32 need not be exact (packed/word_products-inl.h).
 //
 // Bytes: every packed row in sight once per group. Arithmetic and softmax in F32; 4*D operations a query,
-// head and row. Error against double on equal codes about 1e-6, 1e-4 by bytes.
+// head and row. Error against double on equal codes about 1e-6, 1e-4 by bytes or
+// words.
+#define HWY_WANT_AVX3_DL  // for VNNI
+#undef HWY_DISABLED_TARGETS
+#define HWY_DISABLED_TARGETS 0xFFF007FLL
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/attention/packed/attend.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
@@ -26,6 +31,7 @@
 
 #include "backend/cpu/attention/f32_products-inl.h"
 #include "backend/cpu/attention/packed/call.h"
+#include "backend/cpu/attention/packed/coded_tile-inl.h"
 #include "backend/cpu/attention/packed/levels-inl.h"
 #include "backend/cpu/attention/softmax_tile-inl.h"
 #include "backend/cpu/cache/hadamard-inl.h"
@@ -50,51 +56,6 @@ HWY_INLINE void for_each_query_tile(std::size_t queries, F&& f) {
   for (; q < queries; ++q) f(q, std::integral_constant<std::size_t, 1>());
 }
 
-// Memory of one worker.
-struct PartScratch {
-  PartScratch(const PackedAttention& call, Context& context, int worker) {
-    const std::size_t queries_count = call.tokens_per_group * call.heads_per_kv;
-    const std::size_t rows = call.tile_rows;
-    score_stride = rows + 16;
-    const std::size_t rope_floats = queries_count * padded(call.rope_width);
-    // Queries pass through the tile on their way to the matrix units.
-    const std::size_t tile_floats = std::max(rows, call.by_units() ? queries_count : 0) * call.width;
-    const std::size_t floats =
-        rope_floats + queries_count * (call.width + score_stride) + tile_floats + 2 * rows;
-    const bf16::Workspace::Sizes sizes{{queries_count}, call.width, call.width};
-    const std::size_t unit_bytes = call.products == CodeProducts::numbers ? bf16::Workspace::bytes(sizes)
-                                   : call.products == CodeProducts::digits
-                                       ? DigitSpace::bytes(queries_count, call.width)
-                                       : 0;
-    std::byte* const memory = context.worker_scratch(worker, unit_bytes + floats * sizeof(float));
-    units = bf16::Workspace(sizes, memory);
-    digits = DigitSpace(queries_count, call.width, memory);
-    rope_queries = reinterpret_cast<float*>(memory + unit_bytes);
-    queries = rope_queries + rope_floats;
-    tile = queries + queries_count * call.width;
-    scores = tile + tile_floats;
-    key_factors = scores + queries_count * score_stride;
-    value_factors = key_factors + rows;
-  }
-  std::size_t score_stride;
-  bf16::Workspace units;  // or
-  DigitSpace digits;
-  float* rope_queries;   // [queries,padded(R)], scaled
-  float* queries;        // [queries,D]
-  float* tile;           // [rows,D], levels
-  float* scores;         // [queries,score_stride]
-  float* key_factors;    // [rows]
-  float* value_factors;  // [rows]
-};
-
-// Logical rows first + [begin, end), from codes or as the call brings them.
-struct TileRows {
-  std::int64_t first;
-  std::int64_t begin;
-  std::int64_t end;
-  bool own;
-};
-
 // The levels of rows into those rows of the tile.
 HWY_INLINE void read_levels(const PackedRows& rows, std::int64_t bits, std::size_t width, const TileRows& of,
                             float* tile) {
@@ -109,67 +70,6 @@ HWY_INLINE void read_levels(const PackedRows& rows, std::int64_t bits, std::size
       levels.read(codes, width, tile + to_size(j) * width);
     });
   });
-}
-
-// The codes of a tile; rows that are not read are stood for.
-struct CodeRows {
-  const std::uint8_t* at[bf16::kValueRows];
-  CodeRows(const PackedRows& rows, const TileRows& of) {
-    rows.for_each(of.first, of.begin, of.end,
-                  [&](std::int64_t j, const std::uint8_t* codes, float) { at[j] = codes; });
-    std::fill(at, at + of.begin, at[of.begin]);
-    std::fill(at + of.end, at + bf16::kValueRows, at[of.end - 1]);
-  }
-};
-
-// The codes of the tile of rows from `first` on, most likely the next.
-HWY_INLINE AttendAhead ahead_of(const PackedRows& keys, const PackedRows& values, std::int64_t first) {
-  constexpr std::int64_t kRows = bf16::kValueRows;
-  const auto rows = [&](const PackedRows& side) {
-    return AttendAhead::Rows{reinterpret_cast<std::uintptr_t>(side.codes_ahead(first)), 8 * side.stride,
-                             to_size(8 * side.stride)};
-  };
-  return {rows(keys), rows(values), kRows / 8, AttendAhead::Order::quarters};
-}
-
-// Scores of a tile by the matrix units.
-HWY_INLINE void score_codes(const PackedAttention& call, const QueryGroup& group, const TileRows& of,
-                            const PartScratch& scratch, AttendAhead& ahead) {
-  const std::size_t width = call.width;
-  const std::size_t queries = call.queries(group);
-  constexpr std::int64_t kRows = bf16::kKeyRows;
-  const CodeRows codes(call.rows(call.op.keys, group), of);
-  for (std::int64_t j = of.begin / kRows * kRows; j < of.end; j += kRows) {
-    const bf16::Workspace& units = scratch.units;
-    if (call.products == CodeProducts::digits) {
-      score_digits({codes.at + j, width}, queries, scratch.digits, ahead, scratch.scores + j,
-                   scratch.score_stride);
-      continue;
-    }
-    ahead.fetch(width / 8);
-    multiply_coded_keys(codes.at + j, width, units.queries, {queries}, units.prepared, units.dots);
-    bf16::store_scores(units.dots, {queries}, scratch.scores + j, scratch.score_stride);
-  }
-}
-
-// Adds a tile to the sums of the matrix units.
-HWY_INLINE void add_codes(const PackedAttention& call, const QueryGroup& group, const TileRows& of,
-                          const PartScratch& scratch, AttendAhead& ahead) {
-  const std::size_t width = call.width;
-  const std::size_t queries = call.queries(group);
-  const CodeRows codes(call.rows(call.op.values, group), of);
-  if (call.products == CodeProducts::digits) {
-    constexpr std::int64_t kStep = kDigitStep;
-    add_digits({codes.at, width}, {scratch.scores, scratch.score_stride, queries, 1},
-               to_size(of.begin / kStep), to_size((of.end + kStep - 1) / kStep), scratch.digits, ahead);
-    return;
-  }
-  const bf16::Workspace& units = scratch.units;
-  const std::size_t from = to_size(of.begin) / bf16::kStep;
-  const std::size_t to = (to_size(of.end) + bf16::kStep - 1) / bf16::kStep;
-  split_weights(scratch.scores, scratch.score_stride, queries, from, to, units.weights);
-  for (std::size_t column = 0; column < width; column += bf16::kStrip)
-    add_coded_values({codes.at, width}, column, from, to, queries, units);
 }
 
 HWY_INLINE void read_factors(const PackedRows& rows, float factor, const TileRows& of, float* to) {
@@ -198,6 +98,10 @@ HWY_INLINE void load_queries(const PackedAttention& call, const QueryGroup& grou
       bf16::pack_queries(scratch.tile, call.width, {count}, call.width, scratch.units.pieces,
                          scratch.units.queries);
   }
+#if HWY_ARCH_X86
+  if (call.products == CodeProducts::words)
+    pack_words(scratch.queries, to_size(call.queries(group)), op.keys.bits, scratch.words);
+#endif
   if (call.rope_width == 0) return;
   const std::size_t floats = padded(call.rope_width);
   to = scratch.rope_queries;
@@ -248,12 +152,12 @@ HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group
   const Rows<float> tile{scratch.tile, static_cast<std::int64_t>(width), width};
   const PackedRows keys = call.rows(call.op.keys, group);
   const PackedRows values = call.rows(call.op.values, group);
-  const bool by_units = call.by_units() && !of.own;
-  const float level_scale = by_units && call.products == CodeProducts::numbers ? kLevelScale : 1;
-  AttendAhead ahead = ahead_of(keys, values, of.first + call.tile_rows);
+  const bool from_codes = call.products != CodeProducts::vectors && !of.own;
+  const float level_scale = from_codes && call.products == CodeProducts::numbers ? kLevelScale : 1;
+  AttendAhead ahead = ahead_of(call, keys, values, of.first + call.tile_rows);
   read_factors(keys, call.score_factor / level_scale, of, scratch.key_factors);
   read_factors(values, call.root / level_scale, of, scratch.value_factors);
-  if (by_units) {
+  if (from_codes) {
     score_codes(call, group, of, scratch, ahead);
   } else {
     read_levels(keys, call.op.keys.bits, width, of, scratch.tile);
@@ -283,7 +187,7 @@ HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group
     scale_signed(scratch.units.sums + q * width, width, rescale, nullptr);
     scale_signed(scratch.units.sums + (queries + q) * width, width, rescale, nullptr);
   }
-  if (by_units) return add_codes(call, group, of, scratch, ahead);
+  if (from_codes) return add_codes(call, group, of, scratch, ahead, to);
   if (!call.op.shared_rows()) read_levels(values, call.op.values.bits, width, of, scratch.tile);
   add_weighted({{scratch.scores, stride}, queries}, tile, NothingAhead(), of.begin, of.end,
                {to.values, width});
@@ -328,6 +232,14 @@ HWY_INLINE void blend(float* HWY_RESTRICT sum, float a, const float* HWY_RESTRIC
   }
 }
 
+// The sum of the parts from codes to the order of the coordinates; a row of memory follows it.
+HWY_INLINE void order_coded([[maybe_unused]] const PackedAttention& call, [[maybe_unused]] float* sum) {
+#if HWY_ARCH_X86
+  if (call.products == CodeProducts::words)
+    order_sums(call.op.values.bits, call.width, sum + call.width, sum);
+#endif
+}
+
 // The parts of one query row, in rising order, into its row of the output.
 HWY_INLINE void merge_parts(const PackedAttention& call, const QueryGroup& group, std::int64_t row,
                             float* sum) {
@@ -336,6 +248,7 @@ HWY_INLINE void merge_parts(const PackedAttention& call, const QueryGroup& group
   float total = 0;
   std::fill_n(sum, width, 0.0F);
   for (std::int64_t p = 0; p < group.parts(); ++p) {
+    if (p == group.coded_parts()) order_coded(call, sum);
     const Partial part = call.partial(group, p);
     if (part.total[row] == 0) continue;  // no row of the part is in sight
     const float larger = std::max(maximum, part.maximum[row]);
@@ -345,6 +258,7 @@ HWY_INLINE void merge_parts(const PackedAttention& call, const QueryGroup& group
     total = total * old_weight + part.total[row] * new_weight;
     maximum = larger;
   }
+  if (group.parts() == group.coded_parts()) order_coded(call, sum);
   if (call.op.rotated)
     scale_signed(sum, width, 1 / total, nullptr);
   else
@@ -400,7 +314,7 @@ void attend_wave(Context& context, const PackedAttention& call, const Wave& wave
       });
   context.pool().parallel_for(
       0, wave.queries, 1, [&](std::int64_t begin, std::int64_t end, int worker) HWY_ATTR {
-        auto* sum = reinterpret_cast<float*>(context.worker_scratch(worker, call.width * sizeof(float)));
+        auto* sum = reinterpret_cast<float*>(context.worker_scratch(worker, 2 * call.width * sizeof(float)));
         for (std::int64_t query = begin; query < end; ++query) {
           const QueryGroup& group = wave.group_of(query, &QueryGroup::first_query);
           merge_parts(call, group, query - group.first_query, sum);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "backend/cpu/attention/packed/word_levels.h"
 #include "base/integer_cast.h"
 
 namespace sluice::backend::cpu::attention::packed {
@@ -16,14 +17,20 @@ constexpr std::int64_t kMaxTileRows = 64;
 constexpr std::int64_t kUnitTileRows = bf16::kValueRows;
 constexpr std::size_t kPartialFloats = std::size_t{8} << 20;  // of partial results in memory at once
 
-// Digits are off by less than a tenth of what rounding a BF16 output is.
+// Integers are off by less than a tenth of what rounding a BF16 output is.
 CodeProducts products_of(const PackedCall& op, std::size_t width, const Context& context) {
-  if (op.keys.bits != op.values.bits) return CodeProducts::vectors;
-  if ((!context.exact() || op.out.dtype == ops::DType::bf16) &&
-      multiplies_digits(context.isa(), op.keys.bits, width))
+  const bool integers = !context.exact() || op.out.dtype == ops::DType::bf16;
+  const auto both = [&](const auto& know) { return know(op.keys.bits) && know(op.values.bits); };
+  if (integers && both([&](std::int64_t bits) { return multiplies_digits(context.isa(), bits, width); }))
     return CodeProducts::digits;
-  const bool numbers = knows_codes(op.keys.bits, width) && bf16::available(context.isa());
-  return numbers ? CodeProducts::numbers : CodeProducts::vectors;
+  if (bf16::available(context.isa()) && both([&](std::int64_t bits) { return knows_codes(bits, width); }))
+    return CodeProducts::numbers;
+  // Levels of 8 bits are the least exact as words.
+  if (integers && both([&](std::int64_t bits) {
+        return knows_words(context.isa(), bits, width) && (bits < 8 || op.out.dtype == ops::DType::bf16);
+      }))
+    return CodeProducts::words;
+  return CodeProducts::vectors;
 }
 
 }  // namespace
@@ -40,7 +47,9 @@ PackedAttention::PackedAttention(const PackedCall& op, const ops::Sequences& seq
       tokens_per_group(std::max<std::int64_t>(1, kGroupQueries / heads_per_kv)),
       products(products_of(op, width, context)),
       tile_rows(by_units() ? kUnitTileRows
-                           : std::clamp(kTileFloats / op.q.dim(2), kMinTileRows, kMaxTileRows)),
+                : products == CodeProducts::words
+                    ? kMaxTileRows
+                    : std::clamp(kTileFloats / op.q.dim(2), kMinTileRows, kMaxTileRows)),
       root(static_cast<float>(1 / std::sqrt(width))),
       score_factor(static_cast<float>(op.scale / std::sqrt(width))) {}
 

@@ -128,8 +128,9 @@ struct Partial {
   float* total;    // [queries], the sum of the weights
 };
 
-// Who multiplies codes: vectors their F32 levels, matrix units two BF16 numbers or two bytes a level.
-enum class CodeProducts { vectors, numbers, digits };
+// Who multiplies codes: vectors their F32 levels or words of integers, matrix units two BF16 numbers or two
+// bytes a level.
+enum class CodeProducts { vectors, words, numbers, digits };
 
 struct PackedAttention {
   // `lengths(b)` is the number of rows of sequence b, its tokens' own included.
@@ -150,7 +151,7 @@ struct PackedAttention {
   float score_factor;      // scale/sqrt(D)
   const float* signs = nullptr;
 
-  bool by_units() const { return products != CodeProducts::vectors; }
+  bool by_units() const { return products == CodeProducts::numbers || products == CodeProducts::digits; }
   std::int64_t queries(const QueryGroup& group) const { return group.tokens * heads_per_kv; }
   // Query vector r of a group as a row of q and out.
   std::int64_t query_row(const QueryGroup& group, std::int64_t r) const {

@@ -18,13 +18,7 @@
 #include "backend/cpu/simd/f32_tile-inl.h"
 #include "base/integer_cast.h"
 
-#if HWY_TARGET == HWY_AVX3_DL && HWY_MAJOR == 1 && HWY_MINOR == 0 && HWY_PATCH < 4
-// These versions of Highway ask for the instructions of this target without naming them all.
-#undef HWY_TARGET_STR
-#define HWY_TARGET_STR \
-  HWY_TARGET_STR_AVX3  \
-  ",avx512vnni,vpclmulqdq,avx512vbmi,avx512vbmi2,vaes,avxvnni,avx512bitalg,avx512vpopcntdq"
-#endif
+#include "backend/cpu/simd/target_vnni.h"
 #if defined(SLUICE_AVX_VNNI)
 #undef HWY_TARGET_STR
 #define HWY_TARGET_STR HWY_TARGET_STR_AVX2 ",avxvnni"
