@@ -10,6 +10,7 @@ struct RowOffsets {
   long long dims[ops::kMaxRank - 1] = {};
   long long strides[ops::kMaxRank - 1] = {};
   long long count = 1;
+  static constexpr long long kFew = 0x7fffffff;
 
   // Dimensions that lie behind one another without a gap become one, so that most views need no division.
   template <class AnyView>
@@ -29,6 +30,15 @@ struct RowOffsets {
   __device__ __forceinline__ long long operator[](long long i) const {
     if (outer <= 1) return i * strides[0];
     long long offset = 0;
+    if (count <= kFew) {  // a division of 64 bits takes several times as long
+      auto row = static_cast<unsigned>(i);
+      for (int d = outer - 1; d > 0; --d) {
+        const auto dim = static_cast<unsigned>(dims[d]);
+        offset += row % dim * strides[d];
+        row /= dim;
+      }
+      return offset + row * strides[0];
+    }
     for (int d = outer - 1; d > 0; --d) {
       offset += i % dims[d] * strides[d];
       i /= dims[d];

@@ -1,12 +1,14 @@
 // rope(x * rsqrt(mean(x^2) + eps) * weight) of a head, by one warp, rounded once.
 //
-// The row waits in shared memory in F32 between its sum of squares and its rotation, whose angles the lanes
-// compute meanwhile. Products and sums are named one by one: every kernel that turns heads gets the same
-// bits.
+// A row of one chunk per lane stays in registers, and lanes exchange what they turn against one another; a
+// longer one waits in shared memory in F32 between its sum of squares and its rotation. The lanes compute the
+// angles meanwhile. Products and sums are named one by one: every kernel that turns heads gets the same bits,
+// either way.
 #pragma once
 
 #include "backend/cuda/device/chunk.cuh"
 #include "backend/cuda/device/warp.cuh"
+#include "backend/cuda/pointwise/norm.cuh"
 #include "backend/cuda/pointwise/rotary.cuh"
 #include "backend/cuda/runtime/launch.h"
 #include "base/integer_cast.h"
@@ -16,7 +18,7 @@ namespace sluice::backend::cuda::pointwise {
 
 struct TurnedHeads {
   void* data;
-  Parameter weight;
+  NormWeight weight;
   long long token_stride;
   long long head_stride;
   int heads;
@@ -24,7 +26,7 @@ struct TurnedHeads {
 
   TurnedHeads(const ops::View& x, const ops::ConstView& of)
       : data(x.data),
-        weight{of.data, of.dtype},
+        weight(of, 16 / to_int(ops::size_bytes(x.dtype))),
         token_stride(x.strides[0]),
         head_stride(x.strides[1]),
         heads(to_int(x.dim(1))),
@@ -70,15 +72,72 @@ __device__ __forceinline__ float far_factor(const float* row, int width, float e
   return static_cast<float>(1 / sqrt(sum / width + eps));
 }
 
-// Calls store(at, chunk) for the chunks of the head. `room` is the warp's own.
+__device__ __forceinline__ bool near(float squares) {
+  return squares > 1e-25f && squares < 1e38f;
+}
+
+// `angles` pairs of a token's rotations, to shared memory of the warp.
+__device__ __forceinline__ void find_rotations(const NormRope& call, int token, float2* rotations) {
+  const int position = call.positions[token];
+  for (int i = to_int(threadIdx.x) % kWarp; i < call.pairs; i += kWarp)
+    rotations[i] = rotation(position, call.inv_freq[i], call.mscale);
+}
+
+// value turned against `other`, which is the one of its pair.
+__device__ __forceinline__ float turned(float value, float other, bool second, float2 by) {
+  return fmaf(value, by.x, __fmul_rn(second ? other : -other, by.y));
+}
+
+// A lane has one whole chunk at most, and pairs are whole chunks apart.
 template <class T, class Store>
-__device__ __forceinline__ void turn_head(const NormRope& call, const TurnedHeads& side, int token, int head,
-                                          float2* room, const Store& store) {
+__device__ __forceinline__ void turn_short_head(const NormRope& call, const TurnedHeads& side, const T* x,
+                                                int token, float2* room, const Store& store) {
   constexpr int V = kChunk<T>;
   const int lane = to_int(threadIdx.x) % kWarp;
-  float2* rotations = room;
+  const int at = lane * V;
+  const bool inside = at < call.width;
+  float values[V] = {};
+  WeightChunk<V> weight{};
+  if (inside) {
+    widen(load_chunk<V>(x + at, call.width - at, side.aligned), values);
+    weight = side.weight.template load<V>(at, call.width);
+  }
+  find_rotations(call, token, room);
+  float squares = 0;
+#pragma unroll
+  for (int i = 0; i < V; ++i) squares = fmaf(values[i], values[i], squares);
+  squares = warp_sum(squares);
+  __syncwarp();
+  float factor = rsqrtf(squares / static_cast<float>(call.width) + call.eps);
+  if (!near(squares)) {
+    auto* row = reinterpret_cast<float*>(room + call.pairs);
+#pragma unroll
+    for (int i = 0; i < V; ++i)
+      if (inside) row[at + i] = values[i];
+    __syncwarp();
+    factor = far_factor(row, call.width, call.eps);
+  }
+#pragma unroll
+  for (int i = 0; i < V; ++i) values[i] *= factor;
+  side.weight.apply(weight, values);
+  const bool second = at >= call.pairs;
+  const int partner = second ? lane - call.pairs / V : lane + call.pairs / V;
+  const float2* rotations = room + (second ? at - call.pairs : at);
+#pragma unroll
+  for (int i = 0; i < V; ++i) {
+    const float other = __shfl_sync(0xffffffffu, values[i], partner);
+    if (at < 2 * call.pairs) values[i] = turned(values[i], other, second, rotations[i]);
+  }
+  if (inside) store(at, narrow<T>(values));
+  __syncwarp();  // before the warp's next head
+}
+
+template <class T, class Store>
+__device__ __forceinline__ void turn_long_head(const NormRope& call, const TurnedHeads& side, const T* x,
+                                               int token, float2* room, const Store& store) {
+  constexpr int V = kChunk<T>;
+  const int lane = to_int(threadIdx.x) % kWarp;
   auto* row = reinterpret_cast<float*>(room + call.pairs);
-  const T* x = side.row<T>(token, head);
   float squares = 0;
   for (int at = lane * V; at < call.width; at += kWarp * V) {
     float values[V];
@@ -89,14 +148,13 @@ __device__ __forceinline__ void turn_head(const NormRope& call, const TurnedHead
       if (at + i < call.width) row[at + i] = values[i];
     }
   }
-  const int position = call.positions[token];
-  for (int i = lane; i < call.pairs; i += kWarp)
-    rotations[i] = rotation(position, call.inv_freq[i], call.mscale);
+  find_rotations(call, token, room);
   squares = warp_sum(squares);
   __syncwarp();
   float factor = rsqrtf(squares / static_cast<float>(call.width) + call.eps);
-  if (!(squares > 1e-25f && squares < 1e38f)) factor = far_factor(row, call.width, call.eps);
-  const auto normed = [&](int i) { return row[i] * factor * side.weight[i]; };
+  if (!near(squares)) factor = far_factor(row, call.width, call.eps);
+  const Parameter weight{side.weight.data, side.weight.type};
+  const auto normed = [&](int i) { return row[i] * factor * weight[i]; };
   for (int at = lane * V; at < call.width; at += kWarp * V) {
     float values[V];
 #pragma unroll
@@ -106,13 +164,24 @@ __device__ __forceinline__ void turn_head(const NormRope& call, const TurnedHead
       values[j] = normed(i);
       if (i >= 2 * call.pairs) continue;
       const bool second = i >= call.pairs;
-      const float2 by = rotations[second ? i - call.pairs : i];
-      const float other = normed(second ? i - call.pairs : i + call.pairs);
-      values[j] = fmaf(values[j], by.x, __fmul_rn(second ? other : -other, by.y));
+      const int of_pair = second ? i - call.pairs : i;
+      values[j] = turned(values[j], normed(second ? of_pair : i + call.pairs), second, room[of_pair]);
     }
     store(at, narrow<T>(values));
   }
   __syncwarp();  // before the warp's next head
+}
+
+// Calls store(at, chunk) for the chunks of the head. `room` is the warp's own.
+template <class T, class Store>
+__device__ __forceinline__ void turn_head(const NormRope& call, const TurnedHeads& side, int token, int head,
+                                          float2* room, const Store& store) {
+  constexpr int V = kChunk<T>;
+  const T* x = side.row<T>(token, head);
+  if (call.width <= kWarp * V && call.width % V == 0 && call.pairs % V == 0)
+    turn_short_head<T>(call, side, x, token, room, store);
+  else
+    turn_long_head<T>(call, side, x, token, room, store);
 }
 
 // The same in place.

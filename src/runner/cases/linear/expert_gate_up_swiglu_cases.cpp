@@ -53,6 +53,8 @@ std::vector<Case> cases<ops::ExpertGateUpSwiglu>() {
       add({2, 2, 3, 1, 64, type}, format, format);
       add({65, 3, 7, 19, 192, type}, format, format);
     }
+  for (const DType type : {DType::f32, DType::bf16})  // rows of whole blocks of scales
+    add({65, 3, 7, 139, 256, type}, affine(4, 64), affine(4, 64));
   add({9, 2, 4, 13, 256}, affine(4, 64), affine(5, 32));
   return table;
 }

@@ -53,6 +53,9 @@ std::vector<Case> cases<ops::ExpertMatmul>() {
         add({65, 3, 7, 19, 192, type, own_rows}, format);
         add({6, 4, 2, 9, 64, type, own_rows}, format);
       }
+  for (const int group : {64, 128})  // rows of whole blocks of scales
+    for (const DType type : {DType::f32, DType::bf16})
+      for (const bool own_rows : {true, false}) add({65, 3, 7, 139, 512, type, own_rows}, affine(4, group));
   add({33, 2, 3, 5, 77}, dense(DType::bf16));
   return table;
 }

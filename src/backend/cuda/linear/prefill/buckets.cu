@@ -1,9 +1,9 @@
 // Counting sort of expert choices by one cluster: each block counts its share of the choices in shared
-// memory, learns from the others where its pairs of each expert begin, and writes its share in a second pass.
-// Devices without clusters use one block.
+// memory, learns from the others where its pairs of each expert begin, and writes its share. Devices without
+// clusters use one block.
 //
-// Bytes: the choices twice, their order once. The order within a bucket varies from run to run; results do
-// not, since a row's sums do not depend on its place in a tile.
+// Bytes: the choices once (twice beyond 8 for a thread), their order once. The order within a bucket varies
+// from run to run; results do not, since a row's sums do not depend on its place in a tile.
 #include "backend/cuda/device/cluster.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/linear/prefill/buckets.h"
@@ -15,6 +15,7 @@ namespace sluice::backend::cuda::linear::prefill {
 namespace {
 
 constexpr int kThreads = kMaxBuckets;
+constexpr int kHeld = 8;  // choices that a thread keeps between the passes
 
 // The expert of a pair, or -1. Choices mostly lie without gaps, where no division is needed.
 __device__ __forceinline__ int expert_of(const LinearCall& call, unsigned pair, Fault* fault) {
@@ -74,6 +75,7 @@ __device__ __forceinline__ Counted count_of_cluster(const int* counter, int rank
 template <int kBlocks>
 __global__ void __launch_bounds__(kThreads) sort_choices(LinearCall call, Sorted to, Fault* fault) {
   __shared__ int counters[kMaxBuckets];
+  __shared__ int starts[kMaxBuckets];
   __shared__ int partial[kThreads / kWarp];
   const int e = threadIdx.x;
   counters[e] = 0;
@@ -84,8 +86,21 @@ __global__ void __launch_bounds__(kThreads) sort_choices(LinearCall call, Sorted
   const unsigned share = divide_up(pairs, to_unsigned(kBlocks));
   const unsigned begin = blockIdx.x * share + threadIdx.x;
   const unsigned end = min(pairs, (blockIdx.x + 1) * share);
+  // The first few pairs of a thread keep their expert and their place among the block's.
+  int experts[kHeld];
+  int places[kHeld];
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i) {
+    const unsigned pair = begin + to_unsigned(i) * kThreads;
+    experts[i] = pair < end ? expert_of(call, pair, fault) : -1;
+  }
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i)
+    if (experts[i] >= 0) places[i] = atomicAdd(&counters[experts[i]], 1);
+  const unsigned others = begin + kHeld * kThreads;
+  __syncthreads();  // theirs are the first places
 #pragma unroll 8
-  for (unsigned pair = begin; pair < end; pair += kThreads) {
+  for (unsigned pair = others; pair < end; pair += kThreads) {
     const int expert = expert_of(call, pair, fault);
     if (expert >= 0) atomicAdd(&counters[expert], 1);
   }
@@ -103,21 +118,28 @@ __global__ void __launch_bounds__(kThreads) sort_choices(LinearCall call, Sorted
     if (e == kThreads - 1) *to.tile_count = first_tile + own_tiles;
   }
   if constexpr (kBlocks > 1) wait_for_cluster();  // before the counters change, and before a block ends
-  counters[e] = first + counted.before;
+  starts[e] = first + counted.before;
   __syncthreads();
+#pragma unroll
+  for (int i = 0; i < kHeld; ++i)
+    if (experts[i] >= 0) to.order[starts[experts[i]] + places[i]] = to_int(begin + to_unsigned(i) * kThreads);
 #pragma unroll 8
-  for (unsigned pair = begin; pair < end; pair += kThreads) {
+  for (unsigned pair = others; pair < end; pair += kThreads) {
     const int expert = expert_of(call, pair, nullptr);
-    if (expert >= 0) to.order[atomicAdd(&counters[expert], 1)] = to_int(pair);
+    if (expert >= 0) to.order[starts[expert] + atomicSub(&counters[expert], 1) - 1] = to_int(pair);
   }
 }
 
 }  // namespace
 
-Buckets sort_by_expert(Context& context, const LinearCall& call, int tile_rows) {
+std::size_t bucket_bytes(const LinearCall& call, int tile_rows) {
   const std::size_t pairs = call.tokens * call.slots;
-  const std::size_t most_tiles = pairs / to_size(tile_rows) + to_size(call.matrices);
-  std::byte* memory = context.scratch(sizeof(int) * (1 + pairs) + sizeof(BucketTile) * most_tiles);
+  return sizeof(int) * (1 + pairs) +
+         sizeof(BucketTile) * (pairs / to_size(tile_rows) + to_size(call.matrices));
+}
+
+Buckets sort_by_expert(Context& context, const LinearCall& call, int tile_rows, std::byte* memory) {
+  const std::size_t pairs = call.tokens * call.slots;
   auto* tile_count = reinterpret_cast<int*>(memory);
   int* order = tile_count + 1;
   auto* tiles = reinterpret_cast<BucketTile*>(order + pairs);

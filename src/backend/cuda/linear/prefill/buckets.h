@@ -27,8 +27,9 @@ struct Buckets {
 
 inline constexpr int kMaxBuckets = 1024;
 
-// Sorts on the device into the context's scratch memory. Pairs of experts that do not exist are reported and
-// left out.
-Buckets sort_by_expert(Context& context, const LinearCall& call, int tile_rows);
+std::size_t bucket_bytes(const LinearCall& call, int tile_rows);
+// Sorts on the device into so many bytes of scratch memory. Pairs of experts that do not exist are reported
+// and left out.
+Buckets sort_by_expert(Context& context, const LinearCall& call, int tile_rows, std::byte* memory);
 
 }  // namespace sluice::backend::cuda::linear::prefill

@@ -12,9 +12,10 @@ struct PrefillCall {
   Buckets buckets;       // of experts; absent: matrix j takes slot j of every token
   int buckets_rows = 0;  // the most rows of a bucket's tile
   int row_tiles = 0;
-  int column_tiles = 0;     // set by the kernel's launch
-  int group_shift = 0;      // log2 of the group size
-  bool vector_out = false;  // rows of out may be written 16 bytes at a time
+  int column_tiles = 0;               // set by the kernel's launch
+  int group_shift = 0;                // log2 of the group size
+  bool vector_out = false;            // rows of out may be written 16 bytes at a time
+  const float* input_sums = nullptr;  // of F32 inputs in terms: of each 64, by row
 };
 
 void launch_mma(Context& context, PrefillCall call);    // any device
@@ -23,6 +24,9 @@ void launch_wgmma(Context& context, PrefillCall call);  // compute capability 9.
 bool supports_int4(const LinearCall& call);
 int int4_bucket_rows(const LinearCall& call);
 void launch_int4(Context& context, const PrefillCall& call);
+// F32 inputs, 4-bit weights, compute capability 9.0.
+bool supports_exact_int4(const LinearCall& call, const DeviceInfo& device);
+void launch_exact_int4(Context& context, const LinearCall& call);
 
 // Calls f.operator()<storage>().
 template <class F>

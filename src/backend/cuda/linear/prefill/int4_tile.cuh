@@ -5,6 +5,7 @@
 #include "backend/cuda/device/activation.cuh"
 #include "backend/cuda/device/hopper_registers.cuh"
 #include "backend/cuda/device/mma.cuh"
+#include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/linear/prefill/call.h"
 #include "base/integer_cast.h"
 
@@ -23,19 +24,21 @@ constexpr int kStripTokens = 64;
 constexpr int kStripRowBytes = 128;
 
 // A tile of kBlocks blocks of 64 weight rows per multiplying warpgroup times up to kTokens tokens, of one
-// matrix or of a gate and an up, and the shared memory that feeds it.
-template <int kWarpgroupBlocks, int kMostTokens, int kMatrices>
+// matrix or of a gate and an up, and the shared memory that feeds it. Inputs are sums of kTerms BF16 numbers.
+template <int kWarpgroupBlocks, int kMostTokens, int kMatrices, int kSummands = 1>
 struct Shape {
   static constexpr int kBlocks = kWarpgroupBlocks;
   static constexpr int kTokens = kMostTokens;
   static constexpr int kOperands = kMatrices;
+  static constexpr int kTerms = kSummands;
   static constexpr int kRows = 128 * kBlocks;
   static constexpr int kColumns = kRows / kOperands;
-  static constexpr int kX = kTokens * kXRowBytes;
+  static constexpr int kTermBytes = kTokens * kXRowBytes;
+  static constexpr int kX = kTerms * kTermBytes;
   static constexpr int kStageBytes = kX + kRows * kCodeBytes;
   // Few tokens leave the tensor cores little to do: two blocks then hide each other's waits.
   static constexpr int kBlocksPerProcessor = kTokens < 128 ? 2 : 1;
-  static constexpr int kStages = kTokens < 128 ? 6 : kBlocks == 2 ? 7 : 9;
+  static constexpr int kStages = kTerms > 1 ? 4 : kTokens < 128 ? 6 : kBlocks == 2 ? 7 : 9;
   // A block of scales covers two stages at least: those of all stages in the ring, and the one that is
   // filled.
   static constexpr int kScaleBlocks = kStages / 2 + 1;
@@ -43,10 +46,22 @@ struct Shape {
   static constexpr int kScalesAt = kStages * kStageBytes;
   static constexpr int kStagingAt = kScalesAt + kScaleBlocks * kScaleBlockBytes;
   static constexpr int kStagingBytes = (kTokens < kStripTokens ? kTokens : kStripTokens) * kStripRowBytes;
-  static constexpr int kBytes = kStagingAt + 2 * kStagingBytes;
+  // Of the inputs of each stage, where they have several terms; results are then written without staging.
+  static constexpr int kSumsAt = kStagingAt;
+  static constexpr int kSumBytes = kTokens * to_int(sizeof(float));
+  static constexpr int kBytes = kStagingAt + (kTerms > 1 ? kStages * kSumBytes : 2 * kStagingBytes);
   static_assert(kStageBytes % kAlignment == 0);
   static_assert(kOperands == 1 || kBlocks == 2);
   static_assert(kBlocksPerProcessor * (kBytes + kAlignment + 1024) <= 228 * 1024);
+};
+
+// What the two roles make of a multiprocessor's registers.
+template <class S>
+struct Registers {
+  static constexpr int kMultiplier = S::kBlocksPerProcessor == 2 ? 96 : 208;
+  static constexpr int kLoader = S::kBlocksPerProcessor == 2 ? 48 : 88;
+  static constexpr int kAtStart = S::kBlocksPerProcessor == 2 ? 80 : 168;
+  static_assert(kMultiplier * kMultipliers + kLoader * kLoaders <= kAtStart * (kMultipliers + kLoaders));
 };
 
 struct Tile {
@@ -130,6 +145,9 @@ struct Ring {
   }
   __device__ __forceinline__ std::byte* biases() const { return scales() + S::kScaleBlockBytes / 2; }
   __device__ __forceinline__ std::byte* staging() const { return memory + S::kStagingAt; }
+  __device__ __forceinline__ float* input_sums() const {
+    return reinterpret_cast<float*>(memory + S::kSumsAt + index * S::kSumBytes);
+  }
   __device__ __forceinline__ void next(bool next_block) {
     if (next_block) block = block + 1 < S::kScaleBlocks ? block + 1 : 0;
     if (++index < S::kStages) return;
@@ -161,6 +179,10 @@ class Copies {
     const MatrixPointers scaled = matrix_of(thread_);
     scales_ = scaled.scales + scale_column_ * w.scale_row_bytes;
     biases_ = scaled.biases + scale_column_ * w.scale_row_bytes;
+    if constexpr (S::kTerms > 1)
+      if (thread_ < tile.tokens)
+        sums_ = call.input_sums +
+                row_offset(call, tile, thread_, linear.x_token, linear.x_slot) / (S::kTerms * kDepth);
   }
 
   __device__ __forceinline__ void values(const Ring<S>& ring, int k) const {
@@ -170,10 +192,14 @@ class Copies {
 #pragma unroll
     for (int i = 0; i < kChunks; ++i) {
       const int row = x_row(i);
-      if (row < tokens_)
-        copy_bytes<16>(ring.x() + row * kXRowBytes + (chunk ^ row % 8) * 16,
-                       x + static_cast<std::uint64_t>(x_[i]) * 8);
+      if (row >= tokens_) continue;
+#pragma unroll
+      for (int term = 0; term < S::kTerms; ++term)
+        copy_bytes<16>(ring.x() + term * S::kTermBytes + row * kXRowBytes + (chunk ^ row % 8) * 16,
+                       x + static_cast<std::uint64_t>(x_[i]) * 8 + term * linear.inputs);
     }
+    if constexpr (S::kTerms > 1)
+      if (thread_ < tokens_) copy_bytes<4>(ring.input_sums() + thread_, sums_ + k / kDepth);
 #pragma unroll
     for (int i = 0; i < 2 * S::kBlocks; ++i) {
       const int row = thread_ / 2 + 64 * i;
@@ -210,9 +236,29 @@ class Copies {
   const std::byte* codes_;
   const std::byte* scales_;
   const std::byte* biases_;
+  const float* sums_ = nullptr;
   int code_column_;
   int scale_column_;
 };
+
+// The loading warpgroup's work.
+template <class S>
+__device__ __forceinline__ void load_tiles(const PrefillCall& call, Ring<S> ring) {
+  const int inputs = to_int(call.linear.inputs);
+  const int tiles = tile_count(call);
+  const int in_block =
+      (4 << call.group_shift) - 1;  // mask of the values of K whose scales are copied at once
+  for (int index = blockIdx.x; index < tiles; index += to_int(gridDim.x)) {
+    const Copies<S> copies(call, tile_at<S>(call, index));
+    for (int k = 0; k < inputs; k += kDepth) {
+      ring.empty[ring.index].wait(ring.parity ^ 1);
+      if ((k & in_block) == 0) copies.scales(ring, k);
+      copies.values(ring, k);
+      ring.full[ring.index].arrive_after_copies();
+      ring.next(((k + kDepth) & in_block) == 0);
+    }
+  }
+}
 
 // Waits for the threads of one multiplying warpgroup.
 __device__ __forceinline__ void meet_warpgroup() {
@@ -300,6 +346,37 @@ __device__ __forceinline__ void store_tile(const PrefillCall& call, const Tile& 
       store_strip<kCount>(call, tile, first, tile.column + column, strip);
     }
   }
+}
+
+// The sums of a tile as floats: eight lanes write 32 neighbouring bytes.
+template <class S, int kCount>
+__device__ __forceinline__ void store_floats(const PrefillCall& call, const Tile& tile,
+                                             const float (&sums)[S::kBlocks][kCount]) {
+  const LinearCall& linear = call.linear;
+  const int lane = to_int(threadIdx.x) % kWarp;
+  const int warp = to_int(threadIdx.x) / kWarp;
+  auto* out = static_cast<float*>(linear.out);
+#pragma unroll
+  for (int i = 0; i < kCount; i += 4)
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      const int token = 2 * i + lane % 4 * 2 + e;
+      if (token >= tile.tokens) continue;
+      const long long row = row_offset(call, tile, token, linear.out_token, linear.out_slot);
+#pragma unroll
+      for (int b = 0; b < S::kBlocks; ++b) {
+        const int slab = (warp / 4 * S::kBlocks + b) * 4 + warp % 4;
+        const int column = tile.column + column_of<S>(slab, lane / 4);
+        const float upper = sums[b][i + e];
+        const float lower = sums[b][i + e + 2];
+        if constexpr (S::kOperands == 2) {
+          if (column < linear.outputs) out[row + column] = upper / (1.0f + expf(-upper)) * lower;
+        } else {
+          if (column < linear.outputs) out[row + column] = upper;
+          if (column + 8 < linear.outputs) out[row + column + 8] = lower;
+        }
+      }
+    }
 }
 
 #endif

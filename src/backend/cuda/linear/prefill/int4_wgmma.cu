@@ -23,34 +23,7 @@ namespace sluice::backend::cuda::linear::prefill::int4 {
 
 namespace {
 
-// What the two roles make of a multiprocessor's registers.
-template <class S>
-struct Registers {
-  static constexpr int kMultiplier = S::kBlocksPerProcessor == 2 ? 96 : 208;
-  static constexpr int kLoader = S::kBlocksPerProcessor == 2 ? 48 : 88;
-  static constexpr int kAtStart = S::kBlocksPerProcessor == 2 ? 80 : 168;
-  static_assert(kMultiplier * kMultipliers + kLoader * kLoaders <= kAtStart * (kMultipliers + kLoaders));
-};
-
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-
-template <class S>
-__device__ __forceinline__ void load_tiles(const PrefillCall& call, Ring<S> ring) {
-  const int inputs = to_int(call.linear.inputs);
-  const int tiles = tile_count(call);
-  const int in_block =
-      (4 << call.group_shift) - 1;  // mask of the values of K whose scales are copied at once
-  for (int index = blockIdx.x; index < tiles; index += to_int(gridDim.x)) {
-    const Copies<S> copies(call, tile_at<S>(call, index));
-    for (int k = 0; k < inputs; k += kDepth) {
-      ring.empty[ring.index].wait(ring.parity ^ 1);
-      if ((k & in_block) == 0) copies.scales(ring, k);
-      copies.values(ring, k);
-      ring.full[ring.index].arrive_after_copies();
-      ring.next(((k + kDepth) & in_block) == 0);
-    }
-  }
-}
 
 // Two codes of byte `select` as numbers: 128 + code is a BF16 number with the code in its mantissa; the
 // difference is exact, and the product with scale and bias is rounded once.
@@ -157,6 +130,8 @@ __device__ __forceinline__ void multiply_tile(const PrefillCall& call, const Til
 #pragma unroll
   for (int b = 0; b < S::kBlocks; ++b) wait_for_sums(sums[b]);
   ring.empty[before].arrive_once_per_warp();
+  if constexpr (S::kOperands == 1)
+    if (call.linear.out_type == ops::DType::f32) return store_floats<S>(call, tile, sums);
   store_tile<S, kTokens>(call, tile, sums, staging);
 }
 
@@ -221,7 +196,7 @@ namespace sluice::backend::cuda::linear::prefill {
 bool supports_int4(const LinearCall& call) {
   const Matrices& w = call.w[0];
   return w.storage == Storage::affine4 && w.scale_type == ScaleType::bf16 &&
-         call.out_type == ops::DType::bf16 && call.inputs % (4 * w.group_size) == 0 &&
+         (call.out_type == ops::DType::bf16 || call.operands == 1) && call.inputs % (4 * w.group_size) == 0 &&
          call.w[0].scale_alignment >= int4::kScaleBytes &&
          (call.operands == 1 || call.w[1].scale_alignment >= int4::kScaleBytes);
 }
@@ -234,7 +209,8 @@ int int4_bucket_rows(const LinearCall& call) {
 
 void launch_int4(Context& context, const PrefillCall& call) {
   using namespace int4;
-  const bool few = call.buckets_rows == kFewTokens;
+  const bool few =
+      call.linear.experts != nullptr ? call.buckets_rows == kFewTokens : call.linear.tokens <= kFewTokens;
   if (call.linear.operands == 2)
     return few ? launch_shape<Shape<2, kFewTokens, 2>>(context, call)
                : launch_shape<Shape<2, kManyTokens, 2>>(context, call);

@@ -36,9 +36,9 @@ int log2_of(int power) {
 
 }  // namespace
 
-bool supports_prefill(const LinearCall& call, const DeviceInfo&) {
+bool supports_prefill(const LinearCall& call, const DeviceInfo& device) {
   constexpr long long kMost = 1LL << 30;  // rows, columns and chunks of x are counted in 32 bits
-  if (call.type != ops::DType::bf16) return false;
+  if (call.type != ops::DType::bf16) return supports_exact_int4(call, device);
   if (call.operands == 2 && call.out_type != ops::DType::bf16) return false;
   if (call.tokens * call.x_token + call.slots * call.x_slot >= 8 * kMost) return false;
   if (!in_chunks(call.x, call.x_token, call.x_slot, call.inputs)) return false;
@@ -50,12 +50,15 @@ bool supports_prefill(const LinearCall& call, const DeviceInfo&) {
 }
 
 void launch_prefill(Context& context, const LinearCall& linear) {
+  if (linear.type != ops::DType::bf16) return launch_exact_int4(context, linear);
   PrefillCall call;
   call.linear = linear;
   const bool hopper = context.device().compute_capability == 90;
   const bool int4 = hopper && supports_int4(linear);
   call.buckets_rows = int4 && linear.experts != nullptr ? int4_bucket_rows(linear) : kTileRows;
-  if (linear.experts != nullptr) call.buckets = sort_by_expert(context, linear, call.buckets_rows);
+  if (linear.experts != nullptr)
+    call.buckets = sort_by_expert(context, linear, call.buckets_rows,
+                                  context.scratch(bucket_bytes(linear, call.buckets_rows)));
   call.row_tiles = to_int(divide_up<long long>(linear.tokens, kTileRows));
   call.group_shift = log2_of(linear.w[0].group_size);
   call.vector_out = in_chunks(linear.out, linear.out_token, linear.out_slot, 0);
