@@ -45,6 +45,9 @@ std::vector<Case> cases<ops::ExpertMatmul>() {
     table.push_back({name_of(l, format), [=](std::uint64_t seed) { return make(seed, l, format, false); }});
   };
   for (const WeightFormat& format : all_formats()) add({3, 2, 4, 13, 256}, format);
+  for (const int group : {64, 128})  // rows of whole blocks of scales
+    for (const DType type : {DType::f32, DType::bf16})
+      for (const bool own_rows : {true, false}) add({65, 3, 7, 139, 512, type, own_rows}, affine(4, group));
   for (const WeightFormat& format : common_formats())
     for (const bool own_rows : {true, false})
       for (const DType type : {DType::f32, DType::bf16}) {
@@ -53,9 +56,6 @@ std::vector<Case> cases<ops::ExpertMatmul>() {
         add({65, 3, 7, 19, 192, type, own_rows}, format);
         add({6, 4, 2, 9, 64, type, own_rows}, format);
       }
-  for (const int group : {64, 128})  // rows of whole blocks of scales
-    for (const DType type : {DType::f32, DType::bf16})
-      for (const bool own_rows : {true, false}) add({65, 3, 7, 139, 512, type, own_rows}, affine(4, group));
   add({33, 2, 3, 5, 77}, dense(DType::bf16));
   return table;
 }
