@@ -120,12 +120,14 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   // An empty timeline of up to `capacity` tokens; 0: the model's longest.
   std::unique_ptr<Session> new_session(std::int64_t capacity);
-  // What one more session takes on the backend, known before it is made: states, logits, the activations and
-  // inputs of a step.
+  // What a session takes on the backend once its context is full, known before it is made: recurrent states
+  // from the start, pages of 256 tokens as it grows.
   std::size_t session_bytes(std::int64_t capacity) const;
-  // What all sessions share on the backend while there are any: activations and inputs of a prompt's pass,
-  // for sessions of up to that capacity.
+  // What all sessions share on the backend while there are any: activations and inputs of passes, for
+  // sessions of up to that capacity, logits and the sampler.
   std::size_t shared_bytes(std::int64_t capacity) const;
+  // What their recorded steps take at most, beside that.
+  std::size_t program_bytes() const;
   // What the engine has taken on its backend.
   EngineMemory memory() const;
 

@@ -37,7 +37,7 @@ class Session {
 
   std::int64_t length() const;
   std::int64_t capacity() const;
-  std::size_t bytes() const;
+  std::size_t bytes() const;  // on the backend, now: see Engine::session_bytes
   const std::vector<std::int32_t>& tokens() const;
   Engine& engine();
 

@@ -19,6 +19,7 @@ class HostBackend : public ops::Backend {
 
  protected:
   ops::Buffer allocate_block(std::size_t bytes) final { return allocate_host(bytes); }
+  std::unique_ptr<ops::GrowingBuffer> reserve_range(std::size_t most) final;
 };
 
 }  // namespace sluice::backend

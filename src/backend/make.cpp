@@ -25,6 +25,12 @@ Buffer Backend::allocate(std::size_t bytes) {
   return buffer;
 }
 
+std::unique_ptr<GrowingBuffer> Backend::reserve(std::size_t most) {
+  std::unique_ptr<GrowingBuffer> buffer = reserve_range(most);
+  buffer->count_in(allocated_);
+  return buffer;
+}
+
 void Backend::gather(void* to, std::span<const MemoryPart> from) {
   auto* at = static_cast<std::byte*>(to);
   for (const MemoryPart& part : from) {

@@ -13,7 +13,10 @@ inline constexpr ops::Traits kCudaTraits{.place = "GPU",
                                          .host_memory = false,
                                          .records = true,
                                          .activations = ops::DType::bf16,
-                                         .prefill_chunk = 8192};
+                                         .prefill_chunk = 8192,
+                                         .growth = std::uint64_t{2} << 20,
+                                         .program_bytes = std::uint64_t{4} << 20,
+                                         .program_layer_bytes = std::uint64_t{128} << 10};
 
 namespace reference {
 std::unique_ptr<ops::Backend> make();

@@ -72,7 +72,7 @@ const text::Tokenizer& Core::text() const {
 std::uint64_t Core::least_session(std::int64_t context) const {
   if (options.share && !options.share->holds_dense()) return 0;  // sessions are elsewhere
   return Workspace::claimed(model.decoder, settings, settings.prefill_chunk) +
-         ForwardPass::claimed(model.decoder, settings, {1, context});
+         ForwardPass::claimed(model.decoder, settings, {.slots = 1, .capacity = context});
 }
 
 void Core::fit_chunk(std::uint64_t beside) {

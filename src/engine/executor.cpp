@@ -17,9 +17,8 @@ Executor::Slot::~Slot() {
 void Executor::close(Slot& slot) {
   run([&] {
     slot.group_->used[to_size(slot.number_)] = false;
-    slot.pass().forget(slot.number_);
     try {
-      slot.pass().pool().release(slot.number_);
+      slot.pass().close(slot.number_);
     } catch (const Error&) {  // of a device that is lost: nobody will use its pages
     }
     slot.group_.reset();
@@ -27,13 +26,15 @@ void Executor::close(Slot& slot) {
 }
 
 std::shared_ptr<SlotGroup> Executor::make_group(const state::Extent& extent, std::int64_t chunk) {
-  if (extent.slots < 1 || extent.slots > core_.settings.prefill_chunk)
+  if (extent.at_once() < 1 || extent.at_once() > core_.settings.prefill_chunk)
     fail(ErrorKind::input,
-         "a step of {} sequences is not possible, 1 to {} are: as many as a pass has tokens", extent.slots,
-         core_.settings.prefill_chunk);
-  const std::uint64_t own = ForwardPass::claimed(core_.model.decoder, core_.settings, extent);
-  core_.place_experts(workspace_.growth(chunk) + own);
-  workspace_.grow(chunk, own);
+         "a step of {} sequences is not possible, 1 to {} are: as many as a pass has tokens",
+         extent.at_once(), core_.settings.prefill_chunk);
+  if (!extent.growing) {  // else sequences bring what they need
+    const std::uint64_t own = ForwardPass::claimed(core_.model.decoder, core_.settings, extent);
+    core_.place_experts(workspace_.growth(chunk) + own);
+    workspace_.grow(chunk, own);
+  }
   // Whoever lets it go last, its memory and its programs go on the thread that uses them.
   const auto drop = [this](SlotGroup* last) { run([&] { drop_group(std::unique_ptr<SlotGroup>(last)); }); };
   std::shared_ptr<SlotGroup> group(new SlotGroup(core_, workspace_, extent, chunk), drop);
@@ -56,18 +57,34 @@ std::shared_ptr<SlotGroup> Executor::reserve(const state::Extent& extent, std::i
   return run([&] { return make_group(extent, std::min(most, extent.slots * extent.capacity)); });
 }
 
+// As many slots and pages as addresses are reserved for.
+state::Extent Executor::lone_extent(const Core& core) {
+  constexpr std::int64_t kSlots = 1024;
+  constexpr std::size_t kAddresses = std::size_t{1} << 40;
+  const state::StateBytes each = state::bytes_of(core.model.decoder.states(), core.settings.cache);
+  state::Extent extent{.slots = kSlots, .capacity = core.model.max_positions, .growing = true};
+  const std::size_t pages = each.page == 0 ? kAddresses : kAddresses / each.page;
+  extent.pages = std::min<std::int64_t>(kSlots * extent.pages_per_slot(), static_cast<std::int64_t>(pages));
+  if (each.slot > 0)
+    extent.slots = std::min<std::int64_t>(kSlots, static_cast<std::int64_t>(kAddresses / each.slot));
+  return extent;
+}
+
 Executor::Slot Executor::open(std::int64_t capacity) {
   return run([&] {
-    return open(make_group({1, capacity}, std::min(core_.settings.prefill_chunk, capacity)));
+    std::shared_ptr<SlotGroup> group = lone_.lock();
+    if (group == nullptr) group = make_group(lone_extent(core_), core_.settings.prefill_chunk);
+    lone_ = group;
+    return open(group, capacity);
   });
 }
 
-Executor::Slot Executor::open(const std::shared_ptr<SlotGroup>& group) {
+Executor::Slot Executor::open(const std::shared_ptr<SlotGroup>& group, std::int64_t capacity) {
   return run([&] {
     const auto free = std::find(group->used.begin(), group->used.end(), false);
     if (free == group->used.end()) fail(ErrorKind::busy, "all {} slots are in use", group->used.size());
     const std::int32_t number = free - group->used.begin();
-    group->pass.pool().reset(number);
+    group->pass.open(number, capacity);
     *free = true;
     return Slot(*this, group, number);
   });

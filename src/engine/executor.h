@@ -57,10 +57,12 @@ class Executor {
     std::shared_ptr<SlotGroup> group_;
     std::int32_t number_ = 0;
   };
-  // In a group of its own, which takes memory for one sequence.
+  // For a sequence that computes alone, of up to so many tokens: in the group that all of these share, with
+  // its programs, and which takes memory as they come and grow.
   Slot open(std::int64_t capacity);
+  static state::Extent lone_extent(const Core& core);
   // A free one of the group.
-  Slot open(const std::shared_ptr<SlotGroup>& group);
+  Slot open(const std::shared_ptr<SlotGroup>& group, std::int64_t capacity = 0);
   // Makes a group. A `chunk` of 0 is the engine's.
   std::shared_ptr<SlotGroup> reserve(const state::Extent& extent, std::int64_t chunk = 0);
 
@@ -99,6 +101,7 @@ class Executor {
   Core& core_;
   Workspace workspace_;
   std::vector<std::weak_ptr<SlotGroup>> groups_;
+  std::weak_ptr<SlotGroup> lone_;
   JobThread thread_;  // last: it is gone before what it uses
 };
 

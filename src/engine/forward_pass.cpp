@@ -43,14 +43,25 @@ struct SharedProgram final : ops::Program {
 
 std::uint64_t ForwardPass::bytes(const layers::Decoder& decoder, const Settings& settings,
                                  const state::Extent& extent) {
+  const std::int64_t rows = extent.at_once();
   return state::StatePool::bytes(decoder.states(), extent, settings.cache) +
-         decoder.activation_bytes(extent.slots, settings.cache, settings.activations) +
-         logit_bytes(decoder, extent.slots) + kInputs * input_bytes(extent.slots) +
-         SampleSlots::bytes(extent.slots, decoder.vocab);
+         decoder.activation_bytes(rows, settings.cache, settings.activations) + logit_bytes(decoder, rows) +
+         kInputs * input_bytes(rows) + SampleSlots::bytes(rows, decoder.vocab);
 }
 
 std::uint64_t ForwardPass::bytes() const {
-  return bytes(decoder(), core_.settings, pool_.extent()) + prompt_logits_.bytes() + samplers_.grown_bytes();
+  const state::Extent& extent = pool_.extent();
+  return bytes(decoder(), core_.settings, extent) -
+         state::StatePool::bytes(decoder().states(), extent, core_.settings.cache) + pool_.bytes() +
+         prompt_logits_.bytes() + samplers_.grown_bytes();
+}
+
+// For each number of sequences a step, and two that choose the next token, too.
+std::uint64_t ForwardPass::program_bytes(const layers::Decoder& decoder, const Settings& settings,
+                                         const state::Extent& extent) {
+  constexpr std::uint64_t kKinds = 3;
+  const std::uint64_t each = settings.program_bytes + settings.program_layer_bytes * decoder.layers.size();
+  return kKinds * extent.at_once() * each;
 }
 
 std::uint64_t ForwardPass::program_bytes() const {
@@ -62,7 +73,48 @@ std::uint64_t ForwardPass::program_bytes() const {
 
 std::uint64_t ForwardPass::claimed(const layers::Decoder& decoder, const Settings& settings,
                                    const state::Extent& extent) {
-  return bytes(decoder, settings, extent) + logit_bytes(decoder, extent.slots);
+  // Growing memory is rounded up, tensor by tensor.
+  const state::StateBytes states = state::bytes_of(decoder.states(), settings.cache);
+  const std::uint64_t rounded = extent.growing ? (settings.growth - 1) * (states.tensors + 1) : 0;
+  return bytes(decoder, settings, extent) + rounded + program_bytes(decoder, settings, extent) +
+         (extent.growing ? 0 : logit_bytes(decoder, extent.slots));
+}
+
+std::uint64_t ForwardPass::slot_bytes(const layers::Decoder& decoder, const Settings& settings,
+                                      const state::Extent& extent, std::int64_t capacity) {
+  return state::StatePool::slot_bytes(decoder.states(), extent, settings.cache, capacity);
+}
+
+void ForwardPass::claim() {
+  const state::Extent& extent = pool_.extent();
+  std::uint64_t wanted = claimed(decoder(), core_.settings, extent) + prompt_logits_.bytes();
+  if (extent.growing)
+    wanted += pool_.promised_bytes() + to_size(pool_.open_slots()) * logit_bytes(decoder(), 1);
+  claim_.change(wanted);
+}
+
+void ForwardPass::open(std::int32_t slot, std::int64_t capacity) {
+  const state::Extent& extent = pool_.extent();
+  if (!extent.growing) return pool_.open(slot, capacity);
+  const std::int64_t tokens = std::min(chunk_, capacity);
+  const std::uint64_t own =
+      slot_bytes(decoder(), core_.settings, extent, capacity) + logit_bytes(decoder(), 1);
+  core_.place_experts(workspace_.growth(tokens) + own);
+  workspace_.grow(tokens, own);
+  try {
+    pool_.promise(slot, capacity);
+    claim();
+    pool_.open(slot, capacity);
+  } catch (const Error&) {
+    close(slot);
+    throw;
+  }
+}
+
+void ForwardPass::close(std::int32_t slot) {
+  forget(slot);
+  pool_.release(slot);
+  if (pool_.extent().growing) claim();
 }
 
 ForwardPass::ForwardPass(Core& core, Workspace& workspace, const state::Extent& extent, std::int64_t chunk)
@@ -73,25 +125,28 @@ ForwardPass::ForwardPass(Core& core, Workspace& workspace, const state::Extent& 
       pool_(*core.backend, decoder().states(), extent, core.settings.cache,
             core.options.share ? core.options.share->open(extent, chunk) : nullptr),
       arena_(core.backend->allocate(
-          decoder().activation_bytes(extent.slots, core.settings.cache, core.settings.activations))),
-      samplers_(*core.backend, extent.slots, decoder().vocab) {
+          decoder().activation_bytes(extent.at_once(), core.settings.cache, core.settings.activations))),
+      samplers_(*core.backend, extent.at_once(), decoder().vocab) {
+  const std::int64_t rows = extent.at_once();
   for (ops::Buffer* buffer : {&ids_, &positions_, &slots_, &seq_starts_})
-    *buffer = backend().allocate(input_bytes(extent.slots));
-  std::vector<std::int32_t> counting(to_size(extent.slots) + 1);
+    *buffer = backend().allocate(input_bytes(rows));
+  std::vector<std::int32_t> counting(to_size(rows) + 1);
   std::iota(counting.begin(), counting.end(), 0);
   backend().upload(seq_starts_.data(), counting.data(), counting.size() * sizeof(std::int32_t));
-  step_logits_ = backend().allocate(logit_bytes(decoder(), extent.slots));
+  step_logits_ = backend().allocate(logit_bytes(decoder(), rows));
 }
 
 ops::View ForwardPass::place_logits(std::int64_t rows) {
   const std::size_t bytes = logit_bytes(decoder(), rows);
   if (rows == 0) return {};
-  if (rows > slots() && prompt_logits_.bytes() < bytes) {
+  if (rows > at_once() && prompt_logits_.bytes() < bytes) {
     backend().synchronize();
     prompt_logits_ = {};
     prompt_logits_ = backend().allocate(bytes);
+    claim();
   }
-  return {rows > slots() ? prompt_logits_.data() : step_logits_.data(), DType::f32, {rows, decoder().vocab}};
+  return {
+      rows > at_once() ? prompt_logits_.data() : step_logits_.data(), DType::f32, {rows, decoder().vocab}};
 }
 
 void ForwardPass::run(layers::Device& device, const layers::Pass& pass, std::int64_t rows) {
@@ -109,8 +164,8 @@ void ForwardPass::make_writable(const Batch& batch) {
 }
 
 void ForwardPass::run(const Batch& batch) {
-  logit_slots_.clear();
   make_writable(batch);
+  leave_logits(batch.sequences[0].slot);
   begin(batch);
   batch.phase == ops::Phase::decode ? run_step(batch) : run_prompt(batch);
   for (const Batch::Sequence& sequence : batch.sequences)
@@ -120,7 +175,7 @@ void ForwardPass::run(const Batch& batch) {
 void ForwardPass::fork(std::int32_t from, std::int32_t to, std::int64_t rows) {
   const auto known = std::find(logit_slots_.begin(), logit_slots_.end(), from);
   const std::int64_t count = std::ssize(logit_slots_);
-  if (known == logit_slots_.end() || count == slots() || logits_.dim(0) != count)
+  if (known == logit_slots_.end() || count == at_once() || logits_.dim(0) != count)
     fail(ErrorKind::internal, "slot {} has no logits to share, or there is no room for more", from);
   pool_.fork(from, to, rows);
   const ops::View all = place_logits(count + 1);
@@ -165,7 +220,7 @@ layers::Pass ForwardPass::prompt_pass(const Batch& batch) {
   if (batch.sequences.size() == 1 && !batch.replayed) {
     pass.slot = slots[0];
     pass.start = std::int64_t{starts[0]};
-    if (pool_.page_table().present()) pass.page_table = pool_.page_table()[slots[0]];
+    pass.page_table = pool_.page_table()[slots[0]];
     return pass;
   }
   pass.seq_starts = workspace_.put_seq_starts(seq_starts);
@@ -201,8 +256,8 @@ layers::Pass ForwardPass::step_pass(std::int64_t sequences) const {
 
 // What a program left there need not be put again.
 void ForwardPass::put_step(std::span<const Next> tokens) {
-  if (std::ssize(tokens) > slots())
-    fail(ErrorKind::internal, "a step of {} sequences in {} slots", tokens.size(), slots());
+  if (std::ssize(tokens) > at_once())
+    fail(ErrorKind::internal, "a step of {} sequences where {} compute at once", tokens.size(), at_once());
   if (std::equal(tokens.begin(), tokens.end(), in_place_.begin(), in_place_.end())) return;
   std::vector<std::int32_t> ids;
   std::vector<std::int32_t> positions;
@@ -286,7 +341,7 @@ ForwardPass::Underway ForwardPass::depart(const Batch& batch) {
 }
 
 void ForwardPass::arrive(const Underway& step) {
-  logit_slots_.clear();
+  leave_logits(step.slots[0]);
   logits_ = place_logits(std::ssize(step.slots));
   layers::Pass pass;
   pass.phase = ops::Phase::decode;
@@ -303,21 +358,24 @@ ops::Sample ForwardPass::sample_op(std::span<const Next> tokens, std::span<const
     fail(ErrorKind::internal, "{} requests for {} sequences", requests.size(), tokens.size());
   std::vector<std::int64_t> slots;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    samplers_.set(tokens[i].slot, requests[i], candidates);
-    slots.push_back(tokens[i].slot);
+    SampleRequest request = requests[i];
+    if (pool_.extent().growing)  // the row may be another sequence's
+      request.follows &= std::exchange(sampled_slot_, tokens[i].slot) == tokens[i].slot;
+    slots.push_back(sampler(tokens[i].slot));
+    samplers_.set(slots.back(), request, candidates);
   }
   const auto rows = std::ssize(tokens);
   return samplers_.op({.logits = ops::View(step_logits_.data(), DType::f32, {rows, decoder().vocab}),
                        .positions = ops::View(positions_.data(), DType::i32, {rows}),
                        .ids = ops::View(ids_.data(), DType::i32, {rows}),
-                       .slots = integers(slots_, rows)},
+                       .slots = integers(pool_.extent().growing ? seq_starts_ : slots_, rows)},
                       candidates, samplers_.plain(slots));
 }
 
 // The op moved the positions of `before` on and put the ids it chose beside them.
 std::vector<SampledToken> ForwardPass::read_choices(std::span<const Next> before) {
   std::vector<std::int64_t> slots;
-  for (const Next& next : before) slots.push_back(next.slot);
+  for (const Next& next : before) slots.push_back(sampler(next.slot));
   std::vector<SampledToken> chosen = samplers_.read(integers(ids_, std::ssize(slots)), slots);
   for (std::size_t i = 0; i < chosen.size(); ++i)
     in_place_.push_back({before[i].slot, before[i].position + 1, chosen[i].id});
@@ -346,10 +404,10 @@ std::vector<SampledToken> ForwardPass::step_and_sample(std::span<const Next> tok
   for (const Next& next : tokens)
     batch.sequences.push_back({next.slot, next.position, std::span(&next.id, 1), 1});
   make_writable(batch);
+  leave_logits(tokens[0].slot);
   begin(batch);
   put_step(tokens);
   in_place_.clear();
-  logit_slots_.clear();
   const std::pair from(candidates, samplers_.version());
   if (std::exchange(sampled_from_, from) != from) sampled_steps_.clear();
   const bool plain = !op.top_ids.present();
@@ -369,16 +427,35 @@ void ForwardPass::read_logits(std::vector<float>& to) {
   to.resize(to_size(logits_.present() ? logits_.elements() : 0));
   backend().synchronize();
   backend().download(to.data(), logits_.data, to.size() * sizeof(float));
+  logits_read_ = true;
+}
+
+void ForwardPass::take_logits(std::int32_t slot, std::vector<float>& to) {
+  if (logit_slots_ == std::vector{slot}) return read_logits(to);
+  const auto kept = kept_logits_.find(slot);
+  to = kept == kept_logits_.end() ? std::vector<float>() : std::move(kept->second);
+  if (kept != kept_logits_.end()) kept_logits_.erase(kept);
+}
+
+void ForwardPass::leave_logits(std::int32_t next) {
+  const bool wanted = pool_.extent().growing && !logits_read_ && !logit_slots_.empty() && logits_.present();
+  if (wanted && logit_slots_[0] != next) read_logits(kept_logits_[logit_slots_[0]]);
+  kept_logits_.erase(next);
+  logit_slots_.clear();
+  logits_read_ = false;
 }
 
 void ForwardPass::put_logits(std::int32_t slot, std::span<const float> from) {
+  leave_logits(slot);
   logits_ = place_logits(1);
   backend().upload(logits_.data, from.data(), from.size_bytes());
   logit_slots_ = {slot};
+  logits_read_ = true;
 }
 
 void ForwardPass::forget(std::int32_t slot) {
   if (std::find(logit_slots_.begin(), logit_slots_.end(), slot) != logit_slots_.end()) logit_slots_.clear();
+  kept_logits_.erase(slot);
 }
 
 }  // namespace sluice::engine

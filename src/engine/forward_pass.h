@@ -18,19 +18,30 @@ class ForwardPass {
   // `chunk` is the most tokens of one prompt pass.
   ForwardPass(Core& core, Workspace& workspace, const state::Extent& extent, std::int64_t chunk);
 
-  // What such a group takes on the backend.
+  // What such a group takes on the backend when it is made, and what its recorded programs take at most.
   static std::uint64_t bytes(const layers::Decoder& decoder, const Settings& settings,
                              const state::Extent& extent);
+  static std::uint64_t program_bytes(const layers::Decoder& decoder, const Settings& settings,
+                                     const state::Extent& extent);
+  // Now.
   std::uint64_t bytes() const;
   std::uint64_t program_bytes() const;
-  // What such a group takes, with the logits that its callers keep.
+  // Both at most, with the logits that its callers keep.
   static std::uint64_t claimed(const layers::Decoder& decoder, const Settings& settings,
                                const state::Extent& extent);
+  // What one sequence of up to so many tokens comes to take of a growing group.
+  static std::uint64_t slot_bytes(const layers::Decoder& decoder, const Settings& settings,
+                                  const state::Extent& extent, std::int64_t capacity);
 
   state::StatePool& pool() { return pool_; }
   std::int64_t slots() const { return pool_.slots(); }
-  std::int64_t capacity() const { return pool_.capacity(); }
+  std::int64_t at_once() const { return pool_.extent().at_once(); }
   std::int64_t chunk() const { return chunk_; }
+
+  // Makes a slot ready for a sequence of up to so many tokens; refused where the budget has no room for it.
+  void open(std::int32_t slot, std::int64_t capacity);
+  // Gives back what it took.
+  void close(std::int32_t slot);
 
   // Runs the batch. Afterwards logits() are the rows that it asks for, sequence by sequence. Generated tokens
   // run a program that is recorded once for that many sequences.
@@ -77,6 +88,8 @@ class ForwardPass {
   // Of which sequences they are.
   const std::vector<std::int32_t>& logit_slots() const { return logit_slots_; }
   void read_logits(std::vector<float>& to);
+  // Those of one sequence's last token, also where others computed since; none where it has none.
+  void take_logits(std::int32_t slot, std::vector<float>& to);
   // Puts back the logits of one token, to choose from them.
   void put_logits(std::int32_t slot, std::span<const float> from);
   // After a slot's past was replaced: what is there of it belongs to another past.
@@ -97,6 +110,11 @@ class ForwardPass {
   void run(layers::Device& device, const layers::Pass& pass, std::int64_t rows);
   void run_prompt(const Batch& batch);
   void run_step(const Batch& batch);
+  void claim();
+  // Where sequences compute one at a time, what one of them asks of the sampler is in the only row.
+  std::int64_t sampler(std::int32_t slot) const { return pool_.extent().growing ? 0 : slot; }
+  // Before another sequence's logits come to lie where these are.
+  void leave_logits(std::int32_t next);
   // Programs of the ops `body` runs, with the host's work between them.
   std::unique_ptr<ops::Program> record(const std::function<void(layers::Device&)>& body);
   ops::View place_logits(std::int64_t rows);
@@ -110,11 +128,16 @@ class ForwardPass {
   Budget::Claim claim_;
   state::StatePool pool_;
   layers::Arena arena_;        // of steps
-  ops::Buffer step_logits_;    // a row per slot; recorded steps keep the address
+  ops::Buffer step_logits_;    // a row per sequence of a step; recorded steps keep the address
   ops::Buffer prompt_logits_;  // of prompts that ask for more
   ops::View logits_;
   std::int64_t number_ = 0;  // of the last pass, where nodes share the layers
   std::vector<std::int32_t> logit_slots_;
+  bool logits_read_ = false;
+  // Of a growing group: what nobody had read when another sequence's turn came, and whose request is in the
+  // sampler.
+  std::map<std::int32_t, std::vector<float>> kept_logits_;
+  std::int32_t sampled_slot_ = -1;
   // Inputs of a step, of which programs keep the addresses, and what is in them now.
   ops::Buffer ids_;
   ops::Buffer positions_;

@@ -64,12 +64,13 @@ void fit_chunk(const models::Model& model, std::uint64_t beside, Place& place) {
   });
 }
 
-// The tokens per sequence that so many bytes hold.
+// The tokens per sequence that so many bytes hold, in whole pages.
 std::int64_t longest_context(const models::Model& model, const ModelSummary& summary, const Place& place,
                              std::uint64_t room) {
   const std::uint64_t each = summary.cache_bytes_per_position * place.sequences;
-  return each == 0 ? model.max_positions
-                   : std::min<std::int64_t>(model.max_positions, static_cast<std::int64_t>(room / each));
+  if (each == 0) return model.max_positions;
+  const auto pages = static_cast<std::int64_t>(room / (each * state::kPageRows));
+  return std::min<std::int64_t>(model.max_positions, pages * state::kPageRows);
 }
 
 // What stays in memory with experts on disk, or beyond the bus.

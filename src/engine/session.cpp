@@ -16,6 +16,7 @@ using engine::Executor;
 struct Session::Impl {
   std::shared_ptr<Engine> engine;
   Executor& executor;
+  std::int64_t capacity;
   Executor::Slot slot;
   std::vector<std::int32_t> tokens;
   std::vector<float> logits;  // of the last pass, unless they are still where it left them
@@ -23,8 +24,11 @@ struct Session::Impl {
   std::int32_t sampled = -1;  // chosen and not appended yet
   bool broken = false;        // a pass failed half-way: states and tokens no longer agree
 
-  Impl(std::shared_ptr<Engine> owner, std::int64_t capacity)
-      : engine(std::move(owner)), executor(*engine::core(*engine).executor), slot(executor.open(capacity)) {}
+  Impl(std::shared_ptr<Engine> owner, std::int64_t longest)
+      : engine(std::move(owner)),
+        executor(*engine::core(*engine).executor),
+        capacity(longest),
+        slot(executor.open(longest)) {}
 
   std::int64_t vocab() { return engine::core(*engine).model.decoder.vocab; }
   engine::ForwardPass& pass() { return slot.pass(); }
@@ -42,10 +46,10 @@ struct Session::Impl {
 
 void Session::Impl::check_tokens(std::span<const std::int32_t> added) {
   if (broken) fail(ErrorKind::input, "this session failed before; reset or restore it first");
-  const auto room = pool().capacity() - length();
+  const auto room = capacity - length();
   if (std::ssize(added) > room)
     fail(ErrorKind::input, "{} tokens do not fit: {} of the context's {} are used", added.size(),
-         tokens.size(), pool().capacity());
+         tokens.size(), capacity);
   for (const std::int32_t id : added)
     if (id < 0 || id >= vocab())
       fail(ErrorKind::input, "token id {} is outside the vocabulary, 0 to {}", id, vocab() - 1);
@@ -65,7 +69,7 @@ void Session::Impl::append(ops::Phase phase, std::span<const std::int32_t> added
 
 std::span<const float> Session::Impl::last_logits() {
   const auto width = to_size(vocab());
-  if (!logits_read) executor.run([&] { pass().read_logits(logits); });
+  if (!logits_read) executor.run([&] { pass().take_logits(slot.number(), logits); });
   logits_read = true;
   if (logits.size() < width) return {};
   return std::span<const float>(logits).last(width);
@@ -99,12 +103,19 @@ std::unique_ptr<Session> Engine::new_session(std::int64_t capacity) {
 }
 
 std::size_t Engine::session_bytes(std::int64_t capacity) const {
-  return engine::ForwardPass::bytes(core_->model.decoder, core_->settings, {1, capacity});
+  return engine::ForwardPass::slot_bytes(core_->model.decoder, core_->settings, Executor::lone_extent(*core_),
+                                         capacity);
 }
 
 std::size_t Engine::shared_bytes(std::int64_t capacity) const {
   return engine::Workspace::bytes(core_->model.decoder, core_->settings,
-                                  std::min(core_->settings.prefill_chunk, capacity));
+                                  std::min(core_->settings.prefill_chunk, capacity)) +
+         engine::ForwardPass::bytes(core_->model.decoder, core_->settings, Executor::lone_extent(*core_));
+}
+
+std::size_t Engine::program_bytes() const {
+  return engine::ForwardPass::program_bytes(core_->model.decoder, core_->settings,
+                                            Executor::lone_extent(*core_));
 }
 
 EngineMemory Engine::memory() const {
@@ -116,10 +127,10 @@ std::int64_t Session::length() const {
   return impl_->length();
 }
 std::int64_t Session::capacity() const {
-  return impl_->pool().capacity();
+  return impl_->capacity;
 }
 std::size_t Session::bytes() const {
-  return impl_->engine->session_bytes(capacity());
+  return impl_->executor.run([&] { return impl_->pool().bytes(impl_->slot.number()); });
 }
 const std::vector<std::int32_t>& Session::tokens() const {
   return impl_->tokens;

@@ -27,6 +27,9 @@ Settings settings_for(const EngineOptions& options, const ops::Traits& backend) 
                                                            : DType::f32;
   settings.cache = {type, options.key_bits, options.value_bits};
   settings.prefill_chunk = options.prefill_chunk > 0 ? options.prefill_chunk : backend.prefill_chunk;
+  settings.growth = backend.growth;
+  settings.program_bytes = backend.program_bytes;
+  settings.program_layer_bytes = backend.program_layer_bytes;
   return settings;
 }
 

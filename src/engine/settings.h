@@ -11,6 +11,10 @@ struct Settings {
   ops::DType activations = ops::DType::f32;
   state::CacheFormat cache;
   std::int64_t prefill_chunk = 0;  // prompt tokens of one pass
+  // As ops::Traits has them.
+  std::uint64_t growth = 1;
+  std::uint64_t program_bytes = 0;
+  std::uint64_t program_layer_bytes = 0;
 };
 
 // Throws where an option makes no sense.

@@ -99,10 +99,9 @@ ModelSummary summarize(const models::Model& model, const state::CacheFormat& cac
     }
   }
   counter.finish();
-  const std::size_t one = state::bytes_of(decoder.states(), {1, 1}, cache);
-  const std::size_t two = state::bytes_of(decoder.states(), {1, 2}, cache);
-  summary.cache_bytes_per_position = two - one;
-  summary.state_bytes = one - summary.cache_bytes_per_position;
+  const state::StateBytes states = state::bytes_of(decoder.states(), cache);
+  summary.cache_bytes_per_position = states.page / to_size(state::kPageRows);
+  summary.state_bytes = states.slot;
   return summary;
 }
 

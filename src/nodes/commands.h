@@ -11,8 +11,9 @@
 namespace sluice::nodes {
 
 enum class Command : std::uint8_t {
-  open,                // group, extent, chunk; answered by Opened
+  open,                // group, extent, chunk; answered by what is wrong and the sizes of saves
   close,               // group
+  promise,             // group, slot, capacity; answered by what is wrong
   pass,                // group, batch; rows follow
   reset,               // group, slot
   release,             // group, slot

@@ -12,7 +12,6 @@ void change(Command command, state::StatePool& pool, Reader& reader) {
   if (command == Command::drop) return pool.drop(reader.get<std::int32_t>());
   const auto slot = reader.get<std::int64_t>();
   if (command == Command::reset) return pool.reset(slot);
-  if (command == Command::release) return pool.release(slot);
   if (command == Command::adopt) return pool.adopt(slot, reader.get_all<std::int32_t>());
   if (command == Command::copy_to_snapshot) return pool.copy_to_snapshot(slot, reader.get<std::int32_t>());
   if (command == Command::copy_from_snapshot)
@@ -67,6 +66,8 @@ bool LayerFollower::obey(engine::Core& core, Groups& groups, Reader& reader) {
   }
   engine::ForwardPass& pass = groups.at(number)->pass;
   core.executor->run([&] {
+    if (command == Command::promise) return promise(pass, reader);
+    if (command == Command::release) return pass.close(to_int(reader.get<std::int64_t>()));
     if (command == Command::pass) return pass.run(get_batch(reader).batch);
     if (copies(command)) return copy(command, pass.pool(), reader);
     change(command, pass.pool(), reader);
@@ -92,6 +93,20 @@ void LayerFollower::open(engine::Core& core, Groups& groups, Reader& reader) {
   opened.put(why);
   opened.put(size);
   cluster_->send(0, Channel::replies, opened.take());
+}
+
+void LayerFollower::promise(engine::ForwardPass& pass, Reader& reader) {
+  const auto slot = reader.get<std::int64_t>();
+  const auto capacity = reader.get<std::int64_t>();
+  std::string why;
+  try {
+    pass.open(to_int(slot), capacity);
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  Writer answer;
+  answer.put(why);
+  cluster_->send(0, Channel::replies, answer.take());
 }
 
 void LayerFollower::copy(Command command, state::StatePool& pool, Reader& reader) {

@@ -28,6 +28,7 @@ class LayerFollower {
   // Says whether to go on.
   bool obey(engine::Core& core, Groups& groups, Reader& reader);
   void open(engine::Core& core, Groups& groups, Reader& reader);
+  void promise(engine::ForwardPass& pass, Reader& reader);
   // Copies states or rows to the leading node, or from there.
   void copy(Command command, state::StatePool& pool, Reader& reader);
 

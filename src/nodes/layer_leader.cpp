@@ -17,6 +17,11 @@ class LayerLeader::RemotePool final : public state::PoolReplica {
   // Of the next node in order.
   void add(const SavedSize& size) { sizes_.push_back(size); }
 
+  void open(std::int64_t slot, std::int64_t capacity) override {
+    leader_.post(Command::promise, group_, slot, capacity);
+    leader_.flush();
+    leader_.expect_no_refusal([](Reader&) {});
+  }
   void reset(std::int64_t slot) override { leader_.post(Command::reset, group_, slot); }
   void release(std::int64_t slot) override { leader_.post(Command::release, group_, slot); }
   void fork(std::int64_t from, std::int64_t to, std::int64_t rows) override {
@@ -176,19 +181,25 @@ void LayerLeader::connect(engine::Core& core) {
   };
 }
 
+// Every other node answers by what is wrong, or nothing, and perhaps more.
+template <class F>
+void LayerLeader::expect_no_refusal(F&& more) {
+  std::string refusal;
+  for (const int other : others_) {
+    const Message answer = cluster_->receive(other, Channel::replies);
+    Reader reader(answer);
+    const std::string why = reader.get_text();
+    more(reader);
+    if (refusal.empty() && !why.empty()) refusal = fmt::format("{}: {}", cluster_->name(other), why);
+  }
+  if (!refusal.empty()) throw Error(ErrorKind::resource, refusal);
+}
+
 std::unique_ptr<state::PoolReplica> LayerLeader::open(const state::Extent& extent, std::int64_t chunk) {
   auto pool = std::make_unique<RemotePool>(*this, groups_++);
   post(Command::open, pool->group(), extent, chunk);
   flush();
-  std::string refusal;
-  for (const int other : others_) {
-    const Message opened = cluster_->receive(other, Channel::replies);
-    Reader reader(opened);
-    const std::string why = reader.get_text();
-    pool->add(reader.get<SavedSize>());
-    if (refusal.empty() && !why.empty()) refusal = fmt::format("{}: {}", cluster_->name(other), why);
-  }
-  if (!refusal.empty()) throw Error(ErrorKind::resource, refusal);
+  expect_no_refusal([&](Reader& reader) { pool->add(reader.get<SavedSize>()); });
   return pool;
 }
 

@@ -31,6 +31,8 @@ class LayerLeader {
   template <class... Values>
   void post(Command command, const Values&... values);
   void flush();
+  template <class F>
+  void expect_no_refusal(F&& more);
   void close(int group) noexcept;
   // The last node answers every pass, by the rows that are wanted or by nothing, in the order of the passes.
   struct Answer {

@@ -25,15 +25,20 @@ inline constexpr std::int64_t pages_for(std::int64_t rows) {
 struct Extent {
   std::int64_t slots = 1;
   std::int64_t capacity = 1;
-  // Caches lie in so many pages, which sequences take as they grow; 0: each has rows for its capacity.
+  // Caches lie in so many pages, which sequences take as they grow; 0: as many as all of them can need.
   std::int64_t pages = 0;
   // Places for copies of recurrent states beside those of the slots.
   std::int64_t snapshots = 0;
+  // Sequences compute one at a time, and memory is taken as they come and grow: slots and pages are then the
+  // most that there may be.
+  bool growing = false;
 
-  bool paged() const { return pages > 0; }
   std::int64_t pages_per_slot() const { return pages_for(capacity); }
-  // Of the caches' tensors: [pages, rows of a page, ...] or [slots, capacity, ...].
-  Extent of_caches() const { return paged() ? Extent{pages, kPageRows} : Extent{slots, capacity}; }
+  std::int64_t all_pages() const { return pages > 0 ? pages : slots * pages_per_slot(); }
+  // Of the caches' tensors: [pages, rows of a page, ...].
+  Extent of_caches() const { return {.slots = all_pages(), .capacity = kPageRows}; }
+  // Sequences of one step.
+  std::int64_t at_once() const { return growing ? 1 : slots; }
 };
 
 // What one slot of a tensor holds, for saving some tokens of it.

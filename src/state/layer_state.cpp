@@ -31,12 +31,14 @@ std::vector<LayerState> plan(const std::vector<LayerStateShape>& shapes, const E
   return states;
 }
 
-std::size_t bytes_of(const std::vector<LayerStateShape>& shapes, const Extent& extent,
-                     const CacheFormat& format) {
-  std::size_t total = 0;
-  for (const LayerState& state : plan(shapes, extent, format))
-    for_each_tensor(state, [&](const ops::View& tensor, Layout) { total += bytes_of(tensor); });
-  return total;
+StateBytes bytes_of(const std::vector<LayerStateShape>& shapes, const CacheFormat& format) {
+  StateBytes bytes;
+  for (const LayerState& state : plan(shapes, {}, format))
+    for_each_tensor(state, [&](const ops::View& tensor, Layout layout) {
+      (layout == Layout::whole ? bytes.slot : bytes.page) += bytes_of(tensor);
+      ++bytes.tensors;
+    });
+  return bytes;
 }
 
 }  // namespace sluice::state

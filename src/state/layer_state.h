@@ -32,8 +32,13 @@ inline std::size_t bytes_of(const ops::View& view) {
   return to_size(view.elements()) * size_bytes(view.dtype);
 }
 
-// What states with these shapes take.
-std::size_t bytes_of(const std::vector<LayerStateShape>& shapes, const Extent& extent,
-                     const CacheFormat& format);
+// What layers with these shapes take of each kind: for a page of their caches, and for a slot whatever its
+// length.
+struct StateBytes {
+  std::size_t page = 0;
+  std::size_t slot = 0;
+  std::int64_t tensors = 0;
+};
+StateBytes bytes_of(const std::vector<LayerStateShape>& shapes, const CacheFormat& format);
 
 }  // namespace sluice::state

@@ -14,6 +14,8 @@ class PoolReplica {
  public:
   virtual ~PoolReplica() = default;
 
+  // Of a growing pool.
+  virtual void open(std::int64_t slot, std::int64_t capacity) = 0;
   virtual void reset(std::int64_t slot) = 0;
   virtual void release(std::int64_t slot) = 0;
   virtual void fork(std::int64_t from, std::int64_t to, std::int64_t rows) = 0;

@@ -16,16 +16,70 @@ void expect_room(std::size_t bytes, std::span<const std::byte> to) {
   if (bytes != to.size()) fail(ErrorKind::internal, "{} bytes are saved in memory of {}", bytes, to.size());
 }
 
-std::size_t table_bytes(const Extent& extent) {
-  if (!extent.paged()) return 0;
-  return to_size(extent.slots * extent.pages_per_slot()) * sizeof(std::int32_t);
+// From which one on a sequence needs pages, where rows behind `past` are written: rows before it may never
+// have been, as where speed is measured.
+std::int64_t first_page(const std::vector<std::int32_t>& pages, std::int64_t past) {
+  return std::min<std::int64_t>(past / kPageRows, std::ssize(pages));
+}
+
+std::size_t row_bytes(const Extent& extent) {
+  return to_size(extent.pages_per_slot()) * sizeof(std::int32_t);
 }
 
 }  // namespace
 
 std::size_t StatePool::bytes(const std::vector<LayerStateShape>& shapes, const Extent& extent,
                              const CacheFormat& format) {
-  return bytes_of(shapes, extent, format) + (format.packed() ? kSigns.size() : 0) + table_bytes(extent);
+  const std::size_t signs = format.packed() ? kSigns.size() : 0;
+  if (extent.growing) return signs;
+  const StateBytes sizes = bytes_of(shapes, format);
+  return signs + sizes.page * to_size(extent.all_pages()) +
+         sizes.slot * to_size(extent.slots + extent.snapshots) + row_bytes(extent) * to_size(extent.slots);
+}
+
+std::size_t StatePool::slot_bytes(const std::vector<LayerStateShape>& shapes, const Extent& extent,
+                                  const CacheFormat& format, std::int64_t capacity) {
+  const StateBytes sizes = bytes_of(shapes, format);
+  return sizes.slot + row_bytes(extent) + sizes.page * to_size(pages_for(capacity));
+}
+
+std::size_t StatePool::table_row_bytes() const {
+  return row_bytes(extent_);
+}
+
+std::size_t StatePool::bytes() const {
+  std::size_t sum = 0;
+  for (const ops::Buffer& buffer : buffers_) sum += buffer.bytes();
+  for (const std::vector<Growing>* kind : {&page_memory_, &slot_memory_})
+    for (const Growing& tensor : *kind) sum += tensor.memory->bytes();
+  return sum;
+}
+
+std::size_t StatePool::bytes(std::int64_t slot) const {
+  return sizes_.slot + table_row_bytes() + sizes_.page * taken_[to_size(slot)].size();
+}
+
+std::int64_t StatePool::promised_pages() const {
+  std::int64_t pages = 0;
+  for (const std::int64_t capacity : promised_) pages += pages_for(capacity);
+  return pages;
+}
+
+// Memory between others that are in use stays until it is needed again.
+std::size_t StatePool::promised_bytes() const {
+  if (!extent_.growing) return bytes();
+  return sizes_.page * to_size(std::max(promised_pages(), pages_with_memory_)) +
+         (sizes_.slot + table_row_bytes()) * to_size(std::max(open_slots(), slots_with_memory_));
+}
+
+void* StatePool::allocate(std::vector<Growing>& kind, std::size_t each, std::int64_t count) {
+  const std::size_t bytes = each * to_size(count);
+  if (!extent_.growing) return buffers_.emplace_back(backend_.allocate(bytes)).data();
+  return kind.emplace_back(Growing{backend_.reserve(bytes), each}).memory->data();
+}
+
+void StatePool::resize(std::vector<Growing>& kind, std::int64_t count) {
+  for (Growing& tensor : kind) tensor.memory->resize(tensor.each * to_size(count));
 }
 
 StatePool::StatePool(ops::Backend& backend, const std::vector<LayerStateShape>& shapes, const Extent& extent,
@@ -33,7 +87,9 @@ StatePool::StatePool(ops::Backend& backend, const std::vector<LayerStateShape>& 
     : backend_(backend),
       extent_(extent),
       layers_(plan(shapes, extent, format)),
-      pages_(extent.pages),
+      sizes_(bytes_of(shapes, format)),
+      promised_(to_size(extent.growing ? extent.slots : 0)),
+      pages_(extent.all_pages()),
       taken_(to_size(extent.slots)) {
   void* signs = nullptr;
   if (format.packed()) {
@@ -41,8 +97,10 @@ StatePool::StatePool(ops::Backend& backend, const std::vector<LayerStateShape>& 
     backend.upload(signs, kSigns.data(), kSigns.size());
   }
   for (LayerState& layer : layers_) {
-    for_each_tensor(layer, [&](ops::View& tensor, Layout) {
-      tensor.data = buffers_.emplace_back(backend.allocate(bytes_of(tensor))).data();
+    for_each_tensor(layer, [&](ops::View& tensor, Layout layout) {
+      const std::int64_t count = tensor.dim(0);
+      const std::size_t each = count == 0 ? 0 : bytes_of(tensor) / to_size(count);
+      tensor.data = allocate(layout == Layout::whole ? slot_memory_ : page_memory_, each, count);
     });
     std::visit(
         [&](auto& kind) {
@@ -50,17 +108,57 @@ StatePool::StatePool(ops::Backend& backend, const std::vector<LayerStateShape>& 
         },
         layer);
   }
-  if (extent.paged()) {
-    table_memory_ = buffers_.emplace_back(backend.allocate(table_bytes(extent))).data();
-    page_table_ = {table_memory_, ops::DType::i32, {extent.slots, extent.pages_per_slot()}};
-  }
-  for (std::int64_t slot = 0; slot < extent.slots; ++slot) {
-    if (extent.paged()) put_table(slot);
+  table_memory_ = allocate(slot_memory_, table_row_bytes(), extent.slots);
+  page_table_ = {table_memory_, ops::DType::i32, {extent.slots, extent.pages_per_slot()}};
+  for (std::int64_t slot = 0; !extent.growing && slot < extent.slots; ++slot) {
+    put_table(slot);
     reset(slot);
   }
   for (std::int64_t place = extent.snapshots; place > 0; --place)
     free_snapshots_.push_back(to_int(place - 1));
   replica_ = std::move(replica);  // new slots are empty there, too
+}
+
+// Calls f(tensor) for every tensor of recurrent states, of slots and then of snapshots.
+template <class F>
+void StatePool::for_each_state(F&& f) const {
+  for (const LayerState& layer : layers_)
+    for_each_tensor(layer, [&](const ops::View& tensor, Layout layout) {
+      if (layout == Layout::whole) f(tensor);
+    });
+}
+
+void StatePool::promise(std::int64_t slot, std::int64_t capacity) {
+  if (promised_pages() + pages_for(capacity) > pages_.pages())
+    fail(ErrorKind::resource, "a context of {} tokens does not fit beside those that there are", capacity);
+  promised_[to_size(slot)] = capacity;
+}
+
+std::int64_t StatePool::open_slots() const {
+  return std::ssize(promised_) - std::count(promised_.begin(), promised_.end(), 0);
+}
+
+void StatePool::open(std::int64_t slot, std::int64_t capacity) {
+  if (!extent_.growing) return reset(slot);
+  if (replica_) replica_->open(slot, capacity);
+  if (slot >= slots_with_memory_) {
+    resize(slot_memory_, slot + 1);
+    slots_with_memory_ = slot + 1;
+  }
+  put_table(slot);
+  clear_states(slot);
+}
+
+void StatePool::release(std::int64_t slot) {
+  drop_pages(slot, 0);
+  if (replica_) replica_->release(slot);
+  if (!extent_.growing) return;
+  promised_[to_size(slot)] = 0;
+  backend_.synchronize();
+  while (slots_with_memory_ > 0 && promised_[to_size(slots_with_memory_ - 1)] == 0) --slots_with_memory_;
+  resize(slot_memory_, slots_with_memory_);
+  pages_with_memory_ = std::min(pages_with_memory_, pages_.end());
+  resize(page_memory_, pages_with_memory_);
 }
 
 // Entries of pages that are not there are -1.
@@ -87,10 +185,9 @@ void StatePool::copy_page(std::int32_t from, std::int32_t to) {
 }
 
 std::int64_t StatePool::missing_pages(std::int64_t slot, std::int64_t past, std::int64_t added) const {
-  if (!extent_.paged()) return 0;
   const std::vector<std::int32_t>& pages = taken_[slot];
   std::int64_t missing = 0;
-  for (std::int64_t i = past / kPageRows; i < pages_for(past + added); ++i)
+  for (std::int64_t i = first_page(pages, past); i < pages_for(past + added); ++i)
     missing += writable(pages, to_size(i)) ? 0 : 1;
   return missing;
 }
@@ -99,9 +196,13 @@ void StatePool::make_writable(std::int64_t slot, std::int64_t past, std::int64_t
   const std::int64_t missing = missing_pages(slot, past, added);
   if (missing == 0) return;
   pages_.expect(missing);
+  if (const std::int64_t end = pages_.end_with(missing); end > pages_with_memory_) {
+    resize(page_memory_, end);
+    pages_with_memory_ = end;
+  }
   std::vector<std::int32_t>& pages = pages_of(slot);
   const std::size_t end = pages_for(past + added);
-  for (std::size_t i = past / kPageRows; i < end; ++i) {
+  for (std::size_t i = to_size(first_page(pages, past)); i < end; ++i) {
     if (writable(pages, i)) continue;
     const std::int32_t page = pages_.take();
     if (i == pages.size()) {
@@ -125,18 +226,12 @@ void StatePool::drop(std::int32_t page) {
   if (replica_) replica_->drop(page);
 }
 
-void StatePool::release(std::int64_t slot) {
-  drop_pages(slot, 0);
-  if (replica_) replica_->release(slot);
-}
-
 void StatePool::adopt(std::int64_t slot, std::span<const std::int32_t> pages) {
   share_pages(slot, pages);
   if (replica_) replica_->adopt(slot, pages);
 }
 
 void StatePool::share_pages(std::int64_t slot, std::span<const std::int32_t> pages) {
-  if (!extent_.paged()) fail(ErrorKind::internal, "rows are shared only where caches lie in pages");
   for (const std::int32_t page : pages) pages_.share(page);
   drop_pages(slot, 0);
   pages_of(slot).assign(pages.begin(), pages.end());
@@ -144,21 +239,20 @@ void StatePool::share_pages(std::int64_t slot, std::span<const std::int32_t> pag
 }
 
 void StatePool::fork(std::int64_t from, std::int64_t to, std::int64_t rows) {
-  if (!extent_.paged()) fail(ErrorKind::internal, "slots share rows only where caches lie in pages");
   share_pages(to, std::span(pages_of(from)).first(to_size(pages_for(rows))));
-  for (const LayerState& layer : layers_)
-    for_each_tensor(layer, [&](const ops::View& tensor, Layout layout) {
-      if (layout == Layout::whole) backend_.copy(tensor[to].data, tensor[from].data, bytes_of(tensor[to]));
-    });
+  for_each_state([&](const ops::View& tensor) {
+    backend_.copy(tensor[to].data, tensor[from].data, bytes_of(tensor[to]));
+  });
   if (replica_) replica_->fork(from, to, rows);
+}
+
+void StatePool::clear_states(std::int64_t slot) {
+  for_each_state([&](const ops::View& tensor) { backend_.clear(tensor[slot].data, bytes_of(tensor[slot])); });
 }
 
 void StatePool::reset(std::int64_t slot) {
   drop_pages(slot, 0);
-  for (const LayerState& layer : layers_)
-    for_each_tensor(layer, [&](const ops::View& tensor, Layout layout) {
-      if (layout == Layout::whole) backend_.clear(tensor[slot].data, bytes_of(tensor[slot]));
-    });
+  clear_states(slot);
   if (replica_) replica_->reset(slot);
 }
 
@@ -166,7 +260,6 @@ void StatePool::reset(std::int64_t slot) {
 // of them.
 template <class F>
 void StatePool::for_each_run(std::int64_t slot, std::int64_t rows, F&& f) const {
-  if (!extent_.paged()) return f(slot, rows);
   const std::vector<std::int32_t>& pages = taken_[slot];
   for (std::int64_t row = 0; row < rows; row += kPageRows)
     f(pages[row / kPageRows], std::min(kPageRows, rows - row));
@@ -190,21 +283,11 @@ void StatePool::for_each_saved(std::int64_t slot, std::int64_t rows, bool with_c
     });
 }
 
-// Counts rows as they would lie in one piece: a slot without pages has none to walk over.
 std::size_t StatePool::own_bytes(std::int64_t rows, bool with_caches) const {
-  std::size_t total = 0;
-  for (const LayerState& layer : layers_)
-    for_each_tensor(layer, [&](const ops::View& tensor, Layout layout) {
-      const std::int64_t blocks = tensor.dim(0);
-      if (layout == Layout::whole) total += bytes_of(tensor) / to_size(blocks);
-      if (layout == Layout::whole || !with_caches) return;
-      const std::int64_t all = blocks * (extent_.paged() ? kPageRows : capacity());
-      total += all == 0 ? 0 : bytes_of(tensor) / to_size(all) * to_size(rows);
-    });
-  return total;
+  return sizes_.slot + (with_caches ? sizes_.page / to_size(kPageRows) * to_size(rows) : 0);
 }
 
-// Calls f(data, bytes) for the rows of a block that begins at a row of page or slot `at`, in a fixed order.
+// Calls f(data, bytes) for the rows of a block that begins at a row of page `at`, in a fixed order.
 template <class F>
 void StatePool::for_each_in_block(std::int64_t at, std::int64_t first, F&& f) const {
   for (const LayerState& layer : layers_)
@@ -225,12 +308,8 @@ void StatePool::for_each_in_blocks(std::int64_t slot, std::int64_t begin, std::i
     fail(ErrorKind::internal, "rows {} to {} are not whole blocks of a state with capacity {}", begin, end,
          capacity());
   const std::vector<std::int32_t>& pages = taken_[to_size(slot)];
-  for (std::int64_t row = begin; row < end; row += kBlockRows) {
-    if (extent_.paged())
-      for_each_in_block(pages[to_size(row / kPageRows)], row % kPageRows, f);
-    else
-      for_each_in_block(slot, row, f);
-  }
+  for (std::int64_t row = begin; row < end; row += kBlockRows)
+    for_each_in_block(pages[to_size(row / kPageRows)], row % kPageRows, f);
 }
 
 void StatePool::gather(const Parts& parts, std::span<std::byte> to) {
@@ -264,15 +343,6 @@ std::int32_t StatePool::take_snapshot() {
 
 void StatePool::release_snapshot(std::int32_t place) {
   free_snapshots_.push_back(place);
-}
-
-// Calls f(tensor) for every tensor of recurrent states, of slots and then of snapshots.
-template <class F>
-void StatePool::for_each_state(F&& f) const {
-  for (const LayerState& layer : layers_)
-    for_each_tensor(layer, [&](const ops::View& tensor, Layout layout) {
-      if (layout == Layout::whole) f(tensor);
-    });
 }
 
 void StatePool::copy_to_snapshot(std::int64_t slot, std::int32_t place) {

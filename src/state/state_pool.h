@@ -20,9 +20,16 @@ class StatePool {
   StatePool(ops::Backend& backend, const std::vector<LayerStateShape>& shapes, const Extent& extent,
             const CacheFormat& format, std::unique_ptr<PoolReplica> replica = nullptr);
 
-  // What such a pool takes, known before anything is allocated.
+  // What such a pool takes when it is made, known before anything is allocated.
   static std::size_t bytes(const std::vector<LayerStateShape>& shapes, const Extent& extent,
                            const CacheFormat& format);
+  // What a sequence of up to `capacity` tokens comes to take of a growing one.
+  static std::size_t slot_bytes(const std::vector<LayerStateShape>& shapes, const Extent& extent,
+                                const CacheFormat& format, std::int64_t capacity);
+  // What it takes now, a slot of it, and what it may come to take while no other slot is opened.
+  std::size_t bytes() const;
+  std::size_t bytes(std::int64_t slot) const;
+  std::size_t promised_bytes() const;
 
   const Extent& extent() const { return extent_; }
   std::int64_t slots() const { return extent_.slots; }
@@ -30,14 +37,19 @@ class StatePool {
   const std::vector<LayerState>& layers() const { return layers_; }
   // Of other layers, elsewhere; or nothing.
   PoolReplica* replica() const { return replica_.get(); }
-  // I32 [slots, pages per slot] where caches lie in pages, else absent.
+  // I32 [slots, pages per slot].
   const ops::ConstView& page_table() const { return page_table_; }
   std::int64_t free_pages() const { return pages_.free(); }
 
-  // An empty past: recurrent states become zero, pages are given back; other caches are simply not looked at.
-  void reset(std::int64_t slot);
-  // Gives a slot's pages back, for a slot that is reset before it is used again.
+  // Of a growing pool: from now on a slot may come to hold so many tokens.
+  void promise(std::int64_t slot, std::int64_t capacity);
+  std::int64_t open_slots() const;
+  // Makes a slot ready for a sequence of up to so many tokens, with an empty past.
+  void open(std::int64_t slot, std::int64_t capacity);
+  // Gives back what a slot took; it is opened before it is used again.
   void release(std::int64_t slot);
+  // An empty past: recurrent states become zero, pages are given back.
+  void reset(std::int64_t slot);
   // Pages that make_writable() would take.
   std::int64_t missing_pages(std::int64_t slot, std::int64_t past, std::int64_t added) const;
   // Before rows [past, past + added) of a slot are written: takes pages for them, and copies of those that
@@ -98,9 +110,19 @@ class StatePool {
   void for_each_in_block(std::int64_t at, std::int64_t first, F&& f) const;
   template <class F>
   void for_each_state(F&& f) const;
+  // Memory of a growing pool for so many pages or slots, each with a part of every tensor.
+  struct Growing {
+    std::unique_ptr<ops::GrowingBuffer> memory;
+    std::size_t each = 0;
+  };
+  void* allocate(std::vector<Growing>& kind, std::size_t each, std::int64_t count);
+  static void resize(std::vector<Growing>& kind, std::int64_t count);
+  std::size_t table_row_bytes() const;
+  std::int64_t promised_pages() const;
   void copy_page(std::int32_t from, std::int32_t to);
   void put_table(std::int64_t slot);
   void drop_pages(std::int64_t slot, std::size_t kept);
+  void clear_states(std::int64_t slot);
   void share_pages(std::int64_t slot, std::span<const std::int32_t> pages);
   std::size_t own_bytes(std::int64_t rows, bool with_caches) const;
   std::size_t own_block_bytes() const { return own_bytes(kBlockRows, true) - own_bytes(0, true); }
@@ -109,7 +131,13 @@ class StatePool {
   ops::Backend& backend_;
   Extent extent_;
   std::vector<LayerState> layers_;
+  StateBytes sizes_;
   std::vector<ops::Buffer> buffers_;
+  std::vector<Growing> page_memory_;
+  std::vector<Growing> slot_memory_;
+  std::int64_t pages_with_memory_ = 0;  // of a growing pool
+  std::int64_t slots_with_memory_ = 0;
+  std::vector<std::int64_t> promised_;  // tokens by open slot of a growing pool, else 0
   PageCounts pages_;
   std::vector<std::int32_t> free_snapshots_;      // the next one last
   std::vector<std::vector<std::int32_t>> taken_;  // pages by slot

@@ -106,6 +106,9 @@ class Recorder final : public ops::Backend {
 
  private:
   ops::Buffer allocate_block(std::size_t bytes) override { return backend_.allocate(bytes); }
+  std::unique_ptr<ops::GrowingBuffer> reserve_range(std::size_t most) override {
+    return backend_.reserve(most);
+  }
   bool reads_contents() const override { return false; }  // nothing ran, so there are none
   void execute(const ops::AnyOp& op, ops::Phase phase) override {
     std::visit(

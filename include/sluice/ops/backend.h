@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sluice/ops/buffer.h"
+#include "sluice/ops/growing_buffer.h"
 #include "sluice/ops/meeting.h"
 #include "sluice/ops/ops.h"
 #include "sluice/ops/phase.h"
@@ -33,6 +34,10 @@ struct Traits {
   bool records = false;              // a program is recorded once and then launched as a whole
   DType activations = DType::f32;    // unless exact arithmetic is asked for
   std::int64_t prefill_chunk = 512;  // prompt tokens that suit one pass
+  std::uint64_t growth = 1;          // growing memory is taken in multiples of so many bytes
+  // What a recorded program takes at most, for itself and for each layer of the model that it runs.
+  std::uint64_t program_bytes = 0;
+  std::uint64_t program_layer_bytes = 0;
 };
 
 // Some of a backend's memory.
@@ -54,7 +59,9 @@ class Backend {
   virtual const Traits& traits() const = 0;
   // Aligned to 64 bytes at least, contents undefined.
   Buffer allocate(std::size_t bytes);
-  // Of allocate() and not freed yet.
+  // Addresses for up to `most` bytes, aligned likewise, without memory yet.
+  std::unique_ptr<GrowingBuffer> reserve(std::size_t most);
+  // Of allocate() and reserve(), not freed yet.
   std::uint64_t allocated_bytes() const { return *allocated_; }
   // Host memory that a device copies from while the host goes on.
   virtual Buffer allocate_pinned(std::size_t bytes) { return allocate_block(bytes); }
@@ -95,6 +102,7 @@ class Backend {
 
  protected:
   virtual Buffer allocate_block(std::size_t bytes) = 0;
+  virtual std::unique_ptr<GrowingBuffer> reserve_range(std::size_t most) = 0;
   // Whether a check may look at what fields contain: it is there, and the host can read it.
   virtual bool reads_contents() const { return traits().host_memory; }
   virtual void execute(const AnyOp& op, Phase phase) = 0;

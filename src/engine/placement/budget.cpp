@@ -43,6 +43,17 @@ std::int64_t Budget::slots_beside(std::uint64_t claimed) const {
 }
 
 Budget::Claim Budget::claim(std::uint64_t bytes, std::uint64_t beside) {
+  add(bytes, beside);
+  return {*this, bytes};
+}
+
+void Budget::Claim::change(std::uint64_t bytes) {
+  if (bytes > bytes_) budget_->add(bytes - bytes_, 0);
+  if (bytes < bytes_) budget_->give_back(bytes_ - bytes);
+  bytes_ = bytes;
+}
+
+void Budget::add(std::uint64_t bytes, std::uint64_t beside) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t all = claimed_ + bytes;
   const std::uint64_t least = all + beside + (cache_ != nullptr ? cache_->bytes(least_) : 0);
@@ -52,7 +63,6 @@ Budget::Claim Budget::claim(std::uint64_t bytes, std::uint64_t beside) {
          least / 1e6, limit_ / 1e6, option_, least);
   if (cache_ != nullptr) cache_->set_slots(slots_beside(all));
   claimed_ = all;
-  return {*this, bytes};
 }
 
 void Budget::give_back(std::uint64_t bytes) {

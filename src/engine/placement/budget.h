@@ -27,6 +27,8 @@ class Budget {
     ~Claim() {
       if (budget_ != nullptr) budget_->give_back(bytes_);
     }
+    // Claims more or less than before; refused as claim() does, and then nothing changes.
+    void change(std::uint64_t bytes);
 
    private:
     Budget* budget_ = nullptr;
@@ -49,6 +51,7 @@ class Budget {
 
  private:
   void give_back(std::uint64_t bytes);
+  void add(std::uint64_t bytes, std::uint64_t beside);
   std::int64_t slots_beside(std::uint64_t claimed) const;
 
   std::mutex mutex_;

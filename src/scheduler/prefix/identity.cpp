@@ -53,7 +53,7 @@ std::vector<std::byte> trial(engine::Core& core, const std::shared_ptr<engine::S
   const engine::Executor::Slot slot = executor.open(group);
   return executor.run([&] {
     engine::ForwardPass& pass = slot.pass();
-    std::vector<std::int32_t> ids(to_size(std::min({kTrialTokens, pass.capacity(), pass.chunk()})));
+    std::vector<std::int32_t> ids(to_size(std::min({kTrialTokens, pass.pool().capacity(), pass.chunk()})));
     for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = (i * i * 7919 + 13) % to_size(core.summary.vocab);
     pass.run({ops::Phase::prefill, {{slot.number(), 0, ids, 0}}});
     core.backend->synchronize();

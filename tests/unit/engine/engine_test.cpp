@@ -67,7 +67,10 @@ TEST(Session, RewindRefusesAnotherPast) {
 
 TEST(Session, SizeIsKnownBeforehand) {
   const auto engine = tiny();
-  EXPECT_EQ(engine->new_session(64)->bytes(), engine->session_bytes(64));
+  const auto session = engine->new_session(64);
+  EXPECT_LT(session->bytes(), engine->session_bytes(64));
+  session->extend(std::vector<std::int32_t>(64, 3));
+  EXPECT_EQ(session->bytes(), engine->session_bytes(64));
   expect_error(ErrorKind::input, {"context"},
                [&] { engine->new_session(engine->summary().max_positions + 1); });
 }

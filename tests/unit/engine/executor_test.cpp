@@ -103,7 +103,7 @@ TEST_P(Batches, GiveEachSequenceTheBitsItHasAlone) {
   expect_bits_as_alone({kSlots, kCapacity});
 }
 
-TEST_P(Batches, GiveTheSameBitsInPages) {
+TEST_P(Batches, GiveTheSameBitsWithFewPages) {
   expect_bits_as_alone({kSlots, kCapacity, 8});
 }
 

@@ -69,7 +69,7 @@ std::vector<float> last_logits(Engine& engine, std::int64_t tokens) {
   engine::Core& core = engine::core(engine);
   const layers::Decoder& decoder = core.model.decoder;
   state::StatePool pool(*core.backend, decoder.states(), {1, kContext}, {});
-  pool.reset(0);
+  pool.make_writable(0, 0, kContext);
   fill_caches(*core.backend, pool);
   std::vector<std::int32_t> ids(static_cast<std::size_t>(tokens));
   std::iota(ids.begin(), ids.end(), 1);
@@ -81,6 +81,7 @@ std::vector<float> last_logits(Engine& engine, std::int64_t tokens) {
   pass.ids = {ids.data(), ops::DType::i32, {tokens}};
   pass.positions = {positions.data(), ops::DType::i32, {tokens}};
   pass.start = kContext - tokens;
+  pass.page_table = pool.page_table()[0];
   layers::Arena arena(core.backend->allocate(decoder.activation_bytes(tokens, {}, ops::DType::f32)));
   layers::Device device(*core.backend, arena, ops::DType::f32);
   decoder.forward(device, pass, pool.layers(), {logits.data(), ops::DType::f32, {tokens, decoder.vocab}});

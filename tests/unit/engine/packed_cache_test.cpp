@@ -60,9 +60,10 @@ TEST_P(PackedCache, HoldsCodesAtTheirWidthAndANormARow) {
   const int expected =
       name == "delta-story" ? 2 * 2 * (row(bits.keys) + row(bits.values)) : 8 * (row(bits.keys) + 2 * 64);
   EXPECT_EQ(engine->summary().cache_bytes_per_position, static_cast<std::size_t>(expected));
-  const auto session = engine->new_session(100);
-  EXPECT_EQ(session->bytes(), engine->session_bytes(100));
-  EXPECT_EQ(session->bytes() - engine->session_bytes(50), 50 * static_cast<std::size_t>(expected));
+  const auto session = engine->new_session(600);
+  session->extend(some_tokens(257));
+  EXPECT_EQ(session->bytes(), engine->session_bytes(512));
+  EXPECT_EQ(session->bytes() - engine->session_bytes(256), 256 * static_cast<std::size_t>(expected));
 }
 
 TEST_P(PackedCache, SnapshotsAndMarksGiveTheSameBits) {
@@ -81,7 +82,7 @@ TEST_P(PackedCache, SnapshotsAndMarksGiveTheSameBits) {
   const std::vector<float> want = steps(*session, 61);
   session->rewind(mark);
   EXPECT_EQ(steps(*session, 61), want) << "after a rewind";
-  const auto other = engine->new_session(200);  // another capacity: rows of a head lie elsewhere
+  const auto other = engine->new_session(200);  // its rows lie in other pages
   other->extend(some_tokens(120));
   other->restore(snapshot);
   EXPECT_EQ(other->length(), 61);

@@ -8,6 +8,7 @@
 
 #include "engine/executor.h"
 #include "load_model.h"
+#include "sluice/session.h"
 
 namespace sluice::engine {
 namespace {
@@ -52,6 +53,9 @@ class RecordingBackend final : public ops::Backend {
   };
 
   ops::Buffer allocate_block(std::size_t bytes) override { return inner_->allocate(bytes); }
+  std::unique_ptr<ops::GrowingBuffer> reserve_range(std::size_t most) override {
+    return inner_->reserve(most);
+  }
   bool reads_contents() const override { return false; }
   void execute(const ops::AnyOp& op, ops::Phase phase) override {
     std::visit(
@@ -208,6 +212,42 @@ TEST_P(RecordedSteps, ServeAnySettings) {
     return seen;
   };
   EXPECT_EQ(live(*recorded_), live(*plain_)) << "seed " << seed;
+}
+
+// Sessions share what is recorded: a step, one that chooses greedily and one that draws, whoever runs them
+// and however many come and go.
+TEST_P(RecordedSteps, ServeAllSessions) {
+  const auto live = [&](Engine& engine) {
+    std::mt19937 random(5);
+    std::vector<double> seen;
+    const auto see = [&](const Session& session) {
+      seen.insert(seen.end(), session.logits().begin(), session.logits().end());
+    };
+    std::vector<std::unique_ptr<Session>> sessions;
+    for (int turn = 0; turn < 60; ++turn) {
+      if (sessions.size() < kSlots) {
+        std::vector<std::int32_t> prompt(1 + random() % 300);
+        for (std::int32_t& id : prompt) id = static_cast<std::int32_t>(random() % 90);
+        sessions.push_back(engine.new_session(std::ssize(prompt) + 60));
+        sessions.back()->extend(prompt);
+      }
+      Session& session = *sessions[random() % sessions.size()];
+      SamplingSettings settings;
+      if (random() % 2 == 0) settings = {.temperature = 0.9, .frequency_penalty = 0.7, .seed = random()};
+      if (random() % 2 == 0) session.step(static_cast<std::int32_t>(random() % 90));
+      seen.push_back(session.sample(settings, vocab_).id);
+      for (auto steps = random() % 4; steps > 0; --steps)
+        seen.push_back(session.step_and_sample(settings, vocab_).id);
+      see(*sessions[random() % sessions.size()]);
+      if (random() % 8 == 0) sessions.erase(sessions.begin() + static_cast<int>(random() % sessions.size()));
+    }
+    if (&engine == recorded_.get()) {
+      EXPECT_EQ(engine.memory().programs, 3 * RecordingBackend::kProgramBytes);
+    }
+    return seen;
+  };
+  EXPECT_EQ(live(*recorded_), live(*plain_));
+  EXPECT_EQ(backend_->programs(), 3);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, RecordedSteps,

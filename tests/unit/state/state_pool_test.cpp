@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 #include <random>
 
 #include "expect_error.h"
@@ -52,17 +53,76 @@ TEST_P(Pools, TakeTheBytesThatWereSaid) {
   }
 }
 
-TEST_P(Pools, SavesMoveBetweenPagesAndRowsInOnePiece) {
-  StatePool whole = make({2, 700});
-  StatePool paged = make({3, 700, 9});
+TEST_P(Pools, SavesMoveBetweenPools) {
+  StatePool one = make({2, 700});
+  StatePool other = make({3, 700, 9});
   for (const std::int64_t rows : {0, 1, 255, 256, 257, 700}) {
-    const std::vector<std::byte> bytes = past(whole, rows);
-    whole.load(1, rows, true, bytes);
-    paged.load(2, rows, true, whole.save(1, rows, true));
-    EXPECT_EQ(paged.save(2, rows, true), bytes) << rows << " rows";
-    EXPECT_EQ(paged.save(2, rows / 2, true), whole.save(1, rows / 2, true)) << rows << " rows, half of them";
-    EXPECT_EQ(paged.free_pages(), 9 - (rows + kPageRows - 1) / kPageRows);
+    const std::vector<std::byte> bytes = past(one, rows);
+    one.load(1, rows, true, bytes);
+    other.load(2, rows, true, one.save(1, rows, true));
+    EXPECT_EQ(other.save(2, rows, true), bytes) << rows << " rows";
+    EXPECT_EQ(other.save(2, rows / 2, true), one.save(1, rows / 2, true)) << rows << " rows, half of them";
+    EXPECT_EQ(other.free_pages(), 9 - pages_for(rows));
   }
+}
+
+// Slots of random capacities come, grow, are emptied and go; each keeps what it holds, and the pool takes
+// what was said of them.
+TEST_P(Pools, GrowWithTheirSequences) {
+  const unsigned seed = std::random_device{}();
+  std::mt19937 random(seed);
+  const Extent extent{.slots = 6, .capacity = 3000, .pages = 40, .growing = true};
+  const std::uint64_t before = backend_->allocated_bytes();
+  StatePool pool = make(extent);
+  const std::uint64_t empty = backend_->allocated_bytes();
+  EXPECT_EQ(empty - before, StatePool::bytes(kShapes, extent, GetParam().cache));
+  struct Held {
+    std::int64_t capacity = 0;
+    std::int64_t rows = 0;
+    std::vector<std::byte> bytes;
+  };
+  std::map<std::int64_t, Held> open;
+  for (int turn = 0; turn < 300; ++turn) {
+    const std::int64_t slot = random() % 6;
+    const auto known = open.find(slot);
+    if (known == open.end()) {
+      const std::int64_t capacity = 1 + random() % 1500;
+      pool.promise(slot, capacity);
+      pool.open(slot, capacity);
+      open[slot] = {capacity, 0, pool.save(slot, 0, true)};
+      for (const std::byte byte : open[slot].bytes) ASSERT_EQ(byte, std::byte{}) << "seed " << seed;
+    } else if (random() % 4 == 0) {
+      pool.release(slot);
+      open.erase(known);
+    } else {
+      Held& held = known->second;
+      held.rows = random() % (held.capacity + 1);
+      held.bytes = past(pool, held.rows);
+      pool.load(slot, held.rows, true, held.bytes);
+      EXPECT_EQ(pool.bytes(slot), StatePool::slot_bytes(kShapes, extent, GetParam().cache, held.rows));
+    }
+    std::uint64_t used = 0;
+    std::uint64_t full = 0;
+    for (const auto& [at, held] : open) {
+      ASSERT_EQ(pool.save(at, held.rows, true), held.bytes) << "slot " << at << ", seed " << seed;
+      used += StatePool::slot_bytes(kShapes, extent, GetParam().cache, held.rows);
+      full += StatePool::slot_bytes(kShapes, extent, GetParam().cache, held.capacity);
+    }
+    const std::uint64_t taken = backend_->allocated_bytes() - empty;
+    ASSERT_EQ(taken + empty - before, pool.bytes()) << "seed " << seed;
+    ASSERT_LE(used, taken) << "seed " << seed;
+    ASSERT_LE(full, pool.promised_bytes()) << "seed " << seed;
+    ASSERT_LE(taken, pool.promised_bytes()) << "seed " << seed;
+  }
+  while (!open.empty()) {
+    pool.release(open.begin()->first);
+    open.erase(open.begin());
+  }
+  EXPECT_EQ(backend_->allocated_bytes(), empty) << "seed " << seed;
+  expect_error(ErrorKind::resource, {"5000 tokens"}, [&] {
+    pool.promise(0, 6000);
+    pool.promise(1, 5000);
+  });
 }
 
 TEST_P(Pools, SlotsShareRowsUntilOneWrites) {

@@ -7,6 +7,7 @@
 
 #include "backend/cuda/fused/recorded.h"
 #include "backend/cuda/runtime/gather.h"
+#include "backend/cuda/runtime/growing.h"
 #include "backend/cuda/runtime/meeting.h"
 #include "backend/cuda/runtime/rates.h"
 #include "backend/cuda/runtime/transfer.h"
@@ -174,6 +175,9 @@ class CudaBackend final : public ops::Backend, public ops::StreamOrder {
 
  private:
   ops::Buffer allocate_block(std::size_t bytes) override { return allocate_device(bytes); }
+  std::unique_ptr<ops::GrowingBuffer> reserve_range(std::size_t most) override {
+    return reserve_device(context_.device().index, most);
+  }
   void execute(const ops::AnyOp& op, ops::Phase phase) override {
     const ops::Phase known_phase = phase == ops::Phase::automatic ? phase_ : phase;
     std::visit(
