@@ -56,6 +56,11 @@ def processes_of(mpirun):
     return ranks
 
 
+def ignores(process, number):
+    (mask,) = re.findall(r"^SigIgn:\t([0-9a-f]+)$", pathlib.Path(f"/proc/{process}/status").read_text(), re.MULTILINE)
+    return int(mask, 16) >> (number - 1) & 1
+
+
 class NodesTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -182,6 +187,8 @@ class NodesTest(unittest.TestCase):
                 self.assertTrue(job.stdout.read(60))  # it tells its story
                 ranks = processes_of(job.pid)
                 self.assertEqual(sorted(ranks), [0, 1, 2])
+                for pid in ranks.values():  # writing to a lost node must not end who would name it
+                    self.assertTrue(ignores(pid, signal.SIGPIPE), "SIGPIPE ends this node")
                 os.kill(ranks[rank], how)
                 _, said = job.communicate(timeout=SECONDS)
             except BaseException:
