@@ -1,7 +1,6 @@
 // Compile-time walks over an op's table of fields.
 #pragma once
 
-#include <tuple>
 #include <type_traits>
 
 #include "sluice/ops/field.h"
@@ -47,12 +46,12 @@ constexpr std::int64_t row_words() {
 
 // The table of an op, made once by the compiler.
 template <class Op>
-inline constexpr auto kFields = Op::fields();
+inline constexpr auto kFields = Op::template fields<Op>();
 
 // Calls f(entry) for every field and attribute in the order of the table.
 template <class Op, class F>
-constexpr void for_each_entry(F&& f) {
-  std::apply([&](const auto&... entries) { (f(entries), ...); }, kFields<Op>);
+constexpr void for_each_entry(const F& f) {
+  kFields<Op>.for_each(f);
 }
 
 }  // namespace sluice::ops

@@ -1,7 +1,7 @@
 // The language of op contracts. The members of an op are its fields and attributes; fields() states their
 // roles, types, symbolic shapes and meanings, once. That table serves the checks, the op runner, the command
-// line's
-// --describe and the documentation.
+// line's --describe and the documentation. It is a template of the op itself, so that only the files that
+// read the table compile it: every file that runs ops sees all of them.
 //
 // What a shape cannot say an op states in functions of its own, where it has them (src/ops/limits): limits of
 // attributes that the shapes of fields follow from in check_attributes(), all others in check_limits(), which
@@ -10,13 +10,14 @@
 // Names that mean the same in every op:
 //   seq_starts  cuts the tokens of a call into B sequences
 //   slots       the row of the pool that each sequence has, 0 to B-1 unless given; a `pooled` field has that
-//   dimension page_table  the pages of each sequence, where a cache lies in pages
+//               dimension
+//   page_table  the pages of each sequence, where a cache lies in pages
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <string_view>
-#include <tuple>
+#include <utility>
 
 #include "sluice/ops/view.h"
 #include "sluice/ops/weight.h"
@@ -184,6 +185,25 @@ struct Attribute {
   bool required;
   std::string_view meaning;
 };
+
+// The fields and attributes of an op, in order. Compilers take seconds for the std::tuples of all ops.
+template <std::size_t kIndex, class Entry>
+struct ContractEntry {
+  Entry entry;
+};
+template <class Indices, class... Entries>
+struct Contract;
+template <std::size_t... kIndices, class... Entries>
+struct Contract<std::index_sequence<kIndices...>, Entries...> : ContractEntry<kIndices, Entries>... {
+  template <class F>
+  constexpr void for_each(const F& f) const {
+    (f(ContractEntry<kIndices, Entries>::entry), ...);
+  }
+};
+template <class... Entries>
+constexpr Contract<std::index_sequence_for<Entries...>, Entries...> contract(const Entries&... entries) {
+  return {{entries}...};
+}
 
 template <class Op, class M>
 constexpr Field<Op, M> input(std::string_view name, M Op::*member, TypeClass types, std::string_view shape) {

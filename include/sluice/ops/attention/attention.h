@@ -22,17 +22,17 @@ struct Attention {
   double scale = 1;
   std::int64_t window = 0;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(
-        input("q", &Attention::q, TypeClass::activation, "T,H,D"),
-        pooled(input("k_cache", &Attention::k_cache, TypeClass::cache, "S,KH,D")),
-        pooled(input("v_cache", &Attention::v_cache, TypeClass::cache, "S,KH,Dv")),
-        output("out", &Attention::out, TypeClass::activation, "T,H,Dv"),
-        optional_input("seq_starts", &Attention::seq_starts, TypeClass::i32, "B1"),
-        optional_input("slots", &Attention::slots, TypeClass::i32, "B"), page_table_input<Attention>(),
-        attribute("start", &Attention::start, "cache row of the first query"),
-        attribute("scale", &Attention::scale, "factor on the scores"),
-        optional_attribute("window", &Attention::window, "rows a query sees, its own included; 0: all"));
+    return contract(input("q", &Op::q, TypeClass::activation, "T,H,D"),
+                    pooled(input("k_cache", &Op::k_cache, TypeClass::cache, "S,KH,D")),
+                    pooled(input("v_cache", &Op::v_cache, TypeClass::cache, "S,KH,Dv")),
+                    output("out", &Op::out, TypeClass::activation, "T,H,Dv"),
+                    optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
+                    optional_input("slots", &Op::slots, TypeClass::i32, "B"), page_table_input<Op>(),
+                    attribute("start", &Op::start, "cache row of the first query"),
+                    attribute("scale", &Op::scale, "factor on the scores"),
+                    optional_attribute("window", &Op::window, "rows a query sees, its own included; 0: all"));
   }
   void check_limits(const Dims& dims, bool host_memory) const;
 };

@@ -23,17 +23,17 @@ struct MlaAttention {
   SequenceValue start;
   double scale = 1;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(input("q_latent", &MlaAttention::q_latent, TypeClass::activation, "T,H,rank"),
-                      input("q_pe", &MlaAttention::q_pe, TypeClass::activation, "T,H,rope"),
-                      pooled(input("latent_cache", &MlaAttention::latent_cache, TypeClass::cache, "S,rank")),
-                      pooled(input("rope_cache", &MlaAttention::rope_cache, TypeClass::cache, "S,rope")),
-                      output("out", &MlaAttention::out, TypeClass::activation, "T,H,rank"),
-                      optional_input("seq_starts", &MlaAttention::seq_starts, TypeClass::i32, "B1"),
-                      optional_input("slots", &MlaAttention::slots, TypeClass::i32, "B"),
-                      page_table_input<MlaAttention>(),
-                      attribute("start", &MlaAttention::start, "cache row of the first query"),
-                      attribute("scale", &MlaAttention::scale, "factor on the scores"));
+    return contract(input("q_latent", &Op::q_latent, TypeClass::activation, "T,H,rank"),
+                    input("q_pe", &Op::q_pe, TypeClass::activation, "T,H,rope"),
+                    pooled(input("latent_cache", &Op::latent_cache, TypeClass::cache, "S,rank")),
+                    pooled(input("rope_cache", &Op::rope_cache, TypeClass::cache, "S,rope")),
+                    output("out", &Op::out, TypeClass::activation, "T,H,rank"),
+                    optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
+                    optional_input("slots", &Op::slots, TypeClass::i32, "B"), page_table_input<Op>(),
+                    attribute("start", &Op::start, "cache row of the first query"),
+                    attribute("scale", &Op::scale, "factor on the scores"));
   }
   void check_limits(const Dims& dims, bool host_memory) const;
 };

@@ -29,22 +29,21 @@ struct MlaTurboquantAttention {
   SequenceValue start;
   double scale = 1;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(
-        input("q_latent", &MlaTurboquantAttention::q_latent, TypeClass::activation, "T,H,rank"),
-        input("q_pe", &MlaTurboquantAttention::q_pe, TypeClass::activation, "T,H,rope"),
-        pooled(input("latent_codes", &MlaTurboquantAttention::latent_codes, TypeClass::u8, "S,rank*bits/8")),
-        pooled(input("latent_norms", &MlaTurboquantAttention::latent_norms, TypeClass::f32, "S")),
-        pooled(input("rope_cache", &MlaTurboquantAttention::rope_cache, TypeClass::cache, "S,rope")),
-        optional_input("signs", &MlaTurboquantAttention::signs, TypeClass::u8, "rank/8"),
-        optional_input("latent_new", &MlaTurboquantAttention::latent_new, TypeClass::activation, "T,rank"),
-        output("out", &MlaTurboquantAttention::out, TypeClass::activation, "T,H,rank"),
-        optional_input("seq_starts", &MlaTurboquantAttention::seq_starts, TypeClass::i32, "B1"),
-        optional_input("slots", &MlaTurboquantAttention::slots, TypeClass::i32, "B"),
-        page_table_input<MlaTurboquantAttention>(),
-        attribute("bits", &MlaTurboquantAttention::bits, "2, 3, 4, 5, 6 or 8"),
-        attribute("start", &MlaTurboquantAttention::start, "cache row of the first query"),
-        attribute("scale", &MlaTurboquantAttention::scale, "factor on the scores"));
+    return contract(input("q_latent", &Op::q_latent, TypeClass::activation, "T,H,rank"),
+                    input("q_pe", &Op::q_pe, TypeClass::activation, "T,H,rope"),
+                    pooled(input("latent_codes", &Op::latent_codes, TypeClass::u8, "S,rank*bits/8")),
+                    pooled(input("latent_norms", &Op::latent_norms, TypeClass::f32, "S")),
+                    pooled(input("rope_cache", &Op::rope_cache, TypeClass::cache, "S,rope")),
+                    optional_input("signs", &Op::signs, TypeClass::u8, "rank/8"),
+                    optional_input("latent_new", &Op::latent_new, TypeClass::activation, "T,rank"),
+                    output("out", &Op::out, TypeClass::activation, "T,H,rank"),
+                    optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
+                    optional_input("slots", &Op::slots, TypeClass::i32, "B"), page_table_input<Op>(),
+                    attribute("bits", &Op::bits, "2, 3, 4, 5, 6 or 8"),
+                    attribute("start", &Op::start, "cache row of the first query"),
+                    attribute("scale", &Op::scale, "factor on the scores"));
   }
   void check_attributes() const;
   void check_limits(const Dims& dims, bool host_memory) const;

@@ -36,33 +36,30 @@ struct TurboquantAttention {
   double scale = 1;
   bool rotated = false;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(
-        input("q", &TurboquantAttention::q, TypeClass::activation, "T,H,D"),
-        pooled(input("k_codes", &TurboquantAttention::k_codes, TypeClass::u8, "KH,S,D*k_bits/8")),
-        pooled(input("v_codes", &TurboquantAttention::v_codes, TypeClass::u8, "KH,S,D*v_bits/8")),
-        pooled(input("k_norms", &TurboquantAttention::k_norms, TypeClass::f32, "KH,S")),
-        pooled(input("v_norms", &TurboquantAttention::v_norms, TypeClass::f32, "KH,S")),
-        optional_input("signs", &TurboquantAttention::signs, TypeClass::u8, "D/8"),
-        optional_input("k_new", &TurboquantAttention::k_new, TypeClass::activation, "T,KH,D"),
-        optional_input("v_new", &TurboquantAttention::v_new, TypeClass::activation, "T,KH,D"),
-        output("out", &TurboquantAttention::out, TypeClass::activation, "T,H,D"),
-        optional_input("seq_starts", &TurboquantAttention::seq_starts, TypeClass::i32, "B1"),
-        optional_input("slots", &TurboquantAttention::slots, TypeClass::i32, "B"),
-        page_table_input<TurboquantAttention>(),
-        attribute("k_bits", &TurboquantAttention::k_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
-        attribute("v_bits", &TurboquantAttention::v_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
-        optional_attribute("length", &TurboquantAttention::length,
+    return contract(
+        input("q", &Op::q, TypeClass::activation, "T,H,D"),
+        pooled(input("k_codes", &Op::k_codes, TypeClass::u8, "KH,S,D*k_bits/8")),
+        pooled(input("v_codes", &Op::v_codes, TypeClass::u8, "KH,S,D*v_bits/8")),
+        pooled(input("k_norms", &Op::k_norms, TypeClass::f32, "KH,S")),
+        pooled(input("v_norms", &Op::v_norms, TypeClass::f32, "KH,S")),
+        optional_input("signs", &Op::signs, TypeClass::u8, "D/8"),
+        optional_input("k_new", &Op::k_new, TypeClass::activation, "T,KH,D"),
+        optional_input("v_new", &Op::v_new, TypeClass::activation, "T,KH,D"),
+        output("out", &Op::out, TypeClass::activation, "T,H,D"),
+        optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
+        optional_input("slots", &Op::slots, TypeClass::i32, "B"), page_table_input<Op>(),
+        attribute("k_bits", &Op::k_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
+        attribute("v_bits", &Op::v_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
+        optional_attribute("length", &Op::length,
                            "rows in the cache, the queries' own included; 0: start + T"),
-        optional_attribute("start", &TurboquantAttention::start,
-                           "rows before the queries' own, where no length is given"),
-        optional_attribute("ring_start", &TurboquantAttention::ring_start,
+        optional_attribute("start", &Op::start, "rows before the queries' own, where no length is given"),
+        optional_attribute("ring_start", &Op::ring_start,
                            "slot of the oldest row; not 0 only when length = S"),
-        optional_attribute("window", &TurboquantAttention::window,
-                           "rows a query sees, its own included; 0: all"),
-        attribute("scale", &TurboquantAttention::scale, "factor on the scores"),
-        optional_attribute("rotated", &TurboquantAttention::rotated,
-                           "q, k_new and v_new come rotated and out stays rotated"));
+        optional_attribute("window", &Op::window, "rows a query sees, its own included; 0: all"),
+        attribute("scale", &Op::scale, "factor on the scores"),
+        optional_attribute("rotated", &Op::rotated, "q, k_new and v_new come rotated and out stays rotated"));
   }
   void check_attributes() const;
   void check_limits(const Dims& dims, bool host_memory) const;

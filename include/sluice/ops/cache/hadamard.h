@@ -16,11 +16,12 @@ struct Hadamard {
   View out;
   bool inverse = false;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(input("x", &Hadamard::x, TypeClass::activation, "..,D"),
-                      optional_input("signs", &Hadamard::signs, TypeClass::u8, "D/8"),
-                      output_over("out", &Hadamard::out, TypeClass::activation, "..,D"),
-                      optional_attribute("inverse", &Hadamard::inverse, "apply the inverse rotation"));
+    return contract(input("x", &Op::x, TypeClass::activation, "..,D"),
+                    optional_input("signs", &Op::signs, TypeClass::u8, "D/8"),
+                    output_over("out", &Op::out, TypeClass::activation, "..,D"),
+                    optional_attribute("inverse", &Op::inverse, "apply the inverse rotation"));
   }
   void check_limits(const Dims& dims, bool host_memory) const;
 };

@@ -19,15 +19,15 @@ struct KvAppend {
   ConstView page_table = {};
   SequenceValue start;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(input("k", &KvAppend::k, TypeClass::activation, "T,KH,D"),
-                      input("v", &KvAppend::v, TypeClass::activation, "T,KH,Dv"),
-                      pooled(updated("k_cache", &KvAppend::k_cache, TypeClass::cache, "S,KH,D")),
-                      pooled(updated("v_cache", &KvAppend::v_cache, TypeClass::cache, "S,KH,Dv")),
-                      optional_input("seq_starts", &KvAppend::seq_starts, TypeClass::i32, "B1"),
-                      optional_input("slots", &KvAppend::slots, TypeClass::i32, "B"),
-                      page_table_input<KvAppend>(),
-                      attribute("start", &KvAppend::start, "rows already in the cache"));
+    return contract(input("k", &Op::k, TypeClass::activation, "T,KH,D"),
+                    input("v", &Op::v, TypeClass::activation, "T,KH,Dv"),
+                    pooled(updated("k_cache", &Op::k_cache, TypeClass::cache, "S,KH,D")),
+                    pooled(updated("v_cache", &Op::v_cache, TypeClass::cache, "S,KH,Dv")),
+                    optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
+                    optional_input("slots", &Op::slots, TypeClass::i32, "B"), page_table_input<Op>(),
+                    attribute("start", &Op::start, "rows already in the cache"));
   }
   void check_limits(const Dims& dims, bool host_memory) const;
 };

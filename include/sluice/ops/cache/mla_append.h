@@ -20,15 +20,15 @@ struct MlaAppend {
   ConstView page_table = {};
   SequenceValue start;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(input("kv_latent", &MlaAppend::kv_latent, TypeClass::activation, "T,rank"),
-                      input("k_pe", &MlaAppend::k_pe, TypeClass::activation, "T,rope"),
-                      pooled(updated("latent_cache", &MlaAppend::latent_cache, TypeClass::cache, "S,rank")),
-                      pooled(updated("rope_cache", &MlaAppend::rope_cache, TypeClass::cache, "S,rope")),
-                      optional_input("seq_starts", &MlaAppend::seq_starts, TypeClass::i32, "B1"),
-                      optional_input("slots", &MlaAppend::slots, TypeClass::i32, "B"),
-                      page_table_input<MlaAppend>(),
-                      attribute("start", &MlaAppend::start, "rows already in the cache"));
+    return contract(input("kv_latent", &Op::kv_latent, TypeClass::activation, "T,rank"),
+                    input("k_pe", &Op::k_pe, TypeClass::activation, "T,rope"),
+                    pooled(updated("latent_cache", &Op::latent_cache, TypeClass::cache, "S,rank")),
+                    pooled(updated("rope_cache", &Op::rope_cache, TypeClass::cache, "S,rope")),
+                    optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
+                    optional_input("slots", &Op::slots, TypeClass::i32, "B"), page_table_input<Op>(),
+                    attribute("start", &Op::start, "rows already in the cache"));
   }
   void check_limits(const Dims& dims, bool host_memory) const;
 };

@@ -25,20 +25,19 @@ struct MlaTurboquantAppend {
   TurboquantNorm norm = TurboquantNorm::plain;  // plain: |x|; matched: |x|*sqrt(D)/|levels|
   SequenceValue start;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(
-        input("kv_latent", &MlaTurboquantAppend::kv_latent, TypeClass::activation, "T,rank"),
-        input("k_pe", &MlaTurboquantAppend::k_pe, TypeClass::activation, "T,rope"),
-        optional_input("signs", &MlaTurboquantAppend::signs, TypeClass::u8, "rank/8"),
-        pooled(updated("latent_codes", &MlaTurboquantAppend::latent_codes, TypeClass::u8, "S,rank*bits/8")),
-        pooled(updated("latent_norms", &MlaTurboquantAppend::latent_norms, TypeClass::f32, "S")),
-        pooled(updated("rope_cache", &MlaTurboquantAppend::rope_cache, TypeClass::cache, "S,rope")),
-        optional_input("seq_starts", &MlaTurboquantAppend::seq_starts, TypeClass::i32, "B1"),
-        optional_input("slots", &MlaTurboquantAppend::slots, TypeClass::i32, "B"),
-        page_table_input<MlaTurboquantAppend>(),
-        attribute("bits", &MlaTurboquantAppend::bits, "2, 3, 4, 5, 6 or 8"),
-        optional_attribute("norm", &MlaTurboquantAppend::norm, "plain: |x|; matched: |x|*sqrt(D)/|levels|"),
-        attribute("start", &MlaTurboquantAppend::start, "rows already in the cache"));
+    return contract(input("kv_latent", &Op::kv_latent, TypeClass::activation, "T,rank"),
+                    input("k_pe", &Op::k_pe, TypeClass::activation, "T,rope"),
+                    optional_input("signs", &Op::signs, TypeClass::u8, "rank/8"),
+                    pooled(updated("latent_codes", &Op::latent_codes, TypeClass::u8, "S,rank*bits/8")),
+                    pooled(updated("latent_norms", &Op::latent_norms, TypeClass::f32, "S")),
+                    pooled(updated("rope_cache", &Op::rope_cache, TypeClass::cache, "S,rope")),
+                    optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
+                    optional_input("slots", &Op::slots, TypeClass::i32, "B"), page_table_input<Op>(),
+                    attribute("bits", &Op::bits, "2, 3, 4, 5, 6 or 8"),
+                    optional_attribute("norm", &Op::norm, "plain: |x|; matched: |x|*sqrt(D)/|levels|"),
+                    attribute("start", &Op::start, "rows already in the cache"));
   }
   void check_attributes() const;
   void check_limits(const Dims& dims, bool host_memory) const;

@@ -28,22 +28,22 @@ struct QkNormRopeAppend {
   double mscale = 1;
   SequenceValue start;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(updated("q", &QkNormRopeAppend::q, TypeClass::activation, "T,H,D"),
-                      updated("k", &QkNormRopeAppend::k, TypeClass::activation, "T,KH,D"),
-                      input("v", &QkNormRopeAppend::v, TypeClass::activation, "T,KH,Dv"),
-                      input("q_weight", &QkNormRopeAppend::q_weight, TypeClass::parameter, "D"),
-                      input("k_weight", &QkNormRopeAppend::k_weight, TypeClass::parameter, "D"),
-                      input("inv_freq", &QkNormRopeAppend::inv_freq, TypeClass::f32, "M"),
-                      input("positions", &QkNormRopeAppend::positions, TypeClass::i32, "T"),
-                      pooled(updated("k_cache", &QkNormRopeAppend::k_cache, TypeClass::cache, "S,KH,D")),
-                      pooled(updated("v_cache", &QkNormRopeAppend::v_cache, TypeClass::cache, "S,KH,Dv")),
-                      optional_input("seq_starts", &QkNormRopeAppend::seq_starts, TypeClass::i32, "B1"),
-                      optional_input("slots", &QkNormRopeAppend::slots, TypeClass::i32, "B"),
-                      page_table_input<QkNormRopeAppend>(),
-                      attribute("eps", &QkNormRopeAppend::eps, "added to the mean square"),
-                      optional_attribute("mscale", &QkNormRopeAppend::mscale, "factor on cos and sin"),
-                      attribute("start", &QkNormRopeAppend::start, "rows already in the cache"));
+    return contract(updated("q", &Op::q, TypeClass::activation, "T,H,D"),
+                    updated("k", &Op::k, TypeClass::activation, "T,KH,D"),
+                    input("v", &Op::v, TypeClass::activation, "T,KH,Dv"),
+                    input("q_weight", &Op::q_weight, TypeClass::parameter, "D"),
+                    input("k_weight", &Op::k_weight, TypeClass::parameter, "D"),
+                    input("inv_freq", &Op::inv_freq, TypeClass::f32, "M"),
+                    input("positions", &Op::positions, TypeClass::i32, "T"),
+                    pooled(updated("k_cache", &Op::k_cache, TypeClass::cache, "S,KH,D")),
+                    pooled(updated("v_cache", &Op::v_cache, TypeClass::cache, "S,KH,Dv")),
+                    optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
+                    optional_input("slots", &Op::slots, TypeClass::i32, "B"), page_table_input<Op>(),
+                    attribute("eps", &Op::eps, "added to the mean square"),
+                    optional_attribute("mscale", &Op::mscale, "factor on cos and sin"),
+                    attribute("start", &Op::start, "rows already in the cache"));
   }
   void check_limits(const Dims& dims, bool host_memory) const;
 };

@@ -26,22 +26,21 @@ struct TurboquantAppend {
   TurboquantNorm norm = TurboquantNorm::plain;  // plain: |x|; matched: |x|*sqrt(D)/|levels|
   SequenceValue start;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(
-        input("k", &TurboquantAppend::k, TypeClass::activation, "T,KH,D"),
-        input("v", &TurboquantAppend::v, TypeClass::activation, "T,KH,D"),
-        optional_input("signs", &TurboquantAppend::signs, TypeClass::u8, "D/8"),
-        pooled(updated("k_codes", &TurboquantAppend::k_codes, TypeClass::u8, "KH,S,D*k_bits/8")),
-        pooled(updated("v_codes", &TurboquantAppend::v_codes, TypeClass::u8, "KH,S,D*v_bits/8")),
-        pooled(updated("k_norms", &TurboquantAppend::k_norms, TypeClass::f32, "KH,S")),
-        pooled(updated("v_norms", &TurboquantAppend::v_norms, TypeClass::f32, "KH,S")),
-        optional_input("seq_starts", &TurboquantAppend::seq_starts, TypeClass::i32, "B1"),
-        optional_input("slots", &TurboquantAppend::slots, TypeClass::i32, "B"),
-        page_table_input<TurboquantAppend>(),
-        attribute("k_bits", &TurboquantAppend::k_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
-        attribute("v_bits", &TurboquantAppend::v_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
-        optional_attribute("norm", &TurboquantAppend::norm, "plain: |x|; matched: |x|*sqrt(D)/|levels|"),
-        attribute("start", &TurboquantAppend::start, "tokens appended before"));
+    return contract(input("k", &Op::k, TypeClass::activation, "T,KH,D"),
+                    input("v", &Op::v, TypeClass::activation, "T,KH,D"),
+                    optional_input("signs", &Op::signs, TypeClass::u8, "D/8"),
+                    pooled(updated("k_codes", &Op::k_codes, TypeClass::u8, "KH,S,D*k_bits/8")),
+                    pooled(updated("v_codes", &Op::v_codes, TypeClass::u8, "KH,S,D*v_bits/8")),
+                    pooled(updated("k_norms", &Op::k_norms, TypeClass::f32, "KH,S")),
+                    pooled(updated("v_norms", &Op::v_norms, TypeClass::f32, "KH,S")),
+                    optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
+                    optional_input("slots", &Op::slots, TypeClass::i32, "B"), page_table_input<Op>(),
+                    attribute("k_bits", &Op::k_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
+                    attribute("v_bits", &Op::v_bits, "2, 3, 4, 5, 6, 8, or 16: BF16 numbers"),
+                    optional_attribute("norm", &Op::norm, "plain: |x|; matched: |x|*sqrt(D)/|levels|"),
+                    attribute("start", &Op::start, "tokens appended before"));
   }
   void check_attributes() const;
   void check_limits(const Dims& dims, bool host_memory) const;

@@ -18,14 +18,14 @@ struct TurboquantDecode {
   std::int64_t bits = 4;
   bool rotated = false;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(
-        input("codes", &TurboquantDecode::codes, TypeClass::u8, "H,T,D*bits/8"),
-        input("norms", &TurboquantDecode::norms, TypeClass::f32, "H,T"),
-        optional_input("signs", &TurboquantDecode::signs, TypeClass::u8, "D/8"),
-        output("out", &TurboquantDecode::out, TypeClass::activation, "T,H,D"),
-        attribute("bits", &TurboquantDecode::bits, "2, 3, 4, 5, 6 or 8"),
-        optional_attribute("rotated", &TurboquantDecode::rotated, "leave the output in the rotated basis"));
+    return contract(input("codes", &Op::codes, TypeClass::u8, "H,T,D*bits/8"),
+                    input("norms", &Op::norms, TypeClass::f32, "H,T"),
+                    optional_input("signs", &Op::signs, TypeClass::u8, "D/8"),
+                    output("out", &Op::out, TypeClass::activation, "T,H,D"),
+                    attribute("bits", &Op::bits, "2, 3, 4, 5, 6 or 8"),
+                    optional_attribute("rotated", &Op::rotated, "leave the output in the rotated basis"));
   }
   // Dimensions that no input states by itself.
   void derive(Dims& dims) const {

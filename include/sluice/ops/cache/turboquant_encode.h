@@ -24,14 +24,14 @@ struct TurboquantEncode {
   std::int64_t bits = 4;
   TurboquantNorm norm = TurboquantNorm::plain;  // plain: |x|; matched: |x|*sqrt(D)/|levels|
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(
-        input("x", &TurboquantEncode::x, TypeClass::activation, "T,H,D"),
-        optional_input("signs", &TurboquantEncode::signs, TypeClass::u8, "D/8"),
-        output("codes", &TurboquantEncode::codes, TypeClass::u8, "H,T,D*bits/8"),
-        output("norms", &TurboquantEncode::norms, TypeClass::f32, "H,T"),
-        attribute("bits", &TurboquantEncode::bits, "2, 3, 4, 5, 6 or 8"),
-        optional_attribute("norm", &TurboquantEncode::norm, "plain: |x|; matched: |x|*sqrt(D)/|levels|"));
+    return contract(input("x", &Op::x, TypeClass::activation, "T,H,D"),
+                    optional_input("signs", &Op::signs, TypeClass::u8, "D/8"),
+                    output("codes", &Op::codes, TypeClass::u8, "H,T,D*bits/8"),
+                    output("norms", &Op::norms, TypeClass::f32, "H,T"),
+                    attribute("bits", &Op::bits, "2, 3, 4, 5, 6 or 8"),
+                    optional_attribute("norm", &Op::norm, "plain: |x|; matched: |x|*sqrt(D)/|levels|"));
   }
   void check_attributes() const;
   void check_limits(const Dims& dims, bool host_memory) const;

@@ -21,16 +21,16 @@ struct CausalConv1d {
   ConstView save_at = {};  // as in delta_rule
   View saved = {};         // where save_at is given
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(
-        input("x", &CausalConv1d::x, TypeClass::activation, "T,C"),
-        input("weight", &CausalConv1d::weight, TypeClass::parameter, "C,W"),
-        pooled(may_be_empty(updated("state", &CausalConv1d::state, TypeClass::f32, "W-1,C"))),
-        output("out", &CausalConv1d::out, TypeClass::activation, "T,C"),
-        optional_input("seq_starts", &CausalConv1d::seq_starts, TypeClass::i32, "B1"),
-        optional_input("slots", &CausalConv1d::slots, TypeClass::i32, "B"),
-        optional_input("save_at", &CausalConv1d::save_at, TypeClass::i32, "N"),
-        may_be_absent(may_be_empty(updated("saved", &CausalConv1d::saved, TypeClass::f32, "N,W-1,C"))));
+    return contract(input("x", &Op::x, TypeClass::activation, "T,C"),
+                    input("weight", &Op::weight, TypeClass::parameter, "C,W"),
+                    pooled(may_be_empty(updated("state", &Op::state, TypeClass::f32, "W-1,C"))),
+                    output("out", &Op::out, TypeClass::activation, "T,C"),
+                    optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
+                    optional_input("slots", &Op::slots, TypeClass::i32, "B"),
+                    optional_input("save_at", &Op::save_at, TypeClass::i32, "N"),
+                    may_be_absent(may_be_empty(updated("saved", &Op::saved, TypeClass::f32, "N,W-1,C"))));
   }
   void check_limits(const Dims& dims, bool host_memory) const;
 };

@@ -17,13 +17,13 @@ struct DeltaGates {
   View g;
   View beta;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(input("a", &DeltaGates::a, TypeClass::activation, "T,Hv"),
-                      input("b", &DeltaGates::b, TypeClass::activation, "T,Hv"),
-                      input("A_log", &DeltaGates::A_log, TypeClass::parameter, "Hv"),
-                      input("dt_bias", &DeltaGates::dt_bias, TypeClass::parameter, "Hv"),
-                      output("g", &DeltaGates::g, TypeClass::f32, "T,Hv"),
-                      output("beta", &DeltaGates::beta, TypeClass::f32, "T,Hv"));
+    return contract(
+        input("a", &Op::a, TypeClass::activation, "T,Hv"), input("b", &Op::b, TypeClass::activation, "T,Hv"),
+        input("A_log", &Op::A_log, TypeClass::parameter, "Hv"),
+        input("dt_bias", &Op::dt_bias, TypeClass::parameter, "Hv"),
+        output("g", &Op::g, TypeClass::f32, "T,Hv"), output("beta", &Op::beta, TypeClass::f32, "T,Hv"));
   }
 };
 

@@ -18,12 +18,13 @@ struct DeltaKkt {
   View A;
   std::int64_t chunk = 64;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(input("k", &DeltaKkt::k, TypeClass::activation, "B,T,Hg,K"),
-                      input("beta", &DeltaKkt::beta, TypeClass::f32, "B,T,H"),
-                      input("g", &DeltaKkt::g, TypeClass::f32, "B,T,H"),
-                      output("A", &DeltaKkt::A, TypeClass::f32, "B,T,H,chunk"),
-                      attribute("chunk", &DeltaKkt::chunk, "tokens per chunk"));
+    return contract(input("k", &Op::k, TypeClass::activation, "B,T,Hg,K"),
+                    input("beta", &Op::beta, TypeClass::f32, "B,T,H"),
+                    input("g", &Op::g, TypeClass::f32, "B,T,H"),
+                    output("A", &Op::A, TypeClass::f32, "B,T,H,chunk"),
+                    attribute("chunk", &Op::chunk, "tokens per chunk"));
   }
   void check_attributes() const;
   void check_limits(const Dims& dims, bool host_memory) const;

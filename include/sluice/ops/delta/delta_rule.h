@@ -37,22 +37,22 @@ struct DeltaRule {
   ConstView save_at = {};
   View saved = {};  // where save_at is given
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(
-        input("q", &DeltaRule::q, TypeClass::activation, "T,Hk,Dk"),
-        input("k", &DeltaRule::k, TypeClass::activation, "T,Hk,Dk"),
-        input("v", &DeltaRule::v, TypeClass::activation, "T,Hv,Dv"),
-        input("g", &DeltaRule::g, TypeClass::f32, "T,Hv"),
-        input("beta", &DeltaRule::beta, TypeClass::f32, "T,Hv"),
-        pooled(updated("state", &DeltaRule::state, TypeClass::f32, "Hv,Dv,Dk")),
-        output("out", &DeltaRule::out, TypeClass::activation, "T,Hv,Dv"),
-        optional_input("seq_starts", &DeltaRule::seq_starts, TypeClass::i32, "B1"),
-        optional_input("slots", &DeltaRule::slots, TypeClass::i32, "B"),
-        optional_input("save_at", &DeltaRule::save_at, TypeClass::i32, "N"),
-        may_be_absent(updated("saved", &DeltaRule::saved, TypeClass::f32, "N,Hv,Dv,Dk")),
-        optional_attribute("form", &DeltaRule::form,
+    return contract(
+        input("q", &Op::q, TypeClass::activation, "T,Hk,Dk"),
+        input("k", &Op::k, TypeClass::activation, "T,Hk,Dk"),
+        input("v", &Op::v, TypeClass::activation, "T,Hv,Dv"), input("g", &Op::g, TypeClass::f32, "T,Hv"),
+        input("beta", &Op::beta, TypeClass::f32, "T,Hv"),
+        pooled(updated("state", &Op::state, TypeClass::f32, "Hv,Dv,Dk")),
+        output("out", &Op::out, TypeClass::activation, "T,Hv,Dv"),
+        optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
+        optional_input("slots", &Op::slots, TypeClass::i32, "B"),
+        optional_input("save_at", &Op::save_at, TypeClass::i32, "N"),
+        may_be_absent(updated("saved", &Op::saved, TypeClass::f32, "N,Hv,Dv,Dk")),
+        optional_attribute("form", &Op::form,
                            "recurrent: token by token; chunked: blocks of 64 tokens; auto: chosen by length"),
-        optional_attribute("heads", &DeltaRule::heads, "block: key head hv/(Hv/Hk); tiled: hv mod Hk"));
+        optional_attribute("heads", &Op::heads, "block: key head hv/(Hv/Hk); tiled: hv mod Hk"));
   }
   void check_limits(const Dims& dims, bool host_memory) const;
 };

@@ -34,23 +34,23 @@ struct DeltaStep {
     return (qkv.dim(1) - state.dim(last - 2) * state.dim(last - 1)) / (2 * state.dim(last));
   }
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(
-        input("qkv", &DeltaStep::qkv, TypeClass::activation, "T,C"),
-        input("z", &DeltaStep::z, TypeClass::activation, "T,Hv,Dv"),
-        input("a", &DeltaStep::a, TypeClass::activation, "T,Hv"),
-        input("b", &DeltaStep::b, TypeClass::activation, "T,Hv"),
-        input("conv_weight", &DeltaStep::conv_weight, TypeClass::parameter, "C,W"),
-        input("A_log", &DeltaStep::A_log, TypeClass::parameter, "Hv"),
-        input("dt_bias", &DeltaStep::dt_bias, TypeClass::parameter, "Hv"),
-        input("norm_weight", &DeltaStep::norm_weight, TypeClass::parameter, "Dv"),
-        pooled(may_be_empty(updated("conv_state", &DeltaStep::conv_state, TypeClass::f32, "W-1,C"))),
-        pooled(updated("state", &DeltaStep::state, TypeClass::f32, "Hv,Dv,Dk")),
-        output("out", &DeltaStep::out, TypeClass::activation, "T,Hv,Dv"),
-        optional_input("seq_starts", &DeltaStep::seq_starts, TypeClass::i32, "B1"),
-        optional_input("slots", &DeltaStep::slots, TypeClass::i32, "B"),
-        attribute("qk_eps", &DeltaStep::qk_eps, "added to the sum of squares of a query or key"),
-        attribute("eps", &DeltaStep::eps, "added to the mean square of an output head"));
+    return contract(input("qkv", &Op::qkv, TypeClass::activation, "T,C"),
+                    input("z", &Op::z, TypeClass::activation, "T,Hv,Dv"),
+                    input("a", &Op::a, TypeClass::activation, "T,Hv"),
+                    input("b", &Op::b, TypeClass::activation, "T,Hv"),
+                    input("conv_weight", &Op::conv_weight, TypeClass::parameter, "C,W"),
+                    input("A_log", &Op::A_log, TypeClass::parameter, "Hv"),
+                    input("dt_bias", &Op::dt_bias, TypeClass::parameter, "Hv"),
+                    input("norm_weight", &Op::norm_weight, TypeClass::parameter, "Dv"),
+                    pooled(may_be_empty(updated("conv_state", &Op::conv_state, TypeClass::f32, "W-1,C"))),
+                    pooled(updated("state", &Op::state, TypeClass::f32, "Hv,Dv,Dk")),
+                    output("out", &Op::out, TypeClass::activation, "T,Hv,Dv"),
+                    optional_input("seq_starts", &Op::seq_starts, TypeClass::i32, "B1"),
+                    optional_input("slots", &Op::slots, TypeClass::i32, "B"),
+                    attribute("qk_eps", &Op::qk_eps, "added to the sum of squares of a query or key"),
+                    attribute("eps", &Op::eps, "added to the mean square of an output head"));
   }
   void check_limits(const Dims& dims, bool host_memory) const;
 };

@@ -14,9 +14,10 @@ struct Embed {
   ConstView ids;
   View out;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(matrix("table", &Embed::table, "V,D"), input("ids", &Embed::ids, TypeClass::i32, "T"),
-                      output("out", &Embed::out, TypeClass::activation, "T,D"));
+    return contract(matrix("table", &Op::table, "V,D"), input("ids", &Op::ids, TypeClass::i32, "T"),
+                    output("out", &Op::out, TypeClass::activation, "T,D"));
   }
   void check_limits(const Dims& dims, bool host_memory) const;
 };

@@ -17,12 +17,11 @@ struct ExpertGateUpSwiglu {
   ConstView experts;
   View out;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(input("x", &ExpertGateUpSwiglu::x, TypeClass::activation, "T,K"),
-                      matrix("gate_w", &ExpertGateUpSwiglu::gate_w, "E,N,K"),
-                      matrix("up_w", &ExpertGateUpSwiglu::up_w, "E,N,K"),
-                      input("experts", &ExpertGateUpSwiglu::experts, TypeClass::i32, "T,k"),
-                      output("out", &ExpertGateUpSwiglu::out, TypeClass::activation, "T,k,N"));
+    return contract(input("x", &Op::x, TypeClass::activation, "T,K"), matrix("gate_w", &Op::gate_w, "E,N,K"),
+                    matrix("up_w", &Op::up_w, "E,N,K"), input("experts", &Op::experts, TypeClass::i32, "T,k"),
+                    output("out", &Op::out, TypeClass::activation, "T,k,N"));
   }
   void check_limits(const Dims& dims, bool host_memory) const;
 };

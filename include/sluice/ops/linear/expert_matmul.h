@@ -17,11 +17,11 @@ struct ExpertMatmul {
   ConstView experts;
   View out;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(input_either("x", &ExpertMatmul::x, TypeClass::activation, "T,K", "T,k,K"),
-                      matrix("w", &ExpertMatmul::w, "E,N,K"),
-                      input("experts", &ExpertMatmul::experts, TypeClass::i32, "T,k"),
-                      output("out", &ExpertMatmul::out, TypeClass::activation, "T,k,N"));
+    return contract(input_either("x", &Op::x, TypeClass::activation, "T,K", "T,k,K"),
+                    matrix("w", &Op::w, "E,N,K"), input("experts", &Op::experts, TypeClass::i32, "T,k"),
+                    output("out", &Op::out, TypeClass::activation, "T,k,N"));
   }
   void check_limits(const Dims& dims, bool host_memory) const;
 };

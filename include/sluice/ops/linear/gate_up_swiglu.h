@@ -15,11 +15,10 @@ struct GateUpSwiglu {
   Weight up_w;
   View out;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(input("x", &GateUpSwiglu::x, TypeClass::activation, "T,K"),
-                      matrix("gate_w", &GateUpSwiglu::gate_w, "N,K"),
-                      matrix("up_w", &GateUpSwiglu::up_w, "N,K"),
-                      output("out", &GateUpSwiglu::out, TypeClass::activation, "T,N"));
+    return contract(input("x", &Op::x, TypeClass::activation, "T,K"), matrix("gate_w", &Op::gate_w, "N,K"),
+                    matrix("up_w", &Op::up_w, "N,K"), output("out", &Op::out, TypeClass::activation, "T,N"));
   }
 };
 

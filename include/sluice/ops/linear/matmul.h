@@ -14,9 +14,10 @@ struct Matmul {
   Weight w;
   View out;  // of x's type or F32
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(input("x", &Matmul::x, TypeClass::activation, "T,K"), matrix("w", &Matmul::w, "N,K"),
-                      or_f32(output("out", &Matmul::out, TypeClass::activation, "T,N")));
+    return contract(input("x", &Op::x, TypeClass::activation, "T,K"), matrix("w", &Op::w, "N,K"),
+                    or_f32(output("out", &Op::out, TypeClass::activation, "T,N")));
   }
 };
 

@@ -17,12 +17,13 @@ struct MlaAbsorbQ {
   View q_latent;
   std::int64_t v = 0;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(input("q_nope", &MlaAbsorbQ::q_nope, TypeClass::activation, "T,H,nope"),
-                      optional_matrix("kv_b", &MlaAbsorbQ::kv_b, "H*(nope+v),rank"),
-                      optional_matrix("embed_q", &MlaAbsorbQ::embed_q, "H,rank,nope"),
-                      output("q_latent", &MlaAbsorbQ::q_latent, TypeClass::activation, "T,H,rank"),
-                      optional_attribute("v", &MlaAbsorbQ::v, "V rows per head of kv_b; needed with kv_b"));
+    return contract(input("q_nope", &Op::q_nope, TypeClass::activation, "T,H,nope"),
+                    optional_matrix("kv_b", &Op::kv_b, "H*(nope+v),rank"),
+                    optional_matrix("embed_q", &Op::embed_q, "H,rank,nope"),
+                    output("q_latent", &Op::q_latent, TypeClass::activation, "T,H,rank"),
+                    optional_attribute("v", &Op::v, "V rows per head of kv_b; needed with kv_b"));
   }
   void check_attributes() const;
 };

@@ -17,13 +17,13 @@ struct MlaProjectOut {
   View out;
   std::int64_t nope = 0;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(
-        input("latent", &MlaProjectOut::latent, TypeClass::activation, "T,H,rank"),
-        optional_matrix("kv_b", &MlaProjectOut::kv_b, "H*(nope+v),rank"),
-        optional_matrix("unembed_out", &MlaProjectOut::unembed_out, "H,v,rank"),
-        output("out", &MlaProjectOut::out, TypeClass::activation, "T,H,v"),
-        optional_attribute("nope", &MlaProjectOut::nope, "K rows per head of kv_b; needed with kv_b"));
+    return contract(input("latent", &Op::latent, TypeClass::activation, "T,H,rank"),
+                    optional_matrix("kv_b", &Op::kv_b, "H*(nope+v),rank"),
+                    optional_matrix("unembed_out", &Op::unembed_out, "H,v,rank"),
+                    output("out", &Op::out, TypeClass::activation, "T,H,v"),
+                    optional_attribute("nope", &Op::nope, "K rows per head of kv_b; needed with kv_b"));
   }
   // Dimensions that no input states by itself.
   void derive(Dims& dims) const {

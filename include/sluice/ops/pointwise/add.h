@@ -14,10 +14,11 @@ struct Add {
   ConstView b;
   View out;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(input("a", &Add::a, TypeClass::activation, "*"),
-                      input("b", &Add::b, TypeClass::activation, "*"),
-                      output_over("out", &Add::out, TypeClass::activation, "*"));
+    return contract(input("a", &Op::a, TypeClass::activation, "*"),
+                    input("b", &Op::b, TypeClass::activation, "*"),
+                    output_over("out", &Op::out, TypeClass::activation, "*"));
   }
 };
 

@@ -17,12 +17,13 @@ struct AddRmsNorm {
   View out;
   double eps = 1e-6;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(updated("residual", &AddRmsNorm::residual, TypeClass::activation, "T,D"),
-                      input("delta", &AddRmsNorm::delta, TypeClass::activation, "T,D"),
-                      input("weight", &AddRmsNorm::weight, TypeClass::parameter, "D"),
-                      output_over("out", &AddRmsNorm::out, TypeClass::activation, "T,D"),
-                      attribute("eps", &AddRmsNorm::eps, "added to the mean square"));
+    return contract(updated("residual", &Op::residual, TypeClass::activation, "T,D"),
+                    input("delta", &Op::delta, TypeClass::activation, "T,D"),
+                    input("weight", &Op::weight, TypeClass::parameter, "D"),
+                    output_over("out", &Op::out, TypeClass::activation, "T,D"),
+                    attribute("eps", &Op::eps, "added to the mean square"));
   }
   void check_limits(const Dims& dims, bool host_memory) const;
 };

@@ -16,12 +16,13 @@ struct GatedRmsNorm {
   View out;
   double eps = 1e-6;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(input("x", &GatedRmsNorm::x, TypeClass::activation, "T,H,D"),
-                      input("z", &GatedRmsNorm::z, TypeClass::activation, "T,H,D"),
-                      input("weight", &GatedRmsNorm::weight, TypeClass::parameter, "D"),
-                      output_over("out", &GatedRmsNorm::out, TypeClass::activation, "T,H,D"),
-                      attribute("eps", &GatedRmsNorm::eps, "added to the mean square"));
+    return contract(input("x", &Op::x, TypeClass::activation, "T,H,D"),
+                    input("z", &Op::z, TypeClass::activation, "T,H,D"),
+                    input("weight", &Op::weight, TypeClass::parameter, "D"),
+                    output_over("out", &Op::out, TypeClass::activation, "T,H,D"),
+                    attribute("eps", &Op::eps, "added to the mean square"));
   }
   void check_limits(const Dims& dims, bool host_memory) const;
 };

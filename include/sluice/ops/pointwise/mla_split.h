@@ -20,15 +20,16 @@ struct MlaSplit {
   std::int64_t nope = 0;
   std::int64_t rope = 0;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(input("q_full", &MlaSplit::q_full, TypeClass::activation, "T,H,nope+rope"),
-                      input("kv_pre", &MlaSplit::kv_pre, TypeClass::activation, "T,rank+rope"),
-                      output("q_nope", &MlaSplit::q_nope, TypeClass::activation, "T,H,nope"),
-                      output("q_pe", &MlaSplit::q_pe, TypeClass::activation, "T,H,rope"),
-                      output("kv_latent", &MlaSplit::kv_latent, TypeClass::activation, "T,rank"),
-                      output("k_pe", &MlaSplit::k_pe, TypeClass::activation, "T,rope"),
-                      attribute("nope", &MlaSplit::nope, "channels without rotation"),
-                      attribute("rope", &MlaSplit::rope, "rotated channels"));
+    return contract(input("q_full", &Op::q_full, TypeClass::activation, "T,H,nope+rope"),
+                    input("kv_pre", &Op::kv_pre, TypeClass::activation, "T,rank+rope"),
+                    output("q_nope", &Op::q_nope, TypeClass::activation, "T,H,nope"),
+                    output("q_pe", &Op::q_pe, TypeClass::activation, "T,H,rope"),
+                    output("kv_latent", &Op::kv_latent, TypeClass::activation, "T,rank"),
+                    output("k_pe", &Op::k_pe, TypeClass::activation, "T,rope"),
+                    attribute("nope", &Op::nope, "channels without rotation"),
+                    attribute("rope", &Op::rope, "rotated channels"));
   }
   // Dimensions that no input states by itself.
   void derive(Dims& dims) const {

@@ -17,12 +17,13 @@ struct QkL2Norm {
   double q_scale = 1;
   double k_scale = 1;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(updated("q", &QkL2Norm::q, TypeClass::activation, "T,H,D"),
-                      updated("k", &QkL2Norm::k, TypeClass::activation, "T,H,D"),
-                      attribute("eps", &QkL2Norm::eps, "added to the sum of squares"),
-                      attribute("q_scale", &QkL2Norm::q_scale, "factor on q"),
-                      attribute("k_scale", &QkL2Norm::k_scale, "factor on k"));
+    return contract(updated("q", &Op::q, TypeClass::activation, "T,H,D"),
+                    updated("k", &Op::k, TypeClass::activation, "T,H,D"),
+                    attribute("eps", &Op::eps, "added to the sum of squares"),
+                    attribute("q_scale", &Op::q_scale, "factor on q"),
+                    attribute("k_scale", &Op::k_scale, "factor on k"));
   }
   void check_limits(const Dims& dims, bool host_memory) const;
 };

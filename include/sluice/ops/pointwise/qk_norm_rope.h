@@ -21,15 +21,16 @@ struct QkNormRope {
   double eps = 1e-6;
   double mscale = 1;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(updated("q", &QkNormRope::q, TypeClass::activation, "T,H,D"),
-                      updated("k", &QkNormRope::k, TypeClass::activation, "T,KH,D"),
-                      input("q_weight", &QkNormRope::q_weight, TypeClass::parameter, "D"),
-                      input("k_weight", &QkNormRope::k_weight, TypeClass::parameter, "D"),
-                      input("inv_freq", &QkNormRope::inv_freq, TypeClass::f32, "M"),
-                      input("positions", &QkNormRope::positions, TypeClass::i32, "T"),
-                      attribute("eps", &QkNormRope::eps, "added to the mean square"),
-                      optional_attribute("mscale", &QkNormRope::mscale, "factor on cos and sin"));
+    return contract(updated("q", &Op::q, TypeClass::activation, "T,H,D"),
+                    updated("k", &Op::k, TypeClass::activation, "T,KH,D"),
+                    input("q_weight", &Op::q_weight, TypeClass::parameter, "D"),
+                    input("k_weight", &Op::k_weight, TypeClass::parameter, "D"),
+                    input("inv_freq", &Op::inv_freq, TypeClass::f32, "M"),
+                    input("positions", &Op::positions, TypeClass::i32, "T"),
+                    attribute("eps", &Op::eps, "added to the mean square"),
+                    optional_attribute("mscale", &Op::mscale, "factor on cos and sin"));
   }
   void check_limits(const Dims& dims, bool host_memory) const;
 };

@@ -15,11 +15,12 @@ struct RmsNorm {
   View out;
   double eps = 1e-6;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(input("x", &RmsNorm::x, TypeClass::activation, "..,D"),
-                      optional_input("weight", &RmsNorm::weight, TypeClass::parameter, "D"),
-                      output_over("out", &RmsNorm::out, TypeClass::activation, "..,D"),
-                      attribute("eps", &RmsNorm::eps, "added to the mean square"));
+    return contract(input("x", &Op::x, TypeClass::activation, "..,D"),
+                    optional_input("weight", &Op::weight, TypeClass::parameter, "D"),
+                    output_over("out", &Op::out, TypeClass::activation, "..,D"),
+                    attribute("eps", &Op::eps, "added to the mean square"));
   }
   void check_limits(const Dims& dims, bool host_memory) const;
 };

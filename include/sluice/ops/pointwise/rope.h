@@ -23,13 +23,13 @@ struct Rope {
   double mscale = 1;
   Pairing pairing = Pairing::half;  // half: (i, i+R/2); interleaved: (2i, 2i+1)
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(
-        updated("x", &Rope::x, TypeClass::activation, "T,H,D"),
-        input("inv_freq", &Rope::inv_freq, TypeClass::f32, "M"),
-        input("positions", &Rope::positions, TypeClass::i32, "T"),
-        optional_attribute("mscale", &Rope::mscale, "factor on cos and sin"),
-        optional_attribute("pairing", &Rope::pairing, "half: (i, i+R/2); interleaved: (2i, 2i+1)"));
+    return contract(updated("x", &Op::x, TypeClass::activation, "T,H,D"),
+                    input("inv_freq", &Op::inv_freq, TypeClass::f32, "M"),
+                    input("positions", &Op::positions, TypeClass::i32, "T"),
+                    optional_attribute("mscale", &Op::mscale, "factor on cos and sin"),
+                    optional_attribute("pairing", &Op::pairing, "half: (i, i+R/2); interleaved: (2i, 2i+1)"));
   }
   void check_limits(const Dims& dims, bool host_memory) const;
 };

@@ -14,10 +14,11 @@ struct SigmoidGate {
   ConstView gate;
   View out;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(input("x", &SigmoidGate::x, TypeClass::activation, "*"),
-                      input("gate", &SigmoidGate::gate, TypeClass::activation, "*"),
-                      output_over("out", &SigmoidGate::out, TypeClass::activation, "*"));
+    return contract(input("x", &Op::x, TypeClass::activation, "*"),
+                    input("gate", &Op::gate, TypeClass::activation, "*"),
+                    output_over("out", &Op::out, TypeClass::activation, "*"));
   }
 };
 

@@ -14,10 +14,11 @@ struct SplitQGate {
   View q;
   View gate;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(input("x", &SplitQGate::x, TypeClass::activation, "T,H,2*D"),
-                      output("q", &SplitQGate::q, TypeClass::activation, "T,H,D"),
-                      output("gate", &SplitQGate::gate, TypeClass::activation, "T,H,D"));
+    return contract(input("x", &Op::x, TypeClass::activation, "T,H,2*D"),
+                    output("q", &Op::q, TypeClass::activation, "T,H,D"),
+                    output("gate", &Op::gate, TypeClass::activation, "T,H,D"));
   }
   // Dimensions that no input states by itself.
   void derive(Dims& dims) const {

@@ -14,10 +14,11 @@ struct Swiglu {
   ConstView up;
   View out;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(input("gate", &Swiglu::gate, TypeClass::activation, "*"),
-                      input("up", &Swiglu::up, TypeClass::activation, "*"),
-                      output_over("out", &Swiglu::out, TypeClass::activation, "*"));
+    return contract(input("gate", &Op::gate, TypeClass::activation, "*"),
+                    input("up", &Op::up, TypeClass::activation, "*"),
+                    output_over("out", &Op::out, TypeClass::activation, "*"));
   }
 };
 

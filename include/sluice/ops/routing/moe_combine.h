@@ -18,14 +18,14 @@ struct MoeCombine {
   ConstView shared_gate;
   View out;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(
-        input("residual", &MoeCombine::residual, TypeClass::activation, "T,D"),
-        may_be_empty(input("expert_out", &MoeCombine::expert_out, TypeClass::activation, "T,k,D")),
-        may_be_empty(input("weights", &MoeCombine::weights, TypeClass::f32, "T,k")),
-        optional_input("shared_out", &MoeCombine::shared_out, TypeClass::activation, "T,D"),
-        optional_input_either("shared_gate", &MoeCombine::shared_gate, TypeClass::activation, "T", "T,1"),
-        output_over("out", &MoeCombine::out, TypeClass::activation, "T,D"));
+    return contract(input("residual", &Op::residual, TypeClass::activation, "T,D"),
+                    may_be_empty(input("expert_out", &Op::expert_out, TypeClass::activation, "T,k,D")),
+                    may_be_empty(input("weights", &Op::weights, TypeClass::f32, "T,k")),
+                    optional_input("shared_out", &Op::shared_out, TypeClass::activation, "T,D"),
+                    optional_input_either("shared_gate", &Op::shared_gate, TypeClass::activation, "T", "T,1"),
+                    output_over("out", &Op::out, TypeClass::activation, "T,D"));
   }
   void check_limits(const Dims& dims, bool host_memory) const;
 };

@@ -15,11 +15,12 @@ struct MoeScatterAdd {
   ConstView weights;
   View sum;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(input("bucket_out", &MoeScatterAdd::bucket_out, TypeClass::activation, "bucket,D"),
-                      input("token_idx", &MoeScatterAdd::token_idx, TypeClass::i32, "bucket"),
-                      input("weights", &MoeScatterAdd::weights, TypeClass::f32, "bucket"),
-                      updated("sum", &MoeScatterAdd::sum, TypeClass::activation, "T,D"));
+    return contract(input("bucket_out", &Op::bucket_out, TypeClass::activation, "bucket,D"),
+                    input("token_idx", &Op::token_idx, TypeClass::i32, "bucket"),
+                    input("weights", &Op::weights, TypeClass::f32, "bucket"),
+                    updated("sum", &Op::sum, TypeClass::activation, "T,D"));
   }
   void check_limits(const Dims& dims, bool host_memory) const;
 };

@@ -23,17 +23,17 @@ struct RouteSigmoid {
   double scale = 1;
   bool normalize = false;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(
-        input("logits", &RouteSigmoid::logits, TypeClass::activation, "T,E"),
-        input("bias", &RouteSigmoid::bias, TypeClass::parameter, "E"),
-        output("experts", &RouteSigmoid::experts, TypeClass::i32, "T,k"),
-        output("weights", &RouteSigmoid::weights, TypeClass::f32, "T,k"),
-        attribute("k", &RouteSigmoid::k, "experts a token chooses"),
-        optional_attribute("groups", &RouteSigmoid::groups, "expert groups"),
-        optional_attribute("top_groups", &RouteSigmoid::top_groups, "groups a token may choose from"),
-        optional_attribute("scale", &RouteSigmoid::scale, "factor on the weights"),
-        optional_attribute("normalize", &RouteSigmoid::normalize, "divide the weights by their sum"));
+    return contract(input("logits", &Op::logits, TypeClass::activation, "T,E"),
+                    input("bias", &Op::bias, TypeClass::parameter, "E"),
+                    output("experts", &Op::experts, TypeClass::i32, "T,k"),
+                    output("weights", &Op::weights, TypeClass::f32, "T,k"),
+                    attribute("k", &Op::k, "experts a token chooses"),
+                    optional_attribute("groups", &Op::groups, "expert groups"),
+                    optional_attribute("top_groups", &Op::top_groups, "groups a token may choose from"),
+                    optional_attribute("scale", &Op::scale, "factor on the weights"),
+                    optional_attribute("normalize", &Op::normalize, "divide the weights by their sum"));
   }
   void check_attributes() const;
   void check_limits(const Dims& dims, bool host_memory) const;

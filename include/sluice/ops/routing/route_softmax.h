@@ -17,13 +17,13 @@ struct RouteSoftmax {
   std::int64_t k = 1;
   bool normalize = false;
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(
-        input("logits", &RouteSoftmax::logits, TypeClass::activation, "T,E"),
-        output("experts", &RouteSoftmax::experts, TypeClass::i32, "T,k"),
-        output("weights", &RouteSoftmax::weights, TypeClass::f32, "T,k"),
-        attribute("k", &RouteSoftmax::k, "experts a token chooses"),
-        optional_attribute("normalize", &RouteSoftmax::normalize, "divide the weights by their sum"));
+    return contract(input("logits", &Op::logits, TypeClass::activation, "T,E"),
+                    output("experts", &Op::experts, TypeClass::i32, "T,k"),
+                    output("weights", &Op::weights, TypeClass::f32, "T,k"),
+                    attribute("k", &Op::k, "experts a token chooses"),
+                    optional_attribute("normalize", &Op::normalize, "divide the weights by their sum"));
   }
   void check_attributes() const;
   void check_limits(const Dims& dims, bool host_memory) const;

@@ -50,31 +50,32 @@ struct Sample {
   RowValue<double> frequency_penalty = 0;
   RowValue<std::int64_t> logprobs = -1;  // most likely tokens reported; 0: the chosen alone; -1: nothing
 
+  template <class Op>
   static constexpr auto fields() {
-    return std::tuple(
-        input("logits", &Sample::logits, TypeClass::f32, "T,V"),
-        updated("positions", &Sample::positions, TypeClass::i32, "T"),
-        output("ids", &Sample::ids, TypeClass::i32, "T"),
-        optional_input("slots", &Sample::slots, TypeClass::i32, "T"),
-        may_be_absent(updated("counts", &Sample::counts, TypeClass::i32, "P,V")),
-        optional_input("bias_ids", &Sample::bias_ids, TypeClass::i32, "P,L"),
-        optional_input("bias", &Sample::bias, TypeClass::f32, "P,L"),
-        optional_input("allowed", &Sample::allowed, TypeClass::u8, "P,(V+7)/8"),
-        may_be_absent(output("logprob", &Sample::logprob, TypeClass::f32, "T")),
-        may_be_absent(output("top_ids", &Sample::top_ids, TypeClass::i32, "T,20")),
-        may_be_absent(output("top_logprobs", &Sample::top_logprobs, TypeClass::f32, "T,20")),
-        optional_attribute("temperature", &Sample::temperature, "0: the largest logit"),
-        optional_attribute("top_k", &Sample::top_k, "candidates kept; 0: all"),
-        optional_attribute("top_p", &Sample::top_p, "share of the probability kept"),
-        optional_attribute("min_p", &Sample::min_p, "least probability kept, relative to the largest"),
-        optional_attribute("seed", &Sample::seed, "of the draws"),
-        optional_attribute("repetition_penalty", &Sample::repetition_penalty,
+    return contract(
+        input("logits", &Op::logits, TypeClass::f32, "T,V"),
+        updated("positions", &Op::positions, TypeClass::i32, "T"),
+        output("ids", &Op::ids, TypeClass::i32, "T"),
+        optional_input("slots", &Op::slots, TypeClass::i32, "T"),
+        may_be_absent(updated("counts", &Op::counts, TypeClass::i32, "P,V")),
+        optional_input("bias_ids", &Op::bias_ids, TypeClass::i32, "P,L"),
+        optional_input("bias", &Op::bias, TypeClass::f32, "P,L"),
+        optional_input("allowed", &Op::allowed, TypeClass::u8, "P,(V+7)/8"),
+        may_be_absent(output("logprob", &Op::logprob, TypeClass::f32, "T")),
+        may_be_absent(output("top_ids", &Op::top_ids, TypeClass::i32, "T,20")),
+        may_be_absent(output("top_logprobs", &Op::top_logprobs, TypeClass::f32, "T,20")),
+        optional_attribute("temperature", &Op::temperature, "0: the largest logit"),
+        optional_attribute("top_k", &Op::top_k, "candidates kept; 0: all"),
+        optional_attribute("top_p", &Op::top_p, "share of the probability kept"),
+        optional_attribute("min_p", &Op::min_p, "least probability kept, relative to the largest"),
+        optional_attribute("seed", &Op::seed, "of the draws"),
+        optional_attribute("repetition_penalty", &Op::repetition_penalty,
                            "divides the positive logits of tokens that occurred, multiplies the others"),
-        optional_attribute("presence_penalty", &Sample::presence_penalty,
+        optional_attribute("presence_penalty", &Op::presence_penalty,
                            "taken off the logits of tokens that occurred"),
-        optional_attribute("frequency_penalty", &Sample::frequency_penalty,
+        optional_attribute("frequency_penalty", &Op::frequency_penalty,
                            "taken off for every time they occurred"),
-        optional_attribute("logprobs", &Sample::logprobs,
+        optional_attribute("logprobs", &Op::logprobs,
                            "most likely tokens reported, up to 20; 0: the chosen one alone; -1: nothing"));
   }
   void check_limits(const Dims& dims, bool host_memory) const;
