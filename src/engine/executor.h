@@ -66,8 +66,8 @@ class Executor {
   // Makes a group. A `chunk` of 0 is the engine's.
   std::shared_ptr<SlotGroup> reserve(const state::Extent& extent, std::int64_t chunk = 0);
 
-  // Gives another slot of the same group the first `rows` tokens of this one, without a copy of its caches
-  // where they lie in pages. Recurrent states are those of the last token: `rows` is the sequence's length.
+  // Gives another slot of the same group the first `rows` tokens of this one; pages of caches are shared, not
+  // copied. Recurrent states are those of the last token: `rows` is the sequence's length.
   void fork(const Slot& from, const Slot& to, std::int64_t rows);
 
   // Tokens of one sequence behind `past` others.

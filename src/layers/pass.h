@@ -18,7 +18,7 @@ struct Pass {
   ops::ConstView slots;
   ops::SequenceValue start;
   std::int64_t slot = 0;
-  // Where caches lie in pages: I32 [slots, pages], or [pages] of the one sequence.
+  // Of the caches: I32 [slots, pages], or [pages] of the one sequence.
   ops::ConstView page_table;
   // Tokens whose logits are wanted; empty: the last ones, as many as there is room for.
   std::vector<std::int64_t> logit_rows;
@@ -41,8 +41,6 @@ struct Pass {
   ops::View saved(const ops::View& pool) const {
     return save_at.present() ? pool.rows(saved_behind, save_at.dim(0)) : ops::View();
   }
-  // A cache: the same, but all pages where it lies in pages.
-  ops::View cache(const ops::View& pool) const { return page_table.present() ? pool : state(pool); }
 };
 
 }  // namespace sluice::layers

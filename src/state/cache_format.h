@@ -41,11 +41,11 @@ struct Extent {
   std::int64_t at_once() const { return growing ? 1 : slots; }
 };
 
-// What one slot of a tensor holds, for saving some tokens of it.
+// What one slot, or one page, of a tensor holds, for saving some tokens of it.
 enum class Layout {
-  whole,      // one state, whatever the length
-  rows,       // [capacity, ...]: a row per token
-  head_rows,  // [heads, capacity, ...]: a row per token for each head
+  whole,      // a slot: one state, whatever the length
+  rows,       // a page: [rows, ...], a row per token
+  head_rows,  // a page: [heads, rows, ...], a row per token for each head
 };
 
 // Throws where rows of that width cannot be packed.

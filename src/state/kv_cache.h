@@ -13,8 +13,8 @@ struct KvCacheShape {
 
 // As numbers.
 struct KvCache {
-  ops::View keys;    // [slots, capacity, kv_heads, head_dim]
-  ops::View values;  // [slots, capacity, kv_heads, value_dim]
+  ops::View keys;    // [pages, rows, kv_heads, head_dim]
+  ops::View values;  // [pages, rows, kv_heads, value_dim]
 
   template <class Self, class F>
   static void for_each_tensor(Self& self, F&& f) {
@@ -25,10 +25,10 @@ struct KvCache {
 
 // As codes.
 struct PackedKvCache {
-  ops::View key_codes;    // U8 [slots, kv_heads, capacity, head_dim * key_bits / 8]
-  ops::View value_codes;  // U8 [slots, kv_heads, capacity, value_dim * value_bits / 8]
-  ops::View key_norms;    // F32 [slots, kv_heads, capacity]
-  ops::View value_norms;  // F32 [slots, kv_heads, capacity]
+  ops::View key_codes;    // U8 [pages, kv_heads, rows, head_dim * key_bits / 8]
+  ops::View value_codes;  // U8 [pages, kv_heads, rows, value_dim * value_bits / 8]
+  ops::View key_norms;    // F32 [pages, kv_heads, rows]
+  ops::View value_norms;  // F32 [pages, kv_heads, rows]
   ops::ConstView signs;   // U8 [head_dim / 8]: of the rotation
   std::int64_t key_bits = 16;
   std::int64_t value_bits = 16;

@@ -12,8 +12,8 @@ struct LatentCacheShape {
 
 // As numbers.
 struct LatentCache {
-  ops::View latents;    // [slots, capacity, rank]
-  ops::View rope_keys;  // [slots, capacity, rope]
+  ops::View latents;    // [pages, rows, rank]
+  ops::View rope_keys;  // [pages, rows, rope]
 
   template <class Self, class F>
   static void for_each_tensor(Self& self, F&& f) {
@@ -24,9 +24,9 @@ struct LatentCache {
 
 // Latents as codes; rotary keys stay numbers.
 struct PackedLatentCache {
-  ops::View codes;       // U8 [slots, capacity, rank * bits / 8]
-  ops::View norms;       // F32 [slots, capacity]
-  ops::View rope_keys;   // BF16 [slots, capacity, rope]
+  ops::View codes;       // U8 [pages, rows, rank * bits / 8]
+  ops::View norms;       // F32 [pages, rows]
+  ops::View rope_keys;   // BF16 [pages, rows, rope]
   ops::ConstView signs;  // U8 [rank / 8]: of the rotation
   std::int64_t bits = 16;
 
