@@ -138,7 +138,7 @@ ForwardPass::ForwardPass(Core& core, Workspace& workspace, const state::Extent& 
 
 ops::View ForwardPass::place_logits(std::int64_t rows) {
   const std::size_t bytes = logit_bytes(decoder(), rows);
-  if (rows == 0) return {};
+  if (rows == 0 || !decoder().lm_head.present()) return {};  // another node has the head
   if (rows > at_once() && prompt_logits_.bytes() < bytes) {
     backend().synchronize();
     prompt_logits_ = {};
@@ -150,7 +150,7 @@ ops::View ForwardPass::place_logits(std::int64_t rows) {
 }
 
 void ForwardPass::run(layers::Device& device, const layers::Pass& pass, std::int64_t rows) {
-  logits_ = decoder().lm_head.present() ? place_logits(rows) : ops::View();
+  logits_ = place_logits(rows);
   decoder().forward(device, pass, pool_.layers(), logits_);
 }
 
