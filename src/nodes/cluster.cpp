@@ -222,9 +222,9 @@ void Cluster::watch() {
   while (!stopping_ && !is_lost_) {
     lock.unlock();
     const Clock::time_point now = Clock::now();
-    // Whoever was stopped itself has heard nobody meanwhile.
+    // Whoever was stopped itself has heard nobody meanwhile; what others were silent before still counts.
     if (now - last > options_.patience / 2)
-      for (Peer& peer : peers_) peer.heard = now;
+      for (Peer& peer : peers_) peer.heard += now - last;
     last = now;
     std::size_t leaving = 0;
     try {
