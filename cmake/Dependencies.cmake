@@ -43,6 +43,11 @@ elseif(SLUICE_MPI STREQUAL "AUTO" AND SLUICE_HERE)
   pkg_search_module(MPI QUIET IMPORTED_TARGET ompi-c ompi mpi-c)
   set(SLUICE_WITH_MPI ${MPI_FOUND})
 endif()
+set(SLUICE_WITH_PMIX OFF)
+if(SLUICE_WITH_MPI)  # it comes with Open MPI; nodes that do not join have no name without it
+  pkg_check_modules(PMIX IMPORTED_TARGET pmix)
+  set(SLUICE_WITH_PMIX ${PMIX_FOUND})
+endif()
 pkg_check_modules(URING IMPORTED_TARGET liburing)  # optional: threads read experts without it
 if(SLUICE_TESTS)
   find_package(GTest REQUIRED)

@@ -4,17 +4,21 @@
     nodes_test.py SLUICE FOLDER_OF_TINY_MODELS MPIRUN
 """
 
+import itertools
 import json
 import os
 import pathlib
 import platform
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+
+from launched import ENVIRONMENT, launcher, processes_of
 
 MPIRUN = sys.argv.pop(3)
 MODELS = pathlib.Path(sys.argv.pop(2))
@@ -24,12 +28,10 @@ SECONDS = 120  # for anything: machines are slow and busy
 SHARED_MEMORY = ("--mca", "btl", "vader,self")
 TCP = ("--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo")
 TOKENS = ",".join(str((7 * i * i + 3) % 90) for i in range(150))
-ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def command(nodes, *arguments, over=SHARED_MEMORY):
-    return [MPIRUN, "--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1", *over, "-n", str(nodes),
-            SLUICE, *map(str, arguments)]
+    return [*launcher(MPIRUN, nodes, *over), SLUICE, *map(str, arguments)]
 
 
 def run(nodes, *arguments, over=SHARED_MEMORY, **options):
@@ -41,19 +43,6 @@ def run(nodes, *arguments, over=SHARED_MEMORY, **options):
 def alone(*arguments):
     return subprocess.run([SLUICE, *map(str, arguments)], text=True, timeout=SECONDS, check=True,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE).stdout
-
-
-def processes_of(mpirun):
-    """The ids of the processes that it started, by rank."""
-    ranks = {}
-    for entry in pathlib.Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and f"\nPPid:\t{mpirun}\n" in (entry / "status").read_text():
-                values = dict(line.split("=", 1) for line in (entry / "environ").read_text().split("\0") if "=" in line)
-                ranks[int(values["OMPI_COMM_WORLD_RANK"])] = int(entry.name)
-        except (OSError, KeyError):
-            continue
-    return ranks
 
 
 def ignores(process, number):
@@ -89,8 +78,15 @@ class NodesTest(unittest.TestCase):
         self.check_bits(BUNDLED / "latent-story", 2, TCP, "--kv-bits", "4")
 
     def test_tiny_models(self):
-        for name in ("qwen3_5_moe-irregular", "qwen3_next"):
-            self.check_bits(MODELS / name, 4, TCP)
+        """Each in one way; with SLUICE_ALL_NODES in every one that it can be shared in."""
+        for number, model in enumerate(sorted(path.parent for path in MODELS.glob("*/config.json"))):
+            shape = json.loads(alone("inspect", model, "--json"))
+            ways = [way for way in itertools.product((2, 3, 4), (SHARED_MEMORY, TCP), ("auto", "experts", "groups"))
+                    if way[0] <= {"auto": shape["layers"], "experts": shape["experts"],
+                                  "groups": shape["experts"] + 1 if way[0] > 2 else 0}[way[2]]]
+            for nodes, over, split in ways if "SLUICE_ALL_NODES" in os.environ else [ways[5 * number % len(ways)]]:
+                with self.subTest(model=model.name, nodes=nodes, over=over[1], split=split):
+                    self.check_bits(model, nodes, over, split=f"groups:1,{nodes - 1}" if split == "groups" else split)
         self.check_bits(MODELS / "mlx-deepseek_v3-4bit", 2, SHARED_MEMORY, "--rounded")
 
     def test_streamed_experts(self):
@@ -175,6 +171,20 @@ class NodesTest(unittest.TestCase):
         self.assertNotEqual(different.returncode, 0)
         self.assertRegex(different.stderr, r"sluice: arithmetic differs: node 0 \(.*\) has cpu \(.*sse4.*, "
                                            r"node 1 \(.*\) has cpu \(.*avx2.*--isa")
+
+    def test_who_does_not_join_is_named(self):
+        """MPI waits for all without saying for whom."""
+        story = ["run", "--nodes", "auto", "-n", "8"]
+        stopped = ["-n", "1", "sh", "-c", "kill -STOP $$"]
+        for rank, jobs in ((1, (command(1, *story), stopped, ["-n", "1", SLUICE, *story])),
+                           (0, ([*launcher(MPIRUN, 1, *SHARED_MEMORY), *stopped[2:]], ["-n", "1", SLUICE, *story]))):
+            with self.subTest(rank=rank):
+                ended = subprocess.run(" : ".join(map(shlex.join, jobs)), shell=True, text=True, timeout=SECONDS, env=ENVIRONMENT,
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                self.assertNotEqual(ended.returncode, 0)
+                said = [line for line in ended.stderr.splitlines() if line.startswith("sluice:")]
+                self.assertEqual(len(said), 1, ended.stderr)
+                self.assertRegex(said[0], rf"sluice: node {rank} \(.+\) has not joined within")
 
     def lose(self, how, rank, over):
         """Ends or stops one of three nodes in the middle of a story; returns what the others said."""

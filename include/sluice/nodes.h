@@ -5,10 +5,12 @@
 // The traffic is not encrypted: it is for a network that is trusted.
 #pragma once
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "sluice/engine.h"
 #include "sluice/nodes_plan.h"
@@ -37,6 +39,11 @@ struct NodesOptions {
 namespace nodes {
 class Cluster;
 }  // namespace nodes
+
+// MPI waits for ever for a node that stopped before it joined, and does not say for which. Called by all
+// whose constructor of Nodes takes too long, each on another thread: the names of those that did not call it
+// within `patience`; none where that cannot be known.
+std::vector<std::string> missing_nodes(std::chrono::milliseconds patience);
 
 class Nodes {
  public:

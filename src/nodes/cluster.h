@@ -24,7 +24,7 @@ class Cluster {
     std::function<void(const LostNode& node)> lost = {};
     std::chrono::milliseconds beat{500};
     std::chrono::milliseconds patience{5000};  // with a node that is silent
-    std::chrono::milliseconds meeting{6000};   // with one that has not come
+    std::chrono::milliseconds meeting{10000};  // with one that has not come
   };
   Cluster(std::unique_ptr<Transport> transport, Options options);
   // Parts in order, once all others do, unless a node was lost.

@@ -1,6 +1,7 @@
 #include "sluice/nodes.h"
 
 #include "base/error.h"
+#include "nodes/roll_call.h"
 #include "nodes/share.h"
 
 namespace sluice {
@@ -18,6 +19,10 @@ std::shared_ptr<nodes::Cluster> join(const NodesOptions& options) {
 }
 
 }  // namespace
+
+std::vector<std::string> missing_nodes(std::chrono::milliseconds patience) {
+  return nodes::missing_from_roll_call(patience);
+}
 
 Nodes::Nodes(const NodesOptions& options) : Nodes(join(options), options) {}
 Nodes::Nodes(std::shared_ptr<nodes::Cluster> cluster, const NodesOptions& options)

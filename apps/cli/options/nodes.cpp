@@ -2,6 +2,7 @@
 
 #include <build_info.h>  // made by the build
 #include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -38,27 +39,30 @@ void leave_the_word_to_the_leader() {
     std::fflush(stdout);
     fmt::print(stderr, "{} {}\n", styled(Style::red, "sluice:", stderr), printable(node.sentence));
     std::fflush(stderr);
-    if (!node.told) std::this_thread::sleep_for(2500ms);
+    if (!node.told) std::this_thread::sleep_for(1500ms);
   } else if (node.told) {
     leave_the_word_to_the_leader();
   } else {
-    std::this_thread::sleep_for(3000ms);
+    std::this_thread::sleep_for(2000ms);
   }
   std::_Exit(1);
 }
 
-// MPI waits for ever for a node that stopped before it joined, and does not say for which. The node that
-// leads says so; the others where it is the one that stopped. Here, too, mpirun has the time to notice a
-// machine that is cut off.
+// MPI waits for ever for a node that stopped before it joined. The node that leads says for which, the others
+// where it is that one or nobody knows. Here, too, mpirun has the time to notice a machine that is cut off.
 class JoinLimit {
  public:
   explicit JoinLimit(bool leads)
       : thread_([this, leads] {
-          std::unique_lock lock(mutex_);
-          if (joined_.wait_for(lock, leads ? kLimit : kLimit + kNotice, [this] { return done_; })) return;
-          fmt::print(stderr, "{} a node has not joined within {} s: it stopped, or cannot be reached\n",
-                     styled(Style::red, "sluice:", stderr), std::chrono::seconds(kLimit).count());
-          std::fflush(stderr);
+          if (joined_within(kCall)) return;
+          const std::vector<std::string> missing = missing_nodes(kLimit - kCall + (leads ? 0ms : kNotice));
+          if (joined_within(0s)) return;
+          const bool leader_speaks = !leads && !missing.empty() && !missing[0].starts_with("node 0");
+          if (!leader_speaks) {
+            fmt::print(stderr, "{} {}\n", styled(Style::red, "sluice:", stderr),
+                       printable(sentence(missing)));
+            std::fflush(stderr);
+          }
           if (leads) std::this_thread::sleep_for(kNotice);
           std::_Exit(1);
         }) {}
@@ -74,8 +78,22 @@ class JoinLimit {
   JoinLimit& operator=(const JoinLimit&) = delete;
 
  private:
-  static constexpr auto kLimit = 7s;
-  static constexpr auto kNotice = 2s;
+  static constexpr auto kCall = 4750ms;  // then all tell each other who is there
+  static constexpr auto kLimit = 6s;
+  static constexpr auto kNotice = 1500ms;
+
+  bool joined_within(std::chrono::milliseconds most) {
+    std::unique_lock lock(mutex_);
+    return joined_.wait_for(lock, most, [this] { return done_; });
+  }
+  static std::string sentence(const std::vector<std::string>& missing) {
+    return fmt::format("{} not joined within {} s: stopped, or out of reach",
+                       missing.empty()       ? "a node has"
+                       : missing.size() == 1 ? missing[0] + " has"
+                                             : fmt::format("{} have", fmt::join(missing, ", ")),
+                       std::chrono::seconds(kLimit).count());
+  }
+
   std::mutex mutex_;
   std::condition_variable joined_;
   bool done_ = false;
