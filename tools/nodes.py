@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Machines in miniature: network namespaces with links of a given rate, in which nodes share a model by MPI.
 
-    tools/nodes.py SLUICE [--hosts 3] [--rate 1gbit] [--faults 50] [--model MODEL]
+    tools/nodes.py SLUICE [--hosts 3] [--rate 1gbit] [--faults 50 [--seed N]] [--model MODEL]
     tools/nodes.py SLUICE --plan --hosts 2
 
 Checks that the bits are those of one process, prints the speed, and then loses a node again and again in the middle of an
-answer or at the start: by SIGKILL, by SIGSTOP, and by taking its link down. All must end within 10 s with a sentence that names it, and
-nothing may be left. Needs root."""
+answer or at the start: by SIGKILL, by SIGSTOP, and by taking its link down. All must end within 10 s with a sentence that names it,
+nothing may be left, and what was answered until then must be what one process answers. Needs root."""
 
 import argparse
 import contextlib
@@ -30,8 +30,8 @@ MOST_SECONDS = 10
 MPIRUN_SECONDS = 20  # it waits for processes that are stopped before it kills them
 GIVE_UP_SECONDS = 40
 # Else mpirun itself waits for minutes for a machine that cannot be reached, as docs/cluster.md says.
-NOTICE_LOST_LINKS = ("--mca", "oob_tcp_keepalive_time", "2", "--mca", "oob_tcp_keepalive_intvl", "2",
-                     "--mca", "oob_tcp_keepalive_probes", "3")
+NOTICE_LOST_LINKS = ("--mca", "oob_tcp_keepalive_time", "2", "--mca", "oob_tcp_keepalive_intvl", "1",
+                     "--mca", "oob_tcp_keepalive_probes", "4")
 RETRIES = 5  # of TCP, likewise
 ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
@@ -181,25 +181,32 @@ def check_plan(hosts, program, folder):
     return well
 
 
-def lose_one(hosts, program, model, how, host, delay, split, at_start):
-    """The seconds until all others ended, and until mpirun did, what they said, and who did not end."""
-    command = hosts.command(program, "run", "-m", model, "-n", "100000", "--ctx", "2048", "--regex", "[a-z ,.]{20000}",
-                            "--threads", "1", "--nodes", split, "Once upon a time")
+def long_answer(model):
+    """Of a form that has no end before the context has."""
+    return ["run", "-m", model, "-n", "100000", "--ctx", "2048", "--regex", "[a-z ,.]{20000}", "--threads", "1", "--seed", "5",
+            "Once upon a time"]
+
+
+def lose_one(hosts, program, model, fault):
+    """The seconds until all others ended, and until mpirun did, what they answered and said, and who did not end."""
+    how, host, delay, split, at_start = fault
+    command = hosts.command(program, *long_answer(model), "--nodes", split)
     # Apart from the answer: warnings come before it begins.
     with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(
             command, text=True, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors) as job:
+        answer = ""
         if at_start:
             while len(hosts.processes(program)) < hosts.count and job.poll() is None:
                 pass
         else:
-            job.stdout.read(20)
+            answer = job.stdout.read(20)
         time.sleep(delay)
         processes = hosts.processes(program)
         while host not in processes and job.poll() is None:  # one that is just starting
             processes = hosts.processes(program)
         if host not in processes:
             errors.seek(0)
-            return 0, 0, f"it ended by itself with status {job.returncode}: {errors.read()}", []
+            return 0, 0, answer, f"it ended by itself with status {job.returncode}: {errors.read()}", []
         start = time.monotonic()
         if how == "link":
             hosts.set_link(host, "down")
@@ -215,16 +222,16 @@ def lose_one(hosts, program, model, how, host, delay, split, at_start):
         all_seconds = time.monotonic() - start
         left = [pid for pid in others if runs(pid)]
         hosts.kill_all()
-        job.communicate(timeout=GIVE_UP_SECONDS)
+        answer += job.communicate(timeout=GIVE_UP_SECONDS)[0]
         errors.seek(0)
         said = errors.read()
     if how == "link":
         hosts.set_link(host, "up")
-    return seconds, all_seconds, said, left
+    return seconds, all_seconds, answer, said, left
 
 
-def check_faults(hosts, program, model, count):
-    seed = int(time.time())
+def check_faults(hosts, program, model, count, seed):
+    whole = subprocess.run([program, *long_answer(model)], text=True, capture_output=True, stdin=subprocess.DEVNULL, check=True).stdout
     print(f"faults: seed {seed}", flush=True)
     draw = random.Random(seed)
     bad = nameless = 0
@@ -233,15 +240,16 @@ def check_faults(hosts, program, model, count):
         host = draw.randrange(hosts.count)
         split = draw.choice(["auto", "experts"])
         at_start = number % 3 == 2
-        seconds, all_seconds, said, left = lose_one(hosts, program, model, how, host, draw.random(), split, at_start)
+        seconds, all_seconds, answer, said, left = lose_one(hosts, program, model, (how, host, draw.random(), split, at_start))
         # A leader that is cut off takes the others for lost. MPI does not say who has not joined.
         lost = r"\d+" if how == "link" and host == 0 else host
         named = re.search(rf"rank {lost}\b|node {lost} \(|node {lost} has not come", said)
         unnamed = not named and at_start and "a node has not joined" in said
-        fine = (named or unnamed) and seconds <= MOST_SECONDS and all_seconds <= MPIRUN_SECONDS and not left
+        right = whole.startswith(answer.rstrip("\n"))
+        fine = (named or unnamed) and right and seconds <= MOST_SECONDS and all_seconds <= MPIRUN_SECONDS and not left
         bad += not fine
         nameless += bool(unnamed)
-        print(f"{number}: {getattr(how, 'name', how)} of node {host}, {'at the start' if at_start else 'in an answer'}, --nodes {split}: {seconds:.1f} s, mpirun {all_seconds:.1f} s{', without its number' if unnamed else ''}{'' if fine else '  FAILED ' + said[-600:]}",
+        print(f"{number}: {getattr(how, 'name', how)} of node {host}, {'at the start' if at_start else 'in an answer'}, --nodes {split}: {seconds:.1f} s, mpirun {all_seconds:.1f} s{', without its number' if unnamed else ''}{'' if right else ', WRONG TOKENS'}{'' if fine else '  FAILED ' + said[-600:]}",
               flush=True)
     print(f"faults: {count - bad} of {count} well, {nameless} before MPI could say who", flush=True)
     return bad == 0
@@ -254,6 +262,7 @@ def main():
     parser.add_argument("--rate", default="1gbit")
     parser.add_argument("--plan", action="store_true", help="compare the plan with what is measured, and nothing else")
     parser.add_argument("--faults", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="which faults are drawn")
     parser.add_argument("--model", default=str(ROOT / "models/delta-story"))
     options = parser.parse_args()
     program = str(pathlib.Path(options.sluice).resolve())
@@ -264,7 +273,7 @@ def main():
                 return 0 if check_plan(hosts, program, folder) else 1
         well = check_bits(hosts, program, options.model)
         print_speed(hosts, program, options.model)
-        return 0 if check_faults(hosts, program, options.model, options.faults) and well else 1
+        return 0 if check_faults(hosts, program, options.model, options.faults, options.seed) and well else 1
     finally:
         hosts.close()
 
