@@ -60,6 +60,7 @@ Cluster::~Cluster() {
 // Stays until all others part too: the end of a transport may wait for ever for one that is lost meanwhile.
 void Cluster::part() {
   if (is_lost_) return;
+  parted_ = true;
   try {
     tell_all(Beat::parting, {}, rank());
   } catch (const Error&) {  // to whom is found out by its silence
@@ -116,7 +117,9 @@ Message Cluster::receive(int from, Channel channel) {
   for (Patience patience;;) {
     const bool parted = peer(from).parted;
     if (std::optional<Message> message = transport_->poll(from, channel)) return std::move(*message);
-    if (parted) fail(ErrorKind::resource, "{} ended before its work was done", name(from));
+    // What it sent before may still be on its way.
+    if (parted && !transport_->arriving(from, channel))
+      fail(ErrorKind::resource, "{} ended before its work was done", name(from));
     refuse_if_lost();
     transport_->progress();
     patience.wait();
@@ -143,7 +146,7 @@ void Cluster::receive_bytes(int from, Channel channel, std::span<std::byte> byte
 
 void Cluster::tell_all(Beat beat, const std::string& text, int about) {
   for (int other = 0; other < size(); ++other) {
-    if (other == rank() || (beat == Beat::alive && peer(other).parted)) continue;
+    if (other == rank() || (beat == Beat::alive && is_done_with(other))) continue;
     Writer writer;
     writer.put(beat);
     writer.put(about);
@@ -207,7 +210,7 @@ void Cluster::hear() {
 
 void Cluster::look_for_silence(Clock::time_point now) {
   for (int other = 0; other < size(); ++other) {
-    if (other == rank() || peer(other).parted || now - peer(other).heard < options_.patience) continue;
+    if (other == rank() || is_done_with(other) || now - peer(other).heard < options_.patience) continue;
     const double seconds = std::chrono::duration<double>(now - peer(other).heard).count();
     lose({other, false,
           fmt::format("{} has been silent for {:.0f} s: it stopped or cannot be reached", name(other),

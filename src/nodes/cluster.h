@@ -57,7 +57,7 @@ class Cluster {
   enum class Beat : std::uint8_t { alive, failed, lost, parting };
   struct Peer {
     Clock::time_point heard;           // of the watch alone
-    std::atomic<bool> parted = false;  // it will say no more
+    std::atomic<bool> parted = false;  // it has no more to send
   };
 
   void meet();
@@ -72,6 +72,8 @@ class Cluster {
   void wait_until_told(std::chrono::milliseconds most);
   void refuse_if_lost() const;
   Peer& peer(int rank) { return peers_[to_size(rank)]; }
+  // Whoever parted first still lives and listens until the others part, too.
+  bool is_done_with(int other) { return parted_ && peer(other).parted; }
 
   std::unique_ptr<Transport> transport_;
   Options options_;
@@ -82,8 +84,9 @@ class Cluster {
   bool stopping_ = false;
   std::string lost_;  // what happened
   std::atomic<bool> is_lost_ = false;
-  std::atomic<bool> told_ = false;  // why this node ends
-  std::thread watch_;               // last: it uses the others
+  std::atomic<bool> told_ = false;    // why this node ends
+  std::atomic<bool> parted_ = false;  // all was sent
+  std::thread watch_;                 // last: it uses the others
 };
 
 }  // namespace sluice::nodes

@@ -27,6 +27,8 @@ class Transport {
   virtual void send(int to, Channel channel, Message message) = 0;
   // The next message, if one is there.
   virtual std::optional<Message> poll(int from, Channel channel) = 0;
+  // Whether some of the next one is there, as poll() found last: a large one takes a while.
+  virtual bool arriving(int from, Channel channel) = 0;
   // Moves on what was handed over, and says how many messages have not left yet.
   virtual std::size_t progress() = 0;
   // An orderly end, together with all others. Without it, nobody is waited for.

@@ -79,6 +79,11 @@ class MpiTransport final : public Transport {
     return std::move(arriving.message);
   }
 
+  bool arriving(int from, Channel channel) override {
+    const std::lock_guard lock(mutex_);
+    return arriving_[{from, channel}].begun;
+  }
+
   std::size_t progress() override {
     const std::lock_guard lock(mutex_);
     for (auto one = leaving_.begin(); one != leaving_.end();) {

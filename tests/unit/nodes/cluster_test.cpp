@@ -1,6 +1,8 @@
 // Messages between nodes and the watch that they keep over each other.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "expect_error.h"
 #include "local_nodes.h"
 #include "nodes/wire.h"
@@ -95,6 +97,60 @@ TEST(Cluster, NobodyWaitsForANodeThatParted) {
     if (rank == 1) return;
     expect_error(ErrorKind::resource, {"node 1 (machine1) ended before"},
                  [&] { cluster.receive(1, Channel::replies); });
+  });
+}
+
+TEST(Cluster, WhoPartedFirstWaitsForTheOthers) {
+  Hub hub(2);
+  on_each_node(2, [&](int rank) {
+    Cluster cluster(std::make_unique<LocalTransport>(hub, rank),
+                    quick([](const LostNode& node) { ADD_FAILURE() << node.sentence; }, 4s));
+    if (rank == 0) std::this_thread::sleep_for(6s);
+  });
+}
+
+// A large message takes a while to come.
+class SlowTransport final : public LocalTransport {
+ public:
+  SlowTransport(Hub& hub, int rank, int polls) : LocalTransport(hub, rank), most_(polls) {}
+  std::optional<Message> poll(int from, Channel channel) override {
+    if (channel != Channel::rows) return LocalTransport::poll(from, channel);
+    if (!message_) message_ = LocalTransport::poll(from, channel);
+    if (!message_ || ++polls_ < most_) return std::nullopt;
+    return std::exchange(message_, std::nullopt);
+  }
+  bool arriving(int, Channel channel) override { return channel == Channel::rows && message_.has_value(); }
+
+ private:
+  int most_;
+  std::optional<Message> message_;
+  int polls_ = 0;
+};
+
+TEST(Cluster, WhatANodeSentBeforeItPartedStillComes) {
+  Hub hub(2);
+  on_each_node(2, [&](int rank) {
+    Cluster cluster(std::make_unique<SlowTransport>(hub, rank, 300), quick());
+    if (rank == 1) return cluster.send(0, Channel::rows, Message(7));
+    expect_error(ErrorKind::resource, {"node 1 (machine1) ended before"},
+                 [&] { cluster.receive(1, Channel::replies); });
+    EXPECT_EQ(cluster.receive(1, Channel::rows).size(), 7u);
+    expect_error(ErrorKind::resource, {"node 1 (machine1) ended before"},
+                 [&] { cluster.receive(1, Channel::rows); });
+  });
+}
+
+TEST(Cluster, ANodeThatIsLostAfterItPartedIsNotWaitedFor) {
+  Hub hub(2);
+  on_each_node(2, [&](int rank) {
+    Cluster cluster(std::make_unique<SlowTransport>(hub, rank, std::numeric_limits<int>::max()),
+                    quick({}, 4s));
+    if (rank == 1) return cluster.send(0, Channel::rows, Message(7));
+    expect_error(ErrorKind::resource, {"node 1 (machine1) ended before"},
+                 [&] { cluster.receive(1, Channel::replies); });
+    hub.silence(1);
+    expect_error(ErrorKind::resource, {"node 1 (machine1) has been silent"},
+                 [&] { cluster.receive(1, Channel::rows); });
   });
 }
 
