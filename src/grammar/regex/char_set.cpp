@@ -1,6 +1,7 @@
 #include "grammar/regex/char_set.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/utf8.h"
 
@@ -26,7 +27,16 @@ void CharSet::add(char32_t first, char32_t last) {
 }
 
 void CharSet::add(const CharSet& other) {
-  for (const Range& range : other.ranges_) add(range.first, range.last);
+  std::vector<Range> all;
+  std::ranges::merge(ranges_, other.ranges_, std::back_inserter(all), {}, &Range::first, &Range::first);
+  ranges_.clear();
+  for (const Range& range : all) {
+    if (!ranges_.empty() && range.first <= ranges_.back().last + 1) {
+      ranges_.back().last = std::max(ranges_.back().last, range.last);
+    } else {
+      ranges_.push_back(range);
+    }
+  }
 }
 
 CharSet CharSet::complement() const {
@@ -42,10 +52,13 @@ CharSet CharSet::complement() const {
 
 CharSet CharSet::intersection(const CharSet& other) const {
   CharSet result;
-  for (const Range& a : ranges_) {
-    for (const Range& b : other.ranges_) {
-      const char32_t first = std::max(a.first, b.first), last = std::min(a.last, b.last);
-      if (first <= last) result.add(first, last);
+  for (auto a = ranges_.begin(), b = other.ranges_.begin(); a != ranges_.end() && b != other.ranges_.end();) {
+    const char32_t first = std::max(a->first, b->first), last = std::min(a->last, b->last);
+    if (first <= last) result.ranges_.push_back({first, last});
+    if (a->last < b->last) {
+      ++a;
+    } else {
+      ++b;
     }
   }
   return result;

@@ -10,6 +10,17 @@
 namespace sluice::grammar {
 namespace {
 
+// What may follow, by the character before it: word boundaries ask for it. The begin of the text is no word.
+struct Rest {
+  RegexId after_word, after_other;
+
+  bool same() const { return after_word == after_other; }
+};
+
+Rest alike(RegexId rest) {
+  return {rest, rest};
+}
+
 class PatternBuilder {
  public:
   PatternBuilder(RegexArena& arena, TextForm form) : arena_(arena), form_(form) {
@@ -22,34 +33,50 @@ class PatternBuilder {
   }
 
   // The pattern and then `rest`, which reaches to the end of the text.
-  RegexId build(const Pattern& pattern, RegexId rest, bool at_begin) {
+  Rest build(const Pattern& pattern, Rest rest, bool at_begin) {
     switch (pattern.kind) {
       case Pattern::Kind::empty:
         return rest;
       case Pattern::Kind::chars:
-        return arena_.concat(chars(pattern.chars), rest);
+        if (rest.same()) return alike(arena_.concat(chars(pattern.chars), rest.after_other));
+        return alike(arena_.any_of(
+            {arena_.concat(chars(pattern.chars.intersection(word_characters())), rest.after_word),
+             arena_.concat(chars(pattern.chars.minus(word_characters())), rest.after_other)}));
       case Pattern::Kind::concat:
         return build_sequence(pattern, rest, at_begin);
-      case Pattern::Kind::any_of: {
-        std::vector<RegexId> choices;
-        const bool alone = !has_assertion(pattern);
-        for (const Pattern& part : pattern.parts)
-          choices.push_back(build(part, alone ? RegexArena::kEmpty : rest, at_begin));
-        const RegexId choice = arena_.any_of(std::move(choices));
-        return alone ? arena_.concat(choice, rest) : choice;
-      }
+      case Pattern::Kind::any_of:
+        return build_choice(pattern, rest, at_begin);
       case Pattern::Kind::repeat:
         return build_repeat(pattern, rest, at_begin);
       case Pattern::Kind::begin:
-        return at_begin ? rest : RegexArena::kNothing;
+        return at_begin ? rest : alike(RegexArena::kNothing);
       case Pattern::Kind::end:
-        return arena_.nullable(rest) ? RegexArena::kEmpty : RegexArena::kNothing;
-      case Pattern::Kind::ahead:
-        return arena_.all_of({build(pattern.parts[0], any_, at_begin), rest});
-      case Pattern::Kind::not_ahead:
-        return arena_.all_of({arena_.complement(build(pattern.parts[0], any_, at_begin)), rest});
+        return {end(rest.after_word), end(rest.after_other)};
+      case Pattern::Kind::boundary:
+        return {arena_.all_of({no_word(), rest.after_word}), arena_.all_of({word(), rest.after_other})};
+      case Pattern::Kind::no_boundary:
+        return {arena_.all_of({word(), rest.after_word}), arena_.all_of({no_word(), rest.after_other})};
+      case Pattern::Kind::ahead: {
+        const Rest inner = build(pattern.parts[0], alike(any_), at_begin);
+        return both(inner, rest);
+      }
+      case Pattern::Kind::not_ahead: {
+        const Rest inner = build(pattern.parts[0], alike(any_), at_begin);
+        return both({arena_.complement(inner.after_word), arena_.complement(inner.after_other)}, rest);
+      }
     }
-    return RegexArena::kNothing;
+    return alike(RegexArena::kNothing);
+  }
+
+  // A text of the expression and then the rest, which sees its last character.
+  Rest behind(RegexId text, Rest rest) {
+    if (rest.same()) return alike(arena_.concat(text, rest.after_other));
+    const CharSet& in_words = word_characters();
+    const RegexId ends_in_word = arena_.all_of({text, arena_.concat(any_, chars(in_words))});
+    const RegexId ends_in_other = arena_.all_of({text, arena_.concat(any_, chars(in_words.complement()))});
+    const RegexId read = arena_.any_of(
+        {arena_.concat(ends_in_word, rest.after_word), arena_.concat(ends_in_other, rest.after_other)});
+    return arena_.nullable(text) ? either(alike(read), rest) : alike(read);
   }
 
   static bool has_assertion(const Pattern& pattern) {
@@ -81,7 +108,36 @@ class PatternBuilder {
     }
   }
 
-  RegexId build_sequence(const Pattern& pattern, RegexId rest, bool at_begin) {
+  Rest both(Rest a, Rest b) {
+    return {arena_.all_of({a.after_word, b.after_word}), arena_.all_of({a.after_other, b.after_other})};
+  }
+  Rest either(Rest a, Rest b) {
+    return {arena_.any_of({a.after_word, b.after_word}), arena_.any_of({a.after_other, b.after_other})};
+  }
+  RegexId end(RegexId rest) const {
+    return arena_.nullable(rest) ? RegexArena::kEmpty : RegexArena::kNothing;
+  }
+  // What begins with a character of a word, and what does not.
+  RegexId word() { return arena_.concat(chars(word_characters()), any_); }
+  RegexId no_word() { return arena_.complement(word()); }
+
+  Rest build_choice(const Pattern& pattern, Rest rest, bool at_begin) {
+    if (!has_assertion(pattern)) {
+      std::vector<RegexId> choices;
+      for (const Pattern& part : pattern.parts)
+        choices.push_back(build(part, alike(RegexArena::kEmpty), at_begin).after_other);
+      return behind(arena_.any_of(std::move(choices)), rest);
+    }
+    std::vector<RegexId> after_word, after_other;
+    for (const Pattern& part : pattern.parts) {
+      const Rest choice = build(part, rest, at_begin);
+      after_word.push_back(choice.after_word);
+      after_other.push_back(choice.after_other);
+    }
+    return {arena_.any_of(std::move(after_word)), arena_.any_of(std::move(after_other))};
+  }
+
+  Rest build_sequence(const Pattern& pattern, Rest rest, bool at_begin) {
     std::vector<bool> begins;
     bool perhaps = false;
     for (const Pattern& part : pattern.parts) {
@@ -99,15 +155,16 @@ class PatternBuilder {
     return rest;
   }
 
-  RegexId build_repeat(const Pattern& pattern, RegexId rest, bool at_begin) {
+  Rest build_repeat(const Pattern& pattern, Rest rest, bool at_begin) {
     const Pattern& inner = pattern.parts[0];
-    if (!has_assertion(inner))
-      return arena_.concat(
-          arena_.repeat(build(inner, RegexArena::kEmpty, at_begin), pattern.min, pattern.max), rest);
+    if (!has_assertion(inner)) {
+      const RegexId once = build(inner, alike(RegexArena::kEmpty), at_begin).after_other;
+      return behind(arena_.repeat(once, pattern.min, pattern.max), rest);
+    }
     if (pattern.max != 1 && !(zero_width(inner) && pattern.min <= 1))
       fail(ErrorKind::unsupported, "a repeated assertion is not supported");
-    const RegexId once = build(inner, rest, at_begin);
-    return pattern.min == 0 ? arena_.any_of({once, rest}) : once;
+    const Rest once = build(inner, rest, at_begin);
+    return pattern.min == 0 ? either(once, rest) : once;
   }
 
   RegexArena& arena_;
@@ -117,21 +174,26 @@ class PatternBuilder {
 
 }  // namespace
 
+const CharSet& word_characters() {
+  static const CharSet kWord = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
+  return kWord;
+}
+
 RegexId match_regex(RegexArena& arena, const Pattern& pattern, TextForm form) {
   PatternBuilder builder(arena, form);
-  const RegexId regex = builder.build(pattern, RegexArena::kEmpty, true);
+  const RegexId regex = builder.build(pattern, alike(RegexArena::kEmpty), true).after_other;
   return PatternBuilder::has_assertion(pattern) ? arena.all_of({regex, builder.any()}) : regex;
 }
 
 RegexId search_regex(RegexArena& arena, const Pattern& pattern, TextForm form) {
   PatternBuilder builder(arena, form);
+  const auto build = [&](bool at_begin) { return builder.build(pattern, alike(builder.any()), at_begin); };
   RegexId regex;
   if (PatternBuilder::has_begin(pattern)) {
-    const RegexId later = builder.build(pattern, builder.any(), false);
     const RegexId skipped = arena.repeat(builder.chars(CharSet::all()), 1);
-    regex = arena.any_of({builder.build(pattern, builder.any(), true), arena.concat(skipped, later)});
+    regex = arena.any_of({build(true).after_other, builder.behind(skipped, build(false)).after_other});
   } else {
-    regex = arena.concat(builder.any(), builder.build(pattern, builder.any(), false));
+    regex = builder.behind(builder.any(), build(false)).after_other;
   }
   return arena.may_be_void(regex) ? arena.all_of({regex, builder.any()}) : regex;
 }

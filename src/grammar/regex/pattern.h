@@ -12,7 +12,19 @@
 namespace sluice::grammar {
 
 struct Pattern {
-  enum class Kind { empty, chars, concat, any_of, repeat, begin, end, ahead, not_ahead };
+  enum class Kind {
+    empty,
+    chars,
+    concat,
+    any_of,
+    repeat,
+    begin,
+    end,
+    boundary,
+    no_boundary,
+    ahead,
+    not_ahead
+  };
 
   Kind kind = Kind::empty;
   CharSet chars = {};
@@ -26,6 +38,9 @@ struct PatternDialect {
 
 // Fails with kind `input` or `unsupported`; the message names the byte of the pattern.
 Pattern parse_pattern(std::string_view text, PatternDialect dialect);
+
+// What \w stands for, and what a word boundary is between.
+const CharSet& word_characters();
 
 // How the characters of a text are written.
 enum class TextForm { utf8, json_string };

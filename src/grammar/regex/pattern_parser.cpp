@@ -5,6 +5,7 @@
 #include "base/quote.h"
 #include "base/utf8.h"
 #include "grammar/regex/pattern.h"
+#include "grammar/regex/unicode_property.h"
 
 namespace sluice::grammar {
 namespace {
@@ -14,7 +15,6 @@ constexpr std::size_t kMaxPattern = 16'384;  // terms are followed recursively
 constexpr std::uint32_t kMaxRepeat = 100'000;
 
 const CharSet kDigits = {{'0', '9'}};
-const CharSet kWord = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
 const CharSet kSpaceRe2 = {{'\t', '\n'}, {'\f', '\r'}, {' ', ' '}};
 const CharSet kSpaceEcma = {{'\t', '\r'},     {' ', ' '},       {0xA0, 0xA0},     {0x1680, 0x1680},
                             {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F},
@@ -222,11 +222,11 @@ class PatternParser {
           dot_all_ = on;
           break;
         case 'u':
+        case 'U':  // which repetitions are lazy: the same language
           break;
         case 'm':
-        case 'U':
         case 'x':
-          if (on && c != 'U') unsupported("this flag");
+          if (on) unsupported("this flag");
           break;
         default:
           wrong("an unknown group or flag");
@@ -246,7 +246,10 @@ class PatternParser {
       at_ += 2;
       return assertion(Pattern::Kind::end);
     }
-    if (c == 'b' || c == 'B') unsupported("a word boundary");
+    if (c == 'b' || c == 'B') {
+      at_ += 2;
+      return assertion(c == 'b' ? Pattern::Kind::boundary : Pattern::Kind::no_boundary);
+    }
     if (c >= '1' && c <= '9') unsupported("a reference to a group");
     if (c == 'k' && at_ + 2 < text_.size() && text_[at_ + 2] == '<') unsupported("a reference to a group");
     if (c == 'Q') {
@@ -280,10 +283,10 @@ class PatternParser {
         set.add(kDigits.complement());
         return std::nullopt;
       case 'w':
-        set.add(kWord);
+        set.add(word_characters());
         return std::nullopt;
       case 'W':
-        set.add(kWord.complement());
+        set.add(word_characters().complement());
         return std::nullopt;
       case 's':
         set.add(space());
@@ -292,14 +295,35 @@ class PatternParser {
         set.add(space().complement());
         return std::nullopt;
       case 'p':
+        set.add(property());
+        return std::nullopt;
       case 'P':
-        unsupported("a Unicode property");
+        set.add(property().complement());
+        return std::nullopt;
       default: {
         const char32_t one = escaped_char(c);
         set.add(one, one);
         return one;
       }
     }
+  }
+
+  // Behind \p or \P: one letter, or a name in braces.
+  CharSet property() {
+    if (done()) wrong("an unfinished Unicode property");
+    std::string_view name = text_.substr(at_, 1);
+    bool negated = false;
+    if (take("{")) {
+      negated = !dialect_.ecma && take("^");
+      const std::size_t end = text_.find('}', at_);
+      if (end == std::string_view::npos) wrong("an unfinished Unicode property");
+      name = text_.substr(at_, end - at_);
+      at_ = end;
+    }
+    const std::optional<CharSet> set = unicode_property(name);
+    if (!set) wrong("an unknown Unicode property");
+    ++at_;
+    return negated ? set->complement() : *set;
   }
 
   char32_t escaped_char(char32_t c) {
@@ -423,7 +447,7 @@ class PatternParser {
         {"punct", {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}}},
         {"space", {{'\t', '\r'}, {' ', ' '}}},
         {"upper", {{'A', 'Z'}}},
-        {"word", kWord},
+        {"word", word_characters()},
         {"xdigit", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}},
     };
     const bool negated = take("^");

@@ -48,9 +48,15 @@ class RandomPattern {
 };
 
 TEST(GrammarRegex, AgreesWithTheStandardLibrary) {
-  for (unsigned seed = 1; seed <= 300; ++seed) {
+  for (unsigned seed = 1; seed <= 500; ++seed) {
     RandomPattern random(seed);
     std::string pattern = random.make(4);
+    if (random.below(3) == 0) {
+      const std::string assertion = random.below(3) == 0 ? "\\B" : "\\b";
+      const std::string beginning = random.below(2) == 0 ? random.make(2) : "";
+      pattern =
+          "(?:" + beginning + assertion + "|" + random.make(2) + ")" + pattern + assertion + random.make(1);
+    }
     if (random.below(4) == 0) pattern = "^" + pattern;
     if (random.below(4) == 0) pattern += "$";
     if (random.below(6) == 0) pattern = "^(?!" + random.make(1) + ")" + pattern;
@@ -77,6 +83,40 @@ TEST(GrammarRegex, CharactersOfUtf8) {
   EXPECT_FALSE(accepts(grammar, "öαΩ😀日x"));
   EXPECT_FALSE(accepts(grammar, "\xC3αω😀日x"));
   EXPECT_TRUE(accepts(make_grammar(GrammarSource::Kind::regex, "(?i)Stra(?-i:SS)e[[:digit:]]"), "sTRASSE5"));
+}
+
+TEST(GrammarRegex, WordBoundaries) {
+  const auto agree = [](const char* pattern, std::vector<const char*> yes, std::vector<const char*> no) {
+    const auto grammar = schema_grammar(fmt::format(R"({{"type":"string","pattern":"{}"}})", pattern));
+    for (const char* text : yes) EXPECT_TRUE(accepts(grammar, text)) << pattern << " " << text;
+    for (const char* text : no) EXPECT_FALSE(accepts(grammar, text)) << pattern << " " << text;
+  };
+  agree("\\\\bcat\\\\b", {R"("cat")", R"("a cat.")", R"("\ncat")", R"("écat")"},
+        {R"("cats")", R"("a_cat")", R"("")"});
+  agree("^\\\\B.\\\\B$", {R"("-")", R"("é")"}, {R"("a")", R"("--")"});
+  const auto whole = make_grammar(GrammarSource::Kind::regex, R"(.*\b(yes|no)\b.*)");
+  EXPECT_TRUE(accepts(whole, "I say no, never"));
+  EXPECT_FALSE(accepts(whole, "I know nothing"));
+}
+
+TEST(GrammarRegex, UnicodeProperties) {
+  const auto matches = [](const char* pattern, const char* text) {
+    return accepts(make_grammar(GrammarSource::Kind::regex, pattern), text);
+  };
+  for (const char* letters : {R"(\p{L}+)", R"(\pL+)", R"(\p{Letter}+)", R"([\p{Lu}\p{Ll}\p{Lo}]+)",
+                              R"(\P{^L}+)", R"([^\PL]+)", R"(\p{Alphabetic}+)"}) {
+    EXPECT_TRUE(matches(letters, "Größeж日")) << letters;
+    EXPECT_FALSE(matches(letters, "a1")) << letters;
+    EXPECT_FALSE(matches(letters, "a b")) << letters;
+  }
+  EXPECT_TRUE(matches(R"(\p{digit}\p{Nd}\p{Greek}\p{Script=Cyrillic})", "7٣λж"));
+  EXPECT_FALSE(matches(R"(\p{Greek})", "a"));
+  EXPECT_TRUE(matches(R"(\P{Greek}\p{^Greek})", "aж"));
+  EXPECT_TRUE(matches(R"(\p{Sc}\p{gc=Currency_Symbol}\p{Zs})", "€$ "));
+  expect_error(ErrorKind::input, {"unknown Unicode property", "byte 1"},
+               [] { parse_pattern("a\\p{Klingon}", {}); });
+  expect_error(ErrorKind::input, {"unfinished Unicode property"}, [] { parse_pattern("\\p{L", {}); });
+  expect_error(ErrorKind::input, {"unfinished Unicode property"}, [] { parse_pattern("\\p", {}); });
 }
 
 TEST(GrammarRegex, WhatIsWrongIsSaid) {

@@ -251,8 +251,8 @@ TEST(GrammarSchema, WhatIsNotSupportedIsRefusedWithItsPath) {
                [] { schema_grammar(R"({"properties":{"a":{"$recursiveRef":"#"}}})"); });
   expect_error(ErrorKind::unsupported, {"#/$schema", "example.com"},
                [] { schema_grammar(R"({"$schema":"https://example.com/own"})"); });
-  expect_error(ErrorKind::unsupported, {"#/items/pattern", "word boundary"},
-               [] { schema_grammar(R"({"items":{"pattern":"\\bword"}})"); });
+  expect_error(ErrorKind::unsupported, {"#/items/pattern", "lookbehind"},
+               [] { schema_grammar(R"({"items":{"pattern":"(?<=a)word"}})"); });
   expect_error(ErrorKind::unsupported, {"#/properties/host/format", "'hostname'"},
                [] { schema_grammar(R"({"properties":{"host":{"format":"hostname"}}})"); });
   expect_error(ErrorKind::unsupported, {"#/$ref", "other.json"},
