@@ -27,6 +27,7 @@ class Delta:
     kind: str  # "thinking", "content" or "call"
     text: str  # of a call: its arguments as JSON
     function: str = ""  # the tool that is called
+    malformed_call: bool = False  # this content was meant to be a call, but cannot be read as one
 
     def __str__(self) -> str:
         return self.text if self.kind == "content" else ""
@@ -43,6 +44,7 @@ class ChatAnswer:
     thinking: str  # before it, of models that think aloud
     tool_calls: list[ToolCall]  # the tools it asks for
     generation: Generation  # all that was generated
+    malformed_call: bool = False  # the text holds what was meant to be a call, but cannot be read as one
 
     def __str__(self) -> str:
         return self.content
@@ -72,7 +74,8 @@ def chat_answer(parser: _native.AnswerParser, generation: Generation) -> ChatAns
     deltas = list(take_apart(parser, generation.tokens))
     joined = {kind: "".join(delta.text for delta in deltas if delta.kind == kind) for kind in ("thinking", "content")}
     calls = [ToolCall(delta.function, json.loads(delta.text)) for delta in deltas if delta.kind == "call"]
-    return ChatAnswer(joined["content"], joined["thinking"], calls, generation)
+    malformed = any(delta.malformed_call for delta in deltas)
+    return ChatAnswer(joined["content"], joined["thinking"], calls, generation, malformed)
 
 
 class ChatStream(Iterator[Delta]):

@@ -70,8 +70,8 @@ nb::list to_python(const std::vector<AnswerDelta>& deltas) {
   constexpr const char* kKinds[] = {"thinking", "content", "call"};
   nb::list made;
   for (const AnswerDelta& delta : deltas)
-    made.append(
-        nb::make_tuple(kKinds[static_cast<std::size_t>(delta.kind)], to_str(delta.text), delta.function));
+    made.append(nb::make_tuple(kKinds[static_cast<std::size_t>(delta.kind)], to_str(delta.text),
+                               delta.function, delta.malformed_call));
   return made;
 }
 

@@ -55,6 +55,18 @@ class Answers(CommandTest):
             jsonschema.validate(call["arguments"], SCHEMA)
         self.assertTrue(result["answer"]["calls"])
 
+    def test_an_answer_that_is_cut_says_so(self):
+        tools = self.file("tools.json", TOOLS)
+        answer = self.answer("--tools", tools, "--tool-choice", "describe", "-n", "16")["answer"]
+        self.assertEqual(answer["calls"], [])
+        self.assertIn("name", answer["content"])
+        self.assertIn("cannot be read", answer["note"])
+        run = start("run", "Tell me of an animal.", "-n", "4", "--schema", self.file("schema.json", SCHEMA))
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("cut after 4 tokens", run.stderr)
+        run = start("run", "Tell me of an animal.", "-n", "4")
+        self.assertEqual(run.stderr, "")
+
     def test_what_is_wrong_is_said_before_a_model_answers(self):
         bad = self.file("bad.json", {"type": "object", "properties": {"a": {"type": "string", "format": "regex"}}})
         tools = self.file("tools.json", TOOLS)

@@ -196,6 +196,8 @@ void run(RunArguments& options) {
     print_json(json);
   } else {
     print_now("\n");
+    if (options.answer.demands_form() && result.reason == FinishReason::length)
+      fmt::print(stderr, "sluice: the answer was cut after {} tokens (-n)\n", result.ids.size());
   }
   if (options.stats) {
     print_stats(result, generation.sampling.seed);

@@ -33,7 +33,7 @@ void AnswerOptions::add(Command& command) {
 void AnswerOptions::resolve() {
   const int forms = (schema_.empty() ? 0 : 1) + (json_object_ ? 1 : 0) + (regex_.empty() ? 0 : 1) +
                     (grammar_.empty() ? 0 : 1) + (choices_.empty() ? 0 : 1);
-  if (forms > 1) fail_usage("one of --schema, --json-object, --regex, --grammar and --choice");
+  if (forms > 1) fail_usage("only one of --schema, --json-object, --regex, --grammar and --choice");
   using Kind = GrammarSource::Kind;
   if (!schema_.empty()) request_.content = source(Kind::json_schema, read_input(schema_));
   if (json_object_) request_.content = source(Kind::json_schema, R"({"type": "object"})");
@@ -74,14 +74,18 @@ nlohmann::ordered_json answer_json(const AnswerPlan& plan, const std::string& te
   for (AnswerDelta& delta : parser.finish()) deltas.push_back(std::move(delta));
   std::string thinking, content;
   auto calls = nlohmann::ordered_json::array();
+  bool malformed = false;
   for (const AnswerDelta& delta : deltas) {
+    malformed |= delta.malformed_call;
     if (delta.kind == AnswerDelta::Kind::call) {
       calls.push_back({{"name", delta.function}, {"arguments", nlohmann::ordered_json::parse(delta.text)}});
     } else {
       (delta.kind == AnswerDelta::Kind::thinking ? thinking : content) += delta.text;
     }
   }
-  return {{"thinking", thinking}, {"content", content}, {"calls", calls}};
+  nlohmann::ordered_json json{{"thinking", thinking}, {"content", content}, {"calls", calls}};
+  if (malformed) json["note"] = "the content holds a call of a tool that cannot be read";
+  return json;
 }
 
 }  // namespace sluice::cli

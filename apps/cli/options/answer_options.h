@@ -21,6 +21,11 @@ class AnswerOptions {
   // Variables for the chat template: the tools.
   std::string template_variables() const;
   // The plan for the answer to a rendered prompt; `chat` is false for raw text.
+  // Whether only some texts will do: one that is cut is none of them.
+  bool demands_form() const {
+    return request_.content || request_.choice == ToolChoice::required ||
+           request_.choice == ToolChoice::named;
+  }
   AnswerPlan plan(const Engine& engine, const std::string& prompt, bool chat) const;
 
  private:

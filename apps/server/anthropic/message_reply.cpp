@@ -33,10 +33,11 @@ class MessageReply : public Reply {
     created_ = std::max<std::int64_t>(0, result.prompt.marked - cached_);
     find_stop(result.generated);
     events += close_block();
-    events += event({{"type", "message_delta"},
-                     {"delta", {{"stop_reason", reason_}, {"stop_sequence", stop_}}},
-                     {"usage", usage(answer_.usage().completion)}},
-                    "message_delta");
+    Json delta{{"stop_reason", reason_}, {"stop_sequence", stop_}};
+    if (const auto note = answer_.note()) delta["note"] = *note;
+    events +=
+        event({{"type", "message_delta"}, {"delta", delta}, {"usage", usage(answer_.usage().completion)}},
+              "message_delta");
     return events;
   }
 
@@ -49,6 +50,7 @@ class MessageReply : public Reply {
     message["content"] = blocks_;
     message["stop_reason"] = reason_;
     message["stop_sequence"] = stop_;
+    if (const auto note = answer_.note()) message["note"] = *note;
     message["usage"] = usage(answer_.usage().completion);
     return message;
   }

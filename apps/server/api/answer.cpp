@@ -11,10 +11,12 @@ std::vector<AnswerDelta> joined(std::vector<AnswerDelta> deltas) {
   std::vector<AnswerDelta> out;
   for (AnswerDelta& delta : deltas) {
     const bool joins = !out.empty() && out.back().kind == delta.kind && delta.kind != AnswerDelta::Kind::call;
-    if (joins)
+    if (joins) {
       out.back().text += delta.text;
-    else
+      out.back().malformed_call |= delta.malformed_call;
+    } else {
       out.push_back(std::move(delta));
+    }
   }
   return out;
 }
@@ -51,6 +53,7 @@ std::vector<AnswerDelta> Answer::finish(const RequestResult& result) {
 std::vector<AnswerDelta> Answer::keep(std::vector<AnswerDelta> deltas) {
   std::vector<AnswerDelta> out = joined(std::move(deltas));
   for (const AnswerDelta& delta : out) {
+    malformed_call_ |= delta.malformed_call;
     switch (delta.kind) {
       case AnswerDelta::Kind::thinking:
         thinking_ += delta.text;

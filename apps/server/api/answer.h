@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,6 +39,11 @@ class Answer {
   const std::vector<ToolCall>& calls() const { return calls_; }
   const Usage& usage() const { return usage_; }
   FinishReason reason() const { return reason_; }
+  // What a program should know that takes no call for an answer without one.
+  std::optional<std::string> note() const {
+    if (!malformed_call_) return std::nullopt;
+    return "The answer holds a call of a tool that cannot be read. It is given back as text.";
+  }
 
  private:
   std::vector<AnswerDelta> keep(std::vector<AnswerDelta> deltas);
@@ -46,7 +52,7 @@ class Answer {
   std::string thinking_, content_;
   std::vector<ToolCall> calls_;
   Usage usage_;
-  bool in_thinking_ = false;
+  bool in_thinking_ = false, malformed_call_ = false;
   FinishReason reason_ = FinishReason::length;
 };
 

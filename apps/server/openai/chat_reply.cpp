@@ -41,7 +41,7 @@ class ChatReply : public Reply {
   std::string done(std::size_t choice, const RequestResult& result) override {
     Answer& answer = answers_[choice];
     std::string events = changes(choice, answer.finish(result), Json());
-    events += chunk(choice, delta({}, {}), finish_reason(answer));
+    events += chunk(choice, delta({}, {}), finish_reason(answer), {}, answer.note());
     return events;
   }
 
@@ -66,6 +66,7 @@ class ChatReply : public Reply {
                                   {"message", message(answers_[i])},
                                   {"logprobs", logprobs_json(logprobs_[i])},
                                   {"finish_reason", finish_reason(answers_[i])}});
+      if (const auto note = answers_[i].note()) whole["choices"].back()["note"] = *note;
     }
     whole["usage"] = usage_json(total(answers_));
     return whole;
@@ -92,12 +93,13 @@ class ChatReply : public Reply {
   }
 
   std::string chunk(std::size_t choice, const Json& delta, const std::string& reason = {},
-                    const Json& logprobs = {}) const {
+                    const Json& logprobs = {}, const std::optional<std::string>& note = {}) const {
     Json json = envelope("chat.completion.chunk");
     json["choices"] = Json::array({{{"index", choice},
                                     {"delta", delta},
                                     {"logprobs", logprobs.is_null() ? Json() : logprobs_json(logprobs)},
                                     {"finish_reason", reason.empty() ? Json() : Json(reason)}}});
+    if (note) json["choices"][0]["note"] = *note;
     if (settings_.common.usage_in_stream) json["usage"] = nullptr;
     return event(json);
   }

@@ -106,6 +106,7 @@ class ResponseReply : public Reply {
         {"model", model_},
         {"output", output_},
         {"store", settings_.keep}};
+    if (const auto note = answer_.note()) json["note"] = *note;
     json.update(settings_.echo);
     const Usage& usage = answer_.usage();
     if (status_ != "in_progress" && status_ != "queued" && status_ != "failed")

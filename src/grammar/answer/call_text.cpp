@@ -205,6 +205,20 @@ std::optional<std::vector<ParsedCall>> parse_plain_calls(std::string_view answer
   return calls;
 }
 
+bool begins_like_plain_call(std::string_view answer) {
+  if (parse_json_text(trimmed(answer))) return false;
+  for (const std::string_view piece : {"[", "{"}) {
+    answer.remove_prefix(std::min(answer.find_first_not_of(" \t\r\n"), answer.size()));
+    if (answer.starts_with(piece)) {
+      answer.remove_prefix(1);
+    } else if (piece == "{") {
+      return false;
+    }
+  }
+  answer.remove_prefix(std::min(answer.find_first_not_of(" \t\r\n"), answer.size()));
+  return answer.starts_with("\"name\"");
+}
+
 std::size_t find_outside_strings(std::string_view text, std::string_view marker) {
   bool inside = false;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -21,6 +21,9 @@ struct ParsedCall {
   std::string function, arguments;
 };
 
+// Whether an answer that is no JSON begins as plain calls do: it was cut, or went wrong on its way.
+bool begins_like_plain_call(std::string_view answer);
+
 // The call between a begin and an end marker, or nothing if it is malformed.
 std::optional<ParsedCall> parse_call(ToolCallFormat format, std::string_view begin, std::string_view body,
                                      const AnswerParser::ParameterTypes& types);

@@ -100,6 +100,9 @@ std::vector<AnswerCase> answer_cases() {
        "{}}]\n",
        "think: x\ncall a: {\"b\":1}\ncall c: {}"},
       {kPlain, "{\"not\": \"a call\"}", "text: {\"not\": \"a call\"}"},
+      {kPlain, "{\"name\": \"Tim\"}", "text: {\"name\": \"Tim\"}"},
+      {kPlain, " [ {\"name\": \"a\", \"argum", "malformed: [ {\"name\": \"a\", \"argum"},
+      {kPlain, "{\"nam", "text: {\"nam"},
       {kPlain, "See {\"name\": \"a\", \"arguments\": {}}", "text: See {\"name\": \"a\", \"arguments\": {}}"},
   };
 }

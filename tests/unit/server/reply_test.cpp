@@ -56,11 +56,11 @@ int error_status(F&& f) {
 }
 
 // Tells the reply of kAnswer in pieces of that many bytes.
-std::vector<Json> told(Reply& reply, std::size_t piece, FinishReason reason = FinishReason::stop) {
+std::vector<Json> told(Reply& reply, std::size_t piece, FinishReason reason = FinishReason::stop,
+                       const std::string& answer = kAnswer) {
   std::string events = reply.accepted();
   events += reply.begin(3);
   RequestResult result;
-  const std::string answer = kAnswer;
   for (std::size_t at = 0; at < answer.size(); at += piece) {
     const GeneratedToken one = token(answer.substr(at, piece));
     result.generated.ids.push_back(one.id);
@@ -137,6 +137,45 @@ TEST(ChatReply, LogprobsOfTextThatIsHeldBack) {
   }
   EXPECT_EQ(entries, reply->body()["choices"][0]["logprobs"]["content"].size());
   EXPECT_EQ(entries, (std::string_view(kAnswer).size() + 3) / 4);
+}
+
+// A call that was cut is not lost, and a program hears of it in every protocol, streamed or not.
+TEST(Replies, SayThatACallCannotBeRead) {
+  const std::string cut = "<tool_call>{\"name\": \"look\", \"arg", answer = "So:" + cut;
+  for (std::size_t piece = 1; piece < 30; piece += 4) {
+    const auto chat = openai::make_chat_reply(thinking_chat(), bundled(), 1);
+    const std::vector<Json> chunks = told(*chat, piece, FinishReason::length, answer);
+    std::string content;
+    for (const Json& chunk : chunks)
+      if (const Json& part = chunk["choices"][0]["delta"]["content"]; part.is_string())
+        content += part.get<std::string>();
+    const Json choice = chat->body()["choices"][0];
+    EXPECT_EQ(content, answer);
+    EXPECT_EQ(choice["message"]["content"], answer);
+    EXPECT_FALSE(choice["message"].contains("tool_calls"));
+    EXPECT_NE(choice["note"].get<std::string>().find("cannot be read"), std::string::npos);
+    EXPECT_EQ(chunks.back()["choices"][0]["note"], choice["note"]);
+
+    anthropic::MessageReplySettings settings;
+    settings.plan.format = kThinking;
+    const auto message = anthropic::make_message_reply(settings, bundled());
+    const std::vector<Json> events = told(*message, piece, FinishReason::length, answer);
+    EXPECT_EQ(message->body()["content"][0]["text"], answer);
+    EXPECT_EQ(message->body()["note"], choice["note"]);
+    EXPECT_EQ(events[events.size() - 2]["delta"]["note"], choice["note"]);
+
+    responses::Store store(1 << 20);
+    responses::ResponseSettings asked{.client = "me", .store = store};
+    asked.plan.format = kThinking;
+    const auto response = responses::make_response_reply(std::move(asked), bundled());
+    const std::vector<Json> told_events = told(*response, piece, FinishReason::length, answer);
+    EXPECT_EQ(response->body()["output"][0]["content"][0]["text"], answer);
+    EXPECT_EQ(response->body()["note"], choice["note"]);
+    EXPECT_EQ(told_events.back()["response"]["note"], choice["note"]);
+  }
+  const auto chat = openai::make_chat_reply(thinking_chat(), bundled(), 1);
+  told(*chat, 5);
+  EXPECT_FALSE(chat->body()["choices"][0].contains("note"));
 }
 
 TEST(CompletionReply, SumsEachPromptOnce) {
