@@ -25,8 +25,10 @@ class ThinkingBudget {
   enum class Phase { before, thinking, after };
 
   bool seen(std::string_view marker) const { return recent_.find(marker) != std::string::npos; }
+  bool ended() const;
 
   std::string open_, close_text_;
+  std::vector<std::string> calls_;  // what opens a call, which ends thinking, too
   std::vector<std::int32_t> close_;
   std::int64_t left_;
   std::size_t closing_ = 0;  // tokens of close_ that were chosen

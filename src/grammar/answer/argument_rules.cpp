@@ -112,6 +112,9 @@ RuleId ArgumentRules::xml_rule(const FreeText& text) {
     if (!says_nothing(key) && std::ranges::find(kSupported, key) == std::end(kSupported))
       fail(ErrorKind::unsupported, "schema: /{}: not supported where each parameter has its own tag", key);
   const JsonValue* properties = schema_.find("properties");
+  if (properties != nullptr && !properties->is_object())
+    fail(ErrorKind::input, "schema: /properties: expected an object");
+  check_required(properties);
   if (properties == nullptr || properties->members.empty()) {
     const JsonValue* others = schema_.find("additionalProperties");
     const bool none =
@@ -130,6 +133,22 @@ RuleId ArgumentRules::xml_rule(const FreeText& text) {
   }
   rules_.set_final(at);
   return rule;
+}
+
+// Every parameter that is demanded has a tag of its own.
+void ArgumentRules::check_required(const JsonValue* properties) const {
+  const JsonValue* required = schema_.find("required");
+  if (required == nullptr) return;
+  if (!required->is_array()) fail(ErrorKind::input, "schema: /required: expected an array of names");
+  for (const JsonValue& name : required->items) {
+    if (!name.is_string()) fail(ErrorKind::input, "schema: /required: expected an array of names");
+    if (properties == nullptr || properties->find(name.string) == nullptr)
+      fail(ErrorKind::unsupported,
+           "schema: /required: {} is none of the properties, which is not supported where each parameter has "
+           "its "
+           "own tag",
+           quote(name.string));
+  }
 }
 
 void ArgumentRules::add_parameter(NodeId from, const std::string& name, const JsonValue& schema, NodeId to,
@@ -153,10 +172,16 @@ RegexId ArgumentRules::raw_string(const JsonValue& schema, const FreeText& text)
   std::vector<RegexId> conditions = {text.without(kParameterMarkers)};
   if (schema.find("enum") != nullptr || schema.find("const") != nullptr)
     conditions.push_back(arena_.literals(strings_of(schema)));
-  if (const JsonValue* pattern = schema.find("pattern"); pattern != nullptr && pattern->is_string())
+  const auto text_of = [&](std::string_view keyword) -> const JsonValue* {
+    const JsonValue* value = schema.find(keyword);
+    if (value != nullptr && !value->is_string())
+      fail(ErrorKind::input, "schema: {}: expected a string", keyword);
+    return value;
+  };
+  if (const JsonValue* pattern = text_of("pattern"))
     conditions.push_back(
         search_regex(arena_, parse_pattern(pattern->string, {.ecma = true}), TextForm::utf8));
-  if (const JsonValue* format = schema.find("format"); format != nullptr && format->is_string()) {
+  if (const JsonValue* format = text_of("format")) {
     const Format known = find_format(format->string);
     if (known.kind == Format::Kind::unsupported)
       fail(ErrorKind::unsupported, "schema: format {} is not supported", quote(format->string));

@@ -24,6 +24,7 @@ class ArgumentRules {
   RuleId schema_rule(JsonValue schema);
   RuleId xml_rule(const FreeText& text);
   RuleId any_xml_rule(const FreeText& text);
+  void check_required(const JsonValue* properties) const;
   void add_parameter(NodeId from, const std::string& name, const JsonValue& schema, NodeId to,
                      const FreeText& text);
   RegexId raw_string(const JsonValue& schema, const FreeText& text);

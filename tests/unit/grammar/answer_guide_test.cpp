@@ -145,6 +145,31 @@ TEST(AnswerGuide, ToolsAreCalledAsDemanded) {
   expect_error(ErrorKind::input, {"'stay'"}, [&] { plan_answer(*thinker(), request); });
 }
 
+// A call ends thinking: its strings are not cut by the closing tag.
+TEST(AnswerGuide, ALimitOfThinkingLeavesACallAlone) {
+  const Engine& engine = *thinker();
+  const std::string prompt = question(engine, true);
+  AnswerRequest request{.prompt = prompt};
+  request.tools =
+      R"([{"name": "say", "parameters": {"type": "object", "properties": {"text": {"type": "string"}},
+    "required": ["text"], "additionalProperties": false}}])";
+  const std::vector<std::int32_t> opening = engine.encode("<tool_call>");
+  request.max_thinking_tokens = static_cast<std::int64_t>(opening.size());
+  const AnswerPlan plan = plan_answer(engine, request);
+  ASSERT_EQ(plan.format.calls, ToolCallFormat::json_in_tags);
+  std::vector<std::uint8_t> allowed(static_cast<std::size_t>(engine.summary().vocab + 7) / 8);
+  std::vector<std::int32_t> ids = opening;
+  for (const std::int32_t id :
+       engine.encode("\n{\"name\": \"say\", \"arguments\": {\"text\": \"Good day\"}}\n"))
+    ids.push_back(id);
+  for (const std::int32_t id : ids) {
+    EXPECT_TRUE(plan.guide->mask(allowed));
+    const auto at = static_cast<std::size_t>(id);
+    ASSERT_TRUE(allowed[at / 8] >> (at % 8) & 1) << engine.decode(std::vector{id});
+    plan.guide->accept(id);
+  }
+}
+
 TEST(AnswerGuide, AModelWithoutCallsIsGivenThePlainForm) {
   const auto engine =
       Engine::load(fs::path(source_dir()) / "models/delta-story", {.backend = "cpu", .threads = 1});

@@ -153,6 +153,24 @@ TEST(AnswerSource, WrongToolsAreRefused) {
   expect_error(ErrorKind::unsupported, {"'f'", "/properties/a"}, [&] { answer_grammar(source); });
 }
 
+// Where parameters have tags of their own, what is demanded of them is not silently less.
+TEST(AnswerSource, TagsDemandWhatTheSchemaDemands) {
+  AnswerSource source{.format = format_of(ToolCallFormat::xml_parameters)};
+  source.must_call = true;
+  const auto refused = [&](const char* parameters, ErrorKind kind, std::string_view part) {
+    source.tools = {{.name = "f", .parameters = parameters, .strict = true}};
+    expect_error(kind, {"'f'", part}, [&] { answer_grammar(source); });
+    source.tools[0].strict = false;
+    answer_grammar(source);  // any parameters
+  };
+  refused(R"({"properties": {"a": {}}, "required": ["a", "b"]})", ErrorKind::unsupported, "'b'");
+  refused(R"({"required": ["b"]})", ErrorKind::unsupported, "'b'");
+  refused(R"({"properties": {"a": {}}, "required": true})", ErrorKind::input, "/required");
+  refused(R"({"properties": {"a": {}}, "required": [1]})", ErrorKind::input, "/required");
+  refused(R"({"properties": []})", ErrorKind::input, "/properties");
+  refused(R"({"properties": {"a": {"type": "string", "pattern": 5}}})", ErrorKind::input, "pattern");
+}
+
 // Follows masks at random until the answer is complete. Strings are kept short.
 std::string random_answer(const std::shared_ptr<const Grammar>& grammar,
                           const std::vector<std::string>& bytes, std::mt19937& random) {
