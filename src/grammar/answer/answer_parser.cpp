@@ -66,6 +66,8 @@ struct AnswerParser::State {
   std::string begin;         // the marker of the call being read; empty outside
   std::size_t searched = 0;  // how far its end was looked for
   std::string blanks;        // at the end of what was given out: nothing if a marker follows
+  std::string wrapper;       // what opened calls and is nothing once there is one
+  bool after_call = false;   // nothing was said since
   std::vector<AnswerDelta> out;
 
   AnswerDelta::Kind kind() const {
@@ -81,10 +83,19 @@ struct AnswerParser::State {
     const std::size_t last = text.find_last_not_of(kBlanks);
     const std::size_t solid = last == std::string_view::npos ? 0 : last + 1;
     if (solid > 0) {
+      give_wrapper();
+      after_call = false;
       emit(blanks + std::string(text.substr(0, solid)));
       blanks.clear();
     }
     blanks += text.substr(solid);
+  }
+  // What should have opened calls did not, so it is text.
+  void give_wrapper() {
+    if (wrapper.empty()) return;
+    AnswerDelta delta{.kind = kind(), .text = std::exchange(wrapper, {})};
+    delta.malformed_call = !thinking;
+    out.push_back(std::move(delta));
   }
   void emit(std::string text) {
     if (!out.empty() && out.back().kind == kind() && !out.back().malformed_call) {
@@ -99,7 +110,8 @@ struct AnswerParser::State {
     if (thinking && !format.think_close.empty()) result.push_back(format.think_close);
     const CallMarkers& calls = grammar::call_markers(format.calls);
     result.insert(result.end(), calls.begin.begin(), calls.begin.end());
-    result.insert(result.end(), calls.ignored.begin(), calls.ignored.end());
+    result.insert(result.end(), calls.wrapper_begin.begin(), calls.wrapper_begin.end());
+    result.insert(result.end(), calls.wrapper_end.begin(), calls.wrapper_end.end());
     return result;
   }
 
@@ -147,19 +159,31 @@ struct AnswerParser::State {
     give(std::string_view(held).substr(0, first));
     held.erase(0, first + marker.size());
     take(marker);
-    if (begin.empty()) blanks.clear();
     return true;
   }
 
   void take(std::string_view marker) {
+    const CallMarkers& calls = grammar::call_markers(format.calls);
+    const auto is_one_of = [marker](const std::vector<std::string_view>& markers) {
+      return std::ranges::find(markers, marker) != markers.end();
+    };
     may_think = false;
     if (marker == format.think_close && thinking) {
+      give_wrapper();
       thinking = false;
       at_start = true;
-    } else if (std::ranges::find(grammar::call_markers(format.calls).begin, marker) !=
-               grammar::call_markers(format.calls).begin.end()) {
+      blanks.clear();
+    } else if (is_one_of(calls.begin)) {
       begin = marker;
       searched = 0;
+    } else if (is_one_of(calls.wrapper_begin)) {
+      give_wrapper();
+      wrapper = std::exchange(blanks, {}) + std::string(marker);
+      at_start = false;
+    } else if (after_call) {
+      blanks.clear();
+    } else {
+      give(marker);
     }
   }
 
@@ -190,18 +214,21 @@ struct AnswerParser::State {
     held.erase(0, at + closing);
     begin.clear();
     blanks.clear();
+    wrapper.clear();
+    after_call = true;
     return true;
   }
 
   // Gives the text back as it was written.
   void malformed(std::size_t size, std::string_view end) {
     AnswerDelta delta{.kind = kind(),
-                      .text = std::exchange(blanks, {}) + begin + held.substr(0, size) + std::string(end)};
+                      .text = std::exchange(wrapper, {}) + std::exchange(blanks, {}) + begin +
+                              held.substr(0, size) + std::string(end)};
     delta.malformed_call = !thinking;
     out.push_back(std::move(delta));
     held.erase(0, std::min(size + end.size(), held.size()));
     begin.clear();
-    at_start = false;
+    at_start = after_call = false;
   }
 
   // An answer that begins like JSON may be a call as a whole.
@@ -253,6 +280,7 @@ std::vector<AnswerDelta> AnswerParser::finish() {
     state.read_call(true);
   } else {
     state.give(std::exchange(state.held, {}));
+    state.give_wrapper();
     if (!state.thinking && !state.at_start && !state.blanks.empty())
       state.emit(std::exchange(state.blanks, {}));
   }

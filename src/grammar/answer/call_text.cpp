@@ -150,12 +150,14 @@ std::optional<ParsedCall> parse_deepseek(std::string_view body, bool v31) {
 
 const CallMarkers& call_markers(ToolCallFormat format) {
   static const CallMarkers kNone;
-  static const CallMarkers kTags = {{"<tool_call>"}, {"</tool_call>"}, {}};
+  static const CallMarkers kTags = {{"<tool_call>"}, {"</tool_call>"}, {}, {}};
   // A model that forgets the outer tag still means a call.
   static const CallMarkers kXml = {
-      {"<tool_call>", "<function="}, {"</tool_call>", "</function>"}, {"</tool_call>"}};
-  static const CallMarkers kDeepseek = {
-      {"<｜tool▁call▁begin｜>"}, {"<｜tool▁call▁end｜>"}, {"<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"}};
+      {"<tool_call>", "<function="}, {"</tool_call>", "</function>"}, {}, {"</tool_call>"}};
+  static const CallMarkers kDeepseek = {{"<｜tool▁call▁begin｜>"},
+                                        {"<｜tool▁call▁end｜>"},
+                                        {"<｜tool▁calls▁begin｜>"},
+                                        {"<｜tool▁calls▁end｜>"}};
   switch (format) {
     case ToolCallFormat::json_in_tags:
       return kTags;
@@ -216,7 +218,8 @@ bool begins_like_plain_call(std::string_view answer) {
     }
   }
   answer.remove_prefix(std::min(answer.find_first_not_of(" \t\r\n"), answer.size()));
-  return answer.starts_with("\"name\"");
+  constexpr std::string_view kName = "\"name\"";
+  return answer.starts_with(kName) || (!answer.empty() && kName.starts_with(answer));
 }
 
 std::size_t find_outside_strings(std::string_view text, std::string_view marker) {

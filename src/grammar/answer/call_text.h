@@ -11,8 +11,8 @@
 namespace sluice::grammar {
 
 struct CallMarkers {
-  std::vector<std::string_view> begin, end;  // the i-th end closes what the i-th begin opened
-  std::vector<std::string_view> ignored;     // around all calls
+  std::vector<std::string_view> begin, end;                  // the i-th end closes what the i-th begin opened
+  std::vector<std::string_view> wrapper_begin, wrapper_end;  // around all calls
 };
 
 const CallMarkers& call_markers(ToolCallFormat format);

@@ -102,7 +102,8 @@ std::vector<AnswerCase> answer_cases() {
       {kPlain, "{\"not\": \"a call\"}", "text: {\"not\": \"a call\"}"},
       {kPlain, "{\"name\": \"Tim\"}", "text: {\"name\": \"Tim\"}"},
       {kPlain, " [ {\"name\": \"a\", \"argum", "malformed: [ {\"name\": \"a\", \"argum"},
-      {kPlain, "{\"nam", "text: {\"nam"},
+      {kPlain, "{\"nam", "malformed: {\"nam"},
+      {kPlain, "{\"names\": ", "text: {\"names\": "},
       {kPlain, "See {\"name\": \"a\", \"arguments\": {}}", "text: See {\"name\": \"a\", \"arguments\": {}}"},
   };
 }
@@ -167,7 +168,27 @@ std::vector<AnswerCase> recorded_cases() {
       {kV3,
        "</think><｜tool▁calls▁begin｜>" + v3_call +
            "get_weather\n```json\n{\"city\": \"Tokyo\"\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
-       "malformed: " + v3_call + "get_weather\n```json\n{\"city\": \"Tokyo\"\n```<｜tool▁call▁end｜>"},
+       "malformed: <｜tool▁calls▁begin｜>" + v3_call +
+           "get_weather\n```json\n{\"city\": \"Tokyo\"\n```<｜tool▁call▁end｜>\ntext: <｜tool▁calls▁end｜>"},
+      // Cut behind what opens calls, or without what opens each: nothing of it is lost.
+      {kV31, "Let me look that up.<｜tool▁calls▁begin｜>get_weather",
+       "text: Let me look that up.\nmalformed: <｜tool▁calls▁begin｜>\ntext: get_weather"},
+      {kV31, "Let me look. <｜tool▁calls▁begin｜>\n",
+       "text: Let me look.\nmalformed:  <｜tool▁calls▁begin｜>\ntext: \n"},
+      {kV31, "<｜tool▁calls▁begin｜>foo<｜tool▁sep｜>{\"x\":1}<｜tool▁calls▁end｜>",
+       "malformed: <｜tool▁calls▁begin｜>\ntext: foo<｜tool▁sep｜>{\"x\":1}<｜tool▁calls▁end｜>"},
+      {kV31,
+       "some prefix "
+       "text<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>foo<｜tool▁sep｜>{\"x\":1}<｜tool▁call▁end｜>"
+       "<｜tool▁call▁begin｜>bar<｜tool▁sep｜>{\"y\":2}<｜tool▁call▁end｜><｜tool▁calls▁end｜> some suffix "
+       "text",
+       "text: some prefix text\ncall foo: {\"x\":1}\ncall bar: {\"y\":2}\ntext: some suffix text"},
+      {kCoder, "A call ends with </tool_call> there.", "text: A call ends with </tool_call> there."},
+      // Values that are JSON, whatever the alternatives of their schemas.
+      {kCoder,
+       "<tool_call>\n<function=search_web>\n<parameter=query>\n[\"a\", \"b\", 1, "
+       "true]\n</parameter>\n</function>\n</tool_call>",
+       R"(call search_web: {"query":["a","b",1,true]})"},
   };
 }
 
