@@ -3,6 +3,9 @@
 #include "grammar/regex/pattern.h"
 
 #include <algorithm>
+#include <optional>
+#include <span>
+#include <utility>
 
 #include "base/error.h"
 #include "grammar/json/string.h"
@@ -115,7 +118,7 @@ class PatternBuilder {
     return {arena_.any_of({a.after_word, b.after_word}), arena_.any_of({a.after_other, b.after_other})};
   }
   RegexId end(RegexId rest) const {
-    return arena_.nullable(rest) ? RegexArena::kEmpty : RegexArena::kNothing;
+    return may_end_ && arena_.nullable(rest) ? RegexArena::kEmpty : RegexArena::kNothing;
   }
   // What begins with a character of a word, and what does not.
   RegexId word() { return arena_.concat(chars(word_characters()), any_); }
@@ -161,14 +164,56 @@ class PatternBuilder {
       const RegexId once = build(inner, alike(RegexArena::kEmpty), at_begin).after_other;
       return behind(arena_.repeat(once, pattern.min, pattern.max), rest);
     }
-    if (pattern.max != 1 && !(zero_width(inner) && pattern.min <= 1))
+    if (pattern.max != 1 && !(zero_width(inner) && pattern.min <= 1)) {
+      if (const auto ends = build_repeated_end(pattern, rest)) return *ends;
+      if (const auto without = build_repeated_not_ahead(pattern, rest)) return *without;
       fail(ErrorKind::unsupported, "a repeated assertion is not supported");
+    }
     const Rest once = build(inner, rest, at_begin);
     return pattern.min == 0 ? either(once, rest) : once;
   }
 
+  static bool only_ends(const Pattern& pattern) {
+    return pattern.kind < Pattern::Kind::begin ? std::ranges::all_of(pattern.parts, only_ends)
+                                               : pattern.kind == Pattern::Kind::end;
+  }
+
+  // (a,|b$)*: the text ends in the last turn, if it ends in any.
+  std::optional<Rest> build_repeated_end(const Pattern& pattern, Rest rest) {
+    const Pattern& inner = pattern.parts[0];
+    if (!only_ends(inner) || pattern.max == 0 || (pattern.min > 1 && may_be_empty(inner)))
+      return std::nullopt;
+    const bool before = std::exchange(may_end_, false);
+    const RegexId turn = build(inner, alike(RegexArena::kEmpty), false).after_other;
+    may_end_ = before;
+    const std::uint32_t least = pattern.min > 0 ? pattern.min - 1 : 0;
+    const std::uint32_t most = pattern.max == kNoLimit ? kNoLimit : pattern.max - 1;
+    return either(behind(arena_.repeat(turn, least, most), build(inner, rest, false)),
+                  behind(arena_.repeat(turn, pattern.min, pattern.max), rest));
+  }
+
+  // ((?!word).)* up to the end of the text: the word begins nowhere in it.
+  std::optional<Rest> build_repeated_not_ahead(const Pattern& pattern, Rest rest) {
+    const Pattern& inner = pattern.parts[0];
+    if (inner.kind != Pattern::Kind::concat || !rest.same() || rest.after_other != RegexArena::kEmpty ||
+        inner.parts.empty() || inner.parts.back().kind != Pattern::Kind::chars)
+      return std::nullopt;
+    std::vector<RegexId> words;
+    for (const Pattern& part : std::span(inner.parts).first(inner.parts.size() - 1)) {
+      if (part.kind != Pattern::Kind::not_ahead || has_begin(part)) return std::nullopt;
+      const Rest word = build(part.parts[0], alike(any_), false);
+      if (!word.same()) return std::nullopt;
+      words.push_back(word.after_other);
+    }
+    const RegexId some = arena_.concat(chars(CharSet::all()), any_);
+    const RegexId found = arena_.concat(any_, arena_.all_of({arena_.any_of(std::move(words)), some}));
+    return alike(arena_.all_of({arena_.repeat(chars(inner.parts.back().chars), pattern.min, pattern.max),
+                                arena_.complement(found)}));
+  }
+
   RegexArena& arena_;
   TextForm form_;
+  bool may_end_ = true;  // whether $ holds anywhere
   RegexId any_;
 };
 

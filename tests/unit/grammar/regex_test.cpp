@@ -76,6 +76,34 @@ TEST(GrammarRegex, AgreesWithTheStandardLibrary) {
   }
 }
 
+// Assertions that repeat, as far as they are understood: with ends in turns, and words that begin nowhere.
+TEST(GrammarRegex, RepeatedAssertionsAgreeWithTheStandardLibrary) {
+  for (unsigned seed = 1; seed <= 300; ++seed) {
+    RandomPattern random(seed);
+    std::string pattern;
+    if (seed % 2 == 0) {
+      const char* counts[] = {"*", "+", "{0,2}", "{1,3}"};
+      pattern = "^" + random.make(1) + "(?:" + random.make(2) + "(?:" + random.make(1) + "|$))" +
+                counts[random.below(4)] + (random.below(2) == 0 ? "$" : random.make(1));
+    } else {
+      pattern = "^" + random.make(2) + "(?:(?!" + random.make(2) + ")(?!" + random.make(1) + "$).)" +
+                (random.below(2) == 0 ? "*$" : "{1,4}$");
+    }
+    const std::regex oracle(pattern);
+    RegexArena arena;
+    Lexer lexer(arena);
+    const Pattern parsed = parse_pattern(pattern, {.ecma = true});
+    const RegexId match = match_regex(arena, parsed, TextForm::utf8),
+                  search = search_regex(arena, parsed, TextForm::utf8);
+    for (int i = 0; i < 40; ++i) {
+      const std::string text = random.text();
+      EXPECT_EQ(lexer.matches(match, text), std::regex_match(text, oracle)) << "/" << pattern << "/ " << text;
+      EXPECT_EQ(lexer.matches(search, text), std::regex_search(text, oracle))
+          << "/" << pattern << "/ in " << text;
+    }
+  }
+}
+
 TEST(GrammarRegex, CharactersOfUtf8) {
   const auto grammar = make_grammar(GrammarSource::Kind::regex, R"([^a-zä][α-ω]{2}\x{1F600}\u65e5.)");
   EXPECT_TRUE(accepts(grammar, "öαω😀日\u00a0"));
