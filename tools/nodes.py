@@ -222,7 +222,8 @@ def lose_one(hosts, program, model, fault):
         all_seconds = time.monotonic() - start
         left = [pid for pid in others if runs(pid)]
         hosts.kill_all()
-        answer += job.communicate(timeout=GIVE_UP_SECONDS)[0]
+        answer += job.stdout.read()  # all who could write are gone
+        job.wait(timeout=GIVE_UP_SECONDS)
         errors.seek(0)
         said = errors.read()
     if how == "link":
@@ -245,11 +246,12 @@ def check_faults(hosts, program, model, count, seed):
         lost = r"\d+" if how == "link" and host == 0 else host
         named = re.search(rf"rank {lost}\b|node {lost} \(|node {lost} has not come", said)
         unnamed = not named and at_start and "a node has not joined" in said
-        right = whole.startswith(answer.rstrip("\n"))
-        fine = (named or unnamed) and right and seconds <= MOST_SECONDS and all_seconds <= MPIRUN_SECONDS and not left
-        bad += not fine
+        wrong = [what for what, found in (("NOT NAMED", not named and not unnamed), ("WRONG TOKENS", not whole.startswith(answer.rstrip("\n"))),
+                                          ("TOO LATE", seconds > MOST_SECONDS or all_seconds > MPIRUN_SECONDS), ("LEFT OVER", bool(left)))
+                 if found]
+        bad += bool(wrong)
         nameless += bool(unnamed)
-        print(f"{number}: {getattr(how, 'name', how)} of node {host}, {'at the start' if at_start else 'in an answer'}, --nodes {split}: {seconds:.1f} s, mpirun {all_seconds:.1f} s{', without its number' if unnamed else ''}{'' if right else ', WRONG TOKENS'}{'' if fine else '  FAILED ' + said[-600:]}",
+        print(f"{number}: {getattr(how, 'name', how)} of node {host}, {'at the start' if at_start else 'in an answer'}, --nodes {split}: {seconds:.1f} s, mpirun {all_seconds:.1f} s{', without its number' if unnamed else ''}{'  FAILED: ' + ', '.join(wrong) + ': ' + said[-600:] if wrong else ''}",
               flush=True)
     print(f"faults: {count - bad} of {count} well, {nameless} before MPI could say who", flush=True)
     return bad == 0
