@@ -71,7 +71,8 @@ def check_names():
 
 def main():
     problems = [problem for backend in BACKENDS for problem in check_homes(backend)] + check_names()
-    print("\n".join(problems))
+    for problem in problems:
+        print(problem)
     return 1 if problems else 0
 
 
