@@ -8,6 +8,7 @@
 #include "generation.h"
 #include "sluice/answer_guide.h"
 #include "sluice/error.h"
+#include "unlocked.h"
 
 namespace sluice::python {
 
@@ -62,7 +63,7 @@ AnswerPlan plan(const Engine& engine, const Asked& asked) {
   request.parallel_calls = asked.parallel_calls;
   request.max_thinking_tokens = asked.max_thinking_tokens;
   request.chat = asked.chat;
-  const nb::gil_scoped_release release;
+  const Unlocked unlocked;
   return plan_answer(engine, request);
 }
 

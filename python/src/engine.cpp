@@ -17,7 +17,7 @@ namespace sluice::python {
 
 namespace {
 
-using Release = nb::call_guard<nb::gil_scoped_release>;
+using Release = nb::call_guard<Unlocked>;
 
 nb::dict summary(const Engine& engine) {
   const ModelSummary& s = engine.summary();
@@ -69,11 +69,23 @@ nb::dict generation_config(const std::filesystem::path& folder) {
   return made;
 }
 
-std::shared_ptr<Engine> load(const std::filesystem::path& folder, EngineOptions options) {
+// make(options): Ctrl-C ends it where it has progress to tell of.
+template <class F>
+std::shared_ptr<Engine> made(EngineOptions options, F&& make) {
   return interruptible([&](Interruption& interruption) {
     options.progress = [&](std::uint64_t, std::uint64_t) { interruption.check(); };
-    return kept_at_home(Engine::load(folder, options));
+    return kept_at_home(make(options));
   });
+}
+
+std::shared_ptr<Engine> load(const std::filesystem::path& folder, const EngineOptions& options) {
+  return made(options, [&](const EngineOptions& heard) { return Engine::load(folder, heard); });
+}
+
+std::shared_ptr<Engine> random(std::string_view geometry, int bits, const EngineOptions& options,
+                               double zipf) {
+  return made(options,
+              [&](const EngineOptions& heard) { return Engine::random(geometry, bits, heard, zipf); });
 }
 
 void bind_options(nb::module_& module) {
@@ -99,12 +111,8 @@ void bind_engine(nb::module_& module) {
   bind_options(module);
   nb::class_<Engine>(module, "Engine")
       .def_static("load", &load, nb::arg("folder"), nb::arg("options"))
-      .def_static(
-          "random",
-          [](std::string_view geometry, int bits, const EngineOptions& options, double zipf) {
-            return kept_at_home(Engine::random(geometry, bits, options, zipf));
-          },
-          nb::arg("geometry"), nb::arg("bits"), nb::arg("options"), nb::arg("zipf"), Release())
+      .def_static("random", &random, nb::arg("geometry"), nb::arg("bits"), nb::arg("options"),
+                  nb::arg("zipf"))
       .def("summary", &summary)
       .def("memory", &memory)
       .def("backend_description", &Engine::backend_description)
@@ -118,7 +126,7 @@ void bind_engine(nb::module_& module) {
             // A cut may leave half a character: Python's own replacement stands for it.
             std::string text;
             {
-              const nb::gil_scoped_release release;
+              const Unlocked unlocked;
               text = engine.decode(ids, skip_special);
             }
             return nb::steal<nb::str>(

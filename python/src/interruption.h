@@ -6,7 +6,7 @@
 #include <exception>
 #include <utility>
 
-#include "bindings.h"
+#include "unlocked.h"
 
 namespace sluice::python {
 
@@ -22,8 +22,8 @@ class Interruption {
     const auto now = std::chrono::steady_clock::now();
     if (now - looked_ < kPause) return false;
     looked_ = now;
-    const nb::gil_scoped_acquire acquire;
-    return raised_ = PyErr_CheckSignals() != 0;
+    const Locked locked;
+    return raised_ = !locked || PyErr_CheckSignals() != 0;
   }
   void check() {
     if (raised()) throw Interrupted();
@@ -45,7 +45,7 @@ template <class F>
 auto interruptible(F&& f) {
   Interruption interruption;
   try {
-    const nb::gil_scoped_release release;
+    const Unlocked unlocked;
     return std::forward<F>(f)(interruption);
   } catch (const Interrupted&) {
     throw nb::python_error();

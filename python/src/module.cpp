@@ -1,10 +1,12 @@
 #include "bindings.h"
 #include "home.h"
+#include "unlocked.h"
 
 NB_MODULE(_native, module) {
   using namespace sluice::python;
   module.doc() = "The engine behind the package sluice. Its names may change; those of the package do not.";
   watch_forks();
+  watch_interpreter();
   bind_errors(module);
   bind_engine(module);
   bind_session(module);

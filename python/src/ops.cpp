@@ -16,6 +16,7 @@
 #include "sluice/op_runner.h"
 #include "sluice/ops/quantize.h"
 #include "sluice/ops/stream_order.h"
+#include "unlocked.h"
 
 namespace sluice::python {
 
@@ -51,7 +52,7 @@ nb::object array_of(OpBackend& held, const ops::View& view, const OpResult& resu
   }
   const NewArray copy = new_array(view.dtype, view.shape);
   {
-    const nb::gil_scoped_release release;
+    const Unlocked unlocked;
     const std::lock_guard lock(held.mutex);
     held.backend->download(copy.view.data, view.data,
                            static_cast<std::size_t>(view.elements()) * size_bytes(view.dtype));
@@ -85,7 +86,7 @@ nb::list run(OpBackend& held, const std::string& op, const std::map<std::string,
   for (const auto& [name, array] : tensors) arguments.tensors.emplace(name, view_of(name, array));
   OpResult result;
   {
-    const nb::gil_scoped_release release;
+    const Unlocked unlocked;
     const std::lock_guard lock(held.mutex);
     if (!place.host()) held.order->wait_for(reinterpret_cast<void*>(stream));
     result = run_op(*held.backend, op, arguments);
@@ -112,7 +113,7 @@ nb::tuple quantize(const Array& values, int bits, int group_size, bool torch) {
   const NewArray scales = new_array(view.dtype, with_last(columns / group_size));
   const NewArray biases = new_array(view.dtype, with_last(columns / group_size));
   {
-    const nb::gil_scoped_release release;
+    const Unlocked unlocked;
     ops::quantize_affine(view, bits, group_size, words.view.data, scales.view.data, biases.view.data);
   }
   return nb::make_tuple(array_over(words.view, words.owner, torch),

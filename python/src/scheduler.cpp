@@ -11,6 +11,7 @@
 #include "home.h"
 #include "mailbox.h"
 #include "sluice/error.h"
+#include "unlocked.h"
 
 namespace sluice::python {
 
@@ -30,7 +31,7 @@ struct HeldScheduler {
       static_cast<void>(new std::shared_ptr<Scheduler>(std::move(last)));  // never taken down
       return;
     }
-    const nb::gil_scoped_release release;
+    const Unlocked unlocked;
     last.reset();
   }
   std::shared_ptr<Scheduler> get() {
@@ -48,7 +49,7 @@ struct HeldScheduler {
 std::shared_ptr<HeldScheduler> new_scheduler(std::shared_ptr<Engine> engine,
                                              const SchedulerOptions& options) {
   auto held = std::make_shared<HeldScheduler>();
-  const nb::gil_scoped_release release;
+  const Unlocked unlocked;
   held->scheduler = std::make_shared<Scheduler>(std::move(engine), options);
   return held;
 }
@@ -65,7 +66,7 @@ struct HeldRequest {
 HeldRequest submit(HeldScheduler& held, Request request, const std::shared_ptr<Mailbox>& mailbox,
                    std::uint64_t ticket) {
   const std::shared_ptr<Scheduler> scheduler = held.get();
-  const nb::gil_scoped_release release;
+  const Unlocked unlocked;
   HeldRequest made;
   made.handle =
       scheduler->submit(std::move(request), {.progress =
@@ -116,7 +117,7 @@ void wait(Mailbox& mailbox) {
   constexpr std::chrono::milliseconds kPatience{50};
   for (;;) {
     {
-      const nb::gil_scoped_release release;
+      const Unlocked unlocked;
       if (mailbox.wait(kPatience)) return;
     }
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -161,7 +162,7 @@ void bind_requests(nb::module_& module) {
       .def_rw("priority", &Request::priority)
       .def_rw("timeout_seconds", &Request::timeout_seconds);
   nb::class_<HeldRequest>(module, "RequestHandle")
-      .def("cancel", &HeldRequest::cancel, nb::call_guard<nb::gil_scoped_release>());
+      .def("cancel", &HeldRequest::cancel, nb::call_guard<Unlocked>());
 }
 
 }  // namespace
@@ -176,7 +177,7 @@ void bind_scheduler(nb::module_& module) {
       .def("drain",
            [](HeldScheduler& held) {
              const std::shared_ptr<Scheduler> scheduler = held.get();
-             const nb::gil_scoped_release release;
+             const Unlocked unlocked;
              scheduler->drain();
            })
       .def("close", &HeldScheduler::close);

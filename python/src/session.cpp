@@ -51,7 +51,7 @@ auto with(HeldSession& held, F&& f) {
 
 std::shared_ptr<HeldSession> new_session(std::shared_ptr<Engine> engine, std::int64_t capacity) {
   auto held = std::make_shared<HeldSession>();
-  const nb::gil_scoped_release release;
+  const Unlocked unlocked;
   held->session = engine->new_session(capacity);
   held->engine = std::move(engine);
   return held;
@@ -59,7 +59,7 @@ std::shared_ptr<HeldSession> new_session(std::shared_ptr<Engine> engine, std::in
 
 void close(HeldSession& held) {
   if (!held.home.here()) return;
-  const nb::gil_scoped_release release;
+  const Unlocked unlocked;
   const std::lock_guard lock(held.mutex);
   held.session.reset();
 }
@@ -99,7 +99,8 @@ nb::object extend_with_logits(HeldSession& held, const Tokens& tokens) {
 }
 
 bool goes_on(const nb::object& hear, const GeneratedToken& token, Interruption& interruption) {
-  const nb::gil_scoped_acquire acquire;
+  const Locked locked;
+  if (!locked) return false;
   try {
     return nb::cast<bool>(hear(to_python(token)));
   } catch (nb::python_error& error) {

@@ -41,7 +41,7 @@ nb::dict plan(const std::string& model, int bits, std::uint64_t memory, std::uin
               std::int64_t sequences) {
   MemoryPlan plan;
   {
-    const nb::gil_scoped_release release;
+    const Unlocked unlocked;
     const PlanOptions options{.vram = vram, .memory = memory, .sequences = sequences};
     plan = bits == 0 ? plan_model(model, options, {}) : plan_geometry(model, bits, options, {});
   }

@@ -2,6 +2,8 @@
 
 import gc
 import random
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -96,3 +98,37 @@ def test_any_order_from_many_threads():
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
     assert not failed
+
+
+WORKS_OF_THREADS = {
+    "stream": "list(model.stream('a', max_tokens=1000, ignore_stop_ids=True))",
+    "session": "model.session(1100).generate('a', max_tokens=1000, ignore_stop_ids=True)",
+    "on_token": "model.session(1100).generate('a', lambda token: True, max_tokens=1000, ignore_stop_ids=True)",
+    "logits": "model.logits([1] * 200)",
+    "model": "sluice.Model('delta-story', threads=1).close()",
+    "tokenize": "model.tokenize('Once upon a time. ' * 100)",
+    "op": "sluice.ops.add(a=x, b=x)",
+}
+
+
+@pytest.mark.parametrize("name", WORKS_OF_THREADS)
+def test_programs_end_while_threads_that_nobody_waits_for_compute(name):
+    code = f"""
+import threading
+import numpy
+import sluice
+
+def work():
+    while True:
+        {WORKS_OF_THREADS[name]}
+        worked.set()
+
+x, worked = numpy.ones(1 << 16, numpy.float32), threading.Event()
+model = sluice.Model("delta-story", threads=1)
+for _ in range(4):
+    threading.Thread(target=work, daemon=True).start()
+worked.wait(0.1)
+"""
+    for _ in range(4):
+        ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        assert (ended.returncode, ended.stderr) == (0, "")
