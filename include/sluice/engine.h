@@ -51,7 +51,7 @@ struct EngineOptions {
   std::string miss = "bus";
   std::int64_t expert_slots = 0;       // experts per layer to keep, whatever `memory` says; 0: what it allows
   std::string expert_policy = "lfru";  // which of them go: lru, lfru or static:FILE
-  // Hears of the bytes copied to a device or into memory, done and in all.
+  // Hears of the bytes copied to a device or into memory, or made up at random, done and in all.
   std::function<void(std::uint64_t done, std::uint64_t all)> progress = {};
   // Of a model that several nodes hold together: see nodes.h. Nothing: all of it is held here.
   std::shared_ptr<engine::LayerShare> share = {};

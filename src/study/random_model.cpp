@@ -88,7 +88,7 @@ std::shared_ptr<Engine> Engine::random(std::string_view geometry, int bits, cons
   core->model = models::build(checkpoint::Config(config, std::string(geometry)), binder);
   {
     ThreadPool pool(std::max(1, to_int(std::thread::hardware_concurrency())));
-    binder.fill(pool);
+    binder.fill(pool, options.progress);
   }
   core->summary = engine::summarize(core->model, core->settings.cache);
   core->place_weights();

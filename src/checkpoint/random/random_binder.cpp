@@ -13,6 +13,7 @@ namespace sluice::checkpoint {
 namespace {
 
 constexpr std::int64_t kGroup = 64;
+constexpr std::uint64_t kTurnBytes = std::uint64_t{64} << 20;  // of a thread, between two reports
 
 std::uint64_t next(std::uint64_t& state) {
   std::uint64_t z = (state += 0x9e3779b97f4a7c15u);
@@ -89,10 +90,22 @@ ops::ConstView RandomBinder::make(RandomTensor tensor) {
   return {data, type, shape};
 }
 
-void RandomBinder::fill(ThreadPool& pool) {
-  pool.parallel_for_dynamic(0, std::ssize(memory_), 1, [&](std::int64_t begin, std::int64_t end, int) {
-    for (std::size_t i = begin; i < to_size(end); ++i) fill_random(tensors_[i], memory_[i]);
-  });
+void RandomBinder::fill(ThreadPool& pool, const Progress& progress) {
+  std::uint64_t all = 0;
+  for (const auto& tensor : memory_) all += tensor.size();
+  // In turns, between which the caller hears of it, and may end it.
+  const std::uint64_t turn = to_size(pool.size()) * kTurnBytes;
+  std::uint64_t done = 0;
+  for (std::size_t begin = 0; begin < memory_.size();) {
+    std::size_t end = begin;
+    for (const std::uint64_t before = done; end < memory_.size() && done - before < turn; ++end)
+      done += memory_[end].size();
+    pool.parallel_for_dynamic(begin, end, 1, [&](std::int64_t from, std::int64_t to, int) {
+      for (std::size_t i = from; i < to_size(to); ++i) fill_random(tensors_[i], memory_[i]);
+    });
+    begin = end;
+    if (progress) progress(done, all);
+  }
 }
 
 ops::Weight RandomBinder::weight(const std::string& module, const ops::Shape& shape) {

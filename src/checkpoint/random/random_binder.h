@@ -1,6 +1,7 @@
 // Invented weights: for benchmarks of models that are not at hand, and for files to test with.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "base/thread_pool.h"
@@ -45,7 +46,8 @@ class RandomBinder final : public Binder {
   ops::ConstView parameter(const std::string& tensor, const ops::Shape& shape, ParameterKind kind) override;
   bool has(const std::string&) const override { return true; }
 
-  void fill(ThreadPool& pool);
+  using Progress = std::function<void(std::uint64_t done, std::uint64_t all)>;  // may throw
+  void fill(ThreadPool& pool, const Progress& progress = {});
   const std::vector<RandomTensor>& tensors() const { return tensors_; }
   // Modules that are stored with other bits than the rest.
   const std::vector<std::string>& eight_bit_modules() const { return eight_bit_modules_; }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <stdexcept>
 
 #include "expect_error.h"
 #include "sluice/perplexity.h"
@@ -121,6 +123,24 @@ TEST(Engine, RandomModelsLoadAsTheyWereWritten) {
   expect_error(ErrorKind::input, {"exists"}, [&] { write_random_model("qwen3-30b-a3b", 4, out); });
   expect_error(ErrorKind::input, {"geometry", "known are"},
                [&] { write_random_model("nothing", 4, folder.path() / "x"); });
+}
+
+TEST(Engine, RandomModelsSayHowFarTheyAreAndCanBeEnded) {
+  const auto make = [](const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
+    return Engine::random("qwen3-30b-a3b:layers=1,experts=8,vocab=128", 4,
+                          {.backend = "cpu", .threads = 1, .progress = progress}, 0);
+  };
+  std::uint64_t last = 0;
+  std::uint64_t whole = 0;
+  make([&](std::uint64_t done, std::uint64_t all) {
+    EXPECT_LT(last, done);
+    last = done;
+    whole = all;
+  });
+  EXPECT_GT(last, 0u);
+  EXPECT_EQ(last, whole);
+  EXPECT_THROW(make([](std::uint64_t, std::uint64_t) { throw std::length_error("enough"); }),
+               std::length_error);
 }
 
 // A copy of a fixture with one file changed.
