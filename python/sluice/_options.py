@@ -11,6 +11,8 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict
 
+import numpy
+
 from . import _native
 
 _UNITS = {"": 1, "K": 1000, "M": 1000**2, "G": 1000**3, "T": 1000**4, "KI": 1024, "MI": 1024**2, "GI": 1024**3, "TI": 1024**4}
@@ -41,25 +43,45 @@ class Sampling(TypedDict, total=False):
     choices: Sequence[str] | None  # one of these texts
 
 
-def parse_bytes(size: int | str) -> int:
-    """8589934592, "8GB" or "8GiB"."""
-    if isinstance(size, int):
-        if not 0 <= size < 1 << 63:
-            raise _native.InputError(f"{size} is no size in bytes")
-        return size
+def parse_bytes(size: float | str) -> int:
+    """8589934592, 8e9, "8GB" or "8GiB"."""
     if not isinstance(size, str):
-        raise TypeError(f"a size is a number of bytes or a text such as 8GB, not {size!r:.60}")
+        if isinstance(size, float) and size.is_integer():
+            size = int(size)
+        try:
+            made = operator.index(size)  # type: ignore[arg-type]
+        except TypeError:
+            raise TypeError(f"a size is a whole number of bytes or a text such as 8GB, not {size!r:.60}") from None
+        if not 0 <= made < 1 << 63:
+            raise _native.InputError(f"{size} is no size in bytes")
+        return made
     found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([KMGT]?I?)B?\s*", size.upper())
     if not found or found[2] not in _UNITS:
         raise _native.InputError(f"'{size}' is no size in bytes, such as 8GB or 8GiB")
     return parse_bytes(int(float(found[1]) * _UNITS[found[2]]))
 
 
+def whole_number(given: int, name: str) -> int:
+    try:
+        if abs(made := operator.index(given)) < 1 << 31:
+            return made
+    except TypeError:
+        pass
+    raise TypeError(f"{name} cannot be {given!r:.60}, expected a whole number in its range")
+
+
+def number(given: float, name: str) -> float:
+    try:
+        return float(given + 0.0)  # no text
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} cannot be {given!r:.60}, expected a number") from None
+
+
 def assign(target: object, **values: Any) -> None:
     """Hands settings to the engine; one of the wrong kind is told by its name."""
     for name, value in values.items():
         try:
-            setattr(target, name, value)
+            setattr(target, name, value.item() if isinstance(value, numpy.generic) else value)
         except TypeError:
             kind = {bool: "True or False", int: "a whole number in its range", float: "a number", str: "a text",
                     list: "a sequence of what it holds"}.get(type(getattr(target, name)), "something else")
@@ -79,6 +101,13 @@ def check_text(text: str, name: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise _native.InputError(f"{name} holds half a character at {error.start}: {text[error.start]!r}") from None
+
+
+def to_json(value: Any, name: str) -> str:
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(f"{name} cannot be written as JSON: {error}") from None
 
 
 def token_ids(ids: Iterable[int]) -> list[int]:
@@ -161,7 +190,7 @@ def form_of(settings: Sampling) -> tuple[str, str, list[str]] | None:
     if len(forms) > 1:
         raise _native.InputError(f"an answer has one form, not {' and '.join(forms)}")
     if "schema" in given:
-        return ("schema", json.dumps(given["schema"]), [])
+        return ("schema", to_json(given["schema"], "schema"), [])
     if "choices" in given:
         return ("choices", "", _texts(given["choices"], "choices"))
     text = given.get("regex", given.get("grammar", ""))

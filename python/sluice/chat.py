@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from typing import Any
+import threading
+import types
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, TYPE_CHECKING
 
 from . import _native
 from .results import Generation, Token
 from .scheduler import AsyncStream, Scheduler, Stream
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,29 +70,50 @@ class ChatAnswer:
         return made
 
 
-def take_apart(parser: _native.AnswerParser, tokens: Iterable[Token]) -> Iterator[Delta]:
-    for token in tokens:
-        yield from (Delta(*delta) for delta in parser.push(token.text))
-    yield from (Delta(*delta) for delta in parser.finish())
-
-
 def chat_answer(parser: _native.AnswerParser, generation: Generation) -> ChatAnswer:
-    deltas = list(take_apart(parser, generation.tokens))
+    pieces = [parser.push(token.text) for token in generation.tokens] + [parser.finish()]
+    deltas = [Delta(*delta) for piece in pieces for delta in piece]
     joined = {kind: "".join(delta.text for delta in deltas if delta.kind == kind) for kind in ("thinking", "content")}
     calls = [ToolCall(delta.function, json.loads(delta.text)) for delta in deltas if delta.kind == "call"]
     malformed = any(delta.malformed_call for delta in deltas)
     return ChatAnswer(joined["content"], joined["thinking"], calls, generation, malformed)
 
 
+class _Pieces:
+    """What is to be given of an answer. No generator: one that an interruption or a timeout leaves gives nothing more."""
+
+    def __init__(self) -> None:
+        self.ready: collections.deque[Delta] = collections.deque()
+        self.finished = False
+        self._parser: _native.AnswerParser | None = None
+
+    def push(self, plan: _native.AnswerPlan, token: Token) -> None:
+        self._parser = self._parser or plan.parser()
+        self.ready.extend(Delta(*delta) for delta in self._parser.push(token.text))
+
+    def finish(self) -> None:
+        if self._parser is not None and not self.finished:
+            self.ready.extend(Delta(*delta) for delta in self._parser.finish())
+        self.finished = True
+
+
 class ChatStream(Iterator[Delta]):
-    """The pieces of an answer as they come. Losing the last reference to it cancels the request."""
+    """The pieces of an answer as they come. Leaving it, or losing the last reference to it, cancels the request."""
 
     def __init__(self, stream: Stream, plan: _native.AnswerPlan):
-        self._stream, self._plan = stream, plan
-        self._deltas = take_apart(plan.parser(), stream)
+        self._stream, self._plan, self._pieces = stream, plan, _Pieces()
+        self._lock = threading.Lock()
 
     def __next__(self) -> Delta:
-        return next(self._deltas)
+        with self._lock:
+            while not self._pieces.ready:
+                if self._pieces.finished:
+                    raise StopIteration
+                try:
+                    self._pieces.push(self._plan, next(self._stream))
+                except StopIteration:
+                    self._pieces.finish()
+            return self._pieces.ready.popleft()
 
     @property
     def result(self) -> ChatAnswer:
@@ -97,16 +124,11 @@ class ChatStream(Iterator[Delta]):
         """Ends the answer with what has come of it."""
         self._stream.cancel()
 
+    def __enter__(self) -> Self:
+        return self
 
-async def take_apart_async(plans: list[_native.AnswerPlan], tokens: AsyncStream) -> AsyncIterator[Delta]:
-    """There is a plan once there are tokens."""
-    parser = None
-    async for token in tokens:
-        parser = parser or plans[0].parser()
-        for delta in parser.push(token.text):
-            yield Delta(*delta)
-    for delta in parser.finish() if parser else []:
-        yield Delta(*delta)
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: types.TracebackType | None) -> None:
+        self.cancel()
 
 
 class AsyncChatStream(AsyncIterator[Delta]):
@@ -119,11 +141,18 @@ class AsyncChatStream(AsyncIterator[Delta]):
             return scheduler, request
 
         plans: list[_native.AnswerPlan] = []
-        self._stream, self._plans = AsyncStream(make_request), plans
-        self._deltas = take_apart_async(plans, self._stream)
+        self._stream, self._plans, self._pieces = AsyncStream(make_request), plans, _Pieces()
 
     async def __anext__(self) -> Delta:
-        return await self._deltas.__anext__()
+        while not self._pieces.ready:
+            if self._pieces.finished:
+                raise StopAsyncIteration
+            try:
+                token = await self._stream.__anext__()
+                self._pieces.push(self._plans[0], token)  # there is a plan once there are tokens
+            except StopAsyncIteration:
+                self._pieces.finish()
+        return self._pieces.ready.popleft()
 
     async def result(self) -> ChatAnswer:
         """The whole answer."""
@@ -133,3 +162,10 @@ class AsyncChatStream(AsyncIterator[Delta]):
     def cancel(self) -> None:
         """Ends the answer with what has come of it."""
         self._stream.cancel()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                        trace: types.TracebackType | None) -> None:
+        self.cancel()

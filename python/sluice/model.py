@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import operator
 import os
 import threading
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TYPE_CHECKING
 
 from . import _native
-from ._options import Sampling, assign, check_text, encode, find_model, form_of, generate_options, parse_bytes, text_options, token_ids
+from ._options import (Sampling, assign, check_text, encode, find_model, form_of, generate_options, parse_bytes, text_options, to_json,
+                       token_ids, whole_number)
 from .chat import AsyncChatStream, ChatAnswer, ChatStream, chat_answer
 from .results import Generation
 from .scheduler import AsyncStream, Scheduler, Stream
@@ -29,7 +29,7 @@ class Model:
     """A model by its folder or name, ready to answer. Any threads may use it at once; `with` or close() frees it."""
 
     def __init__(self, model: str | os.PathLike[str] = "delta-story", *, backend: str = "auto", threads: int = 0,
-                 memory: int | str = 0, vram: int | str = 0, kv_bits: int | tuple[int, int] = 16, exact: bool = False,
+                 memory: float | str = 0, vram: float | str = 0, kv_bits: int | tuple[int, int] = 16, exact: bool = False,
                  parallel: int = 0, context: int = 0):
         folder = find_model(model)
         self._begin(_native.Engine.load(folder, _engine_options(backend, threads, memory, vram, kv_bits, exact)),
@@ -37,13 +37,14 @@ class Model:
         self._limits.update(parallel=parallel, context=context)
 
     @classmethod
-    def random(cls, geometry: str, *, bits: int = 4, backend: str = "auto", threads: int = 0, memory: int | str = 0,
-               vram: int | str = 0, kv_bits: int | tuple[int, int] = 16, exact: bool = False, parallel: int = 0,
+    def random(cls, geometry: str, *, bits: int = 4, backend: str = "auto", threads: int = 0, memory: float | str = 0,
+               vram: float | str = 0, kv_bits: int | tuple[int, int] = 16, exact: bool = False, parallel: int = 0,
                context: int = 0) -> Self:
         """A model of that geometry ("qwen3.6-35b-a3b:layers=8") with random weights in memory."""
         made = cls.__new__(cls)
         options = _engine_options(backend, threads, memory, vram, kv_bits, exact)
-        made._begin(_native.Engine.random(geometry, bits, options, 0.0), geometry, {})
+        check_text(geometry, "geometry")
+        made._begin(_native.Engine.random(geometry, whole_number(bits, "bits"), options, 0.0), geometry, {})
         made._limits.update(parallel=parallel, context=context)
         return made
 
@@ -112,11 +113,17 @@ class Model:
     def render(self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]] | None = None,
                generation_prompt: bool = True, **variables: Any) -> str:
         """The prompt that a conversation becomes, by the model's own template."""
-        if isinstance(messages, (str, Mapping)) or not all(isinstance(message, Mapping) for message in messages):
-            raise TypeError(f"messages are a sequence of dictionaries with role and content, not {messages!r:.60}")
+        return self._render(messages, tools, generation_prompt, variables)
+
+    def _render(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None, generation_prompt: bool,
+                variables: Mapping[str, Any] | None) -> str:
+        said = _dictionaries(messages, "messages are a sequence of dictionaries with role and content")
+        if variables is not None and not (isinstance(variables, Mapping) and all(isinstance(name, str) for name in variables)):
+            raise TypeError(f"variables are values by the names that the template has for them, not {variables!r:.60}")
+        values = dict(variables or {})
         if tools is not None:
-            variables["tools"] = tools
-        return self._engine.render_chat(json.dumps(list(messages)), generation_prompt, json.dumps(variables))
+            values["tools"] = _dictionaries(tools, "tools are a sequence of dictionaries")
+        return self._engine.render_chat(to_json(said, "messages"), bool(generation_prompt), to_json(values, "tools and variables"))
 
     def session(self, capacity: int = 0) -> Session:
         """An empty timeline of up to `capacity` tokens; 0: the model's longest."""
@@ -163,15 +170,16 @@ class Model:
         return AsyncStream(lambda: (self.scheduler, self.request(prompt, **settings)))
 
     def _chat_request(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None, tool_choice: str,
-                      parallel_tool_calls: bool, max_thinking_tokens: int | None,
+                      parallel_tool_calls: bool, max_thinking_tokens: int | None, variables: Mapping[str, Any] | None,
                       settings: Sampling) -> tuple[_native.Request, _native.AnswerPlan]:
         check_text(tool_choice, "tool_choice")
         if max_thinking_tokens is not None and not -1 < operator.index(max_thinking_tokens) < 1 << 63:
             raise _native.InputError(f"max_thinking_tokens is {max_thinking_tokens}, it must not be negative")
-        prompt = self.render(messages, tools=tools)
+        tools = None if tools is None else _dictionaries(tools, "tools are a sequence of dictionaries")
+        prompt = self._render(messages, tools, True, variables)
         answer = _native.AnswerRequest()
         answer.prompt, answer.form, answer.chat = prompt, form_of(settings), True
-        answer.tools, answer.tool_choice = json.dumps(list(tools)) if tools else "", tool_choice
+        answer.tools, answer.tool_choice = to_json(tools, "tools") if tools else "", tool_choice
         answer.parallel_calls, answer.max_thinking_tokens = bool(parallel_tool_calls), max_thinking_tokens
         plan = _native.plan_answer(self._engine, answer)
         request = _native.Request()
@@ -182,32 +190,34 @@ class Model:
         return request, plan
 
     def chat(self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]] | None = None, tool_choice: str = "auto",
-             parallel_tool_calls: bool = True, max_thinking_tokens: int | None = None, **settings: Unpack[Sampling]) -> ChatAnswer:
-        """Answers a conversation. `tool_choice` is "auto", "none", "required" or the name of a tool."""
-        request, plan = self._chat_request(messages, tools, tool_choice, parallel_tool_calls, max_thinking_tokens, settings)
+             parallel_tool_calls: bool = True, max_thinking_tokens: int | None = None,
+             variables: Mapping[str, Any] | None = None, **settings: Unpack[Sampling]) -> ChatAnswer:
+        """Answers a conversation. `tool_choice` is "auto", "none", "required" or the name of a tool; `variables` are
+        the template's own, such as {"enable_thinking": False}."""
+        request, plan = self._chat_request(messages, tools, tool_choice, parallel_tool_calls, max_thinking_tokens, variables, settings)
         return chat_answer(plan.parser(), self.scheduler.run([request])[0])
 
     async def chat_async(self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]] | None = None,
                          tool_choice: str = "auto", parallel_tool_calls: bool = True, max_thinking_tokens: int | None = None,
-                         **settings: Unpack[Sampling]) -> ChatAnswer:
+                         variables: Mapping[str, Any] | None = None, **settings: Unpack[Sampling]) -> ChatAnswer:
         """Answers a conversation, for `await`."""
         pieces = self.chat_stream_async(messages, tools=tools, tool_choice=tool_choice, parallel_tool_calls=parallel_tool_calls,
-                                        max_thinking_tokens=max_thinking_tokens, **settings)
+                                        max_thinking_tokens=max_thinking_tokens, variables=variables, **settings)
         return await pieces.result()
 
     def chat_stream(self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]] | None = None,
                     tool_choice: str = "auto", parallel_tool_calls: bool = True, max_thinking_tokens: int | None = None,
-                    **settings: Unpack[Sampling]) -> ChatStream:
+                    variables: Mapping[str, Any] | None = None, **settings: Unpack[Sampling]) -> ChatStream:
         """The pieces of the answer as they come."""
-        request, plan = self._chat_request(messages, tools, tool_choice, parallel_tool_calls, max_thinking_tokens, settings)
+        request, plan = self._chat_request(messages, tools, tool_choice, parallel_tool_calls, max_thinking_tokens, variables, settings)
         return ChatStream(self.scheduler.stream(request), plan)
 
     def chat_stream_async(self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]] | None = None,
                           tool_choice: str = "auto", parallel_tool_calls: bool = True, max_thinking_tokens: int | None = None,
-                          **settings: Unpack[Sampling]) -> AsyncChatStream:
+                          variables: Mapping[str, Any] | None = None, **settings: Unpack[Sampling]) -> AsyncChatStream:
         """The same for `async for`."""
         return AsyncChatStream(lambda: (self.scheduler, *self._chat_request(messages, tools, tool_choice, parallel_tool_calls,
-                                                                           max_thinking_tokens, settings)))
+                                                                           max_thinking_tokens, variables, settings)))
 
     def logits(self, ids: Prompt) -> Floats:
         """Of every token of a text, one row each."""
@@ -221,15 +231,26 @@ class Model:
         return _native.perplexity(self._computing_engine, text, context, stride)
 
 
-def _engine_options(backend: str, threads: int, memory: int | str, vram: int | str, kv_bits: int | tuple[int, int],
+def _dictionaries(given: Iterable[Mapping[str, Any]], meaning: str) -> list[Mapping[str, Any]]:
+    try:
+        made = list(given)
+        if isinstance(given, Mapping) or not all(isinstance(one, Mapping) for one in made):
+            raise TypeError
+    except TypeError:
+        raise TypeError(f"{meaning}, not {given!r:.60}") from None
+    return made
+
+
+def _engine_options(backend: str, threads: int, memory: float | str, vram: float | str, kv_bits: int | tuple[int, int],
                     exact: bool) -> _native.EngineOptions:
     options = _native.EngineOptions()
     assign(options, backend=backend, threads=threads, exact=exact)
     options.memory, options.vram = parse_bytes(memory), parse_bytes(vram)
-    bits = (kv_bits, kv_bits) if isinstance(kv_bits, int) else kv_bits
-    if not isinstance(bits, (tuple, list)) or len(bits) != 2 or not all(isinstance(side, int) and abs(side) < 100 for side in bits):
-        raise TypeError(f"kv_bits cannot be {kv_bits!r:.60}, expected a number of bits, or two: of keys and of values")
-    options.key_bits, options.value_bits = bits
+    try:
+        keys, values = map(operator.index, kv_bits if isinstance(kv_bits, (tuple, list)) else (kv_bits, kv_bits))
+        options.key_bits, options.value_bits = keys, values
+    except (TypeError, ValueError):
+        raise TypeError(f"kv_bits cannot be {kv_bits!r:.60}, expected a number of bits, or two: of keys and of values") from None
     return options
 
 

@@ -56,4 +56,6 @@ def serve(model: str | os.PathLike[str] = "delta-story", *, host: str = "127.0.0
           options: Sequence[str] = ()) -> Server:
     """Starts a server of its own process, for clients of the OpenAI and Anthropic protocols; port 0 chooses one. `options` are those of
     the command line."""
+    if isinstance(options, str):
+        raise TypeError(f"options are a sequence of words, not {options!r:.60}")
     return Server(["-m", os.fspath(find_model(model)), "--host", host, "--port", str(port), *options])

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from . import _native
-from ._options import find_model, parse_bytes
+from ._options import assign, find_model, number, parse_bytes, whole_number
 
 Path = str | os.PathLike[str]
 
@@ -18,8 +18,9 @@ def inspect(model: Path) -> dict[str, Any]:
     return _native.Engine.load(find_model(model), options).summary()
 
 
-def plan(model: Path, *, bits: int = 0, memory: int | str = 0, vram: int | str = 0, sequences: int = 1) -> dict[str, Any]:
+def plan(model: Path, *, bits: int = 0, memory: float | str = 0, vram: float | str = 0, sequences: int = 1) -> dict[str, Any]:
     """Where a model fits, with how long a context, and how fast at best. With `bits`, `model` names a geometry."""
+    bits, sequences = whole_number(bits, "bits"), whole_number(sequences, "sequences")
     name = os.fspath(model) if bits else os.fspath(find_model(model))
     return _native.plan(name, bits, parse_bytes(memory), parse_bytes(vram), sequences)
 
@@ -28,11 +29,10 @@ def convert(source: Path, target: Path, *, quantize: bool = True, bits: int = 4,
             dtype: str = "", threads: int = 0) -> dict[str, int]:
     """Makes an MLX checkpoint from a Hugging Face one, equal to mlx-lm's."""
     options = _native.ConvertOptions()
-    options.quantize, options.bits, options.group_size = quantize, bits, group_size
-    options.mixed, options.dtype, options.threads = mixed, dtype, threads
+    assign(options, quantize=quantize, bits=bits, group_size=group_size, mixed=mixed, dtype=dtype, threads=threads)
     return _native.convert(find_model(source), os.fspath(target), options)
 
 
 def random(geometry: str, folder: Path, *, bits: int = 4, zipf: float = 0.0) -> int:
     """Writes a checkpoint with random weights of a known model's shape; returns the bytes of its tensors."""
-    return _native.write_random_model(geometry, bits, os.fspath(folder), zipf)
+    return _native.write_random_model(os.fspath(geometry), whole_number(bits, "bits"), os.fspath(folder), number(zipf, "zipf"))

@@ -183,30 +183,6 @@ def test_forms(model):
         model.generate(START, regex="(")
 
 
-def test_chat(model):
-    messages = [{"role": "user", "content": "Tell me a story."}]
-    answer = model.chat(messages, max_tokens=30, temperature=0)
-    assert answer.content and str(answer) == answer.content and answer.message["role"] == "assistant"
-    pieces = "".join(str(piece) for piece in model.chat_stream(messages, max_tokens=30, temperature=0))
-    assert pieces == answer.content
-    assert asyncio.run(model.chat_async(messages, max_tokens=30, temperature=0)).content == answer.content
-
-    async def in_pieces():
-        return "".join([str(piece) async for piece in model.chat_stream_async(messages, max_tokens=30, temperature=0)])
-
-    assert asyncio.run(in_pieces()) == answer.content
-    assert model.render(messages) in model.render(messages + [answer.message, {"role": "user", "content": "More!"}])
-
-
-def test_tools(model):
-    tool = {"type": "function", "function": {"name": "weather", "parameters": {
-        "type": "object", "properties": {"city": {"enum": ["Bern", "Oslo"]}}, "required": ["city"], "additionalProperties": False}}}
-    answer = model.chat([{"role": "user", "content": "Weather?"}], tools=[tool], tool_choice="required", max_tokens=200, temperature=1,
-                        parallel_tool_calls=False, seed=1)
-    assert answer.tool_calls and answer.tool_calls[0].name == "weather"
-    assert answer.tool_calls[0].arguments["city"] in ("Bern", "Oslo")
-
-
 def test_scheduler_of_ones_own(model, alone):
     with sluice.Scheduler(model, parallel=2, context=128, queue=8) as scheduler:
         assert scheduler.state["parallel"] == 2 and scheduler.state["context"] == 128

@@ -47,7 +47,8 @@ def conversations(model: sluice.Model) -> None:
     call: sluice.ToolCall = answer.tool_calls[0]
     assert call.name == "weather" and call.arguments["city"] and answer.message["role"] == "assistant" and not answer.thinking
     assert answer.generation.ids and str(answer) == answer.content
-    assert model.chat(CHAT, schema={"type": "boolean"}, max_thinking_tokens=0, max_tokens=20).content in ("true", "false")
+    assert model.chat(CHAT, schema={"type": "boolean"}, max_thinking_tokens=0, max_tokens=20,
+                      variables={"enable_thinking": False}).content in ("true", "false")
     pieces: sluice.ChatStream = model.chat_stream(CHAT, max_tokens=8, temperature=0)
     first: sluice.Delta = next(pieces)
     assert first.kind == "content" and first.text == str(first) and not first.function
