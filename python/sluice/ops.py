@@ -18,12 +18,14 @@ outputs back.
 from __future__ import annotations
 
 import collections
+import copy
 import dataclasses
 import functools
 import inspect
 import keyword
 import math
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -62,13 +64,20 @@ def _small(number: int, name: str) -> int:
 
 
 def dequantize(weight: Quantized, *, backend: str = "auto") -> Any:
-    """The values [N,K] that a packed weight stands for, in float32."""
+    """The values [..,K] that a packed weight stands for, in float32."""
     if not isinstance(weight, Quantized) or weight.weight is None:
         raise TypeError(f"a packed weight is Quantized, {weight!r:.60} is none")
-    return _function(_CATALOGUE["embed"])(table=weight, ids=numpy.arange(len(weight.weight), dtype=numpy.int32), backend=backend)
+    def rows(part: Any) -> Any:
+        return part.reshape(-1, part.shape[-1])
+
+    flat = dataclasses.replace(weight, weight=rows(weight.weight), scales=rows(weight.scales),
+                               biases=None if weight.biases is None else rows(weight.biases))
+    ids = numpy.arange(flat.weight.shape[0], dtype=numpy.int32)
+    made = _function(_CATALOGUE["embed"])(table=flat, ids=ids, backend=backend)
+    return made.reshape(*weight.weight.shape[:-1], made.shape[-1])
 
 
-_backends: dict[tuple[str, int, bool], _native.OpBackend] = {}
+_backends: dict[tuple[str, int, bool, int | None], _native.OpBackend] = {}
 _backends_lock = threading.Lock()
 
 
@@ -82,18 +91,20 @@ def _forget_backends() -> None:
 os.register_at_fork(after_in_child=_forget_backends)
 
 
-def _backend(name: str, threads: int, exact: bool) -> _native.OpBackend:
+def _backend(name: str, threads: int, exact: bool, device: int | None = None) -> _native.OpBackend:
+    """One that computes on CUDA does so on the device that is current when it is made."""
     if not isinstance(name, str) or not isinstance(threads, int) or abs(threads) >= 1 << 31:
         raise TypeError(f"backend and threads cannot be {name!r:.60} and {threads!r:.60}, expected a text and a whole number")
     with _backends_lock:
-        key = (name, threads, bool(exact))
+        key = (name, threads, bool(exact), device)
         if key not in _backends:
-            _backends[key] = _native.OpBackend(*key)
+            _backends[key] = _native.OpBackend(*key[:3])
         return _backends[key]
 
 
 def _is_torch(value: Any) -> bool:
-    return type(value).__module__.partition(".")[0] == "torch"
+    """A tensor; also of a class of one's own. Whoever has one has imported torch."""
+    return isinstance(value, getattr(sys.modules.get("torch"), "Tensor", ()))
 
 
 def _cuda_device(values: Iterable[Any]) -> Any:
@@ -105,7 +116,7 @@ def _array(name: str, value: Any, types: str) -> Any:
     if _is_torch(value):
         if value.is_meta or str(value.layout) != "torch.strided":
             raise _native.InputError(f"'{name}' is a tensor without values in memory, one after another")
-        value = value.detach()
+        value = value.detach().resolve_conj().resolve_neg()
         if types == "I32" and str(value.dtype) == "torch.int64":
             value = _narrowed(name, value, value.int)
         return value.contiguous()
@@ -159,32 +170,43 @@ def _run(op: Mapping[str, Any], given: dict[str, Any], backend: str, threads: in
         if value is None:
             continue
         if isinstance(value, Quantized):
+            if types.get(name) != "weight":
+                raise _native.InputError(f"'{name}' is no weight and cannot be packed")
             parts = {"weight": value.weight, "scales": value.scales, "biases": value.biases}
             tensors.update({f"{name}.{part}": _array(f"{name}.{part}", array, "") for part, array in parts.items() if array is not None})
             attributes.update({f"{name}.mode": value.mode, f"{name}.bits": str(value.bits), f"{name}.group_size": str(value.group_size)})
-        elif name in scalars and isinstance(value, (bool, int, float, str, numpy.generic)):
-            attributes[name] = _text(value.item() if isinstance(value, numpy.generic) else value)
+        elif name in scalars and (isinstance(value, (bool, int, float, str)) or getattr(value, "shape", None) == ()):
+            item = getattr(value, "item", None)  # of a number of numpy or torch
+            attributes[name] = _text(value if item is None else item())
         elif name in types:
             tensors[name] = _array(name, value, types[name])
         else:
             tensors[name] = _array(name, value, "I32" if "I32" in dict((n, t) for n, t, *_ in op["attributes"])[name] else "")
-    made = _call(_backend(backend, threads, exact), op["name"], tensors, attributes)
+    try:
+        made = _call(functools.partial(_backend, backend, threads, exact), op["name"], tensors, attributes)
+    except TypeError as error:
+        if "incompatible function arguments" not in str(error):
+            raise
+        kinds = ", ".join(f"'{name}' {type(array).__name__} of {getattr(array, 'dtype', '?')}" for name, array in tensors.items())
+        raise TypeError(f"{op['name']}(): one of these cannot be read by DLPack: {kinds}") from None
     if len(made) == 1:
         return made[0][1]
     return _result_class(op["name"], tuple(name for name, _ in made))(*(array for _, array in made))
 
 
-def _call(held: _native.OpBackend, op: str, tensors: dict[str, Any], attributes: dict[str, str]) -> list[tuple[str, Any]]:
+def _call(backend: Callable[..., _native.OpBackend], op: str, tensors: dict[str, Any], attributes: dict[str, str]) -> list[tuple[str, Any]]:
     device = _cuda_device(tensors.values())
     if device is None:
-        return held.run(op, tensors, attributes, any(_is_torch(value) for value in tensors.values()))
+        return backend().run(op, tensors, attributes, any(_is_torch(value) for value in tensors.values()))
     import torch
 
-    if held.cuda_device() is None:
-        on_host = {name: value.cpu() if _is_torch(value) else value for name, value in tensors.items()}
-        return [(name, array.to(device)) for name, array in held.run(op, on_host, attributes, True)]
-    on_device = {name: _aligned(torch.as_tensor(value, device=device)) for name, value in tensors.items()}
-    return held.run(op, on_device, attributes, True, torch.cuda.current_stream(device).cuda_stream)
+    with torch.cuda.device(device):  # threads have a current one each
+        held = backend(device.index)
+        if held.cuda_device() is None:
+            on_host = {name: value.cpu() if _is_torch(value) else value for name, value in tensors.items()}
+            return [(name, array.to(device)) for name, array in held.run(op, on_host, attributes, True)]
+        on_device = {name: _aligned(torch.as_tensor(value, device=device)) for name, value in tensors.items()}
+        return held.run(op, on_device, attributes, True, torch.cuda.current_stream(device).cuda_stream)
 
 
 def _aligned(tensor: Any) -> Any:
@@ -218,8 +240,13 @@ def _signature(op: Mapping[str, Any]) -> inspect.Signature:
 def _function(op: Mapping[str, Any]) -> Callable[..., Any]:
     signature = _signature(op)
 
-    def call(**given: Any) -> Any:
-        bound = signature.bind(**given).arguments
+    def call(*unnamed: Any, **given: Any) -> Any:
+        if unnamed:
+            raise TypeError(f"{op['name']}() takes its fields by name: {', '.join(signature.parameters)}")
+        try:
+            bound = signature.bind(**given).arguments
+        except TypeError as error:
+            raise TypeError(f"{op['name']}(): {error}; it takes {', '.join(signature.parameters)}") from None
         backend, threads, exact = bound.pop("backend", "auto"), bound.pop("threads", 0), bound.pop("exact", True)
         return _run(op, bound, backend, threads, exact)
 
@@ -242,7 +269,7 @@ def describe(op: str | None = None) -> Any:
     """The table of one op, or of all by name: formula, fields and attributes."""
     if op is not None and op not in _CATALOGUE:
         raise _native.InputError(f"there is no op {op!r:.60}; there are {', '.join(_CATALOGUE)}")
-    return _CATALOGUE if op is None else _CATALOGUE[op]
+    return copy.deepcopy(_CATALOGUE if op is None else _CATALOGUE[op])  # the functions are made of this one
 
 
 __all__ = ["Quantized", "dequantize", "describe", "quantize", *_CATALOGUE]

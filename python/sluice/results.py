@@ -34,9 +34,9 @@ class Generation:
     """An answer: str() of it is its text."""
 
     text: str  # without stop texts and tokens that mean none
-    ids: list[int]  # the tokens
+    ids: list[int] = dataclasses.field(repr=False)  # the tokens
     finish_reason: str  # "stop", "length" or "cancelled"
-    tokens: list[Token]  # the ids with their texts and log-probabilities
+    tokens: list[Token] = dataclasses.field(repr=False)  # the ids with their texts and log-probabilities
     prompt_tokens: int  # of the prompt
     prompt_seconds: float  # to read the prompt
     first_token_seconds: float  # from the call to the first token

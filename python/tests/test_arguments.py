@@ -10,13 +10,14 @@ import torch
 import sluice
 from sluice import ops
 
+TOOL = {"type": "function", "function": {"name": "a", "parameters": {}}}
 X = numpy.arange(128, dtype=numpy.float32).reshape(2, 64)
 WRONG_SETTINGS = {
     "max_tokens": [-1, 1.5, "3", 10**20], "min_tokens": [-1], "temperature": [math.nan, math.inf, -1, "a", 1e40],
     "top_k": [-1, 1.5, 10**20], "top_p": [0, 2, math.nan], "min_p": [-1, math.nan], "repetition_penalty": [0, math.nan],
     "presence_penalty": [math.inf], "frequency_penalty": [math.nan], "seed": [-1, 1.5, 10**30, "a"], "stop": [[1], 1, ["a", 5], b"x", "\ud800"],
     "logit_bias": [{"a": 1}, {1: "a"}, {-1: 1.0}, {10**20: 1.0}, {1: math.nan}, [(1, 2.0)]], "logprobs": [-5, 1.5, 21],
-    "ignore_stop_ids": ["a"], "schema": [1, {"type": "nonsense"}, {"a": math.nan}], "regex": [1, "(", "\ud800"],
+    "ignore_stop_ids": ["a"], "schema": [1, {"type": "nonsense"}, {"a": math.nan}, {"a": object()}], "regex": [1, "(", "\ud800"],
     "grammar": ["", 1], "choices": [[], [1], "ab"],
 }
 WRONG_MODELS = {"model": [None, "", 1, "a\0b"], "backend": [None, "", 1], "threads": [None, -1, 1.5, 10**9, 10**20],
@@ -77,9 +78,9 @@ def test_requests_and_conversations(model):
     told(lambda: sluice.Scheduler(None), "Model")
     told(lambda: model.scheduler.run([1]), "request")
     for wrong in ({"tool_choice": None}, {"tool_choice": "none such"}, {"max_thinking_tokens": -1}, {"max_thinking_tokens": 1.5},
-                  {"tools": 1}, {"tools": [{}]}):
+                  {"tools": 1}, {"tools": [{}]}, {"tools": TOOL}, {"variables": 1}, {"variables": {1: 2}}, {"variables": {"a": object()}}):
         told(lambda: model.chat([{"role": "user", "content": "Hello."}], **wrong))
-    for messages in (None, [1], [{}], [{"role": 5, "content": "a"}], [{"role": "user", "content": math.nan}]):
+    for messages in (None, [1], [{}], [{"role": "user", "content": object()}], [{"role": 5, "content": "a"}], [{"role": "user", "content": math.nan}]):
         told(lambda: model.chat(messages))
     for messages in ("Hello.", {"role": "user", "content": "Hello."}):
         told(lambda: model.chat(messages), "messages are a sequence")
@@ -87,7 +88,7 @@ def test_requests_and_conversations(model):
 
 @pytest.mark.parametrize("given", [
     X.astype(object), numpy.array(["a"]), numpy.zeros(3, [("a", "f4")]), "abc", [[1, 2], [3]], torch.eye(4).to_sparse(),
-    torch.empty(2, 64, device="meta"), numpy.float32(1), X.astype(numpy.float64), numpy.zeros((0, 64), numpy.float32)])
+    torch.empty(2, 64, device="meta"), torch.float32, torch, torch.randn(2, 64, dtype=torch.complex64), numpy.float32(1), X.astype(numpy.float64), numpy.zeros((0, 64), numpy.float32)])
 def test_arrays(given):
     told(lambda: ops.rms_norm(x=given, eps=1e-6), "'x'")
 
@@ -126,6 +127,66 @@ def test_arrays_of_any_kind_that_can_be_read():
         assert numpy.array_equal(numpy.asarray(ops.rms_norm(x=given, eps=1e-6)), expected)
 
 
+class Tensor(torch.Tensor):
+    """A class of one's own."""
+
+
+def test_tensors_of_any_kind():
+    expected = ops.rms_norm(x=X, eps=1e-6)
+    for given in (torch.tensor(X).as_subclass(Tensor).requires_grad_(), torch.nn.Parameter(torch.tensor(X)),
+                  torch.complex(torch.tensor(X), torch.tensor(-X)).conj().imag):
+        made = ops.rms_norm(x=given, eps=1e-6)
+        assert isinstance(made, torch.Tensor) and not made.requires_grad and numpy.array_equal(made.numpy(), expected)
+
+
+def test_calls_say_which_op_and_what_it_takes():
+    for work in (lambda: ops.rms_norm(X, eps=1e-6), lambda: ops.rms_norm(x=X), lambda: ops.rms_norm(x=X, eps=1e-6, colour=2)):
+        with pytest.raises(TypeError, match=r"^rms_norm\(\).* x, weight, eps"):
+            work()
+
+
+def test_the_table_that_is_given_is_a_copy():
+    ops.describe("rms_norm")["fields"].clear()
+    ops.describe().clear()
+    assert ops.describe("rms_norm")["fields"] and "x" in ops.rms_norm.__doc__
+
+
+def test_what_cannot_be_read_is_told_by_its_name():
+    class Unreadable:
+        dtype = "nothing"
+
+        def __dlpack__(self, **_):
+            raise BufferError("no")
+
+    told(lambda: ops.rms_norm(x=Unreadable(), eps=1e-6), "'x' Unreadable of nothing")
+    told(lambda: torch.vmap(lambda x: ops.rms_norm(x=x, eps=1e-6))(torch.ones(3, 2, 64)), "'x'")
+    told(lambda: ops.rms_norm(x=ops.quantize(X), eps=1e-6), "'x' is no weight")
+
+
+def test_numbers_of_numpy_and_torch_are_numbers(model):
+    expected = model.generate("Once", max_tokens=3, temperature=0, ignore_stop_ids=True)
+    for given in ({"max_tokens": numpy.int64(3), "temperature": numpy.float32(0), "ignore_stop_ids": numpy.True_},
+                  {"max_tokens": torch.tensor(3), "temperature": torch.tensor(0.0), "ignore_stop_ids": True}):
+        assert model.generate("Once", **given).ids == expected.ids
+    with sluice.Model(kv_bits=numpy.int64(8), threads=numpy.int64(1), memory=numpy.int64(8 << 30)), sluice.Model(memory=8e9, kv_bits=(8, 4)):
+        pass
+    expected = ops.rms_norm(x=X, eps=0.25)
+    for eps in (numpy.float32(0.25), numpy.array(0.25), torch.tensor(0.25)):
+        assert numpy.array_equal(ops.rms_norm(x=X, eps=eps), expected)
+
+
+def test_studies(tmp_path):
+    for wrong in ({"bits": "4"}, {"quantize": "a"}, {"threads": 1.5}, {"mixed": 1}):
+        told(lambda: sluice.convert("delta-story", tmp_path / "out", **wrong), *wrong)
+    for wrong in ({"bits": "a"}, {"sequences": "a"}, {"sequences": 10**20}, {"memory": 1.5}):
+        told(lambda: sluice.plan("qwen3.6-35b-a3b", **{"bits": 4, **wrong}), *wrong, "size")
+    for wrong in ({"bits": "a"}, {"zipf": "a"}):
+        told(lambda: sluice.random("qwen3.6-35b-a3b", tmp_path / "out", **wrong), *wrong)
+        told(lambda: sluice.Model.random("qwen3.6-35b-a3b", bits="a"), "bits")
+    told(lambda: sluice.serve(options="--parallel 1"), "options")
+    assert not (tmp_path / "out").exists()
+
+
 def test_options_of_ops():
     for wrong in ({"backend": None}, {"backend": "abacus"}, {"threads": None}, {"threads": -1}, {"threads": 1.5}, {"eps": math.nan}, {"eps": 1j}):
         told(lambda: ops.rms_norm(x=X, **{"eps": 1e-6, **wrong}))
@@ -142,4 +203,5 @@ def test_results_can_be_pickled(model):
     assert type(again) is ops.AddRmsNormResult and numpy.array_equal(again.out, made.out)
     answer = model.generate("Once", max_tokens=2, logprobs=1)
     assert pickle.loads(pickle.dumps(answer)) == answer
+    assert repr(answer).startswith(f"Generation(text={answer.text!r}, finish_reason=") and "Token(" not in repr(answer)
     assert pickle.loads(pickle.dumps(sluice.InputError("x"))).args == ("x",)

@@ -144,3 +144,19 @@ def test_results_outlive_everything_and_leave_nothing():
     for _ in range(200):
         ops.add(a=torch.ones(1 << 20, device="cuda"), b=torch.ones(1 << 20, device="cuda"), backend="cuda")
     assert before - torch.cuda.mem_get_info()[0] < 32 << 20
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="one GPU")
+def test_each_device_answers_its_own_tensors():
+    """Whichever is current, in whichever thread."""
+    tensors, made = [torch.full((4096,), float(at), device=f"cuda:{at}") for at in range(2)], {}
+
+    def work(at):
+        torch.cuda.set_device(1 - at)
+        made[at] = ops.add(a=tensors[at], b=tensors[at], backend="cuda")
+
+    for at in (0, 1, 0):
+        thread = threading.Thread(target=work, args=(at,))
+        thread.start()
+        thread.join()
+        assert made[at].device == tensors[at].device and bool((made[at] == 2 * at).all())

@@ -151,6 +151,14 @@ def test_quantize(bits, dtype):
         ops.quantize(w, bits=7)
 
 
+def test_packed_experts_and_rows_are_unpacked_in_their_shape():
+    w = torch.randn(3, 40, 128)
+    values = ops.dequantize(ops.quantize(w, group_size=32))
+    torch.testing.assert_close(values, quantized_by_torch(w, 4), rtol=1e-5, atol=1e-5)
+    row = ops.quantize(w[0, 0].numpy())
+    assert numpy.array_equal(ops.dequantize(row), ops.dequantize(ops.quantize(w[0, :1].numpy()))[0])
+
+
 def test_sample_takes_numbers_and_rows():
     logits = torch.randn(3, 50)
     positions = torch.zeros(3, dtype=torch.int32)
