@@ -67,6 +67,7 @@ def dequantize(weight: Quantized, *, backend: str = "auto") -> Any:
     """The values [..,K] that a packed weight stands for, in float32."""
     if not isinstance(weight, Quantized) or weight.weight is None:
         raise TypeError(f"a packed weight is Quantized, {weight!r:.60} is none")
+
     def rows(part: Any) -> Any:
         return part.reshape(-1, part.shape[-1])
 
