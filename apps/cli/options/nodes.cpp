@@ -101,8 +101,8 @@ class JoinLimit {
 };
 
 std::unique_ptr<Nodes> join(const NodesOptions& options, bool leads) {
-  // MPI writes to connections whose other end was killed: an error of its own, and not the end of this process
-  // before it has said which node is lost.
+  // MPI writes to connections whose other end was killed: an error of its own, and not the end of this
+  // process before it has said which node is lost.
   std::signal(SIGPIPE, SIG_IGN);
   const JoinLimit limit(leads);
   try {
