@@ -173,9 +173,11 @@ class PatternBuilder {
     return pattern.min == 0 ? either(once, rest) : once;
   }
 
+  // Not within another repetition: each takes what it repeats twice.
   static bool only_ends(const Pattern& pattern) {
-    return pattern.kind < Pattern::Kind::begin ? std::ranges::all_of(pattern.parts, only_ends)
-                                               : pattern.kind == Pattern::Kind::end;
+    if (pattern.kind >= Pattern::Kind::begin) return pattern.kind == Pattern::Kind::end;
+    if (pattern.kind == Pattern::Kind::repeat && pattern.max != 1) return !has_assertion(pattern);
+    return std::ranges::all_of(pattern.parts, only_ends);
   }
 
   // (a,|b$)*: the text ends in the last turn, if it ends in any.

@@ -77,7 +77,14 @@ TEST(GrammarRegex, HostileExpressionsEndWithinTheirLimits) {
   limits.step_time = std::chrono::milliseconds(500);
   std::string nested = "a";
   for (int i = 0; i < 100; ++i) nested = "(" + nested + "|b?)*";
+  std::string ends = "a", boundaries = "a";
+  for (int i = 0; i < 90; ++i) {
+    ends = "(" + ends + "|$)*";
+    boundaries = "(" + boundaries + "\\b|c)?b";
+  }
   const std::string texts[] = {
+      ends,
+      boundaries,
       "(a*)*b",
       "(a|aa)+$",
       "((((a{0,50}){0,50}){0,50}){0,50}){0,50}b",
