@@ -44,7 +44,7 @@ HWY_NOINLINE void sum_rows_chunk(const MatrixFormat& format, const WeightRows& r
                                  const float* coefficients, float* HWY_RESTRICT to) {
   const auto [values, count, scales, biases, group_step] = rows;
   const FloatTag d;
-  const GroupSpread spread(format, Format::kStride);
+  const GroupSpread spread(format, Format::kSlots);
   const std::int64_t group = spread.first_group(chunk);
   FloatVec acc[Format::kSlots];
   for (auto& one : acc) one = hn::Zero(d);

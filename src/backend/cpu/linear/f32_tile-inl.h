@@ -100,23 +100,34 @@ struct RowGroups {
   std::int64_t group_step;
 };
 
-// kDirectRows rows times C tokens, straight from the packed weights: out[c][r]. Fetches as many bytes
-// from `next` on.
+// kDirectRows rows, and those whose bytes are fetched meanwhile.
+struct DirectRows {
+  const std::byte* rows[kDirectRows];
+  const std::byte* next[kDirectRows];
+  RowGroups groups;
+};
+
+// kDirectRows rows times C tokens, straight from the packed weights: out[c][r]. False: the format does not
+// know some number.
 template <class Format, int C>
-HWY_NOINLINE void multiply_direct(const MatrixFormat& format, const std::byte* const (&rows)[kDirectRows],
-                                  const std::byte* const (&next)[kDirectRows], const RowGroups& groups,
-                                  const float* const* x, float* HWY_RESTRICT out) {
-  const float* const scales = groups.scales;
-  const std::int64_t group_step = groups.group_step;
+HWY_NOINLINE bool multiply_direct_as(const MatrixFormat& format, const DirectRows& from,
+                                     const float* const* x, float* HWY_RESTRICT out) {
+  constexpr bool kFinite = std::is_same_v<Format, FiniteByteFloats>;
+  const float* const scales = from.groups.scales;
+  const std::int64_t group_step = from.groups.group_step;
   const FloatTag d;
-  const GroupSpread spread(format, Format::kStride);
+  const GroupSpread spread(format, Format::kSlots);
   FloatVec acc[kDirectRows][C];
   for (auto& row : acc)
     for (auto& one : row) one = hn::Zero(d);
+  auto seen = hn::Zero(FiniteByteFloats::Bytes());
   const auto step = [&](std::int64_t chunk, const std::byte* const(&at)[kDirectRows]) HWY_ATTR {
     Format w[kDirectRows];
     HWY_UNROLL(4)
-    for (int r = 0; r < kDirectRows; ++r) w[r].load(at[r]);
+    for (int r = 0; r < kDirectRows; ++r) {
+      w[r].load(at[r]);
+      if constexpr (kFinite) w[r].see(seen);
+    }
     const float* slots[C];
     for (int c = 0; c < C; ++c) slots[c] = x[c] + chunk * chunk_elements<Format>();
     if constexpr (Format::kScaled) {
@@ -136,25 +147,35 @@ HWY_NOINLINE void multiply_direct(const MatrixFormat& format, const std::byte* c
   const std::int64_t whole = format.row_bytes / Format::kChunkBytes;
   for (std::int64_t chunk = 0; chunk < whole; ++chunk) {
     const std::byte* at[kDirectRows];
-    for (int r = 0; r < kDirectRows; ++r) at[r] = rows[r] + chunk * Format::kChunkBytes;
+    for (int r = 0; r < kDirectRows; ++r) at[r] = from.rows[r] + chunk * Format::kChunkBytes;
     if (Format::kChunkBytes >= 64 || chunk * Format::kChunkBytes % 64 == 0)
-      fetch_rows(next, chunk * Format::kChunkBytes, Format::kChunkBytes);
+      fetch_rows(from.next, chunk * Format::kChunkBytes, Format::kChunkBytes);
     step(chunk, at);
   }
   if (const std::int64_t rest_bytes = format.row_bytes - whole * Format::kChunkBytes; rest_bytes > 0) {
     HWY_ALIGN std::byte rest[kDirectRows][Format::kChunkBytes] = {};
     const std::byte* at[kDirectRows];
     for (int r = 0; r < kDirectRows; ++r) {
-      std::memcpy(rest[r], rows[r] + whole * Format::kChunkBytes, to_size(rest_bytes));
+      std::memcpy(rest[r], from.rows[r] + whole * Format::kChunkBytes, to_size(rest_bytes));
       at[r] = rest[r];
     }
     step(whole, at);
   }
+  if (kFinite && !FiniteByteFloats::all_finite(seen)) return false;
   const std::int64_t slots_floats = x_layout<Format>(format).slots_floats;
   for (int r = 0; r < kDirectRows; ++r)
     for (int c = 0; c < C; ++c)
-      out[c * kDirectRows + r] =
-          finish<Format>(acc[r][c], groups.biases + r * group_step, x[c] + slots_floats, format.groups());
+      out[c * kDirectRows + r] = finish<Format>(acc[r][c], from.groups.biases + r * group_step,
+                                                x[c] + slots_floats, format.groups());
+  return true;
+}
+
+template <class Format, int C>
+HWY_INLINE void multiply_direct(const MatrixFormat& format, const DirectRows& from, const float* const* x,
+                                float* HWY_RESTRICT out) {
+  if constexpr (std::is_same_v<Format, ByteFloats>)
+    if (multiply_direct_as<FiniteByteFloats, C>(format, from, x, out)) return;
+  multiply_direct_as<Format, C>(format, from, x, out);
 }
 
 template <class Format, int k = 0>

@@ -89,16 +89,15 @@ void multiply_few(const WeightStreams& streams, const WeightStreams& following, 
   for (std::int64_t i = 0; i < streams.length(); ++i) {
     const StreamRows now = streams[i];
     const StreamRows ahead = streams.ahead(i, following);
-    const std::byte* rows[kDirectRows];
-    const std::byte* next[kDirectRows];
+    DirectRows from{{}, {}, scratch.groups()};
     for (int r = 0; r < kDirectRows; ++r) {
-      rows[r] = now.values(r);
-      next[r] = ahead.values(r);
+      from.rows[r] = now.values(r);
+      from.next[r] = ahead.values(r);
       read_groups<Format>(format, now.matrix, now.rows[r], scratch.scales_of(r), scratch.biases_of(r));
     }
     if constexpr (Format::kScaled) ahead.fetch_groups();
     float sums[kTileTokens][kDirectRows];
-    multiply(format, rows, next, scratch.groups(), x, sums[0]);
+    multiply(format, from, x, sums[0]);
     for (std::int64_t t = 0; t < tokens; ++t)
       for (int r = 0; r < kDirectRows; ++r) results[t * kItemRows + now.rows[r] - streams.row()] = sums[t][r];
   }
@@ -111,7 +110,7 @@ void multiply_many(const WeightStreams& streams, const WeightStreams&, const flo
   const MatrixFormat& format = streams.format();
   const Matrix& matrix = streams.matrix();
   const std::int64_t begin = streams.row();
-  const Panel panel{GroupSpread(format, Format::kStride), Format::kSlots, scratch.panel, scratch.groups()};
+  const Panel panel{GroupSpread(format, Format::kSlots), Format::kSlots, scratch.panel, scratch.groups()};
   const std::int64_t chunks = chunk_count<Format>(format.columns);
   const std::int64_t panel_chunks = std::max<std::int64_t>(1, kPanelElements / chunk_elements<Format>());
   const std::int64_t slots_floats = x_layout<Format>(format).slots_floats;

@@ -156,32 +156,71 @@ HWY_INLINE FloatVec e4m3_to_float(WordVec code) {
   return hn::BitCast(d, hn::Or(bits, sign));
 }
 
-// E4M3 codes become F16 numbers by a shift: 2^8 times too small, subnormal ones too. A half word holds the
-// elements 2i (low byte) and 2i + 1.
+// E4M3 codes become F16 numbers by a shift: 2^8 times too small, subnormal ones too. A chunk is 32 codes; a
+// half word holds the elements 2i (low byte) and 2i + 1 of those that fill two vectors.
 struct ByteFloats {
   static constexpr bool kScaled = true;
   static constexpr bool kBiased = false;
-  static constexpr int kSlots = 2;
-  static constexpr std::int64_t kStride = kSlots;
-  static constexpr std::int64_t kChunkBytes = 2 * kLanes;
-  static constexpr std::int64_t offset(int k) { return k; }
+  static constexpr int kSlots = 32 / to_int(kLanes);
+  static constexpr std::int64_t kStride = 2;
+  static constexpr std::int64_t kChunkBytes = 32;
+  static constexpr std::int64_t offset(int k) { return k / 2 * 2 * kLanes + k % 2; }
   static constexpr float factor(int) { return 0x1p8f; }
 
-  using Tag = hn::Rebind<std::int16_t, FloatTag>;
-  hn::Vec<Tag> halves;
+  using Tag = hn::CappedTag<std::int16_t, 16>;
+  using Bytes = hn::Repartition<std::uint8_t, Tag>;
+  static constexpr int kVectors = 16 / to_int(hn::MaxLanes(Tag()));
+  static constexpr int kParts = kSlots / 2 / kVectors;  // of a vector, as many as there are floats
+
+  hn::Vec<Tag> words[kVectors];
   HWY_INLINE void load(const std::byte* from) {
-    const hn::Repartition<std::uint8_t, Tag> db;
-    halves = hn::BitCast(Tag(), hn::LoadU(db, reinterpret_cast<const std::uint8_t*>(from)));
+    for (int i = 0; i < kVectors; ++i)
+      words[i] = hn::BitCast(
+          Tag(), hn::LoadU(Bytes(), reinterpret_cast<const std::uint8_t*>(from) + 32 / kVectors * i));
+  }
+  // The numbers of codes that are not NaN.
+  template <int k>
+  HWY_INLINE hn::Vec<Tag> numbers() const {
+    const auto both = words[k / 2 / kParts];
+    const auto sign_twice = hn::ShiftRight<1>(k % 2 == 0 ? hn::ShiftLeft<8>(both) : both);
+    return hn::And(sign_twice, hn::Set(Tag(), static_cast<std::int16_t>(0xbf80)));
+  }
+  template <int k, class V>
+  HWY_INLINE static FloatVec to_floats(V numbers) {
+    const hn::Rebind<hwy::float16_t, FloatTag> d;
+    const hn::Rebind<std::int16_t, FloatTag> d16;
+    if constexpr (kParts == 1)
+      return hn::PromoteTo(FloatTag(), hn::BitCast(d, numbers));
+    else if constexpr (k / 2 % 2 == 0)
+      return hn::PromoteTo(FloatTag(), hn::BitCast(d, hn::LowerHalf(d16, numbers)));
+    else
+      return hn::PromoteTo(FloatTag(), hn::BitCast(d, hn::UpperHalf(d16, numbers)));
   }
   template <int k>
   HWY_INLINE FloatVec slot() const {
-    const Tag d;
-    const auto sign_twice = hn::ShiftRight<1>(k == 0 ? hn::ShiftLeft<8>(halves) : halves);
-    const auto number = hn::And(sign_twice, hn::Set(d, static_cast<std::int16_t>(0xbf80)));
-    const auto largest = hn::Set(d, 0x3f80);  // of either sign, which stands for NaN
-    const auto nan = hn::VecFromMask(d, hn::Eq(hn::And(number, largest), largest));
-    const auto bits = hn::Or(number, hn::And(nan, hn::Set(d, 0x7e00)));
-    return hn::PromoteTo(FloatTag(), hn::BitCast(hn::Rebind<hwy::float16_t, FloatTag>(), bits));
+    const FloatTag d;
+    const auto value = to_floats<k>(numbers<k>());
+    // The largest code of either sign, 1.875 as an F16 number, stands for NaN. Not all processors' F16
+    // conversions know NaN.
+    const auto nan = hn::Gt(hn::Abs(value), hn::Set(d, 1.8f));
+    return hn::Or(value, hn::IfThenElseZero(nan, hn::NaN(d)));
+  }
+};
+
+// The same in fewer instructions where no code is NaN, which it sees rather than passes on.
+struct FiniteByteFloats : ByteFloats {
+  // The largest code of all that were seen, without signs.
+  using Seen = hn::Vec<Bytes>;
+  HWY_INLINE void see(Seen& largest) const {
+    for (const auto& codes : words)
+      largest = hn::Max(largest, hn::And(hn::BitCast(Bytes(), codes), hn::Set(Bytes(), 0x7f)));
+  }
+  HWY_INLINE static bool all_finite(Seen largest) {
+    return hn::AllFalse(Bytes(), hn::Eq(largest, hn::Set(Bytes(), 0x7f)));
+  }
+  template <int k>
+  HWY_INLINE FloatVec slot() const {
+    return to_floats<k>(numbers<k>());
   }
 };
 
