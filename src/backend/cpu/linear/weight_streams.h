@@ -56,11 +56,13 @@ class WeightStreams {
 
   std::int64_t length() const { return length_; }
   StreamRows operator[](std::int64_t i) const {
-    const std::int64_t first = row_ + (i >> quarter_bits_) * kStreams * quarter();
-    const std::int64_t own = std::min(quarter(), (row_end_ - first + kStreams - 1) / kStreams);
-    StreamRows result{format_, matrix_, {}};
-    for (int s = 0; s < kStreams; ++s)
-      result.rows[s] = std::min(first + s * own + (i & (quarter() - 1)), row_end_ - 1);
+    const std::int64_t first = row_ + (i >> quarter_bits_) * kStreams * quarter() + (i & (quarter() - 1));
+    const std::int64_t left = row_end_ - (first - (i & (quarter() - 1)));
+    StreamRows result{
+        format_, matrix_, {first, first + quarter(), first + 2 * quarter(), first + 3 * quarter()}};
+    if (left >= kStreams * quarter()) return result;
+    const std::int64_t own = (left + kStreams - 1) / kStreams;
+    for (int s = 0; s < kStreams; ++s) result.rows[s] = std::min(first + s * own, row_end_ - 1);
     return result;
   }
   // What to fetch while row i of each is read: some rows further on, or of what is read next.

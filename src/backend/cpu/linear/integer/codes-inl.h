@@ -42,16 +42,20 @@ constexpr std::int64_t kWords = 2 * kLanes;  // of a vector
 constexpr std::int64_t kReadPast = 16;  // bytes behind its codes that unpacking a vector may read at most
 
 // Which bytes are brought into a word that holds kSlots neighbouring codes, and what moves those to its top.
-template <int kBits, int kSlots>
+// A vector of two blocks that are loaded apart may instead be loaded at once from as many bytes before them
+// as have the first block end where the second begins.
+template <int kBits, int kSlots, bool kFromBefore = false>
 struct CodeShuffle {
   static constexpr int kBlockBytes = kBits * kSlots;
   static constexpr int kBlocksOfLoad = kBlocks * kBlockBytes <= 16 ? kBlocks : 2 * kBlockBytes <= 16 ? 2 : 1;
+  static constexpr int kBefore = kBlocks == 2 && kBlocksOfLoad == 1 ? 16 - kBlockBytes : 0;
   alignas(64) std::uint8_t bytes[16 * kBlocks];
   alignas(64) std::uint16_t factors[8 * kBlocks];
   constexpr CodeShuffle() : bytes(), factors() {
     for (int i = 0; i < 8 * kBlocks; ++i) {
       const int bit = i % 8 * kBits * kSlots;
-      const int first = bit / 8 + i / 8 % kBlocksOfLoad * kBlockBytes;
+      const int behind = kFromBefore && i < 8 ? kBefore : 0;
+      const int first = bit / 8 + i / 8 % kBlocksOfLoad * kBlockBytes + behind;
       bytes[2 * i] = static_cast<std::uint8_t>(first);
       bytes[2 * i + 1] = static_cast<std::uint8_t>(first < 15 ? first + 1 : 15);
       factors[i] = static_cast<std::uint16_t>(1 << (16 - kBits * kSlots - bit % 8));
@@ -65,16 +69,26 @@ class Mover {
  public:
   HWY_INLINE Mover() {
     bytes_ = hn::Load(ByteTag(), kShuffle.bytes);
+    bytes_from_before_ = hn::Load(ByteTag(), kShuffleFromBefore.bytes);
     factors_ = hn::Load(HalfTag(), kShuffle.factors);
   }
 
-  // kWords of them from `at` on.
-  HWY_INLINE HalfVec operator()(const std::byte* at) const {
-    return hn::Mul(hn::BitCast(HalfTag(), hn::TableLookupBytes(load(at), bytes_)), factors_);
+  // kWords of them from `at` on. Where `inside`, the sixteen bytes before `at` may be read.
+  HWY_INLINE HalfVec operator()(const std::byte* at, bool inside = false) const {
+    if (kShuffle.kBefore > 0 && inside) {
+      const auto* from = reinterpret_cast<const std::uint8_t*>(at) - kShuffle.kBefore;
+      return move(hn::LoadU(ByteTag(), from), bytes_from_before_);
+    }
+    return move(load(at), bytes_);
   }
 
  private:
   static constexpr CodeShuffle<kBits, kSlots> kShuffle{};
+  static constexpr CodeShuffle<kBits, kSlots, true> kShuffleFromBefore{};
+
+  HWY_INLINE HalfVec move(hn::Vec<ByteTag> loaded, hn::Vec<ByteTag> bytes) const {
+    return hn::Mul(hn::BitCast(HalfTag(), hn::TableLookupBytes(loaded, bytes)), factors_);
+  }
 
   HWY_INLINE hn::Vec<ByteTag> load(const std::byte* at) const {
     const auto* from = reinterpret_cast<const std::uint8_t*>(at);
@@ -96,6 +110,7 @@ class Mover {
   }
 
   hn::Vec<ByteTag> bytes_;
+  hn::Vec<ByteTag> bytes_from_before_;
   HalfVec factors_;
 };
 

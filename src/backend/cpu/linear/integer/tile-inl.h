@@ -230,7 +230,9 @@ HWY_INLINE void multiply_bytes(const std::byte* const* rows, const std::byte* co
 
 // Words that hold their codes as they lie.
 struct StoredWords {
-  HWY_INLINE HalfVec operator()(const std::byte* at) const { return hn::BitCast(HalfTag(), load_words(at)); }
+  HWY_INLINE HalfVec operator()(const std::byte* at, bool) const {
+    return hn::BitCast(HalfTag(), load_words(at));
+  }
 };
 
 template <class Codes, int C, int k = 0>
@@ -244,10 +246,11 @@ HWY_INLINE void add_slots(HalfVec words, const std::byte* const (&x)[C], std::in
   if constexpr (k + 1 < Codes::kSlots) add_slots<Codes, C, k + 1>(words, x, at, dot);
 }
 
-// dot[r][c] = the products of the vectors of one group, or of the groups of one vector, with each token.
+// dot[r][c] = the products of the vectors of one group, or of the groups of one vector, with each token. The
+// first vector of a quad may be that of a matrix, before which nothing may be read.
 template <class Codes, int C>
-HWY_INLINE void multiply_words(const std::byte* const (&rows)[kQuad], const std::byte* const (&x)[C],
-                               IntVec (&dot)[kQuad][C]) {
+HWY_INLINE void multiply_words(const std::byte* const (&rows)[kQuad], bool first,
+                               const std::byte* const (&x)[C], IntVec (&dot)[kQuad][C]) {
   using Words = std::conditional_t<Codes::kPast == 0, StoredWords, Mover<Codes::kBits, Codes::kSlots>>;
   const Words words;
   HWY_UNROLL(4)
@@ -256,8 +259,8 @@ HWY_INLINE void multiply_words(const std::byte* const (&rows)[kQuad], const std:
     for (int c = 0; c < C; ++c) dot[r][c] = hn::Zero(IntTag());
     HWY_UNROLL(8)
     for (int a = 0; a < Codes::kAdded; ++a)
-      add_slots<Codes, C>(words(rows[r] + a * Codes::kVectorBytes), x, a * 2 * Codes::kVectorElements,
-                          dot[r]);
+      add_slots<Codes, C>(words(rows[r] + a * Codes::kVectorBytes, !first || a > 0), x,
+                          a * 2 * Codes::kVectorElements, dot[r]);
   }
 }
 
@@ -372,7 +375,7 @@ HWY_INLINE void add_quad(const QuadOperands<C>& quad, FloatVec (&acc)[C][kTileVe
 #endif
     if constexpr (!Codes::kByBytes) {
       IntVec dot[kQuad][C];
-      multiply_words<Codes, C>(rows, x_at, dot);
+      multiply_words<Codes, C>(rows, v == 0, x_at, dot);
       HWY_UNROLL(4)
       for (int c = 0; c < C; ++c) sums[c][v] = sum_in_blocks({dot[0][c], dot[1][c], dot[2][c], dot[3][c]});
     }
@@ -386,9 +389,11 @@ HWY_INLINE void add_quad(const QuadOperands<C>& quad, FloatVec (&acc)[C][kTileVe
     for (int i = 0; i < kTileVectors; ++i) {
       const std::int64_t lane = i * kLanes;
       const auto dot = hn::Mul(hn::ConvertTo(d, sums[c][i]), hn::LoadU(d, quad.x_scales[c] + lane));
-      acc[c][i] = hn::MulAdd(hn::LoadU(d, quad.scales + lane), dot, acc[c][i]);
-      acc[c][i] =
-          hn::MulAdd(hn::LoadU(d, quad.biases + lane), hn::LoadU(d, quad.x_sums[c] + lane), acc[c][i]);
+      const auto scale = hn::LoadU(d, quad.scales + lane);
+      const auto bias = Codes::kLevels == Levels::e2m1 ? hn::Mul(scale, hn::Set(d, kE2m1Bias))
+                                                       : hn::LoadU(d, quad.biases + lane);
+      acc[c][i] = hn::MulAdd(scale, dot, acc[c][i]);
+      acc[c][i] = hn::MulAdd(bias, hn::LoadU(d, quad.x_sums[c] + lane), acc[c][i]);
     }
   }
 }
@@ -402,6 +407,16 @@ struct QuadRows {
   const float* biases;
 };
 
+// Quads of groups of all four rows that may be read where they lie.
+template <class Codes>
+HWY_INLINE std::int64_t quads_in_place(const MatrixFormat& format, const QuadRows& w, std::int64_t bytes) {
+  std::int64_t readable = format.row_bytes;
+  if constexpr (Codes::kPast > 0)
+    for (const std::byte* row : w.rows)
+      readable = std::min<std::int64_t>(readable, w.end - row - Codes::kPast);
+  return std::max<std::int64_t>(readable, 0) / bytes;
+}
+
 // Four rows times C tokens, straight from the packed codes: out[c][r].
 template <class Codes, int C>
 HWY_NOINLINE void multiply_integers(const MatrixFormat& format, const QuadRows& w, const std::byte* const* x,
@@ -414,28 +429,43 @@ HWY_NOINLINE void multiply_integers(const MatrixFormat& format, const QuadRows& 
     for (auto& one : token) one = hn::Zero(d);
   constexpr std::int64_t kElements = Codes::kVectors * Codes::kAdded * Codes::kVectorElements;
   constexpr std::int64_t kBytes = kElements * Codes::kBits / 8;
-  HWY_ALIGN std::byte rest[kQuad][kQuad * 128 + kReadPast];
-  for (std::int64_t quad = 0; quad < layout.quads; ++quad) {
-    QuadOperands<C> operands;
-    const std::int64_t begin = quad * kBytes;
-    const std::int64_t left = format.row_bytes - begin;
-    for (int r = 0; r < kQuad; ++r) {
-      operands.rows[r] = w.rows[r] + begin;
-      if (left >= kBytes && (Codes::kPast == 0 || w.end - operands.rows[r] >= kBytes + Codes::kPast))
-        continue;
-      std::memset(rest[r], 0, to_size(kBytes + Codes::kPast));
-      std::memcpy(rest[r], operands.rows[r], to_size(std::min(left, kBytes)));
-      operands.rows[r] = rest[r];
-    }
-    fetch_rows(w.next, begin, kBytes);
-    operands.scales = w.scales + quad * 16;
-    operands.biases = w.biases + quad * 16;
+  QuadOperands<C> operands;
+  for (int r = 0; r < kQuad; ++r) operands.rows[r] = w.rows[r];
+  operands.scales = w.scales;
+  operands.biases = w.biases;
+  for (int c = 0; c < C; ++c) {
+    operands.x[c] = x[c];
+    operands.x_scales[c] = reinterpret_cast<const float*>(x[c] + layout.scales_at);
+    operands.x_sums[c] = reinterpret_cast<const float*>(x[c] + layout.sums_at);
+  }
+  const auto advance = [&]() HWY_ATTR {
+    for (int r = 0; r < kQuad; ++r) operands.rows[r] += kBytes;
+    operands.scales += 16;
+    operands.biases += 16;
     for (int c = 0; c < C; ++c) {
-      operands.x[c] = x[c] + quad * kElements * kColumnBytes<Codes>;
-      operands.x_scales[c] = reinterpret_cast<const float*>(x[c] + layout.scales_at) + quad * 16;
-      operands.x_sums[c] = reinterpret_cast<const float*>(x[c] + layout.sums_at) + quad * 16;
+      operands.x[c] += kElements * kColumnBytes<Codes>;
+      operands.x_scales[c] += 16;
+      operands.x_sums[c] += 16;
     }
+  };
+  const std::int64_t in_place = quads_in_place<Codes>(format, w, kBytes);
+  std::int64_t begin = 0;
+  for (std::int64_t quad = 0; quad < in_place; ++quad, begin += kBytes) {
+    fetch_rows(w.next, begin, kBytes);
     add_quad<Codes, C>(operands, acc);
+    advance();
+  }
+  for (std::int64_t quad = in_place; quad < layout.quads; ++quad, begin += kBytes) {
+    fetch_rows(w.next, begin, kBytes);
+    HWY_ALIGN std::byte rest[kQuad][kQuad * 128 + kReadPast];
+    QuadOperands<C> copied = operands;
+    for (int r = 0; r < kQuad; ++r) {
+      std::memset(rest[r], 0, to_size(kBytes + Codes::kPast));
+      std::memcpy(rest[r], w.rows[r] + begin, to_size(std::min(format.row_bytes - begin, kBytes)));
+      copied.rows[r] = rest[r];
+    }
+    add_quad<Codes, C>(copied, acc);
+    advance();
   }
   const hn::Full128<float> d4;
   for (int c = 0; c < C; ++c) {
