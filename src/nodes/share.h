@@ -2,10 +2,10 @@
 #pragma once
 
 #include "nodes/agreement.h"
-#include "nodes/expert_follower.h"
-#include "nodes/expert_leader.h"
-#include "nodes/layer_follower.h"
-#include "nodes/layer_leader.h"
+#include "nodes/experts/expert_follower.h"
+#include "nodes/experts/expert_leader.h"
+#include "nodes/layers/layer_follower.h"
+#include "nodes/layers/layer_leader.h"
 
 namespace sluice::nodes {
 

@@ -6,7 +6,7 @@
 
 #include "engine/core.h"
 #include "nodes/cluster.h"
-#include "nodes/commands.h"
+#include "nodes/layers/commands.h"
 
 namespace sluice::nodes {
 

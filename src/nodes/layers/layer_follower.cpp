@@ -1,7 +1,7 @@
-#include "nodes/layer_follower.h"
+#include "nodes/layers/layer_follower.h"
 
 #include "base/error.h"
-#include "nodes/rows.h"
+#include "nodes/layers/rows.h"
 
 namespace sluice::nodes {
 

@@ -1,9 +1,9 @@
-#include "nodes/expert_follower.h"
+#include "nodes/experts/expert_follower.h"
 
 #include "base/error.h"
 #include "base/integer_cast.h"
 #include "engine/executor.h"
-#include "nodes/expert_question.h"
+#include "nodes/experts/expert_question.h"
 
 namespace sluice::nodes {
 

@@ -1,4 +1,4 @@
-#include "nodes/rows.h"
+#include "nodes/layers/rows.h"
 
 #include <numeric>
 

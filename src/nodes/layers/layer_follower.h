@@ -5,7 +5,7 @@
 
 #include "engine/executor.h"
 #include "nodes/cluster.h"
-#include "nodes/commands.h"
+#include "nodes/layers/commands.h"
 
 namespace sluice::nodes {
 

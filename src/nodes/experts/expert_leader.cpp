@@ -1,11 +1,11 @@
-#include "nodes/expert_leader.h"
+#include "nodes/experts/expert_leader.h"
 
 #include <cstring>
 
 #include "base/error.h"
 #include "base/integer_cast.h"
 #include "engine/placement/streaming.h"
-#include "nodes/expert_question.h"
+#include "nodes/experts/expert_question.h"
 
 namespace sluice::nodes {
 

@@ -1,9 +1,9 @@
-#include "nodes/layer_leader.h"
+#include "nodes/layers/layer_leader.h"
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "nodes/rows.h"
+#include "nodes/layers/rows.h"
 
 namespace sluice::nodes {
 
