@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws a terminal with a command and what it printed, as SVG: the picture in the README.
 
-    ./demo 2>&1 | tools/terminal_picture.py ./demo > docs/demo.svg
+    ./demo 2>&1 | tools/docs/terminal_picture.py ./demo > docs/demo.svg
 
 Of ninja's lines of progress only the last is kept, as a terminal shows them. Nothing else is changed.
 """

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the stories in docs/models.md: the first five of each bundled model, seeds 1 to 5, none picked.
 
-    tools/stories.py build/release/bin/sluice
+    tools/docs/stories.py build/release/bin/sluice
 """
 
 import json
@@ -10,8 +10,8 @@ import subprocess
 import sys
 import textwrap
 
-PAGE = pathlib.Path(__file__).parent.parent / "docs/models.md"
-MARK = "<!-- Everything below is written by tools/stories.py -->\n"
+PAGE = pathlib.Path(__file__).parents[2] / "docs/models.md"
+MARK = "<!-- Everything below is written by tools/docs/stories.py -->\n"
 PROMPT = "Once upon a time"
 OPTIONS = ["--exact", "-n", "300"]  # in F32, which reads the same on every processor
 
