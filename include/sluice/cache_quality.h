@@ -14,7 +14,7 @@ struct CacheQuality {
   std::int64_t tokens = 0;    // predicted
   double nats_per_token = 0;  // of the engine asked about
   double nats_per_token_against = 0;
-  double divergence = 0;     // mean of KL(against || engine), nats a token
+  double divergence = 0;     // mean of KL(against || engine), nats per token
   double worst_context = 0;  // the largest mean divergence of one context
   double agreement = 0;      // share of tokens for which both hold the same one most likely
 };

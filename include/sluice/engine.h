@@ -34,9 +34,9 @@ struct EngineOptions {
   std::string isa = {};            // of a CPU, lower than its best: see ops::BackendOptions
   std::int64_t prefill_chunk = 0;  // prompt tokens per pass; 0: what suits the backend
   CacheType cache = CacheType::automatic;
-  // Bits of cached keys and values: 2, 3, 4, 5, 6 or 8 pack them as codes with a norm a row; 16 on both sides
-  // leaves them as `cache` says, on one side BF16. Latent attention keeps one row for both, in the keys'
-  // bits.
+  // Bits of cached keys and values: 2, 3, 4, 5, 6 or 8 pack them as codes with a norm per row; 16 on both
+  // sides leaves them as `cache` says, on one side BF16. Latent attention keeps one row for both, in the
+  // keys' bits.
   int key_bits = 16;
   int value_bits = 16;
   // F32 arithmetic throughout. Otherwise a GPU computes with BF16 activations and caches, and a CPU rounds

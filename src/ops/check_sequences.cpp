@@ -16,7 +16,7 @@ void check_sequences(std::string_view op, const SequenceFields& fields, bool hos
     fail(ErrorKind::input, "{}: field 'seq_starts' has {} entries, allowed is B+1 with B at least 1", op,
          sequences + 1);
   if (fields.slots.present() && fields.slots.dim(0) != sequences)
-    fail(ErrorKind::input, "{}: field 'slots' has {} entries, allowed is one a sequence, {}", op,
+    fail(ErrorKind::input, "{}: field 'slots' has {} entries, allowed is one per sequence, {}", op,
          fields.slots.dim(0), sequences);
   if (!fields.slots.present() && sequences > fields.pool)
     fail(ErrorKind::input, "{}: field 'seq_starts' names {} sequences, the pool or page table has {} rows",

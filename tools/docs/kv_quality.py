@@ -40,7 +40,7 @@ def table(sluice, model, text, contexts):
                     f"| {r['kl']:.1e} | {r['kl_of_worst_context']:.1e} | {100 * r['top1_agreement']:.2f}% | {change:+.3f}% |")
         print(model, rows[-1], flush=True)
     head = (f"\n## {model}\n\n{r['contexts']} contexts of 2,048 tokens, {r['tokens']} predictions; "
-            f"{r['nats_per_token_against']:.4f} nats a token with a BF16 cache.\n\n"
+            f"{r['nats_per_token_against']:.4f} nats per token with a BF16 cache.\n\n"
             "| bits K[,V] | bytes per token (of BF16) | KL | KL of the worst context | same first choice | perplexity |\n"
             "|---|---|---|---|---|---|\n")
     return head + "\n".join(rows) + "\n"

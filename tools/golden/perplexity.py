@@ -22,7 +22,7 @@ from mlx_lm.utils import dequantize_model
 from tokenizers import Tokenizer
 
 END = "<|endoftext|>"
-LIMIT = 2e-3  # relative, of nats a token
+LIMIT = 2e-3  # relative, of nats per token
 
 
 def losses(model, batch):
@@ -83,7 +83,7 @@ def main():
     theirs, their_tokens = by_mlx(options.model, documents, options.batch, options.unpack)
     assert our_tokens == their_tokens, f"{our_tokens} tokens by sluice, {their_tokens} by mlx-lm"
     print(f"{options.model}: {len(documents)} documents, {our_tokens} tokens: sluice {ours:.5f}, mlx-lm {theirs:.5f} "
-          f"nats a token, {ours / theirs - 1:+.5%}")
+          f"nats per token, {ours / theirs - 1:+.5%}")
     sys.exit(bool(abs(ours / theirs - 1) > LIMIT))
 
 

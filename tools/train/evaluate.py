@@ -107,7 +107,7 @@ def main():
         total, count = sum(float(s.sum()) for s in scores), sum(len(s) for s in scores)
         size = sum(len(t.encode()) for t in texts)
         print(
-            f"{options.engine} {len(texts)} documents, {count} tokens: {total / count:.4f} nats a token, "
+            f"{options.engine} {len(texts)} documents, {count} tokens: {total / count:.4f} nats per token, "
             f"{total / math.log(2) / size:.4f} bits per byte"
         )
 

@@ -15,7 +15,7 @@ struct TurboquantEncode {
   static constexpr std::string_view kFamily = "Attention and its caches";
   static constexpr std::string_view kFormula =
       "rotate, then the nearest level of each coordinate times sqrt(D)/|x| (on a boundary the lower "
-      "code), packed as one little-endian bit stream a vector";
+      "code), packed as one little-endian bit stream per vector";
 
   ConstView x;
   ConstView signs;

@@ -4,7 +4,7 @@
 // in parts of kPartRows rows counted from row 0, and its queries share one read of each row. Threads take
 // whole tiles where there are enough of them (prompts), otherwise parts of tiles, whose partial results are
 // merged afterwards in the same order (decoding): the bits are the same. BF16 caches are multiplied as
-// they are where the processor can (bf16_products.h). Bytes moved: every visible cache row once a tile.
+// they are where the processor can (bf16_products.h). Bytes moved: every visible cache row once per tile.
 // Products and sums are F32 or as good (amx_bf16.h); relative L2 error under 1e-5 with F32 activations.
 // Unless the backend is to be exact, the units take F32 queries to 2^-18, and with BF16 queries weights
 // rounded to BF16, whose total is that of the rounded ones.

@@ -4,7 +4,7 @@
 // then encode them as turboquant_append does, four vectors per warp or one; blocks of values only encode, and
 // blocks of queries only turn. The bits are those of the two ops, which run one after the other where tokens
 // are many: then a launch costs nothing, and their grids fit better. Bytes: q and k twice, v once, D*bits/8 +
-// 4 a vector of k and v.
+// 4 per vector of k and v.
 #include "backend/cuda/cache/encode_rows.cuh"
 #include "backend/cuda/pointwise/norm_rope.cuh"
 #include "base/integer_cast.h"

@@ -1,6 +1,6 @@
 // Token i of a sequence is encoded into slot (start+i) mod S of its ring.
 //
-// Of tokens that fall on the same slot only the last is written. Bytes: k and v once, D*bits/8 + 4 a vector
+// Of tokens that fall on the same slot only the last is written. Bytes: k and v once, D*bits/8 + 4 per vector
 // out. Codes are exact, norms within 1e-6.
 #include "sluice/ops/cache/turboquant_append.h"
 

@@ -22,7 +22,7 @@ namespace sluice::backend::cuda::delta {
 namespace {
 
 constexpr int kWidth = 4;  // taps of the kernels that keep their window in registers
-// Tokens a thread where sequences are long: the fewer, the more threads, each of which reads its taps and
+// Tokens per thread where sequences are long: the fewer, the more threads, each of which reads its taps and
 // three rows before its own.
 constexpr int kLongRun = 32;
 constexpr int kShortRun = 8;

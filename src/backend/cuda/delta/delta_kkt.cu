@@ -1,7 +1,7 @@
 // A_ij = beta_i (k_i . k_j) e^(g_i - g_j) for i > j within a chunk, 0 elsewhere; with BF16 k, k*beta is
 // rounded to BF16 before the dot.
 //
-// A block a tile of 64x64 of one chunk and head; a thread 4x4 of it, both operands passing through shared
+// One block per tile of 64x64 of one chunk and head; a thread 4x4 of it, both operands passing through shared
 // memory 32 columns at a time, F32 FMA. Tiles above the diagonal are zeros without a product. Bytes: A once,
 // k once per head that reads it. F32 sums: relative error about 1e-6.
 #include <algorithm>

@@ -1,10 +1,10 @@
-// q_latent[t,h] = q_nope[t,h] K_h. With embed_q that is a product with one [rank,nope] matrix a head. With
+// q_latent[t,h] = q_nope[t,h] K_h. With embed_q that is a product with one [rank,nope] matrix per head. With
 // kv_b it is a sum of the head's K rows, each weighted by one number of the query:
 //
 //   q_latent[t,h,r] = sum_n q_nope[t,h,n] kv_b[h*(nope+v) + n, r]
 //
 // One block per head, 256 columns of the rank and a tile of tokens; a lane owns eight columns, the warps
-// share the rows, and their sums meet in shared memory in a fixed order. Bytes: the K rows once a tile of
+// share the rows, and their sums meet in shared memory in a fixed order. Bytes: the K rows once per tile of
 // tokens. F32 throughout: one rounding, of the output.
 #include "sluice/ops/linear/mla_absorb_q.h"
 

@@ -179,8 +179,8 @@ SLUICE_AMX_DIGITS void store_scores(const std::int32_t* results, const float* sc
   }
 }
 
-// Levels of kDigitColumns columns of values, a slot a step: first digits of even columns, of odd ones, second
-// digits. Bytes of four rows take turns.
+// Levels of kDigitColumns columns of values, a slot per step: first digits of even columns, of odd ones,
+// second digits. Bytes of four rows take turns.
 struct DigitValues {
   const std::uint8_t* const* rows;
   std::size_t column;

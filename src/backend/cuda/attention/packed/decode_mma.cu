@@ -44,7 +44,7 @@ __device__ __forceinline__ uint2 key_levels(std::uint32_t own, const std::uint32
   }
 }
 
-// scores = the 16 keys of a slot times the queries. Two sums a tile: half as long a chain of products.
+// scores = the 16 keys of a slot times the queries. Two sums per tile: half as long a chain of products.
 template <class Shared, int kBits, int kTiles>
 __device__ __forceinline__ void score_keys(Sums (&scores)[kTiles], std::uint32_t own, const char* slot,
                                            const uint4* queries) {

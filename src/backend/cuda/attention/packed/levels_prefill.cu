@@ -17,7 +17,7 @@ template <int kWidth>
 struct Layout {
   static constexpr int kTileBytes = kTileRows * TileRows<kWidth>::kRowBytes;
   static constexpr int kTilesAt = kTileQueries * TileRows<kWidth>::kRowBytes;  // keys, values; twice
-  static constexpr int kColumnsAt = kTilesAt + 4 * kTileBytes;                 // a float2 a row; twice
+  static constexpr int kColumnsAt = kTilesAt + 4 * kTileBytes;                 // a float2 per row; twice
   static constexpr int kFactorsAt = kColumnsAt + 2 * kTileRows * 8;            // one a query
   static constexpr int kBytes = kFactorsAt + kTileQueries * 4;
 };

@@ -22,7 +22,7 @@ struct Layout {
   static constexpr int kKeyCodesAt = kValueAt + kTileRows * kWidth * 2;
   static constexpr int kValueCodesAt = kKeyCodesAt + kTileRows * kKeyBytes;
   static constexpr int kNormsAt = kValueCodesAt + kTileRows * kValueBytes;  // of keys, then of values
-  static constexpr int kColumnsAt = kNormsAt + 2 * kTileRows * 4;           // a float2 a row
+  static constexpr int kColumnsAt = kNormsAt + 2 * kTileRows * 4;           // a float2 per row
   static constexpr int kFactorsAt = kColumnsAt + kTileRows * 8;             // one a query
   static constexpr int kTableAt = kFactorsAt + kTileQueries * 4;
   static constexpr int kBytes = kTableAt + kTables * kLevelTableBytes;

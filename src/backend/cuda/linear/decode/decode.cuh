@@ -49,7 +49,7 @@ __device__ __forceinline__ void load_shared(unsigned address, unsigned* words) {
     asm volatile("ld.shared.u32 %0, [%1];" : "=r"(words[0]) : "r"(address));
 }
 
-// The weights of a warp, two rows of a 16-row tile a lane, and its threads' share of the scales of a round.
+// The weights of a warp, two rows of a 16-row tile per lane, and its threads' share of the scales of a round.
 template <Storage S, int Blocks>
 class WeightStream {
  public:

@@ -46,7 +46,7 @@ __device__ __forceinline__ std::uint32_t split_off(float& x) {
   return upper >> 16;
 }
 
-// A thread takes eight values, eight neighbours a block of 64.
+// A thread takes eight values, eight neighbours per block of 64.
 __global__ void __launch_bounds__(kSplitThreads) split_inputs(SplitCall call) {
   wait_for_inputs();
   allow_successor();

@@ -119,7 +119,7 @@ struct AffineSlice {
     const std::uint32_t bits = bits_at(words, i * kBits, kBits) & ((1u << kBits) - 1);
     return __uint_as_float(0x4b000000u | bits) - 8388608.0f;
   }
-  // Two codes a register, as BF16 numbers 128 + code.
+  // Two codes per register, as BF16 numbers 128 + code.
   __device__ __forceinline__ __nv_bfloat162 pair(int i) const {
     constexpr std::uint32_t kMask = (1u << kBits) - 1;
     const std::uint32_t both = bits_at(words, i * kBits, 2 * kBits) & ((1u << 2 * kBits) - 1);
