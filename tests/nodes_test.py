@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Several processes that share a model, over MPI: the bits of one process, and what happens when one is lost.
 
-    nodes_test.py SLUICE FOLDER_OF_TINY_MODELS MPIRUN
+    nodes_test.py SLUICE FOLDER_OF_TINY_MODELS MPIRUN SLOW_MPI
 """
 
 import itertools
@@ -20,6 +20,7 @@ import unittest
 
 from launched import ENVIRONMENT, launcher, processes_of
 
+SLOW_MPI = sys.argv.pop(4)
 MPIRUN = sys.argv.pop(3)
 MODELS = pathlib.Path(sys.argv.pop(2))
 SLUICE = sys.argv.pop(1)
@@ -35,9 +36,9 @@ def command(nodes, *arguments, over=SHARED_MEMORY):
 
 
 def run(nodes, *arguments, over=SHARED_MEMORY, **options):
-    return subprocess.run(command(nodes, *arguments, over=over), text=True, timeout=SECONDS, env=ENVIRONMENT,
+    return subprocess.run(command(nodes, *arguments, over=over), text=True, timeout=SECONDS,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          **{"stdin": subprocess.DEVNULL} | options)
+                          **{"stdin": subprocess.DEVNULL, "env": ENVIRONMENT} | options)
 
 
 def alone(*arguments):
@@ -185,6 +186,11 @@ class NodesTest(unittest.TestCase):
                 said = [line for line in ended.stderr.splitlines() if line.startswith("sluice:")]
                 self.assertEqual(len(said), 1, ended.stderr)
                 self.assertRegex(said[0], rf"sluice: node {rank} \(.+\) has not joined within")
+
+    def test_who_is_slow_to_join_is_waited_for(self):
+        slow = {"LD_PRELOAD": SLOW_MPI, "SLUICE_SLOW_RANK": "1", "SLUICE_SLOW_SECONDS": "10"}
+        ended = run(2, "run", "--nodes", "auto", "-n", "8", "--seed", "3", env=ENVIRONMENT | slow)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
 
     def lose(self, how, rank, over):
         """Ends or stops one of three nodes in the middle of a story; returns what the others said."""

@@ -197,7 +197,7 @@ def lose_one(hosts, program, model, fault):
         answer = ""
         if at_start:
             while len(hosts.processes(program)) < hosts.count and job.poll() is None:
-                pass
+                time.sleep(0.02)
         else:
             answer = job.stdout.read(20)
         time.sleep(delay)
@@ -208,6 +208,10 @@ def lose_one(hosts, program, model, fault):
             errors.seek(0)
             return 0, 0, answer, f"it ended by itself with status {job.returncode}: {errors.read()}", []
         start = time.monotonic()
+        if len(processes) < hosts.count and not at_start:
+            hosts.kill_all()
+            errors.seek(0)
+            return 0, 0, answer, f"it ended by itself: {errors.read()}", []
         if how == "link":
             hosts.set_link(host, "down")
         else:
@@ -247,11 +251,13 @@ def check_faults(hosts, program, model, count, seed):
         named = re.search(rf"rank {lost}\b|node {lost} \(|node {lost} has not come", said)
         unnamed = not named and at_start and "a node has not joined" in said
         wrong = [what for what, found in (("NOT NAMED", not named and not unnamed), ("WRONG TOKENS", not whole.startswith(answer.rstrip("\n"))),
-                                          ("TOO LATE", seconds > MOST_SECONDS or all_seconds > MPIRUN_SECONDS), ("LEFT OVER", bool(left)))
+                                          ("TOO EARLY", how != signal.SIGKILL and seconds < 1), ("TOO LATE", seconds > MOST_SECONDS or all_seconds > MPIRUN_SECONDS), ("LEFT OVER", bool(left)))
                  if found]
         bad += bool(wrong)
+        # mpirun's own words would hide them.
+        own = " ".join(line for line in said.splitlines() if line.startswith(("sluice:", "it ended"))) or said[-600:]
         nameless += bool(unnamed)
-        print(f"{number}: {getattr(how, 'name', how)} of node {host}, {'at the start' if at_start else 'in an answer'}, --nodes {split}: {seconds:.1f} s, mpirun {all_seconds:.1f} s{', without its number' if unnamed else ''}{'  FAILED: ' + ', '.join(wrong) + ': ' + said[-600:] if wrong else ''}",
+        print(f"{number}: {getattr(how, 'name', how)} of node {host}, {'at the start' if at_start else 'in an answer'}, --nodes {split}: {seconds:.1f} s, mpirun {all_seconds:.1f} s{', without its number' if unnamed else ''}{'  FAILED: ' + ', '.join(wrong) + ': ' + own if wrong else ''}",
               flush=True)
     print(f"faults: {count - bad} of {count} well, {nameless} before MPI could say who", flush=True)
     return bad == 0

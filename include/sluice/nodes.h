@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,12 +39,27 @@ struct NodesOptions {
 
 namespace nodes {
 class Cluster;
+class Roll;
 }  // namespace nodes
 
-// MPI waits for ever for a node that stopped before it joined, and does not say for which. Called by all
-// whose constructor of Nodes takes too long, each on another thread: the names of those that did not call it
-// within `patience`; none where that cannot be known.
-std::vector<std::string> missing_nodes(std::chrono::milliseconds patience);
+// MPI waits for ever for a node that stopped before it joined, and does not say for which. Where mpirun lets
+// them, those that join therefore tell each other that they live.
+class RollCall {
+ public:
+  RollCall();
+  ~RollCall();  // once Nodes is made
+  RollCall(const RollCall&) = delete;
+  RollCall& operator=(const RollCall&) = delete;
+
+  // Called before Nodes is made, by the same thread.
+  void begin();
+  // Called by another thread: the names of those of which nothing was heard for so long; nothing where that
+  // cannot be known.
+  std::optional<std::vector<std::string>> silent(std::chrono::milliseconds patience) const;
+
+ private:
+  std::unique_ptr<nodes::Roll> roll_;
+};
 
 class Nodes {
  public:

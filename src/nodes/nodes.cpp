@@ -20,8 +20,15 @@ std::shared_ptr<nodes::Cluster> join(const NodesOptions& options) {
 
 }  // namespace
 
-std::vector<std::string> missing_nodes(std::chrono::milliseconds patience) {
-  return nodes::missing_from_roll_call(patience);
+RollCall::RollCall() : roll_(nodes::make_roll()) {}
+RollCall::~RollCall() = default;
+
+void RollCall::begin() {
+  roll_->begin();
+}
+
+std::optional<std::vector<std::string>> RollCall::silent(std::chrono::milliseconds patience) const {
+  return roll_->silent(patience);
 }
 
 Nodes::Nodes(const NodesOptions& options) : Nodes(join(options), options) {}

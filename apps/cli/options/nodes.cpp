@@ -50,22 +50,10 @@ void leave_the_word_to_the_leader() {
 
 // MPI waits for ever for a node that stopped before it joined. The node that leads says for which, the others
 // where it is that one or nobody knows. Here, too, mpirun has the time to notice a machine that is cut off.
+// Nodes that are slow to join, but live, are waited for.
 class JoinLimit {
  public:
-  explicit JoinLimit(bool leads)
-      : thread_([this, leads] {
-          if (joined_within(kCall)) return;
-          const std::vector<std::string> missing = missing_nodes(kLimit - kCall + (leads ? 0ms : kNotice));
-          if (joined_within(0s)) return;
-          const bool leader_speaks = !leads && !missing.empty() && !missing[0].starts_with("node 0");
-          if (!leader_speaks) {
-            fmt::print(stderr, "{} {}\n", styled(Style::red, "sluice:", stderr),
-                       printable(sentence(missing)));
-            std::fflush(stderr);
-          }
-          if (leads) std::this_thread::sleep_for(kNotice);
-          std::_Exit(1);
-        }) {}
+  explicit JoinLimit(bool leads) : thread_([this, leads] { watch(leads); }) { roll_.begin(); }
   ~JoinLimit() {
     {
       const std::lock_guard lock(mutex_);
@@ -78,22 +66,38 @@ class JoinLimit {
   JoinLimit& operator=(const JoinLimit&) = delete;
 
  private:
-  static constexpr auto kCall = 4750ms;  // then all tell each other who is there
-  static constexpr auto kLimit = 6s;
+  static constexpr auto kSilence = 6500ms;
+  static constexpr auto kUnheard = 8000ms;  // where nobody can hear of the others
+  static constexpr auto kMost = 60s;
   static constexpr auto kNotice = 1500ms;
+
+  void watch(bool leads) {
+    const auto start = std::chrono::steady_clock::now();
+    while (!joined_within(100ms)) {
+      const auto waited = std::chrono::steady_clock::now() - start;
+      const auto silent = roll_.silent(leads ? kSilence : kSilence + kNotice);
+      const bool unknown = !silent || silent->empty();
+      if (unknown && waited < (silent ? kMost : kUnheard)) continue;
+      if (leads || unknown || silent->front().starts_with("node 0 ")) {
+        fmt::print(stderr, "{} {} joined within {:.0f} s: stopped, or out of reach\n",
+                   styled(Style::red, "sluice:", stderr),
+                   printable(unknown              ? "a node has not"
+                             : silent->size() > 1 ? fmt::format("{} have not", fmt::join(*silent, ", "))
+                                                  : silent->front() + " has not"),
+                   std::chrono::duration<double>(waited).count());
+        std::fflush(stderr);
+      }
+      if (leads) std::this_thread::sleep_for(kNotice);
+      std::_Exit(1);
+    }
+  }
 
   bool joined_within(std::chrono::milliseconds most) {
     std::unique_lock lock(mutex_);
     return joined_.wait_for(lock, most, [this] { return done_; });
   }
-  static std::string sentence(const std::vector<std::string>& missing) {
-    return fmt::format("{} not joined within {} s: stopped, or out of reach",
-                       missing.empty()       ? "a node has"
-                       : missing.size() == 1 ? missing[0] + " has"
-                                             : fmt::format("{} have", fmt::join(missing, ", ")),
-                       std::chrono::seconds(kLimit).count());
-  }
 
+  RollCall roll_;
   std::mutex mutex_;
   std::condition_variable joined_;
   bool done_ = false;

@@ -1,12 +1,13 @@
-// By PMIx, through which mpirun's processes find each other: each publishes that it is there, and looks up
-// the others.
+// By PMIx, through which mpirun's processes find each other: each publishes numbers one after the other, as
+// long as it lives, and looks up those of the others.
 #include "nodes/roll_call.h"
 
 #include <fmt/core.h>
 #include <pmix.h>
 
+#include <condition_variable>
+#include <cstdlib>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -15,9 +16,10 @@ namespace sluice::nodes {
 namespace {
 
 using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
 
-std::string key_of(pmix_rank_t rank) {
-  return fmt::format("sluice.here.{}", rank);
+std::string key_of(pmix_rank_t rank, int beat) {
+  return fmt::format("sluice.lives.{}.{}", rank, beat);
 }
 
 // Of what PMIx knows without asking anyone.
@@ -33,86 +35,151 @@ bool read_known(const pmix_proc_t& of, const char* key, F&& read) {
   return true;
 }
 
-// Calls of PMIx may wait for ever for a daemon that is cut off, so that a thread of its own makes them, which
-// outlives whoever waits for the result.
-class RollCall {
+bool publish(const std::string& key) {
+  pmix_info_t beat;
+  PMIX_INFO_LOAD(&beat, key.c_str(), "", PMIX_STRING);
+  const bool published = PMIx_Publish(&beat, 1) == PMIX_SUCCESS;
+  PMIX_INFO_DESTRUCT(&beat);
+  return published;
+}
+
+bool is_published(const std::string& key) {
+  pmix_pdata_t found;
+  PMIX_PDATA_CONSTRUCT(&found);
+  PMIX_LOAD_KEY(found.key, key.c_str());
+  const bool seen = PMIx_Lookup(&found, 1, nullptr, 0) == PMIX_SUCCESS;
+  PMIX_PDATA_DESTRUCT(&found);
+  return seen;
+}
+
+// Its calls of PMIx may wait for ever for a daemon that is cut off, so that a thread of its own makes them,
+// which may outlive whoever waits for the others.
+class Beats {
  public:
+  explicit Beats(const pmix_proc_t& own) : own_(own) {}
+
   void run() {
-    if (PMIx_Initialized() == 0) return;  // not even MPI has come so far
-    pmix_proc_t own;
-    if (PMIx_Init(&own, nullptr, 0) != PMIX_SUCCESS) return;
-    if (publish(own.rank) && count(own)) look_for_others();
-    PMIx_Finalize(nullptr, 0);
-  }
-  std::vector<std::string> end() {
+    // Most nodes have joined before anyone need be told.
+    if (!wait(1s) && find_others())
+      for (int beat = 0; publish(key_of(own_.rank, beat)); ++beat) {
+        listen();
+        if (wait(500ms)) break;
+      }
     const std::lock_guard lock(mutex_);
     ended_ = true;
-    std::vector<std::string> missing;
-    for (const auto& [rank, name] : missing_) missing.push_back(name);
-    return missing;
+    changed_.notify_all();
+  }
+  // Says whether the thread has ended within a time in which it does unless it waits for ever.
+  bool end() {
+    std::unique_lock lock(mutex_);
+    wanted_ = false;
+    changed_.notify_all();
+    return changed_.wait_for(lock, 1s, [this] { return ended_; });
+  }
+  std::optional<std::vector<std::string>> silent(std::chrono::milliseconds patience) const {
+    const std::lock_guard lock(mutex_);
+    if (others_.empty()) return std::nullopt;
+    std::vector<std::string> names;
+    for (const auto& [rank, other] : others_)
+      if (Clock::now() - other.heard > patience) names.push_back(other.name);
+    return names;
   }
 
  private:
-  bool publish(pmix_rank_t rank) {
-    const std::string key = key_of(rank);
-    pmix_info_t here;
-    PMIX_INFO_LOAD(&here, key.c_str(), "here", PMIX_STRING);
-    const bool published = PMIx_Publish(&here, 1) == PMIX_SUCCESS;
-    PMIX_INFO_DESTRUCT(&here);
-    return published;
+  struct Other {
+    std::string name;
+    Clock::time_point heard;
+    int next = 0;  // number that it will publish
+  };
+
+  bool wait(std::chrono::milliseconds most) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, most, [this] { return !wanted_; });
   }
 
-  bool count(const pmix_proc_t& own) {
-    pmix_proc_t proc = own;
+  bool find_others() {
+    pmix_proc_t proc = own_;
     std::uint32_t size = 0;
     proc.rank = PMIX_RANK_WILDCARD;
     if (!read_known(proc, PMIX_JOB_SIZE, [&](const pmix_value_t& value) { size = value.data.uint32; }))
       return false;
-    const std::lock_guard lock(mutex_);
+    std::map<pmix_rank_t, Other> others;
     for (proc.rank = 0; proc.rank < size; ++proc.rank) {
-      if (proc.rank == own.rank) continue;
-      std::string name = fmt::format("node {}", proc.rank);
+      if (proc.rank == own_.rank) continue;
+      Other& other = others[proc.rank];
+      other.name = fmt::format("node {}", proc.rank);
+      other.heard = begun_;
       read_known(proc, PMIX_HOSTNAME, [&](const pmix_value_t& value) {
-        if (value.type == PMIX_STRING) name += fmt::format(" ({})", value.data.string);
+        if (value.type == PMIX_STRING) other.name += fmt::format(" ({})", value.data.string);
       });
-      missing_[proc.rank] = name;
     }
+    const std::lock_guard lock(mutex_);
+    others_ = std::move(others);
     return true;
   }
 
-  void look_for_others() {
-    for (;;) {
-      std::vector<pmix_rank_t> unseen;
-      {
-        const std::lock_guard lock(mutex_);
-        if (ended_ || missing_.empty()) return;
-        for (const auto& [rank, name] : missing_) unseen.push_back(rank);
-      }
-      for (const pmix_rank_t rank : unseen) {
-        pmix_pdata_t found;
-        PMIX_PDATA_CONSTRUCT(&found);
-        PMIX_LOAD_KEY(found.key, key_of(rank).c_str());
-        const bool seen = PMIx_Lookup(&found, 1, nullptr, 0) == PMIX_SUCCESS;
-        PMIX_PDATA_DESTRUCT(&found);
-        const std::lock_guard lock(mutex_);
-        if (seen) missing_.erase(rank);
-      }
-      std::this_thread::sleep_for(50ms);
+  // Numbers that came while this thread waited are one sign of life.
+  void listen() {
+    for (auto& [rank, other] : others_) {
+      bool heard = false;
+      for (; is_published(key_of(rank, other.next)); ++other.next) heard = true;
+      const std::lock_guard lock(mutex_);
+      if (heard) other.heard = Clock::now();
     }
   }
 
-  std::mutex mutex_;
+  pmix_proc_t own_;
+  Clock::time_point begun_ = Clock::now();
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool wanted_ = true;
   bool ended_ = false;
-  std::map<pmix_rank_t, std::string> missing_;
+  std::map<pmix_rank_t, Other> others_;  // which ones they are does not change once they are known
+};
+
+class PmixRoll final : public Roll {
+ public:
+  ~PmixRoll() override {
+    const std::shared_ptr<Beats> beats = this->beats();
+    if (!beats) return;
+    if (beats->end()) {
+      thread_.join();
+      PMIx_Finalize(nullptr, 0);
+    } else {
+      thread_.detach();
+    }
+  }
+  // MPI begins PMIx, too, which takes one such beginning after the other only. Without mpirun there is
+  // nobody.
+  void begin() override {
+    pmix_proc_t own;
+    if (std::getenv("PMIX_NAMESPACE") == nullptr || PMIx_Init(&own, nullptr, 0) != PMIX_SUCCESS) return;
+    const auto beats = std::make_shared<Beats>(own);
+    thread_ = std::thread([beats] { beats->run(); });
+    const std::lock_guard lock(mutex_);
+    beats_ = beats;
+  }
+  std::optional<std::vector<std::string>> silent(std::chrono::milliseconds patience) const override {
+    const std::shared_ptr<Beats> beats = this->beats();
+    if (!beats) return std::nullopt;
+    return beats->silent(patience);
+  }
+
+ private:
+  std::shared_ptr<Beats> beats() const {
+    const std::lock_guard lock(mutex_);
+    return beats_;
+  }
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<Beats> beats_;
+  std::thread thread_;
 };
 
 }  // namespace
 
-std::vector<std::string> missing_from_roll_call(std::chrono::milliseconds patience) {
-  const auto call = std::make_shared<RollCall>();
-  std::thread([call] { call->run(); }).detach();
-  std::this_thread::sleep_for(patience);
-  return call->end();
+std::unique_ptr<Roll> make_roll() {
+  return std::make_unique<PmixRoll>();
 }
 
 }  // namespace sluice::nodes
