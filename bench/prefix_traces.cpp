@@ -11,10 +11,12 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/integer_cast.h"
 #include "unit/scheduler/policy_simulation.h"
 
 namespace {
 
+using sluice::to_size;
 using sluice::scheduler::PolicySimulation;
 using sluice::scheduler::Prompt;
 
@@ -24,7 +26,8 @@ struct Trace {
   std::int64_t scale = 1;  // tokens that one of a prompt stands for
 };
 
-// A named block of 512 tokens becomes one of 64: nothing is known of what is within it.
+// A named block of 512 tokens becomes one of 64: nothing is known of what is within it. The name of a last
+// one that is not full is no other prompt's, also where that goes on like this one.
 Trace read(const char* path) {
   constexpr std::int64_t kNamed = 512;
   constexpr std::size_t kBlock = 64;
@@ -38,9 +41,11 @@ Trace read(const char* path) {
       trace.tokens.push_back(std::ssize(prompt));
     } else {
       trace.scale = kNamed / static_cast<std::int64_t>(kBlock);
-      for (const std::int32_t name : request["hash_ids"]) prompt.insert(prompt.end(), kBlock, name);
-      prompt.push_back(-1);  // its last token is computed in any case
+      const auto names = request["hash_ids"].get<std::vector<std::int32_t>>();
       trace.tokens.push_back(request["input_length"]);
+      const auto full = std::min(std::ssize(names), trace.tokens.back() / kNamed);
+      for (std::ptrdiff_t i = 0; i < full; ++i) prompt.insert(prompt.end(), kBlock, names[to_size(i)]);
+      prompt.push_back(-1);  // its last token is computed in any case
     }
     trace.prompts.push_back(std::move(prompt));
   }
