@@ -402,10 +402,14 @@ bool Loop::read() {
     read_since_ = true;
     for (const Passes::Chunk& chunk : chunks) {
       outbox_.progress(chunk.sequence);
-      remember(chunk);
       take_twins(chunk);
     }
-    take(result);
+    take_choices(result);
+    // Keeping what was read takes time, of which the first token has no need.
+    const auto answered = [](const Passes::Outcome& one) { return one.chosen.has_value(); };
+    if (std::any_of(result.outcomes.begin(), result.outcomes.end(), answered)) deliver();
+    for (const Passes::Chunk& chunk : chunks) remember(chunk);
+    end_those_done(result);
   } catch (...) {
     for (const Passes::Chunk& chunk : chunks) finish(chunk.sequence, std::current_exception());
   }
@@ -415,15 +419,13 @@ bool Loop::read() {
 }
 
 void Loop::take(const Passes::Result& result) {
-  for (const auto& [sequence, chosen, error] : result.outcomes) {
-    if (error) {
-      finish(sequence, error);
-    } else if (chosen) {
-      take_choice(sequence, *chosen);
-    } else if (!sequence->reading()) {
-      finish(sequence);  // nobody asked for an answer
-    }
-  }
+  take_choices(result);
+  end_those_done(result);
+}
+
+void Loop::take_choices(const Passes::Result& result) {
+  for (const auto& [sequence, chosen, error] : result.outcomes)
+    if (!error && chosen) take_choice(sequence, *chosen);
 }
 
 void Loop::take_choice(const SequencePtr& sequence, const SampledToken& chosen) {
@@ -437,10 +439,18 @@ void Loop::take_choice(const SequencePtr& sequence, const SampledToken& chosen) 
       ++counts_.generated_tokens;
     }
   } catch (...) {
-    return finish(sequence, std::current_exception());
+    sequence->error = std::current_exception();
   }
   if (answer.open() && sequence->past == options_.context) answer.end(FinishReason::length);
-  if (!answer.open()) finish(sequence);
+}
+
+void Loop::end_those_done(const Passes::Result& result) {
+  for (const auto& [sequence, chosen, error] : result.outcomes) {
+    if (error || sequence->error)
+      finish(sequence, error ? error : sequence->error);
+    else if (chosen ? !sequence->answer.open() : !sequence->reading())  // or nobody asked for an answer
+      finish(sequence);
+  }
 }
 
 void Loop::deliver() {

@@ -69,7 +69,10 @@ class Loop {
   std::vector<SequencePtr> with_pages(const std::function<std::vector<SequencePtr>()>& choose);
   void measure_turn();
   void take(const Passes::Result& result);
+  // take() in two: what was chosen is told, then those that are done end.
+  void take_choices(const Passes::Result& result);
   void take_choice(const SequencePtr& sequence, const SampledToken& chosen);
+  void end_those_done(const Passes::Result& result);
   std::vector<SequencePtr> decoding() const;
   std::vector<SequencePtr> ready_to_step();
   std::vector<Passes::Chunk> plan_chunks() const;

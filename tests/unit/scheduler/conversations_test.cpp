@@ -298,6 +298,25 @@ TEST(Remembering, CopiesStatesOnTheWay) {
   }
 }
 
+// Nobody waits for what others may have use of: the first token is told before anything is kept.
+TEST(Remembering, KeepsWhatWasReadBehindTheFirstToken) {
+  const auto engine = load_model("qwen3_next", {.backend = "cpu", .threads = 1});
+  Scheduler scheduler(engine, {.parallel = 1, .context = 512, .cache_snapshots = 0});
+  Request request;
+  for (int i = 0; i < 64; ++i) request.prompt.push_back((i * i + 5) % 97);
+  request.options.max_tokens = 2;
+  request.options.ignore_stop_ids = true;
+  std::vector<std::uint64_t> bytes;
+  std::promise<void> done;
+  scheduler.submit(request,
+                   {.token = [&](const GeneratedToken&) { bytes.push_back(scheduler.state().memory_bytes); },
+                    .done = [&](const RequestResult&) { done.set_value(); }});
+  done.get_future().wait();
+  ASSERT_EQ(bytes.size(), 2u);
+  EXPECT_EQ(bytes[0], 0u);
+  EXPECT_EQ(scheduler.state().memory_bytes, engine->summary().state_bytes);
+}
+
 TEST(Remembering, TakesTheBytesThatWereGiven) {
   const auto engine = load_model("qwen3_next", {.backend = "cpu", .threads = 1});
   const auto pages = [&](std::uint64_t bytes) {
