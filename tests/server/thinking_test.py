@@ -1,4 +1,5 @@
-"""Thinking in every protocol: limited, switched by the template's own variable, told apart from the answer, streamed alike."""
+"""Thinking in every protocol: limited, switched by the template's own variable, told apart from the answer, streamed alike.
+The template takes one system message, as many do, and conversations begin with several."""
 
 import json
 import pathlib
@@ -8,7 +9,9 @@ import unittest
 from served import STORY, Server, events
 
 MODEL = pathlib.Path(__file__).parents[2] / "models" / "delta-story"
-TEMPLATE = """{%- for message in messages %}{{- '<|im_start|>' + message.role + '\\n' }}
+TEMPLATE = """{%- for message in messages %}
+{%- if message.role == 'system' and not loop.first %}{{- raise_exception('The system message must come first.') }}{%- endif %}
+{{- '<|im_start|>' + message.role + '\\n' }}
 {%- if message.reasoning_content %}{{- '<think>\\n' + message.reasoning_content + '\\n</think>\\n\\n' }}{%- endif %}
 {{- message.content + '<|im_end|>\\n' }}{%- endfor %}
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n<think>\\n' }}
@@ -76,6 +79,18 @@ class Thinking(unittest.TestCase):
         whole = self.ask("/v1/responses", asked | {"reasoning": {"effort": "none"}})
         self.assertEqual([part["type"] for part in whole["output"]], ["message"])
         self.assertIn(whole["output"][0]["content"][0]["text"], WORDS)
+
+    def test_several_system_messages(self):
+        system = [{"role": "system", "content": "You tell stories."}, {"role": "developer", "content": "Short ones."}]
+        count = "/v1/chat/completions/input_tokens"
+        status, one = self.server.post(count, {"messages": [system[0] | {"content": "You tell stories.\n\nShort ones."}] + STORY})
+        self.assertEqual(status, 200, one)
+        self.assertEqual(self.server.post(count, {"messages": system + STORY}), (200, one))
+        agent = {"instructions": system[0]["content"], "input": system[1:] + STORY}
+        self.assertEqual(self.server.post("/v1/responses/input_tokens", agent), (200, one))
+        status, error = self.server.post(count, {"messages": STORY + system})
+        self.assertEqual(status, 400)
+        self.assertIn("The system message must come first.", error["error"]["message"])
 
 
 if __name__ == "__main__":

@@ -103,6 +103,18 @@ std::string beginning(const Json& message, const AnswerFormat& format) {
   return text + content;
 }
 
+// Agents begin conversations with several, of instructions and of the system, where many templates take one.
+Json with_one_system_message(const Json& messages) {
+  Json joined = Json::array();
+  std::string text;
+  std::size_t count = 0;
+  for (; count < messages.size() && messages[count].at("role") == "system"; ++count)
+    text += (text.empty() ? "" : "\n\n") + messages[count].at("content").get<std::string>();
+  if (count > 0) joined.push_back({{"role", "system"}, {"content", text}});
+  joined.insert(joined.end(), messages.begin() + static_cast<std::ptrdiff_t>(count), messages.end());
+  return joined;
+}
+
 std::string tail_of(const std::string& prompt, const std::string& without_answer) {
   return prompt.starts_with(without_answer) ? prompt.substr(without_answer.size()) : prompt;
 }
@@ -127,10 +139,19 @@ ChatPrompt render_chat(const ServedModel& model, const Json& messages, const Cha
   if (continues) past.erase(past.size() - 1);
   ChatPrompt prompt;
   const Engine& engine = *model.engine;
+  const std::string variables = dump(settings.variables);
+  const auto render = [&](const Json& told) {
+    prompt.text = engine.render_chat(dump(told), true, variables);
+    prompt.tail = tail_of(prompt.text, engine.render_chat(dump(told), false, variables));
+  };
   try {
-    const std::string variables = dump(settings.variables);
-    prompt.text = engine.render_chat(dump(past), true, variables);
-    prompt.tail = tail_of(prompt.text, engine.render_chat(dump(past), false, variables));
+    try {
+      render(past);
+    } catch (const Error&) {
+      const Json joined = with_one_system_message(past);
+      if (joined.size() == past.size()) throw;
+      render(joined);
+    }
   } catch (const Error& error) {
     // Templates refuse conversations they were not made for.
     throw bad_request(fmt::format("The model's chat template refuses these messages: {}", error.what()),
