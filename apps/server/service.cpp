@@ -162,23 +162,27 @@ void Service::add_openai_routes() {
   add({.method = "GET", .path = "/models/*", .plain = [this](const HttpRequest& request) {
          return json_response(openai::show_model(ready().model, rest_of(request, "/models/*")));
        }});
-  add({.method = "POST", .path = "/chat/completions", .generate = [this](const HttpRequest& request) {
-         return openai::chat_completion(parse_body(request.body), ready().model);
+  add({.method = "POST",
+       .path = "/chat/completions",
+       .generate = [this](const HttpRequest&, const Json& body) {
+         return openai::chat_completion(body, ready().model);
        }});
   add({.method = "POST",
        .path = "/chat/completions/input_tokens",
        .plain = [this](const HttpRequest& request) {
          return json_response(openai::count_input(parse_body(request.body), ready().model));
        }});
-  add({.method = "POST", .path = "/completions", .generate = [this](const HttpRequest& request) {
-         return openai::completion(parse_body(request.body), ready().model);
+  add({.method = "POST", .path = "/completions", .generate = [this](const HttpRequest&, const Json& body) {
+         return openai::completion(body, ready().model);
        }});
 }
 
 void Service::add_response_routes() {
   constexpr const char* kOne = "/responses/*";
-  add({.method = "POST", .path = "/responses", .generate = [this](const HttpRequest& request) {
-         return responses::create(parse_body(request.body), ready().model, state_->responses, request.client);
+  add({.method = "POST",
+       .path = "/responses",
+       .generate = [this](const HttpRequest& request, const Json& body) {
+         return responses::create(body, ready().model, state_->responses, request.client);
        }});
   add({.method = "POST", .path = "/responses/input_tokens", .plain = [this](const HttpRequest& request) {
          return json_response(responses::count_input(parse_body(request.body), ready().model,
@@ -209,8 +213,8 @@ void Service::add_anthropic_routes() {
   add({.method = "POST",
        .path = "/messages",
        .dialect = Dialect::anthropic,
-       .generate = [this](const HttpRequest& request) {
-         return anthropic::create_message(parse_body(request.body), ready().model);
+       .generate = [this](const HttpRequest&, const Json& body) {
+         return anthropic::create_message(body, ready().model);
        }});
   add({.method = "POST",
        .path = "/messages/count_tokens",

@@ -35,7 +35,7 @@ struct Route {
   bool unloaded = false;  // answers before the model is loaded, too
   // One of the first two. Each may take a while and is called on a thread of its own.
   std::function<HttpResponse(const HttpRequest&)> plain = {};
-  std::function<Work(const HttpRequest&)> generate = {};
+  std::function<Work(const HttpRequest&, const Json& body)> generate = {};
   // Beside `plain`: events to send in its place, if any.
   std::function<std::optional<Following>(const HttpRequest&)> follow = {};
 };

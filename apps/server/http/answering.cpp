@@ -54,7 +54,9 @@ Started start(Service& service, const Route& route, const HttpRequest& request,
               const asio::any_io_executor& executor) {
   Started started;
   started.loaded = service.loaded();
-  started.work = route.generate(request);
+  // It goes once its sequences run: to free what a long prompt of token ids was read into takes a while.
+  const Json body = parse_body(request.body);
+  started.work = route.generate(request, body);
   const std::size_t most = started.work.stream ? kMostWaitingBytes : std::numeric_limits<std::size_t>::max();
   started.inbox = std::make_shared<Inbox>(executor, started.work.requests.size(), most);
   started.id = request.id;
