@@ -16,7 +16,7 @@ struct ConvertOptions {
   int group_size = 64;     // 32, 64 or 128
   std::string mixed = {};  // one of convert_recipes(), more bits where they matter; empty: `bits` for all
   std::string dtype = {};  // bfloat16, float16 or float32; empty: what config.json names, else as stored
-  int threads = 0;         // 0: one a core
+  int threads = 0;         // 0: one per core
   uint64_t max_shard_bytes = uint64_t{5} << 30;
 };
 

@@ -30,7 +30,7 @@ enum class CacheType { automatic, f32, bf16 };
 
 struct EngineOptions {
   std::string backend = "auto";    // auto, reference, cpu or cuda
-  int threads = 0;                 // 0: one a core
+  int threads = 0;                 // 0: one per core
   std::string isa = {};            // of a CPU, lower than its best: see ops::BackendOptions
   std::int64_t prefill_chunk = 0;  // prompt tokens per pass; 0: what suits the backend
   CacheType cache = CacheType::automatic;

@@ -72,7 +72,7 @@ const Traits& backend_traits(std::string_view name) {
 
 std::unique_ptr<Backend> make_backend(std::string_view name, const BackendOptions& options) {
   if (options.threads < 0)
-    fail(ErrorKind::input, "the number of threads is {}, it must be at least 1, or 0 for one a core",
+    fail(ErrorKind::input, "the number of threads is {}, it must be at least 1, or 0 for one per core",
          options.threads);
   if (!options.isa.empty() && name != "cpu" && name != "auto")
     fail(ErrorKind::input, "the backend '{}' has no instruction set to choose, the backend cpu has", name);
