@@ -31,7 +31,11 @@ class ValueBuilder : public nlohmann::json_sax<nlohmann::json> {
     open_.back().members.emplace_back(std::move(name), JsonValue());
     return true;
   }
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::json::exception&) override {
+  bool parse_error(std::size_t position, const std::string&,
+                   const nlohmann::json::exception& error) override {
+    constexpr int kNumberOverflow = 406;
+    if (error.id == kNumberOverflow)
+      fail(ErrorKind::unsupported, "schema: the number that ends at byte {} is out of range", position);
     fail(ErrorKind::input, "schema: invalid JSON at byte {}", position == 0 ? 0 : position - 1);
   }
 

@@ -162,7 +162,10 @@ void ArrayRule::write_items() {
   const std::uint32_t last = bounded ? count.max : std::max({first, count.min, 1u});
   const std::uint32_t layers = count_layers();
   if ((std::size_t{last} + 1) * layers > kMaxArrayNodes)
-    compiler_.unsupported(constraints_, bounded ? "maxItems" : "minItems",
+    compiler_.unsupported(constraints_,
+                          bounded         ? "maxItems"
+                          : last > layers ? "minItems"
+                                          : "contains",
                           "so large a number is not supported");
 
   const NodeId end = rules.add_node(rule_), opened = rules.add_node(rule_);

@@ -162,6 +162,7 @@ class SchemaCompiler {
   // By the first of the schemas that has the keyword.
   [[noreturn]] void unsupported(const Constraints& constraints, std::string_view keyword,
                                 std::string_view what) const;
+  [[noreturn]] void refuse_nesting(const JsonValue& schema) const;
   void check_time() const { arena_.check_time(); }
 
   SchemaDocument document_;

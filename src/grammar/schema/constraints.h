@@ -24,14 +24,16 @@ enum TypeBit : unsigned {
   kAllTypes = 127,
 };
 
-constexpr std::uint32_t kMaxCount = 1'000'000;
+// No array and no object of an answer has so many parts, and no string so many characters: bounds from there
+// on are no bounds from above, and nothing reaches them from below.
+constexpr std::uint32_t kMaxCount = 1'000'000, kMaxLength = 1'000'000'000;
 
 struct CountRange {
   std::uint32_t min = 0, max = kNoLimit;
 
   void raise(std::int64_t value) { min = std::max(min, static_cast<std::uint32_t>(value)); }
-  void lower(std::int64_t value) {
-    if (value < kMaxCount) max = std::min(max, static_cast<std::uint32_t>(value));
+  void lower(std::int64_t value, std::uint32_t beyond = kMaxCount) {
+    if (value < beyond) max = std::min(max, static_cast<std::uint32_t>(value));
   }
 };
 

@@ -1,6 +1,7 @@
 // What must hold for a value: references followed, allOf spread out, alternatives multiplied out.
 #include <algorithm>
 #include <array>
+#include <deque>
 
 #include "base/error.h"
 #include "base/quote.h"
@@ -49,6 +50,10 @@ bool says_nothing(const JsonValue& schema) {
   return schema.is_boolean() ? schema.boolean : schema.members.empty();
 }
 
+bool is_choice(const Demand& demand) {
+  return demand.part != Demand::Part::keywords && demand.part != Demand::Part::never;
+}
+
 void add_demand(Demands& demands, const Demand& demand) {
   if (std::ranges::find(demands, demand) == demands.end()) demands.push_back(demand);
 }
@@ -62,6 +67,11 @@ void SchemaCompiler::wrong(const JsonValue& schema, std::string_view keyword, st
 void SchemaCompiler::unsupported(const JsonValue& schema, std::string_view keyword,
                                  std::string_view what) const {
   fail(ErrorKind::unsupported, "schema: {}/{}: {}", document_.path(schema), keyword, what);
+}
+
+void SchemaCompiler::refuse_nesting(const JsonValue& schema) const {
+  fail(ErrorKind::unsupported, "schema: {}: schemas nested too deeply, or that only refer to themselves",
+       document_.path(schema));
 }
 
 void SchemaCompiler::unsupported(const Constraints& constraints, std::string_view keyword,
@@ -90,9 +100,7 @@ void SchemaCompiler::demand(Demands& demands, const JsonValue& schema, const Sco
     int& depth;
     ~Depth() { --depth; }
   } const nested{++depth_};
-  if (depth_ > kMaxNesting)
-    fail(ErrorKind::unsupported, "schema: {}: schemas nested too deeply, or that only refer to themselves",
-         document_.path(schema));
+  if (depth_ > kMaxNesting) refuse_nesting(schema);
   if (document_.has_dynamic_references()) scope = scopes_.entered(scope, document_.resource_of(schema));
   for (const char* key : {"unevaluatedProperties", "unevaluatedItems"})
     if (const JsonValue* others = schema.find(key); others != nullptr && !says_nothing(*others))
@@ -200,24 +208,44 @@ unsigned SchemaCompiler::types_of(const Demands& demands) {
 }
 
 std::vector<Demands> SchemaCompiler::alternatives(const Demands& demands, bool rough) {
-  std::vector<Demands> done, open = {demands};
+  // Each demand beside the choice that it came from: one that comes from itself would be multiplied out for
+  // ever.
+  struct Choice {
+    Demand demand;
+    const Choice* from;
+  };
+  struct Way {
+    Demands demands;
+    std::vector<const Choice*> from;
+
+    void add(const Demand& demand, const Choice* choice) {
+      add_demand(demands, demand);
+      if (from.size() < demands.size()) from.push_back(choice);
+    }
+  };
+  std::deque<Choice> choices;
+  std::vector<Demands> done;
+  std::vector<Way> open(1);
+  for (const Demand& demand : demands) open[0].add(demand, nullptr);
   while (!open.empty()) {
     check_time();
-    Demands next = std::move(open.back());
+    Way next = std::move(open.back());
     open.pop_back();
-    if (types_of(next) == 0) continue;
-    const auto choice = std::ranges::find_if(next, [](const Demand& demand) {
-      return demand.part != Demand::Part::keywords && demand.part != Demand::Part::never;
-    });
-    if (choice == next.end()) {
-      done.push_back(std::move(next));
+    if (types_of(next.demands) == 0) continue;
+    const std::size_t at = std::ranges::find_if(next.demands, is_choice) - next.demands.begin();
+    if (at == next.demands.size()) {
+      done.push_back(std::move(next.demands));
     } else {
-      const std::vector<Demands> ways = branches(*choice, rough);
+      choices.push_back({next.demands[at], next.from[at]});
+      const Choice& choice = choices.back();
+      for (const Choice* from = choice.from; from != nullptr; from = from->from)
+        if (from->demand == choice.demand) refuse_nesting(*choice.demand.schema);
+      const std::vector<Demands> ways = branches(choice.demand, rough);
       for (auto way = ways.rbegin(); way != ways.rend(); ++way) {
-        Demands chosen(next.begin(), choice);
-        for (const Demand& demand : *way) add_demand(chosen, demand);
-        for (auto rest = choice + 1; rest != next.end(); ++rest) add_demand(chosen, *rest);
-        open.push_back(std::move(chosen));
+        Way& chosen = open.emplace_back();
+        for (std::size_t i = 0; i < at; ++i) chosen.add(next.demands[i], next.from[i]);
+        for (const Demand& demand : *way) chosen.add(demand, &choice);
+        for (std::size_t i = at + 1; i < next.demands.size(); ++i) chosen.add(next.demands[i], next.from[i]);
       }
     }
     if (done.size() + open.size() > kMaxAlternatives) {

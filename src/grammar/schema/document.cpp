@@ -210,7 +210,8 @@ const JsonValue* SchemaDocument::follow(const JsonValue& from, std::string_view 
   return at;
 }
 
-const JsonValue& SchemaDocument::resolve(const JsonValue& schema, std::string_view reference) const {
+const JsonValue& SchemaDocument::resolve(const JsonValue& schema, std::string_view reference,
+                                         std::string_view keyword) const {
   const std::size_t hash = reference.find('#');
   const std::string_view uri = reference.substr(0, hash);
   const std::string fragment =
@@ -219,8 +220,8 @@ const JsonValue& SchemaDocument::resolve(const JsonValue& schema, std::string_vi
   if (!uri.empty()) {
     const auto found = resources_.find(join_uri(base_of(schema), uri));
     if (found == resources_.end())
-      fail(ErrorKind::unsupported, "schema: {}/$ref: {} is not in the document, and nothing is fetched",
-           path(schema), quote(reference));
+      fail(ErrorKind::unsupported, "schema: {}/{}: {} is not in the document, and nothing is fetched",
+           path(schema), keyword, quote(reference));
     resource = found->second;
   }
   const JsonValue* target = resource;
@@ -234,13 +235,13 @@ const JsonValue& SchemaDocument::resolve(const JsonValue& schema, std::string_vi
         target = found->second;
   }
   if (target == nullptr || !(target->is_object() || target->is_boolean()))
-    fail(ErrorKind::input, "schema: {}/$ref: {} points to no schema", path(schema), quote(reference));
+    fail(ErrorKind::input, "schema: {}/{}: {} points to no schema", path(schema), keyword, quote(reference));
   return *target;
 }
 
 const JsonValue& SchemaDocument::resolve_dynamic(const JsonValue& schema, std::string_view reference,
                                                  const Scope* scope) const {
-  const JsonValue& target = resolve(schema, reference);
+  const JsonValue& target = resolve(schema, reference, "$dynamicRef");
   const std::size_t hash = reference.find('#');
   const JsonValue* anchor = target.find("$dynamicAnchor");
   if (anchor == nullptr || hash == std::string_view::npos || !anchor->is_string() ||

@@ -16,8 +16,9 @@ class SchemaDocument {
   explicit SchemaDocument(JsonValue root);
 
   const JsonValue& root() const { return root_; }
-  // What a reference in `schema` points to; fails if it is not in the document.
-  const JsonValue& resolve(const JsonValue& schema, std::string_view reference) const;
+  // What a reference in `schema` points to; fails if it is not in the document, naming the keyword.
+  const JsonValue& resolve(const JsonValue& schema, std::string_view reference,
+                           std::string_view keyword = "$ref") const;
   // The same of a dynamic one, which may mean a schema of one of the resources through which it was reached.
   const JsonValue& resolve_dynamic(const JsonValue& schema, std::string_view reference,
                                    const Scope* scope) const;

@@ -69,7 +69,7 @@ void SchemaCompiler::merge_number(Constraints& into, const JsonValue& schema, co
 void SchemaCompiler::merge_keyword(Constraints& into, const JsonValue& schema, const std::string& key,
                                    const JsonValue& value) {
   const auto count = [&] {
-    const std::int64_t number = value.is_number() ? value.number.as_count(kMaxCount) : -1;
+    const std::int64_t number = value.is_number() ? value.number.as_count(kMaxLength) : -1;
     if (number < 0) wrong(schema, key, "expected a whole number that is not negative");
     return number;
   };
@@ -92,9 +92,10 @@ void SchemaCompiler::merge_keyword(Constraints& into, const JsonValue& schema, c
              key == "multipleOf" || key == "$not-multipleOf") {
     merge_number(into, schema, key, value);
   } else if (key == "minLength") {
+    if (count() == kMaxLength) unsupported(schema, key, "so large a number is not supported");
     into.length.raise(count());
   } else if (key == "maxLength") {
-    into.length.lower(count());
+    into.length.lower(count(), kMaxLength);
   } else if (key == "pattern" || key == "$not-pattern") {
     if (!value.is_string()) wrong(schema, key, "expected a string");
     pattern_regex(schema, key, value.string);
@@ -117,7 +118,12 @@ void SchemaCompiler::merge_keyword(Constraints& into, const JsonValue& schema, c
   } else if (key == "maxProperties") {
     into.properties.lower(count());
   } else if (key == "uniqueItems") {
-    into.unique |= value.is_boolean() && value.boolean;
+    if (!value.is_boolean()) wrong(schema, key, "expected true or false");
+    into.unique |= value.boolean;
+  } else if (key == "prefixItems") {
+    if (!value.is_array()) wrong(schema, key, "expected an array of schemas");
+  } else if (key == "unevaluatedProperties" || key == "unevaluatedItems") {
+    if (!value.is_boolean() && !value.is_object()) wrong(schema, key, "expected a schema");
   } else if (key == "required") {
     const bool names = value.is_array() && std::ranges::all_of(value.items, &JsonValue::is_string);
     if (!names) wrong(schema, key, "expected an array of names");

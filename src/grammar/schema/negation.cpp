@@ -146,7 +146,7 @@ bool SchemaCompiler::negate_count(const JsonValue& schema, const std::string& ke
        {"object", "minProperties", "maxProperties"}}};
   for (const auto& [type, min, max] : kBounds) {
     if (key != min && key != max) continue;
-    const std::int64_t number = value.is_number() ? value.number.as_count(kMaxCount) : -1;
+    const std::int64_t number = value.is_number() ? value.number.as_count(kMaxLength) : -1;
     if (number < 0) wrong(schema, key, "expected a whole number that is not negative");
     const std::int64_t bound = key == min ? number - 1 : number + 1;
     if (bound >= 0) choices.push_back(of_type(type, key == min ? max : min, JsonValue::of(Decimal(bound))));

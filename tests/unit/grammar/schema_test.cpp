@@ -269,6 +269,48 @@ TEST(GrammarSchema, WhatIsNotSupportedIsRefusedWithItsPath) {
   expect_error(ErrorKind::input, {"invalid JSON"}, [] { schema_grammar("{"); });
 }
 
+// What is written wrong says something that would otherwise not be heard.
+TEST(GrammarSchema, MalformedKeywordsAreRefused) {
+  for (const char* value : {"5", "null", "\"true\"", "[1]"}) {
+    for (const char* keyword : {"uniqueItems", "unevaluatedProperties", "unevaluatedItems"})
+      expect_error(ErrorKind::input, {std::string("#/") + keyword},
+                   [&] { schema_grammar(fmt::format(R"({{"{}":{}}})", keyword, value)); });
+    if (*value != '[')
+      expect_error(ErrorKind::input, {"#/prefixItems"},
+                   [&] { schema_grammar(fmt::format(R"({{"prefixItems":{}}})", value)); });
+  }
+  expect_error(ErrorKind::unsupported, {"#/$dynamicRef"}, [] { schema_grammar(R"({"$dynamicRef":"x"})"); });
+  expect_error(ErrorKind::unsupported, {"out of range"}, [] { schema_grammar(R"({"minimum":1e999})"); });
+}
+
+TEST(GrammarSchema, LargeBoundsHold) {
+  const auto refused = [](const char* schema, ErrorKind kind, std::string_view part) {
+    expect_error(kind, {part}, [&] { schema_grammar(schema); });
+  };
+  refused(R"({"type":"string","minLength":3000000,"maxLength":2000000})", ErrorKind::input, "no text");
+  refused(R"({"type":"string","not":{"maxLength":3000000},"maxLength":2000000})", ErrorKind::input,
+          "no text");
+  refused(R"({"type":"string","minLength":1e12})", ErrorKind::unsupported, "#/minLength");
+  refused(R"({"type":"array","contains":true,"minContains":1e12})", ErrorKind::unsupported, "#/contains");
+  check({R"({"type":"string","maxLength":2147483647})", {R"("ab")"}, {"1"}});
+}
+
+TEST(GrammarSchema, SchemasThatLeadToThemselvesAreRefusedAtOnce) {
+  const auto refused = [](const char* schema) {
+    expect_error(ErrorKind::unsupported, {"only refer to themselves"}, [&] { schema_grammar(schema); });
+  };
+  refused(R"({"anyOf":[{"type":"string"},{"$ref":"#"}]})");
+  refused(R"({"oneOf":[{"minLength":2,"$ref":"#"}],"maximum":3})");
+  refused(
+      R"({"$ref":"#/$defs/a","$defs":{"a":{"anyOf":[{"$ref":"#/$defs/b"}]},"b":{"anyOf":[{"$ref":"#/$defs/a"}]}}})");
+  refused(R"({"if":{"type":"string"},"then":{"minLength":2},"else":{"$ref":"#"}})");
+  // The same schema twice is no circle.
+  check({R"({"allOf":[{"$ref":"#/$defs/a"},{"anyOf":[{"$ref":"#/$defs/a"},{"type":"null"}]}],
+             "$defs":{"a":{"anyOf":[{"type":"string"},{"type":"array","items":{"$ref":"#"}}]}}})",
+         {R"("ab")", R"(["a", ["b"]])"},
+         {"1", "null", "[1]"}});
+}
+
 TEST(GrammarSchema, HostileSchemasEndWithinTheirLimits) {
   std::string deep;
   for (int i = 0; i < 190; ++i) deep += R"({"items":)";
