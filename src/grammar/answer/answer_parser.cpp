@@ -268,12 +268,14 @@ std::vector<AnswerDelta> AnswerParser::finish() {
       return std::exchange(state.out, {});
     }
   }
-  if (state.waits_for_all() && grammar::begins_like_plain_call(state.held)) {
+  if (state.waits_for_all()) {
     state.held.erase(0, state.held.find_first_not_of(kBlanks));
-    state.malformed(state.held.size(), "");
-    return std::exchange(state.out, {});
+    if (grammar::begins_like_plain_call(state.held)) {
+      state.malformed(state.held.size(), "");
+      return std::exchange(state.out, {});
+    }
+    state.at_start = false;  // it is no call, so it is text
   }
-  state.at_start &= !state.waits_for_all();               // it is no call, so it is text
   state.may_think &= state.opens_thinking().has_value();  // what might have opened thinking did not
   state.read();
   if (!state.begin.empty()) {

@@ -104,6 +104,8 @@ std::vector<AnswerCase> answer_cases() {
       {kPlain, " [ {\"name\": \"a\", \"argum", "malformed: [ {\"name\": \"a\", \"argum"},
       {kPlain, "{\"nam", "malformed: {\"nam"},
       {kPlain, "{\"names\": ", "text: {\"names\": "},
+      {kPlain, "<think>x</think>\n\n[1] is it", "think: x\ntext: [1] is it"},
+      {kPlain, " \n{\"a\": 1}", "text: {\"a\": 1}"},
       {kPlain, "See {\"name\": \"a\", \"arguments\": {}}", "text: See {\"name\": \"a\", \"arguments\": {}}"},
   };
 }
@@ -184,6 +186,45 @@ std::vector<AnswerCase> recorded_cases() {
        "text",
        "text: some prefix text\ncall foo: {\"x\":1}\ncall bar: {\"y\":2}\ntext: some suffix text"},
       {kCoder, "A call ends with </tool_call> there.", "text: A call ends with </tool_call> there."},
+      // What is no call stands where it was written, and what follows it is read.
+      {kCoder,
+       "<tool_call>\n<function=bad\n</function>\n</"
+       "tool_call>\n<tool_call>\n<function=get_weather>\n<parameter="
+       "city>Dallas</parameter>\n</function>\n</tool_call>",
+       "malformed: <tool_call>\n<function=bad\n</function>\n</tool_call>\ncall get_weather: "
+       "{\"city\":\"Dallas\"}"},
+      {kCoder,
+       "I'll show: <tool_call>example</tool_call>. Now "
+       "real:\n<tool_call>\n<function=log>\n<parameter=msg>\nhi\n"
+       "</parameter>\n</function>\n</tool_call>",
+       "text: I'll show:\nmalformed:  <tool_call>example</tool_call>\ntext: . Now real:\ncall log: "
+       "{\"msg\":\"hi\"}"},
+      {kCoder, dallas + "\n" + dallas + "\nAll done!",
+       dallas_call + "\n" + dallas_call + "\ntext: All done!"},
+      // A word that other languages know is text where nothing else is known of the parameter.
+      {kCoder, "<tool_call>\n<function=f>\n<parameter=query>null</parameter>\n</function>\n</tool_call>",
+       R"(call f: {"query":"null"})"},
+      {kCoder,
+       "<tool_call>\n<function=search_web>\n<parameter=count>None</parameter>\n</function>\n</tool_call>",
+       R"(call search_web: {"count":null})"},
+      // Tags of other calls in a value, which do not end it.
+      {kCoder,
+       "<tool_call>\n<function=write_file>\n<parameter=content>\nlist = [\n  \"<tool_call>\",\n  "
+       "\"<parameter=q>\",\n  \"</function>\"]\n</parameter>\n</function>\n</tool_call>\n",
+       R"(call write_file: {"content":"list = [\n  \"<tool_call>\",\n  \"<parameter=q>\",\n  \"</function>\"]"})"},
+      {kQwen, "<tool_call>\n{\"name\": \"do_thing\", \"arguments\": \"hello\"}\n</tool_call>",
+       "malformed: <tool_call>\n{\"name\": \"do_thing\", \"arguments\": \"hello\"}\n</tool_call>"},
+      {kQwen, "<tool_call>\n{\"arguments\": {\"q\": 1}, \"name\": \"search\"}\n</tool_call>",
+       R"(call search: {"q":1})"},
+      {kV31,
+       "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"a\": "
+       "\"<｜tool▁call▁end｜>\"}<｜tool▁call▁end｜>"
+       "<｜tool▁calls▁end｜>",
+       R"(call f: {"a":"<｜tool▁call▁end｜>"})"},
+      {kV3,
+       "</think><｜tool▁calls▁begin｜>" + v3_call +
+           "f\n```json\n{\"a\": \"```\"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜> Done.",
+       "call f: {\"a\":\"```\"}\ntext: Done."},
       // Values that are JSON, whatever the alternatives of their schemas.
       {kCoder,
        "<tool_call>\n<function=search_web>\n<parameter=query>\n[\"a\", \"b\", 1, "
