@@ -259,7 +259,7 @@ std::string SchemaDocument::path(const JsonValue& schema) const {
   std::string path;
   for (auto at = locations_.find(&schema); at != locations_.end() && at->second.parent != nullptr;
        at = locations_.find(at->second.parent))
-    path = "/" + pointer_escaped(at->second.key) + path;
+    if (!at->second.made) path = "/" + pointer_escaped(at->second.key) + path;
   return "#" + path;
 }
 
@@ -267,7 +267,7 @@ const JsonValue& SchemaDocument::keep(JsonValue schema, const JsonValue& origin)
   made_.push_back(std::move(schema));
   // What it holds was copied from its origin, so references in it mean the same.
   const auto place = [&](const auto& self, const JsonValue& value) -> void {
-    locations_[&value] = {&origin, ""};
+    locations_[&value] = {&origin, "", true};
     for (const JsonValue& item : value.items) self(self, item);
     for (const auto& [key, member] : value.members) self(self, member);
   };

@@ -38,6 +38,7 @@ class SchemaDocument {
   struct Location {
     const JsonValue* parent = nullptr;
     std::string key;
+    bool made = false;  // from the parent, so that it lies where that does
   };
 
   // What a value in a schema is: names of anything but schemas mean nothing.

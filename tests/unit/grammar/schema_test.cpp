@@ -255,6 +255,11 @@ TEST(GrammarSchema, WhatIsNotSupportedIsRefusedWithItsPath) {
                [] { schema_grammar(R"({"items":{"pattern":"(?<=a)word"}})"); });
   expect_error(ErrorKind::unsupported, {"#/properties/host/format", "'hostname'"},
                [] { schema_grammar(R"({"properties":{"host":{"format":"hostname"}}})"); });
+  // Of what is made for a negation, the place of what is negated is told.
+  expect_error(ErrorKind::unsupported, {"#/properties/a/not/uniqueItems"}, [] {
+    schema_grammar(
+        R"({"properties":{"a":{"not":{"anyOf":[{"type":"null"},{"not":{"uniqueItems":true}}]}}}})");
+  });
   expect_error(ErrorKind::unsupported, {"#/$ref", "other.json"},
                [] { schema_grammar(R"({"$ref":"other.json#/a"})"); });
   expect_error(ErrorKind::input, {"#/$ref"}, [] { schema_grammar(R"({"$ref":"#/$defs/x"})"); });
