@@ -8,7 +8,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
+#include <chrono>
 #include <mutex>
+#include <thread>
 #include <type_traits>
 
 #include "arrays.h"
@@ -30,8 +33,31 @@ struct HeldSession {
 
   Home home;
   std::shared_ptr<Engine> engine;
-  std::mutex mutex;
-  std::unique_ptr<Session> session;  // null: closed
+  std::timed_mutex mutex;
+  std::atomic<std::thread::id> user;  // who has locked it
+  std::unique_ptr<Session> session;   // null: closed
+};
+
+// The session is this thread's. Whoever waits for it can be interrupted; a function that an answer calls for
+// each of its tokens would wait for ever.
+class InUse {
+ public:
+  InUse(HeldSession& held, Interruption& interruption) : held_(held) {
+    if (held.user == std::this_thread::get_id())
+      throw Error(ErrorKind::input, "a session cannot be used by the on_token of its own answer");
+    constexpr std::chrono::milliseconds kPatience{50};
+    while (!held.mutex.try_lock_for(kPatience)) interruption.check();
+    held.user = std::this_thread::get_id();
+  }
+  ~InUse() {
+    held_.user = std::thread::id();
+    held_.mutex.unlock();
+  }
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+
+ private:
+  HeldSession& held_;
 };
 
 // Runs f(session) or f(session, interruption) without the interpreter's lock, which may wait for this session
@@ -40,7 +66,7 @@ template <class F>
 auto with(HeldSession& held, F&& f) {
   held.home.check("session");
   return interruptible([&](Interruption& interruption) {
-    const std::lock_guard lock(held.mutex);
+    const InUse use(held, interruption);
     if (!held.session) throw Error(ErrorKind::input, "the session is closed");
     if constexpr (std::is_invocable_v<F, Session&, Interruption&>)
       return f(*held.session, interruption);
@@ -59,9 +85,10 @@ std::shared_ptr<HeldSession> new_session(std::shared_ptr<Engine> engine, std::in
 
 void close(HeldSession& held) {
   if (!held.home.here()) return;
-  const Unlocked unlocked;
-  const std::lock_guard lock(held.mutex);
-  held.session.reset();
+  interruptible([&](Interruption& interruption) {
+    const InUse use(held, interruption);
+    held.session.reset();
+  });
 }
 
 // An interrupted prompt leaves the session at the end of what was read of it.

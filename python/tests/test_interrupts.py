@@ -28,6 +28,17 @@ def extend():
             assert 0 < len(session) < 200_000  # it did not wait for the end, and holds what was read
             session.generate([2], max_tokens=2)
 
+def wait_for_a_thread():
+    session, begun, over = model.session(), threading.Event(), threading.Event()
+    thread = threading.Thread(target=session.generate, args=([1], lambda token: begun.set() or not over.is_set()), kwargs=endless)
+    thread.start()
+    begun.wait()
+    try:
+        len(session)
+    finally:
+        over.set()
+        thread.join()
+
 def drain():
     with sluice.Scheduler(model, parallel=1, context=250_000) as scheduler:
         kept = scheduler.stream(model.request([1, 2, 3], **endless))
@@ -42,6 +53,7 @@ WORKS = {
     "session": lambda: model.session().generate([1, 2, 3], **endless),
     "chat": lambda: [story.chat([{"role": "user", "content": "Hello."}], max_tokens=1000) for _ in range(10**9)],
     "drain": drain,
+    "session of a thread": wait_for_a_thread,
     "extend": extend,
     "logits": lambda: model.session().extend_with_logits([1] * 200_000),
     "perplexity": lambda: story.perplexity("Once upon a time there was a cat. " * 1_000_000, context=512),

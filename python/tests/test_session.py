@@ -107,6 +107,19 @@ def test_on_token_raises(model):
             session.generate(START, lambda token: {}[token.id], max_tokens=20)
 
 
+def test_on_token_cannot_use_its_session(model):
+    """Which would wait for itself for ever. Whatever else there is it can."""
+    with model.session(64) as session:
+        for use in (lambda: len(session), session.snapshot, session.fork, session.close, lambda: session.generate("a")):
+            with pytest.raises(sluice.InputError, match="on_token"):
+                session.generate(START, lambda token: bool(use()) or True, max_tokens=3)
+            session.reset()
+        others = []
+        answer = session.generate(START, lambda token: others.append(model.generate(START, max_tokens=3, temperature=0).text) or True,
+                                  max_tokens=3, temperature=0)
+        assert others == [answer.text] * 3
+
+
 def test_errors_by_kind(model, tmp_path):
     with pytest.raises(sluice.InputError, match="neither a model folder"):
         sluice.Model("no-such-model")
