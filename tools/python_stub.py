@@ -12,29 +12,31 @@ HEAD = '''"""Every op of the catalogue as a function on arrays. Made by tools/py
 import dataclasses
 from typing import Any, NamedTuple
 
-Array = Any  # of numpy, of torch, or anything else that speaks DLPack
+__all__ = ALL
+
+_Array = Any  # of numpy, of torch, or anything else that speaks DLPack
 '''
 QUANTIZED = '''
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Quantized:
-    weight: Array
-    scales: Array
-    biases: Array | None = None
+    weight: _Array
+    scales: _Array
+    biases: _Array | None = None
     mode: str = "affine"
     bits: int = 4
     group_size: int = 64
 
-def quantize(values: Array, *, bits: int = 4, group_size: int = 64) -> Quantized: ...
-def dequantize(weight: Quantized, *, backend: str = "auto") -> Array: ...
+def quantize(values: _Array, *, bits: int = 4, group_size: int = 64) -> Quantized: ...
+def dequantize(weight: Quantized, *, backend: str = "auto") -> _Array: ...
 def describe(op: str | None = None) -> Any: ...
 '''
 
 
 def attribute_type(kind):
     if kind.startswith("number"):
-        return "float | Array" if "field" in kind else "float"
+        return "float | _Array" if "field" in kind else "float"
     if kind.startswith("integer"):
-        return "int | Array" if "field" in kind else "int"
+        return "int | _Array" if "field" in kind else "int"
     return "bool" if kind == "0 or 1" else "str"
 
 
@@ -46,7 +48,7 @@ def parameters(table):
     for name, role, types, _ in table["fields"]:
         if role.startswith("output"):
             continue
-        kind = "Array | Quantized" if types == "weight" else "Array"
+        kind = "_Array | Quantized" if types == "weight" else "_Array"
         yield f"{name}: {kind}" if role in ("input", "in place") else f"{name}: {kind} | None = None"
     for name, kind, default, _ in table["attributes"]:
         if "." not in name:
@@ -57,14 +59,14 @@ def parameters(table):
 
 
 def stub():
-    text = HEAD + QUANTIZED
+    text = HEAD.replace("ALL", repr(ops.__all__).replace("'", '"')) + QUANTIZED
     for name, table in ops.describe().items():
         results = [field for field, role, *_ in table["fields"] if role.startswith(("output", "in place"))]
         always = [field for field, role, *_ in table["fields"] if role.startswith("output") or role == "in place"]
-        made = "Array"
+        made = "_Array"
         if len(results) == len(always) > 1:
             made = name.title().replace("_", "") + "Result"
-            text += f"\nclass {made}(NamedTuple):\n" + "".join(f"    {field}: Array\n" for field in results)
+            text += f"\nclass {made}(NamedTuple):\n" + "".join(f"    {field}: _Array\n" for field in results)
         elif len(results) > 1:
             made = "Any"  # a named tuple has what was given of the states beside
         text += f"\ndef {name}(*, {', '.join(parameters(table))}) -> {made}: ...\n"

@@ -5,7 +5,7 @@
 The functions come from the tables that the engine itself checks its calls with. Fields are given by name as numpy
 arrays, as tensors of torch or as anything else that speaks DLPack, and are read where they lie if they are contiguous; nothing
 that is given is written. One output is returned alone, several as a named tuple, fields that an op updates among them,
-as tensors of torch where one was given and as numpy arrays elsewhere. A weight is a dense array or Quantized.
+as tensors of torch where one was given or, as numpy has none, of bfloat16, and as numpy arrays elsewhere. A weight is a dense array or Quantized.
 
 Every function takes `backend` ("auto", "reference", "cpu", "cuda"), `threads` and `exact`.
 
@@ -22,6 +22,7 @@ import copy
 import dataclasses
 import functools
 import inspect
+import json
 import keyword
 import math
 import os
@@ -33,11 +34,13 @@ from typing import Any
 import numpy
 
 from . import _native
+from ._options import whole_number
 
 _LISTS = {"I32": numpy.int32, "U8": numpy.uint8}  # what Python lists become; float32 elsewhere
+_CUDA = 2  # kDLCUDA of DLPack
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Quantized:
     """A weight in one of MLX's formats: packed codes with scales and, if affine, biases per group."""
 
@@ -51,6 +54,7 @@ class Quantized:
 
 def quantize(values: Any, *, bits: int = 4, group_size: int = 64) -> Quantized:
     """Packs rows [..,K] as MLX does, bit for bit, on the CPU."""
+    values = _of_torch("values", values)
     device = _cuda_device([values])
     made = _native.quantize(_array("values", values if device is None else values.cpu(), ""), _small(bits, "bits"),
                             _small(group_size, "group_size"), _is_torch(values))
@@ -58,9 +62,9 @@ def quantize(values: Any, *, bits: int = 4, group_size: int = 64) -> Quantized:
 
 
 def _small(number: int, name: str) -> int:
-    if not isinstance(number, int) or not 0 <= number < 1 << 20:
-        raise TypeError(f"{name} cannot be {number!r:.60}, expected a whole number")
-    return number
+    if not 0 <= (made := whole_number(number, name)) < 1 << 20:
+        raise TypeError(f"{name} cannot be {number!r:.60}, expected a whole number in its range")
+    return made
 
 
 def dequantize(weight: Quantized, *, backend: str = "auto") -> Any:
@@ -68,17 +72,19 @@ def dequantize(weight: Quantized, *, backend: str = "auto") -> Any:
     if not isinstance(weight, Quantized) or weight.weight is None:
         raise TypeError(f"a packed weight is Quantized, {weight!r:.60} is none")
 
-    def rows(part: Any) -> Any:
+    def rows(name: str, part: Any) -> Any:
+        if not getattr(part, "shape", ()) or not hasattr(part, "reshape"):
+            raise TypeError(f"the {name} of a packed weight cannot be {part!r:.60}, expected an array")
         return part.reshape(-1, part.shape[-1])
 
-    flat = dataclasses.replace(weight, weight=rows(weight.weight), scales=rows(weight.scales),
-                               biases=None if weight.biases is None else rows(weight.biases))
+    flat = dataclasses.replace(weight, weight=rows("words", weight.weight), scales=rows("scales", weight.scales),
+                               biases=None if weight.biases is None else rows("biases", weight.biases))
     ids = numpy.arange(flat.weight.shape[0], dtype=numpy.int32)
     made = _function(_CATALOGUE["embed"])(table=flat, ids=ids, backend=backend)
     return made.reshape(*weight.weight.shape[:-1], made.shape[-1])
 
 
-_backends: dict[tuple[str, int, bool, int | None], _native.OpBackend] = {}
+_backends: dict[tuple[str, int, bool, int], _native.OpBackend] = {}
 _backends_lock = threading.Lock()
 
 
@@ -92,12 +98,14 @@ def _forget_backends() -> None:
 os.register_at_fork(after_in_child=_forget_backends)
 
 
-def _backend(name: str, threads: int, exact: bool, device: int | None = None) -> _native.OpBackend:
+def _backend(name: str, threads: int, exact: bool, device: int) -> _native.OpBackend:
     """One that computes on CUDA does so on the device that is current when it is made."""
-    if not isinstance(name, str) or not isinstance(threads, int) or abs(threads) >= 1 << 31:
-        raise TypeError(f"backend and threads cannot be {name!r:.60} and {threads!r:.60}, expected a text and a whole number")
+    if not isinstance(name, str):
+        raise TypeError(f"backend cannot be {name!r:.60}, expected a text")
+    if not isinstance(exact, (bool, numpy.bool_)):
+        raise TypeError(f"exact cannot be {exact!r:.60}, expected True or False")
+    key = (name, whole_number(threads, "threads"), bool(exact), device)
     with _backends_lock:
-        key = (name, threads, bool(exact), device)
         if key not in _backends:
             _backends[key] = _native.OpBackend(*key[:3])
         return _backends[key]
@@ -113,7 +121,28 @@ def _cuda_device(values: Iterable[Any]) -> Any:
     return next((value.device for value in values if _is_torch(value) and value.is_cuda), None)
 
 
+def _of_torch(name: str, value: Any) -> Any:
+    """What other libraries hold on a CUDA device as a tensor: torch has them finish before its current stream goes on."""
+    where = None if _is_torch(value) or isinstance(value, numpy.ndarray) else getattr(value, "__dlpack_device__", None)
+    if where is None or where()[0] != _CUDA:
+        return value
+    try:
+        import torch
+
+        with torch.cuda.device(where()[1]):
+            return torch.from_dlpack(value)
+    except Exception as error:
+        raise _native.InputError(f"'{name}' lies on a CUDA device where torch cannot read it: {str(error).splitlines()[0]}") from None
+
+
+def _current_device() -> int:
+    """Of this thread. CUDA counts from 0, and torch, which is asked only once it has begun with CUDA, knows which one was chosen."""
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    return int(cuda.current_device()) if cuda is not None and cuda.is_initialized() else 0
+
+
 def _array(name: str, value: Any, types: str) -> Any:
+    value = _of_torch(name, value)
     if _is_torch(value):
         if value.is_meta or str(value.layout) != "torch.strided":
             raise _native.InputError(f"'{name}' is a tensor without values in memory, one after another")
@@ -121,7 +150,14 @@ def _array(name: str, value: Any, types: str) -> Any:
         if types == "I32" and str(value.dtype) == "torch.int64":
             value = _narrowed(name, value, value.int)
         return value.contiguous()
+    if not isinstance(value, numpy.ndarray) and hasattr(value, "__dlpack__"):
+        try:
+            value = numpy.from_dlpack(value)  # and may be strided
+        except Exception:  # as of bfloat16
+            return value
     if isinstance(value, numpy.ndarray):
+        if isinstance(value, numpy.ma.MaskedArray):
+            raise _native.InputError(f"'{name}' is a masked array, whose mask would be forgotten")
         if value.dtype.names or value.dtype.kind in "OSUMm":
             raise _native.InputError(f"'{name}' has the element type {value.dtype}, which is no number")
         if types == "I32" and value.dtype.kind == "i" and value.dtype.itemsize == 8:
@@ -129,8 +165,6 @@ def _array(name: str, value: Any, types: str) -> Any:
         if not value.dtype.isnative:
             value = value.astype(value.dtype.newbyteorder("="))
         return numpy.require(value, requirements="A")  # aligned
-    if hasattr(value, "__dlpack__"):
-        return value
     return _array_of_list(name, value, numpy.dtype(_LISTS.get(types, numpy.float32)))
 
 
@@ -166,13 +200,15 @@ def _run(op: Mapping[str, Any], given: dict[str, Any], backend: str, threads: in
     tensors: dict[str, Any] = {}
     attributes: dict[str, str] = {}
     types = {name: kinds for name, _, kinds, _ in op["fields"]}
-    scalars = {name for name, *_ in op["attributes"]}
+    scalars = {name: kind for name, kind, *_ in op["attributes"]}
     for name, value in given.items():
         if value is None:
             continue
         if isinstance(value, Quantized):
             if types.get(name) != "weight":
                 raise _native.InputError(f"'{name}' is no weight and cannot be packed")
+            if not isinstance(value.mode, str):
+                raise TypeError(f"the mode of '{name}' cannot be {value.mode!r:.60}, expected a text")
             parts = {"weight": value.weight, "scales": value.scales, "biases": value.biases}
             tensors.update({f"{name}.{part}": _array(f"{name}.{part}", array, "") for part, array in parts.items() if array is not None})
             attributes.update({f"{name}.mode": value.mode, f"{name}.bits": str(value.bits), f"{name}.group_size": str(value.group_size)})
@@ -181,8 +217,10 @@ def _run(op: Mapping[str, Any], given: dict[str, Any], backend: str, threads: in
             attributes[name] = _text(value if item is None else item())
         elif name in types:
             tensors[name] = _array(name, value, types[name])
+        elif "field" in scalars[name]:
+            tensors[name] = _array(name, value, "I32" if "I32" in scalars[name] else "")
         else:
-            tensors[name] = _array(name, value, "I32" if "I32" in dict((n, t) for n, t, *_ in op["attributes"])[name] else "")
+            raise TypeError(f"{op['name']}(): {name} cannot be {value!r:.60}, expected {scalars[name]}")
     try:
         made = _call(functools.partial(_backend, backend, threads, exact), op["name"], tensors, attributes)
     except TypeError as error:
@@ -198,10 +236,12 @@ def _run(op: Mapping[str, Any], given: dict[str, Any], backend: str, threads: in
 def _call(backend: Callable[..., _native.OpBackend], op: str, tensors: dict[str, Any], attributes: dict[str, str]) -> list[tuple[str, Any]]:
     device = _cuda_device(tensors.values())
     if device is None:
-        return backend().run(op, tensors, attributes, any(_is_torch(value) for value in tensors.values()))
+        return backend(_current_device()).run(op, tensors, attributes, any(_is_torch(value) for value in tensors.values()))
     import torch
 
     with torch.cuda.device(device):  # threads have a current one each
+        if torch.cuda.is_current_stream_capturing():
+            raise _native.InputError(f"{op}() cannot become part of a CUDA graph: it is done when it returns")
         held = backend(device.index)
         if held.cuda_device() is None:
             on_host = {name: value.cpu() if _is_torch(value) else value for name, value in tensors.items()}
@@ -228,12 +268,18 @@ def _documentation(op: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _default(kind: str, text: str) -> Any:
+    if not text:
+        return None
+    return bool(int(text)) if kind == "0 or 1" else json.loads(text) if kind.startswith(("number", "integer")) else text
+
+
 def _signature(op: Mapping[str, Any]) -> inspect.Signature:
     def parameter(name: str, required: bool, default: Any = None) -> inspect.Parameter:
         return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=inspect.Parameter.empty if required else default)
 
     made = [parameter(name, role in ("input", "in place")) for name, role, _, _ in op["fields"] if _is_input(role)]
-    made += [parameter(name, not default) for name, _, default, _ in op["attributes"] if "." not in name]
+    made += [parameter(name, not default, _default(kind, default)) for name, kind, default, _ in op["attributes"] if "." not in name]
     made += [parameter("backend", False, "auto"), parameter("threads", False, 0), parameter("exact", False, True)]
     return inspect.Signature(made)
 

@@ -49,7 +49,9 @@ nb::dlpack::dtype dlpack_type(ops::DType type) {
 }  // namespace
 
 Place place_of(const std::string& field, const Array& array) {
-  if (array.device_type() == nb::device::cpu::value) return {};
+  // Pinned memory is the host's.
+  if (array.device_type() == nb::device::cpu::value || array.device_type() == nb::device::cuda_host::value)
+    return {};
   if (array.device_type() == nb::device::cuda::value) return {array.device_id()};
   throw Error(ErrorKind::input, "'" + field + "' lies neither in host memory nor on a CUDA device");
 }
@@ -68,7 +70,7 @@ nb::object array_over(const ops::View& view, const nb::capsule& owner, bool torc
   for (const std::int64_t dim : view.shape.dims()) shape.push_back(static_cast<std::size_t>(dim));
   const nb::dlpack::dtype type = dlpack_type(view.dtype);
   const int device = place.host() ? nb::device::cpu::value : nb::device::cuda::value;
-  if (torch || !place.host())
+  if (torch || !place.host() || view.dtype == ops::DType::bf16)  // numpy has no such numbers
     return nb::cast(nb::ndarray<nb::pytorch>(view.data, shape.size(), shape.data(), owner, nullptr, type,
                                              device, place.host() ? 0 : place.cuda_device));
   return nb::cast(nb::ndarray<nb::numpy>(view.data, shape.size(), shape.data(), owner, nullptr, type));

@@ -24,7 +24,7 @@ Place place_of(const std::string& field, const Array& array);
 
 ops::ConstView view_of(const std::string& field, const Array& array);
 // An array over memory at that place that `owner` keeps alive; a tensor of torch where that is asked for, and
-// always on a device.
+// always on a device and of BF16.
 nb::object array_over(const ops::View& view, const nb::capsule& owner, bool torch, Place place = {});
 // A new one, with memory of its own.
 struct NewArray {

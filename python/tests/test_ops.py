@@ -175,6 +175,10 @@ def test_every_op_is_a_function_with_a_table():
     for name, table in catalogue.items():
         function = getattr(ops, name)
         assert table["formula"] in function.__doc__ and name in ops.__all__
+        defaults = {name: made.default for name, made in inspect.signature(function).parameters.items()}
+        for attribute, _, default, _ in table["attributes"]:
+            if default and "." not in attribute:
+                assert str(int(defaults[attribute]) if isinstance(defaults[attribute], bool) else defaults[attribute]) == default
         inputs = {field for field, role, _, _ in table["fields"] if not role.startswith("output")}
         assert inputs <= inspect.signature(function).parameters.keys()
 
