@@ -9,7 +9,7 @@ import pathlib
 import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any, NoReturn, TypedDict
 
 import numpy
 
@@ -77,6 +77,13 @@ def number(given: float, name: str) -> float:
         raise TypeError(f"{name} cannot be {given!r:.60}, expected a number") from None
 
 
+class OfThisProcess:
+    """What holds threads and memory of the engine. A copy of its fields would close what the other one uses."""
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"a {type(self).__name__} can neither be copied nor pickled: make one in each process that needs it")
+
+
 def assign(target: object, **values: Any) -> None:
     """Hands settings to the engine; one of the wrong kind is told by its name."""
     for name, value in values.items():
@@ -105,9 +112,11 @@ def check_text(text: str, name: str) -> None:
 
 def to_json(value: Any, name: str) -> str:
     try:
-        return json.dumps(value)
+        made = json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise TypeError(f"{name} cannot be written as JSON: {error}") from None
+    check_text(made, name)
+    return made
 
 
 def token_ids(ids: Iterable[int]) -> list[int]:
@@ -140,7 +149,10 @@ def bundled_models() -> list[pathlib.Path]:
 
 
 def find_model(name: str | os.PathLike[str]) -> pathlib.Path:
-    return _native.find_model(os.fspath(name), model_folders())
+    try:
+        return _native.find_model(os.fsencode(name), model_folders())
+    except UnicodeEncodeError:
+        raise _native.InputError(f"{name!r:.60} is neither a model folder nor the name of a model") from None
 
 
 def without_none(given: Sampling) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TYPE_CHECKING
 
 from . import _native
-from ._options import (Sampling, assign, check_text, encode, find_model, form_of, generate_options, parse_bytes, text_options, to_json,
-                       token_ids, whole_number)
+from ._options import (OfThisProcess, Sampling, assign, check_text, encode, find_model, form_of, generate_options, parse_bytes,
+                       text_options, to_json, token_ids, whole_number)
 from .chat import AsyncChatStream, ChatAnswer, ChatStream, chat_answer
 from .results import Generation
 from .scheduler import AsyncStream, Scheduler, Stream
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 Message = Mapping[str, Any]
 Prompt = str | Sequence[int]
+_ANY_NUMBER = 1 << 30  # of requests may wait: they are this process's own
 
 
-class Model:
+class Model(OfThisProcess):
     """A model by its folder or name, ready to answer. Any threads may use it at once; `with` or close() frees it."""
 
     def __init__(self, model: str | os.PathLike[str] = "delta-story", *, backend: str = "auto", threads: int = 0,
@@ -34,7 +35,7 @@ class Model:
         folder = find_model(model)
         self._begin(_native.Engine.load(folder, _engine_options(backend, threads, memory, vram, kv_bits, exact)),
                     os.path.basename(folder), _native.generation_config(folder))
-        self._limits.update(parallel=parallel, context=context)
+        self._limit(parallel, context)
 
     @classmethod
     def random(cls, geometry: str, *, bits: int = 4, backend: str = "auto", threads: int = 0, memory: float | str = 0,
@@ -45,7 +46,7 @@ class Model:
         options = _engine_options(backend, threads, memory, vram, kv_bits, exact)
         check_text(geometry, "geometry")
         made._begin(_native.Engine.random(geometry, whole_number(bits, "bits"), options, 0.0), geometry, {})
-        made._limits.update(parallel=parallel, context=context)
+        made._limit(parallel, context)
         return made
 
     def _begin(self, engine: _native.Engine, name: str, config: Mapping[str, float]) -> None:
@@ -55,6 +56,9 @@ class Model:
         self._scheduler: Scheduler | None = None
         self._lock = threading.Lock()
         self._process = os.getpid()
+
+    def _limit(self, parallel: int, context: int) -> None:
+        self._limits.update(parallel=whole_number(parallel, "parallel"), context=whole_number(context, "context"))
 
     @property
     def _engine(self) -> _native.Engine:
@@ -135,7 +139,7 @@ class Model:
         self._computing_engine
         with self._lock:
             if self._scheduler is None:
-                self._scheduler = Scheduler(self, **self._limits)
+                self._scheduler = Scheduler(self, queue=_ANY_NUMBER, **self._limits)
             return self._scheduler
 
     def request(self, prompt: Prompt, *, priority: int = 0, timeout: float = 0.0, key: str = "",
@@ -173,7 +177,7 @@ class Model:
                       parallel_tool_calls: bool, max_thinking_tokens: int | None, variables: Mapping[str, Any] | None,
                       settings: Sampling) -> tuple[_native.Request, _native.AnswerPlan]:
         check_text(tool_choice, "tool_choice")
-        if max_thinking_tokens is not None and not -1 < operator.index(max_thinking_tokens) < 1 << 63:
+        if max_thinking_tokens is not None and whole_number(max_thinking_tokens, "max_thinking_tokens") < 0:
             raise _native.InputError(f"max_thinking_tokens is {max_thinking_tokens}, it must not be negative")
         tools = None if tools is None else _dictionaries(tools, "tools are a sequence of dictionaries")
         prompt = self._render(messages, tools, True, variables)
@@ -228,7 +232,7 @@ class Model:
     def perplexity(self, text: str, *, context: int = 0, stride: int = 0) -> dict[str, float]:
         """How well it predicts a text: nats per token, bits per byte."""
         check_text(text, "the text")
-        return _native.perplexity(self._computing_engine, text, context, stride)
+        return _native.perplexity(self._computing_engine, text, whole_number(context, "context"), whole_number(stride, "stride"))
 
 
 def _dictionaries(given: Iterable[Mapping[str, Any]], meaning: str) -> list[Mapping[str, Any]]:

@@ -8,11 +8,11 @@ import threading
 import time
 import types
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any, TYPE_CHECKING
 
 from . import _native
-from ._options import assign
+from ._options import OfThisProcess, assign
 from .results import Generation, Token
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class AsyncStream(AsyncIterator[Token]):
             self.cancel()
 
 
-class Scheduler:
+class Scheduler(OfThisProcess):
     """Runs requests of Model.request() together. A model makes one for itself; another one serves other limits."""
 
     def __init__(self, model: Model, *, parallel: int = 0, context: int = 0, cache_tokens: int = 0, queue: int = 1024,
@@ -265,17 +265,27 @@ class Scheduler:
         """The same for `async for`."""
         return AsyncStream(lambda: (self, request))
 
-    def run(self, requests: Sequence[_native.Request]) -> list[Generation]:
-        """All answers, in the order of the requests. What one of them raises ends all."""
+    def run(self, requests: Iterable[_native.Request]) -> list[Generation]:
+        """All answers, in the order of the requests, which wait for room in the queue. What one of them raises ends all."""
         mailbox = _native.new_mailbox()
-        waiting = list(enumerate(requests))[::-1]
+        asked = list(requests)
+        waiting = list(enumerate(asked))[::-1]
         running: dict[int, tuple[int, _Pending]] = {}
         answers: dict[int, Generation] = {}
         try:
             while waiting or running:
                 while waiting and len(running) < self._queue:
-                    at, request = waiting.pop()
-                    pending = _Pending(self, request, mailbox)
+                    at, request = waiting[-1]
+                    try:
+                        pending = _Pending(self, request, mailbox)
+                    except _native.BusyError:
+                        if self._draining:
+                            raise
+                        if running:
+                            break  # others fill the queue: something of ours that is done makes room
+                        time.sleep(0.005)
+                        continue
+                    waiting.pop()
                     running[pending.ticket] = (at, pending)
                 mailbox.wait()
                 for ticket, kind, news in mailbox.take():
@@ -287,4 +297,4 @@ class Scheduler:
         finally:
             for _, pending in running.values():
                 pending.handle.cancel()
-        return [answers[at] for at in range(len(requests))]
+        return [answers[at] for at in range(len(asked))]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from . import _native
-from ._options import Sampling, encode, text_options, token_ids
+from ._options import OfThisProcess, Sampling, encode, text_options, token_ids
 from .results import Generation, RawToken, Token
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Snapshot = _native.Snapshot
 
 
-class Session:
+class Session(OfThisProcess):
     """Made by Model.session(). Threads that share one wait for each other; sessions of one model do not."""
 
     def __init__(self, engine: _native.Engine, capacity: int, config: Mapping[str, float]):
@@ -88,7 +88,7 @@ class Session:
 
     def generate(self, prompt: str | Sequence[int] = (), on_token: Callable[[Token], bool | None] | None = None,
                  **settings: Unpack[Sampling]) -> Generation:
-        """Reads the prompt and answers. `on_token` sees each token and may return False to stop there."""
+        """Reads the prompt and answers. `on_token` sees each token and may return False to stop there; it cannot use this session."""
         tokens: list[Token] = []
 
         def hear(raw: RawToken) -> bool:

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from . import _native
-from ._options import assign, find_model, number, parse_bytes, whole_number
+from ._options import assign, check_text, find_model, number, parse_bytes, whole_number
 
 Path = str | os.PathLike[str]
 
@@ -21,8 +21,9 @@ def inspect(model: Path) -> dict[str, Any]:
 def plan(model: Path, *, bits: int = 0, memory: float | str = 0, vram: float | str = 0, sequences: int = 1) -> dict[str, Any]:
     """Where a model fits, with how long a context, and how fast at best. With `bits`, `model` names a geometry."""
     bits, sequences = whole_number(bits, "bits"), whole_number(sequences, "sequences")
-    name = os.fspath(model) if bits else os.fspath(find_model(model))
-    return _native.plan(name, bits, parse_bytes(memory), parse_bytes(vram), sequences)
+    if bits:
+        check_text(os.fspath(model), "geometry")
+    return _native.plan(model if bits else find_model(model), bits, parse_bytes(memory), parse_bytes(vram), sequences)
 
 
 def convert(source: Path, target: Path, *, quantize: bool = True, bits: int = 4, group_size: int = 64, mixed: str = "",
@@ -35,4 +36,5 @@ def convert(source: Path, target: Path, *, quantize: bool = True, bits: int = 4,
 
 def random(geometry: str, folder: Path, *, bits: int = 4, zipf: float = 0.0) -> int:
     """Writes a checkpoint with random weights of a known model's shape; returns the bytes of its tensors."""
-    return _native.write_random_model(os.fspath(geometry), whole_number(bits, "bits"), os.fspath(folder), number(zipf, "zipf"))
+    check_text(geometry, "geometry")
+    return _native.write_random_model(geometry, whole_number(bits, "bits"), os.fspath(folder), number(zipf, "zipf"))

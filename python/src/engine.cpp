@@ -138,8 +138,8 @@ void bind_engine(nb::module_& module) {
       .def("stop_ids", [](const Engine& engine) { return engine.stop_ids(); });
   module.def(
       "find_model",
-      [](const std::string& name, const std::vector<std::filesystem::path>& folders) {
-        return find_model(name, folders);
+      [](const nb::bytes& name, const std::vector<std::filesystem::path>& folders) {
+        return find_model(std::string(name.c_str(), name.size()), folders);
       },
       nb::arg("name"), nb::arg("folders"));
   module.def("generation_config", &generation_config, nb::arg("folder"));

@@ -1,6 +1,7 @@
 // sluice::Error as Python exceptions, one class per kind.
 #include <array>
 #include <string>
+#include <string_view>
 
 #include "bindings.h"
 #include "sluice/error.h"
@@ -19,11 +20,18 @@ struct Kind {
   PyObject* also = nullptr;  // the built-in class that such an error is, too
 };
 
+// Names of files may be of any bytes.
+nb::str text_of(const std::exception& error) {
+  const std::string_view text = error.what();
+  return nb::steal<nb::str>(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+}
+
 void translate(const std::exception_ptr& thrown, void*) {
   try {
     std::rethrow_exception(thrown);
   } catch (const Error& error) {
-    PyErr_SetString(classes[static_cast<std::size_t>(error.kind())], error.what());
+    PyErr_SetObject(classes[static_cast<std::size_t>(error.kind())], text_of(error).ptr());
   }
 }
 
@@ -33,9 +41,9 @@ nb::object exception_of(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);
   } catch (const Error& error) {
-    return nb::borrow(classes[static_cast<std::size_t>(error.kind())])(error.what());
+    return nb::borrow(classes[static_cast<std::size_t>(error.kind())])(text_of(error));
   } catch (const std::exception& error) {
-    return nb::borrow(classes[static_cast<std::size_t>(ErrorKind::internal)])(error.what());
+    return nb::borrow(classes[static_cast<std::size_t>(ErrorKind::internal)])(text_of(error));
   }
 }
 

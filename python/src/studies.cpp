@@ -37,13 +37,13 @@ nb::dict to_python(const PlacePlan& place) {
   return made;
 }
 
-nb::dict plan(const std::string& model, int bits, std::uint64_t memory, std::uint64_t vram,
+nb::dict plan(const std::filesystem::path& model, int bits, std::uint64_t memory, std::uint64_t vram,
               std::int64_t sequences) {
   MemoryPlan plan;
   {
     const Unlocked unlocked;
     const PlanOptions options{.vram = vram, .memory = memory, .sequences = sequences};
-    plan = bits == 0 ? plan_model(model, options, {}) : plan_geometry(model, bits, options, {});
+    plan = bits == 0 ? plan_model(model, options, {}) : plan_geometry(model.string(), bits, options, {});
   }
   nb::list places;
   for (const PlacePlan& place : plan.places) places.append(to_python(place));

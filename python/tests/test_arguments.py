@@ -1,6 +1,12 @@
 """What is wrong with an argument is one sentence that names it: a sluice.Error or a TypeError."""
 
+import contextlib
+import copy
+import dataclasses
+import fractions
 import math
+import os
+import pathlib
 import pickle
 
 import numpy
@@ -20,7 +26,7 @@ WRONG_SETTINGS = {
     "ignore_stop_ids": ["a"], "schema": [1, {"type": "nonsense"}, {"a": math.nan}, {"a": object()}], "regex": [1, "(", "\ud800"],
     "grammar": ["", 1], "choices": [[], [1], "ab"],
 }
-WRONG_MODELS = {"model": [None, "", 1, "a\0b"], "backend": [None, "", 1], "threads": [None, -1, 1.5, 10**9, 10**20],
+WRONG_MODELS = {"model": [None, "", 1, "a\0b", b"none", "\ud800", pathlib.Path(os.fsdecode(b"none\xff"))], "parallel": ["a", 1.5], "context": ["a", 1.5], "backend": [None, "", 1], "threads": [None, -1, 1.5, 10**9, 10**20],
                 "memory": [None, -1, 1, "", "-1", 1.5, 10**30, "9" * 40 + "GB"], "vram": [-1, 1.5],
                 "kv_bits": [None, 0, 7, "4", (4,), (4, 4, 4), (None, 4), 4.0], "exact": [None, "a"]}
 WRONG_TEXTS = [None, 3, [1.5], ["a"], [[1, 2]], numpy.array([[1, 2]]), torch.tensor([[1, 2]]), [-1], [10**12], [None], numpy.array([1.0]), b"abc", {}, "a\ud800b"]
@@ -58,6 +64,9 @@ def test_texts(model):
             if not isinstance(text, str):
                 told(lambda: model.tokenize(text), "text")
             told(lambda: model.perplexity(text), "text")
+        for name in ("context", "stride"):
+            for value in (1.5, "a", 10**20):
+                told(lambda: model.perplexity("Once upon a time", **{name: value}), name)
         for token in (None, "a", 1.5, -1, 10**12):
             told(lambda: session.step(token))
         for point in (None, session, "a"):
@@ -82,13 +91,16 @@ def test_requests_and_conversations(model):
         told(lambda: model.chat([{"role": "user", "content": "Hello."}], **wrong))
     for messages in (None, [1], [{}], [{"role": "user", "content": object()}], [{"role": 5, "content": "a"}], [{"role": "user", "content": math.nan}]):
         told(lambda: model.chat(messages))
+    for value in (1.5, "a", -1, 10**20):
+        told(lambda: model.chat([{"role": "user", "content": "Hello."}], max_thinking_tokens=value), "max_thinking_tokens")
+    told(lambda: model.chat([{"role": "user", "content": "a\ud800"}]), "messages holds half a character")
     for messages in ("Hello.", {"role": "user", "content": "Hello."}):
         told(lambda: model.chat(messages), "messages are a sequence")
 
 
 @pytest.mark.parametrize("given", [
     X.astype(object), numpy.array(["a"]), numpy.zeros(3, [("a", "f4")]), "abc", [[1, 2], [3]], torch.eye(4).to_sparse(),
-    torch.empty(2, 64, device="meta"), torch.float32, torch, torch.randn(2, 64, dtype=torch.complex64), numpy.float32(1), X.astype(numpy.float64), numpy.zeros((0, 64), numpy.float32)])
+    torch.empty(2, 64, device="meta"), torch.float32, torch, torch.randn(2, 64, dtype=torch.complex64), numpy.float32(1), numpy.ma.masked_array(X, X > 9), X.astype(numpy.float64), numpy.zeros((0, 64), numpy.float32)])
 def test_arrays(given):
     told(lambda: ops.rms_norm(x=given, eps=1e-6), "'x'")
 
@@ -125,6 +137,56 @@ def test_arrays_of_any_kind_that_can_be_read():
     for given in (X.astype(">f4"), frozen, numpy.asfortranarray(X), numpy.repeat(X, 2, 1)[:, ::2], X[:, ::-1].copy()[:, ::-1], memoryview(X),
                   X.tolist(), torch.tensor(X, requires_grad=True), torch.tensor(X).t().contiguous().t()):
         assert numpy.array_equal(numpy.asarray(ops.rms_norm(x=given, eps=1e-6)), expected)
+
+
+class Foreign:
+    """An array of a library that ops know nothing of."""
+
+    def __init__(self, tensor):
+        self._tensor = tensor
+
+    def __dlpack__(self, **how):
+        return self._tensor.__dlpack__(**how)
+
+    def __dlpack_device__(self):
+        return self._tensor.__dlpack_device__()
+
+
+def test_arrays_of_other_libraries():
+    expected = ops.rms_norm(x=X, eps=1e-6)
+    for given in (torch.tensor(X), torch.tensor(X).t().contiguous().t(), torch.tensor(X[:1]).expand(2, 64)):
+        made = ops.rms_norm(x=Foreign(given), eps=1e-6)
+        assert type(made) is numpy.ndarray and numpy.array_equal(made, expected[:1].repeat(2, 0) if given.stride(0) == 0 else expected)
+    assert numpy.array_equal(ops.embed(table=X, ids=Foreign(torch.tensor([1, 0]))), X[[1, 0]])
+    short = torch.tensor(X).bfloat16()
+    made = ops.rms_norm(x=Foreign(short), eps=1e-6)  # numpy has no bfloat16
+    assert torch.equal(made, ops.rms_norm(x=short, eps=1e-6))
+    assert torch.equal(ops.quantize(Foreign(short)).scales, ops.quantize(short).scales)
+
+
+def test_arrays_of_other_libraries_on_a_device_are_asked_for_by_the_current_stream(monkeypatch):
+    """As torch asks for them; here without a device."""
+    class OnDevice(Foreign):
+        def __dlpack_device__(self):
+            return (2, 0)
+
+    asked = []
+    monkeypatch.setattr(torch.cuda, "device", lambda index: contextlib.nullcontext(asked.append(index)))
+    monkeypatch.setattr(torch, "from_dlpack", lambda array: array._tensor)
+    made = ops.rms_norm(x=OnDevice(torch.tensor(X)), eps=1e-6)
+    assert asked == [0] and numpy.array_equal(made.numpy(), ops.rms_norm(x=X, eps=1e-6))
+    monkeypatch.undo()
+    if not torch.cuda.is_available():
+        told(lambda: ops.rms_norm(x=OnDevice(torch.tensor(X)), eps=1e-6), "'x' lies on a CUDA device")
+        told(lambda: ops.quantize(OnDevice(torch.tensor(X))), "'values' lies on a CUDA device")
+
+
+def test_arrays_of_the_host_are_computed_on_the_device_that_torch_has_chosen(monkeypatch):
+    made = ops._backend("auto", 0, True, 0)
+    assert ops._backend("auto", 0, True, ops._current_device()) is made
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 1)
+    assert ops._current_device() == 1 and ops._backend("auto", 0, True, 1) is not made
 
 
 class Tensor(torch.Tensor):
@@ -172,7 +234,9 @@ def test_numbers_of_numpy_and_torch_are_numbers(model):
         pass
     expected = ops.rms_norm(x=X, eps=0.25)
     for eps in (numpy.float32(0.25), numpy.array(0.25), torch.tensor(0.25)):
-        assert numpy.array_equal(ops.rms_norm(x=X, eps=eps), expected)
+        assert numpy.array_equal(ops.rms_norm(x=X, eps=eps, threads=numpy.int64(1), exact=numpy.True_), expected)
+    packed = ops.quantize(X, bits=numpy.int64(4), group_size=numpy.int32(32))
+    assert numpy.array_equal(ops.dequantize(packed), ops.dequantize(ops.quantize(X, group_size=32)))
 
 
 def test_studies(tmp_path):
@@ -180,6 +244,11 @@ def test_studies(tmp_path):
         told(lambda: sluice.convert("delta-story", tmp_path / "out", **wrong), *wrong)
     for wrong in ({"bits": "a"}, {"sequences": "a"}, {"sequences": 10**20}, {"memory": 1.5}):
         told(lambda: sluice.plan("qwen3.6-35b-a3b", **{"bits": 4, **wrong}), *wrong, "size")
+    for name in (None, 1, b"none", pathlib.Path(os.fsdecode(b"none\xff"))):
+        for work in (sluice.inspect, sluice.plan, sluice.serve, lambda name: sluice.convert(name, tmp_path / "out")):
+            told(lambda: work(name), "none", "PathLike")
+        told(lambda: sluice.plan(name, bits=4), "geometry", "PathLike")
+        told(lambda: sluice.random(name, tmp_path / "out"), "geometry")
     for wrong in ({"bits": "a"}, {"zipf": "a"}):
         told(lambda: sluice.random("qwen3.6-35b-a3b", tmp_path / "out", **wrong), *wrong)
         told(lambda: sluice.Model.random("qwen3.6-35b-a3b", bits="a"), "bits")
@@ -188,13 +257,23 @@ def test_studies(tmp_path):
 
 
 def test_options_of_ops():
-    for wrong in ({"backend": None}, {"backend": "abacus"}, {"threads": None}, {"threads": -1}, {"threads": 1.5}, {"eps": math.nan}, {"eps": 1j}):
-        told(lambda: ops.rms_norm(x=X, **{"eps": 1e-6, **wrong}))
+    for wrong in ({"backend": None}, {"backend": "abacus"}, {"threads": None}, {"threads": -1}, {"threads": 1.5}, {"exact": "no"}, {"exact": None}, {"eps": [1e-6]}, {"eps": fractions.Fraction(1, 4)}, {"eps": math.nan}, {"eps": 1j}):
+        told(lambda: ops.rms_norm(x=X, **{"eps": 1e-6, **wrong}), *wrong)
     for wrong in ({"bits": 1.5}, {"bits": None}, {"bits": 10**12}, {"group_size": 0}, {"group_size": -64}):
         told(lambda: ops.quantize(X, **wrong))
     told(lambda: ops.quantize(None))
     told(lambda: ops.dequantize(X), "Quantized")
+    packed = ops.quantize(X)
+    for wrong in ({"weight": [1]}, {"scales": None}, {"scales": [1.0]}, {"biases": 1}, {"mode": 5}):
+        told(lambda: ops.dequantize(dataclasses.replace(packed, **wrong)), *wrong, "words")
+    assert packed != ops.quantize(X) and packed in {packed}
     told(lambda: ops.describe("none such"), "none such")
+
+
+def test_what_holds_threads_cannot_be_copied(model):
+    for one in (model, model.session(8), model.scheduler):
+        for work in (pickle.dumps, copy.copy, copy.deepcopy):
+            told(lambda: work(one), f"a {type(one).__name__} can neither be copied nor pickled")
 
 
 def test_results_can_be_pickled(model):

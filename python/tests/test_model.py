@@ -197,6 +197,32 @@ def test_scheduler_of_ones_own(model, alone):
         scheduler.run([model.request(START)])
 
 
+def test_threads_share_a_small_queue(model, alone):
+    """Each has more requests than fit."""
+    with sluice.Scheduler(model, parallel=2, context=128, queue=3) as scheduler:
+        answers = [[] for _ in range(4)]
+
+        def work(made):
+            made.extend(scheduler.run(model.request(prompt, max_tokens=4, temperature=0) for prompt in PROMPTS))
+
+        threads = [threading.Thread(target=work, args=(made,)) for made in answers]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        assert [[answer.ids for answer in made] for made in answers] == [[alone[prompt][:4] for prompt in PROMPTS]] * 4
+        streams = []
+        with pytest.raises(sluice.BusyError, match="queue is full"):
+            while True:
+                streams.append(scheduler.stream(model.request(START, max_tokens=100, ignore_stop_ids=True)))
+
+
+def test_thousands_of_requests_may_wait(model):
+    streams = [model.stream([1], max_tokens=1) for _ in range(1500)]
+    assert streams[0].result.ids
+    for stream in streams:
+        stream.cancel()
+    assert streams[-1].result.finish_reason in ("length", "cancelled")
+
+
 def test_threads_share_a_stream(model):
     stream, heard = model.stream(START, max_tokens=40, temperature=0), []
     threads = [threading.Thread(target=lambda: heard.extend(stream), daemon=True) for _ in range(8)]
