@@ -94,6 +94,50 @@ def test_ops_wait_for_the_current_stream(own_stream):
             assert float((out * 2).min()) == float((out * 2).max()) == 2 * (turn + 1)
 
 
+class Foreign:
+    """An array of another library, which works on a stream of its own."""
+
+    def __init__(self, tensor, stream):
+        self.tensor, self.stream = tensor, stream
+
+    def __dlpack__(self, **how):
+        with torch.cuda.stream(self.stream):
+            return self.tensor.__dlpack__(**how)
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+
+@pytest.mark.parametrize("own_stream", [False, True])
+def test_ops_wait_for_the_streams_of_other_libraries(own_stream):
+    theirs, ours = torch.cuda.Stream(), torch.cuda.Stream() if own_stream else torch.cuda.default_stream()
+    x, one = torch.zeros(1 << 20, device="cuda"), torch.ones(1 << 20, device="cuda")
+    torch.cuda.synchronize()
+    for turn in range(1, 6):
+        with torch.cuda.stream(theirs):
+            torch.cuda._sleep(100_000_000)
+            x.fill_(turn)
+        with torch.cuda.stream(ours):
+            out = ops.add(a=Foreign(x, theirs), b=one, backend="cuda")
+            assert float(out.min()) == float(out.max()) == turn + 1
+
+
+def test_no_part_of_a_graph():
+    x = torch.ones(64, device="cuda")
+    close(ops.add(a=x, b=x, backend="cuda"), x + x)
+    for backend in ("cuda", "cpu"):
+        with pytest.raises(sluice.InputError, match="graph"), torch.cuda.graph(torch.cuda.CUDAGraph()):
+            ops.add(a=x, b=x, backend=backend)
+        close(ops.add(a=x, b=x, backend=backend), x + x)
+
+
+def test_pinned_memory_is_the_hosts():
+    x = torch.randn(3, 64).pin_memory()
+    for backend in ("cuda", "cpu"):
+        made = ops.add(a=x, b=x, backend=backend)
+        assert not made.is_cuda and torch.equal(made, x + x)
+
+
 def test_threads_with_streams_of_their_own():
     wrong = []
 
@@ -159,4 +203,8 @@ def test_each_device_answers_its_own_tensors():
         thread = threading.Thread(target=work, args=(at,))
         thread.start()
         thread.join()
+        torch.cuda.set_device(1 - at)
+        host = ops.add(a=numpy.ones(64, numpy.float32), b=numpy.ones(64, numpy.float32), backend="cuda")
+        torch.cuda.set_device(0)
+        assert (host == 2).all()
         assert made[at].device == tensors[at].device and bool((made[at] == 2 * at).all())
