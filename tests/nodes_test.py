@@ -78,7 +78,7 @@ class NodesTest(unittest.TestCase):
             splits = {"auto": shape["layers"], "experts": shape["experts"], f"groups:1,{nodes - 1}": shape["experts"] + 1 if nodes > 2 else 0}
             ways = [(over, split) for over in (SHARED_MEMORY, TCP) for split, most in splits.items() if nodes <= most]
             for over, split in choose(nodes, ways) if ways and "SLUICE_ALL_NODES" not in os.environ else ways:
-                with self.subTest(model=model.name, nodes=nodes, over=over[1], split=split):
+                with self.subTest(model=model.name, nodes=nodes, over=over[2], split=split):
                     self.check_bits(model, nodes, over, split=split)
 
     def test_bundled_models(self):
@@ -190,7 +190,7 @@ class NodesTest(unittest.TestCase):
                 self.assertRegex(said[0], rf"sluice: node {rank} \(.+\) has not joined within")
 
     def test_who_is_slow_to_join_is_waited_for(self):
-        slow = {"LD_PRELOAD": SLOW_MPI, "SLUICE_SLOW_RANK": "1", "SLUICE_SLOW_SECONDS": "10"}
+        slow = {"LD_PRELOAD": SLOW_MPI, "SLUICE_SLOW_RANK": "1", "SLUICE_SLOW_SECONDS": "8", "SLUICE_SLOW_PUBLISH": "4500"}
         ended = run(2, "run", "--nodes", "auto", "-n", "8", "--seed", "3", env=ENVIRONMENT | slow)
         self.assertEqual(ended.returncode, 0, ended.stderr)
 

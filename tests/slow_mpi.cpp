@@ -1,16 +1,38 @@
-// Preloaded into a program that mpirun starts: the process of rank SLUICE_SLOW_RANK takes SLUICE_SLOW_SECONDS
-// longer to begin MPI, as one on a busy machine does.
+// Preloaded into a program that mpirun starts, as a busy machine would have it: the process of rank
+// SLUICE_SLOW_RANK takes SLUICE_SLOW_SECONDS longer to begin MPI, and all take SLUICE_SLOW_PUBLISH
+// milliseconds longer to publish anything by PMIx.
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
+
+namespace {
+
+unsigned number(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? 0 : static_cast<unsigned>(std::atoi(text));
+}
+
+template <class F>
+F* next(F*, const char* name) {
+  return reinterpret_cast<F*>(dlsym(RTLD_NEXT, name));
+}
+
+}  // namespace
 
 extern "C" int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   const char* rank = std::getenv("OMPI_COMM_WORLD_RANK");
   const char* slow = std::getenv("SLUICE_SLOW_RANK");
   if (rank != nullptr && slow != nullptr && std::strcmp(rank, slow) == 0)
-    sleep(static_cast<unsigned>(std::atoi(std::getenv("SLUICE_SLOW_SECONDS"))));
-  using Begin = int (*)(int*, char***, int, int*);
-  return reinterpret_cast<Begin>(dlsym(RTLD_NEXT, "MPI_Init_thread"))(argc, argv, required, provided);
+    sleep(number("SLUICE_SLOW_SECONDS"));
+  return next(MPI_Init_thread, "MPI_Init_thread")(argc, argv, required, provided);
+}
+
+struct pmix_info;
+
+extern "C" int PMIx_Publish(const pmix_info* info, std::size_t count) {
+  usleep(number("SLUICE_SLOW_PUBLISH") * 1000);
+  return next(PMIx_Publish, "PMIx_Publish")(info, count);
 }

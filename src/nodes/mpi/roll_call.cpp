@@ -65,16 +65,18 @@ class Beats {
         listen();
         if (wait(500ms)) break;
       }
+    PMIx_Finalize(nullptr, 0);
     const std::lock_guard lock(mutex_);
     ended_ = true;
     changed_.notify_all();
   }
-  // Says whether the thread has ended within a time in which it does unless it waits for ever.
+  // Says whether the thread has ended within a time in which it does unless it waits for ever. MPI ends in
+  // order only behind it.
   bool end() {
     std::unique_lock lock(mutex_);
     wanted_ = false;
     changed_.notify_all();
-    return changed_.wait_for(lock, 1s, [this] { return ended_; });
+    return changed_.wait_for(lock, 20s, [this] { return ended_; });
   }
   std::optional<std::vector<std::string>> silent(std::chrono::milliseconds patience) const {
     const std::lock_guard lock(mutex_);
@@ -142,12 +144,7 @@ class PmixRoll final : public Roll {
   ~PmixRoll() override {
     const std::shared_ptr<Beats> beats = this->beats();
     if (!beats) return;
-    if (beats->end()) {
-      thread_.join();
-      PMIx_Finalize(nullptr, 0);
-    } else {
-      thread_.detach();
-    }
+    beats->end() ? thread_.join() : thread_.detach();
   }
   // MPI begins PMIx, too, which takes one such beginning after the other only. Without mpirun there is
   // nobody.
