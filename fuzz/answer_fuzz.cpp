@@ -48,16 +48,20 @@ std::string without_blanks(std::string_view text) {
   return out;
 }
 
-// Where nothing was a call, all of the answer is given but blanks and the tags of thinking.
+// Where nothing was a call, all of the answer is given but blanks and the tags of thinking: one that opens it
+// at the start, and one that closes it, which is not always the first, as what was meant to be a call holds
+// any.
 bool is_whole(const sluice::AnswerFormat& format, std::string_view given, std::string_view written) {
-  std::string text = without_blanks(written);
   const std::string rest = without_blanks(given);
-  if (text == rest) return true;
-  if (!format.prompt_opens_thinking && text.starts_with(format.think_open))
-    text.erase(0, format.think_open.size());
-  if (text == rest) return true;
-  const std::size_t close = text.find(format.think_close);
-  return close != text.npos && text.erase(close, format.think_close.size()) == rest;
+  std::vector<std::string> texts = {without_blanks(written)};
+  if (!format.prompt_opens_thinking && texts[0].starts_with(format.think_open))
+    texts.push_back(texts[0].substr(format.think_open.size()));
+  for (const std::string& text : texts) {
+    if (text == rest) return true;
+    for (std::size_t at = 0; (at = text.find(format.think_close, at)) != text.npos; ++at)
+      if (text.substr(0, at) + text.substr(at + format.think_close.size()) == rest) return true;
+  }
+  return false;
 }
 
 }  // namespace
