@@ -64,7 +64,8 @@ struct ByteCodes : GroupShape<kGroupSize, 16> {
   static constexpr bool kByBytes = true;
   static constexpr int kSlots = 1;
   static constexpr std::int64_t kVectorBytes = 8 * kBits;
-  static constexpr std::int64_t kPast = 0;
+  static constexpr std::int64_t kPast = (kBits <= 4 ? 32 : 64) - kVectorBytes;
+  static_assert(kPast <= kReadPast);
 };
 #endif
 

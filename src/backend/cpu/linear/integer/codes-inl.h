@@ -39,7 +39,8 @@ using HalfVec = hn::Vec<HalfTag>;
 
 constexpr int kBlocks = to_int(kLanes) / 4;  // of sixteen bytes in a vector
 constexpr std::int64_t kWords = 2 * kLanes;  // of a vector
-constexpr std::int64_t kReadPast = 16;  // bytes behind its codes that unpacking a vector may read at most
+// Bytes behind its codes that unpacking a vector may read at most.
+constexpr std::int64_t kReadPast = HWY_TARGET == HWY_AVX3_DL ? 24 : 16;
 
 // Which bytes are brought into a word that holds kSlots neighbouring codes, and what moves those to its top.
 // A vector of two blocks that are loaded apart may instead be loaded at once from as many bytes before them
@@ -149,16 +150,17 @@ struct ByteShuffle {
   }
 };
 
-// 64 codes as bytes: those of eight codes are brought into 64 bits, each shifts its own into its byte.
+// 64 codes as bytes: those of eight codes are brought into 64 bits, each shifts its own into its byte. Reads
+// whole vectors, of 32 bytes for up to 4 bits.
 template <int kBits, Levels kLevels>
 HWY_INLINE HalfVec unpack_bytes(const std::byte* at) {
   static constexpr ByteShuffle<kBits> kShuffle;
-  constexpr auto kRead = static_cast<__mmask64>(~std::uint64_t{0} >> (64 - 8 * kBits));
+  // Masks that keep to the codes would make the loads slower.
   __m512i all;
   if constexpr (kBits <= 4)
-    all = _mm512_castsi256_si512(_mm256_maskz_loadu_epi8(static_cast<__mmask32>(kRead), at));
+    all = _mm512_castsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(at)));
   else
-    all = _mm512_maskz_loadu_epi8(kRead, at);
+    all = _mm512_loadu_si512(at);
   const __m512i eights = _mm512_permutexvar_epi8(_mm512_load_si512(kShuffle.bytes), all);
   const __m512i shifted = _mm512_multishift_epi64_epi8(_mm512_load_si512(kShuffle.shifts), eights);
   const __m512i codes = _mm512_and_si512(shifted, _mm512_set1_epi8((1 << kBits) - 1));

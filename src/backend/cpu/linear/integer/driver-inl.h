@@ -30,7 +30,9 @@ constexpr std::int64_t kItemBytes = 1 << 14;  // of weights at least: handing ou
 constexpr std::int64_t kFewTokens = 64;       // rows of x multiplied directly that stay in the caches
 // Of one matrix; unpacking a row for so few is faster than storing it for tiles or panels.
 constexpr std::int64_t kVectorTokens = 4;
-// A product by VNNI takes less time than unpacking.
+// Where panels of 4-bit codes take no more time than reading the codes for a few tokens at a time.
+constexpr std::int64_t kNibblePanelTokensAtLeast = kBytePanels ? 6 : 8;
+// The same of panels whose codes are unpacked row by row: a product by VNNI takes less time than unpacking.
 constexpr std::int64_t kPanelTokensAtLeast = kHasVnni ? 24 : 9;
 constexpr std::int64_t kSerialColumns = 1 << 14;  // of x that are rounded faster than the pool wakes up
 
@@ -142,7 +144,8 @@ class IntegerRun {
     const std::int64_t size = buckets_[bucket].size;
     if (has_tiles_) return size > kVectorTokens ? Way::tiles : Way::direct;
     constexpr bool kHasPanels = HWY_ARCH_X86;  // lanes of Arm's products are others
-    return kHasPanels && size >= kPanelTokensAtLeast ? Way::panels : Way::direct;
+    const std::int64_t fewest = has_nibble_panels(format_) ? kNibblePanelTokensAtLeast : kPanelTokensAtLeast;
+    return kHasPanels && size >= fewest ? Way::panels : Way::direct;
   }
 
   template <class Task>

@@ -90,18 +90,73 @@ HWY_NOINLINE void fill_panel_of_nibbles(const PanelSource& source, std::int64_t 
                              2 * kPanelRows);
 }
 
-// What the next panel of the matrix reads in the same columns.
-inline void fetch_next_panel(const PanelSource& source, std::int64_t begin, std::int64_t columns) {
-  const MatrixFormat& format = source.format;
-  const std::int64_t end = std::min(source.row + 2 * kPanelRows, format.rows);
-  const std::int64_t bits = format.row_bytes * 8 / format.columns;
-  for (std::int64_t r = source.row + kPanelRows; r < end; ++r)
-    fetch(source.matrix.values + r * format.row_bytes + begin * bits / 8, columns * bits / 8);
-}
+// What the next panel of the matrix reads in the same columns, and its share of the scales and biases:
+// fetched in the course of the products, some lines before each group, since a core drops what finds the
+// queue to memory full.
+class PanelAhead {
+ public:
+  // As many lines at a time as bring all of them here in `times` times.
+  PanelAhead(const PanelSource& source, std::int64_t begin, std::int64_t columns, std::int64_t times) {
+    const MatrixFormat& format = source.format;
+    const std::int64_t first = std::min(source.row + kPanelRows, format.rows);
+    const std::int64_t rows = std::min(source.row + 2 * kPanelRows, format.rows) - first;
+    if (rows == 0) return;
+    // Of as many bytes as all columns take, what lies before these columns, and what is theirs.
+    const auto before = [&](std::int64_t bytes) { return bytes * begin / format.columns; };
+    const auto own = [&](std::int64_t bytes) { return bytes * columns / format.columns; };
+    const auto groups = [&](const std::byte* all, std::int64_t row_bytes) {
+      return Part{all + first * row_bytes + before(rows * row_bytes), own(rows * row_bytes), 0, 1};
+    };
+    parts_[0] = groups(source.matrix.biases, format.bias_row_bytes);
+    parts_[1] = groups(source.matrix.scales, format.scale_row_bytes);
+    parts_[2] = {source.matrix.values + first * format.row_bytes + before(format.row_bytes),
+                 own(format.row_bytes), format.row_bytes, rows};
+    std::int64_t turns = 0;
+    for (const Part& part : parts_) turns += part.rows * ((part.bytes + kTurnBytes - 1) / kTurnBytes);
+    turns_ = (turns + times - 1) / times;
+    start(2);
+  }
+
+  HWY_INLINE void fetch() {
+    for (std::int64_t turn = 0; turn < turns_; ++turn) {
+      for (std::int64_t i = 0; i < kTurnBytes; i += 64) fetch_line(at_ + i);
+      at_ += kTurnBytes;
+      if (at_ >= row_end_) turn_to_next();
+    }
+  }
+
+ private:
+  static constexpr std::int64_t kTurnBytes = 256;
+  struct Part {
+    const std::byte* at;
+    std::int64_t bytes;  // of a row
+    std::int64_t step;
+    std::int64_t rows;
+  };
+  void start(int part) {
+    part_ = part;
+    at_ = parts_[part].at;
+    row_end_ = at_ + parts_[part].bytes;
+  }
+  void turn_to_next() {
+    parts_[part_].at += parts_[part_].step;
+    --parts_[part_].rows;
+    while (part_ >= 0 && (parts_[part_].rows == 0 || parts_[part_].bytes == 0)) --part_;
+    if (part_ < 0)
+      turns_ = 0;
+    else
+      start(part_);
+  }
+
+  Part parts_[3] = {};
+  int part_ = 0;            // falls: values, scales, biases
+  std::int64_t turns_ = 0;  // at a time
+  const std::byte* at_ = nullptr;
+  const std::byte* row_end_ = nullptr;
+};
 
 inline void fill_panel(const PanelSource& source, std::int64_t begin, std::int64_t columns,
                        PanelScratch& scratch) {
-  fetch_next_panel(source, begin, columns);
   if (has_nibble_panels(source.format)) {
     if (source.format.storage == Storage::affine4)
       return fill_panel_of_nibbles<Levels::codes>(source, begin, columns, scratch);
@@ -179,11 +234,12 @@ HWY_INLINE void add_group(const PanelGroups& w, const PlainRow& x, std::int64_t 
 // C tokens, added to `acc` of the first of them, by bytes: every four columns meet the high and the low
 // digits.
 template <int C>
-HWY_NOINLINE void multiply_byte_panel(const PanelGroups& w, const PlainRow* x,
+HWY_NOINLINE void multiply_byte_panel(const PanelGroups& w, const PlainRow* x, PanelAhead& ahead,
                                       float (*acc)[kPanelBlock][kPanelRows], std::int64_t token) {
   const ShortTag ds;
   const std::int16_t* codes = w.codes;
   for (std::int64_t g = w.begin; g < w.end; ++g) {
+    ahead.fetch();
     IntVec sums[C][2][2];  // [token][digit][row]
     const std::int16_t* digits[C];
     HWY_UNROLL(8)
@@ -221,11 +277,12 @@ HWY_NOINLINE void multiply_byte_panel(const PanelGroups& w, const PlainRow* x,
 
 // C tokens, added to `acc` of the first of them.
 template <int C>
-HWY_NOINLINE void multiply_panel(const PanelGroups& w, const PlainRow* x,
+HWY_NOINLINE void multiply_panel(const PanelGroups& w, const PlainRow* x, PanelAhead& ahead,
                                  float (*acc)[kPanelBlock][kPanelRows], std::int64_t token) {
   const ShortTag ds;
   const std::int16_t* codes = w.codes;
   for (std::int64_t g = w.begin; g < w.end; ++g) {
+    ahead.fetch();
     IntVec sums[C][2];
     const std::int16_t* pairs[C];
     HWY_UNROLL(8)
@@ -256,29 +313,29 @@ HWY_NOINLINE void multiply_panel(const PanelGroups& w, const PlainRow* x,
 }
 
 // All tokens, added to `acc`.
-inline void multiply_tokens(const PanelGroups& groups, bool nibbles, std::span<const PlainRow> x,
-                            float (*acc)[kPanelBlock][kPanelRows]) {
+inline void multiply_tokens(const PanelGroups& groups, PanelAhead& ahead, bool nibbles,
+                            std::span<const PlainRow> x, float (*acc)[kPanelBlock][kPanelRows]) {
   const auto tokens = std::ssize(x);
   std::int64_t t = 0;
 #if HWY_TARGET == HWY_AVX3_DL
   if (nibbles) {
     for (; t + kByteTokens <= tokens; t += kByteTokens)
-      multiply_byte_panel<kByteTokens>(groups, x.data() + t, acc, t);
+      multiply_byte_panel<kByteTokens>(groups, x.data() + t, ahead, acc, t);
     constexpr decltype(&multiply_byte_panel<1>) kRest[] = {multiply_byte_panel<1>, multiply_byte_panel<2>,
                                                            multiply_byte_panel<3>, multiply_byte_panel<4>,
                                                            multiply_byte_panel<5>};
-    if (t < tokens) kRest[tokens - t - 1](groups, x.data() + t, acc, t);
+    if (t < tokens) kRest[tokens - t - 1](groups, x.data() + t, ahead, acc, t);
     return;
   }
 #else
   (void)nibbles;
 #endif
   for (; t + kPanelTokens <= tokens; t += kPanelTokens)
-    multiply_panel<kPanelTokens>(groups, x.data() + t, acc, t);
+    multiply_panel<kPanelTokens>(groups, x.data() + t, ahead, acc, t);
   if constexpr (kPanelTokens > 4)
-    for (; t + 4 <= tokens; t += 4) multiply_panel<4>(groups, x.data() + t, acc, t);
-  for (; t + 2 <= tokens; t += 2) multiply_panel<2>(groups, x.data() + t, acc, t);
-  if (t < tokens) multiply_panel<1>(groups, x.data() + t, acc, t);
+    for (; t + 4 <= tokens; t += 4) multiply_panel<4>(groups, x.data() + t, ahead, acc, t);
+  for (; t + 2 <= tokens; t += 2) multiply_panel<2>(groups, x.data() + t, ahead, acc, t);
+  if (t < tokens) multiply_panel<1>(groups, x.data() + t, ahead, acc, t);
 }
 
 // What read_panel_groups read.
@@ -292,6 +349,9 @@ inline void multiply_rows(const PanelSource& source, const PanelScales& of, std:
                           PanelScratch& scratch, float* out, std::int64_t out_step) {
   const MatrixFormat& format = source.format;
   const auto tokens = std::ssize(x);
+  const bool nibbles = has_nibble_panels(format);
+  const std::int64_t at_once = kBytePanels && nibbles ? kByteTokens : kPanelTokens;
+  const std::int64_t blocks = (tokens + at_once - 1) / at_once;
   for (auto& chain : scratch.acc) std::memset(chain, 0, to_size(tokens) * sizeof(chain[0]));
   for (std::int64_t begin = 0; begin < format.columns; begin += kPanelColumns) {
     const std::int64_t columns = std::min(kPanelColumns, format.columns - begin);
@@ -302,7 +362,8 @@ inline void multiply_rows(const PanelSource& source, const PanelScales& of, std:
                              format.group_size,
                              begin / format.group_size,
                              (begin + columns) / format.group_size};
-    multiply_tokens(groups, has_nibble_panels(format), x, scratch.acc);
+    PanelAhead ahead(source, begin, columns, columns / format.group_size * blocks);
+    multiply_tokens(groups, ahead, nibbles, x, scratch.acc);
   }
   const FloatTag d;
   for (std::int64_t t = 0; t < tokens; ++t)
