@@ -83,7 +83,7 @@ void HostBackend::clear(void* to, std::size_t bytes) {
 
 ops::Rates HostBackend::measure_rates(std::uint64_t memory) {
   ThreadPool one(1);
-  return {measure_read_bandwidth(one, memory), measure_flops(one)};
+  return {measure_read_bandwidth(one, memory), measure_flops(one, hwy::GetChosenTarget())};
 }
 
 void HostBackend::download(void* to, const void* from, std::size_t bytes) {

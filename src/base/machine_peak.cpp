@@ -107,14 +107,20 @@ double measure_read_bandwidth(ThreadPool& pool, std::uint64_t most) {
   return best;
 }
 
-double measure_flops(ThreadPool& pool) {
+double measure_flops(ThreadPool& pool, const hwy::ChosenTarget& target) {
+#if (HWY_TARGETS & (HWY_TARGETS - 1)) == 0
+  (void)target;
+  const auto multiply_add = HWY_STATIC_DISPATCH(multiply_add);
+#else
+  const auto multiply_add = HWY_DISPATCH_TABLE(multiply_add)[target.GetIndex()];
+#endif
   double best = 0;
   for (int repetition = 0; repetition < 5; ++repetition) {
     std::vector<double> done(to_size(pool.size()) * 8);  // one cache line a worker
     const auto start = std::chrono::steady_clock::now();
     pool.run([&](int worker) {
       float sink = 0;
-      done[to_size(worker) * 8] = HWY_DYNAMIC_DISPATCH(multiply_add)(2'000'000, &sink);
+      done[to_size(worker) * 8] = multiply_add(2'000'000, &sink);
       if (sink == 42) done[to_size(worker) * 8] = 0;  // the result is used
     });
     const double seconds = seconds_since(start);

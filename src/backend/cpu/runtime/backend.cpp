@@ -34,7 +34,8 @@ class CpuBackend final : public HostBackend {
   const ops::Traits& traits() const override { return kCpuTraits; }
   bool exact() const override { return context_.exact(); }
   ops::Rates measure_rates(std::uint64_t memory) override {
-    return {measure_read_bandwidth(context_.pool(), memory), measure_flops(context_.pool())};
+    return {measure_read_bandwidth(context_.pool(), memory),
+            measure_flops(context_.pool(), context_.target())};
   }
 
  private:
