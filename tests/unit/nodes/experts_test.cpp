@@ -44,6 +44,29 @@ TEST(SpreadModels, ForeseeWhatTheyWillRead) {
   });
 }
 
+// The node that leads has room for all of its experts, the other one is told what it will be asked for next.
+TEST(SpreadModels, TellOthersWhatTheyWillRead) {
+  nodes::Hub hub(2);
+  nodes::on_each_node(2, [&](int rank) {
+    Nodes nodes(
+        std::make_shared<nodes::Cluster>(std::make_unique<nodes::LocalTransport>(hub, rank),
+                                         nodes::Cluster::Options{.patience = std::chrono::seconds(60)}),
+        kByExperts);
+    EngineOptions options = kOneThread;
+    options.expert_slots = rank == 1 ? 4 : 0;
+    options.share = nodes.share();
+    const auto engine = load_model("delta-story", options);
+    options.share = nullptr;
+    if (rank == 1) {
+      nodes.follow(*engine);
+      EXPECT_GT(expert_usage(*engine).foreseen, 0u);
+      return;
+    }
+    const auto session = engine->new_session(64);
+    for (std::int32_t id = 0; id < 60; ++id) session->step(50 + 7 * id);
+  });
+}
+
 // One message per layer and token where all but one expert are elsewhere, and none where a token chose
 // experts of the leading node alone.
 TEST(SpreadModels, AskForExpertsOfOthersOnly) {
