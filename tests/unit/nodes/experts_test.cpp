@@ -116,7 +116,7 @@ TEST(SpreadModels, AgreeBeforeTheyBegin) {
 
 TEST(SpreadModels, SayWhichNodeCannotHoldItsPart) {
   const EngineOptions options{.backend = "cpu", .threads = 1};
-  expect_error(ErrorKind::resource, {"MB of memory are needed"}, [&] {
+  expect_error(ErrorKind::resource, {"node 1 (machine1)", "MB of memory are needed"}, [&] {
     with_nodes(
         2, "delta-story", options, kByExperts, [](Engine& engine) { engine.new_session(64)->step(1); },
         [](int rank, EngineOptions& own) { own.memory = rank == 1 ? 1'000'000 : 0; });
