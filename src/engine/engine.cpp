@@ -55,8 +55,7 @@ std::shared_ptr<Engine> Engine::load(const fs::path& folder, const EngineOptions
   core->store = checkpoint::WeightStore(std::make_unique<checkpoint::TensorFiles>(folder));
   checkpoint::CheckpointBinder binder(core->store, plan);
   core->model = models::build(config, binder);
-  if (core->model.decoder.lm_head.values.data == core->model.decoder.embed_tokens.values.data)
-    core->model.spare_tensors.emplace_back("lm_head.");
+  if (core->model.decoder.tied) core->model.spare_tensors.emplace_back("lm_head.");
   binder.refuse_unbound(core->model.spare_tensors);
   load_text(folder, *core);
   core->summary = engine::summarize(core->model, core->settings.cache);

@@ -86,10 +86,9 @@ ModelSummary summarize(const models::Model& model, const state::CacheFormat& cac
   summary.vocab = decoder.vocab;
   summary.max_positions = model.max_positions;
   Counter counter(summary);
-  const bool tied = decoder.lm_head.values.data == decoder.embed_tokens.values.data;
   for_each_part(decoder, [&](PartKind kind, const auto& tensor, double active) {
-    if (tied && kind == PartKind::output_head) return;
-    counter.add(kind, tensor, tied && kind == PartKind::embedding ? 1.0 : active);
+    if (decoder.tied && kind == PartKind::output_head) return;
+    counter.add(kind, tensor, decoder.tied && kind == PartKind::embedding ? 1.0 : active);
   });
   for (const layers::DecoderLayer& layer : decoder.layers) {
     summary.linear_layers += std::holds_alternative<layers::GatedDeltaNet>(layer.mixer) ? 1 : 0;

@@ -30,7 +30,8 @@ struct Decoder {
   ops::Weight embed_tokens;  // [vocab, hidden]
   std::vector<DecoderLayer> layers;
   RmsNormWeights norm;  // [hidden]
-  ops::Weight lm_head;  // [vocab, hidden]; the embedding where they are tied
+  ops::Weight lm_head;  // [vocab, hidden]
+  bool tied = false;    // lm_head is the embedding
   std::unique_ptr<RotaryTable> rotary;
   // Where others hold layers of the model: what puts rows into x in place of the embedding, what becomes of
   // the rows behind the last layer here, and what puts into x those whose logits are wanted once all layers

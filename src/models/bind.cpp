@@ -113,8 +113,9 @@ void bind_ends(const Config& config, Binder& binder, layers::Decoder& decoder, P
   decoder.norm =
       bind_norm(binder, "model.norm", decoder.hidden, config.get_or<double>("rms_norm_eps", 1e-6), norms);
   // A file that has a head of its own is believed, as transformers does, whatever its config says.
-  const bool tied = config.get_or<bool>("tie_word_embeddings", false) && !binder.has("lm_head");
-  decoder.lm_head = tied ? decoder.embed_tokens : binder.weight("lm_head", {decoder.vocab, decoder.hidden});
+  decoder.tied = config.get_or<bool>("tie_word_embeddings", false) && !binder.has("lm_head");
+  decoder.lm_head =
+      decoder.tied ? decoder.embed_tokens : binder.weight("lm_head", {decoder.vocab, decoder.hidden});
 }
 
 std::vector<bool> linear_layers(const Config& config) {

@@ -70,8 +70,7 @@ ModelCost cost_of(const layers::Decoder& decoder) {
     std::visit([&](const auto& mlp) { engine::for_each_part_of(mlp, count); }, layer.mlp);
   }
   add(cost.ends, decoder.lm_head, 1);
-  if (decoder.embed_tokens.values.data != decoder.lm_head.values.data)
-    add(cost.ends, decoder.embed_tokens, 0);
+  if (!decoder.tied) add(cost.ends, decoder.embed_tokens, 0);
   return cost;
 }
 
