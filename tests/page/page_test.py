@@ -75,7 +75,7 @@ class PageTest(unittest.TestCase):
 
     def test_send_and_stream(self):
         self.assertEqual(self.ask("hello you"), "You said: hello you")
-        status = self.browser.text("#status")
+        status = self.browser.text("#status").replace("\u00a0", " ")
         for part in ("tokens", "first token", "64 of 100 prompt tokens cached", "context 10", "of 4096"):
             self.assertIn(part, status)
         asked = self.server.asked[0]
@@ -196,18 +196,62 @@ class PageTest(unittest.TestCase):
         self.assertEqual(sent[1]["tool_calls"][0]["function"], {"name": "weather", "arguments": '{"city": "<b>Bern</b>"}'})
         self.assertEqual(sent[2], {"role": "tool", "content": "sunny", "tool_call_id": "c1"})
 
+    def test_each_of_several_calls_gets_its_result(self):
+        b = self.browser
+        self.ask("markdown first, so that the page is full")
+        self.ask("calls of two")
+        self.assertEqual(b.count(LAST + 'button[aria-label="Copy"]'), 0)  # there is no text to copy
+        self.press("Give the results of the calls")
+        self.press("Give the results of the calls")  # which opens it once
+        self.assertEqual(b.count(".editor textarea"), 2)
+        self.assertGreaterEqual(b.run("return document.getElementById('scroll').getBoundingClientRect().bottom -"
+                                       "document.querySelector('.editor').getBoundingClientRect().bottom"), -1, "out of sight")
+        b.type('.editor textarea[aria-label="Result of weather"]', "sunny")
+        self.press("Send (Ctrl+Enter)", ".editor ")
+        self.assertEqual(b.run("return document.activeElement.getAttribute('aria-label')"), "Result of time")
+        b.type('.editor textarea[aria-label="Result of time"]', "noon")
+        self.press("Send (Ctrl+Enter)", ".editor ")
+        b.wait(lambda: "The tool said noon." in b.text(LAST), "the answer to the results")
+        self.idle()
+        self.assertEqual(self.server.asked[-1]["messages"][-2:],
+                         [{"role": "tool", "content": "sunny", "tool_call_id": "c0"}, {"role": "tool", "content": "noon", "tool_call_id": "c1"}])
+
+    def test_figures_are_not_torn(self):
+        b = self.browser
+        self.ask("one")
+        text = b.run("return document.getElementById('status').textContent")
+        self.assertNotIn(" ", text.replace("\u00a0· ", ""), "a line ends inside a figure")
+        self.say("refuse this")
+        self.idle()
+        self.assertEqual(b.text("#status"), "", "an answer of which nothing came has no figures")
+
+    def test_a_window_that_becomes_small(self):
+        b = self.browser
+        self.assertTrue(b.visible("#side"))
+        b.width(320, 640)
+        b.wait(lambda: not b.visible("#side"), "the list makes room")
+        b.width(1200, 800, phone=False)
+        b.wait(lambda: b.visible("#side"), "the list comes back")
+
+    def test_a_code_block_with_a_long_name(self):
+        b = self.browser
+        b.width(320, 640)
+        self.ask("hostile")
+        lines = b.run("const e = document.querySelector('.code-head button'); return e.getClientRects()[0].height")
+        self.assertLess(lines, 30, "the button is torn into lines")
+
     def test_markdown(self):
         self.ask("markdown please")
         b, body = self.browser, LAST + ".markdown "
         self.assertEqual(b.text(body + "h3"), "Heading one")
         self.assertEqual((b.text(body + "strong"), b.text(body + "p em"), b.text(body + "p code")), ("bold", "italic", "code"))
         self.assertEqual(b.run(f"return [...document.querySelectorAll('{body}a')].map(a => a.href)"),
-                         ["https://example.org/a_(b)", "https://example.org/plain"])
+                         ["https://example.org/a_(b)", "https://example.org/plain", "https://example.org/p.png"])
         self.assertEqual((b.count(body + "ol > li"), b.count(body + "ol ul > li")), (2, 2))
         self.assertEqual(b.text(body + "blockquote"), "quoted")
         self.assertEqual(b.text(body + "td.align-end"), "12")
         self.assertEqual(b.text(body + "pre"), "def f(x):\n    return x * 2")
-        self.assertIn("snake_case_name stays, 2 * 3 * 4 too.", b.text(body))
+        self.assertIn("snake_case_name stays, 2 * 3 * 4 too. A picture", b.text(body))
         b.run("document.execCommand = () => { window.copied = document.activeElement.value; };"
               "Object.defineProperty(navigator, 'clipboard', {value: undefined});")
         b.click(body + ".code button")

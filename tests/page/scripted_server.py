@@ -36,7 +36,7 @@ Some **bold**, *italic*, `code` and a [link](https://example.org/a_(b)), also ht
 def f(x):
     return x * 2
 ```
-snake_case_name stays, 2 * 3 * 4 too.
+snake_case_name stays, 2 * 3 * 4 too. ![A picture](https://example.org/p.png)
 """
 
 
@@ -62,6 +62,9 @@ def deltas(asked):
         return [(0, {"tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": {"name": "weather", "arguments": ""}}]}),
                 (0, {"tool_calls": [{"index": 0, "function": {"arguments": '{"city": '}}]}),
                 (0, {"tool_calls": [{"index": 0, "function": {"arguments": '"<b>Bern</b>"}'}}]})]
+    if name == "calls":
+        return [(0, {"tool_calls": [{"index": n, "id": f"c{n}", "type": "function", "function": {"name": tool, "arguments": "{}"}}]})
+                for n, tool in enumerate(("weather", "time"))]
     text = {"hostile": HOSTILE, "markdown": MARKDOWN}.get(name, f"You said: {last['content']}")
     return [(0, {"content": piece}) for piece in words(text)]
 
@@ -144,7 +147,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return
             if name == "fail" and sent == 2:
                 return self.line('data: {"error": {"message": "The device was lost.", "type": "server_error"}}')
-        finish = "tool_calls" if name == "call" else "length" if name == "cut" else "stop"
+        finish = "tool_calls" if name in ("call", "calls") else "length" if name == "cut" else "stop"
         self.chunk({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
         self.chunk({"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": sent, "total_tokens": 100 + sent,
                                              "prompt_tokens_details": {"cached_tokens": 64}}})

@@ -31,7 +31,7 @@ async function write(conversation, message, messages) {
   }
   clearInterval(saving);
   clearInterval(counting);
-  message.stats = statsOf(run);
+  if (run.tokens || run.usage) message.stats = statsOf(run);
   running.delete(conversation.id);
   conversation.updated = Date.now();
   if (conversation === current) showThread();
@@ -102,12 +102,13 @@ function statsOf(run) {
 }
 
 function statsText(stats) {
-  const parts = [`${stats.tokens} tokens`];
+  const parts = [`${stats.tokens} ${stats.tokens === 1 ? 'token' : 'tokens'}`];
   if (stats.perSecond) parts.push(`${stats.perSecond.toFixed(1)} tok/s`);
   if (stats.firstToken) parts.push(`first token ${stats.firstToken.toFixed(2)} s`);
   if (stats.cached) parts.push(`${stats.cached} of ${stats.prompt} prompt tokens cached`);
   if (stats.prompt) parts.push(contextText(stats.prompt + stats.tokens));
-  return parts.join('\u00a0· ');  // a line ends with the dot rather than beginning with it
+  // A line ends behind a figure with its dot, never inside a figure.
+  return parts.map((part) => part.replaceAll(' ', '\u00a0')).join('\u00a0· ');
 }
 
 function contextText(used) {

@@ -149,8 +149,8 @@ function splitBlocks(lines, depth) {
 
 const buildBlocks = (lines, depth) => splitBlocks(lines, depth).map((block) => block.build(block.lines, depth));
 
-// What may begin something within a line: an escape, code, emphasis, a link, an address, a line's end.
-const kInline = /\\[!-/:-@[-`{-~]|`+|\*\*|~~|\*|__|_|\[|https?:\/\/[^\s<>"`]+|\n/g;
+// What may begin something within a line: an escape, code, emphasis, a link or a picture, an address, a line's end.
+const kInline = /\\[!-/:-@[-`{-~]|`+|\*\*|~~|\*|__|_|!?\[|https?:\/\/[^\s<>"`]+|\n/g;
 
 function inline(parent, text, depth) {
   const missing = new Set();  // marks that do not close any more from here on
@@ -172,6 +172,7 @@ function inlineAt(text, at, mark, context) {
   if (mark === '\n') return {node: element('br'), end: at + 1};
   if (mark[0] === '`') return inlineCode(text, at, mark, context);
   if (mark === '[') return inlineLink(text, at, context);
+  if (mark === '![') return inlineLink(text, at + 1, context);  // nothing is fetched: a picture is a link to it
   if (mark.startsWith('http')) return inlineAddress(at, mark);
   return inlineEmphasis(text, at, mark, context);
 }

@@ -106,7 +106,8 @@ async function importFiles(files) {
   else notice('This file holds no conversation.');
 }
 
-const isNarrow = () => matchMedia('(max-width: 760px)').matches;
+const narrow = matchMedia('(max-width: 760px)');
+const isNarrow = () => narrow.matches;
 
 function toggleSide(open = document.body.classList.contains('side-closed')) {
   document.body.classList.toggle('side-closed', !open);
@@ -131,4 +132,5 @@ function setUpSide() {
     event.target.value = '';
   };
   toggleSide(!isNarrow());
+  narrow.onchange = () => toggleSide(!isNarrow());  // a phone that is turned, a window that becomes small
 }

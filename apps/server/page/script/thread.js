@@ -86,7 +86,8 @@ function prettyJson(text) {
 }
 
 function buildActions(message, isLast) {
-  const actions = element('div', {className: 'actions'}, buildBranches(message), copyButton(() => message.content));
+  const actions = element('div', {className: 'actions'}, buildBranches(message));
+  if (message.content) actions.append(copyButton(() => message.content));
   actions.append(button('Edit', 'Edit in a new branch', () => beginEdit(message), 'small'));
   if (message.role === 'assistant') {
     actions.append(button('Again', 'Answer again in a new branch', () => regenerate(message), 'small'));
@@ -118,7 +119,8 @@ function buildBranches(message) {
 
 // Turns a message into a field. Saving makes a sibling: a question is then answered, an answer stands as written.
 function beginEdit(message) {
-  openEditor(message, message.content, message.role === 'user' ? 'Send' : 'Save', (text) => {
+  const field = {label: 'Text of the message', text: message.content};
+  openEditor(message, [field], message.role === 'user' ? 'Send' : 'Save', ([text]) => {
     const {role, reasoning} = message;
     const made = addMessage(current, message.parent, {role, content: text, ...(reasoning ? {reasoning} : {})});
     if (role === 'user') return answerTo(current, made);
@@ -129,31 +131,39 @@ function beginEdit(message) {
 
 // The results of an answer's calls, given by hand: one message per call.
 function beginResult(message) {
-  openEditor(message, '', 'Send', (text) => {
+  const fields = message.calls.map((call) => ({label: `Result of ${call.name}`, text: ''}));
+  openEditor(message, fields, 'Send', (texts) => {
     let last = message;
-    for (const call of message.calls) last = addMessage(current, last.id, {role: 'tool', content: text, call: call.id});
+    message.calls.forEach((call, at) => { last = addMessage(current, last.id, {role: 'tool', content: texts[at], call: call.id}); });
     return answerTo(current, last);
   }, true);
 }
 
-function openEditor(message, text, verb, done, below = false) {
+function openEditor(message, fields, verb, done, below = false) {
   if (running.has(current.id)) return;
   const article = articles.get(message.id);
-  const area = element('textarea', {value: text, rows: Math.min(12, text.split('\n').length + 1), 'aria-label': 'Text of the message'});
-  const finish = () => { if (area.value.trim()) done(area.value); };
-  area.onkeydown = (event) => {
+  if (article.querySelector('.editor')) return;
+  const areas = fields.map(({label, text}) => element('textarea', {value: text, rows: Math.min(12, text.split('\n').length + 1),
+                                                                   placeholder: below ? label : '', 'aria-label': label}));
+  const finish = () => {
+    const missing = areas.find((area) => !area.value.trim());
+    if (missing) missing.focus();
+    else done(areas.map((area) => area.value));
+  };
+  const editor = element('div', {className: 'editor'}, ...areas, element('div', {className: 'actions'},
+      button(verb, `${verb} (Ctrl+Enter)`, finish, 'small primary'), button('Cancel', 'Cancel (Esc)', showThread, 'small')));
+  editor.onkeydown = (event) => {
     if (event.key === 'Escape') showThread();
     else if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) finish();
     else return;
     event.preventDefault();
     event.stopPropagation();
   };
-  const editor = element('div', {className: 'editor'}, area, element('div', {className: 'actions'},
-      button(verb, `${verb} (Ctrl+Enter)`, finish, 'small primary'), button('Cancel', 'Cancel (Esc)', showThread, 'small')));
   article.classList.add('editing');
   if (below) article.append(editor);
   else article.replaceChildren(editor);
-  area.focus();
+  editor.scrollIntoView({block: 'nearest'});
+  areas[0].focus();
 }
 
 // What an answer in progress changed, at most once per frame.
