@@ -10,6 +10,7 @@
 #include "engine/summary.h"
 #include "jinja/values/json.h"
 #include "sluice/session.h"
+#include "sluice/token_bytes.h"
 
 namespace sluice {
 
@@ -88,6 +89,10 @@ std::vector<std::int32_t> Engine::encode(std::string_view text, bool add_special
 
 std::string Engine::decode(std::span<const std::int32_t> ids, bool skip_special) const {
   return core_->text().decode(ids, skip_special);
+}
+
+std::string token_bytes(const Engine& engine, std::int32_t id) {
+  return std::string(engine::core(engine).text().bytes(id));
 }
 
 bool Engine::has_chat_template() const {

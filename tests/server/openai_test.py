@@ -57,6 +57,93 @@ class OpenAI(SharedServer):
         _, echo = self.server.post("/v1/completions", {"prompt": "The cat", "max_tokens": 2, "echo": True})
         self.assertTrue(echo["choices"][0]["text"].startswith("The cat"))
 
+    def test_the_best_of_several(self):
+        asked = {"prompt": ["Once upon a time", "The cat"], "max_tokens": 6, "temperature": 1.5, "seed": 3, "logprobs": 0}
+        status, all_of_them = self.server.post("/v1/completions", asked | {"n": 4})
+        self.assertEqual(status, 200, all_of_them)
+        status, best = self.server.post("/v1/completions", asked | {"n": 2, "best_of": 4})
+        self.assertEqual(status, 200, best)
+
+        def mean(choice):
+            values = choice["logprobs"]["token_logprobs"]
+            return sum(values) / len(values)
+
+        expected = []
+        for prompt in range(2):
+            expected += sorted(all_of_them["choices"][4 * prompt:4 * prompt + 4], key=mean, reverse=True)[:2]
+        self.assertEqual([one["text"] for one in best["choices"]], [one["text"] for one in expected])
+        self.assertEqual([one["index"] for one in best["choices"]], [0, 1, 2, 3])
+        self.assertEqual(best["usage"]["completion_tokens"], all_of_them["usage"]["completion_tokens"])
+        for bad in ({"n": 3, "best_of": 2}, {"best_of": 2, "stream": True}, {"best_of": 21}):
+            self.assertEqual(self.server.post("/v1/completions", asked | bad)[0], 400, bad)
+
+    def test_tokens_that_are_parts_of_characters(self):
+        text = "\u00e9\u00e9 na\u00efve \u2603!"
+        asked = {"max_tokens": 40, "guided_choice": [text], "temperature": 0}
+        status, whole = self.server.chat(**asked, logprobs=True)
+        self.assertEqual((status, whole["choices"][0]["message"]["content"]), (200, text), whole)
+        said = [byte for token in whole["choices"][0]["logprobs"]["content"] for byte in token["bytes"]]
+        self.assertEqual(bytes(said).decode(), text)
+        status, whole = self.server.post("/v1/completions", asked | {"prompt": "x", "logprobs": 0})
+        logprobs = whole["choices"][0]["logprobs"]
+        self.assertIn("bytes:\\xc3", logprobs["tokens"])
+        for token, at in zip(logprobs["tokens"], logprobs["text_offset"]):
+            if not token.startswith("bytes:"):
+                self.assertEqual(text[at:at + len(token)], token)
+        pieces = self.server.post("/tokenize", {"content": text, "with_pieces": True})[1]["tokens"]
+        whole = b"".join(bytes(one["piece"]) if isinstance(one["piece"], list) else one["piece"].encode() for one in pieces)
+        self.assertEqual(whole.decode(), text)
+
+    def test_allowed_tools(self):
+        tools = [{"type": "function", "function": {"name": name, "parameters": {
+            "type": "object", "properties": {"at": {"enum": ["moon", "sun"]}}, "required": ["at"], "additionalProperties": False}}}
+                 for name in ("look", "listen", "run")]
+        allowed = {"mode": "required", "tools": [{"type": "function", "function": {"name": "listen"}}]}
+        for seed in range(3):
+            status, whole = self.server.chat(tools=tools, max_tokens=400, temperature=1, seed=seed,
+                                             tool_choice={"type": "allowed_tools", "allowed_tools": allowed})
+            self.assertEqual(status, 200, whole)
+            self.assertEqual({call["function"]["name"] for call in whole["choices"][0]["message"]["tool_calls"]}, {"listen"})
+        # The prompt names all of them, allowed or not.
+        self.assertEqual(self.server.chat(tools=tools)[1]["usage"]["prompt_tokens"], whole["usage"]["prompt_tokens"])
+        flat = [{"type": "function"} | one["function"] for one in tools]
+        status, whole = self.server.post("/v1/responses", {
+            "input": "Look at the moon.", "tools": flat, "max_output_tokens": 400,
+            "tool_choice": {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "run"}]}})
+        self.assertEqual(status, 200, whole)
+        self.assertEqual({one["name"] for one in whole["output"] if one["type"] == "function_call"}, {"run"})
+        for bad in ({}, {"mode": "any", "tools": allowed["tools"]}, {"mode": "auto", "tools": []},
+                    {"mode": "auto", "tools": [{"type": "function", "function": {"name": "fly"}}]}):
+            status, error = self.server.chat(tools=tools, tool_choice={"type": "allowed_tools", "allowed_tools": bad})
+            self.assertEqual((status, error["error"]["param"]), (400, "tool_choice"), bad)
+
+    def test_truncation(self):
+        turns = []
+        for i in range(20):
+            turns += [{"role": "user", "content": f"Question {i}: " + "word " * 150}, {"role": "assistant", "content": f"Answer {i}."}]
+        asked = {"input": turns + STORY, "instructions": "You tell stories.", "max_output_tokens": 8}
+        self.assertEqual(self.server.post("/v1/responses", asked)[1]["error"]["code"], "context_length_exceeded")
+        status, whole = self.server.post("/v1/responses", asked | {"truncation": "auto"})
+        self.assertEqual((status, whole.get("truncation")), (200, "auto"), whole)
+        used = whole["usage"]["input_tokens"]
+        # As many of the last questions as fit.
+        counts = []
+        for kept in (turns[-2 * n:] + STORY for n in range(1, 20)):
+            counts.append(self.server.post("/v1/responses/input_tokens", asked | {"input": kept})[1]["input_tokens"])
+        self.assertEqual(used, max(count for count in counts if count <= 2048 - 8))
+        status, error = self.server.post("/v1/responses", asked | {"truncation": "auto", "input": "word " * 3000})
+        self.assertEqual((status, error["error"]["code"]), (400, "context_length_exceeded"))
+        self.assertEqual(self.server.post("/v1/responses", {"input": "x", "truncation": "middle"})[0], 400)
+
+    def test_newer_parameters(self):
+        self.assertEqual(self.server.chat(prompt_cache_options={"mode": "implicit"}, top_p=0)[0], 200)
+        asked = {"input": "Hi", "max_output_tokens": 2, "prompt_cache_options": {"mode": "implicit"}, "context_management": []}
+        self.assertEqual(self.server.post("/v1/responses", asked)[0], 200)
+        status, error = self.server.chat(moderation={"model": "any"})
+        self.assertEqual((status, error["error"]["code"]), (400, "unsupported_parameter"))
+        status, error = self.server.post("/v1/responses", asked | {"context_management": [{"type": "compaction"}]})
+        self.assertEqual((status, error["error"]["code"]), (400, "unsupported_parameter"))
+
     def test_an_answer_is_continued(self):
         _, first = self.server.chat(max_tokens=12)
         text = first["choices"][0]["message"]["content"]

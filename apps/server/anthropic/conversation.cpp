@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <optional>
+
 #include "server/api/api_error.h"
 
 namespace sluice::server::anthropic {
@@ -28,18 +30,46 @@ std::string type_of(const Json& block, const std::string& where) {
   return text_field(block, "type", where);
 }
 
+std::string text_of(const Json& content, const std::string& where);
+
+// Between tags of its kind, with its title: what follows is then not taken for a part of it.
+std::string tagged(const char* tag, const Json& block, const std::string& text) {
+  std::string out = fmt::format("<{}>\n", tag);
+  for (const char* name : {"title", "source", "context"})
+    if (const auto at = block.find(name); at != block.end() && at->is_string())
+      out += fmt::format("<{0}>{1}</{0}>\n", name, at->get_ref<const std::string&>());
+  return fmt::format("{}{}\n</{}>\n", out, text, tag);
+}
+
+std::string document_text(const Json& block, const std::string& where) {
+  const auto source = block.find("source");
+  if (source == block.end()) throw wrong(where + ".source", "Field required");
+  const std::string at = where + ".source";
+  const std::string type = type_of(*source, at);
+  if (type == "text") return tagged("document", block, text_field(*source, "data", at));
+  if (type == "content")
+    return tagged("document", block, text_of(source->value("content", Json()), at + ".content"));
+  throw wrong(at, "this model reads text alone, a document of type '" + type + "' it cannot read");
+}
+
+std::string block_text(const Json& block, const std::string& where) {
+  const std::string type = type_of(block, where);
+  if (type == "text") return text_field(block, "text", where);
+  if (type == "document") return document_text(block, where);
+  if (type == "search_result")
+    return tagged("search_result", block, text_of(block.value("content", Json()), where + ".content"));
+  throw wrong(where, "this model reads text alone, a block of type '" + type + "' it cannot read");
+}
+
+// Depth is limited where JSON is read.
+// NOLINTNEXTLINE(misc-no-recursion)
 std::string text_of(const Json& content, const std::string& where) {
   if (content.is_null()) return {};
   if (content.is_string()) return content.get<std::string>();
   if (!content.is_array()) throw wrong(where, "Input should be a string or a list of blocks");
   std::string text;
-  for (std::size_t i = 0; i < content.size(); ++i) {
-    const std::string at = fmt::format("{}.{}", where, i);
-    const std::string type = type_of(content[i], at);
-    if (type != "text")
-      throw wrong(at, "this model reads text alone, a block of type '" + type + "' it cannot read");
-    text += text_field(content[i], "text", at);
-  }
+  for (std::size_t i = 0; i < content.size(); ++i)
+    text += block_text(content[i], fmt::format("{}.{}", where, i));
   return text;
 }
 
@@ -60,10 +90,7 @@ class UserMessage {
   explicit UserMessage(Json& out) : out_(out) {}
 
   void add(const Json& block, const std::string& where) {
-    const std::string type = type_of(block, where);
-    if (type == "text") {
-      text_ += text_field(block, "text", where);
-    } else if (type == "tool_result") {
+    if (type_of(block, where) == "tool_result") {
       flush();
       const Json content = block.contains("content") ? block["content"] : Json();
       std::string text = text_of(content, where + ".content");
@@ -71,17 +98,18 @@ class UserMessage {
       out_.push_back(
           {{"role", "tool"}, {"content", text}, {"tool_call_id", text_field(block, "tool_use_id", where)}});
     } else {
-      throw wrong(where, "this model reads text alone, a block of type '" + type + "' it cannot read");
+      if (!text_) text_.emplace();
+      *text_ += block_text(block, where);
     }
   }
   void flush() {
-    if (!text_.empty()) out_.push_back({{"role", "user"}, {"content", text_}});
-    text_.clear();
+    if (text_) out_.push_back({{"role", "user"}, {"content", *text_}});
+    text_.reset();
   }
 
  private:
   Json& out_;
-  std::string text_;
+  std::optional<std::string> text_;  // of the blocks since the last result
 };
 
 Json assistant_message(const Json& content, const std::string& where) {
@@ -124,13 +152,16 @@ void add_message(const Json& message, std::size_t index, Json& out) {
     out.push_back(assistant_message(*content, where + ".content"));
   } else if (role == "user" && content->is_string()) {
     out.push_back({{"role", "user"}, {"content", *content}});
+  } else if (role == "system") {
+    out.push_back({{"role", "system"}, {"content", text_of(*content, where + ".content")}});
   } else if (role == "user") {
+    if (content->empty()) throw wrong(where + ".content", "user messages must have non-empty content");
     UserMessage user(out);
     for (std::size_t i = 0; i < content->size(); ++i)
       user.add((*content)[i], fmt::format("{}.content.{}", where, i));
     user.flush();
   } else {
-    throw wrong(where + ".role", "Input should be 'user' or 'assistant'");
+    throw wrong(where + ".role", "Input should be 'user', 'assistant' or 'system'");
   }
 }
 

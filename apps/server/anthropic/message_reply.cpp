@@ -19,7 +19,7 @@ class MessageReply : public Reply {
     cached_ = cached;
     Json message = envelope();
     message["content"] = Json::array();
-    message["usage"] = usage(0);
+    message["usage"] = usage();
     return event({{"type", "message_start"}, {"message", message}}, "message_start");
   }
 
@@ -35,9 +35,7 @@ class MessageReply : public Reply {
     events += close_block();
     Json delta{{"stop_reason", reason_}, {"stop_sequence", stop_}};
     if (const auto note = answer_.note()) delta["note"] = *note;
-    events +=
-        event({{"type", "message_delta"}, {"delta", delta}, {"usage", usage(answer_.usage().completion)}},
-              "message_delta");
+    events += event({{"type", "message_delta"}, {"delta", delta}, {"usage", usage()}}, "message_delta");
     return events;
   }
 
@@ -51,7 +49,7 @@ class MessageReply : public Reply {
     message["stop_reason"] = reason_;
     message["stop_sequence"] = stop_;
     if (const auto note = answer_.note()) message["note"] = *note;
-    message["usage"] = usage(answer_.usage().completion);
+    message["usage"] = usage();
     return message;
   }
 
@@ -61,11 +59,13 @@ class MessageReply : public Reply {
             {"model", model_}, {"stop_reason", nullptr}, {"stop_sequence", nullptr}};
   }
 
-  Json usage(std::int64_t output) const {
+  Json usage() const {
     return {{"input_tokens", settings_.prompt_tokens - cached_ - created_},
             {"cache_creation_input_tokens", created_},
             {"cache_read_input_tokens", cached_},
-            {"output_tokens", output}};
+            {"cache_creation", {{"ephemeral_5m_input_tokens", created_}, {"ephemeral_1h_input_tokens", 0}}},
+            {"output_tokens", answer_.usage().completion},
+            {"output_tokens_details", {{"thinking_tokens", answer_.usage().reasoning}}}};
   }
 
   std::string changes(const std::vector<AnswerDelta>& deltas) {
@@ -131,9 +131,11 @@ class MessageReply : public Reply {
 
   // The text that ended the answer stands in its tokens behind what was given out.
   void find_stop(const GenerateResult& result) {
-    reason_ = result.reason == FinishReason::length ? "max_tokens"
-              : answer_.calls().empty()             ? "end_turn"
-                                                    : "tool_use";
+    const bool cut = result.reason == FinishReason::length;
+    reason_ = cut && std::ssize(result.ids) < settings_.most_tokens ? "model_context_window_exceeded"
+              : cut                                                 ? "max_tokens"
+              : answer_.calls().empty()                             ? "end_turn"
+                                                                    : "tool_use";
     if (result.reason != FinishReason::stop || !engine_->has_tokenizer()) return;
     const std::string all = engine_->decode(result.ids);
     if (!all.starts_with(result.text)) return;

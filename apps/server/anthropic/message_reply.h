@@ -14,6 +14,7 @@ struct MessageReplySettings {
   AnswerPlan plan = {};
   std::vector<std::string> stops = {};
   std::int64_t prompt_tokens = 0;
+  std::int64_t most_tokens = 0;  // of the answer, as asked
 };
 
 std::unique_ptr<Reply> make_message_reply(const MessageReplySettings& settings, const ServedModel& model);

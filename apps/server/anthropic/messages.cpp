@@ -1,5 +1,7 @@
 #include "server/anthropic/messages.h"
 
+#include <fmt/core.h>
+
 #include "server/anthropic/cache_marks.h"
 #include "server/anthropic/conversation.h"
 #include "server/anthropic/message_reply.h"
@@ -66,6 +68,11 @@ void read_output_config(Fields& fields, AnswerRequest& answer) {
   answer.content->text = dump(format["schema"]);
 }
 
+std::string read_effort(Fields& fields) {
+  const Json* config = fields.object("output_config");
+  return config == nullptr ? "" : Fields(*config).text("effort").value_or("");
+}
+
 void read_thinking(Fields& fields, Json& variables, AnswerRequest& answer) {
   const Json* thinking = fields.object("thinking");
   if (thinking == nullptr) return;
@@ -82,7 +89,7 @@ ChatPrompt read_prompt(Fields& fields, const ServedModel& model, AnswerRequest& 
   const Json* system = fields.find("system");
   const Json messages = template_messages(system == nullptr ? Json() : *system, fields.need("messages"));
   ChatSettings settings;
-  settings.variables = template_variables(fields.object("chat_template_kwargs"), "");
+  settings.variables = template_variables(fields.object("chat_template_kwargs"), read_effort(fields));
   read_thinking(fields, settings.variables, answer);
   const Json tools = fields.has("tools") ? functions(*fields.array("tools")) : Json::array();
   if (!tools.empty()) answer.tools = dump(tools);
@@ -98,7 +105,7 @@ ChatPrompt read_prompt(Fields& fields, const ServedModel& model, AnswerRequest& 
 Work create_message(const Json& body, const ServedModel& model) {
   Fields fields(body);
   fields.need("max_tokens");
-  const auto most = fields.integer("max_tokens", 1, kMostTokens);
+  const auto most = fields.integer("max_tokens", 0, kMostTokens);  // 0: the prompt is to be remembered
   const bool stream = fields.flag("stream").value_or(false);
   AnswerRequest answer;
   ChatPrompt prompt = read_prompt(fields, model, answer);
@@ -107,14 +114,19 @@ Work create_message(const Json& body, const ServedModel& model) {
   for (const std::string& stop : stops)
     if (!stop.empty()) generation.request.options.stop.push_back(stop);
   fields.ignore({"metadata", "service_tier", "container", "context_management", "mcp_servers", "betas",
-                 "inference_geo", "cache_control"});
+                 "inference_geo", "cache_control", "diagnostics", "speed", "user_profile_id"});
   fields.refuse_others();
 
   generation.request.cache_messages = cache_marks(body);
+  // In the words by which agents know that they have to shorten their conversation.
+  if (const auto limit = most_prompt_tokens(model); std::ssize(prompt.ids) > limit)
+    throw context_exceeded(
+        fmt::format("prompt is too long: {} tokens > {} maximum", prompt.ids.size(), limit), "messages");
   set_prompt(generation.request, std::move(prompt.ids), most, model, "messages");
   MessageReplySettings reply;
   reply.stops = generation.request.options.stop;
   reply.prompt_tokens = std::ssize(generation.request.prompt);
+  reply.most_tokens = *most;
   answer.prompt = prompt.tail;
   answer.continues = prompt.continues;
   std::vector<Request> requests = generation.choices(1, answer, model, reply.plan);

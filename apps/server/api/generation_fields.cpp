@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kMostStops = 16;
 constexpr std::int64_t kMostBias = 1024;
+constexpr double kLeastTopP = 1e-9;  // the protocols allow 0, which leaves the likeliest token
 
 void read_logit_bias(Fields& fields, const ServedModel& model, SamplingSettings& sampling) {
   const Json* biases = fields.object("logit_bias");
@@ -37,7 +38,7 @@ void read_logit_bias(Fields& fields, const ServedModel& model, SamplingSettings&
 
 void read_sampling(Fields& fields, SamplingSettings& sampling) {
   if (const auto value = fields.number("temperature", 0, 2)) sampling.temperature = *value;
-  if (const auto value = fields.number("top_p", 0, 1)) sampling.top_p = *value;
+  if (const auto value = fields.number("top_p", 0, 1)) sampling.top_p = std::max(*value, kLeastTopP);
   if (const auto value = fields.integer("top_k", -1, 1 << 30)) sampling.top_k = std::max(int(*value), 0);
   if (const auto value = fields.number("min_p", 0, 1)) sampling.min_p = *value;
   if (const auto value = fields.number("repetition_penalty", 0.01, 100)) sampling.repetition_penalty = *value;
@@ -65,12 +66,15 @@ Generation read_generation(Fields& fields, const ServedModel& model) {
   return generation;
 }
 
+std::int64_t most_prompt_tokens(const ServedModel& model) {
+  return model.prompt_limit > 0 ? std::min(model.prompt_limit, model.context - 1) : model.context - 1;
+}
+
 void set_prompt(Request& request, std::vector<std::int32_t> ids, std::optional<std::int64_t> asked,
                 const ServedModel& model, const std::string& param) {
   const auto tokens = std::ssize(ids);
   if (tokens == 0) throw bad_request("The prompt is empty.", param);
-  const std::int64_t limit =
-      model.prompt_limit > 0 ? std::min(model.prompt_limit, model.context - 1) : model.context - 1;
+  const std::int64_t limit = most_prompt_tokens(model);
   if (tokens > limit)
     throw context_exceeded(
         fmt::format("This model's maximum context length is {} tokens, of which a prompt may have {}. "

@@ -23,6 +23,9 @@ struct Generation {
 // min_tokens, cache_salt, priority. The prompt and how much to generate are left to the caller.
 Generation read_generation(Fields& fields, const ServedModel& model);
 
+// Tokens that a prompt may have: at least one is left for the answer.
+std::int64_t most_prompt_tokens(const ServedModel& model);
+
 // Sets the prompt, and how many tokens may follow: `asked`, or what the context has left. `param` is where
 // the prompt came from.
 void set_prompt(Request& request, std::vector<std::int32_t> ids, std::optional<std::int64_t> asked,

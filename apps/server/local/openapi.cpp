@@ -37,7 +37,7 @@ constexpr const char* kSchemas = R"json({
     "properties": {"max_tokens": {"type": "integer", "minimum": 1, "maximum": 1073741824}, "system": {"type": "string"},
       "messages": {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/AnthropicTurn"}}}}]},
   "AnthropicTurn": {"type": "object", "required": ["role", "content"], "properties": {
-    "role": {"enum": ["user", "assistant"]}, "content": {"type": "string"}}},
+    "role": {"enum": ["user", "assistant", "system"]}, "content": {"type": "string"}}},
   "AnthropicCount": {"type": "object", "required": ["messages"], "properties": {"model": {"type": "string"},
     "system": {"type": "string"},
     "messages": {"type": "array", "minItems": 1, "items": {"$ref": "#/components/schemas/AnthropicTurn"}}}},

@@ -3,6 +3,7 @@
 #include "server/api/api_error.h"
 #include "server/api/chat_prompt.h"
 #include "server/api/fields.h"
+#include "sluice/token_bytes.h"
 
 namespace sluice::server {
 
@@ -17,6 +18,16 @@ std::vector<std::int32_t> read_ids(Fields& fields, const ServedModel& model) {
     ids.push_back(one.get<std::int32_t>());
   }
   return ids;
+}
+
+// The text of a token, or its bytes where it is a part of a character.
+Json piece_of(const Engine& engine, std::int32_t id) {
+  std::string text = engine.decode(std::span(&id, 1), false);
+  const std::string bytes = token_bytes(engine, id);
+  if (text == bytes) return text;
+  Json out = Json::array();
+  for (const char c : bytes) out.push_back(static_cast<unsigned char>(c));
+  return out;
 }
 
 }  // namespace
@@ -41,7 +52,7 @@ Json tokenize(const Json& body, const ServedModel& model) {
   if (fields.flag("with_pieces").value_or(false)) {
     out["tokens"] = Json::array();
     for (const std::int32_t id : ids)
-      out["tokens"].push_back({{"id", id}, {"piece", model.engine->decode(std::span(&id, 1), false)}});
+      out["tokens"].push_back({{"id", id}, {"piece", piece_of(*model.engine, id)}});
   }
   fields.ignore({"return_token_strs", "parse_special"});
   fields.refuse_others();

@@ -22,7 +22,7 @@ void read_logprobs(Fields& fields, Request& request, ChatReplySettings& reply) {
 
 // Other parameters of the protocol: those that ask for what text models do not do are refused.
 void refuse_what_is_no_text(Fields& fields) {
-  for (const char* name : {"audio", "functions", "function_call", "web_search_options"})
+  for (const char* name : {"audio", "functions", "function_call", "web_search_options", "moderation"})
     if (fields.has(name))
       throw bad_request(std::string("'") + name + "' is not supported by this server.", name,
                         "unsupported_parameter");
@@ -47,15 +47,16 @@ Work chat_completion(const Json& body, const ServedModel& model) {
   ChatSettings settings;
   settings.variables =
       template_variables(fields.object("chat_template_kwargs"), fields.text("reasoning_effort").value_or(""));
+  // All of them, also where some are not allowed now: what is remembered of the prompt stays of use.
   if (!answer.tools.empty() && answer.choice != ToolChoice::none)
-    settings.variables["tools"] = Json::parse(answer.tools);
+    settings.variables["tools"] = *fields.array("tools");
   const bool begin = fields.flag("add_generation_prompt").value_or(false);
   settings.continue_last = fields.flag("continue_final_message").value_or(!begin);
   if (begin && settings.continue_last)
     throw bad_request("'add_generation_prompt' and 'continue_final_message' exclude each other.",
                       "continue_final_message");
   refuse_what_is_no_text(fields);
-  fields.ignore({"prediction", "prompt_cache_retention", "verbosity"});
+  fields.ignore({"prediction", "prompt_cache_retention", "prompt_cache_options", "verbosity"});
   ignore_what_has_no_effect(fields);
   fields.refuse_others();
 

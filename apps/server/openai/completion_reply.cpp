@@ -1,6 +1,8 @@
 #include "server/openai/completion_reply.h"
 
+#include <algorithm>
 #include <ctime>
+#include <numeric>
 
 #include "server/openai/error.h"
 #include "server/openai/logprobs.h"
@@ -29,7 +31,10 @@ class CompletionReply : public Reply {
   std::string tokens(std::size_t choice, std::span<const GeneratedToken> tokens) override {
     Choice& one = choices_[choice];
     std::string text;
-    for (const GeneratedToken& token : tokens) text += token.text;
+    for (const GeneratedToken& token : tokens) {
+      text += token.text;
+      if (token.id >= 0) one.likelihood += token.logprob;
+    }
     one.text += text;
     if (settings_.logprobs) one.logprobs.push(*engine_, tokens);
     return text.empty() && !settings_.logprobs ? "" : chunk(choice, text);
@@ -60,8 +65,8 @@ class CompletionReply : public Reply {
   Json body() override {
     Json whole = envelope();
     whole["choices"] = Json::array();
-    for (std::size_t i = 0; i < choices_.size(); ++i)
-      whole["choices"].push_back({{"index", i},
+    for (const std::size_t i : told())
+      whole["choices"].push_back({{"index", whole["choices"].size()},
                                   {"text", settings_.echoes[i] + choices_[i].text},
                                   {"logprobs", settings_.logprobs ? choices_[i].logprobs.all() : Json()},
                                   {"finish_reason", choices_[i].reason}});
@@ -75,7 +80,28 @@ class CompletionReply : public Reply {
     CompletionLogprobs logprobs;
     std::string reason;
     Usage usage;
+    double likelihood = 0;  // the sum of its tokens' logarithms
+
+    double per_token() const { return likelihood / double(std::max<std::int64_t>(1, usage.completion)); }
   };
+
+  // The choices to tell: of each prompt those whose tokens were likeliest on average, the likeliest first
+  // where others are left out.
+  std::vector<std::size_t> told() const {
+    std::vector<std::size_t> told;
+    const std::size_t per_prompt = choices_.size() / settings_.prompts;
+    for (std::size_t first = 0; first < choices_.size(); first += per_prompt) {
+      std::vector<std::size_t> order(per_prompt);
+      std::iota(order.begin(), order.end(), first);
+      std::stable_sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
+        return choices_[a].per_token() > choices_[b].per_token();
+      });
+      order.resize(std::min(per_prompt, settings_.told));
+      if (per_prompt == settings_.told) std::sort(order.begin(), order.end());
+      told.insert(told.end(), order.begin(), order.end());
+    }
+    return told;
+  }
 
   Json envelope() const {
     return {{"id", id_}, {"object", "text_completion"}, {"created", created_}, {"model", model_}};

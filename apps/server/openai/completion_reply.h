@@ -13,6 +13,7 @@ struct CompletionReplySettings {
   Common common = {};
   bool logprobs = false;
   std::size_t prompts = 1;
+  std::size_t told = 1;                  // choices per prompt: the likeliest of those that are generated
   std::vector<std::string> echoes = {};  // per choice: what stands before its text
 };
 

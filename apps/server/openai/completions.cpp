@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kMostPrompts = 64;
 constexpr std::int64_t kUsualTokens = 16;  // the protocol's default
+constexpr std::int64_t kMostAnswers = 20;  // the protocol's limit
 
 bool is_ids(const Json& json) {
   return json.is_array() && !json.empty() &&
@@ -50,12 +51,19 @@ std::vector<std::vector<std::int32_t>> read_prompts(const Json& json, const Serv
   return prompts;
 }
 
-void refuse_unsupported(Fields& fields, std::int64_t choices, bool logprobs, bool echo) {
+// How many answers are generated for each prompt: `choices`, or more, of which the likeliest are told.
+std::int64_t read_best_of(Fields& fields, std::int64_t choices, bool stream) {
+  const std::int64_t best = fields.integer("best_of", 1, kMostAnswers).value_or(choices);
+  if (best < choices) throw bad_request("Invalid 'best_of': it is less than 'n'.", "best_of");
+  if (best > choices && stream)
+    throw bad_request("Invalid 'best_of': answers are told once all are there, which cannot be streamed.",
+                      "best_of");
+  return best;
+}
+
+void refuse_unsupported(Fields& fields, bool logprobs, bool echo) {
   if (!fields.text("suffix").value_or("").empty())
     throw bad_request("'suffix' is not supported by this server.", "suffix", "unsupported_parameter");
-  if (fields.integer("best_of", 1, 1024).value_or(choices) != choices)
-    throw bad_request("'best_of' other than 'n' is not supported by this server.", "best_of",
-                      "unsupported_parameter");
   if (logprobs && echo)
     throw bad_request("'echo' together with 'logprobs' is not supported by this server.", "echo",
                       "unsupported_parameter");
@@ -76,8 +84,12 @@ Work completion(const Json& body, const ServedModel& model) {
     generation.request.options.logprobs = generation.request.options.sampling.logprobs =
         static_cast<int>(*top);
   }
+  const std::int64_t generated = read_best_of(fields, count, reply.common.stream);
+  reply.told = static_cast<std::size_t>(count);
+  if (generated > count && !reply.logprobs)
+    generation.request.options.logprobs = generation.request.options.sampling.logprobs = 0;
   const bool echo = fields.flag("echo").value_or(false);
-  refuse_unsupported(fields, count, reply.logprobs, echo);
+  refuse_unsupported(fields, reply.logprobs, echo);
   AnswerRequest answer = read_structure(fields);
   answer.chat = false;
   ignore_what_has_no_effect(fields);
@@ -88,7 +100,7 @@ Work completion(const Json& body, const ServedModel& model) {
     const std::string text = echo ? model.engine->decode(ids) : "";
     set_prompt(generation.request, std::move(ids), most.value_or(kUsualTokens), model, "prompt");
     AnswerPlan plan;
-    for (Request& request : generation.choices(count, answer, model, plan)) {
+    for (Request& request : generation.choices(generated, answer, model, plan)) {
       work.requests.push_back(std::move(request));
       reply.echoes.push_back(text);
     }

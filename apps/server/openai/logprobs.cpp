@@ -1,7 +1,12 @@
 #include "server/openai/logprobs.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <cmath>
 #include <utility>
+
+#include "sluice/token_bytes.h"
 
 namespace sluice::server::openai {
 
@@ -12,14 +17,35 @@ double finite(double logprob) {
   return std::isfinite(logprob) ? logprob : -9999.0;
 }
 
-std::string token_text(const Engine& engine, std::int32_t id) {
-  return engine.has_tokenizer() ? engine.decode(std::span(&id, 1), false) : std::to_string(id);
+struct TokenText {
+  std::string text;   // with replacements where the token is a part of a character
+  std::string bytes;  // as it is
+};
+
+TokenText text_of(const Engine& engine, std::int32_t id) {
+  if (!engine.has_tokenizer()) return {std::to_string(id), std::to_string(id)};
+  return {engine.decode(std::span(&id, 1), false), token_bytes(engine, id)};
 }
 
-Json entry(const std::string& text, double logprob) {
+// Completions have no field for bytes: what is no text is written as their protocol does.
+std::string name_of(const Engine& engine, std::int32_t id) {
+  TokenText token = text_of(engine, id);
+  if (token.text == token.bytes) return std::move(token.text);
+  std::string name = "bytes:";
+  for (const char c : token.bytes) name += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  return name;
+}
+
+// Characters that begin in it.
+std::size_t characters(std::string_view text) {
+  const auto begins = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; };
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins));
+}
+
+Json entry(const TokenText& token, double logprob) {
   Json bytes = Json::array();
-  for (const char c : text) bytes.push_back(static_cast<unsigned char>(c));
-  return {{"token", text}, {"logprob", finite(logprob)}, {"bytes", bytes}};
+  for (const char c : token.bytes) bytes.push_back(static_cast<unsigned char>(c));
+  return {{"token", token.text}, {"logprob", finite(logprob)}, {"bytes", bytes}};
 }
 
 }  // namespace
@@ -28,10 +54,10 @@ Json chat_logprobs(const Engine& engine, std::span<const GeneratedToken> tokens)
   Json out = Json::array();
   for (const GeneratedToken& token : tokens) {
     if (token.id < 0) continue;
-    Json json = entry(token_text(engine, token.id), token.logprob);
+    Json json = entry(text_of(engine, token.id), token.logprob);
     json["top_logprobs"] = Json::array();
     for (const TokenLogprob& other : token.top)
-      json["top_logprobs"].push_back(entry(token_text(engine, other.id), other.logprob));
+      json["top_logprobs"].push_back(entry(text_of(engine, other.id), other.logprob));
     out.push_back(std::move(json));
   }
   return out;
@@ -47,16 +73,16 @@ Json CompletionLogprobs::empty() {
 void CompletionLogprobs::push(const Engine& engine, std::span<const GeneratedToken> tokens) {
   for (const GeneratedToken& token : tokens) {
     if (token.id < 0) continue;
-    const std::string text = token_text(engine, token.id);
+    const std::string name = name_of(engine, token.id);
     Json top = Json::object();
-    for (const TokenLogprob& other : token.top) top[token_text(engine, other.id)] = finite(other.logprob);
+    for (const TokenLogprob& other : token.top) top[name_of(engine, other.id)] = finite(other.logprob);
     for (Json* json : {&all_, &fresh_}) {
-      (*json)["tokens"].push_back(text);
+      (*json)["tokens"].push_back(name);
       (*json)["token_logprobs"].push_back(finite(token.logprob));
       (*json)["top_logprobs"].push_back(top);
       (*json)["text_offset"].push_back(offset_);
     }
-    offset_ += text.size();
+    offset_ += characters(text_of(engine, token.id).bytes);
   }
 }
 

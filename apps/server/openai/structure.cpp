@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "server/api/api_error.h"
 
 namespace sluice::server::openai {
@@ -50,14 +52,44 @@ GrammarSource choices(std::vector<std::string> texts) {
   return choice;
 }
 
+// The name in {"type": "function", "function": {"name"}}; the responses protocol has it beside the type.
+Json function_name(const Json& tool) {
+  if (!tool.is_object() || tool.value("type", Json()) != "function") return {};
+  const Json function = tool.value("function", Json());
+  return function.is_object() ? function.value("name", Json()) : tool.value("name", Json());
+}
+
+// Leaves those of the request's tools that {"type": "allowed_tools"} names.
+void allow_tools(const Json& choice, AnswerRequest& answer) {
+  const auto wrong = [](const std::string& what) {
+    return bad_request("Invalid 'tool_choice': " + what, "tool_choice", "invalid_value");
+  };
+  const Json allowed = choice.value("allowed_tools", choice);  // the responses protocol has no inner object
+  const Json mode = allowed.is_object() ? allowed.value("mode", Json()) : Json();
+  const Json names = allowed.is_object() ? allowed.value("tools", Json()) : Json();
+  if ((mode != "auto" && mode != "required") || !names.is_array() || names.empty())
+    throw wrong("allowed_tools has a mode, auto or required, and tools.");
+  const Json all = answer.tools.empty() ? Json::array() : Json::parse(answer.tools);
+  Json left = Json::array();
+  for (const Json& one : names) {
+    const Json name = function_name(one);
+    const auto tool =
+        std::find_if(all.begin(), all.end(), [&](const Json& known) { return function_name(known) == name; });
+    if (!name.is_string() || tool == all.end())
+      throw wrong("allowed_tools names one that is not in 'tools'.");
+    left.push_back(*tool);
+  }
+  answer.tools = dump(left);
+  if (mode == "required") answer.choice = ToolChoice::required;
+}
+
 void read_tool_choice(Fields& fields, AnswerRequest& answer) {
   const Json* choice = fields.find("tool_choice");
   if (choice == nullptr) return;
+  if (choice->is_object() && choice->value("type", Json()) == "allowed_tools")
+    return allow_tools(*choice, answer);
   if (choice->is_object()) {
-    // {"type": "function", "function": {"name"}}; the responses protocol has the name beside the type.
-    const Json function = choice->value("function", Json());
-    const Json name = function.is_object() ? function.value("name", Json()) : choice->value("name", Json());
-    if (choice->value("type", Json()) == "function" && name.is_string()) {
+    if (const Json name = function_name(*choice); name.is_string()) {
       answer.choice = ToolChoice::named;
       answer.tool = name.get<std::string>();
       return;
@@ -68,8 +100,8 @@ void read_tool_choice(Fields& fields, AnswerRequest& answer) {
   else if (*choice == "required")
     answer.choice = ToolChoice::required;
   else if (*choice != "auto")
-    throw bad_request("Invalid 'tool_choice': expected none, auto, required or a function.", "tool_choice",
-                      "invalid_value");
+    throw bad_request("Invalid 'tool_choice': expected none, auto, required, a function or allowed_tools.",
+                      "tool_choice", "invalid_value");
 }
 
 }  // namespace

@@ -62,12 +62,17 @@ void read_logprobs(Fields& fields, Request& request, ResponseSettings& settings)
 }
 
 void refuse_unsupported(Fields& fields) {
-  for (const char* name : {"conversation", "prompt"})
+  for (const char* name : {"conversation", "prompt", "moderation"})
     if (fields.has(name))
       throw bad_request(std::string("'") + name + "' is not supported by this server.", name,
                         "unsupported_parameter");
-  fields.ignore({"user", "service_tier", "safety_identifier", "prompt_cache_retention", "truncation",
-                 "max_tool_calls", "stream_options", "verbosity", "timings_per_token", "return_progress"});
+  if (const Json* management = fields.array("context_management");
+      management != nullptr && !management->empty())
+    throw bad_request("'context_management' is not supported by this server; 'truncation' is.",
+                      "context_management", "unsupported_parameter");
+  fields.ignore({"user", "service_tier", "safety_identifier", "prompt_cache_retention",
+                 "prompt_cache_options", "max_tool_calls", "stream_options", "verbosity", "timings_per_token",
+                 "return_progress"});
 }
 
 // What the response repeats of its request.
@@ -84,6 +89,46 @@ Json defaults() {
           {"tools", Json::array()},
           {"top_p", 1.0},
           {"truncation", "disabled"}};
+}
+
+// Where the conversation may begin: at its system messages' end, and at each question behind that.
+std::vector<std::size_t> beginnings(const Json& messages) {
+  std::size_t first = 0;
+  while (first < messages.size() && messages[first].at("role") == "system") ++first;
+  std::vector<std::size_t> all{first};
+  for (std::size_t i = first + 1; i < messages.size(); ++i)
+    if (messages[i].at("role") == "user") all.push_back(i);
+  return all;
+}
+
+Json without(const Json& messages, std::size_t begin, std::size_t end) {
+  Json left = messages;
+  left.erase(left.begin() + static_cast<std::ptrdiff_t>(begin),
+             left.begin() + static_cast<std::ptrdiff_t>(end));
+  return left;
+}
+
+// As much of the conversation's end as fits and leaves room for the answer that was asked for; its last
+// question in any case.
+ChatPrompt render_what_fits(const ServedModel& model, const Json& messages, const ChatSettings& chat,
+                            std::optional<std::int64_t> most) {
+  const std::int64_t room = std::min(most.value_or(0), model.context / 2);
+  const std::int64_t limit = std::min(most_prompt_tokens(model), model.context - room);
+  ChatPrompt prompt = render_chat(model, messages, chat);
+  if (std::ssize(prompt.ids) <= limit) return prompt;
+  const std::vector<std::size_t> starts = beginnings(messages);
+  const auto render_from = [&](std::size_t start) {
+    return render_chat(model, without(messages, starts[0], starts[start]), chat);
+  };
+  std::size_t least = std::min<std::size_t>(1, starts.size() - 1), most_left_out = starts.size() - 1;
+  while (least < most_left_out) {
+    const std::size_t middle = (least + most_left_out) / 2;
+    if (std::ssize(render_from(middle).ids) <= limit)
+      most_left_out = middle;
+    else
+      least = middle + 1;
+  }
+  return render_from(least);
 }
 
 }  // namespace
@@ -124,6 +169,10 @@ Work create(const Json& body, const ServedModel& model, Store& store, const std:
       template_variables(fields.object("chat_template_kwargs"), read_effort(fields, settings.echo));
   if (!answer.tools.empty() && answer.choice != ToolChoice::none)
     chat.variables["tools"] = structure["tools"];
+  const std::string truncation = fields.text("truncation").value_or("disabled");
+  if (truncation != "auto" && truncation != "disabled")
+    throw bad_request("Invalid 'truncation': expected auto or disabled.", "truncation", "invalid_value");
+  settings.echo["truncation"] = truncation;
   Json told = settings.messages;
   if (const auto instructions = fields.text("instructions")) {
     settings.echo["instructions"] = *instructions;
@@ -132,7 +181,8 @@ Work create(const Json& body, const ServedModel& model, Store& store, const std:
   refuse_unsupported(fields);
   fields.refuse_others();
 
-  ChatPrompt prompt = render_chat(model, told, chat);
+  ChatPrompt prompt =
+      truncation == "auto" ? render_what_fits(model, told, chat, most) : render_chat(model, told, chat);
   set_prompt(generation.request, std::move(prompt.ids), most, model, "input");
   answer.prompt = prompt.tail;
   answer.continues = prompt.continues;
