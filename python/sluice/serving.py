@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import tempfile
 import types
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from . import _native
-from ._options import command_line, find_model
+from ._options import OfThisProcess, check_text, command_line, find_model, whole_number
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+_KINDS = {"checkpoint": _native.CheckpointError, "unsupported": _native.UnsupportedError, "resource": _native.ResourceError,
+          "busy": _native.BusyError, "internal": _native.InternalError}
 
 
 def _end(process: subprocess.Popen[str], owner: int) -> None:
@@ -23,22 +27,36 @@ def _end(process: subprocess.Popen[str], owner: int) -> None:
         process.communicate()
 
 
-class Server:
+class Server(OfThisProcess):
     """A running server; `with`, close() or losing the last reference to it ends it."""
 
     def __init__(self, arguments: Sequence[str]):
+        self.url = ""
         self._said = tempfile.TemporaryFile("w+")  # a pipe that nobody reads would fill and stop it
-        self._process = subprocess.Popen([command_line(), "serve", *arguments], stdout=subprocess.PIPE, stderr=self._said, text=True)
+        self._process = subprocess.Popen([command_line(), "serve", "--json", *arguments], stdout=subprocess.PIPE, stderr=self._said,
+                                         text=True)
         self._ending = weakref.finalize(self, _end, self._process, os.getpid())  # at the interpreter's end at the latest
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
-        if not line.startswith("listening on "):
-            self._process.wait()
-            self._said.seek(0)
-            message = self._said.read().strip()
-            self.close()
-            raise _native.InputError(message.removeprefix("error: ") or "the server did not start")
-        self.url = line.removeprefix("listening on ").strip()
+        try:
+            self.url = str(json.loads(line)["url"])
+        except (ValueError, KeyError):
+            raise self._refusal(line + self._process.stdout.read()) from None
+
+    def _refusal(self, printed: str) -> _native.Error:
+        """What it ended with instead of an address."""
+        self._process.wait()
+        self._said.seek(0)
+        said = self._said.read().strip()
+        self.close()
+        try:
+            error = json.loads(printed)["error"]
+        except (ValueError, KeyError):
+            return _native.InternalError(f"the server did not start: {said}")
+        return _KINDS.get(error["kind"], _native.InputError)(error["message"])
+
+    def __repr__(self) -> str:
+        return f"<sluice.Server {self.url if self._ending.alive else '(closed)'}>"
 
     def close(self) -> None:
         """Lets running requests end, then the server."""
@@ -56,6 +74,9 @@ def serve(model: str | os.PathLike[str] = "delta-story", *, host: str = "127.0.0
           options: Sequence[str] = ()) -> Server:
     """Starts a server of its own process, for clients of the OpenAI and Anthropic protocols; port 0 chooses one. `options` are those of
     the command line."""
-    if isinstance(options, str):
+    check_text(host, "host")
+    if isinstance(options, str) or not isinstance(options, Iterable):
         raise TypeError(f"options are a sequence of words, not {options!r:.60}")
-    return Server(["-m", os.fspath(find_model(model)), "--host", host, "--port", str(port), *options])
+    for word in (words := list(options)):
+        check_text(word, "a word of options")
+    return Server(["-m", os.fspath(find_model(model)), "--host", host, "--port", str(whole_number(port, "port")), *words])

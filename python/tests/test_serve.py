@@ -1,5 +1,6 @@
 """A server of one's own, as an object."""
 
+import copy
 import json
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import urllib.request
 import pytest
 
 import sluice
+from test_chat import FORM_OF_CLIENTS, TOOL
 
 
 def post(url, body):
@@ -23,6 +25,29 @@ def test_serve(model):
     assert answer["choices"][0]["message"]["content"] == model.chat(messages, max_tokens=20, temperature=0).content
     with pytest.raises(OSError):
         urllib.request.urlopen(server.url + "/health", timeout=5)
+
+
+def test_the_server_reads_conversations_alike(model):
+    """In the forms that clients have for them."""
+    body = {"messages": FORM_OF_CLIENTS, "tools": [TOOL], "tool_choice": "none", "max_tokens": 20, "temperature": 0}
+    with sluice.serve("delta-story") as server:
+        answer = post(server.url + "/v1/chat/completions", body)
+    made = model.chat(FORM_OF_CLIENTS, tools=[TOOL], tool_choice="none", max_tokens=20, temperature=0)
+    assert answer["choices"][0]["message"]["content"] == made.content
+    assert answer["usage"]["prompt_tokens"] == made.generation.prompt_tokens
+
+
+def test_errors_by_kind(tmp_path):
+    (tmp_path / "config.json").write_text("{")
+    with pytest.raises(sluice.CheckpointError):
+        sluice.serve(tmp_path)
+    with pytest.raises(sluice.ResourceError):
+        sluice.serve(options=["--memory", "1MB"])
+    with sluice.serve() as server, pytest.raises(sluice.InputError, match="cannot listen"):
+        sluice.serve(port=int(server.url.rsplit(":", 1)[1]))
+    assert "127.0.0.1" not in repr(server)
+    with pytest.raises(TypeError, match="copied"):
+        copy.copy(server)
 
 
 def test_a_server_that_is_forgotten_ends():

@@ -7,11 +7,12 @@
 import json
 import pathlib
 import re
+import subprocess
 import unittest
 
 import jsonschema
 
-from harness import MODELS, CommandTest, environment, start
+from harness import MODELS, SLUICE, CommandTest, environment, start
 from hub_server import Hub
 
 SCHEMA = json.loads((pathlib.Path(__file__).parents[2] / "docs/json-output.schema.json").read_text())
@@ -66,10 +67,20 @@ class JsonOutput(CommandTest):
             self.check("template", "-", input='[{"role": "user", "content": "hello"}]')
         with self.subTest("pull"):
             self.check_pull()
-        tested = {command for command, *_ in cases} | {"template", "pull", "error"}
+        with self.subTest("serve"):
+            self.check_serve()
+        tested = {command for command, *_ in cases} | {"template", "pull", "serve", "error"}
         self.assertEqual(tested, set(SCHEMA["$defs"]), "a schema is not held to")
         offered = {command for command in self.commands() if "--json" in self.run_well("help", command)}
         self.assertEqual(offered, tested - {"error"}, "a command that prints JSON has no schema")
+
+    def check_serve(self):
+        command = [SLUICE, "serve", "--port", "0", "-m", MODELS / "qwen3_moe", "--json"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+            printed = json.loads(server.stdout.readline())
+            server.terminate()
+        jsonschema.Draft202012Validator({"$ref": "#/$defs/serve", "$defs": SCHEMA["$defs"]}).validate(printed)
+        self.assertRegex(printed["url"], "^http://127.0.0.1:[0-9]+$")
 
     def check_pull(self):
         hub = Hub("Owner/Tiny", {path.name: path.read_bytes() for path in (MODELS / "qwen3_moe").iterdir()})
@@ -93,6 +104,7 @@ class JsonOutput(CommandTest):
         self.check("inspect", "/no/such/folder", status=1, definition="error")
         self.check("run", "--seed", "x", status=2, definition="error")
         self.check("tokenize", status=2, definition="error")
+        self.check("serve", "-m", "/no/such/folder", status=1, definition="error")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "command.h"
 #include "options/cache_disk.h"
@@ -32,6 +33,7 @@ struct ServeArguments {
   double interval_milliseconds = 50;
   std::string key_file;
   std::string cache_disk;
+  bool json = false;
 };
 
 // One key per line; empty lines and those that begin with # are no keys.
@@ -96,7 +98,9 @@ void serve(ServeArguments& options) {
   model.context = scheduler->options().context;
   model.prompt_limit = options.max_prompt;
   server.serve(model, scheduler);
-  print_now(fmt::format("listening on {}\n", server.url()));
+  // In one line, so that a program that goes on reading knows when it has all.
+  const nlohmann::ordered_json said{{"url", server.url()}, {"model", model.name}};
+  print_now(options.json ? said.dump() + "\n" : fmt::format("listening on {}\n", server.url()));
   describe(server.url(), model, *scheduler);
   server.run_until_signalled();
 }
@@ -165,6 +169,7 @@ void add_serve(Parser& parser) {
   command.list("--alias", options->aliases, "The model's name for clients (may be given several times)");
   command.flag("--strict-model", options->strict_model, "Refuse requests that name another model");
   command.option("--data", options->server.data, "Folder to save the page's conversations in");
+  command.flag("--json", options->json, kJsonMeaning);
   add_access_options(command, *options);
   add_limits(command, *options);
   add_cache_options(command, *options);
