@@ -6,10 +6,11 @@ import operator
 import os
 import threading
 import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TYPE_CHECKING
 
 from . import _native
+from ._messages import dictionaries, template_messages, with_one_system_message
 from ._options import (OfThisProcess, Sampling, assign, check_text, encode, find_model, form_of, generate_options, parse_bytes,
                        text_options, to_json, token_ids, whole_number)
 from .chat import AsyncChatStream, ChatAnswer, ChatStream, chat_answer
@@ -116,18 +117,26 @@ class Model(OfThisProcess):
 
     def render(self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]] | None = None,
                generation_prompt: bool = True, **variables: Any) -> str:
-        """The prompt that a conversation becomes, by the model's own template."""
+        """The prompt that a conversation becomes, by the model's own template. Messages may have the forms of OpenAI's clients: contents in
+        parts of text, arguments of calls as texts, several messages of the system."""
         return self._render(messages, tools, generation_prompt, variables)
 
     def _render(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None, generation_prompt: bool,
                 variables: Mapping[str, Any] | None) -> str:
-        said = _dictionaries(messages, "messages are a sequence of dictionaries with role and content")
+        said = template_messages(messages)
         if variables is not None and not (isinstance(variables, Mapping) and all(isinstance(name, str) for name in variables)):
             raise TypeError(f"variables are values by the names that the template has for them, not {variables!r:.60}")
         values = dict(variables or {})
         if tools is not None:
-            values["tools"] = _dictionaries(tools, "tools are a sequence of dictionaries")
-        return self._engine.render_chat(to_json(said, "messages"), bool(generation_prompt), to_json(values, "tools and variables"))
+            values["tools"] = dictionaries(tools, "tools are a sequence of dictionaries")
+        engine, known = self._engine, to_json(values, "tools and variables")
+        try:
+            return engine.render_chat(to_json(said, "messages"), bool(generation_prompt), known)
+        except _native.Error:
+            joined = with_one_system_message(said)
+            if len(joined) == len(said):
+                raise
+            return engine.render_chat(to_json(joined, "messages"), bool(generation_prompt), known)
 
     def session(self, capacity: int = 0) -> Session:
         """An empty timeline of up to `capacity` tokens; 0: the model's longest."""
@@ -179,7 +188,7 @@ class Model(OfThisProcess):
         check_text(tool_choice, "tool_choice")
         if max_thinking_tokens is not None and whole_number(max_thinking_tokens, "max_thinking_tokens") < 0:
             raise _native.InputError(f"max_thinking_tokens is {max_thinking_tokens}, it must not be negative")
-        tools = None if tools is None else _dictionaries(tools, "tools are a sequence of dictionaries")
+        tools = None if tools is None else dictionaries(tools, "tools are a sequence of dictionaries")
         prompt = self._render(messages, tools, True, variables)
         answer = _native.AnswerRequest()
         answer.prompt, answer.form, answer.chat = prompt, form_of(settings), True
@@ -233,16 +242,6 @@ class Model(OfThisProcess):
         """How well it predicts a text: nats per token, bits per byte."""
         check_text(text, "the text")
         return _native.perplexity(self._computing_engine, text, whole_number(context, "context"), whole_number(stride, "stride"))
-
-
-def _dictionaries(given: Iterable[Mapping[str, Any]], meaning: str) -> list[Mapping[str, Any]]:
-    try:
-        made = list(given)
-        if isinstance(given, Mapping) or not all(isinstance(one, Mapping) for one in made):
-            raise TypeError
-    except TypeError:
-        raise TypeError(f"{meaning}, not {given!r:.60}") from None
-    return made
 
 
 def _engine_options(backend: str, threads: int, memory: float | str, vram: float | str, kv_bits: int | tuple[int, int],

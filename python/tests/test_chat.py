@@ -66,6 +66,32 @@ def test_any_iterable_of_messages_and_tools(model, content):
     assert model.chat(MESSAGES, tools=iter([TOOL]), tool_choice="weather", max_tokens=200).tool_calls[0].name == "weather"
 
 
+OWN_FORM = [{"role": "system", "content": "Be kind."}, {"role": "system", "content": "Be brief."}, {"role": "user", "content": "Weather?"},
+            {"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": {"name": "weather", "arguments": {"city": "Oslo"}}}]},
+            {"role": "tool", "content": "Rain."}]
+FORM_OF_CLIENTS = [
+    {"role": "system", "content": "Be kind."}, {"role": "developer", "content": [{"type": "text", "text": "Be brief."}]},
+    {"role": "user", "content": [{"type": "text", "text": "Weath"}, {"type": "text", "text": "er?"}]},
+    {"role": "assistant", "content": None, "tool_calls": [{"type": "function", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}]},
+    {"role": "tool", "content": "Rain."}]
+
+
+def test_messages_in_the_forms_of_other_clients(model, tmp_path):
+    assert model.render(FORM_OF_CLIENTS, tools=[TOOL]) == model.render(OWN_FORM, tools=[TOOL])
+    assert model.chat(FORM_OF_CLIENTS, **SETTINGS).content == model.chat(OWN_FORM, **SETTINGS).content
+    for file in pathlib.Path(sluice._options.find_model("delta-story")).iterdir():
+        shutil.copy(file, tmp_path)
+    (tmp_path / "chat_template.jinja").write_text("{% for m in messages %}{% if m.role == 'system' and not loop.first %}"
+                                                  "{{ raise_exception('one system message') }}{% endif %}{{ m.content }}|{% endfor %}")
+    with sluice.Model(tmp_path) as strict:
+        assert strict.render(FORM_OF_CLIENTS) == "Be kind.\n\nBe brief.|Weather?||Rain.|"
+        with pytest.raises(sluice.InputError, match="one system message"):
+            strict.render(FORM_OF_CLIENTS[3:] + FORM_OF_CLIENTS[:1])
+    for part in ({"type": "image_url", "image_url": {"url": "a"}}, {"type": "text"}, {"text": "a"}, "a", {"type": ["text"], "text": "a"}):
+        with pytest.raises(sluice.InputError, match="parts of text"):
+            model.chat([{"role": "user", "content": [part]}], **SETTINGS)
+
+
 def test_timeouts_between_pieces_lose_none(model, content):
     async def main():
         pieces, heard, late = model.chat_stream_async(MESSAGES, **SETTINGS), [], 0

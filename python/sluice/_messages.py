@@ -1,0 +1,73 @@
+"""Conversations in the forms that OpenAI's clients have for them, as the models' templates know them: the server reads them alike."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from . import _native
+
+_ROLES = {"developer": "system", "function": "tool"}
+_TEXTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}  # kinds of parts, and where their text is
+
+
+def dictionaries(given: Iterable[Mapping[str, Any]], meaning: str) -> list[Mapping[str, Any]]:
+    try:
+        made = list(given)
+        if isinstance(given, Mapping) or not all(isinstance(one, Mapping) for one in made):
+            raise TypeError
+    except TypeError:
+        raise TypeError(f"{meaning}, not {given!r:.60}") from None
+    return made
+
+
+def template_messages(given: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [_message(one) for one in dictionaries(given, "messages are a sequence of dictionaries with role and content")]
+
+
+def with_one_system_message(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Where a conversation begins with several, which many templates refuse."""
+    count = next((at for at, one in enumerate(messages) if one.get("role") != "system" or not isinstance(one["content"], str)), len(messages))
+    if count < 2:
+        return messages
+    return [{"role": "system", "content": "\n\n".join(one["content"] for one in messages[:count])}, *messages[count:]]
+
+
+def _message(given: Mapping[str, Any]) -> dict[str, Any]:
+    made = dict(given)
+    role = made.get("role")
+    if isinstance(role, str):
+        made["role"] = _ROLES.get(role, role)
+    content = made.get("content")
+    made["content"] = "" if content is None else _joined(content) if isinstance(content, (list, tuple)) else content
+    if isinstance(calls := made.get("tool_calls"), (list, tuple)):
+        made["tool_calls"] = [_call(one) for one in calls]
+    return made
+
+
+def _joined(parts: Iterable[Any]) -> str:
+    """Parts of text in one: the models here read text alone."""
+    texts = []
+    for part in parts:
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        text = part.get(_TEXTS[kind]) if isinstance(part, Mapping) and isinstance(kind, str) and kind in _TEXTS else None
+        if not isinstance(text, str):
+            raise _native.InputError(f"a message's content is text, or parts of text as {{'type': 'text', 'text': ...}}, not {part!r:.60}")
+        texts.append(text)
+    return "".join(texts)
+
+
+def _call(given: Any) -> Any:
+    """With its arguments as an object, where they came as the text of one."""
+    function = given.get("function") if isinstance(given, Mapping) else None
+    if not isinstance(function, Mapping):
+        return given
+    arguments = function.get("arguments")
+    if isinstance(arguments, str):
+        try:
+            read = json.loads(arguments)
+        except ValueError:
+            read = None  # what a model once wrote and was no JSON stays a text
+        arguments = read if isinstance(read, dict) else arguments
+    return {**given, "function": {**function, "arguments": {} if arguments is None else arguments}}
