@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, TYPE_CHECKING
 
 from . import _native
+from ._options import OfThisProcess
 from .results import Generation, Token
 from .scheduler import AsyncStream, Scheduler, Stream
 
@@ -97,7 +98,7 @@ class _Pieces:
         self.finished = True
 
 
-class ChatStream(Iterator[Delta]):
+class ChatStream(OfThisProcess, Iterator[Delta]):
     """The pieces of an answer as they come. Leaving it, or losing the last reference to it, cancels the request."""
 
     def __init__(self, stream: Stream, plan: _native.AnswerPlan):
@@ -105,15 +106,18 @@ class ChatStream(Iterator[Delta]):
         self._lock = threading.Lock()
 
     def __next__(self) -> Delta:
-        with self._lock:
-            while not self._pieces.ready:
-                if self._pieces.finished:
-                    raise StopIteration
-                try:
-                    self._pieces.push(self._plan, next(self._stream))
-                except StopIteration:
-                    self._pieces.finish()
-            return self._pieces.ready.popleft()
+        try:
+            with self._lock:
+                while not self._pieces.ready:
+                    if self._pieces.finished:
+                        raise StopIteration
+                    try:
+                        self._pieces.push(self._plan, next(self._stream))
+                    except StopIteration:
+                        self._pieces.finish()
+                return self._pieces.ready.popleft()
+        finally:
+            del self  # as in Stream
 
     @property
     def result(self) -> ChatAnswer:
@@ -131,7 +135,7 @@ class ChatStream(Iterator[Delta]):
         self.cancel()
 
 
-class AsyncChatStream(AsyncIterator[Delta]):
+class AsyncChatStream(OfThisProcess, AsyncIterator[Delta]):
     """The pieces of an answer as they come, for `async for`; the event loop goes on meanwhile."""
 
     def __init__(self, make: Callable[[], tuple[Scheduler, _native.Request, _native.AnswerPlan]]):
@@ -144,15 +148,18 @@ class AsyncChatStream(AsyncIterator[Delta]):
         self._stream, self._plans, self._pieces = AsyncStream(make_request), plans, _Pieces()
 
     async def __anext__(self) -> Delta:
-        while not self._pieces.ready:
-            if self._pieces.finished:
-                raise StopAsyncIteration
-            try:
-                token = await self._stream.__anext__()
-                self._pieces.push(self._plans[0], token)  # there is a plan once there are tokens
-            except StopAsyncIteration:
-                self._pieces.finish()
-        return self._pieces.ready.popleft()
+        try:
+            while not self._pieces.ready:
+                if self._pieces.finished:
+                    raise StopAsyncIteration
+                try:
+                    token = await self._stream.__anext__()
+                    self._pieces.push(self._plans[0], token)  # there is a plan once there are tokens
+                except StopAsyncIteration:
+                    self._pieces.finish()
+            return self._pieces.ready.popleft()
+        finally:
+            del self  # as in AsyncStream
 
     async def result(self) -> ChatAnswer:
         """The whole answer."""

@@ -54,7 +54,7 @@ class _Pending:
         return self.result
 
 
-class Stream(Iterator[Token]):
+class Stream(OfThisProcess, Iterator[Token]):
     """The tokens of an answer as they come. Leaving it, or losing the last reference to it, cancels the request."""
 
     def __init__(self, scheduler: Scheduler, request: _native.Request):
@@ -64,17 +64,20 @@ class Stream(Iterator[Token]):
         self._given = 0
 
     def __next__(self) -> Token:
-        pending = self._pending
-        with self._lock:
-            while self._given == len(pending.tokens):
-                if pending.result is not None:
-                    pending.answer()
-                    raise StopIteration
-                self._mailbox.wait()
-                for _, kind, news in self._mailbox.take():
-                    pending.hear(kind, news)
-            self._given += 1
-            return pending.tokens[self._given - 1]
+        try:
+            pending = self._pending
+            with self._lock:
+                while self._given == len(pending.tokens):
+                    if pending.result is not None:
+                        pending.answer()
+                        raise StopIteration
+                    self._mailbox.wait()
+                    for _, kind, news in self._mailbox.take():
+                        pending.hear(kind, news)
+                self._given += 1
+                return pending.tokens[self._given - 1]
+        finally:
+            del self  # or the traceback of an interruption, which notebooks keep, would let the answer go on
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -142,7 +145,7 @@ async def _begin(waiting: weakref.ref[AsyncStream], make: Callable[[], tuple[Sch
         stream._submit(scheduler, request)
 
 
-class AsyncStream(AsyncIterator[Token]):
+class AsyncStream(OfThisProcess, AsyncIterator[Token]):
     """The tokens of an answer as they come, for `async for`; the event loop goes on meanwhile."""
 
     def __init__(self, make: Callable[[], tuple[Scheduler, _native.Request]]):
@@ -151,7 +154,7 @@ class AsyncStream(AsyncIterator[Token]):
         self._pending: _Pending | None = None
         self._refused: Exception | None = None  # why it could not be submitted
         self._cancelled = False
-        asyncio.get_running_loop()  # raises where none runs, before there is something to await
+        self._loop = asyncio.get_running_loop()  # raises where none runs, before there is something to await
         self._beginning = asyncio.create_task(_begin(weakref.ref(self), make))
 
     def _submit(self, scheduler: Scheduler, request: _native.Request) -> None:
@@ -171,24 +174,37 @@ class AsyncStream(AsyncIterator[Token]):
         self._pending.hear(kind, news)
         self._news.set()
 
+    def _check_loop(self) -> None:
+        """News come to the loop that it was made in; another one would wait for ever."""
+        if asyncio.get_running_loop() is not self._loop:
+            raise _native.InputError("an answer comes to the event loop that asked for it, and this is another one")
+
     async def _begun(self) -> _Pending:
-        if self._pending is None and self._refused is None:
-            await asyncio.shield(self._beginning)
-        if self._refused is not None:
-            raise self._refused
-        assert self._pending is not None
-        return self._pending
+        try:
+            if self._pending is None and self._refused is None:
+                self._check_loop()
+                await asyncio.shield(self._beginning)
+            if self._refused is not None:
+                raise self._refused
+            assert self._pending is not None
+            return self._pending
+        finally:
+            del self
 
     async def __anext__(self) -> Token:
-        pending = await self._begun()
-        while self._given == len(pending.tokens):
-            if pending.result is not None:
-                pending.answer()
-                raise StopAsyncIteration
-            self._news.clear()
-            await self._news.wait()
-        self._given += 1
-        return pending.tokens[self._given - 1]
+        try:
+            pending = await self._begun()
+            while self._given == len(pending.tokens):
+                if pending.result is not None:
+                    pending.answer()
+                    raise StopAsyncIteration
+                self._check_loop()
+                self._news.clear()
+                await self._news.wait()
+            self._given += 1
+            return pending.tokens[self._given - 1]
+        finally:
+            del self  # or the traceback of a cancelled task, which holds itself, would let the answer go on
 
     async def result(self) -> Generation:
         """The whole answer."""

@@ -1,6 +1,7 @@
 """Requests that run together, from threads, from event loops and in batches."""
 
 import asyncio
+import gc
 import json
 import os
 import random
@@ -167,6 +168,92 @@ def test_cancelled_task_cancels_its_request(model):
         return False
 
     assert asyncio.run(main())
+
+
+class Interrupted:
+    """A mailbox at which Ctrl-C is heard."""
+
+    def wait(self):
+        raise KeyboardInterrupt
+
+
+def cancelled_requests(model, more_than=None):
+    until = time.monotonic() + 10
+    while (count := model.scheduler.state["cancelled"]) == more_than and time.monotonic() < until:
+        time.sleep(0.01)
+    return count
+
+
+@pytest.mark.parametrize("kind", ["stream", "chat_stream"])
+def test_answers_that_an_interruption_left_end(model, kind):
+    """Notebooks keep its traceback."""
+    def interrupted():
+        made = getattr(model, kind)([1] if kind == "stream" else [{"role": "user", "content": "a"}], max_tokens=1400, ignore_stop_ids=True)
+        (made if kind == "stream" else made._stream)._mailbox = Interrupted()
+        return made
+
+    def read():
+        for _ in interrupted():
+            pass
+
+    gc.collect()
+    gc.disable()
+    before = cancelled_requests(model)
+    try:
+        with pytest.raises(KeyboardInterrupt) as kept:
+            read()
+        assert cancelled_requests(model, before) > before and kept
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("kind", ["stream_async", "chat_stream_async"])
+def test_answers_that_a_cancelled_task_left_end(model, kind):
+    """The exception of a task holds the task, so that only the garbage collector finds them."""
+    async def read():
+        async for _ in getattr(model, kind)([1] if kind == "stream_async" else [{"role": "user", "content": "a"}], max_tokens=1400, ignore_stop_ids=True):
+            begun.set()
+
+    async def main():
+        task = asyncio.create_task(read())
+        await begun.wait()
+        task.cancel()
+        try:
+            await task
+        except asyncio.CancelledError as error:
+            kept.append(error)
+
+    begun, kept = asyncio.Event(), []
+    gc.collect()
+    gc.disable()
+    before = cancelled_requests(model)
+    try:
+        asyncio.run(main())
+        assert cancelled_requests(model, before) > before and kept
+    finally:
+        gc.enable()
+
+
+def test_answers_come_to_the_loop_that_asked(model):
+    """Another one is told so, where it waited for ever, and reads what has come."""
+    async def begin(count):
+        stream = model.stream_async(START, max_tokens=1400, ignore_stop_ids=True)
+        for _ in range(count):
+            await stream.__anext__()
+        return stream
+
+    async def end():
+        stream = model.stream_async(START, max_tokens=4, temperature=0)
+        await stream.result()
+        return stream
+
+    async def result(stream):
+        return await asyncio.wait_for(stream.result(), 10)
+
+    for count in (0, 1):
+        with pytest.raises(sluice.InputError, match="event loop"):
+            asyncio.run(result(asyncio.run(begin(count))))
+    assert STORY.startswith(asyncio.run(result(asyncio.run(end()))).text)
 
 
 def test_forms(model):
