@@ -37,6 +37,7 @@ from . import _native
 from ._options import whole_number
 
 _LISTS = {"I32": numpy.int32, "U8": numpy.uint8}  # what Python lists become; float32 elsewhere
+_WHOLE = {f"torch.{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)} - {"torch.int32"}
 _CUDA = 2  # kDLCUDA of DLPack
 
 
@@ -147,7 +148,8 @@ def _array(name: str, value: Any, types: str) -> Any:
         if value.is_meta or str(value.layout) != "torch.strided":
             raise _native.InputError(f"'{name}' is a tensor without values in memory, one after another")
         value = value.detach().resolve_conj().resolve_neg()
-        if types == "I32" and str(value.dtype) == "torch.int64":
+        if types == "I32" and str(value.dtype) in _WHOLE:
+            value = value.long()  # of unsigned ones torch finds no smallest
             value = _narrowed(name, value, value.int)
         return value.contiguous()
     if not isinstance(value, numpy.ndarray) and hasattr(value, "__dlpack__"):
@@ -160,7 +162,7 @@ def _array(name: str, value: Any, types: str) -> Any:
             raise _native.InputError(f"'{name}' is a masked array, whose mask would be forgotten")
         if value.dtype.names or value.dtype.kind in "OSUMm":
             raise _native.InputError(f"'{name}' has the element type {value.dtype}, which is no number")
-        if types == "I32" and value.dtype.kind == "i" and value.dtype.itemsize == 8:
+        if types == "I32" and value.dtype.kind in "iu" and value.dtype != numpy.int32:
             value = _narrowed(name, value, functools.partial(value.astype, numpy.int32))
         if not value.dtype.isnative:
             value = value.astype(value.dtype.newbyteorder("="))
@@ -169,7 +171,7 @@ def _array(name: str, value: Any, types: str) -> Any:
 
 
 def _narrowed(name: str, value: Any, narrow: Callable[[], Any]) -> Any:
-    """Whole numbers of numpy and torch have 64 bits unless told otherwise, those of ops 32."""
+    """Whole numbers of numpy and torch have 64 bits unless told otherwise, of texts that were tokenized often 16, those of ops 32."""
     if math.prod(value.shape) and not -(1 << 31) <= int(value.min()) <= int(value.max()) < 1 << 31:
         raise _native.InputError(f"'{name}' holds numbers that do not fit int32")
     return narrow()
@@ -314,7 +316,7 @@ globals().update({made.__name__: made for made in _results})  # by their names, 
 
 def describe(op: str | None = None) -> Any:
     """The table of one op, or of all by name: formula, fields and attributes."""
-    if op is not None and op not in _CATALOGUE:
+    if op is not None and not (isinstance(op, str) and op in _CATALOGUE):
         raise _native.InputError(f"there is no op {op!r:.60}; there are {', '.join(_CATALOGUE)}")
     return copy.deepcopy(_CATALOGUE if op is None else _CATALOGUE[op])  # the functions are made of this one
 
