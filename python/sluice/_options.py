@@ -134,11 +134,16 @@ def token_ids(ids: Iterable[int]) -> list[int]:
 
 def model_folders() -> list[pathlib.Path]:
     """Where models are looked for by name: as the command line does."""
-    home = pathlib.Path.home()
-    data = pathlib.Path(os.environ.get("XDG_DATA_HOME") or home / ".local/share")
-    hub = os.environ.get("HF_HUB_CACHE") or pathlib.Path(os.environ.get("HF_HOME") or home / ".cache/huggingface") / "hub"
-    folders = [pathlib.Path(folder) for folder in os.environ.get("SLUICE_MODELS", "").split(":") if folder]
-    return [*folders, data / "sluice/models", *bundled_models(), pathlib.Path(hub)]
+    def folder(name: str) -> pathlib.Path | None:
+        made = os.environ.get(name, "")
+        return pathlib.Path(made) if made.startswith("/") else None
+
+    home = folder("HOME")  # in a container there may be none
+    data = folder("XDG_DATA_HOME") or (home and home / ".local/share")
+    cache = folder("HF_HOME") or (home and home / ".cache/huggingface")
+    hub = folder("HF_HUB_CACHE") or (cache and cache / "hub")
+    folders = [pathlib.Path(named) for named in os.environ.get("SLUICE_MODELS", "").split(":") if named]
+    return [*folders, *([data / "sluice/models"] if data else []), *bundled_models(), *([hub] if hub else [])]
 
 
 def bundled_models() -> list[pathlib.Path]:

@@ -7,13 +7,14 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy
+
 from . import _native
 from ._options import OfThisProcess, Sampling, encode, text_options, token_ids
 from .results import Generation, RawToken, Token
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-    import numpy
     import numpy.typing
 
     Floats = numpy.typing.NDArray[numpy.float32]
@@ -26,7 +27,11 @@ class Session(OfThisProcess):
 
     def __init__(self, engine: _native.Engine, capacity: int, config: Mapping[str, float]):
         self._engine, self._config = engine, config
-        if not -1 < operator.index(capacity) < 1 << 63:
+        try:
+            fits = -1 < operator.index(capacity) < 1 << 63
+        except TypeError:
+            raise TypeError(f"capacity cannot be {capacity!r:.60}, expected a whole number") from None
+        if not fits:
             raise _native.InputError(f"a context of {capacity} tokens is not possible")
         self._native = _native.new_session(engine, capacity)
 
@@ -89,12 +94,15 @@ class Session(OfThisProcess):
     def generate(self, prompt: str | Sequence[int] = (), on_token: Callable[[Token], bool | None] | None = None,
                  **settings: Unpack[Sampling]) -> Generation:
         """Reads the prompt and answers. `on_token` sees each token and may return False to stop there; it cannot use this session."""
+        if on_token is not None and not callable(on_token):
+            raise TypeError(f"on_token cannot be {on_token!r:.60}, expected a function of a token")
         tokens: list[Token] = []
 
         def hear(raw: RawToken) -> bool:
             assert on_token is not None
             tokens.append(Token._of(raw, asked))
-            return on_token(tokens[-1]) is not False
+            goes_on = on_token(tokens[-1])  # what a function happens to return, as the number of characters written, ends nothing
+            return not isinstance(goes_on, (bool, numpy.bool_)) or bool(goes_on)
 
         options = text_options(self._engine, self._config, settings)
         asked = options.sampling.logprobs >= 0

@@ -75,8 +75,11 @@ def test_texts(model):
         told(session.logits, "no token")
         for prompts in ("ab", b"ab", None):
             told(lambda: model.generate_batch(prompts))
-        for capacity in (-1, None, 1.5, 10**9, 10**20):
+        for capacity in (-1, 10**9, 10**20):
             told(lambda: model.session(capacity))
+        for capacity in (None, 1.5, "a"):
+            told(lambda: model.session(capacity), "capacity")
+        told(lambda: session.generate("Once", 5), "on_token")
 
 
 def test_requests_and_conversations(model):
@@ -116,8 +119,12 @@ def test_none_is_as_if_not_given(model):
     assert model.chat([{"role": "user", "content": "Hello."}], **wanted, **nothing).generation.ids
 
 
-def test_whole_numbers_of_64_bits_are_ids():
+def test_whole_numbers_of_any_width_are_ids():
     expected = ops.embed(table=X, ids=[1, 0])
+    for kind in ("i1", "u1", "i2", "u2", ">u2", "u4", "i8", "u8"):
+        assert numpy.array_equal(ops.embed(table=X, ids=numpy.array([1, 0], kind)), expected)
+    for kind in (torch.int8, torch.uint8, torch.int16, torch.uint16, torch.uint32, torch.uint64):
+        assert numpy.array_equal(ops.embed(table=X, ids=torch.tensor([1, 0]).to(kind)), expected)
     for ids in (numpy.array([1, 0]), numpy.array([1, 5, 0, 5])[::2], torch.tensor([1, 0]), torch.tensor([[1, 0], [5, 5]]).t()[:, 0]):
         assert numpy.array_equal(numpy.asarray(ops.embed(table=X, ids=ids)), expected)
     for ids in (numpy.array([1 << 40]), torch.tensor([-1 << 40]), numpy.array([1.0], numpy.float32), numpy.array([2]), torch.tensor([-1])):
@@ -252,7 +259,8 @@ def test_studies(tmp_path):
     for wrong in ({"bits": "a"}, {"zipf": "a"}):
         told(lambda: sluice.random("qwen3.6-35b-a3b", tmp_path / "out", **wrong), *wrong)
         told(lambda: sluice.Model.random("qwen3.6-35b-a3b", bits="a"), "bits")
-    told(lambda: sluice.serve(options="--parallel 1"), "options")
+    for wrong in ({"options": "--parallel 1"}, {"options": None}, {"options": ["--parallel", 1]}, {"host": None}, {"port": "a"}, {"port": 1.5}):
+        told(lambda: sluice.serve(**wrong), *wrong)
     assert not (tmp_path / "out").exists()
 
 
@@ -267,11 +275,13 @@ def test_options_of_ops():
     for wrong in ({"weight": [1]}, {"scales": None}, {"scales": [1.0]}, {"biases": 1}, {"mode": 5}):
         told(lambda: ops.dequantize(dataclasses.replace(packed, **wrong)), *wrong, "words")
     assert packed != ops.quantize(X) and packed in {packed}
-    told(lambda: ops.describe("none such"), "none such")
+    for name in ("none such", 5, []):
+        told(lambda: ops.describe(name), f"no op {name!r}")
 
 
 def test_what_holds_threads_cannot_be_copied(model):
-    for one in (model, model.session(8), model.scheduler):
+    chat = model.chat_stream([{"role": "user", "content": "Hello."}], max_tokens=1)
+    for one in (model, model.session(8), model.scheduler, model.stream("a", max_tokens=1), chat):
         for work in (pickle.dumps, copy.copy, copy.deepcopy):
             told(lambda: work(one), f"a {type(one).__name__} can neither be copied nor pickled")
 

@@ -99,6 +99,9 @@ def test_on_token_stops(model):
     with model.session(64) as session:
         answer = session.generate(START, lambda token: heard.append(token.text) or len(heard) < 3, max_tokens=20, temperature=0)
     assert answer.finish_reason == "cancelled" and len(heard) == 3
+    for returned, tokens in ((numpy.False_, 1), (None, 5), (0, 5), (numpy.True_, 5)):
+        with model.session(64) as session:
+            assert len(session.generate(START, lambda token: returned, max_tokens=5, temperature=0).ids) == tokens
 
 
 def test_on_token_raises(model):

@@ -10,6 +10,17 @@ from conftest import command_line
 TINY = "qwen3.6-35b-a3b:layers=4,experts=8,vocab=1024"
 
 
+def test_names_are_looked_up_without_a_home(monkeypatch):
+    """As in a container whose user has no name."""
+    def unknown(user):
+        raise KeyError(user)
+
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    for name in ("HOME", "XDG_DATA_HOME", "HF_HOME", "HF_HUB_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    assert sluice.inspect("delta-story")["layers"] == 8
+
+
 def test_inspect():
     said, made = json.loads(command_line("inspect", "delta-story", "--json")), sluice.inspect("delta-story")
     parts = {part["kind"]: {"parameters": part["parameters"], "bytes": part["bytes"]} for part in said.pop("parts")}
