@@ -2,6 +2,7 @@
 // here, without the interpreter's lock.
 #include "sluice/session.h"
 
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -10,11 +11,13 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <type_traits>
+#include <vector>
 
-#include "arrays.h"
 #include "generation.h"
 #include "home.h"
 #include "interruption.h"
@@ -99,6 +102,15 @@ void extend(HeldSession& held, const Tokens& tokens) {
       return true;
     });
   });
+}
+
+// An array that Python owns.
+nb::object to_numpy(std::vector<float>&& values, std::initializer_list<std::size_t> shape) {
+  auto held = std::make_unique<std::vector<float>>(std::move(values));
+  float* data = held->data();
+  const nb::capsule owner(held.release(),
+                          [](void* p) noexcept { delete static_cast<std::vector<float>*>(p); });
+  return nb::cast(nb::ndarray<nb::numpy, float>(data, shape, owner));
 }
 
 nb::object logits(HeldSession& held) {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
 #include <optional>
+#include <string>
 
 #include "checkpoint/config.h"
 #include "checkpoint/weight_store.h"
-#include "engine/answer/answer_cache.h"
 #include "engine/layer_share.h"
 #include "engine/placement/budget.h"
 #include "engine/placement/streaming.h"
@@ -14,6 +16,7 @@
 #include "engine/settings.h"
 #include "models/model.h"
 #include "sluice/engine.h"
+#include "sluice/grammar.h"
 #include "sluice/ops/backend.h"
 #include "text/chat_template.h"
 #include "text/tokenizer.h"
@@ -35,6 +38,13 @@ std::int64_t fitting_chunk(std::int64_t usual, F&& fits) {
   while (chunk > kLeast && !fits(chunk)) chunk = std::max(kLeast, chunk / 2);
   return chunk;
 }
+
+// What is remembered of the forms of answers. Made when first asked for.
+struct AnswerCache {
+  std::mutex mutex;
+  std::shared_ptr<GrammarCache> grammars;
+  std::optional<std::string> call_probe;  // what the chat template makes of a call
+};
 
 struct Core {
   Core();
