@@ -51,5 +51,7 @@ test('anthropic: messages, streamed and whole, and counting', async () => {
   assert.equal(final.content[0].text, whole.content[0].text);
   const counted = await anthropic.messages.countTokens({model: 'any', messages});
   assert.equal(counted.input_tokens, whole.usage.input_tokens + whole.usage.cache_read_input_tokens);
-  await assert.rejects(anthropic.messages.create({...short, max_tokens: 0}), (error) => error.status === 400);
+  const ahead = await anthropic.messages.create({...short, max_tokens: 0});
+  assert.deepEqual([ahead.content, ahead.usage.output_tokens], [[], 0]);
+  await assert.rejects(anthropic.messages.create({...short, max_tokens: -1}), (error) => error.status === 400);
 });
