@@ -125,7 +125,14 @@ std::shared_ptr<const RunTable> Engine::run_table(const Run& run) {
   const std::array<RegexId, 3> key = {run.prefix, run.unit, run.end};
   if (const auto found = run_tables_.find(key); found != run_tables_.end()) return found->second;
   std::string name;
-  for (const RegexId part : key) name += arena_.describe(part, kMaxDescription) + '|';
+  for (const RegexId part : key) {
+    const std::string description = arena_.describe(part, kMaxDescription);
+    if (description.empty()) {  // without it, other runs would have the same name
+      name.clear();
+      break;
+    }
+    name += description + '|';
+  }
   {
     const std::lock_guard lock(vocabulary_.mutex);
     if (const auto found = vocabulary_.runs.find(name); found != vocabulary_.runs.end())
@@ -133,7 +140,7 @@ std::shared_ptr<const RunTable> Engine::run_table(const Run& run) {
   }
   auto table = std::make_shared<const RunTable>(run, lexer_, vocabulary_.trie, vocabulary_.bytes, clock_);
   const std::lock_guard lock(vocabulary_.mutex);
-  if (name.size() < kMaxDescription && vocabulary_.runs.size() < kMaxShared)
+  if (!name.empty() && name.size() < kMaxDescription && vocabulary_.runs.size() < kMaxShared)
     vocabulary_.runs.emplace(name, table);
   return run_tables_[key] = std::move(table);
 }

@@ -125,6 +125,19 @@ TEST(GrammarMask, EqualsBruteForceWithATokenizer) {
   for (const MaskCase& mask_case : cases()) test.check(mask_case, 11, 1);
 }
 
+// Tables of the vocabulary are shared by what describes them; these runs differ in an end that is too long
+// for that.
+TEST(GrammarMask, RunsWithLongEndsAreToldApart) {
+  const TestVocabulary& vocabulary = test_vocabulary();
+  MaskTest test(vocabulary.shared, vocabulary.bytes, TestVocabulary::kStop);
+  for (const char* end : {"1", "22", "-", "--"}) {
+    const GrammarSource source{.kind = GrammarSource::Kind::regex,
+                               .text = "[a-zA-Z ]{1,9}" + (end + std::string(400, '0')),
+                               .choices = {}};
+    test.check({end, source}, 5, 4);
+  }
+}
+
 TEST(GrammarMask, SpecialTokensAreNotMatchedByTheirBytes) {
   std::vector<std::string> bytes = {"<end>", "a", "<", "e", "n", "d", ">"};
   const std::int32_t stop[] = {0};
