@@ -10,6 +10,7 @@ namespace sluice::grammar {
 namespace {
 
 constexpr std::size_t kMaxJsonDepth = 200;
+constexpr std::size_t kMaxValues = 1'000'000;  // each takes far more memory than its text
 
 class ValueBuilder : public nlohmann::json_sax<nlohmann::json> {
  public:
@@ -42,6 +43,7 @@ class ValueBuilder : public nlohmann::json_sax<nlohmann::json> {
  private:
   bool number(const std::string& text) { return place(JsonValue::of(Decimal::parse(text))); }
   bool place(JsonValue value) {
+    if (++values_ > kMaxValues) fail(ErrorKind::resource, "schema: more than {} values", kMaxValues);
     if (open_.empty()) {
       root_ = std::move(value);
     } else if (open_.back().is_array()) {
@@ -73,6 +75,7 @@ class ValueBuilder : public nlohmann::json_sax<nlohmann::json> {
 
   JsonValue root_;
   std::vector<JsonValue> open_;
+  std::size_t values_ = 0;
 };
 
 }  // namespace
@@ -122,6 +125,13 @@ JsonValue JsonValue::object(std::vector<std::pair<std::string, JsonValue>> membe
   return result;
 }
 
+std::size_t JsonValue::count() const {
+  std::size_t count = 1;
+  for (const JsonValue& item : items) count += item.count();
+  for (const auto& [name, value] : members) count += value.count();
+  return count;
+}
+
 const JsonValue* JsonValue::find(std::string_view key) const {
   for (const auto& [name, value] : members)
     if (name == key) return &value;
@@ -141,11 +151,18 @@ bool operator==(const JsonValue& a, const JsonValue& b) {
       return a.string == b.string;
     case JsonValue::Kind::array:
       return a.items == b.items;
-    case JsonValue::Kind::object:
-      return a.members.size() == b.members.size() && std::ranges::all_of(a.members, [&b](const auto& member) {
-               const JsonValue* other = b.find(member.first);
-               return other != nullptr && *other == member.second;
-             });
+    case JsonValue::Kind::object: {
+      if (a.members.size() != b.members.size()) return false;
+      using Member = std::pair<std::string, JsonValue>;
+      const auto sorted = [](const JsonValue& object) {
+        std::vector<const Member*> members;
+        for (const Member& member : object.members) members.push_back(&member);
+        std::ranges::sort(members, {}, &Member::first);
+        return members;
+      };
+      return std::ranges::equal(sorted(a), sorted(b),
+                                [](const Member* one, const Member* other) { return *one == *other; });
+    }
   }
   return false;
 }

@@ -34,6 +34,8 @@ struct JsonValue {
   bool is_string() const { return kind == Kind::string; }
   bool is_number() const { return kind == Kind::number; }
   bool is_boolean() const { return kind == Kind::boolean; }
+  // How many values it is made of.
+  std::size_t count() const;
   // The member of an object, or null.
   const JsonValue* find(std::string_view key) const;
 

@@ -72,6 +72,7 @@ bool RegexArena::equal(RegexId a, RegexId b) const {
 RegexId RegexArena::intern(Node node) {
   if (nodes_.size() >= max_terms_)
     fail(ErrorKind::resource, "the grammar needs more than {} regular expression terms", max_terms_);
+  poll();
   const RegexId id = nodes_.size();
   node.shortest = shortest(node);
   nodes_.push_back(node);

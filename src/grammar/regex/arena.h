@@ -57,6 +57,10 @@ class RegexArena {
   void check_time() const {
     if (clock_ != nullptr) clock_->look();
   }
+  // For work that is done in many small steps: looks at the clock now and then.
+  void count_steps(std::size_t steps) const {
+    if (clock_ != nullptr) clock_->poll(steps);
+  }
 
   RegexId bytes(const ByteSet& set);
   RegexId byte(unsigned char value);

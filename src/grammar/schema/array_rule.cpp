@@ -222,6 +222,7 @@ void ArrayRule::write_unique() {
   static const JsonValue kBooleans[] = {JsonValue::of(false), JsonValue::of(true)};
   static const JsonValue kNullValue;
   const auto add = [&](const JsonValue& value) {
+    if (values.size() > kMaxValues) return;
     if (std::ranges::none_of(values, [&](const JsonValue* other) { return *other == value; }))
       values.push_back(&value);
   };

@@ -7,6 +7,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "grammar/regex/lexer.h"
@@ -114,6 +116,8 @@ class SchemaCompiler {
   void negate_contains(const JsonValue& schema, const JsonValue& value, Choices& choices);
   static JsonValue some_property(JsonValue names, JsonValue value);
   JsonValue make_negation(const JsonValue& schema);
+  // Negations and dependencies hold copies of what they are made from: all of them together are bounded.
+  void count_made(const JsonValue& schema, std::size_t times = 1);
 
   // merge.cpp: what the keywords say together
   Constraints merge(const Demands& demands);
@@ -130,6 +134,8 @@ class SchemaCompiler {
   // objects and arrays
   std::vector<std::string> property_names(const Constraints& constraints) const;
   std::vector<std::string> required_names(const Constraints& constraints) const;
+  // The member of an object that may have very many.
+  const JsonValue* member(const JsonValue& object, const std::string& name);
   Demands property_demands(const Constraints& constraints, const std::string& name);
   // What holds for a property that is named in those of the schemas that are marked.
   void demand_others(Demands& demands, const Constraints& constraints, const std::vector<bool>& named);
@@ -164,6 +170,9 @@ class SchemaCompiler {
                                 std::string_view what) const;
   [[noreturn]] void refuse_nesting(const JsonValue& schema) const;
   void check_time() const { arena_.check_time(); }
+  // Called by whatever goes through a list for each part of another.
+  void count_steps(std::size_t steps) const { arena_.count_steps(steps); }
+  void add_demand(Demands& demands, const Demand& demand) const;
 
   SchemaDocument document_;
   Scopes scopes_;
@@ -178,8 +187,10 @@ class SchemaCompiler {
   std::map<const JsonValue*, unsigned> types_of_;
   std::map<std::pair<const JsonValue*, const Scope*>, std::vector<Demands>> exclusive_;
   std::map<const JsonValue*, const JsonValue*> negations_, dependencies_;
+  std::size_t made_values_ = 0;
   std::map<std::string, Pattern> patterns_;
   std::map<std::string, RegexId> pattern_regexes_;
+  std::unordered_map<const JsonValue*, std::unordered_map<std::string_view, const JsonValue*>> members_;
   int depth_ = 0;
 };
 

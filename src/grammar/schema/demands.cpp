@@ -54,11 +54,12 @@ bool is_choice(const Demand& demand) {
   return demand.part != Demand::Part::keywords && demand.part != Demand::Part::never;
 }
 
-void add_demand(Demands& demands, const Demand& demand) {
+}  // namespace
+
+void SchemaCompiler::add_demand(Demands& demands, const Demand& demand) const {
+  count_steps(demands.size());
   if (std::ranges::find(demands, demand) == demands.end()) demands.push_back(demand);
 }
-
-}  // namespace
 
 void SchemaCompiler::wrong(const JsonValue& schema, std::string_view keyword, std::string_view what) const {
   fail(ErrorKind::input, "schema: {}/{}: {}", document_.path(schema), keyword, what);
@@ -156,7 +157,9 @@ void SchemaCompiler::demand_dependencies(Demands& demands, const Applied& at, co
   const JsonValue*& made = dependencies_[&value];
   if (made == nullptr) {
     std::vector<JsonValue> all;
+    constexpr std::size_t kAround = 16;  // values around what a name needs
     for (const auto& [name, needs] : value.members) {
+      count_made(needs, kAround);
       JsonValue not_object = JsonValue::object({{"type", JsonValue::array({})}});
       for (const char* type : {"null", "boolean", "array", "string", "number"})
         not_object.members[0].second.items.push_back(JsonValue::of(std::string(type)));
@@ -218,15 +221,15 @@ std::vector<Demands> SchemaCompiler::alternatives(const Demands& demands, bool r
     Demands demands;
     std::vector<const Choice*> from;
 
-    void add(const Demand& demand, const Choice* choice) {
-      add_demand(demands, demand);
+    void add(const SchemaCompiler& compiler, const Demand& demand, const Choice* choice) {
+      compiler.add_demand(demands, demand);
       if (from.size() < demands.size()) from.push_back(choice);
     }
   };
   std::deque<Choice> choices;
   std::vector<Demands> done;
   std::vector<Way> open(1);
-  for (const Demand& demand : demands) open[0].add(demand, nullptr);
+  for (const Demand& demand : demands) open[0].add(*this, demand, nullptr);
   while (!open.empty()) {
     check_time();
     Way next = std::move(open.back());
@@ -243,9 +246,10 @@ std::vector<Demands> SchemaCompiler::alternatives(const Demands& demands, bool r
       const std::vector<Demands> ways = branches(choice.demand, rough);
       for (auto way = ways.rbegin(); way != ways.rend(); ++way) {
         Way& chosen = open.emplace_back();
-        for (std::size_t i = 0; i < at; ++i) chosen.add(next.demands[i], next.from[i]);
-        for (const Demand& demand : *way) chosen.add(demand, &choice);
-        for (std::size_t i = at + 1; i < next.demands.size(); ++i) chosen.add(next.demands[i], next.from[i]);
+        for (std::size_t i = 0; i < at; ++i) chosen.add(*this, next.demands[i], next.from[i]);
+        for (const Demand& demand : *way) chosen.add(*this, demand, &choice);
+        for (std::size_t i = at + 1; i < next.demands.size(); ++i)
+          chosen.add(*this, next.demands[i], next.from[i]);
       }
     }
     if (done.size() + open.size() > kMaxAlternatives) {
@@ -314,6 +318,7 @@ std::vector<Demands> SchemaCompiler::exclusive_branches(const Applied& at, const
   std::vector<Demands> result = branches;
   for (std::size_t i = 0; i < count; ++i) {
     for (std::size_t j = i + 1; j < count; ++j) {
+      count_steps(1 + branches[i].size() + branches[j].size());
       Demands both = branches[i];
       for (const Demand& demand : branches[j]) add_demand(both, demand);
       if (provably_empty(both, kDepth)) continue;

@@ -123,12 +123,11 @@ SchemaDocument::Role SchemaDocument::role_of(std::string_view keyword) {
   return std::ranges::find(kSchemas, keyword) != std::end(kSchemas) ? Role::schema : Role::data;
 }
 
-const std::string* SchemaDocument::id_of(const JsonValue& schema) const {
-  if (!schema.is_object()) return nullptr;
+void SchemaDocument::index_id(const JsonValue& schema) {
   const JsonValue* reference = reference_alone_ ? schema.find("$ref") : nullptr;
-  if (reference != nullptr && reference->is_string()) return nullptr;
+  if (reference != nullptr && reference->is_string()) return;
   const JsonValue* id = schema.find(old_id_ ? "id" : "$id");
-  return id != nullptr && id->is_string() ? &id->string : nullptr;
+  if (id != nullptr && id->is_string()) ids_[&schema] = &id->string;
 }
 
 void SchemaDocument::index(const JsonValue& value, const JsonValue* parent, std::string key, Role role) {
@@ -136,6 +135,7 @@ void SchemaDocument::index(const JsonValue& value, const JsonValue* parent, std:
   locations_[&value] = {parent, std::move(key)};
   for (std::size_t i = 0; i < value.items.size(); ++i) index(value.items[i], &value, std::to_string(i), role);
   if (!value.is_object()) return;
+  if (role != Role::schemas_by_name) index_id(value);
   if (role == Role::schema) index_names(value);
   for (const auto& [name, member] : value.members) {
     Role inner = Role::data;
@@ -268,6 +268,7 @@ const JsonValue& SchemaDocument::keep(JsonValue schema, const JsonValue& origin)
   // What it holds was copied from its origin, so references in it mean the same.
   const auto place = [&](const auto& self, const JsonValue& value) -> void {
     locations_[&value] = {&origin, "", true};
+    if (value.is_object()) index_id(value);
     for (const JsonValue& item : value.items) self(self, item);
     for (const auto& [key, member] : value.members) self(self, member);
   };

@@ -47,7 +47,11 @@ class SchemaDocument {
   void index(const JsonValue& value, const JsonValue* parent, std::string key, Role role);
   static Role role_of(std::string_view keyword);
   void index_names(const JsonValue& schema);
-  const std::string* id_of(const JsonValue& schema) const;
+  void index_id(const JsonValue& schema);
+  const std::string* id_of(const JsonValue& schema) const {
+    const auto found = ids_.find(&schema);
+    return found == ids_.end() ? nullptr : found->second;
+  }
   std::string base_of(const JsonValue& schema) const;
   const JsonValue* follow(const JsonValue& from, std::string_view pointer) const;
 
@@ -58,6 +62,7 @@ class SchemaDocument {
   bool has_dynamic_references_ = false;
   std::deque<JsonValue> made_;
   std::unordered_map<const JsonValue*, Location> locations_;
+  std::unordered_map<const JsonValue*, const std::string*> ids_;
   std::unordered_map<std::string, const JsonValue*> resources_;  // by absolute URI
   std::unordered_map<const JsonValue*, std::unordered_map<std::string, const JsonValue*>> anchors_,
       dynamic_anchors_;  // by resource

@@ -39,6 +39,7 @@ unsigned SchemaCompiler::type_bits(const JsonValue& schema, const JsonValue& typ
 
 Constraints SchemaCompiler::merge(const Demands& demands) {
   Constraints result;
+  check_time();
   for (const Demand& demand : demands) {
     if (demand.part == Demand::Part::never) result.types = 0;
     if (demand.part != Demand::Part::keywords) continue;
@@ -83,6 +84,7 @@ void SchemaCompiler::merge_keyword(Constraints& into, const JsonValue& schema, c
       for (const JsonValue& one : value.items) values.push_back(&one);
     if (into.values)
       std::erase_if(values, [&](const JsonValue* one) {
+        count_steps(into.values->size());
         return std::ranges::none_of(*into.values, [&](const JsonValue* other) { return *one == *other; });
       });
     into.values = std::move(values);
@@ -140,6 +142,7 @@ bool SchemaCompiler::admits(const Demands& demands, const JsonValue& value) {
 
 bool SchemaCompiler::admits(const Constraints& constraints, const JsonValue& value) {
   const auto is_value = [&value](const JsonValue* other) { return value == *other; };
+  count_steps((constraints.values ? constraints.values->size() : 0) + constraints.excluded.size());
   if (constraints.values && std::ranges::none_of(*constraints.values, is_value)) return false;
   if (std::ranges::any_of(constraints.excluded, is_value)) return false;
   switch (value.kind) {
@@ -169,8 +172,10 @@ bool SchemaCompiler::admits(const Constraints& constraints, const JsonValue& val
 bool SchemaCompiler::admits_object(const Constraints& constraints, const JsonValue& value) {
   if (value.members.size() < constraints.properties.min || value.members.size() > constraints.properties.max)
     return false;
-  for (const std::string& name : required_names(constraints))
+  for (const std::string& name : required_names(constraints)) {
+    count_steps(value.members.size());
     if (value.find(name) == nullptr) return false;
+  }
   for (const SomeProperty& some : find_some(constraints))
     if (std::ranges::none_of(value.members, [&](const auto& member) {
           return lexer_.matches(some.names, json_escaped(member.first)) &&

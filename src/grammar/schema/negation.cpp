@@ -40,13 +40,24 @@ const JsonValue& SchemaCompiler::negation(const JsonValue& schema) {
   }
   negations_[&schema] = nullptr;
   try {
-    const JsonValue& made = document_.keep(make_negation(schema), schema);
+    JsonValue negated = make_negation(schema);
+    count_made(negated);
+    const JsonValue& made = document_.keep(std::move(negated), schema);
     negations_[&schema] = &made;
     return made;
   } catch (...) {
     negations_.erase(&schema);
     throw;
   }
+}
+
+void SchemaCompiler::count_made(const JsonValue& schema, std::size_t times) {
+  constexpr std::size_t kMaxMade = 1'000'000;
+  check_time();
+  made_values_ += times * schema.count();
+  if (made_values_ > kMaxMade)
+    fail(ErrorKind::resource, "schema: {}: what negations and dependencies make of it is more than {} values",
+         document_.path(schema), kMaxMade);
 }
 
 JsonValue SchemaCompiler::make_negation(const JsonValue& schema) {
@@ -71,6 +82,7 @@ void SchemaCompiler::negate_one_of(const JsonValue& schema, const JsonValue& one
   std::vector<JsonValue> none;
   for (const JsonValue& part : one_of.items) none.push_back(negation(part));
   choices.push_back(all_of(std::move(none)));
+  count_made(one_of, one_of.items.size());
   for (std::size_t i = 0; i < one_of.items.size(); ++i)
     for (std::size_t j = i + 1; j < one_of.items.size(); ++j)
       choices.push_back(all_of({one_of.items[i], one_of.items[j]}));
@@ -90,10 +102,12 @@ bool SchemaCompiler::negate_applicator(const JsonValue& schema, const std::strin
   } else if (key == "oneOf") {
     negate_one_of(schema, value, choices);
   } else if (key == "if") {
+    count_made(value);
     if (const JsonValue* then = schema.find("then")) choices.push_back(all_of({value, negation(*then)}));
     if (const JsonValue* otherwise = schema.find("else"))
       choices.push_back(all_of({negation(value), negation(*otherwise)}));
   } else if (key == "not") {
+    count_made(value);
     choices.push_back(value);
   } else {
     return false;
@@ -163,9 +177,9 @@ JsonValue SchemaCompiler::some_property(JsonValue names, JsonValue value) {
 
 bool SchemaCompiler::negate_object(const JsonValue& schema, const std::string& key, const JsonValue& value,
                                    Choices& choices) {
-  const auto members = [&](const JsonValue* object) {
+  const auto check_object = [&](const JsonValue* object) {
     if (object != nullptr && !object->is_object()) wrong(schema, key, "expected an object");
-    return object == nullptr ? JsonValue::object({}) : *object;
+    return object != nullptr;
   };
   if (key == "required") {
     if (!value.is_array()) wrong(schema, key, "expected an array of names");
@@ -173,16 +187,19 @@ bool SchemaCompiler::negate_object(const JsonValue& schema, const std::string& k
       choices.push_back(
           of_type("object", "properties", JsonValue::object({{name.string, JsonValue::of(false)}})));
   } else if (key == "properties") {
-    for (const auto& [name, part] : members(&value).members) {
-      const JsonValue& opposite = negation(*value.find(name));
+    check_object(&value);
+    for (const auto& [name, part] : value.members) {
+      const JsonValue& opposite = negation(part);
       if (is_never(opposite)) continue;
       JsonValue choice = of_type("object", "required", JsonValue::array({JsonValue::of(name)}));
       choice.members.emplace_back("properties", JsonValue::object({{name, opposite}}));
+      count_made(choice);
       choices.push_back(std::move(choice));
     }
   } else if (key == "patternProperties") {
-    for (const auto& [pattern, part] : members(&value).members) {
-      const JsonValue& opposite = negation(*value.find(pattern));
+    check_object(&value);
+    for (const auto& [pattern, part] : value.members) {
+      const JsonValue& opposite = negation(part);
       if (!is_never(opposite))
         choices.push_back(some_property(JsonValue::object({{"pattern", JsonValue::of(pattern)}}), opposite));
     }
@@ -190,11 +207,12 @@ bool SchemaCompiler::negate_object(const JsonValue& schema, const std::string& k
     const JsonValue& opposite = negation(value);
     if (is_never(opposite)) return true;
     JsonValue known = JsonValue::array({});
-    for (const auto& [name, part] : members(schema.find("properties")).members)
-      known.items.push_back(JsonValue::of(name));
+    if (const JsonValue* properties = schema.find("properties"); check_object(properties))
+      for (const auto& [name, part] : properties->members) known.items.push_back(JsonValue::of(name));
     std::vector<JsonValue> names = {JsonValue::object({{"$not-enum", std::move(known)}})};
-    for (const auto& [pattern, part] : members(schema.find("patternProperties")).members)
-      names.push_back(JsonValue::object({{"$not-pattern", JsonValue::of(pattern)}}));
+    if (const JsonValue* patterns = schema.find("patternProperties"); check_object(patterns))
+      for (const auto& [pattern, part] : patterns->members)
+        names.push_back(JsonValue::object({{"$not-pattern", JsonValue::of(pattern)}}));
     choices.push_back(some_property(all_of(std::move(names)), opposite));
   } else if (key == "propertyNames") {
     const JsonValue& opposite = negation(value);
@@ -250,6 +268,7 @@ bool SchemaCompiler::negate_array(const JsonValue& schema, const std::string& ke
 // Too few items, or too many.
 void SchemaCompiler::negate_contains(const JsonValue& schema, const JsonValue& value, Choices& choices) {
   const Contains contains = read_contains({&schema, nullptr}, value);
+  count_made(value, 2);
   const auto counted = [&](std::uint32_t min, std::uint32_t max) {
     JsonValue choice = of_type("array", "contains", value);
     choice.members.emplace_back("minContains", JsonValue::of(Decimal(min)));

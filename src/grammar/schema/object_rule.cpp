@@ -1,6 +1,7 @@
 #include "grammar/schema/object_rule.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "grammar/json/string.h"
@@ -24,11 +25,24 @@ std::vector<std::string> SchemaCompiler::property_names(const Constraints& const
 
 std::vector<std::string> SchemaCompiler::required_names(const Constraints& constraints) const {
   std::vector<std::string> names;
+  std::unordered_set<std::string_view> known;
   for (const Applied& at : constraints.schemas)
     if (const JsonValue* required = at.find("required"))
-      for (const JsonValue& name : required->items)
-        if (std::ranges::find(names, name.string) == names.end()) names.push_back(name.string);
+      for (const JsonValue& name : required->items) {
+        count_steps(1);
+        if (known.insert(name.string).second) names.push_back(name.string);
+      }
   return names;
+}
+
+const JsonValue* SchemaCompiler::member(const JsonValue& object, const std::string& name) {
+  constexpr std::size_t kMany = 64;
+  if (object.members.size() < kMany) return object.find(name);
+  auto& members = members_[&object];
+  if (members.empty())
+    for (const auto& [key, value] : object.members) members.emplace(key, &value);
+  const auto found = members.find(name);
+  return found == members.end() ? nullptr : found->second;
 }
 
 Demands SchemaCompiler::property_demands(const Constraints& constraints, const std::string& name) {
@@ -37,16 +51,18 @@ Demands SchemaCompiler::property_demands(const Constraints& constraints, const s
   for (std::size_t i = 0; i < constraints.schemas.size(); ++i) {
     const Applied& at = constraints.schemas[i];
     if (const JsonValue* properties = at.find("properties"))
-      if (const JsonValue* own = properties->find(name)) {
+      if (const JsonValue* own = member(*properties, name)) {
         demand_part(demands, at, *own);
         named[i] = true;
       }
     if (const JsonValue* patterns = at.find("patternProperties"))
-      for (const auto& [pattern, part] : patterns->members)
+      for (const auto& [pattern, part] : patterns->members) {
+        check_time();
         if (lexer_.matches(pattern_regex(*at.schema, "patternProperties", pattern), json_escaped(name))) {
           demand_part(demands, at, part);
           named[i] = true;
         }
+      }
   }
   demand_others(demands, constraints, named);
   return demands;
@@ -119,11 +135,13 @@ ObjectRule::ObjectRule(SchemaCompiler& compiler, const Constraints& constraints,
 // False if a required property cannot be there.
 bool ObjectRule::collect_properties() {
   RegexArena& arena = compiler_.arena_;
-  const std::vector<std::string> required = compiler_.required_names(constraints_);
+  const std::vector<std::string> listed = compiler_.required_names(constraints_);
+  const std::unordered_set<std::string_view> required(listed.begin(), listed.end());
   const RegexId names = compiler_.name_regex(constraints_);
   for (const std::string& name : compiler_.property_names(constraints_)) {
+    compiler_.check_time();
     Property property{.demands = compiler_.property_demands(constraints_, name),
-                      .required = std::ranges::find(required, name) != required.end()};
+                      .required = required.contains(name)};
     const std::string escaped = json_escaped(name);
     const bool possible =
         compiler_.types_of(property.demands) != 0 && compiler_.lexer_.matches(names, escaped);

@@ -1,3 +1,5 @@
+#include <chrono>
+
 #include "base/json.h"
 #include "expect_error.h"
 #include "unit/grammar/grammar_fixture.h"
@@ -341,6 +343,73 @@ TEST(GrammarSchema, HostileSchemasEndWithinTheirLimits) {
     EXPECT_EQ(matcher.accept_text(text), std::string_view(text).size());
     matcher.mask(bits);
   }
+}
+
+// Lists that are compared with each other are where a schema of a few megabytes could keep a processor for
+// hours.
+TEST(GrammarSchema, LongListsEndWithinTheTimeToCompile) {
+  const auto list = [](int count, const char* item) {
+    std::string result;
+    for (int i = 0; i < count; ++i) result += (i > 0 ? "," : "") + fmt::format(fmt::runtime(item), i);
+    return result;
+  };
+  const std::string names = "[" + list(300'000, "\"n{0}\"") + "]";
+  const std::string others = "[" + list(300'000, "\"m{0}\"") + "]";
+  GrammarLimits limits;
+  limits.compile_time = std::chrono::milliseconds(1'000);
+  const auto start = std::chrono::steady_clock::now();
+  for (const std::string& schema :
+       {R"({"required":)" + names + "}", R"({"properties":{)" + list(150'000, "\"n{0}\":{{}}") + "}}",
+        R"({"allOf":[{"enum":)" + names + R"(},{"enum":)" + others + "}]}",
+        R"({"enum":)" + names + R"(,"not":{"enum":)" + others + "}}",
+        R"({"type":"object","propertyNames":{"enum":)" + names + "}}",
+        R"({"type":"array","uniqueItems":true,"items":{"enum":[)" + list(300'000, "{0}") + "]}}",
+        R"({"allOf":[)" + list(200'000, R"({{"minLength":1}})") + "]}",
+        R"({"oneOf":[)" + list(200'000, R"({{"const":{0}}})") + "]}",
+        R"({"dependentRequired":{)" + list(100'000, R"("d{0}":["e{0}"])") + "}}"}) {
+    try {
+      const Grammar grammar({.kind = GrammarSource::Kind::json_schema, .text = schema, .choices = {}},
+                            test_vocabulary().shared, limits);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::resource) << schema.substr(0, 60) << ": " << error.what();
+    }
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::minutes(3));
+}
+
+// What a schema is made of takes far more memory than its text, and negations copy what they negate.
+TEST(GrammarSchema, MemoryIsBounded) {
+  const auto repeated = [](int count, const std::string& item) {
+    std::string result = item;
+    for (int i = 1; i < count; ++i) result += "," + item;
+    return result;
+  };
+  expect_error(ErrorKind::resource, {"more than 1000000 values"},
+               [&] { schema_grammar(R"({"enum":[)" + repeated(1'500'000, "0") + "]}"); });
+  std::string nested = R"({"enum":[)" + repeated(50'000, "0") + "]}";
+  for (int depth = 0; depth < 150; ++depth) nested = R"({"not":)" + nested + "}";
+  expect_error(ErrorKind::resource, {"negations", "1000000 values"}, [&] { schema_grammar(nested); });
+  expect_error(ErrorKind::resource, {"#/not/oneOf", "1000000 values"},
+               [&] { schema_grammar(R"({"not":{"oneOf":[)" + repeated(3'000, R"({"const":1})") + "]}}"); });
+}
+
+// Every definition has a name of its own, and finding the base of each goes by all of them.
+TEST(GrammarSchema, ManyNamedDefinitionsAreFoundAtOnce) {
+  std::string definitions;
+  for (int i = 0; i < 60'000; ++i)
+    definitions +=
+        fmt::format(R"({}"d{}":{{"$id":"http://names/{}","type":"integer"}})", i > 0 ? "," : "", i, i);
+  GrammarLimits limits;
+  limits.compile_time = std::chrono::minutes(1);
+  const Grammar grammar({.kind = GrammarSource::Kind::json_schema,
+                         .text = R"({"$ref":"http://names/59999","$defs":{)" + definitions + "}}",
+                         .choices = {}},
+                        test_vocabulary().shared, limits);
+  // A property may have the name of a keyword.
+  const auto named = schema_grammar(
+      R"({"properties":{"$id":{"$ref":"#/$defs/n"}},"required":["$id"],"$defs":{"n":{"type":"integer"}}})");
+  EXPECT_TRUE(accepts(named, R"({"$id":5})"));
+  EXPECT_FALSE(accepts(named, R"({"$id":"5"})"));
 }
 
 }  // namespace
