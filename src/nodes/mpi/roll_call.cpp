@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <pmix.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
 #include <map>
@@ -52,19 +53,24 @@ bool is_published(const std::string& key) {
   return seen;
 }
 
-// Its calls of PMIx may wait for ever for a daemon that is cut off, so that a thread of its own makes them,
-// which may outlive whoever waits for the others.
+// Its calls of PMIx may wait for ever for a daemon that is cut off, so that threads of its own make them,
+// which may outlive whoever waits for the others: one publishes and one looks up, as publishing takes seconds
+// where machines are busy.
 class Beats {
  public:
   explicit Beats(const pmix_proc_t& own) : own_(own) {}
 
   void run() {
     // Most nodes have joined before anyone need be told.
-    if (!wait(1s) && find_others())
-      for (int beat = 0; publish(key_of(own_.rank, beat)); ++beat) {
-        listen();
-        if (wait(500ms)) break;
+    if (!wait(1s) && find_others()) {
+      std::thread listening([this] {
+        do listen();
+        while (!wait(500ms));
+      });
+      for (int beat = 0; tell(beat) && !wait(500ms); ++beat) {
       }
+      listening.join();
+    }
     PMIx_Finalize(nullptr, 0);
     const std::lock_guard lock(mutex_);
     ended_ = true;
@@ -83,7 +89,7 @@ class Beats {
     if (others_.empty()) return std::nullopt;
     std::vector<std::string> names;
     for (const auto& [rank, other] : others_)
-      if (Clock::now() - other.heard > patience) names.push_back(other.name);
+      if (Clock::now() - other.heard > patience + slowness()) names.push_back(other.name);
     return names;
   }
 
@@ -97,6 +103,27 @@ class Beats {
   bool wait(std::chrono::milliseconds most) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, most, [this] { return !wanted_; });
+  }
+
+  bool tell(int beat) {
+    {
+      const std::lock_guard lock(mutex_);
+      telling_since_ = Clock::now();
+    }
+    const bool told = publish(key_of(own_.rank, beat));
+    const std::lock_guard lock(mutex_);
+    slowest_ = std::max(slowest_, Clock::now() - *telling_since_);
+    telling_since_.reset();
+    return told;
+  }
+
+  // How much longer than any patience allows for it takes this node to tell others that it lives, and so them
+  // perhaps. Beside mpirun it ends at some time; elsewhere it may be that nobody is there to be told.
+  Clock::duration slowness() const {
+    constexpr auto kAllowed = 2s;
+    Clock::duration takes = slowest_;
+    if (own_.rank == 0 && telling_since_) takes = std::max(takes, Clock::now() - *telling_since_);
+    return std::max(Clock::duration::zero(), takes - kAllowed);
   }
 
   bool find_others() {
@@ -120,7 +147,7 @@ class Beats {
     return true;
   }
 
-  // Numbers that came while this thread waited are one sign of life.
+  // Numbers that came meanwhile are one sign of life.
   void listen() {
     for (auto& [rank, other] : others_) {
       bool heard = false;
@@ -136,6 +163,8 @@ class Beats {
   std::condition_variable changed_;
   bool wanted_ = true;
   bool ended_ = false;
+  std::optional<Clock::time_point> telling_since_;
+  Clock::duration slowest_{};            // that telling took
   std::map<pmix_rank_t, Other> others_;  // which ones they are does not change once they are known
 };
 
