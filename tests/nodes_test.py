@@ -189,6 +189,20 @@ class NodesTest(unittest.TestCase):
                 self.assertEqual(len(said), 1, ended.stderr)
                 self.assertRegex(said[0], rf"sluice: node {rank} \(.+\) has not joined within")
 
+    def test_what_one_node_lacks_is_told_once_and_of_which(self):
+        def tell(*models):
+            jobs = [["-n", "1", SLUICE, "run", "--nodes", "auto", "-m", model] for model in models]
+            jobs = [word for job in jobs for word in (*job, ":")][:-1]
+            ended = subprocess.run([*launcher(MPIRUN, 1, *SHARED_MEMORY)[:-2], *jobs], text=True, timeout=SECONDS, env=ENVIRONMENT,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            self.assertNotEqual(ended.returncode, 0)
+            said = [line for line in ended.stderr.splitlines() if line.startswith("sluice:")]
+            self.assertEqual(len(said), 1, ended.stderr)
+            return said[0]
+        self.assertIn("'lacking' is neither", tell("lacking", "lacking"))
+        self.assertRegex(tell("delta-story", "lacking"), r"node 1 \(.+\): 'lacking' is neither")
+        self.assertRegex(tell("delta-story", "latent-story"), r"the checkpoint differs: node 0 \(.+\) has \w+, node 1 \(")
+
     def test_who_is_slow_to_join_is_waited_for(self):
         slow = {"LD_PRELOAD": SLOW_MPI, "SLUICE_SLOW_RANK": "1", "SLUICE_SLOW_SECONDS": "8", "SLUICE_SLOW_PUBLISH": "4500"}
         ended = run(2, "run", "--nodes", "auto", "-n", "8", "--seed", "3", env=ENVIRONMENT | slow)

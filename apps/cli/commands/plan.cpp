@@ -192,8 +192,10 @@ MaybeNodes describe_nodes(PlanCommand& command) {
   const std::string& nodes = command.model.nodes;
   if (nodes.empty()) return {};
   if (nodes != "auto") return SeveralMachines{parse_nodes(read_input(nodes), nodes), false, {}};
-  command.model.resolve();
-  const auto file = command.geometry.empty() ? largest_file(command.model.folder()) : std::filesystem::path();
+  const auto file = [&] {
+    command.model.resolve();
+    return command.geometry.empty() ? largest_file(command.model.folder()) : std::filesystem::path();
+  };
   return SeveralMachines{measure_nodes(command.model.engine, file), true, {}};
 }
 

@@ -151,11 +151,15 @@ void parse_cache(const std::string& text, EngineOptions& options) {
 }
 
 std::shared_ptr<Engine> ModelOptions::load() {
-  resolve();
-  Progress progress("loading");
-  EngineOptions options = engine;
-  options.progress = [&](std::uint64_t done, std::uint64_t all) { progress.update(done, all); };
-  return nodes.empty() ? Engine::load(folder(), options) : load_with_nodes(folder(), options, nodes);
+  const auto load_own = [this](std::shared_ptr<engine::LayerShare> share) {
+    resolve();
+    Progress progress("loading");
+    EngineOptions options = engine;
+    options.progress = [&](std::uint64_t done, std::uint64_t all) { progress.update(done, all); };
+    options.share = std::move(share);
+    return Engine::load(folder(), options);
+  };
+  return nodes.empty() ? load_own(nullptr) : load_with_nodes(nodes, load_own);
 }
 
 void ModelOptions::follow_if_asked() {

@@ -155,22 +155,20 @@ bool follows_by_mpirun() {
   return rank != nullptr && std::string(rank) != "0";
 }
 
-std::shared_ptr<Engine> load_with_nodes(const std::filesystem::path& folder, const EngineOptions& options,
-                                        const std::string& layers) {
+std::shared_ptr<Engine> load_with_nodes(
+    const std::string& layers,
+    const std::function<std::shared_ptr<Engine>(std::shared_ptr<engine::LayerShare>)>& load) {
   return with_others(layers, [&](Nodes& nodes, bool leads) {
-    EngineOptions own = options;
-    own.share = nodes.share();
-    std::shared_ptr<Engine> engine = Engine::load(folder, own);
-    own.share = nullptr;
+    std::shared_ptr<Engine> engine = load(nodes.share());
     if (leads) return engine;
     nodes.follow(*engine);
     throw Followed();
   });
 }
 
-NodesSpec measure_nodes(const EngineOptions& options, const std::filesystem::path& file) {
+NodesSpec measure_nodes(const EngineOptions& options, const std::function<std::filesystem::path()>& file) {
   return with_others("auto", [&](Nodes& nodes, bool leads) {
-    NodesSpec spec = nodes.measure(options, file);
+    NodesSpec spec = nodes.measure(options, file());
     if (leads) return spec;
     throw Followed();
   });

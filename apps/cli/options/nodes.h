@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -16,10 +17,14 @@ class Followed : public std::exception {};
 
 // Joins the nodes that mpirun started and loads this one's part of the model. Returns on the node that leads
 // alone: the others hold their layers until that one ends, and then throw Followed.
-std::shared_ptr<Engine> load_with_nodes(const std::filesystem::path& folder, const EngineOptions& options,
-                                        const std::string& layers);
-// The same to measure them all and the network between them; `file` is read to measure their disks.
-NodesSpec measure_nodes(const EngineOptions& options, const std::filesystem::path& file);
+// What goes wrong with `load`, which is given this node's share, is told by the node that leads, and of which
+// node it is.
+std::shared_ptr<Engine> load_with_nodes(
+    const std::string& layers,
+    const std::function<std::shared_ptr<Engine>(std::shared_ptr<engine::LayerShare>)>& load);
+// The same to measure them all and the network between them; the file that `file` names is read to measure
+// their disks.
+NodesSpec measure_nodes(const EngineOptions& options, const std::function<std::filesystem::path()>& file);
 // Whether this process was started as one that follows.
 bool follows_by_mpirun();
 
