@@ -15,6 +15,12 @@ struct NodeSpec {
   double memory = 0;                 // bytes for weights; 0: enough
   double bytes_per_second = 0;       // that it reads from memory
   double disk_bytes_per_second = 0;  // 0: unknown
+  // Of its GPU, which holds what every token uses where experts are shared, and all of it where layers are;
+  // 0: it has none.
+  double gpu_memory = 0;
+  double gpu_bytes_per_second = 0;
+
+  bool has_gpu() const { return gpu_bytes_per_second > 0; }
 };
 
 struct NetworkSpec {

@@ -55,11 +55,17 @@ std::uint64_t process_bytes(const models::Model& model, const ops::Traits& trait
 Core::Core() = default;
 Core::~Core() = default;
 
+bool Core::isa_is_of_processor() const {
+  return options.share && !options.isa.empty() && options.backend != "auto" &&
+         !ops::backend_traits(options.backend).host_memory;
+}
+
 void Core::start(const EngineOptions& wanted) {
   check(wanted);
   options = wanted;
-  backend = ops::make_backend(options.backend,
-                              {.threads = options.threads, .exact = options.exact, .isa = options.isa});
+  ops::BackendOptions own{.threads = options.threads, .exact = options.exact, .isa = options.isa};
+  if (isa_is_of_processor()) own.isa.clear();
+  backend = ops::make_backend(options.backend, own);
   settings = settings_for(options, backend->traits());
 }
 
@@ -124,7 +130,9 @@ void Core::stay_within_vram(std::uint64_t dense) {
 }
 
 void Core::place_experts(std::uint64_t session) {
-  if (backend->traits().host_memory || streamed.cache == nullptr || streamed.tier != nullptr) return;
+  if (backend->traits().host_memory || streamed.cache == nullptr || streamed.tier != nullptr ||
+      computes_experts_beside())
+    return;
   const std::int64_t least = least_slots(model.decoder);
   const auto bytes = [&](std::int64_t n) { return experts::DeviceTier::bytes(streamed.cache->store(), n); };
   const std::int64_t slots = options.expert_slots > 0
@@ -140,6 +148,10 @@ void Core::keep_own_layers() {
   if (options.share == nullptr) return;
   layers::Decoder& decoder = model.decoder;
   const auto [first, end] = options.share->divide(*this);
+  if (isa_is_of_processor() && !options.share->own_experts())
+    fail(ErrorKind::input,
+         "the backend '{}' has no instruction set to choose where processors compute no experts",
+         options.backend);
   decoder.layers.erase(decoder.layers.begin() + end, decoder.layers.end());
   decoder.layers.erase(decoder.layers.begin(), decoder.layers.begin() + first);
   if (const auto own = options.share->own_experts())
@@ -156,11 +168,36 @@ void Core::keep_own_layers() {
   decoder.lm_head = {};
 }
 
-// The router stays: it says how many experts there are.
+// The router stays: it says how many experts there are. A device has nothing to do here.
 void Core::keep_experts_alone() {
+  if (!backend->traits().host_memory) {
+    backend = make_processor();
+    settings = settings_for(options, backend->traits());
+  }
   for_each_part(model.decoder, [](PartKind kind, auto& part, double) {
     if (kind != PartKind::experts && kind != PartKind::router) part = {};
   });
+}
+
+bool Core::computes_experts_beside() const {
+  return options.share && options.share->own_experts() && !backend->traits().host_memory;
+}
+
+std::unique_ptr<ops::Backend> Core::make_processor() const {
+  return ops::make_host_backend({.threads = options.threads, .exact = options.exact, .isa = options.isa});
+}
+
+// The device's budget is for all else.
+void Core::stay_beside(std::uint64_t dense, std::uint64_t experts) {
+  streamed.cpu = make_processor();
+  host_budget.set_limit(options.memory, "--memory");
+  if (options.expert_slots > 0 || (options.memory > 0 && experts > options.memory)) {
+    streamed.cache = make_cache(model, store, options);
+    host_budget.set_cache(streamed.cache.get(), least_slots(model.decoder), options.expert_slots);
+    host_budget.claim(0);
+  }
+  weights_claim = budget.claim(dense, least_session(0));
+  placed = upload(model, *backend, settings.prefill_chunk, options.progress, false);
 }
 
 void Core::place_weights() {
@@ -169,7 +206,9 @@ void Core::place_weights() {
   const ModelSummary held = summarize(model, settings.cache);
   const std::uint64_t experts = held.bytes_of(PartKind::experts);
   const std::uint64_t dense = held.weight_bytes - experts + process_bytes(model, backend->traits());
-  if (!claim_all(held.weight_bytes, experts)) {
+  if (computes_experts_beside()) {
+    stay_beside(dense, experts);
+  } else if (!claim_all(held.weight_bytes, experts)) {
     host ? stay_within_memory(dense) : stay_within_vram(dense);
   } else if (!host) {
     placed = upload(model, *backend, settings.prefill_chunk, options.progress);

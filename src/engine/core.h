@@ -57,6 +57,7 @@ struct Core {
   PlacedModel placed;      // copies on a device with memory of its own
   StreamedModel streamed;  // where experts are not kept in memory
   Budget budget;
+  Budget host_budget;  // of experts that processors compute beside a device
   Budget::Claim weights_claim;
   Budget::Claim tier_claim;
   models::Model model;
@@ -75,12 +76,19 @@ struct Core {
   // exceed the budget, experts are streamed.
   void place_weights();
   const text::Tokenizer& text() const;  // throws where there is none
+  // Computes experts that nodes share, whatever computes the rest.
+  std::unique_ptr<ops::Backend> make_processor() const;
   // Gives a device's experts what is left of the budget beside the first session, of so many bytes. Later
   // calls do nothing.
   void place_experts(std::uint64_t session);
 
  private:
   void keep_experts_alone();
+  // Where nodes share experts, processors compute them, though a device may compute all else.
+  bool computes_experts_beside() const;
+  // Whether an instruction set is asked for beside a device.
+  bool isa_is_of_processor() const;
+  void stay_beside(std::uint64_t dense, std::uint64_t experts);
   // Prompts in smaller passes, where the limit leaves no room for usual ones beside so many bytes.
   void fit_chunk(std::uint64_t beside);
   bool claim_all(std::uint64_t weights, std::uint64_t experts);

@@ -1,37 +1,13 @@
 #include "experts/host_experts.h"
 
 #include <chrono>
-#include <cstring>
 #include <numeric>
 #include <vector>
 
 #include "base/integer_cast.h"
+#include "experts/float_rows.h"
 
 namespace sluice::experts {
-
-namespace {
-
-void widen(const std::byte* from, ops::DType type, const ops::View& to) {
-  auto* out = static_cast<float*>(to.data);
-  if (type == ops::DType::f32) {
-    std::memcpy(out, from, to_size(to.elements()) * sizeof(float));
-    return;
-  }
-  const auto* in = reinterpret_cast<const ops::BFloat16*>(from);
-  for (std::int64_t i = 0; i < to.elements(); ++i) out[i] = ops::to_float(in[i]);
-}
-
-void narrow(const ops::View& from, ops::DType type, std::byte* to) {
-  const auto* in = static_cast<const float*>(from.data);
-  if (type == ops::DType::f32) {
-    std::memcpy(to, in, to_size(from.elements()) * sizeof(float));
-    return;
-  }
-  auto* out = reinterpret_cast<ops::BFloat16*>(to);
-  for (std::int64_t i = 0; i < from.elements(); ++i) out[i] = ops::to_bfloat16(in[i]);
-}
-
-}  // namespace
 
 HostExperts::HostExperts(ops::Backend& cpu, ops::DType activations) : cpu_(cpu), activations_(activations) {}
 
@@ -61,7 +37,7 @@ void HostExperts::compute(const std::byte* input, std::span<const Expert> expert
     down.push_back(expert.down_proj);
     for_each_tensor(expert, [&](const ops::ConstView& tensor) { bytes += bytes_of(tensor).size(); });
   }
-  widen(input, activations_, x);
+  to_floats(input, activations_, {static_cast<float*>(x.data), to_size(x.elements())});
   cpu_.run(ops::ExpertGateUpSwiglu{.x = x,
                                    .gate_w = {.stack = {}, .separate = gate},
                                    .up_w = {.stack = {}, .separate = up},
@@ -69,7 +45,7 @@ void HostExperts::compute(const std::byte* input, std::span<const Expert> expert
                                    .out = inner});
   cpu_.run(ops::ExpertMatmul{
       .x = inner, .w = {.stack = {}, .separate = down}, .experts = numbers, .out = results});
-  narrow(results, activations_, out);
+  from_floats({static_cast<const float*>(results.data), to_size(results.elements())}, activations_, out);
   constexpr double kWeight = 0.05;  // of the latest
   const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   seconds_per_byte_ += kWeight * (took / to_double(bytes) - seconds_per_byte_);

@@ -15,6 +15,7 @@ namespace sluice::nodes {
 namespace {
 
 constexpr const char* kArithmetic = "arithmetic";
+constexpr const char* kArithmeticOfExperts = "arithmetic of experts";
 
 // Two processors with the same instructions, or two devices of one kind, give the same bits. How many threads
 // there are makes no difference.
@@ -26,34 +27,72 @@ std::string arithmetic(const ops::Backend& backend) {
   return fmt::format("{} ({}{})", backend.name(), kind, backend.exact() ? ", exact" : "");
 }
 
-NodeStrength strength_of(const Cluster& cluster, const engine::Core& core) {
+// As a whole, and of its processors, which differ where it has a device.
+struct Strengths {
+  NodeStrength whole;
+  NodeStrength processors;
+};
+
+NodeStrength strength_of(const Cluster& cluster, const engine::Core& core, ops::Backend& backend) {
   constexpr double kWorthMeasuring = 1e9;
   constexpr std::uint64_t kMeasured = std::uint64_t{64} << 20;
+  const std::uint64_t allowed = backend.traits().host_memory ? core.options.memory : core.options.vram;
   NodeStrength strength;
-  strength.memory = memory_for_weights(cluster, *core.backend, core.options.memory);
+  strength.memory = memory_for_weights(cluster, backend, allowed);
   if (static_cast<double>(core.summary.weight_bytes) > kWorthMeasuring)
-    strength.speed = core.backend->measure_rates(kMeasured).read_bytes_per_second;
+    strength.speed = backend.measure_rates(kMeasured).read_bytes_per_second;
   return strength;
 }
 
-Message introduce(const std::vector<Fact>& facts, const NodeStrength& strength) {
+Strengths strengths_of(const Cluster& cluster, const engine::Core& core) {
+  const NodeStrength whole = strength_of(cluster, core, *core.backend);
+  return {whole,
+          core.backend->traits().host_memory ? whole : strength_of(cluster, core, *core.make_processor())};
+}
+
+// The program first: what another one says behind it may have another form.
+Message introduce(const std::string& program, const std::vector<Fact>& facts, const Strengths& strengths) {
   Writer writer;
-  writer.put(strength);
+  writer.put(program);
+  writer.put(strengths);
   writer.put(facts.size());
   for (const Fact& fact : facts) {
     writer.put(fact.what);
     writer.put(fact.value);
+    writer.put(fact.of);
   }
   return writer.take();
 }
+
+struct Introduction {
+  std::string program;
+  Strengths strengths = {};
+  std::vector<Fact> facts = {};
+};
 
 std::vector<Fact> read_facts(Reader& reader) {
   std::vector<Fact> facts(reader.get<std::size_t>());
   for (Fact& fact : facts) {
     fact.what = reader.get_text();
     fact.value = reader.get_text();
+    fact.of = reader.get<Fact::Of>();
   }
   return facts;
+}
+
+// Of another program, the program alone, if that.
+Introduction read_introduction(const Message& message, const std::string& program) {
+  Introduction read;
+  Reader reader(message);
+  try {
+    read.program = reader.get_text();
+  } catch (const Error&) {
+    read.program = "another one";
+  }
+  if (read.program != program) return read;
+  read.strengths = reader.get<Strengths>();
+  read.facts = read_facts(reader);
+  return read;
 }
 
 void put(Writer& writer, const Layout& layout) {
@@ -71,6 +110,22 @@ Layout read_layout(Reader& reader) {
     stage.experts = reader.get_all<std::int64_t>();
   }
   return layout;
+}
+
+// On the node that leads, of all nodes. Throws where two differ, or the model cannot be shared so.
+Layout settle_agreed(std::vector<Introduced>& nodes, std::span<const Strengths> strengths,
+                     const engine::Core& core, const std::string& written) {
+  const std::vector<Part> parts = parts_of(parse_layout(written, to_int(nodes.size())));
+  std::vector<NodeStrength> chosen;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    nodes[n].part = parts[n];
+    chosen.push_back(parts[n].shared_experts ? strengths[n].processors : strengths[n].whole);
+  }
+  for (std::size_t n = 1; n < nodes.size(); ++n)
+    for (std::size_t before = 0; before < n; ++before)
+      if (const std::string found = difference(nodes[before], nodes[n]); !found.empty())
+        fail(ErrorKind::input, "{}", found);
+  return settle(written, core, chosen);
 }
 
 [[noreturn]] void refuse(Cluster& cluster, const std::string& sentence) {
@@ -96,53 +151,82 @@ std::uint64_t fingerprint(const checkpoint::TensorFiles& files) {
   return experts::fingerprint(writer.take());
 }
 
-std::vector<Fact> facts_of(const engine::Core& core, const std::string& program) {
+std::vector<Fact> facts_of(const engine::Core& core) {
   const EngineOptions& options = core.options;
-  return {{"the program", program},
-          {"the checkpoint", fmt::format("{:016x}", fingerprint(core.store.files()))},
-          {kArithmetic, arithmetic(*core.backend)},
-          {"the type of activations", std::string(name(core.settings.activations))},
-          {"the cache's type", std::string(name(core.settings.cache.type))},
-          {"the cache's bits", fmt::format("{},{}", options.key_bits, options.value_bits)},
-          {"the prefill chunk", fmt::format("{}", options.prefill_chunk)}};
+  const std::string own = arithmetic(*core.backend);
+  using Of = Fact::Of;
+  return {{"the checkpoint", fmt::format("{:016x}", fingerprint(core.store.files()))},
+          {kArithmetic, own, Of::dense},
+          {kArithmeticOfExperts,
+           core.backend->traits().host_memory ? own : arithmetic(*core.make_processor()), Of::experts},
+          {"the type of activations", std::string(name(core.settings.activations)), Of::dense},
+          {"the cache's type", std::string(name(core.settings.cache.type)), Of::dense},
+          {"the cache's bits", fmt::format("{},{}", options.key_bits, options.value_bits), Of::dense},
+          {"the prefill chunk", fmt::format("{}", options.prefill_chunk), Of::dense}};
 }
 
-std::string difference(const std::vector<Fact>& first, const std::string& first_name,
-                       const std::vector<Fact>& other, const std::string& other_name) {
-  if (first.size() != other.size())
-    return fmt::format("{} and {} run different programs", first_name, other_name);
-  for (std::size_t i = 0; i < first.size(); ++i)
-    if (first[i].what != other[i].what || first[i].value != other[i].value)
-      return fmt::format("{} differs: {} has {}, {} has {}{}", first[i].what, first_name, first[i].value,
-                         other_name, other[i].value,
-                         first[i].what == kArithmetic ? "; --isa gives all that of the lowest one" : "");
+std::vector<Part> parts_of(const Layout& layout) {
+  std::vector<Part> parts;
+  for (const Stage& stage : layout)
+    for (std::int64_t node = 0; node < stage.nodes(); ++node)
+      parts.push_back({.dense = node == 0, .shared_experts = stage.nodes() > 1});
+  return parts;
+}
+
+namespace {
+
+struct Said {
+  std::string name;  // of a node
+  std::string value;
+};
+std::string different(const std::string& what, const Said& first, const Said& other) {
+  return fmt::format("{} differs: {} has {}, {} has {}", what, first.name, first.value, other.name,
+                     other.value);
+}
+
+}  // namespace
+
+std::string difference(const Introduced& first, const Introduced& other) {
+  const auto both_compute = [&](Fact::Of of) {
+    return of == Fact::Of::all || (of == Fact::Of::dense && first.part.dense && other.part.dense) ||
+           (of == Fact::Of::experts && first.part.shared_experts && other.part.shared_experts);
+  };
+  for (std::size_t i = 0; i < first.facts.size(); ++i) {
+    const Fact& one = first.facts[i];
+    const Fact& two = other.facts[i];
+    if (!both_compute(one.of) || one.value == two.value) continue;
+    const bool arithmetic = one.what == kArithmetic || one.what == kArithmeticOfExperts;
+    return different(one.what, {first.name, one.value}, {other.name, two.value}) +
+           (arithmetic ? "; --isa gives all that of the lowest one" : "");
+  }
   return {};
 }
 
 Layout agree(Cluster& cluster, const engine::Core& core, const std::string& program,
              const std::string& layout) {
-  const std::vector<Fact> own = facts_of(core, program);
-  const NodeStrength strength = strength_of(cluster, core);
+  const std::vector<Fact> own = facts_of(core);
+  const Strengths strengths = strengths_of(cluster, core);
   if (cluster.rank() != 0) {
-    cluster.send(0, Channel::replies, introduce(own, strength));
+    cluster.send(0, Channel::replies, introduce(program, own, strengths));
     const Message verdict = cluster.receive(0, Channel::commands);
     Reader reader(verdict);
     const std::string refusal = reader.get_text();
     if (!refusal.empty()) refuse(cluster, refusal);
     return read_layout(reader);
   }
-  std::vector<NodeStrength> strengths{strength};
+  std::vector<Introduced> nodes{{cluster.name(0), own, {}}};
+  std::vector<Strengths> all{strengths};
   std::string refusal;
   for (int other = 1; other < cluster.size(); ++other) {
-    const Message message = cluster.receive(other, Channel::replies);
-    Reader reader(message);
-    strengths.push_back(reader.get<NodeStrength>());
-    const std::vector<Fact> facts = read_facts(reader);
-    if (refusal.empty()) refusal = difference(own, cluster.name(0), facts, cluster.name(other));
+    Introduction read = read_introduction(cluster.receive(other, Channel::replies), program);
+    if (read.program != program && refusal.empty())
+      refusal = different("the program", {cluster.name(0), program}, {cluster.name(other), read.program});
+    all.push_back(read.strengths);
+    nodes.push_back({cluster.name(other), std::move(read.facts), {}});
   }
   Layout settled;
   if (refusal.empty()) try {
-      settled = settle(layout, core, strengths);
+      settled = settle_agreed(nodes, all, core, layout);
     } catch (const Error& error) {
       refusal = error.what();
     }

@@ -62,17 +62,29 @@ double memory_for_weights(const Cluster& cluster, const ops::Backend& backend, s
   return kForWeights * (allowed > 0 ? to_double(allowed) : all);
 }
 
-NodesSpec measure(Cluster& cluster, ops::Backend& backend, std::uint64_t allowed,
-                  const std::filesystem::path& file) {
+NodesSpec measure(Cluster& cluster, const EngineOptions& options, const std::filesystem::path& file) {
   struct Own {
     double memory = 0;
     double bytes_per_second = 0;
     double disk_bytes_per_second = 0;
+    double gpu_memory = 0;
+    double gpu_bytes_per_second = 0;
+  };
+  const auto rate_of = [](ops::Backend& backend, std::uint64_t allowed) {
+    return backend.measure_rates(allowed / 2).read_bytes_per_second;
   };
   const auto measure_own = [&] {
-    return Own{.memory = memory_for_weights(cluster, backend, allowed),
-               .bytes_per_second = backend.measure_rates(allowed / 2).read_bytes_per_second,
-               .disk_bytes_per_second = file.empty() ? 0 : experts::measure_disk_rate(file)};
+    const ops::BackendOptions processor{.threads = options.threads, .isa = options.isa};
+    auto backend = ops::make_backend(options.backend, processor);
+    Own own{.disk_bytes_per_second = file.empty() ? 0 : experts::measure_disk_rate(file)};
+    if (!backend->traits().host_memory) {
+      own.gpu_memory = memory_for_weights(cluster, *backend, options.vram);
+      own.gpu_bytes_per_second = rate_of(*backend, options.vram);
+      backend = ops::make_host_backend(processor);
+    }
+    own.memory = memory_for_weights(cluster, *backend, options.memory);
+    own.bytes_per_second = rate_of(*backend, options.memory);
+    return own;
   };
   if (cluster.rank() != 0) {
     cluster.receive(0, Channel::commands);
@@ -84,8 +96,8 @@ NodesSpec measure(Cluster& cluster, ops::Backend& backend, std::uint64_t allowed
   }
   NodesSpec spec;
   const auto add = [&](int rank, const Own& own) {
-    spec.nodes.push_back(
-        {cluster.hosts()[to_size(rank)], own.memory, own.bytes_per_second, own.disk_bytes_per_second});
+    spec.nodes.push_back({cluster.hosts()[to_size(rank)], own.memory, own.bytes_per_second,
+                          own.disk_bytes_per_second, own.gpu_memory, own.gpu_bytes_per_second});
   };
   add(0, measure_own());
   for (int other = 1; other < cluster.size(); ++other) {
@@ -105,8 +117,7 @@ NodesSpec measure(Cluster& cluster, ops::Backend& backend, std::uint64_t allowed
 }  // namespace nodes
 
 NodesSpec Nodes::measure(const EngineOptions& engine, const std::filesystem::path& file) {
-  const auto backend = ops::make_backend(engine.backend, {.threads = engine.threads, .isa = engine.isa});
-  return nodes::measure(*cluster_, *backend, engine.memory, file);
+  return nodes::measure(*cluster_, engine, file);
 }
 
 }  // namespace sluice

@@ -16,7 +16,6 @@ double memory_for_weights(const Cluster& cluster, const ops::Backend& backend, s
 // Called by all nodes. One after the other measures itself, so that those on one machine do not share it, and
 // the one that leads then measures how it reaches each other. That one alone gets the whole; its network is
 // the slowest of them. `file` is read to measure the disk; empty: it is not.
-NodesSpec measure(Cluster& cluster, ops::Backend& backend, std::uint64_t allowed,
-                  const std::filesystem::path& file);
+NodesSpec measure(Cluster& cluster, const EngineOptions& options, const std::filesystem::path& file);
 
 }  // namespace sluice::nodes

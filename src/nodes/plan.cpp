@@ -35,10 +35,13 @@ struct Cost {
   double experts_read;  // of that
 };
 
-std::vector<nodes::NodeStrength> strengths(const NodesSpec& spec) {
-  std::vector<nodes::NodeStrength> all;
-  for (const NodeSpec& node : spec.nodes) all.push_back({node.memory, node.bytes_per_second});
-  return all;
+nodes::NodeStrength of_processors(const NodeSpec& node) {
+  return {node.memory, node.bytes_per_second};
+}
+
+nodes::NodeStrength of_whole(const NodeSpec& node) {
+  return node.has_gpu() ? nodes::NodeStrength{node.gpu_memory, node.gpu_bytes_per_second}
+                        : of_processors(node);
 }
 
 // The mean time of the node that is the last to have its share of `chosen` experts, where each choice falls
@@ -74,11 +77,17 @@ double busiest(std::int64_t chosen, const std::vector<double>& share, const std:
 
 // One way to share the model among nodes in their order: stages of so many of them, one behind the other. In
 // each layer of a stage of several its first node asks the others, computes its own choices, and waits for
-// theirs; its link carries a row to each that is asked, and back a row per choice.
+// theirs; its link carries a row to each that is asked, and back a row per choice. Experts of such a stage
+// are the processors', a GPU of its first node has all else.
 class Staged {
  public:
   Staged(const Cost& cost, const NodesSpec& spec, const std::vector<std::size_t>& sizes)
-      : cost_(cost), spec_(spec), strengths_(strengths(spec)), sizes_(sizes) {}
+      : cost_(cost), spec_(spec), sizes_(sizes) {
+    std::size_t node = 0;
+    for (const std::size_t size : sizes)
+      for (std::size_t end = node + size; node < end; ++node)
+        strengths_.push_back(size == 1 ? of_whole(spec.nodes[node]) : of_processors(spec.nodes[node]));
+  }
 
   NodesPlan::Layout plan() {
     const std::vector<std::int64_t> layers = share_layers();
@@ -117,23 +126,24 @@ class Staged {
     const NodeSpec& head = spec_.nodes[first];
     stages_.push_back(fmt::format("{}", layers));
     if (size == 1) {
-      add_held(first, part * cost_.weights);
-      seconds_ += part * cost_.read / head.bytes_per_second;
+      add_held(strengths_[first].memory, part * cost_.weights);
+      seconds_ += part * cost_.read / strengths_[first].speed;
       return;
     }
     const double count = cost_.experts;
     const double dense = part * (cost_.weights - cost_.expert_weights);
+    const double beside = head.has_gpu() ? 0 : dense;  // of the first node's share of experts
+    if (head.has_gpu()) add_held(head.gpu_memory, dense);
     const std::vector<std::int64_t> experts =
-        nodes::split_experts({cost_.experts, part * cost_.expert_weights / count, dense},
+        nodes::split_experts({cost_.experts, part * cost_.expert_weights / count, beside},
                              std::span(strengths_).subspan(first, size));
     std::vector<double> share;
     std::vector<double> time;
     double rows = 0;
     for (std::size_t n = 0; n < size; ++n) {
       share.push_back(to_double(experts[n]) / count);
-      time.push_back(part * cost_.experts_read / to_double(cost_.chosen) /
-                     spec_.nodes[first + n].bytes_per_second);
-      add_held(first + n, part * share[n] * cost_.expert_weights + (n == 0 ? dense : 0));
+      time.push_back(part * cost_.experts_read / to_double(cost_.chosen) / strengths_[first + n].speed);
+      add_held(strengths_[first + n].memory, part * share[n] * cost_.expert_weights + (n == 0 ? beside : 0));
       const double chosen = cost_.chosen;
       if (n > 0) rows += 1 - std::pow(1 - share[n], chosen) + chosen * share[n];
     }
@@ -141,13 +151,12 @@ class Staged {
     layout_.network_seconds +=
         to_double(layers) * (network.round_trip + rows * cost_.row / network.bytes_per_second);
     seconds_ +=
-        part * (cost_.read - cost_.experts_read) / head.bytes_per_second + busiest(cost_.chosen, share, time);
+        part * (cost_.read - cost_.experts_read) / of_whole(head).speed + busiest(cost_.chosen, share, time);
     stages_.back() = sizes_.size() == 1 ? fmt::format("experts:{}", fmt::join(experts, ","))
                                         : fmt::format("{}:{}", layers, fmt::join(experts, "+"));
   }
 
-  void add_held(std::size_t node, double bytes) {
-    const double memory = spec_.nodes[node].memory;
+  void add_held(double memory, double bytes) {
     layout_.fits = layout_.fits && (memory == 0 || bytes <= memory);
   }
 
@@ -172,11 +181,14 @@ std::vector<NodesPlan::Layout> plan_layouts(const Cost& cost, const NodesSpec& s
   const auto before = [](const NodesPlan::Layout& a, const NodesPlan::Layout& b) {
     return a.fits != b.fits ? a.fits : a.tokens_per_second > b.tokens_per_second;
   };
+  const bool any_gpu =
+      std::any_of(spec.nodes.begin(), spec.nodes.end(), [](const NodeSpec& node) { return node.has_gpu(); });
   std::vector<NodesPlan::Layout> layouts;
   const auto consider = [&](const std::vector<std::size_t>& sizes) {
     const std::size_t largest = *std::max_element(sizes.begin(), sizes.end());
     if (std::ssize(sizes) > cost.layers || (largest > 1 && to_double(largest) > to_double(cost.experts)))
       return;
+    if (largest > 1 && sizes.size() > 1 && any_gpu) return;  // groups are for processors
     const NodesPlan::Layout layout = Staged(cost, spec, sizes).plan();
     const auto same = std::find_if(layouts.begin(), layouts.end(),
                                    [&](const auto& one) { return one.name == layout.name; });
@@ -225,6 +237,10 @@ NodesSpec parse_nodes(std::string_view json, const std::string& where) {
     own.bytes_per_second = positive(node, "gb_per_s", place) * 1e9;
     if (node.contains("disk_gb_per_s"))
       own.disk_bytes_per_second = json_as<double>(node.at("disk_gb_per_s"), {place, ErrorKind::input}) * 1e9;
+    if (node.contains("gpu_memory_gb") || node.contains("gpu_gb_per_s")) {
+      own.gpu_memory = positive(node, "gpu_memory_gb", place) * 1e9;
+      own.gpu_bytes_per_second = positive(node, "gpu_gb_per_s", place) * 1e9;
+    }
     own.name = node.contains("name") ? json_as<std::string>(node.at("name"), {place, ErrorKind::input})
                                      : fmt::format("node {}", spec.nodes.size() - 1);
   }

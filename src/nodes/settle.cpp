@@ -79,9 +79,11 @@ class Settling {
 
   // Of a stage that begins at that layer.
   void share_experts(Stage& stage, std::int64_t first, std::span<const NodeStrength> nodes) const {
-    if (!core_.backend->traits().host_memory)
+    const bool device = !core_.backend->traits().host_memory;
+    if (device && layout_.size() > 1)
       fail(ErrorKind::unsupported,
-           "nodes share experts where processors compute them; on GPUs they share layers");
+           "groups of nodes share experts where processors compute everything; beside a GPU, nodes share "
+           "layers or experts");
     const auto layers = std::span(decoder_.layers).subspan(to_size(first), to_size(stage.layers));
     const std::int64_t experts = experts_of(layers);
     if (experts == 0 && layers.size() == decoder_.layers.size())
@@ -100,7 +102,9 @@ class Settling {
     for (std::int64_t i = first; i < first + stage.layers; ++i) all += cost_.layers[to_size(i)].bytes;
     const double of_experts = static_cast<double>(core_.summary.bytes_of(PartKind::experts)) *
                               static_cast<double>(stage.layers) / static_cast<double>(decoder_.layers.size());
-    return {experts, of_experts / static_cast<double>(experts), std::max(0.0, all - of_experts)};
+    // On a device, what every token uses takes none of the memory of experts.
+    const double dense = core_.backend->traits().host_memory ? std::max(0.0, all - of_experts) : 0;
+    return {experts, of_experts / static_cast<double>(experts), dense};
   }
 
   const std::string& written_;

@@ -46,11 +46,16 @@ using MaybeNodes = std::optional<SeveralMachines>;
 // In the form of the file that --nodes takes.
 nlohmann::ordered_json spec_json(const NodesSpec& spec) {
   auto nodes = nlohmann::ordered_json::array();
-  for (const NodeSpec& node : spec.nodes)
-    nodes.push_back({{"name", node.name},
-                     {"memory_gb", node.memory / 1e9},
-                     {"gb_per_s", node.bytes_per_second / 1e9},
-                     {"disk_gb_per_s", node.disk_bytes_per_second / 1e9}});
+  for (const NodeSpec& node : spec.nodes) {
+    nlohmann::ordered_json& own = nodes.emplace_back();
+    own = {{"name", node.name},
+           {"memory_gb", node.memory / 1e9},
+           {"gb_per_s", node.bytes_per_second / 1e9},
+           {"disk_gb_per_s", node.disk_bytes_per_second / 1e9}};
+    if (!node.has_gpu()) continue;
+    own["gpu_memory_gb"] = node.gpu_memory / 1e9;
+    own["gpu_gb_per_s"] = node.gpu_bytes_per_second / 1e9;
+  }
   return {{"nodes", nodes},
           {"network",
            {{"gbit_per_s", spec.network.bytes_per_second * 8 / 1e9},
@@ -80,8 +85,12 @@ void print_measured(const NodesSpec& spec) {
     const std::string disk = node.disk_bytes_per_second > 0
                                  ? fmt::format(", {:.2f} GB/s from disk", node.disk_bytes_per_second / 1e9)
                                  : "";
-    fmt::print("  {:18}{:8.2f} GB for weights, {:.1f} GB/s from memory{}\n", node.name, node.memory / 1e9,
-               node.bytes_per_second / 1e9, disk);
+    const std::string gpu = node.has_gpu()
+                                ? fmt::format("; GPU {:.2f} GB, {:.0f} GB/s", node.gpu_memory / 1e9,
+                                              node.gpu_bytes_per_second / 1e9)
+                                : "";
+    fmt::print("  {:18}{:8.2f} GB for weights, {:.1f} GB/s from memory{}{}\n", node.name, node.memory / 1e9,
+               node.bytes_per_second / 1e9, disk, gpu);
   }
   fmt::print("  {:18}{:8.2f} Gb/s, {:.0f} us there and back\n", "network",
              spec.network.bytes_per_second * 8 / 1e9, spec.network.round_trip * 1e6);

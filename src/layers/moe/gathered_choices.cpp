@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/integer_cast.h"
+#include "experts/float_rows.h"
 
 namespace sluice::layers::moe {
 
@@ -35,11 +36,32 @@ GatheredRows::GatheredRows(Device& dev, const ChoiceRows& rows, const ops::Shape
     : dev_(dev),
       from_(static_cast<const std::byte*>(rows.from)),
       to_(static_cast<std::byte*>(rows.to)),
+      type_(rows.type),
       most_(most),
       rows_(dev.take({most, gate_proj[2]})),
       inner_(dev.take({most, 1, gate_proj[1]})),
       ids_(dev.take({most, 1}, ops::DType::i32)),
-      row_bytes_(to_size(gate_proj[2]) * size_bytes(rows_.dtype)) {}
+      row_bytes_(to_size(gate_proj[2]) * size_bytes(type_)) {}
+
+std::span<float> GatheredRows::floats(std::int64_t row) {
+  return {static_cast<float*>(rows_[row].data), to_size(rows_.dim(1))};
+}
+
+void GatheredRows::gather(std::int32_t row) {
+  const std::byte* from = from_ + to_size(row) * row_bytes_;
+  if (type_ == rows_.dtype)
+    std::memcpy(rows_[count()].data, from, row_bytes_);
+  else
+    experts::to_floats(from, type_, floats(count()));
+}
+
+void GatheredRows::scatter(std::int64_t row, std::int32_t result) {
+  std::byte* to = to_ + to_size(result) * row_bytes_;
+  if (type_ == rows_.dtype)
+    std::memcpy(to, rows_[row].data, row_bytes_);
+  else
+    experts::from_floats(floats(row), type_, to);
+}
 
 void GatheredRows::add(const experts::Expert& expert, const Choice& choice) {
   if (count() == most_) compute();
@@ -48,8 +70,7 @@ void GatheredRows::add(const experts::Expert& expert, const Choice& choice) {
     up_.push_back(expert.up_proj);
     down_.push_back(expert.down_proj);
   }
-  std::memcpy(static_cast<std::byte*>(rows_.data) + targets_.size() * row_bytes_,
-              from_ + to_size(choice.row) * row_bytes_, row_bytes_);
+  gather(choice.row);
   static_cast<std::int32_t*>(ids_.data)[targets_.size()] = to_int(gate_.size()) - 1;
   targets_.push_back(choice.result);
 }
@@ -68,9 +89,7 @@ void GatheredRows::compute() {
                                    .out = inner});
   dev_.run(
       ops::ExpertMatmul{.x = inner, .w = {.stack = {}, .separate = down_}, .experts = ids, .out = results});
-  for (std::size_t i = 0; i < targets_.size(); ++i)
-    std::memcpy(to_ + to_size(targets_[i]) * row_bytes_,
-                static_cast<const std::byte*>(rows.data) + i * row_bytes_, row_bytes_);
+  for (std::int64_t i = 0; i < count(); ++i) scatter(i, targets_[to_size(i)]);
   targets_.clear();
   gate_.clear();
   up_.clear();

@@ -43,10 +43,12 @@ struct ExpertSupply {
   std::span<const std::int32_t> guessed = {};  // that the next layer may need, to be read meanwhile
 };
 
-// What choices are computed from, and where their results go: both in host memory, both of one type.
+// What choices are computed from, and where their results go: both in host memory, both of one type, which is
+// that of the activations or, where those are F32, BF16.
 struct ChoiceRows {
   const void* from = nullptr;  // [rows, hidden]
   void* to = nullptr;          // [results, hidden]
+  ops::DType type = ops::DType::f32;
 };
 
 // Rows gathered for one call of the two ops, and their results scattered.
@@ -63,10 +65,14 @@ class GatheredRows {
 
  private:
   std::int64_t count() const { return std::ssize(targets_); }
+  void gather(std::int32_t row);
+  void scatter(std::int64_t row, std::int32_t result);
+  std::span<float> floats(std::int64_t row);
 
   Device& dev_;
   const std::byte* from_;
   std::byte* to_;
+  ops::DType type_;  // of both
   std::int64_t most_;
   ops::View rows_;
   ops::View inner_;

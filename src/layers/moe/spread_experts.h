@@ -10,6 +10,10 @@
 
 namespace sluice::layers::moe {
 
+class Choices;
+struct ExpertSupply;
+class HostPart;
+
 // Choices whose results come from elsewhere.
 class RemoteExperts {
  public:
@@ -37,6 +41,7 @@ struct SpreadExperts {
   int layer = 0;                    // among those with experts
   experts::Cache* cache = nullptr;  // that reads the own ones as they are needed; absent: they are in memory
   Foresight foresight = {};         // where some node reads them as they are needed
+  HostPart* host = nullptr;  // computes the own ones for a device; absent: they are computed where all is
 
   void forward(Device& dev, const Moe& moe, const Input& in) const;
 
@@ -44,6 +49,11 @@ struct SpreadExperts {
   ops::View guess(Device& dev, const ops::View& x) const;
   // Puts the results of the own experts into `out`.
   void compute_own(Device& dev, const Moe& moe, const RemoteExperts::Question& question) const;
+  // compute(choices, experts) for the own ones of a question in host memory.
+  template <class F>
+  void with_own(const Moe& moe, const RemoteExperts::Question& question, F&& compute) const;
+  void forward_beside(Device& dev, const Moe& moe, const Input& in, const RemoteExperts::Question& question,
+                      const ops::View& shared_out) const;
 };
 
 }  // namespace sluice::layers::moe

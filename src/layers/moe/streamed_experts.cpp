@@ -21,8 +21,8 @@ void StreamedExperts::read_ahead(Device& dev, const ops::View& x, experts::Cache
 void StreamedExperts::compute(Device& dev, const Input& in, const Chosen& chosen,
                               FunctionRef<void()> meanwhile) const {
   const Scope scope = dev.scope();
-  GatheredRows rows(dev, {in.h.data, chosen.out.data}, cache->store().layer(layer).gate_proj.shape(),
-                    std::max(in.h.dim(0), chosen.out.dim(1)));
+  GatheredRows rows(dev, {in.h.data, chosen.out.data, in.h.dtype},
+                    cache->store().layer(layer).gate_proj.shape(), std::max(in.h.dim(0), chosen.out.dim(1)));
   if (dev.planning()) {
     if (foresight.present()) foresight.guess(dev, in.x);
     return meanwhile();

@@ -46,16 +46,17 @@ void ExpertFollower::follow(engine::Core& core) {
 Message ExpertFollower::answer(engine::Core& core, layers::Arena& arena, Reader& reader) {
   const auto layer = reader.get<int>();
   const auto phase = reader.get<ops::Phase>();
+  const auto type = reader.get<ops::DType>();
   std::vector<layers::moe::Choice> choices = reader.get_all<layers::moe::Choice>();
   const std::vector<std::byte> rows = reader.get_all<std::byte>();
   const std::vector<std::int32_t> guessed = reader.get_all<std::int32_t>();
   const layers::Moe& moe = *moes_.at(to_size(layer));
   const ops::Shape shape = moe.gate_proj.shape();
-  Message results(choices.size() * to_size(shape[2]) * size_bytes(core.settings.activations));
+  Message results(choices.size() * to_size(shape[2]) * size_bytes(type));
   layers::Device device(*core.backend, arena, core.settings.activations);
   device.set_phase(phase);
   const layers::Scope scope = device.scope();
-  layers::moe::GatheredRows gathered(device, {rows.data(), results.data()}, shape, kRowsPerCall);
+  layers::moe::GatheredRows gathered(device, {rows.data(), results.data(), type}, shape, kRowsPerCall);
   gathered.compute(layers::moe::Choices(std::move(choices)),
                    {moe.gate_proj, moe.up_proj, moe.down_proj, core.streamed.cache.get(), layer, guessed});
   return results;

@@ -35,6 +35,7 @@ class Asked {
     writer.put(ExpertCommand::compute);
     writer.put(question_.layer);
     writer.put(question_.phase);
+    writer.put(question_.h.dtype);
     writer.put_all(std::span<const layers::moe::Choice>(choices_));
     writer.put_all(std::span<const std::byte>(rows_));
     writer.put_all(std::span<const std::int32_t>(guessed_));
@@ -78,10 +79,15 @@ void ExpertLeader::connect(engine::Core& core) {
     const Message ready = cluster_->receive(rank(node), Channel::replies);
     streamed |= Reader(ready).get<bool>();
   }
+  if (!core.backend->traits().host_memory) host_.emplace(*core.backend, *core.streamed.cpu);
   int number = 0;
   for (layers::DecoderLayer& layer : core.model.decoder.layers)
     if (auto* moe = std::get_if<layers::Moe>(&layer.mlp))
-      moe->experts = layers::moe::SpreadExperts{this, first_[1], number++, core.streamed.cache.get()};
+      moe->experts = layers::moe::SpreadExperts{.others = this,
+                                                .own = first_[1],
+                                                .layer = number++,
+                                                .cache = core.streamed.cache.get(),
+                                                .host = host_ ? &*host_ : nullptr};
   if (streamed) engine::set_foresight(core.model.decoder);
 }
 

@@ -2,8 +2,10 @@
 // layer, and asks the others for what theirs make of its rows.
 #pragma once
 
+#include <optional>
+
 #include "engine/core.h"
-#include "layers/moe/spread_experts.h"
+#include "layers/moe/host_part.h"
 #include "nodes/cluster.h"
 
 namespace sluice::nodes {
@@ -34,7 +36,8 @@ class ExpertLeader final : public layers::moe::RemoteExperts {
 
   std::shared_ptr<Cluster> cluster_;
   std::vector<std::int64_t> first_;
-  ops::View out_;  // of what is pending
+  std::optional<layers::moe::HostPart> host_;  // where a device computes the rest
+  ops::View out_;                              // of what is pending
   std::vector<Pending> pending_;
 };
 

@@ -22,20 +22,38 @@ NodesSpec nodes_of(int count, const Link& link, double memory = 0) {
           .network = {link.gbit * 1e9 / 8, link.round_trip_us * 1e-6}};
 }
 
-// As DeepSeek-V3 with 4.5 bits per weight: 671e9 weights, 37e9 of them active.
-ModelSummary deepseek() {
+struct Shape {
+  std::int64_t layers;
+  std::int64_t layers_with_experts;
+  std::int64_t hidden;
+  std::int64_t experts;
+  std::int64_t chosen;
+  std::int64_t inner;  // of an expert
+  double weights;      // in 1e9
+  double active;
+};
+constexpr Shape kDeepseek{61, 58, 7168, 256, 8, 2048, 671, 37};
+constexpr Shape kQwen397{60, 60, 4096, 512, 10, 1024, 397, 17};
+constexpr Shape kQwen35{40, 40, 2048, 256, 8, 512, 35, 3};
+
+// With 4.5 bits per weight.
+ModelSummary model_of(const Shape& shape) {
   ModelSummary model;
-  model.layers = 61;
-  model.hidden = 7168;
-  model.experts = 256;
-  model.experts_per_token = 8;
+  model.layers = shape.layers;
+  model.hidden = shape.hidden;
+  model.experts = shape.experts;
+  model.experts_per_token = shape.chosen;
   const double bytes = 4.5 / 8;
-  // 58 layers of 256 experts of 3 * 7168 * 2048.
-  const double experts = 58.0 * 256 * 3 * 7168 * 2048 * bytes;
-  model.weight_bytes = static_cast<std::size_t>(671e9 * bytes);
-  model.bytes_per_token = static_cast<std::size_t>(37e9 * bytes);
+  const double experts = static_cast<double>(shape.layers_with_experts * shape.experts) * 3 *
+                         static_cast<double>(shape.hidden * shape.inner) * bytes;
+  model.weight_bytes = static_cast<std::size_t>(shape.weights * 1e9 * bytes);
+  model.bytes_per_token = static_cast<std::size_t>(shape.active * 1e9 * bytes);
   model.parts.push_back({PartKind::experts, 0, static_cast<std::size_t>(experts)});
   return model;
+}
+
+ModelSummary deepseek() {
+  return model_of(kDeepseek);
 }
 
 const NodesPlan::Layout& layout(const NodesPlan& plan, std::string_view name) {
@@ -85,6 +103,71 @@ TEST(PlanNodes, WaitsForTheBusiestNode) {
   EXPECT_NEAR(mean_of_four, 0.44, 0.01);
   EXPECT_NEAR(layout(plan_nodes(model, nodes_of(4, none)), "experts").tokens_per_second,
               80e9 / (dense + mean_of_four * chosen), 1e-3);
+}
+
+// Tokens per second by arithmetic on paper: nodes that send one sum per layer back, where these send a row
+// per choice; what that is more is taken off. With four nodes, the first one has a GPU.
+TEST(PlanNodes, AgreesWithArithmeticOnPaper) {
+  struct Row {
+    Shape model;
+    int nodes;
+    double network_ms[3];  // at 1, 10 and 100 Gb/s; 0: not computed
+    double tokens_per_second[3];
+  };
+  const Row rows[] = {{kQwen35, 2, {12, 3.0, 0.4}, {33, 47, 53}},
+                      {kQwen397, 2, {26, 5.3, 0}, {8.0, 9.5, 10}},
+                      {kQwen397, 4, {57, 8.4, 0}, {12, 31, 40}},
+                      {kDeepseek, 2, {37, 0, 0}, {4.1, 4.7, 4.8}},
+                      {kDeepseek, 4, {85, 11, 0}, {6.6, 13, 15}}};
+  for (const Row& row : rows)
+    for (int i = 0; i < 3; ++i) {
+      NodesSpec spec = nodes_of(row.nodes, kLinks[i]);
+      if (row.nodes == 4) {
+        spec.nodes[0].gpu_memory = 80e9;
+        spec.nodes[0].gpu_bytes_per_second = 3.35e12;
+      }
+      const NodesPlan::Layout planned = layout(plan_nodes(model_of(row.model), spec), "experts");
+      const double others = 1 - 1.0 / row.nodes;
+      const double chosen = static_cast<double>(row.model.chosen);
+      const double touched = (row.nodes - 1) * (1 - std::pow(others, chosen));
+      const double row_seconds =
+          static_cast<double>(row.model.hidden) * sizeof(float) / spec.network.bytes_per_second;
+      const double more = static_cast<double>(row.model.layers) * (chosen * others - touched) * row_seconds;
+      const double network = planned.network_seconds - more;
+      if (row.network_ms[i] > 0) {
+        EXPECT_NEAR(network * 1e3, row.network_ms[i], 0.08 * row.network_ms[i]) << row.nodes << " at " << i;
+      }
+      EXPECT_NEAR(1 / (1 / planned.tokens_per_second - more), row.tokens_per_second[i],
+                  0.08 * row.tokens_per_second[i])
+          << row.model.weights << "e9 on " << row.nodes << " at " << kLinks[i].gbit << " Gb/s";
+    }
+}
+
+TEST(PlanNodes, GivesAGpuWhatEveryTokenUses) {
+  const ModelSummary model = deepseek();
+  NodesSpec spec = nodes_of(4, kLinks[2], 120e9);
+  // 381 GB: 12 GB that every token uses, and experts.
+  const auto as = [&](std::string_view name) { return layout(plan_nodes(model, spec), name); };
+  const double before = as("experts").tokens_per_second;
+  spec.nodes[0].gpu_memory = 24e9;
+  spec.nodes[0].gpu_bytes_per_second = 800e9;
+  EXPECT_GT(as("experts").tokens_per_second, 1.5 * before);
+  EXPECT_TRUE(as("experts").fits);
+  spec.nodes[0].gpu_memory = 4e9;
+  EXPECT_FALSE(as("experts").fits);
+  // Layers of its own are in its own memory.
+  EXPECT_FALSE(as("layers").fits);
+  EXPECT_THROW(as("groups"), std::out_of_range);
+  const NodesSpec read = parse_nodes(
+      R"({"nodes": [{"memory_gb": 64, "gb_per_s": 80, "gpu_memory_gb": 24, "gpu_gb_per_s": 800}],
+          "network": {"gbit_per_s": 1, "round_trip_us": 100}})",
+      "file");
+  EXPECT_EQ(read.nodes[0].gpu_memory, 24e9);
+  EXPECT_EQ(read.nodes[0].gpu_bytes_per_second, 800e9);
+  expect_error(ErrorKind::input, {"node 0", "gpu_gb_per_s is missing"}, [] {
+    parse_nodes(R"({"nodes": [{"memory_gb": 64, "gb_per_s": 80, "gpu_memory_gb": 24}], "network": {}})",
+                "file");
+  });
 }
 
 TEST(PlanNodes, GroupsNodes) {

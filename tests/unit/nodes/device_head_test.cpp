@@ -1,0 +1,171 @@
+// Nodes that share experts where the node that leads, or another one, has a device with memory of its own:
+// every token's part is computed there, experts by processors.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "discrete_backend.h"
+#include "engine/core.h"
+#include "expect_error.h"
+#include "golden_model.h"
+#include "shared_model.h"
+#include "sluice/experts.h"
+
+namespace sluice {
+namespace {
+
+const NodesOptions kByExperts{.layers = "experts"};
+
+// A node's part of the model, on a device that takes the place of its backend before anything is placed.
+class OnDevice final : public engine::LayerShare {
+ public:
+  OnDevice(std::shared_ptr<engine::LayerShare> share, ops::DType activations)
+      : share_(std::move(share)), activations_(activations) {}
+
+  Range divide(const engine::Core& core) override {
+    auto& own = const_cast<engine::Core&>(core);
+    own.backend = std::make_unique<DiscreteBackend>(std::move(own.backend), activations_);
+    own.settings = engine::settings_for(own.options, own.backend->traits());
+    return share_->divide(core);
+  }
+  std::optional<Range> own_experts() const override { return share_->own_experts(); }
+  bool holds_dense() const override { return share_->holds_dense(); }
+  void connect(engine::Core& core) override { share_->connect(core); }
+  std::unique_ptr<state::PoolReplica> open(const state::Extent& extent, std::int64_t chunk) override {
+    return share_->open(extent, chunk);
+  }
+  std::int64_t begin(state::PoolReplica* replica, const engine::Batch& batch) override {
+    return share_->begin(replica, batch);
+  }
+  std::int64_t stages() const override { return share_->stages(); }
+
+ private:
+  std::shared_ptr<engine::LayerShare> share_;
+  ops::DType activations_;
+};
+
+struct Machines {
+  int count = 2;
+  std::set<int> with_device{0};
+  ops::DType activations = ops::DType::f32;
+};
+
+void with_devices(const Machines& machines, const std::string& model, const EngineOptions& options,
+                  const NodesOptions& settings, const std::function<void(Engine&)>& use,
+                  const std::function<void(int rank, EngineOptions&)>& change = {}) {
+  nodes::Hub hub(machines.count);
+  nodes::on_each_node(machines.count, [&](int rank) {
+    const auto cluster =
+        std::make_shared<nodes::Cluster>(std::make_unique<nodes::LocalTransport>(hub, rank),
+                                         nodes::Cluster::Options{.patience = std::chrono::seconds(60)});
+    Nodes nodes(cluster, settings);
+    EngineOptions own = options;
+    if (change) change(rank, own);
+    try {
+      own.share = nodes.share();
+      std::shared_ptr<engine::LayerShare> share = own.share;
+      if (machines.with_device.contains(rank))
+        own.share = std::make_shared<OnDevice>(share, machines.activations);
+      const auto engine = load_model(model, own);
+      own.share = nullptr;
+      engine::core(*engine).options.share = std::move(share);
+      rank == 0 ? use(*engine) : nodes.follow(*engine);
+    } catch (const std::exception& error) {
+      own.share = nullptr;
+      nodes.give_up(error.what());
+      throw;
+    }
+  });
+}
+
+std::vector<float> transcript_with(const Machines& machines, const std::string& model,
+                                   const EngineOptions& options, std::size_t tokens) {
+  std::vector<float> got;
+  with_devices(machines, model, options, kByExperts,
+               [&](Engine& engine) { got = transcript(engine, some_tokens(tokens)); });
+  return got;
+}
+
+const EngineOptions kChunks{.backend = "cpu", .threads = 1, .prefill_chunk = 64};
+
+class DeviceHead : public ::testing::TestWithParam<std::string> {};
+
+// The device of the test computes as a processor does, so that only what goes wrong between the two shows.
+TEST_P(DeviceHead, GivesTheBitsOfProcessors) {
+  const auto alone = load_model(GetParam(), kChunks);
+  if (alone->summary().experts == 0) return;  // nodes with devices share its layers
+  const std::vector<float> want = transcript(*alone, some_tokens(80));
+  EXPECT_TRUE(transcript_with({3, {0, 2}}, GetParam(), kChunks, 80) == want);
+}
+
+INSTANTIATE_TEST_SUITE_P(Tiny, DeviceHead, ::testing::ValuesIn(golden_model_names()), golden_test_name);
+INSTANTIATE_TEST_SUITE_P(Bundled, DeviceHead, ::testing::Values("delta-story", "latent-story"),
+                         golden_test_name);
+
+TEST(DeviceHeads, NeedNotLead) {
+  const std::vector<float> want = transcript(*load_model("mlx-qwen3_5_moe-4bit", kChunks), some_tokens(80));
+  EXPECT_TRUE(transcript_with({2, {1}}, "mlx-qwen3_5_moe-4bit", kChunks, 80) == want);
+}
+
+// Rows travel as the device has them; experts are the same ones however many nodes share them.
+TEST(DeviceHeads, SendRowsInTheirOwnType) {
+  for (const char* model : {"mlx-qwen3_5_moe-4bit", "mlx-deepseek_v3-4bit"}) {
+    const std::vector<float> want = transcript(*load_model(model, kChunks), some_tokens(80));
+    const std::vector<float> two = transcript_with({2, {0}, ops::DType::bf16}, model, kChunks, 80);
+    EXPECT_TRUE(two == transcript_with({3, {0, 1}, ops::DType::bf16}, model, kChunks, 80)) << model;
+    EXPECT_NE(two, want) << "BF16 rounds";
+  }
+}
+
+TEST(DeviceHeads, StreamTheExpertsOfTheirProcessors) {
+  EngineOptions few = kChunks;
+  few.expert_slots = 2;
+  const std::vector<float> want = transcript(*load_model("delta-story", kChunks), some_tokens(80));
+  EXPECT_TRUE(transcript_with({3, {0}}, "delta-story", few, 80) == want);
+  // Half of the experts are 5.3 MB.
+  EngineOptions little = kChunks;
+  little.memory = 5'200'000;
+  with_devices(
+      {2, {0}}, "delta-story", little, {.layers = "experts:8,8"},
+      [&](Engine& engine) {
+        EXPECT_TRUE(transcript(engine, some_tokens(80)) == want);
+        EXPECT_GT(expert_usage(engine).misses, 0u);
+      },
+      [](int rank, EngineOptions& own) {
+        if (rank != 0) own.memory = 0;
+      });
+}
+
+TEST(DeviceHeads, RunManySequences) {
+  with_devices({2, {0}}, "delta-story", kOneThread, kByExperts, [&](Engine& engine) {
+    expect_as_alone(engine, "delta-story", {.parallel = 4, .context = 256}, 8,
+                    [](Engine& text, std::size_t i) {
+                      Request request;
+                      request.prompt = text.encode(i % 2 == 0 ? "Once upon a time" : "There was a cat");
+                      request.options.max_tokens = 10;
+                      request.options.ignore_stop_ids = true;
+                      request.options.sampling = {.temperature = i % 3 == 0 ? 0.0 : 0.7, .seed = i};
+                      return request;
+                    });
+  });
+}
+
+TEST(DeviceHeads, AgreeWithProcessorsOnExpertsAlone) {
+  const auto nothing = [](Engine&) {};
+  // Layers are computed by devices everywhere or nowhere.
+  expect_error(ErrorKind::input,
+               {"arithmetic differs", "node 0 (machine0) has discrete", "node 1 (machine1)"}, [&] {
+                 with_devices({2, {0}}, "delta-story", kOneThread, {}, nothing);
+               });
+  expect_error(ErrorKind::input, {"arithmetic of experts differs", "node 1 (machine1) has", "exact", "--isa"},
+               [&] {
+                 with_devices({2, {0}}, "delta-story", kOneThread, kByExperts, nothing,
+                              [](int rank, EngineOptions& own) { own.exact = rank == 1; });
+               });
+  expect_error(ErrorKind::input, {"groups", "GPU"}, [&] {
+    with_devices({3, {0, 1, 2}}, "delta-story", kOneThread, {.layers = "groups:1,2"}, nothing);
+  });
+}
+
+}  // namespace
+}  // namespace sluice
