@@ -128,7 +128,8 @@ class NodesTest(unittest.TestCase):
 
     def test_wrong_use_is_one_sentence(self):
         for arguments, words in ((["--nodes", "3,4"], "7 layers"), (["--nodes", "x"], "12,20,8"),
-                                 (["--nodes", "auto", "-m", "/nowhere"], "/nowhere")):
+                                 (["--nodes", "auto", "-m", "/nowhere"], "/nowhere"), (["--nodes", "auto", "--bogus"], "--bogus"),
+                                 (["--nodes", "auto", "--kv-bits", "7"], "--kv-bits")):
             ended = run(2, "run", *arguments)
             self.assertNotEqual(ended.returncode, 0)
             said = [line for line in ended.stderr.splitlines() if line.startswith("sluice:")]

@@ -74,6 +74,7 @@ int run(int argc, const char* const* argv) {
     fmt::print(stderr, "sluice: {}\n", interrupt.what());
     die_of_interrupt();
   } catch (const UsageError& error) {
+    leave_usage_to_the_leader();
     const CommandInfo* command = argc > 1 ? parser.table().find(argv[1]) : nullptr;
     const std::string help = command != nullptr && command->name != "help"
                                  ? fmt::format("sluice help {}", command->name)

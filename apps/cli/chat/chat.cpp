@@ -56,7 +56,9 @@ class Chat {
 
   void run() {
     const auto reader = make_line_reader(command_names(), history_file());
-    say("Type a message; /help lists what else there is. Ctrl-C stops an answer, Ctrl-D ends.");
+    // mpirun takes it.
+    const char* const interrupt = options_.model.nodes.empty() ? "Ctrl-C stops an answer" : "Ctrl-C ends all";
+    say(fmt::format("Type a message; /help lists what else there is. {}, Ctrl-D ends.", interrupt));
     note_every_interrupt();
     std::string message;
     while (!ended_ && read_message(*reader, message)) {

@@ -155,6 +155,11 @@ bool follows_by_mpirun() {
   return rank != nullptr && std::string(rank) != "0";
 }
 
+// It takes mpirun some seconds to end those that have not joined, and less than others wait for them.
+void leave_usage_to_the_leader() {
+  if (follows_by_mpirun()) std::this_thread::sleep_for(4500ms);
+}
+
 std::shared_ptr<Engine> load_with_nodes(
     const std::string& layers,
     const std::function<std::shared_ptr<Engine>(std::shared_ptr<engine::LayerShare>)>& load) {
