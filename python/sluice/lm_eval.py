@@ -18,7 +18,11 @@ from lm_eval.api.model import LM  # type: ignore[import-untyped, import-not-foun
 from lm_eval.api.registry import register_model  # type: ignore[import-untyped, import-not-found, unused-ignore]
 from lm_eval.utils import get_rolling_token_windows, make_disjoint_window  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
+from ._options import Sampling
 from .model import Model
+
+
+_LIMITS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")  # its tasks' names for one thing
 
 
 def _arguments(requests: Sequence[Any]) -> list[tuple[Any, Any]]:
@@ -74,12 +78,14 @@ class SluiceLM(LM):  # type: ignore[misc, unused-ignore]
         """All together: settings may differ from one to the next."""
         made = []
         for prompt, settings in _arguments(requests):
-            until = settings.get("until", [])
-            temperature = float(settings.get("temperature", 0.0)) if settings.get("do_sample") else 0.0
-            limit = int(settings.get("max_gen_toks", 256))
+            limit = int(next((settings[name] for name in _LIMITS if settings.get(name) is not None), 256))
+            sampling: Sampling = {"max_tokens": limit, "stop": settings.get("until"), "temperature": 0.0, "seed": 0}
+            if settings.get("do_sample", "temperature" in settings):
+                for name in ("temperature", "top_k", "top_p", "min_p", "repetition_penalty"):
+                    if name in settings:
+                        sampling[name] = settings[name]
             ids = self._begin(prompt)[-max(1, self._longest - limit):]
-            made.append(self._model.request(ids, stop=[until] if isinstance(until, str) else until, max_tokens=limit,
-                                            temperature=temperature, seed=0))
+            made.append(self._model.request(ids, **sampling))
         return [answer.text for answer in self._model.scheduler.run(made)]
 
     @property

@@ -76,6 +76,18 @@ def test_generate_until(lm):
     assert made == [STORY.split("Lily")[0], STORY]
 
 
+def test_settings_of_generate_until(lm, model):
+    def made(**settings):
+        return lm.generate_until([instance("generate_until", START, {"max_gen_toks": 40, **settings})])[0]
+
+    hot = {"temperature": 2.0, "do_sample": True}
+    assert made(temperature=2.0, do_sample=False) == made(until=None) == made(**hot, top_k=1) == STORY
+    assert made(**hot) == made(temperature=2.0) == model.generate(START, max_tokens=40, temperature=2.0, seed=0).text != STORY
+    assert made(**hot, top_p=0.5) == model.generate(START, max_tokens=40, temperature=2.0, top_p=0.5, seed=0).text
+    for name in ("max_new_tokens", "max_tokens", "max_completion_tokens"):
+        assert made(max_gen_toks=None, **{name: 3}) == model.generate(START, max_tokens=3, temperature=0).text
+
+
 def test_local_task(lm, tmp_path):
     data = [{"start": START, "good": ", there was a little girl", "bad": " purple of Tuesday seven"} for _ in range(4)]
     file = tmp_path / "data.json"
