@@ -23,8 +23,8 @@ class Quantized:
     scales: _Array
     biases: _Array | None = None
     mode: str = "affine"
-    bits: int = 4
-    group_size: int = 64
+    bits: int | None = None
+    group_size: int | None = None
 
 def quantize(values: _Array, *, bits: int = 4, group_size: int = 64) -> Quantized: ...
 def dequantize(weight: Quantized, *, backend: str = "auto") -> _Array: ...

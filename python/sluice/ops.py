@@ -43,14 +43,15 @@ _CUDA = 2  # kDLCUDA of DLPack
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Quantized:
-    """A weight in one of MLX's formats: packed codes with scales and, if affine, biases per group."""
+    """A weight in one of MLX's formats: packed codes with scales and, if affine, biases per group. Bits and group sizes that are not given are
+    the usual ones of the mode: 4 and 64 of "affine", 4 and 32 of "mxfp4", 8 and 32 of "mxfp8", 4 and 16 of "nvfp4"."""
 
     weight: Any
     scales: Any
     biases: Any = None
     mode: str = "affine"
-    bits: int = 4
-    group_size: int = 64
+    bits: int | None = None
+    group_size: int | None = None
 
 
 def quantize(values: Any, *, bits: int = 4, group_size: int = 64) -> Quantized:
@@ -213,7 +214,8 @@ def _run(op: Mapping[str, Any], given: dict[str, Any], backend: str, threads: in
                 raise TypeError(f"the mode of '{name}' cannot be {value.mode!r:.60}, expected a text")
             parts = {"weight": value.weight, "scales": value.scales, "biases": value.biases}
             tensors.update({f"{name}.{part}": _array(f"{name}.{part}", array, "") for part, array in parts.items() if array is not None})
-            attributes.update({f"{name}.mode": value.mode, f"{name}.bits": str(value.bits), f"{name}.group_size": str(value.group_size)})
+            format_of = {"mode": value.mode, "bits": value.bits, "group_size": value.group_size}
+            attributes.update({f"{name}.{part}": str(given) for part, given in format_of.items() if given is not None})
         elif name in scalars and (isinstance(value, (bool, int, float, str)) or getattr(value, "shape", None) == ()):
             item = getattr(value, "item", None)  # of a number of numpy or torch
             attributes[name] = _text(value if item is None else item())

@@ -1,5 +1,6 @@
 """Ops against torch, which nobody here wrote."""
 
+import dataclasses
 import inspect
 import threading
 
@@ -157,6 +158,41 @@ def test_packed_experts_and_rows_are_unpacked_in_their_shape():
     torch.testing.assert_close(values, quantized_by_torch(w, 4), rtol=1e-5, atol=1e-5)
     row = ops.quantize(w[0, 0].numpy())
     assert numpy.array_equal(ops.dequantize(row), ops.dequantize(ops.quantize(w[0, :1].numpy()))[0])
+
+
+MINIFLOATS = {"mxfp4": (4, 32), "mxfp8": (8, 32), "nvfp4": (4, 16)}
+
+
+def unpacked(words, bits):
+    return ((words[..., None] >> (numpy.arange(32 // bits, dtype=numpy.uint32) * bits)) & ((1 << bits) - 1)).reshape(len(words), -1)
+
+
+def e4m3(codes):
+    return torch.from_numpy(codes.astype(numpy.uint8)).view(torch.float8_e4m3fn).double().numpy()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("mode", MINIFLOATS)
+def test_packed_minifloats(mode, backend):
+    """By the tables of OCP's formats; what is not given of a format is what the mode usually has."""
+    bits, group = MINIFLOATS[mode]
+    random = numpy.random.default_rng(3)
+    words = random.integers(0, 1 << 32, (24, 128 * bits // 32), dtype=numpy.uint32)
+    if mode == "mxfp8":
+        words &= 0xBFBFBFBF  # no NaN
+    codes, scales = unpacked(words, bits), random.integers(20, 100, (24, 128 // group), dtype=numpy.uint8)
+    if bits == 8:
+        values = e4m3(codes)
+    else:
+        values = numpy.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])[codes & 7] * numpy.where(codes & 8, -1, 1)
+    factors = e4m3(scales) if mode == "nvfp4" else numpy.exp2(scales.astype(float) + 50 - 127)
+    packed = ops.Quantized(words, scales if mode == "nvfp4" else scales + 50, mode=mode)
+    expected = (values.reshape(24, -1, group) * factors[..., None]).reshape(24, 128)
+    assert numpy.array_equal(ops.dequantize(packed, backend=backend), expected.astype(numpy.float32))
+    assert numpy.array_equal(ops.dequantize(dataclasses.replace(packed, bits=bits, group_size=group)), expected.astype(numpy.float32))
+    x = random.standard_normal((3, 128), numpy.float32)
+    made = ops.matmul(x=x, w=packed, backend=backend)
+    numpy.testing.assert_allclose(made, x @ expected.T, rtol=1e-4, atol=1e-4 * numpy.abs(x @ expected.T).max())
 
 
 def test_sample_takes_numbers_and_rows():
