@@ -64,19 +64,22 @@ CharSet CharSet::intersection(const CharSet& other) const {
   return result;
 }
 
-CharSet CharSet::without_case() const {
-  CharSet result = *this;
-  for (char32_t c = 'a'; c <= 'z'; ++c) {
-    const char32_t upper = c - 'a' + 'A';
-    if (contains(c)) result.add(upper, upper);
-    if (contains(upper)) result.add(c, c);
+CharSet CharSet::with(const std::vector<char32_t>& characters) const {
+  CharSet others;
+  for (const char32_t c : characters) {
+    if (!others.ranges_.empty() && others.ranges_.back().last + 1 >= c) {
+      others.ranges_.back().last = c;
+    } else {
+      others.ranges_.push_back({c, c});
+    }
   }
-  return result;
+  others.add(*this);
+  return others;
 }
 
 bool CharSet::contains(char32_t c) const {
-  return std::ranges::any_of(ranges_,
-                             [c](const Range& range) { return range.first <= c && c <= range.last; });
+  const auto after = std::ranges::upper_bound(ranges_, c, {}, &Range::first);
+  return after != ranges_.begin() && c <= std::prev(after)->last;
 }
 
 namespace {

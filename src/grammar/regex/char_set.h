@@ -27,8 +27,8 @@ class CharSet {
   CharSet complement() const;
   CharSet intersection(const CharSet& other) const;
   CharSet minus(const CharSet& other) const { return intersection(other.complement()); }
-  // With the other case of every ASCII letter.
-  CharSet without_case() const;
+  // And also these characters, which rise.
+  CharSet with(const std::vector<char32_t>& characters) const;
   bool empty() const { return ranges_.empty(); }
   bool contains(char32_t c) const;
   const std::vector<Range>& ranges() const { return ranges_; }

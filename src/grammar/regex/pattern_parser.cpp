@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 #include "base/utf8.h"
+#include "grammar/regex/letter_case.h"
 #include "grammar/regex/pattern.h"
 #include "grammar/regex/unicode_property.h"
 
@@ -123,7 +124,7 @@ class PatternParser {
   }
 
   Pattern of(CharSet set) const {
-    if (ignore_case_) set = set.without_case();
+    if (ignore_case_) set = without_case(set);
     Pattern result{.kind = Pattern::Kind::chars, .chars = std::move(set)};
     return result;
   }
@@ -267,6 +268,9 @@ class PatternParser {
     return result;
   }
 
+  // What is none of these, whichever case they have.
+  CharSet others(const CharSet& set) const { return (ignore_case_ ? without_case(set) : set).complement(); }
+
   const CharSet& space() const { return dialect_.ecma ? kSpaceEcma : kSpaceRe2; }
 
   // An escape that stands for one character, which it returns, or for a set, which it adds and returns
@@ -286,7 +290,7 @@ class PatternParser {
         set.add(word_characters());
         return std::nullopt;
       case 'W':
-        set.add(word_characters().complement());
+        set.add(others(word_characters()));
         return std::nullopt;
       case 's':
         set.add(space());
@@ -298,7 +302,7 @@ class PatternParser {
         set.add(property());
         return std::nullopt;
       case 'P':
-        set.add(property().complement());
+        set.add(others(property()));
         return std::nullopt;
       default: {
         const char32_t one = escaped_char(c);
@@ -323,7 +327,7 @@ class PatternParser {
     const std::optional<CharSet> set = unicode_property(name);
     if (!set) wrong("an unknown Unicode property");
     ++at_;
-    return negated ? set->complement() : *set;
+    return negated ? others(*set) : *set;
   }
 
   char32_t escaped_char(char32_t c) {
@@ -341,7 +345,7 @@ class PatternParser {
       case 'a':
         return '\a';
       case '0':
-        return 0;
+        return octal();
       case 'x':
         return take("{") ? hex_until_brace() : hex(2);
       case 'u':
@@ -362,6 +366,13 @@ class PatternParser {
     const char32_t low = hex(4);
     if (low < 0xDC00 || low > 0xDFFF) wrong("an unpaired surrogate");
     return 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
+  }
+  // Behind \0: at most two more digits.
+  char32_t octal() {
+    char32_t value = 0;
+    for (int i = 0; i < 2 && !done() && peek() >= '0' && peek() <= '7'; ++i)
+      value = 8 * value + static_cast<char32_t>(text_[at_++] - '0');
+    return value;
   }
   char32_t hex(std::size_t digits) {
     char32_t value = 0;
@@ -397,12 +408,16 @@ class PatternParser {
       class_item(set);
     }
     ++at_;
-    if (ignore_case_) set = set.without_case();
+    if (ignore_case_) set = without_case(set);
     return negated ? set.complement() : set;
   }
 
   void class_item(CharSet& set) {
-    if (take("[:")) return posix_class(set);
+    if (text_.substr(at_).starts_with("[:") && (!dialect_.ecma || names_posix_class())) {
+      if (dialect_.ecma) unsupported("a class of POSIX, as ECMAScript has none,");
+      at_ += 2;
+      return posix_class(set);
+    }
     const std::optional<char32_t> low = class_char(set);
     if (!low || at_ + 1 >= text_.size() || peek() != '-' || text_[at_ + 1] == ']') return;
     ++at_;
@@ -428,6 +443,11 @@ class PatternParser {
     const char32_t c = next_char();
     set.add(c, c);
     return c;
+  }
+  bool names_posix_class() const {
+    const std::string_view rest = text_.substr(at_ + 2);
+    const std::size_t end = rest.find_first_not_of("^abcdefghijklmnopqrstuvwxyz");
+    return end != 0 && end != std::string_view::npos && rest.substr(end).starts_with(":]");
   }
   void posix_class(CharSet& set) {
     struct Named {
@@ -456,7 +476,7 @@ class PatternParser {
           !text_.substr(at_ + named.name.size()).starts_with(":]"))
         continue;
       at_ += named.name.size() + 2;
-      set.add(negated ? named.set.complement() : named.set);
+      set.add(negated ? others(named.set) : named.set);
       return;
     }
     wrong("an unknown named class");

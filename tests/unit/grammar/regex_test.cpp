@@ -147,6 +147,45 @@ TEST(GrammarRegex, UnicodeProperties) {
   expect_error(ErrorKind::input, {"unfinished Unicode property"}, [] { parse_pattern("\\p", {}); });
 }
 
+// Simple case folding, which takes more than two characters for the same where Unicode has more.
+TEST(GrammarRegex, CaseOfAllLettersIsIgnored) {
+  const auto matches = [](const char* pattern, const char* text) {
+    return accepts(make_grammar(GrammarSource::Kind::regex, pattern), text);
+  };
+  EXPECT_TRUE(matches("(?i)über[äöü]Σж", "ÜBERÖςЖ"));
+  EXPECT_TRUE(matches("(?i)kelvins", "\u212AELVIN\u017F"));
+  EXPECT_TRUE(matches("(?i)ẞⅷⓐ\u01C5", "ßⅧⒶ\u01C4"));
+  EXPECT_FALSE(matches("(?i)ß", "ss"));
+  EXPECT_FALSE(matches("(?i)i", "ı"));
+  EXPECT_FALSE(matches("(?i)[^éσ]", "É"));
+  EXPECT_FALSE(matches("(?i)[^éσ]", "ς"));
+  EXPECT_TRUE(matches("(?i)[^é]", "e"));
+  EXPECT_TRUE(matches("(?i)\\p{Lu}+", "Öö"));
+  for (const char* others : {"(?i)\\P{Lu}", "(?i)\\p{^Lu}", "(?i)\\W", "(?i)[^a-z]", "(?i)[[:^alpha:]]"}) {
+    EXPECT_FALSE(matches(others, "k")) << others;
+    EXPECT_TRUE(matches(others, "-")) << others;
+  }
+  EXPECT_FALSE(matches("(?i)\\W", "\u212A"));
+}
+
+TEST(GrammarRegex, EscapesByNumber) {
+  EXPECT_TRUE(accepts(make_grammar(GrammarSource::Kind::regex, R"(\0\07\0101)"), std::string("\0\7\x08"
+                                                                                             "1",
+                                                                                             4)));
+  EXPECT_TRUE(accepts(make_grammar(GrammarSource::Kind::regex, R"([\060-\062]\x{1F600})"), "2😀"));
+}
+
+// [[:alpha:]] means a set and a bracket to ECMAScript, which is not what its author meant.
+TEST(GrammarRegex, ClassesOfPosixAreForRe2Alone) {
+  EXPECT_TRUE(accepts(make_grammar(GrammarSource::Kind::regex, "[[:alpha:]]"), "x"));
+  expect_error(ErrorKind::unsupported, {"#/pattern", "POSIX", "byte 2"},
+               [] { schema_grammar(R"({"type":"string","pattern":"^[[:alpha:]]$"})"); });
+  const auto set = schema_grammar(R"({"type":"string","pattern":"^[[:a]$"})");
+  EXPECT_TRUE(accepts(set, R"("[")"));
+  EXPECT_TRUE(accepts(set, R"(":")"));
+  EXPECT_FALSE(accepts(set, R"("b")"));
+}
+
 TEST(GrammarRegex, WhatIsWrongIsSaid) {
   const auto parse = [](const char* text) { return [text] { parse_pattern(text, {}); }; };
   expect_error(ErrorKind::input, {"')'", "byte 2"}, parse("(a"));
