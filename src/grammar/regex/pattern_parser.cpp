@@ -65,10 +65,13 @@ class PatternParser {
   Pattern sequence(int depth) {
     Pattern result{.kind = Pattern::Kind::concat};
     while (!done() && peek() != '|' && peek() != ')') {
-      Pattern part = atom(depth);
-      while (quantified(part)) {
+      if (take("\\Q")) {
+        quoted(result.parts);
+      } else {
+        result.parts.push_back(atom(depth));
       }
-      result.parts.push_back(std::move(part));
+      while (!result.parts.empty() && quantified(result.parts.back())) {
+      }
     }
     return result.parts.size() == 1 ? std::move(result.parts[0]) : result;
   }
@@ -253,19 +256,14 @@ class PatternParser {
     }
     if (c >= '1' && c <= '9') unsupported("a reference to a group");
     if (c == 'k' && at_ + 2 < text_.size() && text_[at_ + 2] == '<') unsupported("a reference to a group");
-    if (c == 'Q') {
-      at_ += 2;
-      return quoted();
-    }
     CharSet set;
     class_escape(set);
     return of(std::move(set));
   }
 
-  Pattern quoted() {
-    Pattern result{.kind = Pattern::Kind::concat};
-    while (!done() && !take("\\E")) result.parts.push_back(of(CharSet::of(next_char())));
-    return result;
+  // Up to \E each character stands for itself, and a quantifier behind it is for the last of them.
+  void quoted(std::vector<Pattern>& parts) {
+    while (!done() && !take("\\E")) parts.push_back(of(CharSet::of(next_char())));
   }
 
   // What is none of these, whichever case they have.

@@ -135,7 +135,10 @@ CharSet characters_of(const pcre2_code& code) {
     if (groups < 3) fail(ErrorKind::internal, "a Unicode property cannot be looked up: {}", groups);
     const std::size_t* bounds = pcre2_get_ovector_pointer(data.get());
     const std::size_t begin = bounds[4], end = bounds[5];
-    if (begin < end) set.add(character_at(begin), character_at(end - 1));
+    std::size_t last = end;
+    while (last > begin && (static_cast<unsigned char>(all[--last]) & 0xC0) == 0x80) {
+    }
+    if (begin < end) set.add(character_at(begin), character_at(last));
     at = end;
   }
   return set;

@@ -141,6 +141,15 @@ TEST(GrammarRegex, UnicodeProperties) {
   EXPECT_FALSE(matches(R"(\p{Greek})", "a"));
   EXPECT_TRUE(matches(R"(\P{Greek}\p{^Greek})", "aж"));
   EXPECT_TRUE(matches(R"(\p{Sc}\p{gc=Currency_Symbol}\p{Zs})", "€$ "));
+  // The characters before, at and behind both ends of what has the property, of every length in UTF-8.
+  EXPECT_TRUE(matches(R"(\p{L}+)", "ZzÖØöøǺ"));
+  for (const char* no : {"[", "{", "×", "÷", "`", "@", "٠", "𐀌"})
+    EXPECT_FALSE(matches(R"(\p{L})", no)) << no;
+  EXPECT_TRUE(matches(R"(\p{Lu}+)", "ÀÞĀ"));
+  for (const char* no : {"ß", "×", "ā"}) EXPECT_FALSE(matches(R"(\p{Lu})", no)) << no;
+  EXPECT_TRUE(matches(R"(\p{Lm}\P{L})", "\u02C1\u02C2"));
+  EXPECT_TRUE(matches(R"(\P{Nd})", ":"));
+  EXPECT_FALSE(matches(R"(\P{Greek})", "ω"));
   expect_error(ErrorKind::input, {"unknown Unicode property", "byte 1"},
                [] { parse_pattern("a\\p{Klingon}", {}); });
   expect_error(ErrorKind::input, {"unfinished Unicode property"}, [] { parse_pattern("\\p{L", {}); });
@@ -166,6 +175,13 @@ TEST(GrammarRegex, CaseOfAllLettersIsIgnored) {
     EXPECT_TRUE(matches(others, "-")) << others;
   }
   EXPECT_FALSE(matches("(?i)\\W", "\u212A"));
+}
+
+TEST(GrammarRegex, QuantifiersBehindQuotedTextAreForItsLastCharacter) {
+  const auto quoted = make_grammar(GrammarSource::Kind::regex, R"(x\Qa.b\E{0,2})");
+  EXPECT_TRUE(accepts(quoted, "xa.bb"));
+  EXPECT_TRUE(accepts(quoted, "xa."));
+  EXPECT_FALSE(accepts(quoted, "x"));
 }
 
 TEST(GrammarRegex, EscapesByNumber) {
