@@ -417,6 +417,7 @@ class PageTest(unittest.TestCase):
             self.assertLessEqual(b.run("return document.documentElement.scrollWidth"), 320)
             self.assertLessEqual(b.run("return document.getElementById('scroll').scrollWidth"), 320)
             self.assertFalse(b.visible("#side"))
+            self.assertLessEqual(b.run("return document.getElementById('status').getBoundingClientRect().height"), 60, "three lines")
             self.picture(f"phone-{scheme}")
             b.click("#open-side")
             self.assertTrue(b.visible("#side"))
