@@ -2,6 +2,7 @@
 
 import json
 import sys
+import typing
 import unittest
 
 import anthropic
@@ -155,6 +156,15 @@ class Anthropic(unittest.TestCase):
                            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": answer.content[0].id,
                                                          "content": "It shines."}]}]
         self.assertTrue(self.client.messages.create(**SHORT | {"messages": history}).content)
+
+    def test_tool_runner(self):
+        @anthropic.beta_tool
+        def look(at: typing.Literal["moon", "sun"]) -> str:
+            """Looks at something."""
+            return f"The {at} shines."
+
+        runner = self.client.beta.messages.tool_runner(**SHORT, tools=[look], max_iterations=2)
+        self.assertTrue(runner.until_done().content)
 
     def test_errors(self):
         with self.assertRaises(anthropic.BadRequestError) as raised:

@@ -131,6 +131,12 @@ class Anthropic(SharedServer):
         self.assertEqual(whole["stop_reason"], "model_context_window_exceeded")
 
     def test_errors(self):
+        # The official library goes on without what servers do not hold where they say so in these words.
+        status, answer = self.server.post("/v1/messages", self.ASKED | {"thread": {"type": "create"}})
+        self.assertEqual((status, answer["error"]["details"]), (400, {"error_code": "thread_unsupported_request"}))
+        for method, path, code in (("GET", "/v1/messages/batches", 404), ("PATCH", "/v1/messages", 405)):
+            status, _, body = self.server.request(method, path)
+            self.assertEqual((status, json.loads(body)["type"]), (code, "error"))
         status, answer = self.server.post("/v1/messages", {"messages": STORY})
         self.assertEqual((status, answer["type"], answer["error"]["type"]), (400, "error", "invalid_request_error"))
 

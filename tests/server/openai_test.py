@@ -358,6 +358,7 @@ class OpenAI(SharedServer):
         asked = {"input": "Tell me a story.", "max_output_tokens": 1900, "ignore_eos": True, "background": True}
         first, second = (self.server.post("/v1/responses", asked)[1]["id"] for _ in range(2))
         self.assertEqual(self.response(first, "/cancel", "POST")["status"], "cancelled")
+        self.assertEqual(self.response(first)["status"], "cancelled")  # at once, though its step may not be over
         self.assertEqual(self.wait_for_response(first)["status"], "cancelled")
         self.assertEqual(self.response(first, "/cancel", "POST")["status"], "cancelled")
         self.assertTrue(self.response(second, method="DELETE")["deleted"])

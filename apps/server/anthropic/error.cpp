@@ -29,6 +29,7 @@ const char* type_of(int status) {
 
 Json error_body(const ApiError& error, const std::string& request_id) {
   Json body{{"type", "error"}, {"error", {{"type", type_of(error.status)}, {"message", error.message}}}};
+  if (error.code == kThreadsUnsupported) body["error"]["details"] = {{"error_code", error.code}};
   if (!request_id.empty()) body["request_id"] = request_id;
   return body;
 }

@@ -4,6 +4,7 @@
 
 #include "server/anthropic/cache_marks.h"
 #include "server/anthropic/conversation.h"
+#include "server/anthropic/error.h"
 #include "server/anthropic/message_reply.h"
 #include "server/api/chat_prompt.h"
 #include "server/api/generation_fields.h"
@@ -104,6 +105,9 @@ ChatPrompt read_prompt(Fields& fields, const ServedModel& model, AnswerRequest& 
 
 Work create_message(const Json& body, const ServedModel& model) {
   Fields fields(body);
+  if (fields.has("thread"))
+    throw bad_request("thread: this server holds no conversations; send the whole one without it", "thread",
+                      std::string(kThreadsUnsupported));
   fields.need("max_tokens");
   const auto most = fields.integer("max_tokens", 0, kMostTokens);  // 0: the prompt is to be remembered
   const bool stream = fields.flag("stream").value_or(false);

@@ -341,11 +341,11 @@ class Connection : public OpenConnection, public ResponseWriter {
       return response;
     }
     const std::string allowed = shared_.service.methods(path);
+    const Dialect dialect = path.starts_with("/messages") ? Dialect::anthropic : Dialect::openai;
     if (allowed.empty())
-      return error_response({404, "invalid_request_error", "There is nothing at this path."}, Dialect::openai,
-                            id_);
-    HttpResponse response = error_response({405, "invalid_request_error", "This method is not allowed here."},
-                                           Dialect::openai, id_);
+      return error_response({404, "invalid_request_error", "There is nothing at this path."}, dialect, id_);
+    HttpResponse response =
+        error_response({405, "invalid_request_error", "This method is not allowed here."}, dialect, id_);
     response.headers.emplace_back("Allow", allowed);
     return response;
   }

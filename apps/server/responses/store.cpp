@@ -10,6 +10,11 @@ ApiError unknown(const std::string& id) {
   return not_found("Response with id '" + id + "' not found.");
 }
 
+Stored as_cancelled(Stored stored) {
+  stored.response["status"] = "cancelled";
+  return stored;
+}
+
 }  // namespace
 
 void Store::drop(std::map<Key, Entry>::iterator entry) {
@@ -21,14 +26,17 @@ void Store::drop(std::map<Key, Entry>::iterator entry) {
 void Store::put(const std::string& client, const std::string& id, Stored stored) {
   // Parsed JSON takes several times the room of its text.
   constexpr std::uint64_t kFactor = 4;
+  const Key key{client, id};
   Entry entry;
   entry.bytes =
       kFactor * (dump(stored.response).size() + dump(stored.input).size() + dump(stored.messages).size());
   entry.stored = std::move(stored);
   const std::lock_guard lock(mutex_);
   if (entry.bytes > most_bytes_) return;
-  const Key key{client, id};
-  if (const auto running = running_.find(key); running != running_.end() && running->second.removed) return;
+  if (const auto running = running_.find(key); running != running_.end()) {
+    if (running->second.removed) return;
+    if (running->second.cancelled) entry.stored = as_cancelled(std::move(entry.stored));
+  }
   if (const auto old = entries_.find(key); old != entries_.end()) drop(old);
   while (bytes_ + entry.bytes > most_bytes_) drop(entries_.find(by_use_.back()));
   by_use_.push_front(key);
@@ -50,8 +58,10 @@ Stored Store::show(const std::string& client, const std::string& id) {
     const std::lock_guard lock(mutex_);
     const Key key{client, id};
     const auto running = running_.find(key);
-    if (running != running_.end() && !running->second.removed && !entries_.contains(key))
-      return running->second.response.look();
+    if (running != running_.end() && !running->second.removed && !entries_.contains(key)) {
+      Stored shown = running->second.response.look();
+      return running->second.cancelled ? as_cancelled(std::move(shown)) : shown;
+    }
   }
   return get(client, id);
 }
@@ -85,7 +95,8 @@ std::optional<Stored> Store::cancel(const std::string& client, const std::string
   const auto running = running_.find(key);
   if (running == running_.end() || running->second.removed || entries_.contains(key)) return {};
   running->second.response.cancel();
-  return running->second.response.look();
+  running->second.cancelled = true;
+  return as_cancelled(running->second.response.look());
 }
 
 void Store::cancel_all() {

@@ -67,7 +67,8 @@ class Store {
   std::uint64_t bytes_ = 0;
   struct Running {
     RunningResponse response;
-    bool removed = false;  // not to be kept when it is done
+    bool removed = false;    // not to be kept when it is done
+    bool cancelled = false;  // as whoever cancelled it was told, though its step is not over
   };
   std::map<Key, Running> running_;
   const std::shared_ptr<RecordingRoom> recordings_;
