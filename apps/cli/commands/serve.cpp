@@ -125,8 +125,10 @@ void add_cache_options(Command& command, ServeArguments& options) {
   command.group("Remembered prompts");
   command.size("--cache-vram", options.scheduler.cache_vram,
                "Bytes of the memory that the model computes in, in place of --cache-tokens");
-  command.size("--cache-memory", options.scheduler.cache_memory,
-               "Bytes of the host's memory for what has to leave that");
+  command.size(
+      "--cache-memory", options.scheduler.cache_memory,
+      "Bytes of the host's memory for what has to leave that; default: 1 GiB, under --memory at most "
+      "half of what that leaves");
   command.option("--cache-disk", options.cache_disk, kCacheDiskMeaning);
   command.flag("--cache-per-key", options.server.cache_per_key,
                "Let clients with different keys share no remembered prompt, nor the room for them");
@@ -148,7 +150,7 @@ void add_limits(Command& command, ServeArguments& options) {
   command.option("--itl-target", options.interval_milliseconds,
                  "Milliseconds between two tokens to keep to while prompts are read", {0.1, 60'000});
   command.option("--max-prompt", options.max_prompt, "Tokens of a prompt; 0: the context", {0, kMany});
-  command.size("--max-body", options.server.limits.body_bytes, "Bytes of a request");
+  command.size("--max-body", options.server.limits.body_bytes, "Bytes of a request; default: 32 MiB");
   command.option("--max-connections", options.connections, "Open connections", {1, 1'000'000});
   command.option("--header-seconds", options.header_seconds, "Seconds that a request's headers may take",
                  {1, 3600});
