@@ -182,11 +182,12 @@ TEST(CompletionRequest, ReadsPromptsOfAllKinds) {
   const std::vector<std::int32_t> cat = bundled().engine->encode("The cat", true);
   EXPECT_EQ(prompts(R"({"prompt": "The cat"})"), Prompts{cat});
   EXPECT_EQ(prompts(R"({"prompt": ["The cat", "The cat"], "n": 2})"), (Prompts{cat, cat, cat, cat}));
+  EXPECT_EQ(prompts(R"({"prompt": "The cat", "best_of": 2})"), (Prompts{cat, cat}));
   EXPECT_EQ(prompts(R"({"prompt": [1, 2]})"), (Prompts{{1, 2}}));
   EXPECT_EQ(prompts(R"({"prompt": [[1], [2, 3]]})"), (Prompts{{1}, {2, 3}}));
   for (const char* json : {R"({})", R"({"prompt": 5})", R"({"prompt": []})", R"({"prompt": [4096]})",
                            R"({"prompt": [[1], "x", {}]})", R"({"prompt": "x", "suffix": "y"})",
-                           R"({"prompt": "x", "best_of": 3})", R"({"prompt": ""})"})
+                           R"({"prompt": "x", "n": 3, "best_of": 2})", R"({"prompt": ""})"})
     EXPECT_EQ(error_of([&] { prompts(json); }).status, 400) << json;
 }
 
@@ -209,12 +210,25 @@ TEST(MessageRequest, MessagesInTheTemplatesForm) {
       {"role": "user", "content": "So?"}])"));
 }
 
+TEST(MessageRequest, DocumentsStandBetweenTags) {
+  const Json messages = Json::parse(R"([
+      {"role": "user", "content": [{"type": "document", "title": "Sky", "source": {"type": "text", "data": "It is blue."}},
+                                   {"type": "text", "text": "What is?"}]},
+      {"role": "system", "content": [{"type": "text", "text": "Be short."}]},
+      {"role": "user", "content": [{"type": "text", "text": ""}]}])");
+  EXPECT_EQ(anthropic::template_messages(Json(), messages), Json::parse(R"([
+      {"role": "user", "content": "<document>\n<title>Sky</title>\nIt is blue.\n</document>\nWhat is?"},
+      {"role": "system", "content": "Be short."},
+      {"role": "user", "content": ""}])"));
+}
+
 TEST(MessageRequest, NamesWhatIsWrong) {
   for (
       const char* json :
       {R"({"messages": [{"role": "user", "content": "x"}]})", R"({"max_tokens": 5, "messages": []})",
-       R"({"max_tokens": 0, "messages": [{"role": "user", "content": "x"}]})",
-       R"({"max_tokens": 5, "messages": [{"role": "system", "content": "x"}]})",
+       R"({"max_tokens": -1, "messages": [{"role": "user", "content": "x"}]})",
+       R"({"max_tokens": 5, "messages": [{"role": "king", "content": "x"}]})",
+       R"({"max_tokens": 5, "messages": [{"role": "user", "content": []}]})",
        R"({"max_tokens": 5, "messages": [{"role": "user", "content": [{"type": "image"}]}]})",
        R"({"max_tokens": 5, "messages": [{"role": "user", "content": "x"}], "tools": [{"type": "bash_20250124", "name": "b"}]})",
        R"({"max_tokens": 5, "messages": [{"role": "user", "content": "x"}], "tool_choice": {"type": "any"}})",
