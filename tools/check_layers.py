@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Fails when an include points up, sideways, or from an app or the Python package past the public headers (levels:
-tools/layers.txt), and when what runs models names a backend."""
+tools/layers.txt), when what runs models names a backend, and when
+the library does what only programs do."""
 
 import pathlib
 import re
@@ -10,6 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # Folders that know backends by their traits alone.
 BLIND = ("src/state/", "src/layers/", "src/models/", "src/engine/", "src/nodes/", "src/scheduler/")
 BACKEND = re.compile(r'"(?:reference|cpu|cuda)"')
+OF_PROGRAMS = re.compile(r"\b(?:getenv|std::exit|std::abort|_Exit|std::cout|std::cerr|std::puts|std::printf|std::fprintf)\b|fmt::print\(")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 
 
@@ -68,6 +70,8 @@ def main():
         text = path.read_text()
         if source.startswith(BLIND) and (named := BACKEND.search(text)):
             problems.append(f"{source}: names the backend {named.group()}")
+        if source.startswith(("src/", "include/")) and (found := OF_PROGRAMS.search(text)):
+            problems.append(f"{source}: {found.group()} is for programs: the library never prints, exits or reads the environment")
         for name in INCLUDE.findall(text):
             target = resolve(source, name)
             if target is None:

@@ -51,7 +51,7 @@ class RollCall {
   RollCall(const RollCall&) = delete;
   RollCall& operator=(const RollCall&) = delete;
 
-  // Called before Nodes is made, by the same thread.
+  // Called before Nodes is made, by the same thread, of a process that mpirun started.
   void begin();
   // Called by another thread: the names of those of which nothing was heard for so long; nothing where that
   // cannot be known.

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -175,11 +174,10 @@ class PmixRoll final : public Roll {
     if (!beats) return;
     beats->end() ? thread_.join() : thread_.detach();
   }
-  // MPI begins PMIx, too, which takes one such beginning after the other only. Without mpirun there is
-  // nobody.
+  // MPI begins PMIx, too, which takes one such beginning after the other only.
   void begin() override {
     pmix_proc_t own;
-    if (std::getenv("PMIX_NAMESPACE") == nullptr || PMIx_Init(&own, nullptr, 0) != PMIX_SUCCESS) return;
+    if (PMIx_Init(&own, nullptr, 0) != PMIX_SUCCESS) return;
     const auto beats = std::make_shared<Beats>(own);
     thread_ = std::thread([beats] { beats->run(); });
     const std::lock_guard lock(mutex_);
