@@ -52,7 +52,7 @@ class Model(OfThisProcess):
 
     def _begin(self, engine: _native.Engine, name: str, config: Mapping[str, float]) -> None:
         self._held: _native.Engine | None = engine
-        self.name, self._config = name, config
+        self.name, self._config, self._vocab = name, config, int(engine.summary()["vocab"])
         self._limits: dict[str, int] = {}
         self._scheduler: Scheduler | None = None
         self._lock = threading.Lock()
@@ -113,7 +113,10 @@ class Model(OfThisProcess):
 
     def detokenize(self, ids: Sequence[int], *, skip_special: bool = True) -> str:
         """The text of token ids; without those that mean no text, unless they are asked for."""
-        return self._engine.decode(token_ids(ids), bool(skip_special))
+        made = token_ids(ids)
+        for wrong in (one for one in made if not -1 <= one < self._vocab):  # -1 is that of what was left when an answer ended
+            raise _native.InputError(f"{wrong} is no token of this model, whose ids are 0 to {self._vocab - 1}")
+        return self._engine.decode(made, bool(skip_special))
 
     def render(self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]] | None = None,
                generation_prompt: bool = True, **variables: Any) -> str:

@@ -69,6 +69,10 @@ def test_texts(model):
                 told(lambda: model.perplexity("Once upon a time", **{name: value}), name)
         for token in (None, "a", 1.5, -1, 10**12):
             told(lambda: session.step(token))
+            if token != -1:
+                told(lambda: model.detokenize([1, token]))
+        told(lambda: model.detokenize([1, model.summary["vocab"]]), "no token of this model, whose ids are 0 to 4095")
+        assert model.detokenize([*model.tokenize("Once"), -1]) == "Once"
         for point in (None, session, "a"):
             told(lambda: session.restore(point), "snapshot")
             told(lambda: session.rewind(point), "snapshot")

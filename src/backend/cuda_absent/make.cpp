@@ -6,7 +6,7 @@ namespace sluice::backend::cuda {
 
 std::string unavailable() {
   return "this build has no CUDA backend; configure it with -DSLUICE_CUDA=ON "
-         "(pip: -C cmake.define.SLUICE_CUDA=ON) where nvcc is installed";
+         "(pip: --config-settings=cmake.define.SLUICE_CUDA=ON) where nvcc is installed";
 }
 
 std::unique_ptr<ops::Backend> make(const ops::BackendOptions&) {
