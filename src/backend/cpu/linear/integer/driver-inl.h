@@ -119,17 +119,22 @@ class IntegerRun {
     const std::int64_t item_rows = std::clamp<std::int64_t>(
         round_up(std::max(format_.rows * buckets_.count() / wanted_items, fewest), step), step, kItemRows);
     const std::int64_t items = (format_.rows + item_rows - 1) / item_rows;
+    const std::int64_t all = items * buckets_.count();
+    const std::int64_t shares = token_shares(all);
     context_.pool().parallel_for_dynamic(
-        0, items * buckets_.count(), 1, [&](std::int64_t begin, std::int64_t end, int worker) {
-          for (std::int64_t i = begin; i < end; ++i) {
+        0, all * shares, 1, [&](std::int64_t begin, std::int64_t end, int worker) {
+          for (std::int64_t task = begin; task < end; ++task) {
+            const std::int64_t i = task / shares;
             const std::int64_t row = i % items * item_rows;
             const std::int64_t row_end = std::min(row + item_rows, format_.rows);
             const Way way = way_of(i / items);
+            if (way == Way::panels)
+              run_panels(share_of(buckets_[i / items], task % shares, shares), row, row_end, worker);
+            if (way == Way::panels || task % shares > 0) continue;
             if (way == Way::tiles) run_tiles(i / items, row, row_end, worker);
-            if (way == Way::panels) run_panels(buckets_[i / items], row, row_end, worker);
             if (way != Way::direct) continue;
             // A worker's items follow each other.
-            const std::int64_t next = std::min(i + 1, items * buckets_.count() - 1);
+            const std::int64_t next = std::min(i + 1, all - 1);
             const std::int64_t next_row = next % items * item_rows;
             const WeightStreams following{format_, op_.w[buckets_[next / items].matrix], next_row,
                                           std::min(next_row + item_rows, format_.rows)};
@@ -146,6 +151,21 @@ class IntegerRun {
     constexpr bool kHasPanels = HWY_ARCH_X86;  // lanes of Arm's products are others
     const std::int64_t fewest = has_nibble_panels(format_) ? kNibblePanelTokensAtLeast : kPanelTokensAtLeast;
     return kHasPanels && size >= fewest ? Way::panels : Way::direct;
+  }
+
+  // Into how many shares the tokens of a matrix go that meets panels: where there are fewer items than
+  // threads.
+  std::int64_t token_shares(std::int64_t items) const {
+    std::int64_t blocks = 1;
+    for (std::int64_t i = 0; i < buckets_.count(); ++i)
+      if (way_of(i) == Way::panels)
+        blocks = std::max(blocks, (buckets_[i].size + kPanelBlock - 1) / kPanelBlock);
+    return std::min(blocks,
+                    std::max<std::int64_t>(1, context_.pool().size() / std::max<std::int64_t>(items, 1)));
+  }
+  static Buckets::Bucket share_of(const Buckets::Bucket& bucket, std::int64_t share, std::int64_t shares) {
+    const std::int64_t begin = bucket.size * share / shares;
+    return {bucket.matrix, bucket.rows + begin, bucket.size * (share + 1) / shares - begin};
   }
 
   template <class Task>

@@ -407,6 +407,12 @@ struct QuadRows {
   const float* biases;
 };
 
+// A compiler that loads several addresses at once waits until what was stored one by one has left the core,
+// and then brings them back from the registers of vectors.
+HWY_INLINE void keep_apart(const std::byte*& address) {
+  asm("" : "+r"(address));
+}
+
 // Quads of groups of all four rows that may be read where they lie.
 template <class Codes>
 HWY_INLINE std::int64_t quads_in_place(const MatrixFormat& format, const QuadRows& w, std::int64_t bytes) {
@@ -430,7 +436,10 @@ HWY_NOINLINE void multiply_integers(const MatrixFormat& format, const QuadRows& 
   constexpr std::int64_t kElements = Codes::kVectors * Codes::kAdded * Codes::kVectorElements;
   constexpr std::int64_t kBytes = kElements * Codes::kBits / 8;
   QuadOperands<C> operands;
-  for (int r = 0; r < kQuad; ++r) operands.rows[r] = w.rows[r];
+  for (int r = 0; r < kQuad; ++r) {
+    operands.rows[r] = w.rows[r];
+    if constexpr (kLanes >= 16) keep_apart(operands.rows[r]);
+  }
   operands.scales = w.scales;
   operands.biases = w.biases;
   for (int c = 0; c < C; ++c) {
@@ -439,7 +448,10 @@ HWY_NOINLINE void multiply_integers(const MatrixFormat& format, const QuadRows& 
     operands.x_sums[c] = reinterpret_cast<const float*>(x[c] + layout.sums_at);
   }
   const auto advance = [&]() HWY_ATTR {
-    for (int r = 0; r < kQuad; ++r) operands.rows[r] += kBytes;
+    for (int r = 0; r < kQuad; ++r) {
+      operands.rows[r] += kBytes;
+      if constexpr (kLanes >= 16) keep_apart(operands.rows[r]);
+    }
     operands.scales += 16;
     operands.biases += 16;
     for (int c = 0; c < C; ++c) {
