@@ -64,7 +64,7 @@ class ServedTest(unittest.TestCase):
         b.run("settings.temperature = '0'; settings.max_tokens = '60';")
         story = self.ask("Tell me a story about a cat.")
         self.assertGreater(len(story), 40)
-        self.assertRegex(b.text("#status"), r"\d+ tokens\s· [\d.]+ tok/s\s· first token [\d.]+ s\s· .*context \d+ of \d+")
+        self.assertRegex(b.text("#status"), r"\d+\stokens\s· [\d.]+\stok/s\s· first\stoken\s[\d.]+\ss\s· .*context\s\d+\sof\s\d+")
         b.click(LAST + 'button[aria-label="Answer again in a new branch"]')
         b.wait(lambda: "2/2" in b.text(LAST), "a second branch", 30)
         b.wait(lambda: b.visible("#send"), "the answer ends", 30)
