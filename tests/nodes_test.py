@@ -127,7 +127,7 @@ class NodesTest(unittest.TestCase):
         self.assertEqual(ended.stdout, alone(*story))
 
     def test_wrong_use_is_one_sentence(self):
-        for arguments, words in ((["--nodes", "3,4"], "7 layers"), (["--nodes", "x"], "12,20,8"),
+        for arguments, words in ((["--nodes", "3,4"], "7 layers"), (["--nodes", "x"], "12,20,8"), (["--nodes", ""], "12,20,8"),
                                  (["--nodes", "auto", "-m", "/nowhere"], "/nowhere"), (["--nodes", "auto", "--bogus"], "--bogus"),
                                  (["--nodes", "auto", "--kv-bits", "7"], "--kv-bits")):
             ended = run(2, "run", *arguments)
@@ -139,6 +139,13 @@ class NodesTest(unittest.TestCase):
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.assertEqual(single.returncode, 1)
         self.assertIn("mpirun", single.stderr)
+
+    def test_who_forgets_nodes_is_told(self):
+        story = ("run", "--seed", 3, "-n", 4, "--threads", 1)
+        ended = run(2, *story)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertEqual(ended.stdout, 2 * alone(*story))
+        self.assertEqual(ended.stderr.count("2 processes, which work alone"), 1, ended.stderr)
 
     def test_machines_are_measured_for_a_plan(self):
         ended = run(2, "plan", "--geometry", "qwen3.6-35b-a3b", "--threads", 1, "--nodes", "auto", "--json")

@@ -96,12 +96,16 @@ void add_engine_options(Command& command, ModelOptions& options) {
   command.checked("--expert-policy", engine.expert_policy,
                   "Which experts leave: lru, lfru, or static:FILE with what --experts-profile wrote",
                   check_policy);
-  command.option(
+  command.checked(
       "--nodes", options.nodes,
       "Share the model with other machines, started by 'mpirun -n 2 sluice ...': auto, or how many layers "
       "each holds, e.g. 12,20,8; experts, or experts:64,192: each holds some experts of every layer; "
       "groups:2,2: groups share layers, "
-      "the machines of each experts");
+      "the machines of each experts",
+      [](const std::string& text) {
+        return text.empty() ? std::optional<std::string>("expected auto, or layers as in 12,20,8")
+                            : std::nullopt;
+      });
   command.flag("--exact", engine.exact, "F32 arithmetic throughout, slower; caches as --kv-bits says");
 }
 
@@ -159,7 +163,9 @@ std::shared_ptr<Engine> ModelOptions::load() {
     options.share = std::move(share);
     return Engine::load(folder(), options);
   };
-  return nodes.empty() ? load_own(nullptr) : load_with_nodes(nodes, load_own);
+  if (!nodes.empty()) return load_with_nodes(nodes, load_own);
+  say_if_copies_work_alone();
+  return load_own(nullptr);
 }
 
 void ModelOptions::follow_if_asked() {

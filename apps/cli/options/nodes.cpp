@@ -157,6 +157,14 @@ bool follows_by_mpirun() {
   return rank != nullptr && std::string(rank) != "0";
 }
 
+void say_if_copies_work_alone() {
+  const char* count = std::getenv("OMPI_COMM_WORLD_SIZE");
+  if (count == nullptr || std::string(count) == "1" || follows_by_mpirun()) return;
+  fmt::print(stderr,
+             "{} mpirun started {} processes, which work alone; with --nodes auto they share the model\n",
+             styled(Style::dim, "note:", stderr), printable(count));
+}
+
 // It takes mpirun some seconds to end those that have not joined, and less than others wait for them.
 void leave_usage_to_the_leader() {
   if (follows_by_mpirun()) std::this_thread::sleep_for(4500ms);

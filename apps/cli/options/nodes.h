@@ -27,6 +27,8 @@ std::shared_ptr<Engine> load_with_nodes(
 NodesSpec measure_nodes(const EngineOptions& options, const std::function<std::filesystem::path()>& file);
 // Whether this process was started as one that follows.
 bool follows_by_mpirun();
+// Tells whoever forgot --nodes that the processes mpirun started know nothing of each other.
+void say_if_copies_work_alone();
 // Before one that follows says what is wrong with its command line: mpirun has ended it by then where the one
 // that leads has said the same.
 void leave_usage_to_the_leader();
