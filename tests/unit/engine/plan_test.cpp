@@ -65,8 +65,8 @@ void use(Engine& engine, engine::SlotGroup& group) {
       group.pass.run({ops::Phase::prefill, {{slot, 0, tokens, 1}}});
       next.push_back({slot, static_cast<std::int32_t>(tokens.size()), 3});
       for (const double temperature : {0.0, 1.0}) {
-        const std::vector<engine::SampleRequest> requests(next.size(),
-                                                          {{.temperature = temperature}, {}, {}});
+        const SamplingSettings settings{.temperature = temperature};  // which requests refer to
+        const std::vector<engine::SampleRequest> requests(next.size(), {settings});
         group.pass.step_and_sample(next, requests, vocab);
       }
       engine::Batch step{ops::Phase::decode, {}};
