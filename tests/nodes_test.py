@@ -207,7 +207,7 @@ class NodesTest(unittest.TestCase):
             said = [line for line in ended.stderr.splitlines() if line.startswith("sluice:")]
             self.assertEqual(len(said), 1, ended.stderr)
             return said[0]
-        self.assertIn("'lacking' is neither", tell("lacking", "lacking"))
+        self.assertRegex(tell("lacking", "lacking"), "^sluice: 'lacking' is neither")
         self.assertRegex(tell("delta-story", "lacking"), r"node 1 \(.+\): 'lacking' is neither")
         self.assertRegex(tell("delta-story", "latent-story"), r"the checkpoint differs: node 0 \(.+\) has \w+, node 1 \(")
 

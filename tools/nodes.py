@@ -67,7 +67,7 @@ class Hosts:
         ip("-n", f"{PREFIX}b", *words)
 
     def connect(self, host, rate):
-        name, link = f"{PREFIX}{host}", f"v{os.getpid() % 100000}h{host}"
+        name, link = f"{PREFIX}{host}", self.port(host)
         ip("netns", "add", name)
         ip("link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", name)
         ip("link", "set", link, "netns", f"{PREFIX}b")
@@ -78,9 +78,16 @@ class Hosts:
         subprocess.run(["ip", "netns", "exec", name, "sh", "-c", f"echo {RETRIES} > /proc/sys/net/ipv4/tcp_retries2"], check=True)
         self.set_rate(host, rate)
 
+    def port(self, host):
+        """Of the bridge."""
+        return f"v{os.getpid() % 100000}h{host}"
+
     def set_rate(self, host, rate):
-        subprocess.run(["ip", "netns", "exec", f"{PREFIX}{host}", "tc", "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate",
-                        rate, "burst", "256kb", "latency", "50ms"], check=True)
+        """In both directions. What may pass at once is little, as rows would else pass as if there were no limit."""
+        burst = "32kb" if rate == "1gbit" else "256kb"
+        for name, device in ((f"{PREFIX}{host}", "eth0"), (f"{PREFIX}b", self.port(host))):
+            subprocess.run(["ip", "netns", "exec", name, "tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate",
+                            rate, "burst", burst, "latency", "50ms"], check=True)
 
     def set_link(self, host, state):
         ip("-n", f"{PREFIX}{host}", "link", "set", "eth0", state)

@@ -59,7 +59,8 @@ int report(std::string_view kind, std::string_view message, bool json, int statu
 int run(int argc, const char* const* argv) {
   const bool json = std::any_of(argv, argv + argc, [](std::string_view word) { return word == "--json"; });
   Parser parser(
-      "sluice runs mixture-of-experts language models with linear attention on the machine you have.");
+      "sluice runs mixture-of-experts language models, those with linear attention among them, on your own "
+      "machine.");
   add_commands(parser);
   try {
     const int status = parser.run(argc, argv);

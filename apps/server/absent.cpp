@@ -33,11 +33,13 @@ ServedModel serve_model(std::shared_ptr<Engine>, const std::filesystem::path&, s
 
 void ask_server(const std::string&, const std::string&, const std::string&, const std::string&,
                 const std::function<bool(const std::string&)>&) {
-  throw Error(ErrorKind::unsupported, "this program was built without Boost, which asking a server needs");
+  throw Error(ErrorKind::unsupported,
+              "this program was built without Boost, which requests to a server need");
 }
 
 std::string get_from_server(const std::string&, const std::string&, const std::string&) {
-  throw Error(ErrorKind::unsupported, "this program was built without Boost, which asking a server needs");
+  throw Error(ErrorKind::unsupported,
+              "this program was built without Boost, which requests to a server need");
 }
 
 }  // namespace sluice::server

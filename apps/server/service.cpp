@@ -149,7 +149,7 @@ void Service::add_cache_routes() {
        }});
   add({.method = "DELETE", .path = kPath, .plain = [this](const HttpRequest&) {
          if (options_.cache_per_key)
-           throw bad_request("Prompts of all keys would be forgotten: this server keeps its keys apart.");
+           throw bad_request("This would clear the cache of all keys, and this server isolates its keys.");
          ready().scheduler->forget_prompts();
          return json_response(cache_json(*ready().scheduler));
        }});

@@ -1,5 +1,5 @@
-// What a model writes, taken apart: thinking, text and calls of tools. The format is recognised from what the
-// model's own chat template makes of a probe, not chosen by a flag.
+// Parses what a model writes into thinking, text and tool calls. The format is recognised from what the
+// model's own chat template makes of a probe, not selected by a flag.
 #pragma once
 
 #include <map>
@@ -25,13 +25,13 @@ enum class ToolCallFormat {
 
 struct AnswerFormat {
   ToolCallFormat calls = ToolCallFormat::none;
-  std::string think_open, think_close;  // empty where the model does not think
+  std::string think_open, think_close;  // empty if the model does not think
   bool prompt_opens_thinking = false;   // the prompt already holds think_open
   bool prompt_ends_thinking = false;    // and think_close: the answer begins without thinking
-  bool continues = false;  // the prompt holds the beginning of the answer: blanks that follow count
+  bool continues = false;               // the prompt begins the answer: leading whitespace counts
 };
 
-// What a conversation must hold so that its rendering tells the format: an assistant's message with this
+// The contents of a probe conversation, whose rendering reveals the format: an assistant message with this
 // thinking, and one with a call of this function with one argument.
 struct AnswerProbe {
   static constexpr std::string_view kFunction = "sluice_probe_function";
@@ -47,7 +47,7 @@ AnswerFormat recognize_answer_format(std::string_view call, std::string_view pro
 struct AnswerTool {
   std::string name;
   std::string parameters;  // the JSON schema of its arguments; empty: any object
-  // Whether a schema that is wrong or not supported is refused. Otherwise any object is then taken.
+  // Whether an invalid or unsupported schema is an error. Otherwise any object is accepted.
   bool strict = false;
 };
 
@@ -61,7 +61,7 @@ struct AnswerSource {
 
   AnswerFormat format;
   Thinking thinking = Thinking::no;
-  std::optional<GrammarSource> content = {};  // of the text; without one, any text will do
+  std::optional<GrammarSource> content = {};  // constrains the text; without one, any text is allowed
   std::vector<AnswerTool> tools = {};         // those that may be called
   bool must_call = false;                     // there is no text, only calls
   bool parallel_calls = true;
@@ -73,13 +73,13 @@ struct AnswerDelta {
   Kind kind = Kind::content;
   std::string text = {};        // of thinking or content, or the arguments of a call as JSON
   std::string function = {};    // of a call
-  bool malformed_call = false;  // this content was meant to be a call, but is none
+  bool malformed_call = false;  // this content was meant to be a tool call but cannot be parsed as one
 };
 
-// Follows one answer as it comes; all deltas joined do not depend on where the text was cut.
+// Parses one answer as it arrives; the joined deltas do not depend on how the text was split.
 class AnswerParser {
  public:
-  // The types of parameters by function, where known: XML parameters are text unless their type says
+  // The types of parameters by function, if known: XML parameters are text unless their type says
   // otherwise.
   using ParameterTypes = std::map<std::string, std::map<std::string, std::string>>;
 
@@ -88,7 +88,7 @@ class AnswerParser {
   AnswerParser(AnswerParser&&) noexcept;
 
   std::vector<AnswerDelta> push(std::string_view text);
-  // The answer has ended: what was held back.
+  // Call when the answer has ended: returns what was held back.
   std::vector<AnswerDelta> finish();
 
  private:
@@ -96,7 +96,7 @@ class AnswerParser {
   std::unique_ptr<State> state_;
 };
 
-// What the parser needs to know of the tools.
+// The types that AnswerParser needs.
 AnswerParser::ParameterTypes parameter_types(std::span<const AnswerTool> tools);
 
 }  // namespace sluice

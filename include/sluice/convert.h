@@ -1,4 +1,4 @@
-// Making an MLX checkpoint from a Hugging Face one.
+// Converts Hugging Face checkpoints to the MLX format.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct ConvertOptions {
   bool quantize = true;
   int bits = 4;            // 2, 3, 4, 5, 6 or 8
   int group_size = 64;     // 32, 64 or 128
-  std::string mixed = {};  // one of convert_recipes(), more bits where they matter; empty: `bits` for all
+  std::string mixed = {};  // one of convert_recipes(), with more bits where they matter; empty: none
   std::string dtype = {};  // bfloat16, float16 or float32; empty: what config.json names, else as stored
   int threads = 0;         // 0: one per core
   uint64_t max_shard_bytes = uint64_t{5} << 30;
@@ -22,7 +22,7 @@ struct ConvertOptions {
 
 struct ConvertProgress {
   std::string_view tensor;   // the one being written
-  uint64_t parameters_done;  // numbers of the model, however stored
+  uint64_t parameters_done;  // parameters of the model, however they are stored
   uint64_t parameters;
 };
 
@@ -35,16 +35,16 @@ struct ConvertSummary {
   uint64_t shards = 0;
 };
 
-// Writes `out` with the tensors, names and types that mlx-lm's own conversion gives, bit for bit. `out` must
-// not exist or be empty; it appears complete or not at all. Memory is bounded by the largest module, not
-// by the model.
+// Writes `out` with the tensors, names and types of mlx-lm's own conversion, bit for bit. `out` must not
+// exist or must be empty; it appears complete or not at all. Memory is bounded by the largest module, not by
+// the model.
 ConvertSummary convert_checkpoint(const std::filesystem::path& in, const std::filesystem::path& out,
                                   const ConvertOptions& options,
                                   const std::function<void(const ConvertProgress&)>& progress = {});
 
-// Writes `out` with the same tensors, the experts of each layer packed into a file in which one expert is one
-// aligned run of bytes with a checksum: what reads them one at a time wants. `in` is any checkpoint that can
-// be run. `progress` sees bytes in place of parameters.
+// Writes `out` with the same tensors, but with the experts of each layer packed into one file, in which an
+// expert is one aligned run of bytes with a checksum, for streaming them. `in` is any checkpoint that can be
+// run. `progress` receives bytes instead of parameters.
 void pack_experts(const std::filesystem::path& in, const std::filesystem::path& out,
                   const std::function<void(const ConvertProgress&)>& progress = {});
 

@@ -1,9 +1,9 @@
 // A loaded model, shared by its sessions.
 //
-// Threads: every member of Engine may be called from any threads at once. Sessions of one engine may be used
-// from any threads at once, each session by one thread at a time; one thread of the engine computes for all
-// of them, call after call, and no session's results depend on the others. The last owner of an engine may be
-// any thread.
+// Threads: every member of Engine may be called from any number of threads at once. Different sessions of an
+// engine may be used from different threads at once, but each session by one thread at a time. One thread of
+// the engine computes for all sessions, one call after the other, and no session's results depend on the
+// others. Any thread may release the last reference to an engine.
 #pragma once
 
 #include <cstdint>
@@ -31,29 +31,29 @@ enum class CacheType { automatic, f32, bf16 };
 struct EngineOptions {
   std::string backend = "auto";    // auto, reference, cpu or cuda
   int threads = 0;                 // 0: one per core
-  std::string isa = {};            // of a CPU, lower than its best: see ops::BackendOptions
-  std::int64_t prefill_chunk = 0;  // prompt tokens per pass; 0: what suits the backend
+  std::string isa = {};            // a lower instruction set than the CPU's best: see ops::BackendOptions
+  std::int64_t prefill_chunk = 0;  // prompt tokens per pass; 0: the backend's default
   CacheType cache = CacheType::automatic;
-  // Bits of cached keys and values: 2, 3, 4, 5, 6 or 8 pack them as codes with a norm per row; 16 on both
-  // sides leaves them as `cache` says, on one side BF16. Latent attention keeps one row for both, in the
-  // keys' bits.
+  // Bits of cached keys and values. 2, 3, 4, 5, 6 or 8 stores codes with a norm per row. 16 for both stores
+  // unpacked rows as `cache` says; 16 for one of them stores it as BF16. Latent attention has one row for
+  // both keys and values, with `key_bits`.
   int key_bits = 16;
   int value_bits = 16;
   // F32 arithmetic throughout. Otherwise a GPU computes with BF16 activations and caches, and a CPU rounds
   // activations that meet packed weights to integers.
   bool exact = false;
-  // Bytes for everything the engine keeps in memory; 0: no limit. A model that is larger keeps what every
-  // token uses and reads experts from its files as they are needed, with the same results.
+  // Limit in bytes for all that the engine keeps in memory; 0: none. If the model is larger, the weights that
+  // every token uses stay in memory and experts are read from files when needed, with the same results.
   std::uint64_t memory = 0;
-  std::uint64_t vram = 0;  // the same for a GPU's memory: experts beyond it stay in RAM
-  // How those come to be computed: "bus" copies them to the GPU, with the same results; "cpu" has the CPU
-  // compute them, whose rounding differs; "auto" shares them between both by their measured rates.
+  std::uint64_t vram = 0;  // the same for GPU memory: experts beyond it stay in RAM
+  // How experts outside GPU memory are computed: "bus" copies them to the GPU, with the same results; "cpu"
+  // computes them on the CPU, which rounds differently; "auto" splits them by measured rates.
   std::string miss = "bus";
-  std::int64_t expert_slots = 0;       // experts per layer to keep, whatever `memory` says; 0: what it allows
-  std::string expert_policy = "lfru";  // which of them go: lru, lfru or static:FILE
-  // Hears of the bytes copied to a device or into memory, or made up at random, done and in all.
+  std::int64_t expert_slots = 0;  // experts per layer to keep, regardless of the limits; 0: as many as fit
+  std::string expert_policy = "lfru";  // which to evict: lru, lfru or static:FILE
+  // Called while weights are copied or generated, with the bytes done and in all.
   std::function<void(std::uint64_t done, std::uint64_t all)> progress = {};
-  // Of a model that several nodes hold together: see nodes.h. Nothing: all of it is held here.
+  // This node's part of a model that several nodes hold together: see nodes.h. Null: the whole model.
   std::shared_ptr<engine::LayerShare> share = {};
 };
 
@@ -79,38 +79,38 @@ struct ModelSummary {
   };
   std::string architecture;
   std::int64_t layers = 0;
-  std::int64_t linear_layers = 0;  // of them with a recurrent state in place of a cache
+  std::int64_t linear_layers = 0;  // of them with a recurrent state instead of a cache
   std::int64_t hidden = 0;
   std::int64_t vocab = 0;
   std::int64_t max_positions = 0;
   std::int64_t experts = 0;
   std::int64_t experts_per_token = 0;
   std::int64_t parameters = 0;
-  std::int64_t active_parameters = 0;  // that one token uses
+  std::int64_t active_parameters = 0;  // used per token
   std::size_t weight_bytes = 0;
   std::size_t bytes_per_token = 0;  // weights read to decode one token
   std::size_t cache_bytes_per_position = 0;
-  std::size_t state_bytes = 0;  // of a sequence whatever its length
+  std::size_t state_bytes = 0;  // recurrent states of a sequence, independent of its length
   std::vector<Part> parts;
   std::vector<std::string> formats;  // "4-bit g64: 98.1%"
 
   std::size_t bytes_of(PartKind kind) const;
 };
 
-// Bytes on the backend, now. Weights that are used where their files are mapped take none.
+// Bytes currently used on the backend. Weights that are used in their mapped files count as none.
 struct EngineMemory {
   std::uint64_t sessions = 0;
-  std::uint64_t shared = 0;     // by the passes of all sessions
+  std::uint64_t shared = 0;     // workspace that the passes of all sessions share
   std::uint64_t programs = 0;   // recorded steps
-  std::uint64_t allocated = 0;  // by the backend, for these and for weights that were copied to it
+  std::uint64_t allocated = 0;  // all of the backend: the above, and weights that were copied to it
 };
 
 class Engine : public std::enable_shared_from_this<Engine> {
  public:
-  // Maps the checkpoint folder; weights are used where they lie.
+  // Maps the checkpoint folder; weights are used in place where possible.
   static std::shared_ptr<Engine> load(const std::filesystem::path& folder, const EngineOptions& options = {});
-  // A model of that geometry ("qwen3.6-35b-a3b:layers=8,experts=64") with random weights in memory; `zipf` as
-  // in write_random_model.
+  // A model with random weights in memory and the given geometry ("qwen3.6-35b-a3b:layers=8,experts=64");
+  // `zipf` as in write_random_model.
   static std::shared_ptr<Engine> random(std::string_view geometry, int bits,
                                         const EngineOptions& options = {}, double zipf = 0);
   ~Engine();
@@ -120,24 +120,24 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   // An empty timeline of up to `capacity` tokens; 0: the model's longest.
   std::unique_ptr<Session> new_session(std::int64_t capacity);
-  // What a session takes on the backend once its context is full, known before it is made: recurrent states
-  // from the start, pages of 256 tokens as it grows.
+  // Bytes that a session takes on the backend once its context is full: recurrent states from the start,
+  // pages of 256 tokens as it grows.
   std::size_t session_bytes(std::int64_t capacity) const;
-  // What all sessions share on the backend while there are any: activations and inputs of passes, for
+  // Bytes that all sessions share on the backend while there are any: activations and inputs of passes, for
   // sessions of up to that capacity, logits and the sampler.
   std::size_t shared_bytes(std::int64_t capacity) const;
-  // What their recorded steps take at most, beside that.
+  // Upper bound for the bytes of recorded steps, in addition to the above.
   std::size_t program_bytes() const;
-  // What the engine has taken on its backend.
+  // Bytes that the engine uses on its backend.
   EngineMemory memory() const;
 
-  // Text, where the checkpoint has a tokenizer.
+  // Text, for checkpoints with a tokenizer.
   bool has_tokenizer() const;
   std::vector<std::int32_t> encode(std::string_view text, bool add_special_tokens = false) const;
   std::string decode(std::span<const std::int32_t> ids, bool skip_special = true) const;
   bool has_chat_template() const;
-  // The prompt of a conversation: an array of {"role", "content"}, or an object that holds it as "messages"
-  // beside further variables. The variables may hold "tools", too.
+  // Renders a conversation with the chat template. `messages_json` is an array of {"role", "content"}, or an
+  // object with "messages" and other variables. `variables_json` may hold "tools" too.
   std::string render_chat(std::string_view messages_json, bool add_generation_prompt = true,
                           std::string_view variables_json = "{}") const;
   // Tokens that end an answer.

@@ -14,7 +14,7 @@ enum class ErrorKind {
   checkpoint,   // a model file is damaged, incomplete or inconsistent
   unsupported,  // valid, but this build or machine cannot do it
   resource,     // memory, disk or device is exhausted or lost
-  busy,         // no room or no time for it now; later it may work
+  busy,         // no room or time for it now; it may work later
   internal,     // a defect of sluice itself
 };
 

@@ -1,4 +1,4 @@
-// How a model's makers want it sampled.
+// The sampling defaults of a model's makers.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace sluice {
 
-// What generation_config.json sets; empty where it says nothing, or is not there.
+// What generation_config.json sets; empty if it sets nothing or is missing.
 struct GenerationConfig {
   std::optional<double> temperature;  // 0 where it says do_sample: false
   std::optional<int> top_k;
@@ -16,7 +16,7 @@ struct GenerationConfig {
   std::optional<double> min_p;
   std::optional<double> repetition_penalty;
 
-  // Overwrites what is set here.
+  // Overwrites those of `settings` that are set here.
   void apply_to(SamplingSettings& settings) const;
 };
 

@@ -1,5 +1,5 @@
-// Answers of a given form: JSON schemas, regular expressions, grammars and lists of choices become one
-// automaton over bytes, which says before each token which tokens may come next.
+// Structured output: JSON schemas, regular expressions, grammars and lists of choices become one automaton
+// over bytes, which says before each token which tokens may come next.
 #pragma once
 
 #include <chrono>
@@ -13,12 +13,12 @@
 
 namespace sluice {
 
-// The tokens of a model as bytes, arranged for masks. Immutable; shared by all grammars and threads.
+// The tokens of a model as bytes, indexed for masks. Immutable; shared by all grammars and threads.
 class GrammarVocabulary {
  public:
-  // `bytes` holds what each id stands for; ids with no bytes (holes) are never matched. One of the `stop` ids
-  // ends the text where the grammar lets it end. The `named` ids are tokens that are more than their text
-  // (<think>, <tool_call>): no text matches them, only a place where an answer's form names them.
+  // `bytes` holds the bytes of each id; ids without bytes (holes) are never matched. Any of the `stop` ids
+  // ends the text where the grammar allows it to end. The `named` ids are special tokens (<think>,
+  // <tool_call>): no text matches them, only a place where an answer's format names them.
   GrammarVocabulary(std::span<const std::string_view> bytes, std::span<const std::int32_t> stop,
                     std::span<const std::int32_t> named = {});
   GrammarVocabulary(std::span<const std::string> bytes, std::span<const std::int32_t> stop,
@@ -36,14 +36,14 @@ class GrammarVocabulary {
   std::unique_ptr<State> state_;
 };
 
-// Which blanks a JSON document may have between its tokens.
+// Which whitespace a JSON document may have between its tokens.
 enum class JsonWhitespace {
   none,      // {"a":1,"b":[2,3]}
-  readable,  // at most one blank, or a line break and an indentation, after brackets, commas and colons
+  readable,  // at most one space, or a line break and indentation, after brackets, commas and colons
   any,       // whatever JSON allows
 };
 
-// What bad input may cost; passing a limit is an Error of kind resource.
+// Limits for the cost of bad input; exceeding one is an Error of kind resource.
 struct GrammarLimits {
   std::size_t source_bytes = std::size_t{10} << 20;
   std::size_t nodes = 1'000'000;           // of rules
@@ -74,7 +74,7 @@ struct AnswerSource;  // the form of a whole answer: see answer.h
 // A compiled grammar. Immutable to its users; many matchers may share it.
 class Grammar {
  public:
-  // Fails with kind `input` for what is wrong and `unsupported` for what is not supported, naming the place.
+  // Throws with kind `input` for invalid and `unsupported` for unsupported sources, naming the place.
   Grammar(const GrammarSource& source, std::shared_ptr<const GrammarVocabulary> vocabulary,
           const GrammarLimits& limits = {});
   Grammar(const AnswerSource& source, std::shared_ptr<const GrammarVocabulary> vocabulary,
@@ -125,21 +125,21 @@ class Matcher {
   void mask(std::span<std::uint32_t> bits);
   std::size_t mask_words() const;
   bool allows(std::int32_t token);
-  // Goes on by a token; fails with kind `input` if it is not allowed.
+  // Advances by a token; throws with kind `input` if it is not allowed.
   void accept(std::int32_t token);
-  // Goes on by text as far as the grammar allows; returns how many bytes that was.
+  // Advances by text as far as the grammar allows; returns the number of bytes accepted.
   std::size_t accept_text(std::string_view text);
   // Whether the text may end here.
   bool can_stop() const;
-  // Whether nothing but the end may follow.
+  // Whether the text must end here.
   bool must_stop();
   // Whether a stop token was accepted.
   bool finished() const;
-  // The one token that may come next, if there is only one.
+  // The next token, if only one is allowed.
   std::optional<std::int32_t> forced();
-  // What must follow byte by byte, empty where there is a choice.
+  // The bytes that must follow; empty if there is a choice.
   std::string forced_text(std::size_t limit = 4096);
-  // Takes back the last calls of accept (accept_text counts as one).
+  // Undoes the last `count` calls of accept (accept_text counts as one).
   void rollback(std::size_t count);
 
  private:

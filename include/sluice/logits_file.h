@@ -1,4 +1,4 @@
-// A model's raw output as a file.
+// Writes a model's raw output to a file.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace sluice {
 
-// Writes F32 `logits` [T,vocab] of the tokens and, if greedy > 0, I32 `greedy` [greedy]: the ids then chosen
-// one step at a time. `progress` sees tokens done and in all; what it throws ends the work and leaves no
-// file.
+// Writes F32 `logits` [T,vocab] of the tokens and, if greedy > 0, I32 `greedy` [greedy]: the ids then
+// chosen one step at a time. `progress` receives tokens done and in all; if it throws, no file is
+// left.
 void write_logits_file(Engine& engine, std::span<const std::int32_t> tokens, std::int64_t greedy,
                        const std::filesystem::path& out,
                        const std::function<void(std::uint64_t done, std::uint64_t total)>& progress = {});

@@ -22,7 +22,7 @@ struct OpProfile {
   std::string detail;  // the shape of its weight, or of its first field
   std::int64_t calls = 0;
   double microseconds = 0;  // one call
-  double bytes = 0;         // that one call must move
+  double bytes = 0;         // bytes that one call must move
   double percent_of_bound = 0;
 };
 

@@ -1,4 +1,4 @@
-// How fast several machines are together with a model, and in which layout, before any of them has it.
+// Estimates how fast several machines together run a model, and with which layout, before any of them has it.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace sluice {
 struct NodeSpec {
   std::string name;
   double memory = 0;                 // bytes for weights; 0: enough
-  double bytes_per_second = 0;       // that it reads from memory
+  double bytes_per_second = 0;       // memory bandwidth
   double disk_bytes_per_second = 0;  // 0: unknown
-  // Of its GPU, which holds what every token uses where experts are shared, and all of it where layers are;
-  // 0: it has none.
+  // Its GPU, which holds the whole part if layers are split, and only what every token uses if experts are
+  // split; 0: it has none.
   double gpu_memory = 0;
   double gpu_bytes_per_second = 0;
 
@@ -29,7 +29,7 @@ struct NetworkSpec {
 };
 
 struct NodesSpec {
-  std::vector<NodeSpec> nodes;  // the one that leads first
+  std::vector<NodeSpec> nodes;  // the leading node first
   NetworkSpec network;
 };
 
@@ -38,16 +38,17 @@ struct NodesSpec {
 NodesSpec parse_nodes(std::string_view json, const std::string& where);
 
 struct NodesPlan {
-  // One way to share the model. Times are of one token of one conversation at an empty context.
+  // One way to split the model. Times are per token of one conversation at an empty context.
   struct Layout {
     std::string name;   // "layers", "experts", or "groups" of nodes that share layers and, inside, experts
-    std::string nodes;  // who holds how much, as NodesOptions::layers says it
-    bool fits = false;  // all have the memory for their part
+    std::string nodes;  // who holds how much, in the form of NodesOptions::layers
+    bool fits = false;  // every node has the memory for its part
+    bool with_gpus = false;  // otherwise processors compute everything, also on machines with a GPU
     double network_seconds = 0;
     double tokens_per_second = 0;
   };
   std::vector<Layout> layouts;  // the fastest first, those that fit before those that do not
-  // What would be faster, and the best layout's tokens per second with it.
+  // What would make it faster, and the best layout's tokens per second then.
   struct Help {
     std::string what;
     double tokens_per_second = 0;

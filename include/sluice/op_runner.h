@@ -1,5 +1,5 @@
-// Ops from the outside: run one on files or on tensors in memory, list and describe them, verify and time
-// them on this machine.
+// Runs single ops on files or on tensors in memory, lists and describes them, and verifies and times them on
+// this machine.
 #pragma once
 
 #include <cstdint>
@@ -25,22 +25,22 @@ void run_op_file(std::string_view op, const std::filesystem::path& in, const std
 struct OpArguments {
   std::map<std::string, ops::ConstView> tensors;
   std::map<std::string, std::string> attributes;
-  // Whether the tensors lie in the backend's memory, aligned to 64 bytes, instead of the host's.
+  // Whether the tensors are in the backend's memory, aligned to 64 bytes, instead of host memory.
   bool in_backend_memory = false;
 };
 // Every output and updated field, in the order of the op's table.
 struct OpResult {
   std::vector<std::pair<std::string, ops::View>> fields;
-  std::shared_ptr<const void> memory;  // of the backend, that the fields lie in
+  std::shared_ptr<const void> memory;  // owns the backend memory of the fields
 };
-// Runs the op to its end. Inputs in memory that the backend computes in are read where they lie. Nothing of
-// the caller's is written: fields that the op updates are copied before.
+// Runs the op and waits for its end. Inputs in the backend's memory are read in place. The caller's memory is
+// never written: fields that the op updates are copied first.
 OpResult run_op(ops::Backend& backend, std::string_view op, const OpArguments& arguments);
 
 struct OpFieldDescription {
   std::string name;
   std::string role;   // input, optional, output, in place
-  std::string types;  // what it may hold
+  std::string types;  // allowed element types
   std::string shape;
 };
 struct OpAttributeDescription {
@@ -78,7 +78,7 @@ struct VerifyOptions {
   bool exact = true;     // otherwise activations may be rounded, as engines do by default
   std::string isa = {};  // of a CPU, lower than its best: see ops::BackendOptions
 };
-// Runs the case table against the reference; reports each op as it is done.
+// Checks the case table against the reference; reports each op when it is done.
 std::vector<OpVerification> verify_ops(const VerifyOptions& options,
                                        const std::function<void(const OpVerification&)>& report);
 
@@ -102,7 +102,7 @@ struct OpBenchOptions {
   double seconds_per_case = 0.5;
   bool exact = true;
   std::string isa = {};
-  std::uint64_t memory = 0;  // bytes to use at most, but for a single case that is larger; 0: what suits
+  std::uint64_t memory = 0;  // maximum bytes to use, except for a single larger case; 0: the default
 };
 // Measures the machine first, then every benchmark case.
 MachinePeak bench_ops(const OpBenchOptions& options, const std::function<void(const MachinePeak&)>& measured,

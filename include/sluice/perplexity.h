@@ -12,7 +12,7 @@ namespace sluice {
 struct PerplexityResult {
   std::int64_t documents = 0;
   std::int64_t tokens = 0;   // predicted
-  std::int64_t windows = 0;  // that they were predicted in
+  std::int64_t windows = 0;  // that the tokens were predicted in
   std::uint64_t bytes = 0;   // of the text
   double nats_per_token = 0;
   double bits_per_byte = 0;
@@ -20,8 +20,8 @@ struct PerplexityResult {
 
 struct PerplexityOptions {
   std::int64_t context = 0;  // tokens; 0: the model's longest
-  // Tokens by which a window moves on: fewer leave each token more context and take longer; 0: the context's
-  // length, so that windows do not overlap.
+  // Tokens by which a window advances: fewer give each token more context and take longer; 0: the context's
+  // length, so windows do not overlap.
   std::int64_t stride = 0;
 };
 

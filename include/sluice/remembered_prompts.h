@@ -1,4 +1,4 @@
-// The prompts that a scheduler remembers, and those that a folder does: see SchedulerOptions::cache_folder.
+// The prompts that a scheduler has cached, in memory and in files: see SchedulerOptions::cache_folder.
 #pragma once
 
 #include <cstdint>
@@ -8,23 +8,23 @@
 
 namespace sluice {
 
-// Tokens that prompts have in common, behind those of its parent.
+// Tokens that prompts have in common, following those of the parent.
 struct RememberedPrefix {
-  std::int64_t parent = -1;            // its place in the list; -1: prompts begin with it
-  std::int64_t begin = 0;              // of its tokens
-  std::int64_t end = 0;                // behind them
+  std::int64_t parent = -1;            // the parent's index in the list; -1: prompts begin with these tokens
+  std::int64_t begin = 0;              // position of its first token
+  std::int64_t end = 0;                // position after its last token
   std::vector<std::int32_t> ids = {};  // the first of them, 64 at most
-  std::int64_t on_device = 0;          // tokens whose cache rows lie where the model computes
+  std::int64_t on_device = 0;          // tokens whose cache rows are in the memory that the model computes in
   std::int64_t on_host = 0;            // in the host's memory
   std::int64_t on_disk = 0;            // in files
-  bool state_on_device = false;        // the recurrent states behind its last token
+  bool state_on_device = false;        // the recurrent states after its last token
   bool state_on_host = false;
   bool state_on_disk = false;
   std::uint64_t bytes = 0;  // in all these places
-  std::uint64_t hits = 0;   // prompts that went on from within it
+  std::uint64_t hits = 0;   // prompts that continued from within it
 };
 
-// One file: rows of caches for some tokens of a prompt, or the recurrent states behind them.
+// One file: cache rows of some tokens of a prompt, or the recurrent states after it.
 struct RememberedPrompt {
   std::filesystem::path file;
   bool state = false;
@@ -35,9 +35,9 @@ struct RememberedPrompt {
   std::string damage = {};  // why it cannot be used; empty: it can
 };
 
-// In the order of their models and lengths. Contents are not read: damage to them shows when they are used.
+// Sorted by model and length. Contents are not read, so damage to them is found only when they are used.
 std::vector<RememberedPrompt> list_remembered_prompts(const std::filesystem::path& folder);
-// Removes them, and returns how many bytes are free again.
+// Deletes them and returns the number of bytes freed.
 std::uint64_t clear_remembered_prompts(const std::filesystem::path& folder);
 
 }  // namespace sluice

@@ -7,9 +7,9 @@
 
 namespace sluice {
 
-// Applied in this order: penalties, logit_bias, the mask of allowed tokens where there is one, temperature,
-// top_k, top_p, min_p. The draw of a token depends on the seed, its position and its logits alone, so that a
-// run can be repeated from any point and does not depend on what else runs.
+// Applied in this order: penalties, logit_bias, the mask of allowed tokens if there is one, temperature,
+// top_k, top_p, min_p. The draw of a token depends only on the seed, its position and its logits, so a run
+// can be repeated from any point and does not depend on what else runs.
 struct SamplingSettings {
   double temperature = 0;  // 0: the most likely token
   int top_k = 0;           // 0: no limit
@@ -26,9 +26,9 @@ struct SamplingSettings {
   int logprobs = -1;
 };
 
-// Log-probabilities are log_softmax of the logits that the request sees: after penalties, bias and mask,
-// before the temperature, top_k, top_p and min_p. So they say what the model and the request make of a token,
-// whatever the draw leaves of it, as the OpenAI protocol has it.
+// Log-probabilities are the log_softmax of the logits after penalties, bias and
+// mask, but before temperature, top_k, top_p and min_p, as in the OpenAI
+// protocol.
 struct TokenLogprob {
   std::int32_t id = 0;
   double logprob = 0;
@@ -36,8 +36,8 @@ struct TokenLogprob {
 
 struct SampledToken {
   std::int32_t id = -1;
-  double logprob = 0;             // where it was asked for
-  std::vector<TokenLogprob> top;  // falling, equal ones by lower id; none that is impossible
+  double logprob = 0;             // if it was requested
+  std::vector<TokenLogprob> top;  // in falling order, ties by lower id; without impossible tokens
 };
 
 }  // namespace sluice

@@ -1,11 +1,11 @@
 // Many requests at once on one engine.
 //
-// Each turn runs one decode step of all running sequences and then chunks of the prompts that are being read,
-// as many tokens as keep the time between two tokens of the others near its target. An answer is a function
-// of its own prompt and settings: never of what else runs, of when it came, or of what was remembered.
+// Each turn runs one decode step of all running sequences and then chunks of the prompts in progress, with as
+// many tokens as keep the time between two tokens of the others near its target. An answer depends only on
+// its own prompt and settings: never on what else runs, on when it arrived, or on what is cached.
 //
 // Threads: every member may be called from any thread. Callbacks run one at a time on the scheduler's thread
-// and must not block: they hand over what they hear. A request holds no thread.
+// and must not block; they should pass their data on to another thread. A request occupies no thread.
 #pragma once
 
 #include <cstdint>
@@ -23,81 +23,85 @@
 namespace sluice {
 
 struct SchedulerOptions {
-  std::int64_t parallel = 0;  // sequences that run at once; 0: what suits the backend
+  std::int64_t parallel = 0;  // sequences that run at once; 0: the backend's default
   std::int64_t context = 0;   // tokens per sequence, prompt and answer; 0: the model's longest, if it fits
-  // Tokens whose cache rows fit for all sequences together; 0: parallel * context. With fewer, a sequence
-  // takes pages as it grows, and may have to make room for another one for a while.
+  // Size of the KV cache in tokens, for all sequences together; 0: parallel * context. With less, a sequence
+  // may be suspended for a while to make room for another one.
   std::int64_t cache_tokens = 0;
   std::size_t queue = 1024;              // requests that may wait
   double token_interval_seconds = 0.05;  // target for the time between two tokens of a running sequence
-  // Prompts that begin as one before go on where the two part. Rows of caches are kept in the memory of
-  // cache_tokens as long as no sequence needs it, the last recurrent states beside them; what has to leave
-  // goes to memory of the host.
+  // Whether to cache prompts: a prompt that begins like an earlier one continues where the two diverge. Cache
+  // rows stay in the memory of `cache_tokens` as long as no sequence needs it, with the most recent recurrent
+  // states beside them; what is evicted moves to host memory.
   bool remember_prompts = true;
-  // In place of cache_tokens: bytes of the memory that the model computes in, for rows of caches and for
-  // recurrent states of prompts; 0: as many as cache_tokens take.
+  // Instead of `cache_tokens`: bytes of the memory that the model computes in, for cache rows and for
+  // recurrent states of cached prompts; 0: as many as `cache_tokens` take.
   std::uint64_t cache_vram = 0;
-  // Bytes of the host; where the model computes there and EngineOptions::memory limits it, half of what that
-  // leaves at most.
+  // Bytes of host memory for cached prompts. If the model computes in host memory and EngineOptions::memory
+  // limits it, at most half of what that leaves.
   std::uint64_t cache_memory = std::uint64_t{1} << 30;
   std::int64_t cache_snapshots =
       -1;  // recurrent states that are kept where the model computes; -1: what suits
-  // Of long prompts a state is kept every so many tokens, a multiple of 64, besides those at their ends,
-  // where prompts part, and behind the first message and before the last one of a conversation.
+  // A long prompt's state is saved every this many tokens (a multiple of 64), and also at a prompt's end,
+  // where prompts diverge, after a conversation's first message and before its last one.
   std::int64_t state_spacing = 4096;
-  // Prompts are remembered in files of this folder, too, which the next process finds again; empty: they are
-  // not. Several processes may share one. What is in it tells what people wrote: keep it to yourself.
+  // Prompts are also cached in files of this folder, for later processes; empty: no files. Several processes
+  // may share a folder. Its files contain what people wrote, so keep it private.
   std::filesystem::path cache_folder = {};
-  std::uint64_t cache_folder_bytes = std::uint64_t{16} << 30;  // for all files in it
-  // Requests with different keys share nothing, and each of so many keys has its part of cache_memory and
-  // cache_folder_bytes: what one key asks for never decides about what another one finds. 0: all share.
+  std::uint64_t cache_folder_bytes = std::uint64_t{16} << 30;  // limit for all files in it
+  // Number of keys that share nothing, each with an equal part of `cache_memory` and `cache_folder_bytes`:
+  // one key's requests never affect what another one finds cached. 0: all keys share the cache.
   std::int64_t cache_keys = 0;
-  // A prompt may go on from an answer as it was generated. Its tokens were computed one by one then, which
-  // rounds differently: what follows may differ from what a prompt that is read gives. In memory alone.
+  // A prompt may continue from an answer as it was generated. Decoding rounds differently than a prompt, so
+  // what follows may differ from a cold run. Such tokens are cached in memory only.
   bool reuse_decoded = false;
-  // Hears, on any thread, of files that cannot be used or written: one line each.
+  // Called on any thread, with one line for each file that cannot be used or written.
   std::function<void(const std::string& line)> log = {};
 };
 
 struct Request {
   std::vector<std::int32_t> prompt;
   GenerateOptions options;     // `progress` is not used: see RequestCallbacks
-  std::string key = {};        // the client, between whom tokens are shared fairly
+  std::string key = {};        // the client; tokens are shared fairly between clients
   int priority = 0;            // higher ones first
   double timeout_seconds = 0;  // for everything, waiting included; 0: no limit
-  // Requests with different salts share no remembered prefix.
+  // Also return the log-probability of each prompt token, with up to 20 of the most likely tokens in its
+  // place; 0: of the token only, -1: nothing. Such a prompt is computed completely, whatever of it is cached,
+  // and in passes of its own.
+  int prompt_logprobs = -1;
+  // Requests with different salts share no cached prefix.
   std::string cache_salt = {};
-  // Names requests that are going to begin alike: what the last of them left is kept longer.
+  // Names requests that will begin alike: what the last of them cached is kept longer.
   std::string cache_key = {};
-  // Behind which messages of the conversation a state is to be kept, besides where it is anyway: counted from
-  // the last one, which is 0; numbers that are too high mean the first.
+  // Messages after which a state is to be saved, in addition to the usual places. They are counted from the
+  // last message, which is 0; numbers that are too high mean the first message.
   std::vector<std::int64_t> cache_messages = {};
 };
 
 // Where the tokens of a prompt came from.
 struct PromptReport {
   std::int64_t tokens = 0;
-  std::int64_t cached = 0;     // not computed, because a prefix was remembered; a multiple of 64
-  std::int64_t from_host = 0;  // of them, back from the host's memory
+  std::int64_t cached = 0;     // not computed because a prefix was cached; a multiple of 64
+  std::int64_t from_host = 0;  // of them, copied back from host memory
   std::int64_t from_disk = 0;  // of them, read from files
-  std::int64_t decoded = 0;    // of them, computed as an answer or behind one: see reuse_decoded
-  // Tokens behind those that another request with the same prompt computed for both.
+  std::int64_t decoded = 0;    // of them, decoded, or computed after decoded ones: see reuse_decoded
+  // Further tokens, which another request with the same prompt computed for both.
   std::int64_t shared = 0;
-  // Tokens up to the last place at which the request wants a state kept, a multiple of 64.
+  // Tokens up to the last place where the request asks for a saved state; a multiple of 64.
   std::int64_t marked = 0;
-  // Leading tokens that agree with a prompt before: the one behind them is the first that differs.
+  // Leading tokens that agree with an earlier prompt; the next one is the first that differs.
   std::int64_t common = 0;
-  // Nothing agrees, but files of another model, or with other options, begin like it.
+  // Nothing agrees, but cached files of another model or with other options begin like it.
   bool other_options = false;
   std::int32_t instead =
-      -1;  // what one of those prompts has in its place; -1: it ended there, or none is known
-  // Why the others were computed.
+      -1;  // the token that one of those prompts has there; -1: it ended there, or none is known
+  // Why the remaining tokens were computed.
   enum class Reason {
-    end,      // at most the last 64 were: a prompt's last token always is
-    differs,  // no prompt before goes on like this one
-    unsaved,  // the prompts agree further, but no state was kept there
-    evicted,  // something of it was kept and had to make room
-    off,      // prompts are not remembered
+    end,      // only the last 64 at most; a prompt's last token is always computed
+    differs,  // no earlier prompt continues like this one
+    unsaved,  // an earlier prompt agrees further, but no state was saved there
+    evicted,  // more was cached but has been evicted
+    off,      // prompts are not cached
   };
   Reason reason = Reason::off;
 };
@@ -106,18 +110,21 @@ std::string_view name(PromptReport::Reason reason);
 struct RequestResult {
   GenerateResult generated;
   PromptReport prompt;
+  // If prompt_logprobs requests them, those of the prompt's tokens after the first, from the model's logits
+  // alone: sampling settings, masks and penalties do not change them.
+  std::vector<SampledToken> prompt_logprobs = {};
   double queued_seconds = 0;
-  std::exception_ptr error = {};  // what ended the request, if it failed; `generated` holds what came before
+  std::exception_ptr error = {};  // why the request failed, or null; `generated` holds what came before
 };
 
 struct RequestCallbacks {
-  // How much of the prompt is read, remembered tokens included; once before the first chunk, then per chunk.
+  // Prompt tokens done, cached ones included, and all; called before the first chunk and after each.
   std::function<void(std::int64_t read, std::int64_t all)> progress = {};
   std::function<void(const GeneratedToken&)> token = {};
   std::function<void(const RequestResult&)> done = {};  // last, exactly once
 };
 
-// Copies mean the same request. Outliving the scheduler is harmless.
+// Copies refer to the same request. A handle may outlive the scheduler.
 class RequestHandle {
  public:
   RequestHandle() = default;
@@ -142,18 +149,18 @@ struct SchedulerState {
     std::int64_t prompt = 0;     // tokens
     std::int64_t read = 0;       // of them
     std::int64_t generated = 0;  // tokens
-    double seconds = 0;          // since it came
+    double seconds = 0;          // since it arrived
   };
-  std::vector<Sequence> sequences;  // those that hold a slot or are suspended
+  std::vector<Sequence> sequences;  // sequences that hold a slot or are suspended
   std::int64_t waiting = 0;
   std::int64_t parallel = 0;
   std::int64_t context = 0;
   std::int64_t cache_tokens = 0;       // that fit
   std::int64_t cache_tokens_used = 0;  // by sequences
-  std::int64_t remembered_tokens = 0;  // of prompts, in what they leave
-  std::uint64_t memory_bytes = 0;      // of the host that remember prompts
+  std::int64_t remembered_tokens = 0;  // of cached prompts, in the rest
+  std::uint64_t memory_bytes = 0;      // of host memory with cached prompts
   std::uint64_t disk_bytes = 0;        // in files
-  // Since the start. Tokens of prompts count with those that were cached.
+  // Counts since the start. `prompt_tokens` includes cached tokens.
   std::uint64_t requests = 0, finished = 0, cancelled = 0, failed = 0, refused = 0, suspensions = 0;
   std::uint64_t prompt_tokens = 0, cached_tokens = 0, generated_tokens = 0, decode_steps = 0;
 };
@@ -161,29 +168,29 @@ struct SchedulerState {
 class Scheduler {
  public:
   explicit Scheduler(std::shared_ptr<Engine> engine, const SchedulerOptions& options = {});
-  // Cancels what runs and waits.
+  // Cancels all running and waiting requests.
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
   Engine& engine() const;
-  const SchedulerOptions& options() const;  // with what 0 stood for
+  const SchedulerOptions& options() const;  // with the defaults filled in
 
-  // Fails at once with kind `input` for a request that makes no sense or does not fit the context, and with
-  // kind `resource` when the queue is full or drain() was called.
+  // Throws at once with kind `input` if the request is invalid or does not fit the context, and with kind
+  // `busy` if the queue is full or drain() was called.
   RequestHandle submit(Request request, RequestCallbacks callbacks);
-  // Submits and waits. For callers with a thread to spare.
+  // Submits a request and waits for its result, blocking the calling thread.
   RequestResult run(Request request);
 
   SchedulerState state() const;
-  // What is remembered of requests with this key and this salt, parents before children; at most so many. Not
-  // from a callback.
+  // The cached prefixes of requests with this key and salt, parents before children; at most `most`. Must not
+  // be called from a callback.
   std::vector<RememberedPrefix> remembered(const std::string& key, const std::string& cache_salt,
                                            std::size_t most = 1000) const;
-  // Forgets all remembered prompts, those in files of this model too. Running requests go on. Not from a
-  // callback: it waits for the thread that calls them.
+  // Empties the prompt cache, including the files of this model. Running requests continue. Must not be
+  // called from a callback, as it waits for the thread that calls them.
   void forget_prompts();
-  // Takes no more requests and returns once all are done.
+  // Accepts no more requests and returns once all are done.
   void drain();
 
  private:

@@ -1,5 +1,5 @@
-// One timeline of tokens with everything the model remembers of it. Not for several threads at once, but
-// other sessions of its engine may be used meanwhile: see engine.h.
+// One timeline of tokens with the model's state for it. A session may be used by one thread at a time, while
+// other threads use other sessions of its engine: see engine.h.
 #pragma once
 
 #include <cstdint>
@@ -37,38 +37,38 @@ class Session {
 
   std::int64_t length() const;
   std::int64_t capacity() const;
-  std::size_t bytes() const;  // on the backend, now: see Engine::session_bytes
+  std::size_t bytes() const;  // currently on the backend: see Engine::session_bytes
   const std::vector<std::int32_t>& tokens() const;
   Engine& engine();
 
-  // Appends tokens of a prompt. Afterwards logits() belongs to the last one.
+  // Appends and computes tokens of a prompt. Afterwards logits() are those of the last one.
   void extend(std::span<const std::int32_t> tokens);
-  // The same, asking between chunks whether to go on: `go_on` hears how many tokens of how many are read.
-  // Says whether all were. After a stop the session holds the tokens that were read, without logits, and goes
-  // on from there as if no more had been asked for.
+  // The same, but calls `go_on` between chunks with the tokens done and in all, and stops if it returns
+  // false. Returns whether all tokens were computed. After a stop the session holds the computed tokens,
+  // without logits, and can continue from there as if it had been given only those.
   bool extend(std::span<const std::int32_t> tokens, const Progress& go_on);
-  // The same, handing every token's logits to `row` in order. What it throws ends the call, behind the chunk
-  // that was read.
+  // The same, but calls `row` with every token's logits, in order. An exception from `row` ends the call
+  // after the current chunk.
   void extend(std::span<const std::int32_t> tokens,
               const std::function<void(std::int64_t position, std::span<const float> logits)>& row);
-  // Appends one generated token. Devices have faster kernels for that, whose rounding differs.
+  // Appends and computes one generated token. GPUs have faster kernels for that, which round differently.
   void step(std::int32_t token);
-  // Chooses the next token among the first `candidates` ids, where the model runs. `allowed` has a bit per
-  // token (bit i % 8 of byte i / 8 is that of token i); tokens whose bit is 0 are not chosen. Empty: all are
-  // allowed. step_and_sample() appends the token chosen last and chooses the next one.
+  // Samples the next token among the first `candidates` ids, on the backend. `allowed` has one bit per token
+  // (token i is bit i % 8 of byte i / 8); tokens whose bit is 0 are not chosen. Empty: all are allowed.
+  // step_and_sample() appends the token that was sampled last and samples the next one.
   SampledToken sample(const SamplingSettings& settings, std::int64_t candidates,
                       std::span<const std::uint8_t> allowed = {});
   SampledToken step_and_sample(const SamplingSettings& settings, std::int64_t candidates,
                                std::span<const std::uint8_t> allowed = {});
-  // Of the last token; empty before the first.
+  // Logits of the last token; empty before the first.
   std::span<const float> logits() const;
 
   void reset();
-  // A copy of everything, good for restore() in any session of the same engine.
+  // A copy of the whole state, for restore() in any session of the same engine.
   Snapshot snapshot();
   void restore(const Snapshot& snapshot);
-  // A cheap point to come back to: only what cannot be cut off later is copied. rewind() goes back to it
-  // while the timeline still begins with the same tokens.
+  // A cheap point to return to: it copies only the recurrent states, which cannot be truncated later.
+  // rewind() returns to it as long as the timeline still begins with the same tokens.
   Snapshot mark();
   void rewind(const Snapshot& mark);
 
@@ -82,17 +82,17 @@ class Session {
 
 struct GenerateOptions {
   std::int64_t max_tokens = 256;
-  // Before so many tokens nothing ends the answer but its guide and the context: stop tokens are not chosen
-  // and stop texts not looked for.
+  // Until this many tokens, only the guide and the context can end the answer: stop tokens are not chosen and
+  // stop texts are ignored.
   std::int64_t min_tokens = 0;
   SamplingSettings sampling;
   std::vector<std::string> stop;  // texts that end the answer and are not part of it
   std::vector<std::int32_t> extra_stop_ids;
   bool ignore_stop_ids = false;
   bool skip_special = true;
-  Progress progress = {};  // of the prompt, between its chunks; returns false to stop there
-  int logprobs = 0;        // most likely alternatives to report with each token, up to 20
-  // Says what may come; it follows one answer only. Without one, anything may.
+  Progress progress = {};  // called between chunks of the prompt; return false to stop there
+  int logprobs = 0;        // number of most likely alternatives to report with each token, up to 20
+  // Constrains the answer; a guide serves one answer only. Null: no constraint.
   std::shared_ptr<TokenGuide> guide = {};
 };
 
@@ -100,7 +100,7 @@ enum class FinishReason { stop, length, cancelled };
 
 struct GeneratedToken {
   std::int32_t id = 0;
-  std::string text;  // what it completes; may be empty
+  std::string text;  // the text that this token completes; may be empty
   double logprob = 0;
   std::vector<TokenLogprob> top;
 };
@@ -115,7 +115,7 @@ struct GenerateResult {
   double decode_seconds = 0;       // for all tokens after the first
 };
 
-// Appends the prompt and answers. `token` sees each token as it comes and returns false to stop there.
+// Appends the prompt and generates an answer. `token` sees each token and returns false to stop there.
 GenerateResult generate(Session& session, std::span<const std::int32_t> prompt,
                         const GenerateOptions& options,
                         const std::function<bool(const GeneratedToken&)>& token = {});

@@ -1,4 +1,4 @@
-// What single tokens stand for.
+// The bytes of single tokens.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace sluice {
 
-// Of the id in decoded text: any bytes, also a part of a character; empty for an id without a token. Needs a
-// tokenizer.
+// The bytes that an id contributes to decoded text, possibly part of a character; empty for an id without a
+// token. Needs a tokenizer.
 std::string token_bytes(const Engine& engine, std::int32_t id);
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// What an answer may say, token by token: implemented by grammars, limits of thinking, calls of tools.
+// Constrains an answer token by token; implemented by grammars, limits of thinking and tool calls.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace sluice {
 
-// Follows one answer. Used by one thread at a time; whoever generates asks for the mask before each token
-// and tells which one was chosen. An Error that either throws ends that answer alone.
+// Follows one answer. Used by one thread at a time: the generator requests the mask before each token and
+// then reports which token was chosen. An Error from either ends only that answer.
 class TokenGuide {
  public:
   virtual ~TokenGuide() = default;

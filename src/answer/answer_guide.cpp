@@ -42,7 +42,7 @@ bool AnswerGuide::mask(std::span<std::uint8_t> allowed) {
   std::memcpy(allowed.data(), words_.data(), bytes);
   if (std::ranges::all_of(allowed, [](std::uint8_t byte) { return byte == 0; }))
     fail(ErrorKind::unsupported,
-         "no token of this model's vocabulary continues the answer as its form demands");
+         "no token of this model's vocabulary can continue the answer in its required form");
   return true;
 }
 

@@ -105,7 +105,7 @@ std::vector<AnswerTool> chosen_tools(const AnswerRequest& request) {
       fail(ErrorKind::input, "the chosen tool {} is not among the tools", quote(request.tool));
   }
   if (request.choice == ToolChoice::required && tools.empty())
-    fail(ErrorKind::input, "a call is demanded, but there are no tools");
+    fail(ErrorKind::input, "a tool call is required, but there are no tools");
   return tools;
 }
 

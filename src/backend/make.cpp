@@ -75,7 +75,8 @@ std::unique_ptr<Backend> make_backend(std::string_view name, const BackendOption
     fail(ErrorKind::input, "the number of threads is {}, it must be at least 1, or 0 for one per core",
          options.threads);
   if (!options.isa.empty() && name != "cpu" && name != "auto")
-    fail(ErrorKind::input, "the backend '{}' has no instruction set to choose, the backend cpu has", name);
+    fail(ErrorKind::input, "the backend '{}' has no instruction set to choose, only the backend cpu has",
+         name);
   if (name == "reference") return backend::reference::make();
   if (name == "cpu") return backend::cpu::make(options);
   if (name == "cuda") return backend::cuda::make(options);

@@ -58,10 +58,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <memory>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/large_pages.h"
 
@@ -71,10 +71,6 @@ HWY_EXPORT(read_all);
 HWY_EXPORT(multiply_add);
 
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 struct Free {
   void operator()(void* data) const { std::free(data); }
@@ -97,7 +93,7 @@ double measure_read_bandwidth(ThreadPool& pool, std::uint64_t most) {
   std::atomic<std::uint64_t> sink{0};
   double best = 0;
   for (int repetition = 0; repetition < 5; ++repetition) {
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     pool.parallel_for(0, static_cast<std::int64_t>(words), kPiece,
                       [&](std::int64_t begin, std::int64_t end, int) {
                         sink ^= HWY_DYNAMIC_DISPATCH(read_all)(data + begin, to_size(end - begin));
@@ -117,7 +113,7 @@ double measure_flops(ThreadPool& pool, const hwy::ChosenTarget& target) {
   double best = 0;
   for (int repetition = 0; repetition < 5; ++repetition) {
     std::vector<double> done(to_size(pool.size()) * 8);  // one cache line a worker
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     pool.run([&](int worker) {
       float sink = 0;
       done[to_size(worker) * 8] = multiply_add(2'000'000, &sink);

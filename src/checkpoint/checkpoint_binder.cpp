@@ -29,7 +29,7 @@ ops::DType weight_type(const TensorEntry& tensor) {
 
 ops::ConstView view_of(const TensorEntry& tensor) {
   if (tensor.shape.empty() || tensor.shape.size() > to_size(ops::kMaxRank))
-    fail(ErrorKind::checkpoint, "tensor '{}' has {} dimensions, 1 to {} make sense", tensor.name,
+    fail(ErrorKind::checkpoint, "tensor '{}' has {} dimensions, expected 1 to {}", tensor.name,
          tensor.shape.size(), ops::kMaxRank);
   ops::Shape shape;
   for (const std::int64_t dim : tensor.shape) shape.push_back(dim);

@@ -46,7 +46,7 @@ Config::Config(Json root, std::string where)
       where_(std::move(where)),
       object_(&state_->root) {
   if (const Json* text = json_find(state_->root, "text_config", where_)) {
-    if (!text->is_object()) fail(ErrorKind::checkpoint, "{}: 'text_config' is no object", where_);
+    if (!text->is_object()) fail(ErrorKind::checkpoint, "{}: 'text_config' is not an object", where_);
     fallback_ = std::exchange(object_, text);
   }
 }

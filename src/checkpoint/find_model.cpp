@@ -100,7 +100,7 @@ std::filesystem::path find_model(const std::string& name, std::span<const fs::pa
     if (const auto found = models.find(name); found != models.end()) return found->second;
   }
   fail(ErrorKind::input,
-       "{} is neither a model folder nor the name of a model; 'sluice list' names those there are",
+       "{} is neither a model folder nor the name of a model; 'sluice list' shows the available models",
        quote(name));
 }
 

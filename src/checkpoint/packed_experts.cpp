@@ -43,8 +43,8 @@ ops::Weight matrix_of(const Json& format, std::int64_t rows, std::int64_t column
                      {"group_size", json_get<int>(format, "group_size", where)}}}};
   const QuantParams params = *QuantizationPlan(block, where).globals();
   if (columns % params.group_size != 0 || columns * params.bits % 32 != 0)
-    fail(ErrorKind::checkpoint, "{}: rows of {} values are no whole number of groups of {} at {} bits", where,
-         columns, params.group_size, params.bits);
+    fail(ErrorKind::checkpoint, "{}: rows of {} values are not a whole number of groups of {} at {} bits",
+         where, columns, params.group_size, params.bits);
   matrix.mode = params.mode;
   matrix.bits = params.bits;
   matrix.group_size = params.group_size;

@@ -106,7 +106,7 @@ Safetensors::Safetensors(std::span<const std::byte> image, std::string_view wher
   const auto data = image.subspan(kSafetensorsLengthBytes + header.size());
   const Json json = parse_json(header, fmt::format("{}: header", where),
                                {.bytes = kMaxSafetensorsHeader, .depth = kHeaderDepth});
-  if (!json.is_object()) fail(ErrorKind::checkpoint, "{}: the header is no JSON object", where);
+  if (!json.is_object()) fail(ErrorKind::checkpoint, "{}: the header is not a JSON object", where);
   tensors_.reserve(json.size());
   for (const auto& [key, value] : json.items()) {
     if (key == kMetadataKey) {

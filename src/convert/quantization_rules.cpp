@@ -72,14 +72,14 @@ void check_options(const ConvertOptions& options) {
     return std::find(values.begin(), values.end(), value) != values.end();
   };
   if (!among(kBits, options.bits))
-    fail(ErrorKind::input, "{} bits are asked for, expected 2, 3, 4, 5, 6 or 8", options.bits);
+    fail(ErrorKind::input, "{} bits are requested, expected 2, 3, 4, 5, 6 or 8", options.bits);
   if (!among(kGroups, options.group_size))
-    fail(ErrorKind::input, "groups of {} are asked for, expected 32, 64 or 128", options.group_size);
+    fail(ErrorKind::input, "groups of {} are requested, expected 32, 64 or 128", options.group_size);
   if (!among(kTypes, options.dtype))
-    fail(ErrorKind::input, "the type {} is asked for, expected bfloat16, float16 or float32",
+    fail(ErrorKind::input, "the type {} is requested, expected bfloat16, float16 or float32",
          quote(options.dtype));
   if (!options.mixed.empty() && find_recipe(options.mixed) == nullptr)
-    fail(ErrorKind::input, "the recipe {} is asked for, expected {}", quote(options.mixed),
+    fail(ErrorKind::input, "the recipe {} is requested, expected {}", quote(options.mixed),
          fmt::join(convert_recipes(), ", "));
 }
 

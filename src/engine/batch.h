@@ -1,4 +1,4 @@
-// Which sequences compute what in one pass.
+// The sequences and tokens of one pass.
 #pragma once
 
 #include <cstdint>
@@ -9,22 +9,22 @@
 
 namespace sluice::engine {
 
-// Tokens of some sequences of one group of slots. What a sequence computes does not depend on the others.
+// Tokens of some sequences in one group of slots. A sequence's results do not depend on the others.
 struct Batch {
   struct Sequence {
     std::int32_t slot = 0;
     std::int64_t past = 0;              // tokens before these
     std::span<const std::int32_t> ids;  // at least one
-    std::int64_t rows = 1;              // logits wanted: of its last so many tokens
+    std::int64_t rows = 1;              // number of its last tokens whose logits are wanted
   };
-  // Prompts, or generated tokens: one of each sequence.
+  // Prefill, or decode with one generated token per sequence.
   ops::Phase phase = ops::Phase::prefill;
   std::vector<Sequence> sequences;
-  // Of a prompt: every row is read from the caches, the tokens' own too, as if each had been generated, so
-  // that packed caches show their full error.
+  // For a prompt: read every row from the caches, including the tokens' own, as if each had been generated,
+  // so that packed caches show their full error.
   bool replayed = false;
-  // Where a prompt's recurrent states are copied on the way: behind tokens of the batch that are multiples of
-  // 64 in their sequence, to places of the pool's snapshots; both rise.
+  // Where to copy a prompt's recurrent states on the way: after tokens of the batch that are multiples of 64
+  // in their sequence, to the pool's snapshot places; both in rising order.
   struct Save {
     std::int64_t tokens = 0;
     std::int32_t place = 0;

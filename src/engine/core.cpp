@@ -104,7 +104,7 @@ bool Core::claim_all(std::uint64_t weights, std::uint64_t experts) {
 void Core::stay_within_memory(std::uint64_t dense) {
   if (!store.has_files())
     fail(ErrorKind::unsupported,
-         "random weights are in memory already; write them with 'sluice random' first");
+         "random weights are in memory already and cannot be limited; write them with 'sluice random' first");
   streamed.cache = make_cache(model, store, options);
   const std::int64_t least = least_slots(model.decoder);
   budget.set_cache(streamed.cache.get(), least, options.expert_slots);
@@ -190,7 +190,7 @@ std::unique_ptr<ops::Backend> Core::make_processor() const {
 // The device's budget is for all else.
 void Core::stay_beside(std::uint64_t dense, std::uint64_t experts) {
   streamed.cpu = make_processor();
-  host_budget.set_limit(options.memory, "--memory");
+  host_budget.set_limit(options.memory, "--memory", options.share->name());
   if (options.expert_slots > 0 || (options.memory > 0 && experts > options.memory)) {
     streamed.cache = make_cache(model, store, options);
     host_budget.set_cache(streamed.cache.get(), least_slots(model.decoder), options.expert_slots);
@@ -202,7 +202,8 @@ void Core::stay_beside(std::uint64_t dense, std::uint64_t experts) {
 
 void Core::place_weights() {
   const bool host = backend->traits().host_memory;
-  budget.set_limit(host ? options.memory : options.vram, host ? "--memory" : "--vram");
+  budget.set_limit(host ? options.memory : options.vram, host ? "--memory" : "--vram",
+                   options.share ? options.share->name() : "");
   const ModelSummary held = summarize(model, settings.cache);
   const std::uint64_t experts = held.bytes_of(PartKind::experts);
   const std::uint64_t dense = held.weight_bytes - experts + process_bytes(model, backend->traits());

@@ -1,4 +1,4 @@
-// What an engine holds.
+// The members of an engine.
 #pragma once
 
 #include <algorithm>
@@ -25,11 +25,11 @@ namespace sluice::engine {
 
 class Executor;
 
-// What is in memory beside weights, caches and activations: on the host the program itself, tables of where
-// experts lie and a tokenizer, on a device what its driver takes.
+// Bytes in memory besides weights, caches and activations: on the host the program itself, tables of the
+// experts' places and a tokenizer, on a device what its driver takes.
 std::uint64_t process_bytes(const models::Model& model, const ops::Traits& traits);
 
-// Tokens of a prompt in one pass that memory allows: as many as usual, or half of that again and again until
+// The prompt tokens per pass that memory allows: the usual number, halved until
 // `fits(chunk)`.
 template <class F>
 std::int64_t fitting_chunk(std::int64_t usual, F&& fits) {
@@ -39,11 +39,11 @@ std::int64_t fitting_chunk(std::int64_t usual, F&& fits) {
   return chunk;
 }
 
-// What is remembered of the forms of answers. Made when first asked for.
+// The cache of compiled answer formats. Created on first use.
 struct AnswerCache {
   std::mutex mutex;
   std::shared_ptr<GrammarCache> grammars;
-  std::optional<std::string> call_probe;  // what the chat template makes of a call
+  std::optional<std::string> call_probe;  // the chat template's rendering of a probe call
 };
 
 struct Core {
@@ -55,50 +55,50 @@ struct Core {
   std::unique_ptr<ops::Backend> backend;
   checkpoint::WeightStore store;
   PlacedModel placed;      // copies on a device with memory of its own
-  StreamedModel streamed;  // where experts are not kept in memory
+  StreamedModel streamed;  // for experts that are not all in memory
   Budget budget;
-  Budget host_budget;  // of experts that processors compute beside a device
+  Budget host_budget;  // for experts that the CPU computes beside a device
   Budget::Claim weights_claim;
   Budget::Claim tier_claim;
   models::Model model;
-  ModelSummary summary;  // of the whole model, whoever holds it
+  ModelSummary summary;  // of the whole model, whichever nodes hold it
   std::optional<text::Tokenizer> tokenizer;
   std::optional<text::ChatTemplates> templates;
   std::vector<std::int32_t> stop_ids;
   mutable AnswerCache answers;
-  std::unique_ptr<Executor> executor;  // last: it uses all of the above until it is gone
+  std::unique_ptr<Executor> executor;  // last, because it uses all of the above until it is destroyed
 
-  // Checks the options and makes the backend they name.
+  // Checks the options and creates their backend.
   void start(const EngineOptions& wanted);
-  // Where nodes share the model: keeps the layers and experts that are this one's.
+  // If nodes share the model: keeps only this node's layers and experts.
   void keep_own_layers();
-  // Copies the bound weights to the backend where it cannot use them in place; the host's go. Where they
+  // Copies the bound weights to the backend if it cannot use them in place, and releases the host's. If they
   // exceed the budget, experts are streamed.
   void place_weights();
-  const text::Tokenizer& text() const;  // throws where there is none
-  // Computes experts that nodes share, whatever computes the rest.
+  const text::Tokenizer& text() const;  // throws if there is none
+  // Creates the backend that computes shared experts, whatever computes the rest.
   std::unique_ptr<ops::Backend> make_processor() const;
-  // Gives a device's experts what is left of the budget beside the first session, of so many bytes. Later
-  // calls do nothing.
+  // Gives a device's experts what the first session, of that many bytes, leaves of the budget. Later calls do
+  // nothing.
   void place_experts(std::uint64_t session);
 
  private:
   void keep_experts_alone();
-  // Where nodes share experts, processors compute them, though a device may compute all else.
+  // Whether the CPU computes the experts that nodes share, beside a device that computes the rest.
   bool computes_experts_beside() const;
-  // Whether an instruction set is asked for beside a device.
+  // Whether an instruction set was requested beside a device.
   bool isa_is_of_processor() const;
   void stay_beside(std::uint64_t dense, std::uint64_t experts);
-  // Prompts in smaller passes, where the limit leaves no room for usual ones beside so many bytes.
+  // Makes prompt passes smaller if the limit has no room for usual ones beside that many bytes.
   void fit_chunk(std::uint64_t beside);
   bool claim_all(std::uint64_t weights, std::uint64_t experts);
   void stay_within_memory(std::uint64_t dense);
   void stay_within_vram(std::uint64_t dense);
-  // What a session takes at least, with a context of so many tokens.
+  // The least bytes of a session with a context of that many tokens.
   std::uint64_t least_session(std::int64_t context) const;
 };
 
-// Of an engine, for what is built on engines.
+// The core of an engine, for code that is built on engines.
 Core& core(Engine& engine);
 const Core& core(const Engine& engine);
 

@@ -48,7 +48,7 @@ Engine::Engine(std::unique_ptr<engine::Core> core) : core_(std::move(core)) {
 Engine::~Engine() = default;
 
 std::shared_ptr<Engine> Engine::load(const fs::path& folder, const EngineOptions& options) {
-  if (!fs::is_directory(folder)) fail(ErrorKind::input, "'{}' is no model folder", folder.string());
+  if (!fs::is_directory(folder)) fail(ErrorKind::input, "'{}' is not a model folder", folder.string());
   auto core = std::make_unique<engine::Core>();
   core->start(options);
   const checkpoint::Config config(folder);

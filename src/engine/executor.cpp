@@ -27,8 +27,7 @@ void Executor::close(Slot& slot) {
 
 std::shared_ptr<SlotGroup> Executor::make_group(const state::Extent& extent, std::int64_t chunk) {
   if (extent.at_once() < 1 || extent.at_once() > core_.settings.prefill_chunk)
-    fail(ErrorKind::input,
-         "a step of {} sequences is not possible, 1 to {} are: as many as a pass has tokens",
+    fail(ErrorKind::input, "a step of {} sequences is not possible, allowed is 1 to {}, the tokens of a pass",
          extent.at_once(), core_.settings.prefill_chunk);
   if (!extent.growing) {  // else sequences bring what they need
     const std::uint64_t own = ForwardPass::claimed(core_.model.decoder, core_.settings, extent);

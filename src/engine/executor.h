@@ -1,5 +1,5 @@
-// The one place that computes: it owns the workspace, the groups of slots with their recorded programs, and
-// the one thread that runs them on the engine's backend.
+// The one place that computes: it owns the workspace, the groups of slots with their recorded steps, and the
+// one thread that runs them on the engine's backend.
 #pragma once
 
 #include "base/integer_cast.h"
@@ -8,7 +8,7 @@
 
 namespace sluice::engine {
 
-// Slots that can compute in one pass, as their states lie in one pool. It goes when nobody holds it.
+// Slots that can compute in one pass, because their states are in one pool. Shared by its owners.
 struct SlotGroup {
   SlotGroup(Core& core, Workspace& workspace, const state::Extent& extent, std::int64_t chunk)
       : pass(core, workspace, extent, chunk), used(to_size(extent.slots)) {}
@@ -24,18 +24,18 @@ class Executor {
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  // Calls `job` on the thread that computes, after those asked for before, and waits for it. What it touches
-  // of groups is touched by nobody else meanwhile.
+  // Runs `job` on the computing thread, after the jobs before it, and waits for it. Nothing else uses the
+  // groups meanwhile.
   template <class F>
   auto run(F&& job) {
     return thread_.run(std::forward<F>(job));
   }
 
-  // The same without waiting: its owner goes on meanwhile.
+  // The same without waiting: the caller continues meanwhile.
   using Started = JobThread::Started;
   Started start(std::function<void()> job) { return Started(thread_, std::move(job)); }
 
-  // A place for one sequence; given back when it goes.
+  // A place for one sequence, returned on destruction.
   class Slot {
    public:
     Slot() = default;
@@ -57,34 +57,34 @@ class Executor {
     std::shared_ptr<SlotGroup> group_;
     std::int32_t number_ = 0;
   };
-  // For a sequence that computes alone, of up to so many tokens: in the group that all of these share, with
-  // its programs, and which takes memory as they come and grow.
+  // Opens a slot for a sequence of up to that many tokens that computes alone, in the group that all such
+  // sequences share. The group takes memory as they come and grow.
   Slot open(std::int64_t capacity);
   static state::Extent lone_extent(const Core& core);
-  // A free one of the group.
+  // Opens a free slot of the group.
   Slot open(const std::shared_ptr<SlotGroup>& group, std::int64_t capacity = 0);
-  // Makes a group. A `chunk` of 0 is the engine's.
+  // Creates a group. A `chunk` of 0 means the engine's.
   std::shared_ptr<SlotGroup> reserve(const state::Extent& extent, std::int64_t chunk = 0);
 
-  // Gives another slot of the same group the first `rows` tokens of this one; pages of caches are shared, not
-  // copied. Recurrent states are those of the last token: `rows` is the sequence's length.
+  // Gives another slot of the same group the first `rows` tokens of this one; cache pages are shared, not
+  // copied. Recurrent states are those of the last token, so `rows` is the sequence's length.
   void fork(const Slot& from, const Slot& to, std::int64_t rows);
 
-  // Tokens of one sequence behind `past` others.
+  // Tokens of one sequence, after `past` others.
   struct SlotTokens {
     const Slot* slot = nullptr;
     std::int64_t past = 0;
     std::span<const std::int32_t> ids;
-    std::int64_t rows = 1;  // logits wanted: of the last so many
+    std::int64_t rows = 1;  // number of last tokens whose logits are wanted
   };
-  // Hears the logits of sequence `i`, F32 [rows, vocab], on the thread that computes; valid during the call.
+  // Receives the logits of sequence `i`, F32 [rows, vocab], on the computing thread; valid during the call.
   using HearLogits = FunctionRef<void(std::size_t i, std::span<const float> logits)>;
-  // Prompts of any slots, or one generated token of each: one pass for each group among them. A sequence's
-  // logits do not depend on which others are there.
+  // Computes prompts of any slots, or one generated token of each, in one pass per group. A sequence's logits
+  // do not depend on the others.
   void prefill(std::span<const SlotTokens> prompts, HearLogits hear);
   void decode(std::span<const SlotTokens> tokens, HearLogits hear);
 
-  // What is taken on the backend beside weights, in bytes.
+  // Bytes used on the backend besides weights.
   struct Memory {
     std::uint64_t workspace = 0;
     std::uint64_t groups = 0;
@@ -102,7 +102,7 @@ class Executor {
   Workspace workspace_;
   std::vector<std::weak_ptr<SlotGroup>> groups_;
   std::weak_ptr<SlotGroup> lone_;
-  JobThread thread_;  // last: it is gone before what it uses
+  JobThread thread_;  // last, because it uses the others
 };
 
 }  // namespace sluice::engine

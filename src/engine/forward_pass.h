@@ -1,5 +1,5 @@
-// A group of slots and how the model runs over the sequences in them: prompts as they come, generated tokens
-// as recorded programs.
+// Runs the model over the sequences of a group of slots: prompts directly, generated tokens as recorded
+// programs.
 #pragma once
 
 #include <map>
@@ -12,13 +12,13 @@
 
 namespace sluice::engine {
 
-// Everything is done by the executor's thread.
+// Used by the executor's thread only.
 class ForwardPass {
  public:
-  // `chunk` is the most tokens of one prompt pass.
+  // `chunk` is the maximum number of tokens in a prompt pass.
   ForwardPass(Core& core, Workspace& workspace, const state::Extent& extent, std::int64_t chunk);
 
-  // What such a group takes on the backend when it is made, and what its recorded programs take at most.
+  // Bytes of such a group on the backend when it is created, and the most that its recorded programs take.
   static std::uint64_t bytes(const layers::Decoder& decoder, const Settings& settings,
                              const state::Extent& extent);
   static std::uint64_t program_bytes(const layers::Decoder& decoder, const Settings& settings,
@@ -26,10 +26,10 @@ class ForwardPass {
   // Now.
   std::uint64_t bytes() const;
   std::uint64_t program_bytes() const;
-  // Both at most, with the logits that its callers keep.
+  // The maximum of both, with the logits that its callers keep.
   static std::uint64_t claimed(const layers::Decoder& decoder, const Settings& settings,
                                const state::Extent& extent);
-  // What one sequence of up to so many tokens comes to take of a growing group.
+  // Bytes that one sequence of up to that many tokens finally takes in a growing group.
   static std::uint64_t slot_bytes(const layers::Decoder& decoder, const Settings& settings,
                                   const state::Extent& extent, std::int64_t capacity);
 
@@ -38,28 +38,28 @@ class ForwardPass {
   std::int64_t at_once() const { return pool_.extent().at_once(); }
   std::int64_t chunk() const { return chunk_; }
 
-  // Makes a slot ready for a sequence of up to so many tokens; refused where the budget has no room for it.
+  // Prepares a slot for a sequence of up to that many tokens; throws if the budget has no room for it.
   void open(std::int32_t slot, std::int64_t capacity);
-  // Gives back what it took.
+  // Returns what the slot took.
   void close(std::int32_t slot);
 
-  // Runs the batch. Afterwards logits() are the rows that it asks for, sequence by sequence. Generated tokens
-  // run a program that is recorded once for that many sequences.
+  // Runs the batch. Afterwards logits() has the requested rows, sequence by sequence. Generated tokens run a
+  // program that is recorded once for that number of sequences.
   void run(const Batch& batch);
 
-  // Where nodes hold layers one behind the other, so many steps of different sequences keep all at work.
+  // If nodes split the layers: the number of steps of different sequences that keeps all nodes busy.
   std::int64_t stages() const { return core_.options.share ? core_.options.share->stages() : 1; }
-  // A step that others go on with.
+  // A step that is in flight on other nodes.
   struct Underway {
     std::int64_t number = 0;
     std::vector<std::int32_t> slots;
   };
-  // run() of a step in two halves, between which other steps may depart and arrive, and prompts be read.
+  // run() of a step in two halves, between which other steps may depart and arrive, and prompts may run.
   Underway depart(const Batch& batch);
   void arrive(const Underway& step);
 
-  // Gives another slot what the last pass made of a sequence with logits: its `rows` tokens, and the logits
-  // of the last one behind those of the others.
+  // Gives another slot the state of a sequence of the last pass: its `rows` tokens, and the logits of the
+  // last one, which are appended to the others'.
   void fork(std::int32_t from, std::int32_t to, std::int64_t rows);
 
   // A token of one sequence at its position.
@@ -69,36 +69,36 @@ class ForwardPass {
     std::int32_t id = 0;
     bool operator==(const Next&) const = default;
   };
-  // Chooses the token behind each of `last` from the rows of logits(), in that order, each as its request
-  // says.
+  // Samples the token after each of `last` from the rows of logits(), in that order, each by its
+  // request.
   std::vector<SampledToken> sample(std::span<const Next> last, std::span<const SampleRequest> requests,
                                    std::int64_t candidates);
-  // Appends one token to each sequence and chooses the next one, in one program. What requests ask for
-  // records nothing anew.
+  // Appends one token to each sequence and samples the next one, in one program. Changed requests do not
+  // require a new recording.
   std::vector<SampledToken> step_and_sample(std::span<const Next> tokens,
                                             std::span<const SampleRequest> requests, std::int64_t candidates);
 
-  // Name the ops of a step of the first so many slots, or of a prompt's pass, to another backend, over this
+  // Runs the ops of a step of the first `sequences` slots, or of a prompt pass, on another backend, with this
   // pass's memory.
   void describe_step(ops::Backend& other, std::int64_t sequences);
   void describe_prompt(ops::Backend& other, const Batch& batch);
 
   // F32 [rows, vocab] in the backend's memory.
   const ops::View& logits() const { return logits_; }
-  // Of which sequences they are.
+  // The sequences of these logits.
   const std::vector<std::int32_t>& logit_slots() const { return logit_slots_; }
   void read_logits(std::vector<float>& to);
-  // Those of one sequence's last token, also where others computed since; none where it has none.
+  // The logits of one sequence's last token, even if others computed since; empty if it has none.
   void take_logits(std::int32_t slot, std::vector<float>& to);
-  // Puts back the logits of one token, to choose from them.
+  // Puts back the logits of one token, to sample from them.
   void put_logits(std::int32_t slot, std::span<const float> from);
-  // After a slot's past was replaced: what is there of it belongs to another past.
+  // Call after a slot's past was replaced: discards what belongs to the old one.
   void forget(std::int32_t slot);
 
  private:
   const layers::Decoder& decoder() const { return core_.model.decoder; }
   ops::Backend& backend() { return *core_.backend; }
-  // Tells whoever holds other layers what comes.
+  // Announces the batch to the nodes with other layers.
   void begin(const Batch& batch);
   void make_writable(const Batch& batch);
   void put_step(const Batch& batch);
@@ -111,11 +111,11 @@ class ForwardPass {
   void run_prompt(const Batch& batch);
   void run_step(const Batch& batch);
   void claim();
-  // Where sequences compute one at a time, what one of them asks of the sampler is in the only row.
+  // If sequences compute one at a time, the sampler has a single row.
   std::int64_t sampler(std::int32_t slot) const { return pool_.extent().growing ? 0 : slot; }
-  // Before another sequence's logits come to lie where these are.
+  // Call before another sequence's logits overwrite these.
   void leave_logits(std::int32_t next);
-  // Programs of the ops `body` runs, with the host's work between them.
+  // Records the ops that `body` runs, with the host's work between them.
   std::unique_ptr<ops::Program> record(const std::function<void(layers::Device&)>& body);
   ops::View place_logits(std::int64_t rows);
   ops::Sample sample_op(std::span<const Next> tokens, std::span<const SampleRequest> requests,
@@ -129,16 +129,16 @@ class ForwardPass {
   state::StatePool pool_;
   layers::Arena arena_;        // of steps
   ops::Buffer step_logits_;    // a row per sequence of a step; recorded steps keep the address
-  ops::Buffer prompt_logits_;  // of prompts that ask for more
+  ops::Buffer prompt_logits_;  // for prompts that request more rows
   ops::View logits_;
-  std::int64_t number_ = 0;  // of the last pass, where nodes share the layers
+  std::int64_t number_ = 0;  // of the last pass, if nodes share the layers
   std::vector<std::int32_t> logit_slots_;
   bool logits_read_ = false;
-  // Of a growing group: what nobody had read when another sequence's turn came, and whose request is in the
-  // sampler.
+  // In a growing group: logits that were unread when another sequence computed, and the slot whose request is
+  // in the sampler.
   std::map<std::int32_t, std::vector<float>> kept_logits_;
   std::int32_t sampled_slot_ = -1;
-  // Inputs of a step, of which programs keep the addresses, and what is in them now.
+  // Inputs of a step, whose addresses programs keep, and their current contents.
   ops::Buffer ids_;
   ops::Buffer positions_;
   ops::Buffer slots_;
@@ -146,8 +146,8 @@ class ForwardPass {
   std::vector<Next> in_place_;
   std::map<std::int64_t, std::unique_ptr<ops::Program>> steps_;  // by number of sequences
   SampleSlots samplers_;
-  // By number of sequences and whether nobody among them draws, for the candidates and the version of
-  // samplers_ beside it.
+  // By number of sequences and whether none of them draws at random, for the candidates and version of
+  // samplers_ below.
   std::map<std::pair<std::int64_t, bool>, std::unique_ptr<ops::Program>> sampled_steps_;
   std::pair<std::int64_t, int> sampled_from_;
 };

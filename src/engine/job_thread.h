@@ -1,4 +1,4 @@
-// One thread that does jobs in the order of their arrival.
+// One thread that runs jobs in the order of their arrival.
 #pragma once
 
 #include <condition_variable>
@@ -19,13 +19,13 @@ class JobThread {
 
  public:
   JobThread();
-  // After the jobs that were asked for.
+  // Runs the remaining jobs first.
   ~JobThread();
   JobThread(const JobThread&) = delete;
   JobThread& operator=(const JobThread&) = delete;
 
-  // Calls `job` on the thread and waits: returns what it returns, throws what it throws. From any thread; a
-  // job that asks for another one does it at once.
+  // Runs `job` on the thread and waits: returns what it returns, throws what it throws. May be called from
+  // any thread; a job that calls it runs the other job at once.
   template <class F>
   std::invoke_result_t<F&> run(F&& job) {
     using Result = std::invoke_result_t<F&>;
@@ -38,10 +38,10 @@ class JobThread {
     }
   }
 
-  // Has a job done that nobody waits for. It throws nothing.
+  // Queues a job that nobody waits for and that must not throw.
   void post(std::function<void()> job);
 
-  // A job that is done while its owner goes on. It is waited for before it goes.
+  // A job that runs while its owner continues. The destructor waits for it.
   class Started;
 
  private:
@@ -61,10 +61,10 @@ class JobThread {
   std::condition_variable arrived_;
   std::deque<std::function<void()>> jobs_;
   bool stopping_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last, because it uses the others
 };
 
-// Not from the thread's own jobs.
+// Not for use by the thread's own jobs.
 class JobThread::Started {
  public:
   Started(JobThread& thread, std::function<void()> body)

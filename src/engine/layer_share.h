@@ -1,15 +1,16 @@
-// The layers that an engine holds of a model, where other nodes hold the rest of it.
+// The part of a model that an engine holds while other nodes hold the rest.
 //
-// One engine leads: it embeds tokens, holds the first layers, and has the final norm, the output head and all
-// that concerns text. The others hold the layers behind, in order. Rows of the residual go from each to the
-// next and from the last to the first; whatever the leading engine does with its slots, the others do too.
+// One engine leads: it embeds tokens, holds the first layers, the final norm, the output head and all about
+// text. The others hold the following layers, in order. Residual rows go from each node to the next and from
+// the last to the first. Whatever the leading engine does with its slots, the others repeat.
 //
-// Or the leading engine holds all layers but only some experts of each, and the others hold the others.
+// Or the leading engine holds all layers but only some experts of each, and other nodes hold the rest.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "engine/batch.h"
 #include "state/cache_format.h"
@@ -28,21 +29,23 @@ class LayerShare {
     std::int64_t first = 0;
     std::int64_t end = 0;
   };
-  // Which layers of the model are held here: all nodes agree on it, and on everything that results depend
-  // on. Called once, when the whole model is bound and nothing of it is read.
+  // The layers that this node holds. All nodes agree on that, and on everything that results depend on.
+  // Called once, when the whole model is bound and nothing of it has been read.
   virtual Range divide(const Core& core) = 0;
-  // Which experts of each layer are held here, and whether what every token uses is; asked behind divide().
+  // This node's experts of each layer, and whether it holds what every token uses; after divide().
   virtual std::optional<Range> own_experts() const { return std::nullopt; }
   virtual bool holds_dense() const { return true; }
-  // Called once, when the weights are in their place: connects the decoder with its neighbours.
+  // Of the engine that leads, what it calls this machine: what others refuse is told with their names anyway.
+  virtual std::string name() const { return {}; }
+  // Called once, when the weights are in place: connects the decoder with its neighbours.
   virtual void connect(Core& core) = 0;
 
-  // Of the engine that leads; the others return nothing and do nothing.
-  // Makes slots of the same extent elsewhere; they go with what is returned.
+  // For the leading engine; on the others, open() and begin() do nothing and return nothing.
+  // Creates slots of the same extent on the other nodes; they exist as long as the result.
   virtual std::unique_ptr<state::PoolReplica> open(const state::Extent& extent, std::int64_t chunk) = 0;
-  // The batch is about to run in the slots that `replica` stands for. Returns the number of the pass.
+  // Announces that the batch will run in the slots that `replica` stands for. Returns the number of the pass.
   virtual std::int64_t begin(state::PoolReplica* replica, const Batch& batch) = 0;
-  // How many steps of different sequences keep all nodes at work, each with one of them.
+  // The number of steps of different sequences that keeps all nodes busy, one on each.
   virtual std::int64_t stages() const { return 1; }
 };
 

@@ -1,9 +1,9 @@
-// What the requests in the slots of a pool ask of the sampler, kept in the backend's memory: one recorded
-// program serves any mixture of them, and a request that changes its mind only changes numbers.
+// The sampling settings of the requests in a pool's slots, kept in the backend's memory: one recorded program
+// serves any mixture of them, and a request with new settings only changes numbers.
 //
-// Penalties need to know how often each token occurred. That is a dense row of counts per slot, 4 bytes per
-// token of the vocabulary: whatever the length of the context, a device adds a chosen token with one store
-// and reads the counts in the order in which it reads the logits; nothing travels from the host between
+// Penalties need to know how often each token occurred. That is a dense row of counts per slot, 4 bytes
+// per token of the vocabulary: for any length of the context, a device counts a chosen token with one
+// store and reads the counts in the order of the logits, and nothing is copied from the host between
 // steps.
 #pragma once
 
@@ -18,32 +18,38 @@
 
 namespace sluice::engine {
 
-// What one sequence asks for its next token.
+// How one sequence wants its next token sampled: a view of what others keep until the token is chosen.
 struct SampleRequest {
+  SampleRequest(const SamplingSettings& settings, std::span<const std::int32_t> past = {},
+                std::span<const std::uint8_t> allowed = {}, bool follows = false)
+      : settings(settings), past(past), allowed(allowed), follows(follows) {}
+  SampleRequest(SamplingSettings&&, std::span<const std::int32_t> = {}, std::span<const std::uint8_t> = {},
+                bool = false) = delete;  // nobody would keep them
+
   const SamplingSettings& settings;
-  std::span<const std::int32_t> past = {};     // all tokens before the one to choose, for the penalties
-  std::span<const std::uint8_t> allowed = {};  // bit i % 8 of byte i / 8 allows token i; empty: all
-  // Whether `past` is that of the request before in this slot and the token chosen then.
-  bool follows = false;
+  std::span<const std::int32_t> past;     // all tokens before the one to choose, for the penalties
+  std::span<const std::uint8_t> allowed;  // bit i % 8 of byte i / 8 allows token i; empty: all
+  // Whether `past` is that of the previous request in this slot plus the token chosen then.
+  bool follows;
 };
 
 class SampleSlots {
  public:
   SampleSlots(ops::Backend& backend, std::int64_t slots, std::int64_t vocab);
   static std::uint64_t bytes(std::int64_t slots, std::int64_t vocab);
-  // What requests with many biases took beside it.
+  // Additional bytes for requests with many biases.
   std::uint64_t grown_bytes() const;
 
-  // What the next choice in `slot` is to follow, among the first `candidates` tokens. Settings that make no
-  // sense are refused.
+  // Sets the request for the next choice in `slot`, among the first `candidates` tokens. Throws if settings
+  // are invalid.
   void set(std::int64_t slot, const SampleRequest& request, std::int64_t candidates);
 
-  // Whether nobody in these slots draws or asks for log-probabilities. An op for such slots alone is
-  // shorter.
+  // Whether no request in these slots draws at random or wants log-probabilities. An op for only such slots
+  // is shorter.
   bool plain(std::span<const std::int64_t> slots) const;
 
   // The op over the rows of `logits`, F32 [T, vocab]. Row t follows the request of slots[t]. The op stays
-  // right whatever is set later, unless version() changes.
+  // valid whatever is set later, unless version() changes.
   struct Rows {
     ops::View logits;
     ops::View positions;
@@ -51,14 +57,14 @@ class SampleSlots {
     ops::ConstView slots;
   };
   ops::Sample op(const Rows& rows, std::int64_t candidates, bool plain) const;
-  // Grows when a request has more biases than there was room for.
+  // Increases when a request has more biases than there was room for.
   int version() const { return version_; }
 
-  // What the op chose for the rows whose slots are listed, once it has run.
+  // The tokens that the op chose for the rows of these slots, once it has run.
   std::vector<SampledToken> read(const ops::ConstView& ids, std::span<const std::int64_t> slots);
 
  private:
-  // How often tokens occurred, as a slot's row of counts has it.
+  // How often tokens occurred, as in a slot's row of counts.
   struct Counted {
     bool current = false;
     bool penalised = false;
@@ -87,7 +93,7 @@ class SampleSlots {
   std::int64_t room_;  // biases per slot
   int version_ = 0;
   std::vector<Slot> slots_;
-  std::vector<std::uint32_t> words_;  // the settings, as they lie in numbers_
+  std::vector<std::uint32_t> words_;  // the settings, in the layout of numbers_
   ops::Buffer numbers_;
   ops::Buffer counts_;
   ops::Buffer allowed_;

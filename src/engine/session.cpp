@@ -161,7 +161,7 @@ SampledToken Session::sample(const SamplingSettings& settings, std::int64_t cand
 
 SampledToken Session::step_and_sample(const SamplingSettings& settings, std::int64_t candidates,
                                       std::span<const std::uint8_t> allowed) {
-  if (impl_->sampled < 0) fail(ErrorKind::input, "no token is sampled that could be appended");
+  if (impl_->sampled < 0) fail(ErrorKind::input, "there is no sampled token to append");
   const engine::ForwardPass::Next next{impl_->slot.number(), static_cast<std::int32_t>(length()),
                                        impl_->sampled};
   impl_->check_tokens(std::span(&next.id, 1));

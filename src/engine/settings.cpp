@@ -13,9 +13,9 @@ void check(const EngineOptions& options) {
   for (const auto& [side, bits] :
        {std::pair{"keys", options.key_bits}, std::pair{"values", options.value_bits}})
     if (!(bits >= 2 && bits <= 6) && bits != 8 && bits != 16)
-      fail(ErrorKind::input, "cached {} are to have {} bits, allowed is 2, 3, 4, 5, 6, 8 or 16", side, bits);
+      fail(ErrorKind::input, "cached {} cannot have {} bits, allowed is 2, 3, 4, 5, 6, 8 or 16", side, bits);
   if ((options.key_bits != 16 || options.value_bits != 16) && options.cache == CacheType::f32)
-    fail(ErrorKind::input, "a packed cache of {} and {} bits holds no F32 rows", options.key_bits,
+    fail(ErrorKind::input, "a packed cache of {} and {} bits cannot hold F32 rows", options.key_bits,
          options.value_bits);
 }
 

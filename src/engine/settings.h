@@ -1,4 +1,4 @@
-// What an engine's options leave to its backend.
+// The engine's options with the backend's defaults filled in.
 #pragma once
 
 #include "sluice/engine.h"
@@ -11,13 +11,13 @@ struct Settings {
   ops::DType activations = ops::DType::f32;
   state::CacheFormat cache;
   std::int64_t prefill_chunk = 0;  // prompt tokens of one pass
-  // As ops::Traits has them.
+  // See ops::Traits.
   std::uint64_t growth = 1;
   std::uint64_t program_bytes = 0;
   std::uint64_t program_layer_bytes = 0;
 };
 
-// Throws where an option makes no sense.
+// Throws if an option is invalid.
 void check(const EngineOptions& options);
 Settings settings_for(const EngineOptions& options, const ops::Traits& backend);
 

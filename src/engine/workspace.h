@@ -1,4 +1,4 @@
-// Memory that all passes share, as one thread runs them one after the other: activations and inputs of
+// Memory that all passes share, since one thread runs them one after the other: activations and inputs of
 // prompts.
 #pragma once
 
@@ -12,21 +12,21 @@ class Workspace {
  public:
   explicit Workspace(Core& core) : core_(core) {}
 
-  // What prompts of up to `tokens` tokens take on the backend.
+  // Bytes that prompts of up to `tokens` tokens take on the backend.
   static std::uint64_t bytes(const layers::Decoder& decoder, const Settings& settings, std::int64_t tokens);
   std::uint64_t bytes() const;
-  // The same with what ops need beside it: they copy inputs as kernels like them, never more than all
-  // activations.
+  // The same with the scratch memory of ops, which rearrange inputs for their kernels: at most the size of
+  // all activations.
   static std::uint64_t claimed(const layers::Decoder& decoder, const Settings& settings,
                                std::int64_t tokens) {
     return 2 * bytes(decoder, settings, tokens);
   }
 
-  // Makes room for passes of so many tokens; `beside` bytes must fit the budget too.
+  // Makes room for passes of that many tokens; `beside` bytes must fit the budget too.
   void grow(std::int64_t tokens, std::uint64_t beside);
-  // What growing would claim.
+  // Bytes that growing would claim.
   std::uint64_t growth(std::int64_t tokens) const;
-  // Gives everything back.
+  // Releases everything.
   void release();
 
   std::int64_t tokens() const { return tokens_; }

@@ -3,8 +3,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <chrono>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/integer_cast.h"
 #include "base/large_pages.h"
@@ -279,7 +279,7 @@ std::span<const Cache::Resident> Cache::Pass::next() {
   for (const Resident& resident : handed_out_) place.slots[place.slot_of[resident.expert]].held = false;
   handed_out_.clear();
   start_reads();
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   const bool waits = ready_.empty();
   while (ready_.empty() && error_.empty() && (!awaited_.empty() || !missing_.empty())) {
     receive();
@@ -287,9 +287,7 @@ std::span<const Cache::Resident> Cache::Pass::next() {
   }
   // Experts are faster multiplied together: whatever else is there goes with them.
   while (!awaited_.empty() && error_.empty() && cache_.reader_->ready()) receive();
-  if (waits)
-    cache_.usage_.wait_seconds +=
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (waits) cache_.usage_.wait_seconds += seconds_since(start);
   if (!error_.empty()) {
     missing_.clear();
     fail(ErrorKind::resource, "{}", error_);

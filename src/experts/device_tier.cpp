@@ -1,8 +1,8 @@
 #include "experts/device_tier.h"
 
 #include <algorithm>
-#include <chrono>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/integer_cast.h"
 
@@ -53,7 +53,7 @@ Miss parse_miss(std::string_view name) {
   if (name == "bus") return Miss::bus;
   if (name == "cpu") return Miss::cpu;
   if (name == "auto") return Miss::automatic;
-  fail(ErrorKind::input, "experts that a GPU misses go by '{}', allowed is bus, cpu or auto", name);
+  fail(ErrorKind::input, "'miss' is '{}', allowed is bus, cpu or auto", name);
 }
 
 void ExpertSet::add(const Expert& expert) {
@@ -351,7 +351,7 @@ void DeviceTier::await_slots(const ops::View& guessed, const ops::View& places) 
 void DeviceTier::fetch_missing(int layer, std::int64_t tokens, bool guessed) {
   meet([&] {
     const std::byte* shown = meeting_->wait();
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     const auto* ids = reinterpret_cast<const std::int32_t*>(shown);
     chosen_.assign(ids, ids + tokens * options_.chosen);
     inputs_ = shown + chosen_.size() * sizeof(std::int32_t);
@@ -365,7 +365,7 @@ void DeviceTier::fetch_missing(int layer, std::int64_t tokens, bool guessed) {
       next = distinct(reinterpret_cast<const std::int32_t*>(meeting_->guess()), chosen_.size(),
                       experts_of(layer + 1));
     send_slots(layer, tokens);
-    usage_.wait_seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    usage_.wait_seconds += seconds_since(start);
     fetch_ahead(layer + 1, next, uses_slots(tokens));
   });
 }

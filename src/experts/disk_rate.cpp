@@ -4,6 +4,7 @@
 #include <chrono>
 #include <random>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/integer_cast.h"
 #include "experts/cache.h"
@@ -11,7 +12,6 @@
 namespace sluice::experts {
 
 double measure_disk_rate(const std::filesystem::path& file) {
-  using Clock = std::chrono::steady_clock;
   constexpr std::size_t kRead = std::size_t{1} << 20;
   constexpr std::size_t kDepth = 16;
   constexpr std::chrono::milliseconds kTime{500};
@@ -43,7 +43,7 @@ double measure_disk_rate(const std::filesystem::path& file) {
     done += std::min<std::uint64_t>(kRead, size);
     if (Clock::now() - begin < kTime) start(read.tag);
   }
-  return to_double(done) / std::chrono::duration<double>(Clock::now() - begin).count();
+  return to_double(done) / seconds_since(begin);
 }
 
 }  // namespace sluice::experts

@@ -1,9 +1,9 @@
 #include "experts/host_experts.h"
 
-#include <chrono>
 #include <numeric>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/integer_cast.h"
 #include "experts/float_rows.h"
 
@@ -18,7 +18,7 @@ ops::View HostExperts::floats(ops::Buffer& buffer, const ops::Shape& shape) {
 }
 
 void HostExperts::compute(const std::byte* input, std::span<const Expert> experts, std::byte* out) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   const auto count = std::ssize(experts);
   const std::int64_t hidden = experts[0].gate_proj.shape()[1];
   const ops::View x = floats(input_, {1, hidden});
@@ -47,7 +47,7 @@ void HostExperts::compute(const std::byte* input, std::span<const Expert> expert
       .x = inner, .w = {.stack = {}, .separate = down}, .experts = numbers, .out = results});
   from_floats({static_cast<const float*>(results.data), to_size(results.elements())}, activations_, out);
   constexpr double kWeight = 0.05;  // of the latest
-  const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double took = seconds_since(start);
   seconds_per_byte_ += kWeight * (took / to_double(bytes) - seconds_per_byte_);
 }
 

@@ -103,7 +103,8 @@ std::unique_ptr<Policy> make_policy(std::string_view name, std::int64_t experts,
   if (name == "lru") return std::make_unique<Lru>(experts);
   if (name == "lfru") return std::make_unique<Lfru>(experts);
   if (name != "static")
-    fail(ErrorKind::input, "the policy '{}' is unknown; there are {}", name, fmt::join(policy_names(), ", "));
+    fail(ErrorKind::input, "the expert policy '{}' is unknown; known are {}", name,
+         fmt::join(policy_names(), ", "));
   if (std::ssize(profile) != experts)
     fail(ErrorKind::input, "the policy 'static' needs a profile of {} experts, given are {}", experts,
          profile.size());

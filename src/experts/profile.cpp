@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files/file_writer.h"
+#include "base/files/mapped_file.h"
 #include "base/integer_cast.h"
 #include "base/json.h"
 
@@ -17,11 +18,14 @@ constexpr const char* kUses = "uses";
 }  // namespace
 
 Profile read_profile(const std::filesystem::path& path) {
-  const Json json = read_json_file(path);
   const std::string where = path.string();
+  const MappedFile file(path);
+  const auto bytes = file.bytes();
+  const Json json =
+      parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, {where, ErrorKind::input});
   const Json* layers = json_find(json, kUses, {where, ErrorKind::input});
   if (layers == nullptr || !layers->is_array())
-    fail(ErrorKind::input, "{}: a profile has a list '{}' of a list a layer", where, kUses);
+    fail(ErrorKind::input, "{}: a profile needs an array '{}' with one array per layer", where, kUses);
   Profile profile;
   for (const Json& layer : *layers) {
     profile.emplace_back();

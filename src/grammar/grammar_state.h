@@ -22,7 +22,7 @@ struct Grammar::State {
     arena.watch(&clock);
     grammar::Lexer lexer(arena);
     const grammar::RuleId root = write(lexer);
-    if (!rules.finish(root, lexer)) fail(ErrorKind::input, "no text fulfils the grammar");
+    if (!rules.finish(root, lexer)) fail(ErrorKind::input, "no text matches the grammar");
     arena.watch(nullptr);
     arena.forget_derivatives();
   }

@@ -21,9 +21,9 @@ Attention::Projections Attention::project(Device& dev, const ops::View& x) const
   }
   const Projections to{dev.take({tokens, heads, query_dim}), dev.take({tokens, kv_heads, head_dim}),
                        dev.take({tokens, kv_heads, head_dim})};
-  dev.run(ops::Matmul{.x = x, .w = q_proj, .out = to.q.reshaped({tokens, heads * query_dim})});
-  dev.run(ops::Matmul{.x = x, .w = k_proj, .out = to.k.reshaped({tokens, keys})});
-  dev.run(ops::Matmul{.x = x, .w = v_proj, .out = to.v.reshaped({tokens, keys})});
+  dev.run_together(ops::Matmul{.x = x, .w = q_proj, .out = to.q.reshaped({tokens, heads * query_dim})},
+                   ops::Matmul{.x = x, .w = k_proj, .out = to.k.reshaped({tokens, keys})},
+                   ops::Matmul{.x = x, .w = v_proj, .out = to.v.reshaped({tokens, keys})});
   return to;
 }
 

@@ -17,7 +17,7 @@ struct Attention {
   ops::Weight q_proj;     // [heads*head_dim*(1 or 2), hidden]
   ops::Weight k_proj;     // [kv_heads*head_dim, hidden]
   ops::Weight v_proj;     // [kv_heads*head_dim, hidden]
-  ops::Weight qkv_proj;   // the three above, one below the other, where they were joined; else absent
+  ops::Weight qkv_proj;   // the three above as one matrix, if they were joined; else absent
   ops::Weight o_proj;     // [hidden, heads*head_dim]
   RmsNormWeights q_norm;  // [head_dim]
   RmsNormWeights k_norm;  // [head_dim]
@@ -35,10 +35,10 @@ struct Attention {
     ops::View v;  // [T,kv_heads,head_dim]
   };
   Projections project(Device& dev, const ops::View& x) const;
-  // Norms and turns queries and keys in place, and puts keys and values into the cache.
+  // Normalises and rotates queries and keys in place, and appends keys and values to the cache.
   void append(Device& dev, const Pass& pass, const Projections& to, const state::KvCache& cache) const;
   void append(Device& dev, const Pass& pass, const Projections& to, const state::PackedKvCache& cache) const;
-  // out = attention of the turned queries [T,heads,head_dim].
+  // out = attention of the rotated queries [T,heads,head_dim].
   void attend(Device& dev, const Pass& pass, const Projections& turned, const state::KvCache& cache,
               const ops::View& out) const;
   void attend(Device& dev, const Pass& pass, const Projections& turned, const state::PackedKvCache& cache,

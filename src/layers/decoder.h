@@ -1,4 +1,4 @@
-// The skeleton all models share: embedding, layers of mixer and feed-forward around a residual, final norm,
+// The skeleton of all models: embedding, layers of mixer and feed-forward around a residual, final norm,
 // output head.
 #pragma once
 
@@ -33,23 +33,23 @@ struct Decoder {
   ops::Weight lm_head;  // [vocab, hidden]
   bool tied = false;    // lm_head is the embedding
   std::unique_ptr<RotaryTable> rotary;
-  // Where others hold layers of the model: what puts rows into x in place of the embedding, what becomes of
-  // the rows behind the last layer here, and what puts into x those whose logits are wanted once all layers
-  // are behind them.
+  // If other nodes hold layers of the model: writes rows to x instead of the embedding, takes the
+  // rows after the last layer here, and writes to x the rows whose logits are wanted after all
+  // layers.
   using ExchangeRows = std::function<void(const Pass& pass, const ops::View& x)>;
   ExchangeRows rows_in;
   ExchangeRows rows_out;
   ExchangeRows rows_back;
 
   std::vector<state::LayerStateShape> states() const;
-  // Runs the tokens through all layers. `logits` takes the rows of the last logits.dim(0) tokens, or is
+  // Runs the tokens through all layers. `logits` receives the rows of the last logits.dim(0) tokens, or is
   // absent.
   void forward(Device& dev, const Pass& pass, std::span<const state::LayerState> states,
                const ops::View& logits) const;
-  // Where others hold layers, forward() without logits leaves them the rows; this makes logits of what came
-  // back.
+  // If other nodes hold layers, forward() without logits sends them the rows; this computes the logits of
+  // what returns.
   void arrive(Device& dev, const Pass& pass, const ops::View& logits) const;
-  // Bytes of activations that a pass with so many tokens needs.
+  // Bytes of activations that a pass with that many tokens needs.
   std::size_t activation_bytes(std::int64_t tokens, const state::CacheFormat& cache,
                                ops::DType activations) const;
 
@@ -57,7 +57,7 @@ struct Decoder {
   void run_layers(Device& dev, const Pass& pass, std::span<const state::LayerState> states,
                   const ops::View& x) const;
   void run_head(Device& dev, const Pass& pass, const ops::View& x, const ops::View& logits) const;
-  // The rows of x whose logits are wanted, normed.
+  // The normalised rows of x whose logits are wanted.
   ops::View normed_rows(Device& dev, const Pass& pass, const ops::View& x, std::int64_t rows) const;
 };
 

@@ -1,5 +1,5 @@
-// What a layer computes on: a backend and an arena for activations. In a planning pass nothing runs and only
-// the arena's size is found, so that memory is known before the first token.
+// What a layer computes on: a backend and an arena for activations. A planning pass runs nothing and only
+// finds the arena's size, so that memory is known before the first token.
 #pragma once
 
 #include "base/function_ref.h"
@@ -10,7 +10,7 @@ namespace sluice::layers {
 // A stack of activation buffers in one block of memory.
 class Arena {
  public:
-  // Counts what is asked for; hands out views without memory.
+  // Only counts the requested bytes; returns views without memory.
   Arena() = default;
   explicit Arena(ops::Buffer memory) : memory_(std::move(memory)) {}
 
@@ -24,7 +24,7 @@ class Arena {
   std::size_t peak_ = 0;
 };
 
-// Gives back what was taken since it was made.
+// Returns what was taken since its construction.
 class Scope {
  public:
   explicit Scope(Arena& arena) : arena_(arena), mark_(arena.used_) {}
@@ -37,32 +37,37 @@ class Scope {
   std::size_t mark_;
 };
 
-// What the host does while a program runs, in order.
+// The host's work while a program runs, in order.
 using HostWork = std::vector<std::function<void()>>;
 
 class Device {
  public:
-  // Runs ops on the backend; with `recorded`, they are recorded, and the host's part is put there.
+  // Runs ops on the backend; with `recorded`, they are recorded, and the host's work is added there.
   Device(ops::Backend& backend, Arena& arena, ops::DType activations, HostWork* recorded = nullptr)
       : backend_(&backend), arena_(arena), activations_(activations), recorded_(recorded) {}
-  // Plans: only the arena moves.
+  // Planning: only the arena moves.
   Device(Arena& arena, ops::DType activations) : arena_(arena), activations_(activations) {}
 
   template <class Op>
   void run(const Op& op) {
     if (backend_ != nullptr) backend_->run(op, phase_);
   }
-  // Of the ops that follow.
+  // Ops that do not depend on each other.
+  template <class... Ops>
+  void run_together(const Ops&... ops) {
+    if (backend_ != nullptr) backend_->run_together(phase_, ops...);
+  }
+  // The phase of the following ops.
   void set_phase(ops::Phase phase) { phase_ = phase; }
   ops::Phase phase() const { return phase_; }
-  // `op` makes the device wait for `work` of the host.
+  // Runs `op`, which makes the device wait for `work` of the host.
   void meet(FunctionRef<void()> op, std::function<void()> work) {
     if (planning()) return;
     op();
     if (recorded_ == nullptr) return work();
     recorded_->push_back(std::move(work));
   }
-  // An activation, or a tensor of a type that is the same whatever the activations are.
+  // An activation, or a tensor whose type does not depend on that of the activations.
   ops::View take(const ops::Shape& shape) { return arena_.take(activations_, shape); }
   ops::View take(const ops::Shape& shape, ops::DType type) { return arena_.take(type, shape); }
   Scope scope() { return Scope(arena_); }

@@ -24,10 +24,10 @@ GatedDeltaNet::Projections GatedDeltaNet::project(Device& dev, const ops::View& 
   const Projections to{dev.take({tokens, channels()}), dev.take({tokens, value_heads, value_dim}),
                        dev.take({tokens, value_heads}, ops::DType::f32),
                        dev.take({tokens, value_heads}, ops::DType::f32)};
-  dev.run(ops::Matmul{.x = x, .w = in_proj_qkv, .out = to.qkv});
-  dev.run(ops::Matmul{.x = x, .w = in_proj_z, .out = to.z.reshaped({tokens, values})});
-  dev.run(ops::Matmul{.x = x, .w = in_proj_b, .out = to.b});
-  dev.run(ops::Matmul{.x = x, .w = in_proj_a, .out = to.a});
+  dev.run_together(ops::Matmul{.x = x, .w = in_proj_qkv, .out = to.qkv},
+                   ops::Matmul{.x = x, .w = in_proj_z, .out = to.z.reshaped({tokens, values})},
+                   ops::Matmul{.x = x, .w = in_proj_b, .out = to.b},
+                   ops::Matmul{.x = x, .w = in_proj_a, .out = to.a});
   return to;
 }
 

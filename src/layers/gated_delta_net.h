@@ -17,7 +17,7 @@ struct GatedDeltaNet {
   ops::Weight in_proj_z;    // [value_heads*value_dim, hidden]
   ops::Weight in_proj_b;    // [value_heads, hidden]
   ops::Weight in_proj_a;    // [value_heads, hidden]
-  ops::Weight in_proj;      // the four above, one below the other, where they were joined; else absent
+  ops::Weight in_proj;      // the four above as one matrix, if they were joined; else absent
   ops::ConstView conv1d;    // F32 [channels, conv_width]
   ops::ConstView A_log;     // F32 [value_heads]
   ops::ConstView dt_bias;   // F32 [value_heads]

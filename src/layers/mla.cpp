@@ -4,11 +4,12 @@
 
 namespace sluice::layers {
 
-void Mla::project_queries(Device& dev, const ops::View& x, const ops::View& q) const {
-  if (q_proj.present()) return dev.run(ops::Matmul{.x = x, .w = q_proj, .out = q});
+void Mla::project(Device& dev, const ops::View& x, const ops::View& q, const ops::View& kv) const {
+  const ops::Matmul latents{.x = x, .w = kv_a_proj_with_mqa, .out = kv};
+  if (q_proj.present()) return dev.run_together(ops::Matmul{.x = x, .w = q_proj, .out = q}, latents);
   const Scope scope = dev.scope();
   const ops::View compressed = dev.take({x.dim(0), q_a_proj.shape()[0]});
-  dev.run(ops::Matmul{.x = x, .w = q_a_proj, .out = compressed});
+  dev.run_together(ops::Matmul{.x = x, .w = q_a_proj, .out = compressed}, latents);
   dev.run(ops::RmsNorm{
       .x = compressed, .weight = q_a_layernorm.weight, .out = compressed, .eps = q_a_layernorm.eps});
   dev.run(ops::Matmul{.x = compressed, .w = q_b_proj, .out = q});
@@ -80,8 +81,7 @@ void Mla::forward(Device& dev, const Pass& pass, const ops::View& x, const state
   const ops::View q_latent = dev.take({tokens, heads, rank});
   const ops::View latent = dev.take({tokens, heads, rank});
   const ops::View out = dev.take({tokens, heads, value_dim});
-  project_queries(dev, x, q.reshaped({tokens, heads * (nope + rope)}));
-  dev.run(ops::Matmul{.x = x, .w = kv_a_proj_with_mqa, .out = kv});
+  project(dev, x, q.reshaped({tokens, heads * (nope + rope)}), kv);
   const ops::View q_nope = q.columns(0, nope, {nope});      // [T,heads,nope]
   const ops::View q_pe = q.columns(nope, rope, {rope});     // [T,heads,rope]
   const ops::View kv_latent = kv.columns(0, rank, {rank});  // [T,rank]

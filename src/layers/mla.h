@@ -1,4 +1,4 @@
-// Multi-head latent attention, in the absorbed form: queries are taken into the latent space of the cache.
+// Multi-head latent attention in the absorbed form: queries are projected into the latent space of the cache.
 #pragma once
 
 #include "layers/device.h"
@@ -14,13 +14,13 @@ struct Mla {
   std::int64_t rope = 0;
   std::int64_t value_dim = 0;
   std::int64_t rank = 0;
-  ops::Weight q_proj;              // [heads*(nope+rope), hidden], or absent where queries are compressed:
+  ops::Weight q_proj;              // [heads*(nope+rope), hidden], or absent if queries are compressed:
   ops::Weight q_a_proj;            // [q_rank, hidden]
   RmsNormWeights q_a_layernorm;    // [q_rank]
   ops::Weight q_b_proj;            // [heads*(nope+rope), q_rank]
   ops::Weight kv_a_proj_with_mqa;  // [rank+rope, hidden]
   RmsNormWeights kv_a_layernorm;   // [rank]
-  ops::Weight kv_b_proj;           // [heads*(nope+value_dim), rank], or absent where it comes in two parts:
+  ops::Weight kv_b_proj;           // [heads*(nope+value_dim), rank], or absent if stored in two parts:
   ops::Weight embed_q;             // [heads, rank, nope]
   ops::Weight unembed_out;         // [heads, value_dim, rank]
   ops::Weight o_proj;              // [hidden, heads*value_dim]
@@ -32,14 +32,15 @@ struct Mla {
                const ops::View& y) const;
 
  private:
-  // What attention sees of the tokens, positions applied.
+  // The inputs of attention, with positions applied.
   struct Rotated {
     ops::View q_latent;   // [T,heads,rank]
     ops::View q_pe;       // [T,heads,rope]
     ops::View kv_latent;  // [T,rank]
     ops::View k_pe;       // [T,rope]
   };
-  void project_queries(Device& dev, const ops::View& x, const ops::View& q) const;
+  // Queries [T,heads*(nope+rope)], and what is cached of each token [T,rank+rope].
+  void project(Device& dev, const ops::View& x, const ops::View& q, const ops::View& kv) const;
   double scale() const;
   // Appends the latents, then out = attention in the latent space [T,heads,rank].
   void attend(Device& dev, const Pass& pass, const Rotated& rotated, const state::LatentCache& cache,

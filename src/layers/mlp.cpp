@@ -2,11 +2,19 @@
 
 namespace sluice::layers {
 
+ops::GateUpSwiglu Mlp::first_product(const ops::View& h, const ops::View& inner) const {
+  return {.x = h, .gate_w = gate_proj, .up_w = up_proj, .out = inner};
+}
+
+ops::Matmul Mlp::second_product(const ops::View& inner, const ops::View& y) const {
+  return {.x = inner, .w = down_proj, .out = y};
+}
+
 void Mlp::project(Device& dev, const ops::View& h, const ops::View& y) const {
   const Scope scope = dev.scope();
   const ops::View inner = dev.take({h.dim(0), gate_proj.shape()[0]});
-  dev.run(ops::GateUpSwiglu{.x = h, .gate_w = gate_proj, .up_w = up_proj, .out = inner});
-  dev.run(ops::Matmul{.x = inner, .w = down_proj, .out = y});
+  dev.run(first_product(h, inner));
+  dev.run(second_product(inner, y));
 }
 
 void Mlp::forward(Device& dev, const ops::View& h, const ops::View& x) const {

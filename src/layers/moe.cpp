@@ -11,10 +11,12 @@ moe::Input Moe::score(Device& dev, const ops::View& h, const ops::View& x) const
     return {h, x, all.columns(0, count, {count}), all.columns(count, 1, {1})};
   }
   moe::Input in{h, x, dev.take({tokens, count}, ops::DType::f32), {}};
-  dev.run(ops::Matmul{.x = h, .w = router.gate, .out = in.logits});
+  const ops::Matmul scores{.x = h, .w = router.gate, .out = in.logits};
   if (shared_expert_gate.present()) {
     in.shared_gate = dev.take({tokens, 1}, ops::DType::f32);
-    dev.run(ops::Matmul{.x = h, .w = shared_expert_gate, .out = in.shared_gate});
+    dev.run_together(scores, ops::Matmul{.x = h, .w = shared_expert_gate, .out = in.shared_gate});
+  } else {
+    dev.run(scores);
   }
   return in;
 }

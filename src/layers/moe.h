@@ -1,4 +1,4 @@
-// A mixture of SwiGLU blocks of which each token chooses some.
+// A mixture of experts: SwiGLU blocks, of which each token uses the top k.
 #pragma once
 
 #include <variant>
@@ -15,17 +15,17 @@ namespace sluice::layers {
 
 struct Moe {
   moe::Router router;
-  // Where experts are read as they are needed, these only name their shapes. Where several nodes hold them,
-  // these are the ones here, of which the first has the number `first_expert`.
+  // If experts are streamed, these only give their shapes. If several nodes hold them, these are the node's
+  // own, the first of which is expert `first_expert`.
   std::int64_t first_expert = 0;
   ops::ExpertWeights gate_proj;    // [experts, intermediate, hidden]
   ops::ExpertWeights up_proj;      // [experts, intermediate, hidden]
   ops::ExpertWeights down_proj;    // [experts, hidden, intermediate]
   Mlp shared_expert;               // absent: no weights
   ops::Weight shared_expert_gate;  // [1, hidden], or absent: the shared expert counts fully
-  ops::Weight gates;  // the router's gate and the shared expert's, where they were joined; else absent
+  ops::Weight gates;  // the router's and the shared expert's gate, if they were joined; else absent
 
-  // Where the experts are and how they are computed.
+  // The place of the experts and how to compute them.
   std::variant<moe::ResidentExperts, moe::JoinedExperts, moe::StreamedExperts, moe::TieredExperts,
                moe::SpreadExperts>
       experts;
@@ -33,10 +33,10 @@ struct Moe {
   // x [T,hidden] += mixture of the normalised h.
   void forward(Device& dev, const ops::View& h, const ops::View& x) const;
 
-  // For the kinds of experts.
-  // Chooses for every token, and takes memory for the results.
+  // For the implementations of experts. Routes every token, and allocates memory for the
+  // results.
   moe::Chosen choose(Device& dev, const moe::Input& in) const;
-  // The shared expert's output [T,hidden]; absent where there is none.
+  // The shared expert's output [T,hidden]; absent if there is none.
   ops::View take_shared(Device& dev, const ops::View& h) const;
   void project_shared(Device& dev, const ops::View& h, const ops::View& out) const;
   // x += the weighted sum of the experts' outputs [T,k,hidden] and the shared one's.

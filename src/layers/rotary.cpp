@@ -70,7 +70,7 @@ RotaryTable table_of(const Config& config, const Config* section, std::int64_t h
   if (section != nullptr) partial = section->get_or<double>("partial_rotary_factor", partial);
   const auto dims = static_cast<std::int64_t>(to_double(head_dim) * partial);
   if (dims < 2 || dims % 2 != 0 || dims > head_dim || !(theta > 1))
-    fail(ErrorKind::checkpoint, "{}: rotary embedding over {} of {} channels with base {} makes no sense",
+    fail(ErrorKind::checkpoint, "{}: rotary embedding over {} of {} channels with base {} is not possible",
          config.where(), dims, head_dim, theta);
   RotaryTable result;
   std::vector<double> table = plain_table(dims, theta);

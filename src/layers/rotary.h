@@ -21,9 +21,9 @@ struct RotaryTable {
   }
 };
 
-// Reads rope_parameters, or rope_theta with rope_scaling; refuses by name the kinds it does not know, and
-// both where they contradict each other. `default_partial` is the part of a head that turns where the file
-// does not say.
+// Reads rope_parameters, or rope_theta with rope_scaling; throws, by name, for unknown kinds and if
+// the two contradict each other. `default_partial` is the rotated part of a head if the file does not
+// say.
 RotaryTable read_rotary(const checkpoint::Config& config, std::int64_t head_dim, double default_partial);
 
 }  // namespace sluice::layers

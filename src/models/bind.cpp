@@ -31,6 +31,14 @@ layers::RmsNormWeights bind_norm(Binder& binder, const std::string& module, std:
   return {binder.parameter(module + ".weight", {width}, kind), eps};
 }
 
+layers::DecoderLayer bind_layer_norms(Binder& binder, const std::string& layer, std::int64_t hidden,
+                                      double eps, ParameterKind kind) {
+  layers::DecoderLayer bound;
+  bound.input_layernorm = bind_norm(binder, layer + ".input_layernorm", hidden, eps, kind);
+  bound.post_attention_layernorm = bind_norm(binder, layer + ".post_attention_layernorm", hidden, eps, kind);
+  return bound;
+}
+
 layers::Attention bind_attention(const Config& config, Binder& binder, const std::string& layer, bool gated,
                                  ParameterKind norms) {
   const std::string module = layer + ".self_attn.";

@@ -16,6 +16,9 @@ using checkpoint::ParameterKind;
 // Norms of Qwen3.5 and Qwen3-Next are zero-centred, those of Qwen3-MoE plain.
 layers::RmsNormWeights bind_norm(Binder& binder, const std::string& module, std::int64_t width, double eps,
                                  ParameterKind kind);
+// A layer of which only the norms before its two halves are bound.
+layers::DecoderLayer bind_layer_norms(Binder& binder, const std::string& layer, std::int64_t hidden,
+                                      double eps, ParameterKind kind);
 layers::Attention bind_attention(const Config& config, Binder& binder, const std::string& layer, bool gated,
                                  ParameterKind norms);
 layers::Mlp bind_mlp(Binder& binder, const std::string& module, std::int64_t hidden,
@@ -30,7 +33,7 @@ void bind_ends(const Config& config, Binder& binder, layers::Decoder& decoder, P
 std::vector<bool> linear_layers(const Config& config);
 // Whether a layer has experts: every decoder_sparse_step-th, unless mlp_only_layers names it.
 bool is_sparse(const Config& config, std::int64_t layer);
-// Refuses what a Qwen checkpoint may not carry, and fields that would change the result but are not read.
+// Throws for unsupported parts of a Qwen checkpoint, and for unread fields that would change the result.
 void refuse_unsupported_qwen_fields(const Config& config);
 // The fields of config.json that Qwen3.5 and Qwen3-Next state alike.
 Json qwen3_5_sizes(int hidden, int layers, int heads, int kv_heads, int value_heads);

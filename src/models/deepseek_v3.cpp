@@ -70,41 +70,8 @@ layers::Moe bind_experts(const Config& config, Binder& binder, const std::string
   return moe;
 }
 
-Model build(const Config& config, Binder& binder) {
-  expect<std::string>(config, "scoring_func", "sigmoid");
-  expect<std::string>(config, "topk_method", "noaux_tc");
-  expect<std::int64_t>(config, "moe_layer_freq", 1);
-  expect<std::int64_t>(config, "ep_size", 1);
-  Model model;
-  layers::Decoder& decoder = model.decoder;
-  const auto eps = config.get_or<double>("rms_norm_eps", 1e-6);
-  bind_ends(config, binder, decoder, ParameterKind::plain);
-  decoder.rotary =
-      std::make_unique<layers::RotaryTable>(layers::read_rotary(config, size(config, "qk_rope_head_dim"), 1));
-  const std::int64_t count = size(config, "num_hidden_layers");
-  const auto dense = config.get_or<std::int64_t>("first_k_dense_replace", 0);
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::string name = "model.layers." + std::to_string(i);
-    layers::DecoderLayer layer;
-    layer.input_layernorm =
-        bind_norm(binder, name + ".input_layernorm", decoder.hidden, eps, ParameterKind::plain);
-    layer.post_attention_layernorm =
-        bind_norm(binder, name + ".post_attention_layernorm", decoder.hidden, eps, ParameterKind::plain);
-    layers::Mla mla = bind_mla(config, binder, name + ".self_attn");
-    mla.rotary = decoder.rotary.get();
-    layer.mixer = mla;
-    if (i < dense)
-      layer.mlp = bind_mlp(binder, name + ".mlp", decoder.hidden, size(config, "intermediate_size"));
-    else
-      layer.mlp = bind_experts(config, binder, name + ".mlp");
-    decoder.layers.push_back(layer);
-  }
-  model.max_positions = config.get_or<std::int64_t>("max_position_embeddings", 163840);
-  // Draft layers are stored behind the last one.
-  constexpr std::int64_t kMostDraftLayers = 64;
-  const std::int64_t drafts = count_or(config, "num_nextn_predict_layers", 1, kMostDraftLayers);
-  for (std::int64_t i = 0; i < drafts; ++i)
-    model.spare_tensors.push_back("model.layers." + std::to_string(count + i) + ".");
+// Refuses fields that would change the result but were not read when all weights are bound.
+void refuse_unsupported_fields(const Config& config) {
   // Without effect, checked below, or sizes of experts where every layer is dense.
   config.refuse_unread({"hidden_act",
                         "n_routed_experts",
@@ -137,6 +104,40 @@ Model build(const Config& config, Binder& binder) {
                         "max_position_embeddings"});
   expect<std::string>(config, "hidden_act", "silu");
   expect<bool>(config, "attention_bias", false);
+}
+
+Model build(const Config& config, Binder& binder) {
+  expect<std::string>(config, "scoring_func", "sigmoid");
+  expect<std::string>(config, "topk_method", "noaux_tc");
+  expect<std::int64_t>(config, "moe_layer_freq", 1);
+  expect<std::int64_t>(config, "ep_size", 1);
+  Model model;
+  layers::Decoder& decoder = model.decoder;
+  const auto eps = config.get_or<double>("rms_norm_eps", 1e-6);
+  bind_ends(config, binder, decoder, ParameterKind::plain);
+  decoder.rotary =
+      std::make_unique<layers::RotaryTable>(layers::read_rotary(config, size(config, "qk_rope_head_dim"), 1));
+  const std::int64_t count = size(config, "num_hidden_layers");
+  const auto dense = config.get_or<std::int64_t>("first_k_dense_replace", 0);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::string name = "model.layers." + std::to_string(i);
+    layers::DecoderLayer layer = bind_layer_norms(binder, name, decoder.hidden, eps, ParameterKind::plain);
+    layers::Mla mla = bind_mla(config, binder, name + ".self_attn");
+    mla.rotary = decoder.rotary.get();
+    layer.mixer = mla;
+    if (i < dense)
+      layer.mlp = bind_mlp(binder, name + ".mlp", decoder.hidden, size(config, "intermediate_size"));
+    else
+      layer.mlp = bind_experts(config, binder, name + ".mlp");
+    decoder.layers.push_back(layer);
+  }
+  model.max_positions = config.get_or<std::int64_t>("max_position_embeddings", 163840);
+  // Draft layers are stored behind the last one.
+  constexpr std::int64_t kMostDraftLayers = 64;
+  const std::int64_t drafts = count_or(config, "num_nextn_predict_layers", 1, kMostDraftLayers);
+  for (std::int64_t i = 0; i < drafts; ++i)
+    model.spare_tensors.push_back("model.layers." + std::to_string(count + i) + ".");
+  refuse_unsupported_fields(config);
   return model;
 }
 

@@ -24,7 +24,7 @@ struct ConversionRules {
   bool latent_attention = false;
   bool dense_router = false;  // with a bias that corrects the choice
   bool shared_expert_gate = false;
-  bool draft_layers = false;                                 // stored behind the last layer, dropped
+  bool draft_layers = false;                                 // stored after the last layer, dropped
   bool may_be_tied = true;                                   // the output head to the embedding
   std::string_view experts_key = "num_experts";              // of config.json
   std::span<const std::string_view> eight_bit_modules = {};  // routed by few numbers: 8 bits in groups of 64
@@ -39,7 +39,7 @@ struct Family {
 };
 
 std::span<const Family* const> families();
-// By model_type; refuses unknown ones.
+// The family of a model_type; throws for unknown ones.
 const Family& family_of(const checkpoint::Config& config);
 
 }  // namespace sluice::models

@@ -11,13 +11,13 @@ struct Model {
   std::string architecture;  // the model_type of config.json
   layers::Decoder decoder;
   std::int64_t max_positions = 0;
-  std::vector<std::string> spare_tensors;  // prefixes a checkpoint may hold and this model does not use
+  std::vector<std::string> spare_tensors;  // prefixes of tensors that this model does not use
 };
 
-// Chooses by model_type; refuses unknown types, and fields that would change the result but are not
-// understood.
+// Builds the model of a model_type; throws for unknown types, and for unknown fields that would change the
+// result.
 Model build(const checkpoint::Config& config, checkpoint::Binder& binder);
-// The model types known.
+// The known model types.
 std::vector<std::string_view> model_types();
 
 }  // namespace sluice::models

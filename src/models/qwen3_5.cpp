@@ -30,11 +30,8 @@ Model build(const Config& config, Binder& binder) {
   const std::vector<bool> linear = linear_layers(config);
   for (std::size_t i = 0; i < linear.size(); ++i) {
     const std::string name = "model.layers." + std::to_string(i);
-    layers::DecoderLayer layer;
-    layer.input_layernorm =
-        bind_norm(binder, name + ".input_layernorm", decoder.hidden, eps, ParameterKind::zero_centered);
-    layer.post_attention_layernorm = bind_norm(binder, name + ".post_attention_layernorm", decoder.hidden,
-                                               eps, ParameterKind::zero_centered);
+    layers::DecoderLayer layer =
+        bind_layer_norms(binder, name, decoder.hidden, eps, ParameterKind::zero_centered);
     if (linear[i])
       layer.mixer = bind_mixer(config, binder, name + ".linear_attn");
     else

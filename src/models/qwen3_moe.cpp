@@ -21,11 +21,7 @@ Model build(const Config& config, Binder& binder) {
   decoder.rotary = std::make_unique<layers::RotaryTable>(layers::read_rotary(config, head_dim, 1));
   for (std::int64_t i = 0; i < size(config, "num_hidden_layers"); ++i) {
     const std::string name = "model.layers." + std::to_string(i);
-    layers::DecoderLayer layer;
-    layer.input_layernorm =
-        bind_norm(binder, name + ".input_layernorm", decoder.hidden, eps, ParameterKind::plain);
-    layer.post_attention_layernorm =
-        bind_norm(binder, name + ".post_attention_layernorm", decoder.hidden, eps, ParameterKind::plain);
+    layers::DecoderLayer layer = bind_layer_norms(binder, name, decoder.hidden, eps, ParameterKind::plain);
     layers::Attention attention = bind_attention(config, binder, name, false, ParameterKind::plain);
     attention.rotary = decoder.rotary.get();
     layer.mixer = attention;

@@ -63,11 +63,8 @@ Model build(const Config& config, Binder& binder) {
       layers::read_rotary(config, size_or(config, "head_dim", 256), 0.25));
   for (std::size_t i = 0; i < linear.size(); ++i) {
     const std::string name = "model.layers." + std::to_string(i);
-    layers::DecoderLayer layer;
-    layer.input_layernorm =
-        bind_norm(binder, name + ".input_layernorm", decoder.hidden, eps, ParameterKind::zero_centered);
-    layer.post_attention_layernorm = bind_norm(binder, name + ".post_attention_layernorm", decoder.hidden,
-                                               eps, ParameterKind::zero_centered);
+    layers::DecoderLayer layer =
+        bind_layer_norms(binder, name, decoder.hidden, eps, ParameterKind::zero_centered);
     if (linear[i]) {
       layer.mixer = bind_fused_mixer(config, binder, name + ".linear_attn");
     } else {

@@ -9,7 +9,7 @@ namespace sluice::models {
 // Large enough for any model, small enough that products do not overflow.
 inline constexpr std::int64_t kLargestSize = std::int64_t{1} << 24;
 
-// A required whole number of at least 1.
+// A required integer of at least 1.
 inline std::int64_t size(const checkpoint::Config& config, std::string_view key) {
   const auto value = config.get<std::int64_t>(key);
   if (value < 1 || value > kLargestSize)
@@ -18,7 +18,7 @@ inline std::int64_t size(const checkpoint::Config& config, std::string_view key)
   return value;
 }
 
-// A whole number from 0 to `most`, or `fallback` where there is none.
+// An integer from 0 to `most`, or `fallback` if the field is missing.
 inline std::int64_t count_or(const checkpoint::Config& config, std::string_view key, std::int64_t fallback,
                              std::int64_t most = kLargestSize) {
   const auto value = config.get_or<std::int64_t>(key, fallback);
@@ -31,7 +31,7 @@ inline std::int64_t size_or(const checkpoint::Config& config, std::string_view k
   return config.has(key) ? size(config, key) : fallback;
 }
 
-// A field that has one value we implement: anything else is refused by name.
+// A field with one supported value: throws, by name, for any other.
 template <class T>
 void expect(const checkpoint::Config& config, std::string_view key, const T& implemented) {
   const T value = config.get_or<T>(key, implemented);

@@ -27,12 +27,6 @@ std::string arithmetic(const ops::Backend& backend) {
   return fmt::format("{} ({}{})", backend.name(), kind, backend.exact() ? ", exact" : "");
 }
 
-// As a whole, and of its processors, which differ where it has a device.
-struct Strengths {
-  NodeStrength whole;
-  NodeStrength processors;
-};
-
 NodeStrength strength_of(const Cluster& cluster, const engine::Core& core, ops::Backend& backend) {
   constexpr double kWorthMeasuring = 1e9;
   constexpr std::uint64_t kMeasured = std::uint64_t{64} << 20;
@@ -44,14 +38,15 @@ NodeStrength strength_of(const Cluster& cluster, const engine::Core& core, ops::
   return strength;
 }
 
-Strengths strengths_of(const Cluster& cluster, const engine::Core& core) {
+NodeStrengths strengths_of(const Cluster& cluster, const engine::Core& core) {
   const NodeStrength whole = strength_of(cluster, core, *core.backend);
-  return {whole,
-          core.backend->traits().host_memory ? whole : strength_of(cluster, core, *core.make_processor())};
+  const bool device = !core.backend->traits().host_memory;
+  return {whole, device ? strength_of(cluster, core, *core.make_processor()) : whole, device};
 }
 
 // The program first: what another one says behind it may have another form.
-Message introduce(const std::string& program, const std::vector<Fact>& facts, const Strengths& strengths) {
+Message introduce(const std::string& program, const std::vector<Fact>& facts,
+                  const NodeStrengths& strengths) {
   Writer writer;
   writer.put(program);
   writer.put(strengths);
@@ -66,7 +61,7 @@ Message introduce(const std::string& program, const std::vector<Fact>& facts, co
 
 struct Introduction {
   std::string program;
-  Strengths strengths = {};
+  NodeStrengths strengths = {};
   std::vector<Fact> facts = {};
 };
 
@@ -90,7 +85,7 @@ Introduction read_introduction(const Message& message, const std::string& progra
     read.program = "another one";
   }
   if (read.program != program) return read;
-  read.strengths = reader.get<Strengths>();
+  read.strengths = reader.get<NodeStrengths>();
   read.facts = read_facts(reader);
   return read;
 }
@@ -113,19 +108,15 @@ Layout read_layout(Reader& reader) {
 }
 
 // On the node that leads, of all nodes. Throws where two differ, or the model cannot be shared so.
-Layout settle_agreed(std::vector<Introduced>& nodes, std::span<const Strengths> strengths,
+Layout settle_agreed(std::vector<Introduced>& nodes, std::span<const NodeStrengths> strengths,
                      const engine::Core& core, const std::string& written) {
   const std::vector<Part> parts = parts_of(parse_layout(written, to_int(nodes.size())));
-  std::vector<NodeStrength> chosen;
-  for (std::size_t n = 0; n < nodes.size(); ++n) {
-    nodes[n].part = parts[n];
-    chosen.push_back(parts[n].shared_experts ? strengths[n].processors : strengths[n].whole);
-  }
+  for (std::size_t n = 0; n < nodes.size(); ++n) nodes[n].part = parts[n];
   for (std::size_t n = 1; n < nodes.size(); ++n)
     for (std::size_t before = 0; before < n; ++before)
       if (const std::string found = difference(nodes[before], nodes[n]); !found.empty())
         fail(ErrorKind::input, "{}", found);
-  return settle(written, core, chosen);
+  return settle(written, core, strengths);
 }
 
 [[noreturn]] void refuse(Cluster& cluster, const std::string& sentence) {
@@ -161,8 +152,9 @@ std::vector<Fact> facts_of(const engine::Core& core) {
            core.backend->traits().host_memory ? own : arithmetic(*core.make_processor()), Of::experts},
           {"the type of activations", std::string(name(core.settings.activations)), Of::dense},
           {"the cache's type", std::string(name(core.settings.cache.type)), Of::dense},
-          {"the cache's bits", fmt::format("{},{}", options.key_bits, options.value_bits), Of::dense},
-          {"the prefill chunk", fmt::format("{}", options.prefill_chunk), Of::dense}};
+          {"the number of cache bits", fmt::format("{},{}", options.key_bits, options.value_bits), Of::dense},
+          {"the prefill chunk",
+           options.prefill_chunk > 0 ? fmt::format("{}", options.prefill_chunk) : "the default", Of::dense}};
 }
 
 std::vector<Part> parts_of(const Layout& layout) {
@@ -205,7 +197,7 @@ std::string difference(const Introduced& first, const Introduced& other) {
 Layout agree(Cluster& cluster, const engine::Core& core, const std::string& program,
              const std::string& layout) {
   const std::vector<Fact> own = facts_of(core);
-  const Strengths strengths = strengths_of(cluster, core);
+  const NodeStrengths strengths = strengths_of(cluster, core);
   if (cluster.rank() != 0) {
     cluster.send(0, Channel::replies, introduce(program, own, strengths));
     const Message verdict = cluster.receive(0, Channel::commands);
@@ -215,7 +207,7 @@ Layout agree(Cluster& cluster, const engine::Core& core, const std::string& prog
     return read_layout(reader);
   }
   std::vector<Introduced> nodes{{cluster.name(0), own, {}}};
-  std::vector<Strengths> all{strengths};
+  std::vector<NodeStrengths> all{strengths};
   std::string refusal;
   for (int other = 1; other < cluster.size(); ++other) {
     Introduction read = read_introduction(cluster.receive(other, Channel::replies), program);

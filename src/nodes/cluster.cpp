@@ -89,7 +89,7 @@ void Cluster::meet() {
       std::optional<Message> message;
       while (!(message = transport_->poll(other, Channel::replies))) {
         if (Clock::now() - start > options_.meeting)
-          fail(ErrorKind::resource, "node {} has not come within {} s", other,
+          fail(ErrorKind::resource, "node {} did not join within {} s", other,
                std::chrono::duration<double>(options_.meeting).count());
         transport_->progress();
         patience.wait();
@@ -138,7 +138,7 @@ void Cluster::receive_bytes(int from, Channel channel, std::span<std::byte> byte
   while (!bytes.empty()) {
     const Message part = receive(from, channel);
     if (part.size() != std::min(kLargest, bytes.size()))
-      fail(ErrorKind::internal, "{} sent {} bytes in place of {}", name(from), part.size(), bytes.size());
+      fail(ErrorKind::internal, "{} sent {} bytes instead of {}", name(from), part.size(), bytes.size());
     std::copy(part.begin(), part.end(), bytes.begin());
     bytes = bytes.subspan(part.size());
   }
@@ -161,7 +161,7 @@ void Cluster::wait_until_told(std::chrono::milliseconds most) {
 }
 
 void Cluster::give_up(const std::string& why) noexcept try {
-  if (told_.exchange(true)) return;
+  if (is_lost_ || told_.exchange(true)) return;
   {
     const std::lock_guard lock(mutex_);
     lost_ = why;

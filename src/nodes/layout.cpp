@@ -85,8 +85,7 @@ std::optional<Layout> parse(std::string_view text, int nodes) {
 Layout parse_layout(const std::string& text, int nodes) {
   const std::optional<Layout> layout = parse(text, nodes);
   if (!layout)
-    fail(ErrorKind::input,
-         "nodes share a model as 'auto', 'experts', 'groups:2,2' or by counts such as 12,20,8, not as '{}'",
+    fail(ErrorKind::input, "nodes: expected auto, experts, groups:2,2 or counts such as 12,20,8, not '{}'",
          text);
   std::int64_t asked = 0;
   for (const Stage& stage : *layout) asked += stage.nodes();

@@ -12,7 +12,7 @@ std::shared_ptr<nodes::Cluster> join(const NodesOptions& options) {
   std::unique_ptr<nodes::Transport> transport = nodes::join_mpi();
   if (transport->size() < 2) {
     transport->close();
-    fail(ErrorKind::input, "there is only one node: start all by 'mpirun -n 2 sluice ...'");
+    fail(ErrorKind::input, "there is only one node: start all nodes with 'mpirun -n 2 sluice ...'");
   }
   return std::make_shared<nodes::Cluster>(std::move(transport),
                                           nodes::Cluster::Options{.lost = options.lost});

@@ -35,13 +35,21 @@ struct Cost {
   double experts_read;  // of that
 };
 
-nodes::NodeStrength of_processors(const NodeSpec& node) {
-  return {node.memory, node.bytes_per_second};
+nodes::NodeStrengths strengths_of(const NodeSpec& node, bool with_gpu) {
+  const nodes::NodeStrength processors{node.memory, node.bytes_per_second};
+  if (!with_gpu) return {processors, processors};
+  return {{node.gpu_memory, node.gpu_bytes_per_second}, processors, true};
 }
 
-nodes::NodeStrength of_whole(const NodeSpec& node) {
-  return node.has_gpu() ? nodes::NodeStrength{node.gpu_memory, node.gpu_bytes_per_second}
-                        : of_processors(node);
+// Whether the GPUs of nodes in such groups compute: each group's first node has one, and either all nodes
+// compute experts on theirs or none does.
+bool uses_gpus(const NodesSpec& spec, const std::vector<std::size_t>& sizes) {
+  std::size_t head = 0;
+  for (const std::size_t size : sizes) {
+    if (!spec.nodes[head].has_gpu() || (size == 1) != (sizes[0] == 1)) return false;
+    head += size;
+  }
+  return true;
 }
 
 // The mean time of the node that is the last to have its share of `chosen` experts, where each choice falls
@@ -78,15 +86,15 @@ double busiest(std::int64_t chosen, const std::vector<double>& share, const std:
 // One way to share the model among nodes in their order: stages of so many of them, one behind the other. In
 // each layer of a stage of several its first node asks the others, computes its own choices, and waits for
 // theirs; its link carries a row to each that is asked, and back a row per choice. Experts of such a stage
-// are the processors', a GPU of its first node has all else.
+// are the processors', a GPU of its first node has all else. Where not all stages have such GPUs, processors
+// compute everything.
 class Staged {
  public:
   Staged(const Cost& cost, const NodesSpec& spec, const std::vector<std::size_t>& sizes)
       : cost_(cost), spec_(spec), sizes_(sizes) {
-    std::size_t node = 0;
-    for (const std::size_t size : sizes)
-      for (std::size_t end = node + size; node < end; ++node)
-        strengths_.push_back(size == 1 ? of_whole(spec.nodes[node]) : of_processors(spec.nodes[node]));
+    layout_.with_gpus = uses_gpus(spec, sizes);
+    for (const NodeSpec& node : spec.nodes)
+      strengths_.push_back(strengths_of(node, layout_.with_gpus && node.has_gpu()));
   }
 
   NodesPlan::Layout plan() {
@@ -111,11 +119,12 @@ class Staged {
     nodes::ModelCost model;
     const double count = cost_.layers;
     model.layers.assign(to_size(cost_.layers), {cost_.weights / count, cost_.read / count});
+    const double experts_held = cost_.expert_weights / cost_.weights;
     std::vector<nodes::NodeStrength> stages;
     std::size_t node = 0;
     for (const std::size_t size : sizes_) {
       stages.push_back(nodes::strength_together(std::span(strengths_).subspan(node, size),
-                                                {cost_.read, cost_.experts_read}));
+                                                {cost_.read, cost_.experts_read, experts_held}));
       node += size;
     }
     return nodes::split_layers(model, stages);
@@ -123,27 +132,27 @@ class Staged {
 
   void add_stage(std::int64_t layers, std::size_t first, std::size_t size) {
     const double part = to_double(layers) / to_double(cost_.layers);
-    const NodeSpec& head = spec_.nodes[first];
+    const auto nodes = std::span(std::as_const(strengths_)).subspan(first, size);
+    const nodes::NodeStrengths& head = nodes[0];
     stages_.push_back(fmt::format("{}", layers));
     if (size == 1) {
-      add_held(strengths_[first].memory, part * cost_.weights);
-      seconds_ += part * cost_.read / strengths_[first].speed;
+      add_held(head.whole.memory, part * cost_.weights);
+      seconds_ += part * cost_.read / head.whole.speed;
       return;
     }
     const double count = cost_.experts;
     const double dense = part * (cost_.weights - cost_.expert_weights);
-    const double beside = head.has_gpu() ? 0 : dense;  // of the first node's share of experts
-    if (head.has_gpu()) add_held(head.gpu_memory, dense);
+    const double beside = head.has_device ? 0 : dense;  // of the first node's share of experts
+    if (head.has_device) add_held(head.whole.memory, dense);
     const std::vector<std::int64_t> experts =
-        nodes::split_experts({cost_.experts, part * cost_.expert_weights / count, beside},
-                             std::span(strengths_).subspan(first, size));
+        nodes::split_experts({cost_.experts, part * cost_.expert_weights / count, beside}, nodes);
     std::vector<double> share;
     std::vector<double> time;
     double rows = 0;
     for (std::size_t n = 0; n < size; ++n) {
       share.push_back(to_double(experts[n]) / count);
-      time.push_back(part * cost_.experts_read / to_double(cost_.chosen) / strengths_[first + n].speed);
-      add_held(strengths_[first + n].memory, part * share[n] * cost_.expert_weights + (n == 0 ? beside : 0));
+      time.push_back(part * cost_.experts_read / to_double(cost_.chosen) / nodes[n].processors.speed);
+      add_held(nodes[n].processors.memory, part * share[n] * cost_.expert_weights + (n == 0 ? beside : 0));
       const double chosen = cost_.chosen;
       if (n > 0) rows += 1 - std::pow(1 - share[n], chosen) + chosen * share[n];
     }
@@ -151,7 +160,7 @@ class Staged {
     layout_.network_seconds +=
         to_double(layers) * (network.round_trip + rows * cost_.row / network.bytes_per_second);
     seconds_ +=
-        part * (cost_.read - cost_.experts_read) / of_whole(head).speed + busiest(cost_.chosen, share, time);
+        part * (cost_.read - cost_.experts_read) / head.whole.speed + busiest(cost_.chosen, share, time);
     stages_.back() = sizes_.size() == 1 ? fmt::format("experts:{}", fmt::join(experts, ","))
                                         : fmt::format("{}:{}", layers, fmt::join(experts, "+"));
   }
@@ -168,7 +177,7 @@ class Staged {
 
   const Cost& cost_;
   const NodesSpec& spec_;
-  std::vector<nodes::NodeStrength> strengths_;
+  std::vector<nodes::NodeStrengths> strengths_;
   const std::vector<std::size_t>& sizes_;
   std::vector<std::string> stages_;
   double seconds_ = 0;
@@ -181,14 +190,11 @@ std::vector<NodesPlan::Layout> plan_layouts(const Cost& cost, const NodesSpec& s
   const auto before = [](const NodesPlan::Layout& a, const NodesPlan::Layout& b) {
     return a.fits != b.fits ? a.fits : a.tokens_per_second > b.tokens_per_second;
   };
-  const bool any_gpu =
-      std::any_of(spec.nodes.begin(), spec.nodes.end(), [](const NodeSpec& node) { return node.has_gpu(); });
   std::vector<NodesPlan::Layout> layouts;
   const auto consider = [&](const std::vector<std::size_t>& sizes) {
     const std::size_t largest = *std::max_element(sizes.begin(), sizes.end());
     if (std::ssize(sizes) > cost.layers || (largest > 1 && to_double(largest) > to_double(cost.experts)))
       return;
-    if (largest > 1 && sizes.size() > 1 && any_gpu) return;  // groups are for processors
     const NodesPlan::Layout layout = Staged(cost, spec, sizes).plan();
     const auto same = std::find_if(layouts.begin(), layouts.end(),
                                    [&](const auto& one) { return one.name == layout.name; });

@@ -12,9 +12,10 @@ namespace {
 
 TokenCost token_cost_of(const ModelSummary& model) {
   TokenCost costs{.read = static_cast<double>(model.bytes_per_token)};
-  if (model.experts > 0)
-    costs.experts_read = static_cast<double>(model.bytes_of(PartKind::experts)) *
-                         static_cast<double>(model.experts_per_token) / static_cast<double>(model.experts);
+  if (model.experts == 0) return costs;
+  const auto experts = static_cast<double>(model.bytes_of(PartKind::experts));
+  costs.experts_read = experts * to_double(model.experts_per_token) / to_double(model.experts);
+  costs.experts_held = experts / static_cast<double>(model.weight_bytes);
   return costs;
 }
 
@@ -34,7 +35,7 @@ std::int64_t experts_of(std::span<const layers::DecoderLayer> layers) {
 
 class Settling {
  public:
-  Settling(const std::string& written, const engine::Core& core, std::span<const NodeStrength> nodes)
+  Settling(const std::string& written, const engine::Core& core, std::span<const NodeStrengths> nodes)
       : written_(written),
         core_(core),
         decoder_(core.model.decoder),
@@ -46,6 +47,7 @@ class Settling {
     if (layout_.size() == 1) layout_[0].layers = std::ssize(decoder_.layers);
     if (layout_[0].layers == 0) share_layers();
     check_layers();
+    check_groups();
     std::int64_t layer = 0;
     std::size_t node = 0;
     for (Stage& stage : layout_) {
@@ -77,13 +79,19 @@ class Settling {
            decoder_.layers.size());
   }
 
-  // Of a stage that begins at that layer.
-  void share_experts(Stage& stage, std::int64_t first, std::span<const NodeStrength> nodes) const {
-    const bool device = !core_.backend->traits().host_memory;
-    if (device && layout_.size() > 1)
+  // Else some experts would have the bits of a GPU and others those of processors, as on no single machine.
+  void check_groups() const {
+    const auto alone = [](const Stage& stage) { return stage.nodes() == 1; };
+    if (!core_.backend->traits().host_memory && std::any_of(layout_.begin(), layout_.end(), alone) &&
+        !std::all_of(layout_.begin(), layout_.end(), alone))
       fail(ErrorKind::unsupported,
-           "groups of nodes share experts where processors compute everything; beside a GPU, nodes share "
-           "layers or experts");
+           "'{}' has groups of one node and of several: GPUs would compute the experts of those, processors "
+           "the experts of these; give every group several nodes, or choose --backend cpu",
+           written_);
+  }
+
+  // Of a stage that begins at that layer.
+  void share_experts(Stage& stage, std::int64_t first, std::span<const NodeStrengths> nodes) const {
     const auto layers = std::span(decoder_.layers).subspan(to_size(first), to_size(stage.layers));
     const std::int64_t experts = experts_of(layers);
     if (experts == 0 && layers.size() == decoder_.layers.size())
@@ -110,14 +118,14 @@ class Settling {
   const std::string& written_;
   const engine::Core& core_;
   const layers::Decoder& decoder_;
-  std::span<const NodeStrength> nodes_;
+  std::span<const NodeStrengths> nodes_;
   ModelCost cost_;
   Layout layout_;
 };
 
 }  // namespace
 
-Layout settle(const std::string& written, const engine::Core& core, std::span<const NodeStrength> nodes) {
+Layout settle(const std::string& written, const engine::Core& core, std::span<const NodeStrengths> nodes) {
   return Settling(written, core, nodes).settle();
 }
 

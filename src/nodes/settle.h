@@ -8,6 +8,6 @@
 namespace sluice::nodes {
 
 // What is not written suits the nodes' memory and speed. Throws where the model cannot be shared so.
-Layout settle(const std::string& written, const engine::Core& core, std::span<const NodeStrength> nodes);
+Layout settle(const std::string& written, const engine::Core& core, std::span<const NodeStrengths> nodes);
 
 }  // namespace sluice::nodes

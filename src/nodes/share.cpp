@@ -47,7 +47,7 @@ std::int64_t Share::begin(state::PoolReplica* replica, const engine::Batch& batc
 
 void Share::follow(engine::Core& core) {
   if (expert_follower_) return expert_follower_->follow(core);
-  if (!layer_follower_) fail(ErrorKind::input, "the node that leads follows nobody");
+  if (!layer_follower_) fail(ErrorKind::input, "the leading node cannot follow another one");
   layer_follower_->follow(core);
 }
 

@@ -17,6 +17,7 @@ class Share final : public engine::LayerShare {
   Range divide(const engine::Core& core) override;
   std::optional<Range> own_experts() const override;
   bool holds_dense() const override { return cluster_->rank() == place_.head(); }
+  std::string name() const override { return cluster_->rank() == 0 ? cluster_->name(0) : ""; }
   void connect(engine::Core& core) override;
   std::unique_ptr<state::PoolReplica> open(const state::Extent& extent, std::int64_t chunk) override;
   std::int64_t begin(state::PoolReplica* replica, const engine::Batch& batch) override;

@@ -1,5 +1,6 @@
 #include "nodes/split.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "base/error.h"
@@ -59,6 +60,13 @@ std::vector<std::int64_t> best_split(const ModelCost& model, std::span<const Nod
   return counts;
 }
 
+// Of weights that are experts to such a part, where these lie in one memory and all else in another.
+double memory_beside(double others, double experts, double part) {
+  const double least = std::min(others > 0 && part < 1 ? others / (1 - part) : kNever,
+                                experts > 0 && part > 0 ? experts / part : kNever);
+  return least < kNever ? least : 0;
+}
+
 }  // namespace
 
 ModelCost cost_of(const layers::Decoder& decoder) {
@@ -74,19 +82,21 @@ ModelCost cost_of(const layers::Decoder& decoder) {
   return cost;
 }
 
-NodeStrength strength_together(std::span<const NodeStrength> nodes, const TokenCost& token) {
-  if (nodes.size() == 1) return nodes[0];
+NodeStrength strength_together(std::span<const NodeStrengths> nodes, const TokenCost& token) {
+  const NodeStrengths& head = nodes[0];
+  if (nodes.size() == 1) return head.whole;
   NodeStrength all{.memory = 0, .speed = 0};
   bool limited = true;
-  for (const NodeStrength& node : nodes) {
-    all.memory += node.memory;
-    all.speed += node.speed;
-    limited = limited && node.memory > 0;
+  for (const NodeStrengths& node : nodes) {
+    all.memory += node.processors.memory;
+    all.speed += node.processors.speed;
+    limited = limited && node.processors.memory > 0;
   }
   if (!limited) all.memory = 0;
+  if (head.has_device) all.memory = memory_beside(head.whole.memory, all.memory, token.experts_held);
   if (token.read > 0)
     all.speed =
-        token.read / ((token.read - token.experts_read) / nodes[0].speed + token.experts_read / all.speed);
+        token.read / ((token.read - token.experts_read) / head.whole.speed + token.experts_read / all.speed);
   return all;
 }
 
@@ -98,21 +108,21 @@ std::vector<std::int64_t> split_layers(const ModelCost& model, std::span<const N
   return counts.empty() ? best_split(model, nodes, false) : counts;
 }
 
-std::vector<std::int64_t> split_experts(const ExpertCost& model, std::span<const NodeStrength> nodes) {
+std::vector<std::int64_t> split_experts(const ExpertCost& model, std::span<const NodeStrengths> nodes) {
   if (std::ssize(nodes) > model.experts)
     fail(ErrorKind::input, "{} nodes cannot share {} experts: each holds one at least", nodes.size(),
          model.experts);
   std::vector<std::int64_t> counts(nodes.size(), 1);
   const auto has_room = [&](std::size_t n) {
     const double held = (n == 0 ? model.dense : 0) + model.bytes * to_double(counts[n] + 1);
-    return nodes[n].memory == 0 || held <= nodes[n].memory;
+    return nodes[n].processors.memory == 0 || held <= nodes[n].processors.memory;
   };
   // One by one to whoever is the fastest with one more, among those with room where there are any.
   for (auto left = model.experts - std::ssize(nodes); left > 0; --left) {
     std::size_t best = 0;
     std::pair best_key(true, kNever);
     for (std::size_t n = 0; n < nodes.size(); ++n) {
-      const std::pair key(!has_room(n), to_double(counts[n] + 1) / nodes[n].speed);
+      const std::pair key(!has_room(n), to_double(counts[n] + 1) / nodes[n].processors.speed);
       if (key < best_key) {
         best = n;
         best_key = key;

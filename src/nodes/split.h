@@ -25,25 +25,34 @@ struct NodeStrength {
   double speed = 1;   // bytes that it reads in a second, or anything in proportion
 };
 
-// What a token reads of a model.
+// Of a node with its GPU, where it has one, and of its processors.
+struct NodeStrengths {
+  NodeStrength whole = {};
+  NodeStrength processors = {};
+  bool has_device = false;
+};
+
+// What a token reads of a model, and what of the model are experts.
 struct TokenCost {
   double read = 0;          // bytes
   double experts_read = 0;  // of them
+  double experts_held = 0;  // of all weights, from 0 to 1
 };
-// Several nodes as one: the first alone reads what every token uses, all together read experts.
-NodeStrength strength_together(std::span<const NodeStrength> nodes, const TokenCost& token);
+// Several nodes as one: the first alone has what every token uses, on its GPU if it has one; the processors
+// of all have the experts.
+NodeStrength strength_together(std::span<const NodeStrengths> nodes, const TokenCost& token);
 
 // Contiguous layers, at least one for each node: as many of each that the slowest is as fast as it can be
 // and, where that is possible, that all have the memory for theirs.
 std::vector<std::int64_t> split_layers(const ModelCost& model, std::span<const NodeStrength> nodes);
 
-// How many experts of each layer each node holds, at least one: in proportion to its speed, and, where that
-// is possible, within its memory. The first one also holds what every token uses.
+// How many experts of each layer each node holds, at least one: in proportion to the speed of its processors,
+// and, where that is possible, within their memory. The first one also holds `dense` there.
 struct ExpertCost {
   std::int64_t experts = 0;  // of each layer
   double bytes = 0;          // of one in every layer
-  double dense = 0;          // of all that every token uses
+  double dense = 0;          // of what every token uses; 0: a device has that
 };
-std::vector<std::int64_t> split_experts(const ExpertCost& model, std::span<const NodeStrength> nodes);
+std::vector<std::int64_t> split_experts(const ExpertCost& model, std::span<const NodeStrengths> nodes);
 
 }  // namespace sluice::nodes

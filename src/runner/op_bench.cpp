@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <chrono>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/integer_cast.h"
 #include "runner/bound_op.h"
@@ -14,8 +14,6 @@ namespace runner {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // Copies of a case's operands to rotate through, so that together they exceed the caches as weights and
 // states do when a model runs. Cases that are large by themselves need one.
 constexpr double kRotationBytes = 768e6;
@@ -24,7 +22,7 @@ constexpr std::size_t kMaxCopies = 512;
 double seconds_of(auto&& work) {
   const auto begin = Clock::now();
   work();
-  return std::chrono::duration<double>(Clock::now() - begin).count();
+  return seconds_since(begin);
 }
 
 // The median of one run. A device runs all copies as one program: its launches would outlast small ops.
@@ -37,7 +35,7 @@ double median_seconds(ops::Backend& backend, std::vector<std::unique_ptr<BoundOp
     });
   std::vector<double> times;
   const auto start = Clock::now();
-  while (times.size() < 5 || std::chrono::duration<double>(Clock::now() - start).count() < budget) {
+  while (times.size() < 5 || seconds_since(start) < budget) {
     if (program == nullptr) {
       times.push_back(seconds_of([&] { copies[times.size() % copies.size()]->run(); }));
     } else {

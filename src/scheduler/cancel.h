@@ -1,4 +1,4 @@
-// A request's stop button: any thread presses it, whoever works on the request looks at it between steps.
+// A request's cancel flag: any thread may set it, and the computing thread checks it between steps.
 #pragma once
 
 #include <atomic>
@@ -6,7 +6,7 @@
 
 namespace sluice::scheduler {
 
-// Copies share one button.
+// Copies share one flag.
 class Cancel {
  public:
   void cancel() const { pressed_->store(true, std::memory_order_relaxed); }

@@ -1,4 +1,4 @@
-// Sharing a turn's prompt tokens between the prompts that are being read.
+// Divides a turn's prompt tokens between the prompts in progress.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 namespace sluice::scheduler {
 
 struct PromptPart {
-  std::int64_t done = 0;  // tokens of the sequence that are read
+  std::int64_t done = 0;  // tokens of the sequence that are done
   std::int64_t left = 0;  // of its prompt
 };
 
-// Tokens to read of each prompt, in their order, within a budget. A chunk ends at a multiple of kChunkUnit of
-// its sequence or with its prompt, so that what it computes does not depend on the budget. The first one
-// reads at least one unit, whatever the budget.
+// Tokens to compute of each prompt, in their order, within a budget. A chunk ends at a multiple of kChunkUnit
+// of its sequence or with its prompt, so its results do not depend on the budget. The first prompt gets at
+// least one unit, whatever the budget.
 std::vector<std::int64_t> plan_chunks(std::span<const PromptPart> prompts, std::int64_t budget);
 
 }  // namespace sluice::scheduler

@@ -1,10 +1,10 @@
-// Requests that wait to run, and who of them is next.
+// Requests that wait to run, and which of them is next.
 //
 // Between keys (clients) tokens are shared by deficit round robin: a key whose turn it is may spend a quantum
 // of tokens more, and its next request runs once the key has saved up what it costs. So a client with long
 // prompts or many requests gets the same share of tokens as one with few. Priorities come before that, and
 // waiting raises them: a key whose next request has waited for `ageing` seconds since the key was last served
-// counts one priority higher, for twice as long two. So nobody starves, and nobody gains by flooding the
+// counts one priority higher, after twice that time two. So nobody starves, and nobody gains by flooding the
 // queue.
 #pragma once
 
@@ -15,14 +15,13 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "scheduler/cancel.h"
 
 namespace sluice::scheduler {
 
-using Clock = std::chrono::steady_clock;
-
 struct Waiting {
-  std::uint64_t id = 0;  // the caller's
+  std::uint64_t id = 0;  // chosen by the caller
   std::string key;
   int priority = 0;       // higher ones first
   std::int64_t cost = 0;  // tokens
@@ -37,20 +36,20 @@ struct FairQueueOptions {
   std::chrono::duration<double> ageing{10};
 };
 
-// One thread at a time.
+// For one thread at a time.
 class FairQueue {
  public:
   explicit FairQueue(const FairQueueOptions& options);
 
-  // A full queue refuses with an error of kind resource.
+  // Throws with kind `busy` if the queue is full.
   void push(Waiting request);
-  // A request that was taken out and could not run goes back to where it was; it fits even if the queue is
-  // full, and its key gets back what it spent.
+  // Puts a request that could not run back in its old place; it fits even if the queue is full, and its key
+  // gets back what it spent.
   void put_back(Waiting request);
 
   // The next one to run, unless it costs more than `most` tokens: then nobody overtakes it.
   std::optional<Waiting> pop(Clock::time_point now, std::int64_t most);
-  // Takes out what was cancelled or is past its deadline.
+  // Removes requests that were cancelled or are past their deadline.
   std::vector<Waiting> drop(Clock::time_point now);
 
   std::size_t size() const { return size_; }
@@ -66,7 +65,7 @@ class FairQueue {
   Key& key(const std::string& name);
   void insert(Key& key, Waiting request);
   std::int64_t level(const Key& key, Clock::time_point now) const;
-  // The key whose next request runs next, and what every key in question saves until then.
+  // The key whose next request runs next, and the rounds for which every candidate saves until then.
   std::size_t choose(Clock::time_point now, std::int64_t& rounds) const;
   void forget_empty();
 

@@ -4,16 +4,10 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/integer_cast.h"
-#include "scheduler/chunk_plan.h"
 
 namespace sluice::scheduler {
 
 namespace {
-
-double seconds_between(Clock::time_point start, Clock::time_point end) {
-  return std::chrono::duration<double>(end - start).count();
-}
 
 std::int64_t most_tokens(Engine& engine) {
   constexpr std::int64_t kMost = 8192;
@@ -46,7 +40,8 @@ Loop::~Loop() {
 void Loop::submit(const SequencePtr& sequence) {
   const std::lock_guard lock(mutex_);
   try {
-    if (draining_ || stopping_) fail(ErrorKind::busy, "no more requests are taken: the scheduler is to stop");
+    if (draining_ || stopping_)
+      fail(ErrorKind::busy, "no more requests are accepted: the scheduler is stopping");
     queue_.push({.id = sequence->id,
                  .key = sequence->request.key,
                  .priority = sequence->request.priority,
@@ -85,12 +80,12 @@ void Loop::work() {
     {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [this] {
-        return stopping_ || !asked_.empty() || queue_.size() + active_.size() + parked_.size() > 0;
+        return stopping_ || !jobs_.empty() || queue_.size() + active_.size() + parked_.size() > 0;
       });
       if (stopping_) break;
     }
     try {
-      do_asked();
+      run_jobs();
       turn();
     } catch (...) {  // of no request in particular
       finish_all(std::current_exception());
@@ -112,14 +107,14 @@ void Loop::work() {
 void Loop::turn() {
   sweep();
   admit();
-  lead_on();
+  release_followers();
   const bool stepped = step();
   if (read() || stepped) return;
   if (std::any_of(active_.begin(), active_.end(),
                   [](const SequencePtr& one) { return one->fetch || one->awaits_mask(); }))
     await_others();
   else
-    part_ways();
+    release_all_followers();
 }
 
 // Nothing is to be computed before a file is read or a mask is made. Requests that come or go meanwhile are
@@ -132,8 +127,8 @@ void Loop::await_others() {
 
 std::exception_ptr Loop::reason_to_end(const Sequence& sequence, Clock::time_point now) const {
   if (sequence.error || sequence.deadline > now) return sequence.error;
-  return std::make_exception_ptr(
-      Error(ErrorKind::busy, fmt::format("the request's {} s are over", sequence.request.timeout_seconds)));
+  return std::make_exception_ptr(Error(
+      ErrorKind::busy, fmt::format("the request timed out after {} s", sequence.request.timeout_seconds)));
 }
 
 void Loop::sweep() {
@@ -173,6 +168,7 @@ void Loop::finish(SequencePtr sequence, std::exception_ptr error) {
   result.generated = std::move(answer.result());
   result.generated.prompt_tokens = std::min(sequence->past, sequence->prompt);
   result.prompt = sequence->report;
+  result.prompt_logprobs = std::move(sequence->scores);
   const auto began = sequence->began.value_or(now);
   const auto first = sequence->first.value_or(now);
   result.queued_seconds = seconds_between(sequence->arrived, began);
@@ -334,88 +330,6 @@ void Loop::measure_turn() {
   if (stepped_ && read_since_) budget_.turned(seconds_between(*stepped_, now));
   stepped_ = now;
   read_since_ = false;
-}
-
-std::vector<Passes::Chunk> Loop::plan_chunks() const {
-  std::vector<SequencePtr> readers;
-  std::copy_if(active_.begin(), active_.end(), std::back_inserter(readers),
-               [](const SequencePtr& one) { return one->may_read(); });
-  std::sort(readers.begin(), readers.end(),
-            [](const SequencePtr& a, const SequencePtr& b) { return a->before(*b); });
-  std::vector<PromptPart> parts;
-  std::int64_t copies = places_.copies();
-  for (const SequencePtr& one : readers) {
-    parts.push_back({one->past, one->next_stop(copies) - one->past});
-    copies -= std::min(copies, std::ssize(one->save_at));
-  }
-  const std::int64_t past = readers.empty() ? 0 : readers.front()->past;
-  const std::vector<std::int64_t> counts =
-      scheduler::plan_chunks(parts, budget_.tokens(!decoding().empty(), past));
-  std::vector<Passes::Chunk> chunks;
-  for (std::size_t i = 0; i < readers.size(); ++i)
-    if (counts[i] > 0) chunks.push_back({readers[i], counts[i]});
-  return chunks;
-}
-
-bool Loop::make_room(std::vector<Passes::Chunk>& chunks) {
-  std::int64_t needed = 0;
-  for (auto chunk = chunks.begin(); chunk != chunks.end();) {
-    const std::int64_t missing = places_.missing_pages(*chunk->sequence, chunk->tokens);
-    if (!places_.make_free(needed + missing)) {
-      if (places_.forget_shared(*chunk->sequence) || suspend_last(chunk->sequence.get())) return false;
-      chunk = chunks.erase(chunk);
-      continue;
-    }
-    needed += missing;
-    ++chunk;
-  }
-  return true;
-}
-
-// States that are to be kept where a chunk goes on.
-void Loop::add_copies(std::vector<Passes::Chunk>& chunks) {
-  std::vector<std::pair<Passes::Chunk*, std::int64_t>> points;
-  for (Passes::Chunk& chunk : chunks)
-    for (const std::int64_t at : chunk.sequence->save_at)
-      if (at < chunk.sequence->past + chunk.tokens) points.push_back({&chunk, at});
-  const std::vector<SnapshotPlace> places = places_.take_snapshots(std::ssize(points));
-  for (std::size_t i = 0; i < places.size(); ++i)
-    points[i].first->copies.push_back({points[i].second, places[i]});
-}
-
-bool Loop::read() {
-  std::vector<Passes::Chunk> chunks = plan_chunks();
-  while (!make_room(chunks)) chunks = plan_chunks();
-  if (chunks.empty()) return false;
-  if (decoding().empty()) stepped_.reset();  // nobody waits meanwhile
-  add_copies(chunks);
-  add_twins(chunks);
-  std::int64_t tokens = 0;
-  double rows = 0;  // before each token, of all together
-  for (const Passes::Chunk& chunk : chunks) {
-    tokens += chunk.tokens;
-    rows += to_double(chunk.tokens * (2 * chunk.sequence->past + chunk.tokens)) / 2;
-  }
-  try {
-    const Passes::Result result = passes_.read(chunks);
-    budget_.prefilled(tokens, result.seconds, rows);
-    read_since_ = true;
-    for (const Passes::Chunk& chunk : chunks) {
-      outbox_.progress(chunk.sequence);
-      take_twins(chunk);
-    }
-    take_choices(result);
-    // Keeping what was read takes time, of which the first token has no need.
-    const auto answered = [](const Passes::Outcome& one) { return one.chosen.has_value(); };
-    if (std::any_of(result.outcomes.begin(), result.outcomes.end(), answered)) deliver();
-    for (const Passes::Chunk& chunk : chunks) remember(chunk);
-    end_those_done(result);
-  } catch (...) {
-    for (const Passes::Chunk& chunk : chunks) finish(chunk.sequence, std::current_exception());
-  }
-  const std::lock_guard lock(mutex_);
-  counts_.prompt_tokens += tokens;
-  return true;
 }
 
 void Loop::take(const Passes::Result& result) {

@@ -1,4 +1,4 @@
-// The thread that turns: it takes requests from the queue, gives them places, and runs passes until they are
+// The scheduler's thread: it takes requests from the queue, gives them slots, and runs passes until they are
 // done.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace sluice::scheduler {
 class Loop {
  public:
   Loop(Engine& engine, const SchedulerOptions& settled);
-  // Cancels what runs and waits.
+  // Cancels running and waiting requests.
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
@@ -32,17 +32,18 @@ class Loop {
   void work();
   void turn();
   void await_others();
-  // Has the loop's thread do something and waits; false: it has ended.
-  bool have_done(const std::function<void()>& work);
-  void do_asked();
+  // Runs `job` on the loop's thread between two turns and waits for it; does nothing once that thread has
+  // ended.
+  void run_on_loop(const std::function<void()>& job);
+  void run_jobs();
 
-  // Ends what was cancelled, is late, or failed.
+  // Ends requests that were cancelled, timed out or failed.
   void sweep();
   std::exception_ptr reason_to_end(const Sequence& sequence, Clock::time_point now) const;
   void finish(SequencePtr sequence, std::exception_ptr error = {});
   void finish_all(const std::exception_ptr& error);
 
-  // Places for those whose turn it is.
+  // Gives slots to the requests whose turn it is.
   void admit();
   SequencePtr next_waiting();
   bool fits(const Sequence& sequence) const;
@@ -52,35 +53,36 @@ class Loop {
   void add_twins(std::vector<Passes::Chunk>& chunks) const;
   void take_twins(const Passes::Chunk& chunk);
   void fetch(Sequence& sequence);
-  void lead_on();
-  void part_ways();
+  void release_followers();
+  void release_all_followers();
   void remember(const Passes::Chunk& chunk);
 
-  // Each says whether there was something to compute.
+  // Each returns whether there was something to compute.
   bool step();
   bool read();
-  // A step in groups of sequences that are underway to other nodes at once; each departs again as soon as its
-  // tokens are chosen, so that some are underway between turns.
+  // A step in groups of sequences that are in flight on other nodes at once; each departs again as soon as
+  // its tokens are chosen, so some are in flight between turns.
   bool step_in_groups();
   void depart();
   std::int64_t arrive();
   std::vector<SequencePtr> next_group() const;
-  // Those of `choose` once there are pages for a token of each.
+  // The sequences of `choose`, once there are pages for a token of each.
   std::vector<SequencePtr> with_pages(const std::function<std::vector<SequencePtr>()>& choose);
   void measure_turn();
   void take(const Passes::Result& result);
-  // take() in two: what was chosen is told, then those that are done end.
+  // take() in two halves: report the chosen tokens, then end the sequences that are done.
   void take_choices(const Passes::Result& result);
   void take_choice(const SequencePtr& sequence, const SampledToken& chosen);
   void end_those_done(const Passes::Result& result);
   std::vector<SequencePtr> decoding() const;
   std::vector<SequencePtr> ready_to_step();
+  std::vector<SequencePtr> readers() const;
   std::vector<Passes::Chunk> plan_chunks() const;
   void add_copies(std::vector<Passes::Chunk>& chunks);
-  // Takes out chunks that have no pages. False: somebody was suspended, plan again.
+  // Removes chunks that have no pages. Returns false if a sequence was suspended, so plan again.
   bool make_room(std::vector<Passes::Chunk>& chunks);
-  // Suspends the last of those that hold pages and run behind `behind`, if any; absent: of all. Or brings it
-  // back first. Says whether something changed.
+  // Suspends the last sequence with pages that runs after `behind` (null: of all), or resumes it first.
+  // Returns whether something changed.
   bool suspend_last(const Sequence* behind);
 
   void deliver();
@@ -94,25 +96,25 @@ class Loop {
   Passes passes_;
   PromptBudget budget_;
   std::optional<Clock::time_point> stepped_;  // the end of the last step, while sequences are answered
-  bool read_since_ = false;                   // whether prompts were read since then
-  std::int64_t pages_used_ = 0;               // by sequences, when one last came or went
+  bool read_since_ = false;                   // whether prompts ran since then
+  std::int64_t pages_used_ = 0;               // by sequences, when the last one came or went
   std::int64_t pages_spare_ = 0;
   std::vector<SequencePtr> active_;  // in slots, in the order of their admission
   std::vector<SequencePtr> parked_;  // taken from the queue and without a slot, the next one first
 
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   FairQueue queue_;
   std::unordered_map<std::uint64_t, SequencePtr> waiting_;  // in the queue, by id
   std::int64_t pending_ = 0;                                // submitted and not done
   bool draining_ = false;
   bool stopping_ = false;
-  std::vector<const std::function<void()>*> asked_;  // what somebody waits for
-  bool done_ = false;                                // the thread has ended
+  std::vector<const std::function<void()>*> jobs_;  // work that other threads wait for
+  bool done_ = false;                               // the thread has ended
   SchedulerState counts_;
   std::vector<Clock::time_point> arrivals_;  // of counts_.sequences
 
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last, because it uses the others
 };
 
 }  // namespace sluice::scheduler

@@ -52,7 +52,7 @@ bool Loop::step_in_groups() {
     sweep();
     depart();
   }
-  budget_.decoded(std::chrono::duration<double>(Clock::now() - start).count());
+  budget_.decoded(seconds_since(start));
   measure_turn();
   return true;
 }

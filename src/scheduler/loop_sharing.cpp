@@ -18,11 +18,11 @@ void Loop::remember(const Passes::Chunk& chunk) try {
 
 // A prompt that begins like one which is being read waits for that part of it.
 void Loop::follow(Sequence& sequence) {
-  if (!places_.remembers()) return;
+  if (!places_.remembers() || sequence.scored()) return;
   for (const SequencePtr& other : active_) {
     if (other.get() == &sequence || !other->reading() || other->salt != sequence.salt) continue;
     if (other->leader == nullptr && other->prompt == sequence.prompt && sequence.answer.open() &&
-        other->answer.open() &&
+        other->answer.open() && !other->scored() &&
         std::equal(sequence.tokens.begin(), sequence.tokens.end(), other->tokens.begin())) {
       sequence.leader = other;
       sequence.awaited = sequence.prompt;
@@ -69,12 +69,12 @@ void Loop::take_twins(const Passes::Chunk& chunk) {
 
 // What files hold of its prompt is read, unless another one is to come up with it.
 void Loop::fetch(Sequence& sequence) {
-  if (sequence.reading() && sequence.leader == nullptr)
+  if (sequence.reading() && sequence.leader == nullptr && !sequence.scored())
     places_.fetch(sequence, [this](std::int64_t tokens) { return budget_.seconds(tokens); });
 }
 
 // Those whose leader has come so far, or will not, go on; those whose files are read, too.
-void Loop::lead_on() {
+void Loop::release_followers() {
   for (const SequencePtr& one : active_) {
     if (one->fetch && one->fetch->reading->done) try {
         places_.take_fetched(*one);
@@ -94,58 +94,13 @@ void Loop::lead_on() {
 }
 
 // Nobody goes on: a leader waits for pages that its followers hold. They read on their own then.
-void Loop::part_ways() {
+void Loop::release_all_followers() {
   for (const SequencePtr& one : active_) {
     if (one->leader == nullptr) continue;
     one->leader = nullptr;
     one->awaited = 0;
     outbox_.progress(one);
   }
-}
-
-void Loop::forget_prompts() {
-  have_done([this] {
-    places_.forget_all();
-    count_pages();
-    publish();
-  });
-}
-
-std::vector<RememberedPrefix> Loop::remembered(const Salt& salt, std::size_t most) {
-  std::vector<RememberedPrefix> found;
-  have_done([&] { found = places_.remembered(salt, most); });
-  return found;
-}
-
-bool Loop::have_done(const std::function<void()>& work) {
-  std::unique_lock lock(mutex_);
-  if (done_) return false;
-  asked_.push_back(&work);
-  changed_.notify_all();
-  const auto waits = [&] { return std::find(asked_.begin(), asked_.end(), &work) != asked_.end(); };
-  changed_.wait(lock, [&] { return !waits() || done_; });
-  return !waits();
-}
-
-void Loop::do_asked() {
-  std::vector<const std::function<void()>*> asked;
-  {
-    const std::lock_guard lock(mutex_);
-    asked = asked_;
-  }
-  if (asked.empty()) return;
-  std::exception_ptr error;
-  for (const std::function<void()>* work : asked) try {
-      (*work)();
-    } catch (...) {
-      error = std::current_exception();
-    }
-  {
-    const std::lock_guard lock(mutex_);
-    asked_.erase(asked_.begin(), asked_.begin() + std::ssize(asked));
-    changed_.notify_all();
-  }
-  if (error) std::rethrow_exception(error);
 }
 
 }  // namespace sluice::scheduler

@@ -1,4 +1,4 @@
-// What callers are to hear. It is kept until the device has its next work, so that hearing takes none of its
+// Pending callbacks. They run only once the device has its next work, so they take none of its
 // time.
 #pragma once
 
@@ -20,8 +20,8 @@ class Outbox {
     events_.push_back({sequence, std::move(result)});
   }
 
-  // Calls the callbacks in the order of what happened; says how many requests are done. What a callback
-  // throws ends its request.
+  // Calls the callbacks in the order of events; returns the number of finished requests. An exception from a
+  // callback ends its request.
   std::int64_t deliver();
 
  private:

@@ -4,17 +4,15 @@
 
 #include <algorithm>
 #include <latch>
+#include <limits>
 #include <thread>
 
 #include "base/integer_cast.h"
+#include "sampling/logprobs.h"
 
 namespace sluice::scheduler {
 
 namespace {
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Of the processor, for this thread: what else the machine does is not counted.
 std::chrono::nanoseconds thread_time() {
@@ -175,6 +173,32 @@ void Passes::abandon() {
   }
 }
 
+// A pass's logits of all its tokens take memory that nothing else needs.
+std::int64_t Passes::most_scored() const {
+  constexpr std::int64_t kBytes = std::int64_t{64} << 20;
+  const std::int64_t row = core_.model.decoder.vocab * static_cast<std::int64_t>(sizeof(float));
+  return std::max(kChunkUnit, kBytes / row / kChunkUnit * kChunkUnit);
+}
+
+// Each token by the logits of the one before it.
+void Passes::score(Sequence& sequence, std::int64_t tokens, std::span<const float> logits) {
+  const std::size_t vocab = logits.size() / to_size(tokens);
+  const auto candidates = to_size(sequence.answer.candidates());
+  const std::int64_t first = sequence.past + 1;
+  const std::int64_t count = std::min(tokens, sequence.prompt - first);
+  sequence.scores.resize(to_size(first - 1 + count));
+  helpers_.parallel_for_dynamic(0, count, 1, [&](std::int64_t begin, std::int64_t end, int) {
+    for (; begin < end; ++begin) {
+      const sampling::Logprobs logprobs(logits.subspan(to_size(begin) * vocab, candidates));
+      const std::int32_t id = sequence.tokens[to_size(first + begin)];
+      const bool possible = to_size(id) < candidates;
+      sequence.scores[to_size(first - 1 + begin)] = {
+          id, possible ? logprobs[id] : -std::numeric_limits<double>::infinity(),
+          logprobs.top(to_size(sequence.request.prompt_logprobs))};
+    }
+  });
+}
+
 Passes::Result Passes::read(std::span<const Chunk> chunks) {
   Choices choices;
   engine::Batch batch{ops::Phase::prefill, {}};
@@ -182,19 +206,26 @@ Passes::Result Passes::read(std::span<const Chunk> chunks) {
     choices.result.outcomes.push_back({sequence, {}});
     const std::int64_t end = sequence->past + count;
     const bool answers = end == sequence->prompt && sequence->answer.open();
+    const std::int64_t rows = sequence->scored() ? count : answers ? 1 : 0;
     if (answers) choices.add(sequence, end - 1);
     for (const StateCopy& copy : copies)
       batch.saves.push_back({batch.tokens() + copy.rows - sequence->past, *copy.place});
     const auto ids = std::span(sequence->tokens).subspan(to_size(sequence->past), to_size(count));
-    batch.sequences.push_back({sequence->slot->number(), sequence->past, ids, answers ? 1 : 0});
+    batch.sequences.push_back({sequence->slot->number(), sequence->past, ids, rows});
   }
   for (const Chunk& chunk : chunks)
     for (const SequencePtr& twin : chunk.twins) {
       choices.result.outcomes.push_back({twin, {}});
       choices.add(twin, twin->prompt - 1);
     }
+  std::vector<float> logits;  // of each token of one that is scored
   run(choices, [&](Choices& open) {
     places_.pass().run(batch);
+    if (chunks[0].sequence->scored()) {
+      places_.pass().read_logits(logits);
+      const auto last = std::span(logits).last(logits.size() / to_size(chunks[0].tokens));
+      places_.pass().put_logits(chunks[0].sequence->slot->number(), last);
+    }
     for (const Chunk& chunk : chunks)
       for (const SequencePtr& twin : chunk.twins)
         places_.pass().fork(chunk.sequence->slot->number(), twin->slot->number(), twin->prompt);
@@ -202,6 +233,7 @@ Passes::Result Passes::read(std::span<const Chunk> chunks) {
     if (open.of.empty()) return core_.backend->synchronize();
     open.chosen = places_.pass().sample(open.last, open.requests, open.candidates());
   });
+  if (!logits.empty()) score(*chunks[0].sequence, chunks[0].tokens, logits);
   for (const Chunk& chunk : chunks) chunk.sequence->past += chunk.tokens;
   return std::move(choices.result);
 }

@@ -1,5 +1,5 @@
-// The two kinds of work on the device: a step of all sequences that are answered, and chunks of prompts.
-// While the device works, masks of guided answers are made and callers hear what came before.
+// The two kinds of work on the device: a decode step of all answering sequences, and chunks of prompts. While
+// the device works, masks of guided answers are computed and callbacks run.
 #pragma once
 
 #include <deque>
@@ -14,34 +14,36 @@ class Passes {
   // `meanwhile` is called once in each pass, on the caller's thread, while the device works.
   Passes(engine::Core& core, Places& places, std::function<void()> meanwhile);
 
-  // What came of one sequence in a pass.
+  // The result of a pass for one sequence.
   struct Outcome {
     SequencePtr sequence;
     std::optional<SampledToken> chosen;  // absent in the middle of a prompt
-    std::exception_ptr error = {};       // of this one alone
+    std::exception_ptr error = {};       // of this sequence only
   };
   struct Result {
     std::vector<Outcome> outcomes;
     double seconds = 0;
   };
-  // Computes each sequence's last token and chooses the next one.
+  // Computes each sequence's last token and samples the next one.
   Result step(std::span<const SequencePtr> sequences);
-  // The same in two halves, where nodes hold layers one behind the other: so many steps of different
-  // sequences keep all at work.
+  // The same in two halves, for nodes that split the layers: this many steps of different sequences keep all
+  // nodes busy.
   std::int64_t stages() const;
   void depart(std::span<const SequencePtr> sequences);
   std::int64_t underway() const { return std::ssize(underway_); }
-  // Of the step that departed first.
+  // The sequences of the step that departed first.
   std::vector<SequencePtr> next_to_arrive() const { return underway_.front().sequences; }
   Result arrive();
-  // Waits for what is underway; nobody wants it.
+  // Waits for the steps in flight and discards their results.
   void abandon();
-  // Reads so many tokens of each prompt; behind a prompt's end the first token of the answer is chosen.
+  // Computes that many tokens of each prompt; at a prompt's end the first token of the answer is sampled.
+  // A sequence that is scored is read alone, at most so many tokens per pass.
+  std::int64_t most_scored() const;
   struct Chunk {
     SequencePtr sequence;
     std::int64_t tokens = 0;
-    std::vector<StateCopy> copies = {};  // of its states on the way, rising
-    // That have the same prompt, where the chunk ends it: each goes on behind it with a choice of its own.
+    std::vector<StateCopy> copies = {};  // of its states on the way, in rising order
+    // Sequences with the same prompt, if the chunk ends it: each continues from it with a sample of its own.
     std::vector<SequencePtr> twins = {};
   };
   Result read(std::span<const Chunk> chunks);
@@ -53,6 +55,7 @@ class Passes {
     engine::ForwardPass::Underway pass;
   };
   Step take_first();
+  void score(Sequence& sequence, std::int64_t tokens, std::span<const float> logits);
   void run(Choices& choices, const std::function<void(Choices&)>& job);
 
   engine::Core& core_;
@@ -60,7 +63,7 @@ class Passes {
   std::function<void()> meanwhile_;
   std::deque<Step> underway_;
   std::int64_t departures_ = 0;
-  ThreadPool helpers_;  // make masks
+  ThreadPool helpers_;  // compute masks and scores
 };
 
 }  // namespace sluice::scheduler

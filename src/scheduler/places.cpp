@@ -177,9 +177,11 @@ void Places::recall(Sequence& sequence) {
   if (!tree_) return;
   if (disk_)
     for (const DiskStore::Found& found : disk_->found()) tree_->attach(found.salt, found.ids, found.file);
-  const PrefixTree::Match match = tree_->find(sequence.salt, sequence.tokens, sequence.prompt - 1);
+  const std::int64_t most = sequence.scored() ? 0 : sequence.prompt - 1;
+  const PrefixTree::Match match = tree_->find(sequence.salt, sequence.tokens, most);
   if (sequence.past == 0 || match.rows > sequence.past) {
     sequence.report = report(match, sequence.prompt);
+    if (sequence.scored()) sequence.report.reason = PromptReport::Reason::off;
     sequence.report.marked = last_marked(sequence, message_ends_);
     sequence.report.other_options =
         disk_ && match.common < kChunkUnit && disk_->others_begin(sequence.salt, sequence.tokens);
@@ -390,7 +392,7 @@ bool Places::load(Sequence& sequence, const Loaded& from) {
     load_state(sequence, from.rows, from.state);
     pool.wait();
   });
-  loading_.add(from.rows - from.paged, std::chrono::duration<double>(Clock::now() - start).count());
+  loading_.add(from.rows - from.paged, seconds_since(start));
   go_on(sequence, from.rows, from.exact);
   sequence.report.cached = from.rows;
   sequence.report.reason = reason_of(sequence.report, false);

@@ -1,18 +1,18 @@
-// How many prompt tokens fit between two decode steps, so that running sequences go on at the wanted pace.
+// How many prompt tokens fit between two decode steps, so that running sequences keep the target pace.
 #pragma once
 
 #include <cstdint>
 
 namespace sluice::scheduler {
 
-// Seconds as a line over tokens, and over the rows that attention reads for them where those are told; fitted
-// to measurements, of which older ones count less and less.
+// Seconds as a linear function of tokens, and of the rows that attention reads for them if given; fitted to
+// measurements, of which older ones count less and less.
 class CostLine {
  public:
   void add(double tokens, double seconds, double rows = 0);
   bool known() const { return weight_ > 0; }
   double seconds(double tokens, double rows = 0) const;
-  // What any number of tokens costs, and each of them.
+  // The fixed cost, and the cost per token.
   double base() const { return base_; }
   double slope() const { return slope_; }
   // The size of a measurement, on average, and whether they differ enough to tell base and slope apart.
@@ -34,7 +34,7 @@ class CostLine {
   bool varied_ = false;
 };
 
-// Prompt chunks are whole multiples of this, so that their states may be kept and reused.
+// Prompt chunks are multiples of this, so that their states can be saved and reused.
 inline constexpr std::int64_t kChunkUnit = 64;
 
 struct PromptBudgetOptions {
@@ -46,17 +46,17 @@ class PromptBudget {
  public:
   explicit PromptBudget(const PromptBudgetOptions& options);
 
-  // What was measured: a decode step of all running sequences, a pass over prompt tokens.
+  // Reports a measurement: a decode step of all running sequences, a pass over prompt tokens.
   void decoded(double seconds);
   // `rows`: those before each token, for all of them together.
   void prefilled(std::int64_t tokens, double seconds, double rows = 0);
-  // From the end of one decode step to the end of the next, with prompt tokens read between the two.
+  // Reports the time from the end of one decode step to the end of the next, with prompt tokens in between.
   void turned(double seconds);
 
-  // Tokens of prompts for the next turn, a multiple of kChunkUnit and at least one of it: prompts too must
-  // go on. Without running sequences there is nobody to wait for. `past`: what the first of them has read.
+  // Prompt tokens for the next turn, a multiple of kChunkUnit and at least one unit, because prompts must
+  // progress too. Without running sequences there is no limit. `past`: tokens done of the first prompt.
   std::int64_t tokens(bool decoding, std::int64_t past = 0) const;
-  // What reading so many tokens of a prompt takes; 0: nothing was measured yet.
+  // Seconds for that many prompt tokens; 0: nothing has been measured yet.
   double seconds(std::int64_t tokens) const;
 
  private:
@@ -64,7 +64,7 @@ class PromptBudget {
 
   PromptBudgetOptions options_;
   double decode_seconds_ = 0;
-  // The share of the target that is planned for; the rest is for what takes longer than it should.
+  // The share of the target to plan for; the rest is a margin for passes that take longer.
   double aim_ = 0.9;
   CostLine prefill_;
 };

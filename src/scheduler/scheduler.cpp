@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "scheduler/loop.h"
 #include "scheduler/settle.h"
+#include "sluice/ops/routing/sample.h"
 
 namespace sluice {
 
@@ -36,9 +37,11 @@ void Scheduler::Impl::check(const Request& request) const {
   for (const std::int32_t id : request.prompt)
     if (id < 0 || id >= vocab)
       fail(ErrorKind::input, "token id {} is outside the vocabulary, 0 to {}", id, vocab - 1);
+  if (request.prompt_logprobs < -1 || request.prompt_logprobs > ops::Sample::kMostLogprobs)
+    fail(ErrorKind::input, "{} likely tokens in place of each of a prompt are not possible, -1 to {} are",
+         request.prompt_logprobs, ops::Sample::kMostLogprobs);
   if (!(request.timeout_seconds >= 0) || std::isinf(request.timeout_seconds))
-    fail(ErrorKind::input, "a time of {} s for a request is not possible, it must be 0 or above",
-         request.timeout_seconds);
+    fail(ErrorKind::input, "the timeout of a request is {} s, it must be 0 or more", request.timeout_seconds);
 }
 
 Scheduler::Scheduler(std::shared_ptr<Engine> engine, const SchedulerOptions& options) {
@@ -62,8 +65,8 @@ RequestHandle Scheduler::submit(Request request, RequestCallbacks callbacks) {
                                             std::move(callbacks), impl_->options.cache_keys > 0);
   constexpr double kForever = 1e9;  // a clock counts no further than some centuries
   if (seconds > 0 && seconds < kForever)
-    sequence->deadline = sequence->arrived + std::chrono::duration_cast<scheduler::Clock::duration>(
-                                                 std::chrono::duration<double>(seconds));
+    sequence->deadline = sequence->arrived +
+                         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   RequestHandle handle;
   handle.id_ = sequence->id;
   handle.cancel_ = [cancel = sequence->cancel] { cancel.cancel(); };

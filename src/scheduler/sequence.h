@@ -27,17 +27,19 @@ struct Sequence {
     report.tokens = prompt;
   }
 
-  // Neither another sequence nor a disk has to come up with something first.
+  // Whether it need not wait for another sequence or for a disk.
   bool may_read() const { return reading() && leader == nullptr && !fetch; }
 
   bool reading() const { return past < prompt; }
-  // Where the next chunk of its prompt ends at the latest, if so many states can be copied on the way.
+  // Whether the log-probabilities of its prompt's tokens were requested.
+  bool scored() const { return request.prompt_logprobs >= 0; }
+  // Where the next chunk of its prompt must end, if that many states can be copied on the way.
   std::int64_t next_stop(std::int64_t copies) const {
     const auto fits = to_size(copies);
     return save_at.size() > fits ? save_at[fits] : prompt;
   }
   std::int64_t length() const { return std::ssize(tokens); }
-  // Who runs before whom: by priority, then by arrival.
+  // The order of running: by priority, then by arrival.
   bool before(const Sequence& other) const {
     if (request.priority != other.request.priority) return request.priority > other.request.priority;
     return id < other.id;
@@ -55,22 +57,22 @@ struct Sequence {
   const std::int64_t prompt;         // tokens of it
   const Salt salt;
   std::int64_t past = 0;  // tokens that are computed
-  std::int64_t exact;     // the first so many as parts of prompts, as all those before them
+  std::int64_t exact;     // of them, computed as parts of prompts
 
   std::optional<engine::Executor::Slot> slot;
-  bool underway = false;         // other nodes work on its next token
+  bool underway = false;         // its next token is in flight on other nodes
   std::int64_t departed = 0;     // the number of the last step that went to other nodes with it
-  bool follows = false;          // the sampler in its slot knows the tokens before the last
+  bool follows = false;          // the sampler in its slot has the tokens before the last
   std::vector<std::byte> saved;  // of a suspended one: rows and states of its past
 
-  // Masks that take long are made apart, before the step that chooses by them; others during it.
+  // Slow masks are computed separately, before the step that samples with them; others during it.
   bool slow_masks = false;
   std::future<std::span<const std::uint8_t>> mask;
   bool awaits_mask() const {
     return mask.valid() && mask.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
   }
 
-  // What the answer left behind the last whole block of it, where answers are gone on from.
+  // With reuse_decoded: the state after the last whole block of the answer.
   struct Answered {
     std::int64_t rows = 0;
     KeptState state;
@@ -78,13 +80,14 @@ struct Sequence {
   Answered answered;
 
   PromptReport report;
-  std::vector<std::int64_t> save_at;  // tokens of its prompt at which it is to be remembered, rising
-  // Another one reads what it could share, as far as this; it waits until that is remembered.
+  std::vector<SampledToken> scores;   // of its prompt's tokens after the first
+  std::vector<std::int64_t> save_at;  // tokens of its prompt at which to save states, rising
+  // Another sequence computes a common prefix up to here; this one waits until that is cached.
   std::shared_ptr<Sequence> leader;
   std::int64_t awaited = 0;
   // The same prompt, whose end the leader computes for both.
   bool twin_of(const Sequence& other) const { return leader.get() == &other && awaited == prompt; }
-  // What is being read of its prompt from files.
+  // The part of its prompt that is being read from files.
   struct Fetch {
     std::shared_ptr<DiskStore::Reading> reading;
     std::int64_t paged = 0;  // rows that are in its pages already
@@ -96,7 +99,7 @@ struct Sequence {
 
   std::optional<Clock::time_point> began;  // to be read
   std::optional<Clock::time_point> first;  // token
-  std::exception_ptr error;                // that ends it at the next occasion
+  std::exception_ptr error;                // ends the request at the next opportunity
 };
 
 using SequencePtr = std::shared_ptr<Sequence>;

@@ -117,7 +117,7 @@ SchedulerOptions settle(Engine& engine, const SchedulerOptions& options) {
   const std::int64_t longest = core.model.max_positions;
   const std::int64_t chunk = core.settings.prefill_chunk;
   if (options.parallel < 0 || options.parallel > chunk)
-    fail(ErrorKind::input, "{} sequences at once are not possible, 1 to {} are: as many as a pass has tokens",
+    fail(ErrorKind::input, "{} sequences at once are not possible, allowed is 1 to {}, the tokens of a pass",
          options.parallel, chunk);
   if (options.context < 0 || options.context > longest)
     fail(ErrorKind::input, "a context of {} tokens is not possible, the model allows 1 to {}",
@@ -126,23 +126,22 @@ SchedulerOptions settle(Engine& engine, const SchedulerOptions& options) {
     fail(ErrorKind::input, "{} tokens of cache are fewer than one sequence's context of {}",
          options.cache_tokens, options.context);
   if (options.cache_tokens > 0 && options.cache_vram > 0)
-    fail(ErrorKind::input, "the cache is given in tokens or in bytes, not in both");
+    fail(ErrorKind::input, "give the size of the cache in tokens or in bytes, not both");
   if (options.cache_snapshots < -1 || options.cache_snapshots > kMostSnapshots)
-    fail(ErrorKind::input, "{} states of prompts are not possible where the model computes, 0 to {} are",
+    fail(ErrorKind::input, "{} prompt states where the model computes are not possible, allowed is 0 to {}",
          options.cache_snapshots, kMostSnapshots);
   if (!(options.token_interval_seconds > 0) || options.queue < 1)
-    fail(ErrorKind::input,
-         "the queue holds {} requests and tokens are to come every {} s, both must be above 0", options.queue,
-         options.token_interval_seconds);
+    fail(ErrorKind::input, "the queue holds {} requests and the token interval is {} s, both must be above 0",
+         options.queue, options.token_interval_seconds);
   if (options.state_spacing < kChunkUnit || options.state_spacing % kChunkUnit != 0)
-    fail(ErrorKind::input, "a state every {} tokens is not possible, a multiple of {} is",
+    fail(ErrorKind::input, "a state every {} tokens is not possible, it must be a multiple of {}",
          options.state_spacing, kChunkUnit);
   if (options.cache_keys < 0)
-    fail(ErrorKind::input, "what is remembered cannot be kept apart for {} keys, for 0 or more it can",
-         options.cache_keys);
+    fail(ErrorKind::input, "the number of cache keys is {}, it must be 0 or more", options.cache_keys);
   if (chunk < kChunkUnit)
-    fail(ErrorKind::input, "prompts are read {} tokens at a time, a scheduler needs passes of {} or more",
-         chunk, kChunkUnit);
+    fail(ErrorKind::input,
+         "prompts are processed {} tokens at a time, a scheduler needs passes of {} or more", chunk,
+         kChunkUnit);
   return Settling(core, options).settle();
 }
 

@@ -1,12 +1,12 @@
-// How caches hold their rows.
+// The format of cache rows.
 #pragma once
 
 #include "sluice/ops/view.h"
 
 namespace sluice::state {
 
-// Rows are numbers, or packed: codes of so many bits and a norm each. A latent row is key and value at once
-// and takes the bits of keys.
+// Rows are unpacked numbers, or packed: codes of the given bits and a norm each. A latent row is both key and
+// value and uses the bits of keys.
 struct CacheFormat {
   ops::DType type = ops::DType::f32;  // of numbers
   std::int64_t key_bits = 16;         // 16: numbers; BF16 beside packed values
@@ -14,23 +14,23 @@ struct CacheFormat {
   bool packed() const { return key_bits != 16 || value_bits != 16; }
 };
 
-// Rows of a page: a multiple of the tiles that kernels read, few enough that a short sequence wastes little.
+// Rows per page: a multiple of the tiles that kernels read, few enough that a short sequence wastes little.
 inline constexpr std::int64_t kPageRows = 256;
 
 inline constexpr std::int64_t pages_for(std::int64_t rows) {
   return (rows + kPageRows - 1) / kPageRows;
 }
 
-// How much a layer is to remember: of so many sequences, of so many tokens each at most.
+// The size of a layer's state: the number of sequences, and the maximum of tokens in each.
 struct Extent {
   std::int64_t slots = 1;
   std::int64_t capacity = 1;
-  // Caches lie in so many pages, which sequences take as they grow; 0: as many as all of them can need.
+  // Number of cache pages, which sequences take as they grow; 0: as many as all of them can need.
   std::int64_t pages = 0;
-  // Places for copies of recurrent states beside those of the slots.
+  // Snapshot places for recurrent states, besides those of the slots.
   std::int64_t snapshots = 0;
-  // Sequences compute one at a time, and memory is taken as they come and grow: slots and pages are then the
-  // most that there may be.
+  // Whether sequences compute one at a time and memory is taken as they come and grow; slots and pages are
+  // then maxima.
   bool growing = false;
 
   std::int64_t pages_per_slot() const { return pages_for(capacity); }
@@ -48,7 +48,7 @@ enum class Layout {
   head_rows,  // a page: [heads, rows, ...], a row per token for each head
 };
 
-// Throws where rows of that width cannot be packed.
+// Throws if rows of that width cannot be packed.
 void check_packed_width(std::int64_t width);
 
 }  // namespace sluice::state

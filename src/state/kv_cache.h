@@ -1,4 +1,4 @@
-// Keys and values of every past token.
+// Keys and values of all past tokens.
 #pragma once
 
 #include "state/cache_format.h"
@@ -11,7 +11,7 @@ struct KvCacheShape {
   std::int64_t value_dim = 0;
 };
 
-// As numbers.
+// Unpacked.
 struct KvCache {
   ops::View keys;    // [pages, rows, kv_heads, head_dim]
   ops::View values;  // [pages, rows, kv_heads, value_dim]
@@ -23,7 +23,7 @@ struct KvCache {
   }
 };
 
-// As codes.
+// Packed as codes.
 struct PackedKvCache {
   ops::View key_codes;    // U8 [pages, kv_heads, rows, head_dim * key_bits / 8]
   ops::View value_codes;  // U8 [pages, kv_heads, rows, value_dim * value_bits / 8]

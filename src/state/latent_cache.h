@@ -10,7 +10,7 @@ struct LatentCacheShape {
   std::int64_t rope = 0;
 };
 
-// As numbers.
+// Unpacked.
 struct LatentCache {
   ops::View latents;    // [pages, rows, rank]
   ops::View rope_keys;  // [pages, rows, rope]

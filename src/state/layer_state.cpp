@@ -27,6 +27,7 @@ LayerState plan(const LayerStateShape& shape, const Extent& extent, const CacheF
 std::vector<LayerState> plan(const std::vector<LayerStateShape>& shapes, const Extent& extent,
                              const CacheFormat& format) {
   std::vector<LayerState> states;
+  states.reserve(shapes.size());
   for (const LayerStateShape& shape : shapes) states.push_back(plan(shape, extent, format));
   return states;
 }

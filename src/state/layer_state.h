@@ -1,4 +1,4 @@
-// What one layer remembers of its sequences, whatever its kind.
+// The state of one layer for its sequences, of any kind.
 #pragma once
 
 #include <type_traits>
@@ -13,15 +13,15 @@
 namespace sluice::state {
 
 using LayerStateShape = std::variant<KvCacheShape, LatentCacheShape, DeltaStateShape>;
-// The tensors of a layer, pooled over slots in front.
+// The tensors of a layer, with the slots of the pool as their first dimension.
 using LayerState = std::variant<KvCache, PackedKvCache, LatentCache, PackedLatentCache, DeltaState>;
 
-// Shapes and types without memory: what a pass needs to be planned.
+// Shapes and types without memory, for planning a pass.
 LayerState plan(const LayerStateShape& shape, const Extent& extent, const CacheFormat& format);
 std::vector<LayerState> plan(const std::vector<LayerStateShape>& shapes, const Extent& extent,
                              const CacheFormat& format);
 
-// f(tensor, layout) for each tensor that holds something of a sequence.
+// Calls f(tensor, layout) for each tensor with state of a sequence.
 template <class State, class F>
 requires std::is_same_v<std::remove_const_t<State>, LayerState>
 void for_each_tensor(State& state, F&& f) {
@@ -32,7 +32,7 @@ inline std::size_t bytes_of(const ops::View& view) {
   return to_size(view.elements()) * size_bytes(view.dtype);
 }
 
-// What layers with these shapes take of each kind: for a page of their caches, and for a slot whatever its
+// Bytes of layers with these shapes: per page of their caches, and per slot, independent of its
 // length.
 struct StateBytes {
   std::size_t page = 0;

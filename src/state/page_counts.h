@@ -1,4 +1,4 @@
-// The pages of a pool's caches: which are free, and how many sequences use each of the others.
+// Reference counts of the pages of a pool's caches.
 #pragma once
 
 #include <algorithm>
@@ -16,15 +16,15 @@ class PageCounts {
   std::int64_t free() const { return pages_ - end() + std::ssize(free_); }
   // All pages from this one on are free.
   std::int64_t end() const { return std::ssize(users_); }
-  // The same after so many more are taken.
+  // The same after that many more have been taken.
   std::int64_t end_with(std::int64_t more) const {
     return end() + std::max<std::int64_t>(0, more - std::ssize(free_));
   }
-  // Throws where fewer are free.
+  // Throws if fewer are free.
   void expect(std::int64_t wanted) const;
-  // The first free page, with one user; throws where none is free.
+  // Takes the first free page, with one user; throws if none is free.
   std::int32_t take();
-  // One user more, one less. A page without users is free again.
+  // Adds or removes a user. A page without users is free.
   void share(std::int32_t page);
   void release(std::int32_t page);
   bool shared(std::int32_t page) const { return users_[page] > 1; }

@@ -1,4 +1,4 @@
-// The same slots for layers that are held elsewhere: what a pool does with its slots is done there too.
+// The same slots on nodes with other layers: they repeat what a pool does with its slots.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace sluice::state {
 
-// The members mean what those of StatePool mean. Pages are the same ones, as both pools take them in the
-// same order.
+// The members are those of StatePool. Both pools use the same pages, because they take them in the same
+// order.
 class PoolReplica {
  public:
   virtual ~PoolReplica() = default;

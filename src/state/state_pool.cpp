@@ -130,7 +130,7 @@ void StatePool::for_each_state(F&& f) const {
 
 void StatePool::promise(std::int64_t slot, std::int64_t capacity) {
   if (promised_pages() + pages_for(capacity) > pages_.pages())
-    fail(ErrorKind::resource, "a context of {} tokens does not fit beside those that there are", capacity);
+    fail(ErrorKind::resource, "a context of {} tokens does not fit beside the existing ones", capacity);
   promised_[to_size(slot)] = capacity;
 }
 

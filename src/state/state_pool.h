@@ -20,13 +20,13 @@ class StatePool {
   StatePool(ops::Backend& backend, const std::vector<LayerStateShape>& shapes, const Extent& extent,
             const CacheFormat& format, std::unique_ptr<PoolReplica> replica = nullptr);
 
-  // What such a pool takes when it is made, known before anything is allocated.
+  // Bytes that such a pool takes when it is created, computed before anything is allocated.
   static std::size_t bytes(const std::vector<LayerStateShape>& shapes, const Extent& extent,
                            const CacheFormat& format);
-  // What a sequence of up to `capacity` tokens comes to take of a growing one.
+  // Bytes that a sequence of up to `capacity` tokens finally takes in a growing pool.
   static std::size_t slot_bytes(const std::vector<LayerStateShape>& shapes, const Extent& extent,
                                 const CacheFormat& format, std::int64_t capacity);
-  // What it takes now, a slot of it, and what it may come to take while no other slot is opened.
+  // Bytes that it takes now, that a slot takes, and that it may take while no other slot is opened.
   std::size_t bytes() const;
   std::size_t bytes(std::int64_t slot) const;
   std::size_t promised_bytes() const;
@@ -35,58 +35,58 @@ class StatePool {
   std::int64_t slots() const { return extent_.slots; }
   std::int64_t capacity() const { return extent_.capacity; }
   const std::vector<LayerState>& layers() const { return layers_; }
-  // Of other layers, elsewhere; or nothing.
+  // The replica with other layers on other nodes, or null.
   PoolReplica* replica() const { return replica_.get(); }
   // I32 [slots, pages per slot].
   const ops::ConstView& page_table() const { return page_table_; }
   std::int64_t free_pages() const { return pages_.free(); }
 
-  // Of a growing pool: from now on a slot may come to hold so many tokens.
+  // In a growing pool: from now on a slot may hold up to that many tokens.
   void promise(std::int64_t slot, std::int64_t capacity);
   std::int64_t open_slots() const;
-  // Makes a slot ready for a sequence of up to so many tokens, with an empty past.
+  // Prepares a slot for a sequence of up to that many tokens, with an empty past.
   void open(std::int64_t slot, std::int64_t capacity);
-  // Gives back what a slot took; it is opened before it is used again.
+  // Returns what a slot took; it must be opened before it is used again.
   void release(std::int64_t slot);
-  // An empty past: recurrent states become zero, pages are given back.
+  // Empties the past: recurrent states become zero, pages are returned.
   void reset(std::int64_t slot);
-  // Pages that make_writable() would take.
+  // The number of pages that make_writable() would take.
   std::int64_t missing_pages(std::int64_t slot, std::int64_t past, std::int64_t added) const;
-  // Before rows [past, past + added) of a slot are written: takes pages for them, and copies of those that
-  // other slots use too.
+  // Call before writing rows [past, past + added) of a slot: takes pages for them, and copies pages that
+  // other slots share.
   void make_writable(std::int64_t slot, std::int64_t past, std::int64_t added);
   // Gives another slot the first `rows` rows of this one and its recurrent states. Pages are shared until one
   // of the two writes to them.
   void fork(std::int64_t from, std::int64_t to, std::int64_t rows);
-  // The pages of a slot's rows, in their order. Others than slots may use them, too: hold() is one user more,
-  // drop() one less.
+  // The pages of a slot's rows, in order. Users other than slots call hold() to share a page and drop() to
+  // release it.
   const std::vector<std::int32_t>& pages(std::int64_t slot) const { return taken_[slot]; }
   void hold(std::int32_t page);
   void drop(std::int32_t page);
   bool shared(std::int32_t page) const { return pages_.shared(page); }
-  // Gives a slot rows that are in these pages, in place of its own. They are shared until it writes to them.
+  // Gives a slot the rows in these pages instead of its own. They are shared until it writes to them.
   void adopt(std::int64_t slot, std::span<const std::int32_t> pages);
-  // Copies of recurrent states that stay on the backend, behind those of the slots. take_snapshot() gives the
-  // place of one, whose contents are undefined; -1: none is free.
+  // Copies of recurrent states on the backend, after those of the slots. take_snapshot() returns a free place
+  // with undefined contents; -1: none is free.
   std::int64_t free_snapshots() const { return std::ssize(free_snapshots_); }
   std::int32_t take_snapshot();
   void release_snapshot(std::int32_t place);
   void copy_to_snapshot(std::int64_t slot, std::int32_t place);
   void copy_from_snapshot(std::int64_t slot, std::int32_t place);
-  // As save() copies the recurrent states of a slot: so many bytes.
+  // The number of bytes that save() copies for the recurrent states of a slot.
   void save_snapshot(std::int32_t place, std::span<std::byte> to);
   // Copies of a slot's recurrent states, and of the first `rows` rows of its caches if asked for. Their bytes
   // are the same wherever the rows lie and whoever holds the layers: those of a replica follow.
   std::vector<std::byte> save(std::int64_t slot, std::int64_t rows, bool with_caches);
   void load(std::int64_t slot, std::int64_t rows, bool with_caches, std::span<const std::byte> saved);
   std::size_t saved_bytes(std::int64_t rows, bool with_caches) const;
-  // The same of rows [begin, end) alone, which are whole blocks of kBlockRows: block after block, so that a
-  // copy of many holds copies of fewer. What is loaded must stay until wait().
+  // The same for rows [begin, end) only, which are whole blocks of kBlockRows: block by block, so a copy of
+  // many blocks contains the copies of fewer. The source of a load must stay until wait().
   void save_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end, std::span<std::byte> to);
   void load_blocks(std::int64_t slot, std::int64_t begin, std::int64_t end, std::span<const std::byte> saved);
   // Of one block in a page.
   void save_page_block(std::int32_t page, std::int64_t block, std::span<std::byte> to);
-  // Until everything is loaded.
+  // Waits until everything is loaded.
   void wait();
   std::size_t block_bytes() const { return saved_bytes(kBlockRows, true) - saved_bytes(0, true); }
 
@@ -110,7 +110,7 @@ class StatePool {
   void for_each_in_block(std::int64_t at, std::int64_t first, F&& f) const;
   template <class F>
   void for_each_state(F&& f) const;
-  // Memory of a growing pool for so many pages or slots, each with a part of every tensor.
+  // Commits memory of a growing pool for that many pages or slots, each with a part of every tensor.
   struct Growing {
     std::unique_ptr<ops::GrowingBuffer> memory;
     std::size_t each = 0;

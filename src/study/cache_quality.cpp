@@ -78,7 +78,7 @@ CacheQuality compare_caches(Engine& engine, Engine& against, std::string_view te
                             std::int64_t contexts,
                             const std::function<void(std::uint64_t, std::uint64_t)>& progress) {
   if (context < 2 || context > engine.summary().max_positions || contexts < 0)
-    fail(ErrorKind::input, "{} contexts of {} tokens are to be compared, the model allows 2 to {} tokens",
+    fail(ErrorKind::input, "{} contexts of {} tokens cannot be compared, the model allows 2 to {} tokens",
          contexts, context, engine.summary().max_positions);
   const std::vector<std::int32_t> all = join(engine, text);
   const auto whole = std::ssize(all) / context;

@@ -98,17 +98,16 @@ ExpertUsage expert_usage(const Engine& engine) {
 
 void write_expert_profile(const ExpertUsage& usage, const std::filesystem::path& path) {
   if (usage.uses.empty())
-    fail(ErrorKind::input,
-         "nothing is known of the use of experts that all stay in memory; set expert_slots");
+    fail(ErrorKind::input, "the use of experts is not counted when all stay in memory; set expert_slots");
   experts::write_profile(usage.uses, path);
 }
 
 PolicyComparison compare_policies(const std::shared_ptr<Engine>& engine, std::span<const std::int32_t> prompt,
                                   std::int64_t tokens, std::uint64_t seed) {
   if (engine::core(*engine).streamed.cache == nullptr)
-    fail(ErrorKind::input, "policies are compared on an engine that streams its experts; set expert_slots");
+    fail(ErrorKind::input, "comparing policies needs an engine that streams its experts; set expert_slots");
   if (tokens < 2 || prompt.empty())
-    fail(ErrorKind::input, "a trace takes a prompt and at least 2 tokens, given are {} and {}", prompt.size(),
+    fail(ErrorKind::input, "a trace needs a prompt and at least 2 tokens, given are {} and {}", prompt.size(),
          tokens);
   const std::vector<Passes> layers = record(engine, prompt, tokens, seed);
   const std::int64_t experts = engine->summary().experts;

@@ -1,9 +1,9 @@
 #include "sluice/model_bench.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/integer_cast.h"
 #include "engine/executor.h"
@@ -12,8 +12,6 @@
 namespace sluice {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
@@ -176,7 +174,7 @@ Times time_passes(engine::Core& core, engine::ForwardPass& pass, const ModelBenc
     const auto start = Clock::now();
     work();
     core.backend->synchronize();
-    return std::chrono::duration<double>(Clock::now() - start).count();
+    return seconds_since(start);
   };
   // Greedy choices of a random model soon repeat, and with them the experts; where experts come and go, what
   // is generated must not.

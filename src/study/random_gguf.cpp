@@ -282,7 +282,8 @@ std::uint64_t write_random_gguf(std::string_view geometry, int bits, const std::
   const BlockType& blocks = block_type(bits);
   const Json config = models::geometry_config(geometry);
   if (config.at("model_type") != "qwen3_5_moe")
-    fail(ErrorKind::input, "'{}' is no Qwen3.5 model with experts, the only kind written as GGUF", geometry);
+    fail(ErrorKind::input,
+         "'{}' is not a Qwen3.5 model with experts, the only kind that can be written as GGUF", geometry);
   checkpoint::RandomBinder binder(16, nullptr);
   models::build(checkpoint::Config(config, std::string(geometry)), binder);
   const checkpoint::RandomRouting routing{

@@ -80,7 +80,8 @@ std::shared_ptr<Engine> Engine::random(std::string_view geometry, int bits, cons
                                        double zipf) {
   check_bits(bits);
   if (options.share)
-    fail(ErrorKind::unsupported, "several nodes share a model from files; write one with 'sluice random'");
+    fail(ErrorKind::unsupported,
+         "several nodes can only share a model in files; write one with 'sluice random'");
   auto core = std::make_unique<engine::Core>();
   core->start(options);
   const Json config = models::geometry_config(geometry);

@@ -1,8 +1,8 @@
 #include "study/step_profile.h"
 
 #include <algorithm>
-#include <chrono>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/integer_cast.h"
 #include "engine/placement/layout.h"
@@ -124,7 +124,6 @@ class Recorder final : public ops::Backend {
 };
 
 double median_seconds(ops::Backend& backend, ops::Program& program) {
-  using Clock = std::chrono::steady_clock;
   constexpr int kRuns = 11;
   std::vector<double> times;
   program.run();
@@ -133,7 +132,7 @@ double median_seconds(ops::Backend& backend, ops::Program& program) {
     const auto start = Clock::now();
     program.run();
     backend.synchronize();
-    times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    times.push_back(seconds_since(start));
   }
   std::nth_element(times.begin(), times.begin() + kRuns / 2, times.end());
   return times[kRuns / 2];
@@ -154,7 +153,6 @@ struct Repetition {
 // ops are launched, each runs several times, so that launching it and waiting for it count little.
 void time_in_order(ops::Backend& backend, const std::vector<Call>& calls, std::vector<OpProfile>& rows,
                    double peak_bytes_per_second, const Repetition& repetition) {
-  using Clock = std::chrono::steady_clock;
   const auto runs = to_size(repetition.runs);
   std::vector<std::vector<double>> seconds(rows.size(), std::vector<double>(runs));
   for (std::size_t run = 0; run < runs; ++run)
@@ -163,8 +161,7 @@ void time_in_order(ops::Backend& backend, const std::vector<Call>& calls, std::v
       const auto start = Clock::now();
       for (int i = 0; i < repetition.per_run; ++i) call.run(backend);
       backend.synchronize();
-      seconds[call.row][run] +=
-          std::chrono::duration<double>(Clock::now() - start).count() / repetition.per_run;
+      seconds[call.row][run] += seconds_since(start) / repetition.per_run;
     }
   for (std::size_t i = 0; i < rows.size(); ++i) {
     std::nth_element(seconds[i].begin(), seconds[i].begin() + repetition.runs / 2, seconds[i].end());

@@ -86,7 +86,8 @@ async def load(server, duration):
 
 
 def main():
-    with Server("--parallel", ACTIVE) as server:
+    # Room for few remembered prompts, so that it is full long before memory is compared.
+    with Server("--parallel", ACTIVE, "--cache-memory", "64MB") as server:
         connect_often(server)
         spoken = http_seconds(server)
         clients, samples, rate, share = asyncio.run(load(server, DURATION))

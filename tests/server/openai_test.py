@@ -2,9 +2,28 @@
 
 import itertools
 import json
+import math
+import pathlib
+import struct
+import subprocess
+import tempfile
 import unittest
 
-from served import STORY, SharedServer, events
+from served import SECONDS, SLUICE, STORY, SharedServer, events
+
+
+def logits_of(model, ids):
+    """A row per token, from the program's own file."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder, "logits.safetensors")
+        subprocess.run([SLUICE, "logits", model, "--rounded", "--tokens", ",".join(map(str, ids)), "--out", out],
+                       check=True, capture_output=True, timeout=SECONDS)
+        data = out.read_bytes()
+    size = struct.unpack_from("<Q", data)[0]
+    entry = json.loads(data[8:8 + size])["logits"]
+    count, width = entry["shape"]
+    begin = 8 + size + entry["data_offsets"][0]
+    return [struct.unpack_from(f"<{width}f", data, begin + 4 * width * i) for i in range(count)]
 
 
 class OpenAI(SharedServer):
@@ -56,6 +75,37 @@ class OpenAI(SharedServer):
         self.assertEqual(by_ids["choices"][0]["text"], alone["choices"][0]["text"])
         _, echo = self.server.post("/v1/completions", {"prompt": "The cat", "max_tokens": 2, "echo": True})
         self.assertTrue(echo["choices"][0]["text"].startswith("The cat"))
+
+    def test_logprobs_of_prompts(self):
+        """They are those of the logits that the program writes for the same tokens."""
+        asked = {"max_tokens": 3, "temperature": 0, "logprobs": 2, "echo": True}
+        text = "Once upon a time there was a dragon. It had a été 🐉 red ball."
+        ids = self.server.post("/tokenize", {"content": text, "add_special": True})[1]["tokens"]
+        rows = logits_of("delta-story", ids)
+        status, whole = self.server.post("/v1/completions", asked | {"prompt": [text, "The cat"], "n": 2, "seed": 1})
+        self.assertEqual(status, 200, whole)
+        _, plain = self.server.post("/v1/completions", {"prompt": text, "max_tokens": 3, "temperature": 0, "logprobs": 2})
+        for choice in whole["choices"][:2]:
+            told = choice["logprobs"]
+            self.assertTrue(choice["text"].startswith(text))
+            self.assertEqual({len(values) for values in told.values()}, {len(ids) + 3})
+            self.assertIsNone(told["token_logprobs"][0])
+            self.assertIsNone(told["top_logprobs"][0])
+            self.assertEqual("".join(told["tokens"][:4]), text[:told["text_offset"][4]])
+            for i, row in enumerate(rows[:-1]):
+                largest = max(row)
+                total = math.log(math.fsum(math.exp(x - largest) for x in row))
+                self.assertAlmostEqual(told["token_logprobs"][i + 1], row[ids[i + 1]] - largest - total, 9)
+                top = sorted((x - largest - total for x in row), reverse=True)[:2]
+                for want, got in zip(top, sorted(told["top_logprobs"][i + 1].values(), reverse=True), strict=True):
+                    self.assertAlmostEqual(want, got, 9)
+            for name in ("tokens", "token_logprobs", "top_logprobs"):
+                self.assertEqual(told[name][len(ids):], plain["choices"][0]["logprobs"][name])
+        # What a harness asks for that wants likelihoods alone.
+        _, scored = self.server.post("/v1/completions", asked | {"prompt": ids, "max_tokens": 0})
+        self.assertEqual(scored["choices"][0]["logprobs"]["token_logprobs"], whole["choices"][0]["logprobs"]["token_logprobs"][:len(ids)])
+        self.assertEqual(scored["usage"]["completion_tokens"], 0)
+        self.assertEqual(self.server.post("/v1/completions", asked | {"prompt": text, "stream": True})[0], 400)
 
     def test_the_best_of_several(self):
         asked = {"prompt": ["Once upon a time", "The cat"], "max_tokens": 6, "temperature": 1.5, "seed": 3, "logprobs": 0}

@@ -43,6 +43,15 @@ class Options(unittest.TestCase):
         self.assertEqual(run.returncode, 1)
         self.assertIn("--api-key", run.stderr)
 
+    def test_files_without_keys(self):
+        with tempfile.TemporaryDirectory() as folder:
+            empty = pathlib.Path(folder, "empty")
+            empty.write_text("# none\n\n")
+            for file, wrong in ((empty, "there is no key in"), (folder, "cannot read the keys in"), (f"{folder}/none", "cannot read the keys in")):
+                run = subprocess.run([SLUICE, "serve", "--port", "0", "--api-key-file", str(file)], text=True, capture_output=True, timeout=SECONDS)
+                self.assertEqual((run.returncode, run.stdout), (1, ""))
+                self.assertEqual(run.stderr, f"sluice: {wrong} '{file}'\n")
+
     @unittest.skipUnless(shutil.which("openssl"), "a certificate is made with openssl")
     def test_https(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -330,7 +330,7 @@ class PrefixCache(unittest.TestCase):
             said = server.complete(STORY + text + " Then", prompt_cache_key="stories")
             report, why = self.why(server, said[2])
             self.assertGreater(report["decoded_tokens"], 0)
-            self.assertIn("rounding differs", why)
+            self.assertIn("rounded differently", why)
             self.assertEqual(server.ask("POST", "/v1/completions", {"prompt": STORY, "prompt_cache_key": 7})[0], 400)
             for path, body in (("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hello"}]}),
                                ("/v1/responses", {"input": "Hello"})):

@@ -23,9 +23,9 @@ STORY = [{"role": "user", "content": "Tell me a story about a dragon."}]
 class Server:
     """A server of its own, on a port of its own; `launcher` is what starts it where it is not started directly."""
 
-    def __init__(self, *arguments, launcher=()):
-        self.process = subprocess.Popen([*launcher, SLUICE, "serve", "--port", "0", *map(str, arguments)], text=True,
-                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    def __init__(self, *arguments, launcher=(), stdin=subprocess.DEVNULL):
+        self.process = subprocess.Popen([*launcher, SLUICE, "serve", "--port", "0", *map(str, arguments)], text=True, stdin=stdin,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         line = self.process.stdout.readline()
         if not line.startswith("listening on http"):
             raise RuntimeError(f"{line!r}: {self.process.stderr.read()}")

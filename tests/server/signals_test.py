@@ -1,6 +1,7 @@
 """SIGTERM with answers under way."""
 
 import contextlib
+import os
 import signal
 import threading
 import time
@@ -31,6 +32,20 @@ class Signals(unittest.TestCase):
             self.assertTrue(all(answer["usage"]["completion_tokens"] == TOKENS for _, answer in results))
             self.assertEqual(server.process.wait(timeout=SECONDS), 0)
             idle.close()
+
+    def test_the_end_of_the_input_lets_answers_finish(self):
+        ours, its = os.pipe()[::-1]
+        with Server("--end-with-input", "--drain-seconds", 10 * SECONDS, stdin=its) as server:
+            os.close(its)
+            results = []
+            client = threading.Thread(target=lambda: results.append(server.chat(max_tokens=TOKENS, ignore_eos=True)))
+            client.start()
+            server.wait_for("sluice_requests_total", 1)
+            os.write(ours, b"What is said there is not heard.\n")
+            os.close(ours)
+            client.join()
+            self.assertEqual([(status, answer["usage"]["completion_tokens"]) for status, answer in results], [(200, TOKENS)])
+            self.assertEqual(server.process.wait(timeout=SECONDS), 0, server.process.stderr.read())
 
     def test_sigterm_does_not_wait_forever(self):
         with Server("--drain-seconds", 0) as server:

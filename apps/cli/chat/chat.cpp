@@ -87,7 +87,7 @@ class Chat {
     return names;
   }
 
-  // False at the end of the input. Lines between """ and """, or behind a \, are one message.
+  // False at the end of the input. Lines between """ and """, or after a trailing \, are one message.
   bool read_message(LineReader& reader, std::string& message) {
     message.clear();
     bool quoted = false;
@@ -195,7 +195,7 @@ class Chat {
   }
 
   void save_as(const std::string& file) {
-    if (file.empty()) throw Error(ErrorKind::input, "/save wants the name of a file");
+    if (file.empty()) throw Error(ErrorKind::input, "/save needs a file name");
     save(file);
     say(fmt::format("[{} messages in {}]", conversation_.messages().size(), file));
   }
@@ -206,7 +206,7 @@ class Chat {
   }
 
   void load(const std::string& file) {
-    if (file.empty()) throw Error(ErrorKind::input, "/load wants the name of a file");
+    if (file.empty()) throw Error(ErrorKind::input, "/load needs a file name");
     auto all = nlohmann::ordered_json::parse(read_input(file), nullptr, false);
     if (all.is_object() && all.contains("messages")) all = nlohmann::ordered_json(all["messages"]);
     if (!all.is_array()) throw Error(ErrorKind::input, fmt::format("'{}' holds no conversation", file));
@@ -265,21 +265,20 @@ void run(Options& options) {
 
 void add_chat(Parser& parser) {
   auto options = std::make_shared<Options>();
-  Command command = parser.add("chat", "Talk with a model");
+  Command command = parser.add("chat", "Chat with a model");
   add_model_option(command, options->model.model);
-  command.option("--system", options->system, "What the model is told before the conversation");
-  command.option(
-      "--resume", options->resume,
-      "Go on with the conversation in this file, if it is there, and save it there after each answer");
+  command.option("--system", options->system, "System message: instructions for the whole conversation");
+  command.option("--resume", options->resume,
+                 "Continue the conversation in this file, if it exists, and save it there after each answer");
   command.option("--cache-disk", options->cache_disk, kCacheDiskMeaning);
   command.choice("--when-full", options->when_full, {"shift", "stop"},
-                 "What a full context means: forget the oldest turns, or stop");
+                 "When the context is full: forget the oldest turns, or stop");
   command.flag("--stats", options->stats, "Print speed and context used after each answer to stderr");
   options->generation.add(command);
   options->remote.add(command);
   add_engine_options(command, options->model);
   command.example("sluice chat --system \"You are brief.\"", "a conversation");
-  command.example("sluice chat --resume friends.json", "one to go on with tomorrow");
+  command.example("sluice chat --resume friends.json", "a conversation that you can continue tomorrow");
   command.on_run([options] { run(*options); });
 }
 

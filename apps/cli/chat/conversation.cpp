@@ -109,11 +109,10 @@ std::size_t Conversation::make_room(std::int64_t max_tokens) {
     const auto tokens = std::ssize(engine_.encode(render()));
     if (tokens + answer <= capacity) return before - messages_.size();
     if (when_full_ == WhenFull::stop)
-      throw Error(
-          ErrorKind::input,
-          fmt::format("the context is full: {} of {} tokens; /clear begins anew, /undo takes back, and --ctx "
-                      "and --when-full shift make room",
-                      tokens, capacity));
+      throw Error(ErrorKind::input,
+                  fmt::format("the context is full: {} of {} tokens; /clear starts over, /undo takes the "
+                              "last message back, and --ctx or --when-full shift makes room",
+                              tokens, capacity));
     if (!forget_oldest_turn()) {
       if (tokens < capacity) return before - messages_.size();
       throw Error(ErrorKind::input,

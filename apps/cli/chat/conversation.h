@@ -35,7 +35,7 @@ class Conversation {
   bool undo();
   // Forgets everything but what the system message says.
   void clear();
-  // What the model is told before the conversation; empty: nothing.
+  // The system message; empty: none.
   void set_system(const std::string& text);
   std::string system() const;
 

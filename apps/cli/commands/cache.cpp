@@ -48,25 +48,25 @@ void list_prompts(const CacheArguments& options) {
 
 void explain_report(const Json& report) {
   const auto number = [&](const char* name) { return report.value(name, std::int64_t{0}); };
-  fmt::print("{}: {} of {} tokens were remembered, {} of them on the disk ({})\n",
+  fmt::print("{}: {} of {} tokens were cached, {} of them on disk ({})\n",
              printable(report.value("request", "")), number("cached_tokens"), number("prompt_tokens"),
              number("from_disk"), printable(report.value("reason", "")));
   if (number("decoded_tokens") > 0)
     fmt::print(
-        "  {} of them were generated or stand behind such: rounding differs from a prompt that is read\n",
+        "  {} of them were generated or follow generated ones: they are rounded differently from a prompt\n",
         number("decoded_tokens"));
   if (report.value("other_salt", false))
-    fmt::print("  a request before began like this one, but had another cache_salt\n");
+    fmt::print("  an earlier request began like this one but had another cache_salt\n");
   if (report.value("other_options", false))
-    fmt::print("  files of another model, or of other options, begin like this one\n");
+    fmt::print("  cached files of another model or of other options begin like this one\n");
   if (!report.contains("parts_with")) return;
-  fmt::print("  it parts from prompts before behind {} tokens: '{}' goes on with '{}'\n",
+  fmt::print("  it differs from earlier prompts after {} tokens: '{}' is followed by '{}'\n",
              number("agreeing_tokens"), printable(report.value("parts_behind", "")),
              printable(report.value("parts_with", "")));
   if (report.contains("instead_of"))
     fmt::print("  one of them went on with '{}'\n", printable(report.value("instead_of", "")));
   if (report.contains("volatile"))
-    fmt::print("  there stands {}, which differs from request to request: move it behind what stays\n",
+    fmt::print("  this is {}, which changes from request to request: move it behind what stays the same\n",
                printable(report.value("volatile", "")));
 }
 
@@ -74,7 +74,8 @@ void say_why(const CacheArguments& options) {
   const std::string path =
       options.request.empty() ? "/v1/sluice/cache" : "/v1/sluice/cache?request=" + options.request;
   const Json answer = Json::parse(server::get_from_server(options.url, options.key, path), nullptr, false);
-  if (!answer.is_object()) throw Error(ErrorKind::resource, options.url + ": the answer makes no sense");
+  if (!answer.is_object())
+    throw Error(ErrorKind::resource, options.url + ": the server's answer is not a report of its cache");
   if (options.json) return print_json(answer);
   if (!answer.contains("requests")) return explain_report(answer);
   for (const Json& report : answer["requests"]) explain_report(report);
@@ -83,26 +84,27 @@ void say_why(const CacheArguments& options) {
 void look_after(const CacheArguments& options) {
   if (options.action == "why") return say_why(options);
   if (options.folder.empty())
-    throw Error(ErrorKind::input, "name the folder that 'sluice serve --cache-disk' uses");
+    throw Error(ErrorKind::input, "FOLDER is missing: name the folder that 'sluice serve --cache-disk' uses");
   if (options.action == "list") return list_prompts(options);
   const double freed = static_cast<double>(clear_remembered_prompts(options.folder));
-  fmt::print(stderr, "{:.2f} MB are free again\n", freed / 1e6);
+  fmt::print(stderr, "{:.2f} MB freed\n", freed / 1e6);
 }
 
 }  // namespace
 
 void add_cache(Parser& parser) {
   auto options = std::make_shared<CacheArguments>();
-  Command command = parser.add("cache", "List or remove remembered prompts, or say why one was not");
+  Command command = parser.add("cache", "List or delete cached prompts, or explain why one was not reused");
   command.choice("ACTION", options->action, {"list", "clear", "why"}, "What to do");
-  command.option("FOLDER", options->folder, "The folder of remembered prompts, to list or clear it");
-  command.option("--server", options->url, "The server to ask why");
-  command.option("--server-key", options->key, "Its API key");
+  command.option("FOLDER", options->folder, "The folder of cached prompts to list or clear");
+  command.option("--server", options->url, "The server that 'why' asks");
+  command.option("--server-key", options->key, "API key for that server");
   command.option("--request", options->request,
-                 "The request to explain, by the X-Request-Id of its answer; all that are known if absent");
+                 "The request to explain, by the X-Request-Id of its answer; if absent: all known ones");
   command.flag("--json", options->json, "Print JSON");
-  command.example("sluice cache list ~/prompts", "what 'sluice serve --cache-disk ~/prompts:20GB' has kept");
-  command.example("sluice cache why", "how much of each prompt was remembered, and where it differed");
+  command.example("sluice cache list ~/prompts",
+                  "show what 'sluice serve --cache-disk ~/prompts:20GB' has kept");
+  command.example("sluice cache why", "show how much of each prompt was cached, and where it differed");
   command.on_run([options] { look_after(*options); });
 }
 

@@ -88,29 +88,31 @@ void run(ConvertArguments& options) {
 void add_convert(Parser& parser) {
   auto options = std::make_shared<ConvertArguments>();
   ConvertOptions& convert = options->convert;
-  Command command = parser.add("convert", "Turn a Hugging Face checkpoint into an MLX one");
+  Command command = parser.add("convert", "Convert a Hugging Face checkpoint to the MLX format");
   command.required("IN", options->in, "Folder with config.json and *.safetensors in BF16, F16, F32 or FP8");
-  command.required("OUT", options->out, "Folder to make; it appears when it is complete");
+  command.required("OUT", options->out, "Folder to create; it appears when it is complete");
   command.option("--bits", convert.bits, "Bits per quantised weight: 2, 3, 4, 5, 6 or 8", {2, 8});
   command.option("--group-size", convert.group_size, "Weights that share a scale: 32, 64 or 128", {32, 128});
-  command.choice("--mixed", convert.mixed, convert_recipes(), "Few bits, but more where they matter");
+  command.choice("--mixed", convert.mixed, convert_recipes(),
+                 "Few bits per weight, with more where they matter");
   command.choice("--dtype", convert.dtype, {"bfloat16", "float16", "float32"},
                  "Type of scales and dense weights; default: the model's");
-  command.flag("--no-quantize", options->dense, "Only rename and rearrange, all weights dense");
+  command.flag("--no-quantize", options->dense, "Only rename and rearrange; all weights stay dense");
   command.flag(
       "--pack-experts", options->pack,
-      "Only rearrange a checkpoint that runs, so that each expert is one aligned read (see --memory of run)");
+      "Only rearrange a checkpoint, so that each expert is one aligned read (for 'sluice run --memory')");
   add_threads_option(command, convert.threads);
   command.flag("--json", options->json, kJsonMeaning);
   command.note(
-      "The result equals that of mlx_lm.convert bit for bit, and mlx-lm can load it; routers keep 8 bits. "
-      "Models: "
+      "The result is bit for bit that of mlx_lm.convert, and mlx-lm can load it; routers keep 8 bits. "
+      "Supported models: "
       "qwen3_5_moe, qwen3_5, qwen3_next, qwen3_moe, deepseek_v3 (from FP8 too); GGUF files are not "
-      "supported. Memory "
-      "stays small whatever the model's size; the disk must hold the result, about bits/16 of BF16.");
+      "supported. Memory use stays small whatever the model's size; the disk must hold the result, about "
+      "bits/16 of the size in BF16.");
   command.example("sluice convert Qwen3.6-35B-A3B qwen3.6-35b-4bit --bits 4 --group-size 64",
-                  "four bits per weight");
-  command.example("sluice convert --pack-experts qwen3.6-35b-4bit packed", "for reading experts from disk");
+                  "convert to four bits per weight");
+  command.example("sluice convert --pack-experts qwen3.6-35b-4bit packed",
+                  "prepare a checkpoint for reading experts from disk");
   command.on_run([options] { run(*options); });
 }
 

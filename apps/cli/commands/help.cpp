@@ -35,11 +35,14 @@ void run(const ProgramInfo& table, const HelpArguments& options) {
 
 void add_help(Parser& parser) {
   auto options = std::make_shared<HelpArguments>();
-  Command command = parser.add("help", "Explain the commands");
-  command.option("COMMAND", options->command, "Which; default: a list of all");
+  Command command = parser.add("help", "List the commands, or explain one");
+  command.option("COMMAND", options->command, "The command to explain; default: list all");
   command.flag("--man", options->manual, "Print the manual page instead");
   command.choice("--completions", options->shell, {"bash", "zsh", "fish"},
-                 "Print what makes this shell complete commands and options instead");
+                 "Print the completion script for this shell instead");
+  command.example("sluice help run", "explain one command");
+  command.example("sluice help --completions fish > ~/.config/fish/completions/sluice.fish",
+                  "install the completions for fish");
   command.on_run([&parser, options] { run(parser.table(), *options); });
 }
 

@@ -82,10 +82,11 @@ void run(ModelOptions& options, bool json) {
 void add_inspect(Parser& parser) {
   auto options = std::make_shared<ModelOptions>();
   auto json = std::make_shared<bool>(false);
-  Command command = parser.add("inspect", "Say what a checkpoint is made of and what running it takes");
-  command.required("MODEL", options->model, "Checkpoint folder, or the name of a model");
+  Command command = parser.add("inspect", "Show what a checkpoint contains and how much memory it needs");
+  command.required("MODEL", options->model, "A checkpoint folder, or a name that 'sluice list' shows");
   add_cache_option(command, options->kv);
   command.flag("--json", *json, kJsonMeaning);
+  command.example("sluice inspect delta-story", "show the bundled model");
   command.on_run([options, json] { run(*options, *json); });
 }
 

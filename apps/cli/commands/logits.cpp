@@ -40,14 +40,17 @@ void run(LogitsArguments& options) {
 void add_logits(Parser& parser) {
   auto options = std::make_shared<LogitsArguments>();
   Command command = parser.add("logits", "Write the logits of given token ids to a safetensors file");
-  command.required("MODEL", options->model.model, "Checkpoint folder, or the name of a model");
-  command.required("--tokens", options->tokens, "Ids as 1,2,3 or @FILE");
-  command.option("--greedy", options->greedy, "Then choose so many ids, one step at a time", {0, 1 << 30});
+  command.required("MODEL", options->model.model, "A checkpoint folder, or a name that 'sluice list' shows");
+  command.required("--tokens", options->tokens, "Token ids: 1,2,3 or @FILE");
+  command.option("--greedy", options->greedy, "Then choose this many tokens greedily, one step at a time",
+                 {0, 1 << 30});
   command.required("--out", options->out,
                    "File to write: F32 logits [T,vocab] and, with --greedy, I32 greedy [N]");
   command.flag("--rounded", options->rounded,
-               "Compute as the other commands do without --exact: with integers on CPUs, in BF16 on GPUs");
+               "Round as other commands do without --exact: to integers on CPUs, to BF16 on GPUs");
   add_engine_options(command, options->model);
+  command.example("sluice logits delta-story --tokens 1,2,3 --greedy 16 --out logits.safetensors",
+                  "logits of three tokens, and the 16 that follow greedily");
   command.on_run([options] { run(*options); });
 }
 

@@ -88,8 +88,8 @@ void remove(const std::string& name) {
   const fs::path folder = own_folder(name);
   if (folder.empty())
     throw Error(ErrorKind::input,
-                fmt::format("there is no model '{}' in '{}'; others are not removed by this program", name,
-                            own.string()));
+                fmt::format("there is no model '{}' in '{}'; 'sluice rm' deletes models in that folder only",
+                            name, own.string()));
   const std::uintmax_t bytes = bytes_of(folder);
   std::error_code error;
   fs::remove_all(folder, error);
@@ -105,20 +105,20 @@ void remove(const std::string& name) {
 void add_list(Parser& parser) {
   auto names = std::make_shared<bool>(false);
   auto json = std::make_shared<bool>(false);
-  Command command = parser.add("list", "List the models that this machine has");
-  command.flag("--names", *names, "Their names alone");
+  Command command = parser.add("list", "List the models on this machine");
+  command.flag("--names", *names, "Print names only");
   command.flag("--json", *json, kJsonMeaning);
   command.note(
-      "Looked into, in this order: the folders of SLUICE_MODELS, ~/.local/share/sluice/models, the models in "
-      "the box, "
-      "and Hugging Face's cache.");
+      "Models are searched for in this order: the folders in SLUICE_MODELS, ~/.local/share/sluice/models, "
+      "the bundled models, and the Hugging Face cache.");
   command.on_run([=] { list(*names, *json); });
 }
 
 void add_rm(Parser& parser) {
   auto name = std::make_shared<std::string>();
-  Command command = parser.add("rm", "Remove a model from ~/.local/share/sluice/models");
-  command.required("NAME", *name, "As 'sluice list' names it");
+  Command command = parser.add("rm", "Delete a model from ~/.local/share/sluice/models");
+  command.required("NAME", *name, "The name that 'sluice list' shows");
+  command.example("sluice rm mlx-community/Qwen3.6-35B-A3B-4bit", "delete a model that was pulled");
   command.on_run([name] { remove(*name); });
 }
 

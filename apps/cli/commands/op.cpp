@@ -92,15 +92,16 @@ void add_op(Parser& parser) {
   auto options = std::make_shared<OpArguments>();
   Command command = parser.add("op", "Run one op on safetensors files, or print the catalogue");
   command.option("NAME", options->name, "The op to run");
-  command.option("--in", options->in, "File with the op's fields; attributes as metadata 'attr.NAME'");
-  command.option("--out", options->out, "File to write every output and updated field to");
+  command.option("--in", options->in,
+                 "File with the op's fields as tensors and its attributes as metadata 'attr.NAME'");
+  command.option("--out", options->out, "File to write outputs and updated fields to");
   add_backend_option(command, options->backend);
   add_threads_option(command, options->threads);
   command.flag("--list", options->list, "Print the catalogue");
   command.option("--describe", options->describe, "Print the contract of one op");
-  command.flag("--markdown", options->markdown, "Print the catalogue as docs/ops.md");
+  command.flag("--markdown", options->markdown, "Print the catalogue as Markdown (docs/ops.md)");
   command.flag("--json", options->json, kJsonMeaning);
-  command.example("sluice op --describe rms_norm", "what an op takes and gives");
+  command.example("sluice op --describe rms_norm", "show what an op takes and returns");
   command.example("sluice op rms_norm --in x.safetensors --out y.safetensors --backend reference",
                   "run it on files");
   command.on_run([options] { run(*options); });

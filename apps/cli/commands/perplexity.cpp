@@ -94,25 +94,26 @@ void run(PerplexityArguments& options) {
 void add_perplexity(Parser& parser) {
   auto options = std::make_shared<PerplexityArguments>();
   Command command = parser.add("perplexity", "Measure how well a model predicts a text");
-  command.required("MODEL", options->model.model, "Checkpoint folder, or the name of a model");
+  command.required("MODEL", options->model.model, "A checkpoint folder, or a name that 'sluice list' shows");
   command.required("FILE", options->file,
-                   "Text, - for the standard input; lines <|endoftext|> separate documents");
+                   "A text file, or - for standard input; a line <|endoftext|> separates documents");
   command.option("--ctx", options->windows.context,
-                 "Longer documents are scored in windows of so many tokens; 0: the model's longest",
+                 "Window length in tokens for documents that are longer; 0: the model's maximum",
                  {0, kMostTokens});
-  command.option(
-      "--stride", options->windows.stride,
-      "Tokens by which windows move on: fewer leave each token more context; 0: the window's length",
-      {0, kMostTokens});
-  command.checked(
-      "--against", options->against,
-      "Compare caches: this one is the measure of --kv-bits, on joined documents cut into contexts of --ctx "
-      "tokens",
-      check_cache);
-  command.option("--contexts", options->contexts, "With --against: so many contexts; 0: the whole text",
+  command.option("--stride", options->windows.stride,
+                 "Tokens by which windows advance; fewer give each token more context; 0: the window length",
+                 {0, kMostTokens});
+  command.checked("--against", options->against,
+                  "Compare the cache of --kv-bits with this one as the reference, on joined documents cut "
+                  "into contexts of --ctx tokens",
+                  check_cache);
+  command.option("--contexts", options->contexts, "With --against: number of contexts; 0: the whole text",
                  {0, kMostTokens});
   command.flag("--json", options->json, kJsonMeaning);
   add_engine_options(command, options->model);
+  command.example("sluice perplexity delta-story story.txt", "score a text");
+  command.example("sluice perplexity delta-story stories.txt --ctx 2048 --kv-bits 4 --against bf16",
+                  "measure what a 4-bit KV cache costs");
   command.on_run([options] { run(*options); });
 }
 

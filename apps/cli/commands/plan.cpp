@@ -1,9 +1,8 @@
 // sluice plan: where a model fits and how fast it can be there at best, before anything is allocated.
 #include <fmt/core.h>
 
-#include <fmt/ranges.h>
+#include <algorithm>
 #include <cmath>
-
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -69,6 +68,7 @@ nlohmann::ordered_json nodes_json(const SeveralMachines& machines) {
     layouts.push_back({{"layout", layout.name},
                        {"nodes", layout.nodes},
                        {"fits", layout.fits},
+                       {"with_gpus", layout.with_gpus},
                        {"network_ms", layout.network_seconds * 1e3},
                        {"decode_tok_per_s", layout.tokens_per_second}});
   auto help = nlohmann::ordered_json::array();
@@ -100,10 +100,13 @@ void print_nodes(const SeveralMachines& machines) {
   if (machines.measured) print_measured(machines.spec);
   const NodesPlan& plan = machines.plan;
   fmt::print("\nall machines together\n");
+  const std::vector<NodeSpec>& nodes = machines.spec.nodes;
+  const bool any_gpu =
+      std::any_of(nodes.begin(), nodes.end(), [](const auto& node) { return node.has_gpu(); });
   for (const NodesPlan::Layout& layout : plan.layouts)
-    fmt::print("  {:8}{:8.1f} tok/s at most, {:.1f} ms per token of the network's; --nodes {}{}\n",
+    fmt::print("  {:8}{:8.1f} tok/s at most, {:.1f} ms per token of the network's; --nodes {}{}{}\n",
                layout.name, layout.tokens_per_second, layout.network_seconds * 1e3, layout.nodes,
-               layout.fits ? "" : "  does not fit");
+               any_gpu && !layout.with_gpus ? " --backend cpu" : "", layout.fits ? "" : "  does not fit");
   for (const NodesPlan::Help& help : plan.help)
     fmt::print("  with {}: {:.1f} tok/s\n", help.what, help.tokens_per_second);
 }
@@ -226,19 +229,22 @@ void run(PlanCommand& command) {
 
 void add_plan(Parser& parser) {
   auto plan = std::make_shared<PlanCommand>();
-  Command command = parser.add("plan", "Say where a model fits, with which context, and how fast at best");
-  command.option("MODEL", plan->model.model, "Checkpoint folder, or the name of a model");
-  command.option("--geometry", plan->geometry, "A model's shape instead: qwen3.6-35b-a3b");
-  command.option("--bits", plan->bits, "Of the geometry's weights", {2, 16});
-  command.option("-b,--batch", plan->options.sequences, "Sequences at once", {1, 1 << 20});
+  Command command =
+      parser.add("plan", "Show where a model fits, with how long a context, and its speed limit");
+  command.option("MODEL", plan->model.model, "A checkpoint folder, or a name that 'sluice list' shows");
+  command.option("--geometry", plan->geometry,
+                 "The shape of a known model, instead of a checkpoint: qwen3.6-35b-a3b");
+  command.option("--bits", plan->bits, "Bits per weight of --geometry", {2, 16});
+  command.option("-b,--batch", plan->options.sequences, "Number of sequences at once", {1, 1 << 20});
   command.flag("--json", plan->json, kJsonMeaning);
   add_engine_options(command, plan->model);
   command.example("sluice plan --geometry qwen3.6-35b-a3b --vram 24GB",
-                  "whether a model fits a graphics card of 24 GB");
-  command.example("sluice plan --geometry qwen3.6-35b-a3b --nodes machines.json",
-                  "how fast machines together are, which a file describes (docs/cluster.md)");
+                  "find out whether a model fits a GPU with 24 GB");
+  command.example(
+      "sluice plan --geometry qwen3.6-35b-a3b --nodes machines.json",
+      "estimate how fast several machines are together, as described by a file (docs/cluster.md)");
   command.example("mpirun --host anna,bert --bind-to none sluice plan MODEL --nodes auto",
-                  "the same for machines that are measured now");
+                  "the same for the machines at hand, which are measured first");
   command.on_run([plan] { run(*plan); });
 }
 

@@ -91,8 +91,7 @@ std::uint64_t fill(const fs::path& folder, Download& download, const Repository&
 
 void pull(const PullArguments& options) {
   const fs::path own = own_models();
-  if (own.empty())
-    throw Error(ErrorKind::input, "there is no home folder to keep models in; HOME says where");
+  if (own.empty()) throw Error(ErrorKind::input, "there is no home folder to keep models in: set HOME");
   const fs::path folder = own / options.name;
   const Hub hub = default_hub();
   const Repository repository = find_repository(hub, options.name, options.revision);
@@ -102,7 +101,7 @@ void pull(const PullArguments& options) {
   const bool exists = fs::exists(folder);
   if (exists && !download.is_whole(folder))
     throw Error(ErrorKind::input,
-                fmt::format("'{}' is there, and differs from what the hub has; 'sluice rm {}' removes it",
+                fmt::format("'{}' exists and differs from the hub's version; 'sluice rm {}' deletes it",
                             folder.string(), options.name));
   const std::uint64_t received = exists ? 0 : fill(folder, download, repository);
   if (options.json)
@@ -139,16 +138,14 @@ std::optional<std::string> check_name(const std::string& name) {
 
 void add_pull(Parser& parser) {
   auto options = std::make_shared<PullArguments>();
-  Command command = parser.add("pull", "Get a model from Hugging Face's hub");
-  command.required("NAME", options->name, "Owner and model, as in Qwen/Qwen3.6-35B-A3B", check_name);
-  command.option("--revision", options->revision, "A branch, tag or commit");
+  Command command = parser.add("pull", "Download a model from the Hugging Face Hub");
+  command.required("NAME", options->name, "Owner and model, e.g. Qwen/Qwen3.6-35B-A3B", check_name);
+  command.option("--revision", options->revision, "Branch, tag or commit");
   command.flag("--json", options->json, kJsonMeaning);
   command.note(
-      "Files are checked against the hub's checksums and kept in ~/.local/share/sluice/models. A pull that "
-      "was "
-      "interrupted goes on where it ended. HF_ENDPOINT names another hub that speaks the same protocol, "
-      "HF_TOKEN "
-      "holds a token for models that are not public.");
+      "Files are verified against the Hub's checksums and kept in ~/.local/share/sluice/models. An "
+      "interrupted download resumes where it stopped. HF_ENDPOINT names another hub that speaks the same "
+      "protocol; HF_TOKEN holds an access token for models that are not public.");
   command.example("sluice pull mlx-community/Qwen3.6-35B-A3B-4bit", "then: sluice run -m its name");
   command.on_run([options] { run(*options); });
 }

@@ -48,18 +48,17 @@ void run(const RandomArguments& options) {
 
 void add_random(Parser& parser) {
   auto options = std::make_shared<RandomArguments>();
-  Command command =
-      parser.add("random", "Write a checkpoint with random weights, to test and to measure with");
+  Command command = parser.add("random", "Write a checkpoint with random weights, for tests and benchmarks");
   command.required("--geometry", options->geometry,
-                   "A model's shape, e.g. qwen3.6-35b-a3b:layers=8,experts=64");
-  command.option("--bits", options->bits, "2, 3, 4, 5, 6 or 8; 16: BF16", {2, 16});
+                   "The shape of a known model, e.g. qwen3.6-35b-a3b:layers=8,experts=64");
+  command.option("--bits", options->bits, "Bits per weight: 2, 3, 4, 5, 6 or 8; 16: BF16", {2, 16});
   add_routing_option(command, options->routing);
   command.flag("--gguf", options->gguf,
-               "Write one GGUF file instead, for other programs: Q3_K, Q4_K or Q6_K by --bits");
-  command.required("OUT", options->out, "Folder or file to make");
+               "Write one GGUF file for other programs instead: Q3_K, Q4_K or Q6_K, depending on --bits");
+  command.required("OUT", options->out, "Folder or file to create");
   command.flag("--json", options->json, kJsonMeaning);
   command.example("sluice random --geometry qwen3.6-35b-a3b:layers=4,experts=16,vocab=512 tiny",
-                  "a small one");
+                  "write a small one");
   command.on_run([options] { run(*options); });
 }
 

@@ -45,9 +45,10 @@ std::string show(const RemoteOptions& remote, const char* path, Json body) {
 }  // namespace
 
 void RemoteOptions::add(Command& command) {
-  command.group("A running server");
-  command.option("--server", url, "Ask this server, as in http://127.0.0.1:8080, and load no model");
-  command.option("--server-key", key, "Its API key");
+  command.group("Use a running server");
+  command.option("--server", url,
+                 "Send the request to this server, e.g. http://127.0.0.1:8080, instead of loading a model");
+  command.option("--server-key", key, "API key for that server");
 }
 
 std::string ask_remote(const RemoteOptions& remote, const GenerationOptions& generation,

@@ -97,13 +97,12 @@ void print_stats(const GenerateResult& result, std::uint64_t seed) {
 
 void print_experts(const ExpertUsage& usage, double tokens) {
   if (usage.slots == 0) return;
-  fmt::print(stderr,
-             "experts: {} per layer in memory, {:.1f}% of {} found there, {} of {} others read ahead and {} "
-             "in vain, "
-             "{:.1f} MB read per token, {:.2f} s waited for the disk ({})\n",
-             usage.slots, 100 * usage.hit_rate(), usage.hits + usage.misses, usage.foreseen, usage.misses,
-             usage.unused, static_cast<double>(usage.bytes_read) / 1e6 / tokens, usage.wait_seconds,
-             usage.reader);
+  fmt::print(
+      stderr,
+      "experts: {} per layer in memory, {:.1f}% of {} uses found there, {} of {} misses prefetched, {} "
+      "prefetched for nothing, {:.1f} MB read per token, {:.2f} s spent waiting for the disk ({})\n",
+      usage.slots, 100 * usage.hit_rate(), usage.hits + usage.misses, usage.foreseen, usage.misses,
+      usage.unused, static_cast<double>(usage.bytes_read) / 1e6 / tokens, usage.wait_seconds, usage.reader);
 }
 
 nlohmann::ordered_json to_json(const ExpertUsage& usage) {
@@ -137,8 +136,8 @@ void run_remotely(const RunArguments& options, const std::string& text) {
   if (options.json || options.stats || !options.prompt_tokens.empty() || !options.experts_map.empty() ||
       !options.experts_profile.empty() || options.answer.given())
     throw Error(ErrorKind::input,
-                "--json, --stats, --prompt-tokens, --experts-map, --experts-profile and what holds an answer "
-                "to a form need a model of one's own, not --server");
+                "--json, --stats, --prompt-tokens, --experts-map, --experts-profile and the options for "
+                "structured output do not work with --server");
   note_interrupts();
   if (options.raw) {
     print_now(text);
@@ -197,7 +196,7 @@ void run(RunArguments& options) {
   } else {
     print_now("\n");
     if (options.answer.demands_form() && result.reason == FinishReason::length)
-      fmt::print(stderr, "sluice: the answer was cut after {} tokens (-n)\n", result.ids.size());
+      fmt::print(stderr, "sluice: the answer was cut after {} tokens; -n allows more\n", result.ids.size());
   }
   if (options.stats) {
     print_stats(result, generation.sampling.seed);
@@ -214,18 +213,17 @@ void run(RunArguments& options) {
 void add_run(Parser& parser) {
   auto options = std::make_shared<RunArguments>();
   Command command = parser.add("run", "Answer a prompt, or continue it with --raw");
-  command.option(
-      "PROMPT", options->prompt,
-      "The prompt; - reads it from the standard input, @FILE from a file; without one, what comes through a "
-      "pipe, or the beginning of a story");
+  command.option("PROMPT", options->prompt,
+                 "The prompt; - reads standard input and @FILE a file. If absent: what comes through a pipe, "
+                 "or the beginning of a story");
   add_model_option(command, options->model.model);
   command.option("-f,--file", options->file, "Read the prompt from this file");
   command.option("--prompt-tokens", options->prompt_tokens, "Token ids as the prompt: 1,2,3 or @FILE");
   command.option("--cache-disk", options->cache_disk, kCacheDiskMeaning);
-  command.flag("--raw", options->raw, "No chat template: the prompt as it is");
+  command.flag("--raw", options->raw, "Use the prompt as it is, without the chat template");
   command.flag("--stats", options->stats, "Print speed, memory and seed to stderr");
   command.option("--experts-map", options->experts_map,
-                 "Draw which experts were needed into this SVG file, one row per layer");
+                 "Write an SVG file that shows how often each expert was needed, one row per layer");
   command.option("--experts-profile", options->experts_profile, kProfileMeaning);
   command.flag("--json", options->json, kJsonMeaning);
   options->generation.add(command);
@@ -233,10 +231,10 @@ void add_run(Parser& parser) {
   options->remote.add(command);
   add_engine_options(command, options->model);
   command.example("sluice run \"Once upon a time there was a dragon who\"", "continue a story");
-  command.example("echo \"Tell me a story.\" | sluice run --seed 3 --stats", "the prompt through a pipe");
+  command.example("echo \"Tell me a story.\" | sluice run --seed 3 --stats", "read the prompt from a pipe");
   command.example("sluice run -m ~/qwen3.6-35b-4bit --memory 12GB -f question.txt",
-                  "a model larger than memory");
-  command.example("sluice run \"A cat, please.\" --schema cat.json", "an answer that a program can read");
+                  "run a model larger than memory");
+  command.example("sluice run \"A cat, please.\" --schema cat.json", "get an answer that a program can read");
   command.on_run([options] { run(*options); });
 }
 

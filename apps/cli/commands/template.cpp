@@ -46,14 +46,15 @@ void run(TemplateArguments& options) {
 void add_template(Parser& parser) {
   auto options = std::make_shared<TemplateArguments>();
   Command command = parser.add("template", "Render a conversation with the model's chat template");
-  command.required(
-      "FILE", options->file,
-      "JSON, - for the standard input: an array of messages, or an object with \"messages\", \"tools\" and "
-      "what else the template knows");
+  command.required("FILE", options->file,
+                   "A JSON file, or - for standard input: an array of messages, or an object with "
+                   "\"messages\", \"tools\" and other variables of the template");
   add_model_option(command, options->model.model);
-  command.flag("--no-generation-prompt", options->no_prompt, "End behind the last message");
+  command.flag("--no-generation-prompt", options->no_prompt,
+               "End after the last message, without the beginning of an answer");
   command.flag("--json", options->json, kJsonMeaning);
-  command.example("echo '[{\"role\": \"user\", \"content\": \"Hello\"}]' | sluice template -", "one message");
+  command.example("echo '[{\"role\": \"user\", \"content\": \"Hello\"}]' | sluice template -",
+                  "render one message");
   command.on_run([options] { run(*options); });
 }
 

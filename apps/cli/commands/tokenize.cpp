@@ -27,7 +27,7 @@ struct TokenizeArguments {
 
 void run(TokenizeArguments& options) {
   const auto text = input_text(options.text, options.file);
-  if (!text) fail_usage("TEXT, -f FILE, or something through a pipe");
+  if (!text) fail_usage("TEXT, -f FILE, or text through a pipe");
   options.model.engine.backend = "cpu";  // maps the files, copies nothing
   const auto engine = options.model.load();
   const std::vector<std::int32_t> ids =
@@ -37,7 +37,7 @@ void run(TokenizeArguments& options) {
     for (const std::int32_t id : ids)
       if (id < 0 || id >= vocabulary)
         throw Error(ErrorKind::input,
-                    fmt::format("{} is no token of this model, whose ids are 0 to {}", id, vocabulary - 1));
+                    fmt::format("token id {} is outside the vocabulary, 0 to {}", id, vocabulary - 1));
     const std::string decoded = engine->decode(ids, false);
     if (options.json) return print_json({{"ids", ids}, {"text", decoded}});
     return fmt::print("{}\n", is_terminal(stdout) ? printable(decoded, true) : decoded);
@@ -52,16 +52,18 @@ void run(TokenizeArguments& options) {
 
 void add_tokenize(Parser& parser) {
   auto options = std::make_shared<TokenizeArguments>();
-  Command command = parser.add("tokenize", "Turn text into token ids, or back with --decode");
-  command.option("TEXT", options->text, "The text, or ids as 1,2,3 with --decode; - and @FILE as in run");
+  Command command = parser.add("tokenize", "Convert text to token ids, or back with --decode");
+  command.option("TEXT", options->text,
+                 "The text, or with --decode ids such as 1,2,3; - reads standard input and @FILE a file");
   add_model_option(command, options->model.model);
   command.option("-f,--file", options->file, "Read the text from this file");
-  command.flag("--decode", options->decode, "Turn ids into text");
+  command.flag("--decode", options->decode, "Convert ids to text");
   command.flag("--special", options->special,
-               "Add what the model wants around a text, e.g. a token that begins it");
+               "Add the special tokens that the model expects around a text, e.g. one that begins it");
   command.flag("--json", options->json, kJsonMeaning);
-  command.example("sluice tokenize \"Once upon a time\" --json", "ids and the pieces they stand for");
-  command.example("sluice tokenize --decode 7,22,5", "the text of ids");
+  command.example("sluice tokenize \"Once upon a time\" --json",
+                  "print ids and the pieces of text they stand for");
+  command.example("sluice tokenize --decode 7,22,5", "print the text of ids");
   command.on_run([options] { run(*options); });
 }
 

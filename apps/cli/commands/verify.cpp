@@ -57,9 +57,10 @@ void add_verify(Parser& parser) {
   command.option("--op", options->op, "Only this op");
   add_threads_option(command, options->threads);
   add_isa_option(command, options->isa);
-  command.option("--cases", options->cases, "Cases of each op, spread over its table; 0: all", {0, 1 << 20});
-  command.flag("--rounded", *rounded, "Round activations to integers, as engines do without --exact");
+  command.option("--cases", options->cases, "Cases per op, spread over its table; 0: all", {0, 1 << 20});
+  command.flag("--rounded", *rounded, "Round activations to integers, as other commands do without --exact");
   command.flag("--json", *json, kJsonMeaning);
+  command.example("sluice verify --op matmul --rounded", "check one op with the rounding that models use");
   command.on_run([=] {
     options->exact = !*rounded;
     run(*options, *json);

@@ -39,8 +39,7 @@ void run(bool json) {
 
 void add_version(Parser& parser) {
   auto json = std::make_shared<bool>(false);
-  Command command =
-      parser.add("version", "Print the version, the backends and the processor's instruction set");
+  Command command = parser.add("version", "Print the version, the backends and the CPU's instruction set");
   command.flag("--json", *json, kJsonMeaning);
   command.on_run([json] { run(*json); });
 }

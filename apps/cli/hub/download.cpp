@@ -150,9 +150,8 @@ void Download::get(const fs::path& folder, const RemoteFile& file) {
       if (checksum_of(part, file, [](std::uint64_t) {}) == file.checksum) break;
       fs::remove(part);
       if (!resumed)
-        throw Error(
-            ErrorKind::resource,
-            fmt::format("what came for '{}' has another checksum than the hub gives for it", file.name));
+        throw Error(ErrorKind::resource,
+                    fmt::format("the downloaded '{}' does not match the hub's checksum", file.name));
       resumed = false;  // what an earlier attempt left may be to blame: once more from the start
       continue;
     }

@@ -57,12 +57,13 @@ std::string escaped(const std::string& text) {
 
 [[noreturn]] void refuse(long status, const std::string& name, const std::string& revision) {
   if (status == 401 || status == 403)
-    throw Error(ErrorKind::input,
-                fmt::format("the hub shows '{}' to nobody, or only with a token in HF_TOKEN that may see it "
-                            "(status {})",
-                            name, status));
+    throw Error(
+        ErrorKind::input,
+        fmt::format(
+            "'{}' does not exist on the hub, or needs a token in HF_TOKEN that may see it (status {})", name,
+            status));
   if (status == 404)
-    throw Error(ErrorKind::input, fmt::format("the hub has no model '{}' of revision '{}'", name, revision));
+    throw Error(ErrorKind::input, fmt::format("the hub has no model '{}' at revision '{}'", name, revision));
   throw Error(ErrorKind::resource, fmt::format("the hub answers with status {} for '{}'", status, name));
 }
 
@@ -79,14 +80,14 @@ RemoteFile read_file(const json& entry) {
   }
   const std::size_t digits = file.kind == Checksum::Kind::sha1 ? kShaDigits : kSha256Digits;
   if (!is_hexadecimal(file.checksum, digits))
-    throw Error(ErrorKind::input, fmt::format("the hub gives no checksum for '{}'", file.name));
+    throw Error(ErrorKind::input, fmt::format("the hub has no checksum for '{}'", file.name));
   return file;
 }
 
 Repository read_listing(const std::string& text, const std::string& name) {
   const json listing = json::parse(text);
   Repository repository{name, listing.at("sha").get<std::string>(), {}};
-  if (!is_plain_name(repository.commit)) throw Error(ErrorKind::input, "the hub gives no commit");
+  if (!is_plain_name(repository.commit)) throw Error(ErrorKind::input, "the hub names no commit");
   for (const json& entry : listing.at("siblings"))
     if (is_wanted(entry.at("rfilename").get<std::string>())) repository.files.push_back(read_file(entry));
   return repository;
@@ -146,12 +147,12 @@ Repository find_repository(const Hub& hub, const std::string& name, const std::s
         std::none_of(files.begin(), files.end(), is_weights))
       throw Error(
           ErrorKind::unsupported,
-          fmt::format("'{}' at the hub has no config.json with *.safetensors beside it; other formats are "
-                      "not read",
-                      name));
+          fmt::format(
+              "'{}' on the hub has no config.json with *.safetensors files; other formats are not supported",
+              name));
     return repository;
   } catch (const json::exception&) {
-    throw Error(ErrorKind::input, fmt::format("'{}' does not answer as a hub of models does", hub.endpoint));
+    throw Error(ErrorKind::input, fmt::format("'{}' does not answer like a hub of models", hub.endpoint));
   }
 }
 

@@ -18,16 +18,18 @@ GrammarSource source(GrammarSource::Kind kind, std::string text, std::vector<std
 }  // namespace
 
 void AnswerOptions::add(Command& command) {
-  command.group("The form of the answer");
-  command.option("--schema", schema_, "The answer is a JSON document by the schema in this file");
-  command.flag("--json-object", json_object_, "The answer is a JSON object");
-  command.option("--regex", regex_, "The whole answer matches this regular expression");
-  command.option("--grammar", grammar_, "The answer is by the GBNF or EBNF grammar in this file");
-  command.list("--choice", choices_, "The answer is one of these texts (given several times)");
-  command.option("--tools", tools_, "Functions the model may call: a file with an array of OpenAI's tools");
-  command.option("--tool-choice", tool_choice_, "auto, none, required, or the name of a tool");
-  command.option("--max-thinking", max_thinking_, "Close thinking after so many tokens", {0, kMostThinking},
-                 "no limit");
+  command.group("Structured output");
+  command.option("--schema", schema_,
+                 "Make the answer a JSON document that is valid under the schema in this file");
+  command.flag("--json-object", json_object_, "Make the answer a JSON object");
+  command.option("--regex", regex_, "Make the whole answer match this regular expression");
+  command.option("--grammar", grammar_, "Make the answer follow the GBNF or EBNF grammar in this file");
+  command.list("--choice", choices_, "Make the answer one of these texts (repeat the option for each)");
+  command.option("--tools", tools_,
+                 "Tools that the model may call: a file with a JSON array in OpenAI's format");
+  command.option("--tool-choice", tool_choice_, "Which tool to call: auto, none, required, or a tool's name");
+  command.option("--max-thinking", max_thinking_, "End the model's thinking after this many tokens",
+                 {0, kMostThinking}, "no limit");
 }
 
 void AnswerOptions::resolve() {
@@ -50,7 +52,7 @@ void AnswerOptions::resolve() {
     request_.choice = ToolChoice::named;
     request_.tool = tool_choice_;
   }
-  if (tool_choice_ != "auto" && tools_.empty()) fail_usage("--tools with --tool-choice");
+  if (tool_choice_ != "auto" && tools_.empty()) fail_usage("--tools as well when you give --tool-choice");
   request_.max_thinking_tokens = max_thinking_;
 }
 
@@ -64,7 +66,7 @@ AnswerPlan AnswerOptions::plan(const Engine& engine, const std::string& prompt, 
   request.prompt = prompt;
   request.chat = chat;
   if (!chat && !request.tools.empty())
-    throw Error(ErrorKind::input, "--tools need a conversation: this prompt is continued as raw text");
+    throw Error(ErrorKind::input, "--tools needs a conversation, but this prompt is continued as raw text");
   return plan_answer(engine, request);
 }
 
@@ -84,7 +86,7 @@ nlohmann::ordered_json answer_json(const AnswerPlan& plan, const std::string& te
     }
   }
   nlohmann::ordered_json json{{"thinking", thinking}, {"content", content}, {"calls", calls}};
-  if (malformed) json["note"] = "the content holds a call of a tool that cannot be read";
+  if (malformed) json["note"] = "the content holds a tool call that cannot be read";
   return json;
 }
 

@@ -15,7 +15,7 @@ void read_cache_disk(const std::string& text, SchedulerOptions& options) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string::npos || colon == 0) return;
   if (const auto complaint = read_size(text.substr(colon + 1), options.cache_folder_bytes))
-    throw Error(ErrorKind::input, fmt::format("--cache-disk '{}': {} behind the colon", text, *complaint));
+    throw Error(ErrorKind::input, fmt::format("--cache-disk '{}': {} after the colon", text, *complaint));
   options.cache_folder = text.substr(0, colon);
 }
 

@@ -8,7 +8,7 @@
 namespace sluice::cli {
 
 inline constexpr const char* kCacheDiskMeaning =
-    "Remember prompts across runs in a folder, up to so many bytes: FOLDER:20GB";
+    "Keep processed prompts in this folder for later runs, in at most this many bytes: FOLDER:20GB";
 
 // Sets the folder and its bytes from "FOLDER:20GB", or from the folder alone; files that cannot be used are
 // named on stderr. Empty: nothing is set.

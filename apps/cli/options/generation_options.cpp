@@ -19,19 +19,25 @@ constexpr const char* kOfModel = "the model's";
 void GenerationOptions::add(Command& command) {
   SamplingSettings& sampling = options_.sampling;
   command.group("Generating");
-  command.option("-n,--max-tokens", options_.max_tokens, "Tokens to generate at most", {0, kMostTokens});
-  command.option("--ctx", context_, "Context in tokens; 0: as much as is needed", {0, kMostTokens});
-  command.option("--temperature", temperature_, "0: always the most likely token", {0, kMost}, kOfModel);
-  command.option("--top-k", top_k_, "Choose among the k most likely; 0: all", {0, 1 << 30}, kOfModel);
-  command.option("--top-p", top_p_, "Choose among the most likely that make up p", {0, 1}, kOfModel);
-  command.option("--min-p", min_p_, "Leave out tokens below this share of the most likely", {0, 1}, kOfModel);
-  command.option("--repetition-penalty", repetition_penalty_, "Above 1: repeat less", {0, kMost}, kOfModel);
-  command.option("--presence-penalty", sampling.presence_penalty, "Off the logit of a token that occurred",
-                 {-kMost, kMost});
-  command.option("--frequency-penalty", sampling.frequency_penalty, "Off the logit for every occurrence",
-                 {-kMost, kMost});
-  command.option("--seed", seed_, "The same seed, the same text", {}, "another one each time");
-  command.list("--stop", options_.stop, "Text that ends the answer (may be given several times)");
+  command.option("-n,--max-tokens", options_.max_tokens, "Maximum number of tokens to generate",
+                 {0, kMostTokens});
+  command.option("--ctx", context_, "Context length in tokens; 0: as long as needed", {0, kMostTokens});
+  command.option("--temperature", temperature_, "Sampling temperature; 0: always the most likely token",
+                 {0, kMost}, kOfModel);
+  command.option("--top-k", top_k_, "Sample from the k most likely tokens; 0: from all", {0, 1 << 30},
+                 kOfModel);
+  command.option("--top-p", top_p_, "Sample from the most likely tokens whose probabilities add up to p",
+                 {0, 1}, kOfModel);
+  command.option("--min-p", min_p_, "Drop tokens below this fraction of the most likely token's probability",
+                 {0, 1}, kOfModel);
+  command.option("--repetition-penalty", repetition_penalty_, "Values above 1 discourage repetition",
+                 {0, kMost}, kOfModel);
+  command.option("--presence-penalty", sampling.presence_penalty,
+                 "Subtracted from the logit of every token that has occurred", {-kMost, kMost});
+  command.option("--frequency-penalty", sampling.frequency_penalty,
+                 "Subtracted from a token's logit once per occurrence", {-kMost, kMost});
+  command.option("--seed", seed_, "The same seed gives the same text", {}, "a new one per run");
+  command.list("--stop", options_.stop, "Text that ends the answer (may be repeated)");
 }
 
 GenerateOptions GenerationOptions::resolve(const std::filesystem::path& model) const {

@@ -87,12 +87,12 @@ std::string program_help(const ProgramInfo& program, int width) {
   text += bold("Usage:") + " sluice COMMAND [OPTIONS] [ARGUMENTS]\n\n" + bold("Commands:") + "\n";
   for (const CommandInfo& command : program.commands) text += row(command.name, command.meaning, width);
   text += "\n" + bold("Options:") + "\n";
-  text += row("-h, --help", "Print this help, or that of a command", width);
-  text += row("--version", "Print the version, the backends and the processor's instruction set", width);
+  text += row("-h, --help", "Print this help, or the help of a command", width);
+  text += row("--version", "Print the version, the backends and the CPU's instruction set", width);
   text += "\n" + bold("Examples:") + "\n";
   for (const Example& example :
-       {Example{"sluice run", "tell a story with the model in the box"},
-        Example{"sluice chat", "talk with it"}, Example{"sluice help run", "all options of one command"}})
+       {Example{"sluice run", "tell a story with the bundled model"}, Example{"sluice chat", "chat with it"},
+        Example{"sluice help run", "all options of one command"}})
     text += row(example.command, example.meaning, width);
   return text;
 }

@@ -73,10 +73,10 @@ std::vector<std::int32_t> parse_tokens(const std::string& text, const char* opti
     std::int32_t id = -1;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), id);
     if (error != std::errc() || end != word.data() + word.size() || id < 0)
-      throw Error(ErrorKind::input, fmt::format("{}: '{}' is no token id", option, word));
+      throw Error(ErrorKind::input, fmt::format("{}: '{}' is not a token id", option, word));
     ids.push_back(id);
   }
-  if (ids.empty()) throw Error(ErrorKind::input, fmt::format("{} names no token", option));
+  if (ids.empty()) throw Error(ErrorKind::input, fmt::format("{} names no token ids", option));
   return ids;
 }
 

@@ -165,17 +165,14 @@ std::string manual_page(const ProgramInfo& program) {
       page += fmt::format(".PP\n{}:\n.EX\n    {}\n.EE\n", roff(example.meaning), roff(example.command));
   }
   page +=
-      ".SH EXIT STATUS\n.TP\n0\nThe command did what it was asked.\n.TP\n1\nAn error, said in one sentence "
-      "on "
-      "stderr, or a check that failed.\n.TP\n2\nThe command line could not be understood.\n.PP\nA program "
-      "that was "
-      "interrupted ends by the signal that did so.\n.SH ENVIRONMENT\n.TP\nSLUICE_MODELS\nFolders with "
-      "models, "
-      "separated by colons, that are looked into first.\n.TP\nHF_HOME, HF_HUB_CACHE\nAs for Hugging "
-      "Face's own programs, whose cache is looked into.\n.TP\nNO_COLOR\nIf set, nothing "
-      "is "
-      "coloured.\n.SH FILES\n.TP\n~/.local/share/sluice/models\nModels of your own.\n.TP\n"
-      "~/.local/state/sluice/history\nWhat was typed into chat.\n";
+      ".SH EXIT STATUS\n.TP\n0\nThe command did what it was asked.\n.TP\n1\nAn error, reported in one "
+      "sentence on stderr, or a failed check.\n.TP\n2\nThe command line could not be understood.\n.PP\nAn "
+      "interrupted command ends with the signal that interrupted it.\n.SH "
+      "ENVIRONMENT\n.TP\nSLUICE_MODELS\nFolders with models, separated by colons, that are searched "
+      "first.\n.TP\nHF_HOME, HF_HUB_CACHE\nAs for Hugging Face's own programs, whose cache is searched "
+      "too.\n.TP\nNO_COLOR\nIf set, output has no colours.\n.SH "
+      "FILES\n.TP\n~/.local/share/sluice/models\nYour models, as 'sluice pull' stores them.\n.TP\n"
+      "~/.local/state/sluice/history\nInput history of 'sluice chat'.\n";
   return page;
 }
 

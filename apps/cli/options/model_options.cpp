@@ -39,7 +39,7 @@ std::optional<std::string> check_policy(const std::string& text) {
 }  // namespace
 
 void add_model_option(Command& command, std::string& value) {
-  command.option("-m,--model", value, "Checkpoint folder, or the name of a model");
+  command.option("-m,--model", value, "A checkpoint folder, or a name that 'sluice list' shows");
 }
 
 void add_threads_option(Command& command, int& value) {
@@ -48,19 +48,18 @@ void add_threads_option(Command& command, int& value) {
 
 void add_isa_option(Command& command, std::string& value) {
   command.choice("--isa", value, {"sse4", "avx2", "avxvnni", "avx512", "amx", "neon", "dotprod", "i8mm"},
-                 "An instruction set lower than the CPU's best");
+                 "Use a lower instruction set than the CPU's best");
 }
 
 void add_backend_option(Command& command, std::string& value) {
-  command.choice("--backend", value, {"auto", "cpu", "cuda", "reference"}, "What computes");
+  command.choice("--backend", value, {"auto", "cpu", "cuda", "reference"}, "Backend to compute with");
 }
 
 void add_cache_option(Command& command, std::string& value) {
-  command.checked(
-      "--kv-bits", value,
-      "Bits of cached keys and values: 2, 3, 4, 5, 6, 8 or bf16, as in 4 or 8,bf16; f32; auto (F32 on "
-      "CPUs, BF16 on GPUs)",
-      check_cache);
+  command.checked("--kv-bits", value,
+                  "Format of the KV cache: bits (2, 3, 4, 5, 6, 8 or bf16) for both, e.g. 4, or for keys and "
+                  "values each, e.g. 8,bf16; f32; or auto (F32 on CPUs, BF16 on GPUs)",
+                  check_cache);
 }
 
 std::optional<std::string> check_cache(const std::string& text) {
@@ -71,7 +70,7 @@ std::optional<std::string> check_cache(const std::string& text) {
 void add_routing_option(Command& command, std::string& value) {
   command.checked(
       "--routing", value,
-      "Of the random weights: zipf:1.0 has routers prefer some experts, their shares by Zipf's law",
+      "Skew of the random routers: zipf:1.0 makes them prefer some experts, with shares by Zipf's law",
       [](const std::string& text) { return complaint_of([&] { zipf_exponent(text); }); });
 }
 
@@ -81,32 +80,33 @@ void add_engine_options(Command& command, ModelOptions& options) {
   add_backend_option(command, engine.backend);
   add_threads_option(command, engine.threads);
   add_isa_option(command, engine.isa);
-  command.option("--prefill-chunk", engine.prefill_chunk, "Prompt tokens per pass; 0: what suits the backend",
+  command.option("--prefill-chunk", engine.prefill_chunk, "Prompt tokens per pass; 0: the backend's default",
                  {0, 1 << 20});
   add_cache_option(command, options.kv);
   command.size("--memory", engine.memory,
-               "Bytes of RAM to use at most, e.g. 6GB: experts beyond that stay on disk; default: no limit");
+               "Maximum RAM to use, e.g. 6GB; experts that do not fit stay on disk; default: no limit");
   command.size("--vram", engine.vram,
-               "Bytes of GPU memory to use at most: experts beyond that stay in RAM; default: no limit");
+               "Maximum GPU memory to use; experts that do not fit stay in RAM; default: no limit");
   command.choice("--miss", engine.miss, {"bus", "cpu", "auto"},
-                 "Experts that are not in GPU memory: bus copies them there, cpu computes them in RAM (other "
-                 "rounding), auto shares them between both");
+                 "What happens to experts that are not in GPU memory: bus copies them there, cpu computes "
+                 "them on the CPU (rounds differently), auto splits them between both");
   command.option("--expert-slots", engine.expert_slots,
-                 "Experts per layer to keep in RAM, whatever --memory says; 0: what it allows", {0, 1 << 30});
+                 "Experts per layer to keep in memory (on a GPU in its own), regardless of --memory and "
+                 "--vram; 0: as many as those allow",
+                 {0, 1 << 30});
   command.checked("--expert-policy", engine.expert_policy,
-                  "Which experts leave: lru, lfru, or static:FILE with what --experts-profile wrote",
+                  "Which experts to evict: lru, lfru, or static:FILE, which keeps those that were needed "
+                  "most by a FILE that --experts-profile wrote",
                   check_policy);
-  command.checked(
-      "--nodes", options.nodes,
-      "Share the model with other machines, started by 'mpirun -n 2 sluice ...': auto, or how many layers "
-      "each holds, e.g. 12,20,8; experts, or experts:64,192: each holds some experts of every layer; "
-      "groups:2,2: groups share layers, "
-      "the machines of each experts",
-      [](const std::string& text) {
-        return text.empty() ? std::optional<std::string>("expected auto, or layers as in 12,20,8")
-                            : std::nullopt;
-      });
-  command.flag("--exact", engine.exact, "F32 arithmetic throughout, slower; caches as --kv-bits says");
+  command.checked("--nodes", options.nodes,
+                  "Split the model across machines (start with 'mpirun -n 2 sluice ...'): auto, or layers "
+                  "per machine as in 12,20,8; experts, or experts per machine as in experts:64,192; "
+                  "groups:2,2 splits layers between groups and experts within each",
+                  [](const std::string& text) {
+                    return text.empty() ? std::optional<std::string>("expected auto, or layers as in 12,20,8")
+                                        : std::nullopt;
+                  });
+  command.flag("--exact", engine.exact, "Compute in F32 throughout (slower); the KV cache follows --kv-bits");
 }
 
 double zipf_exponent(const std::string& routing) {
@@ -176,7 +176,7 @@ std::shared_ptr<Engine> ModelOptions::random(const std::string& geometry, int bi
   resolve();
   if (!nodes.empty())
     throw Error(ErrorKind::unsupported,
-                "several nodes share a model from files; write one with 'sluice random'");
+                "several nodes can only share a model in files; write one with 'sluice random'");
   return Engine::random(geometry, bits, engine, zipf_exponent(routing));
 }
 

@@ -34,8 +34,7 @@ std::optional<std::string> check_cache(const std::string& text);
 void add_cache_option(Command& command, std::string& value);
 inline constexpr const char* kProfileMeaning =
     "Write how often each expert was needed to this file, for --expert-policy static:FILE";
-inline constexpr const char* kJsonMeaning =
-    "Machine-readable output, as docs/json-output.schema.json describes it";
+inline constexpr const char* kJsonMeaning = "Print JSON, as described by docs/json-output.schema.json";
 // -m, --model.
 void add_model_option(Command& command, std::string& value);
 // Reads what --kv-bits was given; throws what it expects.

@@ -132,6 +132,8 @@ auto join_and(const std::string& layers, bool leads, const Work& work) {
   } catch (const Followed&) {
     throw;
   } catch (const std::exception& error) {
+    // What is wrong everywhere, the one that leads finds out by itself, and tells it as nobody's.
+    if (!leads) std::this_thread::sleep_for(500ms);
     nodes->give_up(error.what());
     if (leads) throw;
     throw Failed();

@@ -219,7 +219,7 @@ int Parser::run(int argc, const char* const* argv) {
 }
 
 void fail_usage(const std::string& needed) {
-  throw UsageError(needed + " is needed");
+  throw UsageError("give " + needed);
 }
 
 }  // namespace sluice::cli

@@ -93,7 +93,7 @@ class Parser {
   std::function<void()> chosen_;
 };
 
-// For a command whose options do not fit together: "what is needed".
+// For options that do not fit together: the error says "give " and what is needed.
 [[noreturn]] void fail_usage(const std::string& needed);
 
 }  // namespace sluice::cli

@@ -1,10 +1,13 @@
 #include "terminal/signals.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <string_view>
+#include <thread>
 
 namespace sluice::cli {
 
@@ -50,6 +53,19 @@ void note_interrupts() {
     sigaction(signal, nullptr, &before);
     if (before.sa_handler != SIG_IGN) std::signal(signal, note_once);  // nohup's wish counts
   }
+}
+
+void end_with_input() {
+  std::thread([] {
+    char ignored[256];
+    ssize_t got = 0;
+    do {
+      pollfd input{STDIN_FILENO, POLLIN, 0};
+      ::poll(&input, 1, -1);
+      got = ::read(STDIN_FILENO, ignored, sizeof ignored);
+    } while (got > 0 || (got < 0 && (errno == EINTR || errno == EAGAIN)));
+    ::kill(::getpid(), SIGTERM);
+  }).detach();
 }
 
 void note_every_interrupt() {

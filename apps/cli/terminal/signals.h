@@ -24,6 +24,9 @@ void guard_against_signals();
 void note_interrupts();
 // The same for SIGINT, any number of times; system calls that wait, such as for a line of input, return.
 void note_every_interrupt();
+// SIGTERM to this process once the standard input is closed, as it is when the program at its other end is
+// gone, however it ended. What is read meanwhile is forgotten.
+void end_with_input();
 // From now on it is noted when the terminal's size changes; system calls that wait return then too.
 void note_resizes();
 // Whether one was noted since this was asked last.

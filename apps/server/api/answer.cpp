@@ -23,7 +23,7 @@ std::vector<AnswerDelta> joined(std::vector<AnswerDelta> deltas) {
 
 }  // namespace
 
-Answer::Answer(AnswerFormat format, AnswerParser::ParameterTypes types)
+Answer::Answer(const AnswerFormat& format, AnswerParser::ParameterTypes types)
     : parser_(format, std::move(types)), in_thinking_(format.prompt_opens_thinking) {}
 
 std::vector<AnswerDelta> Answer::push(std::span<const GeneratedToken> tokens) {

@@ -27,7 +27,7 @@ struct Usage {
 
 class Answer {
  public:
-  explicit Answer(AnswerFormat format, AnswerParser::ParameterTypes types = {});
+  explicit Answer(const AnswerFormat& format, AnswerParser::ParameterTypes types = {});
 
   // What the tokens add; neighbours of one kind are joined.
   std::vector<AnswerDelta> push(std::span<const GeneratedToken> tokens);

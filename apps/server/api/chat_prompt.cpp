@@ -62,7 +62,7 @@ std::string role_of(const Json& message, std::size_t index) {
   if (!message.is_object()) throw wrong_message(index, "a message must be an object");
   const auto role = message.find("role");
   if (role == message.end() || !role->is_string()) throw wrong_message(index, "a message has a role", "role");
-  const auto name = role->get<std::string>();
+  auto name = role->get<std::string>();
   if (name == "developer") return "system";
   if (name == "function") return "tool";
   for (const std::string_view known : {"system", "user", "assistant", "tool"})
@@ -92,7 +92,7 @@ Json template_message(const Json& message, std::size_t index) {
 
 // The beginning of the answer that the last message holds, behind what the template opened.
 std::string beginning(const Json& message, const AnswerFormat& format) {
-  const std::string content = message.at("content").get<std::string>();
+  std::string content = message.at("content").get<std::string>();
   const std::string thinking = message.value("reasoning_content", std::string());
   if (format.think_open.empty()) return content;
   std::string text;

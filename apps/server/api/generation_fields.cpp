@@ -28,7 +28,7 @@ void read_logit_bias(Fields& fields, const ServedModel& model, SamplingSettings&
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
     const bool whole = error == std::errc() && end == key.data() + key.size();
     if (!whole || id < 0 || id >= vocab)
-      throw bad_request(fmt::format("Invalid 'logit_bias': '{}' is no token of this model.", key),
+      throw bad_request(fmt::format("Invalid 'logit_bias': '{}' is not a token of this model.", key),
                         "logit_bias");
     if (!value.is_number() || !(value.get<double>() >= -100 && value.get<double>() <= 100))
       throw bad_request("Invalid 'logit_bias': a bias is a number between -100 and 100.", "logit_bias");

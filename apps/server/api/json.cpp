@@ -37,7 +37,7 @@ Json parse_json(std::string_view text) {
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {
-    throw bad_request("the body is no valid JSON: at byte " + std::to_string(error.byte));
+    throw bad_request("the body is not valid JSON: at byte " + std::to_string(error.byte));
   } catch (const Json::exception&) {
     throw bad_request("the body holds a number that is too large");
   }

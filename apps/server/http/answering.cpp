@@ -158,6 +158,7 @@ std::string comment(const Inbox& inbox) {
 }
 
 // Events as they are recorded, from that number on.
+// NOLINTNEXTLINE(performance-unnecessary-value-param): it is used again when whoever called may be gone
 asio::awaitable<void> follow(Service& service, const Following following, ResponseWriter& writer) {
   co_await writer.begin_events();
   // What is recorded is recorded on this thread, too, so that nothing comes between a look and a wait.

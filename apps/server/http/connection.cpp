@@ -193,7 +193,7 @@ class Connection : public OpenConnection, public ResponseWriter {
       co_await refuse({413, "invalid_request_error", too_large()});
     else if (error.category() == http::make_error_code(http::error::bad_method).category() &&
              error != http::error::end_of_stream && error != http::error::partial_message)
-      co_await refuse(bad_request("This is no valid HTTP request."));
+      co_await refuse(bad_request("This is not a valid HTTP request."));
   }
 
   std::string too_large() const {

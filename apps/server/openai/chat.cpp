@@ -29,7 +29,7 @@ void refuse_what_is_no_text(Fields& fields) {
   if (const Json* modalities = fields.array("modalities"))
     for (const Json& one : *modalities)
       if (one != "text")
-        throw bad_request("Invalid 'modalities': this server answers in text alone.", "modalities");
+        throw bad_request("Invalid 'modalities': this server answers with text only.", "modalities");
 }
 
 }  // namespace

@@ -36,7 +36,10 @@ class CompletionReply : public Reply {
       if (token.id >= 0) one.likelihood += token.logprob;
     }
     one.text += text;
-    if (settings_.logprobs) one.logprobs.push(*engine_, tokens);
+    if (settings_.prompt_logprobs)
+      one.told.insert(one.told.end(), tokens.begin(), tokens.end());  // behind the prompt's
+    else if (settings_.logprobs)
+      one.logprobs.push(*engine_, tokens);
     return text.empty() && !settings_.logprobs ? "" : chunk(choice, text);
   }
 
@@ -46,6 +49,7 @@ class CompletionReply : public Reply {
     one.usage.prompt = result.prompt.tokens;
     one.usage.cached = result.prompt.cached;
     one.usage.completion = std::ssize(result.generated.ids);
+    one.prompt_logprobs = result.prompt_logprobs;
     return chunk(choice, "", one.reason);
   }
 
@@ -68,7 +72,7 @@ class CompletionReply : public Reply {
     for (const std::size_t i : told())
       whole["choices"].push_back({{"index", whole["choices"].size()},
                                   {"text", settings_.echoes[i] + choices_[i].text},
-                                  {"logprobs", settings_.logprobs ? choices_[i].logprobs.all() : Json()},
+                                  {"logprobs", settings_.logprobs ? logprobs_of(i) : Json()},
                                   {"finish_reason", choices_[i].reason}});
     whole["usage"] = usage_json(total());
     return whole;
@@ -78,6 +82,8 @@ class CompletionReply : public Reply {
   struct Choice {
     std::string text;
     CompletionLogprobs logprobs;
+    std::vector<SampledToken> prompt_logprobs;
+    std::vector<GeneratedToken> told;
     std::string reason;
     Usage usage;
     double likelihood = 0;  // the sum of its tokens' logarithms
@@ -89,18 +95,28 @@ class CompletionReply : public Reply {
   // where others are left out.
   std::vector<std::size_t> told() const {
     std::vector<std::size_t> told;
-    const std::size_t per_prompt = choices_.size() / settings_.prompts;
-    for (std::size_t first = 0; first < choices_.size(); first += per_prompt) {
-      std::vector<std::size_t> order(per_prompt);
+    for (std::size_t first = 0; first < choices_.size(); first += per_prompt()) {
+      std::vector<std::size_t> order(per_prompt());
       std::iota(order.begin(), order.end(), first);
       std::stable_sort(order.begin(), order.end(), [this](std::size_t a, std::size_t b) {
         return choices_[a].per_token() > choices_[b].per_token();
       });
-      order.resize(std::min(per_prompt, settings_.told));
-      if (per_prompt == settings_.told) std::sort(order.begin(), order.end());
+      order.resize(std::min(per_prompt(), settings_.told));
+      if (per_prompt() == settings_.told) std::sort(order.begin(), order.end());
       told.insert(told.end(), order.begin(), order.end());
     }
     return told;
+  }
+
+  std::size_t per_prompt() const { return choices_.size() / settings_.prompts; }
+
+  Json logprobs_of(std::size_t choice) const {
+    if (!settings_.prompt_logprobs) return choices_[choice].logprobs.all();
+    const std::size_t prompt = choice / per_prompt();
+    CompletionLogprobs all;
+    all.push_prompt(*engine_, settings_.first_ids[prompt], choices_[prompt * per_prompt()].prompt_logprobs);
+    all.push(*engine_, choices_[choice].told);
+    return all.all();
   }
 
   Json envelope() const {
@@ -121,10 +137,9 @@ class CompletionReply : public Reply {
   // Each prompt counts once, whatever its choices.
   Usage total() const {
     Usage sum;
-    const std::size_t per_prompt = choices_.size() / settings_.prompts;
     for (std::size_t i = 0; i < choices_.size(); ++i) {
       sum.completion += choices_[i].usage.completion;
-      if (i % per_prompt != 0) continue;
+      if (i % per_prompt() != 0) continue;
       sum.prompt += choices_[i].usage.prompt;
       sum.cached += choices_[i].usage.cached;
     }

@@ -56,17 +56,17 @@ std::int64_t read_best_of(Fields& fields, std::int64_t choices, bool stream) {
   const std::int64_t best = fields.integer("best_of", 1, kMostAnswers).value_or(choices);
   if (best < choices) throw bad_request("Invalid 'best_of': it is less than 'n'.", "best_of");
   if (best > choices && stream)
-    throw bad_request("Invalid 'best_of': answers are told once all are there, which cannot be streamed.",
-                      "best_of");
+    throw bad_request("Invalid 'best_of': it compares whole answers, so they cannot be streamed.", "best_of");
   return best;
 }
 
-void refuse_unsupported(Fields& fields, bool logprobs, bool echo) {
+void refuse_unsupported(Fields& fields, const CompletionReplySettings& reply) {
   if (!fields.text("suffix").value_or("").empty())
     throw bad_request("'suffix' is not supported by this server.", "suffix", "unsupported_parameter");
-  if (logprobs && echo)
-    throw bad_request("'echo' together with 'logprobs' is not supported by this server.", "echo",
-                      "unsupported_parameter");
+  if (reply.prompt_logprobs && reply.common.stream)
+    throw bad_request(
+        "'echo' together with 'logprobs' cannot be streamed: the prompt is told once all of it is read.",
+        "stream", "unsupported_parameter");
 }
 
 }  // namespace
@@ -89,7 +89,8 @@ Work completion(const Json& body, const ServedModel& model) {
   if (generated > count && !reply.logprobs)
     generation.request.options.logprobs = generation.request.options.sampling.logprobs = 0;
   const bool echo = fields.flag("echo").value_or(false);
-  refuse_unsupported(fields, reply.logprobs, echo);
+  reply.prompt_logprobs = echo && reply.logprobs;
+  refuse_unsupported(fields, reply);
   AnswerRequest answer = read_structure(fields);
   answer.chat = false;
   ignore_what_has_no_effect(fields);
@@ -103,6 +104,12 @@ Work completion(const Json& body, const ServedModel& model) {
     for (Request& request : generation.choices(generated, answer, model, plan)) {
       work.requests.push_back(std::move(request));
       reply.echoes.push_back(text);
+    }
+    // All choices have the same prompt: the first one tells of it.
+    if (reply.prompt_logprobs) {
+      Request& first = *(work.requests.end() - generated);
+      first.prompt_logprobs = first.options.logprobs;
+      reply.first_ids.push_back(first.prompt[0]);
     }
   }
   reply.prompts = prompts.size();

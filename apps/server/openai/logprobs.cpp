@@ -36,6 +36,12 @@ std::string name_of(const Engine& engine, std::int32_t id) {
   return name;
 }
 
+Json names_of(const Engine& engine, std::span<const TokenLogprob> tokens) {
+  Json names = Json::object();
+  for (const TokenLogprob& one : tokens) names[name_of(engine, one.id)] = finite(one.logprob);
+  return names;
+}
+
 // Characters that begin in it.
 std::size_t characters(std::string_view text) {
   const auto begins = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; };
@@ -70,20 +76,27 @@ Json CompletionLogprobs::empty() {
           {"text_offset", Json::array()}};
 }
 
-void CompletionLogprobs::push(const Engine& engine, std::span<const GeneratedToken> tokens) {
-  for (const GeneratedToken& token : tokens) {
-    if (token.id < 0) continue;
-    const std::string name = name_of(engine, token.id);
-    Json top = Json::object();
-    for (const TokenLogprob& other : token.top) top[name_of(engine, other.id)] = finite(other.logprob);
-    for (Json* json : {&all_, &fresh_}) {
-      (*json)["tokens"].push_back(name);
-      (*json)["token_logprobs"].push_back(finite(token.logprob));
-      (*json)["top_logprobs"].push_back(top);
-      (*json)["text_offset"].push_back(offset_);
-    }
-    offset_ += characters(text_of(engine, token.id).bytes);
+void CompletionLogprobs::push(const Engine& engine, std::int32_t id, const Json& logprob, const Json& top) {
+  const std::string name = name_of(engine, id);
+  for (Json* json : {&all_, &fresh_}) {
+    (*json)["tokens"].push_back(name);
+    (*json)["token_logprobs"].push_back(logprob);
+    (*json)["top_logprobs"].push_back(top);
+    (*json)["text_offset"].push_back(offset_);
   }
+  offset_ += characters(text_of(engine, id).bytes);
+}
+
+void CompletionLogprobs::push(const Engine& engine, std::span<const GeneratedToken> tokens) {
+  for (const GeneratedToken& token : tokens)
+    if (token.id >= 0) push(engine, token.id, finite(token.logprob), names_of(engine, token.top));
+}
+
+void CompletionLogprobs::push_prompt(const Engine& engine, std::int32_t first,
+                                     std::span<const SampledToken> others) {
+  push(engine, first, Json(), Json());
+  for (const SampledToken& token : others)
+    push(engine, token.id, finite(token.logprob), names_of(engine, token.top));
 }
 
 Json CompletionLogprobs::take() {

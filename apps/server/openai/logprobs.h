@@ -15,12 +15,15 @@ Json chat_logprobs(const Engine& engine, std::span<const GeneratedToken> tokens)
 class CompletionLogprobs {
  public:
   void push(const Engine& engine, std::span<const GeneratedToken> tokens);
+  // A prompt, of whose first token there is nothing to tell but its name.
+  void push_prompt(const Engine& engine, std::int32_t first, std::span<const SampledToken> others);
   // What came since the last call.
   Json take();
   const Json& all() const { return all_; }
 
  private:
   static Json empty();
+  void push(const Engine& engine, std::int32_t id, const Json& logprob, const Json& top);
 
   Json all_ = empty(), fresh_ = empty();
   std::size_t offset_ = 0;

@@ -112,7 +112,7 @@ void read_extras(Fields& fields, AnswerRequest& answer, std::string_view format)
   const auto take = [&](const std::string& name, GrammarSource source) {
     if (answer.content)
       throw bad_request(
-          fmt::format("'{}' and '{}' both say which form the answer has: give one of them.", first, name),
+          fmt::format("'{}' and '{}' both set the form of the answer: give only one of them.", first, name),
           name, "invalid_value");
     answer.content = std::move(source);
     first = name;

@@ -15,8 +15,47 @@ namespace {
 
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 31;
 
+// Tools that OpenAI runs on its own machines: here they are left out, and the response does not list them.
+bool is_hosted(const Json& tool) {
+  constexpr const char* kHosted[] = {"web_search",       "web_search_preview", "file_search",
+                                     "code_interpreter", "image_generation",   "tool_search"};
+  const Json type = tool.value("type", Json());
+  return std::any_of(std::begin(kHosted), std::end(kHosted), [&](const char* one) { return type == one; });
+}
+
+Json as_chat_tool(Json tool, const Json& name_space, const std::string& param) {
+  if (!tool.is_object() || tool.value("type", Json()) != "function" ||
+      !tool.value("name", Json()).is_string())
+    throw bad_request("Invalid '" + param + "': a function with a name is expected, or a namespace of some.",
+                      param, "unsupported_value");
+  tool.erase("type");
+  tool["name"] = name_in(name_space, tool["name"]);
+  return {{"type", "function"}, {"function", tool}};
+}
+
+void read_tools(const Json& tools, ResponseSettings& settings, Json& out) {
+  settings.echo["tools"] = Json::array();
+  for (std::size_t i = 0; i < tools.size(); ++i) {
+    const Json& tool = tools[i];
+    if (tool.is_object() && is_hosted(tool)) continue;
+    settings.echo["tools"].push_back(tool);
+    const std::string param = "tools[" + std::to_string(i) + "]";
+    const bool many = tool.is_object() && tool.value("type", Json()) == "namespace" &&
+                      tool.value("name", Json()).is_string() && tool.value("tools", Json()).is_array();
+    if (!many) {
+      out["tools"].push_back(as_chat_tool(tool, {}, param));
+      continue;
+    }
+    for (const Json& member : tool["tools"]) {
+      out["tools"].push_back(as_chat_tool(member, tool["name"], param));
+      settings.members[out["tools"].back()["function"]["name"]] = {tool["name"], member["name"]};
+    }
+  }
+}
+
 // In the words of chat completions, which then mean the same here.
-Json as_chat_structure(Fields& fields, Json& echo) {
+Json as_chat_structure(Fields& fields, ResponseSettings& settings) {
+  Json& echo = settings.echo;
   Json out = Json::object();
   if (const Json* text = fields.object("text")) {
     echo["text"] = *text;
@@ -26,16 +65,7 @@ Json as_chat_structure(Fields& fields, Json& echo) {
       if (format.value("type", Json()) == "json_schema") out["response_format"]["json_schema"] = format;
     }
   }
-  if (const Json* tools = fields.array("tools")) {
-    echo["tools"] = *tools;
-    for (const Json& tool : *tools) {
-      if (!tool.is_object() || tool.value("type", Json()) != "function")
-        throw bad_request("Invalid 'tools': only functions are supported.", "tools", "unsupported_value");
-      Json function = tool;
-      function.erase("type");
-      out["tools"].push_back({{"type", "function"}, {"function", function}});
-    }
-  }
+  if (const Json* tools = fields.array("tools")) read_tools(*tools, settings, out);
   if (const Json* choice = fields.find("tool_choice")) out["tool_choice"] = echo["tool_choice"] = *choice;
   if (const auto parallel = fields.flag("parallel_tool_calls"))
     out["parallel_tool_calls"] = echo["parallel_tool_calls"] = *parallel;
@@ -72,7 +102,7 @@ void refuse_unsupported(Fields& fields) {
                       "context_management", "unsupported_parameter");
   fields.ignore({"user", "service_tier", "safety_identifier", "prompt_cache_retention",
                  "prompt_cache_options", "max_tool_calls", "stream_options", "verbosity", "timings_per_token",
-                 "return_progress"});
+                 "return_progress", "client_metadata", "access_programs"});
 }
 
 // What the response repeats of its request.
@@ -150,7 +180,7 @@ Work create(const Json& body, const ServedModel& model, Store& store, const std:
   const bool stream = fields.flag("stream").value_or(false);
   settings.background = fields.flag("background").value_or(false);
   if (settings.background && !settings.keep)
-    throw bad_request("A response in the background has to be stored.", "background", "invalid_value");
+    throw bad_request("A background response must be stored.", "background", "invalid_value");
   if (settings.background && stream) settings.recording = store.record();
   Generation generation = read_generation(fields, model);
   read_logprobs(fields, generation.request, settings);
@@ -159,7 +189,7 @@ Work create(const Json& body, const ServedModel& model, Store& store, const std:
   if (const Json* metadata = fields.object("metadata")) settings.echo["metadata"] = *metadata;
   settings.echo["temperature"] = generation.request.options.sampling.temperature;
   settings.echo["top_p"] = generation.request.options.sampling.top_p;
-  const Json structure = as_chat_structure(fields, settings.echo);
+  const Json structure = as_chat_structure(fields, settings);
   Fields structure_fields(structure);
   AnswerRequest answer = openai::read_structure(structure_fields);
   openai::read_extras(fields, answer, "text.format");

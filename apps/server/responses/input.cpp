@@ -19,11 +19,16 @@ std::string text_field(const Json& item, const char* name, std::size_t index) {
   return value.get<std::string>();
 }
 
+// The last message, if it is the assistant's and says nothing yet.
+Json* unsaid_turn(Json& messages) {
+  if (messages.empty() || messages.back().at("role") != "assistant") return nullptr;
+  const Json& content = messages.back().at("content");
+  return content.is_string() && content.get_ref<const std::string&>().empty() ? &messages.back() : nullptr;
+}
+
 // The assistant's turn that thinking and calls belong to: one after another make one message.
 Json& assistant(Json& messages) {
-  const bool open =
-      !messages.empty() && messages.back().at("role") == "assistant" && messages.back().at("content") == "";
-  if (!open) messages.push_back({{"role", "assistant"}, {"content", ""}});
+  if (unsaid_turn(messages) == nullptr) messages.push_back({{"role", "assistant"}, {"content", ""}});
   return messages.back();
 }
 
@@ -42,11 +47,9 @@ void add_message(const Json& item, std::size_t index, Json& messages) {
   const std::string role = text_field(item, "role", index);
   const Json content = item.value("content", Json());
   if (!content.is_string() && !content.is_array()) throw wrong(index, "a message has a content");
-  const bool continues = role == "assistant" && !messages.empty() &&
-                         messages.back().at("role") == "assistant" &&
-                         messages.back().contains("reasoning_content") && messages.back()["content"] == "";
-  if (continues)
-    messages.back()["content"] = content;
+  Json* const turn = role == "assistant" ? unsaid_turn(messages) : nullptr;
+  if (turn != nullptr && turn->contains("reasoning_content"))
+    (*turn)["content"] = content;
   else
     messages.push_back({{"role", role}, {"content", content}});
 }
@@ -58,10 +61,15 @@ void add_call(const Json& item, std::size_t index, Json& messages) {
       {{"id", text_field(item, "call_id", index)},
        {"type", "function"},
        {"function",
-        {{"name", text_field(item, "name", index)}, {"arguments", text_field(item, "arguments", index)}}}});
+        {{"name", name_in(item.value("namespace", Json()), text_field(item, "name", index))},
+         {"arguments", text_field(item, "arguments", index)}}}});
 }
 
 }  // namespace
+
+std::string name_in(const Json& name_space, const std::string& function) {
+  return name_space.is_string() ? name_space.get<std::string>() + "__" + function : function;
+}
 
 Json input_items(const Json& input) {
   if (input.is_string()) return Json::array({{{"type", "message"}, {"role", "user"}, {"content", input}}});

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/openai/logprobs.h"
+#include "server/responses/input.h"
 
 namespace sluice::server::responses {
 
@@ -202,6 +203,10 @@ class ResponseReply : public Reply {
                        {"name", delta.function},
                        {"arguments", ""},
                        {"status", "in_progress"}});
+    if (const auto member = settings_.members.find(delta.function); member != settings_.members.end()) {
+      output_.back()["namespace"] = member->second.name_space;
+      output_.back()["name"] = member->second.name;
+    }
     std::string events = item_event("response.output_item.added");
     output_.back()["arguments"] = delta.text;
     output_.back()["status"] = "completed";
@@ -209,7 +214,7 @@ class ResponseReply : public Reply {
     data["delta"] = delta.text;
     events += tell("response.function_call_arguments.delta", data);
     data.erase("delta");
-    data["name"] = delta.function;
+    data["name"] = output_.back()["name"];
     data["arguments"] = delta.text;
     events += tell("response.function_call_arguments.done", data);
     return events += item_event("response.output_item.done");
@@ -229,7 +234,8 @@ class ResponseReply : public Reply {
           {{"id", item["call_id"]},
            {"type", "function"},
            {"function",
-            {{"name", item["name"]}, {"arguments", arguments.is_object() ? arguments : item["arguments"]}}}});
+            {{"name", name_in(item.value("namespace", Json()), item["name"])},
+             {"arguments", arguments.is_object() ? arguments : item["arguments"]}}}});
     }
     settings_.messages.push_back(std::move(message));
   }

@@ -1,7 +1,9 @@
 // A response, whole or as events.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <string>
 
 #include "server/api/answer.h"
 #include "server/api/served_model.h"
@@ -20,6 +22,11 @@ struct ResponseSettings {
   Json echo = Json::object();  // what the response repeats of its request
   Json input = Json::array();
   Json messages = Json::array();  // the conversation, without instructions
+  // Of functions that are in a namespace: what both are called, by the name that the model knows.
+  struct Member {
+    std::string name_space, name;
+  };
+  std::map<std::string, Member> members = {};
   AnswerPlan plan = {};
   std::shared_ptr<Recording> recording = nullptr;  // of its events, for those who come back
 };

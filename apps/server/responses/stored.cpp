@@ -55,7 +55,7 @@ Json cancel(Store& store, const std::string& client, const std::string& rest) {
     throw not_found("There is nothing at this path.");
   const std::string id = rest.substr(0, slash);
   if (const auto cancelled = store.cancel(client, id)) return cancelled->response;
-  const Json response = store.get(client, id).response;
+  Json response = store.get(client, id).response;
   if (response["status"] == "cancelled") return response;
   throw bad_request("This response is already done.", "response_id");
 }

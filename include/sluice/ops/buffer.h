@@ -9,7 +9,7 @@
 
 namespace sluice::ops {
 
-// Frees its memory when it goes; moves, never copies.
+// Frees its memory when destroyed; can be moved but not copied.
 class Buffer {
  public:
   using Free = void (*)(void* data, std::size_t bytes);
@@ -27,7 +27,7 @@ class Buffer {
     free_(data_, bytes_);
     if (counter_ != nullptr) *counter_ -= bytes_;
   }
-  // Adds its bytes to `counter` for as long as it lives.
+  // Counts its bytes in `counter` as long as it exists.
   void count_in(std::shared_ptr<std::atomic<std::uint64_t>> counter) {
     counter_ = std::move(counter);
     *counter_ += bytes_;

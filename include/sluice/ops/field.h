@@ -3,9 +3,9 @@
 // line's --describe and the documentation. It is a template of the op itself, so that only the files that
 // read the table compile it: every file that runs ops sees all of them.
 //
-// What a shape cannot say an op states in functions of its own, where it has them (src/ops/limits): limits of
-// attributes that the shapes of fields follow from in check_attributes(), all others in check_limits(), which
-// reads the contents of fields only where they are in host memory.
+// An op states what a shape cannot express in functions of its own, if it needs them (src/ops/limits):
+// check_attributes() has the limits of attributes from which shapes follow, check_limits() all others. The
+// latter reads the contents of fields only if they are in host memory.
 //
 // Names that mean the same in every op:
 //   seq_starts  cuts the tokens of a call into B sequences
@@ -131,14 +131,14 @@ enum class Role : std::uint8_t { in, optional, out, in_place };
 // activation field, or F32 where there is none.
 enum class TypeClass : std::uint8_t {
   activation,  // F32 or BF16
-  cache,       // F32 or BF16, whatever the activations are
+  cache,       // F32 or BF16, regardless of the activations
   parameter,   // F32, BF16 or F16: norm weights, convolution taps, biases
   f32,
   i32,
   u8,
 };
 
-// A number per call that becomes one I32 per sequence, in a field of the same name, when `seq_starts` is
+// A number per call, or one I32 per sequence in a field of the same name when `seq_starts` is
 // given.
 struct SequenceValue {
   std::int64_t value = 0;
@@ -170,9 +170,9 @@ struct Field {
   TypeClass types;
   ShapeSpec shape;
   ShapeSpec other_shape;       // a second allowed shape of another rank; text empty if there is none
-  bool pooled = false;         // gets a leading pool dimension P under seq_starts or page_table
+  bool pooled = false;         // has a leading pool dimension P with seq_starts or page_table
   bool same_as_input = false;  // an output that may be the very memory of an input
-  bool or_f32 = false;         // an output that may be F32 whatever the activations are
+  bool or_f32 = false;         // an output that may be F32 regardless of the activations
   bool may_be_empty = false;   // a dimension may be 0
   bool may_be_absent = false;  // an output or an updated field that not every call has
 };
@@ -234,7 +234,7 @@ constexpr Field<Op, M> output_over(std::string_view name, M Op::*member, TypeCla
                                    std::string_view shape) {
   return {name, member, Role::out, types, parse_shape(shape), {}, false, true};
 }
-// An output that need not be rounded to the activations' type: logits decide between near values.
+// An output that need not be rounded to the activations' type, such as logits, where close values matter.
 template <class Op, class M>
 constexpr Field<Op, M> or_f32(Field<Op, M> field) {
   field.or_f32 = true;
@@ -253,29 +253,29 @@ template <class Op, class M>
 constexpr Field<Op, M> optional_matrix(std::string_view name, M Op::*member, std::string_view shape) {
   return {name, member, Role::optional, TypeClass::parameter, parse_shape(shape), {}};
 }
-// A state or cache: it gets the pool dimension when several sequences run in one call, or when its rows lie
-// in pages.
+// A state or cache: it has the pool dimension when several sequences run in one call, or when it is
+// paged.
 template <class Op, class M>
 constexpr Field<Op, M> pooled(Field<Op, M> field) {
   field.pooled = true;
   return field;
 }
-// Where the rows of paged caches lie. With a table the leading dimension of a cache counts pages, its rows S,
-// a power of two from 64 on, are those of one page, and row r of a sequence is row r % S of the page that
-// entry r / S of the sequence's row of the table names. That row is the sequence's number or, where `slots`
-// are given, its slot; one sequence without seq_starts has a table of one dimension. Entries of rows that the
-// op neither reads nor writes may be anything. Sequences may share pages that the op only reads.
+// The page table of paged caches. With a table, the leading dimension of a cache counts pages, and its S rows
+// are those of one page, a power of two of at least 64. Row r of a sequence is row r % S of the page that
+// entry r / S of the sequence's row of the table names. That row of the table is the sequence's number or,
+// with `slots`, its slot; one sequence without seq_starts has a table of one dimension. Entries for rows that
+// the op neither reads nor writes may have any value. Sequences may share pages that the op only reads.
 template <class Op>
 constexpr Field<Op, ConstView> page_table_input() {
   return optional_input_either("page_table", &Op::page_table, TypeClass::i32, "slots,pages", "pages");
 }
-// A field where no element at all means something: no experts per token, no history.
+// A field that may be empty: no experts per token, no history.
 template <class Op, class M>
 constexpr Field<Op, M> may_be_empty(Field<Op, M> field) {
   field.may_be_empty = true;
   return field;
 }
-// An output that is made, or a state that is kept, only where the field is given.
+// An output or updated state that is computed only if the field is given.
 template <class Op, class M>
 constexpr Field<Op, M> may_be_absent(Field<Op, M> field) {
   field.may_be_absent = true;

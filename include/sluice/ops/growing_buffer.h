@@ -1,4 +1,4 @@
-// Memory on some backend that grows where it is: views and recorded programs keep its address.
+// Memory on a backend that grows in place, so that views and recorded programs can keep its address.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace sluice::ops {
 
-// Only addresses are reserved at first. Frees its memory when it goes.
+// Only addresses are reserved at first. Frees its memory when destroyed.
 class GrowingBuffer {
  public:
   GrowingBuffer() = default;
@@ -19,25 +19,25 @@ class GrowingBuffer {
   GrowingBuffer(const GrowingBuffer&) = delete;
   GrowingBuffer& operator=(const GrowingBuffer&) = delete;
 
-  // Takes memory for so many bytes, no more than were reserved, or gives back what lies behind them. What is
-  // kept stays as it is, what is new is undefined. Nothing that is given back may be in use.
+  // Commits memory for this many bytes, at most those reserved, or releases what is beyond them. Existing
+  // contents stay; new contents are undefined. Released memory must not be in use.
   void resize(std::size_t bytes) {
     const std::size_t taken = take(bytes);
     if (counter_ != nullptr) *counter_ += taken - bytes_;
     bytes_ = taken;
   }
-  // Adds its bytes to `counter` for as long as it lives.
+  // Counts its bytes in `counter` as long as it exists.
   void count_in(std::shared_ptr<std::atomic<std::uint64_t>> counter) {
     counter_ = std::move(counter);
     *counter_ += bytes_;
   }
   void* data() const { return data_; }
-  // That are taken: a backend may round up what it is asked for.
+  // Bytes committed; a backend may round up.
   std::size_t bytes() const { return bytes_; }
 
  protected:
   void set_data(void* data) { data_ = data; }
-  // Returns what is taken then; throws where there is no memory left, and then takes no more than before.
+  // Returns the bytes committed then; throws, and commits nothing more, if there is no memory left.
   virtual std::size_t take(std::size_t bytes) = 0;
 
  private:

@@ -1,4 +1,4 @@
-// The whole vocabulary: every op of the library.
+// Every op of the library.
 #pragma once
 
 #include <variant>

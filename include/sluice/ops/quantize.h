@@ -1,4 +1,4 @@
-// Packing weights as checkpoints of MLX hold them.
+// Packs weights as MLX checkpoints store them.
 #pragma once
 
 #include "sluice/ops/view.h"

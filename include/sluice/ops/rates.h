@@ -1,11 +1,11 @@
-// What a machine can do at best, measured.
+// The measured peak rates of a machine.
 #pragma once
 
 namespace sluice::ops {
 
 struct Rates {
   double read_bytes_per_second = 0;
-  double flops_per_second = 0;  // of the unit that does an op's products; a multiply-add counts two
+  double flops_per_second = 0;  // of the unit that computes an op's products; a multiply-add counts as two
 };
 
 }  // namespace sluice::ops

@@ -1,4 +1,4 @@
-// Shapes and views: where a tensor lies and how it is laid out. A view never owns.
+// Shapes and views: the place and layout of a tensor. A view does not own memory.
 #pragma once
 
 #include <array>
@@ -56,9 +56,9 @@ constexpr Shape contiguous_strides(const Shape& shape) {
   return strides;
 }
 
-// A tensor's place: pointer, type, shape and strides in elements. The last dimension is contiguous; outer
-// ones may be strided, so that a view can name some columns of a wider row. A default-constructed view means
-// "absent".
+// A reference to a tensor: pointer, type, shape and strides in elements. The last dimension is contiguous;
+// outer ones may be strided, so a view can refer to some columns of a wider row. A default-constructed view
+// means "absent".
 template <class Pointer>
 struct BasicView {
   Pointer data = nullptr;
@@ -71,7 +71,7 @@ struct BasicView {
       : data(data), dtype(dtype), shape(shape), strides(contiguous_strides(shape)) {}
   constexpr BasicView(Pointer data, DType dtype, const Shape& shape, const Shape& strides)
       : data(data), dtype(dtype), shape(shape), strides(strides) {}
-  // A mutable view serves wherever a read-only one is asked for.
+  // A mutable view converts to a read-only one.
   template <class Other>
   requires(!std::is_same_v<Other, Pointer> && std::is_convertible_v<Other, Pointer>) constexpr BasicView(
       const BasicView<Other>& other)  // NOLINT(google-explicit-constructor)

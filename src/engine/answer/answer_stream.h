@@ -1,4 +1,4 @@
-// One answer as it comes: what may come next, what ends it, and its text without what it stopped at.
+// One answer in progress: which tokens may come next, what ends it, and its text without the stop text.
 #pragma once
 
 #include <optional>
@@ -11,27 +11,27 @@
 
 namespace sluice::engine {
 
-// Whoever chooses the tokens asks for the mask before each one, tells what was chosen, and goes on while the
-// answer is open.
+// The generator gets the mask before each token, pushes the chosen token, and continues while the answer is
+// open.
 class AnswerStream {
  public:
-  // Refuses options that make no sense.
+  // Throws if the options are invalid.
   AnswerStream(const Engine& engine, GenerateOptions options);
 
   const GenerateOptions& options() const { return options_; }
   const SamplingSettings& settings() const { return settings_; }
-  std::int64_t candidates() const { return candidates_; }  // the first so many ids may be chosen
+  std::int64_t candidates() const { return candidates_; }  // only ids below this may be chosen
 
   bool open() const { return open_; }
   // Whether mask() may restrict the next token.
   bool masked() const { return options_.guide != nullptr || early(); }
-  // The tokens that may come next, a bit each; empty: all. Valid until the next call.
+  // The tokens that may come next, one bit each; empty: all. Valid until the next call.
   std::span<const std::uint8_t> mask();
-  // Takes the token that was chosen. Nothing comes back for one that ends the answer and is no part of it.
+  // Takes the chosen token. Returns nothing for one that ends the answer and is not part of it.
   std::optional<GeneratedToken> push(SampledToken chosen);
   // Ends an open answer.
   void end(FinishReason reason);
-  // Text that was held back because it might have become a stop, once the answer has ended. Its id is -1.
+  // After the end: text that was held back because it might have become a stop text. Its id is -1.
   std::optional<GeneratedToken> rest();
 
   GenerateResult& result() { return result_; }

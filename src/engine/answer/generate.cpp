@@ -1,18 +1,12 @@
-#include <chrono>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "engine/answer/answer_stream.h"
 
 namespace sluice {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Token after token, until the answer or the context ends.
 void continue_answer(Session& session, engine::AnswerStream& answer,

@@ -1,4 +1,4 @@
-// Watching a stream of text for words that end it, also where they come in pieces.
+// Watches a stream of text for stop texts, which may arrive in pieces.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ class StopText {
  public:
   explicit StopText(std::vector<std::string> stops);
 
-  // Text that can no longer be part of a stop. After a stop was seen, everything from it on is gone.
+  // Returns text that can no longer be part of a stop text. A stop text and all after it are dropped.
   std::string push(std::string_view text);
   // The rest at the end of the stream.
   std::string finish();

@@ -59,8 +59,8 @@ void Budget::add(std::uint64_t bytes, std::uint64_t beside) {
   const std::uint64_t least = all + beside + (cache_ != nullptr ? cache_->bytes(least_) : 0);
   const bool limited = limit_ > 0 && fixed_ == 0;
   if (limited && least > limit_)
-    fail(ErrorKind::resource, "{:.1f} MB of memory are needed and {:.1f} MB are allowed; {} {} would do",
-         least / 1e6, limit_ / 1e6, option_, least);
+    fail(ErrorKind::resource, "{}{}{:.1f} MB of memory are needed and {:.1f} MB are allowed; {} {} would do",
+         whose_, whose_.empty() ? "" : ": ", least / 1e6, limit_ / 1e6, option_, least);
   if (cache_ != nullptr) cache_->set_slots(slots_beside(all));
   claimed_ = all;
 }

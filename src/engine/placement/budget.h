@@ -1,9 +1,10 @@
-// One limit for everything the engine keeps in memory. Experts get what nothing else has claimed.
+// One limit for everything that the engine keeps in memory. Experts get what nothing else has claimed.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "experts/cache.h"
@@ -12,7 +13,7 @@ namespace sluice::engine {
 
 class Budget {
  public:
-  // Bytes that are given back when it goes.
+  // Claimed bytes, returned on destruction.
   class Claim {
    public:
     Claim() = default;
@@ -27,7 +28,7 @@ class Budget {
     ~Claim() {
       if (budget_ != nullptr) budget_->give_back(bytes_);
     }
-    // Claims more or less than before; refused as claim() does, and then nothing changes.
+    // Claims more or less than before; throws like claim(), and then nothing changes.
     void change(std::uint64_t bytes);
 
    private:
@@ -35,17 +36,18 @@ class Budget {
     std::uint64_t bytes_ = 0;
   };
 
-  // 0: no limit. `option` is what a user sets it with.
-  void set_limit(std::uint64_t bytes, const char* option) {
+  // 0: no limit. `option` is what a user sets it with; `whose` it is, where there are several machines.
+  void set_limit(std::uint64_t bytes, const char* option, const std::string& whose) {
     limit_ = bytes;
     option_ = option;
+    whose_ = whose;
   }
   std::uint64_t limit() const { return limit_; }
-  std::uint64_t left();   // that nobody has claimed
-  std::uint64_t spare();  // of that, what the fewest experts do not need
-  // The cache whose slots fill what is left: `least` a layer or more, `fixed` where that is not 0.
+  std::uint64_t left();   // not claimed
+  std::uint64_t spare();  // of that, not needed by the minimum of experts
+  // The cache whose slots fill what is left: at least `least` per layer, or `fixed` if that is not 0.
   void set_cache(experts::Cache* cache, std::int64_t least, std::int64_t fixed);
-  // Refuses what does not fit, naming the smallest limit that would do; `beside` must fit too but is not
+  // Throws if the bytes do not fit, naming the smallest limit that would do; `beside` must fit too but is not
   // claimed.
   Claim claim(std::uint64_t bytes, std::uint64_t beside = 0);
 
@@ -57,6 +59,7 @@ class Budget {
   std::mutex mutex_;
   std::uint64_t limit_ = 0;
   const char* option_ = "";
+  std::string whose_;
   std::uint64_t claimed_ = 0;
   experts::Cache* cache_ = nullptr;
   std::int64_t least_ = 0;

@@ -1,4 +1,4 @@
-// Where the tensors of a model go in one block of memory, found before anything is allocated.
+// Places of a model's tensors in one block of memory, computed before anything is allocated.
 #pragma once
 
 #include <functional>
@@ -14,21 +14,21 @@ std::size_t bytes_of(const ops::ConstView& view);
 
 bool same_format(const ops::Weight& a, const ops::Weight& b);
 
-// Views that are placed must stay where they are until copy() has pointed them at the block.
+// Placed views must not move until copy() has pointed them at the block.
 class Layout {
  public:
   void place(ops::ConstView& view);
   void place(ops::Weight& weight);
-  // Experts that lie apart in the checkpoint become one stack.
+  // Experts that are separate in the checkpoint become one stack.
   void place(ops::ExpertWeights& experts);
 
-  // Puts matrices of one format and width behind one another, so that `joined` is all of them: rows below
-  // rows, or a matrix more on a stack. Does nothing where the formats differ.
+  // Places matrices of one format and width one after the other, so that `joined` is all of them: more rows,
+  // or one more matrix of a stack. Does nothing if the formats differ.
   void join(std::initializer_list<const ops::Weight*> parts, ops::Weight& joined);
 
   std::size_t bytes() const { return bytes_; }
 
-  // Calls put(to, from, bytes) for everything placed; `progress` hears of bytes done and in all.
+  // Calls put(to, from, bytes) for everything placed; `progress` receives bytes done and in all.
   void copy(std::byte* block, const std::function<void(void* to, const void* from, std::size_t bytes)>& put,
             const std::function<void(std::uint64_t, std::uint64_t)>& progress);
 

@@ -1,4 +1,4 @@
-// Every tensor of a model, by kind: what counting and uploading walk over.
+// Walks over every tensor of a model, by kind; used for counting and uploading.
 #pragma once
 
 #include <type_traits>
@@ -9,8 +9,8 @@
 
 namespace sluice::engine {
 
-// A tensor of a model: f(kind, tensor, active) is called with a Weight, an ExpertWeights or a ConstView,
-// absent ones included; `active` is the fraction of it that one token uses.
+// Calls f(kind, tensor, active) with each Weight, ExpertWeights or ConstView, absent ones included; `active`
+// is the fraction of it that one token uses.
 template <class Layer, class F>
 void for_each_part_of(Layer& layer,
                       F&& f) requires std::is_same_v<std::remove_const_t<Layer>, layers::Attention> {

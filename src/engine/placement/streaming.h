@@ -1,4 +1,4 @@
-// Models of which only what every token uses is kept where it is computed; experts come as they are needed.
+// Models of which only the weights that every token uses stay in memory; experts are read when needed.
 #pragma once
 
 #include <functional>
@@ -14,30 +14,30 @@ struct StreamedModel {
   ops::Buffer dense;
   std::unique_ptr<experts::Cache> cache;      // experts in host memory
   std::unique_ptr<ops::Backend> cpu;          // computes some of them for the device
-  std::unique_ptr<experts::DeviceTier> tier;  // experts on a device, behind it the cache
+  std::unique_ptr<experts::DeviceTier> tier;  // experts on a device, backed by the cache
 };
 
-// A cache without slots for the model's experts, which it reads from where they are bound to: the files stay
-// mapped, but nothing reads through the mapping. `pinned` allocates memory that a device copies from; absent:
-// the host computes with the cache itself.
+// A cache for the model's experts, still without slots, which reads them from the bound files: these stay
+// mapped, but nothing reads through the mapping. `pinned` allocates memory that a device copies from; null:
+// the host itself computes with the cache.
 std::unique_ptr<experts::Cache> make_cache(models::Model& model, const checkpoint::WeightStore& store,
                                            const EngineOptions& options,
                                            const std::function<ops::Buffer(std::size_t bytes)>& pinned = {});
 
-// Copies what every token uses from the mapped files into memory and points the model at the copies.
+// Copies the weights that every token uses from the mapped files into memory and points the model at them.
 ops::Buffer copy_dense(models::Model& model, const checkpoint::TensorFiles& files,
                        const std::function<void(std::uint64_t done, std::uint64_t all)>& progress);
 
-// Lets each layer guess what the next one will choose, with the weights where they are now.
+// Lets each layer predict the next layer's choices, with the weights where they are now.
 void set_foresight(layers::Decoder& decoder);
 
 struct TierSizes {
   std::int64_t slots;
-  std::int64_t tokens;  // the most of one pass
+  std::int64_t tokens;  // maximum of one pass
   ops::DType activations;
 };
 
-// Slots on a device for a model whose other tensors are there already.
+// Creates slots on a device for a model whose other tensors are there already.
 void make_tier(models::Model& model, ops::Backend& backend, StreamedModel& streamed, const TierSizes& sizes,
                const EngineOptions& options);
 

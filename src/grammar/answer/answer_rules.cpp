@@ -16,7 +16,7 @@ AnswerRules::AnswerRules(const AnswerSource& source, const Parts& parts)
       arena_(parts.lexer.arena()),
       text_(arena_, parts.vocabulary) {
   if (source_.must_call && source_.tools.empty())
-    fail(ErrorKind::input, "a call is demanded, but there are no tools");
+    fail(ErrorKind::input, "a tool call is required, but there are no tools");
 }
 
 RuleId AnswerRules::compile(std::optional<RuleId> content) {

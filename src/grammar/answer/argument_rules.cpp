@@ -64,7 +64,7 @@ JsonValue parameters_schema(const AnswerTool& tool, std::size_t max_bytes) {
   JsonValue schema =
       tool.parameters.empty() ? JsonValue::object({}) : JsonValue::parse(tool.parameters, max_bytes);
   if (!schema.is_object())
-    fail(ErrorKind::input, "the parameters of tool {} are no JSON schema of an object", quote(tool.name));
+    fail(ErrorKind::input, "the parameters of tool {} are not a JSON schema of an object", quote(tool.name));
   const JsonValue* type = schema.find("type");
   if (type == nullptr) {
     schema.members.emplace_back("type", JsonValue::of(std::string("object")));

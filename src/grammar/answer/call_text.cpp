@@ -194,8 +194,9 @@ std::optional<std::vector<ParsedCall>> parse_plain_calls(std::string_view answer
   std::vector<ParsedCall> calls;
   const auto add = [&calls](const CallJson& one) {
     std::optional<ParsedCall> call = call_of_object(one);
-    if (call) calls.push_back(*std::move(call));
-    return call.has_value();
+    if (!call) return false;
+    calls.push_back(*std::move(call));
+    return true;
   };
   if (value->is_array()) {
     for (const CallJson& one : *value)

@@ -60,7 +60,7 @@ class NumberSyntax {
     if (at == bound.size()) return RegexArena::kNothing;  // equal is not above
     const unsigned char digit = bound[at];
     // A longer number does not begin with 0.
-    const unsigned lowest = at == 0 && bound.size() > 1 ? '1' : '0';
+    const unsigned char lowest = at == 0 && bound.size() > 1 ? '1' : '0';
     const RegexId differs = above ? range(digit + 1u, '9') : range(lowest, digit - 1u);
     const std::uint32_t rest = bound.size() - at - 1;
     return arena_.any_of({arena_.concat(differs, arena_.repeat(digit_, rest, rest)),

@@ -235,7 +235,7 @@ RegexId match_regex(RegexArena& arena, const Pattern& pattern, TextForm form) {
 RegexId search_regex(RegexArena& arena, const Pattern& pattern, TextForm form) {
   PatternBuilder builder(arena, form);
   const auto build = [&](bool at_begin) { return builder.build(pattern, alike(builder.any()), at_begin); };
-  RegexId regex;
+  RegexId regex = RegexArena::kEmpty;
   if (PatternBuilder::has_begin(pattern)) {
     const RegexId skipped = arena.repeat(builder.chars(CharSet::all()), 1);
     regex = arena.any_of({build(true).after_other, builder.behind(skipped, build(false)).after_other});

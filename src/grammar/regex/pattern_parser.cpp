@@ -160,7 +160,7 @@ class PatternParser {
       case '{':
         if (!dialect_.ecma) {
           const std::size_t before = at_;
-          std::uint32_t min, max;
+          std::uint32_t min = 0, max = 0;
           if (braces(min, max)) wrong("a quantifier with nothing to repeat");
           at_ = before;
         }

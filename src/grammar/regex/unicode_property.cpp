@@ -122,8 +122,9 @@ CharSet characters_of(const pcre2_code& code) {
   }
   const auto character_at = [&](std::size_t at) {
     auto block = std::ranges::upper_bound(blocks, at, {}, &std::pair<std::size_t, char32_t>::first);
-    auto [begin, c] = *--block;
-    for (; begin < at; ++c) begin += code_point_at(all, begin).length;
+    --block;
+    char32_t c = block->second;
+    for (std::size_t begin = block->first; begin < at; ++c) begin += code_point_at(all, begin).length;
     return c;
   };
   const std::unique_ptr<pcre2_match_data, Free> data(pcre2_match_data_create(3, nullptr));

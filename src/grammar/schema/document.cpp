@@ -259,7 +259,7 @@ std::string SchemaDocument::path(const JsonValue& schema) const {
   std::string path;
   for (auto at = locations_.find(&schema); at != locations_.end() && at->second.parent != nullptr;
        at = locations_.find(at->second.parent))
-    if (!at->second.made) path = "/" + pointer_escaped(at->second.key) + path;
+    if (!at->second.made) path.insert(0, "/" + pointer_escaped(at->second.key));
   return "#" + path;
 }
 

@@ -56,7 +56,7 @@ void SchemaCompiler::count_made(const JsonValue& schema, std::size_t times) {
   check_time();
   made_values_ += times * schema.count();
   if (made_values_ > kMaxMade)
-    fail(ErrorKind::resource, "schema: {}: what negations and dependencies make of it is more than {} values",
+    fail(ErrorKind::resource, "schema: {}: its negations and dependencies expand to more than {} values",
          document_.path(schema), kMaxMade);
 }
 

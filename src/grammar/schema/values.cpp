@@ -98,7 +98,7 @@ const SchemaCompiler::Value& SchemaCompiler::value(const Demands& demands) {
     value.rule = rules_.add_rule(demands.empty() ? "value" : document_.path(*demands[0].schema));
     unwritten_.emplace_back(*value.rule, demands);
   }
-  return values_.emplace(demands, std::move(value)).first->second;
+  return values_.emplace(demands, value).first->second;
 }
 
 void SchemaCompiler::add_value(NodeId from, const Demands& demands, NodeId to) {

@@ -133,7 +133,7 @@ std::string urlized(Budget& budget, std::string_view text, const LinkStyle& styl
       const std::string head = take_off(middle, {"(", "<", "&lt;"}, true);
       std::string tail = take_off(middle, {")", ">", ".", ",", "&gt;"}, false);
       balance(middle, tail);
-      middle = head + linked(middle, style) + tail;
+      middle = fmt::format("{}{}{}", head, linked(middle, style), tail);
     }
     result += middle;
     if (result.size() > budget.limits().output_bytes) budget.grow(result.size());

@@ -1,5 +1,5 @@
-// A guess at what the next layer's router will choose, made while this layer's experts are still missing from
-// the residual stream: that changes little from layer to layer.
+// Predicts what the next layer's router will choose, from the residual stream without this layer's experts,
+// because the stream changes little from layer to layer.
 #pragma once
 
 #include "layers/moe/router.h"
@@ -8,12 +8,12 @@
 namespace sluice::layers::moe {
 
 struct Foresight {
-  // Of the next layer; absent: it has no experts, or there is none.
+  // The next layer's; absent: it has no experts, or there is no next layer.
   RmsNormWeights norm;
   Router router;
 
   bool present() const { return router.gate.present(); }
-  // I32 [T,k] from the residual x [T,hidden].
+  // Predicts I32 [T,k] from the residual x [T,hidden].
   ops::View guess(Device& dev, const ops::View& x) const;
 };
 

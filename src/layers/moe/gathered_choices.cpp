@@ -11,6 +11,7 @@ namespace sluice::layers::moe {
 std::vector<Choice> choices_of(const ops::View& chosen) {
   const auto* ids = static_cast<const std::int32_t*>(chosen.data);
   std::vector<Choice> choices;
+  choices.reserve(to_size(chosen.elements()));
   for (int i = 0; i < to_int(chosen.elements()); ++i)
     choices.push_back({ids[i], i / to_int(chosen.dim(1)), i});
   return choices;

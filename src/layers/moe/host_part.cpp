@@ -36,11 +36,12 @@ RemoteExperts::Question HostPart::fetch(const RemoteExperts::Question& question)
   return here;
 }
 
-void HostPart::compute(const RemoteExperts::Question& question, Choices choices, const ExpertSupply& supply) {
+void HostPart::compute(const RemoteExperts::Question& question, const Choices& choices,
+                       const ExpertSupply& supply) {
   const ops::Shape& shape = supply.gate_proj.shape();
   Arena counting;
   Device planning(counting, ops::DType::f32);
-  GatheredRows(planning, {}, shape, kRowsPerCall);
+  [[maybe_unused]] const GatheredRows counted(planning, {}, shape, kRowsPerCall);
   if (arena_bytes_ < counting.peak()) {
     arena_.emplace(cpu_.allocate(counting.peak()));
     arena_bytes_ = counting.peak();

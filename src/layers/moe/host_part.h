@@ -1,5 +1,5 @@
-// What processors do of a device's pass, where experts are computed in host memory: its rows come there, and
-// results go back. Results are those of a processor, as those of other nodes are.
+// The CPU's part of a device's pass, if experts are computed in host memory: rows are copied there, and
+// results back. Results are rounded as by a CPU, as on other nodes.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,11 @@ class HostPart {
   // `cpu` computes in host memory, in F32.
   HostPart(ops::Backend& device, ops::Backend& cpu) : device_(device), cpu_(cpu) {}
 
-  // The same question in host memory, until the next one: what was chosen is waited for, and `out` is filled
-  // by those who answer.
+  // The same question in host memory, valid until the next one: waits for the choices; `out` is filled by
+  // those who answer.
   RemoteExperts::Question fetch(const RemoteExperts::Question& question);
-  void compute(const RemoteExperts::Question& question, Choices choices, const ExpertSupply& supply);
-  // Brings the results to the device.
+  void compute(const RemoteExperts::Question& question, const Choices& choices, const ExpertSupply& supply);
+  // Copies the results to the device.
   void put(const RemoteExperts::Question& answered, const ops::View& out);
 
  private:

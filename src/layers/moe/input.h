@@ -1,4 +1,4 @@
-// What a mixture's experts are given, and what they give back.
+// The inputs and outputs of a mixture's experts.
 #pragma once
 
 #include "sluice/ops/view.h"
@@ -16,7 +16,7 @@ struct Input {
   ops::View shared_gate;  // F32 [T,1], or absent
 };
 
-// What was chosen for each token, and where the results go.
+// The choices of each token, and the memory for the results.
 struct Chosen {
   ops::View experts;     // I32 [T,k]
   ops::View weights;     // F32 [T,k]

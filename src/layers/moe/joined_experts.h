@@ -1,4 +1,4 @@
-// Experts in memory with the shared one behind the last: it is one more choice of every token.
+// Experts in memory with the shared one after the last: it is one more choice of every token.
 #pragma once
 
 #include "layers/device.h"

@@ -1,4 +1,4 @@
-// Experts that all are in memory.
+// Experts that are all in memory.
 #pragma once
 
 #include "layers/device.h"

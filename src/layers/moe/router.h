@@ -1,4 +1,4 @@
-// The part of a mixture that chooses.
+// The router of a mixture of experts.
 #pragma once
 
 #include "layers/device.h"

@@ -37,9 +37,8 @@ void SpreadExperts::forward_beside(Device& dev, const Moe& moe, const Input& in,
   const RemoteExperts::Question here = host->fetch(question);
   others->request(here);
   moe.project_shared(dev, in.h, shared_out);
-  with_own(moe, here, [&](Choices choices, const ExpertSupply& supply) {
-    host->compute(here, std::move(choices), supply);
-  });
+  with_own(moe, here,
+           [&](const Choices& choices, const ExpertSupply& supply) { host->compute(here, choices, supply); });
   others->await();
   host->put(here, question.out);
 }

@@ -1,4 +1,4 @@
-// Experts that do not all fit in memory: each pass computes with those that are there while others are read.
+// Experts that do not all fit in memory: each pass computes those in memory while others are read.
 #pragma once
 
 #include "base/function_ref.h"
@@ -12,7 +12,7 @@ namespace sluice::layers::moe {
 struct StreamedExperts {
   experts::Cache* cache = nullptr;  // in host memory
   int layer = 0;                    // of the cache
-  Foresight foresight;              // of what the layer behind it will need
+  Foresight foresight;              // predicts what the next layer will need
 
   // The bits are those of resident experts: a choice's result depends on nothing else in a call.
   void forward(Device& dev, const Moe& moe, const Input& in) const;

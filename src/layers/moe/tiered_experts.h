@@ -11,7 +11,7 @@ namespace sluice::layers::moe {
 struct TieredExperts {
   experts::DeviceTier* tier = nullptr;
   int layer = 0;        // of the tier
-  Foresight foresight;  // of what the layer behind it will need
+  Foresight foresight;  // predicts what the next layer will need
 
   void forward(Device& dev, const Moe& moe, const Input& in) const;
 

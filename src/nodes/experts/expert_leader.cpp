@@ -127,7 +127,7 @@ void ExpertLeader::await() {
   for (const Pending& pending : all) {
     const Message answer = cluster_->receive(pending.rank, Channel::rows);
     if (answer.size() != pending.results.size() * width)
-      fail(ErrorKind::internal, "{} answered {} bytes in place of {}", cluster_->name(pending.rank),
+      fail(ErrorKind::internal, "{} answered {} bytes instead of {}", cluster_->name(pending.rank),
            answer.size(), pending.results.size() * width);
     for (std::size_t i = 0; i < pending.results.size(); ++i)
       std::memcpy(static_cast<std::byte*>(out_.data) + to_size(pending.results[i]) * width,

@@ -16,7 +16,7 @@ void change(Command command, state::StatePool& pool, Reader& reader) {
   if (command == Command::copy_to_snapshot) return pool.copy_to_snapshot(slot, reader.get<std::int32_t>());
   if (command == Command::copy_from_snapshot)
     return pool.copy_from_snapshot(slot, reader.get<std::int32_t>());
-  if (command != Command::fork) fail(ErrorKind::internal, "a node was told something that it does not know");
+  if (command != Command::fork) fail(ErrorKind::internal, "a node received a message of an unknown kind");
   const auto to = reader.get<std::int64_t>();
   pool.fork(slot, to, reader.get<std::int64_t>());
 }

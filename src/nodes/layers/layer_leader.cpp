@@ -220,7 +220,7 @@ void LayerLeader::await_answer() {
   next->rows = cluster_->receive(others_.back(), Channel::rows);
   next->came = true;
   if (next->wanted) return;
-  if (!next->rows.empty()) fail(ErrorKind::internal, "rows came from a node that nobody asked for");
+  if (!next->rows.empty()) fail(ErrorKind::internal, "a node sent rows that were not requested");
   answers_.erase(next);
 }
 

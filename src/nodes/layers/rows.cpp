@@ -11,7 +11,7 @@ namespace {
 
 void expect(const Message& message, std::size_t bytes) {
   if (message.size() != bytes)
-    fail(ErrorKind::internal, "rows of {} bytes came from a node in place of {}", message.size(), bytes);
+    fail(ErrorKind::internal, "a node sent rows of {} bytes instead of {}", message.size(), bytes);
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ class MpiTransport final : public Transport {
     int provided = 0;
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided), "start");
     if (provided < MPI_THREAD_SERIALIZED)
-      fail(ErrorKind::unsupported, "this MPI is for programs of one thread only");
+      fail(ErrorKind::unsupported, "this MPI supports only programs with one thread");
     check(MPI_Comm_dup(MPI_COMM_WORLD, &all_), "connect the nodes");
     check(MPI_Comm_set_errhandler(all_, MPI_ERRORS_RETURN), "connect the nodes");
     check(MPI_Comm_rank(all_, &rank_), "count the nodes");

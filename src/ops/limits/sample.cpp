@@ -1,11 +1,11 @@
 // What `sample` demands beyond its shapes.
 #include "sluice/ops/routing/sample.h"
-#include "base/integer_cast.h"
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "base/integer_cast.h"
 #include "ops/limits/rules.h"
 
 namespace sluice::ops {

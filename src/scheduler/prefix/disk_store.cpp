@@ -23,7 +23,7 @@ void make_folder(const fs::path& folder) {
   // What is in it tells what people wrote: nobody else is to read it.
   if (fs::create_directories(folder, error)) fs::permissions(folder, fs::perms::owner_all, error);
   if (!fs::is_directory(folder, error))
-    fail(ErrorKind::input, "cannot remember prompts in '{}': it is no folder and cannot become one",
+    fail(ErrorKind::input, "cannot cache prompts in '{}': it is not a folder and cannot be created as one",
          folder.string());
 }
 
@@ -41,7 +41,7 @@ void remove_temporaries(const fs::path& folder) {
 }
 
 FilePtr stored(const PrefixFile& head, std::uint64_t bytes) {
-  const auto file = std::make_shared<StoredFile>();
+  auto file = std::make_shared<StoredFile>();
   file->name = head.name();
   file->kind = head.kind;
   file->begin = head.begin;
@@ -72,7 +72,7 @@ DiskStore::DiskStore(DiskOptions options, HostMemory& memory)
                     files_.size(), options_.folder.string()));
   for (const auto& [owner, held] : owners_) evict(0, owner);
   evict(0, {});
-  looked_ = std::chrono::steady_clock::now();
+  looked_ = Clock::now();
 }
 
 DiskStore::~DiskStore() = default;
@@ -138,7 +138,7 @@ void DiskStore::adopt(PrefixFile head) {
 }
 
 void DiskStore::look_again() {
-  if (looking_ || std::chrono::steady_clock::now() - looked_ < kLookEvery) return;
+  if (looking_ || Clock::now() - looked_ < kLookEvery) return;
   looking_ = true;
   std::vector<std::string> known;
   for (const auto& [name, file] : files_) known.push_back(name);
@@ -147,7 +147,7 @@ void DiskStore::look_again() {
     tell([this, heads] {
       for (PrefixFile& head : *heads) adopt(std::move(head));
       looking_ = false;
-      looked_ = std::chrono::steady_clock::now();
+      looked_ = Clock::now();
     });
   });
 }
@@ -185,7 +185,7 @@ FilePtr DiskStore::write(Content content) {
   const std::uint64_t bytes = head.head_bytes() + content.bytes->size();
   if (bytes > share(options_.bytes) || owner.waiting + bytes > share(kMostWaiting)) return {};
   evict(bytes, owner_of(head.salt));
-  const FilePtr file = stored(head, bytes);
+  FilePtr file = stored(head, bytes);
   file->owner = owner_of(head.salt);
   file->pending = content.bytes;
   files_.emplace(file->name, file);
@@ -226,7 +226,7 @@ double DiskStore::seconds(std::uint64_t bytes) const {
 
 std::shared_ptr<DiskStore::Reading> DiskStore::read(std::vector<Piece> pieces) {
   settle();
-  const auto reading = std::make_shared<Reading>();
+  auto reading = std::make_shared<Reading>();
   std::vector<Wanted> wanted;
   for (Piece& piece : pieces) {
     const FilePtr file = piece.file;
@@ -259,7 +259,7 @@ std::uint64_t DiskStore::read_piece(const Wanted& wanted, std::vector<SavedState
 }
 
 void DiskStore::read_pieces(const std::vector<Wanted>& pieces, Reading& reading) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   std::uint64_t from_disk = 0;
   for (std::size_t i = 0; i < pieces.size() && !reading.failed; ++i) try {
       from_disk += read_piece(pieces[i], reading.parts);
@@ -272,7 +272,7 @@ void DiskStore::read_pieces(const std::vector<Wanted>& pieces, Reading& reading)
     } catch (const std::exception&) {  // there is no memory for it
       reading.failed = true;
     }
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = seconds_since(start);
   if (from_disk > 0 && !reading.failed) tell([this, from_disk, seconds] { rate_.add(from_disk, seconds); });
   reading.done = true;
 }

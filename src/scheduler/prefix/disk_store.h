@@ -1,18 +1,18 @@
-// What is remembered of prompts, in the files of a folder: written as prompts are read, found again by the
-// next process.
+// Cached prompts in the files of a folder: written while prompts are computed, found again by later
+// processes.
 //
 // Two threads of its own read and write; its owner, one thread at a time, never waits for a disk. Several
-// processes may use one folder: a file is there whole or not at all, and one that another process removed is
-// a prompt that is not remembered.
+// processes may use one folder: a file is either complete or absent, and a file that another process removed
+// is simply not cached.
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
 #include <set>
 
+#include "base/clock.h"
 #include "engine/job_thread.h"
 #include "scheduler/prefix/host_memory.h"
 #include "scheduler/prefix/prefix_file.h"
@@ -20,7 +20,7 @@
 
 namespace sluice::scheduler {
 
-// A file of this model, for its owner's thread.
+// A file of this model; used by the owner's thread.
 struct StoredFile {
   std::string name;
   FileKind kind = FileKind::rows;
@@ -42,9 +42,9 @@ struct DiskOptions {
   std::uint64_t fingerprint = 0;
   std::uint64_t row_bytes = 0;    // of one block
   std::uint64_t state_bytes = 0;  // 0: the model has no recurrent states
-  // Clients, by the first half of their salts: each has its part of the room and makes room for itself alone.
+  // Clients, by the first half of their salts: each has its part of the room and evicts only its own files.
   std::int64_t shares = 1;
-  // Hears, on any thread, of files that cannot be used or written: one line each.
+  // Called on any thread, with one line for each file that cannot be used or written.
   std::function<void(const std::string& line)> log = {};
 };
 
@@ -75,7 +75,7 @@ class DiskStore {
     std::uint64_t gain = 0;
     SavedState bytes = {};
   };
-  // Has it written; null where it does not fit or too much waits to be written already.
+  // Queues the file for writing; null if it does not fit or too much is waiting already.
   FilePtr write(Content content);
 
   // Blocks of a file, of a state the only one; or one that is in memory already.
@@ -92,13 +92,13 @@ class DiskStore {
     std::vector<SavedState> parts;
   };
   std::shared_ptr<Reading> read(std::vector<Piece> pieces);
-  // How long that will take, as far as was measured; 0: nothing was.
+  // Estimated seconds by earlier measurements; 0: none yet.
   double seconds(std::uint64_t bytes) const;
   std::uint64_t bytes_of(const Piece& piece) const;  // to be read
 
-  // Hears what its threads have done meanwhile; whatever else is asked does that, too.
+  // Takes over what its threads have done; every other call does that too.
   void settle();
-  // They were of use.
+  // Marks the files as used.
   void use(std::span<const FilePtr> files);
   void clear();
   std::uint64_t bytes() const { return total_; }
@@ -147,7 +147,7 @@ class DiskStore {
   CostLine rate_;         // seconds over bytes
   bool failing_ = false;  // the last file could not be written
   bool looking_ = false;
-  std::chrono::steady_clock::time_point looked_;
+  Clock::time_point looked_;
 
   std::mutex mutex_;  // of what follows
   std::vector<std::function<void()>> news_;

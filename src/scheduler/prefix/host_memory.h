@@ -1,5 +1,5 @@
-// Memory of the host for what is remembered of prompts: pinned where a device copies from and to it, taken in
-// large pieces and used again, as new memory costs more than what is copied into it.
+// Host memory for cached prompts: pinned if a device copies from and to it, allocated in large pieces and
+// reused, because new memory costs more than copying into it.
 #pragma once
 
 #include <map>

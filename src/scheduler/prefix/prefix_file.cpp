@@ -97,7 +97,7 @@ class Reader {
     }
   }
   [[noreturn]] void damaged(std::string_view why) const {
-    fail(ErrorKind::input, "the remembered prompt in '{}' cannot be used: {}", path_.string(), why);
+    fail(ErrorKind::input, "the cached prompt in '{}' cannot be used: {}", path_.string(), why);
   }
 
  private:

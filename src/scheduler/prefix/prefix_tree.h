@@ -1,9 +1,9 @@
-// What is remembered of prompts that were read: a tree over their token ids, in blocks of 64.
+// The prefix cache: a tree over the token ids of processed prompts, in blocks of 64.
 //
-// A node is a prefix. Its rows lie in pages of the caches that are shared with whoever uses them; of models
-// with recurrent states some nodes hold a copy of these. Both may be in files, too. A prompt goes on behind
-// the longest prefix that has both: the tokens behind it are computed as if everything had been. What is kept
-// depends on history and room, what is computed from it never does.
+// A node is a prefix. Its rows are in pages of the caches, shared with the sequences that use them; in models
+// with recurrent states, some nodes hold a copy of these. Both may be in files too. A prompt continues after
+// the longest prefix that has both, and its remaining tokens have the bits of a cold run. What is cached
+// depends on history and room; results never do.
 #pragma once
 
 #include <cstddef>
@@ -59,7 +59,7 @@ struct PrefixTreeOptions {
   std::size_t nodes = std::size_t{1} << 18;  // to keep, those whose contents are gone included
 };
 
-// One thread at a time.
+// For one thread at a time.
 class PrefixTree {
  public:
   PrefixTree(PageOwner& owner, const PrefixTreeOptions& options);
@@ -76,7 +76,7 @@ class PrefixTree {
     std::int32_t instead = -1;  // that prompt's next token; -1: it ends there
     bool evicted = false;       // because something of a longer prefix had to go; else it was never kept
   };
-  // The most that is remembered of a prompt, up to `most` rows.
+  // The longest cached prefix of a prompt, up to `most` rows.
   Match find(const Salt& salt, std::span<const std::int32_t> prompt, std::int64_t most);
   // What the host's memory and files would add to that: some of the rows are in pages, the rest would have to
   // be put there.
@@ -120,7 +120,7 @@ class PrefixTree {
   // a block.
   void note(const Salt& salt, std::span<const std::int32_t> prompt);
 
-  // Pages that nobody else uses.
+  // Number of pages that nobody else uses.
   std::int64_t spare_pages() const;
   // Gives back the one that was used least lately; false: there is none. Its rows stay in the host's memory
   // as long as there is room.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/cpu/attention/avx512_bf16.h"
+#include "printed_seed.h"
 
 namespace sluice::backend::cpu::attention {
 namespace {
@@ -43,10 +44,7 @@ class AttendProductsOf : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
     products_ = GetParam().products;
-    const unsigned seed = std::random_device()();
-    RecordProperty("seed", static_cast<int>(seed));
-    std::printf("seed %u\n", seed);
-    random_.seed(seed);
+    random_.seed(printed_seed());
   }
 
   std::vector<Half> random_rows(std::size_t rows) {

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "cuda_device.h"
+#include "printed_seed.h"
 #include "sluice/ops/backend.h"
 
 namespace sluice::ops {
@@ -17,9 +18,7 @@ class Gathering : public ::testing::TestWithParam<const char*> {
       SLUICE_NEED_CUDA();
     }
     backend_ = make_backend(GetParam());
-    const unsigned seed = std::random_device()();
-    std::cout << "seed " << seed << '\n';
-    random_.seed(seed);
+    random_.seed(printed_seed());
   }
   std::vector<std::byte> random_bytes(std::size_t count) {
     std::vector<std::byte> bytes(count);

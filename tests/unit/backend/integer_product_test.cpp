@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "isas_here.h"
 #include "quant/affine.h"
 #include "runner/bound_op.h"
 #include "runner/cases/weight_formats.h"
-#include "sluice/error.h"
 #include "sluice/ops/backend.h"
 
 namespace sluice::runner {
@@ -94,14 +94,8 @@ void expect_formula(const std::string& isa) {
 
 // On every instruction set of this machine that fuses multiply-adds.
 TEST(IntegerProduct, IsTheFormulaToTheLastBit) {
-  for (const char* isa : {"avx2", "avxvnni", "avx512", "amx", "neon", "dotprod", "i8mm"}) {
-    try {
-      ops::make_backend("cpu", {.threads = 1, .isa = isa});
-    } catch (const Error&) {
-      continue;
-    }
-    expect_formula(isa);
-  }
+  for (const std::string& isa : isas_here())
+    if (isa != "sse4") expect_formula(isa);
 #if HWY_ARCH_X86
   // AVX-512 without VNNI.
   if ((hwy::SupportedTargets() & HWY_AVX3) == 0) return;

@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "base/error.h"
+#include "expect_error.h"
 
 namespace sluice {
 namespace {
@@ -144,7 +144,7 @@ TEST(ThreadPool, NestedLoopsRunInPlaceAsTheSameWorker) {
       };
       dynamic ? pool.parallel_for_dynamic(0, 64, 1, check) : pool.parallel_for(0, 64, 1, check);
     }
-    EXPECT_THROW(pool.run([](int) {}), Error);
+    expect_error(ErrorKind::internal, {"inside a task"}, [&] { pool.run([](int) {}); });
   });
   EXPECT_EQ(inner_calls, 6);
   // A loop too short to share still counts as a task.
@@ -202,11 +202,11 @@ TEST(ThreadPool, AnIdlePoolUsesNoProcessorTime) {
 }
 
 TEST(ThreadPool, RefusesImpossibleSizes) {
-  EXPECT_THROW(ThreadPool(0), Error);
-  EXPECT_THROW(ThreadPool(-3), Error);
-  EXPECT_THROW(ThreadPool(1 << 20), Error);
+  for (const int threads : {0, -3, 1 << 20})
+    expect_error(ErrorKind::input, {std::to_string(threads) + " threads"}, [&] { ThreadPool{threads}; });
   ThreadPool pool(2);
-  EXPECT_THROW(pool.parallel_for(0, 4, 0, [](int64_t, int64_t, int) {}), Error);
+  expect_error(ErrorKind::internal, {"grain 0"},
+               [&] { pool.parallel_for(0, 4, 0, [](int64_t, int64_t, int) {}); });
 }
 
 TEST(ThreadPool, StartsAndStopsRepeatedly) {

@@ -110,7 +110,7 @@ TEST(Safetensors, RefusesAHeaderBeyondTheLimit) {
 TEST(Safetensors, RefusesABrokenHeader) {
   expect_refused("", 0, {"invalid JSON"});
   expect_refused("{", 0, {"invalid JSON"});
-  expect_refused("[]", 0, {"no JSON object"});
+  expect_refused("[]", 0, {"not a JSON object"});
   expect_refused(R"({"a":1})", 0, {"tensor 'a'", "expected an object"});
   expect_refused(R"({"a":null})", 0, {"tensor 'a'", "expected an object"});
   expect_refused(R"({"__metadata__":[]})", 0, {"__metadata__", "expected an object"});

@@ -8,6 +8,7 @@
 
 #include "checkpoint/safetensors.h"
 #include "expect_error.h"
+#include "printed_seed.h"
 #include "temporary_folder.h"
 
 namespace sluice::checkpoint {
@@ -21,9 +22,7 @@ std::vector<std::byte> random_bytes(size_t count, std::mt19937& random) {
 
 TEST(SafetensorsWriter, RoundTrip) {
   const TemporaryFolder folder;
-  const unsigned seed = std::random_device()();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
-  std::mt19937 random(seed);
+  std::mt19937 random(printed_seed());
   const std::vector<TensorInfo> tensors = {{"z", FileDType::bf16, {3, 5}},
                                            {"scalar", FileDType::f64, {}},
                                            {"empty", FileDType::f32, {0, 7}},

@@ -6,35 +6,21 @@
 #include <algorithm>
 #include <random>
 
-#include "cuda_device.h"
 #include "expect_error.h"
-#include "load_model.h"
+#include "model_case.h"
 #include "sluice/session.h"
 
 namespace sluice::engine {
 namespace {
 
-struct Case {
-  const char* backend;
-  const char* model;
-  int bits = 16;  // of the caches
-};
-
-class Batches : public ::testing::TestWithParam<Case> {
+class Batches : public ::testing::TestWithParam<ModelCase> {
  protected:
   static constexpr std::int64_t kSlots = 5;
   static constexpr std::int64_t kCapacity = 400;
 
   void SetUp() override {
-    const Case& one = GetParam();
-    if (std::string_view(one.backend) == "cuda") {
-      SLUICE_NEED_CUDA();
-    }
-    engine_ = load_model(one.model, {.backend = one.backend,
-                                     .threads = 2,
-                                     .prefill_chunk = 1024,
-                                     .key_bits = one.bits,
-                                     .value_bits = one.bits});
+    SLUICE_NEED_DEVICE_OF(GetParam());
+    engine_ = GetParam().load(1024);
     executor_ = core(*engine_).executor.get();
     random_.seed(11);
   }
@@ -194,18 +180,15 @@ TEST_P(Batches, SlotsAreGivenBackEmpty) {
   EXPECT_EQ(read(second), want);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, Batches,
-                         ::testing::Values(Case{"cpu", "qwen3_5"}, Case{"cpu", "mlx-qwen3_5_moe-4bit"},
-                                           Case{"cpu", "qwen3_moe"}, Case{"cpu", "qwen3_next"},
-                                           Case{"cpu", "deepseek_v3"}, Case{"cpu", "delta-story", 4},
-                                           Case{"cpu", "latent-story", 4}, Case{"reference", "qwen3_5_moe"},
-                                           Case{"cuda", "mlx-qwen3_5_moe-4bit"}, Case{"cuda", "deepseek_v3"},
-                                           Case{"cuda", "delta-story", 4}),
-                         [](const auto& info) {
-                           std::string name = std::string(info.param.backend) + "_" + info.param.model;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return info.param.bits == 16 ? name : name + "_packed";
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Models, Batches,
+    ::testing::Values(ModelCase{"cpu", "qwen3_5"}, ModelCase{"cpu", "mlx-qwen3_5_moe-4bit"},
+                      ModelCase{"cpu", "qwen3_moe"}, ModelCase{"cpu", "qwen3_next"},
+                      ModelCase{"cpu", "deepseek_v3"}, ModelCase{"cpu", "delta-story", 4},
+                      ModelCase{"cpu", "latent-story", 4}, ModelCase{"reference", "qwen3_5_moe"},
+                      ModelCase{"cuda", "mlx-qwen3_5_moe-4bit"}, ModelCase{"cuda", "deepseek_v3"},
+                      ModelCase{"cuda", "delta-story", 4}),
+    model_case_name<ModelCase>);
 
 TEST(Executor, JobsThrowToWhoAskedAndTheNextOnesRun) {
   JobThread thread;

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "expect_error.h"
+#include "printed_seed.h"
 
 namespace sluice::engine {
 namespace {
@@ -17,6 +18,7 @@ using ops::View;
 
 constexpr std::int64_t kSlots = 4;
 constexpr std::int64_t kVocab = 1200;
+const SamplingSettings kGreedy;
 
 class SampleSlotsTest : public ::testing::Test {
  protected:
@@ -76,7 +78,7 @@ TEST_F(SampleSlotsTest, CountsFollowWhatIsChosen) {
 
 // The past is replaced between two choices, as by a step under another's control.
 TEST_F(SampleSlotsTest, CountsAreThoseOfThePastThatIsGiven) {
-  std::mt19937 random(std::random_device{}());
+  std::mt19937 random(printed_seed());
   const SamplingSettings settings{.frequency_penalty = 0.5};
   for (int i = 0; i < 40; ++i) {
     std::vector<std::int32_t> past;
@@ -86,7 +88,7 @@ TEST_F(SampleSlotsTest, CountsAreThoseOfThePastThatIsGiven) {
     samplers_.set(1, {settings, past}, kVocab);
     ASSERT_EQ(choose_one(1), expected(past, 0.5)) << i;
     if (random() % 4 == 0) {
-      samplers_.set(1, {{}, past}, kVocab);  // for a while nobody counts
+      samplers_.set(1, {kGreedy, past}, kVocab);  // for a while nobody counts
       ASSERT_EQ(choose_one(1), best);
     }
   }
@@ -99,12 +101,12 @@ TEST_F(SampleSlotsTest, BiasesAndMasksLeaveWithTheirRequest) {
   const SamplingSettings biased{.logit_bias = {{17, 50.0}, {18, 20.0}, {18, 40.0}}};
   samplers_.set(0, {biased}, kVocab);
   samplers_.set(1, {biased, {}, only}, kVocab);
-  samplers_.set(2, {{}}, kVocab);
+  samplers_.set(2, {kGreedy}, kVocab);
   const auto chosen = choose({1, 2, 0});
   EXPECT_EQ(chosen[0].id, 804);
   EXPECT_EQ(chosen[1].id, best);
   EXPECT_EQ(chosen[2].id, 18);  // named twice: both count
-  samplers_.set(0, {{}}, kVocab);
+  samplers_.set(0, {kGreedy}, kVocab);
   samplers_.set(1, {biased}, kVocab);
   EXPECT_EQ(choose_one(0), best);
   EXPECT_EQ(choose_one(1), 18);
@@ -127,7 +129,7 @@ TEST_F(SampleSlotsTest, ManyBiasesMakeRoomAndKeepTheOthers) {
 TEST_F(SampleSlotsTest, OnlyWhoAsksGetsLogprobs) {
   const SamplingSettings asks{.logprobs = 4};
   samplers_.set(0, {asks}, kVocab);
-  samplers_.set(1, {{}}, kVocab);
+  samplers_.set(1, {kGreedy}, kVocab);
   EXPECT_FALSE(samplers_.plain(std::vector<std::int64_t>{1, 0}));
   EXPECT_TRUE(samplers_.plain(std::vector<std::int64_t>{1}));
   const auto chosen = choose({1, 0});
@@ -144,9 +146,10 @@ TEST_F(SampleSlotsTest, TakesTheMemoryThatItSays) {
 }
 
 TEST_F(SampleSlotsTest, RefusesWhatCannotBe) {
-  expect_error(ErrorKind::input, {"top_p"}, [&] { samplers_.set(0, {{.top_p = 0}}, kVocab); });
+  const SamplingSettings none_kept{.top_p = 0};
+  expect_error(ErrorKind::input, {"top_p"}, [&] { samplers_.set(0, {none_kept}, kVocab); });
   const std::vector<std::uint8_t> none((kVocab + 7) / 8);
-  expect_error(ErrorKind::input, {"allows no token"}, [&] { samplers_.set(0, {{}, {}, none}, kVocab); });
+  expect_error(ErrorKind::input, {"allows no token"}, [&] { samplers_.set(0, {kGreedy, {}, none}, kVocab); });
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include <random>
 #include <thread>
 
-#include "cuda_device.h"
 #include "expect_error.h"
+#include "model_case.h"
 #include "sluice/session.h"
 #include "source_dir.h"
 
@@ -19,11 +19,6 @@ constexpr int kThreads = 8;
 constexpr int kSessions = 32;
 constexpr int kActions = 10;
 constexpr std::int64_t kCapacity = 160;
-
-struct Case {
-  const char* backend;
-  const char* model;
-};
 
 // A session and the random things that are done to it, one after the other, whoever does them.
 class Life {
@@ -100,19 +95,14 @@ class Life {
   std::vector<float> seen_;
 };
 
-class Sessions : public ::testing::TestWithParam<Case> {
+class Sessions : public ::testing::TestWithParam<ModelCase> {
  protected:
   void SetUp() override {
-    if (std::string_view(GetParam().backend) == "cuda") {
-      SLUICE_NEED_CUDA();
-    }
-    engine_ = Engine::load(test_data() + "/models/" + GetParam().model,
-                           {.backend = GetParam().backend, .threads = 2, .prefill_chunk = 64});
+    SLUICE_NEED_DEVICE_OF(GetParam());
+    engine_ = GetParam().load(64);
   }
   // Devices take memory in larger pieces, tensor by tensor.
-  static std::uint64_t slack() {
-    return std::string_view(GetParam().backend) == "cuda" ? std::uint64_t{64} << 21 : 0;
-  }
+  static std::uint64_t slack() { return GetParam().on_cuda() ? std::uint64_t{64} << 21 : 0; }
   std::shared_ptr<Engine> engine_;
 };
 
@@ -146,16 +136,26 @@ TEST_P(Sessions, OnManyThreadsEachComputesAsIfAlone) {
 
 // Sessions, and at last their engine, come and go on all threads.
 TEST_P(Sessions, ComeAndGoOnAnyThread) {
+  constexpr unsigned kLives = 4;
+  std::vector<std::vector<float>> seen[kThreads];
   std::vector<std::thread> threads;
   for (unsigned t = 0; t < kThreads; ++t)
-    threads.emplace_back([engine = engine_, t] {
-      for (unsigned i = 0; i < 4; ++i) {
+    threads.emplace_back([engine = engine_, &lives = seen[t], t] {
+      for (unsigned i = 0; i < kLives; ++i) {
         Life life(*engine, t * 10 + i);
         life.act();
+        lives.push_back(life.seen());
       }
     });
   engine_.reset();
   for (std::thread& thread : threads) thread.join();
+  const auto engine = GetParam().load(64);
+  for (unsigned t = 0; t < kThreads; ++t)
+    for (unsigned i = 0; i < kLives; ++i) {
+      Life alone(*engine, t * 10 + i);
+      alone.act();
+      EXPECT_EQ(seen[t].at(i), alone.seen()) << "life " << i << " of thread " << t;
+    }
 }
 
 TEST_P(Sessions, StoppedPromptsGoOnFromWhereTheyStopped) {
@@ -239,15 +239,13 @@ TEST_P(Sessions, GiveTheirMemoryToTheNext) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Sessions,
-                         ::testing::Values(Case{"cpu", "qwen3_5"}, Case{"cpu", "mlx-qwen3_5_moe-4bit"},
-                                           Case{"cpu", "qwen3_moe"}, Case{"cpu", "qwen3_next"},
-                                           Case{"cpu", "deepseek_v3"}, Case{"cuda", "mlx-qwen3_5_moe-4bit"},
-                                           Case{"cuda", "deepseek_v3"}),
-                         [](const auto& info) {
-                           std::string name = std::string(info.param.backend) + "_" + info.param.model;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         ::testing::Values(ModelCase{"cpu", "qwen3_5"},
+                                           ModelCase{"cpu", "mlx-qwen3_5_moe-4bit"},
+                                           ModelCase{"cpu", "qwen3_moe"}, ModelCase{"cpu", "qwen3_next"},
+                                           ModelCase{"cpu", "deepseek_v3"},
+                                           ModelCase{"cuda", "mlx-qwen3_5_moe-4bit"},
+                                           ModelCase{"cuda", "deepseek_v3"}),
+                         model_case_name<ModelCase>);
 
 }  // namespace
 }  // namespace sluice

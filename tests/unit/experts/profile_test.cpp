@@ -29,12 +29,19 @@ TEST(Profile, DecidesWhatStays) {
 
 TEST(Profile, RefusesOtherFiles) {
   const TemporaryFolder folder;
-  for (const char* text :
-       {"{}", "{\"uses\": 3}", "{\"uses\": [[1, -1]]}", "{\"uses\": [[\"a\"]]}", "[", "[]"}) {
+  const std::pair<const char*, const char*> refused[] = {{"{}", "an array 'uses'"},
+                                                         {"{\"uses\": 3}", "an array 'uses'"},
+                                                         {"{\"uses\": [[1, -1]]}", "-1 times"},
+                                                         {"{\"uses\": [[\"a\"]]}", "\"a\""},
+                                                         {"[", "invalid JSON"},
+                                                         {"[]", "an object"}};
+  for (const auto& [text, part] : refused) {
     const auto file = folder.write("uses.json", text);
-    EXPECT_THROW(PolicyMaker("static:" + file.string()), Error) << text;
+    SCOPED_TRACE(text);
+    expect_error(ErrorKind::input, {"uses.json", part}, [&] { PolicyMaker("static:" + file.string()); });
   }
-  EXPECT_THROW(PolicyMaker("static:/nonexistent/uses.json"), Error);
+  expect_error(ErrorKind::input, {"/nonexistent/uses.json"},
+               [] { PolicyMaker("static:/nonexistent/uses.json"); });
 }
 
 }  // namespace

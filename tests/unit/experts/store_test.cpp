@@ -5,6 +5,24 @@
 namespace sluice::experts {
 namespace {
 
+// Reads the pieces of each expert, of which there are so many, as a reader does: the expert in the slot is
+// the one in the file.
+void expect_whole_experts(const ExpertFile& file, std::size_t pieces_each) {
+  const Store store(file.files(), {file.layer()});
+  const std::span<const std::byte> bytes = file.files()[0].bytes;
+  for (std::int64_t e = 0; e < ExpertFile::kExperts; ++e) {
+    const auto pieces = store.pieces(0, e);
+    EXPECT_EQ(pieces.size(), pieces_each) << "of expert " << e;
+    std::vector<std::byte> slot(store.slot_bytes(0));
+    for (const Piece& piece : pieces) {
+      ASSERT_LE(piece.offset + piece.needed, bytes.size());
+      const auto source = bytes.subspan(piece.offset, piece.needed);
+      std::ranges::copy(source, std::span(slot).subspan(piece.at, piece.bytes).begin());
+    }
+    EXPECT_TRUE(file.same(e, store.in_slot(0, e, slot.data()))) << "expert " << e;
+  }
+}
+
 TEST(Store, ReadsStacksInOnePieceAMatrix) {
   const ExpertFile file(false);
   const Store store(file.files(), {file.layer()});
@@ -19,12 +37,11 @@ TEST(Store, ReadsStacksInOnePieceAMatrix) {
       EXPECT_LE(piece.at + piece.bytes, store.slot_bytes(0));
     }
   }
+  expect_whole_experts(file, 3);
 }
 
 TEST(Store, ReadsAnExpertThatLiesTogetherAtOnce) {
-  const ExpertFile file(true);
-  const Store store(file.files(), {file.layer()});
-  for (std::int64_t e = 0; e < ExpertFile::kExperts; ++e) EXPECT_EQ(store.pieces(0, e).size(), 1u);
+  expect_whole_experts(ExpertFile(true), 1);
 }
 
 TEST(Store, NamesAnExpertAndItsFile) {

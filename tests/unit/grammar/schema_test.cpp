@@ -333,8 +333,8 @@ TEST(GrammarSchema, HostileSchemasEndWithinTheirLimits) {
           fmt::format(R"({{"anyOf":[{{"minimum":{0}}},{{"maximum":{0}}},{{"multipleOf":{1}}}]}})", i, i + 1);
     schema_grammar(schema + "]}");
   });
-  EXPECT_THROW(schema_grammar(R"({"$ref":"#"})"), Error);
-  EXPECT_THROW(schema_grammar(R"({"anyOf":[{"$ref":"#"},{"$ref":"#"}]})"), Error);
+  for (const char* circle : {R"({"$ref":"#"})", R"({"anyOf":[{"$ref":"#"},{"$ref":"#"}]})"})
+    expect_error(ErrorKind::unsupported, {"only refer to themselves"}, [&] { schema_grammar(circle); });
   // Every mask of an exponential pattern is found or refused, never awaited.
   const auto grammar = schema_grammar(R"({"type":"string","pattern":"^(a|a)*(a|aa)+(a*)*b{1,1000}$"})");
   Matcher matcher(grammar);

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "sluice/error.h"
+#include "expect_error.h"
 
 namespace sluice::layers {
 namespace {
@@ -72,10 +72,14 @@ TEST(Rotary, ScalesScoresAsDeepSeekDoes) {
 TEST(Rotary, RefusesWhatContradictsItselfOrIsUnknown) {
   const Json section = yarn(1e4, 4, 4096);
   EXPECT_NO_THROW(read({{"rope_parameters", section}, {"rope_scaling", section}}));
-  EXPECT_THROW(read({{"rope_parameters", section}, {"rope_scaling", yarn(1e4, 8, 4096)}}), Error);
-  EXPECT_THROW(read({{"rope_scaling", {{"rope_type", "longrope"}}}}), Error);
-  EXPECT_THROW(read({{"rope_theta", 1}}), Error);
-  EXPECT_THROW(read({{"rope_theta", 1e4}}, 2), Error);  // more channels than a head has
+  expect_error(ErrorKind::checkpoint, {"contradict each other"}, [&] {
+    read({{"rope_parameters", section}, {"rope_scaling", yarn(1e4, 8, 4096)}});
+  });
+  expect_error(ErrorKind::unsupported, {"'longrope'", "yarn"}, [] {
+    read({{"rope_theta", 1e4}, {"rope_scaling", {{"rope_type", "longrope"}}}});
+  });
+  expect_error(ErrorKind::checkpoint, {"base 1 "}, [] { read({{"rope_theta", 1}}); });
+  expect_error(ErrorKind::checkpoint, {"32 of 16 channels"}, [] { read({{"rope_theta", 1e4}}, 2); });
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ TEST(Cluster, CarriesMessagesInOrder) {
 
 TEST(Cluster, DoesNotWaitForEverForANodeThatNeverCame) {
   Hub hub(2);
-  expect_error(ErrorKind::resource, {"node 1 has not come within 0.2 s"},
+  expect_error(ErrorKind::resource, {"node 1 did not join within 0.2 s"},
                [&] { Cluster cluster(std::make_unique<LocalTransport>(hub, 0), {.meeting = 200ms}); });
 }
 

@@ -30,6 +30,7 @@ class OnDevice final : public engine::LayerShare {
   }
   std::optional<Range> own_experts() const override { return share_->own_experts(); }
   bool holds_dense() const override { return share_->holds_dense(); }
+  std::string name() const override { return share_->name(); }
   void connect(engine::Core& core) override { share_->connect(core); }
   std::unique_ptr<state::PoolReplica> open(const state::Extent& extent, std::int64_t chunk) override {
     return share_->open(extent, chunk);
@@ -53,35 +54,18 @@ struct Machines {
 void with_devices(const Machines& machines, const std::string& model, const EngineOptions& options,
                   const NodesOptions& settings, const std::function<void(Engine&)>& use,
                   const std::function<void(int rank, EngineOptions&)>& change = {}) {
-  nodes::Hub hub(machines.count);
-  nodes::on_each_node(machines.count, [&](int rank) {
-    const auto cluster =
-        std::make_shared<nodes::Cluster>(std::make_unique<nodes::LocalTransport>(hub, rank),
-                                         nodes::Cluster::Options{.patience = std::chrono::seconds(60)});
-    Nodes nodes(cluster, settings);
-    EngineOptions own = options;
+  with_nodes(machines.count, model, options, settings, use, [&](int rank, EngineOptions& own) {
     if (change) change(rank, own);
-    try {
-      own.share = nodes.share();
-      std::shared_ptr<engine::LayerShare> share = own.share;
-      if (machines.with_device.contains(rank))
-        own.share = std::make_shared<OnDevice>(share, machines.activations);
-      const auto engine = load_model(model, own);
-      own.share = nullptr;
-      engine::core(*engine).options.share = std::move(share);
-      rank == 0 ? use(*engine) : nodes.follow(*engine);
-    } catch (const std::exception& error) {
-      own.share = nullptr;
-      nodes.give_up(error.what());
-      throw;
-    }
+    if (machines.with_device.contains(rank))
+      own.share = std::make_shared<OnDevice>(own.share, machines.activations);
   });
 }
 
 std::vector<float> transcript_with(const Machines& machines, const std::string& model,
-                                   const EngineOptions& options, std::size_t tokens) {
+                                   const EngineOptions& options, std::size_t tokens,
+                                   const NodesOptions& settings = kByExperts) {
   std::vector<float> got;
-  with_devices(machines, model, options, kByExperts,
+  with_devices(machines, model, options, settings,
                [&](Engine& engine) { got = transcript(engine, some_tokens(tokens)); });
   return got;
 }
@@ -101,6 +85,20 @@ TEST_P(DeviceHead, GivesTheBitsOfProcessors) {
 INSTANTIATE_TEST_SUITE_P(Tiny, DeviceHead, ::testing::ValuesIn(golden_model_names()), golden_test_name);
 INSTANTIATE_TEST_SUITE_P(Bundled, DeviceHead, ::testing::Values("delta-story", "latent-story"),
                          golden_test_name);
+
+// Devices that hold layers, and devices that lead groups.
+TEST(DeviceHeads, ShareLayers) {
+  for (const char* model : {"delta-story", "latent-story"}) {
+    const std::vector<float> want = transcript(*load_model(model, kChunks), some_tokens(80));
+    const auto expect_same = [&](const Machines& machines, const char* layout) {
+      EXPECT_TRUE(transcript_with(machines, model, kChunks, 80, {.layers = layout}) == want)
+          << model << " as " << layout;
+    };
+    expect_same({3, {0, 1, 2}}, "auto");
+    expect_same({4, {0, 2}}, "groups:2,2");
+    expect_same({5, {0, 1, 2, 3, 4}}, "groups:3,2");
+  }
+}
 
 TEST(DeviceHeads, NeedNotLead) {
   const std::vector<float> want = transcript(*load_model("mlx-qwen3_5_moe-4bit", kChunks), some_tokens(80));
@@ -162,7 +160,12 @@ TEST(DeviceHeads, AgreeWithProcessorsOnExpertsAlone) {
                  with_devices({2, {0}}, "delta-story", kOneThread, kByExperts, nothing,
                               [](int rank, EngineOptions& own) { own.exact = rank == 1; });
                });
-  expect_error(ErrorKind::input, {"groups", "GPU"}, [&] {
+  expect_error(ErrorKind::input,
+               {"arithmetic differs", "node 0 (machine0) has discrete", "node 2 (machine2)"}, [&] {
+                 with_devices({4, {0}}, "delta-story", kOneThread, {.layers = "groups:2,2"}, nothing);
+               });
+  // A group of one would compute its experts on its device.
+  expect_error(ErrorKind::input, {"'groups:1,2'", "GPUs", "--backend cpu"}, [&] {
     with_devices({3, {0, 1, 2}}, "delta-story", kOneThread, {.layers = "groups:1,2"}, nothing);
   });
 }

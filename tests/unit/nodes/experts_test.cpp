@@ -116,26 +116,53 @@ TEST(SpreadModels, AgreeBeforeTheyBegin) {
 
 TEST(SpreadModels, SayWhichNodeCannotHoldItsPart) {
   const EngineOptions options{.backend = "cpu", .threads = 1};
-  expect_error(ErrorKind::resource, {"node 1 (machine1)", "MB of memory are needed"}, [&] {
-    with_nodes(
-        2, "delta-story", options, kByExperts, [](Engine& engine) { engine.new_session(64)->step(1); },
-        [](int rank, EngineOptions& own) { own.memory = rank == 1 ? 1'000'000 : 0; });
-  });
+  for (const int small : {0, 1})
+    expect_error(ErrorKind::resource,
+                 {fmt::format("node {} (machine{}): ", small, small), "MB of memory are needed"}, [&] {
+                   with_nodes(
+                       2, "delta-story", options, kByExperts,
+                       [](Engine& engine) { engine.new_session(64)->step(1); },
+                       [&](int rank, EngineOptions& own) { own.memory = rank == small ? 1'000'000 : 0; });
+                 });
 }
 
 TEST(SplitExperts, FollowsSpeedAndMemory) {
-  using nodes::split_experts;
   using Counts = std::vector<std::int64_t>;
+  const auto split_experts = [](const nodes::ExpertCost& cost,
+                                const std::vector<nodes::NodeStrength>& processors) {
+    std::vector<nodes::NodeStrengths> nodes;
+    for (const nodes::NodeStrength& own : processors) nodes.push_back({.processors = own});
+    return nodes::split_experts(cost, nodes);
+  };
   const nodes::ExpertCost model{.experts = 100, .bytes = 1e9, .dense = 20e9};
-  EXPECT_EQ(split_experts(model, std::vector<nodes::NodeStrength>{{0, 1}, {0, 1}}), (Counts{50, 50}));
-  EXPECT_EQ(split_experts(model, std::vector<nodes::NodeStrength>{{0, 1}, {0, 3}}), (Counts{25, 75}));
+  EXPECT_EQ(split_experts(model, {{0, 1}, {0, 1}}), (Counts{50, 50}));
+  EXPECT_EQ(split_experts(model, {{0, 1}, {0, 3}}), (Counts{25, 75}));
   // The first has 20 GB of other weights, so 30 experts fill its 50.
-  EXPECT_EQ(split_experts(model, std::vector<nodes::NodeStrength>{{50e9, 1}, {0, 1}}), (Counts{30, 70}));
+  EXPECT_EQ(split_experts(model, {{50e9, 1}, {0, 1}}), (Counts{30, 70}));
   // Where nobody has room, speed alone decides about the rest.
-  const Counts crowded = split_experts(model, std::vector<nodes::NodeStrength>{{30e9, 1}, {10e9, 1}});
+  const Counts crowded = split_experts(model, {{30e9, 1}, {10e9, 1}});
   EXPECT_EQ(crowded, (Counts{50, 50}));
   expect_error(ErrorKind::input, {"3 nodes", "2 experts"},
-               [] { split_experts({.experts = 2}, std::vector<nodes::NodeStrength>(3)); });
+               [&] { split_experts({.experts = 2}, std::vector<nodes::NodeStrength>(3)); });
+}
+
+// Of a model of which three quarters of the weights, and half of what a token reads, are experts.
+TEST(StrengthTogether, IsOfTheFirstNodeAndOfAllProcessors) {
+  const nodes::TokenCost token{.read = 2, .experts_read = 1, .experts_held = 0.75};
+  const auto together = [&](const std::vector<nodes::NodeStrengths>& nodes) {
+    const nodes::NodeStrength all = nodes::strength_together(nodes, token);
+    return std::pair(all.memory, all.speed);
+  };
+  const nodes::NodeStrengths slow{{30, 1}, {30, 1}};
+  const nodes::NodeStrengths fast{{60, 3}, {60, 3}};
+  EXPECT_EQ(together({fast}), std::pair(60.0, 3.0));
+  EXPECT_EQ(together({slow, fast}), std::pair(90.0, 2 / (1.0 / 1 + 1.0 / 4)));
+  EXPECT_EQ(together({fast, slow}), std::pair(90.0, 2 / (1.0 / 3 + 1.0 / 4)));
+  // 40 bytes of a device are enough for 160 of such a model, 90 of processors for 120; 10 are for 40.
+  EXPECT_EQ(together({{{40, 10}, {30, 1}, true}, fast}), std::pair(120.0, 2 / (1.0 / 10 + 1.0 / 4)));
+  EXPECT_EQ(together({{{10, 10}, {30, 1}, true}, fast}).first, 40.0);
+  EXPECT_EQ(together({{{10, 10}, {0, 1}, true}, fast}).first, 40.0);
+  EXPECT_EQ(together({{{0, 10}, {0, 1}, true}, fast}).first, 0.0) << "enough of both";
 }
 
 }  // namespace

@@ -69,8 +69,10 @@ TEST(SharedModels, AgreeBeforeTheyBegin) {
     expect_error(ErrorKind::input, parts,
                  [&] { with_nodes(2, "delta-story", options, {}, nothing, change); });
   };
-  expect({"the cache's bits differs", "node 0 (machine0) has 16,16", "node 1 (machine1) has 4,4"},
+  expect({"the number of cache bits differs", "node 0 (machine0) has 16,16", "node 1 (machine1) has 4,4"},
          [](int rank, EngineOptions& own) { own.key_bits = own.value_bits = rank == 1 ? 4 : 16; });
+  expect({"the prefill chunk differs", "node 0 (machine0) has the default", "node 1 (machine1) has 64"},
+         [](int rank, EngineOptions& own) { own.prefill_chunk = rank == 1 ? 64 : 0; });
   expect({"arithmetic differs", "machine1", "reference"},
          [](int rank, EngineOptions& own) { own.backend = rank == 1 ? "reference" : "cpu"; });
   expect_error(ErrorKind::input, {"'3,4'", "7 layers", "8"},

@@ -155,9 +155,23 @@ TEST(PlanNodes, GivesAGpuWhatEveryTokenUses) {
   EXPECT_TRUE(as("experts").fits);
   spec.nodes[0].gpu_memory = 4e9;
   EXPECT_FALSE(as("experts").fits);
-  // Layers of its own are in its own memory.
+  // Where not all have one, processors compute the layers and the groups.
+  EXPECT_TRUE(as("experts").with_gpus);
+  EXPECT_FALSE(as("layers").with_gpus);
+  EXPECT_FALSE(as("groups").with_gpus);
+  EXPECT_TRUE(as("layers").fits);
+  EXPECT_EQ(as("layers").tokens_per_second,
+            layout(plan_nodes(model, nodes_of(4, kLinks[2], 120e9)), "layers").tokens_per_second);
+  // Where all have one, layers lie in their memory.
+  for (NodeSpec& node : spec.nodes) node = spec.nodes[0];
+  EXPECT_TRUE(as("layers").with_gpus);
   EXPECT_FALSE(as("layers").fits);
-  EXPECT_THROW(as("groups"), std::out_of_range);
+  // Two groups of two: a head has half of the 12 GB.
+  for (NodeSpec& node : spec.nodes) node.gpu_memory = 7e9;
+  EXPECT_FALSE(as("experts").fits);
+  EXPECT_TRUE(as("groups").with_gpus);
+  EXPECT_TRUE(as("groups").fits);
+  EXPECT_GT(as("groups").tokens_per_second, 1.2 * before);
   const NodesSpec read = parse_nodes(
       R"({"nodes": [{"memory_gb": 64, "gb_per_s": 80, "gpu_memory_gb": 24, "gpu_gb_per_s": 800}],
           "network": {"gbit_per_s": 1, "round_trip_us": 100}})",

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "engine/core.h"
 #include "load_model.h"
 #include "local_nodes.h"
 #include "sampling/argmax.h"
@@ -12,7 +13,8 @@
 
 namespace sluice {
 
-// Loads the model on so many nodes and calls `use` with the engine of the one that leads.
+// Loads the model on so many nodes and calls `use` with the engine of the one that leads. `change` may put
+// something around a node's share until its engine is loaded.
 inline nodes::Hub::Seen with_nodes(int count, const std::string& model, const EngineOptions& options,
                                    const NodesOptions& settings, const std::function<void(Engine&)>& use,
                                    const std::function<void(int rank, EngineOptions&)>& change = {}) {
@@ -23,14 +25,16 @@ inline nodes::Hub::Seen with_nodes(int count, const std::string& model, const En
                                          nodes::Cluster::Options{.patience = std::chrono::seconds(60)});
     Nodes nodes(cluster, settings);
     EngineOptions own = options;
+    std::shared_ptr<engine::LayerShare> share = nodes.share();
+    own.share = share;
     if (change) change(rank, own);
     try {
-      own.share = nodes.share();
       const auto engine = load_model(model, own);
       own.share = nullptr;
+      engine::core(*engine).options.share = std::move(share);
       rank == 0 ? use(*engine) : nodes.follow(*engine);
     } catch (const std::exception& error) {
-      own.share = nullptr;
+      own.share = share = nullptr;
       nodes.give_up(error.what());
       throw;
     }

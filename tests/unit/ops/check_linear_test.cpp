@@ -184,6 +184,13 @@ TEST(CheckExpertMatmul, IdsAndShapes) {
   o.refuse(op, {"'w'", "both"});
   op.w.stack = {};
   o.refuse(op, {"'w'", "differ", "[8,64]", "[8,128]"});
+  std::vector<Weight> alike = {o.packed({8, 64}), o.packed({8, 64}), o.packed({8, 64})};
+  op.w.separate = alike;
+  alike[2].scales.data = nullptr;
+  o.refuse(op, {"'w.scales'", "null pointer"});
+  alike[2] = o.packed({8, 64});
+  alike[2].biases.strides[0] = 5;
+  o.refuse(op, {"'w.biases'", "strides [5,1]", "contiguous"});
 }
 
 TEST(CheckGateUpSwiglu, Shapes) {

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/error.h"
 #include "checkpoint/safetensors.h"
 #include "cuda_device.h"
+#include "op_names.h"
 #include "runner/bound_op.h"
 #include "runner/compare.h"
 #include "source_dir.h"
@@ -79,6 +81,19 @@ INSTANTIATE_TEST_SUITE_P(Ops, Goldens,
                          [](const auto& info) {
                            return std::get<0>(info.param) + "_" + std::get<1>(info.param);
                          });
+
+// Ops that are made of others: the reference runs its parts, or tests here run them beside it.
+const std::set<std::string> kMadeOfOthers{
+    "delta_step",   "mla_turboquant_append", "mla_turboquant_attention",
+    "qk_norm_rope", "qk_norm_rope_append",   "qk_norm_rope_turboquant_append"};
+
+TEST(GoldenFiles, AreThereForEveryOtherOp) {
+  std::set<std::string> missing;
+  for (const std::string& op : op_names()) missing.insert(op);
+  for (const std::string& file : golden_files())
+    missing.erase(read_golden(fs::path(test_data()) / "ops" / (file + ".safetensors")).op);
+  EXPECT_EQ(missing, kMadeOfOthers);
+}
 
 }  // namespace
 }  // namespace sluice::runner

@@ -6,20 +6,18 @@
 
 #include "cuda_device.h"
 #include "invariance.h"
+#include "sluice/op_runner.h"
 
 namespace sluice::runner {
 namespace {
 
-const char* const kOps[] = {"kv_append",
-                            "attention",
-                            "turboquant_append",
-                            "turboquant_attention",
-                            "mla_append",
-                            "mla_attention",
-                            "mla_turboquant_append",
-                            "mla_turboquant_attention",
-                            "qk_norm_rope_append",
-                            "qk_norm_rope_turboquant_append"};
+std::vector<std::string> ops_with_pages() {
+  std::vector<std::string> names;
+  for (const OpDescription& op : describe_ops())
+    if (std::ranges::any_of(op.fields, [](const auto& field) { return field.name == "page_table"; }))
+      names.push_back(op.name);
+  return names;
+}
 
 void expect_same(ops::Backend& backend, const std::string& op, const PagedCase& both) {
   const OpFile flat = run_op(backend, op, both.flat);
@@ -70,7 +68,7 @@ OpFile long_sequences(const std::string& op, std::uint64_t seed, ops::DType type
   return file;
 }
 
-class Paged : public ::testing::TestWithParam<const char*> {};
+class Paged : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Paged, GivesTheBitsOfRowsInOnePieceOnTheCpu) {
   for (const bool exact : {true, false})
@@ -86,8 +84,8 @@ TEST_P(Paged, GivesTheBitsOfRowsInOnePieceOnTheGpu) {
   check_op(*ops::make_backend("cuda"), GetParam(), 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Ops, Paged, ::testing::ValuesIn(kOps),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Ops, Paged, ::testing::ValuesIn(ops_with_pages()),
+                         [](const auto& info) { return info.param; });
 
 void check_long_sequences(ops::Backend& backend) {
   for (const std::string op : {"kv_append", "attention"})

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "sluice/error.h"
+#include "expect_error.h"
 #include "sluice/op_runner.h"
 
 namespace sluice {
@@ -49,10 +49,17 @@ TEST(RunOp, RefusesWhatTheOpDoesNotHave) {
   const auto run = [&](std::string_view op, const OpArguments& arguments) {
     run_op(*backend, op, arguments);
   };
-  EXPECT_THROW(run("no_such_op", {}), Error);
-  EXPECT_THROW(run("add", {.tensors = {{"a", view}}, .attributes = {}}), Error);
-  EXPECT_THROW(run("add", {.tensors = {{"a", view}, {"b", view}, {"c", view}}, .attributes = {}}), Error);
-  EXPECT_THROW(run("add", {.tensors = {{"a", view}, {"b", view}}, .attributes = {{"eps", "1"}}}), Error);
+  const auto refused = [](std::initializer_list<std::string_view> parts, const auto& call) {
+    expect_error(ErrorKind::input, parts, call);
+  };
+  refused({"no op 'no_such_op'"}, [&] { run("no_such_op", {}); });
+  refused({"add", "'b' is missing"}, [&] { run("add", {.tensors = {{"a", view}}, .attributes = {}}); });
+  refused({"add", "no input field 'c'"}, [&] {
+    run("add", {.tensors = {{"a", view}, {"b", view}, {"c", view}}, .attributes = {}});
+  });
+  refused({"add", "no attribute 'eps'"}, [&] {
+    run("add", {.tensors = {{"a", view}, {"b", view}}, .attributes = {{"eps", "1"}}});
+  });
 }
 
 }  // namespace

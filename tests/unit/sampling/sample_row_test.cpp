@@ -7,6 +7,7 @@
 #include <random>
 
 #include "expect_error.h"
+#include "printed_seed.h"
 #include "request_rows.h"
 
 namespace sluice::sampling {
@@ -143,8 +144,7 @@ RowRequest random_request(std::mt19937& random, std::size_t vocab) {
 
 // The promise: what a row gets does not depend on the rows beside it, their number or their order.
 TEST_P(SampleRow, AMixtureGivesEachRowWhatItGetsAlone) {
-  const unsigned seed = std::random_device{}();
-  std::mt19937 random(seed);
+  std::mt19937 random(printed_seed());
   for (int round = 0; round < 40; ++round) {
     const std::size_t vocab = 1 + random() % 300;
     std::vector<RowRequest> requests;
@@ -155,12 +155,12 @@ TEST_P(SampleRow, AMixtureGivesEachRowWhatItGetsAlone) {
     const auto together = run_rows(*backend_, requests, slots);
     for (std::size_t t = 0; t < slots.size(); ++t) {
       const RowResult alone = run_row(*backend_, requests[static_cast<std::size_t>(slots[t])]);
-      EXPECT_EQ(together[t].id, alone.id) << "seed " << seed << ", round " << round << ", row " << t;
-      EXPECT_EQ(together[t].position, alone.position) << "seed " << seed;
-      EXPECT_EQ(together[t].logprob, alone.logprob) << "seed " << seed;
-      EXPECT_EQ(together[t].top_ids, alone.top_ids) << "seed " << seed;
-      EXPECT_EQ(together[t].top_logprobs, alone.top_logprobs) << "seed " << seed;
-      EXPECT_EQ(together[t].counts, alone.counts) << "seed " << seed;
+      EXPECT_EQ(together[t].id, alone.id) << "round " << round << ", row " << t;
+      EXPECT_EQ(together[t].position, alone.position);
+      EXPECT_EQ(together[t].logprob, alone.logprob);
+      EXPECT_EQ(together[t].top_ids, alone.top_ids);
+      EXPECT_EQ(together[t].top_logprobs, alone.top_logprobs);
+      EXPECT_EQ(together[t].counts, alone.counts);
     }
   }
 }

@@ -4,43 +4,31 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <functional>
 #include <random>
 #include <span>
 #include <thread>
 
-#include "cuda_device.h"
-#include "load_model.h"
+#include "message_of.h"
+#include "model_case.h"
+#include "printed_seed.h"
 #include "sluice/scheduler.h"
 
 namespace sluice {
 namespace {
 
-struct Case {
-  const char* backend;
-  const char* model;
-  int bits = 16;  // of the caches
+struct Case : ModelCase {
   int requests = 64;
   int longest = 600;  // prompt
 };
-
-std::ostream& operator<<(std::ostream& to, const Case& one) {
-  return to << one.backend << ' ' << one.model << ' ' << one.bits << " bits";
-}
-
-std::string message_of(const std::exception_ptr& error) {
-  try {
-    if (error) std::rethrow_exception(error);
-  } catch (const std::exception& caught) {
-    return caught.what();
-  }
-  return {};
-}
 
 // A request and what its callbacks heard.
 struct Asked {
   Request request;
   std::int64_t cancel_after = -1;  // tokens; -1: never
   GenerateResult want;
+  std::vector<std::vector<double>> probabilities;  // of every token, behind each token of the prompt
 
   RequestHandle handle;
   std::atomic<bool> submitted{false};
@@ -55,26 +43,17 @@ struct Asked {
 class Answers : public ::testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
-    const Case& one = GetParam();
-    if (std::string_view(one.backend) == "cuda") {
-      SLUICE_NEED_CUDA();
-    }
-    engine_ = load_model(one.model, {.backend = one.backend,
-                                     .threads = 2,
-                                     .prefill_chunk = 512,
-                                     .key_bits = one.bits,
-                                     .value_bits = one.bits});
-    const unsigned seed = std::random_device()();
-    SCOPED_TRACE(seed);
-    RecordProperty("seed", static_cast<int>(seed));
-    std::cout << "seed " << seed << '\n';
-    random_.seed(seed);
+    SLUICE_NEED_DEVICE_OF(GetParam());
+    engine_ = GetParam().load(512);
+    random_.seed(printed_seed());
   }
 
   int below(int limit) { return static_cast<int>(random_() % static_cast<unsigned>(limit)); }
   Request some_request();
+  void find_want(Session& session, Asked& asked) const;
   void ask(Asked& asked);
   void check(const Asked& asked) const;
+  static void check_scores(const Asked& asked);
 
   static constexpr std::int64_t kContext = 700;
   std::shared_ptr<Engine> engine_;
@@ -102,7 +81,48 @@ Request Answers::some_request() {
   options.sampling.seed = random_();
   request.key = std::string(1, static_cast<char>('a' + below(5)));
   request.priority = below(3);
+  if (below(4) == 0) request.prompt_logprobs = below(4);
   return request;
+}
+
+// The answer of a session alone, and what it makes of the prompt.
+void Answers::find_want(Session& session, Asked& asked) const {
+  session.reset();
+  asked.want = generate(session, asked.request.prompt, asked.request.options);
+  if (asked.request.prompt_logprobs < 0) return;
+  session.reset();
+  session.extend(asked.request.prompt, [&](std::int64_t, std::span<const float> logits) {
+    std::vector<double> weights(logits.begin(), logits.end());
+    const double largest = *std::max_element(weights.begin(), weights.end());
+    double sum = 0;
+    for (double& weight : weights) sum += weight = std::exp(weight - largest);
+    for (double& weight : weights) weight /= sum;
+    asked.probabilities.push_back(std::move(weights));
+  });
+}
+
+void Answers::check_scores(const Asked& asked) {
+  const Request& request = asked.request;
+  const std::vector<SampledToken>& got = asked.result.prompt_logprobs;
+  if (request.prompt_logprobs < 0) {
+    EXPECT_TRUE(got.empty());
+    return;
+  }
+  EXPECT_EQ(asked.result.prompt.cached, 0);
+  ASSERT_EQ(got.size(), request.prompt.size() - 1);
+  constexpr double kNear = 1e-9;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    SCOPED_TRACE(i);
+    std::vector<double> all = asked.probabilities[i];
+    ASSERT_EQ(got[i].id, request.prompt[i + 1]);
+    ASSERT_NEAR(got[i].logprob, std::log(all[static_cast<std::size_t>(got[i].id)]), kNear);
+    ASSERT_EQ(got[i].top.size(), static_cast<std::size_t>(request.prompt_logprobs));
+    for (const TokenLogprob& one : got[i].top)
+      ASSERT_NEAR(one.logprob, std::log(asked.probabilities[i][static_cast<std::size_t>(one.id)]), kNear);
+    std::sort(all.begin(), all.end(), std::greater<>());
+    for (std::size_t k = 0; k < got[i].top.size(); ++k)
+      ASSERT_NEAR(got[i].top[k].logprob, std::log(all[k]), kNear);
+  }
 }
 
 void Answers::ask(Asked& asked) {
@@ -146,6 +166,7 @@ void Answers::check(const Asked& asked) const {
   EXPECT_EQ(got.ids, asked.want.ids);
   EXPECT_EQ(got.text, asked.want.text);
   EXPECT_EQ(got.reason, asked.want.reason);
+  check_scores(asked);
 }
 
 TEST_P(Answers, AreThoseOfASessionAlone) {
@@ -154,8 +175,7 @@ TEST_P(Answers, AreThoseOfASessionAlone) {
   for (Asked& asked : all) {
     asked.request = some_request();
     if (below(6) == 0) asked.cancel_after = below(8);
-    session->reset();
-    asked.want = generate(*session, asked.request.prompt, asked.request.options);
+    find_want(*session, asked);
   }
   // Five pages, of which a sequence may need three: some have to wait for others.
   scheduler_ = std::make_unique<Scheduler>(
@@ -185,13 +205,6 @@ TEST_P(Answers, AreThoseOfASessionAlone) {
   std::cout << state.suspensions << " suspensions, " << state.decode_steps << " steps\n";
 }
 
-std::string name_of(const ::testing::TestParamInfo<Case>& info) {
-  std::string name = std::string(info.param.backend) + "_" + info.param.model;
-  if (info.param.bits != 16) name += "_" + std::to_string(info.param.bits);
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
-
 // Waiting for pages changes nothing, however often it happens.
 using SuspendedAnswers = Answers;
 TEST_P(SuspendedAnswers, AreThoseOfASessionAlone) {
@@ -204,8 +217,7 @@ TEST_P(SuspendedAnswers, AreThoseOfASessionAlone) {
     asked.request.options.ignore_stop_ids = true;
     asked.request.options.extra_stop_ids = {};
     asked.request.options.stop = {};
-    session->reset();
-    asked.want = generate(*session, asked.request.prompt, asked.request.options);
+    find_want(*session, asked);
   }
   scheduler_ = std::make_unique<Scheduler>(
       engine_, SchedulerOptions{.parallel = 6, .context = kContext, .cache_tokens = 1536});
@@ -226,11 +238,11 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"cpu", "qwen3_5", 4, 16, 400},
                       Case{"reference", "qwen3_5_moe-irregular", 16, 12, 200}, Case{"cuda", "delta-story"},
                       Case{"cuda", "qwen3_next"}, Case{"cuda", "latent-story", 4}),
-    name_of);
+    model_case_name<Case>);
 INSTANTIATE_TEST_SUITE_P(Models, SuspendedAnswers,
                          ::testing::Values(Case{"cpu", "qwen3_next"}, Case{"cpu", "deepseek_v3", 4},
                                            Case{"cuda", "delta-story"}),
-                         name_of);
+                         model_case_name<Case>);
 
 }  // namespace
 }  // namespace sluice

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <random>
 
-#include "cuda_device.h"
-#include "load_model.h"
+#include "model_case.h"
+#include "printed_seed.h"
 #include "sluice/scheduler.h"
 #include "source_dir.h"
 
@@ -15,34 +15,18 @@ namespace sluice {
 
 using Ids = std::vector<std::int32_t>;
 
-struct ConversationCase {
-  const char* backend;
-  const char* model;
-  int bits = 16;  // of the caches
+struct ConversationCase : ModelCase {
   int turns = 15;
 };
-
-inline std::ostream& operator<<(std::ostream& to, const ConversationCase& one) {
-  return to << one.backend << ' ' << one.model << ' ' << one.bits << " bits";
-}
 
 class Conversations : public ::testing::TestWithParam<ConversationCase> {
  protected:
   static constexpr std::int64_t kContext = 1000;
 
   void SetUp() override {
-    const ConversationCase& one = GetParam();
-    if (std::string_view(one.backend) == "cuda") {
-      SLUICE_NEED_CUDA();
-    }
-    engine_ = load_model(one.model, {.backend = one.backend,
-                                     .threads = 2,
-                                     .prefill_chunk = 512,
-                                     .key_bits = one.bits,
-                                     .value_bits = one.bits});
-    const unsigned seed = std::random_device()();
-    std::cout << "seed " << seed << '\n';
-    random_.seed(seed);
+    SLUICE_NEED_DEVICE_OF(GetParam());
+    engine_ = GetParam().load(512);
+    random_.seed(printed_seed());
   }
 
   int below(int limit) { return static_cast<int>(random_() % static_cast<unsigned>(limit)); }
@@ -76,12 +60,5 @@ class Conversations : public ::testing::TestWithParam<ConversationCase> {
   std::shared_ptr<Engine> engine_;
   std::mt19937 random_;
 };
-
-inline std::string conversation_name(const ::testing::TestParamInfo<ConversationCase>& info) {
-  std::string name = std::string(info.param.backend) + "_" + info.param.model;
-  if (info.param.bits != 16) name += "_" + std::to_string(info.param.bits);
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
 
 }  // namespace sluice

@@ -135,13 +135,18 @@ TEST_P(Conversations, ThatAreTheSameAreReadOnce) {
     add_tokens(prompt, length);
     std::vector<Request> requests;
     std::vector<std::promise<RequestResult>> done(4);
-    // While this one's caller keeps the scheduler, the others come: none begins before all are there.
+    // The others come while this one's caller keeps the scheduler: none begins before all are there.
+    std::promise<void> kept;
     std::promise<void> submitted;
     std::shared_future<void> all_there = submitted.get_future();
     Request first;
     add_tokens(first.prompt, 3);
     first.options.max_tokens = 1;
-    scheduler.submit(first, {.done = [all_there](const RequestResult&) { all_there.wait(); }});
+    scheduler.submit(first, {.done = [&kept, all_there](const RequestResult&) {
+                       kept.set_value();
+                       all_there.wait();
+                     }});
+    kept.get_future().wait();
     for (std::size_t i = 0; i < done.size(); ++i) {
       requests.push_back(request_for(prompt));
       requests.back().cache_salt = {};
@@ -166,7 +171,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Conversations,
                                            Case{"cpu", "mlx-qwen3_5_moe-4bit", 4},
                                            Case{"reference", "qwen3_5", 16, 5}, Case{"cuda", "delta-story"},
                                            Case{"cuda", "qwen3_next"}, Case{"cuda", "latent-story", 4}),
-                         conversation_name);
+                         model_case_name<ConversationCase>);
 
 TEST(Remembering, CanBeSwitchedOff) {
   const auto engine = Engine::load(test_data() + "/models/qwen3_next", {.backend = "cpu", .threads = 1});

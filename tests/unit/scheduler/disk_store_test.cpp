@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "expect_error.h"
+#include "printed_seed.h"
 #include "saved.h"
 #include "temporary_folder.h"
 
@@ -23,11 +24,7 @@ class DiskStoreTest : public ::testing::Test {
   static constexpr std::uint64_t kRowBytes = 1000;  // of a block
   static constexpr std::uint64_t kStateBytes = 3001;
 
-  DiskStoreTest() {
-    const unsigned seed = std::random_device()();
-    std::cout << "seed " << seed << '\n';
-    random_.seed(seed);
-  }
+  DiskStoreTest() { random_.seed(printed_seed()); }
   DiskOptions options(std::uint64_t bytes = 1 << 20, std::uint64_t fingerprint = 7) {
     return {.folder = folder_.path(),
             .bytes = bytes,
@@ -339,7 +336,7 @@ TEST_F(DiskStoreTest, GoesOnWhenNothingCanBeWritten) {
 TEST_F(DiskStoreTest, RefusesWhatIsNoFolder) {
   DiskOptions wrong = options();
   wrong.folder = folder_.write("file", "text");
-  EXPECT_THROW(DiskStore(wrong, memory_), Error);
+  expect_error(ErrorKind::input, {wrong.folder.string(), "not a folder"}, [&] { DiskStore(wrong, memory_); });
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "printed_seed.h"
 #include "sluice/ops/backend.h"
 
 namespace sluice::scheduler {
@@ -44,9 +45,7 @@ class HostMemoryTest : public ::testing::Test {
 };
 
 TEST_F(HostMemoryTest, KeepsWhatSomebodyHolds) {
-  const unsigned seed = std::random_device()();
-  std::cout << "seed " << seed << '\n';
-  std::mt19937 random(seed);
+  std::mt19937 random(printed_seed());
   HostMemory all = memory(1 << 20);
   std::vector<std::pair<SavedState, unsigned>> held;
   for (unsigned i = 0; i < 3000; ++i) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <random>
 
+#include "printed_seed.h"
 #include "saved.h"
 
 namespace sluice::scheduler {
@@ -80,11 +81,7 @@ SavedState state_of(const Ids& prompt, std::int64_t rows) {
 
 class PrefixTreeTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    const unsigned seed = std::random_device()();
-    std::cout << "seed " << seed << '\n';
-    random_.seed(seed);
-  }
+  void SetUp() override { random_.seed(printed_seed()); }
   int below(int limit) { return static_cast<int>(random_() % static_cast<unsigned>(limit)); }
   // Few different blocks, so that prompts share beginnings.
   Ids some_prompt() {

@@ -5,21 +5,21 @@
 #include <random>
 
 #include "expect_error.h"
+#include "printed_seed.h"
 
 namespace sluice::scheduler {
 namespace {
 
 TEST(CostLine, FindsTheLineBehindNoisyMeasurements) {
-  const unsigned seed = std::random_device{}();
-  std::mt19937 random(seed);
+  std::mt19937 random(printed_seed());
   std::uniform_real_distribution<double> noise(0.98, 1.02);
   CostLine line;
   for (int i = 0; i < 300; ++i) {
     const double tokens = 64.0 * (1 + random() % 64);
     line.add(tokens, (0.004 + 2e-5 * tokens) * noise(random));
   }
-  EXPECT_NEAR(line.seconds(1024), 0.004 + 2e-5 * 1024, 0.001) << "seed " << seed;
-  EXPECT_NEAR(line.seconds(2300), 0.05, 0.0025) << "seed " << seed;
+  EXPECT_NEAR(line.seconds(1024), 0.004 + 2e-5 * 1024, 0.001);
+  EXPECT_NEAR(line.seconds(2300), 0.05, 0.0025);
 }
 
 TEST(CostLine, FollowsAChange) {
@@ -41,8 +41,7 @@ TEST(CostLine, OneSizeAloneGivesALineThroughTheOrigin) {
 }
 
 TEST(CostLine, TellsWhatDepthCosts) {
-  const unsigned seed = std::random_device{}();
-  std::mt19937 random(seed);
+  std::mt19937 random(printed_seed());
   std::uniform_real_distribution<double> noise(0.99, 1.01);
   CostLine line, of_one_size;
   for (int i = 0; i < 300; ++i) {
@@ -50,9 +49,9 @@ TEST(CostLine, TellsWhatDepthCosts) {
     line.add(tokens, (0.004 + 2e-5 * tokens + 5e-9 * rows) * noise(random), rows);
     of_one_size.add(128, (2e-5 * 128 + 5e-9 * 128 * (i % 50) * 100) * noise(random), 128 * (i % 50) * 100);
   }
-  EXPECT_NEAR(line.seconds(512, 512 * 6000), 0.02960, 0.0006) << "seed " << seed;
-  EXPECT_NEAR(line.seconds(128, 0), 0.00656, 0.0006) << "seed " << seed;
-  EXPECT_NEAR(of_one_size.seconds(128, 128 * 4000), 0.00512, 0.0002) << "seed " << seed;
+  EXPECT_NEAR(line.seconds(512, 512 * 6000), 0.02960, 0.0006);
+  EXPECT_NEAR(line.seconds(128, 0), 0.00656, 0.0006);
+  EXPECT_NEAR(of_one_size.seconds(128, 128 * 4000), 0.00512, 0.0002);
 }
 
 TEST(PromptBudget, HoldsTheTargetBesideDecoding) {
@@ -90,8 +89,7 @@ TEST(PromptBudget, ASlowStepCountsAtOnceAndIsForgottenSlowly) {
 
 // Costs that vary as those of a busy machine do, the longer ones more often than by chance alone.
 TEST(PromptBudget, OneTurnInTwoHundredIsLateHoweverMuchCostsVary) {
-  const unsigned seed = std::random_device{}();
-  std::mt19937 random(seed);
+  std::mt19937 random(printed_seed());
   std::lognormal_distribution<double> factor(0, 0.25);
   PromptBudget budget({.target_seconds = 0.05, .most = 8192});
   constexpr int kTurns = 20000;
@@ -107,14 +105,13 @@ TEST(PromptBudget, OneTurnInTwoHundredIsLateHoweverMuchCostsVary) {
     late += prefill + step > 0.05;
     read += static_cast<double>(tokens);
   }
-  EXPECT_LT(late, kTurns * 0.0075) << "seed " << seed;
-  EXPECT_GT(read / kTurns, 1000) << "seed " << seed << ": holding the target by reading nothing is no art";
+  EXPECT_LT(late, kTurns * 0.0075);
+  EXPECT_GT(read / kTurns, 1000) << "holding the target by reading nothing is no art";
 }
 
 // A GPU: a pass takes 25 ms whatever it reads and 6 us per token, but for the first ones of their kind.
 TEST(PromptBudget, PassesThatCostTheSameWhateverTheyReadReadMuch) {
-  const unsigned seed = std::random_device{}();
-  std::mt19937 random(seed);
+  std::mt19937 random(printed_seed());
   std::uniform_real_distribution<double> noise(0.98, 1.02);
   PromptBudget budget({.target_seconds = 0.05, .most = 8192});
   for (const double first : {0.8, 0.3, 0.2, 0.1}) budget.turned(first);
@@ -135,14 +132,13 @@ TEST(PromptBudget, PassesThatCostTheSameWhateverTheyReadReadMuch) {
     late += turn(tokens) > 0.05;
     read += static_cast<double>(tokens) / 1000;
   }
-  EXPECT_GT(read, 1000) << "seed " << seed;
-  EXPECT_LE(late, 15) << "seed " << seed;
+  EXPECT_GT(read, 1000);
+  EXPECT_LE(late, 15);
 }
 
 // A small machine: a turn takes two units of a shallow prompt and one of a deep one.
 TEST(PromptBudget, ReadsLessOfADeepPromptAtATime) {
-  const unsigned seed = std::random_device{}();
-  std::mt19937 random(seed);
+  std::mt19937 random(printed_seed());
   std::uniform_real_distribution<double> noise(0.98, 1.02);
   PromptBudget budget({.target_seconds = 0.05, .most = 8192});
   constexpr int kTurns = 4000;
@@ -160,8 +156,8 @@ TEST(PromptBudget, ReadsLessOfADeepPromptAtATime) {
     read += static_cast<double>(tokens);
     past = past + tokens == 1024 ? 0 : past + tokens;
   }
-  EXPECT_LT(late, kTurns / 100) << "seed " << seed;
-  EXPECT_GT(read / kTurns, 80) << "seed " << seed << ": of 128 while the prompt is shallow and 64 then";
+  EXPECT_LT(late, kTurns / 100);
+  EXPECT_GT(read / kTurns, 80) << "of 128 while the prompt is shallow and 64 then";
 }
 
 TEST(PromptBudget, OneMeasurementFarOffChangesLittle) {

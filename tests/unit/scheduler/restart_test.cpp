@@ -156,14 +156,14 @@ INSTANTIATE_TEST_SUITE_P(
         ConversationCase{"cpu", "qwen3_moe"}, ConversationCase{"cpu", "qwen3_moe", 4},
         ConversationCase{"cpu", "qwen3_5"}, ConversationCase{"cpu", "qwen3_5", 4},
         ConversationCase{"cuda", "delta-story"}, ConversationCase{"cuda", "latent-story", 4}),
-    conversation_name);
+    model_case_name<ConversationCase>);
 INSTANTIATE_TEST_SUITE_P(Models, RestartsOfTinyModels,
                          ::testing::Values(ConversationCase{"cpu", "qwen3_next"},
                                            ConversationCase{"cpu", "mlx-qwen3_5_moe-4bit", 4},
                                            ConversationCase{"cpu", "deepseek_v3"},
                                            ConversationCase{"cuda", "qwen3_next"},
                                            ConversationCase{"cuda", "mlx-qwen3_5_moe-4bit", 4}),
-                         conversation_name);
+                         model_case_name<ConversationCase>);
 
 // Each turn of a long conversation computes what is new, the answer before it and less than a block more,
 // though the process ends now and then; so does an edit of the last message.

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "expect_error.h"
+#include "message_of.h"
 #include "source_dir.h"
 
 namespace sluice {
@@ -43,15 +44,6 @@ class Door {
   bool open_ = false;
   bool waiting_ = false;
 };
-
-std::string message_of(const std::exception_ptr& error) {
-  try {
-    if (error) std::rethrow_exception(error);
-  } catch (const std::exception& caught) {
-    return caught.what();
-  }
-  return {};
-}
 
 class SchedulerTest : public ::testing::Test {
  protected:

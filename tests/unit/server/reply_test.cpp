@@ -251,6 +251,20 @@ TEST(ResponseReply, ItemsInOrderAndStored) {
   EXPECT_EQ(stored.messages[0]["tool_calls"][0]["function"]["arguments"], Json::parse(R"({"at": "moon"})"));
 }
 
+TEST(ResponseReply, TellsTheNamespaceOfAFunction) {
+  responses::Store store(1 << 20);
+  responses::ResponseSettings settings{.client = "me", .store = store};
+  settings.messages = Json::array();
+  settings.members["look"] = {"eyes", "see"};
+  settings.plan.format = kThinking;
+  const auto reply = responses::make_response_reply(std::move(settings), bundled());
+  told(*reply, 3);
+  const Json body = reply->body();
+  EXPECT_EQ(body["output"][2]["namespace"], "eyes");
+  EXPECT_EQ(body["output"][2]["name"], "see");
+  EXPECT_EQ(store.get("me", body["id"]).messages[0]["tool_calls"][0]["function"]["name"], "eyes__see");
+}
+
 TEST(ResponseReply, IsSeenWhileItIsGenerated) {
   responses::Store store(1 << 20);
   responses::ResponseSettings settings{.client = "me", .store = store, .background = true};

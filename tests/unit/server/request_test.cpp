@@ -249,6 +249,40 @@ TEST(ResponseRequest, ContinuesAnEarlierOne) {
   EXPECT_EQ(error_of([&] { responses::create(body, bundled(), store, "you"); }).status, 404);
 }
 
+// As an agent asks that was written for OpenAI's own service.
+TEST(ResponseRequest, LeavesOutToolsThatTheServiceRuns) {
+  responses::Store store(1 << 20);
+  const char* kAsked = R"({
+    "model": "gpt-5-codex", "instructions": "You are an agent.", "store": false, "stream": true,
+    "input": [{"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "Be brief."}]},
+              {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi"}]},
+              {"type": "function_call", "namespace": "crm", "name": "find", "call_id": "1", "arguments": "{}"},
+              {"type": "function_call_output", "call_id": "1", "output": [{"type": "input_text", "text": "none"}]}],
+    "tools": [{"type": "function", "name": "run", "strict": false, "parameters": {"type": "object"}},
+              {"type": "web_search", "external_web_access": false},
+              {"type": "namespace", "name": "crm", "description": "Customers",
+               "tools": [{"type": "function", "name": "find", "parameters": {"type": "object"}}]}],
+    "tool_choice": "auto", "parallel_tool_calls": true, "reasoning": {"effort": "medium", "summary": "auto"},
+    "include": ["reasoning.encrypted_content"], "prompt_cache_key": "1", "text": {"verbosity": "low"},
+    "client_metadata": {"installation": "1"}})";
+  const Work work = responses::create(Json::parse(kAsked), bundled(), store, "me");
+  const Json tools = work.reply->body()["tools"];
+  ASSERT_EQ(tools.size(), 2u);
+  EXPECT_EQ(tools[0]["name"], "run");
+  EXPECT_EQ(tools[1]["name"], "crm");
+  for (const char* refused : {R"([{"type": "custom", "name": "patch"}])", R"([{"type": "local_shell"}])",
+                              R"([3])", R"([{"type": "function"}])",
+                              R"([{"type": "namespace", "name": "a", "tools": [{"type": "custom"}]}])"}) {
+    Json body = Json::parse(kAsked);
+    body["tools"] = Json::parse(refused);
+    EXPECT_EQ(error_of([&] { responses::create(body, bundled(), store, "me"); }).param, "tools[0]")
+        << refused;
+  }
+  Json forced = Json::parse(kAsked);
+  forced["tool_choice"] = {{"type", "web_search"}};
+  EXPECT_EQ(error_of([&] { responses::create(forced, bundled(), store, "me"); }).param, "tool_choice");
+}
+
 TEST(ResponseStore, KeepsToItsBytes) {
   responses::Store store(20'000);
   const std::string text(500, 'x');

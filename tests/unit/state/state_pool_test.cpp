@@ -8,6 +8,7 @@
 #include <random>
 
 #include "expect_error.h"
+#include "printed_seed.h"
 
 namespace sluice::state {
 namespace {
@@ -69,8 +70,7 @@ TEST_P(Pools, SavesMoveBetweenPools) {
 // Slots of random capacities come, grow, are emptied and go; each keeps what it holds, and the pool takes
 // what was said of them.
 TEST_P(Pools, GrowWithTheirSequences) {
-  const unsigned seed = std::random_device{}();
-  std::mt19937 random(seed);
+  std::mt19937 random(printed_seed());
   const Extent extent{.slots = 6, .capacity = 3000, .pages = 40, .growing = true};
   const std::uint64_t before = backend_->allocated_bytes();
   StatePool pool = make(extent);
@@ -90,7 +90,7 @@ TEST_P(Pools, GrowWithTheirSequences) {
       pool.promise(slot, capacity);
       pool.open(slot, capacity);
       open[slot] = {capacity, 0, pool.save(slot, 0, true)};
-      for (const std::byte byte : open[slot].bytes) ASSERT_EQ(byte, std::byte{}) << "seed " << seed;
+      for (const std::byte byte : open[slot].bytes) ASSERT_EQ(byte, std::byte{});
     } else if (random() % 4 == 0) {
       pool.release(slot);
       open.erase(known);
@@ -104,21 +104,21 @@ TEST_P(Pools, GrowWithTheirSequences) {
     std::uint64_t used = 0;
     std::uint64_t full = 0;
     for (const auto& [at, held] : open) {
-      ASSERT_EQ(pool.save(at, held.rows, true), held.bytes) << "slot " << at << ", seed " << seed;
+      ASSERT_EQ(pool.save(at, held.rows, true), held.bytes) << "slot " << at;
       used += StatePool::slot_bytes(kShapes, extent, GetParam().cache, held.rows);
       full += StatePool::slot_bytes(kShapes, extent, GetParam().cache, held.capacity);
     }
     const std::uint64_t taken = backend_->allocated_bytes() - empty;
-    ASSERT_EQ(taken + empty - before, pool.bytes()) << "seed " << seed;
-    ASSERT_LE(used, taken) << "seed " << seed;
-    ASSERT_LE(full, pool.promised_bytes()) << "seed " << seed;
-    ASSERT_LE(taken, pool.promised_bytes()) << "seed " << seed;
+    ASSERT_EQ(taken + empty - before, pool.bytes());
+    ASSERT_LE(used, taken);
+    ASSERT_LE(full, pool.promised_bytes());
+    ASSERT_LE(taken, pool.promised_bytes());
   }
   while (!open.empty()) {
     pool.release(open.begin()->first);
     open.erase(open.begin());
   }
-  EXPECT_EQ(backend_->allocated_bytes(), empty) << "seed " << seed;
+  EXPECT_EQ(backend_->allocated_bytes(), empty);
   expect_error(ErrorKind::resource, {"5000 tokens"}, [&] {
     pool.promise(0, 6000);
     pool.promise(1, 5000);

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <map>
 
-#include "sluice/error.h"
+#include "expect_error.h"
 #include "sluice/random_model.h"
 
 namespace sluice {
@@ -99,7 +99,7 @@ TEST(RandomGguf, HasBlocksOfThreeFourAndSixBits) {
   for (const Blocks& blocks : {Blocks{3, 11, 110, 108}, {4, 12, 144, 0}, {6, 14, 210, 208}})
     expect_file(blocks, path);
   std::filesystem::remove(path);
-  EXPECT_THROW(write_random_gguf(kGeometry, 5, path), Error);
+  expect_error(ErrorKind::input, {"3, 4 or 6 bits", "not 5"}, [&] { write_random_gguf(kGeometry, 5, path); });
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "expect_error.h"
 #include "jinja/values/json.h"
-#include "sluice/error.h"
 #include "source_dir.h"
 #include "temporary_folder.h"
 
@@ -139,10 +139,11 @@ TEST(ChatTemplate, LimitsAreOptions) {
   ChatOptions few = options();
   EXPECT_EQ(looping.render(Json::object(), few).size(), 10000u);
   few.limits.output_bytes = 9999;
-  EXPECT_THROW(looping.render(Json::object(), few), Error);
+  expect_error(ErrorKind::input, {"line 1", "9999 are allowed"},
+               [&] { looping.render(Json::object(), few); });
   few = options();
   few.limits.steps = 500;
-  EXPECT_THROW(looping.render(Json::object(), few), Error);
+  expect_error(ErrorKind::input, {"line 1", "500 steps"}, [&] { looping.render(Json::object(), few); });
 }
 
 TEST(ChatTemplate, TimeIsAbsentUnlessGiven) {
@@ -157,12 +158,15 @@ TEST(ChatTemplate, TakesIntegersOfSixtyFourBits) {
 
 TEST(ChatTemplate, RejectsWrongVariables) {
   ChatTemplate empty("");
-  EXPECT_THROW(empty.render(Json::object(), nullptr, nullptr), Error);
-  EXPECT_THROW(empty.render(Json::array(), "tools", nullptr), Error);
-  EXPECT_THROW(empty.render(Json::array(), nullptr, Json::array()), Error);
+  expect_error(ErrorKind::input, {"messages", "not object"},
+               [&] { empty.render(Json::object(), nullptr, nullptr); });
+  expect_error(ErrorKind::input, {"tools", "not string"},
+               [&] { empty.render(Json::array(), "tools", nullptr); });
+  expect_error(ErrorKind::input, {"variables", "not array"},
+               [&] { empty.render(Json::array(), nullptr, Json::array()); });
   Json deep = 1;
   for (int i = 0; i < 1000; ++i) deep = Json::array({deep});
-  EXPECT_THROW(empty.render(Json{{"x", deep}}), Error);
+  expect_error(ErrorKind::input, {"variables", "nest"}, [&] { empty.render(Json{{"x", deep}}); });
 }
 
 TEST(ChatTemplates, ChoosesByToolsAndPassesSpecialTokens) {
@@ -178,7 +182,7 @@ TEST(ChatTemplates, ChoosesByToolsAndPassesSpecialTokens) {
   config["chat_template"] = "{{ messages|length }}";
   EXPECT_EQ(ChatTemplates(config).render(messages, nullptr, nullptr), "1");
   config.erase("chat_template");
-  EXPECT_THROW(ChatTemplates{config}, Error);
+  expect_error(ErrorKind::checkpoint, {"no default chat template"}, [&] { ChatTemplates{config}; });
 }
 
 }  // namespace

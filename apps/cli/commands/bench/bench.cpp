@@ -238,37 +238,39 @@ void add_bench(Parser& parser) {
   auto ops = std::make_shared<bool>(false);
   auto trace = std::make_shared<std::int64_t>(0);
   Command command = parser.add("bench", "Measure speed as a fraction of this machine's own peak");
-  command.option("MODEL", model->model.model, "Checkpoint folder, or the name of a model");
+  command.option("MODEL", model->model.model, "A checkpoint folder, or a name that 'sluice list' shows");
   command.option("--geometry", model->geometry,
-                 "A model's shape with random weights: qwen3.6-35b-a3b:layers=8,experts=64");
-  command.option("--bits", model->bits, "Of the random weights", {2, 16});
-  command.option("-p,--prompt", model->options.prompt, "Prompt tokens to time; 0: none", {0, kMostTokens});
-  command.option("-n,--max-tokens", model->options.generate, "Tokens to decode; 0: none", {0, kMostTokens});
+                 "Random weights in the shape of a known model: qwen3.6-35b-a3b:layers=8,experts=64");
+  command.option("--bits", model->bits, "Bits per random weight", {2, 16});
+  command.option("-p,--prompt", model->options.prompt, "Prompt tokens to time; 0: skip prompts",
+                 {0, kMostTokens});
+  command.option("-n,--max-tokens", model->options.generate, "Tokens to decode; 0: skip decoding",
+                 {0, kMostTokens});
   command.option("-d,--depth", model->options.depth, "Tokens already in the context", {0, kMostTokens});
   command.option("-b,--batch", model->options.batch, "Sequences decoded together", {1, 1 << 20});
-  command.option("-r,--repetitions", model->options.repetitions, "Repetitions; the median counts",
-                 {1, 1 << 20});
+  command.option("-r,--repetitions", model->options.repetitions,
+                 "Repetitions, of which the median is reported", {1, 1 << 20});
   command.option("--against", model->against,
 
-                 "Run llama-bench=PATH (with -b llama-batched-bench=PATH) in turns on the same geometry and "
-                 "bits, 3, 4 or "
-                 "6, and print the ratios");
+                 "Also run llama-bench=PATH (with -b: llama-batched-bench=PATH) in turns on the same "
+                 "geometry and bits (3, 4 or 6), and print the ratios");
   command.flag("--profile", model->options.profile,
-               "Also time the ops of a prompt's pass (-p) and of a decode step (-n) one by one");
+               "Also time each op of a prompt pass (-p) and of a decode step (-n)");
   add_routing_option(command, model->model.routing);
   command.option("--trace", *trace,
-                 "Generate so many tokens and compare policies for keeping experts in memory instead",
+                 "Instead, generate this many tokens and compare the policies for keeping experts in memory",
                  {0, kMostTokens});
   command.option("--experts-profile", model->experts_profile, kProfileMeaning);
-  command.flag("--ops", *ops, "Time every op of the catalogue instead");
+  command.flag("--ops", *ops, "Instead, time every op of the catalogue");
   command.option("--op", options->op, "With --ops: only this op");
-  command.option("--seconds", options->seconds_per_case, "With --ops: time to spend on a case", {0, 3600});
+  command.option("--seconds", options->seconds_per_case, "With --ops: seconds per case", {0, 3600});
   command.flag("--json", output->json, kJsonMeaning);
-  command.option("--csv", output->csv, "Also append the figures to this file, in the form of bench/results");
+  command.option("--csv", output->csv,
+                 "Also append the figures to this file, in the format of bench/results");
   add_engine_options(command, model->model);
-  command.example("sluice bench delta-story", "the model in the box");
+  command.example("sluice bench delta-story", "benchmark the bundled model");
   command.example("sluice bench --geometry qwen3.6-35b-a3b:layers=8 -p 512 -n 32",
-                  "a part of a large model, with random weights");
+                  "benchmark part of a large model, with random weights");
   command.on_run([=] {
     if (!output->csv.empty()) append_figures(output->csv, "", {});  // fails before anything is measured
     if (*trace > 0) return run_trace(*model, *trace, output->json);

@@ -71,7 +71,8 @@ void set_up(CURL* handle, const HttpRequest& request, Transfer& transfer) {
 HttpResult http_get(const HttpRequest& request, const HttpBody& body) {
   static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
   const std::unique_ptr<CURL, void (*)(CURL*)> handle(curl_easy_init(), curl_easy_cleanup);
-  if (started != CURLE_OK || handle == nullptr) throw Error(ErrorKind::resource, "libcurl does not start");
+  if (started != CURLE_OK || handle == nullptr)
+    throw Error(ErrorKind::resource, "libcurl cannot be initialised");
   Transfer transfer{handle.get(), body, nullptr};
   std::array<char, CURL_ERROR_SIZE> detail{};
   curl_easy_setopt(handle.get(), CURLOPT_ERRORBUFFER, detail.data());
@@ -92,7 +93,7 @@ struct Checksum::State {
 Checksum::Checksum(Kind kind) : state_(std::make_unique<State>()) {
   const EVP_MD* algorithm = kind == Kind::sha1 ? EVP_sha1() : EVP_sha256();
   if (EVP_DigestInit_ex(state_->context.get(), algorithm, nullptr) != 1)
-    throw Error(ErrorKind::resource, "libcrypto does not start");
+    throw Error(ErrorKind::resource, "libcrypto cannot be initialised");
 }
 
 Checksum::~Checksum() = default;

@@ -7,7 +7,7 @@ namespace sluice::cli {
 namespace {
 
 [[noreturn]] void fail() {
-  throw Error(ErrorKind::input, "this program was built without libcurl, which gets files from a hub");
+  throw Error(ErrorKind::input, "this program was built without libcurl, which downloads need");
 }
 
 }  // namespace

@@ -4,10 +4,7 @@
 
 namespace sluice::backend::cpu {
 
-using namespace linear;
-
-template <>
-void run(Context& context, const ops::ExpertGateUpSwiglu& op) {
+linear::Linear linear::linear_of(const ops::ExpertGateUpSwiglu& op) {
   Linear linear;
   linear.x = op.x;
   linear.x_share = op.experts.dim(1);
@@ -15,7 +12,12 @@ void run(Context& context, const ops::ExpertGateUpSwiglu& op) {
   linear.up = Matrices(op.up_w);
   linear.experts = op.experts;
   linear.out = op.out;
-  run_linear(context, linear);
+  return linear;
+}
+
+template <>
+void run(Context& context, const ops::ExpertGateUpSwiglu& op) {
+  linear::run_linear(context, linear::linear_of(op));
 }
 
 }  // namespace sluice::backend::cpu

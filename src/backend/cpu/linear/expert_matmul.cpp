@@ -4,17 +4,19 @@
 
 namespace sluice::backend::cpu {
 
-using namespace linear;
-
-template <>
-void run(Context& context, const ops::ExpertMatmul& op) {
+linear::Linear linear::linear_of(const ops::ExpertMatmul& op) {
   Linear linear;
   linear.x = op.x;
   linear.x_share = op.x.rank() == 3 ? 1 : op.experts.dim(1);
   linear.w = Matrices(op.w);
   linear.experts = op.experts;
   linear.out = op.out;
-  run_linear(context, linear);
+  return linear;
+}
+
+template <>
+void run(Context& context, const ops::ExpertMatmul& op) {
+  linear::run_linear(context, linear::linear_of(op));
 }
 
 }  // namespace sluice::backend::cpu

@@ -286,9 +286,24 @@ namespace sluice::backend::cpu::linear {
 
 HWY_EXPORT(linear);
 
+namespace {
+
+bool is_rounded(const Context& context, const Linear& op) {
+  return !context.exact() && integer::has_integer_product(op);
+}
+
+}  // namespace
+
 void run_linear(Context& context, const Linear& op) {
-  if (!context.exact() && integer::has_integer_product(op)) return integer::run_integer_linear(context, op);
+  if (is_rounded(context, op)) return integer::run_integer_linears(context, {&op, 1});
   SLUICE_DISPATCH(context, linear)(context, op);
+}
+
+void run_linears(Context& context, std::span<Linear> all) {
+  const auto others =
+      std::partition(all.begin(), all.end(), [&](const Linear& op) { return is_rounded(context, op); });
+  if (others != all.begin()) integer::run_integer_linears(context, {all.begin(), others});
+  for (const Linear& op : std::span(others, all.end())) SLUICE_DISPATCH(context, linear)(context, op);
 }
 
 }  // namespace sluice::backend::cpu::linear

@@ -3,6 +3,7 @@
 
 #include "backend/cpu/linear/weight_matrix.h"
 #include "backend/cpu/runtime/context.h"
+#include "sluice/ops/ops.h"
 
 namespace sluice::backend::cpu::linear {
 
@@ -18,5 +19,15 @@ struct Linear {
 };
 
 void run_linear(Context& context, const Linear& op);
+// Products that do not depend on each other, in any order, which may become that of `all`.
+void run_linears(Context& context, std::span<Linear> all);
+
+constexpr std::size_t kMostTogether = 4;
+
+// The product that an op is.
+Linear linear_of(const ops::Matmul& op);
+Linear linear_of(const ops::ExpertMatmul& op);
+Linear linear_of(const ops::GateUpSwiglu& op);
+Linear linear_of(const ops::ExpertGateUpSwiglu& op);
 
 }  // namespace sluice::backend::cpu::linear

@@ -4,15 +4,17 @@
 
 namespace sluice::backend::cpu {
 
-using namespace linear;
-
-template <>
-void run(Context& context, const ops::Matmul& op) {
+linear::Linear linear::linear_of(const ops::Matmul& op) {
   Linear linear;
   linear.x = op.x;
   linear.w = Matrices(op.w);
   linear.out = op.out;
-  run_linear(context, linear);
+  return linear;
+}
+
+template <>
+void run(Context& context, const ops::Matmul& op) {
+  linear::run_linear(context, linear::linear_of(op));
 }
 
 }  // namespace sluice::backend::cpu

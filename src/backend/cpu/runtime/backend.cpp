@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "backend/cpu/linear/linear.h"
 #include "backend/cpu/runtime/context.h"
 #include "backend/host_memory.h"
 #include "backend/make.h"
@@ -41,6 +42,24 @@ class CpuBackend final : public HostBackend {
  private:
   void execute(const ops::AnyOp& op, ops::Phase) override {
     std::visit([this](const auto* known) { cpu::run(context_, *known); }, op);
+  }
+  // Products share a parallel loop.
+  void execute_together(std::span<const ops::AnyOp> all, ops::Phase phase) override {
+    std::array<linear::Linear, linear::kMostTogether> products;
+    std::size_t count = 0;
+    for (const ops::AnyOp& op : all)
+      std::visit(
+          [&](const auto* known) {
+            if constexpr (requires { linear::linear_of(*known); }) {
+              products[count++] = linear::linear_of(*known);
+              if (count == products.size())
+                linear::run_linears(context_, std::span(products).first(std::exchange(count, 0)));
+            } else {
+              execute(op, phase);
+            }
+          },
+          op);
+    linear::run_linears(context_, std::span(products).first(count));
   }
 
   mutable Context context_;

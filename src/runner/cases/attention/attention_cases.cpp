@@ -1,10 +1,10 @@
-#include "base/integer_cast.h"
 #include "sluice/ops/attention/attention.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "runner/case.h"
 #include "runner/paged_case.h"
 #include "runner/random_tensor.h"

@@ -1,7 +1,7 @@
-#include "base/integer_cast.h"
 #include "sluice/ops/cache/kv_append.h"
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "runner/case.h"
 #include "runner/cases/element_type.h"
 #include "runner/paged_case.h"

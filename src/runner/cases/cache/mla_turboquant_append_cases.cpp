@@ -1,7 +1,7 @@
-#include "base/integer_cast.h"
 #include "sluice/ops/cache/mla_turboquant_append.h"
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "runner/case.h"
 #include "runner/paged_case.h"
 #include "runner/random_tensor.h"

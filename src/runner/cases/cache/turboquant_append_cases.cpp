@@ -1,9 +1,9 @@
-#include "base/integer_cast.h"
 #include "sluice/ops/cache/turboquant_append.h"
 
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/integer_cast.h"
 #include "runner/case.h"
 #include "runner/paged_case.h"
 #include "runner/random_tensor.h"

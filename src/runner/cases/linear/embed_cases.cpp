@@ -1,6 +1,6 @@
-#include "base/integer_cast.h"
 #include "sluice/ops/linear/embed.h"
 
+#include "base/integer_cast.h"
 #include "runner/case.h"
 #include "runner/cases/weight_formats.h"
 

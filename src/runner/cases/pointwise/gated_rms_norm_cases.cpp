@@ -1,6 +1,6 @@
-#include "base/integer_cast.h"
 #include "sluice/ops/pointwise/gated_rms_norm.h"
 
+#include "base/integer_cast.h"
 #include "runner/case.h"
 #include "runner/cases/element_type.h"
 #include "runner/random_tensor.h"

@@ -1,6 +1,6 @@
-#include "base/integer_cast.h"
 #include "sluice/ops/pointwise/mla_split.h"
 
+#include "base/integer_cast.h"
 #include "runner/case.h"
 #include "runner/cases/element_type.h"
 #include "runner/random_tensor.h"

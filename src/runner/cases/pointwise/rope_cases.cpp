@@ -1,8 +1,8 @@
-#include "base/integer_cast.h"
 #include "sluice/ops/pointwise/rope.h"
 
 #include <cmath>
 
+#include "base/integer_cast.h"
 #include "runner/case.h"
 #include "runner/random_tensor.h"
 

@@ -1,6 +1,6 @@
-#include "base/integer_cast.h"
 #include "sluice/ops/pointwise/split_q_gate.h"
 
+#include "base/integer_cast.h"
 #include "runner/case.h"
 #include "runner/random_tensor.h"
 

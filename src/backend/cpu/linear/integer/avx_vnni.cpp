@@ -17,11 +17,11 @@
 #if HWY_ONCE
 namespace sluice::backend::cpu::linear::integer {
 
-void run_avx_vnni(Context& context, const Linear& op) {
+void run_avx_vnni(Context& context, std::span<const Linear> ops) {
 #if HWY_ARCH_X86 && !defined(__AVX512F__)
-  N_AVX_VNNI::integer_linear(context, op);
+  N_AVX_VNNI::integer_linears(context, ops);
 #else
-  run_integer_linear(context, op);
+  run_integer_linears(context, ops);
 #endif
 }
 

@@ -10,7 +10,7 @@
 #if HWY_ONCE
 namespace sluice::backend::cpu::linear::integer {
 
-HWY_EXPORT(integer_linear);
+HWY_EXPORT(integer_linears);
 
 bool has_integer_product(const Linear& op) {
   const MatrixFormat& format = op.w.format();
@@ -19,9 +19,9 @@ bool has_integer_product(const Linear& op) {
   return alike && format.scale_type != ScaleType::none && format.storage != Storage::fp8;
 }
 
-void run_integer_linear(Context& context, const Linear& op) {
-  if (context.isa() == Isa::avxvnni) return run_avx_vnni(context, op);
-  SLUICE_DISPATCH(context, integer_linear)(context, op);
+void run_integer_linears(Context& context, std::span<const Linear> ops) {
+  if (context.isa() == Isa::avxvnni) return run_avx_vnni(context, ops);
+  SLUICE_DISPATCH(context, integer_linears)(context, ops);
 }
 
 }  // namespace sluice::backend::cpu::linear::integer

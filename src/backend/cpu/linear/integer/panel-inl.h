@@ -90,38 +90,33 @@ HWY_NOINLINE void fill_panel_of_nibbles(const PanelSource& source, std::int64_t 
                              2 * kPanelRows);
 }
 
-// What the next panel of the matrix reads in the same columns, and its share of the scales and biases:
-// fetched in the course of the products, some lines before each group, since a core drops what finds the
-// queue to memory full.
+// What the next panel of the matrix reads, scales and biases first: fetched in the course of the products,
+// some lines before each group, since a core drops what finds the queue to memory full.
 class PanelAhead {
  public:
   // As many lines at a time as bring all of them here in `times` times.
-  PanelAhead(const PanelSource& source, std::int64_t begin, std::int64_t columns, std::int64_t times) {
+  PanelAhead(const PanelSource& source, std::int64_t times) {
     const MatrixFormat& format = source.format;
     const std::int64_t first = std::min(source.row + kPanelRows, format.rows);
     const std::int64_t rows = std::min(source.row + 2 * kPanelRows, format.rows) - first;
     if (rows == 0) return;
-    // Of as many bytes as all columns take, what lies before these columns, and what is theirs.
-    const auto before = [&](std::int64_t bytes) { return bytes * begin / format.columns; };
-    const auto own = [&](std::int64_t bytes) { return bytes * columns / format.columns; };
-    const auto groups = [&](const std::byte* all, std::int64_t row_bytes) {
-      return Part{all + first * row_bytes + before(rows * row_bytes), own(rows * row_bytes), 0, 1};
+    const auto all_rows = [&](const std::byte* all, std::int64_t row_bytes) {
+      return Part{all + first * row_bytes, rows * row_bytes};
     };
-    parts_[0] = groups(source.matrix.biases, format.bias_row_bytes);
-    parts_[1] = groups(source.matrix.scales, format.scale_row_bytes);
-    parts_[2] = {source.matrix.values + first * format.row_bytes + before(format.row_bytes),
-                 own(format.row_bytes), format.row_bytes, rows};
+    parts_[0] = all_rows(source.matrix.values, format.row_bytes);
+    parts_[1] = all_rows(source.matrix.biases, format.bias_row_bytes);
+    parts_[2] = all_rows(source.matrix.scales, format.scale_row_bytes);
     std::int64_t turns = 0;
-    for (const Part& part : parts_) turns += part.rows * ((part.bytes + kTurnBytes - 1) / kTurnBytes);
+    for (const Part& part : parts_) turns += (part.bytes + kTurnBytes - 1) / kTurnBytes;
     turns_ = (turns + times - 1) / times;
-    start(2);
+    turn_to_next();
   }
 
   HWY_INLINE void fetch() {
     for (std::int64_t turn = 0; turn < turns_; ++turn) {
       for (std::int64_t i = 0; i < kTurnBytes; i += 64) fetch_line(at_ + i);
       at_ += kTurnBytes;
-      if (at_ >= row_end_) turn_to_next();
+      if (at_ >= end_) turn_to_next();
     }
   }
 
@@ -129,30 +124,25 @@ class PanelAhead {
   static constexpr std::int64_t kTurnBytes = 256;
   struct Part {
     const std::byte* at;
-    std::int64_t bytes;  // of a row
-    std::int64_t step;
-    std::int64_t rows;
+    std::int64_t bytes;
   };
-  void start(int part) {
-    part_ = part;
-    at_ = parts_[part].at;
-    row_end_ = at_ + parts_[part].bytes;
-  }
   void turn_to_next() {
-    parts_[part_].at += parts_[part_].step;
-    --parts_[part_].rows;
-    while (part_ >= 0 && (parts_[part_].rows == 0 || parts_[part_].bytes == 0)) --part_;
-    if (part_ < 0)
-      turns_ = 0;
-    else
-      start(part_);
+    do {
+      if (left_ == 0) {
+        turns_ = 0;
+        return;
+      }
+      --left_;
+    } while (parts_[left_].bytes == 0);
+    at_ = parts_[left_].at;
+    end_ = at_ + parts_[left_].bytes;
   }
 
   Part parts_[3] = {};
-  int part_ = 0;            // falls: values, scales, biases
+  int left_ = 3;            // parts that were not begun
   std::int64_t turns_ = 0;  // at a time
   const std::byte* at_ = nullptr;
-  const std::byte* row_end_ = nullptr;
+  const std::byte* end_ = nullptr;
 };
 
 inline void fill_panel(const PanelSource& source, std::int64_t begin, std::int64_t columns,
@@ -180,11 +170,29 @@ inline void fill_panel(const PanelSource& source, std::int64_t begin, std::int64
   }
 }
 
+// Scales of sixteen bits of a panel's rows, [group][row]: those of two groups are turned as one word.
+inline void read_bf16_groups(const std::byte* from, std::int64_t row_bytes, std::int64_t groups, float* pairs,
+                             float* to) {
+  const FloatTag d;
+  const WordTag du;
+  transpose(reinterpret_cast<const float*>(from), to_size(row_bytes / 4), kPanelRows, to_size(groups / 2),
+            pairs, kPanelRows);
+  for (std::int64_t pair = 0; pair < groups / 2; ++pair, pairs += kPanelRows, to += 2 * kPanelRows)
+    for (std::int64_t lane = 0; lane < kPanelRows; lane += kLanes) {
+      const auto words = hn::BitCast(du, hn::LoadU(d, pairs + lane));
+      hn::StoreU(hn::BitCast(d, hn::ShiftLeft<16>(words)), d, to + lane);
+      hn::StoreU(hn::BitCast(d, hn::And(words, hn::Set(du, 0xffff0000u))), d, to + kPanelRows + lane);
+    }
+}
+
 // Scales and biases of a panel's rows, [group][row]. `line` has room for those of all rows.
 inline void read_panel_groups(const PanelSource& source, float* line, float* scales, float* biases) {
   const MatrixFormat& format = source.format;
   const std::int64_t step = padded_groups(format);
+  const bool in_pairs = source.row + kPanelRows <= format.rows && format.groups() % 8 == 0;
   const auto read = [&](const std::byte* from, ScaleType type, std::int64_t row_bytes, float* to) HWY_ATTR {
+    if (in_pairs && type == ScaleType::bf16)
+      return read_bf16_groups(from + source.row * row_bytes, row_bytes, format.groups(), line, to);
     for (std::int64_t r = 0; r < kPanelRows; ++r)
       read_scales(from + source.at(r) * row_bytes, type, format.groups(), line + r * step);
     transpose(line, to_size(step), kPanelRows, to_size(step), to, kPanelRows);
@@ -353,6 +361,7 @@ inline void multiply_rows(const PanelSource& source, const PanelScales& of, std:
   const std::int64_t at_once = kBytePanels && nibbles ? kByteTokens : kPanelTokens;
   const std::int64_t blocks = (tokens + at_once - 1) / at_once;
   for (auto& chain : scratch.acc) std::memset(chain, 0, to_size(tokens) * sizeof(chain[0]));
+  PanelAhead ahead(source, format.groups() * blocks);
   for (std::int64_t begin = 0; begin < format.columns; begin += kPanelColumns) {
     const std::int64_t columns = std::min(kPanelColumns, format.columns - begin);
     fill_panel(source, begin, columns, scratch);
@@ -362,7 +371,6 @@ inline void multiply_rows(const PanelSource& source, const PanelScales& of, std:
                              format.group_size,
                              begin / format.group_size,
                              (begin + columns) / format.group_size};
-    PanelAhead ahead(source, begin, columns, columns / format.group_size * blocks);
     multiply_tokens(groups, ahead, nibbles, x, scratch.acc);
   }
   const FloatTag d;

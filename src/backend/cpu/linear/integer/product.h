@@ -27,8 +27,9 @@ constexpr int kChains = 4;  // sums of a product, of every fourth group each
 // All packed codes but E4M3, which are no small integers.
 bool has_integer_product(const Linear& op);
 
-void run_integer_linear(Context& context, const Linear& op);
+// Up to kMostTogether products that do not depend on each other.
+void run_integer_linears(Context& context, std::span<const Linear> ops);
 // The same with AVX-VNNI.
-void run_avx_vnni(Context& context, const Linear& op);
+void run_avx_vnni(Context& context, std::span<const Linear> ops);
 
 }  // namespace sluice::backend::cpu::linear::integer
