@@ -1,4 +1,4 @@
-"""Large mixture-of-experts language models with linear attention, on the machine you have.
+"""Large mixture-of-experts language models, those with linear attention among them, on your own machine.
 
     import sluice
 
@@ -23,3 +23,8 @@ __all__ = [
     "Stream", "Token", "ToolCall", "UnsupportedError", "convert", "inspect", "ops", "plan", "random", "serve",
 ]
 __version__ = "0.1.0"
+
+
+def __dir__() -> list[str]:
+    """What completion by the tab key offers: the modules behind these names are not meant."""
+    return [*__all__, "__version__"]

@@ -10,6 +10,7 @@ import numpy.typing
 
 from .results import RawToken
 
+with_cuda: bool  # whether this build computes on GPUs
 Floats = numpy.typing.NDArray[numpy.float32]
 
 class Error(Exception): ...

@@ -9,7 +9,7 @@ import pathlib
 import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NoReturn, TypedDict
+from typing import Any, NoReturn, Protocol, TypedDict
 
 import numpy
 
@@ -19,26 +19,32 @@ _UNITS = {"": 1, "K": 1000, "M": 1000**2, "G": 1000**3, "T": 1000**4, "KI": 1024
 _USUAL_TEMPERATURE = 0.7
 
 
-class Sampling(TypedDict, total=False):
-    """How an answer is chosen and where it ends. What is not given, or None, follows the model's generation_config.json."""
+class SchemaModel(Protocol):
+    """A pydantic class, or another class that knows its JSON schema."""
 
-    max_tokens: int | None  # at most so many; 256 unless told otherwise
-    min_tokens: int | None  # nothing but its form ends the answer before
-    temperature: float | None  # 0: the most likely token
-    top_k: int | None  # among so many most likely ones; 0: all
-    top_p: float | None  # among the most likely ones that make up so much
-    min_p: float | None  # none below this share of the most likely one
-    repetition_penalty: float | None  # above 1: repeats less
-    presence_penalty: float | None  # off the logit of a token that occurred
-    frequency_penalty: float | None  # off the logit for every occurrence
-    logit_bias: Mapping[int, float] | None  # added to the logits of these ids
-    seed: int | None  # the same seed, the same text; without one every call differs
+    def model_json_schema(self) -> dict[str, Any]: ...
+
+
+class Sampling(TypedDict, total=False):
+    """How an answer is sampled and where it ends. A setting that is missing or None follows the model's generation_config.json."""
+
+    max_tokens: int | None  # maximum number of tokens; default 256
+    min_tokens: int | None  # until then, only the required form can end the answer
+    temperature: float | None  # 0: always the most likely token
+    top_k: int | None  # sample from this many most likely tokens; 0: from all
+    top_p: float | None  # sample from the most likely tokens whose probabilities add up to this
+    min_p: float | None  # drop tokens below this fraction of the most likely token's probability
+    repetition_penalty: float | None  # values above 1 discourage repetition
+    presence_penalty: float | None  # subtracted from the logit of every token that has occurred
+    frequency_penalty: float | None  # subtracted from a token's logit once per occurrence
+    logit_bias: Mapping[int, float] | None  # values to add to the logits of these ids
+    seed: int | None  # the same seed gives the same text; without one every call differs
     stop: str | Sequence[str] | None  # texts that end the answer and are not part of it
-    logprobs: int | None  # log-probabilities of the tokens, and of so many most likely ones beside each
-    ignore_stop_ids: bool | None  # the model's own end does not end the answer
+    logprobs: int | None  # log-probabilities of the tokens, and of this many most likely alternatives to each
+    ignore_stop_ids: bool | None  # do not end the answer at the model's stop tokens
     # The form of the text, one of these at most:
-    schema: Mapping[str, Any] | None  # JSON of this schema; {} for any JSON
-    regex: str | None  # text that this expression matches as a whole
+    schema: Mapping[str, Any] | SchemaModel | None  # JSON that is valid under this schema, or for this pydantic class; {} for any JSON
+    regex: str | None  # text that this regular expression matches as a whole
     grammar: str | None  # GBNF or EBNF, from the rule `root`
     choices: Sequence[str] | None  # one of these texts
 
@@ -90,8 +96,8 @@ def assign(target: object, **values: Any) -> None:
         try:
             setattr(target, name, value.item() if isinstance(value, numpy.generic) else value)
         except TypeError:
-            kind = {bool: "True or False", int: "a whole number in its range", float: "a number", str: "a text",
-                    list: "a sequence of what it holds"}.get(type(getattr(target, name)), "something else")
+            kinds = {bool: "True or False", int: "a whole number in its range", float: "a number", str: "a text"}
+            kind = kinds[type(getattr(target, name))]
             raise TypeError(f"{name.removesuffix('_seconds')} cannot be {value!r:.60}, expected {kind}") from None
 
 
@@ -178,9 +184,10 @@ def generate_options(config: Mapping[str, float], settings: Sampling) -> _native
         if name in chosen:
             assign(sampling, **{name: chosen[name]})
     bias = given.get("logit_bias", {})
-    if not isinstance(bias, Mapping):
-        raise TypeError(f"logit_bias cannot be {bias!r:.60}, expected numbers by token ids")
-    assign(sampling, logit_bias=list(bias.items()))
+    try:
+        sampling.logit_bias = list(bias.items())
+    except (AttributeError, TypeError):
+        raise TypeError(f"logit_bias cannot be {bias!r:.60}, expected numbers by token ids") from None
     options.sampling = sampling
     stop = given.get("stop", [])
     options.stop = _texts([stop] if isinstance(stop, str) else stop, "stop")
@@ -207,7 +214,8 @@ def form_of(settings: Sampling) -> tuple[str, str, list[str]] | None:
     if len(forms) > 1:
         raise _native.InputError(f"an answer has one form, not {' and '.join(forms)}")
     if "schema" in given:
-        return ("schema", to_json(given["schema"], "schema"), [])
+        of_model = getattr(given["schema"], "model_json_schema", None)
+        return ("schema", to_json(given["schema"] if of_model is None else of_model(), "schema"), [])
     if "choices" in given:
         return ("choices", "", _texts(given["choices"], "choices"))
     text = given.get("regex", given.get("grammar", ""))

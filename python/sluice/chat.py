@@ -1,4 +1,4 @@
-"""Answers in a conversation, taken apart: thinking, text and calls of tools."""
+"""Answers in a conversation, parsed into thinking, text and tool calls."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class ToolCall:
-    """One call of a tool that the model asks for."""
+    """A tool call that the model requests."""
 
-    name: str  # of the tool
-    arguments: dict[str, Any]  # by the tool's own schema
+    name: str  # the tool's name
+    arguments: dict[str, Any]  # as the tool's schema says
 
 
 @dataclasses.dataclass(frozen=True)
 class Delta:
-    """A piece of an answer: of its thinking, of its text, or one call."""
+    """A piece of an answer: of its thinking or of its text, or one tool call."""
 
     kind: str  # "thinking", "content" or "call"
-    text: str  # of a call: its arguments as JSON
+    text: str  # the text; for a call, its arguments as JSON
     function: str = ""  # the tool that is called
-    malformed_call: bool = False  # this content was meant to be a call, but cannot be read as one
+    malformed_call: bool = False  # this content was meant to be a tool call but cannot be parsed
 
     def __str__(self) -> str:
         return self.text if self.kind == "content" else ""
@@ -45,13 +45,13 @@ class Delta:
 
 @dataclasses.dataclass(frozen=True)
 class ChatAnswer:
-    """An answer in a conversation: str() of it is its text."""
+    """An answer in a conversation; str() of it is its text."""
 
     content: str  # the text
-    thinking: str  # before it, of models that think aloud
-    tool_calls: list[ToolCall]  # the tools it asks for
+    thinking: str  # the thinking before it, if the model thinks
+    tool_calls: list[ToolCall]  # the tool calls that it requests
     generation: Generation  # all that was generated
-    malformed_call: bool = False  # the text holds what was meant to be a call, but cannot be read as one
+    malformed_call: bool = False  # the text contains a tool call that cannot be parsed
 
     def __str__(self) -> str:
         return self.content
@@ -61,7 +61,7 @@ class ChatAnswer:
 
     @property
     def message(self) -> dict[str, Any]:
-        """The answer as the next message of the conversation."""
+        """The answer as a message to append to the conversation."""
         made: dict[str, Any] = {"role": "assistant", "content": self.content}
         if self.thinking:
             made["reasoning_content"] = self.thinking
@@ -99,7 +99,7 @@ class _Pieces:
 
 
 class ChatStream(OfThisProcess, Iterator[Delta]):
-    """The pieces of an answer as they come. Leaving it, or losing the last reference to it, cancels the request."""
+    """The pieces of an answer as they arrive. Leaving the loop, or dropping the last reference, cancels the request."""
 
     def __init__(self, stream: Stream, plan: _native.AnswerPlan):
         self._stream, self._plan, self._pieces = stream, plan, _Pieces()
@@ -119,13 +119,16 @@ class ChatStream(OfThisProcess, Iterator[Delta]):
         finally:
             del self  # as in Stream
 
+    def __repr__(self) -> str:
+        return repr(self._stream).replace("Stream", "ChatStream", 1)
+
     @property
     def result(self) -> ChatAnswer:
-        """The whole answer; waits for it."""
+        """The whole answer; waits for its end."""
         return chat_answer(self._plan.parser(), self._stream.result)
 
     def cancel(self) -> None:
-        """Ends the answer with what has come of it."""
+        """Ends the answer with what has been generated."""
         self._stream.cancel()
 
     def __enter__(self) -> Self:
@@ -136,7 +139,7 @@ class ChatStream(OfThisProcess, Iterator[Delta]):
 
 
 class AsyncChatStream(OfThisProcess, AsyncIterator[Delta]):
-    """The pieces of an answer as they come, for `async for`; the event loop goes on meanwhile."""
+    """The pieces of an answer as they arrive, for `async for`; the event loop is not blocked."""
 
     def __init__(self, make: Callable[[], tuple[Scheduler, _native.Request, _native.AnswerPlan]]):
         def make_request() -> tuple[Scheduler, _native.Request]:
@@ -161,13 +164,16 @@ class AsyncChatStream(OfThisProcess, AsyncIterator[Delta]):
         finally:
             del self  # as in AsyncStream
 
+    def __repr__(self) -> str:
+        return repr(self._stream).replace("AsyncStream", "AsyncChatStream", 1)
+
     async def result(self) -> ChatAnswer:
         """The whole answer."""
         generation = await self._stream.result()
         return chat_answer(self._plans[0].parser(), generation)
 
     def cancel(self) -> None:
-        """Ends the answer with what has come of it."""
+        """Ends the answer with what has been generated."""
         self._stream.cancel()
 
     async def __aenter__(self) -> Self:

@@ -6,7 +6,8 @@ import operator
 import os
 import threading
 import types
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TYPE_CHECKING
 
 from . import _native
@@ -24,16 +25,18 @@ if TYPE_CHECKING:
 
 Message = Mapping[str, Any]
 Prompt = str | Sequence[int]
+_GPU = "/dev/nvidiactl"  # where NVIDIA's driver is
 _ANY_NUMBER = 1 << 30  # of requests may wait: they are this process's own
 
 
 class Model(OfThisProcess):
-    """A model by its folder or name, ready to answer. Any threads may use it at once; `with` or close() frees it."""
+    """A loaded model, given by its folder or name. Any number of threads may use it at once; `with` or close() frees it."""
 
     def __init__(self, model: str | os.PathLike[str] = "delta-story", *, backend: str = "auto", threads: int = 0,
                  memory: float | str = 0, vram: float | str = 0, kv_bits: int | tuple[int, int] = 16, exact: bool = False,
                  parallel: int = 0, context: int = 0):
         folder = find_model(model)
+        _tell_of_idle_gpu(backend)
         self._begin(_native.Engine.load(folder, _engine_options(backend, threads, memory, vram, kv_bits, exact)),
                     os.path.basename(folder), _native.generation_config(folder))
         self._limit(parallel, context)
@@ -42,10 +45,11 @@ class Model(OfThisProcess):
     def random(cls, geometry: str, *, bits: int = 4, backend: str = "auto", threads: int = 0, memory: float | str = 0,
                vram: float | str = 0, kv_bits: int | tuple[int, int] = 16, exact: bool = False, parallel: int = 0,
                context: int = 0) -> Self:
-        """A model of that geometry ("qwen3.6-35b-a3b:layers=8") with random weights in memory."""
+        """A model with random weights in memory and the given geometry ("qwen3.6-35b-a3b:layers=8")."""
         made = cls.__new__(cls)
         options = _engine_options(backend, threads, memory, vram, kv_bits, exact)
         check_text(geometry, "geometry")
+        _tell_of_idle_gpu(backend)
         made._begin(_native.Engine.random(geometry, whole_number(bits, "bits"), options, 0.0), geometry, {})
         made._limit(parallel, context)
         return made
@@ -81,7 +85,7 @@ class Model(OfThisProcess):
         self.close()
 
     def close(self) -> None:
-        """Lets go of the model and cancels its requests. Its memory is free once its sessions are gone, too."""
+        """Releases the model and cancels its requests. Its memory is freed once its sessions are gone too."""
         if self._process != os.getpid():
             self._lock = threading.Lock()  # a thread of the parent may have held the other one
         with self._lock:
@@ -99,7 +103,7 @@ class Model(OfThisProcess):
 
     @property
     def memory(self) -> dict[str, int]:
-        """Bytes that it has taken on its backend."""
+        """Bytes that it uses on its backend."""
         return self._engine.memory()
 
     @property
@@ -108,11 +112,11 @@ class Model(OfThisProcess):
         return self._engine.stop_ids()
 
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
-        """Token ids; with `special` the tokens that begin every text are added, if the model has such."""
+        """Token ids; with `special`, adds the tokens that begin every text, if the model has such tokens."""
         return encode(self._engine, text, special)
 
     def detokenize(self, ids: Sequence[int], *, skip_special: bool = True) -> str:
-        """The text of token ids; without those that mean no text, unless they are asked for."""
+        """The text of token ids; special tokens are left out unless `skip_special` is false."""
         made = token_ids(ids)
         for wrong in (one for one in made if not -1 <= one < self._vocab):  # -1 is that of what was left when an answer ended
             raise _native.InputError(f"{wrong} is no token of this model, whose ids are 0 to {self._vocab - 1}")
@@ -120,8 +124,8 @@ class Model(OfThisProcess):
 
     def render(self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]] | None = None,
                generation_prompt: bool = True, **variables: Any) -> str:
-        """The prompt that a conversation becomes, by the model's own template. Messages may have the forms of OpenAI's clients: contents in
-        parts of text, arguments of calls as texts, several messages of the system."""
+        """Renders a conversation as a prompt, by the model's chat template. Messages may have the forms that OpenAI clients use: contents in
+        parts of text, arguments of calls as strings, several system messages."""
         return self._render(messages, tools, generation_prompt, variables)
 
     def _render(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None, generation_prompt: bool,
@@ -147,7 +151,7 @@ class Model(OfThisProcess):
 
     @property
     def scheduler(self) -> Scheduler:
-        """What runs the requests of this model together; made when it is first needed."""
+        """The scheduler that runs this model's requests together; created on first use."""
         self._computing_engine
         with self._lock:
             if self._scheduler is None:
@@ -156,7 +160,7 @@ class Model(OfThisProcess):
 
     def request(self, prompt: Prompt, *, priority: int = 0, timeout: float = 0.0, key: str = "",
                 **settings: Unpack[Sampling]) -> _native.Request:
-        """For a Scheduler of one's own. Tokens are shared fairly between keys, higher priorities go first."""
+        """A request for your own Scheduler. Tokens are shared fairly between keys; higher priorities run first."""
         request = _native.Request()
         assign(request, priority=priority, timeout_seconds=timeout, key=key)
         request.prompt = self.tokenize(prompt, special=True) if isinstance(prompt, str) else token_ids(prompt)
@@ -168,13 +172,13 @@ class Model(OfThisProcess):
         return self.scheduler.run([self.request(prompt, **settings)])[0]
 
     def generate_batch(self, prompts: Sequence[Prompt], **settings: Unpack[Sampling]) -> list[Generation]:
-        """Continues many together; every answer is what it would be alone."""
-        if isinstance(prompts, (str, bytes)):
-            raise TypeError("prompts are a sequence of texts or of token ids, not one text")
+        """Continues many prompts together; every answer is what it would be alone."""
+        if isinstance(prompts, (str, bytes)) or not isinstance(prompts, Iterable):
+            raise TypeError(f"prompts are a sequence of texts or of token ids, not {prompts!r:.60}")
         return self.scheduler.run([self.request(prompt, **settings) for prompt in prompts])
 
     def stream(self, prompt: Prompt, **settings: Unpack[Sampling]) -> Stream:
-        """The tokens as they come: `for token in model.stream(...)`."""
+        """The tokens as they are generated: `for token in model.stream(...)`."""
         return self.scheduler.stream(self.request(prompt, **settings))
 
     async def generate_async(self, prompt: Prompt, **settings: Unpack[Sampling]) -> Generation:
@@ -209,7 +213,7 @@ class Model(OfThisProcess):
              parallel_tool_calls: bool = True, max_thinking_tokens: int | None = None,
              variables: Mapping[str, Any] | None = None, **settings: Unpack[Sampling]) -> ChatAnswer:
         """Answers a conversation. `tool_choice` is "auto", "none", "required" or the name of a tool; `variables` are
-        the template's own, such as {"enable_thinking": False}."""
+        those of the chat template, such as {"enable_thinking": False}."""
         request, plan = self._chat_request(messages, tools, tool_choice, parallel_tool_calls, max_thinking_tokens, variables, settings)
         return chat_answer(plan.parser(), self.scheduler.run([request])[0])
 
@@ -224,7 +228,7 @@ class Model(OfThisProcess):
     def chat_stream(self, messages: Sequence[Message], *, tools: Sequence[Mapping[str, Any]] | None = None,
                     tool_choice: str = "auto", parallel_tool_calls: bool = True, max_thinking_tokens: int | None = None,
                     variables: Mapping[str, Any] | None = None, **settings: Unpack[Sampling]) -> ChatStream:
-        """The pieces of the answer as they come."""
+        """The pieces of the answer as they are generated."""
         request, plan = self._chat_request(messages, tools, tool_choice, parallel_tool_calls, max_thinking_tokens, variables, settings)
         return ChatStream(self.scheduler.stream(request), plan)
 
@@ -236,15 +240,23 @@ class Model(OfThisProcess):
                                                                            max_thinking_tokens, variables, settings)))
 
     def logits(self, ids: Prompt) -> Floats:
-        """Of every token of a text, one row each."""
+        """The logits of every token of a text, one row each."""
         tokens = self.tokenize(ids, special=True) if isinstance(ids, str) else token_ids(ids)
         with self.session(max(1, len(tokens))) as session:
             return session.extend_with_logits(tokens)
 
     def perplexity(self, text: str, *, context: int = 0, stride: int = 0) -> dict[str, float]:
-        """How well it predicts a text: nats per token, bits per byte."""
+        """How well the model predicts a text: nats per token, bits per byte."""
         check_text(text, "the text")
         return _native.perplexity(self._computing_engine, text, whole_number(context, "context"), whole_number(stride, "stride"))
+
+
+def _tell_of_idle_gpu(backend: str) -> None:
+    """Whoever built the package where no compiler for GPUs was would wonder about its speed."""
+    if backend == "auto" and not _native.with_cuda and os.path.exists(_GPU):
+        warnings.warn("there is a GPU, and this model runs on the CPU: sluice was built without CUDA. Where nvcc is, "
+                      "`pip install . --config-settings=cmake.define.SLUICE_CUDA=ON` builds it with CUDA; backend=\"cpu\" wants none",
+                      stacklevel=3)
 
 
 def _engine_options(backend: str, threads: int, memory: float | str, vram: float | str, kv_bits: int | tuple[int, int],

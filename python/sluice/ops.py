@@ -38,6 +38,7 @@ from ._options import whole_number
 
 _LISTS = {"I32": numpy.int32, "U8": numpy.uint8}  # what Python lists become; float32 elsewhere
 _WHOLE = {f"torch.{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)} - {"torch.int32"}
+_SMALLEST = -(1 << 31)  # of int32
 _CUDA = 2  # kDLCUDA of DLPack
 
 
@@ -150,8 +151,9 @@ def _array(name: str, value: Any, types: str) -> Any:
             raise _native.InputError(f"'{name}' is a tensor without values in memory, one after another")
         value = value.detach().resolve_conj().resolve_neg()
         if types == "I32" and str(value.dtype) in _WHOLE:
-            value = value.long()  # of unsigned ones torch finds no smallest
-            value = _narrowed(name, value, value.int)
+            _refuse_graphs(f"'{name}'", value)  # its numbers are looked at
+            unsigned, value = str(value.dtype) == "torch.uint64", value.long()  # of unsigned ones torch finds no smallest
+            value = _narrowed(name, value, value.int, 0 if unsigned else _SMALLEST)  # those from 2^63 on became negative
         return value.contiguous()
     if not isinstance(value, numpy.ndarray) and hasattr(value, "__dlpack__"):
         try:
@@ -171,9 +173,9 @@ def _array(name: str, value: Any, types: str) -> Any:
     return _array_of_list(name, value, numpy.dtype(_LISTS.get(types, numpy.float32)))
 
 
-def _narrowed(name: str, value: Any, narrow: Callable[[], Any]) -> Any:
+def _narrowed(name: str, value: Any, narrow: Callable[[], Any], smallest: int = _SMALLEST) -> Any:
     """Whole numbers of numpy and torch have 64 bits unless told otherwise, of texts that were tokenized often 16, those of ops 32."""
-    if math.prod(value.shape) and not -(1 << 31) <= int(value.min()) <= int(value.max()) < 1 << 31:
+    if math.prod(value.shape) and not smallest <= int(value.min()) <= int(value.max()) < 1 << 31:
         raise _native.InputError(f"'{name}' holds numbers that do not fit int32")
     return narrow()
 
@@ -243,19 +245,35 @@ def _call(backend: Callable[..., _native.OpBackend], op: str, tensors: dict[str,
         return backend(_current_device()).run(op, tensors, attributes, any(_is_torch(value) for value in tensors.values()))
     import torch
 
+    _refuse_graphs(f"{op}()", *tensors.values())
     with torch.cuda.device(device):  # threads have a current one each
-        if torch.cuda.is_current_stream_capturing():
-            raise _native.InputError(f"{op}() cannot become part of a CUDA graph: it is done when it returns")
         held = backend(device.index)
         if held.cuda_device() is None:
             on_host = {name: value.cpu() if _is_torch(value) else value for name, value in tensors.items()}
             return [(name, array.to(device)) for name, array in held.run(op, on_host, attributes, True)]
-        on_device = {name: _aligned(torch.as_tensor(value, device=device)) for name, value in tensors.items()}
+        on_device = {name: _on_device(value, device) for name, value in tensors.items()}
         return held.run(op, on_device, attributes, True, torch.cuda.current_stream(device).cuda_stream)
 
 
-def _aligned(tensor: Any) -> Any:
-    return tensor if tensor.data_ptr() % 64 == 0 else tensor.clone()
+def _refuse_graphs(what: str, *values: Any) -> None:
+    device = _cuda_device(values)
+    if device is not None:
+        import torch
+
+        with torch.cuda.device(device):
+            if torch.cuda.is_current_stream_capturing():
+                raise _native.InputError(f"{what} cannot become part of a CUDA graph: an op is done when it returns")
+
+
+def _on_device(value: Any, device: Any) -> Any:
+    import torch
+
+    if isinstance(value, numpy.ndarray):
+        value = torch.tensor(numpy.require(value, requirements="C"))  # a copy: torch warns of read-only ones that it shares
+    elif not _is_torch(value):
+        value = torch.from_dlpack(value)
+    value = value.to(device)
+    return value if value.data_ptr() % 64 == 0 else value.clone()
 
 
 def _is_input(role: str) -> bool:
@@ -324,3 +342,7 @@ def describe(op: str | None = None) -> Any:
 
 
 __all__ = ["Quantized", "dequantize", "describe", "quantize", *_CATALOGUE]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(made.__name__ for made in _results)]

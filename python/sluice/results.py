@@ -1,4 +1,4 @@
-"""What generation gives back."""
+"""The results of generation."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ RawToken = tuple[int, str, float, list[tuple[int, float]]]
 
 @dataclasses.dataclass(frozen=True)
 class Token:
-    """One generated token. Its text is what it completes, and may be empty: a character can take several tokens. What is left of a
-    character or a stop text when the answer ends comes last, with the id -1."""
+    """One generated token. Its text is what the token completes; it may be empty, as a character can take several tokens. If part of a
+    character or of a stop text is left when the answer ends, it comes last, with the id -1."""
 
-    id: int  # of the vocabulary
-    text: str  # what it completes
-    logprob: float | None = None  # where it was asked for
-    top: tuple[tuple[int, float], ...] = ()  # (id, logprob) of the most likely ones, where they were asked for
+    id: int  # in the vocabulary
+    text: str  # the text that this token completes
+    logprob: float | None = None  # if it was requested
+    top: tuple[tuple[int, float], ...] = ()  # (id, logprob) of the most likely tokens, if requested
 
     def __str__(self) -> str:
         return self.text
@@ -31,17 +31,17 @@ class Token:
 
 @dataclasses.dataclass(frozen=True)
 class Generation:
-    """An answer: str() of it is its text."""
+    """An answer; str() of it is its text."""
 
-    text: str  # without stop texts and tokens that mean none
+    text: str  # without stop texts and special tokens
     ids: list[int] = dataclasses.field(repr=False)  # the tokens
     finish_reason: str  # "stop", "length" or "cancelled"
     tokens: list[Token] = dataclasses.field(repr=False)  # the ids with their texts and log-probabilities
-    prompt_tokens: int  # of the prompt
-    prompt_seconds: float  # to read the prompt
+    prompt_tokens: int  # tokens of the prompt
+    prompt_seconds: float  # to process the prompt
     first_token_seconds: float  # from the call to the first token
-    decode_seconds: float  # of all tokens after the first
-    cached_tokens: int = 0  # of the prompt, that did not have to be read again
+    decode_seconds: float  # for all tokens after the first
+    cached_tokens: int = 0  # tokens of the prompt that were cached
 
     def __str__(self) -> str:
         return self.text
@@ -51,13 +51,13 @@ class Generation:
 
     @property
     def logprobs(self) -> list[float] | None:
-        """Of the ids; None where `logprobs=` did not ask for them."""
+        """The log-probabilities of the ids; None unless `logprobs=` requested them."""
         known = [token.logprob for token in self.tokens if token.logprob is not None]
         return known if len(known) == len(self.ids) else None
 
     @property
     def tokens_per_second(self) -> float:
-        """Of decoding: all tokens after the first."""
+        """Speed of decoding, for all tokens after the first."""
         return (len(self.ids) - 1) / self.decode_seconds if self.decode_seconds > 0 else 0.0
 
     @staticmethod

@@ -47,6 +47,10 @@ class _Pending:
             raw, self.error = news
             self.result = Generation._of(raw, self.tokens)
 
+    def __str__(self) -> str:
+        standing = "as far as it was read" if self.result is None else self.result.finish_reason if self.error is None else f"{self.error}"
+        return f"{len(self.tokens)} tokens, {standing}"
+
     def answer(self) -> Generation:
         if self.error is not None:
             raise self.error
@@ -55,7 +59,7 @@ class _Pending:
 
 
 class Stream(OfThisProcess, Iterator[Token]):
-    """The tokens of an answer as they come. Leaving it, or losing the last reference to it, cancels the request."""
+    """The tokens of an answer as they are generated. Leaving the loop, or dropping the last reference, cancels the request."""
 
     def __init__(self, scheduler: Scheduler, request: _native.Request):
         self._mailbox = _native.new_mailbox()
@@ -79,20 +83,23 @@ class Stream(OfThisProcess, Iterator[Token]):
         finally:
             del self  # or the traceback of an interruption, which notebooks keep, would let the answer go on
 
+    def __repr__(self) -> str:
+        return f"<sluice.Stream: {self._pending}>"
+
     @property
     def progress(self) -> tuple[int, int]:
-        """Tokens of the prompt that are read, and all."""
+        """Tokens of the prompt done, and all."""
         return self._pending.progress
 
     @property
     def result(self) -> Generation:
-        """The whole answer; waits for it."""
+        """The whole answer; waits for its end."""
         for _ in self:
             pass
         return self._pending.answer()
 
     def cancel(self) -> None:
-        """Ends the answer with what has come of it."""
+        """Ends the answer with what has been generated."""
         self._pending.handle.cancel()
 
     def __enter__(self) -> Self:
@@ -146,7 +153,7 @@ async def _begin(waiting: weakref.ref[AsyncStream], make: Callable[[], tuple[Sch
 
 
 class AsyncStream(OfThisProcess, AsyncIterator[Token]):
-    """The tokens of an answer as they come, for `async for`; the event loop goes on meanwhile."""
+    """The tokens of an answer as they are generated, for `async for`; the event loop is not blocked."""
 
     def __init__(self, make: Callable[[], tuple[Scheduler, _native.Request]]):
         self._news = asyncio.Event()
@@ -216,13 +223,16 @@ class AsyncStream(OfThisProcess, AsyncIterator[Token]):
             raise
         return (await self._begun()).answer()
 
+    def __repr__(self) -> str:
+        return f"<sluice.AsyncStream: {self._refused or self._pending or 'not begun'}>"
+
     @property
     def progress(self) -> tuple[int, int]:
-        """Tokens of the prompt that are read, and all; none while it is being tokenized."""
+        """Tokens of the prompt done, and all; none while it is being tokenized."""
         return (0, 0) if self._pending is None else self._pending.progress
 
     def cancel(self) -> None:
-        """Ends the answer with what has come of it."""
+        """Ends the answer with what has been generated."""
         self._cancelled = True
         if self._pending is not None:
             self._pending.handle.cancel()
@@ -240,7 +250,7 @@ class AsyncStream(OfThisProcess, AsyncIterator[Token]):
 
 
 class Scheduler(OfThisProcess):
-    """Runs requests of Model.request() together. A model makes one for itself; another one serves other limits."""
+    """Runs requests of Model.request() together. A model creates one for itself; create another one for other limits."""
 
     def __init__(self, model: Model, *, parallel: int = 0, context: int = 0, cache_tokens: int = 0, queue: int = 1024,
                  token_interval: float = 0.05):
@@ -251,6 +261,13 @@ class Scheduler(OfThisProcess):
         self._queue, self._draining = queue, False
         self._native = _native.new_scheduler(model._computing_engine, options)
 
+    def __repr__(self) -> str:
+        try:
+            state = self.state
+        except _native.InputError as error:  # as it is closed
+            return f"<sluice.Scheduler: {error}>"
+        return f"<sluice.Scheduler: {state['running']} running, {state['waiting']} waiting>"
+
     def __enter__(self) -> Self:
         return self
 
@@ -258,11 +275,11 @@ class Scheduler(OfThisProcess):
         self.close()
 
     def close(self) -> None:
-        """Cancels what runs; nothing can be asked any more."""
+        """Cancels all requests; no more are accepted."""
         self._native.close()
 
     def drain(self) -> None:
-        """Takes no more requests and returns once all are done."""
+        """Accepts no more requests and returns once all are done."""
         self._draining = True
         while self.state["running"] + self.state["waiting"]:
             time.sleep(0.002)  # and is interrupted by Ctrl-C
@@ -270,11 +287,11 @@ class Scheduler(OfThisProcess):
 
     @property
     def state(self) -> dict[str, int]:
-        """What runs and waits now, and counts since the start."""
+        """The running and waiting requests, and counts since the start."""
         return self._native.state()
 
     def stream(self, request: _native.Request) -> Stream:
-        """The tokens of its answer as they come."""
+        """The tokens of its answer as they are generated."""
         return Stream(self, request)
 
     def stream_async(self, request: _native.Request) -> AsyncStream:
@@ -282,7 +299,7 @@ class Scheduler(OfThisProcess):
         return AsyncStream(lambda: (self, request))
 
     def run(self, requests: Iterable[_native.Request]) -> list[Generation]:
-        """All answers, in the order of the requests, which wait for room in the queue. What one of them raises ends all."""
+        """All answers, in the order of the requests, which wait for room in the queue. An error of one of them ends all."""
         mailbox = _native.new_mailbox()
         asked = list(requests)
         waiting = list(enumerate(asked))[::-1]

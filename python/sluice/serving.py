@@ -21,23 +21,41 @@ _KINDS = {"checkpoint": _native.CheckpointError, "unsupported": _native.Unsuppor
           "busy": _native.BusyError, "internal": _native.InternalError}
 
 
+_servers: weakref.WeakSet[Server] = weakref.WeakSet()
+
+
+def _let_go() -> None:
+    """A forked process holds the other end of each server's input, too: it would go on after the process that started it."""
+    for server in _servers:
+        server._input.close()
+
+
+os.register_at_fork(after_in_child=_let_go)
+
+
 def _end(process: subprocess.Popen[str], owner: int) -> None:
     if os.getpid() == owner:  # a forked process leaves it alone
-        process.terminate()
-        process.communicate()
+        process.communicate()  # its input is closed first, and it ends by that
 
 
 class Server(OfThisProcess):
-    """A running server; `with`, close() or losing the last reference to it ends it."""
+    """A running server. `with`, close() or dropping the last reference ends it, and so does the end of this process, even by a signal."""
 
     def __init__(self, arguments: Sequence[str]):
         self.url = ""
         self._said = tempfile.TemporaryFile("w+")  # a pipe that nobody reads would fill and stop it
-        self._process = subprocess.Popen([command_line(), "serve", "--json", *arguments], stdout=subprocess.PIPE, stderr=self._said,
-                                         text=True)
+        # In a session of its own: a Ctrl-C that interrupts the program, or a cell of a notebook, is not meant for it.
+        self._process = subprocess.Popen([command_line(), "serve", "--json", "--end-with-input", *arguments], stdin=subprocess.PIPE,
+                                         stdout=subprocess.PIPE, stderr=self._said, text=True, start_new_session=True)
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._input = self._process.stdin
         self._ending = weakref.finalize(self, _end, self._process, os.getpid())  # at the interpreter's end at the latest
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
+        _servers.add(self)
+        try:
+            line = self._process.stdout.readline()
+        except BaseException:  # Ctrl-C while the model is loaded
+            self.close()
+            raise
         try:
             self.url = str(json.loads(line)["url"])
         except (ValueError, KeyError):
@@ -59,7 +77,7 @@ class Server(OfThisProcess):
         return f"<sluice.Server {self.url if self._ending.alive else '(closed)'}>"
 
     def close(self) -> None:
-        """Lets running requests end, then the server."""
+        """Waits for running requests to end, then ends the server."""
         self._ending()
         self._said.close()
 
@@ -72,7 +90,7 @@ class Server(OfThisProcess):
 
 def serve(model: str | os.PathLike[str] = "delta-story", *, host: str = "127.0.0.1", port: int = 0,
           options: Sequence[str] = ()) -> Server:
-    """Starts a server of its own process, for clients of the OpenAI and Anthropic protocols; port 0 chooses one. `options` are those of
+    """Starts a server in a process of its own, for OpenAI and Anthropic clients; port 0 chooses a free one. `options` are those of
     the command line."""
     check_text(host, "host")
     if isinstance(options, str) or not isinstance(options, Iterable):

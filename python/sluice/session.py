@@ -1,4 +1,4 @@
-"""One timeline of tokens with everything the model remembers of it."""
+"""One timeline of tokens with the model's state for it."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ class Session(OfThisProcess):
         if not fits:
             raise _native.InputError(f"a context of {capacity} tokens is not possible")
         self._native = _native.new_session(engine, capacity)
+        self._closed = False
 
     def __repr__(self) -> str:
-        return f"<sluice.Session of {self._engine.backend_description()}>"
+        return f"<sluice.Session {'(closed)' if self._closed else 'of ' + self._engine.backend_description()}>"
 
     def __bool__(self) -> bool:
         return True  # an empty one, too
@@ -48,44 +49,45 @@ class Session(OfThisProcess):
         self.close()
 
     def close(self) -> None:
-        """Frees its memory now; the session cannot be used any more."""
+        """Frees its memory now; the session cannot be used afterwards."""
         self._native.close()
+        self._closed = True
 
     def __len__(self) -> int:
         return self._native.length()
 
     @property
     def capacity(self) -> int:
-        """Tokens that fit."""
+        """Maximum number of tokens."""
         return self._native.capacity()
 
     @property
     def bytes(self) -> int:
-        """Memory that it takes."""
+        """Bytes of memory that it uses."""
         return self._native.bytes()
 
     @property
     def tokens(self) -> list[int]:
-        """All that were read or generated."""
+        """All tokens that were processed or generated."""
         return self._native.tokens()
 
     def _ids(self, text: str | Sequence[int]) -> list[int]:
         return encode(self._engine, text, len(self) == 0) if isinstance(text, str) else token_ids(text)
 
     def extend(self, text: str | Sequence[int]) -> None:
-        """Reads a text or token ids; logits() are then those of the last token."""
+        """Appends and processes a text or token ids; logits() are then those of the last token."""
         self._native.extend(self._ids(text))
 
     def extend_with_logits(self, text: str | Sequence[int]) -> Floats:
-        """The same, and every token's logits, one row each."""
+        """The same, and returns every token's logits, one row each."""
         return self._native.extend_with_logits(self._ids(text))
 
     def step(self, token: int) -> None:
-        """Appends one generated token: on a GPU by faster kernels, whose rounding differs from a prompt's."""
+        """Appends one generated token. On a GPU, faster kernels do this, which round differently than for a prompt."""
         self._native.step(*token_ids([token]))
 
     def logits(self) -> Floats:
-        """Of the last token."""
+        """The logits of the last token."""
         row = self._native.logits()
         if not row.size:
             raise _native.InputError("the session has read no token yet, so that there are no logits")
@@ -93,7 +95,7 @@ class Session(OfThisProcess):
 
     def generate(self, prompt: str | Sequence[int] = (), on_token: Callable[[Token], bool | None] | None = None,
                  **settings: Unpack[Sampling]) -> Generation:
-        """Reads the prompt and answers. `on_token` sees each token and may return False to stop there; it cannot use this session."""
+        """Processes the prompt and generates an answer. `on_token` sees each token and may return False to stop there; it cannot use this session."""
         if on_token is not None and not callable(on_token):
             raise TypeError(f"on_token cannot be {on_token!r:.60}, expected a function of a token")
         tokens: list[Token] = []
@@ -110,27 +112,27 @@ class Session(OfThisProcess):
         return Generation._of(raw, tokens + [Token._of(one, asked) for one in unheard])
 
     def snapshot(self) -> Snapshot:
-        """A copy of everything, good for restore() in any session of the same model."""
+        """A copy of the whole state, for restore() in any session of the same model."""
         return self._native.snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Goes back, or over, to a snapshot."""
+        """Replaces the state by that of a snapshot."""
         self._native.restore(_saved(snapshot))
 
     def mark(self) -> Snapshot:
-        """A cheap point for rewind(), good while the timeline still begins with the same tokens."""
+        """A cheap point for rewind(), valid as long as the timeline begins with the same tokens."""
         return self._native.mark()
 
     def rewind(self, mark: Snapshot) -> None:
-        """Goes back to a mark."""
+        """Returns to a mark."""
         self._native.rewind(_saved(mark))
 
     def reset(self) -> None:
-        """Forgets everything."""
+        """Empties the timeline."""
         self._native.reset()
 
     def fork(self) -> Session:
-        """Another session that goes on from here on its own."""
+        """A new session that continues independently from here."""
         made = Session(self._engine, self.capacity, self._config)
         made.restore(self.snapshot())
         return made

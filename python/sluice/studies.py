@@ -19,7 +19,7 @@ def inspect(model: Path) -> dict[str, Any]:
 
 
 def plan(model: Path, *, bits: int = 0, memory: float | str = 0, vram: float | str = 0, sequences: int = 1) -> dict[str, Any]:
-    """Where a model fits, with how long a context, and how fast at best. With `bits`, `model` names a geometry."""
+    """Where a model fits, with how long a context, and its speed limit. With `bits`, `model` names a geometry."""
     bits, sequences = whole_number(bits, "bits"), whole_number(sequences, "sequences")
     if bits:
         check_text(os.fspath(model), "geometry")
@@ -28,13 +28,13 @@ def plan(model: Path, *, bits: int = 0, memory: float | str = 0, vram: float | s
 
 def convert(source: Path, target: Path, *, quantize: bool = True, bits: int = 4, group_size: int = 64, mixed: str = "",
             dtype: str = "", threads: int = 0) -> dict[str, int]:
-    """Makes an MLX checkpoint from a Hugging Face one, equal to mlx-lm's."""
+    """Converts a Hugging Face checkpoint to the MLX format, with the same result as mlx-lm."""
     options = _native.ConvertOptions()
     assign(options, quantize=quantize, bits=bits, group_size=group_size, mixed=mixed, dtype=dtype, threads=threads)
     return _native.convert(find_model(source), os.fspath(target), options)
 
 
 def random(geometry: str, folder: Path, *, bits: int = 4, zipf: float = 0.0) -> int:
-    """Writes a checkpoint with random weights of a known model's shape; returns the bytes of its tensors."""
+    """Writes a checkpoint with random weights in the shape of a known model; returns the bytes of its tensors."""
     check_text(geometry, "geometry")
     return _native.write_random_model(geometry, whole_number(bits, "bits"), os.fspath(folder), number(zipf, "zipf"))

@@ -108,6 +108,7 @@ void bind_options(nb::module_& module) {
 }  // namespace
 
 void bind_engine(nb::module_& module) {
+  module.attr("with_cuda") = SLUICE_WITH_CUDA != 0;
   bind_options(module);
   nb::class_<Engine>(module, "Engine")
       .def_static("load", &load, nb::arg("folder"), nb::arg("options"))

@@ -1,5 +1,7 @@
 #include "op_arrays.h"
 
+#include <iterator>
+#include <string>
 #include <vector>
 
 #include "sluice/error.h"
@@ -7,6 +9,14 @@
 namespace sluice::python {
 
 namespace {
+
+std::string name_of(const nb::dlpack::dtype& type) {
+  // By the codes of DLPack.
+  constexpr const char* kNames[] = {"int", "uint", "float", "handle", "bfloat", "complex", "bool"};
+  const std::string kind =
+      type.code < std::size(kNames) ? kNames[type.code] : "kind " + std::to_string(type.code) + " x";
+  return kind + std::to_string(type.bits) + (type.lanes == 1 ? "" : "x" + std::to_string(type.lanes));
+}
 
 ops::DType dtype_of(const std::string& field, const nb::dlpack::dtype& type) {
   const bool plain = type.lanes == 1;
@@ -19,9 +29,8 @@ ops::DType dtype_of(const std::string& field, const nb::dlpack::dtype& type) {
   if (is(nb::dlpack::dtype_code::Int, 32)) return ops::DType::i32;
   if (is(nb::dlpack::dtype_code::UInt, 32)) return ops::DType::u32;
   if (is(nb::dlpack::dtype_code::UInt, 8)) return ops::DType::u8;
-  throw Error(ErrorKind::input, "'" + field +
-                                    "' has an element type that ops do not take: float32, bfloat16, float16, "
-                                    "int32, uint32 and uint8 are");
+  throw Error(ErrorKind::input, "'" + field + "' has elements of " + name_of(type) +
+                                    ", ops take float32, bfloat16, float16, int32, uint32 and uint8");
 }
 
 nb::dlpack::dtype dlpack_type(ops::DType type) {

@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <mutex>
+#include <string>
 
 #include "generation.h"
 #include "home.h"
@@ -156,6 +157,10 @@ void bind_requests(nb::module_& module) {
       .def_rw("token_interval_seconds", &SchedulerOptions::token_interval_seconds);
   nb::class_<Request>(module, "Request", "Made by Model.request() for a Scheduler.")
       .def(nb::init<>())
+      .def("__repr__",
+           [](const Request& request) {
+             return "<sluice.Request of " + std::to_string(request.prompt.size()) + " tokens>";
+           })
       .def_rw("prompt", &Request::prompt)
       .def_rw("options", &Request::options)
       .def_rw("key", &Request::key)

@@ -45,6 +45,9 @@ def test_settings(model, name):
     for value in WRONG_SETTINGS[name]:
         names = [name, "expression", "schema", "choice"]
         told(lambda: model.generate("Once", **{name: value}), *names)
+    told(lambda: model.generate("Once", logit_bias={"a": 1}), "logit_bias cannot be {'a': 1}, expected numbers by token ids")
+    for prompts in (None, 3, "Once"):
+        told(lambda: model.generate_batch(prompts), f"prompts are a sequence of texts or of token ids, not {prompts!r}")
     with model.session(8) as session:
         told(lambda: session.generate("Once", **{name: WRONG_SETTINGS[name][0]}))
 

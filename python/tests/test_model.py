@@ -10,6 +10,8 @@ import subprocess
 import sys
 import threading
 import time
+import types
+import typing
 
 import pytest
 
@@ -268,6 +270,27 @@ def test_forms(model):
         model.generate(START, regex="a", choices=["b"])
     with pytest.raises(sluice.InputError):
         model.generate(START, regex="(")
+
+
+def test_schemas_of_pydantic(model):
+    pydantic = pytest.importorskip("pydantic")
+
+    class Strict(pydantic.BaseModel):
+        model_config = {"extra": "forbid"}
+
+    class Pet(Strict):
+        kind: typing.Literal["cat", "dog"]
+        age: int = pydantic.Field(ge=0, le=20)
+
+    class Owner(Strict):
+        pets: list[Pet] = pydantic.Field(min_length=1, max_length=2)
+
+    answers = [model.generate(START, schema=Owner, max_tokens=200, temperature=1, seed=7),
+               model.chat([{"role": "user", "content": "Who?"}], schema=Owner, max_tokens=200, temperature=1, seed=7)]
+    for answer in answers:
+        assert Owner.model_validate_json(str(answer)).pets
+    with pytest.raises(sluice.InputError):
+        model.generate(START, schema=types.SimpleNamespace(model_json_schema=lambda: {"type": "nonsense"}))
 
 
 def test_scheduler_of_ones_own(model, alone):

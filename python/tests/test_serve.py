@@ -2,8 +2,11 @@
 
 import copy
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 import urllib.request
 
 import pytest
@@ -66,6 +69,53 @@ print(server.url, end="")
     assert (ended.returncode, ended.stderr) == (0, "")
     with pytest.raises(OSError):
         urllib.request.urlopen(ended.stdout + "/health", timeout=5)
+
+
+def test_a_server_ends_with_its_program_however_that_ends():
+    """Also where the thread that started it ended before, and a forked process goes on."""
+    program = """
+import os, sluice, threading, time
+made = []
+thread = threading.Thread(target=lambda: made.append(sluice.serve()))
+thread.start()
+thread.join()
+child = os.fork()
+if child > 0:
+    print(child, made[0].url, flush=True)
+time.sleep(600)
+"""
+    with subprocess.Popen([sys.executable, "-W", "ignore", "-c", program], stdout=subprocess.PIPE, text=True) as process:
+        child, url = process.stdout.readline().split()
+        try:
+            assert urllib.request.urlopen(url + "/health", timeout=60).status == 200
+            process.kill()
+            process.wait()
+            with pytest.raises(OSError):
+                for _ in range(600):
+                    urllib.request.urlopen(url + "/health", timeout=5)
+                    time.sleep(0.1)
+        finally:
+            process.kill()
+            os.kill(int(child), signal.SIGKILL)
+
+
+def test_ctrl_c_is_the_programs():
+    """Of a terminal, or of a notebook's cell: whole groups of processes get it."""
+    program = """
+import os, signal, sluice, time, urllib.request
+signal.signal(signal.SIGINT, signal.default_int_handler)
+with sluice.serve() as server:
+    try:
+        os.killpg(0, signal.SIGINT)
+        time.sleep(60)
+    except KeyboardInterrupt:
+        for _ in range(20):
+            assert urllib.request.urlopen(server.url + "/health", timeout=60).status == 200
+            time.sleep(0.05)
+        print("done")
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, start_new_session=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
 
 
 def test_wrong_options_are_one_sentence():
