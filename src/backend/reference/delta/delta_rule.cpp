@@ -12,6 +12,10 @@ namespace sluice::backend::reference::delta {
 
 namespace {
 
+// As far as passes end at such multiples of tokens, as those of prompts do, where they end changes no bit: the state
+// is F32 there in any case.
+constexpr std::int64_t kStatesAreF32 = 64;
+
 // Row i of one value head's state over all tokens of a sequence; the rows are independent of each other.
 void run_state_row(const ops::DeltaRule& op, const ops::Sequence& sequence, const ops::View& state,
                    std::int64_t head, std::int64_t i) {
@@ -20,8 +24,9 @@ void run_state_row(const ops::DeltaRule& op, const ops::Sequence& sequence, cons
   const std::int64_t key_head =
       op.heads == ops::DeltaHeads::block ? head / (op.v.dim(1) / key_heads) : head % key_heads;
   std::vector<double> row(to_size(width));
-  for (std::int64_t j = 0; j < width; ++j) row[j] = get(state, head, i, j);
   for (std::int64_t t = sequence.begin; t < sequence.end; ++t) {
+    if ((t - sequence.begin) % kStatesAreF32 == 0)
+      for (std::int64_t j = 0; j < width; ++j) row[j] = get(state, head, i, j);
     const double decay = std::exp(get(op.g, t, head));
     double read = 0;
     for (std::int64_t j = 0; j < width; ++j) {
@@ -38,8 +43,9 @@ void run_state_row(const ops::DeltaRule& op, const ops::Sequence& sequence, cons
     ops::Saves(op).for_each({t, t + 1, 0}, [&](std::int64_t save, std::int64_t) {
       for (std::int64_t j = 0; j < width; ++j) set(op.saved, row[j], save, head, i, j);
     });
+    if ((t + 1 - sequence.begin) % kStatesAreF32 == 0 || t + 1 == sequence.end)
+      for (std::int64_t j = 0; j < width; ++j) set(state, row[j], head, i, j);
   }
-  for (std::int64_t j = 0; j < width; ++j) set(state, row[j], head, i, j);
 }
 
 }  // namespace
