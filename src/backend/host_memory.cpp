@@ -25,7 +25,7 @@ std::size_t rounded_up(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-// Addresses that nobody may touch, up to what is taken of them.
+// A range of reserved addresses, of which the first part is accessible.
 class HostRange final : public ops::GrowingBuffer {
  public:
   explicit HostRange(std::size_t most) : bytes_(rounded_up(most, kLargePage) + kLargePage) {
@@ -41,8 +41,8 @@ class HostRange final : public ops::GrowingBuffer {
   }
   std::byte* at(std::size_t offset) const { return static_cast<std::byte*>(data()) + offset; }
 
-  // From two large pages on whole ones are opened, as allocate_in_pages() does: the system fills in one where
-  // all of it may be touched.
+  // From two large pages on, opens whole large pages as allocate_in_pages() does: the system only provides a
+  // large page where all of it is accessible.
   std::size_t take(std::size_t bytes) override {
     const std::size_t open = rounded_up(bytes, bytes >= 2 * kLargePage ? kLargePage : kSmallPage);
     if (open > open_) {

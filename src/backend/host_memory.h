@@ -5,7 +5,7 @@
 
 namespace sluice::backend {
 
-// Aligned to 64 bytes; throws where there is none left.
+// Aligned to 64 bytes; throws if no memory is left.
 ops::Buffer allocate_host(std::size_t bytes);
 
 class HostBackend : public ops::Backend {

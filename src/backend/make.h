@@ -25,7 +25,7 @@ namespace cpu {
 std::unique_ptr<ops::Backend> make(const ops::BackendOptions& options);
 }
 namespace cuda {
-// Why there is no CUDA here, empty where there is.
+// Why CUDA is not available; empty if it is.
 std::string unavailable();
 std::unique_ptr<ops::Backend> make(const ops::BackendOptions& options);
 }  // namespace cuda

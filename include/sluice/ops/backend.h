@@ -34,7 +34,7 @@ struct Traits {
   bool records = false;              // a program is recorded once and then launched as a whole
   DType activations = DType::f32;    // unless exact arithmetic is requested
   std::int64_t prefill_chunk = 512;  // prompt tokens that suit one pass
-  std::uint64_t growth = 1;          // growing memory is taken in multiples of so many bytes
+  std::uint64_t growth = 1;          // growing memory is taken in multiples of this many bytes
   // Upper bounds of a recorded program's bytes: in itself and per layer of its model.
   std::uint64_t program_bytes = 0;
   std::uint64_t program_layer_bytes = 0;
@@ -54,7 +54,7 @@ class Backend {
   Backend& operator=(const Backend&) = delete;
 
   virtual std::string_view name() const = 0;
-  // What it runs on, for people: threads and instruction set, or the device.
+  // Where it runs, for people: threads and instruction set, or the device.
   virtual std::string description() const = 0;
   virtual const Traits& traits() const = 0;
   // Aligned to 64 bytes at least, contents undefined.
@@ -71,8 +71,8 @@ class Backend {
   virtual void download(void* to, const void* from, std::size_t bytes) = 0;
   // Between two places of the backend's memory.
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
-  // Copies many parts of the backend's memory to the host, and back, in one operation on a device, fastest
-  // with memory of allocate_pinned(). What is scattered must stay valid until synchronize().
+  // Copies many parts of the backend's memory to the host, and back, in one operation on a device. Memory of
+  // allocate_pinned() is fastest. The source of scatter() must stay valid until synchronize().
   virtual void gather(void* to, std::span<const MemoryPart> from);
   virtual void scatter(std::span<const MemoryPart> to, const void* from);
   // Fills a part of the backend's memory with zeros.
@@ -83,14 +83,15 @@ class Backend {
   virtual Rates measure_rates(std::uint64_t memory) = 0;
   // Bytes per second from pinned memory to the backend's own, measured now; 0: there is no bus between them.
   virtual double measure_bus_rate() { return 0; }
-  // Lets its recorded programs wait for the host; an error for backends that compute in host memory.
+  // Lets the backend's recorded programs wait for the host; an error for backends that compute in host
+  // memory.
   virtual std::unique_ptr<Meeting> make_meeting(const Meeting::Room& room);
   // Waits until all submitted work is done. A device reports invalid contents of fields here, as only it can
   // read them.
   virtual void synchronize() = 0;
 
-  // A program of the ops that `body` runs, to be run again and again on the same memory. A device may record
-  // the ops once and replay them with one launch; other backends call `body`.
+  // A program of the ops that `body` runs, to be run repeatedly on the same memory. A device may record the
+  // ops once and replay them with one launch; other backends call `body`.
   virtual std::unique_ptr<Program> record(std::function<void()> body);
 
   // Checks the op against its contract, then runs it. Backends whose ops have one class ignore the phase.
@@ -99,8 +100,8 @@ class Backend {
     check(op, reads_contents());
     execute(AnyOp(&op), phase);
   }
-  // The same for ops none of which writes what another reads or writes, such as products of one input. The
-  // results are those of one by one; a backend may compute them side by side.
+  // The same for ops of which none writes what another one reads or writes, such as products of one input.
+  // The results are those of running them one by one; a backend may compute them concurrently.
   template <class... Ops>
   void run_together(Phase phase, const Ops&... ops) {
     (check(ops, reads_contents()), ...);

@@ -4,14 +4,13 @@
 // read the table compile it: every file that runs ops sees all of them.
 //
 // An op states what a shape cannot express in functions of its own, if it needs them (src/ops/limits):
-// check_attributes() has the limits of attributes from which shapes follow, check_limits() all others. The
+// check_attributes() checks attributes from which shapes are derived, check_limits() everything else. The
 // latter reads the contents of fields only if they are in host memory.
 //
 // Names that mean the same in every op:
-//   seq_starts  cuts the tokens of a call into B sequences
-//   slots       the row of the pool that each sequence has, 0 to B-1 unless given; a `pooled` field has that
-//               dimension
-//   page_table  the pages of each sequence, where a cache lies in pages
+//   seq_starts  divides the tokens of a call into B sequences
+//   slots       the pool row of each sequence, 0 to B-1 by default; a `pooled` field has that dimension
+//   page_table  the pages of each sequence, if a cache is paged
 #pragma once
 
 #include <array>
@@ -37,8 +36,8 @@ constexpr int symbol_index(std::string_view symbol) {
   throw "unknown dimension symbol";  // only ever evaluated by the compiler
 }
 
-// One dimension: an expression over symbols, in postfix order. Codes below kOperator are symbols, from
-// kLiteral on numbers.
+// One dimension: an expression over symbols, in postfix order. Codes below kOperator are symbols, those from
+// kLiteral on are numbers.
 struct DimExpression {
   static constexpr std::int16_t kOperator = 100;
   static constexpr std::int16_t kLiteral = 200;
@@ -127,8 +126,8 @@ constexpr ShapeSpec parse_shape(std::string_view text) {
 
 enum class Role : std::uint8_t { in, optional, out, in_place };
 
-// Which element types a field takes. An output of class `activation` has the type of the op's first
-// activation field, or F32 where there is none.
+// Which element types a field accepts. An output of class `activation` has the type of the op's first
+// activation field, or F32 if it has none.
 enum class TypeClass : std::uint8_t {
   activation,  // F32 or BF16
   cache,       // F32 or BF16, regardless of the activations
@@ -171,10 +170,10 @@ struct Field {
   ShapeSpec shape;
   ShapeSpec other_shape;       // a second allowed shape of another rank; text empty if there is none
   bool pooled = false;         // has a leading pool dimension P with seq_starts or page_table
-  bool same_as_input = false;  // an output that may be the very memory of an input
+  bool same_as_input = false;  // an output that may share an input's memory
   bool or_f32 = false;         // an output that may be F32 regardless of the activations
   bool may_be_empty = false;   // a dimension may be 0
-  bool may_be_absent = false;  // an output or an updated field that not every call has
+  bool may_be_absent = false;  // an output or an updated field that a call may leave out
 };
 
 // A scalar of an op.
@@ -260,10 +259,10 @@ constexpr Field<Op, M> pooled(Field<Op, M> field) {
   field.pooled = true;
   return field;
 }
-// The page table of paged caches. With a table, the leading dimension of a cache counts pages, and its S rows
-// are those of one page, a power of two of at least 64. Row r of a sequence is row r % S of the page that
-// entry r / S of the sequence's row of the table names. That row of the table is the sequence's number or,
-// with `slots`, its slot; one sequence without seq_starts has a table of one dimension. Entries for rows that
+// The page table of paged caches. With a table, the leading dimension of a cache counts pages, and S is the
+// number of rows per page, a power of two of at least 64. Row r of a sequence is row r % S of the page that
+// entry r / S of the sequence's row of the table names. The table's row is the sequence's number or, with
+// `slots`, its slot; for one sequence without seq_starts the table has one dimension. Entries for rows that
 // the op neither reads nor writes may have any value. Sequences may share pages that the op only reads.
 template <class Op>
 constexpr Field<Op, ConstView> page_table_input() {

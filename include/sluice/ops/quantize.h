@@ -6,7 +6,8 @@
 namespace sluice::ops {
 
 // MLX's affine quantisation of the rows of contiguous F32, BF16 or F16 values [..,K], bit for bit. `words`
-// takes K * bits / 8 bytes per row, `scales` and `biases` K / group_size values of the values' own type.
+// holds K * bits / 8 bytes per row, `scales` and `biases` K / group_size values each, of the type of
+// `values`.
 void quantize_affine(const ConstView& values, int bits, int group_size, void* words, void* scales,
                      void* biases);
 

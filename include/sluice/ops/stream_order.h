@@ -7,10 +7,10 @@ namespace sluice::ops {
 class StreamOrder {
  public:
   virtual ~StreamOrder() = default;
-  // The device's number, as CUDA counts.
+  // The device's CUDA number.
   virtual int device() const = 0;
-  // Ops that are run after this call wait, on the device, for the work that the stream (a cudaStream_t of
-  // that device) holds now.
+  // Ops that are run after this call wait, on the device, for the work that is in the stream (a cudaStream_t
+  // of that device) at the time of the call.
   virtual void wait_for(void* stream) = 0;
 };
 

@@ -12,7 +12,7 @@ std::string_view name(QuantMode mode);
 
 // Dense: `values` F32/BF16/F16 [..,N,K] alone. Quantised in planes: `values` U32 [..,N,K*bits/32], `scales`
 // and (affine only) `biases` [..,N,K/group_size]; value = q*scale + bias. Quantised in blocks that interleave
-// codes and scales: `values` U8 [..,N,bytes of K/block blocks] alone. The data may lie at any byte address,
+// codes and scales: `values` U8 [..,N,bytes of K/block blocks] alone. The data may start at any byte address,
 // as in a mapped file.
 struct Weight {
   ConstView values;
@@ -29,8 +29,8 @@ struct Weight {
   std::size_t bytes() const;                // bytes read when every value is used once
 };
 
-// Expert matrices, all of one shape and format: one stack [E,N,K], or one Weight [N,K] per expert, wherever
-// it lives.
+// Expert matrices, all of one shape and format: one stack [E,N,K], or one Weight [N,K] per expert, anywhere
+// in memory.
 struct ExpertWeights {
   Weight stack;
   std::span<const Weight> separate;

@@ -4,9 +4,9 @@
 
 namespace sluice::ops {
 
-// Causal attention in the latent space, straight from packed latents: one row of codes is key and value of
-// every head. The latents of the call's own tokens may come beside the cache as they were before encoding,
-// for the queries of their own block of 64 positions (fresh_rows.h).
+// Causal attention in the latent space, computed from packed latents: one row of codes is the key and the
+// value of all heads. A call may also pass the latents of its own tokens as they were before encoding; they
+// serve the queries of their own block of 64 positions (fresh_rows.h).
 struct MlaTurboquantAttention {
   static constexpr std::string_view kName = "mla_turboquant_attention";
   static constexpr std::string_view kFamily = "Multi-head latent attention";

@@ -4,9 +4,9 @@
 
 namespace sluice::ops {
 
-// Causal attention straight from the packed cache, which holds the call's own rows already. These may come
-// beside it as they were before encoding: a prompt then sees the rows of its own block of 64 positions
-// unquantised, whatever calls it is cut into (fresh_rows.h).
+// Causal attention computed from the packed cache, which already holds the call's own rows. A call may also
+// pass these rows as they were before encoding: a prompt then reads the rows of its own block of 64 positions
+// unquantised, however it is split into calls (fresh_rows.h).
 struct TurboquantAttention {
   static constexpr std::string_view kName = "turboquant_attention";
   static constexpr std::string_view kFamily = "Attention and its caches";

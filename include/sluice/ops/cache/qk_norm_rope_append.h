@@ -4,8 +4,7 @@
 
 namespace sluice::ops {
 
-// What attention does to queries, keys and values before it looks at the cache: qk_norm_rope, then kv_append,
-// as one op.
+// Prepares queries, keys and values for attention: qk_norm_rope, then kv_append, as one op.
 struct QkNormRopeAppend {
   static constexpr std::string_view kName = "qk_norm_rope_append";
   static constexpr std::string_view kFamily = "Attention and its caches";

@@ -4,7 +4,7 @@
 
 namespace sluice::ops {
 
-// Vectors back from Lloyd-Max codes and norms.
+// Decodes Lloyd-Max codes and norms to vectors.
 struct TurboquantDecode {
   static constexpr std::string_view kName = "turboquant_decode";
   static constexpr std::string_view kFamily = "Attention and its caches";
@@ -27,7 +27,7 @@ struct TurboquantDecode {
                     attribute("bits", &Op::bits, "2, 3, 4, 5, 6 or 8"),
                     optional_attribute("rotated", &Op::rotated, "leave the output in the rotated basis"));
   }
-  // Dimensions that no input states by itself.
+  // A dimension that follows from no input alone.
   void derive(Dims& dims) const {
     if (codes.rank() == 3 && bits > 0) dims["D"] = codes.dim(2) * 8 / bits;
   }

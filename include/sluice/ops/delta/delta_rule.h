@@ -32,8 +32,8 @@ struct DeltaRule {
   ConstView slots;
   DeltaForm form = DeltaForm::automatic;
   DeltaHeads heads = DeltaHeads::block;
-  // Rising: saved[i] becomes a sequence's state as it is after the call's tokens before save_at[i], which
-  // lies a multiple of 64 tokens behind the sequence's first one in the call. Negative: nothing is saved.
+  // Ascending: saved[i] becomes a sequence's state after the call's tokens before save_at[i], which must lie
+  // a multiple of 64 tokens after the sequence's first token in the call. Negative: nothing is saved.
   ConstView save_at = {};
   View saved = {};  // where save_at is given
 

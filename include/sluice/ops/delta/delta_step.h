@@ -4,8 +4,8 @@
 
 namespace sluice::ops {
 
-// Token mixing of Gated DeltaNet between its projections, for generated tokens: causal_conv1d, qk_l2_norm,
-// delta_gates, delta_rule in its recurrent form and gated_rms_norm as one op, nothing rounded in between.
+// Token mixing of Gated DeltaNet between its projections, for decode: causal_conv1d, qk_l2_norm, delta_gates,
+// delta_rule in its recurrent form and gated_rms_norm as one op, without rounding in between.
 struct DeltaStep {
   static constexpr std::string_view kName = "delta_step";
   static constexpr std::string_view kFamily = "Gated delta rule";

@@ -4,7 +4,7 @@
 
 namespace sluice::ops {
 
-// The first half of a SwiGLU block, x read once.
+// The first half of a SwiGLU block; x is read once.
 struct GateUpSwiglu {
   static constexpr std::string_view kName = "gate_up_swiglu";
   static constexpr std::string_view kFamily = "Linear algebra";

@@ -25,7 +25,7 @@ struct MlaProjectOut {
                     output("out", &Op::out, TypeClass::activation, "T,H,v"),
                     optional_attribute("nope", &Op::nope, "K rows per head of kv_b; needed with kv_b"));
   }
-  // Dimensions that no input states by itself.
+  // A dimension that follows from no input alone.
   void derive(Dims& dims) const {
     if (kv_b.present() && latent.rank() == 3 && latent.dim(1) > 0)
       dims["v"] = kv_b.shape()[0] / latent.dim(1) - nope;

@@ -4,7 +4,7 @@
 
 namespace sluice::ops {
 
-// Cuts the projected queries and the compressed keys and values.
+// Splits the projected queries and the compressed keys and values into their parts.
 struct MlaSplit {
   static constexpr std::string_view kName = "mla_split";
   static constexpr std::string_view kFamily = "Multi-head latent attention";
@@ -31,7 +31,7 @@ struct MlaSplit {
                     attribute("nope", &Op::nope, "channels without rotation"),
                     attribute("rope", &Op::rope, "rotated channels"));
   }
-  // Dimensions that no input states by itself.
+  // A dimension that follows from no input alone.
   void derive(Dims& dims) const {
     if (kv_pre.rank() == 2) dims["rank"] = kv_pre.dim(1) - rope;
   }

@@ -20,7 +20,7 @@ struct SplitQGate {
                     output("q", &Op::q, TypeClass::activation, "T,H,D"),
                     output("gate", &Op::gate, TypeClass::activation, "T,H,D"));
   }
-  // Dimensions that no input states by itself.
+  // A dimension that follows from no input alone.
   void derive(Dims& dims) const {
     if (x.rank() == 3 && x.dim(2) % 2 == 0) dims["D"] = x.dim(2) / 2;
   }

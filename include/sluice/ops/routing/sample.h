@@ -4,16 +4,16 @@
 
 namespace sluice::ops {
 
-// The next token of each row, every setting a number for all rows or a field with one entry per request. Row
-// t takes entry slots[t] of those fields (t where there are no slots; then P = T), so that requests may come,
-// go and change places between the runs of one recorded program. A row with slot -1 is left alone.
+// The next token of each row. Every setting is one number for all rows, or a field with one entry per
+// request. Row t uses entry slots[t] of those fields (entry t without `slots`; then P = T), so requests may
+// come, go and change places between runs of one recorded program. A row with slot -1 is skipped.
 //
-// In this order: penalties on tokens that occurred, bias, mask; then, unless the temperature is 0, the draw
-// by temperature among what top_k, top_p and min_p leave. Log-probabilities are those of the logits after
-// penalties, bias and mask, before the temperature.
+// In this order: penalties on tokens that occurred, bias, mask; then, unless the temperature is 0, a draw at
+// that temperature among the tokens that top_k, top_p and min_p keep. Log-probabilities are those of the
+// logits after penalties, bias and mask, before the temperature.
 //
-// Weights of a draw are exp((logit - largest) / temperature) in units of 2^-40, added as integers: the choice
-// does not depend on the order of a sum. NaN logits and a row without any allowed token are errors.
+// Weights of a draw are exp((logit - largest) / temperature) in units of 2^-40, added as integers, so the
+// choice does not depend on the order of summation. NaN logits and rows without any allowed token are errors.
 struct Sample {
   static constexpr std::string_view kName = "sample";
   static constexpr std::string_view kFamily = "Sampling";
@@ -32,9 +32,9 @@ struct Sample {
   ConstView logits;
   View positions;
   View ids;
-  ConstView slots;     // where the settings of a row are; -1: the row is left out
+  ConstView slots;     // which entry has the settings of a row; -1: the row is skipped
   View counts;         // in place, optional: past tokens, for the penalties
-  ConstView bias_ids;  // tokens that get the bias beside; distinct, -1: none
+  ConstView bias_ids;  // tokens whose logits get the bias in the same place; distinct, -1: none
   ConstView bias;
   ConstView allowed;  // a bit per token
   View logprob;
@@ -48,7 +48,7 @@ struct Sample {
   RowValue<double> repetition_penalty = 1;  // on tokens that occurred
   RowValue<double> presence_penalty = 0;
   RowValue<double> frequency_penalty = 0;
-  RowValue<std::int64_t> logprobs = -1;  // most likely tokens reported; 0: the chosen alone; -1: nothing
+  RowValue<std::int64_t> logprobs = -1;  // most likely tokens reported; 0: only the chosen one; -1: nothing
 
   template <class Op>
   static constexpr auto fields() {

@@ -12,7 +12,7 @@ namespace {
 
 using Cache = ops::SequenceCache<ops::ConstView>;
 
-// One head of one token, which sees rows [first, last].
+// One head of one token, which attends to rows [first, last].
 struct Query {
   std::int64_t token;
   std::int64_t head;

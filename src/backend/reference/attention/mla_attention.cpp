@@ -12,7 +12,7 @@ namespace {
 
 using Cache = ops::SequenceCache<ops::ConstView>;
 
-// One head of one token over rows [0, last] of the latents, which are keys and values at once.
+// One head of one token over rows [0, last] of the latents, which are both keys and values.
 void attend(const ops::MlaAttention& op, std::int64_t token, std::int64_t head, const Cache& latents,
             const Cache& ropes, std::int64_t last) {
   std::vector<double> weights;

@@ -12,7 +12,7 @@ namespace sluice::backend::reference::attention {
 
 namespace {
 
-// The latents of a sequence's rows, from codes.
+// The latents of a sequence's rows, decoded.
 std::vector<std::vector<double>> decoded(const ops::MlaTurboquantAttention& op,
                                          const ops::Sequences& sequences, std::int64_t b) {
   const ops::Sequence one = sequences[b];

@@ -15,21 +15,22 @@ namespace sluice::backend::reference::attention {
 
 namespace {
 
-// The keys or values of one KV head that some token sees, in logical order and in the rotated basis.
+// The keys or values of one KV head that any token of the call attends to, in logical order and in the
+// rotated basis.
 struct Head {
-  std::int64_t first = 0;  // row of those from codes
+  std::int64_t first = 0;  // logical row of coded[0]
   std::vector<std::vector<double>> coded;
-  std::int64_t first_own = 0;  // row of those that the call brings
+  std::int64_t first_own = 0;  // logical row of own[0]: rows passed by the call, not quantised
   std::vector<std::vector<double>> own;
 
-  // As the query of a row sees it.
+  // The row as the query at row `query` reads it.
   const std::vector<double>& row(std::int64_t logical, std::int64_t query) const {
     if (!own.empty() && logical >= ops::first_fresh_row(query, first_own)) return own[logical - first_own];
     return coded[logical - first];
   }
 };
 
-// The first row that token i of `tokens` sees, of `length` with that of the last token.
+// The first row that token i of `tokens` attends to; `length` includes the last token.
 std::int64_t first_seen(const ops::TurboquantAttention& op, std::int64_t length, std::int64_t tokens,
                         std::int64_t i) {
   return op.window > 0 ? std::max<std::int64_t>(0, length - tokens + i + 1 - op.window) : 0;

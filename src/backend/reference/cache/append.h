@@ -1,4 +1,4 @@
-// New tokens into the rows of a cache, whatever a row is.
+// Writing new tokens into the rows of a cache of any layout.
 #pragma once
 
 #include "backend/reference/runtime/element.h"

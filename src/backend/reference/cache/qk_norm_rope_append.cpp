@@ -3,7 +3,8 @@
 
 namespace sluice::backend::reference {
 
-// Parts that other files define: without these lines, a file merged behind this one would come too late.
+// Specialisations that other files define. In a unity build those may follow this file, which would be too
+// late for a declaration.
 template <>
 void run(const ops::QkNormRope& op);
 template <>

@@ -18,7 +18,7 @@ double length(const std::vector<double>& x) {
   return std::sqrt(squares);
 }
 
-// BF16 numbers in the place of codes; `values` become what is stored.
+// Stores BF16 numbers instead of codes; `values` become what is stored.
 void store_numbers(std::vector<double>& values, std::uint8_t* to) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     const ops::BFloat16 number = ops::to_bfloat16(static_cast<float>(values[i]));
@@ -27,7 +27,7 @@ void store_numbers(std::vector<double>& values, std::uint8_t* to) {
   }
 }
 
-// How many borders the value lies beyond: on a border the lower code, and code 0 for NaN.
+// The number of interval bounds below the value: a value on a bound gets the lower code, NaN gets code 0.
 std::size_t nearest_code(const quant::Codebook& book, double value) {
   std::size_t code = 0;
   while (code + 1 < book.size() && value > book.bounds()[code]) ++code;

@@ -7,8 +7,8 @@
 
 namespace sluice::backend::reference::cache {
 
-// Writes the codes and the norm of x (a row) at `codes` (a row) and `norm`. A zero vector has norm 0 and the
-// codes of value 0: the highest negative level everywhere.
+// Writes the codes and the norm of x (a row) to `codes` (a row) and `norm`. A zero vector has norm 0 and, for
+// every coordinate, the code that 0 is rounded to: that of the highest negative level.
 void encode_vector(const ops::ConstView& x, const ops::ConstView& signs, std::int64_t bits,
                    ops::TurboquantNorm kind, const ops::View& codes, float& norm);
 

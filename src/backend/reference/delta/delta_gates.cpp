@@ -10,7 +10,7 @@ namespace sluice::backend::reference::delta {
 
 namespace {
 
-// log(softplus(x)): its sum with A_log stays finite where exp(A_log) overflows and softplus underflows.
+// log(softplus(x)): its sum with A_log is finite even where exp(A_log) overflows and softplus underflows.
 double log_softplus(double x) {
   if (x < -40) return x;
   return std::log(std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))));

@@ -42,7 +42,7 @@ void run(const ops::DeltaKkt& op) {
               dot += scaled_key(k_i, c, get(op.beta, b, i, h)) * get(k_j, c);
             const double g_i = get(op.g, b, i, h);
             const double g_j = get(op.g, b, other, h);
-            if (g_i != g_j) dot *= std::exp(g_i - g_j);  // equal sums, -inf too: nothing decayed between
+            if (g_i != g_j) dot *= std::exp(g_i - g_j);  // equal, even if both are -inf: no decay in between
           }
           set(op.A, dot, b, i, h, j);
         }

@@ -12,8 +12,8 @@ namespace sluice::backend::reference::delta {
 
 namespace {
 
-// As far as passes end at such multiples of tokens, as those of prompts do, where they end changes no bit: the state
-// is F32 there in any case.
+// Every this many tokens the state is rounded to F32, as it is stored between calls. So where the passes of a
+// prompt end, which is always such a multiple, changes no bit.
 constexpr std::int64_t kStatesAreF32 = 64;
 
 // Row i of one value head's state over all tokens of a sequence; the rows are independent of each other.
@@ -50,7 +50,7 @@ void run_state_row(const ops::DeltaRule& op, const ops::Sequence& sequence, cons
 
 }  // namespace
 
-// Both forms are this recurrence; they differ in rounding alone, of which there is none here to speak of.
+// Both forms are this recurrence: they differ only in rounding, which is negligible in double.
 }  // namespace sluice::backend::reference::delta
 
 namespace sluice::backend::reference {

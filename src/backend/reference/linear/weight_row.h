@@ -1,4 +1,4 @@
-// Weights for the reference backend: one row as numbers, whatever its storage.
+// Weights for the reference backend: one row as numbers, from any storage.
 #pragma once
 
 #include <vector>

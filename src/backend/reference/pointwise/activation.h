@@ -1,4 +1,4 @@
-// Activations in double: right for every finite argument.
+// Activations in double, correct for every finite argument.
 #pragma once
 
 #include <cmath>

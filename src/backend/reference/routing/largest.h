@@ -8,7 +8,7 @@
 
 namespace sluice::backend::reference::routing {
 
-// Indices of the values in falling order, equal values by lower index.
+// Indices of the values in descending order; equal values are ordered by index.
 inline std::vector<std::int32_t> falling_order(const std::vector<double>& values) {
   std::vector<std::int32_t> order(values.size());
   std::iota(order.begin(), order.end(), 0);

@@ -14,8 +14,8 @@ namespace {
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
-// Sets the scores of every group but the best `top_groups` to -inf. A group's score is the sum of its two
-// largest.
+// Sets the scores of all but the best `top_groups` groups to -inf. A group's score is the sum of its two
+// largest scores.
 void drop_groups(std::vector<double>& scores, std::size_t groups, std::size_t top_groups) {
   const std::size_t size = scores.size() / groups;
   std::vector<double> group_scores;

@@ -18,7 +18,7 @@ void run(const ops::RouteSoftmax& op) {
     for (std::size_t e = 0; e < logits.size(); ++e) logits[e] = get(op.logits, t, e);
     const std::vector<std::int32_t> order = falling_order(logits);
     const double largest = logits[order[0]];
-    // Equal to the largest means exp(0), also where both are infinite.
+    // A logit equal to the largest gives exp(0), even if both are infinite.
     const auto mass = [&](std::size_t e) {
       return logits[e] == largest ? 1.0 : std::exp(logits[e] - largest);
     };

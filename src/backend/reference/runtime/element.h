@@ -8,7 +8,7 @@
 
 namespace sluice::backend::reference {
 
-// The element at the given indices, one a dimension.
+// The offset of the element at the given indices, one per dimension.
 template <class AnyView, class... Index>
 std::int64_t offset(const AnyView& view, Index... index) {
   std::int64_t at = 0;

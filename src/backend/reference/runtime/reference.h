@@ -1,4 +1,5 @@
-// The specification: every op in scalar code with double accumulation. One file an op, each defining run<Op>.
+// The specification: every op in scalar code with double accumulation. Each op has a file that defines
+// run<Op>.
 #pragma once
 
 namespace sluice::backend::reference {

@@ -1,4 +1,4 @@
-// Walking the rows (last dimension) of tensors of any rank.
+// Iterating over the rows (last dimension) of tensors of any rank.
 #pragma once
 
 #include "sluice/ops/view.h"
@@ -14,7 +14,7 @@ class RowIndex {
       linear /= shape[d];
     }
   }
-  // This row of a tensor with the same leading dimensions, as a view of rank 1.
+  // The same row of a tensor with the same leading dimensions, as a view of rank 1.
   template <class Pointer>
   ops::BasicView<Pointer> of(const ops::BasicView<Pointer>& view) const {
     ops::BasicView<Pointer> row = view;
