@@ -14,7 +14,7 @@ namespace sluice::experts {
 
 namespace {
 
-// A device serves several reads of this size sooner than one of all their bytes.
+// A device serves several requests of this size sooner than one request for all their bytes.
 constexpr std::size_t kRequestBytes = std::size_t{256} << 10;
 
 }  // namespace
@@ -24,7 +24,7 @@ ops::Buffer reserve_memory(std::size_t bytes) {
   void* mapped =
       ::mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) fail(ErrorKind::resource, "no memory for {} bytes of experts", bytes);
-  // The mapping is cut to an aligned one.
+  // Cut the mapping to an aligned part.
   const auto begin = reinterpret_cast<std::uintptr_t>(mapped);
   const std::uintptr_t aligned = (begin + kLargePage - 1) / kLargePage * kLargePage;
   if (aligned > begin) ::munmap(mapped, aligned - begin);
@@ -211,7 +211,7 @@ Cache::Pass::Pass(Cache& cache, int layer, std::span<const std::int32_t> wanted)
   start_reads();
 }
 
-// Of what was read ahead for this pass, the part it wants is missing from memory nevertheless: it had to be
+// Experts that were read ahead for this pass and are wanted still count as misses, because they had to be
 // read.
 void Cache::Pass::count(std::span<const std::int32_t> wanted) {
   std::vector<std::int32_t>& ahead = cache_.layer(layer_).ahead;
@@ -283,9 +283,9 @@ std::span<const Cache::Resident> Cache::Pass::next() {
   const bool waits = ready_.empty();
   while (ready_.empty() && error_.empty() && (!awaited_.empty() || !missing_.empty())) {
     receive();
-    start_reads();  // where all slots were being read ahead
+    start_reads();  // if all slots were taken by reads ahead
   }
-  // Experts are faster multiplied together: whatever else is there goes with them.
+  // Multiplying several experts together is faster, so also take what has already arrived.
   while (!awaited_.empty() && error_.empty() && cache_.reader_->ready()) receive();
   if (waits) cache_.usage_.wait_seconds += seconds_since(start);
   if (!error_.empty()) {

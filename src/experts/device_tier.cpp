@@ -22,7 +22,7 @@ std::size_t room_for(const Expert& expert) {
   return bytes;
 }
 
-// An expert of the same shape whose tensors lie one behind the other from `data` on.
+// An expert of the same shape whose tensors are packed from `data` on.
 Expert expert_at(Expert like, const std::byte* data) {
   for_each_tensor(like, [&](ops::ConstView& tensor) {
     tensor = {data, tensor.dtype, tensor.shape};
@@ -106,7 +106,7 @@ DeviceTier::DeviceTier(ops::Backend& backend, Cache& host, Options options)
   const auto ids = to_size(options_.tokens * (options_.chosen + 1)) * sizeof(std::int32_t);
   ops::Meeting::Room room{ids, ids, ids, 0};
   if (options_.miss != Miss::bus) {
-    // Passes that find room in slots: a row of inputs per token, one of results per choice.
+    // For passes that use the slots: one row of inputs per token, one row of results per choice.
     const std::size_t row = to_size(hidden) * size_bytes(options_.activations);
     room.shown += to_size(options_.slots / options_.chosen) * row;
     room.rows = to_size(options_.slots) * row;
@@ -117,7 +117,7 @@ DeviceTier::DeviceTier(ops::Backend& backend, Cache& host, Options options)
 
 DeviceTier::~DeviceTier() = default;
 
-// Then they stay where they are.
+// If so, its experts never move.
 bool DeviceTier::host_keeps_all() const {
   return host_.slots() >= host_.store().layer(0).experts();
 }
@@ -127,7 +127,7 @@ const ExpertSet& DeviceTier::experts(int layer, std::int64_t tokens) const {
   return uses_slots(tokens) ? place.slots : place.all;
 }
 
-// Tensors that are neighbours in both memories travel together.
+// Tensors that are adjacent in both memories are copied together.
 void DeviceTier::upload(const Expert& from, const ExpertSet& to, std::int32_t place) {
   const std::size_t i = place;
   const Expert target{to.gate_proj[i], to.up_proj[i], to.down_proj[i]};
@@ -154,7 +154,7 @@ void DeviceTier::upload(const Expert& from, const ExpertSet& to, std::int32_t pl
   usage_.bytes_read += room_for(from);
 }
 
-// An empty slot, or the policy's victim's, for an expert that is wanted.
+// An empty slot, or the policy victim's, for a wanted expert.
 std::int32_t DeviceTier::fill_slot(Layer& layer, const Cache::Resident& resident,
                                    std::span<const std::int32_t> wanted) {
   std::vector<std::int32_t> candidates;
@@ -174,7 +174,7 @@ std::int32_t DeviceTier::fill_slot(Layer& layer, const Cache::Resident& resident
   return slot;
 }
 
-// Whether an expert that the host computes is worth a slot for the passes to come.
+// Whether an expert that the host computes deserves a slot for later passes.
 bool DeviceTier::admits(Layer& layer, std::int32_t expert, std::span<const std::int32_t> wanted) {
   std::vector<std::int32_t> candidates{expert};
   for (const std::int32_t e : layer.expert_in) {
@@ -188,7 +188,7 @@ bool DeviceTier::admits(Layer& layer, std::int32_t expert, std::span<const std::
 std::size_t DeviceTier::host_share(std::size_t missing, std::size_t bytes) const {
   if (options_.miss == Miss::bus) return 0;
   if (options_.miss == Miss::cpu) return missing;
-  constexpr double kMeeting = 15e-6;  // to bring results to the device, whatever their number
+  constexpr double kMeeting = 15e-6;  // to copy results to the device, whatever their number
   const double bus = to_double(bytes) / options_.bus_bytes_per_second;
   const double host = host_experts_->seconds(bytes);
   std::size_t best = 0;
@@ -200,7 +200,7 @@ std::size_t DeviceTier::host_share(std::size_t missing, std::size_t bytes) const
   return best;
 }
 
-// Of what was brought ahead, the part that is wanted counts as missing nevertheless: it had to be brought.
+// Experts that were fetched ahead and are wanted still count as misses, because they had to be fetched.
 void DeviceTier::count(Layer& layer, std::span<const std::int32_t> wanted, std::size_t missing) {
   const std::size_t foreseen = std::count_if(
       layer.ahead.begin(), layer.ahead.end(),
@@ -227,7 +227,7 @@ void DeviceTier::fetch_to_slots(int number, std::span<const std::int32_t> wanted
   const bool whole = host_keeps_all();
   if (!whole) meeting_->finish_uploads();
   const std::size_t share = host_share(missing.size(), room_for(host_.store().layer(number)[0]));
-  // The host takes those that are needed least: others are the likelier to be needed again on the device.
+  // The host computes those used least: the device is likelier to need the others again.
   std::sort(missing.begin(), missing.end(),
             [&](std::int32_t a, std::int32_t b) { return uses[a] < uses[b]; });
   const std::vector<std::int32_t> host(missing.begin(), missing.begin() + share);
@@ -248,11 +248,11 @@ void DeviceTier::fetch_to_slots(int number, std::span<const std::int32_t> wanted
     filled.clear();
     now.clear();
     left -= residents.size();
-    if (left > 0) meeting_->finish_uploads();  // the cache may read over what it handed out
+    if (left > 0) meeting_->finish_uploads();  // the cache may overwrite what it returned
   }
 }
 
-// The device is at the layer before, so it reads neither these slots nor this place.
+// The device still computes the previous layer, so it reads neither these slots nor this layer's place.
 void DeviceTier::fetch_ahead(int number, std::span<const std::int32_t> guessed, bool slots) {
   if (guessed.empty()) return;
   Layer& layer = layers_[number];
@@ -298,7 +298,7 @@ void DeviceTier::fetch_all(int number, std::span<const std::int32_t> wanted) {
   }
 }
 
-// Results of choices that fell on these experts.
+// Computes the results of the choices that name these experts.
 void DeviceTier::compute(std::span<const Cache::Resident> residents) {
   if (residents.empty()) return;
   const std::size_t k = options_.chosen;
@@ -319,7 +319,7 @@ void DeviceTier::compute(std::span<const Cache::Resident> residents) {
   }
 }
 
-// What fails while the device waits must not leave it waiting.
+// If this fails, the device must not keep waiting.
 template <class F>
 void DeviceTier::meet(F&& work) {
   try {
@@ -330,7 +330,7 @@ void DeviceTier::meet(F&& work) {
       std::fill(layer.mark.begin(), layer.mark.end(), 0u);
       layer.ahead.clear();
     }
-    backend_.synchronize();  // throws what the device met, if that came first
+    backend_.synchronize();  // throws the device's own error if that came first
     throw;
   }
 }
@@ -370,7 +370,8 @@ void DeviceTier::fetch_missing(int layer, std::int64_t tokens, bool guessed) {
   });
 }
 
-// Says where the experts are. What the host computes has a place too, any: its result is replaced.
+// Sends the slot of every choice. Choices that the host computes get an arbitrary one: their result is
+// replaced.
 void DeviceTier::send_slots(int number, std::int64_t tokens) {
   const Layer& layer = layers_[number];
   const bool slots = uses_slots(tokens);

@@ -1,4 +1,4 @@
-// One expert: the three matrices that are read, kept and dropped together.
+// One expert: three matrices that are read, kept and evicted together.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct Expert {
   ops::Weight down_proj;  // [hidden, intermediate]
 };
 
-// f(tensor) for values, scales and biases of the matrices in order, those that are present.
+// f(tensor) for the present values, scales and biases of the matrices, in order.
 template <class AnyExpert, class F>
 void for_each_tensor(AnyExpert& expert, F&& f) {
   for (auto* matrix : {&expert.gate_proj, &expert.up_proj, &expert.down_proj})

@@ -1,5 +1,5 @@
-// Rows of activations in host memory between their own type, F32 or BF16, and the floats that the host
-// computes with.
+// Converts rows of activations in host memory between their own type, F32 or BF16, and the floats that the
+// host computes with.
 #pragma once
 
 #include <cstddef>

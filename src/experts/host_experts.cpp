@@ -46,7 +46,7 @@ void HostExperts::compute(const std::byte* input, std::span<const Expert> expert
   cpu_.run(ops::ExpertMatmul{
       .x = inner, .w = {.stack = {}, .separate = down}, .experts = numbers, .out = results});
   from_floats({static_cast<const float*>(results.data), to_size(results.elements())}, activations_, out);
-  constexpr double kWeight = 0.05;  // of the latest
+  constexpr double kWeight = 0.05;  // weight of the latest measurement
   const double took = seconds_since(start);
   seconds_per_byte_ += kWeight * (took / to_double(bytes) - seconds_per_byte_);
 }

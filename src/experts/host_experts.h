@@ -17,7 +17,7 @@ class HostExperts {
   // out [experts,hidden] of one token's input [hidden].
   void compute(const std::byte* input, std::span<const Expert> experts, std::byte* out);
 
-  // For an expert of so many bytes, as it was lately.
+  // Estimated time for an expert of that many bytes, from recent passes.
   double seconds(std::size_t bytes) const { return seconds_per_byte_ * to_double(bytes); }
 
  private:
@@ -25,7 +25,7 @@ class HostExperts {
 
   ops::Backend& cpu_;
   ops::DType activations_;
-  double seconds_per_byte_ = 1 / 50e9;  // until there is experience
+  double seconds_per_byte_ = 1 / 50e9;  // until the first measurement
   ops::Buffer input_;
   ops::Buffer inner_;
   ops::Buffer results_;

@@ -1,4 +1,4 @@
-// "Reads" of what is in memory already: random weights, which no file holds.
+// "Reads" from memory: for random weights, which are in no file.
 #include <algorithm>
 #include <cstring>
 #include <deque>

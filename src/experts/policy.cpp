@@ -36,8 +36,8 @@ class Lru final : public Policy {
   std::vector<std::uint64_t> last_;
 };
 
-// A use counts half after kHalfLife passes. Kept as logarithms of sums that grow instead of decaying, so that
-// nothing changes between uses: log2 of sum 2^(time of use / half-life).
+// A use counts half after kHalfLife passes. Stored as logarithms of sums that grow instead of decaying, so
+// that nothing changes between uses: log2 of sum 2^(time of use / half-life).
 class Lfru final : public Policy {
  public:
   explicit Lfru(std::int64_t experts) : weight_(to_size(experts), -std::numeric_limits<double>::infinity()) {}
@@ -93,7 +93,8 @@ class Belady final : public Policy {
     return uses.empty() ? std::numeric_limits<std::size_t>::max() : uses.back();
   }
   std::size_t now_ = 0;
-  std::vector<std::vector<std::size_t>> uses_;  // numbers of passes, the next one last
+  std::vector<std::vector<std::size_t>> uses_;  // by expert: numbers of the passes that use it, the next one
+                                                // last
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How often experts were needed, kept in a file to decide by which of them stay in memory.
+// How often experts were needed, stored in a file, to decide which of them stay in memory.
 #pragma once
 
 #include <filesystem>
@@ -8,12 +8,12 @@
 
 namespace sluice::experts {
 
-using Profile = std::vector<std::vector<std::uint32_t>>;  // uses, by layer with experts and expert
+using Profile = std::vector<std::vector<std::uint32_t>>;  // uses, by layer with experts and by expert
 
 Profile read_profile(const std::filesystem::path& path);
 void write_profile(const Profile& profile, const std::filesystem::path& path);
 
-// Makes the policies of a model's layers: "lru", "lfru", or "static:FILE" with the file of a profile.
+// Makes the policies of a model's layers: "lru", "lfru", or "static:FILE" with a profile's file.
 class PolicyMaker {
  public:
   explicit PolicyMaker(const std::string& name);

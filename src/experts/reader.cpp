@@ -21,13 +21,13 @@ std::string reason(int error) {
   return std::generic_category().message(error);
 }
 
-// Some file systems accept the flag and refuse the reads.
+// Some file systems accept the O_DIRECT flag but fail the reads.
 bool reads_directly(int descriptor) {
   const std::unique_ptr<void, decltype(&std::free)> memory(std::aligned_alloc(kProbe, kProbe), &std::free);
   return memory != nullptr && ::pread(descriptor, memory.get(), kProbe, 0) > 0;
 }
 
-// Of the descriptor's file, in nanoseconds.
+// The file's modification time in nanoseconds.
 std::int64_t last_written(const struct stat& status) {
   return status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec;
 }

@@ -10,10 +10,10 @@
 
 namespace sluice::experts {
 
-// What direct reads are aligned to: in the file, in memory and in length.
+// Alignment of direct reads: in the file, in memory and in length.
 inline constexpr std::size_t kAlignment = 4096;
 
-// A file that is mapped at `bytes`. Weights were bound to views into the mapping; nothing is read through it.
+// A file mapped at `bytes`. Weights were bound to views into the mapping; nothing is read through it.
 struct SourceFile {
   std::filesystem::path path;
   std::span<const std::byte> bytes;
@@ -26,7 +26,7 @@ struct LayerSource {
   ops::ExpertWeights up_proj;
   ops::ExpertWeights down_proj;
   std::span<const std::byte> fingerprints;  // little-endian, 8 bytes per expert; empty: unknown
-  std::int64_t first = 0;                   // the number in the model of the first of them
+  std::int64_t first = 0;                   // the first one's number in the model
 
   std::int64_t experts() const { return gate_proj.shape()[0]; }
   Expert operator[](std::int64_t expert) const {
@@ -34,7 +34,7 @@ struct LayerSource {
   }
 };
 
-// A run of a file and its place in the slot. `bytes` is a multiple of the alignment and may reach past the
+// A range of a file and its place in the slot. `bytes` is a multiple of the alignment and may reach past the
 // end of the file; `needed` of them must arrive.
 struct Piece {
   int file = 0;
@@ -44,7 +44,7 @@ struct Piece {
   std::size_t at = 0;
 };
 
-// Tensors of an expert that lie side by side become one piece: an expert of a packed file is one read.
+// Adjacent tensors of an expert form one piece: an expert of a packed file is one read.
 class Store {
  public:
   Store(std::vector<SourceFile> files, std::vector<LayerSource> layers);
@@ -52,13 +52,13 @@ class Store {
   const std::vector<SourceFile>& files() const { return files_; }
   int layers() const { return to_int(layers_.size()); }
   const LayerSource& layer(int layer) const { return layers_[layer]; }
-  // Room that any expert of the layer fits, a multiple of the alignment.
+  // Room for any expert of the layer, a multiple of the alignment.
   std::size_t slot_bytes(int layer) const { return slot_bytes_[layer]; }
 
   std::vector<Piece> pieces(int layer, std::int64_t expert) const;
-  // The expert as it lies in a slot that its pieces were read into.
+  // The expert in a slot that its pieces were read into.
   Expert in_slot(int layer, std::int64_t expert, const std::byte* slot) const;
-  // What fingerprint() of the expert must be, or 0 where nobody knows.
+  // The expected fingerprint() of the expert, or 0 if unknown.
   std::uint64_t fingerprint_of(int layer, std::int64_t expert) const;
   std::string name(int layer, std::int64_t expert) const;  // "expert 3 of layer 7 ('model.safetensors')"
 

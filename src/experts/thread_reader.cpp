@@ -1,4 +1,4 @@
-// Reads by threads that wait in pread.
+// Reads by threads that block in pread.
 #include <fmt/core.h>
 #include <unistd.h>
 

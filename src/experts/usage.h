@@ -1,4 +1,4 @@
-// What a cache of experts did.
+// Statistics of a cache of experts.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@ namespace sluice::experts {
 struct Usage {
   std::uint64_t hits = 0;  // experts needed by a pass that were in a slot
   std::uint64_t misses = 0;
-  std::uint64_t foreseen = 0;  // of the misses: read before they were chosen
-  std::uint64_t unused = 0;    // read ahead, and the pass they were for did not choose them
+  std::uint64_t foreseen = 0;  // misses that were read ahead, before they were chosen
+  std::uint64_t unused = 0;    // read ahead, but not chosen by the pass they were for
   std::uint64_t bytes_read = 0;
-  double wait_seconds = 0;                       // with nothing left to compute but what was being read
+  double wait_seconds = 0;                       // waiting for reads with nothing left to compute
   std::vector<std::vector<std::uint32_t>> uses;  // passes that needed an expert, by layer and expert
 };
 

@@ -17,8 +17,8 @@ namespace {
 constexpr const char* kArithmetic = "arithmetic";
 constexpr const char* kArithmeticOfExperts = "arithmetic of experts";
 
-// Two processors with the same instructions, or two devices of one kind, give the same bits. How many threads
-// there are makes no difference.
+// Two processors with the same instructions, or two devices of the same kind, give the same bits, whatever
+// the number of threads.
 std::string arithmetic(const ops::Backend& backend) {
   const std::string description = backend.description();
   const auto threads = description.find(" threads, ");
@@ -44,7 +44,7 @@ NodeStrengths strengths_of(const Cluster& cluster, const engine::Core& core) {
   return {whole, device ? strength_of(cluster, core, *core.make_processor()) : whole, device};
 }
 
-// The program first: what another one says behind it may have another form.
+// The program version comes first: another version may format the rest of the message differently.
 Message introduce(const std::string& program, const std::vector<Fact>& facts,
                   const NodeStrengths& strengths) {
   Writer writer;
@@ -75,7 +75,7 @@ std::vector<Fact> read_facts(Reader& reader) {
   return facts;
 }
 
-// Of another program, the program alone, if that.
+// Reads only the program version if it differs from this node's.
 Introduction read_introduction(const Message& message, const std::string& program) {
   Introduction read;
   Reader reader(message);
@@ -107,7 +107,8 @@ Layout read_layout(Reader& reader) {
   return layout;
 }
 
-// On the node that leads, of all nodes. Throws where two differ, or the model cannot be shared so.
+// Runs on the leading node with the introductions of all nodes. Throws if two differ or the model cannot be
+// shared this way.
 Layout settle_agreed(std::vector<Introduced>& nodes, std::span<const NodeStrengths> strengths,
                      const engine::Core& core, const std::string& written) {
   const std::vector<Part> parts = parts_of(parse_layout(written, to_int(nodes.size())));

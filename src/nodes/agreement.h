@@ -1,4 +1,4 @@
-// What nodes tell each other before they share a model, so that results are those of one machine.
+// What nodes exchange before they share a model, so that the results are those of one machine.
 #pragma once
 
 #include "engine/core.h"
@@ -7,9 +7,9 @@
 
 namespace sluice::nodes {
 
-// Everything of a node that results depend on, by what people call it.
+// One property of a node that results depend on; `what` is its name in messages.
 struct Fact {
-  // Of which part of the model: of all of it, of what every token uses, or of experts that nodes share.
+  // The part of the model it concerns: all of it, what every token uses (dense), or experts that nodes share.
   enum class Of : std::uint8_t { all, dense, experts };
   std::string what;
   std::string value;
@@ -17,26 +17,28 @@ struct Fact {
 };
 std::vector<Fact> facts_of(const engine::Core& core);
 
-// Recognises a checkpoint by its config, the names, types and sizes of its tensors, and samples of them.
+// Identifies a checkpoint by its config, the names, types and sizes of its tensors, and samples of their
+// bytes.
 std::uint64_t fingerprint(const checkpoint::TensorFiles& files);
 
-// What a node computes by its place in a layout.
+// What a node computes, by its place in a layout.
 struct Part {
   bool dense = true;
   bool shared_experts = false;
 };
 std::vector<Part> parts_of(const Layout& layout);
 
-// The first difference, in what both compute, between two nodes as a sentence; empty: there is none.
+// What a node says of itself.
 struct Introduced {
   std::string name;
   std::vector<Fact> facts;
   Part part;
 };
+// The first difference in what both nodes compute, as a sentence; empty: none.
 std::string difference(const Introduced& first, const Introduced& other);
 
-// Called by all nodes: they compare facts and settle who holds what, as the one that leads was told. Throws
-// everywhere where they cannot.
+// Called by all nodes: compares their facts and settles the layout from the leading node's `layout`. Throws
+// on every node if they cannot work together.
 Layout agree(Cluster& cluster, const engine::Core& core, const std::string& program,
              const std::string& layout);
 

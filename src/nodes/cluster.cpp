@@ -12,10 +12,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::size_t kLargest = std::size_t{256} << 20;  // message; MPI counts bytes by int
+constexpr std::size_t kLargest = std::size_t{256} << 20;  // bytes per message; MPI counts bytes in an int
 
-// Waits a little longer the longer nothing comes: a row that is on its way comes in microseconds, and nodes
-// without work leave the processor to others.
+// Waits longer the longer nothing arrives: expected rows arrive within microseconds, and idle nodes leave the
+// processor to others.
 class Patience {
  public:
   void wait() {
@@ -53,17 +53,17 @@ Cluster::~Cluster() {
   if (is_lost_) return;
   try {
     transport_->close();
-  } catch (const Error&) {  // of a node that parted in disorder
+  } catch (const Error&) {  // a node left without parting
   }
 }
 
-// Stays until all others part too: the end of a transport may wait for ever for one that is lost meanwhile.
+// Waits until all others part too: closing a transport may block forever if a node is lost in the meantime.
 void Cluster::part() {
   if (is_lost_) return;
   parted_ = true;
   try {
     tell_all(Beat::parting, {}, rank());
-  } catch (const Error&) {  // to whom is found out by its silence
+  } catch (const Error&) {  // the watch notices an unreachable node by its silence
   }
   const auto all_parted = [this] {
     for (int other = 0; other < size(); ++other)
@@ -73,7 +73,7 @@ void Cluster::part() {
   for (Patience patience; !is_lost_ && !all_parted();) patience.wait();
 }
 
-// Everybody tells everybody its name.
+// Every node sends its name to every other.
 void Cluster::meet() {
   const Clock::time_point start = Clock::now();
   hosts_[to_size(rank())] = transport_->host();
@@ -117,7 +117,7 @@ Message Cluster::receive(int from, Channel channel) {
   for (Patience patience;;) {
     const bool parted = peer(from).parted;
     if (std::optional<Message> message = transport_->poll(from, channel)) return std::move(*message);
-    // What it sent before may still be on its way.
+    // Messages sent before it parted may still be in flight.
     if (parted && !transport_->arriving(from, channel))
       fail(ErrorKind::resource, "{} ended before its work was done", name(from));
     refuse_if_lost();
@@ -169,7 +169,7 @@ void Cluster::give_up(const std::string& why) noexcept try {
   }
   tell_all(Beat::failed, fmt::format("{}: {}", name(rank()), why), rank());
   wait_until_told(1s);
-} catch (const std::exception&) {  // then silence tells them
+} catch (const std::exception&) {  // then the others notice the silence
 }
 
 void Cluster::lose(const LostNode& node) {
@@ -179,10 +179,10 @@ void Cluster::lose(const LostNode& node) {
     lost_ = node.sentence;
     is_lost_ = true;
   }
-  if (!node.told) try {  // so that all say the same, and nobody takes this node's end for the cause
+  if (!node.told) try {  // so that all nodes report the same cause, and none blames this node's exit
       tell_all(Beat::lost, node.sentence, node.rank);
       wait_until_told(200ms);
-    } catch (const Error&) {  // then the others find out for themselves
+    } catch (const Error&) {  // then the others notice for themselves
     }
   if (options_.lost) options_.lost(node);
 }
@@ -225,7 +225,8 @@ void Cluster::watch() {
   while (!stopping_ && !is_lost_) {
     lock.unlock();
     const Clock::time_point now = Clock::now();
-    // Whoever was stopped itself has heard nobody meanwhile; what others were silent before still counts.
+    // If this process itself was stopped, it heard nobody in that time; extend everyone's deadline by it, but
+    // keep the silence from before.
     if (now - last > options_.patience / 2)
       for (Peer& peer : peers_) peer.heard += now - last;
     last = now;
@@ -236,7 +237,7 @@ void Cluster::watch() {
         told = now;
       }
       leaving = transport_->progress();
-    } catch (const Error&) {  // to whom is found out by its silence
+    } catch (const Error&) {  // the watch notices an unreachable node by its silence
     }
     hear();
     look_for_silence(now);

@@ -1,6 +1,6 @@
-// The nodes that work together, and the watch that each keeps over the others: a thread tells them twice a
-// second that this one lives. Who is silent for too long, or says that it failed, is lost, and with it the
-// model: every node hears of it, and nobody waits any longer.
+// The nodes that work together, and the watch thread of each: it sends a heartbeat twice a second and listens
+// for those of the others. A node that is silent for too long, or reports a failure, is lost, and the model
+// with it: every node is told, and all waiting ends.
 #pragma once
 
 #include <atomic>
@@ -20,14 +20,14 @@ namespace sluice::nodes {
 class Cluster {
  public:
   struct Options {
-    // Hears once, on the thread that keeps watch, what happened to which node.
+    // Called once, on the watch thread, when a node is lost.
     std::function<void(const LostNode& node)> lost = {};
     std::chrono::milliseconds beat{500};
-    std::chrono::milliseconds patience{5000};  // with a node that is silent
-    std::chrono::milliseconds meeting{10000};  // with one that has not come
+    std::chrono::milliseconds patience{5000};  // how long a node may be silent
+    std::chrono::milliseconds meeting{10000};  // how long to wait for a node to join
   };
   Cluster(std::unique_ptr<Transport> transport, Options options);
-  // Parts in order, once all others do, unless a node was lost.
+  // Parts in order once all others do, unless a node was lost.
   ~Cluster();
   Cluster(const Cluster&) = delete;
   Cluster& operator=(const Cluster&) = delete;
@@ -39,24 +39,24 @@ class Cluster {
   // Where each node runs.
   const std::vector<std::string>& hosts() const { return hosts_; }
 
-  // Throw where a node is lost.
+  // These throw if a node is lost.
   void send(int to, Channel channel, Message message);
   // Waits for the next message.
   Message receive(int from, Channel channel);
-  // The same for bytes that may be more than one message can hold; both sides know how many they are.
+  // The same for bytes that may exceed the largest message; both sides know their number.
   void send_bytes(int to, Channel channel, std::span<const std::byte> bytes);
   void receive_bytes(int from, Channel channel, std::span<std::byte> bytes);
 
   // Tells the others that this node cannot go on, and why.
   void give_up(const std::string& why) noexcept;
-  // All know already why they end.
+  // For an end whose reason all nodes already know: suppresses give_up().
   void end_together() { told_ = true; }
 
  private:
   using Clock = std::chrono::steady_clock;
   enum class Beat : std::uint8_t { alive, failed, lost, parting };
   struct Peer {
-    Clock::time_point heard;           // of the watch alone
+    Clock::time_point heard;           // used by the watch thread only
     std::atomic<bool> parted = false;  // it has no more to send
   };
 
@@ -67,12 +67,12 @@ class Cluster {
   void hear(int rank, const Message& message);
   void look_for_silence(Clock::time_point now);
   void lose(const LostNode& node);
-  // `about` is the node of which the text speaks.
+  // `about` is the node that the text is about.
   void tell_all(Beat beat, const std::string& text, int about);
   void wait_until_told(std::chrono::milliseconds most);
   void refuse_if_lost() const;
   Peer& peer(int rank) { return peers_[to_size(rank)]; }
-  // Whoever parted first still lives and listens until the others part, too.
+  // A node that parted keeps sending heartbeats and listening until all others part.
   bool is_done_with(int other) { return parted_ && peer(other).parted; }
 
   std::unique_ptr<Transport> transport_;
@@ -82,11 +82,11 @@ class Cluster {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;
-  std::string lost_;  // what happened
+  std::string lost_;  // why, once a node is lost
   std::atomic<bool> is_lost_ = false;
-  std::atomic<bool> told_ = false;    // why this node ends
-  std::atomic<bool> parted_ = false;  // all was sent
-  std::thread watch_;                 // last: it uses the others
+  std::atomic<bool> told_ = false;    // the others were told why this node ends
+  std::atomic<bool> parted_ = false;  // this node has sent everything
+  std::thread watch_;                 // last, because it uses the others
 };
 
 }  // namespace sluice::nodes

@@ -11,7 +11,7 @@ namespace sluice::nodes {
 
 namespace {
 
-// Numbers above 0 between such marks; nothing where there is anything else.
+// Numbers above 0, separated by `mark`; nothing if there is anything else.
 std::optional<std::vector<std::int64_t>> numbers(std::string_view text, char mark) {
   std::vector<std::int64_t> all;
   for (const char* at = text.data(); at <= text.data() + text.size();) {
@@ -32,7 +32,7 @@ Layout one_node_each(const std::vector<std::int64_t>& layers) {
 }
 
 std::optional<Layout> groups_of(const std::vector<std::int64_t>& sizes) {
-  constexpr std::int64_t kMost = 65'536;  // no machine room has more
+  constexpr std::int64_t kMost = 65'536;  // larger than any cluster in use
   Layout layout;
   for (const std::int64_t size : sizes) {
     if (size > kMost) return std::nullopt;

@@ -23,7 +23,7 @@ double physical_memory() {
   return to_double(sysconf(_SC_PHYS_PAGES)) * to_double(sysconf(_SC_PAGESIZE));
 }
 
-// Behind messages of this size, each answered by an empty one: the median time of an exchange.
+// The median time of a message of this size that is answered with an empty one.
 double time_of(Cluster& cluster, int other, int count, std::size_t bytes) {
   std::vector<double> seconds;
   for (int i = 0; i < count; ++i) {

@@ -1,4 +1,4 @@
-// What the nodes and the network between them are, measured.
+// Measures the nodes and the network between them.
 #pragma once
 
 #include <filesystem>
@@ -9,13 +9,13 @@
 
 namespace sluice::nodes {
 
-// Bytes that this node has for weights: most of what it may use, or of the machine's memory, shared by those
-// on it. `allowed` is 0 where nothing is said.
+// Bytes that this node has for weights: most of `allowed`, or if that is 0 of the machine's memory, divided
+// among the nodes on that machine.
 double memory_for_weights(const Cluster& cluster, const ops::Backend& backend, std::uint64_t allowed);
 
-// Called by all nodes. One after the other measures itself, so that those on one machine do not share it, and
-// the one that leads then measures how it reaches each other. That one alone gets the whole; its network is
-// the slowest of them. `file` is read to measure the disk; empty: it is not.
+// Called by all nodes. They measure themselves one after the other, so that nodes on one machine do not
+// disturb each other; then the leading node measures its connection to each. Only that node gets all results;
+// the network's are those of the slowest connection. `file` is read to measure the disk; empty: not measured.
 NodesSpec measure(Cluster& cluster, const EngineOptions& options, const std::filesystem::path& file);
 
 }  // namespace sluice::nodes

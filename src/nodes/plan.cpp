@@ -28,11 +28,11 @@ struct Cost {
   std::int64_t layers;
   std::int64_t experts;
   std::int64_t chosen;
-  double row;  // bytes of a token's row
+  double row;  // bytes of one token's row of activations
   double weights;
   double expert_weights;
   double read;          // per token
-  double experts_read;  // of that
+  double experts_read;  // of `read`
 };
 
 nodes::NodeStrengths strengths_of(const NodeSpec& node, bool with_gpu) {
@@ -41,8 +41,8 @@ nodes::NodeStrengths strengths_of(const NodeSpec& node, bool with_gpu) {
   return {{node.gpu_memory, node.gpu_bytes_per_second}, processors, true};
 }
 
-// Whether the GPUs of nodes in such groups compute: each group's first node has one, and either all nodes
-// compute experts on theirs or none does.
+// Whether the GPUs of nodes grouped this way are used: the first node of each group has one, and either all
+// nodes compute experts on theirs or none does.
 bool uses_gpus(const NodesSpec& spec, const std::vector<std::size_t>& sizes) {
   std::size_t head = 0;
   for (const std::size_t size : sizes) {
@@ -52,9 +52,9 @@ bool uses_gpus(const NodesSpec& spec, const std::vector<std::size_t>& sizes) {
   return true;
 }
 
-// The mean time of the node that is the last to have its share of `chosen` experts, where each choice falls
-// to node n with probability share[n] and takes it time[n]. The chance that all are done by then is the
-// number of ways to share the choices so: a product of truncated exponential series.
+// The expected time of the slowest node for `chosen` experts, where each choice falls on node n with
+// probability share[n] and takes it time[n]. The probability that all are done by a time is the number of
+// ways to distribute the choices accordingly: a product of truncated exponential series.
 double busiest(std::int64_t chosen, const std::vector<double>& share, const std::vector<double>& time) {
   std::vector<double> ends;
   for (const double one : time)
@@ -83,11 +83,11 @@ double busiest(std::int64_t chosen, const std::vector<double>& share, const std:
   return mean;
 }
 
-// One way to share the model among nodes in their order: stages of so many of them, one behind the other. In
-// each layer of a stage of several its first node asks the others, computes its own choices, and waits for
-// theirs; its link carries a row to each that is asked, and back a row per choice. Experts of such a stage
-// are the processors', a GPU of its first node has all else. Where not all stages have such GPUs, processors
-// compute everything.
+// One way to share the model among the nodes in order: consecutive stages of these sizes. In each layer of a
+// stage with several nodes, the first node sends requests to the others, computes its own choices and waits
+// for the results; its link carries one row to each requested node and one row per choice back. The experts
+// of such a stage run on the processors, everything else on the first node's GPU. If some stage has no such
+// GPU, processors compute everything.
 class Staged {
  public:
   Staged(const Cost& cost, const NodesSpec& spec, const std::vector<std::size_t>& sizes)
@@ -104,7 +104,7 @@ class Staged {
       add_stage(layers[i], node, sizes_[i]);
       node += sizes_[i];
     }
-    // A message from each stage to the next, and one back to the first.
+    // One message from each stage to the next, and one back to the first.
     const NetworkSpec& network = spec_.network;
     if (sizes_.size() > 1)
       layout_.network_seconds +=
@@ -142,7 +142,7 @@ class Staged {
     }
     const double count = cost_.experts;
     const double dense = part * (cost_.weights - cost_.expert_weights);
-    const double beside = head.has_device ? 0 : dense;  // of the first node's share of experts
+    const double beside = head.has_device ? 0 : dense;  // of the first node's memory for experts
     if (head.has_device) add_held(head.whole.memory, dense);
     const std::vector<std::int64_t> experts =
         nodes::split_experts({cost_.experts, part * cost_.expert_weights / count, beside}, nodes);
@@ -184,9 +184,9 @@ class Staged {
   NodesPlan::Layout layout_{.name = {}, .nodes = {}, .fits = true};
 };
 
-// The best of each name, the best one first.
+// The best layout of each name, best first.
 std::vector<NodesPlan::Layout> plan_layouts(const Cost& cost, const NodesSpec& spec) {
-  constexpr std::size_t kMost = 12;  // nodes of which every grouping is tried
+  constexpr std::size_t kMost = 12;  // up to this many nodes every grouping is tried
   const auto before = [](const NodesPlan::Layout& a, const NodesPlan::Layout& b) {
     return a.fits != b.fits ? a.fits : a.tokens_per_second > b.tokens_per_second;
   };
@@ -206,7 +206,7 @@ std::vector<NodesPlan::Layout> plan_layouts(const Cost& cost, const NodesSpec& s
   const std::size_t count = spec.nodes.size();
   consider(std::vector<std::size_t>(count, 1));
   if (count > 1) consider({count});
-  // Bit i: a stage ends behind node i.
+  // Bit i: a stage ends after node i.
   for (std::uint32_t ends = 1; count <= kMost && ends + 1 < 1u << (count - 1); ++ends) {
     std::vector<std::size_t> sizes{1};
     for (std::size_t i = 0; i + 1 < count; ++i)

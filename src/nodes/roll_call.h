@@ -1,4 +1,4 @@
-// Who is there while MPI still waits for all, and does not say for whom.
+// Finds out which nodes are missing while MPI waits for all of them without saying for which.
 #pragma once
 
 #include <chrono>
@@ -9,12 +9,11 @@
 
 namespace sluice::nodes {
 
-// The part of one node. Calls of the one that MPI starts by may wait for ever, so that whoever asks is
-// another thread.
+// One node's part. Calls on the thread that starts MPI may block forever, so silent() is called on another.
 class Roll {
  public:
   virtual ~Roll() = default;
-  // Called before MPI begins, by the thread that begins it.
+  // Called before MPI starts, on the thread that starts it.
   virtual void begin() = 0;
   // As RollCall::silent().
   virtual std::optional<std::vector<std::string>> silent(std::chrono::milliseconds patience) const = 0;

@@ -19,7 +19,7 @@ TokenCost token_cost_of(const ModelSummary& model) {
   return costs;
 }
 
-// How many experts each of these layers has; 0: none of them has any.
+// The number of experts of each of these layers; 0: none has any.
 std::int64_t experts_of(std::span<const layers::DecoderLayer> layers) {
   std::int64_t experts = 0;
   for (const layers::DecoderLayer& layer : layers) {
@@ -79,7 +79,8 @@ class Settling {
            decoder_.layers.size());
   }
 
-  // Else some experts would have the bits of a GPU and others those of processors, as on no single machine.
+  // Otherwise some experts would have the bits of a GPU and others those of processors, as on no single
+  // machine.
   void check_groups() const {
     const auto alone = [](const Stage& stage) { return stage.nodes() == 1; };
     if (!core_.backend->traits().host_memory && std::any_of(layout_.begin(), layout_.end(), alone) &&
@@ -90,7 +91,7 @@ class Settling {
            written_);
   }
 
-  // Of a stage that begins at that layer.
+  // For a stage that begins at layer `first`.
   void share_experts(Stage& stage, std::int64_t first, std::span<const NodeStrengths> nodes) const {
     const auto layers = std::span(decoder_.layers).subspan(to_size(first), to_size(stage.layers));
     const std::int64_t experts = experts_of(layers);
@@ -110,7 +111,7 @@ class Settling {
     for (std::int64_t i = first; i < first + stage.layers; ++i) all += cost_.layers[to_size(i)].bytes;
     const double of_experts = static_cast<double>(core_.summary.bytes_of(PartKind::experts)) *
                               static_cast<double>(stage.layers) / static_cast<double>(decoder_.layers.size());
-    // On a device, what every token uses takes none of the memory of experts.
+    // With a device, the dense weights take no memory from the experts.
     const double dense = core_.backend->traits().host_memory ? std::max(0.0, all - of_experts) : 0;
     return {experts, of_experts / static_cast<double>(experts), dense};
   }

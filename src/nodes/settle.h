@@ -1,4 +1,4 @@
-// From a layout as somebody wrote it to one that says everything.
+// Completes a layout that a user wrote.
 #pragma once
 
 #include "engine/core.h"
@@ -7,7 +7,8 @@
 
 namespace sluice::nodes {
 
-// What is not written suits the nodes' memory and speed. Throws where the model cannot be shared so.
+// Fills in what was left open to suit the nodes' memory and speed. Throws if the model cannot be shared this
+// way.
 Layout settle(const std::string& written, const engine::Core& core, std::span<const NodeStrengths> nodes);
 
 }  // namespace sluice::nodes

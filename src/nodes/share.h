@@ -1,4 +1,4 @@
-// What one node holds of a model, whatever the layout: it leads or follows by layers, by experts, or both.
+// What one node holds of a model in any layout: it leads or follows by layers, by experts, or both.
 #pragma once
 
 #include "nodes/agreement.h"
@@ -11,7 +11,7 @@ namespace sluice::nodes {
 
 class Share final : public engine::LayerShare {
  public:
-  // `layout` as somebody wrote it; that of the node that leads counts.
+  // `layout` is what the user wrote; the leading node's counts.
   Share(std::shared_ptr<Cluster> cluster, std::string program, std::string layout);
 
   Range divide(const engine::Core& core) override;
@@ -23,7 +23,7 @@ class Share final : public engine::LayerShare {
   std::int64_t begin(state::PoolReplica* replica, const engine::Batch& batch) override;
   std::int64_t stages() const override { return layer_leader_ ? layer_leader_->stages() : 1; }
 
-  // Does what others ask for until they have no more use for it.
+  // Serves the other nodes until they are done.
   void follow(engine::Core& core);
 
  private:
@@ -31,7 +31,7 @@ class Share final : public engine::LayerShare {
   std::string program_;
   std::string layout_;
   NodePlace place_;
-  // Those that this node is.
+  // The roles of this node.
   std::optional<LayerLeader> layer_leader_;
   std::optional<LayerFollower> layer_follower_;
   std::optional<ExpertLeader> expert_leader_;

@@ -27,11 +27,12 @@ void add(LayerCost& cost, const ops::ConstView& parameter, double active) {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// The best time of the slowest node, and the counts that give it; empty where memory is too short.
+// The layer counts that minimise the time of the slowest node; empty if memory is too small.
 std::vector<std::int64_t> best_split(const ModelCost& model, std::span<const NodeStrength> nodes,
                                      bool within_memory) {
   const std::size_t layers = model.layers.size();
-  // best[n][l]: of the first n nodes with the first l layers; from[n][l]: how many of them node n - 1 has.
+  // best[n][l]: the time of the first n nodes with the first l layers; from[n][l]: how many of the layers
+  // node n - 1 has.
   std::vector best(nodes.size() + 1, std::vector<double>(layers + 1, kNever));
   std::vector from(nodes.size() + 1, std::vector<std::size_t>(layers + 1, 0));
   best[0][0] = 0;
@@ -60,7 +61,8 @@ std::vector<std::int64_t> best_split(const ModelCost& model, std::span<const Nod
   return counts;
 }
 
-// Of weights that are experts to such a part, where these lie in one memory and all else in another.
+// The bytes of weights that fit if the part `part` of them are experts, which lie in one memory, and the rest
+// in another.
 double memory_beside(double others, double experts, double part) {
   const double least = std::min(others > 0 && part < 1 ? others / (1 - part) : kNever,
                                 experts > 0 && part > 0 ? experts / part : kNever);
@@ -117,7 +119,7 @@ std::vector<std::int64_t> split_experts(const ExpertCost& model, std::span<const
     const double held = (n == 0 ? model.dense : 0) + model.bytes * to_double(counts[n] + 1);
     return nodes[n].processors.memory == 0 || held <= nodes[n].processors.memory;
   };
-  // One by one to whoever is the fastest with one more, among those with room where there are any.
+  // One at a time to the node that is fastest with one more, preferring nodes that have room.
   for (auto left = model.experts - std::ssize(nodes); left > 0; --left) {
     std::size_t best = 0;
     std::pair best_key(true, kNever);

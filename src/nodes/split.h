@@ -1,4 +1,4 @@
-// Which node holds which layers.
+// Divides layers and experts among nodes.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ namespace sluice::nodes {
 
 struct LayerCost {
   double bytes = 0;   // of its weights
-  double active = 0;  // of them, those that one token reads
+  double active = 0;  // of them, those read per token
 };
-// Of each layer, and of the two ends of the model, which the first node holds beside its layers.
+// Costs of each layer and of the model's two ends, which the first node holds besides its layers.
 struct ModelCost {
   std::vector<LayerCost> layers;
   LayerCost ends;
@@ -21,37 +21,37 @@ struct ModelCost {
 ModelCost cost_of(const layers::Decoder& decoder);
 
 struct NodeStrength {
-  double memory = 0;  // bytes it has for weights; 0: enough
-  double speed = 1;   // bytes that it reads in a second, or anything in proportion
+  double memory = 0;  // bytes available for weights; 0: no limit
+  double speed = 1;   // bytes read per second, or anything proportional to it
 };
 
-// Of a node with its GPU, where it has one, and of its processors.
+// Strengths of a node with its GPU, if it has one, and of its processors.
 struct NodeStrengths {
   NodeStrength whole = {};
   NodeStrength processors = {};
   bool has_device = false;
 };
 
-// What a token reads of a model, and what of the model are experts.
+// What one token reads of a model, and how much of the model are experts.
 struct TokenCost {
   double read = 0;          // bytes
-  double experts_read = 0;  // of them
-  double experts_held = 0;  // of all weights, from 0 to 1
+  double experts_read = 0;  // of `read`
+  double experts_held = 0;  // as a fraction of all weights
 };
-// Several nodes as one: the first alone has what every token uses, on its GPU if it has one; the processors
-// of all have the experts.
+// Several nodes seen as one: the first alone holds what every token uses, on its GPU if it has one; the
+// processors of all hold the experts.
 NodeStrength strength_together(std::span<const NodeStrengths> nodes, const TokenCost& token);
 
-// Contiguous layers, at least one for each node: as many of each that the slowest is as fast as it can be
-// and, where that is possible, that all have the memory for theirs.
+// Contiguous layers, at least one per node, so that the slowest node is as fast as possible and, where
+// possible, all have the memory for theirs.
 std::vector<std::int64_t> split_layers(const ModelCost& model, std::span<const NodeStrength> nodes);
 
-// How many experts of each layer each node holds, at least one: in proportion to the speed of its processors,
-// and, where that is possible, within their memory. The first one also holds `dense` there.
+// The number of experts of each layer per node, at least one: in proportion to the speed of its processors
+// and, where possible, within their memory. The first node also holds `dense` bytes there.
 struct ExpertCost {
-  std::int64_t experts = 0;  // of each layer
-  double bytes = 0;          // of one in every layer
-  double dense = 0;          // of what every token uses; 0: a device has that
+  std::int64_t experts = 0;  // per layer
+  double bytes = 0;          // of one expert in every layer
+  double dense = 0;          // bytes that every token uses; 0: they are on a device
 };
 std::vector<std::int64_t> split_experts(const ExpertCost& model, std::span<const NodeStrengths> nodes);
 

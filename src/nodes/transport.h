@@ -1,4 +1,4 @@
-// Messages between the nodes that hold a model together.
+// Messages between the nodes that share a model.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ using Message = std::vector<std::byte>;
 enum class Channel { commands, rows, replies, beats };
 inline constexpr int kChannels = 4;
 
-// Any threads may use it at once; nothing waits.
+// Safe for use by any threads at once; no call blocks.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -23,19 +23,19 @@ class Transport {
   virtual int size() const = 0;
   virtual std::string host() const = 0;
 
-  // Hands a message over. Those of one channel between two nodes arrive in their order.
+  // Queues a message. Messages of one channel between two nodes arrive in order.
   virtual void send(int to, Channel channel, Message message) = 0;
   // The next message, if one is there.
   virtual std::optional<Message> poll(int from, Channel channel) = 0;
-  // Whether some of the next one is there, as poll() found last: a large one takes a while.
+  // Whether a part of the next message has arrived, as of the last poll(): a large one takes a while.
   virtual bool arriving(int from, Channel channel) = 0;
-  // Moves on what was handed over, and says how many messages have not left yet.
+  // Advances queued messages and returns how many have not left yet.
   virtual std::size_t progress() = 0;
-  // An orderly end, together with all others. Without it, nobody is waited for.
+  // An orderly shutdown together with all others. Without it, the process waits for no one.
   virtual void close() = 0;
 };
 
-// The nodes that mpirun started; one alone where it did not.
+// Joins the nodes that mpirun started; a single node without mpirun.
 std::unique_ptr<Transport> join_mpi();
 
 }  // namespace sluice::nodes

@@ -1,5 +1,5 @@
-// Values in messages, one behind the other, as they lie in memory: all nodes run the same program on
-// processors of one byte order.
+// Values in messages, packed in their memory representation: all nodes run the same program on processors of
+// the same byte order.
 #pragma once
 
 #include <cstring>

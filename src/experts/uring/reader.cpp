@@ -14,7 +14,7 @@ namespace sluice::experts {
 
 namespace {
 
-constexpr unsigned kDepth = 128;  // in flight at once; more wait their turn here
+constexpr unsigned kDepth = 128;  // in flight at once; further requests are queued here
 
 class UringReader final : public Reader {
  public:
@@ -69,10 +69,10 @@ class UringReader final : public Reader {
  private:
   struct Flight {
     Request request;
-    std::size_t done;  // bytes that an earlier, shorter read brought
+    std::size_t done;  // bytes that earlier, short reads returned
   };
 
-  // A read may stop early and go on from there; at the end of the file it brings nothing.
+  // A short read is continued where it stopped; at the end of the file it returns nothing.
   static bool continues(const Flight& flight, std::int64_t got) {
     return got > 0 && flight.done + to_size(got) < flight.request.needed;
   }

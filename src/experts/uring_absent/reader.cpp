@@ -1,4 +1,4 @@
-// Builds without liburing.
+// For builds without liburing.
 #include "experts/reader.h"
 #include "base/error.h"
 

@@ -12,11 +12,11 @@ class ExpertFollower {
   ExpertFollower(std::shared_ptr<Cluster> cluster, int head) : cluster_(std::move(cluster)), head_(head) {}
 
   void connect(engine::Core& core);
-  // Does what the head of its stage asks for until that one ends.
+  // Serves the head of its stage until that node ends.
   void follow(engine::Core& core);
 
  private:
-  // The activations of one call with each layer's experts.
+  // Workspace for the activations of one request to any layer's experts.
   std::size_t arena_bytes(ops::DType activations) const;
   Message answer(engine::Core& core, layers::Arena& arena, Reader& reader);
 

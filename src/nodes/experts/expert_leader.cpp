@@ -11,7 +11,7 @@ namespace sluice::nodes {
 
 namespace {
 
-// The rows of a question for one node, each once, and the choices among them.
+// One node's part of a request: each needed row once, and the choices that refer to the rows.
 class Asked {
  public:
   Asked(const layers::moe::RemoteExperts::Question& question, std::size_t width)
@@ -69,7 +69,7 @@ ExpertLeader::~ExpertLeader() {
       writer.put(ExpertCommand::quit);
       cluster_->send(rank(node), Channel::commands, writer.take());
     }
-  } catch (const std::exception&) {  // nobody is there who could be let go
+  } catch (const std::exception&) {  // no node is left to dismiss
   }
 }
 
@@ -92,13 +92,13 @@ void ExpertLeader::connect(engine::Core& core) {
 }
 
 void ExpertLeader::request(const Question& question) {
-  // Of a pass that was given up, answers are still on their way.
+  // After an abandoned pass its answers still arrive: discard them.
   for (const Pending& old : std::exchange(pending_, {})) cluster_->receive(old.rank, Channel::rows);
   out_ = question.out;
   for (int node = 1; node <= others(); ++node) request(node, question);
 }
 
-// One message where that is not too large.
+// Sent as one message unless the answer would be too large.
 void ExpertLeader::request(int node, const Question& question) {
   constexpr std::size_t kLargestAnswer = std::size_t{64} << 20;
   const std::int64_t first = first_[to_size(node)];

@@ -1,5 +1,5 @@
-// The head of a stage whose nodes share experts: it holds all that every token uses and some experts of each
-// layer, and asks the others for what theirs make of its rows.
+// The head of a stage whose nodes share experts: it holds everything that every token uses and some experts
+// of each layer, and sends rows to the other nodes for the results of theirs.
 #pragma once
 
 #include <optional>
@@ -12,9 +12,10 @@ namespace sluice::nodes {
 
 class ExpertLeader final : public layers::moe::RemoteExperts {
  public:
-  // The first expert of each node of the stage, whose ranks follow this one's, and how many there are.
+  // `first_experts`: the first expert of each node of the stage, whose ranks follow this one's, then the
+  // total.
   ExpertLeader(std::shared_ptr<Cluster> cluster, std::vector<std::int64_t> first_experts);
-  ~ExpertLeader() override;  // lets the others go
+  ~ExpertLeader() override;  // dismisses the others
   ExpertLeader(const ExpertLeader&) = delete;
   ExpertLeader& operator=(const ExpertLeader&) = delete;
 
@@ -24,20 +25,20 @@ class ExpertLeader final : public layers::moe::RemoteExperts {
   void await() override;
 
  private:
-  // What a node was asked for and has not answered.
+  // A request that a node has not answered yet.
   struct Pending {
     int rank = 0;
-    std::vector<std::int32_t> results;  // of which rows of `out`, in the order of the answer
+    std::vector<std::int32_t> results;  // rows of `out` that the answer fills, in its order
   };
-  // Of a node of the stage, counted from this one.
+  // `node` counts from this one within the stage.
   void request(int node, const Question& question);
   int others() const { return static_cast<int>(first_.size()) - 2; }
   int rank(int node) const { return cluster_->rank() + node; }
 
   std::shared_ptr<Cluster> cluster_;
   std::vector<std::int64_t> first_;
-  std::optional<layers::moe::HostPart> host_;  // where a device computes the rest
-  ops::View out_;                              // of what is pending
+  std::optional<layers::moe::HostPart> host_;  // set if a device computes the rest
+  ops::View out_;                              // where pending results go
   std::vector<Pending> pending_;
 };
 

@@ -1,6 +1,7 @@
-// What the head of a stage asks of those that hold experts for it, in one message: `compute` with the number
-// of the layer among those with experts, the phase, the type of rows, choices, the rows that they name, and
-// which experts the next layer may ask for. The answer is a row per choice, in their order and of that type.
+// The request that the head of a stage sends to the nodes that hold its experts, in one message: `compute`,
+// the number of the layer among those with experts, the phase, the type of the rows, the choices, the rows
+// that they refer to, and the experts that the next layer may need. The answer has one row per choice, in
+// order and of the same type.
 #pragma once
 
 #include "layers/moe/gathered_choices.h"

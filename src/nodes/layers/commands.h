@@ -1,4 +1,4 @@
-// What the node that leads has the others do, in order. Groups of slots go by numbers.
+// Commands that the leading node sends to the others, executed in order. Groups of slots are numbered.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 namespace sluice::nodes {
 
 enum class Command : std::uint8_t {
-  open,                // group, extent, chunk; answered by what is wrong and the sizes of saves
+  open,                // group, extent, chunk; answered with an error or nothing, and the sizes of saves
   close,               // group
-  promise,             // group, slot, capacity; answered by what is wrong
+  promise,             // group, slot, capacity; answered with an error or nothing
   pass,                // group, batch; rows follow
   reset,               // group, slot
   release,             // group, slot
@@ -21,19 +21,19 @@ enum class Command : std::uint8_t {
   hold,                // group, page
   drop,                // group, page
   adopt,               // group, slot, pages
-  save,                // group, slot, rows, with caches; answered by the bytes
+  save,                // group, slot, rows, with caches; answered with the bytes
   load,                // group, slot, rows, with caches; the bytes follow
-  save_blocks,         // group, slot, begin, end; answered by the bytes
+  save_blocks,         // group, slot, begin, end; answered with the bytes
   load_blocks,         // group, slot, begin, end; the bytes follow
-  save_page_block,     // group, page, block; answered by the bytes
+  save_page_block,     // group, page, block; answered with the bytes
   copy_to_snapshot,    // group, slot, place
   copy_from_snapshot,  // group, slot, place
-  save_snapshot,       // group, place; answered by the bytes
-  wait,                // group; answered by nothing once all before it is done
+  save_snapshot,       // group, place; answered with the bytes
+  wait,                // group; answered with nothing once all earlier commands are done
   quit,
 };
 
-// The bytes that a save of such a group has: those of a sequence, and for each of its rows more.
+// Bytes of a saved sequence of such a group: a fixed part and a part per row.
 struct SavedSize {
   std::size_t state = 0;
   std::size_t row = 0;
@@ -56,7 +56,7 @@ inline void put(Writer& writer, const engine::Batch& batch) {
   writer.put_all(std::span(batch.saves));
 }
 
-// A batch and the tokens that it points to.
+// A batch together with the tokens it points to.
 struct OwnedBatch {
   engine::Batch batch;
   std::vector<std::vector<std::int32_t>> ids;

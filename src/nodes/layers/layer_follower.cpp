@@ -21,7 +21,7 @@ void change(Command command, state::StatePool& pool, Reader& reader) {
   pool.fork(slot, to, reader.get<std::int64_t>());
 }
 
-// Whether bytes go to the node that leads or come from there.
+// Whether the command copies bytes to or from the leading node.
 bool copies(Command command) {
   return command == Command::save || command == Command::load || command == Command::save_blocks ||
          command == Command::load_blocks || command == Command::save_page_block ||
@@ -134,7 +134,7 @@ void LayerFollower::copy(Command command, state::StatePool& pool, Reader& reader
     return send(pool.block_bytes(), [&](auto to) { pool.save_page_block(page, block, to); });
   }
   const auto slot = reader.get<std::int64_t>();
-  const auto first = reader.get<std::int64_t>();  // row, or how many
+  const auto first = reader.get<std::int64_t>();  // first row, or their number
   if (command == Command::save || command == Command::load) {
     const auto with_caches = reader.get<bool>();
     if (command == Command::save)

@@ -1,4 +1,4 @@
-// A node that holds layers for the one that leads, and does with its slots what that one says.
+// A node that holds layers for the leading node and mirrors that node's slots.
 #pragma once
 
 #include <map>
@@ -19,17 +19,17 @@ class LayerFollower {
       : cluster_(std::move(cluster)), neighbours_(neighbours) {}
 
   void connect(engine::Core& core);
-  // Does what the leading node asks for until that one ends.
+  // Serves the leading node until that node ends.
   void follow(engine::Core& core);
 
  private:
   using Groups = std::map<int, std::shared_ptr<engine::SlotGroup>>;
 
-  // Says whether to go on.
+  // Returns whether to continue.
   bool obey(engine::Core& core, Groups& groups, Reader& reader);
   void open(engine::Core& core, Groups& groups, Reader& reader);
   void promise(engine::ForwardPass& pass, Reader& reader);
-  // Copies states or rows to the leading node, or from there.
+  // Copies states or rows to or from the leading node.
   void copy(Command command, state::StatePool& pool, Reader& reader);
 
   std::shared_ptr<Cluster> cluster_;

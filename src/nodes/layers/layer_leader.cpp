@@ -14,7 +14,7 @@ class LayerLeader::RemotePool final : public state::PoolReplica {
   ~RemotePool() override { leader_.close(group_); }
 
   int group() const { return group_; }
-  // Of the next node in order.
+  // Called for the other nodes in order.
   void add(const SavedSize& size) { sizes_.push_back(size); }
 
   void open(std::int64_t slot, std::int64_t capacity) override {
@@ -102,7 +102,8 @@ class LayerLeader::RemotePool final : public state::PoolReplica {
     leader_.post(command, group_, values...);
     leader_.flush();
   }
-  // What the others answer, one behind the other: of each so many bytes as its size says.
+  // Receives the nodes' parts of an answer one after the other; `bytes` gives the size of a node's part from
+  // its SavedSize.
   template <class F>
   void receive(std::span<std::byte> to, F&& bytes) {
     for (std::size_t i = 0; i < sizes_.size(); ++i) {
@@ -111,7 +112,7 @@ class LayerLeader::RemotePool final : public state::PoolReplica {
       to = to.subspan(own);
     }
   }
-  // f(node, part) for the others' parts of blocks, of which so many bytes come before.
+  // f(node, part) for each other node's part of the blocks; `behind` bytes of each block come before.
   template <class F>
   void for_each_part(std::size_t behind, F&& f) {
     std::size_t block = behind;
@@ -146,7 +147,7 @@ LayerLeader::~LayerLeader() {
   try {
     post(Command::quit);
     flush();
-  } catch (const std::exception&) {  // nobody is there who could be let go
+  } catch (const std::exception&) {  // no node is left to dismiss
   }
 }
 
@@ -165,7 +166,7 @@ void LayerLeader::flush() {
 
 void LayerLeader::close(int group) noexcept try {
   post(Command::close, group);
-} catch (const std::exception&) {  // without memory for some bytes, the others keep theirs a while
+} catch (const std::exception&) {  // without memory for the message, the others keep theirs for a while
 }
 
 void LayerLeader::connect(engine::Core& core) {
@@ -181,7 +182,7 @@ void LayerLeader::connect(engine::Core& core) {
   };
 }
 
-// Every other node answers by what is wrong, or nothing, and perhaps more.
+// Every other node answers with an error or nothing, and possibly more, which `more` reads.
 template <class F>
 void LayerLeader::expect_no_refusal(F&& more) {
   std::string refusal;
@@ -204,7 +205,7 @@ std::unique_ptr<state::PoolReplica> LayerLeader::open(const state::Extent& exten
 }
 
 std::int64_t LayerLeader::begin(state::PoolReplica* replica, const engine::Batch& batch) {
-  // Chunks of a prompt go on ahead, as many as keep all nodes busy.
+  // Starts several chunks of a prompt ahead, as many as keep all nodes busy.
   const auto underway = [this] {
     return std::count_if(answers_.begin(), answers_.end(), [](const Answer& answer) { return !answer.came; });
   };

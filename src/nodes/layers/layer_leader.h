@@ -1,5 +1,5 @@
-// The node that leads: text, the embedding, the first layers, the output head and sampling are here. The
-// heads of other stages hold the layers behind.
+// The leading node: text, the embedding, the first layers, the output head and sampling run here. The heads
+// of the other stages hold the later layers.
 #pragma once
 
 #include <deque>
@@ -14,11 +14,11 @@ class LayerLeader {
  public:
   // Ranks of the heads of all stages, its own first.
   LayerLeader(std::shared_ptr<Cluster> cluster, const std::vector<int>& heads);
-  ~LayerLeader();  // lets the others go
+  ~LayerLeader();  // dismisses the others
   LayerLeader(const LayerLeader&) = delete;
   LayerLeader& operator=(const LayerLeader&) = delete;
 
-  // As those of engine::LayerShare.
+  // As declared in engine::LayerShare.
   void connect(engine::Core& core);
   std::unique_ptr<state::PoolReplica> open(const state::Extent& extent, std::int64_t chunk);
   std::int64_t begin(state::PoolReplica* replica, const engine::Batch& batch);
@@ -27,14 +27,14 @@ class LayerLeader {
  private:
   class RemotePool;
 
-  // Commands wait until one of them must be done: one message then has them all.
+  // Commands are queued until one must run now; one message then carries them all.
   template <class... Values>
   void post(Command command, const Values&... values);
   void flush();
   template <class F>
   void expect_no_refusal(F&& more);
   void close(int group) noexcept;
-  // The last node answers every pass, by the rows that are wanted or by nothing, in the order of the passes.
+  // The last node answers every pass, in order, with the rows whose logits are wanted or with nothing.
   struct Answer {
     std::int64_t pass = 0;
     bool wanted = false;
@@ -52,7 +52,7 @@ class LayerLeader {
   Writer commands_;
   int groups_ = 0;
   std::int64_t passes_ = 0;
-  std::deque<Answer> answers_;  // that have not come, and before them those that nobody took yet
+  std::deque<Answer> answers_;  // received but not yet taken, then still expected
 };
 
 }  // namespace sluice::nodes

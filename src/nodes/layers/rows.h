@@ -1,4 +1,4 @@
-// Rows of the residual between a backend and messages, in their own type.
+// Copies rows of the residual stream between a backend and messages, keeping their type.
 #pragma once
 
 #include <span>
@@ -14,7 +14,7 @@ std::vector<std::int64_t> wanted_rows(const layers::Pass& pass);
 
 Message pack_rows(ops::Backend& backend, const ops::View& x);
 Message pack_rows(ops::Backend& backend, const ops::View& x, std::span<const std::int64_t> rows);
-// Throw where the message holds other than so many rows.
+// These throw if the message has a different number of rows.
 void unpack_rows(ops::Backend& backend, const Message& message, const ops::View& x);
 void unpack_rows(ops::Backend& backend, const Message& message, const ops::View& x,
                  std::span<const std::int64_t> rows);

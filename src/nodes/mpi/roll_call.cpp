@@ -1,5 +1,5 @@
-// By PMIx, through which mpirun's processes find each other: each publishes numbers one after the other, as
-// long as it lives, and looks up those of the others.
+// The roll call by PMIx, the directory through which mpirun's processes find each other: each publishes
+// increasing numbers as long as it lives, and looks up those of the others.
 #include "nodes/roll_call.h"
 
 #include <fmt/core.h>
@@ -22,7 +22,7 @@ std::string key_of(pmix_rank_t rank, int beat) {
   return fmt::format("sluice.lives.{}.{}", rank, beat);
 }
 
-// Of what PMIx knows without asking anyone.
+// Reads what PMIx knows locally, without a request to its daemon.
 template <class F>
 bool read_known(const pmix_proc_t& of, const char* key, F&& read) {
   const bool here = true;
@@ -52,15 +52,14 @@ bool is_published(const std::string& key) {
   return seen;
 }
 
-// Its calls of PMIx may wait for ever for a daemon that is cut off, so that threads of its own make them,
-// which may outlive whoever waits for the others: one publishes and one looks up, as publishing takes seconds
-// where machines are busy.
+// PMIx calls may block forever if a daemon is cut off, so they run on two threads that may outlive the object
+// that waits: one publishes and one looks up, because publishing takes seconds on busy machines.
 class Beats {
  public:
   explicit Beats(const pmix_proc_t& own) : own_(own) {}
 
   void run() {
-    // Most nodes have joined before anyone need be told.
+    // Most nodes join before this matters.
     if (!wait(1s) && find_others()) {
       std::thread listening([this] {
         do listen();
@@ -75,8 +74,8 @@ class Beats {
     ended_ = true;
     changed_.notify_all();
   }
-  // Says whether the thread has ended within a time in which it does unless it waits for ever. MPI ends in
-  // order only behind it.
+  // Returns whether the thread has ended in a time that is enough unless a call blocks forever. MPI can only
+  // be finalized in order after that.
   bool end() {
     std::unique_lock lock(mutex_);
     wanted_ = false;
@@ -96,7 +95,7 @@ class Beats {
   struct Other {
     std::string name;
     Clock::time_point heard;
-    int next = 0;  // number that it will publish
+    int next = 0;  // the next number it will publish
   };
 
   bool wait(std::chrono::milliseconds most) {
@@ -116,8 +115,8 @@ class Beats {
     return told;
   }
 
-  // How much longer than any patience allows for it takes this node to tell others that it lives, and so them
-  // perhaps. Beside mpirun it ends at some time; elsewhere it may be that nobody is there to be told.
+  // By how much publishing takes this node longer than any patience allows for, and so perhaps the others.
+  // Next to mpirun a slow call ends eventually; on other machines there may be no daemon left to answer.
   Clock::duration slowness() const {
     constexpr auto kAllowed = 2s;
     Clock::duration takes = slowest_;
@@ -146,7 +145,7 @@ class Beats {
     return true;
   }
 
-  // Numbers that came meanwhile are one sign of life.
+  // Several numbers since the last look count as one sign of life.
   void listen() {
     for (auto& [rank, other] : others_) {
       bool heard = false;
@@ -163,8 +162,8 @@ class Beats {
   bool wanted_ = true;
   bool ended_ = false;
   std::optional<Clock::time_point> telling_since_;
-  Clock::duration slowest_{};            // that telling took
-  std::map<pmix_rank_t, Other> others_;  // which ones they are does not change once they are known
+  Clock::duration slowest_{};            // longest publish call
+  std::map<pmix_rank_t, Other> others_;  // the set of ranks is fixed once known
 };
 
 class PmixRoll final : public Roll {
@@ -174,7 +173,7 @@ class PmixRoll final : public Roll {
     if (!beats) return;
     beats->end() ? thread_.join() : thread_.detach();
   }
-  // MPI begins PMIx, too, which takes one such beginning after the other only.
+  // MPI also initialises PMIx, which does not allow concurrent initialisation.
   void begin() override {
     pmix_proc_t own;
     if (PMIx_Init(&own, nullptr, 0) != PMIX_SUCCESS) return;

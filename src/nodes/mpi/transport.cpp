@@ -1,7 +1,8 @@
-// Over MPI. One mutex guards every call, so that any MPI that knows of threads will do; no call waits.
+// The transport over MPI. One mutex guards every call, so any MPI that supports threads will do; no call
+// blocks.
 #include "nodes/transport.h"
 
-// Not the C++ bindings, which MPI gave up.
+// Leave out the C++ bindings, which MPI has removed.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <mpi.h>
@@ -121,7 +122,7 @@ class MpiTransport final : public Transport {
   int rank_ = 0;
   int size_ = 1;
   std::string host_;
-  std::list<Leaving> leaving_;  // MPI reads them where they are
+  std::list<Leaving> leaving_;  // MPI reads them in place
   std::map<std::pair<int, Channel>, Arriving> arriving_;
 };
 

@@ -1,4 +1,4 @@
-// Builds without PMIx.
+// For builds without PMIx.
 #include "nodes/roll_call.h"
 
 namespace sluice::nodes {

@@ -1,4 +1,4 @@
-// Builds without MPI.
+// For builds without MPI.
 #include "nodes/transport.h"
 #include "base/error.h"
 
