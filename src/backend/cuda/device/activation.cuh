@@ -1,4 +1,4 @@
-// Activation functions, right to a few units in the last place.
+// Activation functions, accurate to a few units in the last place.
 #pragma once
 
 namespace sluice::backend::cuda {

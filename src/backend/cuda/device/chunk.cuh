@@ -1,6 +1,6 @@
-// Rows in chunks: a thread takes V consecutive elements at a time, in 16-byte accesses where the host found
-// address, strides and width to allow it, and one by one where not. Which elements a thread takes is the same
-// either way, so alignment never changes a sum.
+// Rows in chunks: a thread accesses V consecutive elements at a time, in 16-byte accesses if the host found
+// that address, strides and width allow it, one by one otherwise. A thread gets the same elements either way,
+// so alignment never changes a sum.
 #pragma once
 
 #include <type_traits>
@@ -11,7 +11,7 @@
 
 namespace sluice::backend::cuda {
 
-// Elements of 16 bytes.
+// Elements in 16 bytes.
 template <class T>
 inline constexpr int kChunk = 16 / to_int(sizeof(T));
 
@@ -20,7 +20,7 @@ struct alignas(V * sizeof(T) < 16 ? V * sizeof(T) : 16) Chunk {
   T values[V];
 };
 
-// `left` elements of the row remain; a chunk that goes beyond is filled with zeros.
+// `left` elements of the row remain; a chunk that extends beyond them is filled up with zeros.
 template <int V, class T>
 __device__ __forceinline__ Chunk<T, V> load_chunk(const T* from, long long left, bool aligned) {
   using Word = std::conditional_t<V * sizeof(T) % 16 == 0, uint4, uint2>;
@@ -64,7 +64,7 @@ __device__ __forceinline__ Chunk<T, V> narrow(const float (&values)[V]) {
   return chunk;
 }
 
-// Whether every chunk of V elements of every row lies so that load_chunk may take it whole.
+// Whether every full chunk of V elements is aligned for vector access in load_chunk.
 template <class AnyView>
 bool chunks_aligned(const AnyView& view, int v) {
   const auto size = static_cast<long long>(ops::size_bytes(view.dtype));
@@ -74,7 +74,7 @@ bool chunks_aligned(const AnyView& view, int v) {
   return aligned;
 }
 
-// The rows of a tensor as a kernel walks them in chunks.
+// The rows of a tensor for kernels that read them in chunks.
 template <class Pointer>
 struct ChunkedRows {
   Pointer data;

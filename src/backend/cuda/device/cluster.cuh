@@ -1,5 +1,5 @@
-// Blocks of a cluster: each may write into the others' shared memory. For compute capability 9.0 and later;
-// kernels compile for earlier ones, and must not be launched there.
+// Thread block clusters: each block may access the others' shared memory. They need compute capability 9.0;
+// kernels compile for earlier ones but must not be launched there.
 #pragma once
 
 #include "backend/cuda/device/async_copy.cuh"
@@ -7,7 +7,7 @@
 
 namespace sluice::backend::cuda {
 
-// launch() of a kernel with `cluster` blocks along x in a cluster.
+// Like launch(), with clusters of `cluster` blocks along x.
 template <class... Parameters, class... Arguments>
 void launch_clusters(Context& context, void (*kernel)(Parameters...), unsigned cluster, const Grid& grid,
                      Arguments&&... arguments) {
@@ -25,7 +25,7 @@ void launch_clusters(Context& context, void (*kernel)(Parameters...), unsigned c
   check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), "launching a kernel");
 }
 
-// Puts `value` where block `rank` of the cluster has `place`.
+// Stores `value` at `place` in the shared memory of block `rank` of the cluster.
 __device__ __forceinline__ void store_in_block(double* place, unsigned rank, double value) {
 #if __CUDA_ARCH__ >= 900
   asm volatile(
@@ -39,7 +39,7 @@ __device__ __forceinline__ void store_in_block(double* place, unsigned rank, dou
 #endif
 }
 
-// What block `rank` of the cluster has at `place`.
+// Loads from `place` in the shared memory of block `rank` of the cluster.
 __device__ __forceinline__ int load_from_block(const int* place, unsigned rank) {
   int value = 0;
 #if __CUDA_ARCH__ >= 900
@@ -56,9 +56,9 @@ __device__ __forceinline__ int load_from_block(const int* place, unsigned rank) 
   return value;
 }
 
-// All threads of all blocks arrive, then wait for one another; what they wrote before is there after. A
-// block's memory may be written once the block has begun: the first meeting comes before the first
-// store_in_block().
+// A barrier in two parts: all threads of all blocks arrive, then wait for one another; writes before it are
+// visible after it. A block's shared memory may be written only once that block has started, so a barrier
+// must precede the first store_in_block().
 __device__ __forceinline__ void arrive_in_cluster() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");

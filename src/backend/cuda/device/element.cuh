@@ -30,7 +30,7 @@ __device__ __forceinline__ Bf16 from_float<Bf16>(float x) {
   return __float2bfloat16_rn(x);
 }
 
-// Calls f.operator()<float>() or <Bf16>().
+// Calls f.operator()<float>() or f.operator()<Bf16>().
 template <class F>
 void with_activation(ops::DType type, F&& f) {
   if (type == ops::DType::f32) return f.template operator()<float>();
@@ -38,15 +38,15 @@ void with_activation(ops::DType type, F&& f) {
   refuse_type(type);
 }
 
-// The same for parameters, which may be F16 too. They are uploaded aligned for their type.
+// The same for parameters, which may also be F16. Uploads align them for their type.
 template <class F>
 void with_parameter(ops::DType type, F&& f) {
   if (type == ops::DType::f16) return f.template operator()<__half>();
   with_activation(type, f);
 }
 
-// A parameter vector of any type, read by index: for small parameters, where a template would only multiply
-// kernels.
+// A parameter vector of any type, read by index: for small parameters, for which template instances are not
+// worthwhile.
 struct Parameter {
   const void* data = nullptr;
   ops::DType type = ops::DType::f32;

@@ -1,4 +1,4 @@
-// Instructions of sm_90a: barriers in shared memory, the matrix product of a warpgroup, register shares.
+// sm_90a: barriers in shared memory (mbarrier), warpgroup matrix products (wgmma), register reallocation.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 namespace sluice::backend::cuda {
 
-// Counts arrivals; the phase turns when `count` threads have arrived.
+// Counts arrivals; a phase completes when `count` threads have arrived.
 class Barrier {
  public:
   __device__ __forceinline__ void set_up(int count) {
@@ -19,18 +19,18 @@ class Barrier {
   __device__ __forceinline__ void arrive() {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(&state_)) : "memory");
   }
-  // Of the whole warp, counted once.
+  // For a whole warp, counted as one arrival.
   __device__ __forceinline__ void arrive_once_per_warp() {
     __syncwarp();
     if (threadIdx.x % kWarp == 0) arrive();
   }
-  // When the copies that the thread has under way are done.
+  // Arrives when the thread's outstanding cp.async copies are complete.
   __device__ __forceinline__ void arrive_after_copies() {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(&state_))
                  : "memory");
   }
-  // Arrives when so many bytes have come from device memory; both addresses and the number are multiples of
-  // 16.
+  // Arrives when `bytes` bytes have been copied from global memory; both addresses and `bytes` are multiples
+  // of 16.
   __device__ __forceinline__ void fill(void* to, const void* from, int bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(&state_)),
                  "r"(bytes)
@@ -41,7 +41,8 @@ class Barrier {
         "l"(from), "r"(bytes), "r"(shared_address(&state_))
         : "memory");
   }
-  // Until the phase of this parity is over; the phase before the first counts as one of parity 1.
+  // Waits until the phase of this parity is complete; parity 1 also stands for the phase before the first, so
+  // that such a wait returns at once.
   __device__ __forceinline__ void wait(std::uint32_t parity) {
     asm volatile(
         "{\n"
@@ -60,12 +61,12 @@ class Barrier {
   std::uint64_t state_;
 };
 
-// After barriers were set up, by the thread that did it.
+// To be called after barriers were initialised, by the thread that did it.
 __device__ __forceinline__ void publish_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// Those of a ring, ready for the whole block.
+// Initialises the barriers of a ring buffer, visible to the whole block.
 template <int kStages>
 __device__ __forceinline__ void set_up_ring(Barrier (&full)[kStages], int producers,
                                             Barrier (&empty)[kStages], int consumers) {
@@ -79,7 +80,7 @@ __device__ __forceinline__ void set_up_ring(Barrier (&full)[kStages], int produc
   __syncthreads();
 }
 
-// Makes this thread's writes to shared memory visible to the tensor cores' own reads.
+// Makes this thread's writes to shared memory visible to the tensor cores (async proxy).
 __device__ __forceinline__ void publish_to_tensor_cores() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -93,7 +94,8 @@ __device__ __forceinline__ void give_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-// Rows of 128 bytes in swizzled groups of eight, the first at a multiple of 1024 bytes.
+// The wgmma descriptor of rows of 128 bytes in swizzled groups of eight, the first at a multiple of 1024
+// bytes.
 __device__ __forceinline__ std::uint64_t describe_rows(const void* rows) {
   constexpr std::uint64_t kGroupStride = 1024 >> 4;
   constexpr std::uint64_t kSwizzle128 = 1;
@@ -110,7 +112,7 @@ template <int kOpen>
 __device__ __forceinline__ void wait_for_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kOpen) : "memory");
 }
-// For the end: keeps the compiler from reading the sums before they are there.
+// For the end: also keeps the compiler from reading the sums before they are complete.
 template <int kCount>
 __device__ __forceinline__ void wait_for_sums(float (&sums)[kCount]) {
   wait_for_products<0>();
@@ -118,8 +120,8 @@ __device__ __forceinline__ void wait_for_sums(float (&sums)[kCount]) {
   for (float& sum : sums) asm volatile("" : "+f"(sum)::"memory");
 }
 
-// sums[64 x N] = (keep ? sums : 0) + a[64 x 16] b[N x 16]T; the lanes of warp w hold rows 16w to 16w + 15:
-// lane l has, of row l / 4 and the one 8 below it, columns 8g + l % 4 * 2 and the next, at sums[4g] and
+// sums[64 x N] = (keep ? sums : 0) + a[64 x 16] b[N x 16]T. The lanes of warp w hold rows 16w to 16w + 15:
+// lane l has columns 8g + l % 4 * 2 and the next one, of row l / 4 at sums[4g] and of the row 8 below at
 // sums[4g + 2].
 #define SLUICE_SUMS_8(i)                                                                     \
   "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3]), "+f"(sums[i + 4]), \

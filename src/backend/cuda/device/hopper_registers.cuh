@@ -1,5 +1,4 @@
-// Products of sm_90a whose left operand lies in registers: weights that are unpacked on their way to the
-// tensor cores.
+// wgmma products of sm_90a with the left operand in registers: for weights that are unpacked there.
 #pragma once
 
 #include "backend/cuda/device/hopper.cuh"
@@ -7,10 +6,10 @@
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 namespace sluice::backend::cuda {
 
-// sums[64 x N] += a[64 x 16] b[N x 16]T for N = 16, 32, 64 and 128. Lane l of warp w
-// holds of `a` rows 16w + l / 4 and the one 8 below, at columns 2 (l % 4) and 8 above that, as mma.sync has
-// its left operand; of the sums, rows as of `a` and columns 8g + l % 4 * 2 and the next, at sums[4g] and
-// sums[4g + 2].
+// sums[64 x N] += a[64 x 16] b[N x 16]T for N = 16, 32, 64 and 128. Operands are distributed as in mma.sync:
+// lane l of warp w holds `a` at rows 16w + l / 4 and 8 below, columns 2 (l % 4) and 8 to the right, two
+// neighbours each; it holds the sums of the same rows at columns 8g + l % 4 * 2 and the next one, at sums[4g]
+// and sums[4g + 2].
 #define SLUICE_SUMS_8(i)                                                                     \
   "+f"(sums[i]), "+f"(sums[i + 1]), "+f"(sums[i + 2]), "+f"(sums[i + 3]), "+f"(sums[i + 4]), \
       "+f"(sums[i + 5]), "+f"(sums[i + 6]), "+f"(sums[i + 7])
@@ -57,7 +56,7 @@ __device__ __forceinline__ void multiply_registers(float (&sums)[64], const std:
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
-// The same with the right operand given by its columns, b[16 x N].
+// The same with the right operand stored as b[16 x N].
 __device__ __forceinline__ void multiply_registers_transposed(float (&sums)[64], const std::uint32_t* a,
                                                               std::uint64_t b) {
   asm volatile(

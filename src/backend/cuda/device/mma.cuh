@@ -1,5 +1,5 @@
-// Tensor core products of BF16 with F32 sums, and their operands. In every operand lane l holds values of
-// row (or column) l / 4 at positions 2 (l % 4) and the next.
+// Tensor core products of BF16 with F32 accumulators (mma.sync), and their operands. In every operand lane l
+// holds values of row (or column) l / 4 at positions 2 (l % 4) and the next one.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 namespace sluice::backend::cuda {
 
 // Four 8x8 matrices of BF16. As the left operand (16x16): rows 0-7 and 8-15 of the left half, then of the
-// right one. As two right operands (16x8 each, columns 0-7 then 8-15): upper then lower half of each.
+// right half. As two right operands (16x8 each, columns 0-7 then 8-15): upper then lower half of each.
 struct alignas(16) Fragment {
   std::uint32_t at[4];
 };
 
-// 16x8 sums: at[0..1] of row l / 4, at[2..3] of row l / 4 + 8.
+// A 16x8 accumulator: at[0..1] of row l / 4, at[2..3] of row l / 4 + 8.
 struct alignas(16) Sums {
   float at[4];
 };
 
-// sums += left right, where right is given by its two halves.
+// sums += left right, with `right` given as its two halves.
 __device__ __forceinline__ void multiply_add(Sums& sums, const Fragment& left, std::uint32_t upper,
                                              std::uint32_t lower) {
   asm volatile(
@@ -30,14 +30,14 @@ __device__ __forceinline__ void multiply_add(Sums& sums, const Fragment& left, s
       : "r"(left.at[0]), "r"(left.at[1]), "r"(left.at[2]), "r"(left.at[3]), "r"(upper), "r"(lower));
 }
 
-// The same for 16 columns: two neighbouring sums.
+// The same for 16 columns, as two neighbouring accumulators.
 __device__ __forceinline__ void multiply_add(Sums& first, Sums& second, const Fragment& left,
                                              const Fragment& right) {
   multiply_add(first, left, right.at[0], right.at[1]);
   multiply_add(second, left, right.at[2], right.at[3]);
 }
 
-// Each lane names one row of 16 bytes: lanes 8i..8i+7 those of matrix i.
+// Each lane passes the address of one 16-byte row: lanes 8i..8i+7 those of matrix i.
 __device__ __forceinline__ Fragment load_matrices(const void* row) {
   Fragment result;
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -68,13 +68,13 @@ __device__ __forceinline__ float2 unpack_pair(std::uint32_t pair) {
   return __bfloat1622float2(*reinterpret_cast<const __nv_bfloat162*>(&pair));
 }
 
-// What rounding took from a pair, rounded.
+// The remainder of a pair after rounding to `rounded`, itself rounded.
 __device__ __forceinline__ std::uint32_t pack_rest(float first, float second, std::uint32_t rounded) {
   const float2 taken = unpack_pair(rounded);
   return pack_pair(first - taken.x, second - taken.y);
 }
 
-// 16x16 sums, left and right half, as a left operand: the sum of two BF16 terms (16 bits).
+// A 16x16 accumulator, left and right half, as a left operand: the sum of two BF16 terms (16 bits).
 struct TwoTerms {
   Fragment high;
   Fragment low;
@@ -87,8 +87,9 @@ __device__ __forceinline__ TwoTerms split_sums(const Sums& left, const Sums& rig
            pack_rest(right.at[0], right.at[1], high.at[2]), pack_rest(right.at[2], right.at[3], high.at[3])}};
 }
 
-// Where 16 bytes number `chunk` of row `row` lie in a tile of kChunks of them a row: any eight neighbouring
-// rows of one chunk, and any eight neighbouring chunks of a row, lie in different banks.
+// The position of 16-byte chunk `chunk` of row `row` in a tile with kChunks of them per row, without bank
+// conflicts: any eight neighbouring rows of one chunk, and any eight neighbouring chunks of a row, are in
+// different banks.
 template <int kChunks>
 __device__ __forceinline__ int swizzled(int row, int chunk) {
   if constexpr (kChunks >= 8)

@@ -1,11 +1,11 @@
-// Exchange between the four lanes that hold a row of the tensor cores' sums.
+// Exchange between the four lanes that hold a row of an accumulator.
 #pragma once
 
 #include <cstdint>
 
 namespace sluice::backend::cuda {
 
-// p[i] becomes what p[i ^ c] was.
+// Sets p[i] to the previous p[i ^ c].
 __device__ __forceinline__ void permute_by(int c, std::uint32_t (&p)[4]) {
   const auto swap_if = [](bool swap, std::uint32_t& a, std::uint32_t& b) {
     const std::uint32_t first = a;
@@ -18,7 +18,7 @@ __device__ __forceinline__ void permute_by(int c, std::uint32_t (&p)[4]) {
   swap_if(c & 2, p[1], p[3]);
 }
 
-// Lane c of a quad gets p[c] of the four lanes, in their order.
+// Lane c of a quad receives p[c] of each of the four lanes, in their order.
 __device__ __forceinline__ void transpose_in_quad(int c, std::uint32_t (&p)[4]) {
   permute_by(c, p);
 #pragma unroll

@@ -12,7 +12,7 @@ struct RowOffsets {
   long long count = 1;
   static constexpr long long kFew = 0x7fffffff;
 
-  // Dimensions that lie behind one another without a gap become one, so that most views need no division.
+  // Dimensions that are contiguous with one another are merged, so most views need no division.
   template <class AnyView>
   explicit RowOffsets(const AnyView& view) {
     for (int d = 0; d < view.rank() - 1; ++d) {
@@ -26,11 +26,11 @@ struct RowOffsets {
       }
     }
   }
-  // Elements from the view's start to row i.
+  // Elements between the view's start and row i.
   __device__ __forceinline__ long long operator[](long long i) const {
     if (outer <= 1) return i * strides[0];
     long long offset = 0;
-    if (count <= kFew) {  // a division of 64 bits takes several times as long
+    if (count <= kFew) {  // a 64-bit division is several times slower
       auto row = static_cast<unsigned>(i);
       for (int d = outer - 1; d > 0; --d) {
         const auto dim = static_cast<unsigned>(dims[d]);

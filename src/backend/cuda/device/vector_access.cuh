@@ -1,5 +1,5 @@
-// N neighbouring elements in accesses of up to 16 bytes. The address must be a multiple of N elements (of 16
-// bytes where N elements are more); N is a power of two.
+// Accesses to N neighbouring elements of up to 16 bytes each. The address must be a multiple of N elements
+// (or of 16 bytes if that is less); N is a power of two.
 #pragma once
 
 #include "backend/cuda/device/element.cuh"
@@ -16,7 +16,7 @@ bool aligned(const AnyView& view, int elements) {
   return reinterpret_cast<std::uintptr_t>(view.data) % bytes == 0;
 }
 
-// As many of N elements as one access takes.
+// As many of N elements as one access handles.
 template <class T, int N>
 struct alignas(N * sizeof(T) < 16 ? N * sizeof(T) : 16) Pack {
   static constexpr int kCount = N * sizeof(T) < 16 ? N : to_int(16 / sizeof(T));
@@ -46,7 +46,7 @@ __device__ __forceinline__ void store_vector(T* to, const float (&from)[N]) {
   }
 }
 
-// An activation of either type, read by offset.
+// An activation of either type, read by index.
 struct Activation {
   const void* data = nullptr;
   ops::DType type = ops::DType::f32;

@@ -1,4 +1,4 @@
-// Reductions over the lanes of a warp and the warps of a block; every lane gets the result, in a fixed order.
+// Reductions over the lanes of a warp and the warps of a block, in a fixed order; every lane gets the result.
 #pragma once
 
 #include "base/integer_cast.h"
@@ -20,7 +20,7 @@ __device__ __forceinline__ float warp_max(float x) {
   return x;
 }
 
-// `partial` is shared memory of one float per warp; the block must be whole warps.
+// `partial` is shared memory of one float per warp; the block size must be a multiple of the warp size.
 __device__ __forceinline__ float block_sum(float x, float* partial) {
   x = warp_sum(x);
   const int warps = to_int(blockDim.x) / kWarp;

@@ -2,9 +2,10 @@
 //
 //   y[j] = x[j] w[experts[j]]T;  out = residual + sum_j weights[j] * y[j] + sigmoid(gate) * y[k]
 //
-// A block has 16 rows of all of the token's experts, a warp those of one expert and part of K, all of whose
-// weights are under way at once. They are asked for before the inputs are there: the launch in between, which
-// makes the inputs, began when the choice of experts was complete. Sums are those of the two ops.
+// A block computes 16 rows for all of the token's experts; each warp those of one expert and part of K, with
+// all its weight loads in flight at once. The loads start before the inputs exist: the launch in between,
+// which computes the inputs, started when the choice of experts was complete. The bits are those of the two
+// ops.
 #include "backend/cuda/device/activation.cuh"
 #include "backend/cuda/fused/recorded.h"
 #include "backend/cuda/fused/row.h"
@@ -28,7 +29,7 @@ struct Mixture {
   int chosen;   // k
   bool shared;  // slot k is the shared expert's
   // Bytes from the start of shared memory.
-  int results;  // [slots][16] as they are stored
+  int results;  // [slots][16], rounded as they would be stored
   int factors;  // [slots]
 };
 
@@ -89,7 +90,7 @@ __global__ void __launch_bounds__(kMostWarps* kWarp, 1)
   mixture.out[n] = from_float<Bf16>(sum);
 }
 
-// Whether the mixture sums what the product makes: [1,k,N], and behind it the shared expert's row.
+// Whether the mixture sums this product's output: [1,k,N], followed by the shared expert's row.
 bool sums_up(const ops::MoeCombine& sum, const ops::ExpertMatmul& product) {
   const std::int64_t slots = product.out.dim(1);
   const std::int64_t width = product.out.dim(2);
@@ -105,14 +106,14 @@ bool sums_up(const ops::MoeCombine& sum, const ops::ExpertMatmul& product) {
          sum.shared_out.data == first + chosen * product.out.strides[1] * 2;
 }
 
-// One round of 16 rows per block, a warp for each slot and part of K.
+// One round of 16 rows per block, with a warp for each slot and part of K.
 bool lay_out(const LinearCall& call, NibblePlan& plan, Mixture& mixture) {
   const int warps = to_int(call.slots) << plan.parts_log2;
   if (warps > kMostWarps) return false;
   const int depth = plan.own_tiles == 1 ? 1 : 2;
   plan.row_tiles_log2 = 0;
   plan.rounds = to_int(divide_up<long long>(call.outputs, kTileRows));
-  // Inputs are at 0, a column for each slot.
+  // Inputs are at 0, one column per slot.
   const int slots = to_int(call.slots);
   plan.sums = slots * plan.input_pitch;
   plan.factors = plan.sums + slots * plan.sum_pitch;

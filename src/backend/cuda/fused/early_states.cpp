@@ -1,5 +1,5 @@
-// A step of the delta rule behind a product: the product writes no states, so they are read while it runs.
-// Whatever wrote them is at least two launches back, and the product began when that was complete.
+// A delta_step that follows a product: the product writes no states, so they are read while it runs. Whatever
+// wrote them is at least two launches back and was complete when the product began.
 #include "backend/cuda/delta/delta_step.h"
 #include "backend/cuda/fused/recorded.h"
 

@@ -1,5 +1,5 @@
-// A norm and the product behind it as one launch, for one token: every block norms the row for itself, while
-// its weights are under way.
+// A norm and the following product as one launch, for one token: every block normalises the whole row itself
+// while its weights are being loaded.
 #include "backend/cuda/fused/recorded.h"
 #include "backend/cuda/fused/row.h"
 #include "backend/cuda/linear/decode/int4_inputs.cuh"
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kNibbleThreads, kFewBlocks)
         if (part < 1 << plan.parts_log2) sum += from[part * kTileRows];
       call.store(n, sum);
     }
-    buffer ^= 1;  // who is a round ahead writes elsewhere
+    buffer ^= 1;  // a warp that is a round ahead writes to the other buffer
   }
 }
 

@@ -1,5 +1,5 @@
-// A mixer's output projection, the residual it is added to, the norm behind it, the router's product and its
-// choice, as two launches: residual += x w'; then every block of the router's product norms the residual, and
+// A mixer's output projection, the residual addition, the norm, the router's product and its choice, as two
+// launches: residual += x w'; then every block of the router's product normalises the residual itself, and
 // the block that finishes last chooses from all logits.
 #include "backend/cuda/fused/recorded.h"
 #include "backend/cuda/fused/row.h"
@@ -14,9 +14,9 @@ using namespace linear::decode;
 using linear::LinearCall;
 using linear::Storage;
 
-constexpr int kHeldExperts = 8;  // of a lane
+constexpr int kHeldExperts = 8;  // per lane
 
-// True in the block that comes last; it sees what the others wrote.
+// True in the block that arrives last, which then sees what the others wrote.
 __device__ __forceinline__ bool comes_last(int* ticket) {
   __shared__ bool last;
   __threadfence();
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kDecodeWarps* kWarp, 2)
   const Columns<S, 1> columns(plan, shared, 1);
   stream.wait();
   __syncthreads();
-  const int biases = plan.rows_of_block() * plan.scale_pitch;  // behind their scales
+  const int biases = plan.rows_of_block() * plan.scale_pitch;  // after their scales
   const int scales = plan.scales + stream.row() * plan.scale_pitch;
   float total[1][4] = {};
 #pragma unroll 1
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kDecodeWarps* kWarp, 2)
   if (comes_last(ticket) && warp == 0) routing::choose_held<float, kHeldExperts>(route, 0);
 }
 
-// The router's product as one round per block; nothing where another kernel would serve it.
+// The router's product as one round per block; nothing if another kernel would compute it.
 std::optional<DecodePlan> router_plan(const LinearCall& call, const DeviceInfo& device) {
   if (call.w[0].storage != Storage::affine8 || call.w[0].scale_type != linear::ScaleType::bf16)
     return std::nullopt;

@@ -1,4 +1,4 @@
-// The ops of a program, collected before they are launched, so that neighbours can share a launch.
+// The ops of a program, collected before they are launched so that neighbours can share a launch.
 #pragma once
 
 #include <span>
@@ -21,7 +21,7 @@ struct RecordedOp {
   ops::Phase phase = ops::Phase::automatic;
 };
 
-// Whether an op may be launched after its caller went on: a list of experts may die before that.
+// Whether an op may be launched after the call returns: a list of separate experts may not exist any more.
 template <class Op>
 bool can_wait(const Op& op) {
   if constexpr (requires { op.gate_w.separate; })
@@ -35,12 +35,12 @@ bool can_wait(const Op& op) {
 // Launches them in order; the results are bit for bit those of the ops one by one.
 void run_all(Context& context, std::span<const RecordedOp> program);
 
-// Where a pattern looks: at some op of a program, forwards and backwards.
+// A position in a program, from which patterns look forwards and backwards.
 class Place {
  public:
   Place(std::span<const RecordedOp> program, std::size_t at) : program_(program), at_(at) {}
 
-  // The op so many behind this one, or before it; null where there is none or it is of another kind.
+  // The op at this distance; null if there is none or it is of another kind.
   template <class Op>
   const Op* next(std::ptrdiff_t distance = 0) const {
     const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(at_) + distance;
@@ -53,16 +53,16 @@ class Place {
   std::size_t at_;
 };
 
-// The patterns. Each launches the ops that begin at a place, if they are what it is made for, and returns how
-// many they are, else 0. They are for one token: there the launches are what takes the time.
+// The patterns. Each one launches the ops that begin at a place, if they match, and returns their number,
+// otherwise 0. They are for one token, where launches dominate the time.
 
 // matmul, add_rms_norm, matmul, route_softmax: two launches.
 std::size_t project_and_route(Context& context, const Place& place);
 // rms_norm, matmul.
 std::size_t norm_project(Context& context, const Place& place);
-// expert_matmul, moe_combine, behind the expert_gate_up_swiglu of the same experts.
+// expert_matmul, moe_combine, after the expert_gate_up_swiglu of the same experts.
 std::size_t down_combine(Context& context, const Place& place);
-// delta_step behind a matmul.
+// delta_step after a matmul.
 std::size_t early_states(Context& context, const Place& place);
 
 }  // namespace sluice::backend::cuda::fused

@@ -1,4 +1,4 @@
-// What the patterns ask of the rows of one token.
+// Conditions that the patterns share, on the rows of one token.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace sluice::backend::cuda::fused {
 
-// BF16 [1,n] in whole chunks of 16 bytes.
+// BF16 [1,n], aligned to 16 bytes and in whole 16-byte chunks.
 template <class AnyView>
 bool is_row(const AnyView& view) {
   return view.dtype == ops::DType::bf16 && view.rank() == 2 && view.dim(0) == 1 && view.dim(1) % 8 == 0 &&
          reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0;
 }
 
-// Of two rows, by their bytes.
+// Whether two rows do not overlap in memory.
 inline bool apart(const ops::ConstView& a, const ops::ConstView& b) {
   const auto first = reinterpret_cast<std::uintptr_t>(a.data);
   const auto second = reinterpret_cast<std::uintptr_t>(b.data);
@@ -25,11 +25,11 @@ inline bool apart(const ops::ConstView& a, const ops::ConstView& b) {
          second + to_size(b.dim(1)) * ops::size_bytes(b.dtype) <= first;
 }
 
-// Whether the decode kernels can norm such a row themselves for a product that makes `results`. Their blocks
-// read what none of them may write.
+// Whether the decode kernels can normalise such a row themselves, for a product that writes `results`. Every
+// block reads the row, so no block may write to it.
 template <class Norm>
 bool normable(const ops::ConstView& x, const Norm& op, const ops::ConstView& results) {
-  constexpr std::int64_t kFewest = 512;  // shorter rows belong to a warp, with another order of sums
+  constexpr std::int64_t kFewest = 512;  // one warp normalises shorter rows and sums in another order
   constexpr std::int64_t kMost = 4096;
   return is_row(x) && is_row(op.out) && apart(x, op.out) && results.dim(0) == 1 && apart(x, results) &&
          x.dim(1) % linear::decode::kNibbleValues == 0 && x.dim(1) > kFewest && x.dim(1) <= kMost &&

@@ -26,7 +26,7 @@ std::size_t free_memory() {
   return free;
 }
 
-// A recorded program: one graph, launched as a whole.
+// A recorded program as one CUDA graph.
 class GraphProgram final : public ops::Program {
  public:
   GraphProgram(Context& context, const std::function<void()>& body) : context_(context) {
@@ -62,7 +62,7 @@ class GraphProgram final : public ops::Program {
   std::uint64_t bytes_ = 0;
 };
 
-// Pinned memory: a copy to it needs no other on the way.
+// A pinned buffer: copies to it need no staging.
 class Landing {
  public:
   static constexpr std::size_t kBytes = 4096;
@@ -78,7 +78,7 @@ class Landing {
   void* data_ = nullptr;
 };
 
-// From pinned memory to the device's.
+// Bytes per second from pinned to device memory.
 double measure_bus_rate() {
   constexpr std::size_t kBytes = std::size_t{64} << 20;
   constexpr int kCopies = 8;
@@ -155,7 +155,8 @@ class CudaBackend final : public ops::Backend, public ops::StreamOrder {
     return cuda::make_meeting(context_, room);
   }
   std::unique_ptr<ops::Program> record(std::function<void()> body) override {
-    // A meeting's launches pass by here: programs that meet the host keep their ops apart.
+    // The launches of a meeting are not collected as ops, so programs with meetings are recorded without
+    // fusion.
     if (meets_) return std::make_unique<GraphProgram>(context_, body);
     return std::make_unique<GraphProgram>(context_, [&] {
       const Collecting collecting(recorded_);
@@ -169,7 +170,7 @@ class CudaBackend final : public ops::Backend, public ops::StreamOrder {
     check(cudaEventCreateWithFlags(&reached, cudaEventDisableTiming), "making an event");
     cudaError_t status = cudaEventRecord(reached, static_cast<cudaStream_t>(stream));
     if (status == cudaSuccess) status = cudaStreamWaitEvent(context_.stream(), reached, 0);
-    cudaEventDestroy(reached);  // it goes when it has been reached
+    cudaEventDestroy(reached);  // takes effect once it has been reached
     check(status, "waiting for a stream");
   }
 
@@ -189,14 +190,14 @@ class CudaBackend final : public ops::Backend, public ops::StreamOrder {
         },
         op);
   }
-  // Whatever is not an op comes behind the ops collected before it.
+  // Work that is not an op must follow the ops collected before it.
   void run_recorded() {
     if (!recorded_) return;
     fused::run_all(context_, *recorded_);
     recorded_->clear();
   }
 
-  // While a program is recorded.
+  // Present while a program is recorded.
   using Recorded = std::optional<std::vector<fused::RecordedOp>>;
   struct Collecting {
     explicit Collecting(Recorded& recorded) : recorded(recorded) { recorded.emplace(); }

@@ -8,7 +8,7 @@ namespace sluice::backend::cuda {
 
 namespace {
 
-// Errors after which every call of this process fails, as CUDA's documentation says of each.
+// Errors after which every CUDA call of this process fails, according to CUDA's documentation.
 bool loses_device(cudaError_t status) {
   switch (status) {
     case cudaErrorECCUncorrectable:
@@ -119,7 +119,7 @@ const std::byte* Context::resident(std::span<const std::byte> contents) {
   const auto known = resident_.find(key);
   if (known != resident_.end()) return static_cast<const std::byte*>(known->second.data());
   ops::Buffer copy = allocate_device(contents.size());
-  // The ops' stream may be recording, and a recorded copy would read the host's memory anew at each run.
+  // The ops' stream may be recording, and a recorded copy would read the host memory again at each run.
   cudaStream_t apart = nullptr;
   check(cudaStreamCreateWithFlags(&apart, cudaStreamNonBlocking), "making a stream");
   cudaError_t status =

@@ -1,5 +1,5 @@
-// What a CUDA op may use: the stream it runs on, the device's properties, scratch memory, and the place where
-// kernels report bad contents.
+// What a CUDA op may use: its stream, the device's properties, scratch memory, and the fault record for
+// kernels that find invalid contents.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,9 +17,10 @@
 
 namespace sluice::backend::cuda {
 
-// Throws sluice::Error for anything but success; `what` names the attempt.
+// Throws sluice::Error unless `status` is success; `what` names the attempt.
 void check(cudaError_t status, const char* what);
-// For types that the contract admits and a kernel does not: a defect. (fmt does not compile in CUDA code.)
+// For types that the contract allows but a kernel does not handle: a bug. (fmt does not compile in CUDA
+// code.)
 [[noreturn]] void refuse_type(ops::DType type);
 
 struct DeviceInfo {
@@ -40,19 +41,20 @@ class Context {
 
   cudaStream_t stream() const { return stream_; }
   const DeviceInfo& device() const { return device_; }
-  // Device memory of the calling op, aligned to 256 bytes, undefined contents; valid until the next op asks.
-  // It grows and stays. Smaller blocks that it outgrew are kept: recorded programs may still use them.
+  // Device memory for the calling op, aligned to 256 bytes, contents undefined; valid until the next op calls
+  // this. It only grows. Smaller blocks that it replaces are kept, because recorded programs may still use
+  // them.
   std::byte* scratch(std::size_t bytes);
-  // Zeroed once at the start; kernels that count in it leave it zero behind (tickets of split reductions).
+  // Zeroed at the start; kernels that count in it reset it to zero (tickets of split reductions).
   int* counters() const { return counters_; }
   static constexpr int kCounters = 1 << 16;
-  // A device copy of small constant contents, made once for equal contents and kept as long as the context.
+  // A device copy of small constant contents, made once per content and kept for the lifetime of the context.
   const std::byte* resident(std::span<const std::byte> contents);
   // Written by kernels through report().
   Fault* fault() const { return fault_; }
 
   ops::Phase phase = ops::Phase::automatic;
-  // Whether an op of `tokens` tokens runs its decode kernels.
+  // Whether an op with `tokens` tokens runs its decode kernels.
   bool decode_class(std::int64_t tokens) const {
     return phase == ops::Phase::decode || (phase == ops::Phase::automatic && tokens <= kDecodeTokens);
   }
@@ -68,10 +70,10 @@ class Context {
 };
 
 ops::Buffer allocate_device(std::size_t bytes);
-// Host memory that the device copies from and to while the host goes on.
+// Host memory that the device copies from and to asynchronously.
 ops::Buffer allocate_pinned(std::size_t bytes);
 
-// One file an op, each defining run<Op>.
+// Each op has a file that defines run<Op>.
 template <class Op>
 void run(Context& context, const Op& op);
 

@@ -1,5 +1,5 @@
-// What a kernel met in the contents of a field. The host cannot look before the op runs, so the kernel leaves
-// out the offending row, notes the first fault, and the next synchronize() throws it.
+// Invalid contents that a kernel found in a field. The host cannot check them before the op runs, so the
+// kernel skips the row and records the first fault, which the next synchronize() throws.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ enum class FaultKind : int {
   expert_id,       // an expert outside the stack
   cache_row,       // a position past a cache's capacity
   pool_slot,       // a slot outside the pool
-  sequence_start,  // seq_starts that fall or leave the tokens
+  sequence_start,  // seq_starts that decrease or exceed the number of tokens
   router_logit,    // NaN among a router's logits
   ring_start,      // a ring that starts inside a cache that is not full
   sampled_logit,   // NaN among the logits of a model

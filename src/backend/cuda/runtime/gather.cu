@@ -11,8 +11,8 @@ namespace sluice::backend::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kMostParts = 120;             // of one launch: they travel with it, in 4 KiB
-constexpr std::size_t kBlockBytes = 16384;  // that one block moves at a time
+constexpr int kMostParts = 120;             // per launch: they are a kernel parameter of up to 4 KiB
+constexpr std::size_t kBlockBytes = 16384;  // per block and step
 constexpr std::size_t kMostBlocks = 64;     // per part
 constexpr std::size_t kLandingBytes = std::size_t{8} << 20;
 
@@ -25,7 +25,7 @@ struct Parts {
   Part part[kMostParts];
 };
 
-// Several loads are on their way before the first is stored: those from the host take microseconds.
+// Several loads are in flight before the first store: loads from the host take microseconds.
 template <class T>
 __device__ __forceinline__ void copy_as(std::byte* to, const std::byte* from, std::size_t bytes) {
   constexpr int kAtOnce = 4;
@@ -44,7 +44,7 @@ __device__ __forceinline__ void copy_as(std::byte* to, const std::byte* from, st
   for (; i < count; i += stride) target[i] = source[i];
 }
 
-// Blocks along y are parts.
+// Grid: blocks of a part, parts.
 template <bool kToDevice>
 __global__ void __launch_bounds__(kThreads)
     copy_parts_kernel(const __grid_constant__ Parts parts, std::byte* host) {
@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kThreads)
     copy_as<unsigned char>(to, from, part.bytes);
 }
 
-// `host` is pinned.
+// `host` must be pinned.
 template <bool kToDevice>
 void copy_parts(Context& context, std::span<const ops::MemoryPart> all, std::byte* host) {
   std::size_t at = 0;
@@ -92,7 +92,8 @@ bool pinned(const void* memory) {
 
 }  // namespace
 
-// Calls move(parts, at, bytes) for parts that together fit the landing; `at` is where they begin on the host.
+// Calls move(parts, at, bytes) with parts that together fit the staging buffer; they begin at offset `at` on
+// the host.
 template <class Move>
 void Gather::in_steps(std::span<const ops::MemoryPart> parts, Move&& move) {
   if (landing_.bytes() == 0) landing_ = allocate_pinned(kLandingBytes);
@@ -130,7 +131,7 @@ void Gather::to_device(Context& context, std::span<const ops::MemoryPart> to, co
   const auto* const host = static_cast<const std::byte*>(from);
   if (pinned(from)) return copy_parts<true>(context, to, const_cast<std::byte*>(host));
   in_steps(to, [&](std::span<const ops::MemoryPart> step, std::size_t at, std::size_t bytes) {
-    check(cudaStreamSynchronize(context.stream()), "copying to the device");  // the landing may be in use
+    check(cudaStreamSynchronize(context.stream()), "copying to the device");  // the buffer may be in use
     std::memcpy(landing_.data(), host + at, bytes);
     copy_parts<true>(context, step, static_cast<std::byte*>(landing_.data()));
   });

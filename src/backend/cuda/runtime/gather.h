@@ -1,5 +1,5 @@
-// Many parts of the device's memory to the host's or back. One launch moves up to a hundred of them: as
-// copies one by one they would each wait for the bus.
+// Copies many parts of device memory to host memory or back. One launch moves up to 120 of them; as single
+// copies, each would pay the bus's latency.
 #pragma once
 
 #include <span>
@@ -9,13 +9,12 @@
 
 namespace sluice::backend::cuda {
 
-// Parts lie one behind the other in the host's memory. Where that is not pinned, they go through memory that
-// is.
+// Parts are contiguous in host memory. If that is not pinned, copies go through a pinned staging buffer.
 class Gather {
  public:
   // `to` is written once the context's stream is synchronized.
   void from_device(Context& context, void* to, std::span<const ops::MemoryPart> from);
-  // `from` must stay as it is until then.
+  // `from` must not change until then.
   void to_device(Context& context, std::span<const ops::MemoryPart> to, const void* from);
 
  private:

@@ -13,7 +13,8 @@ namespace sluice::backend::cuda {
 
 namespace {
 
-// The driver's functions, found at run time: programs start on machines without it, too.
+// The driver's functions are looked up at run time, so that programs also start on machines without the
+// driver.
 template <class Function>
 Function* driver_function(const char* name) {
   void* found = nullptr;
@@ -84,7 +85,7 @@ class DeviceRange final : public ops::GrowingBuffer {
     if (driver().create(&memory, end - begin, &kind, 0) != CUDA_SUCCESS)
       fail(ErrorKind::resource, "no device memory for a buffer of {} bytes", end);
     const CUresult mapped = driver().map(first_ + begin, end - begin, 0, memory, 0);
-    driver().release(memory);  // it stays until it is unmapped
+    driver().release(memory);  // freed once it is unmapped
     if (mapped != CUDA_SUCCESS) fail(ErrorKind::resource, "device memory of {} bytes has no place", end);
     ends_.push_back(end);
     CUmemAccessDesc access{};
@@ -95,7 +96,7 @@ class DeviceRange final : public ops::GrowingBuffer {
     fail(ErrorKind::resource, "device memory of {} bytes cannot be used", end);
   }
 
-  // As far as whole pieces lie behind `kept` bytes.
+  // Releases whole pieces beyond `kept` bytes.
   void shrink(std::size_t kept) {
     while (!ends_.empty()) {
       const std::size_t begin = ends_.size() > 1 ? ends_[ends_.size() - 2] : 0;
@@ -108,7 +109,7 @@ class DeviceRange final : public ops::GrowingBuffer {
   std::size_t bytes_;
   CUmemLocation location_{};
   CUdeviceptr first_ = 0;
-  std::vector<std::size_t> ends_;  // of pieces that were taken one behind the other
+  std::vector<std::size_t> ends_;  // of pieces, which are contiguous
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Device memory that grows where it is.
+// Device memory that grows in place.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,8 @@
 
 namespace sluice::backend::cuda {
 
-// Addresses for up to `most` bytes on that device. Memory is taken in multiples of kCudaTraits.growth.
+// Reserves addresses for up to `most` bytes on that device. Memory is taken in multiples of
+// kCudaTraits.growth.
 std::unique_ptr<ops::GrowingBuffer> reserve_device(int device, std::size_t most);
 
 }  // namespace sluice::backend::cuda

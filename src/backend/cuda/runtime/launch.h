@@ -1,6 +1,7 @@
-// Launching kernels. Every kernel is launched so that it may start while its predecessor drains: it must call
-// wait_for_inputs() before it touches anything an earlier kernel wrote (or that an earlier kernel still reads
-// and it writes), and may read weights before that. allow_successor() lets the next kernel start early.
+// Launching kernels. Every kernel is launched so that it may start while its predecessor drains (programmatic
+// dependent launch): it must call wait_for_inputs() before it accesses anything that an earlier kernel wrote,
+// or writes anything that one may still read; it may read weights before that. allow_successor() lets the
+// next kernel start early.
 #pragma once
 
 #include <utility>

@@ -11,7 +11,7 @@ namespace sluice::backend::cuda {
 
 namespace {
 
-constexpr std::size_t kMarks = 4096;  // in flight at most; an upload before that many has long arrived
+constexpr std::size_t kMarks = 4096;  // at most in flight: older ones have long completed
 
 int words(const ops::ConstView& view) {
   const auto bytes = to_size(view.elements()) * size_bytes(view.dtype);
@@ -160,7 +160,7 @@ class CudaMeeting final : public ops::Meeting {
     check(cudaMemsetAsync(counts_.data(), 0, counts_.bytes(), context_.stream()), "clearing counters");
     check(cudaStreamSynchronize(context_.stream()), "running on the device");
   }
-  // A device that failed shows nothing any more.
+  // A device that failed never raises the flag.
   void check_running(const std::atomic_ref<unsigned>& raised) const {
     const cudaError_t status = cudaStreamQuery(context_.stream());
     if (status == cudaErrorNotReady) return;
@@ -178,10 +178,10 @@ class CudaMeeting final : public ops::Meeting {
   ops::Buffer row_numbers_;
   ops::Buffer row_inbox_;
   ops::Buffer marks_;
-  ops::Buffer counts_;  // on the device: meetings begun, and the last mark that arrived
+  ops::Buffer counts_;  // on the device: meetings begun, and the last mark whose uploads are complete
   MeetingFlags* flags_;
   cudaStream_t uploads_ = nullptr;
-  unsigned number_ = 0;  // of the meeting that runs
+  unsigned number_ = 0;  // of the current meeting
   unsigned mark_ = 0;
 };
 

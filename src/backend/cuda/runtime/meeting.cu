@@ -1,6 +1,6 @@
-// One block that writes what it shows to pinned memory, raises a flag there and looks at the host's until it
-// is answered, or leaves that to the block behind it. It lets no successor start early: what comes behind it
-// must see the answer.
+// One block that writes what it publishes to pinned memory and raises a flag there. Then it polls the host's
+// flag for the answer, or leaves that to a later launch. No successor may start early, because it must see
+// the answer.
 #include "backend/cuda/runtime/launch.h"
 #include "backend/cuda/runtime/meeting.h"
 #include "base/integer_cast.h"
@@ -19,16 +19,16 @@ __device__ __forceinline__ unsigned load_flag(const unsigned* flag) {
 __device__ __forceinline__ void raise_flag(unsigned* flag, unsigned value) {
   asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory");
 }
-// Past every cache: the other side may have written it a moment ago.
+// Bypasses all caches: the host may have just written it.
 __device__ __forceinline__ unsigned load_word(const unsigned* from) {
   return *static_cast<const volatile unsigned*>(from);
 }
-// Whether `count` has not come to `number` yet; counts go around.
+// Whether `count` has not reached `number` yet; counters wrap around.
 __device__ __forceinline__ bool behind(unsigned count, unsigned number) {
   return static_cast<int>(count - number) < 0;
 }
 
-// Returns whether the host has left.
+// Returns whether the host has abandoned the program.
 __device__ __forceinline__ bool wait_for_host(const MeetingCall& call, unsigned number) {
   unsigned answered = 0;
   do answered = load_flag(&call.flags->answered);

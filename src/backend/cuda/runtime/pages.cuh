@@ -1,5 +1,5 @@
-// Caches in pages, as kernels find their rows. The table is in device memory, so that a recorded program
-// serves every step.
+// Paged caches: how kernels find rows. The page table is in device memory, so a recorded program serves every
+// step.
 #pragma once
 
 #include <bit>
@@ -9,36 +9,36 @@
 
 namespace sluice::backend::cuda {
 
-// The entries of one sequence. Pages have 2^shift rows, at least 64, so that a tile of rows lies in one page.
+// The page table of one sequence. Pages have 2^shift rows, at least 64, so a tile of rows lies in one page.
 struct SequencePages {
-  const int* entries = nullptr;  // null: rows lie one behind the other
+  const int* entries = nullptr;  // null: the cache is contiguous
   int shift = 0;
-  int pool = 0;  // pages
+  int pool = 0;  // number of pages
   Fault* fault = nullptr;
 
   __device__ __forceinline__ bool paged() const { return entries != nullptr; }
-  // What the table says of a row that is in sight. A kernel asks for it before it needs the page.
+  // The table's entry for a row that the sequence has. Kernels load it before they need the page.
   __device__ __forceinline__ int entry(long long row) const {
     return paged() ? __ldg(entries + (row >> shift)) : 0;
   }
-  // The page that an entry names; the first one, and a fault, where it names none.
+  // The page that an entry names; if it is invalid, the first page, and a fault.
   __device__ __forceinline__ int page(int entry) const {
     if (!paged() || static_cast<unsigned>(entry) < to_unsigned(pool)) return entry;
     report(fault, FaultKind::page, entry, pool);
     return 0;
   }
-  // A row's place in its page.
+  // The row's index in its page.
   __device__ __forceinline__ long long within(long long row) const {
     return paged() ? row & ((1LL << shift) - 1) : row;
   }
 };
 
 struct PageTable {
-  SequencePages first;   // of the sequence in slot 0
+  SequencePages first;   // entries per slot
   long long stride = 0;  // entries from one to the next
 
   PageTable() = default;
-  // `rows` are those of a page.
+  // `rows` is the number of rows per page.
   template <class Op>
   PageTable(const Op& op, std::int64_t pool, std::int64_t rows, Fault* fault) {
     if (!op.page_table.present()) return;
@@ -53,11 +53,11 @@ struct PageTable {
   }
 };
 
-// How the caches of an op lie: `cache` is one of them, its rows the dimension `row_dimension` behind that of
-// the pool.
+// The cache layout of an op: `cache` is one of its caches, with the rows as dimension `row_dimension` after
+// that of the pool.
 struct CachePlan {
-  bool pooled;         // has the dimension of slots or pages
-  long long slots;     // that a sequence may have
+  bool pooled;         // has a dimension of slots or pages
+  long long slots;     // number of slots that sequences may have
   long long capacity;  // rows of a sequence
   PageTable pages;
 

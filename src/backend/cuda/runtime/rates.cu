@@ -1,5 +1,5 @@
-// Two loops with nothing else in them: one reads memory that no cache holds, one multiplies registers on the
-// matrix units (mma.sync: on Hopper the wgmma path reaches about 1.5 times that).
+// Two microbenchmarks: one reads memory that no cache holds, one multiplies registers on the tensor cores
+// (with mma.sync; on Hopper, wgmma reaches about 1.5 times that).
 #include <algorithm>
 
 #include "backend/cuda/runtime/launch.h"
@@ -11,7 +11,7 @@ namespace sluice::backend::cuda {
 namespace {
 
 constexpr std::size_t kBytes = std::size_t{2} << 30;
-constexpr std::size_t kLeastBytes = std::size_t{16} << 20;  // or there is nothing to measure
+constexpr std::size_t kLeastBytes = std::size_t{16} << 20;  // with less, measuring is pointless
 constexpr int kProducts = 4096;
 
 __global__ void read_all(const uint4* from, std::size_t count, unsigned* sink) {
@@ -27,7 +27,7 @@ __global__ void read_all(const uint4* from, std::size_t count, unsigned* sink) {
     for (int j = 0; j < 4; ++j) all ^= part[j].x ^ part[j].y ^ part[j].z ^ part[j].w;
   }
   for (; i < count; i += step) all ^= from[i].x;
-  if (all == 0x12345678u) *sink = all;  // keeps the loads
+  if (all == 0x12345678u) *sink = all;  // keeps the compiler from removing the loads
 }
 
 __global__ void multiply(float* sink) {
@@ -51,7 +51,7 @@ __global__ void multiply(float* sink) {
   if (all == -1) *sink = all;
 }
 
-// The best of several runs, by the device's own clock.
+// The best of several runs, timed by events.
 template <class F>
 double best_seconds(Context& context, F&& work) {
   cudaEvent_t begin = nullptr;

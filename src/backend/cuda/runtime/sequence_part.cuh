@@ -1,4 +1,4 @@
-// The tokens of one sequence and its row of a pool, checked before a kernel touches either.
+// The tokens of one sequence and its pool row, checked before a kernel uses them.
 #pragma once
 
 #include "backend/cuda/runtime/sequences.cuh"
@@ -13,8 +13,8 @@ struct SequencePart {
   __device__ __forceinline__ int tokens() const { return end - begin; }
 };
 
-// An empty part, and a fault, where the contents are bad; an empty one without a fault where there are no
-// tokens. `pool` is the number of pool rows.
+// If the contents are invalid, reports a fault and returns an empty part; a sequence without tokens is empty
+// without a fault. `pool` is the number of pool rows.
 __device__ __forceinline__ SequencePart sequence_part(const DeviceSequences& sequences, int b, long long pool,
                                                       Fault* fault) {
   SequencePart part{sequences.begin(b), sequences.end(b), sequences.slot(b)};

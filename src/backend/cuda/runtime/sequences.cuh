@@ -1,5 +1,5 @@
-// The sequence fields of an op as a kernel reads them: all in device memory, so that a recorded program
-// serves every position.
+// The sequence fields of an op as kernels read them: all are in device memory, so a recorded program serves
+// every position.
 #pragma once
 
 #include "backend/cuda/runtime/fault.h"
@@ -8,7 +8,7 @@
 
 namespace sluice::backend::cuda {
 
-// A number per sequence, or one for the only sequence.
+// One value per sequence, or a single one for the only sequence.
 struct SequenceNumber {
   const int* values = nullptr;
   long long value = 0;
@@ -41,7 +41,7 @@ struct DeviceSequences {
   __device__ __forceinline__ long long slot(int b) const {
     return starts == nullptr ? 0 : slots != nullptr ? slots[b] : b;
   }
-  // The sequence that holds token t: the last one that begins at or before it.
+  // The sequence that contains token t: the last one that begins at or before it.
   __device__ __forceinline__ int of_token(int t) const {
     int low = 0;
     int high = count - 1;
@@ -56,7 +56,7 @@ struct DeviceSequences {
   }
 };
 
-// Elements from one pool row to the next; 0 where there is no pool.
+// Elements between pool rows; 0 without a pool.
 template <class AnyView>
 long long pool_stride(const AnyView& view, bool pooled) {
   return pooled ? view.strides[0] : 0;

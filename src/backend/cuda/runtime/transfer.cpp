@@ -12,7 +12,7 @@ namespace sluice::backend::cuda {
 namespace {
 
 constexpr std::size_t kPiece = std::size_t{8} << 20;
-constexpr int kBuffers = 2;  // a lane fills one while the other travels
+constexpr int kBuffers = 2;  // a lane fills one while the other is being copied
 constexpr int kMaxLanes = 8;
 
 }  // namespace

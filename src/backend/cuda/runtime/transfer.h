@@ -1,5 +1,5 @@
-// Host memory to the device. Large pieces go through pinned buffers filled by several threads: a copy
-// straight from a mapped file runs at the speed of one thread's page faults.
+// Copies host memory to the device. Large pieces go through pinned buffers filled by several threads: a copy
+// directly from a mapped file is limited by one thread's page faults.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,7 +18,7 @@ class Transfer {
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
 
-  // Ordered on the stream; `from` may be changed once it returns.
+  // Ordered on the stream; `from` may change once it returns.
   void upload(cudaStream_t stream, void* to, const void* from, std::size_t bytes);
 
  private:
