@@ -1,7 +1,7 @@
-// New tokens into the rows of two caches: cache[slot][start+i] = tokens[i], whatever a row is.
+// Writes new tokens into the rows of one or two caches of any layout: cache[slot][start+i] = tokens[i].
 //
-// One block per token and cache. Bytes: each element once in, once out. Exact, or rounded once where an F32
-// token goes to a BF16 cache. A row past the capacity is reported and left out.
+// One block per token and cache. Bytes: each element is read and written once. Exact, or rounded once if an
+// F32 token goes into a BF16 cache. A row past the capacity is reported and skipped.
 #pragma once
 
 #include "backend/cuda/device/element.cuh"
@@ -25,7 +25,7 @@ struct AppendSide {
   int width;
 };
 
-// A row of a sequence to its page and the row in there; whether there is such a page.
+// Translates a row of a sequence to its page and the row in that page; returns whether the page exists.
 __device__ __forceinline__ bool turn_page(const SequencePages& pages, long long& slot, long long& row) {
   if (!pages.paged()) return true;
   const int entry = pages.entry(row);
@@ -43,7 +43,8 @@ struct AppendCall {
   Fault* fault;
   PageTable pages;
 
-  // Where a token goes; nowhere if it belongs to no sequence, or contents are bad, which is reported.
+  // Where a token is written; not at all if it belongs to no sequence or contents are invalid, which is
+  // reported.
   struct Place {
     long long slot = 0;  // or page
     long long row = 0;

@@ -1,5 +1,5 @@
-// The Lloyd-Max levels and borders of one width, handed to kernels by value, and the bit stream of codes.
-// Rows of 16 bits hold BF16 numbers in the place of codes and need neither.
+// The Lloyd-Max levels and interval bounds of one code width, passed to kernels by value, and the bit stream
+// of codes. Rows of 16 bits hold BF16 numbers instead of codes and need neither.
 #pragma once
 
 #include "quant/codebook.h"
@@ -16,7 +16,7 @@ struct Levels {
   }
 };
 
-// Borders in double: only there does every value fall on the reference's side.
+// Bounds in double, because only so every value gets the same code as in the reference.
 struct Bounds {
   double values[quant::Codebook::kMaxLevels] = {};
 
@@ -36,7 +36,7 @@ __device__ __forceinline__ unsigned read_code(const unsigned char* row, int i, i
   return window >> shift & ((1u << bits) - 1);
 }
 
-// The level of code i of a row, or its number i.
+// The level of code i of a row, or its number i if rows hold numbers.
 __device__ __forceinline__ float read_level(const unsigned char* row, int i, int bits, const float* levels) {
   if (bits != 16) return levels[read_code(row, i, bits)];
   return __uint_as_float(static_cast<unsigned>(row[2 * i]) << 16 | static_cast<unsigned>(row[2 * i + 1])

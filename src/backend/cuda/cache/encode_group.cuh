@@ -1,19 +1,20 @@
-// Four BF16 vectors of 128, 256 or 512 to 4- or 8-bit codes, by one warp in F32.
+// Encodes four BF16 vectors of 128, 256 or 512 elements to 4- or 8-bit codes, by one warp in F32.
 //
-// Coordinate k N + n of a vector (k < 16, N = D/16) is row k and column n of a matrix, whose rotation is
-// H_16 X H_N. Tensor cores multiply by H_16 from the left: its entries are 1 and -1, so that products are
-// exact. Lane l gives rows l%4, + 4, + 8, + 12 of half of the columns of vector l/8, and gets rows l/4 and
-// l/4 + 8 of all columns of vector l%4, where H_N is additions within the lane. Those columns are neighbours
-// in the stream of codes.
+// Coordinate k N + n of a vector (k < 16, N = D/16) is row k and column n of a matrix X, whose rotation is
+// H_16 X H_N. Tensor cores multiply by H_16 from the left; its entries are 1 and -1, so products are exact.
+// Lane l provides rows l%4, + 4, + 8, + 12 of half of the columns of vector l/8, and receives rows l/4 and
+// l/4 + 8 of all columns of vector l%4, where H_N is additions within the lane. The codes of those columns
+// are contiguous.
 //
-// The sum of a coordinate is within kDoubt of the exact one in units of |x|/sqrt(D): of sixteen terms on the
-// tensor cores 16 * 2^-23 times the largest, which summed over columns is at most sqrt(N) |x|; 2^-24 |x|
-// times sqrt(D) for each further addition; and the roundings of scale and border. Where it comes that close
-// to a border the coordinate is in doubt, and is summed anew in double. Vectors whose squares leave the range
-// of F32, zeros among them, are strange and left to others.
+// The sum of a coordinate is within kDoubt of the exact one, in units of |x|/sqrt(D). The error consists of
+// 16 * 2^-23 times the largest of sixteen terms on the tensor cores, which summed over columns is at most
+// sqrt(N) |x|; of 2^-24 |x| times sqrt(D) for each further addition; and of the roundings of scale and bound.
+// A coordinate that is this close to a bound is in doubt and is summed again in double. Vectors whose squares
+// leave the range of F32, zero vectors included, are marked `strange` and left to the caller.
 //
-// Both answers are the first bits of one number, the distance beyond the border over 2^31 kDoubt: its sign,
-// and three bits of its exponent, which are 011 from 2^-31 on.
+// Which side of the bound, and whether in doubt, follows from the leading bits of one number, the distance
+// from the bound divided by 2^31 kDoubt: its sign, and three bits of its exponent, which are 011 from 2^-31
+// on.
 #pragma once
 
 #include "backend/cuda/cache/encode_vector.cuh"
@@ -22,25 +23,25 @@
 
 namespace sluice::backend::cuda::cache {
 
-// Cells of the line of values, of which each meets at most one border. No value is larger than sqrt(D); 8
-// bits have smaller cells, and the outermost take in all values beyond.
+// Divides the range of values into cells, each with at most one bound. No value is larger than sqrt(D). With
+// 8 bits cells are smaller, and the outermost ones include all values beyond.
 template <int kBits, int kWidth>
 struct Cells {
   static_assert(kBits == 4 || kBits == 8);
   static constexpr double kDoubt = kWidth == 512 ? 3e-5 : 2e-5;
   static constexpr double kUnit = 0x1p-31 / kDoubt;
-  static constexpr float kAcross = kBits == 4 ? 4 : 102.4f;  // cells a unit
+  static constexpr float kAcross = kBits == 4 ? 4 : 102.4f;  // cells per unit
   static constexpr int kMiddle = kBits == 4 ? 96 : 512;
   static constexpr int kCount = 2 * kMiddle + 1;
 };
 
 template <int kWidth, int kWarps>
 struct GroupShared {
-  alignas(1024) float squares[256];  // of the levels of a byte
+  alignas(1024) float squares[256];  // of the levels of the codes in a byte
   double bounds[256];
-  float borders[1025];              // a cell's border in kUnit; for 4 bits with its code in the last bits
-  unsigned char codes[1028];        // below it
-  std::uint32_t signs[kWidth / 2];  // of two coordinates each, as the sign bits of a BF16 pair
+  float borders[1025];              // a cell's bound in kUnit; with 4 bits the last bits hold the code
+  unsigned char codes[1028];        // the code below that bound
+  std::uint32_t signs[kWidth / 2];  // for two coordinates each, as the sign bits of a BF16 pair
   unsigned char scratch[kWarps][kWidth];
 
   template <int kBits>
@@ -58,7 +59,7 @@ struct GroupShared {
       squares[byte] = low * low + high * high;
     }
     __syncthreads();
-    // The border nearest to the middle of a cell is the one in it, if there is one.
+    // The bound nearest to the middle of a cell is the one in it, if there is one.
     for (int cell = thread; cell < Line::kCount; cell += threads) {
       const double middle = (cell - Line::kMiddle) / static_cast<double>(Line::kAcross);
       const int above = nearest_code(bounds, kBits, middle);
@@ -73,7 +74,7 @@ struct GroupShared {
   }
 };
 
-// A lane's part of H_16 as a left operand whose columns are in the order of the rows that lanes give.
+// A lane's part of H_16 as a left operand, with columns in the order of the rows that lanes provide.
 __device__ __forceinline__ Fragment hadamard_operand() {
   const int lane = to_int(threadIdx.x) % kWarp;
   const auto entry = [&](int row, int column) { return (__popc(row & column) & 1) != 0 ? 0xbf80u : 0x3f80u; };
@@ -83,14 +84,14 @@ __device__ __forceinline__ Fragment hadamard_operand() {
   return {two(row, column), two(row + 8, column), two(row, column + 8), two(row + 8, column + 8)};
 }
 
-// What a lane gets of its vector: codes of two runs of N coordinates.
+// A lane's result for its vector: the codes of two runs of N coordinates.
 template <int kWidth, int kBits>
 struct GroupCodes {
   static constexpr int kColumns = kWidth / 16;
   static constexpr int kRunWords = kColumns * kBits / 32;
   static constexpr int kPerWord = 32 / kBits;
   alignas(16) std::uint32_t words[2][kRunWords];
-  std::uint32_t doubts[2];  // a bit a coordinate
+  std::uint32_t doubts[2];  // one bit per coordinate
   float squares;            // of the rotated vector: D |x|^2
   float level_squares;      // of the lane's own codes
   bool strange;
@@ -130,7 +131,7 @@ struct GroupCodes {
     squares = sum_of_vector(squares);
     strange = !(squares > 1e-25f && squares < 1e35f);
     const float scale = strange ? 0.0f : rsqrtf(squares) * sqrtf(static_cast<float>(kWidth));
-    // A branch, not a choice for every number: it is hardly ever taken.
+    // A branch instead of a selection per number: it is hardly ever taken.
     if (__any_sync(0xffffffffu, strange)) {
 #pragma unroll
       for (int i = 0; i < 2 * kColumns; ++i)
@@ -163,7 +164,7 @@ struct GroupCodes {
     }
   }
 
-  // Puts `code` in the place of that of coordinate n of a run, which is in doubt no more.
+  // Replaces the code of coordinate n of a run, which is then no longer in doubt.
   template <class Shared>
   __device__ __forceinline__ void settle(const Shared& shared, int run, int n, unsigned code) {
     constexpr unsigned kMask = (1u << kBits) - 1;
@@ -178,7 +179,8 @@ struct GroupCodes {
 #pragma unroll
     for (int i = 0; i < 2 * kRunWords; ++i)
       words[i / kRunWords][i % kRunWords] ^= i == target ? (old ^ code) << shift : 0u;
-    // Entry c of a table of pairs holds one more square, the same for all of them.
+    // With 4 bits, an entry is the sum of two squares; the second one is that of code 0 in both and cancels
+    // out.
     level_squares += shared.squares[code] - shared.squares[old];
   }
   __device__ __forceinline__ float norm(bool matched) const {
@@ -196,15 +198,15 @@ struct GroupCodes {
     asm("ld.shared.f32 %0, [%1];" : "=f"(value) : "r"(address));
     return value;
   }
-  // The codes of neighbouring coordinates, the first in the lowest bits, and other than zero in `open` where
-  // they are in doubt.
+  // The codes of neighbouring coordinates, the first one in the lowest bits. `open` gets nonzero bits for
+  // those in doubt.
   template <class Shared>
   static __device__ __forceinline__ std::uint32_t quantize(const Shared& shared, const float* sums,
                                                            float scale, std::uint32_t& open) {
     using Line = Cells<kBits, kWidth>;
-    constexpr float kShift = 12582912.0f;  // brings an integer to the last bits
+    constexpr float kShift = 12582912.0f;  // adding it moves an integer to the lowest bits
     constexpr std::uint32_t kOnes = kBits == 4 ? 0x11111111 : 0x01010101;
-    std::uint32_t borders;  // as one number, which no compiler takes apart again
+    std::uint32_t borders;  // opaque to the compiler, which would split the sum
     asm("sub.u32 %0, %1, %2;"
         : "=r"(borders)
         : "r"(shared_address(shared.borders)), "r"(__float_as_uint(kShift) * 4));
@@ -224,7 +226,7 @@ struct GroupCodes {
           below, kBits == 4 ? __float_as_uint(border) : shared.codes[cell - __float_as_uint(kShift)], kBits);
       heads = __funnelshift_l(__float_as_uint(beyond), heads, kBits);
     }
-    heads = __brev(heads);  // the first coordinate lowest; of each the sign, then the exponent, from bit 0 on
+    heads = __brev(heads);  // the first coordinate lowest; per coordinate sign, then exponent, from bit 0
     open = (heads ^ 12 * kOnes) & 14 * kOnes;
     return below + (~heads & kOnes);
   }
@@ -238,8 +240,8 @@ __device__ __forceinline__ void copy_words(std::uint32_t* to, const void* from) 
     reinterpret_cast<Chunk*>(to)[i] = static_cast<const Chunk*>(from)[i];
 }
 
-// Coordinate i of the rotated vector, by a warp in double: the very sum of encode_vector. `squares` is |x|^2
-// within 1e-6 of it.
+// Coordinate i of the rotated vector, by a warp in double, with exactly the sum of encode_vector. `squares`
+// gets |x|^2 with a relative error below 1e-6.
 template <int kWidth>
 __device__ __forceinline__ double exact_sum(const std::uint32_t* signs, const Bf16* x, int i,
                                             float& squares) {
@@ -283,8 +285,8 @@ __device__ __forceinline__ double exact_length(const Bf16* x) {
   return sqrt(warp_sum(squares));
 }
 
-// The code of coordinate i of a vector, by a warp. The length in F32 decides but where that is too close to a
-// border, too.
+// The code of coordinate i of a vector, by a warp. The length in F32 is sufficient unless the value is close
+// to a bound with it, too.
 template <int kWidth, int kBits, class Shared>
 __device__ __forceinline__ unsigned exact_code(const Shared& shared, const Bf16* x, int i) {
   constexpr double kClose = 5e-6;

@@ -1,5 +1,5 @@
-// New vectors into the slots of packed caches, keys and values in one launch where both take the fast path:
-// BF16 of 128, 256 or 512 to 4 or 8 bits, four vectors per warp. The others: one warp per vector, in double.
+// Appends new vectors to packed caches, keys and values in one launch if both have the fast path: BF16 of
+// 128, 256 or 512 elements to 4 or 8 bits, four vectors per warp. Otherwise one warp per vector, in double.
 #pragma once
 
 #include "backend/cuda/cache/append_rows.cuh"
@@ -12,7 +12,7 @@ namespace sluice::backend::cuda::cache {
 
 inline constexpr int kEncodeWarps = 8;
 
-// x [T,H,D], or [T,D] for one head; codes and norms with or without a dimension of heads likewise.
+// x is [T,H,D], or [T,D] for one head; codes and norms have or lack the dimension of heads likewise.
 struct RingSide {
   const void* x;
   ops::DType type;
@@ -63,12 +63,12 @@ struct RingCall {
   const unsigned char* signs;
   int heads;
   long long ring;
-  bool wraps;  // rows past the last slot go to the first ones; else they are refused
+  bool wraps;  // rows past the last slot wrap around; otherwise they are an error
   long long pool;
   Fault* fault;
-  PageTable pages;  // which do not wrap
+  PageTable pages;  // never with `wraps`
 
-  // Where a vector goes; not at all if a later token falls on the same slot, or contents are bad.
+  // Where a vector is written; not at all if a later token gets the same slot, or contents are invalid.
   struct Place {
     long long slot = 0;  // of the pool, or a page
     long long row = 0;
@@ -98,7 +98,7 @@ struct RingCall {
   }
 };
 
-// Where a vector of a head goes.
+// Where the vector of a head is written.
 __device__ __forceinline__ EncodedVector encoded_at(const RingSide& side, const RingCall::Place& at,
                                                     int head) {
   return {side.codes + at.slot * side.code_pool_stride + head * side.code_head_stride +
@@ -106,7 +106,7 @@ __device__ __forceinline__ EncodedVector encoded_at(const RingSide& side, const 
           side.norms + at.slot * side.norm_pool_stride + head * side.norm_head_stride + at.row};
 }
 
-// A token's vector by one warp, to its place.
+// Encodes a token's vector by one warp.
 template <class T, int kCount, bool kNumbers>
 __device__ __forceinline__ void encode_vector(const RingSide& side, const RingCall::Place& at, int head,
                                               int token, const unsigned char* signs,
@@ -159,19 +159,19 @@ inline GroupSides ring_sides(const ops::TurboquantAppend& op) {
            RingSide(op.v, op.v_codes, op.v_norms, pooled, op.v_bits, matched)}};
 }
 
-// Four tokens' vectors of one head, from token `first` on.
+// The vectors of one head for four tokens, from token `first` on.
 struct TokenGroup {
   int head;
   int first;
 };
 
-// What a lane gives of a group.
+// The values of a group that a lane loads.
 template <int kWidth>
 struct GroupWords {
   static constexpr int kColumns = kWidth / 16;
   alignas(16) std::uint32_t at[4][kColumns / 4];
 
-  // The first coordinate; rows lie 4 * kColumns apart.
+  // The first coordinate; the lane's rows are 4 * kColumns coordinates apart.
   static __device__ __forceinline__ int first_coordinate() {
     const int lane = to_int(threadIdx.x) % kWarp;
     return lane % 4 * kColumns + lane / 4 % 2 * (kColumns / 2);
@@ -192,7 +192,7 @@ struct GroupWords {
   }
 };
 
-// Those four vectors, signs applied, to their places.
+// Encodes these four vectors, whose signs are applied, and writes them.
 template <int kWidth, int kBits>
 __device__ __forceinline__ void append_group(const RingCall& call, const RingSide& side,
                                              GroupShared<kWidth, kEncodeWarps>& shared,
@@ -243,7 +243,7 @@ __device__ __forceinline__ void append_group(const RingCall& call, const RingSid
   }
 }
 
-// All groups of a warp; the next one's words are on their way while one is encoded, where registers allow.
+// All groups of a warp. If registers allow, the next group is loaded while one is encoded.
 template <int kWidth, int kBits>
 __device__ __forceinline__ void append_every(const RingCall& call, const RingSide& side,
                                              GroupShared<kWidth, kEncodeWarps>& shared,
@@ -267,7 +267,7 @@ __device__ __forceinline__ void append_every(const RingCall& call, const RingSid
   }
 }
 
-// Grid: groups of four tokens, eight at a time; heads; sides.
+// Grid: groups of four tokens, eight groups per block; heads; sides.
 template <int kWidth>
 __global__ void __launch_bounds__(kEncodeWarps* kWarp, 2)
     group_append(const __grid_constant__ RingCall call, const __grid_constant__ GroupSides sides) {
@@ -298,7 +298,7 @@ inline void append_groups(Context& context, const RingCall& call, const GroupSid
   launch(context, group_append<512>, grid, call, sides);
 }
 
-// kNumbers: rows of 16 bits may be asked for.
+// kNumbers: `side` may have rows of 16 bits.
 template <bool kNumbers>
 void append_vectors(Context& context, const RingCall& call, const RingSide& side) {
   if (side.grouped()) return append_groups(context, call, {{side, side}}, 1);

@@ -1,5 +1,5 @@
-// One vector into a TurboQuant cache, by one warp: rotate, take the nearest level of each coordinate times
-// sqrt(D)/|x|, pack. Rotation and comparison are in double, so that codes equal the reference's.
+// Encodes one vector for a TurboQuant cache, by one warp: rotate, take the nearest level of each coordinate
+// times sqrt(D)/|x|, pack. Rotation and comparison are in double, so codes equal the reference's.
 #pragma once
 
 #include "backend/cuda/cache/codebook.cuh"
@@ -19,13 +19,13 @@ struct Encoder {
       : bounds(width), levels(width), bits(to_int(width)), matched(matched_norm) {}
 };
 
-// The borders where lanes may read different ones at once.
+// Copies the bounds to shared memory, where lanes can read different ones at the same time.
 __device__ __forceinline__ void share_bounds(const Encoder& encoder, double* bounds) {
   if (encoder.bits == 16) return;
   for (int c = threadIdx.x; c < 1 << encoder.bits; c += blockDim.x) bounds[c] = encoder.bounds.values[c];
 }
 
-// How many borders the value lies beyond: on a border the lower code, code 0 for NaN.
+// The number of bounds below the value: a value on a bound gets the lower code, NaN gets code 0.
 __device__ __forceinline__ int nearest_code(const double* bounds, int bits, double value) {
   int code = 0;
   for (int step = 1 << (bits - 1); step > 0; step /= 2)
@@ -39,13 +39,13 @@ struct EncodeMemory {
   unsigned char* scratch;  // the warp's own, a byte per coordinate
 };
 
-// Where a vector goes.
+// Where a vector is written.
 struct EncodedVector {
   unsigned char* codes;
   float* norm;
 };
 
-// kNumbers: 16 bits, BF16 numbers in the place of codes.
+// kNumbers: 16 bits, BF16 numbers instead of codes.
 template <class T, int kCount, bool kNumbers = false>
 __device__ void encode_vector(const Encoder& encoder, const EncodeMemory& memory, const T* x,
                               const unsigned char* signs, const EncodedVector& to) {

@@ -1,7 +1,7 @@
 // forward: out = H(signs * x)/sqrt(D); inverse: out = signs * (H x)/sqrt(D).
 //
-// One warp per row, the row in registers: five stages between lanes, the rest within a lane. Bytes: x and out
-// once. F32 throughout, rounded once at the end; D = 2^n makes n additions a coordinate.
+// One warp per row, with the row in registers: five stages between lanes, the others within a lane. Bytes: x
+// and out once. F32, rounded once at the end; D = 2^n takes n additions per coordinate.
 #include "sluice/ops/cache/hadamard.h"
 
 #include "backend/cuda/cache/rotate_rows.h"

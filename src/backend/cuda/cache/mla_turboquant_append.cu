@@ -1,4 +1,4 @@
-// Latents are encoded into rows start+i, rope_cache[start+i] = k_pe[i].
+// Encodes latents into rows start+i; rope_cache[start+i] = k_pe[i].
 #include "sluice/ops/cache/mla_turboquant_append.h"
 
 #include "backend/cuda/cache/append_rows.cuh"

@@ -1,8 +1,8 @@
 // q, k = rope(rms_norm(q), rms_norm(k)) in place, then k_cache[start+i] = k[i], v_cache[start+i] = v[i].
 //
-// A warp per head of a token: of q, of k, or of v, which is only copied. Bytes: q and k twice, v once, their
-// rows of the cache once. The bits are those of the two ops. Caches of another type than the activations: the
-// two ops.
+// A warp per head of a token: of q, of k, or of v, which is only copied. Bytes: q and k twice, v and the rows
+// of the cache once. The bits are those of the two ops, which run instead if the caches have another type
+// than the activations.
 #include <algorithm>
 
 #include "backend/cuda/cache/append_rows.cuh"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kWarps = 4;
 
-// Rows of the caches in chunks.
+// The caches as rows in chunks.
 struct ChunkedCaches {
   AppendCall append;
   bool keys_aligned;

@@ -1,10 +1,10 @@
 // q, k = rope(rms_norm(q), rms_norm(k)) in place, then k and v of token i into slot (start+i) mod S.
 //
-// One launch for the few tokens of a decode step: blocks of keys turn their tokens' heads, a warp each, and
-// then encode them as turboquant_append does, four vectors per warp or one; blocks of values only encode, and
-// blocks of queries only turn. The bits are those of the two ops, which run one after the other where tokens
-// are many: then a launch costs nothing, and their grids fit better. Bytes: q and k twice, v once, D*bits/8 +
-// 4 per vector of k and v.
+// One launch for the few tokens of a decode step: blocks of keys rotate their tokens' heads, one warp each,
+// and then encode them as turboquant_append does, four vectors per warp or one; blocks of values only encode,
+// and blocks of queries only rotate. The bits are those of the two ops, which run one after the other for
+// many tokens: there a launch costs nothing, and their grids fit better. Bytes: q and k twice, v once,
+// D*bits/8 + 4 per vector of k and v.
 #include "backend/cuda/cache/encode_rows.cuh"
 #include "backend/cuda/pointwise/norm_rope.cuh"
 #include "base/integer_cast.h"
@@ -15,12 +15,12 @@ namespace sluice::backend::cuda::cache {
 namespace {
 
 constexpr int kMostTokens = 256;
-constexpr int kBlockTokens = kEncodeWarps;  // of keys or values: one per warp, as the longest part is turning
+constexpr int kBlockTokens = kEncodeWarps;  // keys or values: one per warp, as norm and rotation take longest
 
 // Blocks of keys come first, then those of values, then queries.
 struct AppendGrid {
-  int side;     // blocks of keys, and of values
-  int queries;  // blocks of them
+  int side;     // blocks of keys, and as many of values
+  int queries;  // blocks of queries
   bool grouped[2];
 
   AppendGrid(const GroupSides& sides, const pointwise::NormRope& rope)
@@ -33,7 +33,7 @@ struct AppendGrid {
 template <int kCount>
 using BlockMemory = GroupShared<kCount * kWarp, kEncodeWarps>;
 
-// A block's share: tokens [first, first + 8) of a head of keys, or of values.
+// A block's work: tokens [first, first + 8) of one head of keys or of values.
 struct BlockShare {
   const RingSide& side;
   bool keys;

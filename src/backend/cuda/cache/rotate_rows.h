@@ -1,4 +1,4 @@
-// Rotations as a step of other ops.
+// Rotation of rows, as a step of other ops.
 #pragma once
 
 #include "backend/cuda/device/rows.cuh"

@@ -6,12 +6,13 @@
 
 namespace sluice::backend::cuda::cache {
 
-// 1 or -1 for coordinate i; bit i%8 of byte i/8 set means -1. All 1 where there are no signs.
+// 1 or -1 for coordinate i: bit i%8 of byte i/8 set means -1. Always 1 without signs.
 __device__ __forceinline__ int sign_of(const unsigned char* signs, int i) {
   return signs != nullptr && (signs[i / 8] >> (i % 8) & 1) != 0 ? -1 : 1;
 }
 
-// x = H x, not normalised. Stages go by rising distance: in double these are the reference's very sums.
+// x = H x, not normalised. Stages have increasing distance, so in double the sums are exactly the
+// reference's.
 template <class Real, int kCount>
 __device__ __forceinline__ void transform(Real (&x)[kCount]) {
   const int lane = to_int(threadIdx.x) % kWarp;

@@ -1,7 +1,7 @@
 // Token i of a sequence is encoded into slot (start+i) mod S of its ring.
 //
-// Of tokens that fall on the same slot only the last is written. Bytes: k and v once, D*bits/8 + 4 per vector
-// out. Codes are exact, norms within 1e-6.
+// If several tokens get the same slot, only the last one is written. Bytes: k and v once, D*bits/8 + 4 per
+// vector written. Codes are exact, norms within 1e-6.
 #include "sluice/ops/cache/turboquant_append.h"
 
 #include "backend/cuda/cache/encode_rows.cuh"

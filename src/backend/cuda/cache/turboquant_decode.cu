@@ -1,6 +1,6 @@
 // out = level[code] * norm/sqrt(D), then the inverse rotation unless `rotated`.
 //
-// One warp per vector. Bytes: D*bits/8 + 4 in, the vector out. F32, rounded once at the end.
+// One warp per vector. Bytes: D*bits/8 + 4 read, the vector written. F32, rounded once at the end.
 #include "sluice/ops/cache/turboquant_decode.h"
 
 #include "backend/cuda/cache/codebook.cuh"

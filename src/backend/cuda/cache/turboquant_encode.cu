@@ -1,7 +1,7 @@
 // codes = nearest levels of H(signs * x) * sqrt(D)/|x|, norms = |x| or |x| sqrt(D)/|levels|.
 //
-// As one sequence into a ring of its own length. Bytes: x once, D*bits/8 + 4 out. Codes are exact, norms
-// within 1e-6.
+// Runs as one sequence appended to a ring of its own length. Bytes: x once, D*bits/8 + 4 written per vector.
+// Codes are exact, norms within 1e-6.
 #include "sluice/ops/cache/turboquant_encode.h"
 
 #include "backend/cuda/cache/encode_rows.cuh"

@@ -1,5 +1,5 @@
 // residual += delta; out = residual * rsqrt(mean(residual^2) + eps) * weight over rows of D (norm.cuh). The
-// norm is of the residual as stored, so that the bits are those of add followed by rms_norm. Bytes: residual
+// norm reads the residual as stored, so the bits are those of add followed by rms_norm. Bytes: residual
 // twice, delta and out once.
 #include "sluice/ops/pointwise/add_rms_norm.h"
 

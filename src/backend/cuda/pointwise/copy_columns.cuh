@@ -1,7 +1,7 @@
-// Copies column ranges of tensors into tensors of their own, several in one launch.
+// Copies ranges of columns of tensors into other tensors, several in one launch.
 //
-// Each piece has its own run of blocks; a thread copies one chunk. Where the types are equal the bits travel
-// untouched. Bytes: every column once in, once out.
+// Each piece has its own range of blocks; a thread copies one chunk. If the types are equal, the bits are
+// copied unchanged. Bytes: every column is read and written once.
 #pragma once
 
 #include "backend/cuda/device/chunk.cuh"
@@ -24,7 +24,7 @@ struct Pieces {
   Piece piece[kPieces];
 };
 
-// Columns [begin, begin + to's width) of `from`.
+// Columns [begin, begin + width of `to`) of `from`.
 inline Piece piece(const ops::ConstView& from, long long begin, const ops::View& to, int v) {
   const long long width = to.shape.back();
   const ops::ConstView columns(

@@ -1,7 +1,7 @@
-// out = f(a, b) over equal shapes with strided outer dimensions; out may be the memory of an input.
+// out = f(a, b) over equal shapes with strided outer dimensions; out may share an input's memory.
 //
-// A thread makes one chunk of 16 bytes of out; blocks walk the chunks of all rows in row-major order, and
-// tensors without gaps are one long row. Bytes: a, b and out once.
+// A thread computes one 16-byte chunk of out; blocks cover the chunks of all rows in row-major order, and
+// contiguous tensors are one long row. Bytes: a, b and out once.
 #pragma once
 
 #include "backend/cuda/device/chunk.cuh"

@@ -1,4 +1,4 @@
-// out = x * rsqrt(mean(x^2) + eps) * weight * silu(z), each head (norm.cuh). Bytes: x, z and out once.
+// out = x * rsqrt(mean(x^2) + eps) * weight * silu(z), per head (norm.cuh). Bytes: x, z and out once.
 #include "sluice/ops/pointwise/gated_rms_norm.h"
 
 #include "backend/cuda/device/activation.cuh"

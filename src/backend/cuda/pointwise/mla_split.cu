@@ -1,5 +1,5 @@
-// q_full = [q_nope | q_pe] each head, kv_pre = [kv_latent | k_pe] (copy_columns.cuh). The outputs have the
-// type of q_full; where kv_pre has another, its columns are converted, else copies are exact.
+// q_full = [q_nope | q_pe] per head, kv_pre = [kv_latent | k_pe] (copy_columns.cuh). The outputs have the
+// type of q_full; columns of kv_pre are converted if their type differs, otherwise copies are exact.
 #include "sluice/ops/pointwise/mla_split.h"
 
 #include "backend/cuda/pointwise/copy_columns.cuh"

@@ -1,10 +1,11 @@
-// What the norms share: out = x * scale * rsqrt(sum(x^2)/divisor + eps), and what each op puts around it.
+// The common part of the norms: out = x * scale * rsqrt(sum(x^2)/divisor + eps); each op adds its own inputs
+// and outputs.
 //
-// A row belongs to a power of two of lanes of one warp where it is short (heads), else to a whole block. It
-// is read once and held in registers between the two passes, one or two chunks per thread; only rows beyond
-// 1024 chunks are read twice. Blocks walk several rows, so that a weight is read once per block, before the
-// inputs arrive. The order of a row's sum depends on its width and type alone. Squares that leave the range
-// of F32 are summed again in double.
+// A short row (a head) is computed by a power of two of lanes of one warp, a longer one by a block. It is
+// read once and kept in registers between the two passes, one or two chunks per thread; only rows of more
+// than 1024 chunks are read twice. A block computes several rows, so it reads a weight once, before the
+// inputs are available. The order of a row's sum depends only on its width and type. Squares that leave the
+// range of F32 are summed again in double.
 #pragma once
 
 #include "backend/cuda/device/chunk.cuh"
@@ -14,8 +15,8 @@
 
 namespace sluice::backend::cuda::pointwise {
 
-inline constexpr int kHeldChunks = 2;     // at most, a thread
-inline constexpr int kNormThreads = 512;  // at most; more would spill what a thread holds
+inline constexpr int kHeldChunks = 2;     // at most, per thread
+inline constexpr int kNormThreads = 512;  // at most; with more, registers would spill
 
 struct NormShape {
   long long rows;
@@ -25,8 +26,8 @@ struct NormShape {
   double scale;
 };
 
-// The sum over the blockDim.x threads of a row: a part of a warp, or all warps of a block of one row. Every
-// thread of the block takes part.
+// The sum over the blockDim.x threads of a row: part of a warp, or all warps of a block with one row. Every
+// thread of the block must call it.
 template <class Sum>
 __device__ __forceinline__ Sum row_sum(Sum x, double* partial_memory) {
   const int lanes = blockDim.x;
@@ -42,7 +43,7 @@ __device__ __forceinline__ Sum row_sum(Sum x, double* partial_memory) {
   return sum;
 }
 
-// A norm's weight of any parameter type, in chunks that are widened only when they are used.
+// A norm's weight of any parameter type, in chunks that are converted to float only when they are used.
 template <int V>
 struct WeightChunk {
   static_assert(V % 2 == 0);
@@ -95,12 +96,12 @@ __device__ __forceinline__ Sum sum_of_squares(const float (&x)[V]) {
   return sum;
 }
 
-// `Norm` names a row's memory: Norm::kV; kWeight; weight; row(i) with
-//   load(at, left)             the first visit's chunk of every input, in memory's types
-//   values(raw, at, left, x)   the normalised values of the first visit; may store
-//   again(at, left)            the chunk on a second visit, after values() stored
+// `Norm` describes a row's memory: Norm::kV; kWeight; weight; row(i) with
+//   load(at, left)             loads a chunk of every input, in memory's types (first pass)
+//   values(raw, at, left, x)   the values to be normalised (first pass); may store
+//   again(at, left)            loads the chunk for a second pass, after values() stored
 //   widen_again(raw, x)        its values
-//   write(raw, at, left, x)    x times the row's factor and the weight, to the output
+//   write(raw, at, left, x)    writes x times the row's factor and the weight
 template <int kHeld, class Norm>
 __device__ __forceinline__ void norm_rows(const Norm& norm, const NormShape& shape, long long block,
                                           long long blocks) {
@@ -114,7 +115,7 @@ __device__ __forceinline__ void norm_rows(const Norm& norm, const NormShape& sha
   wait_for_inputs();
   allow_successor();
   for (long long base = block * blockDim.y; base < shape.rows; base += blocks * blockDim.y) {
-    // Lanes whose row does not exist stay for the sums of their warp.
+    // Lanes without a row still take part in the sums of their warp.
     const bool live = base + threadIdx.y < shape.rows;
     const long long width = live ? shape.width : 0;
     const auto row = norm.row(live ? base + threadIdx.y : base);
@@ -175,7 +176,7 @@ __global__ void __launch_bounds__(kNormThreads) norm_kernel(Norm norm, NormShape
   norm_rows<kHeld>(norm, shape, blockIdx.x, gridDim.x);
 }
 
-// A block's threads: (lanes of a row, rows).
+// The block's dimensions: (lanes of a row, rows).
 inline dim3 norm_threads(long long width, int v) {
   const long long chunks = divide_up<long long>(width, v);
   if (chunks > kHeldChunks * kWarp) {
@@ -187,12 +188,12 @@ inline dim3 norm_threads(long long width, int v) {
   return {lanes, 128 / lanes};
 }
 
-// Whether a thread has one chunk of a row, as with heads; it then needs half the registers.
+// Whether a thread has at most one chunk of a row, as with heads; it then needs half the registers.
 inline bool one_chunk(long long width, int v, const dim3& threads) {
   return width <= static_cast<long long>(threads.x) * v;
 }
 
-// Blocks that `rows` rows keep busy, no more than the device holds at once.
+// Enough blocks for `rows` rows, but not more than the device runs at the same time.
 inline unsigned norm_blocks(const Context& context, long long rows, const dim3& threads) {
   const long long wanted = divide_up<long long>(rows, threads.y);
   const long long held = context.device().multiprocessors * (2048ll / (threads.x * threads.y));

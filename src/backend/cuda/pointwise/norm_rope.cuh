@@ -1,9 +1,9 @@
 // rope(x * rsqrt(mean(x^2) + eps) * weight) of a head, by one warp, rounded once.
 //
-// A row of one chunk per lane stays in registers, and lanes exchange what they turn against one another; a
-// longer one waits in shared memory in F32 between its sum of squares and its rotation. The lanes compute the
-// angles meanwhile. Products and sums are named one by one: every kernel that turns heads gets the same bits,
-// either way.
+// A row of at most one chunk per lane stays in registers, and lanes exchange the values of a pair by
+// shuffles; a longer row is kept in shared memory in F32 between its sum of squares and its rotation. The
+// lanes compute the angles meanwhile. Products and sums are written as explicit intrinsics, so that all
+// kernels that rotate heads get the same bits.
 #pragma once
 
 #include "backend/cuda/device/chunk.cuh"
@@ -58,7 +58,7 @@ struct NormRope {
         pairs(to_int(op.inv_freq.dim(0))),
         eps(static_cast<float>(op.eps)),
         mscale(static_cast<float>(op.mscale)) {}
-  // Pairs of floats in shared memory that a warp needs.
+  // Number of float2 in shared memory that a warp needs.
   __host__ __device__ int warp_room() const { return pairs + (width + 1) / 2; }
 };
 
@@ -76,19 +76,19 @@ __device__ __forceinline__ bool near(float squares) {
   return squares > 1e-25f && squares < 1e38f;
 }
 
-// `angles` pairs of a token's rotations, to shared memory of the warp.
+// Computes `pairs` rotations of a token into the warp's shared memory.
 __device__ __forceinline__ void find_rotations(const NormRope& call, int token, float2* rotations) {
   const int position = call.positions[token];
   for (int i = to_int(threadIdx.x) % kWarp; i < call.pairs; i += kWarp)
     rotations[i] = rotation(position, call.inv_freq[i], call.mscale);
 }
 
-// value turned against `other`, which is the one of its pair.
+// `value` rotated, where `other` is the other value of its pair.
 __device__ __forceinline__ float turned(float value, float other, bool second, float2 by) {
   return fmaf(value, by.x, __fmul_rn(second ? other : -other, by.y));
 }
 
-// A lane has one whole chunk at most, and pairs are whole chunks apart.
+// For rows of at most one chunk per lane, whose pairs are whole chunks apart.
 template <class T, class Store>
 __device__ __forceinline__ void turn_short_head(const NormRope& call, const TurnedHeads& side, const T* x,
                                                 int token, float2* room, const Store& store) {
@@ -172,7 +172,7 @@ __device__ __forceinline__ void turn_long_head(const NormRope& call, const Turne
   __syncwarp();  // before the warp's next head
 }
 
-// Calls store(at, chunk) for the chunks of the head. `room` is the warp's own.
+// Calls store(at, chunk) for each chunk of the head. `room` is the warp's own.
 template <class T, class Store>
 __device__ __forceinline__ void turn_head(const NormRope& call, const TurnedHeads& side, int token, int head,
                                           float2* room, const Store& store) {

@@ -1,5 +1,5 @@
-// x = x * rsqrt(sum(x^2) + eps) * scale, each head of q and of k, in place (norm.cuh). One launch: the first
-// blocks take q, the others k. Bytes: q and k twice.
+// x = x * rsqrt(sum(x^2) + eps) * scale, for each head of q and of k, in place (norm.cuh). One launch: the
+// first blocks compute q, the others k. Bytes: q and k twice.
 #include "sluice/ops/pointwise/qk_l2_norm.h"
 
 #include "backend/cuda/pointwise/norm.cuh"

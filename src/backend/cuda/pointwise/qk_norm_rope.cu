@@ -1,6 +1,6 @@
-// x = rope(x * rsqrt(mean(x^2) + eps) * weight), each head of q and of k, in place, rounded once.
+// x = rope(x * rsqrt(mean(x^2) + eps) * weight), for each head of q and of k, in place, rounded once.
 //
-// A warp per head, q's before k's. Bytes: q and k twice.
+// One warp per head, those of q first. Bytes: q and k twice.
 #include "sluice/ops/pointwise/qk_norm_rope.h"
 
 #include "backend/cuda/pointwise/norm_rope.cuh"

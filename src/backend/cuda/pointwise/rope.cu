@@ -1,8 +1,8 @@
 // Rotates pair i of every head's first R = 2*M channels, in place, by the angle positions[t] * inv_freq[i]:
 // (a, b) becomes (a c - b s, b c + a s) with c and s times mscale. Pairs are (i, i+M) or (2i, 2i+1).
 //
-// A block takes some heads of one token and computes the token's angles once, in shared memory. Then a thread
-// takes chunks of 16 bytes. Bytes: the R channels twice.
+// A block rotates some heads of one token. It computes the token's angles once, in shared memory; then each
+// thread rotates 16-byte chunks. Bytes: the R channels twice.
 #include "sluice/ops/pointwise/rope.h"
 
 #include "backend/cuda/device/chunk.cuh"
@@ -14,7 +14,7 @@ namespace sluice::backend::cuda::pointwise {
 
 namespace {
 
-constexpr int kPairs = 512;  // angles held at once
+constexpr int kPairs = 512;  // angles in shared memory
 constexpr int kThreads = 128;
 
 struct RopeCall {
@@ -25,7 +25,7 @@ struct RopeCall {
   const int* positions;
   long long pairs;
   long long heads;
-  long long block_heads;  // heads a block takes
+  long long block_heads;  // heads per block
   long long head_blocks;
   float mscale;
   bool aligned;
@@ -65,7 +65,7 @@ __device__ __forceinline__ void rotate_interleaved(T* head, long long first, con
 
 template <class T, bool kHalf>
 __global__ void __launch_bounds__(kThreads) rope(RopeCall call) {
-  constexpr int kStep = kHalf ? kChunk<T> : kChunk<T> / 2;  // pairs a thread takes at a time
+  constexpr int kStep = kHalf ? kChunk<T> : kChunk<T> / 2;  // pairs per thread and step
   __shared__ float2 rotations[kPairs];
   const long long token = blockIdx.x / call.head_blocks;
   const long long first_head = blockIdx.x % call.head_blocks * call.block_heads;
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kThreads) rope(RopeCall call) {
   for (long long first = 0; first < call.pairs; first += kPairs) {
     const int count = to_int(min(static_cast<long long>(kPairs), call.pairs - first));
     __syncthreads();
-    // Chunks that go beyond the last pair read the slots behind it, so all are filled.
+    // A chunk that extends past the last pair reads the slots after it, so these are filled, too.
     for (int i = threadIdx.x; i < kPairs; i += kThreads) {
       if (i < count)
         rotations[i] = rotation(position, call.inv_freq[first + i], call.mscale);
@@ -112,7 +112,7 @@ void run(Context& context, const ops::Rope& op) {
   const long long heads = op.x.dim(1);
   with_activation(op.x.dtype, [&]<class T>() {
     constexpr int V = kChunk<T>;
-    // The rotated channels, or their halves, as rows of their own.
+    // The rotated channels, or one half of them, as rows of their own.
     const ops::Shape rotated{op.x.dim(0), heads, half ? pairs : 2 * pairs};
     const bool aligned = chunks_aligned(ops::View(op.x.data, op.x.dtype, rotated, op.x.strides), V);
     const long long head_chunks = divide_up<long long>(pairs, half ? V : V / 2);

@@ -1,5 +1,5 @@
 // Rotary positions. The angle and its reduction to one turn are in double, and only the remainder is rounded
-// to float, so that cos and sin are right to 1e-6 at any position.
+// to float, so cos and sin are accurate to 1e-6 at any position.
 #pragma once
 
 namespace sluice::backend::cuda::pointwise {
@@ -7,7 +7,7 @@ namespace sluice::backend::cuda::pointwise {
 // (cos, sin) of position * frequency, times mscale.
 __device__ __forceinline__ float2 rotation(int position, float frequency, float mscale) {
   constexpr double kTurnsPerRadian = 0.15915494309189533577;
-  // Rounded on its own, whatever the compiler would join it with: kernels agree on every bit.
+  // An explicit multiplication, which the compiler cannot fuse: all kernels get the same bits.
   const double turns =
       __dmul_rn(static_cast<double>(position) * static_cast<double>(frequency), kTurnsPerRadian);
   const auto half_turns = static_cast<float>(2 * (turns - rint(turns)));

@@ -1,4 +1,4 @@
-// q = x[..,0:D], gate = x[..,D:2D], each head (copy_columns.cuh). Copies are exact.
+// q = x[..,0:D], gate = x[..,D:2D], per head (copy_columns.cuh). Copies are exact.
 #include "sluice/ops/pointwise/split_q_gate.h"
 
 #include "backend/cuda/pointwise/copy_columns.cuh"

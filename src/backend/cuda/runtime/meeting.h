@@ -10,12 +10,11 @@ namespace sluice::backend::cuda {
 
 // In pinned memory; each side writes a cache line of its own.
 struct MeetingFlags {
-  alignas(64) unsigned shown = 0;  // meetings that the device has begun
-  unsigned guessed = 0;            // the last one that it has published a prediction for
-  alignas(64) unsigned answered =
-      0;              // meetings that the host has answered; far ahead once it has abandoned the program
-  unsigned mark = 0;  // of the uploads that the device must wait for
-  unsigned rows = 0;  // number of rows that the host sends
+  alignas(64) unsigned shown = 0;     // meetings that the device has begun
+  unsigned guessed = 0;               // the last one that it has published a prediction for
+  alignas(64) unsigned answered = 0;  // meetings that the host has answered; far ahead: abandoned
+  unsigned mark = 0;                  // of the uploads that the device must wait for
+  unsigned rows = 0;                  // number of rows that the host sends
 };
 // How far the host sets `answered` ahead of the device when it abandons a program.
 inline constexpr unsigned kLeft = 1u << 30;
