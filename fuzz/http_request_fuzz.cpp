@@ -5,16 +5,16 @@
 #include <string>
 
 #include "server/http/access.h"
+#include "server/http/limits.h"
 #include "server/http/message.h"
-#include "server/http/options.h"
 
-namespace http = boost::beast::http;
-using namespace sluice::server;
+namespace beast = boost::beast::http;
+namespace http = sluice::server::http;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const Access access({{"secret"}, {"https://good.example"}, true});
-  const HttpLimits limits;
-  http::request_parser<http::string_body> parser;
+  static const http::Access access({{"secret"}, {"https://good.example"}, true});
+  const http::Limits limits;
+  beast::request_parser<beast::string_body> parser;
   parser.header_limit(limits.header_bytes);
   parser.body_limit(1 << 16);
   parser.eager(true);
@@ -23,13 +23,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!parser.is_header_done()) return 0;
   const auto& message = parser.get();
   std::string path;
-  decode_path(std::string_view(message.target().data(), message.target().size()), path);
+  http::decode_path(std::string_view(message.target().data(), message.target().size()), path);
   const auto header = [&](const char* name) {
     const auto value = message[name];
     return std::string_view(value.data(), value.size());
   };
-  const Credentials credentials{header("Authorization"), header("X-Api-Key"), header("Origin"),
-                                header("Host")};
+  const http::Credentials credentials{header("Authorization"), header("X-Api-Key"), header("Origin"),
+                                      header("Host")};
   if (access.client(credentials) && header("X-Api-Key") != "secret" &&
       header("Authorization") != "Bearer secret")
     __builtin_trap();

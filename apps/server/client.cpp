@@ -4,7 +4,7 @@
 
 #include <boost/asio/ip/tcp.hpp>
 
-#include "server/api/json.h"
+#include "server/json.h"
 #include "sluice/error.h"
 
 namespace sluice::server {

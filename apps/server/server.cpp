@@ -47,18 +47,19 @@ const ServerOptions& checked(const ServerOptions& options) {
 struct Server::Impl {
   explicit Impl(const ServerOptions& options)
       : service(checked(options)),
-        acceptor(bind_listener(io, options.host, options.port)),
+        acceptor(http::bind_listener(io, options.host, options.port)),
         endpoint(acceptor.local_endpoint()),
-        connections{service, pool, Access(access_settings(options)), AccessLog(options.access_log)},
+        connections{service, pool, http::Access(access_settings(options)),
+                    http::AccessLog(options.access_log)},
         signals(io),
         drain_timer(io) {
     check_exposure(options);
     if (!options.tls_certificate.empty() || !options.tls_key.empty()) {
-      tls = make_tls(options.tls_certificate, options.tls_key);
+      tls = http::make_tls(options.tls_certificate, options.tls_key);
       connections.tls = tls.get();
     }
     allow_many_files();
-    asio::co_spawn(io, accept_connections(acceptor, connections), asio::detached);
+    asio::co_spawn(io, http::accept_connections(acceptor, connections), asio::detached);
     thread = std::thread([this] {
       pthread_setname_np(pthread_self(), "sluice-http");  // what it takes is seen beside what is computed
       io.run();
@@ -72,7 +73,7 @@ struct Server::Impl {
     pool.join();
   }
 
-  Access::Settings access_settings(const ServerOptions& options) const {
+  http::Access::Settings access_settings(const ServerOptions& options) const {
     return {options.api_keys, options.cors_origins, options.api_keys.empty() && is_loopback()};
   }
 
@@ -105,8 +106,8 @@ struct Server::Impl {
 
   // Looks again and again until nothing runs or the time is over.
   void drain() {
-    const std::set<OpenConnection*> open = connections.open;
-    for (OpenConnection* connection : open)
+    const std::set<http::OpenConnection*> open = connections.open;
+    for (http::OpenConnection* connection : open)
       if (connection->idle()) connection->close();
     if (connections.open.empty() || std::chrono::steady_clock::now() >= drain_end) return stop();
     drain_timer.expires_after(kDrainStep);
@@ -123,7 +124,7 @@ struct Server::Impl {
     acceptor.close(ignored);
     signals.cancel(ignored);
     drain_timer.cancel();
-    for (OpenConnection* connection : connections.open) connection->close();
+    for (http::OpenConnection* connection : connections.open) connection->close();
   }
 
   asio::io_context io{1};
@@ -132,7 +133,7 @@ struct Server::Impl {
   tcp::acceptor acceptor;
   const tcp::endpoint endpoint;  // told also after the acceptor is closed
   std::unique_ptr<asio::ssl::context> tls;
-  Connections connections;
+  http::Connections connections;
   asio::signal_set signals;
   asio::steady_timer drain_timer;
   std::chrono::steady_clock::time_point drain_end;

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "server/api/served_model.h"
-#include "server/http/options.h"
+#include "server/options.h"
+#include "server/served_model.h"
 #include "sluice/scheduler.h"
 
 namespace sluice::server {

@@ -29,7 +29,7 @@ bool matches(std::string_view pattern, std::string_view path) {
 }
 
 // What the "*" of the pattern stands for.
-std::string rest_of(const HttpRequest& request, std::string_view pattern) {
+std::string rest_of(const http::Request& request, std::string_view pattern) {
   return request.path.substr(pattern.size() - 1);
 }
 
@@ -39,7 +39,7 @@ struct Service::State {
   explicit State(const ServerOptions& options)
       : conversations(options.data), responses(options.stored_response_bytes) {}
 
-  Conversations conversations;
+  local::Conversations conversations;
   responses::Store responses;
 };
 
@@ -91,42 +91,43 @@ void Service::add(Route route) {
 }
 
 void Service::add_local_routes() {
-  add({.method = "GET", .path = "/", .open = true, .unloaded = true, .plain = [](const HttpRequest&) {
-         return HttpResponse{200,
-                             std::string(page().html),
-                             "text/html; charset=utf-8",
-                             {{"Content-Security-Policy", std::string(page().content_security_policy)},
-                              {"Referrer-Policy", "no-referrer"},
-                              {"Cache-Control", "no-cache"}}};
+  add({.method = "GET", .path = "/", .open = true, .unloaded = true, .plain = [](const http::Request&) {
+         return http::Response{
+             200,
+             std::string(page::document().html),
+             "text/html; charset=utf-8",
+             {{"Content-Security-Policy", std::string(page::document().content_security_policy)},
+              {"Referrer-Policy", "no-referrer"},
+              {"Cache-Control", "no-cache"}}};
        }});
   add({.method = "GET",
        .path = "/health",
        .open = true,
        .unloaded = true,
-       .plain = [this](const HttpRequest&) {
+       .plain = [this](const http::Request&) {
          if (draining()) throw unavailable("The server is shutting down.");
          ready();
          return json_response({{"status", "ok"}});
        }});
-  add({.method = "GET", .path = "/metrics", .unloaded = true, .plain = [this](const HttpRequest&) {
+  add({.method = "GET", .path = "/metrics", .unloaded = true, .plain = [this](const http::Request&) {
          const auto loaded = this->loaded();
          const Scheduler* scheduler = loaded ? loaded->scheduler.get() : nullptr;
-         return HttpResponse{200, metrics_.text(scheduler), kPlainText};
+         return http::Response{200, metrics_.text(scheduler), kPlainText};
        }});
   add({.method = "GET",
        .path = "/openapi.json",
        .open = true,
        .unloaded = true,
-       .plain = [](const HttpRequest&) { return json_response(openapi()); }});
-  add({.method = "POST", .path = "/tokenize", .plain = [this](const HttpRequest& request) {
-         return json_response(tokenize(parse_body(request.body), ready().model));
+       .plain = [](const http::Request&) { return json_response(local::openapi()); }});
+  add({.method = "POST", .path = "/tokenize", .plain = [this](const http::Request& request) {
+         return json_response(local::tokenize(parse_body(request.body), ready().model));
        }});
-  add({.method = "POST", .path = "/detokenize", .plain = [this](const HttpRequest& request) {
-         return json_response(detokenize(parse_body(request.body), ready().model));
+  add({.method = "POST", .path = "/detokenize", .plain = [this](const http::Request& request) {
+         return json_response(local::detokenize(parse_body(request.body), ready().model));
        }});
-  add({.method = "GET", .path = "/sluice/state", .plain = [this](const HttpRequest& request) {
+  add({.method = "GET", .path = "/sluice/state", .plain = [this](const http::Request& request) {
          const std::string* const only = options_.cache_per_key ? &request.client : nullptr;
-         Json state = state_json(ready().model, *ready().scheduler, only);
+         Json state = local::state_json(ready().model, *ready().scheduler, only);
          state["data"] = state_->conversations.kept();
          return json_response(state);
        }});
@@ -134,45 +135,46 @@ void Service::add_local_routes() {
 
 void Service::add_cache_routes() {
   constexpr const char* kPath = "/sluice/cache";
-  add({.method = "GET", .path = kPath, .plain = [this](const HttpRequest& request) {
+  add({.method = "GET", .path = kPath, .plain = [this](const http::Request& request) {
          constexpr std::string_view kOne = "request=";
          if (request.query.starts_with(kOne))
            return json_response(cache_reports_.find(request.client, request.query.substr(kOne.size())));
          if (request.query == "tree") {
            // Texts are those of everybody who shares the tree.
            const bool texts = options_.cache_per_key || options_.api_keys.size() <= 1;
-           return json_response(remembered_json(ready().model, *ready().scheduler, request.client, texts));
+           return json_response(
+               local::remembered_json(ready().model, *ready().scheduler, request.client, texts));
          }
-         Json json = options_.cache_per_key ? Json::object() : cache_json(*ready().scheduler);
+         Json json = options_.cache_per_key ? Json::object() : local::cache_json(*ready().scheduler);
          json["requests"] = cache_reports_.list(request.client);
          return json_response(json);
        }});
-  add({.method = "DELETE", .path = kPath, .plain = [this](const HttpRequest&) {
+  add({.method = "DELETE", .path = kPath, .plain = [this](const http::Request&) {
          if (options_.cache_per_key)
            throw bad_request("This would clear the cache of all keys, and this server isolates its keys.");
          ready().scheduler->forget_prompts();
-         return json_response(cache_json(*ready().scheduler));
+         return json_response(local::cache_json(*ready().scheduler));
        }});
 }
 
 void Service::add_openai_routes() {
-  add({.method = "GET", .path = "/models", .plain = [this](const HttpRequest&) {
+  add({.method = "GET", .path = "/models", .plain = [this](const http::Request&) {
          return json_response(openai::list_models(ready().model));
        }});
-  add({.method = "GET", .path = "/models/*", .plain = [this](const HttpRequest& request) {
+  add({.method = "GET", .path = "/models/*", .plain = [this](const http::Request& request) {
          return json_response(openai::show_model(ready().model, rest_of(request, "/models/*")));
        }});
   add({.method = "POST",
        .path = "/chat/completions",
-       .generate = [this](const HttpRequest&, const Json& body) {
+       .generate = [this](const http::Request&, const Json& body) {
          return openai::chat_completion(body, ready().model);
        }});
   add({.method = "POST",
        .path = "/chat/completions/input_tokens",
-       .plain = [this](const HttpRequest& request) {
+       .plain = [this](const http::Request& request) {
          return json_response(openai::count_input(parse_body(request.body), ready().model));
        }});
-  add({.method = "POST", .path = "/completions", .generate = [this](const HttpRequest&, const Json& body) {
+  add({.method = "POST", .path = "/completions", .generate = [this](const http::Request&, const Json& body) {
          return openai::completion(body, ready().model);
        }});
 }
@@ -181,30 +183,30 @@ void Service::add_response_routes() {
   constexpr const char* kOne = "/responses/*";
   add({.method = "POST",
        .path = "/responses",
-       .generate = [this](const HttpRequest& request, const Json& body) {
+       .generate = [this](const http::Request& request, const Json& body) {
          return responses::create(body, ready().model, state_->responses, request.client);
        }});
-  add({.method = "POST", .path = "/responses/input_tokens", .plain = [this](const HttpRequest& request) {
+  add({.method = "POST", .path = "/responses/input_tokens", .plain = [this](const http::Request& request) {
          return json_response(responses::count_input(parse_body(request.body), ready().model,
                                                      state_->responses, request.client));
        }});
   add({.method = "GET",
        .path = kOne,
        .plain =
-           [this](const HttpRequest& request) {
+           [this](const http::Request& request) {
              return json_response(responses::show(state_->responses, request.client, rest_of(request, kOne)));
            },
        .follow =
-           [this](const HttpRequest& request) {
+           [this](const http::Request& request) {
              return responses::follow(state_->responses, request.client, rest_of(request, kOne),
                                       request.query);
            }});
-  add({.method = "DELETE", .path = kOne, .plain = [this](const HttpRequest& request) {
+  add({.method = "DELETE", .path = kOne, .plain = [this](const http::Request& request) {
          const std::string id = rest_of(request, kOne);
          state_->responses.remove(request.client, id);
          return json_response({{"id", id}, {"object", "response"}, {"deleted", true}});
        }});
-  add({.method = "POST", .path = kOne, .plain = [this](const HttpRequest& request) {
+  add({.method = "POST", .path = kOne, .plain = [this](const http::Request& request) {
          return json_response(responses::cancel(state_->responses, request.client, rest_of(request, kOne)));
        }});
 }
@@ -213,13 +215,13 @@ void Service::add_anthropic_routes() {
   add({.method = "POST",
        .path = "/messages",
        .dialect = Dialect::anthropic,
-       .generate = [this](const HttpRequest&, const Json& body) {
+       .generate = [this](const http::Request&, const Json& body) {
          return anthropic::create_message(body, ready().model);
        }});
   add({.method = "POST",
        .path = "/messages/count_tokens",
        .dialect = Dialect::anthropic,
-       .plain = [this](const HttpRequest& request) {
+       .plain = [this](const http::Request& request) {
          return json_response(anthropic::count_tokens(parse_body(request.body), ready().model));
        }});
 }
@@ -229,32 +231,32 @@ void Service::add_conversation_routes() {
   add({.method = "GET",
        .path = "/sluice/conversations",
        .unloaded = true,
-       .plain = [this](const HttpRequest& request) {
+       .plain = [this](const http::Request& request) {
          return json_response(state_->conversations.list(request.client));
        }});
-  add({.method = "GET", .path = kOne, .unloaded = true, .plain = [this](const HttpRequest& request) {
-         return HttpResponse{200, state_->conversations.load(request.client, rest_of(request, kOne))};
+  add({.method = "GET", .path = kOne, .unloaded = true, .plain = [this](const http::Request& request) {
+         return http::Response{200, state_->conversations.load(request.client, rest_of(request, kOne))};
        }});
-  add({.method = "PUT", .path = kOne, .unloaded = true, .plain = [this](const HttpRequest& request) {
+  add({.method = "PUT", .path = kOne, .unloaded = true, .plain = [this](const http::Request& request) {
          const std::string id = rest_of(request, kOne);
          state_->conversations.save(request.client, id, parse_body(request.body));
          return json_response({{"id", id}});
        }});
-  add({.method = "DELETE", .path = kOne, .unloaded = true, .plain = [this](const HttpRequest& request) {
+  add({.method = "DELETE", .path = kOne, .unloaded = true, .plain = [this](const http::Request& request) {
          const std::string id = rest_of(request, kOne);
          state_->conversations.remove(request.client, id);
          return json_response({{"id", id}, {"deleted", true}});
        }});
 }
 
-HttpResponse json_response(const Json& json, int status) {
+http::Response json_response(const Json& json, int status) {
   return {status, dump(json)};
 }
 
-HttpResponse error_response(const ApiError& error, Dialect dialect, const std::string& request_id) {
+http::Response error_response(const ApiError& error, Dialect dialect, const std::string& request_id) {
   const Json body =
       dialect == Dialect::anthropic ? anthropic::error_body(error, request_id) : openai::error_body(error);
-  HttpResponse response = json_response(body, error.status);
+  http::Response response = json_response(body, error.status);
   if (error.retry_after > 0) response.headers.emplace_back("Retry-After", std::to_string(error.retry_after));
   if (error.status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;

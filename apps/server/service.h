@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "server/api/served_model.h"
 #include "server/api/work.h"
 #include "server/http/message.h"
-#include "server/http/options.h"
 #include "server/local/cache_reports.h"
 #include "server/local/metrics.h"
+#include "server/options.h"
+#include "server/served_model.h"
 #include "sluice/scheduler.h"
 
 namespace sluice::server {
@@ -34,10 +34,10 @@ struct Route {
   bool open = false;      // needs no key
   bool unloaded = false;  // answers before the model is loaded, too
   // One of the first two. Each may take a while and is called on a thread of its own.
-  std::function<HttpResponse(const HttpRequest&)> plain = {};
-  std::function<Work(const HttpRequest&, const Json& body)> generate = {};
+  std::function<http::Response(const http::Request&)> plain = {};
+  std::function<api::Work(const http::Request&, const Json& body)> generate = {};
   // Beside `plain`: events to send in its place, if any.
-  std::function<std::optional<Following>(const HttpRequest&)> follow = {};
+  std::function<std::optional<api::Following>(const http::Request&)> follow = {};
 };
 
 class Service {
@@ -61,8 +61,8 @@ class Service {
   const Route* find(std::string_view method, std::string_view path) const;
   // The methods that a path has routes for, as a header names them; empty: there is nothing at it.
   std::string methods(std::string_view path) const;
-  Metrics& metrics() { return metrics_; }
-  CacheReports& cache_reports() { return cache_reports_; }
+  local::Metrics& metrics() { return metrics_; }
+  local::CacheReports& cache_reports() { return cache_reports_; }
 
  private:
   struct State;  // of routes that keep something
@@ -77,15 +77,15 @@ class Service {
   void add(Route route);
 
   ServerOptions options_;
-  Metrics metrics_;
-  CacheReports cache_reports_;
+  local::Metrics metrics_;
+  local::CacheReports cache_reports_;
   std::shared_ptr<const Loaded> loaded_;
   std::atomic<bool> draining_ = false;
   std::unique_ptr<State> state_;
   std::vector<Route> routes_;
 };
 
-HttpResponse json_response(const Json& json, int status = 200);
-HttpResponse error_response(const ApiError& error, Dialect dialect, const std::string& request_id);
+http::Response json_response(const Json& json, int status = 200);
+http::Response error_response(const ApiError& error, Dialect dialect, const std::string& request_id);
 
 }  // namespace sluice::server

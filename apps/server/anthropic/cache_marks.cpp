@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "server/api/api_error.h"
+#include "server/api_error.h"
 
 namespace sluice::server::anthropic {
 

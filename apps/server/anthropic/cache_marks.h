@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "server/api/json.h"
+#include "server/json.h"
 
 namespace sluice::server::anthropic {
 

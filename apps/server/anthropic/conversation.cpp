@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "server/api/api_error.h"
+#include "server/api_error.h"
 
 namespace sluice::server::anthropic {
 

@@ -1,7 +1,7 @@
 // Anthropic's messages in the form that templates of chat models expect.
 #pragma once
 
-#include "server/api/json.h"
+#include "server/json.h"
 
 namespace sluice::server::anthropic {
 

@@ -1,8 +1,8 @@
 // Errors as Anthropic's protocol words them.
 #pragma once
 
-#include "server/api/api_error.h"
-#include "server/api/json.h"
+#include "server/api_error.h"
+#include "server/json.h"
 
 namespace sluice::server::anthropic {
 

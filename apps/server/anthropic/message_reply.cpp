@@ -6,13 +6,13 @@ namespace sluice::server::anthropic {
 
 namespace {
 
-class MessageReply : public Reply {
+class MessageReply : public api::Reply {
  public:
   MessageReply(const MessageReplySettings& settings, const ServedModel& model)
       : settings_(settings),
         engine_(model.engine),
         model_(model.name),
-        id_(new_id("msg_")),
+        id_(api::new_id("msg_")),
         answer_(settings.plan.format, settings.plan.types) {}
 
   std::string begin(std::int64_t cached) override {
@@ -20,7 +20,7 @@ class MessageReply : public Reply {
     Json message = envelope();
     message["content"] = Json::array();
     message["usage"] = usage();
-    return event({{"type", "message_start"}, {"message", message}}, "message_start");
+    return api::event({{"type", "message_start"}, {"message", message}}, "message_start");
   }
 
   std::string tokens(std::size_t, std::span<const GeneratedToken> tokens) override {
@@ -35,13 +35,13 @@ class MessageReply : public Reply {
     events += close_block();
     Json delta{{"stop_reason", reason_}, {"stop_sequence", stop_}};
     if (const auto note = answer_.note()) delta["note"] = *note;
-    events += event({{"type", "message_delta"}, {"delta", delta}, {"usage", usage()}}, "message_delta");
+    events += api::event({{"type", "message_delta"}, {"delta", delta}, {"usage", usage()}}, "message_delta");
     return events;
   }
 
-  std::string end() override { return event({{"type", "message_stop"}}, "message_stop"); }
+  std::string end() override { return api::event({{"type", "message_stop"}}, "message_stop"); }
 
-  std::string failed(const ApiError& error) override { return event(error_body(error), "error"); }
+  std::string failed(const ApiError& error) override { return api::event(error_body(error), "error"); }
 
   Json body() override {
     Json message = envelope();
@@ -95,7 +95,7 @@ class MessageReply : public Reply {
   std::string call(const AnswerDelta& delta) {
     std::string events = close_block();
     events += open_block({{"type", "tool_use"},
-                          {"id", new_id("toolu_")},
+                          {"id", api::new_id("toolu_")},
                           {"name", delta.function},
                           {"input", Json::object()}});
     const Json input = parse_or_null(delta.text);
@@ -107,8 +107,9 @@ class MessageReply : public Reply {
   std::string open_block(const Json& block) {
     open_ = true;
     blocks_.push_back(block);
-    return event({{"type", "content_block_start"}, {"index", blocks_.size() - 1}, {"content_block", block}},
-                 "content_block_start");
+    return api::event(
+        {{"type", "content_block_start"}, {"index", blocks_.size() - 1}, {"content_block", block}},
+        "content_block_start");
   }
 
   std::string close_block() {
@@ -121,12 +122,12 @@ class MessageReply : public Reply {
       events = block_delta({{"type", "signature_delta"}, {"signature", id_}});
     }
     return events +
-           event({{"type", "content_block_stop"}, {"index", blocks_.size() - 1}}, "content_block_stop");
+           api::event({{"type", "content_block_stop"}, {"index", blocks_.size() - 1}}, "content_block_stop");
   }
 
   std::string block_delta(const Json& delta) const {
-    return event({{"type", "content_block_delta"}, {"index", blocks_.size() - 1}, {"delta", delta}},
-                 "content_block_delta");
+    return api::event({{"type", "content_block_delta"}, {"index", blocks_.size() - 1}, {"delta", delta}},
+                      "content_block_delta");
   }
 
   // The text that ended the answer stands in its tokens behind what was given out.
@@ -150,7 +151,7 @@ class MessageReply : public Reply {
   MessageReplySettings settings_;
   std::shared_ptr<Engine> engine_;
   std::string model_, id_;
-  Answer answer_;
+  api::Answer answer_;
   Json blocks_ = Json::array();
   bool open_ = false;
   std::int64_t cached_ = 0;
@@ -160,7 +161,8 @@ class MessageReply : public Reply {
 
 }  // namespace
 
-std::unique_ptr<Reply> make_message_reply(const MessageReplySettings& settings, const ServedModel& model) {
+std::unique_ptr<api::Reply> make_message_reply(const MessageReplySettings& settings,
+                                               const ServedModel& model) {
   return std::make_unique<MessageReply>(settings, model);
 }
 

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "server/api/answer.h"
-#include "server/api/served_model.h"
 #include "server/api/work.h"
+#include "server/served_model.h"
 #include "sluice/answer_guide.h"
 
 namespace sluice::server::anthropic {
@@ -17,6 +17,7 @@ struct MessageReplySettings {
   std::int64_t most_tokens = 0;  // of the answer, as asked
 };
 
-std::unique_ptr<Reply> make_message_reply(const MessageReplySettings& settings, const ServedModel& model);
+std::unique_ptr<api::Reply> make_message_reply(const MessageReplySettings& settings,
+                                               const ServedModel& model);
 
 }  // namespace sluice::server::anthropic

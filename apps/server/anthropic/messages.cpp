@@ -36,7 +36,7 @@ Json functions(const Json& tools) {
   return out;
 }
 
-void read_tool_choice(Fields& fields, AnswerRequest& answer) {
+void read_tool_choice(api::Fields& fields, AnswerRequest& answer) {
   const Json* choice = fields.object("tool_choice");
   if (choice == nullptr) return;
   const Json type = choice->value("type", Json());
@@ -56,7 +56,7 @@ void read_tool_choice(Fields& fields, AnswerRequest& answer) {
 }
 
 // The form of output_config, which asks for a schema.
-void read_output_config(Fields& fields, AnswerRequest& answer) {
+void read_output_config(api::Fields& fields, AnswerRequest& answer) {
   const Json* config = fields.object("output_config");
   if (config == nullptr || !config->contains("format") || (*config)["format"].is_null()) return;
   const Json& format = (*config)["format"];
@@ -69,28 +69,28 @@ void read_output_config(Fields& fields, AnswerRequest& answer) {
   answer.content->text = dump(format["schema"]);
 }
 
-std::string read_effort(Fields& fields) {
+std::string read_effort(api::Fields& fields) {
   const Json* config = fields.object("output_config");
-  return config == nullptr ? "" : Fields(*config).text("effort").value_or("");
+  return config == nullptr ? "" : api::Fields(*config).text("effort").value_or("");
 }
 
-void read_thinking(Fields& fields, Json& variables, AnswerRequest& answer) {
+void read_thinking(api::Fields& fields, Json& variables, AnswerRequest& answer) {
   const Json* thinking = fields.object("thinking");
   if (thinking == nullptr) return;
   const Json type = thinking->value("type", Json());
   if (type != "enabled" && type != "disabled" && type != "adaptive")
     throw bad_request("thinking.type: Input should be 'enabled', 'adaptive' or 'disabled'", "thinking.type");
   if (!variables.contains("enable_thinking")) variables["enable_thinking"] = type != "disabled";
-  Fields inner(*thinking);
+  api::Fields inner(*thinking);
   answer.max_thinking_tokens = inner.integer("budget_tokens", 0, kMostTokens);
 }
 
-ChatPrompt read_prompt(Fields& fields, const ServedModel& model, AnswerRequest& answer) {
+api::ChatPrompt read_prompt(api::Fields& fields, const ServedModel& model, AnswerRequest& answer) {
   if (const auto name = fields.text("model")) model.check_name(*name);
   const Json* system = fields.find("system");
   const Json messages = template_messages(system == nullptr ? Json() : *system, fields.need("messages"));
-  ChatSettings settings;
-  settings.variables = template_variables(fields.object("chat_template_kwargs"), read_effort(fields));
+  api::ChatSettings settings;
+  settings.variables = api::template_variables(fields.object("chat_template_kwargs"), read_effort(fields));
   read_thinking(fields, settings.variables, answer);
   const Json tools = fields.has("tools") ? functions(*fields.array("tools")) : Json::array();
   if (!tools.empty()) answer.tools = dump(tools);
@@ -98,13 +98,13 @@ ChatPrompt read_prompt(Fields& fields, const ServedModel& model, AnswerRequest& 
   read_output_config(fields, answer);
   openai::read_extras(fields, answer, "output_config.format");
   if (!tools.empty() && answer.choice != ToolChoice::none) settings.variables["tools"] = tools;
-  return render_chat(model, messages, settings);
+  return api::render_chat(model, messages, settings);
 }
 
 }  // namespace
 
-Work create_message(const Json& body, const ServedModel& model) {
-  Fields fields(body);
+api::Work create_message(const Json& body, const ServedModel& model) {
+  api::Fields fields(body);
   if (fields.has("thread"))
     throw bad_request("thread: this server holds no conversations; send the whole one without it", "thread",
                       std::string(kThreadsUnsupported));
@@ -112,8 +112,8 @@ Work create_message(const Json& body, const ServedModel& model) {
   const auto most = fields.integer("max_tokens", 0, kMostTokens);  // 0: the prompt is to be remembered
   const bool stream = fields.flag("stream").value_or(false);
   AnswerRequest answer;
-  ChatPrompt prompt = read_prompt(fields, model, answer);
-  Generation generation = read_generation(fields, model);
+  api::ChatPrompt prompt = read_prompt(fields, model, answer);
+  api::Generation generation = api::read_generation(fields, model);
   const std::vector<std::string> stops = fields.texts("stop_sequences", kMostStops);
   for (const std::string& stop : stops)
     if (!stop.empty()) generation.request.options.stop.push_back(stop);
@@ -123,10 +123,10 @@ Work create_message(const Json& body, const ServedModel& model) {
 
   generation.request.cache_messages = cache_marks(body);
   // In the words by which agents know that they have to shorten their conversation.
-  if (const auto limit = most_prompt_tokens(model); std::ssize(prompt.ids) > limit)
+  if (const auto limit = api::most_prompt_tokens(model); std::ssize(prompt.ids) > limit)
     throw context_exceeded(
         fmt::format("prompt is too long: {} tokens > {} maximum", prompt.ids.size(), limit), "messages");
-  set_prompt(generation.request, std::move(prompt.ids), most, model, "messages");
+  api::set_prompt(generation.request, std::move(prompt.ids), most, model, "messages");
   MessageReplySettings reply;
   reply.stops = generation.request.options.stop;
   reply.prompt_tokens = std::ssize(generation.request.prompt);
@@ -138,9 +138,9 @@ Work create_message(const Json& body, const ServedModel& model) {
 }
 
 Json count_tokens(const Json& body, const ServedModel& model) {
-  Fields fields(body);
+  api::Fields fields(body);
   AnswerRequest ignored;
-  const ChatPrompt prompt = read_prompt(fields, model, ignored);
+  const api::ChatPrompt prompt = read_prompt(fields, model, ignored);
   return {{"input_tokens", prompt.ids.size()}};
 }
 

@@ -3,7 +3,7 @@
 #include <random>
 #include <utility>
 
-namespace sluice::server {
+namespace sluice::server::api {
 
 namespace {
 
@@ -79,4 +79,4 @@ std::string new_id(std::string_view prefix) {
   return id;
 }
 
-}  // namespace sluice::server
+}  // namespace sluice::server::api

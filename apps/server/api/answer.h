@@ -10,7 +10,7 @@
 #include "sluice/answer.h"
 #include "sluice/scheduler.h"
 
-namespace sluice::server {
+namespace sluice::server::api {
 
 struct ToolCall {
   std::string id;
@@ -59,4 +59,4 @@ class Answer {
 // A name that no other thing has: the prefix and 24 random characters.
 std::string new_id(std::string_view prefix);
 
-}  // namespace sluice::server
+}  // namespace sluice::server::api

@@ -2,11 +2,11 @@
 
 #include <fmt/core.h>
 
-#include "server/api/api_error.h"
+#include "server/api_error.h"
 #include "sluice/answer_guide.h"
 #include "sluice/error.h"
 
-namespace sluice::server {
+namespace sluice::server::api {
 
 namespace {
 
@@ -176,4 +176,4 @@ Json template_variables(const Json* kwargs, const std::string& reasoning_effort)
   return variables;
 }
 
-}  // namespace sluice::server
+}  // namespace sluice::server::api

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "server/api/json.h"
-#include "server/api/served_model.h"
+#include "server/json.h"
+#include "server/served_model.h"
 
-namespace sluice::server {
+namespace sluice::server::api {
 
 // The messages of OpenAI's chat protocol in the form templates expect: contents are texts, arguments of
 // calls are objects, developers are systems. Throws ApiError naming the message that makes no sense.
@@ -35,4 +35,4 @@ ChatPrompt render_chat(const ServedModel& model, const Json& messages, const Cha
 // Variables from a request's chat_template_kwargs and reasoning_effort ("none" switches thinking off).
 Json template_variables(const Json* kwargs, const std::string& reasoning_effort);
 
-}  // namespace sluice::server
+}  // namespace sluice::server::api

@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "server/api/api_error.h"
+#include "server/api_error.h"
 
-namespace sluice::server {
+namespace sluice::server::api {
 
 namespace {
 
@@ -112,4 +112,4 @@ void Fields::refuse_others() const {
                         "unknown_parameter");
 }
 
-}  // namespace sluice::server
+}  // namespace sluice::server::api

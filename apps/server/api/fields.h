@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "server/api/json.h"
+#include "server/json.h"
 
-namespace sluice::server {
+namespace sluice::server::api {
 
 // A field that is null counts as absent.
 class Fields {
@@ -46,4 +46,4 @@ class Fields {
   std::set<std::string, std::less<>> known_;
 };
 
-}  // namespace sluice::server
+}  // namespace sluice::server::api

@@ -6,9 +6,9 @@
 #include <charconv>
 #include <random>
 
-#include "server/api/api_error.h"
+#include "server/api_error.h"
 
-namespace sluice::server {
+namespace sluice::server::api {
 
 namespace {
 
@@ -97,4 +97,4 @@ std::vector<Request> Generation::choices(std::int64_t count, const AnswerRequest
   return all;
 }
 
-}  // namespace sluice::server
+}  // namespace sluice::server::api

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "server/api/fields.h"
-#include "server/api/served_model.h"
+#include "server/served_model.h"
 #include "sluice/answer_guide.h"
 #include "sluice/scheduler.h"
 
-namespace sluice::server {
+namespace sluice::server::api {
 
 // A request before it is known how many choices it has. A guide follows one answer, so each choice gets its
 // own.
@@ -31,4 +31,4 @@ std::int64_t most_prompt_tokens(const ServedModel& model);
 void set_prompt(Request& request, std::vector<std::int32_t> ids, std::optional<std::int64_t> asked,
                 const ServedModel& model, const std::string& param);
 
-}  // namespace sluice::server
+}  // namespace sluice::server::api

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace sluice::server {
+namespace sluice::server::api {
 
 void Recording::add(std::string_view events) {
   const std::lock_guard lock(mutex_);
@@ -52,4 +52,4 @@ void Recording::tell() {
   for (const auto& listener : listeners_) listener();
 }
 
-}  // namespace sluice::server
+}  // namespace sluice::server::api

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace sluice::server {
+namespace sluice::server::api {
 
 // Bytes that recordings may keep together.
 struct RecordingRoom {
@@ -76,4 +76,4 @@ class Recording::Listener {
   std::list<std::function<void()>>::iterator place_;
 };
 
-}  // namespace sluice::server
+}  // namespace sluice::server::api

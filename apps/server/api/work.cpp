@@ -1,6 +1,6 @@
 #include "server/api/work.h"
 
-namespace sluice::server {
+namespace sluice::server::api {
 
 std::string event(const Json& data, std::string_view name) {
   std::string text;
@@ -8,4 +8,4 @@ std::string event(const Json& data, std::string_view name) {
   return text.append("data: ").append(dump(data)).append("\n\n");
 }
 
-}  // namespace sluice::server
+}  // namespace sluice::server::api

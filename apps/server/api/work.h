@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "server/api/api_error.h"
-#include "server/api/json.h"
 #include "server/api/recording.h"
+#include "server/api_error.h"
+#include "server/json.h"
 #include "sluice/scheduler.h"
 
-namespace sluice::server {
+namespace sluice::server::api {
 
 // One protocol's words for an answer with one or several choices. Texts are server-sent events; whoever does
 // not stream drops them and sends body().
@@ -55,4 +55,4 @@ struct Following {
 // One server-sent event; the name is left out where it is empty.
 std::string event(const Json& data, std::string_view name = {});
 
-}  // namespace sluice::server
+}  // namespace sluice::server::api

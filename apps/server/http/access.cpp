@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace sluice::server {
+namespace sluice::server::http {
 
 namespace {
 
@@ -79,4 +79,4 @@ std::string Access::cors_origin(const Credentials& credentials) const {
   return allowed ? std::string(credentials.origin) : std::string();
 }
 
-}  // namespace sluice::server
+}  // namespace sluice::server::http

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sluice::server {
+namespace sluice::server::http {
 
 // The headers that access depends on; empty where they are missing.
 struct Credentials {
@@ -46,4 +46,4 @@ class Access {
   bool only_local_names_;
 };
 
-}  // namespace sluice::server
+}  // namespace sluice::server::http

@@ -6,10 +6,10 @@
 #include <ctime>
 #include <system_error>
 
-#include "server/api/json.h"
+#include "server/json.h"
 #include "sluice/error.h"
 
-namespace sluice::server {
+namespace sluice::server::http {
 
 AccessLog::AccessLog(const std::string& path) {
   if (path.empty()) return;
@@ -39,4 +39,4 @@ void AccessLog::write(const AccessEntry& entry) {
   std::fflush(file_.get());
 }
 
-}  // namespace sluice::server
+}  // namespace sluice::server::http

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-namespace sluice::server {
+namespace sluice::server::http {
 
 struct AccessEntry {
   std::string id, address, client, method, path;
@@ -26,4 +26,4 @@ class AccessLog {
   std::shared_ptr<std::FILE> file_;
 };
 
-}  // namespace sluice::server
+}  // namespace sluice::server::http

@@ -15,7 +15,7 @@
 
 #include "server/http/inbox.h"
 
-namespace sluice::server {
+namespace sluice::server::http {
 
 namespace asio = boost::asio;
 
@@ -41,7 +41,7 @@ class Running {
 };
 
 struct Started {
-  Work work;
+  api::Work work;
   std::shared_ptr<Inbox> inbox;
   std::shared_ptr<const Loaded> loaded;  // outlives what runs on it
   Running running;
@@ -50,7 +50,7 @@ struct Started {
   std::vector<std::int32_t> prompt;  // of the same
 };
 
-Started start(Service& service, const Route& route, const HttpRequest& request,
+Started start(Service& service, const Route& route, const Request& request,
               const asio::any_io_executor& executor) {
   Started started;
   started.loaded = service.loaded();
@@ -66,7 +66,7 @@ Started start(Service& service, const Route& route, const HttpRequest& request,
     started.prompt = started.work.requests[0].prompt;
   }
   for (std::size_t i = 0; i < started.work.requests.size(); ++i) {
-    Request& one = started.work.requests[i];
+    sluice::Request& one = started.work.requests[i];
     one.key = request.client;
     one.timeout_seconds = service.options().request_seconds;
     started.running.add(started.loaded->scheduler->submit(std::move(one), started.inbox->callbacks(i)));
@@ -91,7 +91,7 @@ class Telling {
 
   std::string tell(std::vector<News> news) {
     std::string text;
-    Reply& reply = *started_.work.reply;
+    api::Reply& reply = *started_.work.reply;
     for (std::size_t i = 0; i < news.size(); ++i) {
       if (!begun_ && (!news[i].tokens.empty() || news[i].result)) {
         begun_ = true;
@@ -115,8 +115,9 @@ class Telling {
       throw unavailable("The server stopped before the answer was complete.");
     --left_;
     if (choice == 0)
-      service_.cache_reports().add(started_.id, started_.client, started_.salt, started_.prompt,
-                                   cache_report(started_.loaded->model, started_.prompt, result.prompt));
+      service_.cache_reports().add(
+          started_.id, started_.client, started_.salt, started_.prompt,
+          local::cache_report(started_.loaded->model, started_.prompt, result.prompt));
     return started_.work.reply->done(choice, result);
   }
 
@@ -144,9 +145,9 @@ asio::awaitable<void> send_whole(Service& service, Started& started, ResponseWri
     }
   }
   Telling telling(service, started);
-  const std::string cache = cache_header(all.at(0).result->prompt);
+  const std::string cache = local::cache_header(all.at(0).result->prompt);
   telling.tell(std::move(all));
-  HttpResponse response = json_response(started.work.reply->body());
+  Response response = json_response(started.work.reply->body());
   response.headers.emplace_back("X-Sluice-Cache", cache);
   co_await writer.send(response);
 }
@@ -159,7 +160,7 @@ std::string comment(const Inbox& inbox) {
 
 // Events as they are recorded, from that number on.
 // NOLINTNEXTLINE(performance-unnecessary-value-param): it is used again when whoever called may be gone
-asio::awaitable<void> follow(Service& service, const Following following, ResponseWriter& writer) {
+asio::awaitable<void> follow(Service& service, const api::Following following, ResponseWriter& writer) {
   co_await writer.begin_events();
   // What is recorded is recorded on this thread, too, so that nothing comes between a look and a wait.
   bool fresh = false;
@@ -170,7 +171,7 @@ asio::awaitable<void> follow(Service& service, const Following following, Respon
   });
   for (std::int64_t next = following.from;;) {
     fresh = false;
-    const Recording::Rest rest = following.recording->from(next);
+    const api::Recording::Rest rest = following.recording->from(next);
     next = std::max(next, rest.next);
     if (!rest.events.empty()) co_await writer.write(rest.events);
     if (rest.over) break;
@@ -204,8 +205,8 @@ asio::awaitable<void> go_on(Service& service, Started started) {
 asio::awaitable<void> generate_in_background(Service& service, Started started, ResponseWriter& writer) {
   // What runs then is cancelled when the server stops; later nobody would do that.
   if (service.draining()) throw unavailable("The server is shutting down.");
-  const Following following{.recording = started.work.recording};
-  const HttpResponse response = json_response(started.work.reply->body());
+  const api::Following following{.recording = started.work.recording};
+  const Response response = json_response(started.work.reply->body());
   asio::co_spawn(co_await asio::this_coro::executor, go_on(service, std::move(started)), asio::detached);
   if (following.recording)
     co_await follow(service, following, writer);
@@ -252,7 +253,7 @@ auto run_in(asio::thread_pool& pool, F& work) {
 }
 
 asio::awaitable<void> generate(Service& service, asio::thread_pool& pool, const Route& route,
-                               const HttpRequest& request, ResponseWriter& writer) {
+                               const Request& request, ResponseWriter& writer) {
   const asio::any_io_executor executor = co_await asio::this_coro::executor;
   auto prepare = [&]() -> asio::awaitable<Started> { co_return start(service, route, request, executor); };
   Started started = co_await run_in(pool, prepare);
@@ -265,13 +266,13 @@ asio::awaitable<void> generate(Service& service, asio::thread_pool& pool, const 
 }
 
 asio::awaitable<void> reply_plainly(Service& service, asio::thread_pool& pool, const Route& route,
-                                    const HttpRequest& request, ResponseWriter& writer) {
-  std::optional<Following> following;
-  auto run = [&]() -> asio::awaitable<HttpResponse> {
+                                    const Request& request, ResponseWriter& writer) {
+  std::optional<api::Following> following;
+  auto run = [&]() -> asio::awaitable<Response> {
     if (route.follow) following = route.follow(request);
-    co_return following ? HttpResponse{} : route.plain(request);
+    co_return following ? Response{} : route.plain(request);
   };
-  const HttpResponse response = co_await run_in(pool, run);
+  const Response response = co_await run_in(pool, run);
   if (following)
     co_await follow(service, *following, writer);
   else
@@ -281,7 +282,7 @@ asio::awaitable<void> reply_plainly(Service& service, asio::thread_pool& pool, c
 }  // namespace
 
 asio::awaitable<void> answer(Service& service, asio::thread_pool& pool, const Route& route,
-                             const HttpRequest& request, ResponseWriter& writer) {
+                             const Request& request, ResponseWriter& writer) {
   std::optional<ApiError> failure;
   try {
     if (service.draining() && route.generate) throw unavailable("The server is shutting down.");
@@ -296,8 +297,8 @@ asio::awaitable<void> answer(Service& service, asio::thread_pool& pool, const Ro
     failure = api_error(std::current_exception());
   }
   if (!failure) co_return;
-  const HttpResponse response = error_response(*failure, route.dialect, request.id);
+  const Response response = error_response(*failure, route.dialect, request.id);
   co_await writer.send(response);
 }
 
-}  // namespace sluice::server
+}  // namespace sluice::server::http

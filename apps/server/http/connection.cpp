@@ -18,10 +18,10 @@
 #include "server/api/answer.h"
 #include "server/http/answering.h"
 
-namespace sluice::server {
+namespace sluice::server::http {
 
 namespace asio = boost::asio;
-namespace http = boost::beast::http;
+namespace beast = boost::beast;
 using asio::ip::tcp;
 using boost::system::error_code;
 
@@ -68,7 +68,7 @@ class Connection : public OpenConnection, public ResponseWriter {
     close();
   }
 
-  asio::awaitable<void> send(const HttpResponse& response) override {
+  asio::awaitable<void> send(const Response& response) override {
     std::string text = head(response.status, response.type);
     for (const auto& [name, value] : response.headers) text += name + ": " + value + "\r\n";
     if (response.status != 204) text += fmt::format("Content-Length: {}\r\n", response.body.size());
@@ -96,7 +96,7 @@ class Connection : public OpenConnection, public ResponseWriter {
   }
 
  private:
-  using Parser = http::request_parser<http::string_body>;
+  using Parser = beast::http::request_parser<beast::http::string_body>;
 
   // The connection is closed when the time is over; whoever waits for it then fails.
   void expect_within(std::chrono::seconds time) {
@@ -153,7 +153,7 @@ class Connection : public OpenConnection, public ResponseWriter {
     if (!came) co_return false;
     const auto start = Clock::now();
     expect_within(limits_.header_time);
-    auto [error, bytes] = co_await http::async_read_header(stream_, buffer_, parser, kTuple);
+    auto [error, bytes] = co_await beast::http::async_read_header(stream_, buffer_, parser, kTuple);
     expect_nothing();
     bool again = false;
     if (error)
@@ -165,7 +165,7 @@ class Connection : public OpenConnection, public ResponseWriter {
   }
 
   void begin_request() {
-    id_ = new_id("req_");
+    id_ = api::new_id("req_");
     method_ = path_ = client_ = cors_ = "";
     keep_alive_ = false;
     status_ = 0;
@@ -187,12 +187,12 @@ class Connection : public OpenConnection, public ResponseWriter {
 
   // What could not even be read as a request.
   asio::awaitable<void> refuse_unread(error_code error) {
-    if (error == http::error::header_limit || error == http::error::buffer_overflow)
+    if (error == beast::http::error::header_limit || error == beast::http::error::buffer_overflow)
       co_await refuse({431, "invalid_request_error", "The headers are too large."});
-    else if (error == http::error::body_limit)
+    else if (error == beast::http::error::body_limit)
       co_await refuse({413, "invalid_request_error", too_large()});
-    else if (error.category() == http::make_error_code(http::error::bad_method).category() &&
-             error != http::error::end_of_stream && error != http::error::partial_message)
+    else if (error.category() == beast::http::make_error_code(beast::http::error::bad_method).category() &&
+             error != beast::http::error::end_of_stream && error != beast::http::error::partial_message)
       co_await refuse(bad_request("This is not a valid HTTP request."));
   }
 
@@ -204,7 +204,7 @@ class Connection : public OpenConnection, public ResponseWriter {
   // must get to see the answer.
   asio::awaitable<void> refuse(ApiError error, Dialect dialect = Dialect::openai) {
     keep_alive_ = false;
-    const HttpResponse response = error_response(error, dialect, id_);
+    const Response response = error_response(error, dialect, id_);
     try {
       co_await send(response);
     } catch (const boost::system::system_error&) {
@@ -225,7 +225,7 @@ class Connection : public OpenConnection, public ResponseWriter {
     const auto& message = parser.get();
     chunked_ = message.version() >= 11;
     const Credentials credentials = credentials_of(message);
-    HttpRequest request;
+    Request request;
     const std::string problem = read_target(message, request);
     cors_ = shared_.access.cors_origin(credentials);
     const Route* route = shared_.service.find(method_ == "HEAD" ? "GET" : method_, request.path);
@@ -259,7 +259,7 @@ class Connection : public OpenConnection, public ResponseWriter {
   }
 
   template <class Message>
-  std::string read_target(const Message& message, HttpRequest& request) {
+  std::string read_target(const Message& message, Request& request) {
     method_ = std::string(message.method_string());
     const std::string_view target(message.target().data(), message.target().size());
     const std::size_t query = target.find('?');
@@ -301,19 +301,19 @@ class Connection : public OpenConnection, public ResponseWriter {
       auto [error, bytes] = co_await asio::async_write(stream_, asio::buffer(go_on), kTuple);
       if (error) co_return false;
     }
-    auto [error, bytes] = co_await http::async_read(stream_, buffer_, parser, kTuple);
+    auto [error, bytes] = co_await beast::http::async_read(stream_, buffer_, parser, kTuple);
     expect_nothing();
-    if (error == http::error::body_limit)
+    if (error == beast::http::error::body_limit)
       co_await refuse({413, "invalid_request_error", too_large()});
     else if (error)
       co_await refuse_unread(error);
     co_return !error;
   }
 
-  asio::awaitable<bool> answer_request(const HttpRequest& request, const Route* route) {
+  asio::awaitable<bool> answer_request(const Request& request, const Route* route) {
     using namespace asio::experimental::awaitable_operators;
     if (route == nullptr) {
-      const HttpResponse response = unrouted(request.path);
+      const Response response = unrouted(request.path);
       co_await send(response);
       co_return keep_alive_;
     }
@@ -322,7 +322,7 @@ class Connection : public OpenConnection, public ResponseWriter {
   }
 
   // Whether the client was there until the end.
-  asio::awaitable<bool> answer_or_fail(const HttpRequest& request, const Route& route) {
+  asio::awaitable<bool> answer_or_fail(const Request& request, const Route& route) {
     try {
       co_await answer(shared_.service, shared_.pool, route, request, *this);
       co_return true;
@@ -331,9 +331,9 @@ class Connection : public OpenConnection, public ResponseWriter {
     }
   }
 
-  HttpResponse unrouted(const std::string& path) {
+  Response unrouted(const std::string& path) {
     if (method_ == "OPTIONS") {
-      HttpResponse response;  // 200: some clients take no other for a yes
+      Response response;  // 200: some clients take no other for a yes
       if (!cors_.empty())
         response.headers = {{"Access-Control-Allow-Methods", "GET, POST, PUT, DELETE, OPTIONS"},
                             {"Access-Control-Allow-Headers", "*, Authorization"},
@@ -344,7 +344,7 @@ class Connection : public OpenConnection, public ResponseWriter {
     const Dialect dialect = path.starts_with("/messages") ? Dialect::anthropic : Dialect::openai;
     if (allowed.empty())
       return error_response({404, "invalid_request_error", "There is nothing at this path."}, dialect, id_);
-    HttpResponse response =
+    Response response =
         error_response({405, "invalid_request_error", "This method is not allowed here."}, dialect, id_);
     response.headers.emplace_back("Allow", allowed);
     return response;
@@ -371,10 +371,10 @@ class Connection : public OpenConnection, public ResponseWriter {
 
   Stream stream_;
   Connections& shared_;
-  const HttpLimits& limits_;
+  const Limits& limits_;
   asio::steady_timer deadline_;
   std::shared_ptr<int> alive_ = std::make_shared<int>();
-  boost::beast::flat_buffer buffer_;
+  beast::flat_buffer buffer_;
   std::string address_;
   bool idle_ = false;
   // Of the request being served.
@@ -409,4 +409,4 @@ void serve_connection(tcp::socket socket, Connections& shared) {
                    asio::detached);
 }
 
-}  // namespace sluice::server
+}  // namespace sluice::server::http

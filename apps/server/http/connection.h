@@ -11,7 +11,7 @@
 #include "server/http/access_log.h"
 #include "server/service.h"
 
-namespace sluice::server {
+namespace sluice::server::http {
 
 class OpenConnection {
  public:
@@ -33,4 +33,4 @@ struct Connections {
 // Serves the connection until it ends.
 void serve_connection(boost::asio::ip::tcp::socket socket, Connections& shared);
 
-}  // namespace sluice::server
+}  // namespace sluice::server::http

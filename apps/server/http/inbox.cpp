@@ -6,7 +6,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
-namespace sluice::server {
+namespace sluice::server::http {
 
 namespace asio = boost::asio;
 
@@ -97,4 +97,4 @@ bool Inbox::overflowed() const {
   return bytes_ > most_;
 }
 
-}  // namespace sluice::server
+}  // namespace sluice::server::http

@@ -12,7 +12,7 @@
 
 #include "sluice/scheduler.h"
 
-namespace sluice::server {
+namespace sluice::server::http {
 
 // What came for one sequence since it was looked at last. A client that reads slowly finds more of it at
 // once.
@@ -64,4 +64,4 @@ class Inbox : public std::enable_shared_from_this<Inbox> {
   bool fresh_ = false, waiting_ = false;
 };
 
-}  // namespace sluice::server
+}  // namespace sluice::server::http

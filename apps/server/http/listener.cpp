@@ -9,7 +9,7 @@
 
 #include "sluice/error.h"
 
-namespace sluice::server {
+namespace sluice::server::http {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
@@ -68,4 +68,4 @@ asio::awaitable<void> accept_connections(tcp::acceptor& acceptor, Connections& s
   }
 }
 
-}  // namespace sluice::server
+}  // namespace sluice::server::http

@@ -7,7 +7,7 @@
 
 #include "server/http/connection.h"
 
-namespace sluice::server {
+namespace sluice::server::http {
 
 // Throws Error where the address makes no sense or is taken.
 boost::asio::ip::tcp::acceptor bind_listener(boost::asio::io_context& io, const std::string& host,
@@ -16,4 +16,4 @@ boost::asio::ip::tcp::acceptor bind_listener(boost::asio::io_context& io, const 
 boost::asio::awaitable<void> accept_connections(boost::asio::ip::tcp::acceptor& acceptor,
                                                 Connections& shared);
 
-}  // namespace sluice::server
+}  // namespace sluice::server::http

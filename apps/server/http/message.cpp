@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-namespace sluice::server {
+namespace sluice::server::http {
 
 std::string_view reason_phrase(int status) {
   switch (status) {
@@ -56,4 +56,4 @@ bool decode_path(std::string_view text, std::string& decoded) {
   return true;
 }
 
-}  // namespace sluice::server
+}  // namespace sluice::server::http

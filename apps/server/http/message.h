@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-namespace sluice::server {
+namespace sluice::server::http {
 
-struct HttpRequest {
+struct Request {
   std::string method;
   std::string path;  // decoded, without the query and without a leading /v1
   std::string query;
@@ -18,7 +18,7 @@ struct HttpRequest {
       client;  // whose share of the machine it uses: a digest of its key, or the address it comes from
 };
 
-struct HttpResponse {
+struct Response {
   int status = 200;
   std::string body = {};
   std::string type = "application/json";
@@ -29,4 +29,4 @@ std::string_view reason_phrase(int status);
 // "%20" is a blank again; false where the escapes make no sense or hide a NUL.
 bool decode_path(std::string_view text, std::string& decoded);
 
-}  // namespace sluice::server
+}  // namespace sluice::server::http

@@ -4,7 +4,7 @@
 
 #include "sluice/error.h"
 
-namespace sluice::server {
+namespace sluice::server::http {
 
 namespace ssl = boost::asio::ssl;
 
@@ -26,4 +26,4 @@ std::unique_ptr<ssl::context> make_tls(const std::string& certificate, const std
   return context;
 }
 
-}  // namespace sluice::server
+}  // namespace sluice::server::http

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-namespace sluice::server {
+namespace sluice::server::http {
 
 // Throws Error where the files are missing or do not fit each other.
 std::unique_ptr<boost::asio::ssl::context> make_tls(const std::string& certificate, const std::string& key);
 
-}  // namespace sluice::server
+}  // namespace sluice::server::http

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <regex>
 
-#include "server/api/api_error.h"
+#include "server/api_error.h"
 
-namespace sluice::server {
+namespace sluice::server::local {
 
 namespace {
 
@@ -130,4 +130,4 @@ Json cache_json(const Scheduler& scheduler) {
           {"cached_tokens", state.cached_tokens}};
 }
 
-}  // namespace sluice::server
+}  // namespace sluice::server::local

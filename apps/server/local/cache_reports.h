@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "server/api/json.h"
-#include "server/api/served_model.h"
+#include "server/json.h"
+#include "server/served_model.h"
 #include "sluice/scheduler.h"
 
-namespace sluice::server {
+namespace sluice::server::local {
 
 // "cached=640; recomputed=80; from_host=0; from_disk=640; decoded=0; reason=end", for a header.
 std::string cache_header(const PromptReport& report);
@@ -49,4 +49,4 @@ Json cache_json(const Scheduler& scheduler);
 Json remembered_json(const ServedModel& model, const Scheduler& scheduler, const std::string& client,
                      bool texts);
 
-}  // namespace sluice::server
+}  // namespace sluice::server::local

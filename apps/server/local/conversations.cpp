@@ -4,9 +4,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "server/api/api_error.h"
+#include "server/api_error.h"
 
-namespace sluice::server {
+namespace sluice::server::local {
 
 namespace fs = std::filesystem;
 
@@ -88,4 +88,4 @@ void Conversations::remove(const std::string& client, const std::string& id) {
   if (!fs::remove(file_of(client, id), error)) throw not_found("There is no such conversation.");
 }
 
-}  // namespace sluice::server
+}  // namespace sluice::server::local

@@ -5,9 +5,9 @@
 #include <mutex>
 #include <string>
 
-#include "server/api/json.h"
+#include "server/json.h"
 
-namespace sluice::server {
+namespace sluice::server::local {
 
 class Conversations {
  public:
@@ -29,4 +29,4 @@ class Conversations {
   mutable std::mutex mutex_;
 };
 
-}  // namespace sluice::server
+}  // namespace sluice::server::local

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace sluice::server {
+namespace sluice::server::local {
 
 namespace {
 
@@ -102,4 +102,4 @@ std::string Metrics::text(const Scheduler* scheduler) const {
   return text;
 }
 
-}  // namespace sluice::server
+}  // namespace sluice::server::local

@@ -12,7 +12,7 @@
 
 #include "sluice/scheduler.h"
 
-namespace sluice::server {
+namespace sluice::server::local {
 
 class Histogram {
  public:
@@ -45,4 +45,4 @@ class Metrics {
   Histogram interval_{{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 1, 2.5}};
 };
 
-}  // namespace sluice::server
+}  // namespace sluice::server::local

@@ -1,6 +1,6 @@
 #include "server/local/openapi.h"
 
-namespace sluice::server {
+namespace sluice::server::local {
 
 namespace {
 
@@ -118,4 +118,4 @@ Json openapi() {
   return spec;
 }
 
-}  // namespace sluice::server
+}  // namespace sluice::server::local

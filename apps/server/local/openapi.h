@@ -1,10 +1,10 @@
 // GET /openapi.json: what the server answers to, for programs.
 #pragma once
 
-#include "server/api/json.h"
+#include "server/json.h"
 
-namespace sluice::server {
+namespace sluice::server::local {
 
 Json openapi();
 
-}  // namespace sluice::server
+}  // namespace sluice::server::local

@@ -1,6 +1,6 @@
 #include "server/local/state.h"
 
-namespace sluice::server {
+namespace sluice::server::local {
 
 namespace {
 
@@ -47,4 +47,4 @@ Json state_json(const ServedModel& model, const Scheduler& scheduler, const std:
             {"allocated", memory.allocated}}}};
 }
 
-}  // namespace sluice::server
+}  // namespace sluice::server::local

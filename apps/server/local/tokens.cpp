@@ -1,15 +1,15 @@
 #include "server/local/tokens.h"
 
-#include "server/api/api_error.h"
 #include "server/api/chat_prompt.h"
 #include "server/api/fields.h"
+#include "server/api_error.h"
 #include "sluice/token_bytes.h"
 
-namespace sluice::server {
+namespace sluice::server::local {
 
 namespace {
 
-std::vector<std::int32_t> read_ids(Fields& fields, const ServedModel& model) {
+std::vector<std::int32_t> read_ids(api::Fields& fields, const ServedModel& model) {
   fields.need("tokens");
   std::vector<std::int32_t> ids;
   for (const Json& one : *fields.array("tokens")) {
@@ -33,14 +33,14 @@ Json piece_of(const Engine& engine, std::int32_t id) {
 }  // namespace
 
 Json tokenize(const Json& body, const ServedModel& model) {
-  Fields fields(body);
+  api::Fields fields(body);
   if (const auto name = fields.text("model")) model.check_name(*name);
   std::vector<std::int32_t> ids;
   const bool special = fields.flag("add_special").value_or(fields.flag("add_special_tokens").value_or(false));
   if (const Json* messages = fields.find("messages")) {
-    ChatSettings settings;
-    settings.variables = template_variables(fields.object("chat_template_kwargs"), "");
-    ids = render_chat(model, template_messages(*messages), settings).ids;
+    api::ChatSettings settings;
+    settings.variables = api::template_variables(fields.object("chat_template_kwargs"), "");
+    ids = api::render_chat(model, api::template_messages(*messages), settings).ids;
   } else {
     const auto content = fields.text("content");
     ids = model.engine->encode(content                             ? *content
@@ -60,11 +60,11 @@ Json tokenize(const Json& body, const ServedModel& model) {
 }
 
 Json detokenize(const Json& body, const ServedModel& model) {
-  Fields fields(body);
+  api::Fields fields(body);
   if (const auto name = fields.text("model")) model.check_name(*name);
   const std::string text = model.engine->decode(read_ids(fields, model), false);
   fields.refuse_others();
   return {{"content", text}, {"prompt", text}};
 }
 
-}  // namespace sluice::server
+}  // namespace sluice::server::local

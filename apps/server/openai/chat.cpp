@@ -10,7 +10,7 @@ namespace sluice::server::openai {
 
 namespace {
 
-void read_logprobs(Fields& fields, Request& request, ChatReplySettings& reply) {
+void read_logprobs(api::Fields& fields, Request& request, ChatReplySettings& reply) {
   reply.logprobs = fields.flag("logprobs").value_or(false);
   const auto top = fields.integer("top_logprobs", 0, kMostAlternatives);
   if (top && *top > 0 && !reply.logprobs)
@@ -21,7 +21,7 @@ void read_logprobs(Fields& fields, Request& request, ChatReplySettings& reply) {
 }
 
 // Other parameters of the protocol: those that ask for what text models do not do are refused.
-void refuse_what_is_no_text(Fields& fields) {
+void refuse_what_is_no_text(api::Fields& fields) {
   for (const char* name : {"audio", "functions", "function_call", "web_search_options", "moderation"})
     if (fields.has(name))
       throw bad_request(std::string("'") + name + "' is not supported by this server.", name,
@@ -34,19 +34,19 @@ void refuse_what_is_no_text(Fields& fields) {
 
 }  // namespace
 
-Work chat_completion(const Json& body, const ServedModel& model) {
-  Fields fields(body);
+api::Work chat_completion(const Json& body, const ServedModel& model) {
+  api::Fields fields(body);
   ChatReplySettings reply;
   reply.common = read_common(fields, model);
-  const Json messages = template_messages(fields.need("messages"));
-  Generation generation = read_generation(fields, model);
+  const Json messages = api::template_messages(fields.need("messages"));
+  api::Generation generation = api::read_generation(fields, model);
   read_logprobs(fields, generation.request, reply);
   const std::optional<std::int64_t> most = read_max_tokens(fields, {"max_completion_tokens", "max_tokens"});
   const std::int64_t count = read_choice_count(fields);
   AnswerRequest answer = read_structure(fields);
-  ChatSettings settings;
-  settings.variables =
-      template_variables(fields.object("chat_template_kwargs"), fields.text("reasoning_effort").value_or(""));
+  api::ChatSettings settings;
+  settings.variables = api::template_variables(fields.object("chat_template_kwargs"),
+                                               fields.text("reasoning_effort").value_or(""));
   // All of them, also where some are not allowed now: what is remembered of the prompt stays of use.
   if (!answer.tools.empty() && answer.choice != ToolChoice::none)
     settings.variables["tools"] = *fields.array("tools");
@@ -60,8 +60,8 @@ Work chat_completion(const Json& body, const ServedModel& model) {
   ignore_what_has_no_effect(fields);
   fields.refuse_others();
 
-  ChatPrompt prompt = render_chat(model, messages, settings);
-  set_prompt(generation.request, std::move(prompt.ids), most, model, "messages");
+  api::ChatPrompt prompt = api::render_chat(model, messages, settings);
+  api::set_prompt(generation.request, std::move(prompt.ids), most, model, "messages");
   answer.prompt = prompt.tail;
   answer.continues = prompt.continues;
   std::vector<Request> requests = generation.choices(count, answer, model, reply.plan);
@@ -70,7 +70,7 @@ Work chat_completion(const Json& body, const ServedModel& model) {
 }
 
 Json count_input(const Json& body, const ServedModel& model) {
-  const Work work = chat_completion(body, model.unlimited());
+  const api::Work work = chat_completion(body, model.unlimited());
   return {{"object", "response.input_tokens"}, {"input_tokens", work.requests[0].prompt.size()}};
 }
 

@@ -1,12 +1,12 @@
 // POST /v1/chat/completions.
 #pragma once
 
-#include "server/api/served_model.h"
 #include "server/api/work.h"
+#include "server/served_model.h"
 
 namespace sluice::server::openai {
 
-Work chat_completion(const Json& body, const ServedModel& model);
+api::Work chat_completion(const Json& body, const ServedModel& model);
 
 // POST /v1/chat/completions/input_tokens, as other local servers have it.
 Json count_input(const Json& body, const ServedModel& model);

@@ -9,13 +9,13 @@ namespace sluice::server::openai {
 
 namespace {
 
-class ChatReply : public Reply {
+class ChatReply : public api::Reply {
  public:
   ChatReply(const ChatReplySettings& settings, const ServedModel& model, std::size_t choices)
       : settings_(settings),
         engine_(model.engine),
         model_(model.name),
-        id_(new_id("chatcmpl-")),
+        id_(api::new_id("chatcmpl-")),
         created_(std::time(nullptr)),
         logprobs_(choices, Json::array()) {
     for (std::size_t i = 0; i < choices; ++i)
@@ -39,7 +39,7 @@ class ChatReply : public Reply {
   }
 
   std::string done(std::size_t choice, const RequestResult& result) override {
-    Answer& answer = answers_[choice];
+    api::Answer& answer = answers_[choice];
     std::string events = changes(choice, answer.finish(result), Json());
     events += chunk(choice, delta({}, {}), finish_reason(answer), {}, answer.note());
     return events;
@@ -51,12 +51,14 @@ class ChatReply : public Reply {
       Json last = envelope("chat.completion.chunk");
       last["choices"] = Json::array();
       last["usage"] = usage_json(total(answers_));
-      events = event(last);
+      events = api::event(last);
     }
     return events + "data: [DONE]\n\n";
   }
 
-  std::string failed(const ApiError& error) override { return event(error_body(error)) + "data: [DONE]\n\n"; }
+  std::string failed(const ApiError& error) override {
+    return api::event(error_body(error)) + "data: [DONE]\n\n";
+  }
 
   Json body() override {
     Json whole = envelope("chat.completion");
@@ -75,7 +77,7 @@ class ChatReply : public Reply {
  private:
   bool thinks() const { return !settings_.plan.format.think_open.empty(); }
 
-  static std::string finish_reason(const Answer& answer) {
+  static std::string finish_reason(const api::Answer& answer) {
     if (answer.reason() == FinishReason::length) return "length";
     return answer.calls().empty() ? "stop" : "tool_calls";
   }
@@ -101,7 +103,7 @@ class ChatReply : public Reply {
                                     {"finish_reason", reason.empty() ? Json() : Json(reason)}}});
     if (note) json["choices"][0]["note"] = *note;
     if (settings_.common.usage_in_stream) json["usage"] = nullptr;
-    return event(json);
+    return api::event(json);
   }
 
   // Clients break on a field that only some deltas have: models that think have it in all of them.
@@ -134,7 +136,7 @@ class ChatReply : public Reply {
     return events;
   }
 
-  static Json call_json(const ToolCall& call, std::size_t index, bool indexed) {
+  static Json call_json(const api::ToolCall& call, std::size_t index, bool indexed) {
     Json json = Json::object();
     if (indexed) json["index"] = index;
     json["id"] = call.id;
@@ -143,7 +145,7 @@ class ChatReply : public Reply {
     return json;
   }
 
-  Json message(const Answer& answer) const {
+  Json message(const api::Answer& answer) const {
     Json json{{"role", "assistant"}};
     const bool only_calls = answer.content().empty() && !answer.calls().empty();
     json["content"] = only_calls ? Json() : Json(answer.content());
@@ -158,14 +160,14 @@ class ChatReply : public Reply {
   std::shared_ptr<Engine> engine_;
   std::string model_, id_;
   std::int64_t created_;
-  std::vector<Answer> answers_;
+  std::vector<api::Answer> answers_;
   std::vector<Json> logprobs_;
 };
 
 }  // namespace
 
-std::unique_ptr<Reply> make_chat_reply(const ChatReplySettings& settings, const ServedModel& model,
-                                       std::size_t choices) {
+std::unique_ptr<api::Reply> make_chat_reply(const ChatReplySettings& settings, const ServedModel& model,
+                                            std::size_t choices) {
   return std::make_unique<ChatReply>(settings, model, choices);
 }
 

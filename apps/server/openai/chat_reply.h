@@ -3,9 +3,9 @@
 
 #include <memory>
 
-#include "server/api/served_model.h"
 #include "server/api/work.h"
 #include "server/openai/request_fields.h"
+#include "server/served_model.h"
 #include "sluice/answer_guide.h"
 
 namespace sluice::server::openai {
@@ -16,7 +16,7 @@ struct ChatReplySettings {
   AnswerPlan plan = {};
 };
 
-std::unique_ptr<Reply> make_chat_reply(const ChatReplySettings& settings, const ServedModel& model,
-                                       std::size_t choices);
+std::unique_ptr<api::Reply> make_chat_reply(const ChatReplySettings& settings, const ServedModel& model,
+                                            std::size_t choices);
 
 }  // namespace sluice::server::openai

@@ -11,13 +11,13 @@ namespace sluice::server::openai {
 
 namespace {
 
-class CompletionReply : public Reply {
+class CompletionReply : public api::Reply {
  public:
   CompletionReply(const CompletionReplySettings& settings, const ServedModel& model)
       : settings_(settings),
         engine_(model.engine),
         model_(model.name),
-        id_(new_id("cmpl-")),
+        id_(api::new_id("cmpl-")),
         created_(std::time(nullptr)),
         choices_(settings.echoes.size()) {}
 
@@ -59,12 +59,14 @@ class CompletionReply : public Reply {
       Json last = envelope();
       last["choices"] = Json::array();
       last["usage"] = usage_json(total());
-      events = event(last);
+      events = api::event(last);
     }
     return events + "data: [DONE]\n\n";
   }
 
-  std::string failed(const ApiError& error) override { return event(error_body(error)) + "data: [DONE]\n\n"; }
+  std::string failed(const ApiError& error) override {
+    return api::event(error_body(error)) + "data: [DONE]\n\n";
+  }
 
   Json body() override {
     Json whole = envelope();
@@ -85,7 +87,7 @@ class CompletionReply : public Reply {
     std::vector<SampledToken> prompt_logprobs;
     std::vector<GeneratedToken> told;
     std::string reason;
-    Usage usage;
+    api::Usage usage;
     double likelihood = 0;  // the sum of its tokens' logarithms
 
     double per_token() const { return likelihood / double(std::max<std::int64_t>(1, usage.completion)); }
@@ -131,12 +133,12 @@ class CompletionReply : public Reply {
                       {"logprobs", settings_.logprobs ? choices_[choice].logprobs.take() : Json()},
                       {"finish_reason", reason.empty() ? Json() : Json(reason)}}});
     if (settings_.common.usage_in_stream) json["usage"] = nullptr;
-    return event(json);
+    return api::event(json);
   }
 
   // Each prompt counts once, whatever its choices.
-  Usage total() const {
-    Usage sum;
+  api::Usage total() const {
+    api::Usage sum;
     for (std::size_t i = 0; i < choices_.size(); ++i) {
       sum.completion += choices_[i].usage.completion;
       if (i % per_prompt() != 0) continue;
@@ -155,8 +157,8 @@ class CompletionReply : public Reply {
 
 }  // namespace
 
-std::unique_ptr<Reply> make_completion_reply(const CompletionReplySettings& settings,
-                                             const ServedModel& model) {
+std::unique_ptr<api::Reply> make_completion_reply(const CompletionReplySettings& settings,
+                                                  const ServedModel& model) {
   return std::make_unique<CompletionReply>(settings, model);
 }
 

@@ -3,9 +3,9 @@
 
 #include <memory>
 
-#include "server/api/served_model.h"
 #include "server/api/work.h"
 #include "server/openai/request_fields.h"
+#include "server/served_model.h"
 
 namespace sluice::server::openai {
 
@@ -19,7 +19,7 @@ struct CompletionReplySettings {
   std::vector<std::int32_t> first_ids = {};  // per prompt: its first token, of which nothing can be told
 };
 
-std::unique_ptr<Reply> make_completion_reply(const CompletionReplySettings& settings,
-                                             const ServedModel& model);
+std::unique_ptr<api::Reply> make_completion_reply(const CompletionReplySettings& settings,
+                                                  const ServedModel& model);
 
 }  // namespace sluice::server::openai

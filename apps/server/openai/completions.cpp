@@ -52,7 +52,7 @@ std::vector<std::vector<std::int32_t>> read_prompts(const Json& json, const Serv
 }
 
 // How many answers are generated for each prompt: `choices`, or more, of which the likeliest are told.
-std::int64_t read_best_of(Fields& fields, std::int64_t choices, bool stream) {
+std::int64_t read_best_of(api::Fields& fields, std::int64_t choices, bool stream) {
   const std::int64_t best = fields.integer("best_of", 1, kMostAnswers).value_or(choices);
   if (best < choices) throw bad_request("Invalid 'best_of': it is less than 'n'.", "best_of");
   if (best > choices && stream)
@@ -60,7 +60,7 @@ std::int64_t read_best_of(Fields& fields, std::int64_t choices, bool stream) {
   return best;
 }
 
-void refuse_unsupported(Fields& fields, const CompletionReplySettings& reply) {
+void refuse_unsupported(api::Fields& fields, const CompletionReplySettings& reply) {
   if (!fields.text("suffix").value_or("").empty())
     throw bad_request("'suffix' is not supported by this server.", "suffix", "unsupported_parameter");
   if (reply.prompt_logprobs && reply.common.stream)
@@ -71,12 +71,12 @@ void refuse_unsupported(Fields& fields, const CompletionReplySettings& reply) {
 
 }  // namespace
 
-Work completion(const Json& body, const ServedModel& model) {
-  Fields fields(body);
+api::Work completion(const Json& body, const ServedModel& model) {
+  api::Fields fields(body);
   CompletionReplySettings reply;
   reply.common = read_common(fields, model);
   std::vector<std::vector<std::int32_t>> prompts = read_prompts(fields.need("prompt"), model);
-  Generation generation = read_generation(fields, model);
+  api::Generation generation = api::read_generation(fields, model);
   const auto most = read_max_tokens(fields, {"max_tokens", "max_completion_tokens"});
   const std::int64_t count = read_choice_count(fields);
   if (const auto top = fields.integer("logprobs", 0, kMostAlternatives)) {
@@ -96,10 +96,10 @@ Work completion(const Json& body, const ServedModel& model) {
   ignore_what_has_no_effect(fields);
   fields.refuse_others();
 
-  Work work;
+  api::Work work;
   for (std::vector<std::int32_t>& ids : prompts) {
     const std::string text = echo ? model.engine->decode(ids) : "";
-    set_prompt(generation.request, std::move(ids), most.value_or(kUsualTokens), model, "prompt");
+    api::set_prompt(generation.request, std::move(ids), most.value_or(kUsualTokens), model, "prompt");
     AnswerPlan plan;
     for (Request& request : generation.choices(generated, answer, model, plan)) {
       work.requests.push_back(std::move(request));

@@ -1,11 +1,11 @@
 // POST /v1/completions.
 #pragma once
 
-#include "server/api/served_model.h"
 #include "server/api/work.h"
+#include "server/served_model.h"
 
 namespace sluice::server::openai {
 
-Work completion(const Json& body, const ServedModel& model);
+api::Work completion(const Json& body, const ServedModel& model);
 
 }  // namespace sluice::server::openai

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "server/api/json.h"
+#include "server/json.h"
 #include "sluice/session.h"
 
 namespace sluice::server::openai {

@@ -1,8 +1,8 @@
 // GET /v1/models and /v1/models/NAME.
 #pragma once
 
-#include "server/api/json.h"
-#include "server/api/served_model.h"
+#include "server/json.h"
+#include "server/served_model.h"
 
 namespace sluice::server::openai {
 

@@ -5,7 +5,7 @@
 
 #include "server/api/answer.h"
 #include "server/api/fields.h"
-#include "server/api/served_model.h"
+#include "server/served_model.h"
 
 namespace sluice::server::openai {
 
@@ -17,14 +17,14 @@ struct Common {
 };
 
 // Checks the model's name, too.
-Common read_common(Fields& fields, const ServedModel& model);
+Common read_common(api::Fields& fields, const ServedModel& model);
 // By the first of the names that is there; -1 means as many as fit.
-std::optional<std::int64_t> read_max_tokens(Fields& fields, std::initializer_list<const char*> names);
-std::int64_t read_choice_count(Fields& fields);
-void ignore_what_has_no_effect(Fields& fields);
+std::optional<std::int64_t> read_max_tokens(api::Fields& fields, std::initializer_list<const char*> names);
+std::int64_t read_choice_count(api::Fields& fields);
+void ignore_what_has_no_effect(api::Fields& fields);
 
-Json usage_json(const Usage& usage);
+Json usage_json(const api::Usage& usage);
 // Of all choices: the prompt counts once.
-Usage total(const std::vector<Answer>& answers);
+api::Usage total(const std::vector<api::Answer>& answers);
 
 }  // namespace sluice::server::openai

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "server/api/api_error.h"
+#include "server/api_error.h"
 
 namespace sluice::server::openai {
 
@@ -27,7 +27,7 @@ GrammarSource any_object() {
   return source(GrammarSource::Kind::json_schema, R"({"type": "object"})");
 }
 
-std::optional<GrammarSource> read_response_format(Fields& fields) {
+std::optional<GrammarSource> read_response_format(api::Fields& fields) {
   const Json* format = fields.object("response_format");
   if (format == nullptr) return std::nullopt;
   const Json type = format->value("type", Json());
@@ -83,7 +83,7 @@ void allow_tools(const Json& choice, AnswerRequest& answer) {
   if (mode == "required") answer.choice = ToolChoice::required;
 }
 
-void read_tool_choice(Fields& fields, AnswerRequest& answer) {
+void read_tool_choice(api::Fields& fields, AnswerRequest& answer) {
   const Json* choice = fields.find("tool_choice");
   if (choice == nullptr) return;
   if (choice->is_object() && choice->value("type", Json()) == "allowed_tools")
@@ -106,7 +106,7 @@ void read_tool_choice(Fields& fields, AnswerRequest& answer) {
 
 }  // namespace
 
-void read_extras(Fields& fields, AnswerRequest& answer, std::string_view format) {
+void read_extras(api::Fields& fields, AnswerRequest& answer, std::string_view format) {
   constexpr std::size_t kMostChoices = 1000;
   std::string first(format);
   const auto take = [&](const std::string& name, GrammarSource source) {
@@ -131,7 +131,7 @@ void read_extras(Fields& fields, AnswerRequest& answer, std::string_view format)
     take("guided_choice", choices(fields.texts("guided_choice", kMostChoices)));
   const Json* structured = fields.object("structured_outputs");
   if (structured == nullptr) return;
-  Fields inner(*structured);
+  api::Fields inner(*structured);
   const std::string prefix = "structured_outputs.";
   if (const Json* json = inner.find("json")) take(prefix + "json", read_schema(*json, prefix + "json"));
   if (const auto regex = inner.text("regex"))
@@ -143,7 +143,7 @@ void read_extras(Fields& fields, AnswerRequest& answer, std::string_view format)
   inner.refuse_others();
 }
 
-AnswerRequest read_structure(Fields& fields) {
+AnswerRequest read_structure(api::Fields& fields) {
   AnswerRequest answer;
   answer.content = read_response_format(fields);
   read_extras(fields, answer, "response_format");

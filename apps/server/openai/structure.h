@@ -11,9 +11,9 @@ namespace sluice::server::openai {
 // The names that other local servers gave the same wishes (guided_json, grammar, ...): every protocol here
 // takes them. One wish is allowed: a second one is refused with the names of both, of which `format` is the
 // protocol's own, which has filled the answer's content.
-void read_extras(Fields& fields, AnswerRequest& answer, std::string_view format);
+void read_extras(api::Fields& fields, AnswerRequest& answer, std::string_view format);
 
 // All but the prompt.
-AnswerRequest read_structure(Fields& fields);
+AnswerRequest read_structure(api::Fields& fields);
 
 }  // namespace sluice::server::openai

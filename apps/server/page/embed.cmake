@@ -40,6 +40,6 @@ string(CONCAT policy "default-src 'none'; script-src 'sha256-${script_hash}'; st
 file(WRITE ${OUT}/index.html "${html}")
 file(WRITE ${OUT}/policy.txt "${policy}")
 file(WRITE ${OUT}/page.cpp
-     "#include \"server/page/page.h\"\n\n#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\nnamespace sluice::server {\n\nconst Page& page() {\n"
-     "  static constexpr Page kPage{R\"page(${html})page\",\n                              R\"page(${policy})page\"};\n"
-     "  return kPage;\n}\n\n}  // namespace sluice::server\n")
+     "#include \"server/page/page.h\"\n\n#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\nnamespace sluice::server::page {\n\nconst Document& document() {\n"
+     "  static constexpr Document kDocument{R\"page(${html})page\",\n                              R\"page(${policy})page\"};\n"
+     "  return kDocument;\n}\n\n}  // namespace sluice::server::page\n")

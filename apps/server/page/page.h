@@ -4,15 +4,15 @@
 
 #include <string_view>
 
-namespace sluice::server {
+namespace sluice::server::page {
 
-struct Page {
+struct Document {
   std::string_view html;
   // The value of the Content-Security-Policy header. It names the page's one script and one style sheet by
   // their hashes, so that nothing else ever runs there, whatever an answer contains.
   std::string_view content_security_policy;
 };
 
-const Page& page();
+const Document& document();
 
-}  // namespace sluice::server
+}  // namespace sluice::server::page

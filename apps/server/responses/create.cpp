@@ -54,7 +54,7 @@ void read_tools(const Json& tools, ResponseSettings& settings, Json& out) {
 }
 
 // In the words of chat completions, which then mean the same here.
-Json as_chat_structure(Fields& fields, ResponseSettings& settings) {
+Json as_chat_structure(api::Fields& fields, ResponseSettings& settings) {
   Json& echo = settings.echo;
   Json out = Json::object();
   if (const Json* text = fields.object("text")) {
@@ -72,15 +72,15 @@ Json as_chat_structure(Fields& fields, ResponseSettings& settings) {
   return out;
 }
 
-std::string read_effort(Fields& fields, Json& echo) {
+std::string read_effort(api::Fields& fields, Json& echo) {
   const Json* reasoning = fields.object("reasoning");
   if (reasoning == nullptr) return {};
   echo["reasoning"] = *reasoning;
-  Fields inner(*reasoning);
+  api::Fields inner(*reasoning);
   return inner.text("effort").value_or("");
 }
 
-void read_logprobs(Fields& fields, Request& request, ResponseSettings& settings) {
+void read_logprobs(api::Fields& fields, Request& request, ResponseSettings& settings) {
   const auto top = fields.integer("top_logprobs", 0, openai::kMostAlternatives);
   if (const Json* include = fields.array("include"))
     settings.logprobs =
@@ -91,7 +91,7 @@ void read_logprobs(Fields& fields, Request& request, ResponseSettings& settings)
   request.options.logprobs = request.options.sampling.logprobs;
 }
 
-void refuse_unsupported(Fields& fields) {
+void refuse_unsupported(api::Fields& fields) {
   for (const char* name : {"conversation", "prompt", "moderation"})
     if (fields.has(name))
       throw bad_request(std::string("'") + name + "' is not supported by this server.", name,
@@ -140,15 +140,15 @@ Json without(const Json& messages, std::size_t begin, std::size_t end) {
 
 // As much of the conversation's end as fits and leaves room for the answer that was asked for; its last
 // question in any case.
-ChatPrompt render_what_fits(const ServedModel& model, const Json& messages, const ChatSettings& chat,
-                            std::optional<std::int64_t> most) {
+api::ChatPrompt render_what_fits(const ServedModel& model, const Json& messages,
+                                 const api::ChatSettings& chat, std::optional<std::int64_t> most) {
   const std::int64_t room = std::min(most.value_or(0), model.context / 2);
-  const std::int64_t limit = std::min(most_prompt_tokens(model), model.context - room);
-  ChatPrompt prompt = render_chat(model, messages, chat);
+  const std::int64_t limit = std::min(api::most_prompt_tokens(model), model.context - room);
+  api::ChatPrompt prompt = api::render_chat(model, messages, chat);
   if (std::ssize(prompt.ids) <= limit) return prompt;
   const std::vector<std::size_t> starts = beginnings(messages);
   const auto render_from = [&](std::size_t start) {
-    return render_chat(model, without(messages, starts[0], starts[start]), chat);
+    return api::render_chat(model, without(messages, starts[0], starts[start]), chat);
   };
   std::size_t least = std::min<std::size_t>(1, starts.size() - 1), most_left_out = starts.size() - 1;
   while (least < most_left_out) {
@@ -163,8 +163,8 @@ ChatPrompt render_what_fits(const ServedModel& model, const Json& messages, cons
 
 }  // namespace
 
-Work create(const Json& body, const ServedModel& model, Store& store, const std::string& client) {
-  Fields fields(body);
+api::Work create(const Json& body, const ServedModel& model, Store& store, const std::string& client) {
+  api::Fields fields(body);
   ResponseSettings settings{.client = client, .store = store};
   settings.echo = defaults();
   if (const auto name = fields.text("model")) model.check_name(*name);
@@ -174,7 +174,7 @@ Work create(const Json& body, const ServedModel& model, Store& store, const std:
     settings.messages = store.get(client, *previous).messages;
     settings.echo["previous_response_id"] = *previous;
   }
-  for (Json& message : template_messages(messages_of(settings.input)))
+  for (Json& message : api::template_messages(messages_of(settings.input)))
     settings.messages.push_back(std::move(message));
   settings.keep = fields.flag("store").value_or(true);
   const bool stream = fields.flag("stream").value_or(false);
@@ -182,7 +182,7 @@ Work create(const Json& body, const ServedModel& model, Store& store, const std:
   if (settings.background && !settings.keep)
     throw bad_request("A background response must be stored.", "background", "invalid_value");
   if (settings.background && stream) settings.recording = store.record();
-  Generation generation = read_generation(fields, model);
+  api::Generation generation = api::read_generation(fields, model);
   read_logprobs(fields, generation.request, settings);
   const auto most = fields.integer("max_output_tokens", 1, kMostTokens);
   if (most) settings.echo["max_output_tokens"] = *most;
@@ -190,13 +190,13 @@ Work create(const Json& body, const ServedModel& model, Store& store, const std:
   settings.echo["temperature"] = generation.request.options.sampling.temperature;
   settings.echo["top_p"] = generation.request.options.sampling.top_p;
   const Json structure = as_chat_structure(fields, settings);
-  Fields structure_fields(structure);
+  api::Fields structure_fields(structure);
   AnswerRequest answer = openai::read_structure(structure_fields);
   openai::read_extras(fields, answer, "text.format");
   answer.max_thinking_tokens = fields.integer("max_thinking_tokens", 0, kMostTokens);
-  ChatSettings chat;
+  api::ChatSettings chat;
   chat.variables =
-      template_variables(fields.object("chat_template_kwargs"), read_effort(fields, settings.echo));
+      api::template_variables(fields.object("chat_template_kwargs"), read_effort(fields, settings.echo));
   if (!answer.tools.empty() && answer.choice != ToolChoice::none)
     chat.variables["tools"] = structure["tools"];
   const std::string truncation = fields.text("truncation").value_or("disabled");
@@ -211,13 +211,13 @@ Work create(const Json& body, const ServedModel& model, Store& store, const std:
   refuse_unsupported(fields);
   fields.refuse_others();
 
-  ChatPrompt prompt =
-      truncation == "auto" ? render_what_fits(model, told, chat, most) : render_chat(model, told, chat);
-  set_prompt(generation.request, std::move(prompt.ids), most, model, "input");
+  api::ChatPrompt prompt =
+      truncation == "auto" ? render_what_fits(model, told, chat, most) : api::render_chat(model, told, chat);
+  api::set_prompt(generation.request, std::move(prompt.ids), most, model, "input");
   answer.prompt = prompt.tail;
   answer.continues = prompt.continues;
   std::vector<Request> requests = generation.choices(1, answer, model, settings.plan);
-  Work work{std::move(requests), stream, nullptr};
+  api::Work work{std::move(requests), stream, nullptr};
   work.background = settings.background;
   work.recording = settings.recording;
   work.reply = make_response_reply(std::move(settings), model);
@@ -225,7 +225,7 @@ Work create(const Json& body, const ServedModel& model, Store& store, const std:
 }
 
 Json count_input(const Json& body, const ServedModel& model, Store& store, const std::string& client) {
-  const Work work = create(body, model.unlimited(), store, client);
+  const api::Work work = create(body, model.unlimited(), store, client);
   return {{"object", "response.input_tokens"}, {"input_tokens", work.requests[0].prompt.size()}};
 }
 

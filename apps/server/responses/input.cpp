@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "server/api/api_error.h"
+#include "server/api_error.h"
 
 namespace sluice::server::responses {
 

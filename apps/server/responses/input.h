@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "server/api/json.h"
+#include "server/json.h"
 
 namespace sluice::server::responses {
 

@@ -11,13 +11,13 @@ namespace sluice::server::responses {
 
 namespace {
 
-class ResponseReply : public Reply {
+class ResponseReply : public api::Reply {
  public:
   ResponseReply(ResponseSettings settings, const ServedModel& model)
       : settings_(std::move(settings)),
         engine_(model.engine),
         model_(model.name),
-        id_(new_id("resp_")),
+        id_(api::new_id("resp_")),
         created_(std::time(nullptr)),
         answer_(settings_.plan.format, settings_.plan.types) {}
   ~ResponseReply() override { settings_.store.end(settings_.client, id_); }
@@ -92,7 +92,7 @@ class ResponseReply : public Reply {
   std::string tell(const char* type, const Json& data) {
     Json json{{"type", type}, {"sequence_number", sequence_++}};
     json.update(data);
-    return event(json, type);
+    return api::event(json, type);
   }
 
   Json response() const {
@@ -109,7 +109,7 @@ class ResponseReply : public Reply {
         {"store", settings_.keep}};
     if (const auto note = answer_.note()) json["note"] = *note;
     json.update(settings_.echo);
-    const Usage& usage = answer_.usage();
+    const api::Usage& usage = answer_.usage();
     if (status_ != "in_progress" && status_ != "queued" && status_ != "failed")
       json["usage"] = {{"input_tokens", usage.prompt},
                        {"input_tokens_details", {{"cached_tokens", usage.cached}}},
@@ -165,13 +165,13 @@ class ResponseReply : public Reply {
     open_ = kind;
     if (kind == Kind::content)
       output_.push_back({{"type", "message"},
-                         {"id", new_id("msg_")},
+                         {"id", api::new_id("msg_")},
                          {"status", "in_progress"},
                          {"role", "assistant"},
                          {"content", Json::array()}});
     else
       output_.push_back({{"type", "reasoning"},
-                         {"id", new_id("rs_")},
+                         {"id", api::new_id("rs_")},
                          {"status", "in_progress"},
                          {"summary", Json::array()},
                          {"content", Json::array()}});
@@ -198,8 +198,8 @@ class ResponseReply : public Reply {
 
   std::string call(const AnswerDelta& delta) {
     output_.push_back({{"type", "function_call"},
-                       {"id", new_id("fc_")},
-                       {"call_id", new_id("call_")},
+                       {"id", api::new_id("fc_")},
+                       {"call_id", api::new_id("call_")},
                        {"name", delta.function},
                        {"arguments", ""},
                        {"status", "in_progress"}});
@@ -245,7 +245,7 @@ class ResponseReply : public Reply {
   std::shared_ptr<const Engine> engine_;
   std::string model_, id_;
   std::int64_t created_;
-  Answer answer_;
+  api::Answer answer_;
   Json output_ = Json::array();
   Json logprobs_ = Json::array();  // of tokens that were not told of yet
   std::optional<Kind> open_;
@@ -256,7 +256,7 @@ class ResponseReply : public Reply {
 
 }  // namespace
 
-std::unique_ptr<Reply> make_response_reply(ResponseSettings settings, const ServedModel& model) {
+std::unique_ptr<api::Reply> make_response_reply(ResponseSettings settings, const ServedModel& model) {
   return std::make_unique<ResponseReply>(std::move(settings), model);
 }
 

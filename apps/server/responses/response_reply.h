@@ -6,9 +6,9 @@
 #include <string>
 
 #include "server/api/answer.h"
-#include "server/api/served_model.h"
 #include "server/api/work.h"
 #include "server/responses/store.h"
+#include "server/served_model.h"
 #include "sluice/answer_guide.h"
 
 namespace sluice::server::responses {
@@ -28,9 +28,9 @@ struct ResponseSettings {
   };
   std::map<std::string, Member> members = {};
   AnswerPlan plan = {};
-  std::shared_ptr<Recording> recording = nullptr;  // of its events, for those who come back
+  std::shared_ptr<api::Recording> recording = nullptr;  // of its events, for those who come back
 };
 
-std::unique_ptr<Reply> make_response_reply(ResponseSettings settings, const ServedModel& model);
+std::unique_ptr<api::Reply> make_response_reply(ResponseSettings settings, const ServedModel& model);
 
 }  // namespace sluice::server::responses

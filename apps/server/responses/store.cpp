@@ -1,6 +1,6 @@
 #include "server/responses/store.h"
 
-#include "server/api/api_error.h"
+#include "server/api_error.h"
 
 namespace sluice::server::responses {
 

@@ -10,8 +10,8 @@
 #include <optional>
 #include <string>
 
-#include "server/api/json.h"
 #include "server/api/recording.h"
+#include "server/json.h"
 
 namespace sluice::server::responses {
 
@@ -19,7 +19,7 @@ struct Stored {
   Json response;  // as it was sent
   Json input;     // the items that were asked
   Json messages;  // the conversation up to here, in the template's form, without instructions
-  std::shared_ptr<Recording> recording = nullptr;  // of its events, where it ran in the background
+  std::shared_ptr<api::Recording> recording = nullptr;  // of its events, where it ran in the background
 };
 
 // One that is being generated. The functions may be called any time until it has ended.
@@ -31,7 +31,7 @@ struct RunningResponse {
 class Store {
  public:
   explicit Store(std::uint64_t most_bytes)
-      : most_bytes_(most_bytes), recordings_(std::make_shared<RecordingRoom>(most_bytes)) {}
+      : most_bytes_(most_bytes), recordings_(std::make_shared<api::RecordingRoom>(most_bytes)) {}
 
   // Those not used for longest go where there is no more room.
   void put(const std::string& client, const std::string& id, Stored stored);
@@ -48,7 +48,7 @@ class Store {
   void cancel_all();
 
   // What recordings keep together is limited, too.
-  std::shared_ptr<Recording> record() const { return std::make_shared<Recording>(recordings_); }
+  std::shared_ptr<api::Recording> record() const { return std::make_shared<api::Recording>(recordings_); }
 
  private:
   using Key = std::pair<std::string, std::string>;
@@ -71,7 +71,7 @@ class Store {
     bool cancelled = false;  // as whoever cancelled it was told, though its step is not over
   };
   std::map<Key, Running> running_;
-  const std::shared_ptr<RecordingRoom> recordings_;
+  const std::shared_ptr<api::RecordingRoom> recordings_;
 };
 
 }  // namespace sluice::server::responses

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <limits>
 
-#include "server/api/api_error.h"
+#include "server/api_error.h"
 
 namespace sluice::server::responses {
 
@@ -29,10 +29,10 @@ Json show(Store& store, const std::string& client, const std::string& rest) {
   return {{"object", "list"}, {"data", items}, {"has_more", false}};
 }
 
-std::optional<Following> follow(Store& store, const std::string& client, const std::string& rest,
-                                const std::string& query) {
+std::optional<api::Following> follow(Store& store, const std::string& client, const std::string& rest,
+                                     const std::string& query) {
   if (rest.find('/') != std::string::npos || query_value(query, "stream") != "true") return {};
-  Following following{.recording = store.show(client, rest).recording};
+  api::Following following{.recording = store.show(client, rest).recording};
   if (!following.recording)
     throw bad_request("Only responses that were created with 'background' and 'stream' are streamed again.",
                       "stream", "invalid_value");

@@ -10,7 +10,7 @@ namespace sluice::server {
 namespace {
 
 TEST(Access, KeysByEitherHeader) {
-  const Access access({{"one", "two"}, {}, false});
+  const http::Access access({{"one", "two"}, {}, false});
   EXPECT_TRUE(access.needs_key());
   EXPECT_TRUE(access.client({"Bearer one", "", "", ""}));
   EXPECT_TRUE(access.client({"", "two", "", ""}));
@@ -21,14 +21,14 @@ TEST(Access, KeysByEitherHeader) {
 }
 
 TEST(Access, PagesOfOtherOrigins) {
-  const Access local({{}, {}, true});
+  const http::Access local({{}, {}, true});
   EXPECT_TRUE(local.allows_page({"", "", "", "127.0.0.1:8080"}));
   EXPECT_TRUE(local.allows_page({"", "", "http://localhost:8080", "localhost:8080"}));
   EXPECT_TRUE(local.allows_page({"", "", "", "[::1]:8080"}));
   EXPECT_FALSE(local.allows_page({"", "", "https://evil.example", "127.0.0.1:8080"}));
   EXPECT_FALSE(local.allows_page({"", "", "null", "127.0.0.1:8080"}));
   EXPECT_FALSE(local.allows_page({"", "", "http://evil.example:8080", "evil.example:8080"}));
-  const Access named({{"key"}, {"https://good.example"}, false});
+  const http::Access named({{"key"}, {"https://good.example"}, false});
   EXPECT_TRUE(named.allows_page({"", "", "https://good.example", "api.example"}));
   EXPECT_FALSE(named.allows_page({"", "", "https://good.example.evil", "api.example"}));
   EXPECT_EQ(named.cors_origin({"", "", "https://good.example", ""}), "https://good.example");
@@ -36,7 +36,7 @@ TEST(Access, PagesOfOtherOrigins) {
 }
 
 TEST(Access, PagesOfThisMachine) {
-  const Access access({{}, {"localhost"}, true});
+  const http::Access access({{}, {"localhost"}, true});
   for (const char* here : {"http://localhost", "http://localhost:3000", "http://127.0.0.1:3000",
                            "http://[::1]:3000", "https://app.localhost"})
     EXPECT_EQ(access.cors_origin({"", "", here, "127.0.0.1:8080"}), here);
@@ -47,14 +47,14 @@ TEST(Access, PagesOfThisMachine) {
 
 TEST(HttpMessage, DecodesPaths) {
   std::string path;
-  EXPECT_TRUE(decode_path("/a%20b%2Fc", path));
+  EXPECT_TRUE(http::decode_path("/a%20b%2Fc", path));
   EXPECT_EQ(path, "/a b/c");
   for (const char* wrong : {"/%", "/%2", "/%zz", "/%00", "/%-1"})
-    EXPECT_FALSE(decode_path(wrong, path)) << wrong;
+    EXPECT_FALSE(http::decode_path(wrong, path)) << wrong;
 }
 
 TEST(Metrics, HistogramsCountUp) {
-  Metrics metrics;
+  local::Metrics metrics;
   const double intervals[] = {0.3, 0.002, 0.004, 99};
   metrics.observe(intervals, true);
   metrics.count_request(200);

@@ -1,7 +1,7 @@
 // The bundled model as a server has it.
 #pragma once
 
-#include "server/api/served_model.h"
+#include "server/served_model.h"
 #include "source_dir.h"
 
 namespace sluice::server {

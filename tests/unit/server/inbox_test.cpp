@@ -21,7 +21,7 @@ GeneratedToken token(std::size_t bytes) {
 
 TEST(Inbox, KeepsSoMuchForAClientThatDoesNotRead) {
   boost::asio::io_context io;
-  const auto inbox = std::make_shared<Inbox>(io.get_executor(), 2, 5000);
+  const auto inbox = std::make_shared<http::Inbox>(io.get_executor(), 2, 5000);
   const RequestCallbacks first = inbox->callbacks(0), second = inbox->callbacks(1);
   first.token(token(2000));
   second.token(token(2000));
@@ -34,7 +34,7 @@ TEST(Inbox, KeepsSoMuchForAClientThatDoesNotRead) {
 
 TEST(Inbox, GivesWhatCameSinceItWasLookedAtLast) {
   boost::asio::io_context io;
-  const auto inbox = std::make_shared<Inbox>(io.get_executor(), 1, 1 << 20);
+  const auto inbox = std::make_shared<http::Inbox>(io.get_executor(), 1, 1 << 20);
   const RequestCallbacks callbacks = inbox->callbacks(0);
   EXPECT_FALSE(inbox->progress());
   callbacks.progress(64, 200);
@@ -42,7 +42,7 @@ TEST(Inbox, GivesWhatCameSinceItWasLookedAtLast) {
   EXPECT_EQ(inbox->progress()->cached, 64);
   EXPECT_EQ(inbox->progress()->read, 128);
   callbacks.token(token(1));
-  std::vector<News> news = inbox->take();
+  std::vector<http::News> news = inbox->take();
   EXPECT_TRUE(news[0].first);
   EXPECT_FALSE(news[0].result);
   callbacks.token(token(1));

@@ -56,7 +56,7 @@ int error_status(F&& f) {
 }
 
 // Tells the reply of kAnswer in pieces of that many bytes.
-std::vector<Json> told(Reply& reply, std::size_t piece, FinishReason reason = FinishReason::stop,
+std::vector<Json> told(api::Reply& reply, std::size_t piece, FinishReason reason = FinishReason::stop,
                        const std::string& answer = kAnswer) {
   std::string events = reply.accepted();
   events += reply.begin(3);
@@ -290,8 +290,8 @@ TEST(ResponseReply, IsSeenWhileItIsGenerated) {
 }
 
 TEST(Recording, GivesWhatComesAfterANumber) {
-  const auto room = std::make_shared<RecordingRoom>(30);
-  Recording recording(room);
+  const auto room = std::make_shared<api::RecordingRoom>(30);
+  api::Recording recording(room);
   int told = 0;
   auto listener = recording.listen([&] { ++told; });
   recording.add("data: 0\n\ndata: 1\n\n");
@@ -311,7 +311,7 @@ TEST(Recording, GivesWhatComesAfterANumber) {
   EXPECT_TRUE(recording.from(4).over);
   EXPECT_EQ(recording.from(3).next, 4);
   {
-    Recording other(room);  // shares the room, and finds none
+    api::Recording other(room);  // shares the room, and finds none
     other.add("data: 0\n\n");
     EXPECT_EQ(other.first(), 1);
     EXPECT_EQ(other.from(0).events, "");

@@ -45,7 +45,7 @@ TEST(ServerJson, RefusesDeepNesting) {
 }
 
 TEST(ChatRequest, RendersByTheModelsTemplate) {
-  const Work work = openai::chat_completion(chat_body(), bundled());
+  const api::Work work = openai::chat_completion(chat_body(), bundled());
   ASSERT_EQ(work.requests.size(), 1u);
   const std::string expected = "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n";
   EXPECT_EQ(work.requests[0].prompt, bundled().engine->encode(expected));
@@ -57,7 +57,7 @@ TEST(ChatRequest, RendersByTheModelsTemplate) {
 }
 
 TEST(ChatRequest, ReadsEveryParameter) {
-  const Work work = openai::chat_completion(
+  const api::Work work = openai::chat_completion(
       chat_body(
           R"({"temperature": 0.5, "top_p": 0.25, "top_k": 7, "min_p": 0.125, "seed": -3, "n": 3, "stop": ["a", "b"],
                     "max_tokens": 5, "presence_penalty": 1, "frequency_penalty": -1, "repetition_penalty": 1.5,
@@ -85,7 +85,7 @@ TEST(ChatRequest, ReadsEveryParameter) {
 }
 
 TEST(ChatRequest, EachChoiceHasAGuideOfItsOwn) {
-  const Work work = openai::chat_completion(
+  const api::Work work = openai::chat_completion(
       chat_body(R"({"n": 2, "response_format": {"type": "json_object"}})"), bundled());
   ASSERT_TRUE(work.requests[0].options.guide && work.requests[1].options.guide);
   EXPECT_NE(work.requests[0].options.guide, work.requests[1].options.guide);
@@ -144,7 +144,7 @@ TEST(ChatRequest, MessagesInTheTemplatesForm) {
       {"role": "assistant", "content": null, "reasoning_content": "hm",
        "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{\"a\": 1}"}}]},
       {"role": "tool", "tool_call_id": "1", "content": "done"}])");
-  EXPECT_EQ(template_messages(messages), Json::parse(R"([
+  EXPECT_EQ(api::template_messages(messages), Json::parse(R"([
       {"role": "system", "content": "Be kind."},
       {"role": "assistant", "content": "", "reasoning_content": "hm",
        "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f", "arguments": {"a": 1}}}]},
@@ -158,14 +158,14 @@ TEST(ChatRequest, ArgumentsThatAreNoJsonStayText) {
     const Json call{
         {"id", "1"}, {"type", "function"}, {"function", {{"name", "f"}, {"arguments", arguments}}}};
     const Json messages = Json::array({{{"role", "assistant"}, {"tool_calls", Json::array({call})}}});
-    EXPECT_EQ(template_messages(messages)[0]["tool_calls"][0]["function"]["arguments"], arguments);
+    EXPECT_EQ(api::template_messages(messages)[0]["tool_calls"][0]["function"]["arguments"], arguments);
   }
 }
 
 TEST(ChatRequest, AnAnswerThatBeganIsContinued) {
   Json body = chat_body();
   body["messages"].push_back({{"role", "assistant"}, {"content", "Once"}});
-  const Work work = openai::chat_completion(body, bundled());
+  const api::Work work = openai::chat_completion(body, bundled());
   EXPECT_EQ(work.requests[0].prompt,
             bundled().engine->encode("<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\nOnce"));
 }
@@ -241,7 +241,7 @@ TEST(ResponseRequest, ContinuesAnEarlierOne) {
   store.put("me", "resp_1",
             {Json::object(), Json::array(), Json::parse(R"([{"role": "user", "content": "A"}])")});
   const Json body = Json::parse(R"({"input": "B", "previous_response_id": "resp_1", "instructions": "C"})");
-  const Work work = responses::create(body, bundled(), store, "me");
+  const api::Work work = responses::create(body, bundled(), store, "me");
   EXPECT_EQ(work.requests[0].prompt,
             bundled().engine->encode(
                 "<|im_start|>system\nC<|im_end|>\n<|im_start|>user\nA<|im_end|>\n<|im_start|>user\n"
@@ -265,7 +265,7 @@ TEST(ResponseRequest, LeavesOutToolsThatTheServiceRuns) {
     "tool_choice": "auto", "parallel_tool_calls": true, "reasoning": {"effort": "medium", "summary": "auto"},
     "include": ["reasoning.encrypted_content"], "prompt_cache_key": "1", "text": {"verbosity": "low"},
     "client_metadata": {"installation": "1"}})";
-  const Work work = responses::create(Json::parse(kAsked), bundled(), store, "me");
+  const api::Work work = responses::create(Json::parse(kAsked), bundled(), store, "me");
   const Json tools = work.reply->body()["tools"];
   ASSERT_EQ(tools.size(), 2u);
   EXPECT_EQ(tools[0]["name"], "run");

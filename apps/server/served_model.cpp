@@ -1,4 +1,4 @@
-#include "server/api/served_model.h"
+#include "server/served_model.h"
 
 #include <fmt/core.h>
 
@@ -6,7 +6,7 @@
 #include <ctime>
 #include <limits>
 
-#include "server/api/api_error.h"
+#include "server/api_error.h"
 #include "sluice/generation_config.h"
 
 namespace sluice::server {

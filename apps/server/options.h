@@ -6,17 +6,9 @@
 #include <string>
 #include <vector>
 
-namespace sluice::server {
+#include "server/http/limits.h"
 
-struct HttpLimits {
-  std::uint32_t header_bytes = 64 << 10;
-  std::uint64_t body_bytes = 32 << 20;
-  std::size_t connections = 4096;
-  std::chrono::seconds header_time{10};  // from the first byte of a request to the end of its headers
-  std::chrono::seconds body_time{60};
-  std::chrono::seconds idle_time{75};  // between two requests of a connection
-  std::chrono::seconds send_time{30};  // for one write to a client that does not read
-};
+namespace sluice::server {
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
@@ -25,7 +17,7 @@ struct ServerOptions {
   bool no_auth = false;  // other addresses than this machine's own without a key
   std::vector<std::string> cors_origins = {};
   std::string tls_certificate = {}, tls_key = {};  // files
-  HttpLimits limits = {};
+  http::Limits limits = {};
   double request_seconds = 0;  // for one request, waiting included; 0: no limit
   std::chrono::seconds drain_time{30};
   std::chrono::milliseconds ping_interval{5000};  // of comments while a stream waits for its first token

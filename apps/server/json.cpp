@@ -1,8 +1,8 @@
-#include "server/api/json.h"
+#include "server/json.h"
 
 #include <algorithm>
 
-#include "server/api/api_error.h"
+#include "server/api_error.h"
 
 namespace sluice::server {
 
