@@ -1,5 +1,5 @@
-// From a model's description of its weights to the weights: found in a checkpoint, or invented. Names are the
-// ones MLX writes; a binder knows what else a tensor may be called.
+// Provides the weights that a model describes: from a checkpoint, or random ones. Names are those MLX writes;
+// a binder knows the alternatives.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@ namespace sluice::checkpoint {
 
 enum class ParameterKind {
   plain,
-  zero_centered,  // a norm's weight that raw checkpoints store minus one
+  zero_centered,  // a norm's weight, which raw checkpoints store minus one
 };
 
 class Binder {
@@ -20,7 +20,7 @@ class Binder {
 
   // The matrix (or stack of matrices) of module "model.layers.0.mlp.gate", of this logical shape.
   virtual ops::Weight weight(const std::string& module, const ops::Shape& shape) = 0;
-  // The same with the rows in another order: row i of the result is row order[i] of the stored matrix.
+  // The same with the rows permuted: row i of the result is row order[i] of the stored matrix.
   virtual ops::Weight reordered(const std::string& module, const ops::Shape& shape,
                                 std::span<const std::int64_t> order) = 0;
   // Projection "gate_proj", "up_proj" or "down_proj" of the experts under "model.layers.0.mlp", [E,N,K].

@@ -42,8 +42,8 @@ void check_shape(const TensorEntry& tensor, const ops::Shape& given, const ops::
          to_string(given), to_string(expected));
 }
 
-// Raw checkpoints keep a convolution as [C,1,W], MLX as [C,W,1]; the same files store norms minus one.
-// Without any convolution the names tell: only MLX stacks experts under switch_mlp or writes scales.
+// Raw checkpoints store convolutions as [C,1,W], MLX as [C,W,1]; raw checkpoints also store norms minus one.
+// Without any convolution the names decide: only MLX stacks experts under switch_mlp or writes scales.
 bool stores_raw_norms(const TensorFiles& files) {
   bool mlx_names = false;
   for (const TensorEntry* tensor : files.tensors()) {
@@ -126,7 +126,7 @@ ops::Weight CheckpointBinder::reordered(const std::string& module, const ops::Sh
   return weight;
 }
 
-// Gate and up of all experts in one tensor [E,2N,K] without ".weight": gate first.
+// The gate and up projections of all experts in one tensor [E,2N,K] without ".weight", gate first.
 ops::ExpertWeights CheckpointBinder::fused_experts(const TensorEntry& fused, const std::string& projection,
                                                    const ops::Shape& shape) {
   const bool down = projection == "down_proj";
@@ -189,7 +189,7 @@ ops::ConstView CheckpointBinder::parameter(const std::string& tensor, const ops:
   if (given.dtype == ops::DType::u32 || given.dtype == ops::DType::u8)
     fail(ErrorKind::checkpoint, "tensor '{}' has type {}, it must be F32, BF16 or F16", stored.name,
          name(given.dtype));
-  // Convolutions come with a dimension of one in either place.
+  // Convolutions have a dimension of one in either position.
   ops::Shape squeezed;
   for (int d = 0; d < given.rank(); ++d)
     if (given.shape[d] != 1 || given.rank() <= shape.rank()) squeezed.push_back(given.shape[d]);

@@ -1,4 +1,4 @@
-// Weights from a checkpoint folder, used where they lie in the mapped files.
+// Weights from a checkpoint folder, used in place in the mapped files.
 #pragma once
 
 #include <set>
@@ -21,8 +21,8 @@ class CheckpointBinder final : public Binder {
   ops::ConstView parameter(const std::string& tensor, const ops::Shape& shape, ParameterKind kind) override;
   bool has(const std::string& module) const override;
 
-  // Fails if a tensor of the language model was never asked for: it would be silently ignored. Vision towers,
-  // draft heads and rotary tables may stay, and what `spare` names.
+  // Throws if a tensor of the language model was not requested, since it would be silently ignored. Vision
+  // towers, draft heads, rotary tables and the names in `spare` are allowed.
   void refuse_unbound(std::span<const std::string> spare) const;
 
  private:
@@ -38,7 +38,7 @@ class CheckpointBinder final : public Binder {
 
   WeightStore& store_;
   const QuantizationPlan& plan_;
-  std::string prefix_;      // stored instead of "model."
+  std::string prefix_;      // stored prefix in place of "model."
   bool zero_centered_raw_;  // norms are stored minus one
   std::set<std::string, std::less<>> used_;
 };

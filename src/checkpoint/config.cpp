@@ -13,8 +13,8 @@ namespace {
 
 constexpr JsonLimits kLimits{.bytes = size_t{64} << 20, .depth = 64};
 
-// Written by every exporter, without effect on a forward pass. Quantisation and stop ids have readers of
-// their own.
+// Keys that exporters write and that have no effect on a forward pass. Quantisation and stop ids are read
+// elsewhere.
 constexpr std::string_view kHarmless[] = {
     "_name_or_path",       "architectures",
     "attention_dropout",   "auto_map",
@@ -35,7 +35,7 @@ bool contains(auto&& range, std::string_view key) {
 
 struct Config::State {
   Json root;
-  std::set<std::string, std::less<>> read;  // paths of values; "path." for sections
+  std::set<std::string, std::less<>> read;  // paths of values read; "path." for sections
 };
 
 Config::Config(const std::filesystem::path& folder)

@@ -1,4 +1,4 @@
-// config.json: what a model is made of.
+// config.json: the description of a model.
 #pragma once
 
 #include <filesystem>
@@ -13,9 +13,9 @@
 
 namespace sluice::checkpoint {
 
-// Typed access to one object of config.json that remembers what was asked for, so that a model can refuse the
-// fields it does not know. At the top, the members of `text_config` (where a multimodal wrapper keeps the
-// language model) come before the file's own. Copies share one record; use them from one thread.
+// Typed access to one object of config.json that records which fields were read, so that a model can reject
+// unknown ones. At the top level, the members of `text_config` (where a multimodal wrapper keeps the language
+// model) take precedence over the file's own. Copies share one record; use them from one thread.
 class Config {
  public:
   explicit Config(const std::filesystem::path& folder);
@@ -23,7 +23,7 @@ class Config {
 
   const std::string& where() const { return where_; }
   const Json& root() const;
-  // Of the file, not of its text_config: "qwen3_5_moe".
+  // From the file's top level, not its text_config: "qwen3_5_moe".
   std::string model_type() const;
 
   bool has(std::string_view key) const { return find(key) != nullptr; }
@@ -47,13 +47,13 @@ class Config {
     return optional<T>(key).value_or(std::move(fallback));
   }
 
-  // The object at `key`, none if absent or null.
+  // The object at `key`; none if absent or null.
   std::optional<Config> section(std::string_view key) const;
 
-  // Fields of the language model that no one asked for, as "key" or "section.key", sorted; those that
-  // describe the file, training or serving but never change a forward pass are left out.
+  // Fields of the language model that were not read, as "key" or "section.key", sorted; without those that
+  // describe the file, training or serving and never change a forward pass.
   std::vector<std::string> unread() const;
-  // Fails if any is left beyond those the model knows to be harmless.
+  // Throws if any is left besides those that the model knows to be harmless.
   void refuse_unread(std::initializer_list<std::string_view> harmless) const;
 
  private:
@@ -68,7 +68,7 @@ class Config {
   std::string where_;
   std::string prefix_;              // "" or "section."
   const Json* object_ = nullptr;    // searched first
-  const Json* fallback_ = nullptr;  // the file's top level, where object_ is its text_config
+  const Json* fallback_ = nullptr;  // the file's top level, if object_ is its text_config
 };
 
 }  // namespace sluice::checkpoint

@@ -19,7 +19,7 @@ bool is_model(const fs::path& folder) {
   return fs::is_regular_file(folder / "config.json", error);
 }
 
-// The folders in it by name; none where it cannot be read.
+// Its subfolders by name; none if it cannot be read.
 std::vector<fs::path> folders_in(const fs::path& folder) {
   std::vector<fs::path> found;
   std::error_code error;
@@ -32,14 +32,14 @@ std::vector<fs::path> folders_in(const fs::path& folder) {
   return found;
 }
 
-// "models--Qwen--Qwen3.6" is "Qwen/Qwen3.6" at the hub.
+// The folder "models--Qwen--Qwen3.6" is "Qwen/Qwen3.6" on the hub.
 std::string name_at_hub(const std::string& folder) {
   std::string name = folder.substr(kHubPrefix.size());
   if (const auto at = name.find("--"); at != std::string::npos) name.replace(at, 2, "/");
   return name;
 }
 
-// What the branch "main" points to, else the last in the alphabet.
+// The snapshot of branch "main", or else the alphabetically last one.
 fs::path newest_snapshot(const fs::path& repository) {
   std::error_code error;
   if (const fs::path ref = repository / "refs/main"; fs::is_regular_file(ref, error)) {
@@ -68,7 +68,7 @@ void add_models(const fs::path& folder, std::map<std::string, fs::path>& models)
   }
 }
 
-// What other programs use, named here so that nobody looks for a fault in their file.
+// GGUF files belong to other programs; an explicit message keeps users from looking for damage.
 void refuse_gguf(const fs::path& path) {
   std::error_code error;
   bool found = path.extension() == ".gguf";
@@ -92,8 +92,7 @@ bool is_path(const std::string& name) {
 std::filesystem::path find_model(const std::string& name, std::span<const fs::path> folders) {
   std::error_code error;
   refuse_gguf(name);
-  if (is_path(name) || fs::is_directory(name, error))
-    return name;  // the loader says what is wrong with a path
+  if (is_path(name) || fs::is_directory(name, error)) return name;  // the loader reports problems with a path
   for (const fs::path& folder : folders) {
     std::map<std::string, fs::path> models;
     add_models(folder, models);

@@ -1,10 +1,10 @@
-// Experts stored to be read one at a time: the tensors of an expert lie side by side in a record that begins
-// at a multiple of 4096 bytes of the file.
+// Experts stored so that they can be read one at a time: the tensors of an expert are adjacent in a record
+// that begins at a multiple of 4096 bytes of the file.
 //
-// A safetensors file per layer, with "<mlp>.packed_experts.records" U8 [experts, record bytes] first and
-// "<mlp>.packed_experts.fingerprints" U64 [experts] behind it. A record holds values, scales and biases of
-// gate_proj, up_proj and down_proj, each at a multiple of 64 bytes, and is filled with zeros to a multiple of
-// 4096. The file's metadata says under "packed_experts" how the three are quantised.
+// There is one safetensors file per layer, with "<mlp>.packed_experts.records" U8 [experts, record bytes]
+// followed by "<mlp>.packed_experts.fingerprints" U64 [experts]. A record holds values, scales and biases of
+// gate_proj, up_proj and down_proj, each at a multiple of 64 bytes, padded with zeros to a multiple of 4096.
+// The file's metadata describes under "packed_experts" how the three are quantised.
 #pragma once
 
 #include <array>
@@ -23,9 +23,9 @@ inline constexpr std::array<std::string_view, 3> kProjections = {"gate_proj", "u
 
 class RecordLayout {
  public:
-  // Of matrices [N,K] of those formats; where they lie does not matter.
+  // From matrices [N,K] with their formats; their addresses do not matter.
   explicit RecordLayout(const std::array<ops::Weight, 3>& matrices);
-  // As the metadata says, for experts of these sizes; `where` names the file.
+  // From the metadata, for experts of these sizes; `where` names the file in messages.
   RecordLayout(const std::string& metadata, std::int64_t inner, std::int64_t hidden,
                const std::string& where);
 
@@ -35,7 +35,7 @@ class RecordLayout {
   std::array<ops::Weight, 3> in(const std::byte* record) const;
 
  private:
-  std::array<ops::Weight, 3> matrices_;  // data: offsets from the record's beginning
+  std::array<ops::Weight, 3> matrices_;  // data: offsets from the record's start
   std::size_t bytes_ = 0;
 };
 

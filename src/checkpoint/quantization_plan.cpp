@@ -19,7 +19,7 @@ bool contains(const auto& values, const auto& value) {
   return std::find(std::begin(values), std::end(values), value) != std::end(values);
 }
 
-// What is absent takes the mode's defaults, never the block's globals.
+// Absent values default to the mode's, never to the block's globals.
 QuantParams parse_params(const Json& object, const std::string& place) {
   const auto mode = json_get_or<std::string>(object, "mode", "affine", place);
   const quant::Format* format = quant::find_format(mode);
@@ -38,7 +38,7 @@ QuantParams parse_params(const Json& object, const std::string& place) {
 }
 
 QuantParams parse_override(const Json& object, const std::string& place) {
-  // Activations are never quantised here, so what is said about them is without effect.
+  // Activations are never quantised here, so settings for them have no effect.
   constexpr std::array<std::string_view, 5> kKnown{"mode", "bits", "group_size", "quantize_input",
                                                    "quantize_activations"};
   for (const auto& item : object.items()) {
@@ -49,7 +49,7 @@ QuantParams parse_override(const Json& object, const std::string& place) {
   return parse_params(object, place);
 }
 
-// The block in the file, or in the text_config of a multimodal wrapper.
+// The block at the top level, or in the text_config of a multimodal wrapper.
 const Json* find_block(const Json& config, std::string_view key, const std::string& where) {
   if (const Json* block = json_find(config, key, where)) return block;
   const Json* text = json_find(config, "text_config", where);
@@ -63,7 +63,7 @@ QuantizationPlan::QuantizationPlan(const Json& config, const std::string& where)
     parse_mlx(*block, where + ": 'quantization'");
   } else if (const Json* block = find_block(config, "quantization_config", where)) {
     const std::string place = where + ": 'quantization_config'";
-    // MLX writes its block under both names; only Hugging Face names a method.
+    // MLX writes its block under both names; only Hugging Face's has a method.
     if (json_find(*block, "quant_method", place) == nullptr) {
       parse_mlx(*block, place);
     } else {
@@ -75,7 +75,7 @@ QuantizationPlan::QuantizationPlan(const Json& config, const std::string& where)
 void QuantizationPlan::parse_mlx(const Json& block, const std::string& place) {
   globals_ = parse_params(block, place);
   for (const auto& [module, value] : block.items()) {
-    // A bool says no more than the presence of scales; other values are globals or notes.
+    // A bool adds nothing to the presence of scales; other values are globals or notes.
     if (value.is_object()) {
       overrides_.emplace(module, parse_override(value, fmt::format("{}: {}", place, quote(module))));
     }
@@ -141,7 +141,7 @@ void check_quantized(std::string_view module, const QuantParams& params, const T
     refuse(fmt::format("has biases of {} [{}], but scales of {} [{}]", name(biases->dtype),
                        fmt::join(biases->shape, ", "), name(scales.dtype), fmt::join(scales.shape, ", ")));
   }
-  // Bounds every dimension by the file's size, so that the products below are far from overflow.
+  // Bounds every dimension by the file's size, so the products below cannot overflow.
   if (size_bytes(weight).value_or(0) == 0) refuse("has an empty weight");
   const bool same_rows = weight.shape.size() >= 2 && weight.shape.size() == scales.shape.size() &&
                          std::equal(weight.shape.begin(), weight.shape.end() - 1, scales.shape.begin());

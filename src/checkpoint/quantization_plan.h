@@ -24,7 +24,7 @@ struct QuantParams {
   friend bool operator==(const QuantParams&, const QuantParams&) = default;
 };
 
-// Weights in E4M3 with one multiplier (`weight_scale_inv`) a block.
+// Weights in E4M3 with one multiplier (`weight_scale_inv`) per block.
 struct Fp8Blocks {
   int64_t rows = 128;
   int64_t columns = 128;
@@ -37,8 +37,8 @@ class QuantizationPlan {
  public:
   QuantizationPlan(const Json& config, const std::string& where);
 
-  // How the module ("model.layers.0.mlp.gate") is quantised; none if it is not. `has_scales` tells whether
-  // the checkpoint holds the tensor "<module>.scales", which decides for modules the block does not name.
+  // How the module ("model.layers.0.mlp.gate") is quantised; none if it is not. `has_scales` says whether the
+  // checkpoint has the tensor "<module>.scales", which decides for modules that the block does not name.
   std::optional<QuantParams> params(std::string_view module, bool has_scales) const;
 
   const std::optional<QuantParams>& globals() const { return globals_; }
@@ -54,7 +54,7 @@ class QuantizationPlan {
   std::optional<Fp8Blocks> fp8_;
 };
 
-// Fails unless the tensors of a quantised module fit its parameters and each other; `biases` is null if
+// Throws unless the tensors of a quantised module match its parameters and each other; `biases` is null if
 // absent.
 void check_quantized(std::string_view module, const QuantParams& params, const TensorInfo& weight,
                      const TensorInfo& scales, const TensorInfo* biases);

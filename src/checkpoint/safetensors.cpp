@@ -48,7 +48,7 @@ std::map<std::string, std::string> parse_metadata(const Json& object, std::strin
   return metadata;
 }
 
-// The entry, its data checked against `data` but not yet against its neighbours.
+// One entry, checked against `data` but not yet against its neighbours.
 TensorEntry parse_entry(const std::string& tensor, const Json& object, std::span<const std::byte> data,
                         std::string_view file) {
   const std::string where = fmt::format("{}: tensor {}", file, quote(tensor));
@@ -82,7 +82,7 @@ TensorEntry parse_entry(const std::string& tensor, const Json& object, std::span
   return entry;
 }
 
-// Tensors sorted by position must follow each other exactly, up to the end of the file.
+// Sorted by position, tensors must be contiguous up to the end of the file.
 void check_tiling(const std::vector<TensorEntry>& tensors, std::span<const std::byte> data,
                   std::string_view where) {
   const std::byte* reached = data.data();

@@ -1,4 +1,4 @@
-// Reading safetensors: a length, a JSON header, then the tensors' bytes.
+// Reads safetensors: a length, a JSON header, then the tensors' bytes.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace sluice::checkpoint {
 
-constexpr uint64_t kSafetensorsLengthBytes = 8;          // of the header's length, in front of it
+constexpr uint64_t kSafetensorsLengthBytes = 8;          // the header's length field at the start of the file
 constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;  // the format's own limit
 
 struct TensorEntry : TensorInfo {
@@ -23,11 +23,11 @@ struct TensorEntry : TensorInfo {
   uint64_t file_offset = 0;
 };
 
-// The tensors of one safetensors image. As strict as the format's own library: the data must be tiled by the
-// tensors, without overlap, hole or trailing bytes; beyond it, duplicate keys are refused too.
+// The tensors of one safetensors file in memory. As strict as the format's own library: tensors must cover
+// the data without overlaps, gaps or trailing bytes; duplicate keys are rejected as well.
 class Safetensors {
  public:
-  // Keeps views into `image`; `where` names it in errors.
+  // Keeps views into `image`; `where` names it in messages.
   Safetensors(std::span<const std::byte> image, std::string_view where);
 
   const std::vector<TensorEntry>& tensors() const { return tensors_; }  // in file order

@@ -1,4 +1,4 @@
-// Writing safetensors, one tensor after the other.
+// Writes safetensors, one tensor after the other.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@
 
 namespace sluice::checkpoint {
 
-// All tensors are declared first, then their bytes are streamed in the same order, so that a file larger than
-// memory can be written. The first one begins at a multiple of `alignment` in the file, which appears
-// under its name on finish() only.
+// All tensors are declared first, then their bytes are streamed in the same order, so files larger than
+// memory can be written. The first tensor begins at a multiple of `alignment` in the file. The file gets its
+// name in finish().
 class SafetensorsWriter {
  public:
   SafetensorsWriter(const std::filesystem::path& path, std::vector<TensorInfo> tensors,
@@ -30,12 +30,12 @@ class SafetensorsWriter {
  private:
   struct Pending {
     std::string name;
-    uint64_t bytes;  // still to come
+    uint64_t bytes;  // not yet written
   };
 
   std::string path_;
   std::vector<Pending> pending_;
-  size_t current_ = 0;  // the first of pending_ that is not complete
+  size_t current_ = 0;  // the first incomplete one of pending_
   FileWriter file_;
 };
 

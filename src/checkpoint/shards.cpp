@@ -37,7 +37,7 @@ WeightMap read_index(const fs::path& path) {
   WeightMap result;
   for (const auto& item : map->items()) {
     auto file = json_get<std::string>(*map, item.key(), place);
-    // A name that leaves the folder could make the program read any file of the user.
+    // A name that leaves the folder could make the program read any of the user's files.
     if (file.find_first_of(std::string_view("/\\\0", 3)) != std::string::npos || !file.ends_with(kSuffix)) {
       fail(ErrorKind::checkpoint,
            "{}: tensor {} is said to be in {}, expected the name of a {} file in the folder", place,
@@ -59,8 +59,7 @@ std::set<std::string> named_files(const fs::path& folder, const WeightMap& map) 
   return files;
 }
 
-// A folder without an index can still be incomplete: "x-00001-of-00003.safetensors" says how many there must
-// be.
+// Even without an index, missing files are noticed: "x-00001-of-00003.safetensors" gives their number.
 void check_numbering(const fs::path& folder, const std::set<std::string>& files) {
   constexpr size_t kDigits = 5;
   const size_t tail = std::string_view("-00001-of-00003").size();

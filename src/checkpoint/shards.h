@@ -1,4 +1,4 @@
-// The tensors of a model folder, whichever way they are spread over files.
+// The tensors of a model folder, however they are distributed over files.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace sluice::checkpoint {
 
-// Takes the files that model.safetensors.index.json names; without an index, every model*.safetensors. Every
-// tensor of those files belongs to the model, and each name exists once. Opening reads headers only.
+// Takes the files that model.safetensors.index.json names, or without an index every model*.safetensors.
+// Every tensor of those files belongs to the model, and names are unique. Opening reads headers only.
 class TensorFiles {
  public:
   explicit TensorFiles(const std::filesystem::path& folder);

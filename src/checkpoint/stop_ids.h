@@ -10,8 +10,8 @@
 
 namespace sluice::checkpoint {
 
-// The union, sorted, of what config.json, generation_config.json and tokenizer_config.json name: exporters
-// disagree on where the end of a chat turn is kept, and a model that misses it talks on. The last two files
+// The sorted union of what config.json, generation_config.json and tokenizer_config.json name: exporters
+// disagree on where the end of a chat turn is stored, and a model without it never stops. The last two files
 // are optional. `token_id` resolves the token that tokenizer_config.json gives as text.
 std::vector<int> stop_ids(const std::filesystem::path& folder,
                           FunctionRef<std::optional<int>(std::string_view token)> token_id);

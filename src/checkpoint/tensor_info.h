@@ -1,4 +1,4 @@
-// What a file says about a tensor: name, element type, shape.
+// The description of a tensor in a file: name, element type, shape.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct TensorInfo {
   std::vector<int64_t> shape;  // empty for a scalar
 };
 
-// Bytes of the tensor's data, or none where a dimension is negative or the product overflows 63 bits.
+// Bytes of the tensor's data; none if a dimension is negative or the product overflows 63 bits.
 std::optional<uint64_t> size_bytes(const TensorInfo& info);
 
 }  // namespace sluice::checkpoint

@@ -1,4 +1,4 @@
-// Element types of files that tensors can hold too.
+// Maps the element types of files to those of tensors.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace sluice::checkpoint {
 
-std::optional<ops::DType> tensor_type(FileDType type);  // none for the types no op takes
+std::optional<ops::DType> tensor_type(FileDType type);  // none for types that no op takes
 FileDType file_type(ops::DType type);
 
 }  // namespace sluice::checkpoint

@@ -10,7 +10,7 @@ namespace sluice::checkpoint {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-// Blocks grow with what is owned, so that few small tensors do not take a large page.
+// Blocks grow with the total, so that a few small tensors do not take a large page.
 constexpr std::size_t kLeastBlock = 64 * 1024;
 constexpr std::size_t kMostBlock = 16 * kLargePage;
 

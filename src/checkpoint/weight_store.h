@@ -1,4 +1,5 @@
-// Owns what bound weights point to: the mapped files, and the few tensors that could not be used as stored.
+// Owns the memory that bound weights point to: the mapped files, and the few tensors that could not be used
+// as stored.
 #pragma once
 
 #include <cstdlib>
@@ -21,7 +22,7 @@ class WeightStore {
   bool has_files() const { return files_ != nullptr; }
   const TensorFiles& files() const { return *files_; }
   // Uninitialised memory that lives as long as the store, aligned to 64 bytes. Tensors share large pages: a
-  // walk of page tables every 4 KiB costs a fifth of the speed at which weights are read.
+  // page walk every 4 KiB costs a fifth of the speed of reading weights.
   std::byte* allocate(std::size_t bytes);
   std::span<const ops::Weight> keep(std::vector<ops::Weight> experts) {
     return expert_lists_.emplace_back(std::move(experts));
@@ -34,7 +35,7 @@ class WeightStore {
     void operator()(std::byte* block) const { std::free(block); }
   };
   std::deque<std::unique_ptr<std::byte, Free>> blocks_;
-  std::span<std::byte> left_;  // of the last block
+  std::span<std::byte> left_;  // unused rest of the last block
   std::deque<std::vector<ops::Weight>> expert_lists_;
   std::size_t owned_bytes_ = 0;
 };

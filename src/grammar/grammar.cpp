@@ -19,7 +19,7 @@ using namespace grammar;
 
 namespace {
 
-// Bytes that no UTF-8 has: a token with one of them is never a part of a text.
+// Bytes that never occur in UTF-8: a token with one of them is never part of a text.
 bool in_no_text(std::string_view token) {
   return std::ranges::any_of(token, [](char c) { return static_cast<unsigned char>(c) >= 0xF8; });
 }
@@ -47,7 +47,7 @@ void build(GrammarVocabulary::State& state, std::span<const std::string_view> by
   }
   for (const std::int32_t id : roles.stop) {
     state.stop.push_back(id);
-    spelt[index(id, "stop")] = {};  // ends the text, whatever it reads
+    spelt[index(id, "stop")] = {};  // stop tokens have no text
   }
   std::size_t size = 0;
   for (const std::string_view token : spelt) size += token.size();
@@ -62,7 +62,7 @@ void build(GrammarVocabulary::State& state, std::span<const std::string_view> by
   state.trie = TokenTrie(std::move(entries));
 }
 
-// The strings of JSON are in nearly every grammar: their tables are made beforehand.
+// Nearly every grammar has JSON strings, so their tables are built in advance.
 void prepare_strings(GrammarVocabulary::State& vocabulary) {
   RegexArena arena;
   Lexer lexer(arena);
@@ -73,7 +73,7 @@ void prepare_strings(GrammarVocabulary::State& vocabulary) {
   rules.add_lexeme(rules.start(rule), json_quoted(arena, arena.repeat(json_any_char(arena), 0)), end);
   rules.finish(rule, lexer);
   GrammarLimits limits;
-  limits.step_time = std::chrono::minutes(10);  // this is no step
+  limits.step_time = std::chrono::minutes(10);  // this is preparation, not a step
   Engine engine(arena, rules, vocabulary, limits);
   engine.mask(engine.start());
   engine.mask(engine.step(engine.start(), "\""));
@@ -183,7 +183,7 @@ struct GrammarCache::State {
   std::size_t capacity;
   GrammarLimits limits;
   std::mutex mutex;
-  std::list<Entry> entries;  // the last used first
+  std::list<Entry> entries;  // most recently used first
 };
 
 GrammarCache::GrammarCache(std::shared_ptr<const GrammarVocabulary> vocabulary, std::size_t capacity,
@@ -198,7 +198,7 @@ GrammarCache::~GrammarCache() = default;
 
 namespace {
 
-// A text that differs where sources do.
+// A text that differs if sources differ.
 class CacheKey {
  public:
   CacheKey& add(std::string_view text) {
@@ -253,7 +253,7 @@ std::shared_ptr<const Grammar> GrammarCache::get(std::string key, const Source& 
   }
   auto compiled = std::make_shared<const Grammar>(source, state_->vocabulary, state_->limits);
   const std::lock_guard lock(state_->mutex);
-  if (auto grammar = find()) return grammar;  // another thread was faster
+  if (auto grammar = find()) return grammar;  // another thread compiled it meanwhile
   state_->entries.push_front({std::move(key), compiled});
   if (state_->entries.size() > state_->capacity) state_->entries.pop_back();
   return compiled;

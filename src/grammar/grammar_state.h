@@ -1,4 +1,4 @@
-// What a compiled grammar holds: its rules, and the engines that matchers have given back.
+// A compiled grammar: its rules, and the engines that matchers have returned.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ struct Grammar::State {
   State(std::shared_ptr<const GrammarVocabulary> vocabulary_, const GrammarLimits& limits_)
       : vocabulary(std::move(vocabulary_)), limits(limits_), arena(limits_.terms), rules(limits_.nodes) {}
 
-  // `write` adds the rules and names the root.
+  // `write` adds the rules and returns the root.
   template <class Write>
   void compile(Write&& write) {
     grammar::StepClock clock(limits.compile_time, "to compile");

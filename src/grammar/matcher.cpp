@@ -15,8 +15,8 @@ using namespace grammar;
 struct Matcher::State {
   std::shared_ptr<const Grammar> grammar;
   std::shared_ptr<Engine> engine;
-  std::vector<SetId> path;           // the states from the start to now
-  std::vector<std::size_t> lengths;  // of the text at each of them
+  std::vector<SetId> path;           // the sets from the start to the current position
+  std::vector<std::size_t> lengths;  // text length at each of them
   std::string text;
   bool finished = false;
 
@@ -89,7 +89,7 @@ std::size_t Matcher::accept_text(std::string_view text) {
   return read;
 }
 
-// What the engine has learnt grows with the text; when it is too much, a new one reads the text again.
+// The engine's caches grow with the text; when they are too large, a new engine reads the text again.
 void Matcher::renew() {
   if (!state_->engine->worn_out()) return;
   std::shared_ptr<Engine> fresh = state_->grammar->state().borrow();

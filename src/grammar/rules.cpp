@@ -22,7 +22,7 @@ NodeId Rules::add_node(RuleId rule) {
 }
 
 void Rules::add_edge(NodeId from, Edge edge) {
-  constexpr std::size_t kEdgesPerNode = 8;  // on average: a choice that is repeated has many at each node
+  constexpr std::size_t kEdgesPerNode = 8;  // on average: a repeated choice has many at each node
   if (edges_ >= kEdgesPerNode * max_nodes_)
     fail(ErrorKind::resource, "the grammar needs more than {} edges", kEdgesPerNode * max_nodes_);
   ++edges_;
@@ -35,8 +35,8 @@ void Rules::add_lexeme(NodeId from, RegexId regex, NodeId to) {
   add_edge(from, {Edge::Kind::lexeme, regex, to});
 }
 
-// A node can be finished if it is final or one edge that can be passed leads to one that can; what is left
-// over when nothing more is found goes.
+// A node can be finished if it is final or if a passable edge leads to a node that can; edges that are not
+// passable in the end are dropped.
 void Rules::drop_unfinishable(Lexer& lexer) {
   struct Waiting {
     NodeId node;
@@ -78,8 +78,8 @@ void Rules::drop_unfinishable(Lexer& lexer) {
   for (Node& node : nodes_) std::erase_if(node.edges, [&](const Edge& edge) { return !passes(edge); });
 }
 
-// A rule is nullable if its end can be reached over skips and nullable calls and lexemes; those are then
-// given a skip, so that a rule that is entered always reads something.
+// A rule is nullable if its end can be reached over skips and nullable calls and lexemes. Those get a skip
+// beside them, so that a rule that is entered always consumes something.
 void Rules::find_nullable(const RegexArena& arena) {
   const auto passes = [&](const Edge& edge) {
     return edge.kind == Edge::Kind::skip || (edge.kind == Edge::Kind::lexeme && arena.nullable(edge.what)) ||
@@ -88,7 +88,7 @@ void Rules::find_nullable(const RegexArena& arena) {
   struct Call {
     NodeId node, target;
   };
-  std::vector<std::vector<NodeId>> before(nodes_.size());  // over what can be passed
+  std::vector<std::vector<NodeId>> before(nodes_.size());  // over passable edges
   std::vector<std::vector<Call>> calls(rules_.size());
   std::vector<bool> reaches_end(nodes_.size(), false);
   std::vector<NodeId> found;
@@ -141,11 +141,11 @@ void Rules::left_calls(RuleId rule, std::vector<bool>& seen, std::vector<RuleId>
   calls.erase(std::unique(calls.begin(), calls.end()), calls.end());
 }
 
-// Ranks fall from the callees to the callers, in the order a depth-first search leaves them.
+// Ranks decrease from callees to callers, in the order in which a depth-first search leaves them.
 void Rules::rank_rules() {
   enum : std::uint8_t { kNew, kOpen, kDone };
   std::vector<std::uint8_t> state(rules_.size(), kNew);
-  std::vector<bool> seen(nodes_.size(), false);  // a node is of one rule, which is opened once
+  std::vector<bool> seen(nodes_.size(), false);  // a node belongs to one rule, which is opened once
   struct Visit {
     RuleId rule;
     std::vector<RuleId> calls;

@@ -1,5 +1,5 @@
-// The one form all grammars are compiled to: rules whose edges read a lexeme (a regular expression over
-// bytes) or call a rule.
+// The common form that all grammars are compiled to: rules whose edges read a lexeme (a regular expression
+// over bytes) or call a rule.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct Rule {
   std::string name;
   NodeId start = 0;
   bool nullable = false;
-  std::uint32_t rank = 0;  // calls at the start of a rule lead to higher ranks only
+  std::uint32_t rank = 0;  // calls at the start of a rule only lead to higher ranks
 };
 
 class Rules {
@@ -46,8 +46,8 @@ class Rules {
   void add_call(NodeId from, RuleId rule, NodeId to) { add_edge(from, {Edge::Kind::call, rule, to}); }
   void add_skip(NodeId from, NodeId to) { add_edge(from, {Edge::Kind::skip, 0, to}); }
 
-  // Drops what can never be finished, then checks that no rule calls itself before it has read something.
-  // Returns false if nothing is left of the root.
+  // Drops what can never be finished, then checks that no rule is left-recursive. Returns false if nothing is
+  // left of the root.
   bool finish(RuleId root, Lexer& lexer);
 
   RuleId root() const { return root_; }

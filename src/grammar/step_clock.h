@@ -1,4 +1,4 @@
-// The time that compiling a grammar, or one mask or token, may take.
+// Limits the time for compiling a grammar, or for one mask or token.
 #pragma once
 
 #include <chrono>
@@ -16,8 +16,8 @@ class StepClock {
   }
 
   void start() { started_ = Clock::now(); }
-  // Called all along, with what was done since in steps of well under a microsecond; looks at the time now
-  // and then.
+  // Called throughout, with the work done since the last call in steps of well under a microsecond; checks
+  // the time now and then.
   void poll(std::size_t steps = 1) {
     constexpr std::size_t kStepsPerLook = 512;
     steps_ += steps;

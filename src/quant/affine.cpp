@@ -53,7 +53,7 @@ struct Range {
   float high;
 };
 
-// Eight running extremes, which compilers turn into vectors.
+// Eight running extremes, which compilers vectorise.
 Range range_of(const float* group, std::int64_t count) {
   constexpr std::int64_t kWays = 8;
   float low[kWays];
@@ -73,8 +73,8 @@ struct Scale {
   float bias;
 };
 
-// The end of the range that is larger in magnitude is met exactly, and so is zero; the scale is negative
-// where that end is the upper one.
+// The end of the range with the larger magnitude is represented exactly, and so is zero; the scale is
+// negative if that end is the upper one.
 Scale choose_scale(const Range& range, float levels) {
   const bool from_low = std::abs(range.low) > std::abs(range.high);
   const float step = std::max((range.high - range.low) / levels, 1e-7f);

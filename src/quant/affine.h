@@ -15,21 +15,21 @@ struct AffineFormat {
   int group_size = 64;
 };
 
-// Rows of values, all of type F32, BF16 or F16, contiguous and at any byte address. Rows are independent, so
-// a large matrix may be cut at any row and the parts be done by different threads.
+// Rows of values, all F32, BF16 or F16, contiguous and at any byte address. Rows are independent, so a large
+// matrix may be divided at any row and processed by several threads.
 struct ValueRows {
   ops::DType type = ops::DType::f32;
   std::int64_t rows = 0;
   std::int64_t columns = 0;  // a multiple of the group
 };
 
-// Words take columns * bits / 8 bytes per row, scales and biases columns / group_size values of the rows' own
-// type. Computes in float and rounds scales and biases only when it stores them, as MLX does on the CPU. A
+// Per row, words take columns * bits / 8 bytes, scales and biases columns / group_size values of the rows'
+// own type. Computes in float and rounds scales and biases only when storing them, as MLX does on the CPU. A
 // NaN becomes code 0.
 void encode_affine(const AffineFormat& format, const ValueRows& shape, const std::byte* values,
                    std::byte* words, std::byte* scales, std::byte* biases);
 
-// The values MLX's dequantize gives: product and sum are each rounded to the type of the scales.
+// The values of MLX's dequantize: product and sum are each rounded to the type of the scales.
 void decode_affine(const AffineFormat& format, const ValueRows& shape, const std::byte* words,
                    const std::byte* scales, const std::byte* biases, std::byte* values);
 

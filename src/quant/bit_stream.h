@@ -9,7 +9,7 @@
 
 namespace sluice::quant {
 
-// Works at any byte address and never touches a byte beyond the code's own.
+// Works at any byte address and never reads a byte beyond the code's own.
 inline std::uint32_t read_code(const std::byte* row, std::int64_t i, int bits) {
   const std::int64_t at = i * bits;
   const auto shift = to_unsigned(at % 8);

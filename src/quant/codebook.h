@@ -1,4 +1,5 @@
-// The optimal (Lloyd-Max) scalar quantisers of N(0,1): each level is the mean of its cell, cells meet midway.
+// The optimal (Lloyd-Max) scalar quantisers of N(0,1): each level is the mean of its cell, and borders are
+// midway between levels.
 #pragma once
 
 #include <array>
@@ -11,29 +12,29 @@ class Codebook {
  public:
   static constexpr std::size_t kMaxLevels = 256;
 
-  // The positive half of the levels, rising; the quantiser is odd.
+  // `positive`: the positive half of the levels, ascending; the quantiser is odd.
   explicit Codebook(const double* positive, std::size_t count);
 
   std::size_t size() const { return size_; }
-  // Rising, so that code 0 is the lowest level.
+  // Ascending: code 0 is the lowest level.
   const std::array<double, kMaxLevels>& levels() const { return levels_; }
   // The same, rounded once.
   const std::array<float, kMaxLevels>& float_levels() const { return float_levels_; }
-  // bounds()[c] is the border between codes c and c+1; infinity from the last code on.
+  // bounds()[c] is the border between codes c and c+1; infinity for the last code.
   const std::array<double, kMaxLevels>& bounds() const { return bounds_; }
 
-  // The code of the level nearest to `value`, the lower one on a border; 0 for NaN. Exact in constant time: a
-  // cell of the grid holds at most one border, so the code is the cell's lowest or the one above it.
+  // The code of the level nearest to `value`, the lower one on a border; 0 for NaN. Exact and in constant
+  // time: a grid cell contains at most one border, so the code is the cell's lowest or the one above it.
   std::uint8_t nearest(double value) const {
     const std::uint8_t lowest = lowest_code_[grid_cell(value)];
     return static_cast<std::uint8_t>(lowest + (value > bounds_[lowest] ? 1 : 0));
   }
 
  private:
-  static constexpr double kReach = 5;  // beyond the outermost border of every width
+  static constexpr double kReach = 5;  // beyond the outermost border at every width
   static constexpr std::size_t kGridCells = 1024;
 
-  // Never falls as the value rises: all that exactness asks of it.
+  // Monotonic, which is all that exactness requires.
   static std::size_t grid_cell(double value) {
     const double low = value > -kReach ? value : -kReach;  // NaN too
     const double inside = low < kReach ? low : kReach;

@@ -24,15 +24,15 @@ constexpr const Format& format_of(ops::QuantMode mode) {
   return *kFormats[static_cast<std::size_t>(mode)];
 }
 
-// Null if there is none of that name.
+// Null if the name is unknown.
 const Format* find_format(std::string_view name);
 // "affine, mxfp4, ..." for messages and help.
 std::string format_names();
-// "2, 3, 4": what a format allows, rising.
+// "2, 3, 4": the allowed values, ascending.
 std::string allowed_text(std::span<const int> allowed);
 bool allows(std::span<const int> allowed, int value);
 
-// "BF16", "4-bit g64", or the name of a format that has one form only.
+// "BF16", "4-bit g64", or the name of a format with a single form.
 std::string label(const ops::Weight& weight);
 
 }  // namespace sluice::quant

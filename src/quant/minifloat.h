@@ -1,4 +1,4 @@
-// The small floats of the MX and NV formats, widened exactly.
+// The small floats of the MX and NV formats, converted exactly.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ constexpr float e8m0_to_float(std::uint8_t code) {
   return std::bit_cast<float>(code == 0 ? 0x00400000u : static_cast<std::uint32_t>(code) << 23);
 }
 
-// A value of a format with planes of codes and of byte scales: the product of the two, exactly.
+// A value of a format with planes of codes and byte scales: the exact product of the two.
 template <auto value_of, auto scale_of>
 double minifloat_value(const ops::Weight& w, std::int64_t row, std::int64_t i) {
   const auto* codes = static_cast<const std::byte*>(w.values.data) + row * w.values.strides[0] * 4;

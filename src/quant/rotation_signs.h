@@ -1,4 +1,4 @@
-// The signs that every packed cache is rotated with.
+// The signs of the rotation of every packed cache.
 #pragma once
 
 #include <array>
@@ -7,9 +7,9 @@
 namespace sluice::quant {
 
 // Bit i of byte j belongs to coordinate 8j+i, 1 means -1; a rotation of width D takes the first D/8 bytes.
-// Part of the format of packed caches: the outputs of SplitMix64 from state 1737, little-endian. That state,
-// since its signs spread one Walsh function over the coordinates as a random direction would, at every width:
-// vectors with such a part keep the error of random ones within 0.7%.
+// Part of the format of packed caches: the outputs of SplitMix64 from state 1737, little-endian. With that
+// state, the signs spread one Walsh function over the coordinates like a random direction at every width:
+// vectors with such a component have the error of random ones within 0.7%.
 constexpr std::array<std::uint8_t, 128> rotation_signs() {
   std::array<std::uint8_t, 128> signs{};
   std::uint64_t state = 1737;

@@ -1,12 +1,12 @@
-// What kernels ask of a weight: how its values, scales and biases are stored. One kernel instantiation a
-// storage.
+// What kernels need to know of a weight: how its values, scales and biases are stored. There is one kernel
+// instantiation per storage.
 #pragma once
 
 #include "sluice/ops/weight.h"
 
 namespace sluice::quant {
 
-// fp4 serves mxfp4 and nvfp4, which differ in scales only.
+// fp4 serves mxfp4 and nvfp4, which differ only in scales.
 enum class Storage : std::uint8_t {
   f32,
   bf16,
@@ -23,7 +23,7 @@ enum class Storage : std::uint8_t {
 Storage storage_of(const ops::Weight& weight);
 
 enum class ScaleType : std::uint8_t { none, f32, bf16, f16, e8m0, e4m3 };
-// Of the weight's scales or biases.
+// The type of the weight's scales or biases.
 ScaleType scale_type_of(const ops::Weight& weight, const ops::ConstView& part);
 
 // Bytes of a row; 0 for an absent part.

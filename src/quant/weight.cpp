@@ -10,7 +10,7 @@ std::string_view name(QuantMode mode) {
   return quant::format_of(mode).name;
 }
 
-// Asked for before the format is checked, so any number of bits must do.
+// Called before the format is checked, so it must work with any number of bits.
 Shape Weight::shape() const {
   Shape logical = values.shape;
   if (quantized() && logical.rank() > 0)

@@ -13,7 +13,7 @@ namespace sluice::checkpoint {
 namespace {
 
 constexpr std::int64_t kGroup = 64;
-constexpr std::uint64_t kTurnBytes = std::uint64_t{64} << 20;  // of a thread, between two reports
+constexpr std::uint64_t kTurnBytes = std::uint64_t{64} << 20;  // per thread, between two progress reports
 
 std::uint64_t next(std::uint64_t& state) {
   std::uint64_t z = (state += 0x9e3779b97f4a7c15u);
@@ -28,7 +28,7 @@ std::uint64_t seed_of(const std::string& name) {
   return hash;
 }
 
-// Random words for a while, then the same block again: files of many gigabytes are made at the speed of
+// Random words for one block, which is then repeated: files of many gigabytes are made at the speed of
 // copying.
 void fill_bits(std::uint64_t state, std::span<std::byte> to) {
   constexpr std::size_t kBlock = std::size_t{1} << 20;
@@ -93,7 +93,7 @@ ops::ConstView RandomBinder::make(RandomTensor tensor) {
 void RandomBinder::fill(ThreadPool& pool, const Progress& progress) {
   std::uint64_t all = 0;
   for (const auto& tensor : memory_) all += tensor.size();
-  // In turns, between which the caller hears of it, and may end it.
+  // In rounds; between them the caller is told of the progress and may stop it.
   const std::uint64_t turn = to_size(pool.size()) * kTurnBytes;
   std::uint64_t done = 0;
   for (std::size_t begin = 0; begin < memory_.size();) {
@@ -112,7 +112,7 @@ ops::Weight RandomBinder::weight(const std::string& module, const ops::Shape& sh
   using Fill = RandomTensor::Fill;
   const auto dims = shape.dims();
   std::vector<std::int64_t> stored(dims.begin(), dims.end());
-  // Uniform values of this half-width have the variance 1/K.
+  // Uniform values in this range have variance 1/K.
   const double width = std::sqrt(3.0 / shape.back());
   ops::Weight weight;
   if (bits_ == 16 || shape.back() % kGroup != 0) {
@@ -136,7 +136,8 @@ ops::Weight RandomBinder::weight(const std::string& module, const ops::Shape& sh
 
 ops::Weight RandomBinder::reordered(const std::string& module, const ops::Shape& shape,
                                     std::span<const std::int64_t> order) {
-  // Listed once in the file's own form; in memory the order of random rows does not matter.
+  // Permutations are listed once, in the file's own order; in memory the order of random rows does not
+  // matter.
   if (store_ == nullptr) {
     const bool listed = !tensors_.empty() &&
                         std::any_of(tensors_.begin(), tensors_.end(),

@@ -1,4 +1,4 @@
-// Invented weights: for benchmarks of models that are not at hand, and for files to test with.
+// Random weights: for benchmarks of models that are not available, and for test files.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace sluice::checkpoint {
 
-// One tensor as MLX would store it, and what to fill it with.
+// One tensor as MLX would store it, and how to fill it.
 struct RandomTensor {
   enum class Fill { bits, constant, uniform, formula };
   TensorInfo info;
@@ -21,20 +21,20 @@ struct RandomTensor {
   std::function<double(std::int64_t row, std::int64_t column)> at = {};  // the formula
 };
 
-// How random routers choose.
+// How routers with random weights choose experts.
 struct RandomRouting {
-  double zipf = 0;          // the exponent of Zipf's law; 0: as random weights happen to choose
+  double zipf = 0;          // the exponent of Zipf's law; 0: left to chance
   std::int64_t chosen = 0;  // experts per token
 };
 
-// Fills `to` with the tensor's contents: the same for the same name.
+// Fills `to` with the tensor's contents, which depend on its name only.
 void fill_random(const RandomTensor& tensor, std::span<std::byte> to);
 
-// Quantises to `bits` (16: BF16, not quantised) in groups of 64, routers to 8, as mlx-lm does. Values have
-// about the size that keeps activations near 1.
+// Quantises to `bits` (16: BF16, not quantised) in groups of 64, routers to 8 bits, as mlx-lm does. Values
+// are scaled to keep activations near 1.
 class RandomBinder final : public Binder {
  public:
-  // With a store the tensors get memory, for fill() to write; without, they are only listed.
+  // With a store the tensors get memory that fill() writes; without one they are only listed.
   RandomBinder(int bits, WeightStore* store, RandomRouting routing = {})
       : bits_(bits), store_(store), routing_(routing) {}
 
@@ -49,7 +49,7 @@ class RandomBinder final : public Binder {
   using Progress = std::function<void(std::uint64_t done, std::uint64_t all)>;  // may throw
   void fill(ThreadPool& pool, const Progress& progress = {});
   const std::vector<RandomTensor>& tensors() const { return tensors_; }
-  // Modules that are stored with other bits than the rest.
+  // Modules stored with 8 bits instead.
   const std::vector<std::string>& eight_bit_modules() const { return eight_bit_modules_; }
 
  private:
@@ -59,7 +59,7 @@ class RandomBinder final : public Binder {
   WeightStore* store_;
   RandomRouting routing_;
   std::vector<RandomTensor> tensors_;
-  std::vector<std::span<std::byte>> memory_;  // of each tensor, with a store
+  std::vector<std::span<std::byte>> memory_;  // of each tensor, if there is a store
   std::vector<std::string> eight_bit_modules_;
 };
 

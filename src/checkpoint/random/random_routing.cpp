@@ -11,11 +11,11 @@ namespace sluice::checkpoint {
 
 namespace {
 
-constexpr std::int64_t kChannels = 128;  // of the routers: constant ones, then random ones
+constexpr std::int64_t kChannels = 128;  // channels for the routers: constant ones, then random ones
 constexpr double kMostShare = 0.95;
-constexpr double kConstant = 0.25;  // what the embedding writes
+constexpr double kConstant = 0.25;  // the value of the constant channels
 
-// Where the standard normal distribution reaches p.
+// The inverse of the standard normal distribution function.
 double normal_quantile(double p) {
   double low = -8;
   double high = 8;
@@ -30,20 +30,20 @@ bool writes_to_residual(const std::string& module) {
   return module.ends_with("o_proj") || module.ends_with("out_proj") || module.ends_with("down_proj");
 }
 
-// What a router's weights for the constant channels are, by expert.
+// A router's weights for the constant channels, by expert.
 std::vector<double> preferences_of(const std::string& module, const ops::Shape& shape, std::int64_t chosen,
                                    double exponent) {
   std::vector<double> preferences = zipf_shares(shape[0], chosen, exponent);
   std::transform(preferences.begin(), preferences.end(), preferences.begin(), normal_quantile);
   std::shuffle(preferences.begin(), preferences.end(), std::mt19937_64(std::hash<std::string>()(module)));
-  // 64 products of an embedding's value and a router's, both with the variance 1/K, against 64 times the
-  // constant.
+  // The noise is 64 products of an embedding's and a router's value, both with variance 1/K; the signal is 64
+  // times the constant.
   const double noise = 8.0 / shape[1];
   for (double& preference : preferences) preference *= noise / (64 * kConstant);
   return preferences;
 }
 
-// Scores of about 1, whatever the width.
+// A gain that makes scores about 1 at any width.
 double gain_of(const ops::Shape& shape) {
   return shape[1] / 8.0 / 8.0;
 }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r\n";
 
-// How much of the end of the text may be the beginning of a marker.
+// The length of the longest suffix of the text that could be the beginning of a marker.
 std::size_t unfinished_marker(std::string_view text, std::span<const std::string_view> markers) {
   std::size_t longest = 0;
   for (const std::string_view marker : markers)
@@ -43,8 +43,8 @@ AnswerFormat recognize_answer_format(std::string_view call, std::string_view pro
                        ? ToolCallFormat::json_in_tags
                        : ToolCallFormat::plain_json;
   }
-  // What the prompt ends with counts: a template that switches thinking off closes what it opened, and a
-  // question may speak of the markers, too.
+  // Only the end of the prompt counts: a template that switches thinking off closes what it opened, and a
+  // question may mention the markers, too.
   prompt = prompt.substr(0, prompt.find_last_not_of(kBlanks) + 1);
   const bool opens = prompt.ends_with("<think>"), closes = prompt.ends_with("</think>");
   if (has("</think>") || opens || closes) {
@@ -59,15 +59,15 @@ AnswerFormat recognize_answer_format(std::string_view call, std::string_view pro
 struct AnswerParser::State {
   AnswerFormat format;
   ParameterTypes types;
-  std::string held;  // read, but not decided yet
+  std::string held;  // read, but not interpreted yet
   bool thinking = false;
-  bool at_start = true;      // blanks at the start of thinking or content mean nothing
-  bool may_think = true;     // nothing was said yet: thinking comes first or never
+  bool at_start = true;      // skip blanks at the start of thinking or content
+  bool may_think = true;     // nothing was emitted yet: thinking only comes first
   std::string begin;         // the marker of the call being read; empty outside
-  std::size_t searched = 0;  // how far its end was looked for
-  std::string blanks;        // at the end of what was given out: nothing if a marker follows
-  std::string wrapper;       // what opened calls and is nothing once there is one
-  bool after_call = false;   // nothing was said since
+  std::size_t searched = 0;  // how far the end was searched for
+  std::string blanks;        // blanks at the end of emitted text, dropped if a marker follows
+  std::string wrapper;       // the text that opened calls, dropped once a call follows
+  bool after_call = false;   // nothing was emitted since the last call
   std::vector<AnswerDelta> out;
 
   AnswerDelta::Kind kind() const {
@@ -90,7 +90,7 @@ struct AnswerParser::State {
     }
     blanks += text.substr(solid);
   }
-  // What should have opened calls did not, so it is text.
+  // The text that should have opened calls did not, so it is content.
   void give_wrapper() {
     if (wrapper.empty()) return;
     AnswerDelta delta{.kind = kind(), .text = std::exchange(wrapper, {})};
@@ -120,7 +120,7 @@ struct AnswerParser::State {
     }
   }
 
-  // Whether thinking begins: yes, no, or not known before more text has come.
+  // Whether thinking begins: yes, no, or unknown until more text arrives.
   std::optional<bool> opens_thinking() const {
     if (!may_think || thinking || format.think_open.empty()) return false;
     const std::string_view text =
@@ -130,7 +130,7 @@ struct AnswerParser::State {
     return false;
   }
 
-  // Up to the next marker; false if more text is needed.
+  // Reads up to the next marker; false if more text is needed.
   bool read_text() {
     const std::optional<bool> opens = opens_thinking();
     if (!opens) return false;
@@ -197,15 +197,15 @@ struct AnswerParser::State {
     if (json && at != std::string::npos) at = grammar::find_outside_strings(held, end);
     if (at == std::string::npos && !ended) return false;
     const std::size_t closing = at == std::string::npos ? 0 : end.size();
-    at = std::min(at, held.size());  // a call may be whole without the marker behind it
+    at = std::min(at, held.size());  // a call may be complete without its closing marker
     std::optional<ParsedCall> call =
         grammar::parse_call(format.calls, begin, std::string_view(held).substr(0, at), types);
-    if (call && closing == 0 && begin == "<function=") call.reset();  // more parameters might have come
+    if (call && closing == 0 && begin == "<function=") call.reset();  // more parameters might have followed
     if (!call) {
       malformed(at, closing == 0 ? "" : end);
       return true;
     }
-    // A call ends the thinking around it.
+    // A call ends the thinking that it is in.
     thinking = may_think = false;
     at_start = true;
     out.push_back({.kind = AnswerDelta::Kind::call,
@@ -219,7 +219,7 @@ struct AnswerParser::State {
     return true;
   }
 
-  // Gives the text back as it was written.
+  // Emits the text as it was written.
   void malformed(std::size_t size, std::string_view end) {
     AnswerDelta delta{.kind = kind(),
                       .text = std::exchange(wrapper, {}) + std::exchange(blanks, {}) + begin +
@@ -231,7 +231,7 @@ struct AnswerParser::State {
     at_start = after_call = false;
   }
 
-  // An answer that begins like JSON may be a call as a whole.
+  // An answer that begins like JSON may turn out to be a call.
   bool waits_for_all() const {
     if (format.calls != ToolCallFormat::plain_json || thinking || !at_start) return false;
     const std::size_t first = held.find_first_not_of(kBlanks);
@@ -274,9 +274,9 @@ std::vector<AnswerDelta> AnswerParser::finish() {
       state.malformed(state.held.size(), "");
       return std::exchange(state.out, {});
     }
-    state.at_start = false;  // it is no call, so it is text
+    state.at_start = false;  // it is not a call, so it is text
   }
-  state.may_think &= state.opens_thinking().has_value();  // what might have opened thinking did not
+  state.may_think &= state.opens_thinking().has_value();  // what could have opened thinking did not
   state.read();
   if (!state.begin.empty()) {
     state.read_call(true);

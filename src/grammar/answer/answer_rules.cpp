@@ -32,7 +32,7 @@ RuleId AnswerRules::compile(std::optional<RuleId> content) {
   return root;
 }
 
-// A call ends the thinking around it. Where any text will do, so does thinking without an end.
+// A call ends the thinking that it is in. If the answer is unconstrained text, thinking may also never end.
 void AnswerRules::add_thinking(NodeId from, NodeId answer) {
   const RuleId rule = rules_.node(from).rule;
   NodeId inside = from;
@@ -58,7 +58,7 @@ void AnswerRules::add_answer(NodeId from, std::optional<RuleId> content) {
   if (content) {
     rules_.add_call(from, *content, end_);
   } else if (!source_.must_call) {
-    // Text that begins with thinking or with a call is what it seems to be.
+    // Text that begins like thinking or a call must be one.
     std::vector<RegexId> beginnings;
     if (source_.thinking == AnswerSource::Thinking::allowed)
       beginnings.push_back(arena_.concat(text_.gap(kNoLimit), arena_.literal(source_.format.think_open)));
@@ -77,7 +77,7 @@ void AnswerRules::add_answer(NodeId from, std::optional<RuleId> content) {
   rules_.add_lexeme(from, open, opened_calls(rule));
 }
 
-// The node behind what opens all calls.
+// The node after the marker that opens all calls.
 NodeId AnswerRules::opened_calls(RuleId rule) {
   if (!opened_calls_) {
     opened_calls_ = rules_.add_node(rule);
@@ -86,7 +86,7 @@ NodeId AnswerRules::opened_calls(RuleId rule) {
   return *opened_calls_;
 }
 
-// The node `from` is behind what opens the first call.
+// Node `from` comes after the marker that opens the first call.
 void AnswerRules::add_calls(NodeId from, const CallForm& form, bool several) {
   const RuleId rule = rules_.node(from).rule;
   const NodeId given = rules_.add_node(rule), called = rules_.add_node(rule);
@@ -102,7 +102,7 @@ void AnswerRules::add_calls(NodeId from, const CallForm& form, bool several) {
   if (several) rules_.add_lexeme(called, form.next, from);
 }
 
-// The call as the whole answer, or several in an array.
+// A call as the complete answer, or several in an array.
 void AnswerRules::add_plain_calls(NodeId from) {
   const RuleId rule = rules_.node(from).rule;
   const JsonTokens json = json_tokens(arena_, JsonWhitespace::readable);

@@ -1,4 +1,4 @@
-// The form of a whole answer as rules: thinking, then text or calls of tools, in one automaton.
+// The form of a complete answer as rules: thinking, then text or tool calls, in one automaton.
 #pragma once
 
 #include <map>
@@ -25,7 +25,7 @@ class AnswerRules {
 
   AnswerRules(const AnswerSource& source, const Parts& parts);
 
-  // `content` is the rule of the text, if it is held to one.
+  // `content` is the rule that constrains the text, if there is one.
   RuleId compile(std::optional<RuleId> content);
 
  private:
@@ -47,9 +47,9 @@ class AnswerRules {
   CallForm json_form(RegexId begin, RegexId end) const;
 
   bool calls_allowed() const { return !source_.tools.empty(); }
-  // The marker before all calls; empty where there is none.
+  // The marker before all calls; empty if there is none.
   std::string_view calls_open() const;
-  // What free text must not hold, because a reader would take it for the beginning of a call.
+  // What free text must not contain, because a parser would take it for the beginning of a call.
   std::vector<std::string_view> call_markers_of_text() const;
 
   const AnswerSource& source_;

@@ -13,7 +13,7 @@ namespace sluice::grammar {
 namespace {
 
 constexpr std::string_view kParameterEnd = "</parameter>";
-// A value with one of these would end early when it is read.
+// A value that contains one of these would end early when parsed.
 constexpr std::string_view kParameterMarkers[] = {kParameterEnd, "</tool_call>", "\n<parameter="};
 
 bool says_nothing(std::string_view keyword) {
@@ -105,7 +105,7 @@ RuleId ArgumentRules::as_xml(const FreeText& text) {
   return any_xml_rule(text);
 }
 
-// Parameters in the order of the schema.
+// Parameters, in the order of the schema.
 RuleId ArgumentRules::xml_rule(const FreeText& text) {
   constexpr std::string_view kSupported[] = {"type", "properties", "required", "additionalProperties"};
   for (const auto& [key, unused] : schema_.members)
@@ -135,7 +135,7 @@ RuleId ArgumentRules::xml_rule(const FreeText& text) {
   return rule;
 }
 
-// Every parameter that is demanded has a tag of its own.
+// Checks that every required parameter has a tag of its own.
 void ArgumentRules::check_required(const JsonValue* properties) const {
   const JsonValue* required = schema_.find("required");
   if (required == nullptr) return;
@@ -202,7 +202,7 @@ RegexId ArgumentRules::raw_string(const JsonValue& schema, const FreeText& text)
   return arena_.all_of(std::move(conditions));
 }
 
-// Where nothing is known of the parameters.
+// For tools whose parameters are not described.
 RuleId ArgumentRules::any_xml_rule(const FreeText& text) {
   const RuleId rule = rules_.add_rule("parameters of " + tool_.name);
   const NodeId at = rules_.start(rule), value = rules_.add_node(rule);

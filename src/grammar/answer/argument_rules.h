@@ -12,12 +12,12 @@ namespace sluice::grammar {
 
 class ArgumentRules {
  public:
-  // Fails for parameters that are no schema of an object.
+  // Throws if the parameters are not the schema of an object.
   ArgumentRules(const AnswerTool& tool, Rules& rules, Lexer& lexer, std::size_t max_bytes);
 
   RuleId as_json();
-  // <parameter=name>, a line break, the value, a line break, </parameter>. Strings stand as they are, other
-  // values as JSON.
+  // <parameter=name>, a line break, the value, a line break, </parameter>. Strings are written as they are,
+  // other values as JSON.
   RuleId as_xml(const FreeText& text);
 
  private:
@@ -28,7 +28,7 @@ class ArgumentRules {
   void add_parameter(NodeId from, const std::string& name, const JsonValue& schema, NodeId to,
                      const FreeText& text);
   RegexId raw_string(const JsonValue& schema, const FreeText& text);
-  // The schema of a parameter, with the definitions it may refer to.
+  // The schema of a parameter with the definitions it may refer to.
   JsonValue with_definitions(const JsonValue& schema) const;
 
   const AnswerTool& tool_;
@@ -38,9 +38,9 @@ class ArgumentRules {
   RegexArena& arena_;
 };
 
-// Whether a parameter of that schema is a string that tags can hold as it is.
+// Whether a parameter with that schema is a string that tags can hold unescaped.
 bool is_plain_string(const JsonValue& schema);
-// The schema of a tool's arguments, which is that of an object.
+// The schema of a tool's arguments, which must be that of an object.
 JsonValue parameters_schema(const AnswerTool& tool, std::size_t max_bytes);
 
 }  // namespace sluice::grammar

@@ -14,7 +14,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
 }
 
-// Whether brackets nest deeper than what is written again one level within another would bear.
+// Whether brackets nest too deeply for the recursive writer.
 bool too_deep(std::string_view text) {
   constexpr int kMaxDepth = 500;
   int depth = 0, deepest = 0;
@@ -49,14 +49,14 @@ std::optional<ParsedCall> call_of_object(const CallJson& value) {
     if (arguments.is_object()) return ParsedCall{value["name"].get<std::string>(), dumped(arguments)};
     if (!arguments.is_string()) return std::nullopt;
     const std::optional<CallJson> inner =
-        parse_json_text(arguments.get<std::string>());  // written as a string
+        parse_json_text(arguments.get<std::string>());  // arguments encoded as a string
     if (!inner || !inner->is_object()) return std::nullopt;
     return ParsedCall{value["name"].get<std::string>(), dumped(*inner)};
   }
   return std::nullopt;
 }
 
-// Takes the text up to the marker, and the marker.
+// Removes the text up to the marker, and the marker, and returns the text.
 std::optional<std::string_view> take_until(std::string_view& text, std::string_view marker) {
   const std::size_t end = text.find(marker);
   if (end == std::string_view::npos) return std::nullopt;
@@ -78,8 +78,8 @@ CallJson parameter_value(std::string_view text, const std::string& type) {
   return std::string(text);
 }
 
-// Takes the value up to the end of its tag, or up to the next tag where a model forgot it. The strings of
-// values that are JSON may hold anything.
+// Removes the value up to its closing tag, or up to the next opening one if the model forgot to close it.
+// Strings in JSON values may contain anything.
 std::optional<std::string_view> take_value(std::string_view& body, std::string_view type) {
   constexpr std::string_view kEnd = "</parameter>", kNext = "\n<parameter=";
   std::size_t end = std::string_view::npos;
@@ -97,8 +97,7 @@ std::optional<std::string_view> take_value(std::string_view& body, std::string_v
   return value;
 }
 
-// <function=name> <parameter=key>value</parameter> ... </function>, of which begin and end may be gone
-// already.
+// <function=name> <parameter=key>value</parameter> ... </function>; begin and end may be stripped already.
 std::optional<ParsedCall> parse_xml(std::string_view begin, std::string_view body,
                                     const AnswerParser::ParameterTypes& types) {
   if (begin != "<function=") {
@@ -151,7 +150,7 @@ std::optional<ParsedCall> parse_deepseek(std::string_view body, bool v31) {
 const CallMarkers& call_markers(ToolCallFormat format) {
   static const CallMarkers kNone;
   static const CallMarkers kTags = {{"<tool_call>"}, {"</tool_call>"}, {}, {}};
-  // A model that forgets the outer tag still means a call.
+  // Also accept calls of a model that forgets the outer tag.
   static const CallMarkers kXml = {
       {"<tool_call>", "<function="}, {"</tool_call>", "</function>"}, {}, {"</tool_call>"}};
   static const CallMarkers kDeepseek = {{"<｜tool▁call▁begin｜>"},

@@ -1,5 +1,5 @@
-// Text that nothing is demanded of, up to a marker or to the end. A marker that is a token of its own is
-// written as that token, and recognised however it is written.
+// Unconstrained text up to a marker or to the end. A marker that is a token of its own is written as that
+// token, and recognised in any spelling.
 #pragma once
 
 #include <span>
@@ -15,15 +15,15 @@ class FreeText {
   FreeText(RegexArena& arena, const GrammarVocabulary::State& vocabulary);
 
   RegexId any() const { return any_; }
-  // The marker as a model is made to write it.
+  // The marker as the model must write it.
   RegexId marker(std::string_view text) const;
-  // The marker as a model may have written it.
+  // The marker in any way the model may have written it.
   RegexId recognised(std::string_view text) const;
   // Text without any of the markers.
   RegexId without(std::span<const std::string_view> markers) const;
   // The same, then the marker `end`, which is one of them.
   RegexId until(std::string_view end, std::span<const std::string_view> markers) const;
-  // At most so many blanks and line breaks.
+  // At most that many blanks and line breaks.
   RegexId gap(std::uint32_t most) const;
 
  private:

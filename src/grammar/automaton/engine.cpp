@@ -66,8 +66,8 @@ const Engine::Way& Engine::way(LexState state) {
   return ways_[state];
 }
 
-// Where few bytes lead on, walking the vocabulary's trie touches little of it; a table pays where many do, at
-// once or after an opening quotation mark.
+// If few bytes can follow, a walk touches little of the vocabulary's trie; a table pays if many can, at once
+// or after an opening quotation mark.
 void Engine::choose(LexState state, Way& way) {
   constexpr int kMany = 24;
   way.kind = Way::Kind::walk;
@@ -86,7 +86,7 @@ void Engine::choose(LexState state, Way& way) {
   way.table = lexeme_table(state, live.contains('a') ? find_slice(state) : nullptr);
 }
 
-// The largest slice whose tokens all stay inside.
+// The largest slice whose tokens all stay inside the lexeme.
 const Slice* Engine::find_slice(LexState state) {
   std::uint32_t enough = 0;
   for (const Slice& slice : vocabulary_.string_chars)
@@ -98,7 +98,8 @@ const Slice* Engine::find_slice(LexState state) {
   return nullptr;
 }
 
-// What a slice leaves is walked in no time; walking everything is done once for all grammars.
+// The tokens outside a slice are walked quickly; a table without a slice is built once and shared by all
+// grammars.
 std::shared_ptr<const LexemeTable> Engine::lexeme_table(LexState state, const Slice* slice) {
   constexpr std::size_t kMaxDescription = 32'768, kMaxShared = 64;
   if (slice != nullptr) {
@@ -127,7 +128,7 @@ std::shared_ptr<const RunTable> Engine::run_table(const Run& run) {
   std::string name;
   for (const RegexId part : key) {
     const std::string description = arena_.describe(part, kMaxDescription);
-    if (description.empty()) {  // without it, other runs would have the same name
+    if (description.empty()) {  // without it, different runs would share a name
       name.clear();
       break;
     }
@@ -161,7 +162,7 @@ void Engine::compute(SetId at, BitMask& mask) {
 
 void Engine::add_after(const Config& config, const Way& way, BitMask& mask) {
   const SetId after = parser_.after(config);
-  const bool ends_text = parser_.configs(after).empty();  // no token goes beyond the lexeme
+  const bool ends_text = parser_.configs(after).empty();  // no token extends beyond the lexeme
   if (way.kind == Way::Kind::run) {
     const Units units{way.run.min, way.run.max};
     way.run_table->add_inside(units.max, mask);
@@ -189,7 +190,7 @@ void Engine::add_tokens(const TokenTrie& trie, const TokenTrie::Node& node, cons
     if (units == nullptr || (weights[i] >= units->min && weights[i] <= units->max)) mask.set(tokens[i]);
 }
 
-// Adds the tokens below the node that the parser can follow from the set.
+// Adds the tokens below the node that the parser can follow from set `from`.
 void Engine::walk(const TokenTrie& trie, std::uint32_t node, SetId from, const Units* units, BitMask& mask) {
   const std::span<const TokenTrie::Node> nodes = trie.nodes();
   const std::uint32_t end = nodes[node].end;

@@ -1,5 +1,5 @@
-// The mutable half of matching: a parser over lazily made automata, and the masks it has computed. A matcher
-// borrows one, and the next matcher of the grammar finds what it has learnt.
+// The mutable half of matching: a parser over lazily built automata, and the masks computed so far. A matcher
+// borrows an engine, and the grammar's next matcher reuses its caches.
 #pragma once
 
 #include <algorithm>
@@ -22,24 +22,25 @@ class Engine {
   Engine(const RegexArena& arena, const Rules& rules, const GrammarVocabulary::State& vocabulary,
          const GrammarLimits& limits);
 
-  // Held by whoever calls the other members.
+  // Must be held while calling the other members.
   std::mutex& mutex() { return mutex_; }
 
-  // Called before the parser is used directly: the time and the work for a step count from here.
+  // Called before the parser is used directly: restarts the limits on time and work per step.
   void start_work();
   SetId start() const { return start_; }
   SetId step(SetId from, std::string_view bytes);
   Parser& parser() { return parser_; }
-  // The tokens that may come next; stop tokens are not among them. Valid until the next call.
+  // The tokens that may come next, without stop tokens. Valid until the next call.
   const BitMask& mask(SetId at);
   bool allows(SetId at, std::int32_t token);
-  // Whether the engine has grown so much that a new one should be made instead.
+  // Whether the engine has grown so much that it should be replaced by a new one.
   bool worn_out() const { return parser_.size() > std::max(limits_.configurations / 4, 2 * needed_); }
-  // What it holds now is needed by the text that was read, so it is not worn out before it holds twice that.
+  // The current size is needed for the text read so far, so the engine is not worn out before it is twice
+  // that.
   void grown_to_now() { needed_ = parser_.size(); }
 
  private:
-  // How the tokens after a state of a lexeme are found.
+  // How the tokens that may follow a lexeme state are found.
   struct Way {
     enum class Kind : std::uint8_t { unknown, walk, table, run } kind = Kind::unknown;
     Run run = {};

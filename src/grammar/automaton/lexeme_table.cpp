@@ -33,7 +33,7 @@ class Walk {
     }
   }
 
-  std::vector<std::uint32_t> depths;  // of the crossings
+  std::vector<std::uint32_t> depths;  // by crossing
 
  private:
   Lexer& lexer_;
@@ -47,14 +47,15 @@ class Walk {
 std::uint32_t covered_units(LexState state, LexState unit, std::uint32_t enough, Lexer& lexer) {
   constexpr std::size_t kMaxPairs = 4096;
   using Pair = std::pair<LexState, LexState>;
-  std::vector<Pair> level = {{state, unit}}, next;  // after so many whole units, and within the next one
+  std::vector<Pair> level = {{state, unit}}, next;  // the state after that many units, and the state within
+                                                    // the next unit
   FlatMap seen;
   std::size_t count = 0;
   for (std::uint32_t units = 0; units < enough; ++units) {
     if (level.empty()) return kNoLimit;
     for (std::size_t i = 0; i < level.size(); ++i) {
       const auto [at, in_unit] = level[i];
-      unsigned last = ~0u;  // the classes of the last byte
+      unsigned last = ~0u;  // byte classes of the previous byte
       for (unsigned value = 0; value < 256; ++value) {
         const unsigned char byte = value;
         const unsigned classes = lexer.byte_class(at, byte) << 8 | lexer.byte_class(in_unit, byte);

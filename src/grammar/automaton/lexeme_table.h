@@ -1,5 +1,5 @@
-// For one state of a lexeme, what every token does to it: stay inside, or end the lexeme and go on with a
-// suffix that is the parser's business. Most tokens inside strings stay, so a mask is mostly a copy.
+// For one state of a lexeme, the effect of every token: it stays inside, or it ends the lexeme and leaves a
+// suffix to the parser. Most tokens inside strings stay, so a mask is mostly a copy.
 #pragma once
 
 #include <vector>
@@ -11,22 +11,22 @@
 
 namespace sluice::grammar {
 
-// Tokens of which it is known how they fare where all of them stay inside: the characters of JSON strings.
+// Tokens that stay inside a lexeme wherever all characters of JSON strings do.
 struct Slice {
-  std::uint32_t units;  // a token has at most so many characters
-  BitMask inside;       // tokens that are characters, the last perhaps unfinished
-  TokenTrie remaining;  // all others
+  std::uint32_t units;  // the most characters of a token
+  BitMask inside;       // tokens made of such characters, the last perhaps incomplete
+  TokenTrie remaining;  // all other tokens
 };
 
 struct LexemeTable {
-  BitMask inside;                        // tokens after which the lexeme goes on or has just ended
-  TokenTrie suffixes;                    // what tokens have left after the lexeme's end, if that is little,
-  std::vector<std::uint32_t> crossings;  // or the nodes of the trie where the lexeme may end
-  const Slice* slice = nullptr;          // that trie is what the slice leaves of the vocabulary
+  BitMask inside;                        // tokens after which the lexeme continues or has just ended
+  TokenTrie suffixes;                    // the rest of tokens after the lexeme's end, if small,
+  std::vector<std::uint32_t> crossings;  // otherwise the trie nodes where the lexeme may end
+  const Slice* slice = nullptr;          // if set, the trie is that of the slice's remaining tokens
 };
 
-// Through how many units, whichever they are, the state stays inside its lexeme. Counts up to `enough` and
-// then says so; without end is kNoLimit.
+// The number of arbitrary units after which the state is still inside its lexeme, counted up to `enough`;
+// kNoLimit if unlimited.
 std::uint32_t covered_units(LexState state, LexState unit, std::uint32_t enough, Lexer& lexer);
 
 LexemeTable make_lexeme_table(LexState state, Lexer& lexer, const TokenTrie& trie,

@@ -7,7 +7,7 @@
 namespace sluice::grammar {
 namespace {
 
-constexpr CallersId kRoot = 0;  // the text itself called the root
+constexpr CallersId kRoot = 0;  // the caller of the root rule: the text itself
 
 std::uint64_t mix(std::uint64_t h, std::uint64_t value) {
   h = (h ^ value) * 0xFF51AFD7ED558CCDu;
@@ -88,7 +88,7 @@ bool Parser::close(Places& places) {
   return can_stop;
 }
 
-// A rule that is entered reads something, so it cannot end where it began, and a call leads to a higher rank:
+// A rule that is entered consumes something, so it cannot end where it began, and calls lead to higher ranks:
 // when the lowest rank is entered, all its callers are known.
 void Parser::enter_calls() {
   std::ranges::make_heap(calls_, std::greater<>());
@@ -100,7 +100,7 @@ void Parser::enter_calls() {
       std::ranges::pop_heap(calls_, std::greater<>());
       const Place back = calls_.back().back;
       calls_.pop_back();
-      // Who only waits to end as well need not be returned to.
+      // Skip callers that would only return themselves (tail calls).
       const Node& node = rules_.node(back.node);
       if (node.final && node.edges.empty() && back.callers != kRoot) {
         const auto& beyond = callers_[back.callers];

@@ -1,6 +1,6 @@
-// Reads bytes by the rules. What may come next is a set of configurations: a lexeme being read, where its
-// rule goes on, and what called the rule. Callers of one rule at one place are merged, as in an Earley
-// parser, so that ambiguity costs polynomial time; equal sets have equal ids, so that steps are remembered.
+// Reads bytes by the rules. The parse state is a set of configurations: a lexeme being read, where its rule
+// continues, and the rule's callers. Callers of one rule at one place are merged, as in an Earley parser, so
+// ambiguity costs polynomial time; equal sets have equal ids, so steps are cached.
 #pragma once
 
 #include <compare>
@@ -20,8 +20,8 @@ using CallersId = std::uint32_t;
 
 struct Config {
   LexState lex;
-  NodeId target;      // where the rule goes on after the lexeme
-  CallersId callers;  // who goes on after the rule
+  NodeId target;      // where the rule continues after the lexeme
+  CallersId callers;  // where to continue after the rule
 
   friend auto operator<=>(const Config&, const Config&) = default;
 };
@@ -44,9 +44,9 @@ class Parser {
   std::span<const Config> configs(SetId at) const {
     return {configs_.data() + sets_[at].first, sets_[at].count};
   }
-  // What may follow when the lexeme of the configuration ends.
+  // The set that follows when the configuration's lexeme ends.
   SetId after(const Config& config);
-  // The part of a set for which `keep` holds.
+  // The subset for which `keep` holds.
   template <class Keep>
   SetId filtered(SetId at, Keep&& keep) {
     found_.clear();
@@ -54,9 +54,9 @@ class Parser {
       if (keep(config)) found_.push_back(config);
     return intern_set(false);
   }
-  // Configurations held: what the memory grows with.
+  // The number of configurations, to which memory is proportional.
   std::size_t size() const { return configs_.size(); }
-  // Steps that had to be made, for limits on time.
+  // Steps computed so far, for limits on time.
   std::size_t work() const { return work_; }
 
  private:
@@ -66,7 +66,7 @@ class Parser {
 
     friend auto operator<=>(const Place&, const Place&) = default;
   };
-  // Places in the order they were found, each once.
+  // Distinct places in the order they were found.
   class Places {
    public:
     explicit Places(Place first) { add(first); }
@@ -77,7 +77,7 @@ class Parser {
 
    private:
     std::vector<Place> list_;
-    std::optional<FlatMap> known_;  // once there are many
+    std::optional<FlatMap> known_;  // set once there are many
   };
   struct Set {
     std::uint32_t first, count;
@@ -94,7 +94,7 @@ class Parser {
   };
 
   SetId make_step(SetId from, unsigned char byte);
-  // Adds to found_ what may be read from the places, and says whether the text may end there.
+  // Adds what may be read from the places to found_, and returns whether the text may end there.
   bool close(Places& places);
   void enter_calls();
   void read_edges(Place place, Places& places);
@@ -112,7 +112,7 @@ class Parser {
   std::vector<std::vector<Place>> callers_;
   std::vector<LexState> starts_;  // by RegexId
   FlatMap steps_, set_ids_, callers_ids_, after_;
-  std::vector<Config> found_;  // of the step being made
+  std::vector<Config> found_;  // of the current step
   std::vector<Call> calls_;
 };
 

@@ -61,7 +61,7 @@ struct RunTable::Walk {
     }
   }
 
-  // The node's byte is read by the end of the run.
+  // The node's byte is read by the run's end.
   void end(std::uint32_t i, LexState from, std::uint32_t count, std::uint32_t depth) {
     const TokenTrie::Node& node = trie.nodes()[i];
     const LexState to = lexer.next(from, node.byte);
@@ -108,8 +108,8 @@ RunTable::RunTable(const Run& run, Lexer& lexer, const TokenTrie& trie,
 
 void RunTable::add_inside(std::uint32_t max, BitMask& mask) const {
   const auto above = to_size(std::ranges::upper_bound(up_to_, max) - up_to_.begin());
-  const std::size_t kept = above - 1;  // the first count is 0
-  // When all tokens have fewer units, the last mask is theirs.
+  const std::size_t kept = above - 1;  // up_to_ begins with 0
+  // If all tokens have fewer units, the last mask holds them all.
   mask |= masks_[kept];
   for (std::size_t i = position_[kept]; i < inside_.size() && inside_[i].units <= max; ++i)
     mask.set(inside_[i].token);

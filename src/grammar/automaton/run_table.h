@@ -1,5 +1,5 @@
-// Strings: a prefix, then between m and n units (characters, plain or escaped), then an end that no unit
-// begins with. How many units a token holds says whether it fits, so one table serves every m and n.
+// Strings: a prefix, then m to n units (characters, plain or escaped), then an end that no unit begins with.
+// Whether a token fits depends only on its number of units, so one table serves every m and n.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 namespace sluice::grammar {
 
 struct Run {
-  RegexId prefix;  // bytes that are all given, or kEmpty
+  RegexId prefix;  // a fixed sequence of bytes, or kEmpty
   RegexId unit;
   RegexId end;
   std::uint32_t min, max;
@@ -27,10 +27,10 @@ class RunTable {
   RunTable(const Run& run, Lexer& lexer, const TokenTrie& trie, std::span<const std::string_view> bytes,
            StepClock& clock);
 
-  // Adds the tokens that end inside the run after at most `max` units, the last of them perhaps unfinished.
+  // Adds the tokens that end inside the run after at most `max` units, the last of them perhaps incomplete.
   void add_inside(std::uint32_t max, BitMask& mask) const;
-  // What tokens have left after the lexeme's end, with the number of units as weight. Tokens that end before
-  // that, but after the last unit, are at the root.
+  // The rest of tokens after the lexeme's end, with the number of units as weight. Tokens that end before it,
+  // but after the last unit, are at the root.
   const TokenTrie& suffixes() const { return suffixes_; }
   // All tokens that end inside.
   const BitMask& inside() const { return masks_.back(); }
@@ -42,8 +42,8 @@ class RunTable {
   };
   struct Walk;
 
-  std::vector<Inside> inside_;           // by units
-  std::vector<std::uint32_t> up_to_;     // unit counts for which a mask is kept, rising
+  std::vector<Inside> inside_;           // sorted by units
+  std::vector<std::uint32_t> up_to_;     // ascending unit counts that have a mask
   std::vector<std::uint32_t> position_;  // one past their last token in inside_
   std::vector<BitMask> masks_;
   TokenTrie suffixes_;

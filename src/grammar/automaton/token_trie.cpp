@@ -12,7 +12,7 @@ TokenTrie::TokenTrie(std::vector<Entry> entries) {
   });
   tokens_.reserve(entries.size());
   weights_.reserve(entries.size());
-  std::vector<std::uint32_t> open = {0};  // the nodes from the root to the last one
+  std::vector<std::uint32_t> open = {0};  // the path from the root to the last node
   nodes_.push_back({0, 0, 0, 0});
   std::string_view last;
   const auto close = [&](std::size_t depth) {

@@ -1,5 +1,5 @@
-// The prefix tree of byte strings and the tokens they stand for, flat and in depth-first order: a subtree is
-// a range, and what cannot match is jumped over.
+// A trie of byte strings and their tokens, flat and in depth-first order: a subtree is a range, so a mismatch
+// skips it at once.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ class TokenTrie {
   struct Entry {
     std::string_view bytes;
     std::int32_t token;
-    std::uint32_t weight;  // whatever the maker of the trie wants to know of the token again
+    std::uint32_t weight;  // a value that the trie's builder attaches to the token
   };
 
   TokenTrie() = default;
   explicit TokenTrie(std::vector<Entry> entries);
 
-  // The first node is the root, whose byte means nothing.
+  // The first node is the root; its byte is unused.
   std::span<const Node> nodes() const { return nodes_; }
   std::span<const std::int32_t> tokens(const Node& node) const {
     return {tokens_.data() + node.first_token, node.token_count};
@@ -34,7 +34,7 @@ class TokenTrie {
   std::span<const std::uint32_t> weights(const Node& node) const {
     return {weights_.data() + node.first_token, node.token_count};
   }
-  // The tokens below a node, without its own: depth-first order makes them a range.
+  // The tokens below a node, without its own; contiguous thanks to depth-first order.
   std::span<const std::int32_t> tokens_below(std::uint32_t node) const;
   std::size_t depth() const { return depth_; }
 

@@ -1,4 +1,4 @@
-// What a vocabulary keeps for its grammars: the trie of its tokens, and tables of lexemes that many grammars
+// What a vocabulary keeps for its grammars: the trie of its tokens, and lexeme tables that many grammars
 // share.
 #pragma once
 
@@ -20,7 +20,7 @@ namespace sluice {
 
 namespace grammar {
 
-// Named tokens are spelt with a byte before and behind that no UTF-8 has, so that nothing else reads them.
+// Named tokens are spelled between two bytes that never occur in UTF-8, so nothing else matches them.
 inline constexpr char kTokenMark = '\xFF';
 std::string token_spelling(std::string_view name);
 
@@ -35,12 +35,12 @@ struct GrammarVocabulary::State {
   std::map<std::string, std::int32_t, std::less<>> named;  // ids by name
   grammar::TokenTrie trie;
 
-  // Tables by the description of their expressions.
+  // Tables by the description of their regular expressions.
   mutable std::mutex mutex;
   mutable std::unordered_map<std::string, std::shared_ptr<const grammar::RunTable>> runs;
   mutable std::unordered_map<std::string, std::shared_ptr<const grammar::LexemeTable>> lexemes;
 
-  std::vector<grammar::Slice> string_chars;  // the largest first
+  std::vector<grammar::Slice> string_chars;  // largest first
 };
 
 }  // namespace sluice

@@ -11,7 +11,7 @@
 namespace sluice::grammar {
 namespace {
 
-// A part of a rule: an expression where it calls no rule, which then is one lexeme.
+// A part of a rule. Parts that call no rule become one regular expression and so one lexeme.
 struct Part {
   enum class Kind { regex, call, sequence, choice, repeat } kind = Kind::regex;
   RegexId regex = RegexArena::kEmpty;
@@ -40,7 +40,7 @@ class EbnfParser {
 
  private:
   static constexpr int kMaxDepth = 200;
-  static constexpr int kMaxJoined = 100;  // terms are followed recursively
+  static constexpr int kMaxJoined = 100;  // concatenated terms are processed recursively
   static constexpr int kMaxRepeated = 8;  // repetitions of a repetition
   static constexpr std::uint32_t kMaxRepeat = 10'000;
 
@@ -253,7 +253,7 @@ class EbnfParser {
     }
   }
 
-  // So many digits, or as many as there are.
+  // Reads that many digits, or all there are.
   char32_t hex(int digits = 0) {
     char32_t value = 0;
     int read = 0;

@@ -1,4 +1,4 @@
-// Grammars as text: GBNF, and the EBNF of the XML standard as far as it differs.
+// Grammars as text: GBNF, and the EBNF of the XML standard where it differs.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace sluice::grammar {
 
-// Adds the rules of the text; the rule `root` is where a text begins.
+// Adds the rules of the text and returns the rule `root`.
 RuleId compile_ebnf(std::string_view text, Rules& rules, RegexArena& arena);
 
 }  // namespace sluice::grammar

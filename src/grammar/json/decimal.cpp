@@ -98,7 +98,7 @@ Decimal Decimal::ceil() const {
 
 Decimal Decimal::plus_one() const {
   std::string digits = integer_part();
-  if (negative_) {  // the magnitude falls
+  if (negative_) {  // the magnitude decreases
     std::size_t i = digits.size();
     while (digits[--i] == '0') digits[i] = '9';
     --digits[i];

@@ -1,4 +1,4 @@
-// Exact decimal numbers, as JSON writes them: bounds like 0.1 have no exact binary value.
+// Exact decimal numbers as in JSON: bounds like 0.1 have no exact binary value.
 #pragma once
 
 #include <compare>
@@ -12,13 +12,13 @@ class Decimal {
  public:
   Decimal() = default;
   explicit Decimal(std::int64_t value) : Decimal(parse(std::to_string(value))) {}
-  // The text is a JSON number.
+  // The text must be a JSON number.
   static Decimal parse(std::string_view text);
 
   bool negative() const { return negative_; }
   bool is_zero() const { return digits_.empty(); }
   bool is_integer() const { return exponent_ >= 0; }
-  // The value is digits * 10^exponent; neither end of the digits is 0, and zero has no digits.
+  // The value is digits * 10^exponent; the digits neither begin nor end with 0, and zero has no digits.
   const std::string& digits() const { return digits_; }
   std::int64_t exponent() const { return exponent_; }
   Decimal negated() const;
@@ -26,7 +26,7 @@ class Decimal {
   Decimal ceil() const;
   Decimal plus_one() const;  // of an integer
   Decimal minus_one() const { return negated().plus_one().negated(); }
-  // Of the absolute value: "0" or without leading zeros, and "" or without trailing zeros.
+  // Of the absolute value: "0" or digits without leading zeros, and "" or digits without trailing zeros.
   std::string integer_part() const;
   std::string fraction_part() const;
   std::string text() const;

@@ -6,7 +6,7 @@
 namespace sluice::grammar {
 namespace {
 
-// Expressions for digits before and after the decimal point. A bound is compared digit by digit.
+// Expressions for the digits before and after the decimal point, compared with a bound digit by digit.
 class NumberSyntax {
  public:
   explicit NumberSyntax(RegexArena& arena)
@@ -30,7 +30,7 @@ class NumberSyntax {
         arena_.sequence({arena_.any_of({arena_.byte('e'), arena_.byte('E')}), sign, some_digits()}));
   }
 
-  // Whole numbers above or below one of the same or another length.
+  // Integers above or below one of the same or another length.
   RegexId whole_above(const std::string& bound) {
     const std::uint32_t size = bound.size();
     const RegexId longer = arena_.concat(range('1', '9'), arena_.repeat(digit_, size));
@@ -45,7 +45,7 @@ class NumberSyntax {
     return arena_.any_of({shorter, same_length(bound, 0, false)});
   }
 
-  // Fractions, with their point or absent, at least or at most that of the bound.
+  // Fractions, with their point or absent, that are at least or at most the bound's.
   RegexId fraction_above(const std::string& bound, bool exclusive) {
     if (bound.empty()) return exclusive ? nonzero_fraction() : any_fraction();
     return point(digits_above(bound, 0, exclusive));
@@ -57,7 +57,7 @@ class NumberSyntax {
 
  private:
   RegexId same_length(const std::string& bound, std::size_t at, bool above) {
-    if (at == bound.size()) return RegexArena::kNothing;  // equal is not above
+    if (at == bound.size()) return RegexArena::kNothing;  // equal is not greater
     const unsigned char digit = bound[at];
     // A longer number does not begin with 0.
     const unsigned char lowest = at == 0 && bound.size() > 1 ? '1' : '0';

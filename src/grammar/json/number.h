@@ -11,18 +11,18 @@ namespace sluice::grammar {
 
 struct NumberRange {
   std::optional<Decimal> low, high;
-  bool above_low = false, below_high = false;  // the bound itself is not meant
-  bool integers = true;                        // may be without a fraction
-  bool fractions = true;                       // may have one that is not zero
+  bool above_low = false, below_high = false;  // the bound itself is excluded
+  bool integers = true;                        // numbers without a fraction are allowed
+  bool fractions = true;                       // numbers with a nonzero fraction are allowed
 
   void raise(const Decimal& bound, bool exclusive);
   void lower(const Decimal& bound, bool exclusive);
   bool contains(const Decimal& value) const;
-  // Whether it certainly holds no number.
+  // Whether it certainly contains no number.
   bool empty() const;
 };
 
-// Numbers in bounds are written without exponent.
+// Numbers with bounds are written without exponent.
 RegexId number_regex(RegexArena& arena, const NumberRange& range);
 // Numbers written without exponent that are multiples of a positive decimal.
 RegexId multiple_regex(RegexArena& arena, const Decimal& divisor);

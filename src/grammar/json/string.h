@@ -1,5 +1,5 @@
-// The text of JSON strings as regular expressions. A character has one spelling: itself, or the shortest
-// escape where JSON demands one; so a name cannot be written in a way that evades a comparison.
+// JSON strings as regular expressions. Every character has one spelling: itself, or the shortest escape if
+// JSON requires one; so no spelling of a name evades a comparison.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace sluice::grammar {
 
-// One character of the set, as it is written inside a string.
+// One character of the set, as written inside a string.
 RegexId json_char_regex(RegexArena& arena, const CharSet& set);
 // Any character.
 RegexId json_any_char(RegexArena& arena);
-// The text as it is written inside a string.
+// The text as written inside a string.
 std::string json_escaped(std::string_view text);
-// Quotation marks around the content.
+// The content between quotation marks.
 RegexId json_quoted(RegexArena& arena, RegexId content);
 
 }  // namespace sluice::grammar

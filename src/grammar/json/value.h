@@ -13,7 +13,7 @@ namespace sluice::grammar {
 struct JsonValue {
   enum class Kind { null, boolean, number, string, array, object };
 
-  JsonValue();  // null; out of line, for pairs of the unfinished type ask whether there is one
+  JsonValue();  // null; out of line, because std::pair needs to know it while the type is incomplete
 
   Kind kind = Kind::null;
   bool boolean = false;
@@ -34,12 +34,12 @@ struct JsonValue {
   bool is_string() const { return kind == Kind::string; }
   bool is_number() const { return kind == Kind::number; }
   bool is_boolean() const { return kind == Kind::boolean; }
-  // How many values it is made of.
+  // The number of values it consists of, itself included.
   std::size_t count() const;
   // The member of an object, or null.
   const JsonValue* find(std::string_view key) const;
 
-  // As JSON defines equality: 1 and 1.0 are equal, the order of members does not matter.
+  // Equality as JSON defines it: 1 and 1.0 are equal, and the order of members does not matter.
   friend bool operator==(const JsonValue& a, const JsonValue& b);
 };
 

@@ -151,7 +151,7 @@ RegexId RegexArena::literals(std::vector<std::string> texts) {
 
 RegexId RegexArena::literal_tree(std::span<const std::string> sorted, std::size_t at) {
   if (sorted.size() == 1) return literal(std::string_view(sorted[0]).substr(at));
-  if (!sorted.empty()) {  // what all have in common needs no branches
+  if (!sorted.empty()) {  // conditions common to all branches are kept outside of them
     const std::string_view first(sorted.front()), last(sorted.back());
     std::size_t common = at;
     while (common < first.size() && common < last.size() && first[common] == last[common]) ++common;
@@ -191,7 +191,7 @@ RegexId RegexArena::sequence(std::initializer_list<RegexId> parts) {
   return id;
 }
 
-// Choices that start with bytes and go on alike become one: x T | y T is [xy] T.
+// Choices that start with bytes and continue alike are merged: x T | y T is [xy] T.
 void RegexArena::join_heads(std::vector<RegexId>& choices) {
   const auto split = [this](RegexId id, RegexId& head, RegexId& tail) {
     if (kind(id) == Kind::bytes) {
@@ -258,7 +258,7 @@ RegexId RegexArena::all_of(std::vector<RegexId> conditions) {
   if (conditions.size() == 1) return conditions[0];
   if (conditions[0] == kEmpty)
     return std::ranges::all_of(conditions, [this](RegexId id) { return nullable(id); }) ? kEmpty : kNothing;
-  for (const RegexId id : conditions)  // what is demanded and excluded, as by branches of a oneOf
+  for (const RegexId id : conditions)  // a term that is both required and excluded
     if (kind(id) == Kind::complement && std::ranges::binary_search(conditions, first(id))) return kNothing;
   return intern_list(Kind::all_of, conditions);
 }
@@ -389,7 +389,7 @@ bool RegexArena::guess_word(RegexId id, std::size_t limit, std::string& word) co
     case Kind::any_of:
       return guess_word(*std::ranges::min_element(members(node), shorter), limit, word);
     case Kind::all_of:
-      // The condition that asks for most is the likeliest to please the others too.
+      // The longest word is the likeliest to satisfy the other conditions too.
       return guess_word(*std::ranges::max_element(members(node), shorter), limit, word);
     case Kind::repeat:
       for (std::uint32_t i = 0; i < node.b; ++i)
@@ -456,14 +456,14 @@ void RegexArena::describe(RegexId id, std::size_t limit, std::string& out) const
       return describe(node.b, limit, out);
     case Kind::any_of:
     case Kind::all_of: {
-      // Ids order the members, and differ between arenas.
+      // Members are ordered by ids, which differ between arenas.
       std::vector<std::string> texts;
       std::size_t size = out.size();
       for (const RegexId member : members(node)) {
         texts.emplace_back();
         describe(member, limit, texts.back());
         size += texts.back().size();
-        if (size > limit) break;  // shared terms would be described again and again
+        if (size > limit) break;  // shared terms would be described over and over
       }
       std::ranges::sort(texts);
       out += fmt::format("{}:", texts.size());

@@ -20,7 +20,7 @@ using RegexId = std::uint32_t;
 
 constexpr std::uint32_t kNoLimit = std::numeric_limits<std::uint32_t>::max();
 
-// The decimal digits read so far, as far as being a multiple of `divisor` / 10^`places` needs them.
+// The state of a number being read: what decides whether it will be a multiple of `divisor` / 10^`places`.
 struct MultipleOf {
   std::uint64_t divisor = 1;
   std::uint32_t places = 0;
@@ -32,7 +32,7 @@ struct MultipleOf {
 
 class RegexArena {
  public:
-  static constexpr RegexId kNothing = 0;     // no word at all
+  static constexpr RegexId kNothing = 0;     // no word
   static constexpr RegexId kEmpty = 1;       // the empty word
   static constexpr RegexId kEverything = 2;  // every word
 
@@ -48,16 +48,16 @@ class RegexArena {
     multiple
   };
 
-  // More terms than this are refused as too complex.
+  // Throws once there are more terms than this.
   explicit RegexArena(std::size_t max_terms = 2'000'000);
   RegexArena(const RegexArena& other);
   RegexArena& operator=(const RegexArena&) = delete;
-  // The clock that derivatives are held to from now on; a copy of the arena has none.
+  // The clock that limits derivatives from now on; copies of the arena have none.
   void watch(StepClock* clock) { clock_ = clock; }
   void check_time() const {
     if (clock_ != nullptr) clock_->look();
   }
-  // For work that is done in many small steps: looks at the clock now and then.
+  // For work in many small steps: checks the clock now and then.
   void count_steps(std::size_t steps) const {
     if (clock_ != nullptr) clock_->poll(steps);
   }
@@ -74,21 +74,22 @@ class RegexArena {
   RegexId complement(RegexId inner);
   RegexId repeat(RegexId inner, std::uint32_t min, std::uint32_t max = kNoLimit);
   RegexId optional(RegexId inner) { return repeat(inner, 0, 1); }
-  // Digits with at most one decimal point whose value is a multiple; combine it with the syntax of a number.
+  // Digits with at most one decimal point whose value is a multiple; to be combined with the syntax of a
+  // number.
   RegexId multiple_of(const MultipleOf& digits);
 
   bool nullable(RegexId id) const { return nodes_[id].nullable; }
-  // Whether finding out that no word is left takes a search.
+  // Whether it takes a search to find out that no word is left.
   bool may_be_void(RegexId id) const { return nodes_[id].searched; }
   RegexId derivative(RegexId id, unsigned char byte);
-  // Gives back the memory of remembered derivatives.
+  // Frees the memory of cached derivatives.
   void forget_derivatives() { derivatives_.clear(); }
-  // Appends a short word of a plain term; of another, what is likely one. False if it has no guess of at most
+  // Appends a short word of a plain term; of other terms, a likely one. False if it has no guess of at most
   // `limit` bytes.
   bool guess_word(RegexId id, std::size_t limit, std::string& word) const;
-  // How far a word seems: what conditions still ask for is added up.
+  // An estimate of the distance to a word: the sum of what conditions still require.
   std::uint64_t effort(RegexId id) const;
-  // The sets that tell apart the bytes whose derivatives may differ.
+  // Sets that separate the bytes whose derivatives may differ.
   void first_sets(RegexId id, std::vector<ByteSet>& sets) const;
 
   Kind kind(RegexId id) const { return nodes_[id].kind; }
@@ -98,7 +99,7 @@ class RegexArena {
   std::uint32_t repeat_min(RegexId id) const { return nodes_[id].b; }
   std::uint32_t repeat_max(RegexId id) const { return nodes_[id].c; }
 
-  // The same text for the same term in every arena; empty if it would be longer than `limit`.
+  // The same text for the same term in every arena; empty if longer than `limit`.
   std::string describe(RegexId id, std::size_t limit) const;
   std::size_t size() const { return nodes_.size(); }
 
@@ -107,7 +108,7 @@ class RegexArena {
     Kind kind = Kind::nothing;
     bool nullable = false;
     bool searched = false;
-    std::uint32_t shortest = 0;  // no word is shorter
+    std::uint32_t shortest = 0;  // length of the shortest word, or less
     std::uint32_t a = 0, b = 0, c = 0;
   };
   struct Hash {
@@ -142,7 +143,7 @@ class RegexArena {
   std::vector<ByteSet> sets_;
   std::vector<MultipleOf> multiples_;
   std::unordered_set<RegexId, Hash, Equal> known_;
-  FlatMap derivatives_;  // by term and byte: the parts of products recur in many of them
+  FlatMap derivatives_;  // by term and byte: parts of products recur in many of them
 };
 
 }  // namespace sluice::grammar

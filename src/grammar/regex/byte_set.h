@@ -1,4 +1,4 @@
-// A set of bytes: what one step of an automaton may read.
+// A set of bytes, such as those that one step of an automaton may read.
 #pragma once
 
 #include <array>

@@ -94,7 +94,7 @@ RegexId byte_range(RegexArena& arena, char first, char last) {
   return arena.bytes(ByteSet::range(static_cast<unsigned char>(first), static_cast<unsigned char>(last)));
 }
 
-// Sequences of equal length between two others: split until each place is a range of its own.
+// The sequences of equal length between two others: split until each byte is an independent range.
 RegexId between(RegexArena& arena, std::string_view first, std::string_view last) {
   if (first.size() == 1) return byte_range(arena, first[0], last[0]);
   const RegexId any = arena.bytes(ByteSet::range(0x80, 0xBF));

@@ -27,7 +27,7 @@ class CharSet {
   CharSet complement() const;
   CharSet intersection(const CharSet& other) const;
   CharSet minus(const CharSet& other) const { return intersection(other.complement()); }
-  // And also these characters, which rise.
+  // The union with these characters, which are sorted.
   CharSet with(const std::vector<char32_t>& characters) const;
   bool empty() const { return ranges_.empty(); }
   bool contains(char32_t c) const;
@@ -35,10 +35,10 @@ class CharSet {
   friend bool operator==(const CharSet&, const CharSet&) = default;
 
  private:
-  std::vector<Range> ranges_;  // rising, apart
+  std::vector<Range> ranges_;  // ascending and disjoint
 };
 
-// One character of the set; surrogates are no characters.
+// One character of the set; surrogates are not characters.
 RegexId utf8_regex(RegexArena& arena, const CharSet& set);
 
 }  // namespace sluice::grammar

@@ -1,4 +1,4 @@
-// A hash map from 64-bit keys to 32-bit values in one array; nothing is ever taken out.
+// A hash map from 64-bit keys to 32-bit values in one array, without removal.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ struct FreeCode {
   void operator()(pcre2_code* code) const { pcre2_code_free(code); }
 };
 
-// Letters of the text replaced by those of the other case.
+// The text with letters converted to the other case.
 std::string converted(const std::string& text, const char* replacement) {
   int error = 0;
   std::size_t offset = 0;
@@ -39,11 +39,11 @@ std::string converted(const std::string& text, const char* replacement) {
   return result;
 }
 
-// Groups of characters of which each is another case of the others.
+// Groups of characters that differ only in case.
 class Cases {
  public:
   Cases() {
-    // What PCRE2 converts are letters; these are numbers, symbols and a mark that have cases too.
+    // PCRE2 converts letters only; these are numbers, symbols and a mark that have cases too.
     for (char32_t c = 0; c < 16; ++c) join(0x2160 + c, 0x2170 + c);
     for (char32_t c = 0; c < 26; ++c) join(0x24B6 + c, 0x24D0 + c);
     join(0x0345, 0x03B9);
@@ -63,7 +63,7 @@ class Cases {
     for (const auto& [c, group] : group_of_) groups_[group].push_back(c);
   }
 
-  // All cases of what is in the set, in the order of the groups.
+  // All cases of the set's characters, in the order of the groups.
   std::vector<char32_t> of(const CharSet& set) const {
     std::vector<char32_t> result;
     for (const std::vector<char32_t>& group : groups_)

@@ -1,12 +1,12 @@
-// Characters that differ in their case alone, as (?i) takes them for the same.
+// Case-insensitive character sets, for (?i).
 #pragma once
 
 #include "grammar/regex/char_set.h"
 
 namespace sluice::grammar {
 
-// The set with all cases of its characters: Unicode's simple case folding, as the installed PCRE2 knows it.
-// May be called from any thread.
+// The set with all cases of its characters: Unicode's simple case folding, as the installed PCRE2 implements
+// it. Safe to call from any thread.
 CharSet without_case(const CharSet& set);
 
 }  // namespace sluice::grammar

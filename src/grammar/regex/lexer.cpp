@@ -66,7 +66,7 @@ void Lexer::classify(LexState from) {
 }
 
 LexState Lexer::derive(LexState from, std::size_t at, unsigned char byte) {
-  // One byte stands for all of its class, so that derivatives are found again.
+  // One byte represents its class, so that cached derivatives are found.
   const Classes& classes = classes_[states_[from].classes];
   const RegexId derived = arena_.derivative(states_[from].regex, classes.representatives[classes.of[byte]]);
   const LexState target = alive(derived) ? state(derived) : kDead;
@@ -166,9 +166,9 @@ bool Lexer::has_guessed_word(RegexId regex) {
   return false;
 }
 
-// Takes turns: the term that was found first, so that a short word ends the search and repetitions with large
-// bounds are not unrolled, and the one whose word seems nearest, for conditions that ask for long words. If
-// there is a word, all terms on the way to it have words too.
+// Alternates between two orders: breadth first, so that a short word ends the search and repetitions with
+// large bounds are not unrolled, and nearest word first, for conditions that require long words. If there is
+// a word, all terms on the path to it have words too.
 bool Lexer::search(RegexId regex) {
   struct Visit {
     RegexId regex;

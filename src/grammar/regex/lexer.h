@@ -1,5 +1,5 @@
-// The lazy automaton of all lexemes of a grammar: its states are regular expressions, and a transition is
-// made when it is first taken.
+// The lazy automaton of all lexemes of a grammar: its states are regular expressions, and transitions are
+// computed when first taken.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ class Lexer {
  public:
   static constexpr LexState kDead = 0;
 
-  // Finding out whether words are left may look at this many terms.
+  // The search for whether words are left visits at most this many terms.
   explicit Lexer(RegexArena& arena, std::size_t max_search = 100'000);
 
   LexState state(RegexId regex);
@@ -34,7 +34,7 @@ class Lexer {
     if (states_[from].classes == kNone) classify(from);
     return classes_[states_[from].classes].of[byte];
   }
-  // The bytes that lead on.
+  // The bytes that can follow.
   ByteSet live(LexState from);
   bool accepting(LexState at) const { return states_[at].accepting; }
   // Whether a longer word is possible.
@@ -44,10 +44,9 @@ class Lexer {
   // Whether the expression has a word.
   bool alive(RegexId regex);
   bool matches(RegexId regex, std::string_view text);
-  // All words of the expression, if there are at most so many and none is long.
+  // All words of the expression, if there are at most `max` and none is long.
   std::optional<std::vector<std::string>> words(RegexId regex, std::size_t max);
-  // Whether no word of the expression is the beginning of another; false too where that takes long to find
-  // out.
+  // Whether no word of the expression is a prefix of another; also false if that takes long to find out.
   bool prefix_free(RegexId regex);
   std::size_t size() const { return states_.size(); }
 
@@ -58,10 +57,10 @@ class Lexer {
     bool accepting;
     bool has_live = false;
     std::uint32_t classes = kNone;  // into classes_
-    std::uint32_t row = 0;          // into targets_, one of each class
+    std::uint32_t row = 0;          // into targets_, one entry per class
     ByteSet live = {};
   };
-  // The bytes split into classes of equal derivatives: each byte's class, and one byte of each class.
+  // The bytes divided into classes of equal derivatives: each byte's class, and one byte of each class.
   struct Classes {
     std::array<std::uint8_t, 256> of;
     std::vector<unsigned char> representatives;

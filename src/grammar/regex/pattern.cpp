@@ -1,4 +1,4 @@
-// From the syntax tree to an expression. It is made from the right, because assertions speak of all that
+// Converts a syntax tree to an expression, from right to left, because assertions apply to everything that
 // follows.
 #include "grammar/regex/pattern.h"
 
@@ -13,7 +13,8 @@
 namespace sluice::grammar {
 namespace {
 
-// What may follow, by the character before it: word boundaries ask for it. The begin of the text is no word.
+// What may follow, depending on the character before it, for word boundaries. The begin of the text counts as
+// no word character.
 struct Rest {
   RegexId after_word, after_other;
 
@@ -35,7 +36,7 @@ class PatternBuilder {
     return form_ == TextForm::utf8 ? utf8_regex(arena_, set) : json_char_regex(arena_, set);
   }
 
-  // The pattern and then `rest`, which reaches to the end of the text.
+  // The pattern followed by `rest`, which extends to the end of the text.
   Rest build(const Pattern& pattern, Rest rest, bool at_begin) {
     switch (pattern.kind) {
       case Pattern::Kind::empty:
@@ -71,7 +72,7 @@ class PatternBuilder {
     return alike(RegexArena::kNothing);
   }
 
-  // A text of the expression and then the rest, which sees its last character.
+  // A text of the expression followed by the rest, which depends on the text's last character.
   Rest behind(RegexId text, Rest rest) {
     if (rest.same()) return alike(arena_.concat(text, rest.after_other));
     const CharSet& in_words = word_characters();
@@ -90,7 +91,7 @@ class PatternBuilder {
   }
 
  private:
-  // Whether the pattern reads nothing whatever the text.
+  // Whether the pattern never consumes anything.
   static bool zero_width(const Pattern& pattern) {
     return pattern.kind == Pattern::Kind::empty || pattern.kind >= Pattern::Kind::begin ||
            ((pattern.kind == Pattern::Kind::concat || pattern.kind == Pattern::Kind::any_of) &&
@@ -120,7 +121,7 @@ class PatternBuilder {
   RegexId end(RegexId rest) const {
     return may_end_ && arena_.nullable(rest) ? RegexArena::kEmpty : RegexArena::kNothing;
   }
-  // What begins with a character of a word, and what does not.
+  // What begins with a word character, and what does not.
   RegexId word() { return arena_.concat(chars(word_characters()), any_); }
   RegexId no_word() { return arena_.complement(word()); }
 
@@ -173,14 +174,14 @@ class PatternBuilder {
     return pattern.min == 0 ? either(once, rest) : once;
   }
 
-  // Not within another repetition: each takes what it repeats twice.
+  // Not within another repetition: each level would build its content twice.
   static bool only_ends(const Pattern& pattern) {
     if (pattern.kind >= Pattern::Kind::begin) return pattern.kind == Pattern::Kind::end;
     if (pattern.kind == Pattern::Kind::repeat && pattern.max != 1) return !has_assertion(pattern);
     return std::ranges::all_of(pattern.parts, only_ends);
   }
 
-  // (a,|b$)*: the text ends in the last turn, if it ends in any.
+  // (a,|b$)*: if $ holds in any repetition, it is the last.
   std::optional<Rest> build_repeated_end(const Pattern& pattern, Rest rest) {
     const Pattern& inner = pattern.parts[0];
     if (!only_ends(inner) || pattern.max == 0 || (pattern.min > 1 && may_be_empty(inner)))
@@ -194,7 +195,7 @@ class PatternBuilder {
                   behind(arena_.repeat(turn, pattern.min, pattern.max), rest));
   }
 
-  // ((?!word).)* up to the end of the text: the word begins nowhere in it.
+  // ((?!word).)* up to the end of the text: the word occurs nowhere in it.
   std::optional<Rest> build_repeated_not_ahead(const Pattern& pattern, Rest rest) {
     const Pattern& inner = pattern.parts[0];
     if (inner.kind != Pattern::Kind::concat || !rest.same() || rest.after_other != RegexArena::kEmpty ||
@@ -215,7 +216,7 @@ class PatternBuilder {
 
   RegexArena& arena_;
   TextForm form_;
-  bool may_end_ = true;  // whether $ holds anywhere
+  bool may_end_ = true;  // whether $ can hold
   RegexId any_;
 };
 

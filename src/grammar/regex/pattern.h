@@ -1,4 +1,4 @@
-// The syntax of regular expressions: RE2's, and of ECMAScript what a regular language can express.
+// The syntax of regular expressions: RE2's, and the part of ECMAScript's that a regular language can express.
 #pragma once
 
 #include <memory>
@@ -33,16 +33,16 @@ struct Pattern {
 };
 
 struct PatternDialect {
-  bool ecma = false;  // what . and \s mean, and that a stray { or ] is itself
+  bool ecma = false;  // changes . and \s, and makes a stray { or ] a literal
 };
 
-// Fails with kind `input` or `unsupported`; the message names the byte of the pattern.
+// Throws with kind `input` or `unsupported`; the message names the byte of the pattern.
 Pattern parse_pattern(std::string_view text, PatternDialect dialect);
 
-// What \w stands for, and what a word boundary is between.
+// The characters that \w matches, between which and others word boundaries lie.
 const CharSet& word_characters();
 
-// How the characters of a text are written.
+// How the characters of a text are encoded.
 enum class TextForm { utf8, json_string };
 
 // The whole text matches.

@@ -12,7 +12,7 @@ namespace sluice::grammar {
 namespace {
 
 constexpr int kMaxGroups = 200;
-constexpr std::size_t kMaxPattern = 16'384;  // terms are followed recursively
+constexpr std::size_t kMaxPattern = 16'384;  // terms are processed recursively
 constexpr std::uint32_t kMaxRepeat = 100'000;
 
 const CharSet kDigits = {{'0', '9'}};
@@ -190,7 +190,7 @@ class PatternParser {
     } else if (take("?P=") || take("?(")) {
       unsupported("a reference to a group");
     } else if (take("?") && !flags()) {
-      return {};  // they hold for the rest of the enclosing group
+      return {};  // the flags hold for the rest of the enclosing group
     }
     Pattern inner = alternatives(depth + 1);
     if (!take(")")) wrong("a missing ')'");
@@ -206,7 +206,7 @@ class PatternParser {
     return result;
   }
 
-  // (?i:...) opens a group and gives true, (?i) gives false.
+  // (?i:...) opens a group and returns true, (?i) returns false.
   bool flags() {
     bool on = true;
     while (!done()) {
@@ -261,18 +261,17 @@ class PatternParser {
     return of(std::move(set));
   }
 
-  // Up to \E each character stands for itself, and a quantifier behind it is for the last of them.
+  // Up to \E each character is a literal, and a following quantifier applies to the last of them.
   void quoted(std::vector<Pattern>& parts) {
     while (!done() && !take("\\E")) parts.push_back(of(CharSet::of(next_char())));
   }
 
-  // What is none of these, whichever case they have.
+  // The characters outside the set, in any of their cases.
   CharSet others(const CharSet& set) const { return (ignore_case_ ? without_case(set) : set).complement(); }
 
   const CharSet& space() const { return dialect_.ecma ? kSpaceEcma : kSpaceRe2; }
 
-  // An escape that stands for one character, which it returns, or for a set, which it adds and returns
-  // nothing.
+  // An escape for one character, which is returned, or for a set, which is added to `set`.
   std::optional<char32_t> class_escape(CharSet& set) {
     ++at_;
     if (done()) wrong("a lone '\\'");
@@ -310,7 +309,7 @@ class PatternParser {
     }
   }
 
-  // Behind \p or \P: one letter, or a name in braces.
+  // After \p or \P: one letter, or a name in braces.
   CharSet property() {
     if (done()) wrong("an unfinished Unicode property");
     std::string_view name = text_.substr(at_, 1);
@@ -365,7 +364,7 @@ class PatternParser {
     if (low < 0xDC00 || low > 0xDFFF) wrong("an unpaired surrogate");
     return 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
   }
-  // Behind \0: at most two more digits.
+  // After \0: at most two more digits.
   char32_t octal() {
     char32_t value = 0;
     for (int i = 0; i < 2 && !done() && peek() >= '0' && peek() <= '7'; ++i)
@@ -421,7 +420,7 @@ class PatternParser {
     ++at_;
     CharSet ignored;
     const std::optional<char32_t> high = class_char(ignored);
-    if (!high) {  // [a-\d]: the '-' is itself
+    if (!high) {  // [a-\d]: the '-' is a literal
       set.add('-', '-');
       set.add(ignored);
       return;

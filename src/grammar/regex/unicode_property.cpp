@@ -31,7 +31,7 @@ std::string loose(std::string_view name) {
   return result;
 }
 
-// The short names of general categories: PCRE2 knows no others.
+// PCRE2 knows only the short names of general categories.
 std::string_view short_category(std::string_view name) {
   constexpr std::pair<std::string_view, std::string_view> kNames[] = {
       {"casedletter", "L&"},
@@ -82,7 +82,8 @@ std::string_view short_category(std::string_view name) {
   return known == std::end(kNames) ? std::string_view() : known->second;
 }
 
-// What PCRE2 may call it, the best first: what a bare name means for scripts differs between its versions.
+// Spellings that PCRE2 may know, the best first: what a bare name means for scripts differs between its
+// versions.
 std::vector<std::string> spellings(std::string_view name) {
   std::string kind;
   if (const std::size_t equals = name.find('='); equals != std::string_view::npos) {
@@ -111,10 +112,10 @@ std::unique_ptr<pcre2_code, Free> compile(const std::string& name) {
                                                          &offset, nullptr));
 }
 
-// Every character is asked for, in runs of those that have the property and those that do not.
+// Every character is matched, in runs of those that have the property and those that do not.
 CharSet characters_of(const pcre2_code& code) {
   std::string all;
-  std::vector<std::pair<std::size_t, char32_t>> blocks;  // where in the text some of the characters stand
+  std::vector<std::pair<std::size_t, char32_t>> blocks;  // where some of the characters are in the text
   for (char32_t c = 0; c <= 0x10FFFF; ++c) {
     if (c == 0xD800) c = 0xE000;
     if (c % 64 == 0) blocks.emplace_back(all.size(), c);

@@ -1,4 +1,4 @@
-// Sets of characters by their properties in Unicode, as \p{...} names them.
+// Sets of characters by Unicode properties, as \p{...} names them.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace sluice::grammar {
 
-// A general category (L, Lu, Letter, gc=Lu), a script (Greek, Script=Greek, scx=Greek) or a property that is
-// true or false (Alphabetic); nothing if there is none of that name. May be called from any thread.
+// A general category (L, Lu, Letter, gc=Lu), a script (Greek, Script=Greek, scx=Greek) or a binary property
+// (Alphabetic); nothing if the name is unknown. Safe to call from any thread.
 std::optional<CharSet> unicode_property(std::string_view name);
 
 }  // namespace sluice::grammar

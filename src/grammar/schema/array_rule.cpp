@@ -64,7 +64,7 @@ void SchemaCompiler::demand_unevaluated_items(Demands& demands, const Constraint
     const JsonValue* others = at.find("unevaluatedItems");
     if (others == nullptr || !Scopes::collects(at.scope)) continue;
     bool evaluated = false;
-    std::uint32_t bit = 0;  // of the next contains
+    std::uint32_t bit = 0;  // of the next `contains` schema
     for (const Applied& by : constraints.schemas) {
       evaluated |= Scopes::tells(by.scope, at.scope) &&
                    (evaluates(by, bit) || (by.schema != at.schema && by.find("unevaluatedItems") != nullptr));
@@ -129,7 +129,7 @@ std::optional<std::uint32_t> ArrayRule::count_item(std::uint32_t found, std::uin
     const std::uint32_t last = last_count(contains), before = found % (last + 1);
     const bool counted = (contained & 1) != 0;
     if (counted && before == last) {
-      // Beyond a bound nothing may come; beyond what is enough it matters only if it evaluates.
+      // Above the maximum nothing may follow; above what is enough it matters only for evaluation.
       if (contains.max != kNoLimit || !unevaluated_) return std::nullopt;
     }
     next += scale * std::min(before + (counted ? 1 : 0), last);
@@ -158,7 +158,7 @@ void ArrayRule::write_items() {
   const CountRange& count = constraints_.items;
   const std::uint32_t first = compiler_.prefix_items(constraints_);
   const bool bounded = count.max != kNoLimit;
-  // Without a bound, positions from the last one on are alike.
+  // Without a maximum, positions from the last one on are equivalent.
   const std::uint32_t last = bounded ? count.max : std::max({first, count.min, 1u});
   const std::uint32_t layers = count_layers();
   if ((std::size_t{last} + 1) * layers > kMaxArrayNodes)
@@ -171,7 +171,7 @@ void ArrayRule::write_items() {
   const NodeId end = rules.add_node(rule_), opened = rules.add_node(rule_);
   rules.set_final(end);
   rules.add_lexeme(rules.start(rule_), tokens.open_array, opened);
-  // By the number of complete items, and by how many of them are what the array must contain.
+  // By the number of complete items, and by how many of them match `contains`.
   std::vector<NodeId> after = {opened};
   for (std::uint32_t index = 0; index <= last; ++index) {
     compiler_.check_time();
@@ -192,8 +192,8 @@ void ArrayRule::write_items() {
   }
 }
 
-// For each set of schemas of contains that the item may fulfil. That it fulfils no others matters only where
-// they are bounded above.
+// For each set of `contains` schemas that the item may match. That it does not match the others matters only
+// for those with a maximum.
 void ArrayRule::write_item(NodeId from, std::uint32_t index, std::uint32_t found,
                            const std::vector<NodeId>& next) {
   for (std::uint32_t contained = 0; contained < 1u << contains_.size(); ++contained) {
@@ -212,7 +212,7 @@ void ArrayRule::write_item(NodeId from, std::uint32_t index, std::uint32_t found
   }
 }
 
-// Items without repetition are written where their values can be counted: a node for each set of used ones.
+// Items that must be unique are supported if their values can be listed: one node per set of used values.
 void ArrayRule::write_unique() {
   constexpr std::size_t kMaxValues = 9;
   if (compiler_.prefix_items(constraints_) != 0)

@@ -1,4 +1,4 @@
-// The rule of an array: items by position, counted as far as bounds need it.
+// The rule of an array: items by position, counted as far as bounds require it.
 #pragma once
 
 #include "grammar/schema/compiler.h"
@@ -9,20 +9,21 @@ class ArrayRule {
  public:
   ArrayRule(SchemaCompiler& compiler, const Constraints& constraints, RuleId rule);
 
-  // Adds the array from the rule's start.
+  // Adds the array at the rule's start.
   void write();
 
  private:
   void write_items();
   void write_item(NodeId from, std::uint32_t index, std::uint32_t found, const std::vector<NodeId>& next);
-  // How many of the items so far fulfil the schemas of contains, as one number: so many numbers there are,
-  // ...
+  // How many of the items so far match each `contains` schema is encoded as one number; this is the number of
+  // codes.
   std::uint32_t count_layers() const;
-  // ... as far as one of them is counted, ...
+  // The highest count distinguished for one schema.
   static std::uint32_t last_count(const SchemaCompiler::Contains& contains) {
     return contains.max == kNoLimit ? contains.min : contains.max;
   }
-  // ... whether that is enough, and the number after an item that fulfils some, if it may come.
+  // Whether the counts suffice for the array to end, and the code after an item that matches some, if it is
+  // allowed.
   bool enough(std::uint32_t found) const;
   std::optional<std::uint32_t> count_item(std::uint32_t found, std::uint32_t contained) const;
   void write_unique();
@@ -31,7 +32,7 @@ class ArrayRule {
   const Constraints& constraints_;
   RuleId rule_;
   std::vector<SchemaCompiler::Contains> contains_;
-  bool unevaluated_ = false;  // what contains evaluates matters
+  bool unevaluated_ = false;  // whether evaluation by `contains` matters
 };
 
 }  // namespace sluice::grammar

@@ -1,6 +1,6 @@
-// From JSON Schema to rules. A value is held to a list of schemas that must all hold; a list becomes a rule
-// once, so recursion ends. Alternatives (anyOf, oneOf, if) are multiplied out, and what is left is merged by
-// type.
+// Compiles JSON Schema to rules. A value must satisfy a list of schemas; each distinct list becomes one rule,
+// so recursion terminates. Alternatives (anyOf, oneOf, if) are expanded to a disjunction, and each of its
+// terms is merged by type.
 #pragma once
 
 #include <compare>
@@ -20,7 +20,7 @@
 
 namespace sluice::grammar {
 
-// A schema, or one part of what it says.
+// A schema that must hold, or one part of it.
 struct Demand {
   enum class Part : std::uint8_t { keywords, any_of, one_of, conditional, never };
   const JsonValue* schema;
@@ -31,7 +31,7 @@ struct Demand {
 };
 using Demands = std::vector<Demand>;
 
-// The blanks and brackets of JSON.
+// The punctuation of JSON, with the allowed whitespace.
 struct JsonTokens {
   RegexId open_object, close_object, close_empty_object, open_array, close_array, close_empty_array, comma,
       colon;
@@ -40,7 +40,7 @@ JsonTokens json_tokens(RegexArena& arena, JsonWhitespace whitespace);
 
 class SchemaCompiler {
  public:
-  // The lexer's arena watches the time.
+  // The lexer's arena limits the time.
   SchemaCompiler(JsonValue schema, JsonWhitespace whitespace, Rules& rules, Lexer& lexer);
 
   RuleId compile();
@@ -49,7 +49,7 @@ class SchemaCompiler {
   friend class ObjectRule;
   friend class ArrayRule;
 
-  // A value as text: what needs no rule, and the rule for the rest.
+  // The text of a value: expressions for what needs no rule, and a rule for the rest.
   struct Value {
     RegexId strings = RegexArena::kNothing;
     RegexId others = RegexArena::kNothing;
@@ -57,13 +57,13 @@ class SchemaCompiler {
     std::optional<RuleId> rule;
   };
 
-  // How many items must fulfil one schema.
+  // How many items must match one schema.
   struct Contains {
     Applied by;
     const JsonValue* schema;
     std::uint32_t min = 1, max = kNoLimit;
   };
-  // A property that must be there: what its name and its value fulfil. Only negations demand it.
+  // A property that must exist, with the schemas of its name and its value. Only negations require it.
   struct SomeProperty {
     Applied by;
     RegexId names;
@@ -71,20 +71,20 @@ class SchemaCompiler {
   };
   static constexpr std::uint32_t kAllContained = ~std::uint32_t{0};
 
-  // demands.cpp: what must hold
+  // demands.cpp: collecting what must hold
   void demand(Demands& demands, const JsonValue& schema, const Scope* scope);
   void demand_keyword(Demands& demands, const Applied& at, const std::string& key, const JsonValue& value);
   void demand_dependencies(Demands& demands, const Applied& at, const std::string& key,
                            const JsonValue& value);
   void demand_reference(Demands& demands, const Applied& at, std::string_view key,
                         const JsonValue& reference);
-  // What a keyword says of a part of the value.
+  // Adds what a keyword says of a part of the value.
   void demand_part(Demands& demands, const Applied& at, const JsonValue& schema) {
     demand(demands, schema, scopes_.inner(at.scope));
   }
   Demands demands_of(const JsonValue& schema, const Scope* scope);
-  // The ways to fulfil all demands, each without alternatives. A rough answer may hold more than that, but is
-  // found without negations.
+  // The ways to satisfy all demands, each without alternatives. A rough answer may allow more, but needs no
+  // negations.
   std::vector<Demands> alternatives(const Demands& demands, bool rough = false);
   std::vector<Demands> branches(const Demand& demand, bool rough);
   std::vector<Demands> any_branches(const Applied& at, const JsonValue& any_of);
@@ -96,7 +96,7 @@ class SchemaCompiler {
 
   // negation.cpp
   const JsonValue& negation(const JsonValue& schema);
-  // What breaks a keyword, as choices. The others say whether the keyword is theirs.
+  // The ways to violate a keyword, as choices. The functions below return whether they handle the keyword.
   using Choices = std::vector<JsonValue>;
   void negate_keyword(const JsonValue& schema, const std::string& key, const JsonValue& value,
                       Choices& choices);
@@ -116,10 +116,10 @@ class SchemaCompiler {
   void negate_contains(const JsonValue& schema, const JsonValue& value, Choices& choices);
   static JsonValue some_property(JsonValue names, JsonValue value);
   JsonValue make_negation(const JsonValue& schema);
-  // Negations and dependencies hold copies of what they are made from: all of them together are bounded.
+  // Negations and dependencies copy parts of the schema; this limits their total size.
   void count_made(const JsonValue& schema, std::size_t times = 1);
 
-  // merge.cpp: what the keywords say together
+  // merge.cpp: combining keywords
   Constraints merge(const Demands& demands);
   void merge_keyword(Constraints& into, const JsonValue& schema, const std::string& key,
                      const JsonValue& value);
@@ -134,17 +134,17 @@ class SchemaCompiler {
   // objects and arrays
   std::vector<std::string> property_names(const Constraints& constraints) const;
   std::vector<std::string> required_names(const Constraints& constraints) const;
-  // The member of an object that may have very many.
+  // A property of an object that may have very many.
   const JsonValue* member(const JsonValue& object, const std::string& name);
   Demands property_demands(const Constraints& constraints, const std::string& name);
-  // What holds for a property that is named in those of the schemas that are marked.
+  // Adds the demands on a property that is named by the marked schemas only.
   void demand_others(Demands& demands, const Constraints& constraints, const std::vector<bool>& named);
   RegexId name_regex(const Constraints& constraints);
   RegexId name_regex(const JsonValue& schema, const Scope* scope);
   std::vector<SomeProperty> find_some(const Constraints& constraints);
   std::vector<Contains> find_contains(const Constraints& constraints);
   Contains read_contains(const Applied& at, const JsonValue& schema) const;
-  // `contained` says by bits which of the schemas of contains the item fulfils.
+  // Bit i of `contained` says whether the item matches the i-th `contains` schema.
   Demands item_demands(const Constraints& constraints, std::size_t index, std::uint32_t contained);
   void demand_unevaluated_items(Demands& demands, const Constraints& constraints, std::size_t index,
                                 std::uint32_t contained);
@@ -165,12 +165,12 @@ class SchemaCompiler {
   [[noreturn]] void wrong(const JsonValue& schema, std::string_view keyword, std::string_view what) const;
   [[noreturn]] void unsupported(const JsonValue& schema, std::string_view keyword,
                                 std::string_view what) const;
-  // By the first of the schemas that has the keyword.
+  // Names the first of the schemas that has the keyword.
   [[noreturn]] void unsupported(const Constraints& constraints, std::string_view keyword,
                                 std::string_view what) const;
   [[noreturn]] void refuse_nesting(const JsonValue& schema) const;
   void check_time() const { arena_.check_time(); }
-  // Called by whatever goes through a list for each part of another.
+  // For loops over products of lists.
   void count_steps(std::size_t steps) const { arena_.count_steps(steps); }
   void add_demand(Demands& demands, const Demand& demand) const;
 

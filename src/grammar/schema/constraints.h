@@ -11,7 +11,7 @@
 
 namespace sluice::grammar {
 
-// Types of values as bits. "number" is integers and fractions; they are apart because "integer" is a type
+// Types of values as bits. "number" is integers and fractions, which are separate because "integer" is a type
 // too.
 enum TypeBit : unsigned {
   kNull = 1,
@@ -24,8 +24,8 @@ enum TypeBit : unsigned {
   kAllTypes = 127,
 };
 
-// No array and no object of an answer has so many parts, and no string so many characters: bounds from there
-// on are no bounds from above, and nothing reaches them from below.
+// No array or object of an answer is this large, and no string this long: maxima from here on count as none,
+// and minima from here on cannot be met.
 constexpr std::uint32_t kMaxCount = 1'000'000, kMaxLength = 1'000'000'000;
 
 struct CountRange {
@@ -37,7 +37,7 @@ struct CountRange {
   }
 };
 
-// A schema whose keywords hold, and where.
+// A schema and the scope in which its keywords apply.
 struct Applied {
   const JsonValue* schema;
   const Scope* scope;
@@ -46,14 +46,14 @@ struct Applied {
 };
 
 struct Constraints {
-  std::vector<Applied> schemas;  // in order of appearance: objects and arrays are read from them
+  std::vector<Applied> schemas;  // in order of appearance; rules of objects and arrays read them
   unsigned types = kAllTypes;
-  std::optional<std::vector<const JsonValue*>> values;  // of enum and const
+  std::optional<std::vector<const JsonValue*>> values;  // from enum and const
   std::vector<const JsonValue*> excluded;
   NumberRange numbers;
   std::vector<Decimal> multiples, not_multiples;
   CountRange length;
-  std::vector<const JsonValue*> patterns, not_patterns;  // strings
+  std::vector<const JsonValue*> patterns, not_patterns;  // of strings
   std::vector<std::string> formats;
   CountRange items, properties;
   bool unique = false;

@@ -1,4 +1,5 @@
-// What must hold for a value: references followed, allOf spread out, alternatives multiplied out.
+// Collects what must hold for a value: references are followed, allOf is flattened, alternatives are
+// expanded.
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -118,7 +119,7 @@ void SchemaCompiler::demand(Demands& demands, const JsonValue& schema, const Sco
 void SchemaCompiler::demand_reference(Demands& demands, const Applied& at, std::string_view key,
                                       const JsonValue& reference) {
   if (!reference.is_string()) wrong(*at.schema, key, "expected a string");
-  // A schema that only refers to itself says nothing.
+  // A schema that only refers to itself adds no constraint.
   const JsonValue& target = key == "$dynamicRef"
                                 ? document_.resolve_dynamic(*at.schema, reference.string, at.scope)
                                 : document_.resolve(*at.schema, reference.string);
@@ -149,7 +150,7 @@ void SchemaCompiler::demand_keyword(Demands& demands, const Applied& at, const s
   add_demand(demands, {&schema, Demand::Part::keywords, at.scope});
 }
 
-// Either the property is absent, or it is there and so is what it depends on.
+// Either the property is absent, or it and what it requires are present.
 void SchemaCompiler::demand_dependencies(Demands& demands, const Applied& at, const std::string& key,
                                          const JsonValue& value) {
   const JsonValue& schema = *at.schema;
@@ -157,7 +158,7 @@ void SchemaCompiler::demand_dependencies(Demands& demands, const Applied& at, co
   const JsonValue*& made = dependencies_[&value];
   if (made == nullptr) {
     std::vector<JsonValue> all;
-    constexpr std::size_t kAround = 16;  // values around what a name needs
+    constexpr std::size_t kAround = 16;  // values added per required name
     for (const auto& [name, needs] : value.members) {
       count_made(needs, kAround);
       JsonValue not_object = JsonValue::object({{"type", JsonValue::array({})}});
@@ -211,8 +212,8 @@ unsigned SchemaCompiler::types_of(const Demands& demands) {
 }
 
 std::vector<Demands> SchemaCompiler::alternatives(const Demands& demands, bool rough) {
-  // Each demand beside the choice that it came from: one that comes from itself would be multiplied out for
-  // ever.
+  // Each demand comes with the choice that it came from: one that comes from itself would be expanded
+  // forever.
   struct Choice {
     Demand demand;
     const Choice* from;
@@ -284,8 +285,8 @@ std::vector<Demands> SchemaCompiler::branches(const Demand& demand, bool rough) 
   return result;
 }
 
-// One branch holds at least. Where somebody wants to know what is evaluated, it matters which others do, so
-// every set of branches is a way; that more than those of the set may hold makes no way too wide.
+// At least one branch holds. If evaluation matters, so does which others hold, and every set of branches is
+// an alternative; that branches outside the set may hold too makes no alternative too wide.
 std::vector<Demands> SchemaCompiler::any_branches(const Applied& at, const JsonValue& any_of) {
   constexpr std::size_t kMaxTold = 6;
   std::vector<Demands> parts, result;
@@ -306,7 +307,7 @@ std::vector<Demands> SchemaCompiler::any_branches(const Applied& at, const JsonV
   return result;
 }
 
-// Each branch and none of the others; those that cannot hold together with it need not be excluded.
+// Each branch and none of the others; branches that are disjoint with it need not be excluded.
 std::vector<Demands> SchemaCompiler::exclusive_branches(const Applied& at, const JsonValue& one_of) {
   constexpr int kDepth = 3;
   const std::pair key(&one_of, at.scope);

@@ -17,7 +17,7 @@ bool has_scheme(std::string_view uri) {
   });
 }
 
-// RFC 3986, as far as references in schemas use it.
+// RFC 3986, as far as references in schemas need it.
 std::string join_uri(const std::string& base, std::string_view reference) {
   if (base.empty() || has_scheme(reference)) return std::string(reference);
   if (reference.empty()) return base;
@@ -76,7 +76,7 @@ std::string pointer_escaped(std::string_view key) {
   return out;
 }
 
-// A dialect of one's own may say anything, and nothing is fetched to find out.
+// A custom dialect may have any meaning, and nothing is fetched to find out.
 void check_dialect(std::string_view name) {
   if (name.empty()) return;
   for (const std::string_view known : {"json-schema.org", "openapis.org", "draft-0", "draft/20"})
@@ -265,7 +265,7 @@ std::string SchemaDocument::path(const JsonValue& schema) const {
 
 const JsonValue& SchemaDocument::keep(JsonValue schema, const JsonValue& origin) {
   made_.push_back(std::move(schema));
-  // What it holds was copied from its origin, so references in it mean the same.
+  // Its parts were copied from the origin, so references in it resolve as there.
   const auto place = [&](const auto& self, const JsonValue& value) -> void {
     locations_[&value] = {&origin, "", true};
     if (value.is_object()) index_id(value);

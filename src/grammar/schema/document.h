@@ -1,4 +1,5 @@
-// A schema as a document: where its parts lie, what its references mean, and the parts made from others.
+// A schema document: the location of its parts, the targets of its references, and schemas derived from
+// others.
 #pragma once
 
 #include <deque>
@@ -16,32 +17,33 @@ class SchemaDocument {
   explicit SchemaDocument(JsonValue root);
 
   const JsonValue& root() const { return root_; }
-  // What a reference in `schema` points to; fails if it is not in the document, naming the keyword.
+  // What a reference in `schema` points to. Throws if it is not in the document, naming the keyword.
   const JsonValue& resolve(const JsonValue& schema, std::string_view reference,
                            std::string_view keyword = "$ref") const;
-  // The same of a dynamic one, which may mean a schema of one of the resources through which it was reached.
+  // The same for a dynamic reference, which may resolve to a schema in a resource through which it was
+  // reached.
   const JsonValue& resolve_dynamic(const JsonValue& schema, std::string_view reference,
                                    const Scope* scope) const;
   bool has_dynamic_references() const { return has_dynamic_references_; }
-  // The innermost schema around it that has a name of its own.
+  // The innermost enclosing schema with an identifier of its own.
   const JsonValue& resource_of(const JsonValue& schema) const;
-  // Where a schema lies, as a JSON pointer; of a made one, where its origin lies.
+  // The location of a schema as a JSON pointer; of a derived one, its origin's.
   std::string path(const JsonValue& schema) const;
-  // Keeps a schema that is made from another.
+  // Stores a schema derived from another.
   const JsonValue& keep(JsonValue schema, const JsonValue& origin);
-  // Whether the drafts up to 7 hold here, in which a reference hides its siblings.
+  // Whether a draft up to 7 applies, in which a reference hides its siblings.
   bool reference_alone() const { return reference_alone_; }
-  // Whether items that contains has found count as evaluated, which draft 2019-09 did not know.
+  // Whether items matched by `contains` count as evaluated; in draft 2019-09 they do not.
   bool contains_evaluates() const { return contains_evaluates_; }
 
  private:
   struct Location {
     const JsonValue* parent = nullptr;
     std::string key;
-    bool made = false;  // from the parent, so that it lies where that does
+    bool made = false;  // derived from the parent, so it has the parent's location
   };
 
-  // What a value in a schema is: names of anything but schemas mean nothing.
+  // What a value in a schema is; only keywords in schemas have a meaning.
   enum class Role { schema, schemas_by_name, data };
 
   void index(const JsonValue& value, const JsonValue* parent, std::string key, Role role);

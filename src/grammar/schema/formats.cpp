@@ -12,8 +12,8 @@ const std::string kDate =
     "(?:\\d\\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)";
 const std::string kSecondFraction = "(?:\\.\\d{1,18})?";
 
-// A leap second is the last of a day in UTC; elsewhere the clocks show another time then, behind Greenwich on
-// the same day and before it on the next one. Time zones are quarters of hours apart.
+// A leap second is the last of a day in UTC; local clocks show another time then, on the same day west of
+// Greenwich and on the next day east of it. Time zones are multiples of a quarter of an hour.
 struct LeapSecond {
   std::string same_day, next_day;
 };
@@ -38,7 +38,7 @@ std::string time() {
   return "(?:" + kTime + "|" + leap.same_day + "|" + leap.next_day + ")";
 }
 
-// Leap seconds come at the end of June or of December (RFC 3339, section 5.7).
+// Leap seconds occur at the end of June or December (RFC 3339, section 5.7).
 std::string date_time() {
   const LeapSecond leap = leap_second();
   return "(?:" + kDate + "[Tt]" + kTime + "|\\d{4}-(?:(?:06-30|12-31)[Tt](?:" + leap.same_day +
@@ -60,7 +60,7 @@ std::string ipv6() {
 
 const std::string kLabel = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?";
 
-// `more` are characters beyond ASCII.
+// `more` lists characters beyond ASCII.
 std::string email(const std::string& more) {
   const std::string atom = "[A-Za-z0-9!#$%&'*+/=?^_`{|}~" + more + "-]+";
   std::string label = kLabel;
@@ -153,7 +153,7 @@ const std::vector<Known>& known_formats() {
   return known;
 }
 
-// Which labels of hosts that begin with xn-- encode a name is beyond a regular expression.
+// Which host labels with the prefix xn-- are valid is beyond a regular expression.
 constexpr std::string_view kUnsupportedFormats[] = {"hostname", "idn-hostname", "regex"};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The formats of strings that are held to, as regular expressions.
+// The supported formats of strings, as regular expressions.
 #pragma once
 
 #include <optional>
@@ -8,10 +8,10 @@ namespace sluice::grammar {
 
 struct Format {
   enum class Kind { pattern, annotation, unsupported } kind;
-  std::string_view pattern;  // of the whole string
+  std::string_view pattern;  // for the complete string
 };
 
-// Names that no standard defines say nothing about the string.
+// Names that no standard defines do not constrain the string.
 Format find_format(std::string_view name);
 
 }  // namespace sluice::grammar

@@ -1,4 +1,4 @@
-// What the keywords of several schemas say together, and whether a given value fulfils them.
+// Combines the keywords of several schemas, and checks whether a given value satisfies them.
 #include <algorithm>
 
 #include "base/error.h"
@@ -25,11 +25,11 @@ unsigned SchemaCompiler::type_bits(const JsonValue& schema, const JsonValue& typ
       {"integer", kInteger},
       {"number", kInteger | kFraction},
       {"$fraction", kFraction},
-      {"any", kAllTypes},  // of draft 3
+      {"any", kAllTypes},  // draft 3
   };
   for (const auto& [name, bits] : kNames)
     if (type.is_string() && type.string == name) {
-      const JsonValue* nullable = schema.find("nullable");  // of OpenAPI
+      const JsonValue* nullable = schema.find("nullable");  // OpenAPI
       return nullable != nullptr && nullable->is_boolean() && nullable->boolean ? bits | kNull : bits;
     }
   wrong(
@@ -51,7 +51,7 @@ Constraints SchemaCompiler::merge(const Demands& demands) {
 
 void SchemaCompiler::merge_number(Constraints& into, const JsonValue& schema, const std::string& key,
                                   const JsonValue& value) {
-  if (value.is_boolean() && key.starts_with("exclusive")) return;  // draft 4: says how minimum is meant
+  if (value.is_boolean() && key.starts_with("exclusive")) return;  // draft 4: changes the meaning of minimum
   if (!value.is_number()) wrong(schema, key, "expected a number");
   const auto flag = [&](const char* name) {
     const JsonValue* found = schema.find(name);

@@ -1,5 +1,5 @@
-// What does not fulfil a schema, as a schema again: a value that breaks one of its keywords. Keywords that
-// begin with "$not-" exist only here.
+// The negation of a schema, as a schema: a value that violates one of its keywords. Keywords that begin with
+// "$not-" exist only here.
 #include <algorithm>
 #include <array>
 
@@ -76,7 +76,7 @@ JsonValue SchemaCompiler::make_negation(const JsonValue& schema) {
   return JsonValue::object({{"anyOf", JsonValue::array(std::move(choices))}});
 }
 
-// None of the branches, or two of them.
+// None of the branches holds, or two of them do.
 void SchemaCompiler::negate_one_of(const JsonValue& schema, const JsonValue& one_of, Choices& choices) {
   if (!one_of.is_array()) wrong(schema, "oneOf", "expected an array of schemas");
   std::vector<JsonValue> none;
@@ -169,7 +169,7 @@ bool SchemaCompiler::negate_count(const JsonValue& schema, const std::string& ke
   return false;
 }
 
-// Some property has such a name and such a value.
+// There is a property with such a name and value.
 JsonValue SchemaCompiler::some_property(JsonValue names, JsonValue value) {
   return of_type("object", "$some-property",
                  JsonValue::object({{"names", std::move(names)}, {"value", std::move(value)}}));
@@ -223,7 +223,7 @@ bool SchemaCompiler::negate_object(const JsonValue& schema, const std::string& k
   return true;
 }
 
-// A property is there, and what it depends on is not.
+// The property is present, and what it requires is not.
 bool SchemaCompiler::negate_dependencies(const JsonValue& schema, const std::string& key,
                                          const JsonValue& value, Choices& choices) {
   if (key != "dependencies" && key != "dependentRequired" && key != "dependentSchemas") return false;
@@ -265,7 +265,7 @@ bool SchemaCompiler::negate_array(const JsonValue& schema, const std::string& ke
   return true;
 }
 
-// Too few items, or too many.
+// Too few items match, or too many.
 void SchemaCompiler::negate_contains(const JsonValue& schema, const JsonValue& value, Choices& choices) {
   const Contains contains = read_contains({&schema, nullptr}, value);
   count_made(value, 2);

@@ -86,7 +86,7 @@ void SchemaCompiler::demand_others(Demands& demands, const Constraints& constrai
   }
 }
 
-// The names that fulfil a schema.
+// The names that satisfy a schema.
 RegexId SchemaCompiler::name_regex(const JsonValue& schema, const Scope* scope) {
   std::vector<RegexId> choices;
   for (const Demands& way : alternatives(demands_of(schema, scope))) {
@@ -132,7 +132,7 @@ std::vector<SchemaCompiler::SomeProperty> SchemaCompiler::find_some(const Constr
 ObjectRule::ObjectRule(SchemaCompiler& compiler, const Constraints& constraints, RuleId rule)
     : compiler_(compiler), constraints_(constraints), rule_(rule), some_(compiler.find_some(constraints)) {}
 
-// False if a required property cannot be there.
+// Returns false if a required property is impossible.
 bool ObjectRule::collect_properties() {
   RegexArena& arena = compiler_.arena_;
   const std::vector<std::string> listed = compiler_.required_names(constraints_);
@@ -167,7 +167,7 @@ Demands ObjectRule::region_demands(const std::vector<bool>& matched) {
   return demands;
 }
 
-// Names that match a pattern and names that do not are different regions.
+// Names that match a pattern and names that do not form separate regions.
 void ObjectRule::split_region(RegexId names, std::size_t next, std::vector<bool>& matched) {
   compiler_.check_time();
   if (!compiler_.lexer_.alive(names)) return;
@@ -205,8 +205,7 @@ void ObjectRule::collect_regions() {
   split_region(names, 0, matched);
 }
 
-// Names of different classes are different. They are told apart by their last byte; the empty one has none
-// and is in the first class.
+// Divides names into disjoint classes by their last byte; the empty name is in the first class.
 std::vector<RegexId> ObjectRule::name_classes(RegexId names, std::size_t count) {
   if (count == 1) return {names};
   RegexArena& arena = compiler_.arena_;
@@ -222,15 +221,15 @@ std::vector<RegexId> ObjectRule::name_classes(RegexId names, std::size_t count) 
   return classes;
 }
 
-// Names outside the known ones may repeat. Where several of them may be needed to reach the least number of
-// properties, only those of different classes count as different ones.
+// Unlisted names may repeat. If several are needed to reach the minimum number of properties, only names of
+// different classes count as different.
 void ObjectRule::tell_names_apart() {
   constexpr std::size_t kMaxWords = 12, kMaxClassesOfRegion = 16;
   const std::uint32_t min = constraints_.properties.min;
   const std::uint32_t required = std::ranges::count_if(properties_, &Property::required);
   if (min < required + 2 || regions_.empty()) return;
   told_apart_ = true;
-  // Every set of classes is a state, so many are affordable only where few names are missing.
+  // Every set of classes is a state, so many classes are affordable only if few names are missing.
   const std::uint32_t missing = min - required;
   const std::size_t affordable = missing <= 2 ? kMaxClasses : missing == 3 ? 32 : missing <= 8 ? 12 : 1;
   const std::size_t count = std::clamp<std::size_t>(affordable / regions_.size(), 1, kMaxClassesOfRegion);
@@ -287,7 +286,7 @@ ObjectRule::Nodes ObjectRule::nodes(const State& state) {
   return found->second;
 }
 
-// Properties are counted only as far as the bounds need it.
+// Properties are counted only as far as the bounds require it.
 ObjectRule::State ObjectRule::after_property(const State& state, std::uint32_t as) const {
   const CountRange& count = constraints_.properties;
   State after = state;
@@ -328,7 +327,7 @@ void ObjectRule::write_state(const State& state, Nodes at) {
   rules.add_lexeme(at.done, tokens.comma, at.name);
 }
 
-// For every set of properties that must be there and that this one may be.
+// For every subset of the required "some properties" that this one may satisfy.
 void ObjectRule::write_property(const State& state, NodeId name) {
   Rules& rules = compiler_.rules_;
   const Property& property = properties_[state.next];
@@ -345,8 +344,8 @@ void ObjectRule::write_property(const State& state, NodeId name) {
   }
 }
 
-// What a property of an unlisted name has fulfilled, a later one of the same name would undo: it fulfils that
-// again, or has another name.
+// A later property of the same name replaces an earlier one, so it must satisfy what that satisfied, or have
+// another name.
 RegexId ObjectRule::names_as(const State& state, std::uint32_t as, RegexId names) {
   RegexArena& arena = compiler_.arena_;
   if ((as & state.found & ~state.loose) != 0) return RegexArena::kNothing;
@@ -371,7 +370,7 @@ void ObjectRule::write_region(const State& state, NodeId name, const Region& reg
   for (std::uint32_t as = 0; as < 1u << some_.size(); ++as) {
     Demands demands = region.demands;
     demand_some(demands, as);
-    std::map<NodeId, NodeId> named_by_end;  // names after which the same may follow
+    std::map<NodeId, NodeId> named_by_end;  // names that lead to the same node
     for (std::size_t i = 0; i < classes.size(); ++i) {
       const RegexId names = names_as(state, as, classes[i]);
       if (names == RegexArena::kNothing) continue;

@@ -1,4 +1,4 @@
-// The rule of an object: known properties in the order of the schema, then others.
+// The rule of an object: listed properties in the order of the schema, then others.
 #pragma once
 
 #include <compare>
@@ -13,39 +13,39 @@ class ObjectRule {
  public:
   ObjectRule(SchemaCompiler& compiler, const Constraints& constraints, RuleId rule);
 
-  // Adds the object from the rule's start.
+  // Adds the object at the rule's start.
   void write();
 
  private:
-  static constexpr std::size_t kMaxClasses = 64;  // more share the last bit, and count as one
+  static constexpr std::size_t kMaxClasses = 64;  // classes beyond this share the last bit and count as one
 
   struct Property {
     Demands demands;
     bool required;
-    RegexId key = RegexArena::kNothing;  // its name and the colon
-    std::uint32_t may_be = 0;            // by bits: those of some_ that its name fits
+    RegexId key = RegexArena::kNothing;  // the name and the colon
+    std::uint32_t may_be = 0;            // bits: the members of some_ that its name matches
   };
-  // Names outside the known ones, and what holds for their values.
+  // Unlisted names with the same constraints on their values.
   struct Region {
     RegexId names;
     Demands demands;
-    std::vector<RegexId> classes = {};  // names of different classes are different
+    std::vector<RegexId> classes = {};  // disjoint classes of names
     std::size_t first_class = 0;
   };
   struct NamePattern {
-    std::size_t owner;  // among the schemas of the constraints
+    std::size_t owner;  // index into the constraints' schemas
     RegexId regex;
     const JsonValue* schema;
   };
-  // What has been written, as far as what may come next depends on it.
+  // What has been written, as far as it affects what may follow.
   struct State {
-    std::size_t next = 0;         // property, or a later one
-    std::uint32_t written = 0;    // properties, up to the bound above
-    std::uint32_t different = 0;  // of them surely, up to the bound below
-    std::uint32_t found = 0;      // by bits: those of some_ that are there
-    // ... and of those the ones that another property of the same name could undo
+    std::size_t next = 0;         // the first property that may follow
+    std::uint32_t written = 0;    // properties, up to the maximum
+    std::uint32_t different = 0;  // of them certainly distinct, up to the minimum
+    std::uint32_t found = 0;      // bits: the satisfied members of some_
+    // those of `found` that a later property of the same name could undo
     std::uint32_t loose = 0;
-    std::uint64_t seen = 0;  // by bits: the classes of names, while different ones are missing
+    std::uint64_t seen = 0;  // bits: classes of names used, while distinct ones are missing
 
     friend auto operator<=>(const State&, const State&) = default;
   };
@@ -66,7 +66,7 @@ class ObjectRule {
   void write_state(const State& state, Nodes at);
   void write_property(const State& state, NodeId name);
   void write_region(const State& state, NodeId name, const Region& region);
-  // The part of the names that count as those of some_ in `as`; nothing if they cannot now.
+  // The names that can count as the members `as` of some_; nothing if they cannot now.
   RegexId names_as(const State& state, std::uint32_t as, RegexId names);
   void demand_some(Demands& demands, std::uint32_t as);
 
@@ -78,7 +78,7 @@ class ObjectRule {
   std::vector<NamePattern> patterns_;
   std::vector<Region> regions_;
   std::size_t last_required_ = 0;  // one past it
-  bool told_apart_ = false;        // names outside the known ones have classes
+  bool told_apart_ = false;        // unlisted names are divided into classes
   std::map<State, Nodes> nodes_;
   std::vector<State> unwritten_;
   NodeId end_ = 0;

@@ -1,6 +1,6 @@
-// Where a schema is applied, as far as keywords that look around themselves need it: unevaluatedProperties
-// and unevaluatedItems see what other schemas say of the same value, $dynamicRef sees through which schemas
-// it was reached. Elsewhere there is no scope, a null pointer.
+// Where a schema is applied, for keywords that depend on it: unevaluatedProperties and unevaluatedItems
+// depend on what other schemas say of the same value, $dynamicRef on the schemas through which it was
+// reached. Elsewhere the scope is a null pointer.
 #pragma once
 
 #include <map>
@@ -11,16 +11,16 @@
 namespace sluice::grammar {
 
 struct Scope {
-  // For the same value: who wants to know what is evaluated here. A scope without owner is a `not`, out of
-  // which nothing is told.
+  // For the same value: the schemas that need to know what is evaluated here. A scope without owner is a
+  // `not`, which reports nothing outward.
   const Scope* outer = nullptr;
   const JsonValue* owner = nullptr;
-  // The schema resources on the way from the root of the value, each where it was first met.
-  const Scope* resources = nullptr;  // the scope whose resource was met before
+  // The schema resources on the path from the root of the value, each where it was first entered.
+  const Scope* resources = nullptr;  // the scope of the previous resource
   const JsonValue* resource = nullptr;
 };
 
-// Equal scopes are one object.
+// Interns scopes, so equal scopes are one object.
 class Scopes {
  public:
   const Scope* make(const Scope& scope) {
@@ -29,7 +29,7 @@ class Scopes {
         known_.try_emplace({scope.outer, scope.owner, scope.resources, scope.resource}, scope);
     return &found->second;
   }
-  // Of a part of the value.
+  // The scope for a part of the value.
   const Scope* inner(const Scope* scope) {
     return scope == nullptr ? nullptr : make({.resources = scope->resources, .resource = scope->resource});
   }
@@ -49,9 +49,9 @@ class Scopes {
     return make(made);
   }
 
-  // Whether somebody wants to know what is evaluated here.
+  // Whether any schema needs to know what is evaluated here.
   static bool collects(const Scope* scope) { return scope != nullptr && scope->owner != nullptr; }
-  // Whether what is evaluated in `scope` is known in `owner`.
+  // Whether `owner` learns what is evaluated in `scope`.
   static bool tells(const Scope* scope, const Scope* owner) {
     for (; collects(scope); scope = scope->outer)
       if (scope->owner == owner->owner && scope->outer == owner->outer) return true;

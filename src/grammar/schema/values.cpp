@@ -1,4 +1,4 @@
-// The text of values: scalars as expressions, objects and arrays as rules.
+// The text of values: scalars as regular expressions, objects and arrays as rules.
 #include <algorithm>
 
 #include "base/error.h"
@@ -141,7 +141,7 @@ RegexId SchemaCompiler::pattern_regex(const JsonValue& schema, std::string_view 
 
 namespace {
 
-// ^[set]{m,n}$: joined with a length, it stays a plain repetition.
+// ^[set]{m,n}$: combined with a length limit, it stays a plain repetition.
 const Pattern* as_repeated_set(const Pattern& pattern) {
   using Kind = Pattern::Kind;
   if (pattern.kind != Kind::concat || pattern.parts.size() != 3 || pattern.parts[0].kind != Kind::begin ||
@@ -205,7 +205,7 @@ RegexId SchemaCompiler::number_text(const Constraints& constraints) {
   for (const JsonValue* value : constraints.excluded)
     if (value->is_number()) conditions.push_back(arena_.complement(same_number_regex(arena_, value->number)));
   if (!conditions.empty() && range.fractions && range.integers && !range.high) {
-    // Digits are compared one by one, which an exponent would evade.
+    // Digits are compared one by one, which numbers with an exponent would evade.
     range.lower(Decimal::parse("1e300"), false);
   }
   conditions.push_back(number_regex(arena_, range));
