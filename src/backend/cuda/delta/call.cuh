@@ -1,4 +1,4 @@
-// The fields of delta_rule as its kernels read them.
+// The fields of delta_rule as its kernels use them.
 #pragma once
 
 #include "backend/cuda/delta/save_places.cuh"
@@ -86,7 +86,7 @@ struct DeltaCall {
 };
 
 void launch_recurrent(Context& context, const ops::DeltaRule& op);
-// The chunked form takes BF16 alone, in rows aligned to 16 bytes.
+// The chunked form accepts only BF16, in rows aligned to 16 bytes.
 bool chunked_supports(const Context& context, const ops::DeltaRule& op);
 void launch_chunked(Context& context, const ops::DeltaRule& op);
 

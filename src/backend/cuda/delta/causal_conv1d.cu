@@ -1,10 +1,11 @@
-// out[t] = silu(sum_j virtual[t+j] * weight[:,j]) over the W-1 rows of the state followed by x; the state
-// then holds the last W-1 rows. Taps are added in the order j = 0..W-1 whichever kernel runs.
+// out[t] = silu(sum_j virtual[t+j] * weight[:,j]), where `virtual` is the W-1 rows of the state followed by
+// x; the state then holds the last W-1 rows. All kernels add taps in the order j = 0..W-1.
 //
-// W = 4: a thread owns kVector channels and keeps the last three rows in registers. Few tokens per sequence:
-// it walks the whole sequence and writes the state, one launch. Many: it walks a run of tokens, and a second
-// launch writes the states once nobody needs the old ones. Other widths: a thread per token and channel, and
-// the same second launch. Bytes: x and out once (and 3 rows of a run again, from the cache), state twice.
+// W = 4: a thread computes kVector channels and keeps the last three rows in registers. With few tokens per
+// sequence it computes the whole sequence and writes the state, in one launch. With many it computes a run of
+// tokens, and a second launch writes the states once the old ones are no longer needed. Other widths: a
+// thread per token and channel, and the same second launch. Bytes: x and out once (and 3 rows of each run
+// again, from the cache), the state twice.
 #include <algorithm>
 #include <type_traits>
 
@@ -22,8 +23,8 @@ namespace sluice::backend::cuda::delta {
 namespace {
 
 constexpr int kWidth = 4;  // taps of the kernels that keep their window in registers
-// Tokens per thread where sequences are long: the fewer, the more threads, each of which reads its taps and
-// three rows before its own.
+// Tokens per thread for long sequences. Fewer tokens give more threads, but each thread first reads its taps
+// and the three rows before its own.
 constexpr int kLongRun = 32;
 constexpr int kShortRun = 8;
 constexpr int kManyTokens = 2048;
@@ -37,7 +38,7 @@ struct ConvCall {
   long long x_stride;
   long long out_stride;
   long long weight_stride;
-  long long state_stride;  // of rows
+  long long state_stride;  // between rows
   long long slot_stride;
   long long slots;
   DeviceSequences sequences;
@@ -50,14 +51,14 @@ struct ConvCall {
   long long saved_strides[2];  // save, row
 };
 
-// Of a sum that is rounded to T.
+// SiLU of a sum that is rounded to T.
 template <class T>
 __device__ __forceinline__ float activate(float x) {
   if constexpr (std::is_same_v<T, float>) return x / (1.0f + expf(-x));
   return silu(x);
 }
 
-// Row `row` of the virtual input of a sequence: the state's W-1 rows, then x.
+// Row `row` of the virtual input of a sequence: the W-1 rows of the state, then x.
 template <class T, int kVector>
 __device__ __forceinline__ void load_virtual(const ConvCall& call, const SequencePart& part, int width,
                                              int row, int channel, float (&to)[kVector]) {
@@ -68,7 +69,8 @@ __device__ __forceinline__ void load_virtual(const ConvCall& call, const Sequenc
                 to);
 }
 
-// Tokens [first, last) of a sequence; leaves in `window` the three rows that the next token would see.
+// Computes tokens [first, last) of a sequence; leaves in `window` the three rows that the next token would
+// use.
 template <class T, class Weight, int kVector>
 __device__ __forceinline__ void convolve_run(const ConvCall& call, const SequencePart& part, int first,
                                              int last, int channel, float (&window)[kWidth - 1][kVector]) {
@@ -162,8 +164,8 @@ __global__ void conv_tokens(ConvCall call) {
   }
 }
 
-// Grid: channels, sequences. Row r becomes virtual row T + r, which is a later one: rising r reads no row
-// that was already replaced.
+// Grid: channels, sequences. Row r becomes virtual row T + r. That is a later row, so in ascending order no
+// row is read after it was replaced.
 template <class T>
 __global__ void conv_states(ConvCall call) {
   wait_for_inputs();
@@ -178,7 +180,7 @@ __global__ void conv_states(ConvCall call) {
   }
 }
 
-// Grid: channels, saves. Before the states change.
+// Grid: channels, saves. Runs before the states are updated.
 template <class T>
 __global__ void conv_saves(ConvCall call) {
   wait_for_inputs();

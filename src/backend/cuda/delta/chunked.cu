@@ -1,14 +1,14 @@
-// The second kernel of the chunked delta rule on any device, and the form as a whole; chunks.cuh has the
-// formulas.
+// The second kernel of the chunked delta rule for any device, and the host code of that form; chunks.cuh has
+// the formulas.
 //
-// Grid: (sequence, value head, 16 kWarps rows of the state). Rows of a state never meet, so each of kWarps
-// state warps keeps 16 of them in registers, as the sums of the tensor cores, over all chunks; from chunk to
-// chunk R, X and the new state follow from products whose left operand is made from the sums of the one
-// before, with no exchange between warps. The state, R, X and both square matrices enter products as sums of
-// two BF16 terms: out is right to its own rounding, the state to 1e-5. Beside each state warp runs an output
-// warp, one chunk behind: it gets the state and X through shared memory, makes out from them, and copies the
-// tiles of the chunks to come. Bytes: q, k, v, out once, 21 KB of tables a chunk and head, the state twice;
-// k, q and tables again from the cache for the other slices of Dv.
+// Grid: (sequence, value head, 16 kWarps rows of the state). Rows of a state are independent, so each of
+// kWarps state warps keeps 16 of them in registers, as accumulators of the tensor cores, over all chunks.
+// Within a chunk R, X and the new state follow from products whose left operand is made from the previous
+// product's accumulators, without exchange between warps. The state, R, X and both square matrices enter
+// products as sums of two BF16 terms: out is accurate to its own rounding, the state to 1e-5. Each state warp
+// has an output warp, which runs one chunk behind: it gets the state and X through shared memory, computes
+// out from them, and prefetches the tiles of the next chunks. Bytes: q, k, v, out once, 21 KB of tables per
+// chunk and head, the state twice; k, q and tables again from the cache for the other slices of Dv.
 #include <algorithm>
 
 #include "backend/cuda/delta/walk.cuh"
@@ -19,11 +19,11 @@ namespace sluice::backend::cuda::delta {
 
 namespace {
 
-constexpr int kTokenTiles = kChunk / 8;  // sums across the tokens of a chunk
-// Chunks whose tables are in scratch memory at a time.
+constexpr int kTokenTiles = kChunk / 8;  // accumulators across the tokens of a chunk
+// Number of chunks whose tables are in scratch memory at a time.
 constexpr std::int64_t kChunksAtOnce = 256;
 
-// What passes from a state warp to its output warp.
+// What a state warp passes to its output warp.
 template <int kWidth>
 struct Handover {
   Sums state[kWidth / 8][kWarp];
@@ -37,7 +37,7 @@ struct Shared {
   Handover<kWidth> handover[2][kWarps];
 };
 
-// sums *= factor of each token, the sums' column.
+// Multiplies the accumulators by a factor per token; tokens are columns.
 __device__ __forceinline__ void scale_tokens(Sums& sums, const float* factors, int lane) {
   const float2 factor = *reinterpret_cast<const float2*>(factors + lane % 4 * 2);
   sums.at[0] *= factor.x;
@@ -46,7 +46,7 @@ __device__ __forceinline__ void scale_tokens(Sums& sums, const float* factors, i
   sums.at[3] *= factor.y;
 }
 
-// products += S KT (or S QT) over the tokens of a chunk, where sums(n) are columns 8n.. of S.
+// products += S KT (or S QT) over the tokens of a chunk; sums(n) holds columns 8n.. of S.
 template <int kWidth, class SumsAt>
 __device__ __forceinline__ void multiply_state(const SumsAt& sums, const Bf16* tile,
                                                Sums (&products)[kTokenTiles], int lane) {
@@ -65,7 +65,8 @@ __device__ __forceinline__ void multiply_state(const SumsAt& sums, const Bf16* t
   }
 }
 
-// products += values times a lower square matrix given in two terms, in three of the four pairs of terms.
+// products += values times a lower triangular matrix given as two terms, with three of the four products of
+// terms.
 template <class SumsAt>
 __device__ __forceinline__ void multiply_lower(const SumsAt& values, const LowerMatrix& matrix,
                                                Sums (&products)[kTokenTiles], int lane) {
@@ -84,7 +85,7 @@ __device__ __forceinline__ void multiply_lower(const SumsAt& values, const Lower
   }
 }
 
-// r = v - e^G o r for the 16 rows of a warp.
+// r = v - e^G o r, for the 16 rows of a warp.
 template <int kWarps>
 __device__ __forceinline__ void subtract_from_values(const Bf16* v_tile, const float* from_start,
                                                      Sums (&r)[kTokenTiles], int warp, int lane) {
@@ -103,8 +104,8 @@ __device__ __forceinline__ void subtract_from_values(const Bf16* v_tile, const f
   }
 }
 
-// One chunk on 16 rows of the state, held as [16, Dk]. Stores to the handover come before the loads of a
-// stage: a load could not be moved ahead of them.
+// Advances 16 rows of the state, held as [16, Dk], by one chunk. Stores to the handover precede the loads of
+// a stage, because the compiler could not move a load ahead of them.
 template <int kWidth, int kWarps>
 __device__ __forceinline__ void advance_state(Sums (&state)[kWidth / 8],
                                               const StateTiles<kWidth, 16 * kWarps>& tiles,
@@ -139,7 +140,7 @@ __device__ __forceinline__ void advance_state(Sums (&state)[kWidth / 8],
   }
 }
 
-// The outputs [rows, 16] of one chunk and 16 rows of the state.
+// The outputs [rows, 16] of one chunk for 16 rows of the state.
 template <int kWidth>
 __device__ __forceinline__ void write_out(const OutTiles<kWidth>& tiles, const Handover<kWidth>& handover,
                                           Bf16* out, long long stride, int rows, int lane) {
@@ -160,7 +161,7 @@ __device__ __forceinline__ void write_out(const OutTiles<kWidth>& tiles, const H
   }
 }
 
-// Moves 16 rows of a state between memory and the sums of a warp; columns past Dk are zero.
+// Loads or stores 16 rows of a state, held as a warp's accumulators; columns past Dk are zero.
 template <bool kStore, int kWidth>
 __device__ __forceinline__ void move_state(const DeltaCall& call, float* rows, long long stride,
                                            Sums (&state)[kWidth / 8], int lane) {
@@ -239,8 +240,8 @@ void launch_walk(Context& context, const DeltaCall& call, const ChunkRange& rang
          {dim3(blocks), dim3(2 * kWarps * kWarp), sizeof(Shared<kWidth, kWarps>)}, call, range);
 }
 
-// Few heads: small slices of Dv, so that all multiprocessors work. Many: large ones, which read k and q less
-// often.
+// With few heads, small slices of Dv, so that all multiprocessors have work; with many, large slices, which
+// read k and q less often.
 void launch_walks(Context& context, const DeltaCall& call, const ChunkRange& range) {
   if (walk_wgmma_supports(context, call)) return launch_walk_wgmma(context, call, range);
   const int small_blocks = call.sequences.count * call.value_heads * (call.value_width / 32);

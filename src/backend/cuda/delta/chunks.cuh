@@ -3,11 +3,12 @@
 //   R = V - e^G o (K ST);  X = (I + tril(diag(beta) (K KT o D), -1))^-1 diag(beta) R
 //   out = e^G o (Q ST) + tril(Q KT o D) X
 //   S' = e^G_last S + (e^(G_last - G) o X)T K
-// A first kernel makes, for all chunks at once, the two square matrices and the decays; a second walks the
-// chunks of a sequence with the state in registers. Their tables pass through scratch memory.
+// A first kernel computes the two square matrices and the decays of all chunks in parallel; a second one
+// iterates over the chunks of a sequence with the state in registers. The tables are passed in scratch
+// memory.
 //
-// Chunk c of sequence b has the number begin_b / 64 + b + c: unlike a running count it needs no sum over the
-// sequences before. Some numbers stay unused.
+// Chunk c of sequence b has the number begin_b / 64 + b + c: unlike a running count, it needs no sum over the
+// preceding sequences. Some numbers are unused.
 #pragma once
 
 #include "backend/cuda/delta/call.cuh"
@@ -24,15 +25,15 @@ __host__ __device__ constexpr int lower_block(int i, int j) {
   return i * (i + 1) / 2 + j;
 }
 
-// A lower triangular matrix as right operands by lane, in two terms, with its rows as columns of the
-// operand: at[0..1] are of row l / 4, at[2..3] of row l / 4 + 8; at[0], at[2] of columns 2 (l % 4) and the
-// next, at[1], at[3] of those eight further.
+// A lower triangular matrix as right operands by lane, in two terms, with its rows as the operand's columns:
+// at[0..1] are of row l / 4, at[2..3] of row l / 4 + 8; at[0], at[2] of columns 2 (l % 4) and the next one,
+// at[1], at[3] of the columns 8 further.
 struct LowerMatrix {
   Fragment high[kLowerBlocks][kWarp];
   Fragment low[kLowerBlocks][kWarp];
 };
 
-// What one chunk and value head need of the first kernel.
+// What the first kernel computes for one chunk and value head.
 struct StateTable {
   LowerMatrix inverse;       // times diag(beta)
   float from_start[kChunk];  // e^G
@@ -48,7 +49,7 @@ struct ChunkTable {
 };
 static_assert(sizeof(StateTable) % 16 == 0 && sizeof(OutTable) % 16 == 0);
 
-// The chunks [first, last) of a call, and where their tables lie: by chunk, then value head.
+// The chunks [first, last) of a call, and their tables, ordered by chunk, then value head.
 struct ChunkRange {
   ChunkTable* tables;
   int first;
@@ -63,7 +64,7 @@ __device__ __forceinline__ int first_chunk(const DeviceSequences& sequences, int
   return sequences.begin(b) / kChunk + b;
 }
 
-// The tokens of chunk number `chunk`; none for an unused number. A faulty sequence has none.
+// The tokens of chunk number `chunk`; none for an unused number or an invalid sequence.
 __device__ __forceinline__ SequencePart sequence_of_chunk(const DeltaCall& call, int chunk) {
   int low = 0;
   int high = call.sequences.count - 1;
@@ -82,7 +83,7 @@ __device__ __forceinline__ SequencePart sequence_of_chunk(const DeltaCall& call,
   return part;
 }
 
-// A chunk's tokens of one head.
+// The tokens of a chunk for one head.
 struct ChunkRows {
   const Bf16* data;
   long long stride;
@@ -90,7 +91,7 @@ struct ChunkRows {
   int width;
 };
 
-// Copies rows into a swizzled tile of kChunk rows; what lies outside becomes zero.
+// Copies rows into a swizzled tile of kChunk rows; rows and columns outside become zero.
 template <int kWidth>
 __device__ __forceinline__ void copy_rows(Bf16* tile, const ChunkRows& from, int thread, int threads) {
   constexpr int kPieces = kWidth / 8;
@@ -109,19 +110,19 @@ __device__ __forceinline__ void copy_bytes(void* to, const void* from, int bytes
     copy_16(static_cast<char*>(to) + i, static_cast<const char*>(from) + i, true);
 }
 
-// Row `row` (counted in a token block's 16) and half of the lane in a load of 16x16 values that makes a left
-// operand (or, transposed, two right ones): rows 0-15 of the left half, then of the right one.
+// The row (of a block of 16 tokens) that the lane addresses when it loads a 16x16 block as a left operand or,
+// transposed, as two right operands: rows 0-15 of the left half, then of the right half.
 __device__ __forceinline__ int rows_first(int lane) {
   return lane % 16;
 }
-// The same for a load that makes two right operands: both halves of rows 0-7, then of rows 8-15.
+// The same for two right operands: both halves of rows 0-7, then of rows 8-15.
 __device__ __forceinline__ int halves_first(int lane) {
   return lane / 16 * 8 + lane % 8;
 }
 
 void launch_prepare(Context& context, const DeltaCall& call, const ChunkRange& range);
 
-// Calls f with Dk rounded up to a width that kernels are made for.
+// Calls f with Dk rounded up to a width for which kernels exist.
 constexpr int kWidestKey = 128;
 template <class F>
 void with_key_width(int width, F&& f) {

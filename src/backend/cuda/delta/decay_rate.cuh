@@ -1,11 +1,11 @@
-// How fast a state of the gated delta rule decays.
+// The decay rate of a state of the gated delta rule.
 #pragma once
 
 namespace sluice::backend::cuda::delta {
 
-// exp(a_log) * softplus(x) where either factor alone may overflow or underflow: far below zero softplus is
-// e^x, and there the exponents are added; elsewhere exp(a_log) is applied in two parts. Comparisons, not
-// fminf: they let a NaN pass.
+// exp(a_log) * softplus(x), where either factor alone may overflow or underflow: for very negative x softplus
+// is e^x, and the exponents are added; otherwise exp(a_log) is applied in two factors. Comparisons instead of
+// fminf, so that NaN is propagated.
 __device__ __forceinline__ float decay_rate(float a_log, float x) {
   const float limit = 80.0f;
   const bool far_below = x < -15.0f;

@@ -1,7 +1,7 @@
 // g = -exp(A_log) * softplus(a + dt_bias), beta = sigmoid(b).
 //
-// A thread per element of [T,Hv]. Bytes: a, b, g and beta once. Relative error below 2e-6 over the whole
-// range.
+// One thread per element of [T,Hv]. Bytes: a, b, g and beta once. The relative error is below 2e-6 over the
+// whole range.
 #include "backend/cuda/delta/decay_rate.cuh"
 #include "backend/cuda/device/element.cuh"
 #include "backend/cuda/runtime/launch.h"

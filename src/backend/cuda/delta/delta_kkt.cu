@@ -1,9 +1,9 @@
 // A_ij = beta_i (k_i . k_j) e^(g_i - g_j) for i > j within a chunk, 0 elsewhere; with BF16 k, k*beta is
 // rounded to BF16 before the dot.
 //
-// One block per tile of 64x64 of one chunk and head; a thread 4x4 of it, both operands passing through shared
-// memory 32 columns at a time, F32 FMA. Tiles above the diagonal are zeros without a product. Bytes: A once,
-// k once per head that reads it. F32 sums: relative error about 1e-6.
+// One block per 64x64 tile of one chunk and head; a thread computes 4x4 of it, and both operands pass through
+// shared memory 32 columns at a time, with F32 FMA. Tiles above the diagonal are zero without a product.
+// Bytes: A once, k once per head that reads it. F32 sums: relative error about 1e-6.
 #include <algorithm>
 
 #include "backend/cuda/device/element.cuh"
@@ -15,8 +15,8 @@ namespace sluice::backend::cuda::delta {
 
 namespace {
 
-constexpr int kTile = 64;   // rows and columns of A a block
-constexpr int kSlice = 32;  // columns of k at a time
+constexpr int kTile = 64;   // rows and columns of A per block
+constexpr int kSlice = 32;  // columns of k per step
 constexpr int kSide = 16;   // threads along each side of the tile
 constexpr int kEach = kTile / kSide;
 
@@ -47,8 +47,8 @@ __global__ void __launch_bounds__(kSide* kSide) delta_kkt_tile(KktCall call) {
   const int tile = to_int(blockIdx.x) % call.tiles;
   const int head = to_int(blockIdx.x) / call.tiles % call.heads;
   const long long batch = to_int(blockIdx.x) / call.tiles / call.heads;
-  const int first = tile / call.row_tiles * call.chunk;  // token of the chunk
-  const int i0 = tile % call.row_tiles * kTile;          // both within the chunk
+  const int first = tile / call.row_tiles * call.chunk;  // first token of the chunk
+  const int i0 = tile % call.row_tiles * kTile;          // i0 and j0 count within the chunk
   const int j0 = to_int(blockIdx.y) * kTile;
   const int count = min(call.chunk, call.tokens - first);
   const T* k = static_cast<const T*>(call.k) + batch * call.k_strides[0] +
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(kSide* kSide) delta_kkt_tile(KktCall call) {
       if (j >= call.chunk) continue;
       float value = 0;
       if (j < i) {
-        // Equal sums, -inf too, mean that nothing decayed between.
+        // Equal sums, even -inf, mean that there was no decay in between.
         const float g_j = g[(first + j) * call.g_strides[1]];
         value = sum[a][b] * (g_i != g_j ? expf(g_i - g_j) : 1.0f);
       }

@@ -1,9 +1,9 @@
 // The gated delta rule: S *= e^g; u = beta (v - S k); S += u kT; out = S q for every token.
 //
-// Two forms, a file each. Generated tokens take the recurrent one: their state is read and written once a
-// step and that is all there is to do. Prompts take the chunked one for every token, the ragged last chunk
-// too: chunks lie on a grid counted from the sequence's first token in the call, and a token's bits depend on
-// the tokens before it alone. Cutting a prompt at a multiple of the chunk changes no bit.
+// Two forms, in a file each. Generated tokens use the recurrent form: their state is read and written once
+// per step, which dominates. Prompts use the chunked form for every token, those of an incomplete last chunk
+// included: chunks are counted from the sequence's first token in the call, and a token's bits depend only on
+// the tokens before it. Splitting a prompt at a multiple of the chunk changes no bit.
 #include "backend/cuda/delta/call.cuh"
 
 namespace sluice::backend::cuda {

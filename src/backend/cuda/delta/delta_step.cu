@@ -1,12 +1,12 @@
-// A step of Gated DeltaNet in one launch: q, k, v = silu(conv(qkv)); q and k to lengths Dk^-1/2 and 1; the
-// gated delta rule (state_rows.cuh); out = rms_norm(o) * weight * silu(z).
+// One step of Gated DeltaNet in one launch: q, k, v = silu(conv(qkv)); q and k scaled to lengths Dk^-1/2 and
+// 1; the gated delta rule (state_rows.cuh); out = rms_norm(o) * weight * silu(z).
 //
-// A cluster of blocks serves one key head of a sequence and the value heads that share it, a warp sixteen
-// rows of their states. Every warp convolves its key head's q and k anew, from the cache: that is less than
-// handing them around. The blocks of a value head meet once per token, with their shares of the sum of
-// squares; by then all have read the convolution's state, and may replace it. Bytes: both states once each
-// way, the rest once. F32 throughout, the sum of squares in double. Keys of 128 and four taps; other calls
-// run their parts.
+// A cluster of blocks computes one key head of a sequence and the value heads that share it; each warp has
+// sixteen rows of their states. Every warp convolves its key head's q and k again, from the cache, which is
+// cheaper than exchanging them. The blocks of a value head synchronise once per token, exchanging their parts
+// of the sum of squares; by then all have read the convolution's state, so it may be replaced. Bytes: both
+// states read and written once, everything else once. F32, the sum of squares in double. For keys of 128 and
+// four taps; other calls run the separate ops.
 #include "backend/cuda/delta/delta_step.cuh"
 
 #include "backend/cuda/delta/delta_step.h"
@@ -23,7 +23,7 @@ constexpr int kRows = kWarps * kWarpRows;
 constexpr int kMaxCluster = 8;
 static_assert(kThreads == kKeyWidth, "a thread has a channel of q and one of k");
 
-// The sum over the value head's rows, of which the lane has the square of row lane / 2.
+// The sum over the value head's rows; the lane holds the square of row lane / 2.
 __device__ __forceinline__ double sum_of_head(double square, int peer, int first_rank, int peers,
                                               double* warps, double* blocks) {
 #pragma unroll
@@ -43,7 +43,7 @@ __device__ __forceinline__ double sum_of_head(double square, int peer, int first
   return sum;
 }
 
-// kEarly: the launch before this one does not write the states.
+// kEarly: the preceding launch does not write the states.
 template <class T, bool kEarly>
 __global__ void __launch_bounds__(kThreads, 3) delta_step(const __grid_constant__ StepCall call) {
   constexpr int kRowLanes = kWarp / kWarpRows;
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kThreads, 3) delta_step(const __grid_constant_
   __shared__ __align__(16) float keys[kKeyWidth];
   __shared__ float values[kRows];
   __shared__ double warps[kWarps];
-  __shared__ double blocks[2][kMaxCluster];  // in turn: a block may be a token ahead
+  __shared__ double blocks[2][kMaxCluster];  // alternating: a block may be one token ahead
   arrive_in_cluster();
   const int thread = threadIdx.x;
   const int lane = thread % kWarp;
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(kThreads, 3) delta_step(const __grid_constant_
   const int head = key_head * (call.value_heads / call.key_heads) + rank / call.head_blocks;
   const int warp_row = thread / kWarp * kWarpRows;
   const int row = peer * kRows + warp_row + lane / kRowLanes;
-  // A channel of q and one of k; the last threads have one of v too.
+  // A channel of q and one of k; the last threads also have one of v.
   const int value = thread - (kThreads - kRows);
   const int q_channel = key_head * kKeyWidth + thread;
   const int k_channel = call.key_heads * kKeyWidth + q_channel;
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(kThreads, 3) delta_step(const __grid_constant_
     __syncthreads();  // before the next token's q, k and v
   }
   state.store(rows, call.state_strides[2]);
-  // The blocks share out the channels of q and k.
+  // The blocks divide the channels of q and k among themselves.
   if (thread % cluster == rank) {
     q_conv.store(conv + q_channel, call.conv_strides[1]);
     k_conv.store(conv + k_channel, call.conv_strides[1]);
@@ -196,8 +196,8 @@ void run_step(Context& context, const ops::DeltaStep& op, bool early) {
   if (many_steps(call, context.device())) return launch_steps(context, call, op.qkv.dtype, early);
   const int blocks = call.sequences.count * call.key_heads * call.cluster();
   const Grid grid{dim3(to_unsigned(blocks)), dim3(kThreads)};
-  // The states of some sequences fill more than one wave of blocks, which would only wait beside those
-  // before.
+  // The states of several sequences fill more than one wave of blocks, and early blocks would only wait
+  // beside the preceding ones.
   early = early && call.sequences.count == 1;
   with_activation(op.qkv.dtype, [&]<class T>() {
     launch_clusters(context, early ? delta_step<T, true> : delta_step<T, false>, to_unsigned(call.cluster()),

@@ -1,4 +1,4 @@
-// What the kernels of delta_step share: the call, a channel of the convolution, lengths of q and k.
+// What the kernels of delta_step share: the call, a channel of the convolution, the norm of q and k.
 #pragma once
 
 #include "backend/cuda/delta/decay_rate.cuh"
@@ -40,7 +40,7 @@ struct StepCall {
   int key_heads;
   int value_heads;
   int value_width;
-  int head_blocks;  // of a value head, for one sequence
+  int head_blocks;  // blocks per value head, for one sequence
   float qk_eps;
   float eps;
   double per_row;  // 1 / value_width
@@ -49,7 +49,7 @@ struct StepCall {
   int cluster() const { return ratio() * head_blocks; }
 };
 
-// One channel of the convolution: its taps and the last inputs.
+// One channel of the convolution: its taps and its last inputs.
 struct Channel {
   float taps[kTaps];
   float window[kTaps - 1];
@@ -65,7 +65,7 @@ struct Channel {
 #pragma unroll
     for (int r = 0; r < kTaps - 1; ++r) state[r * stride] = window[r];
   }
-  // Taps are added in the order of causal_conv1d.
+  // Adds taps in the order of causal_conv1d.
   __device__ __forceinline__ float take(float x) {
     float sum = window[0] * taps[0];
     sum = fmaf(window[1], taps[1], sum);
@@ -78,7 +78,7 @@ struct Channel {
   }
 };
 
-// Makes a vector across the lanes `length` long.
+// Scales a vector, distributed over the lanes, to length `length`.
 __device__ __forceinline__ void normalize(float (&x)[kPer], float eps, float length) {
   constexpr float kDown = 0x1p-64f;
   float squares = 0;
@@ -96,13 +96,13 @@ __device__ __forceinline__ void normalize(float (&x)[kPer], float eps, float len
   for (int i = 0; i < kPer; ++i) x[i] *= factor;
 }
 
-// What the squares of a value head's results, by their mean, are divided by.
+// The factor that normalises a value head's results, from the mean of their squares.
 __device__ __forceinline__ float norm_factor(double mean, float eps) {
   return mean < 1e38 ? rsqrtf(static_cast<float>(mean) + eps)
                      : rsqrtf(static_cast<float>(mean * 0x1p-128)) * 0x1p-64f;
 }
 
-// For many sequences (delta_steps.cu): whether the device has enough of them, and that launch.
+// For many sequences (delta_steps.cu): whether there are enough for this device, and the launch.
 bool many_steps(const StepCall& call, const DeviceInfo& device);
 void launch_steps(Context& context, const StepCall& call, ops::DType type, bool early);
 

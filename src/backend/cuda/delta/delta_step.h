@@ -5,7 +5,7 @@
 
 namespace sluice::backend::cuda::delta {
 
-// `early`: states may be read while the launch before this one still runs.
+// `early`: states may be read while the preceding launch still runs.
 void run_step(Context& context, const ops::DeltaStep& op, bool early);
 
 }  // namespace sluice::backend::cuda::delta

@@ -1,9 +1,9 @@
-// delta_step of many sequences: one block per multiprocessor takes key heads of sequences in turn, with the
-// value heads that share them. Results are those of delta_step.cu, bit for bit.
+// delta_step for many sequences: one block per multiprocessor loops over key heads of sequences, with the
+// value heads that share them. The results are those of delta_step.cu, bit for bit.
 //
-// A warp has sixteen rows of every state. They come to a ring in shared memory of the warp's own, three value
-// heads ahead, so that copies never wait for what is computed; from there they go to registers, and from
-// those straight back to memory. Blocks share nothing. Bytes: as in delta_step.cu.
+// A warp has sixteen rows of every state. They are prefetched into the warp's own ring buffer in shared
+// memory, three value heads ahead, so copies never wait for computation; from there they go to registers, and
+// from those directly back to memory. Blocks share nothing. Bytes: as in delta_step.cu.
 #include "backend/cuda/delta/delta_step.cuh"
 #include "backend/cuda/device/hopper.cuh"
 
@@ -15,12 +15,12 @@ constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * kWarp;
 constexpr int kWidth = kWarps * kWarpRows;  // of a value head
 constexpr int kStages = 3;
-constexpr int kSliceFloats = kWarpRows * kKeyWidth;  // of a warp
+constexpr int kSliceFloats = kWarpRows * kKeyWidth;  // per warp
 constexpr int kSharedBytes = kStages * kWarps * kSliceFloats * 4;
 static_assert(kThreads == 2 * kKeyWidth, "a thread has a channel of q or one of k");
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-// The key heads that a block takes, of sequences that have tokens.
+// The key heads that a block computes, skipping sequences without tokens.
 struct HeadWalk {
   const StepCall& call;
   int item;
@@ -45,7 +45,7 @@ struct HeadWalk {
   }
 };
 
-// A warp's rows of the states that its block takes, in that order.
+// The ring buffer of a warp's rows of the states that its block computes, in that order.
 class StateRing {
  public:
   __device__ __forceinline__ StateRing(const StepCall& call, float* memory, Barrier (&full)[kStages])
@@ -60,7 +60,7 @@ class StateRing {
   }
 
  private:
-  // Fills the stage that was taken last.
+  // Fills the stage that was consumed last.
   __device__ __forceinline__ void ask() {
     if (walk_.inside()) {
       const StepCall& call = walk_.call;
@@ -91,11 +91,11 @@ class StateRing {
   int phase_ = 1;
 };
 
-// What a thread reads of a token, asked for ahead of its use.
+// A thread's inputs for one token, loaded ahead of their use.
 template <class T>
 struct TokenInputs {
   float key;    // or query
-  float value;  // of a thread that has a channel of v
+  float value;  // only of a thread that has a channel of v
   float z;
   float a;
   float b;
@@ -112,14 +112,14 @@ struct TokenInputs {
 };
 #endif
 
-// kEarly: the launch before this one does not write the states.
+// kEarly: the preceding launch does not write the states.
 template <class T, bool kEarly>
 __global__ void __launch_bounds__(kThreads, 1) delta_steps(const __grid_constant__ StepCall call) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   constexpr int kRowLanes = kWarp / kWarpRows;
-  constexpr int kOrder = 4;  // warps whose squares are added up first
+  constexpr int kOrder = 4;  // number of warps whose squares are added first
   extern __shared__ __align__(128) float stages[];
-  __shared__ __align__(16) float keys[2][2][kKeyWidth];  // in turn: queries, then keys
+  __shared__ __align__(16) float keys[2][2][kKeyWidth];  // two buffers; queries, then keys
   __shared__ float values[2][kWidth];
   __shared__ double squares[2][kWarps];
   __shared__ Barrier full[kWarps][kStages];
@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(kThreads, 1) delta_steps(const __grid_constant
         if (lane % kRowLanes == 0)
           static_cast<T*>(call.out)[t * call.out_strides[0] + head * call.out_strides[1] + row] =
               from_float<T>(o * factor * norm_weight * silu(token.z));
-        turn ^= 1;  // who is a token ahead writes elsewhere
+        turn ^= 1;  // a warp that is a token ahead writes to the other buffer
       }
       state.store(call.state + walk.part.slot * call.state_strides[0] + head * call.state_strides[1] +
                       warp * kSliceFloats + lane * kPer,

@@ -1,12 +1,12 @@
-// The first kernel of the chunked delta rule: for every chunk and value head the inverse of
-// I + tril(diag(beta) (K KT o D), -1) times diag(beta), the matrix tril(Q KT o D), and the decays e^G and
+// The first kernel of the chunked delta rule: for every chunk and value head it computes the inverse of I +
+// tril(diag(beta) (K KT o D), -1) times diag(beta), the matrix tril(Q KT o D), and the decays e^G and
 // e^(G_last - G).
 //
-// Grid: (chunk, key head); four warps. K KT and Q KT are made once by tensor cores, a warp 16 rows, and stay
-// in registers for all value heads that share the key head. Those are taken two at a time: 64 threads solve
-// for the columns of one inverse, a column a thread, by forward substitution in F32. Sums of g are kept in
-// two floats, so that their differences are right after a reset (g = -inf counts as -200). Bytes: q and k
-// once, 21 KB of tables a chunk and value head.
+// Grid: (chunk, key head); four warps. Tensor cores compute K KT and Q KT once, 16 rows per warp, and the
+// products stay in registers for all value heads that share the key head. These are handled two at a time: 64
+// threads compute the columns of one inverse, one column per thread, by forward substitution in F32. Sums of
+// g are kept as two floats, so their differences are accurate even after a reset (g = -inf counts as -200).
+// Bytes: q and k once, 21 KB of tables per chunk and value head.
 #include "backend/cuda/delta/chunks.cuh"
 #include "backend/cuda/runtime/launch.h"
 #include "base/integer_cast.h"
@@ -18,21 +18,21 @@ namespace {
 constexpr int kThreads = 128;
 constexpr int kStride = kChunk + 4;  // floats per row of the matrix to be inverted
 
-// Gates of the two value heads in work.
+// Gates of the current two value heads.
 struct Gates {
   float sum[2][kChunk];   // G
-  float rest[2][kChunk];  // what rounding took from it
+  float rest[2][kChunk];  // its rounding error
   float beta[2][kChunk];
 };
 
-// The value heads number 2 pair and 2 pair + 1 that read a key head; a missing one is -1.
+// The value head with number `index` among those that share a key head; -1 if there is none.
 __device__ __forceinline__ int value_head(const DeltaCall& call, int key_head, int index) {
   const int shared = call.value_heads / call.key_heads;
   if (index >= shared) return -1;
   return call.tiled ? index * call.key_heads + key_head : key_head * shared + index;
 }
 
-// One warp: the sums of g of a value head in a fixed order, two tokens per lane.
+// The sums of g of a value head, by one warp in a fixed order, two tokens per lane.
 __device__ void read_gates(const DeltaCall& call, const SequencePart& chunk, int head, int half, Gates& gates,
                            ChunkTable& table) {
   const int lane = to_int(threadIdx.x) % kWarp;
@@ -70,7 +70,8 @@ __device__ void read_gates(const DeltaCall& call, const SequencePart& chunk, int
   }
 }
 
-// The warp's 16 rows of diag(beta) (K KT o D) below the diagonal to `matrix`, and of Q KT o D to the table.
+// Writes the warp's 16 rows of diag(beta) (K KT o D) below the diagonal to `matrix`, and those of Q KT o D to
+// the table.
 __device__ __forceinline__ void apply_gates(const Sums (&kk)[2 * kSide], const Sums (&qk)[2 * kSide],
                                             const Gates& gates, int half, float* matrix, OutTable& table) {
   const int lane = to_int(threadIdx.x) % kWarp;
@@ -103,7 +104,7 @@ __device__ __forceinline__ void apply_gates(const Sums (&kk)[2 * kSide], const S
         const Sums& queries = qk[2 * block + n];
         *reinterpret_cast<float2*>(matrix + i * kStride + j) = {beta[e] * keys.at[2 * e] * first,
                                                                 beta[e] * keys.at[2 * e + 1] * second};
-        // Rows become columns of a right operand, so the halves change places: see LowerMatrix.
+        // Rows become columns of a right operand, so the two halves are swapped: see LowerMatrix.
         const float2 mixed = {queries.at[2 * e] * first, queries.at[2 * e + 1] * second};
         mix.high.at[2 * e + n] = pack_pair(mixed.x, mixed.y);
         mix.low.at[2 * e + n] = pack_rest(mixed.x, mixed.y, mix.high.at[2 * e + n]);
@@ -114,7 +115,7 @@ __device__ __forceinline__ void apply_gates(const Sums (&kk)[2 * kSide], const S
   }
 }
 
-// Column j >= kFirst of (I + matrix)^-1, from row kFirst on: above it all is zero.
+// Column j >= kFirst of (I + matrix)^-1, from row kFirst on: the rows above are zero.
 template <int kFirst>
 __device__ __forceinline__ void solve_column(const float* matrix, int j, float (&x)[kChunk]) {
 #pragma unroll
@@ -132,11 +133,11 @@ __device__ __forceinline__ void solve_column(const float* matrix, int j, float (
   }
 }
 
-// Column j, times beta_j, in two terms, to where the table has it.
+// Writes column j, times beta_j, in two terms, to its place in the table's layout.
 __device__ __forceinline__ void place_column(const float (&x)[kChunk], float beta, int j, Bf16* blocks) {
 #pragma unroll
   for (int i = 0; i < kChunk; ++i) {
-    if (i / 16 < j / 16) continue;  // not in the table, nor solved for
+    if (i / 16 < j / 16) continue;  // not in the table, nor computed
     const float value = x[i] * beta;
     const Bf16 high = from_float<Bf16>(value);
     const int lane = i % 8 * 4 + j % 8 / 2;
@@ -176,8 +177,8 @@ __device__ __forceinline__ void multiply_keys(const Bf16* k_tile, const Bf16* q_
   }
 }
 
-// kOnePair: at most two value heads share a key head, so that the products need not outlive the first
-// solution, and more blocks fit.
+// kOnePair: at most two value heads share a key head, so the products are not needed after the first
+// solution, and more blocks fit on a multiprocessor.
 template <int kWidth, bool kOnePair>
 __global__ void __launch_bounds__(kThreads, kOnePair ? 5 : 3)
     delta_prepare(DeltaCall call, ChunkRange range) {
@@ -213,12 +214,12 @@ __global__ void __launch_bounds__(kThreads, kOnePair ? 5 : 3)
   multiply_keys<kWidth>(k_tile, q_tile, kk, qk);
 
   const int half = thread / kChunk;
-  // The right half of the columns is a quarter of the work: which warps have it changes from block to block,
-  // or two of the four schedulers would idle.
+  // The right half of the columns is only a quarter of the work. Which warps have it varies between
+  // blocks, because otherwise two of the four schedulers would idle.
   const unsigned change = blockIdx.x * 0x9e3779b9u >> 31;
   const int column = thread % kChunk ^ to_int(change * kWarp);
-  auto* matrix =
-      reinterpret_cast<float*>(memory);  // takes the place of the tiles, and the placed blocks its own
+  // Reuses the memory of the tiles, as place_column() reuses that of the matrix.
+  auto* matrix = reinterpret_cast<float*>(memory);
   float* mine = matrix + half * kChunk * kStride;
   for (int pair = 0; value_head(call, key_head, pair) >= 0; pair += 2) {
     if (thread < 2 * kWarp) {

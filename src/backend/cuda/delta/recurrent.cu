@@ -1,8 +1,8 @@
 // The recurrent form of the delta rule (state_rows.cuh).
 //
-// Grid: (sequence, head, 32 rows); a block is four warps, each with its rows of the state in registers over
-// all tokens of a sequence. Bytes: the state once each way, q, k, v and out once (q and k again from the
-// cache for the other rows). F32 throughout.
+// Grid: (sequence, head, 32 rows); a block has four warps, each with its rows of the state in registers over
+// all tokens of a sequence. Bytes: the state read and written once, q, k, v and out once (q and k again from
+// the cache for the other rows). F32 throughout.
 #include "backend/cuda/delta/call.cuh"
 #include "backend/cuda/delta/state_rows.cuh"
 #include "backend/cuda/runtime/launch.h"
@@ -12,13 +12,13 @@ namespace sluice::backend::cuda::delta {
 
 namespace {
 
-constexpr int kRows = 8;  // of a warp
+constexpr int kRows = 8;  // per warp
 constexpr int kWarps = 4;
 constexpr int kBlockRows = kRows * kWarps;
 static_assert(kBlockRows == 32, "Dv is a multiple of 32");
 
-// What one token does to the rows of a warp. A lane holds kPer elements of k and q, in groups of kVector
-// neighbours, and the value of row lane / 4.
+// A warp's inputs for one token. A lane holds kPer elements of k and q, in groups of kVector neighbours, and
+// the value of row lane / 4.
 template <int kPer, int kVector>
 struct Token {
   float k[kPer];
@@ -79,7 +79,7 @@ void launch_width(Context& context, const DeltaCall& call) {
   launch(context, delta_recurrent<kPer, kVector>, {dim3(blocks), dim3(kWarps * kWarp)}, call);
 }
 
-// Widest access that Dk = 32 kPer divides into.
+// The widest access that divides Dk = 32 kPer.
 constexpr int natural_vector(int per_lane) {
   return per_lane % 4 == 0 ? 4 : per_lane % 2 == 0 ? 2 : 1;
 }

@@ -1,4 +1,4 @@
-// Where a call saves states on its way.
+// Where a call saves intermediate states.
 #pragma once
 
 #include "backend/cuda/device/warp.cuh"
@@ -16,7 +16,7 @@ struct SavePlaces {
       : at(static_cast<const int*>(op.save_at.data)),
         count(op.save_at.present() ? to_int(op.save_at.dim(0)) : 0) {}
 
-  // Which save asks for the state after the call's tokens before `end`; -1: none. For a whole warp.
+  // Which save is of the state after the call's tokens before `end`; -1: none. To be called by a whole warp.
   __device__ __forceinline__ int find(int end) const {
     const int lane = to_int(threadIdx.x) % kWarp;
     for (int first = 0; first < count; first += kWarp) {
@@ -25,7 +25,7 @@ struct SavePlaces {
     }
     return -1;
   }
-  // Reports places where no state can be saved. For one block of a launch.
+  // Reports positions at which no state can be saved. To be called by one block of a launch.
   __device__ inline void check(const DeviceSequences& sequences, Fault* fault) const {
     for (int i = threadIdx.x; i < count; i += to_int(blockDim.x)) {
       const int end = at[i];

@@ -1,9 +1,9 @@
-// Some rows of a state of the gated delta rule in a warp's registers. Rows of a state [Dv,Dk] never meet: row
-// i sees
+// Some rows of a state of the gated delta rule, in a warp's registers. Rows of a state [Dv,Dk] are
+// independent: row i computes
 //   u = beta (v_i - e^g S_i.k);  out_i = e^g S_i.q + u k.q;  S_i = e^g S_i + u k
-// with Dk across the lanes, kPer elements each, in groups of kVector neighbours. Both products of a token are
-// summed over the lanes in one butterfly that carries all rows, which leaves each row's sums with 32 / kRows
-// lanes. The order of a sum does not depend on kRows.
+// with Dk distributed over the lanes, kPer elements each, in groups of kVector neighbours. Both dot products
+// of a token are summed over the lanes in one butterfly reduction for all rows, after which each row's sums
+// are in 32 / kRows lanes. The order of a sum does not depend on kRows.
 #pragma once
 
 #include "backend/cuda/device/vector_access.cuh"
@@ -15,10 +15,10 @@ namespace sluice::backend::cuda::delta {
 template <int kRows, int kPer, int kVector>
 struct StateRows {
   static_assert(kRows == 8 || kRows == 16);
-  static constexpr int kLanes = kWarp / kRows;  // of a row
+  static constexpr int kLanes = kWarp / kRows;  // per row
   float s[kRows][kPer];
 
-  // `rows` is the lane's place in the first of them.
+  // `rows` is the lane's position in the first row.
   __device__ __forceinline__ void load(const float* rows, long long stride) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r)
@@ -33,7 +33,7 @@ struct StateRows {
       for (int i = 0; i < kPer; i += kVector)
         store_vector(rows + r * stride + i * kWarp, reinterpret_cast<const float(&)[kVector]>(s[r][i]));
   }
-  // One token; `value` is that of row lane / kLanes, and so is the result.
+  // Computes one token; `value` and the result are those of row lane / kLanes.
   __device__ __forceinline__ float step(const float (&k)[kPer], const float (&q)[kPer], float value,
                                         float decay, float beta) {
     const int lane = to_int(threadIdx.x) % kWarp;
@@ -52,7 +52,7 @@ struct StateRows {
         sums[2 * r + 1] += s[r][i] * q[i];
       }
     }
-    // Of a row's lanes the first half have S.k, the others S.q.
+    // The first half of a row's lanes have S.k, the others S.q.
     const float mine = sum_lanes(sums, lane);
     const float other = __shfl_xor_sync(0xffffffffu, mine, kLanes / 2);
     const bool has_key = (lane & (kLanes / 2)) == 0;

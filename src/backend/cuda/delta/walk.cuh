@@ -1,4 +1,4 @@
-// A block's walk over the chunks of a sequence, and the tiles that it copies on the way.
+// A block's iteration over the chunks of a sequence, and the tiles that it copies.
 #pragma once
 
 #include "backend/cuda/delta/chunks.cuh"
@@ -6,8 +6,8 @@
 
 namespace sluice::backend::cuda::delta {
 
-// Tiles of one chunk that the warps of the state read, kRows of whose rows the block has, and those that the
-// warps of the outputs read.
+// The tiles of one chunk that the state warps read (kRows rows of the state per block), and those that the
+// output warps read.
 template <int kWidth, int kRows>
 struct alignas(128) StateTiles {
   Bf16 k[kChunk * kWidth];
@@ -20,7 +20,7 @@ struct alignas(128) OutTiles {
   OutTable table;
 };
 
-// The block's share of a call: a value head, rows of its state, and a run of a sequence's chunks.
+// A block's work: a value head, rows of its state, and a range of a sequence's chunks.
 struct Walk {
   SequencePart part;
   int head;
@@ -29,8 +29,7 @@ struct Walk {
   int end;
   int first;  // the number of chunk 0
 
-  // Of block number `block` where each has kRows rows of a state; without chunks where there is nothing to
-  // do.
+  // For block number `block`, if each has kRows rows of a state; without chunks if there is nothing to do.
   template <int kRows>
   static __device__ __forceinline__ Walk of_block(const DeltaCall& call, const ChunkRange& range, int block) {
     const int slices = call.value_width / kRows;
@@ -47,7 +46,7 @@ struct Walk {
   }
   __device__ __forceinline__ int token(int chunk) const { return part.begin + chunk * kChunk; }
   __device__ __forceinline__ int rows(int chunk) const { return min(kChunk, part.end - token(chunk)); }
-  // The place where the state behind a chunk is to be saved, or -1.
+  // Which save is of the state after a chunk, or -1.
   __device__ __forceinline__ int save_behind(const DeltaCall& call, int chunk) const {
     return rows(chunk) == kChunk ? call.saves.find(token(chunk + 1)) : -1;
   }
@@ -86,7 +85,7 @@ __device__ __forceinline__ void copy_out_tiles(const DeltaCall& call, const Chun
              kThreads);
 }
 
-// The walks by wgmma: compute capability 9.0, keys of more than 64 values.
+// The same with wgmma: compute capability 9.0, keys of more than 64 elements.
 bool walk_wgmma_supports(const Context& context, const DeltaCall& call);
 void launch_walk_wgmma(Context& context, const DeltaCall& call, const ChunkRange& range);
 

@@ -1,11 +1,11 @@
 // The second kernel of the chunked delta rule on sm_90a; chunks.cuh has the formulas.
 //
 // Grid: (sequence, value head, 32 rows of the state). Tokens are the rows of every product but the last, and
-// rows of the state the columns of all, so that what is known beforehand (K, Q, both square matrices) is the
-// left operand, in registers, and what follows from the state is the right one: S, R and X pass through
-// shared memory, each as a sum of two BF16 terms. out is right to its own rounding, the state to 1e-5. One
-// warpgroup has the state, [Dk, 32] as sums in registers over all chunks; a second makes the outputs of a
-// chunk from its S and X while the first goes on; a third copies the tiles of the chunks to come.
+// rows of the state are the columns of all products. So the known matrices (K, Q, both square ones) are left
+// operands, in registers, and those that follow from the state are right operands: S, R and X pass through
+// shared memory, each as a sum of two BF16 terms. out is accurate to its own rounding, the state to 1e-5. One
+// warpgroup keeps the state, [Dk, 32], in accumulators over all chunks; a second one computes the outputs of
+// a chunk from its S and X while the first proceeds; a third one prefetches the tiles of the next chunks.
 //
 // Per chunk: 72 products of 64 x 32 x 16, 1,152 cycles of the tensor cores; shared memory moves about 230 KB
 // in 1,800. Bytes: q, k, v, out once, 21 KB of tables per chunk and head, the state twice; k, q and tables
@@ -20,10 +20,10 @@ namespace sluice::backend::cuda::delta {
 
 namespace {
 
-constexpr int kWidth = 128;  // Dk, filled up with zeros
-constexpr int kRows = 32;    // of the state
+constexpr int kWidth = 128;  // Dk, padded with zeros
+constexpr int kRows = 32;    // of the state per block
 constexpr int kRole = 128;   // threads of a warpgroup
-constexpr int kPanel = 64;   // values of a row of a right operand
+constexpr int kPanel = 64;   // elements per row of a right operand
 constexpr int kHalves = kWidth / kPanel;
 constexpr int kStateStages = 3;
 constexpr int kOutStages = 2;
@@ -33,7 +33,7 @@ constexpr int kWorkerRegisters = 200;
 constexpr int kCopierRegisters = 104;
 static_assert(2 * kWorkerRegisters + kCopierRegisters <= 3 * 168);
 
-// A right operand [32, 64] in two terms: rows of 128 bytes, 16-byte chunks permuted by the row's number.
+// A right operand [32, 64] in two terms: rows of 128 bytes, with 16-byte chunks swizzled by the row number.
 struct alignas(kAlignment) Operand {
   Bf16 high[kRows * kPanel];
   Bf16 low[kRows * kPanel];
@@ -50,7 +50,7 @@ struct WalkMemory {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-// Full where its reader may go on, empty where its writer may.
+// Full when the reader may proceed, empty when the writer may.
 template <int kCount>
 struct Handshake {
   Barrier full[kCount];
@@ -81,14 +81,14 @@ struct Place {
 
   __device__ __forceinline__ Place()
       : warp(to_int(threadIdx.x) % kRole / kWarp), lane(to_int(threadIdx.x) % kWarp) {}
-  // The first of the two rows of the sums that the lane holds; the other is eight below.
+  // The first of the two rows of the accumulators that the lane holds; the other one is eight below.
   __device__ __forceinline__ int row() const { return warp * 16 + lane / 4; }
 };
 
 using RowSums =
     float[kRows / 2];  // a warpgroup's 64 x 32: at[4g + 2h + e] of row + 8h, column 8g + 2 (l % 4) + e
 
-// The steps of 16 that make the rows of a left operand of 64 tokens.
+// A left operand of 64 tokens, in steps of 16 columns.
 template <int kSteps>
 struct Left {
   Fragment at[kSteps];
@@ -104,7 +104,7 @@ __device__ __forceinline__ Left<kWidth / 16> load_tokens(const Bf16* tile, const
   return left;
 }
 
-// Columns 64 half.. of K as rows.
+// Columns from 64 half on of K, as rows.
 __device__ __forceinline__ Left<kSide> load_columns(const Bf16* tile, int half, const Place& place) {
   Left<kSide> left;
 #pragma unroll
@@ -116,7 +116,7 @@ __device__ __forceinline__ Left<kSide> load_columns(const Bf16* tile, int half, 
   return left;
 }
 
-// The table has its blocks as right operands, whose two halves lie the other way round.
+// The table holds its blocks as right operands, whose two halves are swapped.
 __device__ __forceinline__ Left<kSide> load_lower(const Fragment (&blocks)[kLowerBlocks][kWarp],
                                                   const Place& place) {
   Left<kSide> left;
@@ -130,7 +130,7 @@ __device__ __forceinline__ Left<kSide> load_lower(const Fragment (&blocks)[kLowe
   return left;
 }
 
-// sums += left right, for the steps of a panel.
+// sums += left right, for all steps of a panel.
 __device__ __forceinline__ void multiply_panel(RowSums& sums, const Fragment* left, const Bf16* right) {
   const std::uint64_t panel = describe_rows(right);
 #pragma unroll
@@ -147,7 +147,7 @@ __device__ __forceinline__ void multiply_state(RowSums& sums, const Left<kWidth 
   for (int half = 0; half < kHalves; ++half) multiply_panel(sums, tokens.at + half * kSide, state[half].low);
 }
 
-// sums += matrix values, in three of the four pairs of terms.
+// sums += matrix values, with three of the four products of terms.
 __device__ __forceinline__ void multiply_lower(RowSums& sums, const Left<kSide>& high, const Left<kSide>& low,
                                                const Operand& values) {
   multiply_panel(sums, high.at, values.high);
@@ -162,7 +162,7 @@ __device__ __forceinline__ void store_transposed(Bf16* row, const Fragment& matr
       : "memory");
 }
 
-// Sums as a right operand: their columns become its rows.
+// Stores accumulators as a right operand: their columns become its rows.
 __device__ __forceinline__ void store_operand(const RowSums& sums, Operand& to, const Place& place) {
   const int chunk = 2 * place.warp + place.lane / 8 % 2;
 #pragma unroll
@@ -179,7 +179,7 @@ __device__ __forceinline__ void store_operand(const RowSums& sums, Operand& to, 
   }
 }
 
-// Each of the lane's two rows times its factor.
+// Multiplies each of the lane's two rows by its factor.
 __device__ __forceinline__ void scale_rows(RowSums& sums, const float* factors, const Place& place) {
   const float factor[2] = {factors[place.row()], factors[place.row() + 8]};
 #pragma unroll
@@ -203,7 +203,7 @@ __device__ __forceinline__ void subtract_from_values(RowSums& r, const StateTile
   }
 }
 
-// Operands that the warpgroup of the state wrote are there for its products.
+// Synchronises the state's warpgroup, so that products may read the operands it wrote.
 __device__ __forceinline__ void meet_state_warps() {
   publish_to_tensor_cores();
   asm volatile("bar.sync 1, 128;" ::: "memory");
@@ -213,7 +213,7 @@ struct StateSums {
   RowSums half[kHalves];  // of Dk
 };
 
-// Moves 32 rows of a state between memory and the sums; columns past Dk are zero.
+// Loads or stores 32 rows of a state, held as accumulators; columns past Dk are zero.
 template <bool kStore>
 __device__ __forceinline__ void move_state(const DeltaCall& call, float* rows, long long stride,
                                            StateSums& state, const Place& place) {
@@ -232,7 +232,7 @@ __device__ __forceinline__ void move_state(const DeltaCall& call, float* rows, l
     }
 }
 
-// What the warpgroup of the state does in one chunk. Left operands are loaded while products that do not need
+// The work of the state's warpgroup for one chunk. Left operands are loaded while products that do not need
 // them run.
 __device__ __forceinline__ void advance_state(StateSums& state, WalkMemory& memory, Barriers& barriers,
                                               const Turn<kStateStages>& stage, const Turn<kHandovers>& turn,
@@ -307,7 +307,7 @@ __device__ __forceinline__ void walk_state(const DeltaCall& call, const Walk& wa
   move_state<true>(call, rows, call.state_strides[1], state, place);
 }
 
-// Two rows of 32 outputs per lane quad, 16 bytes per lane.
+// Two rows of 32 outputs per quad of lanes, 16 bytes per lane.
 __device__ __forceinline__ void store_out(const RowSums& sums, Bf16* out, long long stride, int rows,
                                           const Place& place) {
 #pragma unroll

@@ -1,5 +1,5 @@
-// Choosing the largest values of a row with one warp: keys are unsigned integers in the order of the values,
-// lane l owns entries l, l+32, ..., and 0 marks an entry that is out or taken.
+// Selecting the largest values of a row with one warp: keys are unsigned integers in the order of the values,
+// lane l owns entries l, l+32, ..., and 0 marks an entry that is excluded or already taken.
 #pragma once
 
 #include "backend/cuda/device/warp.cuh"
@@ -10,7 +10,7 @@ namespace sluice::backend::cuda::routing {
 using Key32 = unsigned;
 using Key64 = unsigned long long;
 
-// Never 0 unless x is NaN. Both zeros have one key.
+// Never 0 unless x is NaN. Both zeros have the same key.
 __device__ __forceinline__ Key32 key_of(float x) {
   const unsigned bits = __float_as_uint(x == 0 ? 0.0f : x);
   return bits >> 31 != 0 ? ~bits : bits | 0x80000000u;
@@ -39,15 +39,15 @@ struct Choice {
   int index;
 };
 
-// Takes the entries of a row one by one in falling order, equal ones by lower index.
+// Takes the entries of a row one by one in descending order; among equal ones, the lower index first.
 template <class Key>
 class Chooser {
  public:
-  // The lane's own entries must be written.
+  // The lane's own entries must have been written.
   __device__ Chooser(Key* keys, int count) : keys_(keys), count_(count), lane_(threadIdx.x % kWarp) {
     find_best();
   }
-  // To be called by the whole warp; every lane gets the same answer.
+  // To be called by the whole warp; every lane gets the same result.
   __device__ Choice<Key> take() {
     const Key key = warp_max_key(best_.key);
     const unsigned mine = best_.key == key ? static_cast<unsigned>(best_.index) : 0xffffffffu;
@@ -72,7 +72,7 @@ class Chooser {
   Choice<Key> best_;
 };
 
-// The same with the lane's entries l, l+32, ... in registers.
+// The same, with the lane's entries l, l+32, ... in registers.
 template <class Key, int kHeld>
 class HeldChooser {
  public:

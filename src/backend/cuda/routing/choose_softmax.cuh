@@ -7,12 +7,12 @@
 
 namespace sluice::backend::cuda::routing {
 
-// Equal to the largest means 1, also where both are infinite.
+// A logit equal to the largest gives 1, even if both are infinite.
 __device__ __forceinline__ float mass(float logit, float largest) {
   return logit == largest ? 1.0f : expf(logit - largest);
 }
 
-// Of all experts, where not only the chosen ones count.
+// The sum over all experts, for weights that are not normalised over the chosen ones.
 template <class T>
 __device__ __forceinline__ float whole_mass(const RouterCall& call, const T* logits, float largest) {
   float sum = 0;
@@ -21,8 +21,8 @@ __device__ __forceinline__ float whole_mass(const RouterCall& call, const T* log
   return warp_sum(sum);
 }
 
-// For 32 * kHeld experts at most, of which up to 32 are chosen: lane j keeps choice j. Logits are read past
-// the L1 cache: other blocks of the same launch may have written them.
+// For at most 32 * kHeld experts, of which up to 32 are chosen: lane j keeps choice j. Logits are loaded
+// without the L1 cache, because other blocks of the same launch may have written them.
 template <class T, int kHeld>
 __device__ __forceinline__ void choose_held(const RouterCall& call, long long token) {
   const int lane = threadIdx.x % kWarp;

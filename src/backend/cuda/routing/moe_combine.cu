@@ -1,9 +1,9 @@
 // out = residual + sum_j weights[j] * expert_out[j] + sigmoid(shared_gate) * shared_out, summed in this order
 // in F32, rounded once.
 //
-// A thread makes one chunk of 16 bytes of out; a block takes 64 chunks of one token. The experts' chunks are
-// loaded some at a time before they are summed, the others with the first of them. Bytes: every input once,
-// out once; out may be an input.
+// A thread computes one 16-byte chunk of out; a block computes 64 chunks of one token. The experts' chunks
+// are loaded several at a time before they are summed, and all other inputs with the first of them. Bytes:
+// every input once, out once; out may share an input's memory.
 #include "sluice/ops/routing/moe_combine.h"
 
 #include "backend/cuda/device/activation.cuh"
@@ -62,7 +62,7 @@ __device__ __forceinline__ void add_experts(const CombineCall& call, long long t
   }
 }
 
-// kWhole: all chunks of all fields may be taken whole.
+// kWhole: every chunk of every field is complete and aligned.
 template <class T, class Expert, class Shared, bool kWhole>
 __global__ void __launch_bounds__(kThreads) moe_combine(CombineCall call) {
   constexpr int V = kChunk<T>;

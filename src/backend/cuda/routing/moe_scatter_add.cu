@@ -1,9 +1,9 @@
-// sum[token_idx[i]] += weights[i] * bucket_out[i]. A repeated token is summed in bucket order, rounded to the
-// sum's type at each step.
+// sum[token_idx[i]] += weights[i] * bucket_out[i]. If a token is repeated, its rows are added in bucket
+// order, rounded to the sum's type at each step.
 //
-// A block takes one bucket row and a range of columns. The first row that names a token adds all rows that
-// do; the others find an earlier one and leave, so no two blocks write one element. Bytes: bucket_out once,
-// the touched rows of sum twice, and the indices once per block, from the cache.
+// A block computes one bucket row and a range of columns. The first row of a token adds all rows of that
+// token; the others find an earlier row and exit, so no two blocks write one element. Bytes: bucket_out once,
+// the rows of sum that change twice, and the indices once per block, from the cache.
 #include "sluice/ops/routing/moe_scatter_add.h"
 
 #include "backend/cuda/device/chunk.cuh"
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kThreads) moe_scatter_add(ScatterCall call) {
     total = narrow<T>(x);
   };
   add_row(row);
-  // Windows of later rows; most hold no repetition.
+  // Windows of later rows; most contain no repetition.
   for (int first = row + 1; first < call.bucket; first += kThreads) {
     const int b = first + to_int(threadIdx.x);
     if (!__syncthreads_or(b < call.bucket && call.token_idx[b] == token)) continue;

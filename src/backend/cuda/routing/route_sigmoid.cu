@@ -1,8 +1,8 @@
 // s = sigmoid(logits); a group's score is the sum of its two largest s+bias; the k largest s+bias of the top
 // groups, ties to the lower index; weights are s, divided by (sum + 1e-20) if normalize, times scale.
 //
-// One warp per token. Scores are in double, as the choice among close ones demands; a token has few. A token
-// with NaN among its logits is reported and left out. Bytes: logits and bias once, k pairs out.
+// One warp per token. Scores are in double, so that close ones are ordered exactly; a token has only few. A
+// token with a NaN logit is reported and skipped. Bytes: logits and bias once, k pairs written.
 #include "sluice/ops/routing/route_sigmoid.h"
 
 #include "backend/cuda/device/element.cuh"
@@ -29,7 +29,7 @@ struct SigmoidCall : RouterCall {
   __device__ __forceinline__ int group_size() const { return expert_count / groups; }
 };
 
-// A token's part of the memory: a key per expert, a score and a mark per group.
+// A token's memory: a key per expert, a score and a mark per group.
 struct Scores {
   Key64* keys;
   double* groups;
@@ -62,7 +62,7 @@ struct TwoLargest {
   }
 };
 
-// Each group belongs to a power of two of lanes.
+// A power of two of lanes per group.
 __device__ void score_groups(const SigmoidCall& call, const Scores& scores, int lane) {
   const double lowest = -__longlong_as_double(0x7ff0000000000000ll);
   int lanes = 1;
@@ -85,7 +85,7 @@ __device__ void score_groups(const SigmoidCall& call, const Scores& scores, int 
   __syncwarp();
 }
 
-// Takes the experts of all but the best groups out.
+// Excludes the experts of all but the best groups.
 __device__ void drop_groups(const SigmoidCall& call, const Scores& scores, int lane) {
   for (int g = lane; g < call.groups; g += kWarp) {
     int better = 0;
@@ -127,7 +127,7 @@ __global__ void route_sigmoid(SigmoidCall call) {
     const int chosen = chooser.take().index;
     if (j % kWarp == lane) experts[j] = chosen;
   }
-  // Slots of this lane, and the sum over all of them.
+  // The slots that this lane writes, and the sum over all slots.
   double sum = 0;
   if (call.normalize) {
     for (int j = lane; j < call.k; j += kWarp) sum += exact_sigmoid(to_float(logits[experts[j]]));

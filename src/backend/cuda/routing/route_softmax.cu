@@ -1,8 +1,8 @@
-// Softmax over all E experts, the k largest in falling order, optionally divided by their sum.
+// Softmax over all E experts, the k largest in descending order, optionally divided by their sum.
 //
-// One warp per token. Experts are chosen by their logits, so that no rounding of exp can reorder them; masses
-// and sums are F32. A token with NaN among its logits is reported and left out. Bytes: logits once, k pairs
-// out. Up to 512 experts are kept in registers, all of them loaded at once.
+// One warp per token. Experts are chosen by their logits, so rounding of exp cannot reorder them;
+// exponentials and sums are F32. A token with a NaN logit is reported and skipped. Bytes: logits once, k
+// pairs written. Up to 512 experts are kept in registers, loaded all at once.
 #include "sluice/ops/routing/route_softmax.h"
 
 #include "backend/cuda/device/element.cuh"

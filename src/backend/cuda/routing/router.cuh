@@ -1,5 +1,5 @@
-// What the two routers share: the fields of their ops, and where a token's keys are kept: one warp per token,
-// in shared memory, or in scratch where a row is too long.
+// What the two routers share: the fields of their ops, and where a warp keeps its token's keys: in shared
+// memory, or in scratch memory if a row is too long.
 #pragma once
 
 #include "backend/cuda/device/element.cuh"
@@ -14,7 +14,7 @@ struct RouterMemory {
   long long token_bytes = 0;
   int block_tokens = 1;
 
-  // For kernels whose dynamic shared memory is `shared`; the token's part of the memory.
+  // For kernels whose dynamic shared memory is `shared`: the token's part of the memory.
   __device__ __forceinline__ std::byte* of(long long token, std::byte* shared) const {
     return scratch != nullptr ? scratch + token * token_bytes : shared + threadIdx.x / kWarp * token_bytes;
   }
@@ -69,7 +69,7 @@ struct RouterCall {
         memory(memory),
         fault(fault) {}
 
-  // Of the calling warp.
+  // The calling warp's token.
   __device__ __forceinline__ long long token() const {
     return static_cast<long long>(blockIdx.x) * memory.block_tokens + threadIdx.x / kWarp;
   }
@@ -77,7 +77,7 @@ struct RouterCall {
   __device__ __forceinline__ const T* logits_of(long long token) const {
     return static_cast<const T*>(logits) + token * logit_stride;
   }
-  // keys[e] = key_of(e, logit) of all experts. False where a logit is NaN: the token is then reported.
+  // keys[e] = key_of(e, logit) for all experts. False if a logit is NaN; the token is then reported.
   template <class T, class Key, class KeyOf>
   __device__ __forceinline__ bool read_keys(long long token, Key* keys, KeyOf&& key_of) const {
     const T* logits = logits_of<T>(token);
@@ -89,7 +89,7 @@ struct RouterCall {
     }
     return !refuses(token, nan);
   }
-  // Whether any lane of the warp met NaN; the token is then reported.
+  // Whether any lane of the warp found NaN; the token is then reported.
   __device__ __forceinline__ bool refuses(long long token, bool nan) const {
     if (!__any_sync(0xffffffffu, nan)) return false;
     if (threadIdx.x % kWarp == 0) report(fault, FaultKind::router_logit, token, tokens);

@@ -1,7 +1,7 @@
-// The next token of each row: the largest logit as the request sees it, or a draw by integer weights (see
-// sampling/draw.h). Grid: slices of a row x rows; each pass reads the row once, from the L2, with its counts
-// and its mask where the request has any. Rows of all kinds share the launches: which of them are needed is
-// known of the call, what they do is known of the row.
+// The next token of each row: the largest logit after the request's penalties, bias and mask, or a draw by
+// integer weights (see sampling/draw.h). Grid: slices of a row x rows. Each pass reads the row once, from L2,
+// with its counts and its mask if the request has any. All rows share the launches: which launches are needed
+// depends on the call, and what they do on the row.
 #include <algorithm>
 
 #include "backend/cuda/routing/sample_logprobs.cuh"
@@ -13,7 +13,7 @@ namespace sluice::backend::cuda::routing {
 
 namespace {
 
-// Reads the row's settings and empties its histograms.
+// Reads the row's settings and clears its histograms.
 __global__ void prepare_row(SampleCall call) {
   wait_for_inputs();
   allow_successor();
@@ -77,7 +77,7 @@ std::int64_t entries(const ops::RowValue<T>& setting) {
   return setting.per_row.present() ? setting.per_row.dim(0) : 0;
 }
 
-// How many slots the fields of the op have.
+// How many slots the op's fields have.
 std::int64_t pool_of(const ops::Sample& op) {
   std::int64_t pool = 0;
   for (const ops::ConstView& field : {ops::ConstView(op.counts), op.bias_ids, op.allowed})
@@ -89,11 +89,11 @@ std::int64_t pool_of(const ops::Sample& op) {
   return pool > 0 ? pool : op.logits.dim(0);
 }
 
-// Takes scratch memory for the passes of a call.
+// Allocates scratch memory for the passes of a call.
 void place(Context& context, SampleCall& call, std::size_t rows, bool logprobs) {
   const std::size_t slices = call.slices;
   const std::size_t bins = rows * kBins;
-  // The counts of slices take the place of the histograms at the end.
+  // At the end, the counts of slices reuse the memory of the histograms.
   const std::size_t sums = rows * (slices > kBins ? slices : kBins);
   const std::size_t tops = logprobs ? rows * slices * kMostLogprobs : 0;
   call.weights = reinterpret_cast<Sum*>(context.scratch(

@@ -1,5 +1,5 @@
-// Log-probabilities of the chosen and of the most likely tokens. Every block adds up its slice in a fixed
-// order and takes its largest one after the other; the last one of a row does the same with what they found.
+// Log-probabilities of the chosen and of the most likely tokens. Every block sums its slice in a fixed order
+// and selects its largest logits one by one; the last block of a row merges these results in the same way.
 #pragma once
 
 #include "backend/cuda/routing/sample_row.cuh"
@@ -19,7 +19,8 @@ __device__ inline double block_sum_double(double x, double* partial) {
   return sum;
 }
 
-// Puts the `wanted` largest of `count` distinct ranks, falling, into `found`; 0 where there are no more.
+// Writes the `wanted` largest of `count` distinct ranks to `found` in descending order; 0 if there are no
+// more.
 template <class Rank>
 __device__ inline void largest_ranks(int count, int wanted, const Rank& rank, Sum* found, Sum* partial) {
   Sum bound = ~Sum{0};
@@ -35,7 +36,7 @@ __device__ inline void largest_ranks(int count, int wanted, const Rank& rank, Su
   }
 }
 
-// Says that nothing was asked for, from entry `first` on.
+// Fills the outputs from entry `first` on with values that mean "none".
 __device__ inline void leave_empty(const SampleCall& call, long long r, int first) {
   for (int n = first; n < kMostLogprobs && call.top_ids.data != nullptr; ++n) {
     call.top_ids[r][n] = -1;

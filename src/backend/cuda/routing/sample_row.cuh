@@ -1,5 +1,5 @@
-// One row of the sample op on a device: its settings, its place in a search, and its logits slice by slice as
-// the request sees them: after penalties, bias and mask.
+// One row of the sample op: its settings, the state of its search, and its logits slice by slice, after
+// penalties, bias and mask.
 #pragma once
 
 #include "backend/cuda/device/warp.cuh"
@@ -17,7 +17,7 @@ constexpr int kSampleThreads = 512;
 constexpr int kSlice = 4096;  // logits per block
 constexpr int kMostLogprobs = to_int(ops::Sample::kMostLogprobs);
 
-// A setting of the op: a number, or one per slot.
+// A setting of the op: one number, or one per slot.
 struct RealSetting {
   double value = 0;
   const float* per_slot = nullptr;
@@ -50,7 +50,7 @@ struct SeedSetting {
 };
 
 struct SampleRow {
-  long long slot;  // -1: the row is left out
+  long long slot;  // -1: the row is skipped
   double temperature;
   double top_p;
   double min_p;
@@ -58,18 +58,18 @@ struct SampleRow {
   Sum seed;
   sampling::Penalties penalties;
   int logprobs;
-  Sum largest;        // key and the complement of the index: the maximum is the lowest of equals; 0: none
+  Sum largest;  // key and complement of the index: the maximum has the lowest index among equals; 0: none
   Sum least_weights;  // of the tokens that min_p keeps
   Sum limit;          // weights of the tokens kept so far
-  // The search that is running.
+  // The current search.
   unsigned prefix;  // digits found
   Sum goal;
-  Sum before;          // what the bins above add up to
+  Sum before;          // sum of the bins above
   Sum before_weights;  // their weights
-  Sum chosen;          // which of the tokens with the key found
+  Sum chosen;          // which one of the tokens with that key
 };
 
-// A field whose rows are those of the slots; absent: a null pointer.
+// A field with one row per slot; absent: a null pointer.
 template <class T>
 struct SlotRows {
   T* data = nullptr;
@@ -87,7 +87,7 @@ struct SampleCall {
   SlotRows<int> ids;
   const int* slots;
   long long vocab;
-  long long pool;  // slots there are
+  long long pool;  // number of slots
   long long biases;
   SlotRows<int> counts;
   SlotRows<const int> bias_ids;
@@ -107,9 +107,9 @@ struct SampleCall {
   IntegerSetting logprobs;
   long long slices;  // blocks per row
   SampleRow* rows = nullptr;
-  Sum* weights = nullptr;        // [rows, kBins] of the digit that is counted
-  Sum* counted = nullptr;        // alike
-  Sum* first_weights = nullptr;  // of the first digit, kept
+  Sum* weights = nullptr;        // [rows, kBins], histogram of the current digit
+  Sum* counted = nullptr;        // likewise
+  Sum* first_weights = nullptr;  // those of the first digit, kept
   Sum* first_counted = nullptr;
   Sum* tops = nullptr;     // [rows, slices, kMostLogprobs], the largest of each slice
   double* sums = nullptr;  // [rows, slices] of exp(logit - largest)
@@ -153,7 +153,7 @@ __device__ inline float logit_of(unsigned key) {
 __device__ inline float largest_logit(const SampleRow& row) {
   return logit_of(static_cast<unsigned>(row.largest >> 32));
 }
-// Orders logits and, among equal ones, lower indices first; never 0.
+// Orders by logit and, among equal ones, lower indices first; never 0.
 __device__ inline Sum ranked(float logit, long long index) {
   return static_cast<Sum>(sample_key(logit)) << 32 | (0xffffffffu - static_cast<unsigned>(index));
 }
@@ -169,7 +169,7 @@ __device__ inline bool allows(const SampleCall& call, const SampleRow& row, long
   return call.allowed.data == nullptr || (call.allowed[row.slot][token / 8] >> token % 8 & 1) != 0;
 }
 
-// Whether this is the last block of its row to get here; its threads then see what the others wrote.
+// Whether this is the last block of its row to arrive; its threads then see what the others wrote.
 __device__ inline bool last_block(int* ticket) {
   __shared__ bool last;
   __threadfence();
@@ -183,8 +183,8 @@ __device__ inline bool last_block(int* ticket) {
   return last;
 }
 
-// The logits of a slice as the request sees them, into shared memory. All threads of the block take part;
-// returns how many there are.
+// Loads the logits of a slice, after penalties, bias and mask, into shared memory. All threads of the block
+// take part; returns the number of logits.
 __device__ inline int load_slice(const SampleCall& call, long long r, long long slice, float* shared) {
   const SampleRow& row = call.rows[r];
   const long long begin = slice * kSlice;
@@ -193,12 +193,12 @@ __device__ inline int load_slice(const SampleCall& call, long long r, long long 
   const sampling::Penalties penalties = row.penalties;
   const int* counts =
       penalties.any() && call.counts.data != nullptr ? call.counts[row.slot] + begin : nullptr;
-  __syncthreads();  // the slice before is no longer read
+  __syncthreads();  // the previous slice is no longer read
   for (int i = threadIdx.x; i < count; i += kSampleThreads)
     shared[i] = counts != nullptr ? sampling::penalised(logits[i], counts[i], penalties) : logits[i];
   __syncthreads();
   for (long long b = threadIdx.x; b < call.biases; b += kSampleThreads) {
-    const long long at = call.bias_ids[row.slot][b] - begin;  // -1, no token, lies before every slice
+    const long long at = call.bias_ids[row.slot][b] - begin;  // -1 (no token) is before every slice
     if (at >= 0 && at < count) shared[at] += call.bias[row.slot][b];
   }
   __syncthreads();
@@ -222,7 +222,7 @@ __device__ inline Sum block_largest(Sum best, Sum* partial) {
   return best;
 }
 
-// The chosen token occurred once more. Of a row only once, by the last kernel that reads its logits.
+// Counts the chosen token. Called once per row, by the last kernel that reads its logits.
 __device__ inline void count_choice(const SampleCall& call, long long r) {
   const SampleRow& row = call.rows[r];
   if (row.slot < 0 || row.largest == 0 || !row.penalties.any() || call.counts.data == nullptr) return;

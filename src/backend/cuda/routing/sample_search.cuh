@@ -1,10 +1,10 @@
-// Finding a token without sorting. Logits become keys that order like them; "the first token, in falling
-// order, at which a running sum passes a goal" is found digit by digit: a histogram of the next digit of the
-// keys that match so far, whose last block walks the bins from the top. The sums are counts (top_k) or
-// weights (top_p, the draw); all are integers, so the order of atomic additions does not matter. Tokens with
-// equal keys have equal weights: their number and a division say which of them, and the last pass finds it by
-// index. Up to three searches of three digits each; the first digit's histogram serves all. A row that does
-// not need a search leaves its kernels at once.
+// Finding a token without sorting. Logits become keys with the same order. "The first token, in descending
+// order, at which a running sum passes a goal" is found digit by digit: the blocks build a histogram of the
+// next digit of all keys with the digits found so far, and the last block searches the bins from the top. The
+// sums are counts (top_k) or weights (top_p, the draw); all are integers, so the order of atomic additions
+// does not matter. Tokens with equal keys have equal weights, so a division gives which of them it is, and
+// the last pass finds it by index. Up to three searches of three digits each; the first digit's histogram
+// serves all. A row that does not need a search exits its kernels at once.
 #pragma once
 
 #include "backend/cuda/routing/sample_row.cuh"
@@ -30,7 +30,7 @@ __device__ inline bool needs(const SampleCall& call, const SampleRow& row, Searc
   return true;
 }
 
-// Walks the bins of one digit from the top to the one in which the sum passes the goal. One warp.
+// Searches the bins of one digit from the top for the one in which the sum passes the goal. One warp.
 __device__ inline void walk(SampleRow& row, const Sum* weights, const Sum* counts, int digit, bool by_count) {
   const int bins = 1 << digit_bits(digit);
   for (int top = bins - kWarp; top >= 0; top -= kWarp) {
@@ -68,7 +68,7 @@ __device__ inline void walk(SampleRow& row, const Sum* weights, const Sum* count
   }
 }
 
-// What the sum must pass; what the searches before it kept is known.
+// The goal of a search, given what the earlier searches kept.
 __device__ inline Sum goal_of(const SampleCall& call, long long r, Search search) {
   const SampleRow& row = call.rows[r];
   if (search == Search::top_k) return static_cast<Sum>(row.top_k - 1);
@@ -78,7 +78,7 @@ __device__ inline Sum goal_of(const SampleCall& call, long long r, Search search
   return sampling::draw_target(row.seed, static_cast<Sum>(*call.positions[r]), kept);
 }
 
-// Begins the first search from `search` on that the row needs. One warp.
+// Begins the next search, from `search` on, that the row needs. One warp.
 __device__ inline void begin_search(const SampleCall& call, long long r, Search search) {
   SampleRow& row = call.rows[r];
   while (!needs(call, row, search)) search = static_cast<Search>(static_cast<int>(search) + 1);
@@ -94,7 +94,7 @@ __device__ inline void begin_search(const SampleCall& call, long long r, Search 
   walk(row, call.first_weights + r * kBins, call.first_counted + r * kBins, 0, search == Search::top_k);
 }
 
-// After the last digit: how much lies up to the token found, itself included. One warp.
+// After the last digit: computes the sum up to and including the token found. One warp.
 __device__ inline void end_search(const SampleCall& call, long long r, Search search) {
   SampleRow& row = call.rows[r];
   if (threadIdx.x == 0) {
@@ -106,7 +106,8 @@ __device__ inline void end_search(const SampleCall& call, long long r, Search se
   __syncwarp();
 }
 
-// Counts one digit of the keys that begin with the digits found, then looks up the goal in it.
+// Builds the histogram of one digit of the keys that begin with the digits found, then searches it for the
+// goal.
 template <int digit>
 __global__ void __launch_bounds__(kSampleThreads) search_digit(SampleCall call, Search search) {
   __shared__ float logits[kSlice];
@@ -167,12 +168,12 @@ __global__ void __launch_bounds__(kSampleThreads) search_digit(SampleCall call, 
     }
   }
   __syncthreads();
-  if (digit > 0)  // clean for the next digit
+  if (digit > 0)  // cleared for the next digit
     for (int i = threadIdx.x; i < kBins; i += kSampleThreads) all_weights[i] = all_counts[i] = 0;
 }
 
-// Tokens of a block's slice with the key found, before thread `threadIdx.x` of a pass; adds the pass to
-// `before`.
+// The number of tokens with the key found before thread `threadIdx.x` of a pass over the block's slice; adds
+// the pass's number to `before`.
 __device__ inline Sum matches_before(bool match, Sum& before, int* found) {
   const int warp = to_int(threadIdx.x) / kWarp;
   const unsigned matches = __ballot_sync(0xffffffffu, match);
@@ -187,8 +188,8 @@ __device__ inline Sum matches_before(bool match, Sum& before, int* found) {
   return mine;
 }
 
-// Which of the tokens with the key found: the one with so many of them before it. Every block counts its
-// slice; the last one knows the slice then, and looks through it in order.
+// Finds the token among those with the key found, by the number of them that precede it. Every block counts
+// those of its slice; the last block then knows the slice and searches it in order.
 __global__ void __launch_bounds__(kSampleThreads) pick(SampleCall call, bool last_kernel) {
   __shared__ float logits[kSlice];
   __shared__ int found[kSampleThreads / kWarp];
