@@ -1,7 +1,7 @@
 // out[t] = table[ids[t]], dequantised in float: one rounding of code * scale + bias.
 //
 // One block per token, eight values per thread. Bytes: a row of the table and of out, once per token. An id
-// outside the table is reported and its row left alone.
+// outside the table is reported and its row is not written.
 #include "sluice/ops/linear/embed.h"
 
 #include "backend/cuda/linear/weight_value.cuh"

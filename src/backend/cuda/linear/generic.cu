@@ -1,5 +1,5 @@
-// The products for storage that the tuned kernels leave out: rows at odd addresses, operands of different
-// formats, rows too long for shared memory. One warp an output value, in a fixed order over K.
+// The products for storage that the tuned kernels do not support: rows at unaligned addresses, operands of
+// different formats, rows too long for shared memory. One warp per output value, in a fixed order over K.
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/linear/linear.h"
 #include "backend/cuda/linear/weight_value.cuh"

@@ -20,7 +20,7 @@ int alignment_of(const std::byte* pointer, int at_most) {
   return at_most;
 }
 
-// Lowers what `all` claims to what holds for `matrix` too.
+// Lowers the alignments in `all` to those that `matrix` has, too.
 void align(Matrices& all, const MatrixPointers& matrix) {
   all.alignment = alignment_of(matrix.values, all.alignment);
   all.scale_alignment = alignment_of(matrix.biases, alignment_of(matrix.scales, all.scale_alignment));

@@ -1,11 +1,11 @@
-// q_latent[t,h] = q_nope[t,h] K_h. With embed_q that is a product with one [rank,nope] matrix per head. With
-// kv_b it is a sum of the head's K rows, each weighted by one number of the query:
+// q_latent[t,h] = q_nope[t,h] K_h. With embed_q this is a product with one [rank,nope] matrix per head. With
+// kv_b it is a sum of the head's K rows, each weighted by one element of the query:
 //
 //   q_latent[t,h,r] = sum_n q_nope[t,h,n] kv_b[h*(nope+v) + n, r]
 //
-// One block per head, 256 columns of the rank and a tile of tokens; a lane owns eight columns, the warps
-// share the rows, and their sums meet in shared memory in a fixed order. Bytes: the K rows once per tile of
-// tokens. F32 throughout: one rounding, of the output.
+// One block per head, 256 columns of the rank and a tile of tokens; a lane computes eight columns, the rows
+// are divided among the warps, and their sums are added in shared memory in a fixed order. Bytes: the K rows
+// once per tile of tokens. F32 throughout, with one rounding of the output.
 #include "sluice/ops/linear/mla_absorb_q.h"
 
 #include "backend/cuda/device/warp.cuh"
@@ -30,7 +30,7 @@ struct AbsorbCall {
   long long tokens, nope, rank;
 };
 
-// Tokens: how many a block serves. Each has the same order of sums for any.
+// Tokens: the number per block. The order of a token's sum is the same for any number.
 template <class T, int Tokens>
 __global__ void __launch_bounds__(kWarps* kWarp) absorb_rows(AbsorbCall call) {
   __shared__ float sums[kWarps][kColumns];

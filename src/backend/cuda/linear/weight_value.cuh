@@ -1,4 +1,4 @@
-// One value of a matrix, whatever its storage: for paths where speed does not matter or a row is read once.
+// Single values of a matrix in any storage: for code where speed does not matter or a row is read once.
 #pragma once
 
 #include "backend/cuda/device/element.cuh"
@@ -8,7 +8,7 @@
 namespace sluice::backend::cuda::linear {
 
 __device__ __forceinline__ float e2m1_to_float(unsigned code) {
-  // Sign, two exponent bits and one of mantissa as a float of the same shape, 2^126 times too small.
+  // Sign, two exponent bits and one mantissa bit, in a float's layout: 2^126 times too small.
   return __uint_as_float((code & 8) << 28 | (code & 7) << 22) * 0x1p126f;
 }
 
@@ -21,7 +21,7 @@ __device__ __forceinline__ float e8m0_to_float(unsigned code) {
   return __uint_as_float(code == 255 ? 0x7fc00000 : code == 0 ? 0x00400000 : code << 23);
 }
 
-// Scale or bias number i at `from`.
+// Scale or bias number i of the array at `from`.
 __device__ __forceinline__ float scale_value(ScaleType type, const std::byte* from, long long i) {
   switch (type) {
     case ScaleType::f32:
@@ -39,7 +39,7 @@ __device__ __forceinline__ float scale_value(ScaleType type, const std::byte* fr
   }
 }
 
-// Code i of a row, which is one little-endian bit stream.
+// Code i of a row; a row is one little-endian bit stream.
 __device__ __forceinline__ unsigned packed_code(const std::byte* row, long long i, int bits) {
   const long long at = i * bits;
   const auto* bytes = reinterpret_cast<const unsigned char*>(row) + at / 8;
@@ -65,7 +65,7 @@ __device__ __forceinline__ float weight_value(const Matrices& w, const MatrixPoi
               scale_value(w.bias_type, at.biases + n * w.bias_row_bytes, group));
 }
 
-// Codes 8*eighth and the seven behind it, the first in the lowest bits.
+// Codes 8*eighth to 8*eighth + 7, the first one in the lowest bits.
 __device__ __forceinline__ unsigned long long eight_codes(const std::byte* row, long long eighth, int bits) {
   const std::byte* from = row + eighth * bits;
   if (bits == 4) return *reinterpret_cast<const unsigned*>(from);
@@ -79,7 +79,8 @@ __device__ __forceinline__ unsigned long long eight_codes(const std::byte* row, 
   return codes;
 }
 
-// Elements (n, 8*eighth) to (n, 8*eighth + 7); 0 from column `columns` on. Groups are multiples of eight.
+// Elements (n, 8*eighth) to (n, 8*eighth + 7); 0 from column `columns` on. Group sizes are multiples of
+// eight.
 __device__ __forceinline__ void eight_values(const Matrices& w, const MatrixPointers& at, long long n,
                                              long long eighth, long long columns, float (&values)[8]) {
   if (w.scale_type == ScaleType::none) {

@@ -10,7 +10,7 @@ namespace sluice::backend::cuda::linear::decode {
 
 namespace {
 
-// Tokens [first, first + count) of the call.
+// The part of the call for tokens [first, first + count).
 LinearCall tokens_of(const LinearCall& call, long long first, long long count) {
   LinearCall part = call;
   const auto bytes = [](ops::DType type) { return static_cast<long long>(size_bytes(type)); };
@@ -42,7 +42,7 @@ void launch_part(Context& context, const LinearCall& call) {
 }  // namespace
 
 void launch_decode(Context& context, const LinearCall& call) {
-  constexpr long long kRows = 1 << 15;  // of a launch: a grid's second dimension, and marks in shared memory
+  constexpr long long kRows = 1 << 15;  // per launch: limited by the grid and by marks in shared memory
   const long long most = std::max<long long>(1, kRows / call.slots);
   for (long long first = 0; first < call.tokens; first += most)
     launch_part(context, tokens_of(call, first, std::min(most, call.tokens - first)));

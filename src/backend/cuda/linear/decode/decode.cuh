@@ -1,16 +1,17 @@
-// The decode kernel of the products: a weight-stationary product on tensor cores.
+// The decode kernel of the products: weight-stationary, on tensor cores.
 //
 //   out[t,n] = sum over groups g of scale[n,g] * (codes[n,g] . x[t,g]) + bias[n,g] * sum(x[t,g])
 //
-// A warp multiplies 16 rows of weights by 8 columns of inputs. Weights travel to a ring in shared memory,
-// every lane's own, some steps ahead of their use, the first ones before the inputs are there; codes become
-// BF16 exactly, a group's sum stays in the tensor core's F32 accumulator, and only that is scaled. F32 inputs
-// are three BF16 columns, so that nothing is rounded either. Scales travel with the first step of their rows.
-// The kernel is short on purpose: in a decode step, fetching its instructions is most of a small product.
+// A warp multiplies 16 rows of weights by 8 columns of inputs. Weights are prefetched into a ring buffer in
+// shared memory, where each lane has its own part; the first steps are loaded before the inputs are
+// available. Codes are converted to BF16 exactly, a group's sum stays in the tensor core's F32 accumulator,
+// and only that sum is scaled. F32 inputs are split into three BF16 columns, so they are not rounded either.
+// Scales are copied with the first step of their rows. The kernel is deliberately short: in a decode step,
+// fetching its instructions takes most of the time of a small product.
 //
-// Steps of K are dealt out to the `parts` warps of a tile; their sums meet in shared memory in a fixed order.
-// A column does not depend on the others, hence a token's bits not on the batch. Bytes: the weights once a
-// pass of up to 32 tokens; an expert's once per pass of the tokens that chose it.
+// Steps of K are distributed over the `parts` warps of a tile, whose sums are added in shared memory in a
+// fixed order. A column does not depend on the others, so a token's bits do not depend on the batch. Bytes:
+// the weights once per pass of up to 32 tokens; an expert's once per pass of the tokens that chose it.
 #pragma once
 
 #include "backend/cuda/device/async_copy.cuh"
@@ -24,7 +25,7 @@
 
 namespace sluice::backend::cuda::linear::decode {
 
-// Copies Bytes (4, 8 or 16) beside the thread; zeros where not valid.
+// Copies `Bytes` (4, 8 or 16) asynchronously; writes zeros if not valid.
 template <int Bytes>
 __device__ __forceinline__ void copy_beside(unsigned to, const std::byte* from, bool valid) {
   if constexpr (Bytes == 16)
@@ -49,7 +50,8 @@ __device__ __forceinline__ void load_shared(unsigned address, unsigned* words) {
     asm volatile("ld.shared.u32 %0, [%1];" : "=r"(words[0]) : "r"(address));
 }
 
-// The weights of a warp, two rows of a 16-row tile per lane, and its threads' share of the scales of a round.
+// The weights of a warp, two rows of a 16-row tile per lane, and the thread's share of copying a round's
+// scales.
 template <Storage S, int Blocks>
 class WeightStream {
  public:
@@ -69,7 +71,7 @@ class WeightStream {
             to_unsigned(plan.ring + warp * kDepth * kSlotBytes + lane() * 4 * kVector);
   }
   __device__ __forceinline__ int part() const { return part_; }
-  __device__ __forceinline__ int row() const { return row_; }  // of the block, the lane's first
+  __device__ __forceinline__ int row() const { return row_; }  // in the block, the lane's first
   __device__ __forceinline__ int operand() const { return operand_; }
 
   __device__ __forceinline__ void begin(int matrix) {
@@ -84,11 +86,11 @@ class WeightStream {
 #pragma unroll 1
     for (int i = 0; i < kDepth; ++i) load();
   }
-  // Until the step after the last one taken, and with it the thread's share of its scales, is there.
+  // Waits until the next step to take, and the thread's part of its scales, have arrived.
   __device__ __forceinline__ void wait() const {
     wait_for_copies<kDepth - 1>();
   }
-  // That step's weights; asks for a later one in their place.
+  // Takes that step's weights and starts to load a later step into their place.
   __device__ __forceinline__ void take(unsigned (&words)[2][kWords]) {
     wait();
     const unsigned from = ring_ + to_unsigned(slot_ * kSlotBytes);
@@ -137,7 +139,8 @@ class WeightStream {
       from_[r] = values_ + static_cast<std::uint64_t>(min(first + row_ + 8 * r, last)) * row_bytes;
     if constexpr (kKinds > 0) copy_scales(first, last);
   }
-  // Some threads per row: the rows of all kinds of scales are at most as many as threads. Padding is zeros.
+  // Several threads copy a row: there are at least as many threads as rows of all kinds of scales. Padding is
+  // zero.
   __device__ __forceinline__ int threads_log2() const {
     return plan_.parts_log2 + (kKinds == 1 ? 1 : 0);
   }
@@ -163,7 +166,7 @@ class WeightStream {
     }
     buffer_ = buffer_ + 1 == plan_.scale_buffers ? 0 : buffer_ + 1;
   }
-  static constexpr int kStepBytes = Shape::kStepValues * Shape::kBits / 8;  // of a row
+  static constexpr int kStepBytes = Shape::kStepValues * Shape::kBits / 8;  // per row
 
   const LinearCall& call_;
   const DecodePlan& plan_;
@@ -171,20 +174,20 @@ class WeightStream {
   unsigned ring_;
   const std::byte* from_[2];
   int part_, row_, operand_;
-  const std::byte* values_ = nullptr;  // of the lane, in the matrix's first row
+  const std::byte* values_ = nullptr;  // the lane's, in the matrix's first row
   const std::byte* scales_ = nullptr;  // or biases, whichever the thread copies
   int round_ = 0;
   int step_ = 0;
-  int slot_ = 0;    // the next to take, and the one that the next load fills
-  int buffer_ = 0;  // of scales, the next to fill
+  int slot_ = 0;    // the next to take, which the next load fills again
+  int buffer_ = 0;  // of scales: the next to fill
 };
 
-// The scales of groups `first` and `second`, which a lane's two columns need: neighbours, the first of them
-// even, or one and the same. `at` is the row's first scale in shared memory.
+// The scales of groups `first` and `second`, which a lane's two columns need: either neighbours, of which the
+// first is even, or the same group. `at` is the row's first scale in shared memory.
 template <Storage S, bool Bf16Scales>
 __device__ __forceinline__ float2 scale_pair(ScaleType type, const std::byte* at, int first, int second) {
   if constexpr (Bf16Scales) {
-    // Both lie in one word; a half of it moved up is a float.
+    // Both are in one word; shifted up, each half is a float.
     const unsigned both = *reinterpret_cast<const unsigned*>(at + 4 * (first >> 1));
     return make_float2(__uint_as_float(__byte_perm(both, 0, first & 1 ? 0x3244 : 0x1044)),
                        __uint_as_float(__byte_perm(both, 0, second & 1 ? 0x3244 : 0x1044)));
@@ -206,12 +209,12 @@ __device__ __forceinline__ float2 scale_pair(ScaleType type, const std::byte* at
   }
 }
 
-// What a lane needs to know to multiply: its columns of inputs, and the groups of its two results.
+// A lane's columns of inputs, and the groups of its two results.
 template <Storage S, int Blocks>
 struct Columns {
   unsigned inputs;  // shared address of this lane's column of the first tile
   unsigned zeros;
-  int tile_pitch;  // bytes from a tile's columns to the next tile's
+  int tile_pitch;  // bytes between the columns of neighbouring tiles
   unsigned live;   // bit b: this lane's column of tile b holds inputs
   int tiles;       // in use
   int groups_of_step;
@@ -250,15 +253,15 @@ struct Columns {
                       plan.group_log2;
     }
   }
-  // Of the sums of inputs; a column beyond the last is nobody's and may take any.
+  // Index of the sums of inputs. A column past the last is not used, so it may read any.
   __device__ __forceinline__ int sum_column(int tile, int i) const {
     return min(result[i] + tile * columns_of_tile, last);
   }
 };
 
 // A lane's weights of one step: 16 rows by 4 * kLaneValues of K. `scales`: where the scales of its first row
-// begin in shared memory; those of its other row lie `plan.scale_pitch` * 8 behind, biases `biases` bytes
-// behind their scales.
+// begin in shared memory; those of its other row are 8 * `plan.scale_pitch` further, biases `biases` bytes
+// after their scales.
 template <Storage S>
 struct StepWeights {
   int step;
@@ -283,7 +286,7 @@ __device__ __forceinline__ void multiply_step(const LinearCall& call, const Deco
                     : columns.zeros;
 #pragma unroll
   for (int f = 0; f < Shape::kFlushes; ++f) {
-    // Two sums: a product on the tensor cores waits for the one before it.
+    // Two independent sums, because each tensor core product waits for the previous one on its accumulator.
     float part[Blocks][4] = {};
     float other[Blocks][4] = {};
 #pragma unroll

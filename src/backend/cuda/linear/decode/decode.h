@@ -1,5 +1,5 @@
-// The decode class of the products: few tokens, bound by the bytes of the weights. Serves any number of
-// tokens, each with the same bits whatever the others.
+// The decode class of the products: few tokens, limited by the bytes of the weights. Handles any number of
+// tokens, each with the same bits regardless of the others.
 #pragma once
 
 #include "backend/cuda/linear/linear.h"

@@ -1,4 +1,4 @@
-// The rows of a call, sorted by the expert they ask for and cut into passes of eight.
+// The rows of a call, sorted by expert and divided into passes of eight.
 #pragma once
 
 #include "backend/cuda/device/warp.cuh"
@@ -7,15 +7,15 @@
 
 namespace sluice::backend::cuda::linear::decode {
 
-// Some rows that one expert multiplies at once.
+// Up to eight rows that are multiplied by one expert at once.
 struct ExpertPass {
   int expert;
   unsigned short first;  // of the sorted rows
   unsigned short count;
 };
 
-// Every block sorts for itself: that is less than another launch. All blocks must find the same order, since
-// they share the rounds of a pass: an expert's rows keep the order they have in the call.
+// Every block sorts for itself, which costs less than another launch. The order must be the same in all
+// blocks, since they share the rounds of a pass: an expert's rows keep their order in the call.
 class ExpertPasses {
  public:
   __device__ __forceinline__ ExpertPasses(const LinearCall& call, const ExpertPlan& plan, std::byte* shared)
@@ -28,14 +28,14 @@ class ExpertPasses {
         ranks_(reinterpret_cast<unsigned short*>(shared + plan.ranks)),
         sorted_(reinterpret_cast<unsigned short*>(shared + plan.sorted)) {}
 
-  // The number of passes. The whole block calls.
+  // Returns the number of passes. To be called by the whole block.
   __device__ __forceinline__ int find(Fault* fault) {
     const int thread = threadIdx.x;
     const int warp = thread / kWarp;
     const int matrices = to_int(call_.matrices);
     for (int i = thread; i < kExpertWarps * matrices; i += kThreads) starts_[i] = 0;
     __syncthreads();
-    // A warp ranks neighbouring rows, among its own.
+    // A warp sorts a contiguous range of rows.
     const int share = (plan_.rows + kThreads - 1) / kThreads * kWarp;
     const int begin = min(warp * share, plan_.rows);
     const int end = min(begin + share, plan_.rows);
@@ -56,7 +56,8 @@ class ExpertPasses {
   static constexpr int kThreads = kExpertWarps * kWarp;
   static constexpr unsigned short kNone = 0xffff;
 
-  // The whole warp calls; rows from `end` on do not exist. `counts` are of the warp's rows by expert.
+  // Ranks rows by expert within the warp's range, which ends at `end`; `counts` is the warp's number of rows
+  // per expert so far. To be called by the whole warp.
   __device__ __forceinline__ void rank(int row, int end, unsigned short* counts, Fault* fault) {
     const unsigned lane = threadIdx.x % kWarp;
     const int expert = row < end ? to_int(call_.matrix_of(row, fault)) : -1;
@@ -70,12 +71,12 @@ class ExpertPasses {
     ids_[row] = expert >= 0 ? static_cast<unsigned short>(expert) : kNone;
     ranks_[row] = static_cast<unsigned short>(counted + before);
   }
-  // Each thread lists the passes of some neighbouring experts, and turns counts into where rows begin.
+  // Each thread lists the passes of a range of experts and converts counts of rows to start positions.
   __device__ __forceinline__ void list_passes(int matrices) {
     const int per = (matrices + kThreads - 1) / kThreads;
     const int begin = min(to_int(threadIdx.x) * per, matrices);
     const int end = min(begin + per, matrices);
-    unsigned mine = 0;  // upper half passes, lower half rows
+    unsigned mine = 0;  // upper half: passes, lower half: rows
     for (int e = begin; e < end; ++e) mine += cost(count_of(e, matrices));
     const unsigned before = sum_before(mine);
     int first = to_int(before & 0xffffu);
@@ -103,7 +104,7 @@ class ExpertPasses {
   __device__ static __forceinline__ unsigned cost(int count) {
     return to_unsigned((count + kTileColumns - 1) / kTileColumns) << 16 | to_unsigned(count);
   }
-  // Of all earlier threads. The whole block calls.
+  // The sum over all preceding threads. To be called by the whole block.
   __device__ __forceinline__ unsigned sum_before(unsigned mine) const {
     const int lane = to_int(threadIdx.x) % kWarp;
     const int warp = to_int(threadIdx.x) / kWarp;
@@ -127,7 +128,7 @@ class ExpertPasses {
   const LinearCall& call_;
   const ExpertPlan& plan_;
   int* numbers_;            // kBlockNumbers
-  unsigned short* starts_;  // by warp and expert: counts of rows, then where they begin
+  unsigned short* starts_;  // by warp and expert: first the number of rows, then their start
   ExpertPass* passes_;
   unsigned short* ids_;
   unsigned short* ranks_;

@@ -2,17 +2,17 @@
 //
 //   out[t,n] = sum over groups g of scale[n,g] * (codes[n,g] . x[t,g]) + bias[n,g] * sum(x[t,g])
 //
-// A warp multiplies 16 rows of weights by 8 to 32 columns of inputs, 256 values of K at a time. Its four
-// lanes of a row take 16 neighbouring values of a group each, so that one product on the tensor cores stays
-// within a group, whose sum stays in the F32 accumulator until it is scaled. Codes become FP16 exactly
-// (int4_half.cuh). The biases of four groups are the left side of one more product. Nothing is rounded but
-// F32 sums.
+// A warp multiplies 16 rows of weights by 8 to 32 columns of inputs, 256 values of K at a time. The four
+// lanes of a row read 16 neighbouring values of a group each, so one tensor core product stays within a
+// group, whose sum stays in the F32 accumulator until it is scaled. Codes become FP16 exactly
+// (int4_half.cuh). The biases of four groups are the left operand of one more product. Only F32 sums are
+// rounded.
 //
-// Weights travel to a ring in shared memory ahead of their use, the first ones before the inputs are there.
-// Inputs of few tokens wait in shared memory, those of many in registers. Tiles of K are dealt out to the
-// warps of a row in turn; their sums meet in shared memory in a fixed order. A column does not depend on the
-// others, hence a token's bits not on the batch. Bytes: the weights once per pass of 32 tokens; an expert's
-// once per pass of 8.
+// Weights are prefetched into a ring buffer in shared memory, the first ones before the inputs are available.
+// The inputs of few tokens are held in shared memory, those of many in registers. Tiles of K are distributed
+// round-robin over the warps of a row, whose sums are added in shared memory in a fixed order. A column does
+// not depend on the others, so a token's bits do not depend on the batch. Bytes: the weights once per pass of
+// 32 tokens; an expert's once per pass of 8.
 #include "backend/cuda/linear/decode/int4_inputs.cuh"
 #include "backend/cuda/linear/decode/int4_product.cuh"
 #include "backend/cuda/runtime/launch.h"
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kNibbleThreads, Inputs::kOwnTiles == 0 ? kFewB
       leave_partials<kColumnTiles>(total, partials + threadIdx.x / kWarp * kWarpFloats);
       __syncthreads();
       write_round<kColumnTiles>(call, plan, rows, count, RoundSums<kAdds>{round, partials, kept});
-      buffer ^= 1;  // who is a round ahead writes elsewhere
+      buffer ^= 1;  // a warp that is a round ahead writes to the other buffer
     }
   }
 }

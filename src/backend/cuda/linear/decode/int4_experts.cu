@@ -6,11 +6,11 @@ namespace sluice::backend::cuda::linear::decode {
 
 namespace {
 
-constexpr int kDepth = 2;            // items ahead
-constexpr int kResidentBlocks = 3;   // on a multiprocessor, by the kernel's registers
+constexpr int kDepth = 2;            // items prefetched
+constexpr int kResidentBlocks = 3;   // per multiprocessor, by the kernel's registers
 constexpr long long kMost = 0xffff;  // experts, and rows
 
-// Runs `run` with the shape of the work, where the kernel has one: the parts of K are those of nibble_plan().
+// Calls `run` with the shape for this call, if one is compiled; the parts of K are those of nibble_plan().
 template <class Run>
 void with_shape(const LinearCall& call, const Run& run) {
   const long long tiles = call.inputs / kNibbleValues;
@@ -61,7 +61,7 @@ std::optional<ExpertPlan> expert_plan(const LinearCall& call, const DeviceInfo& 
   std::optional<ExpertPlan> plan;
   with_shape(call, [&]<class Shape>(Shape) { plan = lay_out<Shape>(call); });
   if (!plan) return plan;
-  // Lists of very many rows would leave a multiprocessor with one block.
+  // With very many rows, their lists would leave room for one block per multiprocessor only.
   const int fitting = (to_int(device.shared_bytes_per_block) + kReserved) / (plan->shared_bytes + kReserved);
   if (fitting < 2) return std::nullopt;
   plan->blocks = device.multiprocessors * std::min(fitting, kResidentBlocks);

@@ -1,9 +1,10 @@
-// The decode class of products with experts of 4-bit weights. Sums are those of int4_decode.cu, bit for bit.
+// The decode class of products with experts that have 4-bit weights. The sums are those of int4_decode.cu,
+// bit for bit.
 //
-// The work is a list of items: 16 rows of weights (of a mixture's gate and up eight each) of an expert, by up
-// to eight of the rows that ask for it. All items have as many bytes, so every unit of warps takes an equal
-// share of the list, whatever the experts, and its ring of weights runs on from one expert to the next.
-// Inputs wait in registers; they change where the list comes to the next pass.
+// The work is a list of items: 16 rows of an expert's weights (eight each of gate and up, if there are two)
+// by up to eight of the rows that chose it. All items have the same number of bytes, so every unit of warps
+// processes an equal share of the list whatever the experts are, and its ring buffer of weights continues
+// across experts. Inputs are held in registers and reloaded when the next pass begins.
 #pragma once
 
 #include "backend/cuda/linear/decode/expert_passes.cuh"
@@ -13,7 +14,7 @@
 
 namespace sluice::backend::cuda::linear::decode {
 
-// Which items a unit takes: `left` neighbours, from `round` of `pass` on.
+// The items of a unit: `left` consecutive ones, from `round` of `pass` on.
 struct ItemWalk {
   int left;
   int pass;
@@ -27,7 +28,7 @@ struct ItemWalk {
     pass = first / rounds;
     round = first - pass * rounds;
   }
-  // True where the next item is of another pass.
+  // Returns whether the next item is in another pass.
   __device__ __forceinline__ bool advance(int rounds) {
     --left;
     if (++round < rounds) return false;
@@ -37,7 +38,7 @@ struct ItemWalk {
   }
 };
 
-// A barrier of the warps that share a row.
+// A barrier for the warps that share a row.
 template <class Shape>
 __device__ __forceinline__ void unit_barrier(int unit) {
   if constexpr (Shape::kSharing == 1)
@@ -48,20 +49,20 @@ __device__ __forceinline__ void unit_barrier(int unit) {
     asm volatile("bar.sync %0, %1;" ::"r"(unit + 1), "n"(Shape::kSharing * kWarp) : "memory");
 }
 
-// Reads nothing and writes zeros unless `inside`: a branch around it would cost more.
+// If not `inside`, reads nothing and writes zeros; a branch would cost more.
 __device__ __forceinline__ void copy_weights(unsigned to, const std::byte* from, bool inside) {
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
                "r"(inside ? 16 : 0)
                : "memory");
 }
 
-// A tile that is there: the lane's places in its codes, and in its scales, behind which are its biases.
+// A tile that has arrived: where the lane reads its codes and its scales, which biases follow.
 template <class Shape>
 struct RingTile {
   unsigned codes_at;
   unsigned scales_at;
 
-  // Of row lane / 4 + 8r.
+  // Codes of row lane / 4 + 8r.
   __device__ __forceinline__ uint2 codes(int r, int g) const {
     return load_shared_8(codes_at + 8 * r * kRingRowBytes + g * (kTileCodeBytes / kTileGroups));
   }
@@ -75,12 +76,12 @@ struct RingTile {
   __device__ __forceinline__ void end_tile() const {}
 };
 
-// Brings the weights of a unit's items to shared memory, kDepth items ahead: codes to the ring of the warp
-// that multiplies them, scales and biases to memory of the unit.
+// Prefetches the weights of a unit's items into shared memory, kDepth items ahead: codes into the ring buffer
+// of the warp that multiplies them, scales and biases into memory of the unit.
 template <class Shape, int kDepth>
 class ExpertRing {
  public:
-  static constexpr int kSlotBytes = Shape::kWarpTiles * kTileRows * kRingRowBytes;  // of a warp
+  static constexpr int kSlotBytes = Shape::kWarpTiles * kTileRows * kRingRowBytes;  // per warp
   static constexpr int kBytes = kDepth * kSlotBytes;
   static constexpr int kScaleSlots = kDepth + 2;
 
@@ -102,12 +103,12 @@ class ExpertRing {
     for (int i = 0; i < kDepth; ++i) ask();
   }
 
-  // Until the oldest item is there, and the next one's scales.
+  // Waits until the oldest item and the next one's scales have arrived.
   __device__ __forceinline__ void begin_item() const {
     wait_for_copies<kDepth - 1>();
     __syncwarp();
   }
-  // Tile number `tile` of the warp's, as multiply_tile_of() takes it.
+  // The warp's tile number `tile`, for multiply_tile_of().
   __device__ __forceinline__ RingTile<Shape> operator[](int tile) const {
     return {codes_at_ + slot_ + tile * kTileRows * kRingRowBytes,
             scales_at_ + scale_slot_ + tile * Shape::kSharing * kTileScaleBytes};
@@ -121,13 +122,13 @@ class ExpertRing {
 
  private:
   static constexpr int kUnitThreads = Shape::kSharing * kWarp;
-  static constexpr int kScaleChunks = kTileRows * Shape::kTiles;  // of an item, 16 bytes each
-  static constexpr int kRowChunks = Shape::kTiles / 2;            // of a row of scales
+  static constexpr int kScaleChunks = kTileRows * Shape::kTiles;  // 16-byte chunks per item
+  static constexpr int kRowChunks = Shape::kTiles / 2;            // chunks per row of scales
   static constexpr int kRowBytes = Shape::kTiles * kTileCodeBytes;
   static constexpr int kScaleRowBytes = Shape::kTiles * kTileScaleBytes;
   static_assert(kScaleChunks == kUnitThreads, "a thread copies one chunk of an item's scales");
 
-  // Which of an item's chunks of scales and biases is the thread's.
+  // Which of an item's chunks of scales and biases the thread copies.
   __device__ static __forceinline__ unsigned scale_kind() {
     return threadIdx.x % kUnitThreads / (kScaleChunks / 2);
   }
@@ -136,7 +137,7 @@ class ExpertRing {
   }
   __device__ static __forceinline__ unsigned scale_column() { return threadIdx.x % kRowChunks; }
 
-  // Of the pass and the round that asked_ is at.
+  // Computes the addresses for the pass and the round of asked_.
   __device__ __forceinline__ void find_pass() {
     if (asked_.left <= 0) return;
     const int expert = passes_[asked_.pass].expert;
@@ -158,7 +159,7 @@ class ExpertRing {
     asked_scales_ += Shape::kScaleBytes;
     if (asked_scales_ == kScaleSlots * Shape::kScaleBytes) asked_scales_ = 0;
   }
-  // Fills the slot that was taken last, and asks for the scales of the item behind.
+  // Starts to fill the slot that was consumed last, and to load the scales of the following item.
   __device__ __forceinline__ void ask() {
     const bool inside = asked_.left > 0;
 #pragma unroll
@@ -188,8 +189,8 @@ class ExpertRing {
   ItemWalk asked_;
   const std::byte* codes_[Shape::kOperands] = {};
   const std::byte* scales_ = nullptr;
-  // Addresses in shared memory of what the lane writes and reads in the first slots, and bytes to the current
-  // ones.
+  // Shared memory addresses that the lane writes and reads in the first slots, and offsets of the current
+  // slots.
   unsigned to_;
   unsigned codes_at_;
   unsigned scales_to_;
@@ -199,7 +200,7 @@ class ExpertRing {
   unsigned asked_scales_ = 0;
 };
 
-// The inputs of a pass: column lane / 4, of the warp's tiles.
+// The inputs of a pass: column lane / 4, for the warp's tiles.
 template <class Shape>
 class PassInputs {
  public:
@@ -219,12 +220,12 @@ class PassInputs {
   HeldInputs<1, 1> tiles_[Shape::kWarpTiles];
 };
 
-// Writes an item's results: those of the warps that share its rows meet in shared memory.
+// Writes an item's results: those of the warps that share its rows are added in shared memory.
 template <class Shape>
 class ItemResults {
  public:
   static constexpr int kPartFloats = kTileColumns * kPartialPitch;
-  static constexpr int kBytes = Shape::kSharing == 1 ? 0 : 2 * Shape::kParts * kPartFloats * 4;  // of a unit
+  static constexpr int kBytes = Shape::kSharing == 1 ? 0 : 2 * Shape::kParts * kPartFloats * 4;  // per unit
 
   __device__ __forceinline__ ItemResults(const LinearCall& call, const ExpertPlan& plan, std::byte* shared)
       : call_(call),
@@ -236,7 +237,7 @@ class ItemResults {
     for (int i = 0; i < kColumns; ++i)
       if (column(i) < pass.count) at_[i] = call_.out_offset(passes.row(pass.first + column(i)));
   }
-  // n: the item's first output. Ends with a meeting of the unit, or before.
+  // `n` is the item's first output. If warps share the rows, this contains a barrier of the unit.
   __device__ __forceinline__ void write(const float (&total)[Shape::kSets][1][4], int n) {
     const int lane = to_int(threadIdx.x) % kWarp;
     if constexpr (Shape::kSharing == 1) {
@@ -278,13 +279,13 @@ class ItemResults {
         }
         store(at_[i] + n + row, value);
       }
-      buffer_ ^= 1;  // who is an item ahead writes elsewhere
+      buffer_ ^= 1;  // a warp that is an item ahead writes to the other buffer
     }
   }
 
  private:
   static constexpr int kUnitThreads = Shape::kSharing * kWarp;
-  // Columns of a thread: those of its sums, or those that it adds up.
+  // Columns per thread: those of its accumulators, or those that it adds up.
   static constexpr int kColumns =
       Shape::kSharing == 1 ? 2 : (kTileColumns * Shape::kOutputs + kUnitThreads - 1) / kUnitThreads;
 
@@ -319,7 +320,7 @@ __global__ void __launch_bounds__(kExpertWarps* kWarp, kBlocks)
   PassInputs<Shape> inputs;
   ItemResults<Shape> results(call, plan, shared);
   const int part = to_int(threadIdx.x) / kWarp % Shape::kSharing;
-  ring.begin_item();  // the first scales
+  ring.begin_item();  // wait for the first scales
   unit_barrier<Shape>(to_int(threadIdx.x) / (Shape::kSharing * kWarp));
   bool next_pass = true;
 #pragma unroll 1

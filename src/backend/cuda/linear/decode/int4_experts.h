@@ -1,4 +1,4 @@
-// How the decode kernel for experts of 4-bit weights cuts a call, and where things lie in shared memory.
+// How the decode kernel for experts with 4-bit weights divides a call, and its layout of shared memory.
 #pragma once
 
 #include <optional>
@@ -8,29 +8,29 @@
 namespace sluice::backend::cuda::linear::decode {
 
 inline constexpr int kExpertWarps = 4;
-inline constexpr int kBlockNumbers = kExpertWarps + 1;  // that a block's warps exchange
+inline constexpr int kBlockNumbers = kExpertWarps + 1;  // numbers that a block's warps exchange
 
-// The shape of the work, fixed when the kernel is compiled. Tiles of K are dealt out in turn to
-// sharing x sets parts, whose sums are added up in their order.
+// The shape of the work, a compile-time constant. Tiles of K are distributed round-robin over sharing x sets
+// parts, whose sums are added in that order.
 template <int operands, int sharing, int sets, int own>
 struct ExpertShape {
   static constexpr int kOperands = operands;
   static constexpr int kSharing = sharing;  // warps that share a row
-  static constexpr int kSets = sets;        // parts of a warp
-  static constexpr int kOwn = own;          // tiles of a part
+  static constexpr int kSets = sets;        // parts per warp
+  static constexpr int kOwn = own;          // tiles per part
   static constexpr int kParts = sharing * sets;
   static constexpr int kTiles = kParts * own;
   static constexpr int kWarpTiles = sets * own;
-  static constexpr int kOutputs = kTileRows / operands;                   // of an item
-  static constexpr int kUnits = kExpertWarps / sharing;                   // of a block
-  static constexpr int kScalePitch = kTiles == 2 ? 16 : kTiles * 8 + 16;  // rows lie in different banks
-  static constexpr int kScaleBytes = 2 * kTileRows * kScalePitch;         // of an item
+  static constexpr int kOutputs = kTileRows / operands;                   // per item
+  static constexpr int kUnits = kExpertWarps / sharing;                   // per block
+  static constexpr int kScalePitch = kTiles == 2 ? 16 : kTiles * 8 + 16;  // rows are in different banks
+  static constexpr int kScaleBytes = 2 * kTileRows * kScalePitch;         // per item
 };
 
 struct ExpertPlan {
   int rows = 0;    // of the call
-  int rounds = 0;  // N in outputs of an item
-  // Bytes from the start of shared memory; the ring is at 0.
+  int rounds = 0;  // number of items along N
+  // Offsets in shared memory; the ring buffer is at 0.
   int scales = 0;
   int partials = 0;
   int numbers = 0;
@@ -44,8 +44,8 @@ struct ExpertPlan {
   int blocks = 0;
 };
 
-// Nothing where the kernel does not take the call: it wants several tokens, what the kernel for dense
-// products wants, and a K that it was made for.
+// Nothing if the kernel does not support the call: it needs several tokens, a K for which it is compiled, and
+// what the kernel for dense products needs.
 std::optional<ExpertPlan> expert_plan(const LinearCall& call, const DeviceInfo& device);
 void launch_experts(Context& context, const LinearCall& call, const ExpertPlan& plan);
 

@@ -1,7 +1,7 @@
-// 4-bit codes and their inputs as FP16. The bits of a code alone are an FP16 number, code * 2^-24, and those
-// of one shifted by four are 16 * code * 2^-24: tensor cores take such small numbers as they are, so that
-// unpacking is five integer instructions for eight codes. Inputs get there by a power of two of their tile of
-// 256, which puts the largest below 2^15: none is rounded that is not 2^-30 times smaller.
+// 4-bit codes and their inputs as FP16. The bits of a code, read as an FP16 number, are code * 2^-24, and
+// those of a code shifted by four are 16 * code * 2^-24. Tensor cores handle such subnormal numbers, so
+// unpacking takes five integer instructions per eight codes. Inputs are scaled by a power of two per tile of
+// 256, which brings the largest below 2^15: only inputs that are 2^-30 times smaller are rounded.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -11,9 +11,9 @@
 
 namespace sluice::backend::cuda::linear::decode {
 
-inline constexpr float kHalfCode = 16777216.0f;  // a code over the FP16 number of its bits
+inline constexpr float kHalfCode = 16777216.0f;  // a code divided by the FP16 number with its bits
 
-// Eight codes as four pairs, the second and the fourth 16 times too large.
+// Eight codes as four pairs; the second and the fourth pair are 16 times too large.
 __device__ __forceinline__ void unpack_halves(unsigned word, unsigned (&pairs)[4]) {
   const unsigned upper = word >> 8;
   pairs[0] = word & 0x000f000fu;
@@ -30,7 +30,7 @@ __device__ __forceinline__ void multiply_halves(float (&c)[4], const uint4& a, u
       : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b0), "r"(b1));
 }
 
-// The larger of the magnitudes of two pairs of BF16, as bits.
+// The element-wise maximum of the magnitudes of two pairs of BF16, as bits.
 __device__ __forceinline__ unsigned larger_magnitudes(unsigned a, unsigned b) {
   return __vmaxu2(a & 0x7fff7fffu, b & 0x7fff7fffu);
 }
@@ -38,18 +38,18 @@ __device__ __forceinline__ unsigned larger_magnitudes(const uint4& eight) {
   return __vmaxu2(larger_magnitudes(eight.x, eight.y), larger_magnitudes(eight.z, eight.w));
 }
 
-// The power of two by which the inputs of a tile become FP16.
+// The power of two by which the inputs of a tile are scaled before they are converted to FP16.
 class HalfScale {
  public:
-  // `largest`: two magnitudes of BF16, of which one is the tile's largest. Infinities and NaN stay what they
-  // are beside numbers that stay finite.
+  // `largest`: two BF16 magnitudes, one of which is the tile's largest. Infinities and NaN are preserved, and
+  // other numbers stay finite.
   __device__ __forceinline__ explicit HalfScale(unsigned largest) {
     const int exponent = to_int(max(largest & 0xffffu, largest >> 16) >> 7);
     up_ = min(141 - exponent, 126);
   }
-  // What results lack.
+  // The factor that undoes the scaling in results.
   __device__ __forceinline__ float back() const { return power(-up_); }
-  // Eight inputs in the order of the codes' pairs.
+  // Eight inputs, in the order of the pairs of codes.
   __device__ __forceinline__ uint4 halves(const uint4& eight) const {
     const float k = power(up_);
     const float sixteenth = k * 0.0625f;

@@ -1,7 +1,7 @@
-// The inputs of the decode kernel for 4-bit weights: of every tile of K the lanes' eights as right operands,
-// and the right side of the product with the tile's biases: for lane quarter q the pairs (k, k+1) at k = 2q
-// and 2q + 8, where k = 4 * term + group; the terms are three BF16 numbers that add up to a group's sum of
-// inputs. Columns that do not exist repeat the last one, and nobody reads their results.
+// The inputs of the decode kernel for 4-bit weights: for every tile of K the lanes' groups of eight as right
+// operands, and the right operand of the product with the tile's biases. For lane quarter q the latter holds
+// the pairs (k, k+1) at k = 2q and 2q + 8, where k = 4 * term + group; the terms are three BF16 numbers that
+// add up to the sum of a group's inputs. Columns past the last repeat it, and their results are not read.
 #pragma once
 
 #include "backend/cuda/device/element.cuh"
@@ -20,7 +20,7 @@ __device__ __forceinline__ float sum_of_eight(const uint4& eight) {
   return sum;
 }
 
-// The upper halves of three floats that add up to `sum`; infinities and NaN go with the first.
+// Three BF16 numbers that add up to `sum`, by truncation; infinities and NaN are in the first.
 struct SumTerms {
   unsigned short at[3];
 
@@ -38,7 +38,7 @@ struct SumTerms {
   }
 };
 
-// Of up to eight tokens in shared memory, for any K.
+// Inputs of up to eight tokens in shared memory, for any K.
 class StagedInputs {
  public:
   static constexpr int kColumnTiles = 1;
@@ -49,7 +49,7 @@ class StagedInputs {
     fill(call, plan, rows, count, shared);
     find(plan, count, shared);
   }
-  // One token's, normed on the way.
+  // Inputs of one token, normalised while they are loaded.
   __device__ __forceinline__ void load(const NibblePlan& plan, const NormedRow& row, std::byte* shared) {
     uint4 chunks[NormedRow::kHeld];
     row.load(chunks);
@@ -58,7 +58,8 @@ class StagedInputs {
       if (row.inside(i)) put(plan, 0, row.chunk(i) / kWarp, chunks[i], shared);
     find(plan, 1, shared);
   }
-  // One token's, in a column of the warp's own: it puts the tiles that it reads, `part` and every `parts`th.
+  // Inputs of one token, in a column of the warp's own: it stores the tiles that it reads, `part` and every
+  // `parts`th.
   __device__ __forceinline__ void load_part(const NibblePlan& plan, const Bf16* row, int column, int part,
                                             int parts, std::byte* shared) {
     const int lane = to_int(threadIdx.x) % kWarp;
@@ -67,8 +68,8 @@ class StagedInputs {
     __syncwarp();
     read_at(plan, column, {column, column}, shared);
   }
-  // Of tile `tile` of K, the `own`th of the warp; for a group, and the first or second half of the lane's
-  // part.
+  // Inputs of tile `tile` of K, the warp's tile number `own`: for a group, and for the first or second half
+  // of the lane's part.
   __device__ __forceinline__ uint4 eight(int tile, int, int group, int half, int) const {
     return load_shared_16(inputs_ + to_unsigned(tile * kInputBytes) + (group * 2 + half) * 64);
   }
@@ -76,14 +77,14 @@ class StagedInputs {
     return load_shared_8(sums_ + to_unsigned(tile * kSumBytes));
   }
 
-  // What the results of the lane's two columns lack.
+  // The factors that undo the scaling in the results of the lane's two columns.
   __device__ __forceinline__ float2 factors(int tile, int, int) const {
     return {__uint_as_float(load_shared_4(factors_[0] + to_unsigned(tile * 4))),
             __uint_as_float(load_shared_4(factors_[1] + to_unsigned(tile * 4)))};
   }
 
  private:
-  static constexpr int kInputBytes = kNibbleValues * 2;  // of a tile and column
+  static constexpr int kInputBytes = kNibbleValues * 2;  // per tile and column
   static constexpr int kSumBytes = 32;
 
   __device__ static __forceinline__ void fill(const LinearCall& call, const NibblePlan& plan,
@@ -109,7 +110,7 @@ class StagedInputs {
       }
     }
   }
-  // The lane's eight inputs of a tile. The whole warp calls.
+  // Stores the lane's eight inputs of a tile. To be called by the whole warp.
   __device__ static __forceinline__ void put(const NibblePlan& plan, int token, int tile, const uint4& eight,
                                              std::byte* shared) {
     const int lane = to_int(threadIdx.x) % kWarp;
@@ -133,14 +134,14 @@ class StagedInputs {
     to[2] = terms.at[2];
     to[10] = 0;
   }
-  // Where the lane reads, once all have put theirs.
+  // Computes where the lane reads, after all threads have stored theirs.
   __device__ __forceinline__ void find(const NibblePlan& plan, int count, std::byte* shared) {
     __syncthreads();
     const int lane = to_int(threadIdx.x) % kWarp;
     const int result = lane % 4 * 2;
     read_at(plan, min(lane / 4, count - 1), {min(result, count - 1), min(result + 1, count - 1)}, shared);
   }
-  // `column` is what the lane multiplies, `results` what its sums are of.
+  // `column` is the one that the lane multiplies, `results` those of its accumulators.
   __device__ __forceinline__ void read_at(const NibblePlan& plan, int column, const int2& results,
                                           std::byte* shared) {
     const unsigned base = shared_address(shared);
@@ -156,7 +157,7 @@ class StagedInputs {
   unsigned factors_[2];
 };
 
-// Of up to 8 * kTiles tokens in registers, where a warp has kOwn tiles of K.
+// Inputs of up to 8 * kTiles tokens in registers, for warps with kOwn tiles of K.
 template <int kOwn, int kTiles>
 class HeldInputs {
  public:
@@ -185,7 +186,7 @@ class HeldInputs {
 #pragma unroll
       for (int b = 0; b < kTiles; ++b) finish(own, b);
   }
-  // A tile of one token alone.
+  // A tile of a single token.
   __device__ __forceinline__ void load_tile(const Bf16* tile) {
     static_assert(kOwn == 1 && kTiles == 1);
 #pragma unroll
@@ -206,9 +207,9 @@ class HeldInputs {
   }
 
  private:
-  static constexpr int kEights = kTileGroups * 2;  // of a lane, tile and column
+  static constexpr int kEights = kTileGroups * 2;  // per lane, tile and column
 
-  // Inputs as loaded become right operands.
+  // Converts loaded inputs to right operands.
   __device__ __forceinline__ void finish(int own, int b) {
     uint4(&eights)[kEights] = eights_[own][b];
     sums_[own][b] = sums_of(eights);
@@ -224,9 +225,9 @@ class HeldInputs {
     factors_[own][b] = {__shfl_sync(0xffffffffu, scale.back(), column * 4),
                         __shfl_sync(0xffffffffu, scale.back(), column * 4 + 4)};
   }
-  // The same sums in the same order as in shared memory.
+  // The same sums, in the same order as in shared memory.
   __device__ static __forceinline__ uint2 sums_of(const uint4 (&eights)[kEights]) {
-    unsigned pairs[2][3];  // of groups, by term
+    unsigned pairs[2][3];  // by pairs of groups and by term
 #pragma unroll
     for (int g = 0; g < kTileGroups; ++g) {
       float sum = sum_of_eight(eights[2 * g]) + sum_of_eight(eights[2 * g + 1]);

@@ -25,7 +25,7 @@ bool takes_nibbles(const LinearCall& call) {
 
 namespace {
 
-// Places everything in shared memory for plan.tokens tokens.
+// Lays out shared memory for plan.tokens tokens.
 void lay_out(const LinearCall& call, NibblePlan& plan) {
   int end = 0;
   const auto place = [&](int bytes) {
@@ -34,7 +34,7 @@ void lay_out(const LinearCall& call, NibblePlan& plan) {
     return at;
   };
   const bool held = plan.column_tiles > 1;
-  // Neighbouring columns lie in different banks.
+  // Neighbouring columns are in different banks.
   plan.input_pitch = to_int(2 * call.inputs) + 64;
   plan.sum_pitch = divide_up(plan.tiles * 32, 128) * 128 + 32;
   place(held ? 0 : plan.tokens * plan.input_pitch);
@@ -48,7 +48,7 @@ void lay_out(const LinearCall& call, NibblePlan& plan) {
 }
 
 dim3 grid_of(const LinearCall& call, const NibblePlan& plan, const DeviceInfo& device) {
-  constexpr int kReserved = 1024;  // of shared memory, a block
+  constexpr int kReserved = 1024;  // of shared memory per block
   const int fitting = (to_int(device.shared_bytes_per_block) + kReserved) / (plan.shared_bytes + kReserved);
   const long long resident =
       device.multiprocessors *
@@ -58,18 +58,17 @@ dim3 grid_of(const LinearCall& call, const NibblePlan& plan, const DeviceInfo& d
                                ? call.slots * divide_up<long long>(call.tokens, plan.tokens)
                            : plan.by_matrix ? call.matrices
                                             : rows;
-  // Many experts have nothing to do, and one that every token chose has many passes: small shares even it
-  // out.
+  // Many experts have no work, and one that every token chose has many passes: small shares balance this.
   const long long wanted = plan.listed ? 3 * resident : resident;
   long long share = divide_up<long long>(plan.rounds * across, wanted);
   if (plan.by_matrix) share = std::min<long long>(share, 4);
-  // Where a round each is a little more than what is resident, two rounds for some would cost as much for
-  // all.
+  // If one round per block needs slightly more blocks than are resident, giving some blocks two rounds would
+  // take as long as giving them to all.
   if (plan.rounds * across <= wanted + wanted / 4) share = 1;
   return dim3(to_unsigned(divide_up<long long>(plan.rounds, share)), to_unsigned(across));
 }
 
-// Makes a pass of as many tokens as so many columns take.
+// Gives a pass as many tokens as fit into that many columns.
 void size_pass(const LinearCall& call, int column_tiles, NibblePlan& plan) {
   plan.column_tiles = column_tiles;
   plan.tokens = to_int(std::min<long long>(call.tokens, column_tiles * kTileColumns));
@@ -94,7 +93,7 @@ std::optional<NibblePlan> nibble_plan(const LinearCall& call, const DeviceInfo& 
   plan.by_matrix = call.experts != nullptr && call.tokens * call.slots > call.matrices;
   plan.listed = call.experts != nullptr && (call.tokens > 1 || plan.by_matrix);
   const auto limit = to_int(device.shared_bytes_per_block);
-  // As many columns as registers hold inputs for.
+  // As many columns as there are registers for their inputs.
   const bool many = call.experts == nullptr && call.tokens > kTileColumns && plan.own_tiles <= 2;
   size_pass(call, !many ? 1 : plan.own_tiles == 1 && call.tokens > 2 * kTileColumns ? 4 : 2, plan);
   if (plan.shared_bytes > limit) size_pass(call, 1, plan);

@@ -8,14 +8,14 @@
 
 namespace sluice::backend::cuda::linear::decode {
 
-// part += the codes of 16 rows, eight each, times their inputs.
+// part += the codes of 16 rows, eight each, times the inputs.
 __device__ __forceinline__ void multiply_codes(float (&part)[4], const unsigned (&low)[4],
                                                const unsigned (&high)[4], const uint4& x) {
   multiply_halves(part, {low[0], high[0], low[1], high[1]}, x.x, x.y);
   multiply_halves(part, {low[2], high[2], low[3], high[3]}, x.z, x.w);
 }
 
-// total += the ring's tile times the inputs of tile `tile`, the `own`th of the warp.
+// total += the current tile of the ring buffer times the inputs of tile `tile`, the warp's tile number `own`.
 template <class Ring, class Inputs>
 __device__ __forceinline__ void multiply_tile_of(Ring&& ring, const Inputs& inputs, int tile, int own,
                                                  float (&total)[Inputs::kColumnTiles][4]) {
@@ -23,7 +23,7 @@ __device__ __forceinline__ void multiply_tile_of(Ring&& ring, const Inputs& inpu
   ring.begin_tile();
   const uint2 scales[2] = {ring.scales(0), ring.scales(1)};
   const unsigned biases[2] = {ring.biases(0), ring.biases(1)};
-  float sums[kColumnTiles][4];  // of the tile, in the inputs' unit
+  float sums[kColumnTiles][4];  // of the tile, in the scale of the inputs
 #pragma unroll
   for (int g = 0; g < kTileGroups; ++g) {
     float part[kColumnTiles][4] = {};

@@ -1,4 +1,4 @@
-// What the decode kernel for 4-bit weights does around its products: weights come in, results go out.
+// The decode kernel for 4-bit weights besides its products: prefetching weights and writing results.
 #pragma once
 
 #include "backend/cuda/device/async_copy.cuh"
@@ -11,8 +11,8 @@ namespace sluice::backend::cuda::linear::decode {
 
 inline constexpr int kNibbleThreads = kDecodeWarps * kWarp;
 inline constexpr int kTileGroups = kNibbleValues / kNibbleGroup;
-inline constexpr int kTileCodeBytes = kNibbleValues / 2;  // of a row of codes
-inline constexpr int kTileScaleBytes = kTileGroups * 2;   // of a row of scales, likewise
+inline constexpr int kTileCodeBytes = kNibbleValues / 2;  // per row of codes
+inline constexpr int kTileScaleBytes = kTileGroups * 2;   // per row of scales, and of biases
 
 __device__ __forceinline__ uint4 load_shared_16(unsigned address) {
   uint4 v;
@@ -32,10 +32,10 @@ __device__ __forceinline__ unsigned load_shared_4(unsigned address) {
   return v;
 }
 
-// A warp's place in the block, and the tiles of weights that it takes in turn.
+// A warp's place in the block, and the sequence of weight tiles that it processes.
 class TileWalk {
  public:
-  // Of the block, a warp's: which part of K, which rows, which operand.
+  // A warp's part of K, rows and operand, within the block.
   struct Place {
     int part;
     int row;
@@ -67,11 +67,11 @@ class TileWalk {
     round_ += to_int(gridDim.x);
   }
   __device__ __forceinline__ bool inside() const { return round_ < plan_.rounds; }
-  // Row `row` of the tile; beyond the matrix's end its last one.
+  // Row `row` of the tile; past the matrix's end, its last row.
   __device__ __forceinline__ unsigned row_at(int row) const {
     return to_unsigned(min(round_ * plan_.rows_of_block() + row_ + row, to_int(call_.outputs) - 1));
   }
-  // Bytes from a matrix's first code, and from its first scale; a matrix has less than 4 GB.
+  // Offsets from a matrix's first code and from its first scale; a matrix has less than 4 GB.
   __device__ __forceinline__ unsigned codes_at(unsigned row) const {
     return row * to_unsigned(call_.w[0].row_bytes) + to_unsigned(tile_ * kTileCodeBytes);
   }
@@ -87,8 +87,8 @@ class TileWalk {
   int tile_ = 0;
 };
 
-// Brings them to a ring in shared memory, kDepth tiles ahead: rows of codes, then every row's scales and
-// biases side by side.
+// Prefetches the tiles into a ring buffer in shared memory, kDepth tiles ahead: rows of codes, then the
+// scales and biases of every row next to each other.
 template <int kDepth>
 class WeightRing : public TileWalk {
  public:
@@ -110,7 +110,7 @@ class WeightRing : public TileWalk {
     wait_for_copies<kDepth - 1>();
     __syncwarp();
   }
-  // Of row lane/4 + 8r.
+  // Codes of row lane/4 + 8r.
   __device__ __forceinline__ uint2 codes(int r, int g) const {
     const unsigned lane = threadIdx.x % kWarp;
     return load_shared_8(tile_address() + (lane / 4 + 8 * r) * kRingRowBytes +
@@ -136,7 +136,7 @@ class WeightRing : public TileWalk {
   __device__ __forceinline__ unsigned scale_address(int r) const {
     return tile_address() + kRingScales + (threadIdx.x % kWarp / 4 + 8 * r) * 2 * kTileScaleBytes;
   }
-  // Fills the slot that was taken last.
+  // Starts to fill the slot that was consumed last.
   __device__ __forceinline__ void ask() {
     if (inside()) {
       const unsigned lane = threadIdx.x % kWarp;
@@ -157,12 +157,12 @@ class WeightRing : public TileWalk {
   }
 
   unsigned ring_;
-  const std::byte* codes_ = nullptr;   // of the lane's chunk, in the matrix's first row
+  const std::byte* codes_ = nullptr;   // the lane's chunk, in the matrix's first row
   const std::byte* scales_ = nullptr;  // or biases, whichever the lane copies
   int slot_ = 0;
 };
 
-// Leaves a warp's results in shared memory: [column][row].
+// Stores a warp's results in shared memory: [column][row].
 template <int kColumnTiles>
 __device__ __forceinline__ void leave_partials(const float (&total)[kColumnTiles][4], float* to) {
   const int lane = to_int(threadIdx.x) % kWarp;
@@ -173,7 +173,8 @@ __device__ __forceinline__ void leave_partials(const float (&total)[kColumnTiles
     for (int i = 0; i < 4; ++i) at[(b * kTileColumns + i % 2) * kPartialPitch + i / 2 * 8] = total[b][i];
 }
 
-// What a round of one token adds its results to: a thread's element is fetched while the products are made.
+// What a round of one token adds its results to: a thread's element is loaded while the products are
+// computed.
 template <bool kAdds>
 class Residual {
  public:
@@ -184,7 +185,7 @@ class Residual {
     at_ = static_cast<Bf16*>(residual) + n;
     before_ = to_float(*at_);
   }
-  // The sum is of the product as it is stored.
+  // Adds the product as rounded for storage.
   __device__ __forceinline__ void add(float product) const {
     if (kAdds && at_ != nullptr) *at_ = from_float<Bf16>(before_ + to_float(from_float<Bf16>(product)));
   }
@@ -194,7 +195,7 @@ class Residual {
   float before_ = 0;
 };
 
-// What the warps of a block left of a round, and what its results are added to.
+// The partial results of a block's warps for a round, and what its results are added to.
 template <bool kAdds>
 struct RoundSums {
   int round;
@@ -202,7 +203,7 @@ struct RoundSums {
   const Residual<kAdds>& residual;
 };
 
-// Adds up what the warps of each tile left, in a fixed order, and writes the rows of a round.
+// Adds up the partial results of each tile's warps in a fixed order, and writes the rows of a round.
 template <int kColumnTiles, bool kAdds>
 __device__ __forceinline__ void write_round(const LinearCall& call, const NibblePlan& plan,
                                             const RowList& rows, int count, const RoundSums<kAdds>& sums) {

@@ -8,7 +8,7 @@
 
 namespace sluice::backend::cuda::linear::decode {
 
-// Eight inputs from `column` of the row at `offset` on; 0 beyond the row.
+// Eight inputs from `column` of the row at `offset` on; 0 past the row.
 __device__ __forceinline__ void load_eight(const LinearCall& call, long long offset, int column,
                                            float (&x)[8]) {
   const long long at = offset + column;
@@ -31,8 +31,8 @@ __device__ __forceinline__ void load_eight(const LinearCall& call, long long off
   for (int i = 0; i < 8; ++i) x[i] = i < left ? to_float(from[i]) : 0.0f;
 }
 
-// Splits the next BF16 number off each of the eight: the upper half as it is, what is left in place. Three of
-// them hold a float exactly. Infinities and NaN go with the first.
+// Splits a BF16 number off each of the eight floats by truncation and leaves the remainder in place. Three
+// such numbers represent a float exactly. Infinities and NaN are in the first.
 __device__ __forceinline__ uint4 split_off(float (&x)[8]) {
   float upper[8];
 #pragma unroll
@@ -45,8 +45,8 @@ __device__ __forceinline__ uint4 split_off(float (&x)[8]) {
                     upper_halves(upper[4], upper[5]), upper_halves(upper[6], upper[7]));
 }
 
-// Lays out the inputs of `count` rows: column token * terms + term, and in it the eights in the order in
-// which the four lanes of a row read them side by side. Sums of groups go to the first term.
+// Stores the inputs of `count` rows: column token * terms + term, with groups of eight in the order in which
+// the four lanes of a row read them together. Sums of groups are stored with the first term.
 template <Storage S, int Blocks>
 class InputStage {
  public:
@@ -61,7 +61,7 @@ class InputStage {
         eights_(plan.steps * (Shape::kStepValues / 8)),
         total_(count * eights_) {}
 
-  // One token's, normed on the way; rows are whole warps of chunks.
+  // One token, normalised while it is loaded; rows consist of whole warps of chunks.
   __device__ __forceinline__ void fill(const NormedRow& row) const {
     clear_zeros();
     uint4 chunks[NormedRow::kHeld];
@@ -86,7 +86,7 @@ class InputStage {
     }
 #pragma unroll 1
     for (int first = thread; first - thread % kWarp < total_; first += Blocks * kThreads) {
-      uint4 eight[Blocks];  // as many loads in flight
+      uint4 eight[Blocks];  // this many loads in flight
 #pragma unroll
       for (int j = 0; j < Blocks; ++j) {
         const int i = first + j * kThreads;
@@ -103,7 +103,7 @@ class InputStage {
     if (threadIdx.x < 16)
       reinterpret_cast<uint4*>(shared_ + plan_.zeros)[threadIdx.x] = make_uint4(0, 0, 0, 0);
   }
-  // Eight BF16 inputs as they are. The whole warp calls.
+  // Stores eight BF16 inputs unchanged. To be called by the whole warp.
   __device__ __forceinline__ void put(int i, const uint4& eight) const {
     const unsigned words[4] = {eight.x, eight.y, eight.z, eight.w};
     float x[8];
@@ -116,7 +116,7 @@ class InputStage {
   __device__ __forceinline__ int token_of(int i) const {
     return static_cast<int>(__umulhi(to_unsigned(i), plan_.eights_reciprocal));
   }
-  // The whole warp calls.
+  // To be called by the whole warp.
   __device__ __forceinline__ void write_sum(int i, const float (&x)[8]) const {
     if constexpr (Shape::kAffine) {
       const int eights_log2 = plan_.group_log2 - 3;  // of a group
@@ -139,7 +139,7 @@ class InputStage {
     std::byte* column = shared_ + (token * plan_.terms + term) * plan_.input_pitch;
     reinterpret_cast<uint4*>(column)[place] = in_pair_order<Shape::kOrder>(eight);
   }
-  // Of whole inputs.
+  // For whole_inputs: whether item i is in the row.
   __device__ __forceinline__ bool inside(int i) const {
     return 8 * (i - token_of(i) * eights_) < to_int(call_.inputs);
   }
@@ -153,11 +153,11 @@ class InputStage {
   const DecodePlan& plan_;
   const RowList& rows_;
   std::byte* shared_;
-  int eights_;  // of a row, padding included
+  int eights_;  // of a row, including padding
   int total_;
 };
 
-// Adds up what the warps of each tile hold, in a fixed order, and writes the rows of a round.
+// Adds up the partial results of each tile's warps in a fixed order, and writes the rows of a round.
 __device__ __forceinline__ void write_round(const LinearCall& call, const DecodePlan& plan,
                                             const RowList& rows, int count, int round,
                                             const float* partials) {
@@ -185,7 +185,7 @@ __device__ __forceinline__ void write_round(const LinearCall& call, const Decode
   }
 }
 
-// Leaves a warp's results in shared memory: [column of inputs][row], the ways of a column added up.
+// Stores a warp's results in shared memory: [column of inputs][row], with the ways of a column added up.
 template <int Blocks>
 __device__ __forceinline__ void leave_partials(const DecodePlan& plan, const float (&total)[Blocks][4],
                                                float* to) {
@@ -229,7 +229,7 @@ __global__ void __launch_bounds__(kDecodeWarps* kWarp, blocks_per_multiprocessor
     if (matrix < 0) return;
     stream.begin(matrix);
   }
-  const int biases = plan.rows_of_block() * plan.scale_pitch;  // behind their scales
+  const int biases = plan.rows_of_block() * plan.scale_pitch;  // after their scales
   const int scale_bytes = call.operands * Shape::kShape.kinds * biases;
   int buffer = 0;
   for (bool first = true;; first = false) {
@@ -264,7 +264,7 @@ __global__ void __launch_bounds__(kDecodeWarps* kWarp, blocks_per_multiprocessor
 template <Storage S, bool Bf16Scales>
 void launch_storage(Context& context, const LinearCall& call, const DecodePlan& plan) {
   const Grid grid{plan.grid, dim3(kDecodeWarps * kWarp), to_size(plan.shared_bytes)};
-  constexpr int kFew = Fragment<S>::kAffine && !Bf16Scales ? 4 : 1;  // as the plan says
+  constexpr int kFew = Fragment<S>::kAffine && !Bf16Scales ? 4 : 1;  // as in decode_plan()
   launch(context, plan.blocks == 1 ? linear_decode<S, Bf16Scales, kFew> : linear_decode<S, Bf16Scales, 4>,
          grid, call, plan, context.fault());
 }

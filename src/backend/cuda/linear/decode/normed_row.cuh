@@ -1,4 +1,4 @@
-// A row of inputs that every block of a product norms for itself, instead of a launch that does it once.
+// A row of inputs that every block of a product normalises itself, instead of a launch that does so once.
 #pragma once
 
 #include "backend/cuda/device/vector_access.cuh"
@@ -10,14 +10,14 @@
 namespace sluice::backend::cuda::linear::decode {
 
 // Thread t holds chunks t and t + 256. Squares are summed in the order of pointwise/norm.cuh: a thread of
-// that kernel adds up two chunks, its warp joins them, then the warps in turn.
+// that kernel adds up two chunks, its warp reduces them, and the warps' sums are added in order.
 class NormedRow {
  public:
   static constexpr int kHeld = 2;
   static constexpr int kThreads = kDecodeWarps * kWarp;
   static_assert(kHeld * kThreads == kMostNormChunks);
 
-  // Loads the weights, which nobody writes.
+  // Loads the weights, which no kernel writes.
   __device__ __forceinline__ explicit NormedRow(const InputNorm& norm) : norm_(norm) {
     weight_.data = norm.weight;
     weight_.type = norm.weight_type;
@@ -32,7 +32,7 @@ class NormedRow {
     return chunk(i) < norm_.chunks;
   }
 
-  // The thread's chunks of the normed row. The whole block calls.
+  // The thread's chunks of the normalised row. To be called by the whole block.
   __device__ __forceinline__ void load(uint4 (&out)[kHeld]) const {
     extern __shared__ __align__(16) std::byte shared[];
     auto* const of_chunks = reinterpret_cast<double*>(shared + norm_.memory);

@@ -31,7 +31,7 @@ int granule_of(const LinearCall& call) {
   return granule == 8 ? 4 : granule;
 }
 
-// Places everything in shared memory for plan.tokens tokens.
+// Lays out shared memory for plan.tokens tokens.
 void lay_out(const LinearCall& call, const StorageShape& shape, DecodePlan& plan) {
   constexpr int kZeroBytes = 256;
   const auto columns = plan.tokens * plan.terms;
@@ -51,11 +51,11 @@ void lay_out(const LinearCall& call, const StorageShape& shape, DecodePlan& plan
   plan.ring = place(kDecodeWarps * depth * 2 * shape.words * 4 * 32);
   plan.groups = padded >> plan.group_log2;
   plan.sums = place(shape.kinds == 2 ? columns * plan.groups * 4 : 0);
-  // Rows lie in different banks.
+  // Rows are in different banks.
   const auto group_bytes = to_int(call.w[0].scale_row_bytes * call.w[0].group_size / call.inputs);
   plan.scale_granules = divide_up(plan.groups * group_bytes, plan.scale_granule);
   plan.scale_pitch = divide_up(plan.groups * group_bytes, 16) * 16 + 16;
-  // As far ahead as weights are asked for.
+  // As many as weights are prefetched.
   plan.scale_buffers = std::min(plan.rounds, divide_up(depth, plan.steps >> plan.parts_log2) + 1);
   plan.scales =
       place(plan.scale_buffers * call.operands * shape.kinds * plan.rows_of_block() * plan.scale_pitch);
@@ -66,9 +66,9 @@ void lay_out(const LinearCall& call, const StorageShape& shape, DecodePlan& plan
   plan.shared_bytes = end;
 }
 
-// Blocks that a multiprocessor holds, as the kernel's bounds on registers say.
+// Blocks resident on a multiprocessor, according to the kernel's launch bounds.
 int resident_blocks(const DecodePlan& plan, const DeviceInfo& device) {
-  constexpr int kReserved = 1024;  // of shared memory, a block
+  constexpr int kReserved = 1024;  // of shared memory per block
   const int fitting = (to_int(device.shared_bytes_per_block) + kReserved) / (plan.shared_bytes + kReserved);
   return std::clamp(fitting, 1, blocks_per_multiprocessor(plan.blocks));
 }
@@ -79,12 +79,12 @@ dim3 grid_of(const LinearCall& call, const DecodePlan& plan, const DeviceInfo& d
                                ? call.slots * divide_up<long long>(call.tokens, plan.tokens)
                            : plan.by_matrix ? call.matrices
                                             : rows;
-  // What is not resident takes several rounds. Many experts have nothing to do, and one that every token
-  // chose has many passes: smaller shares even it out.
+  // Blocks that are not resident at once run in several waves. Many experts have no work, and one that every
+  // token chose has many passes: smaller shares balance this.
   const long long waves = plan.by_matrix ? 12 : plan.listed ? 3 : 1;
   const long long wanted = waves * resident_blocks(plan, device) * device.multiprocessors;
-  // Where a round each is a little more than what is resident, two rounds for some would cost as much for
-  // all.
+  // If one round per block needs slightly more blocks than are resident, giving some blocks two rounds would
+  // take as long as giving them to all.
   const bool one_round = across * plan.rounds <= wanted + wanted / 4;
   const long long along =
       one_round ? plan.rounds : std::clamp<long long>(divide_up(wanted, across), 1, plan.rounds);
@@ -92,14 +92,14 @@ dim3 grid_of(const LinearCall& call, const DecodePlan& plan, const DeviceInfo& d
   return dim3(to_unsigned(divide_up<long long>(plan.rounds, rounds)), to_unsigned(across));
 }
 
-// Tokens that a pass should have room for: an expert serves some of them only.
+// The number of tokens that a pass should have room for: an expert gets only some of the call's tokens.
 long long tokens_wanted(const LinearCall& call) {
   if (call.experts == nullptr) return call.tokens;
   return std::min(call.tokens, 2 * divide_up(call.tokens * call.slots, call.matrices));
 }
 
-// Whether passes of one tile of columns each are all resident at once: a matrix of few rows (a router's) has
-// more of the device then than with passes of many tokens.
+// Whether passes of one tile of columns each are all resident at once: a matrix of few rows, such as a
+// router's, then uses more of the device than with passes of many tokens.
 bool has_few_rows(const LinearCall& call, const DecodePlan& plan, int columns, const DeviceInfo& device) {
   if (call.experts != nullptr || columns > kTileColumns) return false;
   const long long passes = divide_up<long long>(call.tokens, kTileColumns / columns);
@@ -114,8 +114,8 @@ std::optional<DecodePlan> decode_plan(const LinearCall& call, const DeviceInfo& 
   DecodePlan plan;
   plan.steps = to_int(divide_up<long long>(call.inputs, shape.step_values));
   plan.tiles_log2 = call.operands == 2 ? 2 : 3;
-  // K is cut in two, and further only until one token's warps fill a device: a round has its costs, and bits
-  // must not depend on how many tokens there are.
+  // K is divided in two, and further only until the warps for one token fill a device: a round has fixed
+  // costs, and bits must not depend on the number of tokens.
   constexpr long long kWarpsWanted = 2048;
   const long long warps = call.slots * call.operands * divide_up<long long>(call.outputs, kTileRows);
   while (plan.tiles_log2 > 0 && 2 << plan.parts_log2 <= plan.steps &&
@@ -128,8 +128,8 @@ std::optional<DecodePlan> decode_plan(const LinearCall& call, const DeviceInfo& 
   plan.terms = call.type == ops::DType::f32 ? 3 : 1;
   if (!shape.dense)
     while (plan.ways_log2 < 2 && (128 >> plan.ways_log2) > call.w[0].group_size) ++plan.ways_log2;
-  const int columns = plan.terms << plan.ways_log2;  // a token
-  // Affine scales of other types than BF16 are too rare for a kernel of few columns of their own.
+  const int columns = plan.terms << plan.ways_log2;  // per token
+  // Affine scales of other types than BF16 are too rare for a separate kernel for few columns.
   const bool rare = shape.affine && call.w[0].scale_type != ScaleType::bf16;
   const bool few = tokens_wanted(call) * columns <= kTileColumns || has_few_rows(call, plan, columns, device);
   plan.blocks = few && !rare ? 1 : 4;
@@ -139,7 +139,7 @@ std::optional<DecodePlan> decode_plan(const LinearCall& call, const DeviceInfo& 
   plan.listed = call.experts != nullptr && (call.tokens > 1 || plan.by_matrix);
   plan.whole_inputs = call.type == ops::DType::bf16 && reinterpret_cast<std::uintptr_t>(call.x) % 16 == 0 &&
                       call.x_token % 8 == 0 && call.x_slot % 8 == 0 && call.inputs % 8 == 0;
-  // Fewer tokens per pass rather than less than two blocks per multiprocessor.
+  // Fewer tokens per pass rather than fewer than two blocks per multiprocessor.
   const auto limit = to_int(device.shared_bytes_per_block);
   lay_out(call, shape, plan);
   while (plan.tokens > 1 && plan.shared_bytes > limit / 2 - 1024) {

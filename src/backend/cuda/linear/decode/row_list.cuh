@@ -8,7 +8,7 @@
 
 namespace sluice::backend::cuda::linear::decode {
 
-// The rows of the call that one matrix serves, a pass of them at a time.
+// The rows of the call for one matrix, a pass at a time.
 class RowList {
  public:
   __device__ __forceinline__ RowList(const LinearCall& call, const RowPlan& plan, std::byte* shared)
@@ -17,21 +17,21 @@ class RowList {
         rows_(reinterpret_cast<PassRow*>(shared + plan.rows)),
         marks_(reinterpret_cast<unsigned*>(shared + plan.marks)),
         slot_(to_int(blockIdx.y)) {
-    // A division takes as long as a load from shared memory: only where there are several passes.
+    // A division takes as long as a load from shared memory, so it is avoided if there is only one pass.
     if (!plan.listed && slot_ >= call.slots) {
       pass_ = slot_ / to_int(call.slots);
       slot_ -= pass_ * to_int(call.slots);
     }
   }
 
-  // Of the block, where its place says it all.
+  // The block's slot, if that follows from its index.
   __device__ __forceinline__ int slot() const { return slot_; }
 
-  // With experts: the block's matrix, its rows marked; -1 where another block serves it, or no row asks for
-  // it. The whole block calls.
+  // With experts: finds the block's matrix and marks its rows; -1 if another block computes it, or no row
+  // chose it. To be called by the whole block.
   __device__ __forceinline__ int find_matrix(Fault* fault) {
     if (!plan_.listed) return checked(call_.experts[slot_], fault);
-    // The last matrix first: a shared expert joins behind the others and serves every token.
+    // The last matrix first: a shared expert comes after the others and is used by every token.
     const int mine =
         plan_.by_matrix ? to_int(call_.matrices) - 1 - slot_ : to_int(call_.matrix_of(slot_, fault));
     const int count = to_int(call_.tokens * call_.slots);
@@ -50,12 +50,13 @@ class RowList {
     mark_ = marks_[0];
     return wanted && !taken ? mine : -1;
   }
-  // Takes the next rows; 0 when there are none left. The whole block calls, and nobody reads the last ones.
+  // Advances to the next rows and returns their number; 0 when none are left. To be called by the whole
+  // block, when the previous rows are no longer read.
   __device__ __forceinline__ int next() {
     const int thread = threadIdx.x;
     int count = 0;
     if (plan_.listed) {
-      // Every thread counts; thread i remembers row i.
+      // All threads count in step; thread i keeps row i.
       int row = 0;
       const int words = (to_int(call_.tokens * call_.slots) + kWarp - 1) / kWarp;
       while (word_ < words && count < plan_.tokens) {
@@ -96,7 +97,7 @@ class RowList {
   int slot_;
   int pass_ = 0;
   int word_ = 0;
-  unsigned mark_ = 0;  // what is left of marks_[word_]
+  unsigned mark_ = 0;  // bits of marks_[word_] that are not consumed yet
 };
 
 }  // namespace sluice::backend::cuda::linear::decode

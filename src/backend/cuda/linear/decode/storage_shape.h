@@ -1,4 +1,4 @@
-// The numbers of a weight storage that the decode kernel and its plan agree on.
+// Constants of a weight storage, shared by the decode kernel and its plan.
 #pragma once
 
 #include "backend/cuda/linear/linear.h"
@@ -9,12 +9,12 @@ struct StorageShape {
   int bits = 0;
   bool dense = false;
   bool affine = false;
-  // A lane owns this many consecutive values of a row in a step, in so many words. Four lanes share a row.
+  // In a step, a lane has this many consecutive values of a row, in `words` words. Four lanes share a row.
   int lane_values = 0;
   int words = 0;
-  int vector_words = 0;  // of a load
+  int vector_words = 0;  // per load
   int step_values = 0;   // of K
-  int kinds = 0;         // of scales: none, scales, or biases too
+  int kinds = 0;         // of scales: 0: none, 1: scales, 2: also biases
 
   constexpr explicit StorageShape(Storage storage)
       : bits(bits_of(storage)),
@@ -30,8 +30,8 @@ struct StorageShape {
               : affine ? 2
                        : 1) {}
 
-  // Steps that a warp asks for ahead of their use: 4 KB where a block has room for eight columns of results
-  // only, half of it where inputs need the shared memory.
+  // Steps that a warp prefetches: 4 KB in blocks with room for eight columns of results, half of it if inputs
+  // need the shared memory.
   constexpr int depth(int blocks) const { return words > 4 ? 2 : (blocks == 1 ? 16 : 8) / words; }
 
  private:

@@ -1,8 +1,8 @@
-// Packed weights as the tensor cores take them: pairs of BF16, exact, without their scales.
+// Packed weights as operands of the tensor cores: pairs of BF16, exact, without their scales.
 //
-// A lane owns kLaneValues consecutive values of a row and hands them out eight at a time. The order of the
-// eight is the one that unpacks in the fewest instructions (kOrder); inputs are laid out in the same order,
-// as a sum does not mind.
+// A lane has kLaneValues consecutive values of a row and unpacks eight at a time. The order of the eight is
+// the one that unpacks in the fewest instructions (kOrder); inputs are stored in the same order, so the sum
+// is over the same products.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -11,7 +11,7 @@
 
 namespace sluice::backend::cuda::linear::decode {
 
-// Which values share a word of two: neighbours, those two apart, or those four apart.
+// Which values share a 32-bit word: neighbours, those two apart, or those four apart.
 enum class PairOrder { neighbours, two_apart, four_apart };
 
 template <Storage S>
@@ -23,13 +23,13 @@ struct Fragment {
   static constexpr int kLaneValues = kShape.lane_values;
   static constexpr int kWords = kShape.words;
   static constexpr int kEights = kLaneValues / 8;
-  // BF16 numbers that sum up to a value.
+  // Number of BF16 numbers that add up to a value.
   static constexpr int kTerms = S == Storage::f32 ? 3 : S == Storage::f16 ? 2 : 1;
   static constexpr PairOrder kOrder = kDense       ? PairOrder::neighbours
                                       : kBits <= 4 ? PairOrder::four_apart
                                                    : PairOrder::two_apart;
   static constexpr int kStepValues = kShape.step_values;
-  // Times a step's sums are scaled: groups of nvfp4 are half of what a lane owns.
+  // How often a step's sums are scaled: groups of nvfp4 have half of a lane's values.
   static constexpr int kFlushes = S == Storage::fp4 ? 2 : 1;
 };
 
@@ -47,7 +47,7 @@ __device__ __forceinline__ float truncated(float x) {
   return __uint_as_float(__float_as_uint(x) & 0xffff0000u);
 }
 
-// Codes in the low bits of each half become BF16 numbers.
+// Converts codes in the low bits of each half to BF16.
 template <Storage S>
 __device__ __forceinline__ unsigned bf16_of_codes(unsigned codes) {
   constexpr unsigned kOne = 0x3f803f80;
@@ -55,15 +55,16 @@ __device__ __forceinline__ unsigned bf16_of_codes(unsigned codes) {
   constexpr unsigned kMinus128 = 0xc300c300;
   constexpr unsigned kMinus256 = 0xc380c380;
   if constexpr (Fragment<S>::kBits < 8) {
-    return bf16x2_fma(codes | k128, kOne, kMinus128);  // 128 + code, as the mantissa's last bit counts 1
+    return bf16x2_fma(codes | k128, kOne, kMinus128);  // 128 + code, since the mantissa's last bit is worth 1
   } else {
-    // Seven bits fit under 128's exponent; the eighth, set in 128, makes it 256.
+    // Seven bits fit into the mantissa of 128; the eighth bit, set in 128, makes it 256.
     const unsigned top = bf16x2_fma((codes & 0x00800080u) | k128, kOne, kMinus256);
     return bf16x2_fma((codes & 0x007f007fu) | k128, kOne, top);
   }
 }
 
-// E4M3 in the low byte of each half. The bits are those of a BF16 number 2^120 times too small.
+// Converts E4M3 in the low byte of each half. The bits are those of a BF16 number that is 2^120 times too
+// small.
 __device__ __forceinline__ unsigned bf16_of_e4m3(unsigned codes) {
   constexpr unsigned k2To120 = 0x7b807b80;
   constexpr unsigned kMinusZero = 0x80008000;
@@ -73,7 +74,7 @@ __device__ __forceinline__ unsigned bf16_of_e4m3(unsigned codes) {
   return value;
 }
 
-// E2M1 number j of each half. The bits are those of a BF16 number 2^126 times too small.
+// Converts E2M1 number j of each half. The bits are those of a BF16 number that is 2^126 times too small.
 template <int J>
 __device__ __forceinline__ unsigned bf16_of_e2m1(unsigned codes) {
   constexpr unsigned k2To126 = 0x7e807e80;
@@ -91,7 +92,7 @@ __device__ __forceinline__ unsigned window(const unsigned (&words)[Words], int a
   return __funnelshift_r(words[word], word + 1 < Words ? words[word + 1] : 0u, at % 32);
 }
 
-// Values 8*i to 8*i+7 of a lane as four pairs a term.
+// Values 8*i to 8*i+7 of a lane as four pairs per term.
 template <Storage S>
 __device__ __forceinline__ void unpack_eight(const unsigned (&words)[Fragment<S>::kWords], int i,
                                              unsigned (&pairs)[Fragment<S>::kTerms][4]) {
@@ -119,7 +120,8 @@ __device__ __forceinline__ void unpack_eight(const unsigned (&words)[Fragment<S>
       }
     }
   } else {
-    // Two halves of four codes, or of two, are spread to 16 bits each; then a shift and a mask give a pair.
+    // The codes of each half of the eight (four or two at a time) are spread to 16 bits each; then a shift
+    // and a mask give a pair.
     constexpr int kHalf = kBits <= 4 ? 4 : 2;
     constexpr int kHalfBits = kHalf * kBits;
     constexpr unsigned kHalfMask = (1u << kHalfBits) - 1;
@@ -146,7 +148,7 @@ __device__ __forceinline__ void unpack_eight(const unsigned (&words)[Fragment<S>
   }
 }
 
-// Eight BF16 numbers, neighbours in words, in the order of the fragments.
+// Eight consecutive BF16 numbers, reordered as in the fragments.
 template <PairOrder Order>
 __device__ __forceinline__ uint4 in_pair_order(const uint4& v) {
   if constexpr (Order == PairOrder::four_apart)

@@ -1,9 +1,9 @@
 // Counting sort of expert choices by one cluster: each block counts its share of the choices in shared
-// memory, learns from the others where its pairs of each expert begin, and writes its share. Devices without
+// memory, gets from the others where its pairs of each expert begin, and writes its share. Devices without
 // clusters use one block.
 //
-// Bytes: the choices once (twice beyond 8 for a thread), their order once. The order within a bucket varies
-// from run to run; results do not, since a row's sums do not depend on its place in a tile.
+// Bytes: the choices once (twice for those past the first 8 of a thread), their order once. The order within
+// a bucket varies from run to run; results do not, since a row's sums do not depend on its place in a tile.
 #include "backend/cuda/device/cluster.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/linear/prefill/buckets.h"
@@ -17,7 +17,7 @@ namespace {
 constexpr int kThreads = kMaxBuckets;
 constexpr int kHeld = 8;  // choices that a thread keeps between the passes
 
-// The expert of a pair, or -1. Choices mostly lie without gaps, where no division is needed.
+// The expert of a pair, or -1. Choices are usually contiguous, which needs no division.
 __device__ __forceinline__ int expert_of(const LinearCall& call, unsigned pair, Fault* fault) {
   const auto slots = to_unsigned(call.slots);
   const int expert =
@@ -28,7 +28,7 @@ __device__ __forceinline__ int expert_of(const LinearCall& call, unsigned pair, 
   return -1;
 }
 
-// The sum over the threads before this one; every thread of the block calls it.
+// The sum over the threads before this one. To be called by every thread of the block.
 __device__ __forceinline__ int exclusive_sum(int value, int* partial) {
   const int lane = threadIdx.x % kWarp;
   const int warp = threadIdx.x / kWarp;
@@ -46,15 +46,15 @@ __device__ __forceinline__ int exclusive_sum(int value, int* partial) {
   return before + sum - value;
 }
 
-// What sort_choices writes, in device memory.
+// The output of sort_choices, in device memory.
 struct Sorted {
   int* order;
   BucketTile* tiles;
   int* tile_count;
-  int tile_rows;  // the most rows of a tile
+  int tile_rows;  // maximum rows per tile
 };
 
-// The blocks' counters of one expert: of those before this block, and of all.
+// An expert's counts over the blocks: of those before this block, and of all.
 struct Counted {
   int before = 0;
   int all = 0;
@@ -86,7 +86,8 @@ __global__ void __launch_bounds__(kThreads) sort_choices(LinearCall call, Sorted
   const unsigned share = divide_up(pairs, to_unsigned(kBlocks));
   const unsigned begin = blockIdx.x * share + threadIdx.x;
   const unsigned end = min(pairs, (blockIdx.x + 1) * share);
-  // The first few pairs of a thread keep their expert and their place among the block's.
+  // The first pairs of a thread are kept in registers: their expert and their place among the block's pairs
+  // of that expert.
   int experts[kHeld];
   int places[kHeld];
 #pragma unroll
@@ -98,7 +99,7 @@ __global__ void __launch_bounds__(kThreads) sort_choices(LinearCall call, Sorted
   for (int i = 0; i < kHeld; ++i)
     if (experts[i] >= 0) places[i] = atomicAdd(&counters[experts[i]], 1);
   const unsigned others = begin + kHeld * kThreads;
-  __syncthreads();  // theirs are the first places
+  __syncthreads();  // the first places belong to those
 #pragma unroll 8
   for (unsigned pair = others; pair < end; pair += kThreads) {
     const int expert = expert_of(call, pair, fault);
@@ -117,7 +118,7 @@ __global__ void __launch_bounds__(kThreads) sort_choices(LinearCall call, Sorted
                                   min(to.tile_rows, counted.all - i * to.tile_rows)};
     if (e == kThreads - 1) *to.tile_count = first_tile + own_tiles;
   }
-  if constexpr (kBlocks > 1) wait_for_cluster();  // before the counters change, and before a block ends
+  if constexpr (kBlocks > 1) wait_for_cluster();  // before counters change, and before a block exits
   starts[e] = first + counted.before;
   __syncthreads();
 #pragma unroll

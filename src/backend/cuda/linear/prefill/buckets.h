@@ -1,5 +1,5 @@
-// The (token, slot) pairs of an expert product sorted into one bucket an expert, and the buckets cut into
-// tiles.
+// The (token, slot) pairs of an expert product, sorted into one bucket per expert, and the buckets divided
+// into tiles.
 #pragma once
 
 #include "backend/cuda/linear/linear.h"
@@ -28,8 +28,8 @@ struct Buckets {
 inline constexpr int kMaxBuckets = 1024;
 
 std::size_t bucket_bytes(const LinearCall& call, int tile_rows);
-// Sorts on the device into so many bytes of scratch memory. Pairs of experts that do not exist are reported
-// and left out.
+// Sorts on the device, in bucket_bytes() of scratch memory. Pairs with invalid experts are reported and
+// skipped.
 Buckets sort_by_expert(Context& context, const LinearCall& call, int tile_rows, std::byte* memory);
 
 }  // namespace sluice::backend::cuda::linear::prefill

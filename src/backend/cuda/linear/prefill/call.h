@@ -1,4 +1,4 @@
-// A prefill product as its kernels see it, and the kernels, one file each.
+// A prefill product as its kernels see it, and the kernels, with a file each.
 #pragma once
 
 #include "backend/cuda/linear/prefill/buckets.h"
@@ -9,18 +9,18 @@ inline constexpr int kTileRows = 128;
 
 struct PrefillCall {
   LinearCall linear;
-  Buckets buckets;       // of experts; absent: matrix j takes slot j of every token
-  int buckets_rows = 0;  // the most rows of a bucket's tile
+  Buckets buckets;       // of experts; absent: matrix j is for slot j of every token
+  int buckets_rows = 0;  // maximum rows per bucket tile
   int row_tiles = 0;
   int column_tiles = 0;               // set by the kernel's launch
   int group_shift = 0;                // log2 of the group size
-  bool vector_out = false;            // rows of out may be written 16 bytes at a time
-  const float* input_sums = nullptr;  // of F32 inputs in terms: of each 64, by row
+  bool vector_out = false;            // rows of out allow 16-byte stores
+  const float* input_sums = nullptr;  // for F32 inputs split into terms: of each 64 inputs, by row
 };
 
 void launch_mma(Context& context, PrefillCall call);    // any device
 void launch_wgmma(Context& context, PrefillCall call);  // compute capability 9.0
-// 4-bit weights on compute capability 9.0, with buckets of so many rows.
+// 4-bit weights on compute capability 9.0; bucket tiles have int4_bucket_rows() rows.
 bool supports_int4(const LinearCall& call);
 int int4_bucket_rows(const LinearCall& call);
 void launch_int4(Context& context, const PrefillCall& call);

@@ -1,12 +1,12 @@
-// Prefill products of F32 inputs with 4-bit weights on sm_90a, right to F32.
+// Prefill products of F32 inputs with 4-bit weights on sm_90a, with F32 accuracy.
 //
 //   out[t, n] = sum over blocks of 64 values of K of
 //     scale[n] sum_k x[t, k] (code[n, k] - 8) + (bias[n] + 8 scale[n]) sum_k x[t, k]
 //
-// A float is the sum of three BF16 numbers and a code less 8 is one, so that the tensor cores' products are
-// exact; their sums over a block of 64 are scaled and added in F32. A first kernel takes the inputs apart and
-// sums each 64 of them. The second is the kernel of BF16 inputs (int4_wgmma.cu) but for three products in
-// place of one, and codes that stay codes. An element's sum runs in one order, whatever the tile.
+// A float is the sum of three BF16 numbers, and a code minus 8 is one, so the tensor cores' products are
+// exact; their sums over a block of 64 are scaled and added in F32. A first kernel splits the inputs and sums
+// each 64 of them. The second is the kernel for BF16 inputs (int4_wgmma.cu) with three products instead of
+// one, and with codes that are not dequantised. An element's sum has the same order in any tile.
 //
 // Per stage of 256 rows x 32 tokens: 20 KiB from the L2 cache, 768 cycles of the tensor cores.
 #include <algorithm>
@@ -23,21 +23,21 @@ namespace {
 constexpr int kTerms = 3;
 constexpr long long kMostSplitBytes = 64LL << 20;
 
-// The inputs as they come, and the rows of terms that they become.
+// The inputs, and the rows of terms that are made from them.
 struct SplitCall {
   const float* x;
   long long token_step;
   long long slot_step;
-  unsigned slots;   // of x: 1 where the slots share a token's row
-  unsigned eights;  // of a row
-  long long count;  // of eights
+  unsigned slots;   // of x: 1 if the slots share a token's row
+  unsigned eights;  // per row
+  long long count;  // number of eights
   Bf16* terms;      // [row, term, K]
   float* sums;      // [row, K / 64]
 };
 
 constexpr int kSplitThreads = 256;
 
-// Takes the upper half off a float; infinities and NaN go whole.
+// Splits the upper half off a float; infinities and NaN are split off entirely.
 __device__ __forceinline__ std::uint32_t split_off(float& x) {
   const std::uint32_t bits = __float_as_uint(x);
   const bool finite = (bits & 0x7f800000u) != 0x7f800000u;
@@ -46,12 +46,12 @@ __device__ __forceinline__ std::uint32_t split_off(float& x) {
   return upper >> 16;
 }
 
-// A thread takes eight values, eight neighbours per block of 64.
+// A thread splits eight values; eight neighbouring threads cover a block of 64.
 __global__ void __launch_bounds__(kSplitThreads) split_inputs(SplitCall call) {
   wait_for_inputs();
   allow_successor();
   const long long index = static_cast<long long>(blockIdx.x) * kSplitThreads + threadIdx.x;
-  if (index >= call.count) return;  // whole groups of eight threads
+  if (index >= call.count) return;  // exits in whole groups of eight threads
   const auto row = static_cast<unsigned>(index / call.eights);
   const auto eight = static_cast<unsigned>(index % call.eights);
   const float* from =
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(kSplitThreads) split_inputs(SplitCall call) {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-// The lane's part of 16 rows of codes less 8 per warp, as left operands of four products.
+// The lane's part of 16 rows per warp of codes minus 8, as left operands of four products.
 template <class S>
 __device__ __forceinline__ void unpack_codes(const Ring<S>& ring, int slab, std::uint32_t (&a)[16]) {
   const int lane = to_int(threadIdx.x) % kWarp;
@@ -94,7 +94,7 @@ __device__ __forceinline__ void unpack_codes(const Ring<S>& ring, int slab, std:
     const std::uint32_t words[8] = {left.x, left.y, left.z, left.w, right.x, right.y, right.z, right.w};
 #pragma unroll
     for (int eight = 0; eight < 8; ++eight) {
-      // 128 + code is a BF16 number with the code in its mantissa.
+      // 128 + code is the BF16 number with the code in its mantissa.
       const std::uint32_t numbers =
           __byte_perm(words[eight], 0, select) * 0x1001u & 0x000f000fu | 0x43004300u;
       const __nv_bfloat162 code =
@@ -108,7 +108,7 @@ __device__ __forceinline__ float group_number(const std::byte* numbers, int row,
   return to_float(reinterpret_cast<const Bf16*>(numbers + row * kScaleBytes)[group]);
 }
 
-// sums += scale part + (bias + 8 scale) input_sums, of the warp's 16 rows.
+// sums += scale part + (bias + 8 scale) input_sums, for the warp's 16 rows.
 template <class S, int kCount>
 __device__ __forceinline__ void add_scaled(const Ring<S>& ring, int slab, int group,
                                            const float (&part)[kCount], float (&sums)[kCount]) {
@@ -211,7 +211,7 @@ void launch_products(Context& context, PrefillCall call) {
          call);
 }
 
-// As many tokens as the terms of their inputs fit into the scratch memory.
+// Handles as many tokens at a time as have room for their terms in scratch memory.
 void launch_part(Context& context, const LinearCall& linear) {
   const long long slots = linear.x_slot != 0 ? linear.slots : 1;
   const long long rows = linear.tokens * slots;

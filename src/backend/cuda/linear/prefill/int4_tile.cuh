@@ -1,5 +1,5 @@
-// What the prefill kernel for 4-bit weights (int4_wgmma.cu) copies in and writes out: tiles, the ring of
-// stages that feeds them, and their results.
+// Loads and stores of the prefill kernel for 4-bit weights (int4_wgmma.cu): its tiles, the ring buffer of
+// stages that feeds them, and writing results.
 #pragma once
 
 #include "backend/cuda/device/activation.cuh"
@@ -23,8 +23,9 @@ constexpr int kFewTokens = 32;
 constexpr int kStripTokens = 64;
 constexpr int kStripRowBytes = 128;
 
-// A tile of kBlocks blocks of 64 weight rows per multiplying warpgroup times up to kTokens tokens, of one
-// matrix or of a gate and an up, and the shared memory that feeds it. Inputs are sums of kTerms BF16 numbers.
+// A tile of kBlocks blocks of 64 weight rows per multiplying warpgroup by up to kTokens tokens, for one
+// matrix or for a gate and an up, and the layout of its shared memory. Inputs are sums of kTerms BF16
+// numbers.
 template <int kWarpgroupBlocks, int kMostTokens, int kMatrices, int kSummands = 1>
 struct Shape {
   static constexpr int kBlocks = kWarpgroupBlocks;
@@ -36,17 +37,18 @@ struct Shape {
   static constexpr int kTermBytes = kTokens * kXRowBytes;
   static constexpr int kX = kTerms * kTermBytes;
   static constexpr int kStageBytes = kX + kRows * kCodeBytes;
-  // Few tokens leave the tensor cores little to do: two blocks then hide each other's waits.
+  // With few tokens the tensor cores have little work; two blocks per multiprocessor then hide each other's
+  // latencies.
   static constexpr int kBlocksPerProcessor = kTokens < 128 ? 2 : 1;
   static constexpr int kStages = kTerms > 1 ? 4 : kTokens < 128 ? 6 : kBlocks == 2 ? 7 : 9;
-  // A block of scales covers two stages at least: those of all stages in the ring, and the one that is
-  // filled.
+  // A block of scales covers at least two stages; there must be room for the scales of all stages in the ring
+  // and for those being loaded.
   static constexpr int kScaleBlocks = kStages / 2 + 1;
   static constexpr int kScaleBlockBytes = 2 * kRows * kScaleBytes;
   static constexpr int kScalesAt = kStages * kStageBytes;
   static constexpr int kStagingAt = kScalesAt + kScaleBlocks * kScaleBlockBytes;
   static constexpr int kStagingBytes = (kTokens < kStripTokens ? kTokens : kStripTokens) * kStripRowBytes;
-  // Of the inputs of each stage, where they have several terms; results are then written without staging.
+  // Input sums of each stage if inputs have several terms; results are then written without staging.
   static constexpr int kSumsAt = kStagingAt;
   static constexpr int kSumBytes = kTokens * to_int(sizeof(float));
   static constexpr int kBytes = kStagingAt + (kTerms > 1 ? kStages * kSumBytes : 2 * kStagingBytes);
@@ -55,7 +57,7 @@ struct Shape {
   static_assert(kBlocksPerProcessor * (kBytes + kAlignment + 1024) <= 228 * 1024);
 };
 
-// What the two roles make of a multiprocessor's registers.
+// Registers per thread for the two roles.
 template <class S>
 struct Registers {
   static constexpr int kMultiplier = S::kBlocksPerProcessor == 2 ? 96 : 208;
@@ -66,7 +68,7 @@ struct Registers {
 
 struct Tile {
   int matrix;
-  int first;   // token, or place in the order of the expert's bucket
+  int first;   // token, or index into the order of the expert's bucket
   int tokens;  // at most the shape's
   int column;  // first output column
 };
@@ -78,8 +80,8 @@ __device__ __forceinline__ int tile_count(const PrefillCall& call) {
   return call.row_tiles * call.column_tiles * to_int(call.linear.slots);
 }
 
-// Neighbours in the order run at the same time and should share what they read: an expert's column tiles, or
-// a band of tokens over one strip of weights, narrow enough for x to stay in the L2 cache.
+// Neighbours in the order run at the same time and should share what they read: the column tiles of an
+// expert, or a band of tokens over one strip of weights, narrow enough for x to stay in the L2 cache.
 template <class S>
 __device__ __forceinline__ Tile tile_at(const PrefillCall& call, int index) {
   constexpr int kBand = 4096 / S::kTokens;
@@ -96,8 +98,8 @@ __device__ __forceinline__ Tile tile_at(const PrefillCall& call, int index) {
           min(S::kTokens, to_int(call.linear.tokens) - first), in_band / height * S::kColumns};
 }
 
-// Where row r of a tile of x or of the result begins, in elements. A token's slots mostly lie behind one
-// another, where no division is needed.
+// Offset of row r of a tile of x or of the result, in elements. A token's slots are usually contiguous, which
+// needs no division.
 __device__ __forceinline__ long long row_offset(const PrefillCall& call, const Tile& tile, int r,
                                                 long long token_step, long long slot_step) {
   if (!call.buckets.present()) return (tile.first + r) * token_step + tile.matrix * slot_step;
@@ -107,14 +109,14 @@ __device__ __forceinline__ long long row_offset(const PrefillCall& call, const T
   return pair / slots * token_step + pair % slots * slot_step;
 }
 
-// The output column, from the tile's first on, of row r of the 16 of slab `slab`: a slab is a warp's part of
-// a block of 64 rows. With two operands, rows 0-7 are the gate's and the others the up's.
+// The output column, relative to the tile, of row r of the 16 rows of slab `slab`; a slab is a warp's part of
+// a block of 64 rows. With two operands, rows 0-7 are the gate's and rows 8-15 the up's.
 template <class S>
 __device__ __forceinline__ int column_of(int slab, int r) {
   return S::kOperands == 1 ? slab * 16 + r : slab * 8 + r % 8;
 }
 
-// Where 16 bytes number `half` of a row of codes lie in it: any eight neighbouring rows of one half in
+// Offset in a row of codes of its 16-byte half `half`: the same half of any eight neighbouring rows is in
 // different banks.
 __device__ __forceinline__ int code_place(int row, int half) {
   return (half ^ row / 4 % 2) * 16;
@@ -132,11 +134,11 @@ __device__ __forceinline__ void copy_bytes(void* to, const void* from) {
 template <class S>
 struct Ring {
   std::byte* memory;
-  Barrier* full;   // counts loading threads
-  Barrier* empty;  // counts multiplying warps
+  Barrier* full;   // arrivals of loading threads
+  Barrier* empty;  // arrivals of multiplying warps
   int index = 0;
   std::uint32_t parity = 0;
-  int block = 0;  // of scales
+  int block = 0;  // current block of scales
 
   __device__ __forceinline__ std::byte* x() const { return memory + index * S::kStageBytes; }
   __device__ __forceinline__ std::byte* codes() const { return x() + S::kX; }
@@ -156,8 +158,8 @@ struct Ring {
   }
 };
 
-// A loading thread's part of every stage of a tile. Rows beyond the tile's tokens or the matrix are not
-// copied: what lies there reaches only sums that are not stored.
+// A loading thread's part of every stage of a tile. Rows past the tile's tokens or the matrix are not copied:
+// stale memory there only affects sums that are not stored.
 template <class S>
 class Copies {
  public:
@@ -209,7 +211,7 @@ class Copies {
                        codes_ + kBelow * i * linear.w[0].row_bytes + k / 2);
     }
   }
-  // Of the four groups from k on.
+  // Scales and biases of the four groups from k on.
   __device__ __forceinline__ void scales(const Ring<S>& ring, int k) const {
     const long long row_bytes = call_.linear.w[0].scale_row_bytes;
     const int first = (k >> call_.group_shift) * 2;
@@ -232,7 +234,7 @@ class Copies {
   const PrefillCall& call_;
   int thread_;
   int tokens_;
-  std::uint32_t x_[kChunks];  // in chunks of 16 bytes from the start of x
+  std::uint32_t x_[kChunks];  // in 16-byte chunks from the start of x
   const std::byte* codes_;
   const std::byte* scales_;
   const std::byte* biases_;
@@ -241,13 +243,12 @@ class Copies {
   int scale_column_;
 };
 
-// The loading warpgroup's work.
+// The loop of the loading warpgroup.
 template <class S>
 __device__ __forceinline__ void load_tiles(const PrefillCall& call, Ring<S> ring) {
   const int inputs = to_int(call.linear.inputs);
   const int tiles = tile_count(call);
-  const int in_block =
-      (4 << call.group_shift) - 1;  // mask of the values of K whose scales are copied at once
+  const int in_block = (4 << call.group_shift) - 1;  // mask: values of K whose scales are copied at once
   for (int index = blockIdx.x; index < tiles; index += to_int(gridDim.x)) {
     const Copies<S> copies(call, tile_at<S>(call, index));
     for (int k = 0; k < inputs; k += kDepth) {
@@ -260,13 +261,13 @@ __device__ __forceinline__ void load_tiles(const PrefillCall& call, Ring<S> ring
   }
 }
 
-// Waits for the threads of one multiplying warpgroup.
+// A barrier for the threads of one multiplying warpgroup.
 __device__ __forceinline__ void meet_warpgroup() {
   asm volatile("bar.sync %0, 128;" ::"r"(1 + to_int(threadIdx.x) / 128) : "memory");
 }
 
-// Four 8x8 matrices of sums, transposed: each lane names one row of 16 bytes, lanes 8i..8i+7 those of matrix
-// i.
+// Stores four 8x8 matrices of sums, transposed: each lane passes the address of one 16-byte row, lanes
+// 8i..8i+7 those of matrix i.
 __device__ __forceinline__ void store_transposed(void* row, const std::uint32_t (&matrices)[4]) {
   asm volatile(
       "stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(shared_address(row)),
@@ -274,16 +275,16 @@ __device__ __forceinline__ void store_transposed(void* row, const std::uint32_t 
       : "memory");
 }
 
-// Writes the strip of 64 columns x kCount tokens that a warpgroup has put into shared memory, a token's row
-// of 128 bytes after the other, its chunks of 16 bytes permuted by the token's number.
+// Writes a strip of 64 columns x kCount tokens, which a warpgroup has stored in shared memory: one row of 128
+// bytes per token, with 16-byte chunks swizzled by the token's number.
 template <int kCount>
 __device__ __forceinline__ void store_strip(const PrefillCall& call, const Tile& tile, int first, int column,
                                             const std::byte* strip) {
   const LinearCall& linear = call.linear;
   const int chunk = to_int(threadIdx.x) % 8;
   const int left = to_int(linear.outputs) - (column + chunk * 8);
-  long long rows[kCount /
-                 16];  // found before the first store, which the compiler must take for one that changes them
+  // Computed before the first store, because the compiler must assume that a store changes `call`.
+  long long rows[kCount / 16];
 #pragma unroll
   for (int i = 0; i < kCount / 16; ++i) {
     const int r = first + to_int(threadIdx.x) % 128 / 8 + 16 * i;
@@ -308,7 +309,7 @@ __device__ __forceinline__ void store_strip(const PrefillCall& call, const Tile&
   }
 }
 
-// The sums of a tile of kTokens tokens, rounded and in rows of tokens, by strips of 64 columns.
+// Writes the sums of a tile of kTokens tokens, rounded, in strips of 64 columns.
 template <class S, int kTokens>
 __device__ __forceinline__ void store_tile(const PrefillCall& call, const Tile& tile,
                                            const float (&sums)[S::kBlocks][kTokens / 2], std::byte* staging) {
@@ -317,19 +318,19 @@ __device__ __forceinline__ void store_tile(const PrefillCall& call, const Tile& 
   const int warp = to_int(threadIdx.x) / 32 % 4;
   const int warpgroup = to_int(threadIdx.x) / 128;
   std::byte* strip = staging + warpgroup * S::kStagingBytes;
-  // The chunk of 8 columns of the matrix whose row this lane names.
+  // The matrix's chunk of 8 columns whose row this lane addresses.
   const int chunk = S::kOperands == 1 ? warp * 2 + lane / 8 % 2 : lane / 8 % 2 * 4 + warp;
 #pragma unroll
   for (int first = 0; first < kTokens; first += kCount) {
 #pragma unroll
     for (int b = 0; b < S::kBlocks / S::kOperands; ++b) {
-      meet_warpgroup();  // the strip before has been read
+      meet_warpgroup();  // the previous strip has been read
 #pragma unroll
       for (int t = 0; t < kCount; t += 16) {
         std::uint32_t matrices[4];
 #pragma unroll
         for (int m = 0; m < 4; ++m) {
-          const int at = (first + t) / 2 + m / 2 * 4;  // of eight tokens
+          const int at = (first + t) / 2 + m / 2 * 4;  // group of eight tokens
           if constexpr (S::kOperands == 1) {
             const float* s = sums[b] + at + m % 2 * 2;
             matrices[m] = pack_pair(s[0], s[1]);
@@ -348,7 +349,7 @@ __device__ __forceinline__ void store_tile(const PrefillCall& call, const Tile& 
   }
 }
 
-// The sums of a tile as floats: eight lanes write 32 neighbouring bytes.
+// Writes the sums of a tile as F32: eight lanes write 32 neighbouring bytes.
 template <class S, int kCount>
 __device__ __forceinline__ void store_floats(const PrefillCall& call, const Tile& tile,
                                              const float (&sums)[S::kBlocks][kCount]) {

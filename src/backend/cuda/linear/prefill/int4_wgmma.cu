@@ -1,16 +1,17 @@
-// Prefill products with 4-bit weights on sm_90a: weights become BF16 in registers on their way to the tensor
-// cores.
+// Prefill products with 4-bit weights on sm_90a: weights are dequantised to BF16 in registers, from which the
+// tensor cores read them.
 //
 //   out[t, n] = sum_k x[t, k] (code[n, k] scale[n, k / g] + bias[n, k / g]), or silu(gate) * up of two such
 //   sums
 //
-// Weights are the left operand of wgmma, which may lie in registers, and tokens the right one: unpacked
-// weights are never written to shared memory. One persistent block per multiprocessor walks tiles of 128 or
-// 256 weight rows times up to 128 tokens. One warpgroup copies x and codes through a ring of stages of 64
-// values of K, and scales and biases four groups at a time, over the ends of tiles too. Two warpgroups unpack
-// and multiply, each its share of the weight rows: while the tensor cores run the products of one block of 64
-// rows, the codes of the next are unpacked. A tile with at most half of the tokens multiplies half of the
-// columns. An element's sum runs over K in one order, whatever the tile.
+// Weights are the left operand of wgmma, which may be in registers, and tokens the right one, so dequantised
+// weights are never written to shared memory. One persistent block per multiprocessor (two for few tokens)
+// loops over tiles of 128 or 256 weight rows by up to 128 tokens. One warpgroup copies x and codes into a
+// ring buffer of stages of 64 values of K, and scales and biases four groups at a time, across tile
+// boundaries. Two warpgroups dequantise and multiply, each with half of the weight rows: while the tensor
+// cores run the products of one block of 64 rows, the next block's codes are dequantised. A tile with at most
+// half of the tokens multiplies half of the columns. An element's sum runs over K in the same order in any
+// tile.
 //
 // Per stage of 256 rows x 128 tokens: 24 KiB from the L2 cache, 1024 cycles of the tensor cores, and of each
 // scheduler about 400 issue slots (2.5 instructions per weight).
@@ -25,17 +26,16 @@ namespace {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-// Two codes of byte `select` as numbers: 128 + code is a BF16 number with the code in its mantissa; the
-// difference is exact, and the product with scale and bias is rounded once.
+// Converts the two codes of byte `select`: 128 + code is the BF16 number with the code in its mantissa;
+// subtracting 128 is exact, and the FMA with scale and bias rounds once.
 struct Unpack {
   std::uint32_t select;
   std::uint32_t mask = 0x000f000fu;
   std::uint32_t offset = 0x43004300u;
 
   __device__ __forceinline__ explicit Unpack(int byte) : select(0x4440u | static_cast<std::uint32_t>(byte)) {
-    asm volatile(""
-                 : "+r"(mask),
-                   "+r"(offset));  // lop3 takes one constant at most: these are to stay in registers
+    // Keeps both in registers, as lop3 takes at most one immediate.
+    asm volatile("" : "+r"(mask), "+r"(offset));
   }
   __device__ __forceinline__ std::uint32_t operator()(std::uint32_t word, __nv_bfloat162 scale,
                                                       __nv_bfloat162 bias) const {
@@ -49,13 +49,13 @@ struct Unpack {
   }
 };
 
-// Half `half` of a pair, twice.
+// Half `half` of a pair, duplicated.
 __device__ __forceinline__ __nv_bfloat162 twice(std::uint32_t pair, int half) {
   const std::uint32_t both = __byte_perm(pair, 0, half == 0 ? 0x1010 : 0x3232);
   return *reinterpret_cast<const __nv_bfloat162*>(&both);
 }
 
-// The lane's part of 16 weight rows per warp times 64 values of K, as left operands of four products.
+// The lane's part of 16 weight rows per warp by 64 values of K, as left operands of four products.
 template <class S>
 __device__ __forceinline__ void unpack_block(const Ring<S>& ring, int slab, int group_shift, int k,
                                              std::uint32_t (&a)[16]) {
@@ -72,7 +72,7 @@ __device__ __forceinline__ void unpack_block(const Ring<S>& ring, int slab, int 
     const auto scales = *reinterpret_cast<const std::uint32_t*>(ring.scales() + row * kScaleBytes + pair);
     const auto biases = *reinterpret_cast<const std::uint32_t*>(ring.biases() + row * kScaleBytes + pair);
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {  // 32 values, which lie in one group
+    for (int half = 0; half < 2; ++half) {  // 32 values, which are in one group
       const int group = ((k + 32 * half) >> group_shift) % 2;
       const __nv_bfloat162 scale = twice(scales, group);
       const __nv_bfloat162 bias = twice(biases, group);
@@ -91,10 +91,10 @@ __device__ __forceinline__ void multiply_tile(const PrefillCall& call, const Til
   const int inputs = to_int(call.linear.inputs);
   const int warp = to_int(threadIdx.x) / kWarp;
   const int in_block = (4 << call.group_shift) - 1;
-  // Zeros, not a product without a sum: registers that are read before they are written would be kept through
-  // all sizes.
+  // Initialised with zeros rather than by a first product without accumulation: that would make the compiler
+  // keep these registers live across all tile sizes.
   float sums[S::kBlocks][kTokens / 2] = {};
-  // Where two blocks share a multiprocessor, another warp unpacks while this one waits for its products.
+  // If two blocks share a multiprocessor, another warp dequantises while this one waits for its products.
   constexpr bool kOneByOne = S::kBlocksPerProcessor == 2;
   std::uint32_t a[kOneByOne ? 1 : 2][16];
   int before = -1;
@@ -202,7 +202,7 @@ bool supports_int4(const LinearCall& call) {
 }
 
 int int4_bucket_rows(const LinearCall& call) {
-  // Few tokens per expert: narrow tiles, of which most are full.
+  // With few tokens per expert, narrow tiles, most of which are full.
   return call.tokens * call.slots <= call.matrices * int4::kFewTokens * 3 / 4 ? int4::kFewTokens
                                                                               : int4::kManyTokens;
 }

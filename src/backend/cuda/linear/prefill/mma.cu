@@ -1,10 +1,10 @@
-// Prefill products on any GPU since sm_80: BF16 x times weights dequantised to BF16 in shared memory, F32
-// sums.
+// Prefill products on any GPU from sm_80 on: BF16 x times weights dequantised to BF16 in shared memory, with
+// F32 accumulation.
 //
-// Persistent blocks of 8 warps walk tiles of 128 rows x 128 weight rows; a warp owns 32 x 64 of them. Two
-// stages of 64 values of K: while the tensor cores (mma.sync m16n8k16) work on one, the next one's x arrives
-// by asynchronous copies and its packed weights wait in registers. Two blocks share a multiprocessor and hide
-// each other's gaps. An element's sum runs over K in one fixed order, whatever the tile.
+// Persistent blocks of 8 warps loop over tiles of 128 rows x 128 weight rows, 32 x 64 per warp. There are two
+// stages of 64 values of K: while the tensor cores (mma.sync m16n8k16) work on one, the next one's x is
+// copied asynchronously and its packed weights are loaded into registers. Two blocks share a multiprocessor
+// and hide each other's latencies. An element's sum runs over K in one fixed order in any tile.
 #include "backend/cuda/device/mma.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/linear/prefill/store.cuh"

@@ -13,7 +13,7 @@ bool divisible(const void* pointer, std::uintptr_t by) {
   return reinterpret_cast<std::uintptr_t>(pointer) % by == 0;
 }
 
-// Rows that copies of 16 bytes can read or write.
+// Rows that 16-byte copies can read or write.
 bool in_chunks(const void* data, long long token, long long slot, long long width) {
   return divisible(data, 16) && token % 8 == 0 && slot % 8 == 0 && width % 8 == 0;
 }
@@ -22,8 +22,8 @@ bool same_format(const Matrices& a, const Matrices& b) {
   return a.storage == b.storage && a.scale_type == b.scale_type && a.group_size == b.group_size;
 }
 
-// Whether every row may be read in the pieces that its storage asks for: rows begin at multiples of a piece
-// from their matrix's start, so that only matrices need be aligned, side by side or apart.
+// Whether every row can be read with the loads for its storage: a row's offset from its matrix's start is a
+// multiple of a load, so only the matrices have to be aligned.
 bool readable(const Matrices& w, long long inputs) {
   return w.uniform() && w.alignment == 16 && inputs % (w.quantized() ? 32 : 8) == 0;
 }
@@ -37,7 +37,7 @@ int log2_of(int power) {
 }  // namespace
 
 bool supports_prefill(const LinearCall& call, const DeviceInfo& device) {
-  constexpr long long kMost = 1LL << 30;  // rows, columns and chunks of x are counted in 32 bits
+  constexpr long long kMost = 1LL << 30;  // rows, columns and chunks of x have 32-bit indices
   if (call.type != ops::DType::bf16) return supports_exact_int4(call, device);
   if (call.operands == 2 && call.out_type != ops::DType::bf16) return false;
   if (call.tokens * call.x_token + call.slots * call.x_slot >= 8 * kMost) return false;

@@ -1,4 +1,4 @@
-// The prefill class of the products: many tokens, bound by arithmetic.
+// The prefill class of the products: many tokens, limited by arithmetic.
 #pragma once
 
 #include "backend/cuda/linear/linear.h"

@@ -1,7 +1,7 @@
-// Slices: 32 consecutive values of one weight row on their way from device memory to BF16 in shared memory.
-// fetch() starts the loads, finish() dequantises and stores; between them lies other work, so that the loads'
-// latency is hidden. A quantised value is rounded once, from scale * code + bias in F32 or in one BF16 FMA of
-// exact operands.
+// Slices: 32 consecutive values of one weight row, loaded from device memory and written as BF16 to shared
+// memory. fetch() starts the loads, finish() dequantises and stores; other work in between hides the loads'
+// latency. A quantised value is rounded once, from scale * code + bias in F32 or in one BF16 FMA of exact
+// operands.
 #pragma once
 
 #include "backend/cuda/device/mma.cuh"
@@ -11,21 +11,21 @@ namespace sluice::backend::cuda::linear::prefill {
 
 inline constexpr int kSlice = 32;
 
-// Where a slice comes from; `values` is null past the end of the matrix and stands for zeros.
+// The source of a slice; `values` is null past the end of the matrix and stands for zeros.
 struct SliceSource {
   const std::byte* values;
   const std::byte* scales;
   const std::byte* biases;
 };
 
-// Where in the row a slice begins.
+// The position of a slice in its row.
 struct SlicePlace {
   int k;
   int group;  // of scales
-  int left;   // values to the row's end; 8 | left, and 32 | left where quantised
+  int left;   // values up to the row's end; a multiple of 8, and of 32 if quantised
 };
 
-// The widest loads that a slice's size allows: its address is a multiple of its size from the row's start.
+// Bytes per load, as wide as a slice's size allows: its offset in the row is a multiple of its size.
 template <int kWords>
 constexpr int kLoadBytes = kWords % 4 == 0   ? 16
                            : kWords % 2 == 0 ? 8
@@ -51,8 +51,8 @@ __device__ __forceinline__ void load_words(std::uint32_t (&words)[kWords], const
   }
 }
 
-// `count` bits from bit `first` on, and what lies above them. All arguments but the words are constants once
-// the loops are unrolled.
+// `count` bits from bit `first` on, with other bits above them. All arguments but the words are constants
+// after loop unrolling.
 template <int kWords>
 __device__ __forceinline__ std::uint32_t bits_at(const std::uint32_t (&words)[kWords], int first, int count) {
   const int word = first / 32;
@@ -61,11 +61,11 @@ __device__ __forceinline__ std::uint32_t bits_at(const std::uint32_t (&words)[kW
                             : words[word] >> shift;
 }
 
-// What chunk j (of 8 values) of a slice's four goes to.
+// Where chunk j (of 8 values) of the four of a slice is written.
 struct SliceTarget {
-  std::byte* row;  // shared memory of the row's 64 values
-  int first;       // chunk of the row that is the slice's first: 0 or 4
-  int swizzle;     // row % 8: chunk c lies at place c ^ swizzle
+  std::byte* row;  // the row's 64 values in shared memory
+  int first;       // index in the row of the slice's first chunk: 0 or 4
+  int swizzle;     // row % 8: chunk c is stored at c ^ swizzle
 
   __device__ __forceinline__ std::byte* operator[](int j) const { return row + ((first + j) ^ swizzle) * 16; }
 };
@@ -73,7 +73,7 @@ struct SliceTarget {
 template <int kBits>
 struct AffineSlice {
   std::uint32_t words[kBits];
-  std::uint32_t scale_bits;  // as stored: a conversion in fetch() would wait for the load
+  std::uint32_t scale_bits;  // unconverted: a conversion in fetch() would wait for the load
   std::uint32_t bias_bits;
 
   __device__ __forceinline__ void fetch(const Matrices& w, const SliceSource& from, const SlicePlace& at,
@@ -114,7 +114,7 @@ struct AffineSlice {
     if (type == ScaleType::bf16) return __uint_as_float(bits << 16);
     return __half2float(__ushort_as_half(static_cast<unsigned short>(bits)));
   }
-  // 2^23 + code is exact, and cheaper than a conversion.
+  // 2^23 + code is exact, and cheaper than an integer conversion.
   __device__ __forceinline__ float code(int i) const {
     const std::uint32_t bits = bits_at(words, i * kBits, kBits) & ((1u << kBits) - 1);
     return __uint_as_float(0x4b000000u | bits) - 8388608.0f;
@@ -141,11 +141,11 @@ struct AffineSlice {
   }
 };
 
-// mxfp4 (one scale a slice), nvfp4 (two) and mxfp8.
+// mxfp4 (one scale per slice), nvfp4 (two) and mxfp8.
 template <int kBits>
 struct MinifloatSlice {
   std::uint32_t words[kBits];
-  std::uint8_t scale_bits[2];  // of each half, as stored
+  std::uint8_t scale_bits[2];  // of each half, unconverted
 
   __device__ __forceinline__ void fetch(const Matrices& w, const SliceSource& from, const SlicePlace& at,
                                         const SliceTarget&) {
@@ -180,7 +180,7 @@ struct MinifloatSlice {
   }
 };
 
-// Already BF16: copied without passing through registers.
+// BF16 weights: copied asynchronously, without registers.
 struct Bf16Slice {
   __device__ __forceinline__ void fetch(const Matrices&, const SliceSource& from, const SlicePlace& at,
                                         const SliceTarget& to) {
@@ -191,7 +191,7 @@ struct Bf16Slice {
   __device__ __forceinline__ void finish(const Matrices&, const SliceTarget&) const {}
 };
 
-// F16 or F32: rare, so finish() loads, converts and stores at once.
+// F16 or F32: rare, so finish() does all of the work.
 template <class T>
 struct ConvertedSlice {
   const T* values;

@@ -1,6 +1,6 @@
-// Writing a tile's sums. A quad of lanes holds a row as the tensor cores leave it: lane c has columns 8g+2c
-// and 8g+2c+1 of every group g of eight. Four groups at a time are exchanged within the quad, so that each
-// lane writes one whole group, 16 bytes.
+// Writing a tile's sums. A quad of lanes holds a row of the accumulators: lane c has columns 8g+2c and
+// 8g+2c+1 of every group g of eight. Four groups at a time are exchanged within the quad, so that each lane
+// writes one whole group, 16 bytes.
 #pragma once
 
 #include "backend/cuda/device/activation.cuh"
@@ -10,10 +10,10 @@
 
 namespace sluice::backend::cuda::linear::prefill {
 
-// Where a row of the result begins, in elements; kNoRow where there is nothing to write.
+// Offset of a row of the result in elements, or kNoRow if there is nothing to write.
 constexpr long long kNoRow = -1;
 
-// Four groups of a row from `column` on; all lanes of the warp come here.
+// Writes four groups of a row from `column` on; to be called by all lanes of the warp.
 __device__ __forceinline__ void store_groups(const PrefillCall& call, long long row, int column,
                                              std::uint32_t (&pairs)[4]) {
   const int c = threadIdx.x % 4;
@@ -37,7 +37,7 @@ __device__ __forceinline__ long long out_row(const PrefillCall& call, const Tile
   return row.token * call.linear.out_token + row.slot * call.linear.out_slot;
 }
 
-// F32 results are few (router logits, gates): each lane writes its pairs.
+// F32 results are small (router logits, gates): each lane writes its pairs.
 template <int kGroups, class Sum>
 __device__ __forceinline__ void store_floats(const PrefillCall& call, long long row, int column, Sum sum) {
   if (row == kNoRow) return;
@@ -50,7 +50,7 @@ __device__ __forceinline__ void store_floats(const PrefillCall& call, long long 
     }
 }
 
-// kGroups groups of tile columns; sum(g, i) is this lane's i-th value of group g. `column` is the output
+// Writes kGroups groups of tile columns; sum(g, i) is this lane's i-th value of group g, `column` the output
 // column of the first.
 template <int kGroups, class Sum>
 __device__ __forceinline__ void store_row(const PrefillCall& call, long long row, int column, Sum sum) {
@@ -66,7 +66,7 @@ __device__ __forceinline__ void store_row(const PrefillCall& call, long long row
     }
     return;
   }
-  // Groups come as gate, gate, up, up.
+  // Groups are in the order gate, gate, up, up.
 #pragma unroll
   for (int g = 0; g < kGroups; g += 8) {
 #pragma unroll

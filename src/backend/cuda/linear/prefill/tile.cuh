@@ -1,10 +1,10 @@
-// How the prefill products cut their output into tiles, and how a block of threads fills shared memory with
-// what a tile needs.
+// How the prefill products divide their output into tiles, and how a block's threads fill shared memory for a
+// tile.
 //
-// A tile is kTileRows output rows of one matrix times kColumns weight rows. Where there are two operands,
-// gate and up rows alternate by 16, so that the thread that holds a gate's sum holds the up's too. Shared
-// memory holds 64 values per row (128 bytes), its chunks of 16 bytes permuted by the row's number: the layout
-// that wgmma calls 128-byte swizzle and that ldmatrix reads without bank conflicts.
+// A tile is kTileRows output rows of one matrix by kColumns weight rows. With two operands, gate and up rows
+// alternate in runs of 16, so that the thread with a gate's sum also has the up's. Shared memory holds 64
+// values per row (128 bytes) with swizzled 16-byte chunks: the layout that wgmma calls 128-byte swizzle and
+// that ldmatrix reads without bank conflicts.
 #pragma once
 
 #include "backend/cuda/linear/prefill/call.h"
@@ -13,13 +13,13 @@
 
 namespace sluice::backend::cuda::linear::prefill {
 
-inline constexpr int kTileDepth = 64;  // values of K in a stage
+inline constexpr int kTileDepth = 64;  // values of K per stage
 inline constexpr int kRowBytes = kTileDepth * 2;
 inline constexpr int kOperandRun = 16;
 
 struct Tile {
   int matrix;
-  int first;   // row of the matrix's bucket
+  int first;   // row in the matrix's bucket
   int rows;    // at most kTileRows
   int column;  // first output column
 };
@@ -29,8 +29,8 @@ __device__ __forceinline__ int count_tiles(const PrefillCall& call) {
   return call.row_tiles * call.column_tiles * to_int(call.linear.slots);
 }
 
-// Neighbours in the order run at the same time and should share what they read: an expert's column tiles, or
-// a band of row tiles over one strip of weights, narrow enough for x to stay in the L2 cache.
+// Neighbours in the order run at the same time and should share what they read: the column tiles of an
+// expert, or a band of row tiles over one strip of weights, narrow enough for x to stay in the L2 cache.
 template <int kColumns>
 __device__ __forceinline__ Tile tile_at(const PrefillCall& call, int index) {
   constexpr int kBand = 32;
@@ -48,7 +48,7 @@ __device__ __forceinline__ Tile tile_at(const PrefillCall& call, int index) {
           min(kTileRows, to_int(call.linear.tokens) - first), in_band / height * columns};
 }
 
-// Token and slot of row r of the tile.
+// Token and slot of a row of the tile.
 struct TileRow {
   unsigned token;
   unsigned slot;
@@ -60,7 +60,8 @@ __device__ __forceinline__ TileRow row_of(const PrefillCall& call, const Tile& t
   return {pair / slots, pair % slots};
 }
 
-// One of the kThreads threads that fill stages: some chunks of x and some slices of weights in each.
+// One of the kThreads threads that fill stages; for each stage it copies some chunks of x and some slices of
+// weights.
 template <Storage kStorage, int kColumns, int kThreads>
 class TileLoader {
  public:
@@ -73,7 +74,7 @@ class TileLoader {
 
   __device__ __forceinline__ TileLoader(const PrefillCall& call, int thread) : call_(call), thread_(thread) {}
 
-  // Finds the tile's rows in memory.
+  // Computes the addresses of the tile's rows.
   __device__ __forceinline__ void begin(const Tile& tile) {
     const LinearCall& linear = call_.linear;
 #pragma unroll
@@ -93,7 +94,7 @@ class TileLoader {
           matrix.biases + column_ * w.scale_row_bytes};
   }
 
-  // Starts the loads of the stage's 64 values from k on; they are there after finish() and the end of the
+  // Starts to load the stage's 64 values from k on; they are complete after finish() and the end of the
   // thread's asynchronous copies.
   __device__ __forceinline__ void fetch(int k, std::byte* stage, Slices& slices) const {
     const int inputs = to_int(call_.linear.inputs);
@@ -116,7 +117,7 @@ class TileLoader {
 
  private:
   static constexpr int kChunks = kTileRows * 8 / kThreads;
-  static constexpr int kSliceStep = kThreads / 2;  // tile rows from a thread's slice to its next
+  static constexpr int kSliceStep = kThreads / 2;  // tile rows between a thread's slices
   static constexpr std::uint32_t kAbsent = 0xffffffffu;
   static_assert(kSliceStep % (2 * kOperandRun) == 0, "all slices of a thread are of one operand");
 

@@ -1,5 +1,5 @@
-// out[n, k] = BF16(w[n, k]) for the rows of one matrix. A thread takes a slice of 32 values; weights are read
-// once, twice their number of bytes is written.
+// out[n, k] = BF16(w[n, k]) for the rows of one matrix. One thread per slice of 32 values. Bytes: the weights
+// are read once and written once as BF16.
 #include "backend/cuda/linear/prefill/unpacked.h"
 
 #include "backend/cuda/linear/prefill/call.h"
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(kThreads) unpack_rows(Matrices w, int inputs, 
                              w.first.biases + row * w.scale_row_bytes};
     slice.fetch(w, source, {k, k / w.group_size, inputs - k}, {});
   }
-  wait_for_inputs();  // before the scratch memory is written, which the kernel before may still read
+  wait_for_inputs();  // the previous kernel may still read the scratch memory
   allow_successor();
   auto* to = reinterpret_cast<std::byte*>(out + static_cast<long long>(row) * inputs + k);
   if (index < slices) slice.finish(w, {to, 0, 0});

@@ -1,13 +1,13 @@
-// Prefill products on sm_90a: BF16 x times weights dequantised to BF16 in shared memory, F32 sums by wgmma.
+// Prefill products on sm_90a: BF16 x times weights dequantised to BF16 in shared memory, with F32
+// accumulation by wgmma.
 //
-// One persistent block per multiprocessor walks tiles of 128 rows x kColumns weight rows. One warpgroup
-// loads: asynchronous copies of x, packed weights through registers, four stages of 64 values of K ahead at
-// most, over the ends of tiles too; weights that are BF16 are copied like x. Two warpgroups multiply, 64 rows
-// each; the second rests where a tile has no more than 64 rows. An element's sum runs over K in one fixed
-// order, whatever the tile.
+// One persistent block per multiprocessor loops over tiles of 128 rows x kColumns weight rows. One warpgroup
+// loads up to four stages of 64 values of K ahead, across tile boundaries: x by asynchronous copies, packed
+// weights through registers; BF16 weights are copied like x. Two warpgroups multiply, 64 rows each; the
+// second one skips tiles of at most 64 rows. An element's sum runs over K in one fixed order in any tile.
 //
-// Shared memory a stage of 256 columns: 16 + 32 KiB. Tensor cores need 1024 cycles for it, the loaders about
-// 2.5 instructions per weight (4 bits), 320 issue slots of each scheduler.
+// Shared memory per stage of 256 columns: 16 + 32 KiB. The tensor cores need 1024 cycles for it; the loaders
+// about 2.5 instructions per weight (4 bits), 320 issue slots of each scheduler.
 #include "backend/cuda/device/hopper.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "backend/cuda/linear/prefill/store.cuh"
@@ -21,14 +21,14 @@ namespace {
 constexpr int kStages = 4;
 constexpr int kMultipliers = 256;  // threads
 constexpr int kLoaders = 128;
-// The block is launched with 168 registers per thread, which the two roles divide anew.
+// The block is launched with 168 registers per thread, which are redistributed between the two roles.
 constexpr int kMultiplierRegisters = 176;
 constexpr int kLoaderRegisters = 152;
 static_assert(kMultiplierRegisters * kMultipliers + kLoaderRegisters * kLoaders <=
               168 * (kMultipliers + kLoaders));
 constexpr int kAlignment = 1024;  // of swizzled rows
 
-// Whether a stage is filled by asynchronous copies alone, which then announce it themselves.
+// Whether a stage is filled by asynchronous copies alone; their completion then arrives on the barrier.
 template <Storage kStorage>
 constexpr bool kOnlyCopied = kStorage == Storage::bf16;
 
@@ -40,8 +40,8 @@ using Loader = TileLoader<kStorage, kColumns, kLoaders>;
 template <int kStageBytes>
 struct Stages {
   std::byte* memory;
-  Barrier* full;   // a loading warp, or each of its threads, arrives once its part is there
-  Barrier* empty;  // a multiplying warp arrives once it has read it
+  Barrier* full;   // a loading warp, or each of its threads, arrives when its part is complete
+  Barrier* empty;  // a multiplying warp arrives when it has read the stage
   int index = 0;
   std::uint32_t parity = 0;
 
@@ -53,7 +53,7 @@ struct Stages {
   }
 };
 
-// Both operands by asynchronous copies.
+// Copies both operands asynchronously.
 template <Storage kStorage, int kColumns>
 __device__ __forceinline__ void copy_tiles(const PrefillCall& call,
                                            Stages<Loader<kStorage, kColumns>::kStageBytes> stages) {
@@ -106,7 +106,7 @@ __device__ __forceinline__ void load_tiles(const PrefillCall& call,
   last.full[last.index].arrive_once_per_warp();
 }
 
-// Over the stages of one tile; each is given back once the products of the one after it are under way.
+// Multiplies the stages of one tile; each is released once the products of the next one have started.
 template <bool kCopied, int kStageBytes, int kColumns>
 __device__ __forceinline__ void multiply_stages(Stages<kStageBytes>& stages, int warpgroup, int inputs,
                                                 float (&sums)[kColumns / 2]) {
@@ -195,7 +195,7 @@ void launch_columns(Context& context, PrefillCall call) {
   });
 }
 
-// Narrow tiles where wide ones would leave half of the multiprocessors idle.
+// Narrow tiles if wide ones would leave half of the multiprocessors idle.
 bool too_few_wide_tiles(const PrefillCall& call, int multiprocessors) {
   const long long columns = call.linear.outputs * call.linear.operands;
   const long long rows = call.row_tiles * call.linear.slots;
