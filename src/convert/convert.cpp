@@ -25,10 +25,10 @@ using checkpoint::Config;
 using checkpoint::FileDType;
 using checkpoint::TensorFiles;
 
-// Rows are converted in parts of about this many bytes of output: large writes, small memory.
+// Rows are converted in parts of about this many output bytes: large writes, little memory.
 constexpr size_t kPartBytes = size_t{16} << 20;
 
-// mlx-lm looks in these two places only, so a file that says `dtype` elsewhere keeps its types.
+// mlx-lm looks only in these two places, so the types are kept if `dtype` is elsewhere.
 std::optional<FileDType> target_type(const Config& config, const std::string& asked) {
   std::string name = asked;
   if (name.empty()) name = json_get_or<std::string>(config.root(), "torch_dtype", "", config.where());
@@ -49,7 +49,7 @@ checkpoint::Fp8Blocks fp8_blocks(const Config& config) {
   return plan.fp8().value_or(checkpoint::Fp8Blocks());
 }
 
-// Streams one parameter after the other.
+// Streams the parameters one by one.
 class Conversion {
  public:
   Conversion(ShardWriter& writer, checkpoint::Fp8Blocks blocks, ThreadPool& pool)
@@ -62,7 +62,7 @@ class Conversion {
   }
 
  private:
-  // Calls convert(row, its bytes, row within the part) for every row and flush(rows) after each part.
+  // Calls convert(row, its bytes, row within the part) for every row, and flush(rows) after each part.
   template <class Convert, class Flush>
   void in_parts(const Parameter& parameter, const RowReader& reader, size_t row_bytes, Convert&& convert,
                 Flush&& flush) {
@@ -108,7 +108,7 @@ class Conversion {
   ShardWriter& writer_;
   checkpoint::Fp8Blocks blocks_;
   ThreadPool& pool_;
-  std::vector<RowReader::Scratch> scratch_;  // one a worker
+  std::vector<RowReader::Scratch> scratch_;  // one per worker
   std::vector<std::byte> out_;
   std::vector<std::byte> scales_;
   std::vector<std::byte> biases_;

@@ -53,7 +53,7 @@ class ModelPlan {
       head_ = {"lm_head", "lm_head"};
       return;
     }
-    // The language model is a part of the wrapper, a text-only export, or an MLX checkpoint.
+    // The language model is in a wrapper, a text-only export, or an MLX checkpoint.
     body_ = {"model.", "language_model.model."};
     for (const char* prefix : {"model.language_model.", "language_model.model."})
       if (source_.has(std::string(prefix) + "embed_tokens.weight")) body_.from = prefix;
@@ -61,8 +61,8 @@ class ModelPlan {
     if (source_.has(head_.to + ".weight")) head_.from = head_.to;
   }
 
-  // Norms that multiply by 1 + w are stored as w by Hugging Face, as 1 + w by MLX. The numbers do not tell,
-  // but MLX stores the convolution the other way round too. The other families have none.
+  // Norms that multiply by 1 + w are stored as w by Hugging Face, as 1 + w by MLX. The values do not show
+  // which, but MLX also transposes the convolution. Families without convolution have no such norms.
   void find_convention() {
     for (const TensorEntry* tensor : source_.files().tensors())
       raw_ = raw_ ||
@@ -73,7 +73,7 @@ class ModelPlan {
     return !rules_.keeps_dtype.empty() && name.ends_with(rules_.keeps_dtype);
   }
 
-  // `shape` is the output's; the pieces share one type.
+  // `shape` is the output's; all pieces have one type.
   Parameter& add(std::string name, std::vector<int64_t> shape, std::vector<Piece> pieces) {
     Parameter parameter;
     const FileDType stored = pieces.front().tensor->dtype;
@@ -124,7 +124,7 @@ class ModelPlan {
   void gated_delta_net(const std::string& prefix) {
     for (const std::string_view name : rules_.delta_net_inputs) matrix(prefix + std::string(name));
     Parameter& conv = whole(prefix + "conv1d.weight", 3);
-    // [channels, 1, taps] becomes [channels, taps, 1]: the same numbers in the same order.
+    // [channels, 1, taps] becomes [channels, taps, 1]: the same values in the same order.
     if (conv.shape[2] != 1) std::swap(conv.shape[1], conv.shape[2]);
     if (conv.shape[2] != 1)
       fail(ErrorKind::checkpoint, "tensor {} has the shape [{}], expected [channels,1,taps]",
@@ -154,7 +154,7 @@ class ModelPlan {
     matrix(prefix + "o_proj");
   }
 
-  // Each head's keys are absorbed into the query, transposed; its values into the output.
+  // Each head's keys are absorbed into the query, transposed, and its values into the output.
   void split_latent_projection(const std::string& prefix) {
     const auto heads = config_.get<int64_t>("num_attention_heads");
     const auto nope = config_.get<int64_t>("qk_nope_head_dim");
@@ -196,7 +196,7 @@ class ModelPlan {
     if (rules_.shared_expert_gate) matrix(prefix + "shared_expert_gate");
   }
 
-  // Gate and up projections of an expert lie one above the other.
+  // An expert's gate and up projections are stacked, gate first.
   void split_experts(const std::string& prefix) {
     const Piece fused = take(prefix + "experts.gate_up_proj", 3);
     const std::vector<int64_t>& shape = fused.tensor->shape;
@@ -215,7 +215,7 @@ class ModelPlan {
   }
 
   int64_t expert_count() const {
-    const auto renamed = config_.optional<int64_t>("num_local_experts");  // by newer exporters
+    const auto renamed = config_.optional<int64_t>("num_local_experts");  // used by newer exporters
     return renamed && !config_.has(rules_.experts_key) ? *renamed : config_.get<int64_t>(rules_.experts_key);
   }
 
@@ -251,7 +251,7 @@ class ModelPlan {
     add(head_.to + ".weight", piece.tensor->shape, {piece}).quantizable = true;
   }
 
-  // Parts that generate no text: vision, drafting, tables that are computed.
+  // Parts that are not needed to generate text: vision, draft heads, computed tables.
   bool dropped(std::string_view name) const {
     if (name.find("rotary_emb.inv_freq") != std::string_view::npos) return true;
     if (tied() && name.starts_with(head_.from)) return true;

@@ -1,4 +1,4 @@
-// The tensors that a model family has in the MLX format, and what makes them.
+// The tensors of a model family in the MLX format, and how they are made.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,8 @@
 
 namespace sluice::convert {
 
-// In the order of the forward pass. `cast_to` is the type of every parameter that its family does not exempt;
-// none: as stored. Fails where the checkpoint lacks a tensor or has one that no part of the model uses.
+// In the order of the forward pass. `cast_to` is the type of every parameter that the family does not exempt;
+// none: as stored. Throws if the checkpoint lacks a tensor or has one that no part of the model uses.
 std::vector<Parameter> plan_model(Source& source, const checkpoint::Config& config,
                                   const models::ConversionRules& rules,
                                   std::optional<checkpoint::FileDType> cast_to);

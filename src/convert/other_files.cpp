@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kGeneration = "generation_config.json";
 
-// Generation stops where the generation defaults say; mlx-lm reads config.json alone.
+// Adds the stop ids of the generation config, because mlx-lm reads config.json only.
 void adopt_stop_ids(const fs::path& in, Json& config) {
   std::error_code ignored;
   if (!fs::exists(in / kGeneration, ignored)) return;
@@ -32,7 +32,7 @@ void set_if_absent(Json& object, const char* key, const Json& value) {
   if (object.value(key, Json()).is_null()) object[key] = value;
 }
 
-// The names that mlx-lm reads where transformers 5 writes others: the parts of rope_parameters, and the
+// Adds keys that mlx-lm reads where transformers 5 writes others: the parts of rope_parameters, and the
 // distance between layers of full attention in place of a list of all layers.
 void write_old_keys(Json& config) {
   if (const auto found = config.find("rope_parameters"); found != config.end() && found->is_object()) {
@@ -67,11 +67,11 @@ void write_config(const fs::path& in, const fs::path& out, Json config, const Js
   const auto text = config.find("text_config");
   const bool wrapped = text != config.end() && text->is_object();
   if (wrapped) text->erase("quantization_config");
-  // mlx-lm knows a text-only export by the wrapper's name.
+  // mlx-lm identifies a text-only export by the wrapper's name.
   constexpr std::string_view kText = "_text";
   if (std::string type = config.at("model_type"); type.ends_with(kText))
     config["model_type"] = type.substr(0, type.size() - kText.size());
-  // The name that mlx-lm asks for; newer exporters write the other.
+  // mlx-lm expects this name; newer exporters write the other.
   if (config.contains("num_local_experts") && !config.contains("num_experts"))
     config["num_experts"] = config["num_local_experts"];
   write_old_keys(wrapped ? *text : config);

@@ -1,4 +1,4 @@
-// What a converted folder holds besides tensors.
+// The files of a converted folder besides tensors.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,8 @@
 
 namespace sluice::convert {
 
-// config.json of `in` without what no longer holds, with the `quantization` block unless that is null.
+// Writes the config.json of `in` without what no longer applies, and with the `quantization` block unless it
+// is null.
 void write_config(const std::filesystem::path& in, const std::filesystem::path& out, Json config,
                   const Json& quantization);
 

@@ -1,4 +1,4 @@
-// Checkpoints whose experts are read one at a time.
+// Packs a checkpoint's experts so that they can be read one at a time.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 using checkpoint::TensorEntry;
 using checkpoint::TensorFiles;
 
-// The experts of one layer and the tensors of the checkpoint that hold them.
+// The experts of one layer and the checkpoint's tensors that hold them.
 struct PackedLayer {
   std::string mlp;  // "model.layers.0.mlp", as stored
   std::vector<experts::Expert> experts;

@@ -1,4 +1,4 @@
-// What a conversion writes, and where each row of it comes from.
+// What a conversion writes, and where each row comes from.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 
 namespace sluice::convert {
 
-// Consecutive rows of a source tensor [.., columns], or that block turned over.
+// Consecutive rows of a source tensor [.., columns], or their transpose.
 struct Piece {
   const checkpoint::TensorEntry* tensor = nullptr;
-  const checkpoint::TensorEntry* scale_inv = nullptr;  // of an E4M3 tensor: a multiplier for each block
+  const checkpoint::TensorEntry* scale_inv = nullptr;  // for an E4M3 tensor: one multiplier per block
   int64_t first_row = 0;
   bool transposed = false;
 };
 
-// A tensor of the converted model, before quantisation: pieces of equal shape, one below the other.
+// A tensor of the converted model, before quantisation: pieces of equal shape, stacked.
 struct Parameter {
   std::string name;
   std::vector<int64_t> shape;
@@ -36,7 +36,7 @@ struct Parameter {
   std::string module() const { return name.substr(0, name.rfind('.')); }
 };
 
-// As many as the parameter becomes files' tensors: itself, or packed weight, scales and biases.
+// The tensors that the parameter is stored as: itself, or packed weight, scales and biases.
 std::vector<checkpoint::TensorInfo> stored_tensors(const Parameter& parameter);
 
 }  // namespace sluice::convert

@@ -29,7 +29,7 @@ const Recipe* find_recipe(std::string_view name) {
   return found == kRecipes.end() ? nullptr : &*found;
 }
 
-// 0 for what belongs to no layer.
+// 0 for modules outside of layers.
 int64_t layer_of(std::string_view module) {
   constexpr std::string_view kLayers = "layers.";
   const size_t at = module.find(kLayers);
@@ -44,8 +44,8 @@ bool contains_any(std::string_view text, std::initializer_list<std::string_view>
                      [text](std::string_view part) { return text.find(part) != std::string_view::npos; });
 }
 
-// Values and down projections hurt most when coarse: they get the high bits in the first and last eighth of
-// the layers and in every third between; so does the output head.
+// Values and down projections suffer most from coarse quantisation: they get the high number of bits in the
+// first and last eighth of the layers and in every third in between; so does the output head.
 int recipe_bits(const Recipe& recipe, std::string_view module, int64_t layers) {
   const int64_t layer = layer_of(module);
   const int64_t eighth = layers / 8;

@@ -1,4 +1,4 @@
-// Which modules are quantised, with how many bits.
+// Which modules are quantised, and with how many bits.
 #pragma once
 
 #include <vector>
@@ -10,10 +10,10 @@
 
 namespace sluice::convert {
 
-// Fails where the options ask for what the format does not have.
+// Throws if the options request something the format does not support.
 void check_options(const ConvertOptions& options);
 
-// Decides for every parameter, as mlx-lm does; returns the `quantization` block that says so.
+// Decides for every parameter as mlx-lm does; returns the corresponding `quantization` block.
 Json assign_quantization(std::vector<Parameter>& parameters, const models::ConversionRules& rules,
                          int64_t layers, const ConvertOptions& options);
 

@@ -1,4 +1,4 @@
-// The numbers of a parameter, one row at a time.
+// The values of a parameter, row by row.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace sluice::convert {
 
-// Reads, computes and rounds in the order that MLX does: E4M3 times its scale to BF16, + 1 in the type that
-// is stored, then the cast. Rows can be read by several threads, each with its own scratch.
+// Reads, computes and rounds in MLX's order: E4M3 times its scale to BF16, + 1 in the stored type, then the
+// cast. Rows can be read by several threads, each with its own scratch memory.
 class RowReader {
  public:
   struct Scratch {
@@ -23,7 +23,7 @@ class RowReader {
 
   ops::DType dtype() const { return dtype_; }
   size_t row_bytes() const { return to_size(parameter_.columns()) * ops::size_bytes(dtype_); }
-  // In dtype(), at any byte address: in the mapped file where nothing changes, else in `scratch`.
+  // In dtype(), at any byte address: in the mapped file if nothing changes, otherwise in `scratch`.
   const std::byte* row(int64_t row, Scratch& scratch) const;
 
  private:
@@ -35,7 +35,7 @@ class RowReader {
   const Parameter& parameter_;
   checkpoint::Fp8Blocks blocks_;
   ops::DType dtype_;
-  bool verbatim_;  // no number changes
+  bool verbatim_;  // no value changes
 };
 
 }  // namespace sluice::convert

@@ -1,4 +1,4 @@
-// The tensors of a model, cut into files of bounded size.
+// Writes a model's tensors into files of bounded size.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace sluice::convert {
 
-// A file is closed before the tensor that would make it too large; a larger tensor has one of its own.
+// A file is closed before a tensor that would make it too large; a tensor above the limit gets its own file.
 class ShardWriter {
  public:
   ShardWriter(std::filesystem::path folder, const std::vector<checkpoint::TensorInfo>& tensors,
@@ -23,7 +23,7 @@ class ShardWriter {
 
   size_t shards() const { return shards_.size(); }
   uint64_t total_bytes() const { return total_bytes_; }
-  // The next bytes of `tensor`; tensors in the order given.
+  // Writes the next bytes of `tensor`, in the order of the tensors.
   void write(const std::string& tensor, std::span<const std::byte> bytes);
   // Closes the last file and writes the index.
   void finish(uint64_t parameters);

@@ -1,4 +1,4 @@
-// The tensors of a Hugging Face checkpoint, each to be used once.
+// The tensors of a Hugging Face checkpoint, each used once.
 #pragma once
 
 #include <set>
@@ -10,7 +10,7 @@
 
 namespace sluice::convert {
 
-// Remembers what was taken, so that a tensor nobody knows is an error, not a silent loss.
+// Records which tensors were taken, so that an unknown one is an error, not a silent loss.
 class Source {
  public:
   Source(const checkpoint::TensorFiles& files, checkpoint::Fp8Blocks blocks)
@@ -18,10 +18,10 @@ class Source {
 
   const checkpoint::TensorFiles& files() const { return files_; }
   bool has(std::string_view name) const { return files_.find(name) != nullptr; }
-  // With its block scales, if it is E4M3. Fails unless it has as many dimensions and a type that can be
-  // converted.
+  // The tensor with its block scales, if it is E4M3. Throws unless it has that many dimensions and a type
+  // that can be converted.
   Piece take(const std::string& name, size_t dimensions);
-  // The first that is neither taken nor dropped by the caller's rule; null if there is none.
+  // The first tensor that is neither taken nor dropped by the caller's rule; null if there is none.
   template <class Dropped>
   const checkpoint::TensorEntry* left_over(Dropped&& dropped) const {
     for (const checkpoint::TensorEntry* tensor : files_.tensors())

@@ -12,7 +12,7 @@ template <class T>
 T parse(std::string_view op, std::string_view attribute, const std::string& text, std::string_view kind) {
   T value{};
   const char* end = text.data() + text.size();
-  // A plus sign is part of a decimal number, though not for from_chars.
+  // from_chars does not accept a plus sign, which decimal numbers may have.
   const bool plus = text.size() > 1 && text[0] == '+' && text[1] != '-';
   const auto [stop, status] = std::from_chars(text.data() + (plus ? 1 : 0), end, value);
   if (status != std::errc() || stop != end)

@@ -103,7 +103,7 @@ Weight Binding::weight(std::string_view field) {
   return weight;
 }
 
-// Only packed weights have a format to choose.
+// Only packed weights have format attributes.
 void Binding::refuse_format(const std::string& weight) const {
   for (const char* attribute : {".mode", ".bits", ".group_size"})
     if (arguments_.attributes.contains(weight + attribute))

@@ -1,5 +1,5 @@
-// What binding does alike for every op: it takes fields and attributes by name, uploads what must be, and
-// refuses what the op does not have.
+// The part of binding that all ops share: it takes fields and attributes by name, uploads what is necessary,
+// and rejects what the op does not have.
 #pragma once
 
 #include <optional>
@@ -20,11 +20,11 @@ struct AttributeName {
   bool required;
 };
 
-// Whether inputs are used where they lie, if the backend can, or are copied to memory of the backend. Outputs
-// are poisoned with the latter: those are the runs that check ops.
+// Whether inputs are used in place if the backend can, or are copied to the backend's memory. With copies,
+// outputs are poisoned: those are the runs that check ops.
 enum class Inputs { borrowed, copied };
 
-// Lives while an op is bound; `buffers` keeps what was uploaded and allocated.
+// Exists while an op is bound; `buffers` owns what was uploaded and allocated.
 class Binding {
  public:
   Binding(ops::Backend& backend, std::string_view op, const OpArguments& arguments, Inputs inputs,
@@ -36,12 +36,12 @@ class Binding {
         poison_(inputs == Inputs::copied),
         buffers_(buffers) {}
 
-  // Fields; absent ones give an absent view or weight.
+  // Fields; an absent one gives an empty view or weight.
   ops::ConstView input(std::string_view name);
   ops::View updated(std::string_view name);
   ops::Weight weight(std::string_view name);
 
-  // Attributes; an absent one leaves the value as it is, unless it is required.
+  // Attributes; an absent one leaves the value unchanged, unless it is required.
   void read(const AttributeName& attribute, double& value);
   void read(const AttributeName& attribute, std::int64_t& value);
   void read(const AttributeName& attribute, bool& value);
@@ -61,10 +61,10 @@ class Binding {
   }
   std::optional<std::size_t> choice(const AttributeName& attribute, std::span<const std::string_view> names);
 
-  // Fields and attributes that nothing above took.
+  // Throws if there are fields or attributes that none of the calls above took.
   void refuse_unknown() const;
 
-  // An output of the shape and type that follow from the inputs.
+  // An output of the shape and type implied by the inputs.
   ops::View output(const ops::FieldView& field, std::span<const ops::FieldView> fields,
                    const ops::Dims& dims);
 

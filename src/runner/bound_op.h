@@ -14,13 +14,13 @@ namespace sluice::runner {
 class BoundOp {
  public:
   virtual ~BoundOp() = default;
-  // Starts the op; a device may still be at it afterwards.
+  // Starts the op; a device may still be computing afterwards.
   virtual void enqueue() = 0;
-  // Runs the op to its end.
+  // Runs the op to completion.
   void run();
-  // Every output and updated field, as they are now.
+  // The current contents of every output and updated field.
   OpFile outputs();
-  // Where they lie, in the backend's memory.
+  // Their views in the backend's memory.
   const std::vector<std::pair<std::string_view, ops::View>>& written() const { return written_; }
 
  protected:
@@ -31,8 +31,8 @@ class BoundOp {
   std::vector<std::pair<std::string_view, ops::View>> written_;
 };
 
-// Refuses unknown fields and attributes, and everything the op's contract refuses. The backend must outlive
-// the result.
+// Rejects unknown fields and attributes, and everything that violates the op's contract. The backend must
+// outlive the result.
 std::unique_ptr<BoundOp> bind(ops::Backend& backend, std::string_view op, const OpFile& file);
 
 // Binds, runs once and returns the outputs.

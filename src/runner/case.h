@@ -10,13 +10,13 @@
 
 namespace sluice::runner {
 
-// One input for correctness. The file is made on demand from a seed that depends on op and label alone.
+// One input for correctness. The file is generated on demand from a seed that depends on op and label only.
 struct Case {
   std::string label;
   std::function<OpFile(std::uint64_t seed)> make;
 };
 
-// One input for speed, with the fewest bytes it must move and the operations it must do.
+// One input for speed, with the minimum of bytes to move and operations to do.
 struct BenchCase {
   std::string label;
   std::function<OpFile(std::uint64_t seed)> make;

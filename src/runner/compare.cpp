@@ -30,7 +30,7 @@ bool has_bf16(const OpFile& file) {
   });
 }
 
-// Activations and caches as F32; weights in parts ("w.scales") keep their types.
+// Activations and caches as F32; the parts of weights ("w.scales") keep their types.
 OpFile widen(const OpFile& file) {
   OpFile wide = file;
   for (auto& [name, tensor] : wide.tensors)
@@ -40,8 +40,8 @@ OpFile widen(const OpFile& file) {
 
 constexpr std::int64_t kFew = 2048;
 
-// Times that a device rounds to BF16 on the way to a result, its matrix units taking nothing wider: weights
-// as they are unpacked, probabilities of attention, and the result itself. A host rounds the result alone.
+// How often a device rounds to BF16 on the way to a result, because its matrix units take nothing wider:
+// unpacked weights, attention probabilities, and the result. A host rounds the result only.
 int roundings(const ops::Backend& backend, std::string_view op) {
   if (backend.traits().host_memory) return 1;
   if (op == "gate_up_swiglu" || op == "expert_gate_up_swiglu") return 3;
@@ -51,8 +51,8 @@ int roundings(const ops::Backend& backend, std::string_view op) {
   return 1;
 }
 
-// Relative L2 for F32 fields. Activations rounded to fifteen bits are off by 4e-5, and so are products, but
-// for the few numbers of the smallest cases.
+// Relative L2 for F32 fields. Activations rounded to fifteen bits have an error of 4e-5, and so do products,
+// except for the few numbers of the smallest cases.
 double limit_of(const ops::Backend& backend) {
   return backend.exact() ? 1e-5 : 2.5e-4;
 }
@@ -95,9 +95,10 @@ Verdict compare(ops::Backend& backend, ops::Backend& reference, std::string_view
     }
     const HostTensor& truth = rounded ? exact.tensors.at(name) : want;
     const double error = relative_l2(have, truth);
-    // Independent roundings add up in squares.
+    // Errors of independent roundings add in quadrature.
     const double once = 1.3 * std::sqrt(roundings(backend, op)) * relative_l2(want, truth);
-    // Of a few numbers, some of them small sums of large terms, the rounding of the result says too little.
+    // For few numbers, some of them small sums of large terms, the rounding of the result is no measure of
+    // the error.
     const bool few = roundings(backend, op) > 1 && want.shape.elements() < kFew;
     const double limit = !rounded ? limit_of(backend) : few ? 1e-2 : std::min(1e-2, once + limit_of(backend));
     if (!(error <= limit)) {  // NaN fails too

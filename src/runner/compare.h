@@ -1,4 +1,4 @@
-// Comparing a backend's outputs with the specification.
+// Compares a backend's outputs with the specification.
 #pragma once
 
 #include "runner/op_file.h"
@@ -10,7 +10,7 @@ struct Verdict {
   double error = 0;  // the worst relative L2 error of the case's float outputs
   double limit = 0;
   bool pass = false;
-  std::string detail;  // what failed, empty on success
+  std::string detail;  // what failed; empty on success
 };
 
 // Runs the case on both backends. F32 activations: relative L2 at most 1e-5. BF16 activations: at most 1e-2
@@ -19,7 +19,7 @@ struct Verdict {
 // must be equal; NaN or an unwritten element never passes.
 Verdict compare(ops::Backend& backend, ops::Backend& reference, std::string_view op, const OpFile& inputs);
 
-// sqrt(sum (a-b)^2 / sum b^2); NaN where either has a NaN or only one has an infinity.
+// sqrt(sum (a-b)^2 / sum b^2); NaN if either has a NaN or only one has an infinity.
 double relative_l2(const HostTensor& a, const HostTensor& b);
 
 }  // namespace sluice::runner

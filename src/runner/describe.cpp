@@ -44,7 +44,7 @@ std::string_view type_names(ops::TypeClass types) {
 
 std::string shape_text(const ops::ShapeSpec& shape, bool pooled) {
   if (shape.whole) return "any";
-  // The number of sequences plus one has a symbol of its own in the tables.
+  // The tables have a symbol of its own for the number of sequences plus one.
   const std::string inner = shape.text == "B1" ? "B+1" : std::string(shape.text);
   return fmt::format("[{}{}]", pooled ? "(P,)" : "", inner);
 }
@@ -59,7 +59,7 @@ bool takes_activations() {
   return found;
 }
 
-// "affine: 2, 3, 4; mxfp4: 4", of what formats allow.
+// "affine: 2, 3, 4; mxfp4: 4", of what the formats allow.
 std::string by_format(const std::function<std::string(const quant::Format&)>& text_of) {
   std::string text;
   for (const quant::Format* format : quant::kFormats)
@@ -89,7 +89,7 @@ void add_entry(OpDescription& description, const ops::Field<Op, M>& field) {
   std::string shape = shape_text(field.shape, field.pooled);
   if (!field.other_shape.text.empty()) shape += " or " + shape_text(field.other_shape, field.pooled);
   std::string types = kWeight ? "weight" : std::string(type_names(field.types));
-  // Without an activation among the inputs there is no type to follow.
+  // Without an activation among the inputs, no type can be inferred.
   if (field.role == ops::Role::out && field.types == ops::TypeClass::activation && !takes_activations<Op>())
     types = "F32 (default), BF16";
   description.fields.push_back(

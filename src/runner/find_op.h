@@ -1,4 +1,4 @@
-// From an op's name to its type.
+// Maps an op's name to its type.
 #pragma once
 
 #include "base/error.h"
@@ -6,7 +6,7 @@
 
 namespace sluice::runner {
 
-// Calls f.template operator()<Op>() for the op of that name; throws if there is none.
+// Calls f.template operator()<Op>() for the op with that name; throws if there is none.
 template <class F>
 void find_op(std::string_view name, F&& f) {
   bool found = false;

@@ -14,8 +14,8 @@ namespace runner {
 
 namespace {
 
-// Copies of a case's operands to rotate through, so that together they exceed the caches as weights and
-// states do when a model runs. Cases that are large by themselves need one.
+// Copies of a case's operands are used in rotation, so that together they exceed the caches, as weights and
+// states do when a model runs. Large cases need only one.
 constexpr double kRotationBytes = 768e6;
 constexpr std::size_t kMaxCopies = 512;
 
@@ -25,7 +25,8 @@ double seconds_of(auto&& work) {
   return seconds_since(begin);
 }
 
-// The median of one run. A device runs all copies as one program: its launches would outlast small ops.
+// The median time of one run. A device runs all copies as one program, because launches would outlast small
+// ops.
 double median_seconds(ops::Backend& backend, std::vector<std::unique_ptr<BoundOp>>& copies, double budget) {
   for (auto& copy : copies) copy->run();  // touch every page, grow every scratch buffer
   std::unique_ptr<ops::Program> program;
@@ -60,7 +61,7 @@ MachinePeak better(const MachinePeak& a, const MachinePeak& b) {
           std::max(a.gigaflops, b.gigaflops)};
 }
 
-// Bytes that the copies of a case take, so that no cache holds them from one run to the next.
+// Bytes of all copies of a case, enough that no cache keeps them from one run to the next.
 double rotation_bytes(const OpBenchOptions& options) {
   return options.memory == 0 ? kRotationBytes
                              : std::min<double>(kRotationBytes, to_double(options.memory) / 2);
@@ -76,7 +77,7 @@ void time_op(ops::Backend& backend, std::string_view op, const std::vector<Bench
         std::clamp(static_cast<std::size_t>(rotation_bytes(options) / held), std::size_t{1}, kMaxCopies);
     std::vector<std::unique_ptr<BoundOp>> bound;
     for (std::size_t i = 0; i < copies; ++i) bound.push_back(bind(backend, op, file));
-    // Before and after: a shared machine changes its speed from minute to minute.
+    // Measured before and after, because the speed of a shared machine changes from minute to minute.
     const MachinePeak before = peak_of(backend, options);
     const double seconds = median_seconds(backend, bound, options.seconds_per_case);
     OpTiming timing;

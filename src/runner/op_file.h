@@ -1,5 +1,4 @@
-// An op's fields and attributes outside of any backend: what op files hold, what cases generate, what runs
-// return.
+// An op's fields and attributes, independent of any backend: the contents of op files, cases and results.
 #pragma once
 
 #include <filesystem>
@@ -29,7 +28,7 @@ struct HostTensor {
   const T* data() const {
     return reinterpret_cast<const T*>(bytes.data());
   }
-  double at(std::int64_t i) const;  // element i as a number, whatever its type
+  double at(std::int64_t i) const;  // element i as a number, for any type
 };
 
 struct OpFile {

@@ -20,7 +20,7 @@ struct CacheField {
   bool written;
 };
 
-// The fields that have rows S.
+// The fields that have rows (dimension S).
 std::vector<CacheField> cache_fields(std::string_view op) {
   std::vector<CacheField> fields;
   find_op(op, [&]<class Op>() {
@@ -66,7 +66,7 @@ struct RowLayout {
   }
 };
 
-// The sequences of a call, and which rows of each it has to do with.
+// A sequence of the call, and the rows of it that are concerned.
 struct Rows {
   std::int64_t slot;
   std::int64_t begin;
@@ -109,7 +109,7 @@ std::vector<std::int32_t> shuffled(Random& random, std::int64_t count) {
   return numbers;
 }
 
-// The first page of rows of one slot over that of another.
+// Copies the first page of rows of one slot to another.
 void copy_first_page(HostTensor& tensor, const RowLayout& layout, std::int64_t page_rows, std::int64_t from,
                      std::int64_t to) {
   for (std::int64_t o = 0; o < layout.outer; ++o)
@@ -183,7 +183,7 @@ PagedCase make_paged(std::string_view op, OpFile flat, std::int64_t page_rows, s
     result.paged.tensors[field.name] = in_pages(tensor, field.row_dimension, pooled, result, pool,
                                                 written ? std::byte{0x3c} : std::byte{0xff});
   }
-  // One entry more than there are rows for.
+  // One entry more than the rows need.
   const ops::Shape shape =
       pooled ? ops::Shape{layout.slots, pages_of_slot + 1} : ops::Shape{pages_of_slot + 1};
   HostTensor table(ops::DType::i32, shape);

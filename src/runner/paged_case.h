@@ -1,4 +1,4 @@
-// Calls over caches in pages, made of calls over caches whose rows lie one behind the other.
+// Calls over paged caches, made from calls over contiguous caches.
 #pragma once
 
 #include <string_view>
@@ -7,15 +7,15 @@
 
 namespace sluice::runner {
 
-// One call twice: its results are the same bit for bit.
+// The same call in two forms, whose results must be bit-identical.
 struct PagedCase {
-  OpFile flat;   // as it was, but for rows that two sequences share now
-  OpFile paged;  // the same rows strewn over a pool of pages, all other memory poisoned (NaN where the op
-                 // only reads)
-  bool differs = false;             // no where a cache is a ring, which pages cannot be
-  std::vector<std::int32_t> pages;  // [slots, pages of a slot], of rows that are not in sight too
+  OpFile flat;   // the original, except for rows that two sequences now share
+  OpFile paged;  // the same rows scattered over a pool of pages, with all other memory poisoned (NaN where
+                 // the op only reads)
+  bool differs = false;             // false for caches that are rings, which cannot be paged
+  std::vector<std::int32_t> pages;  // [slots, pages of a slot], including those of rows that are not visible
 
-  // The caches that a paged call left as the flat one leaves them.
+  // Reorders the caches that a paged call wrote like those of the flat one.
   void flatten(OpFile& outputs) const;
 
   std::string op;
@@ -23,8 +23,8 @@ struct PagedCase {
   std::int64_t pages_of_slot(std::int64_t rows) const { return (rows + page_rows - 1) / page_rows; }
 };
 
-// Table entries that the call has no use for are no pages. Where an op only reads, two sequences share the
-// first page if both see it whole.
+// Unused table entries are not valid pages. If the op only reads, two sequences that see all of the first
+// page share it.
 PagedCase make_paged(std::string_view op, OpFile flat, std::int64_t page_rows, std::uint64_t seed);
 
 // Adds some of the cases of an op again, in pages of 64, 128 and 256 rows.

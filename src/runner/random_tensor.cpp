@@ -129,7 +129,7 @@ void add_weight(OpFile& file, Random& random, const std::string& name, const ops
   } else {
     HostTensor scales(DType::u8, groups);
     for (std::byte& byte : scales.bytes) {
-      // E8M0 near 2^-4, or E4M3 near 2^-2: the exponents trained models use.
+      // E8M0 near 2^-4, or E4M3 near 2^-2: exponents as in trained models.
       const bool e4m3 = of.byte_scales == quant::ScaleType::e4m3;
       byte = static_cast<std::byte>(e4m3 ? 0x20 + random.integer(0x18) : 121 + random.integer(5));
     }

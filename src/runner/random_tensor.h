@@ -6,7 +6,7 @@
 
 namespace sluice::runner {
 
-// SplitMix64 with a Box-Muller normal: small, seedable, and ours to keep stable.
+// SplitMix64 with a Box-Muller normal distribution: small, seedable, and stable across standard libraries.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
@@ -42,8 +42,8 @@ struct WeightFormat {
   int group_size = 64;
 };
 std::string label(const WeightFormat& format);
-// Adds weight `name` of the logical shape [..,N,K] with values of about the given size; K a multiple of the
-// group.
+// Adds weight `name` of logical shape [..,N,K] with values of about the given size; K must be a multiple of
+// the group size.
 void add_weight(OpFile& file, Random& random, const std::string& name, const ops::Shape& shape,
                 const WeightFormat& format, double scale);
 

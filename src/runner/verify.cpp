@@ -51,7 +51,7 @@ OpVerification verify(ops::Backend& backend, ops::Backend& reference, std::strin
 
 void run_op_file(std::string_view op, const std::filesystem::path& in, const std::filesystem::path& out,
                  std::string_view backend, int threads) {
-  runner::find_op(op, []<class Op>() {});  // refuses a name that is none before any file is opened
+  runner::find_op(op, []<class Op>() {});  // rejects unknown names before any file is opened
   const auto device = ops::make_backend(backend, {.threads = threads});
   runner::write_op_file(out, runner::run_op(*device, op, runner::read_op_file(in)));
 }

@@ -14,7 +14,7 @@ std::vector<std::int64_t> plan_chunks(std::span<const PromptPart> prompts, std::
     if (left <= 0) continue;
     const std::int64_t to_unit = kChunkUnit - done % kChunkUnit;
     std::int64_t chunk = std::min(left, to_unit);
-    if (!first && chunk > budget) break;  // those behind wait for their turn, however short
+    if (!first && chunk > budget) break;  // later prompts wait their turn, however short
     first = false;
     if (left > chunk) {
       const std::int64_t whole = std::max<std::int64_t>(0, budget - chunk) / kChunkUnit * kChunkUnit;

@@ -24,7 +24,7 @@ FairQueue::Key& FairQueue::key(const std::string& name) {
   return added;
 }
 
-// A key's own requests run in the order of their arrival, a priority counting as `ageing` seconds of it.
+// A key's own requests run in order of arrival; a level of priority counts as `ageing` seconds of waiting.
 void FairQueue::insert(Key& key, Waiting request) {
   const auto rank = [this](const Waiting& one) {
     return std::chrono::duration<double>(one.arrived.time_since_epoch()) - one.priority * options_.ageing;
@@ -85,7 +85,7 @@ std::optional<Waiting> FairQueue::pop(Clock::time_point now, std::int64_t most) 
   taken.saved -= request.cost;
   taken.served = now;
   --size_;
-  keys_.push_back(std::move(taken));  // the others' turn
+  keys_.push_back(std::move(taken));  // moves to the end: now it is the others' turn
   return request;
 }
 
@@ -103,7 +103,7 @@ std::vector<Waiting> FairQueue::drop(Clock::time_point now) {
   return dropped;
 }
 
-// Who has nothing to run saves nothing.
+// A key with nothing to run saves no tokens.
 void FairQueue::forget_empty() {
   std::erase_if(keys_, [](const Key& one) { return one.waiting.empty(); });
 }

@@ -87,10 +87,10 @@ void Loop::work() {
     try {
       run_jobs();
       turn();
-    } catch (...) {  // of no request in particular
+    } catch (...) {  // not caused by a single request
       finish_all(std::current_exception());
     }
-    if (active_.empty()) deliver();  // else while the next pass runs
+    if (active_.empty()) deliver();  // otherwise during the next pass
   }
   {
     const std::lock_guard lock(mutex_);
@@ -117,8 +117,8 @@ void Loop::turn() {
     release_all_followers();
 }
 
-// Nothing is to be computed before a file is read or a mask is made. Requests that come or go meanwhile are
-// looked at soon.
+// Nothing can be computed before a file is read or a mask is ready. Sleeps briefly, so that new and cancelled
+// requests are noticed soon.
 void Loop::await_others() {
   deliver();
   constexpr std::chrono::milliseconds kMoment{1};
@@ -136,7 +136,7 @@ void Loop::sweep() {
   std::vector<SequencePtr> ended;
   for (const auto* list : {&active_, &parked_})
     for (const SequencePtr& sequence : *list) {
-      if (sequence->underway || sequence->awaits_mask()) continue;  // until it is back
+      if (sequence->underway || sequence->awaits_mask()) continue;  // until its step returns
       if (sequence->error || sequence->cancel.cancelled() || sequence->deadline <= now)
         ended.push_back(sequence);
     }
@@ -150,7 +150,7 @@ void Loop::sweep() {
   for (const SequencePtr& sequence : ended) finish(sequence, reason_to_end(*sequence, now));
 }
 
-// A copy of the pointer: callers pass elements of the lists from which it is erased here.
+// By value: callers pass elements of the lists from which it is erased here.
 // NOLINTNEXTLINE(performance-unnecessary-value-param)
 void Loop::finish(SequencePtr sequence, std::exception_ptr error) {
   const auto now = Clock::now();
@@ -200,7 +200,7 @@ SequencePtr Loop::next_waiting() {
   return sequence;
 }
 
-// Pages that those in slots will soon need are as good as taken.
+// Pages that the active sequences will soon need count as taken.
 bool Loop::fits(const Sequence& sequence) const {
   if (active_.empty()) return true;
   std::int64_t free = places_.available_pages();
@@ -220,7 +220,7 @@ bool Loop::open(const SequencePtr& sequence) try {
   fetch(*sequence);
   if (!sequence->began) {
     sequence->began = Clock::now();
-    if (sequence->may_read()) outbox_.progress(sequence);  // else once it is known how much is remembered
+    if (sequence->may_read()) outbox_.progress(sequence);  // otherwise once it is known how much is cached
   }
   return true;
 } catch (...) {
@@ -254,7 +254,7 @@ bool Loop::suspend_last(const Sequence* behind) {
   }
   try {
     places_.suspend(*last);
-  } catch (...) {  // the host has no memory for it
+  } catch (...) {  // not enough host memory
     finish(last, std::current_exception());
     return true;
   }
@@ -274,7 +274,7 @@ std::vector<SequencePtr> Loop::decoding() const {
   return found;
 }
 
-// Those whose next token can be chosen: nobody waits for a mask of another one that takes long.
+// Sequences whose next token can be sampled: none waits for the slow mask of another.
 std::vector<SequencePtr> Loop::ready_to_step() {
   std::vector<SequencePtr> found = decoding();
   std::erase_if(found, [this](const SequencePtr& one) {
@@ -362,13 +362,13 @@ void Loop::end_those_done(const Passes::Result& result) {
   for (const auto& [sequence, chosen, error] : result.outcomes) {
     if (error || sequence->error)
       finish(sequence, error ? error : sequence->error);
-    else if (chosen ? !sequence->answer.open() : !sequence->reading())  // or nobody asked for an answer
+    else if (chosen ? !sequence->answer.open() : !sequence->reading())  // or no answer was requested
       finish(sequence);
   }
 }
 
 void Loop::deliver() {
-  publish();  // whoever hears that a request is done finds its place free
+  publish();  // first, so that whoever learns that a request is done finds its slot free
   const std::int64_t done = outbox_.deliver();
   if (done == 0) return;
   const std::lock_guard lock(mutex_);

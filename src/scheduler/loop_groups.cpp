@@ -1,11 +1,11 @@
-// Steps where nodes hold layers one behind the other: each node works on a group of sequences of its own.
+// Steps with layers on several nodes: each node works on a group of sequences of its own.
 #include <algorithm>
 
 #include "scheduler/loop.h"
 
 namespace sluice::scheduler {
 
-// Those that have waited longest, as many as give all nodes like groups.
+// The sequences that have waited longest, as many as make all groups equal.
 std::vector<SequencePtr> Loop::next_group() const {
   std::vector<SequencePtr> ready = decoding();
   const std::int64_t most = (std::ssize(ready) + passes_.stages() - 1) / passes_.stages();

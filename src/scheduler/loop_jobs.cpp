@@ -1,4 +1,4 @@
-// What other threads have the loop's thread do between two turns.
+// Work that other threads delegate to the loop's thread, between two turns.
 #include <algorithm>
 
 #include "scheduler/loop.h"

@@ -1,4 +1,4 @@
-// Passes over prompts: whose tokens are read next, and how many.
+// Passes over prompts: which sequences, and how many tokens of each.
 #include <algorithm>
 
 #include "base/integer_cast.h"
@@ -7,7 +7,8 @@
 
 namespace sluice::scheduler {
 
-// Those that may read, in their order: one that is scored alone, the others while none of these is the first.
+// The sequences that may be read, in order: a scored one runs alone if it is the first; otherwise scored ones
+// wait.
 std::vector<SequencePtr> Loop::readers() const {
   std::vector<SequencePtr> readers;
   std::copy_if(active_.begin(), active_.end(), std::back_inserter(readers),
@@ -52,7 +53,7 @@ bool Loop::make_room(std::vector<Passes::Chunk>& chunks) {
   return true;
 }
 
-// States that are to be kept where a chunk goes on.
+// States to be saved inside chunks.
 void Loop::add_copies(std::vector<Passes::Chunk>& chunks) {
   std::vector<std::pair<Passes::Chunk*, std::int64_t>> points;
   for (Passes::Chunk& chunk : chunks)
@@ -67,11 +68,11 @@ bool Loop::read() {
   std::vector<Passes::Chunk> chunks = plan_chunks();
   while (!make_room(chunks)) chunks = plan_chunks();
   if (chunks.empty()) return false;
-  if (decoding().empty()) stepped_.reset();  // nobody waits meanwhile
+  if (decoding().empty()) stepped_.reset();  // no answer is waiting meanwhile
   add_copies(chunks);
   add_twins(chunks);
   std::int64_t tokens = 0;
-  double rows = 0;  // before each token, of all together
+  double rows = 0;  // before each token, summed over all tokens
   for (const Passes::Chunk& chunk : chunks) {
     tokens += chunk.tokens;
     rows += to_double(chunk.tokens * (2 * chunk.sequence->past + chunk.tokens)) / 2;
@@ -85,7 +86,7 @@ bool Loop::read() {
       take_twins(chunk);
     }
     take_choices(result);
-    // Keeping what was read takes time, of which the first token has no need.
+    // Caching takes time that the first token need not wait for.
     const auto answered = [](const Passes::Outcome& one) { return one.chosen.has_value(); };
     if (std::any_of(result.outcomes.begin(), result.outcomes.end(), answered)) deliver();
     for (const Passes::Chunk& chunk : chunks) remember(chunk);

@@ -1,5 +1,5 @@
-// What a sequence has from others before it computes anything: prompts that were read before, those that are
-// just being read, and files.
+// What a sequence takes over before it computes anything: from cached prompts, from prompts in progress, and
+// from files.
 #include <algorithm>
 
 #include "scheduler/loop.h"
@@ -13,10 +13,10 @@ void Loop::remember(const Passes::Chunk& chunk) try {
   std::erase_if(points, [&](std::int64_t at) { return at <= sequence.past; });
   for (const StateCopy& copy : chunk.copies) places_.remember(sequence, copy);
   if (due || !sequence.reading()) places_.remember(sequence);
-} catch (const std::bad_alloc&) {  // then not
+} catch (const std::bad_alloc&) {  // then it is not cached
 }
 
-// A prompt that begins like one which is being read waits for that part of it.
+// A prompt that shares a prefix with one in progress waits until that is computed.
 void Loop::follow(Sequence& sequence) {
   if (!places_.remembers() || sequence.scored()) return;
   for (const SequencePtr& other : active_) {
@@ -42,7 +42,7 @@ void Loop::follow(Sequence& sequence) {
   if (place == points.end() || *place != sequence.awaited) points.insert(place, sequence.awaited);
 }
 
-// Those whose prompt ends with that of a chunk.
+// Adds the sequences with the same prompt to a chunk that ends it.
 void Loop::add_twins(std::vector<Passes::Chunk>& chunks) const {
   for (Passes::Chunk& chunk : chunks) {
     const Sequence& read = *chunk.sequence;
@@ -52,7 +52,7 @@ void Loop::add_twins(std::vector<Passes::Chunk>& chunks) const {
   }
 }
 
-// They are where their leader is.
+// They continue from their leader's state.
 void Loop::take_twins(const Passes::Chunk& chunk) {
   for (const SequencePtr& twin : chunk.twins) {
     twin->leader = nullptr;
@@ -67,13 +67,13 @@ void Loop::take_twins(const Passes::Chunk& chunk) {
   }
 }
 
-// What files hold of its prompt is read, unless another one is to come up with it.
+// Loads what is stored of its prompt, unless another sequence is computing it.
 void Loop::fetch(Sequence& sequence) {
   if (sequence.reading() && sequence.leader == nullptr && !sequence.scored())
     places_.fetch(sequence, [this](std::int64_t tokens) { return budget_.seconds(tokens); });
 }
 
-// Those whose leader has come so far, or will not, go on; those whose files are read, too.
+// Releases the sequences whose leader has come far enough or will not, and those whose files are read.
 void Loop::release_followers() {
   for (const SequencePtr& one : active_) {
     if (one->fetch && one->fetch->reading->done) try {
@@ -93,7 +93,8 @@ void Loop::release_followers() {
   }
 }
 
-// Nobody goes on: a leader waits for pages that its followers hold. They read on their own then.
+// Called if nothing progresses because a leader waits for pages that its followers hold. They then read on
+// their own.
 void Loop::release_all_followers() {
   for (const SequencePtr& one : active_) {
     if (one->leader == nullptr) continue;

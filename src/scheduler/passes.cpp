@@ -14,7 +14,7 @@ namespace sluice::scheduler {
 
 namespace {
 
-// Of the processor, for this thread: what else the machine does is not counted.
+// Processor time of this thread, which does not count other processes.
 std::chrono::nanoseconds thread_time() {
   timespec now;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -35,7 +35,7 @@ engine::Batch batch_of(std::span<const SequencePtr> sequences) {
   return batch;
 }
 
-// Where the host computes, its processors are busy with that.
+// On a host backend the processors are busy with computing.
 int helpers_for(const ops::Traits& backend) {
   constexpr unsigned kMost = 8;
   const unsigned processors = std::thread::hardware_concurrency();
@@ -50,14 +50,14 @@ Passes::Passes(engine::Core& core, Places& places, std::function<void()> meanwhi
       meanwhile_(std::move(meanwhile)),
       helpers_(helpers_for(core.backend->traits())) {}
 
-// The tokens that a pass chooses: one behind each of some sequences.
+// The tokens that a pass samples: one for some of its sequences.
 struct Passes::Choices {
   Result result;
-  std::vector<std::size_t> of;  // in result.outcomes
+  std::vector<std::size_t> of;  // indices into result.outcomes
   std::vector<Next> last;
   std::vector<engine::SampleRequest> requests;
   std::vector<SampledToken> chosen;
-  std::latch masks{1};  // open once the masks are made
+  std::latch masks{1};  // released once the masks are computed
 
   void add(const SequencePtr& sequence, std::int64_t position) {
     of.push_back(result.outcomes.size() - 1);
@@ -168,19 +168,19 @@ void Passes::abandon() {
     const Step step = take_first();
     try {
       core_.executor->run([&] { places_.pass().arrive(step.pass); });
-    } catch (const std::exception&) {  // of a node that is lost
+    } catch (const std::exception&) {  // a node was lost
     }
   }
 }
 
-// A pass's logits of all its tokens take memory that nothing else needs.
+// The logits of all tokens of a pass take memory that nothing else needs, so their number is limited.
 std::int64_t Passes::most_scored() const {
   constexpr std::int64_t kBytes = std::int64_t{64} << 20;
   const std::int64_t row = core_.model.decoder.vocab * static_cast<std::int64_t>(sizeof(float));
   return std::max(kChunkUnit, kBytes / row / kChunkUnit * kChunkUnit);
 }
 
-// Each token by the logits of the one before it.
+// Scores each token by the logits before it.
 void Passes::score(Sequence& sequence, std::int64_t tokens, std::span<const float> logits) {
   const std::size_t vocab = logits.size() / to_size(tokens);
   const auto candidates = to_size(sequence.answer.candidates());
@@ -218,7 +218,7 @@ Passes::Result Passes::read(std::span<const Chunk> chunks) {
       choices.result.outcomes.push_back({twin, {}});
       choices.add(twin, twin->prompt - 1);
     }
-  std::vector<float> logits;  // of each token of one that is scored
+  std::vector<float> logits;  // of every token of a scored sequence
   run(choices, [&](Choices& open) {
     places_.pass().run(batch);
     if (chunks[0].sequence->scored()) {

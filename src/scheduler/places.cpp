@@ -10,8 +10,8 @@ namespace sluice::scheduler {
 
 namespace {
 
-constexpr std::size_t kOnTheWay = std::size_t{256} << 20;  // bytes between files and pages
-constexpr std::size_t kAhead = std::size_t{256} << 20;     // some states of a large model
+constexpr std::size_t kOnTheWay = std::size_t{256} << 20;  // bytes in transit between files and pages
+constexpr std::size_t kAhead = std::size_t{256} << 20;     // room for some states of a large model
 
 }  // namespace
 
@@ -122,7 +122,7 @@ PromptReport report(const PrefixTree::Match& match, std::int64_t tokens) {
   return report;
 }
 
-// The ends of a conversation's messages, rising, as the multiples of 64 before them.
+// The ends of a conversation's messages, ascending, rounded down to multiples of 64.
 std::vector<std::int64_t> message_ends_of(const Sequence& sequence, std::span<const std::int32_t> end_ids) {
   std::vector<std::int64_t> ends;
   for (std::int64_t i = 0; i < sequence.prompt; ++i)
@@ -131,7 +131,7 @@ std::vector<std::int64_t> message_ends_of(const Sequence& sequence, std::span<co
   return ends;
 }
 
-// Of the message that is so many before the last, or of the first one.
+// The end of the message `from_last` before the last one, or of the first message.
 std::int64_t end_of(const std::vector<std::int64_t>& ends, std::int64_t from_last) {
   if (ends.empty()) return 0;
   return ends[ends.size() - 1 - to_size(std::clamp<std::int64_t>(from_last, 0, std::ssize(ends) - 1))];
@@ -146,12 +146,13 @@ std::int64_t last_marked(const Sequence& sequence, std::span<const std::int32_t>
   return last;
 }
 
-// Tokens with which a template opens the answer, at the most: whoever goes on from here may open it
-// otherwise, without thoughts for instance, or leave it out.
+// The most tokens with which a template opens the answer: a continuation may open it differently, without
+// thinking for instance, or not at all.
 constexpr std::int64_t kOpening = 16;
 
-// The end of the prompt, where it parts from one before, and some on the way. Of a conversation also the end
-// of its first message, which others may begin with, and the beginning of its last one, which may be edited.
+// Adds the end of the prompt, the point where it diverges from an earlier one, and some in between. For
+// conversations also the end of the first message, with which others may begin, and the beginning of the last
+// one, which may be edited.
 void add_points(Sequence& sequence, std::int64_t spacing, const std::vector<std::int32_t>& message_ends) {
   const PromptReport& found = sequence.report;
   std::vector<std::int64_t>& points = sequence.save_at;
@@ -258,9 +259,9 @@ KeptState Places::copy_state(const Sequence& sequence, std::int64_t rows) {
 void Places::follow_answer(Sequence& sequence) try {
   if (!reuse_decoded_ || !tree_ || sequence.past % kChunkUnit != 0 || sequence.past <= sequence.prompt)
     return;
-  sequence.answered = {};  // its place may be the one that is taken
+  sequence.answered = {};  // first, because its place may be the one that is reused
   sequence.answered = {sequence.past, copy_state(sequence, sequence.past)};
-} catch (const std::bad_alloc&) {  // then not
+} catch (const std::bad_alloc&) {  // then it is not cached
 }
 
 void Places::remember_answer(const Sequence& sequence) {
@@ -275,7 +276,7 @@ std::vector<RememberedPrefix> Places::remembered(const Salt& salt, std::size_t m
   return tree_ ? tree_->describe(salt, most) : std::vector<RememberedPrefix>();
 }
 
-// Where others hold layers of the model, their states are part of it.
+// If other nodes hold layers of the model, this includes their states.
 SavedState Places::save_state(std::int64_t slot, std::int64_t rows) {
   const std::vector<std::byte> saved = executor_.run([&] { return pass().pool().save(slot, rows, false); });
   return memory_.make(saved.size(),
@@ -294,7 +295,7 @@ void Places::keep(const Sequence& sequence, std::int64_t rows, KeptState state) 
   if (disk_ && rows <= sequence.exact) store(sequence, rows, bytes);
 }
 
-// Has written what files lack of these rows and the state behind them.
+// Writes those of these rows, and the state after them, that no file has.
 void Places::store(const Sequence& sequence, std::int64_t rows, const SavedState& state) {
   const auto prompt = std::span(sequence.tokens).first(to_size(rows));
   const PrefixTree::Stored stored = tree_->stored(sequence.salt, prompt, rows);
@@ -320,7 +321,7 @@ void Places::fetch(Sequence& sequence, const std::function<double(std::int64_t t
   if (!tree_) return;
   PrefixTree::StoredMatch match =
       tree_->find_stored(sequence.salt, sequence.tokens, sequence.past, sequence.prompt - 1);
-  // One that was suspended has rows of its own that its pages would lose.
+  // A suspended sequence has rows of its own, which adopting pages would lose.
   if (match.rows == 0 || match.paged < sequence.past) return;
   std::uint64_t to_read = 0;
   if (disk_)
@@ -329,7 +330,7 @@ void Places::fetch(Sequence& sequence, const std::function<double(std::int64_t t
   if (computed > 0 &&
       (disk_ ? disk_->seconds(to_read) : 0) + seconds_to_load(match.rows - match.paged) > computed)
     return;
-  // Pages that are there are its own from now on, whatever goes meanwhile.
+  // From now on the pages belong to the sequence too, so eviction does not affect it.
   if (match.paged > 0) executor_.run([&] { pass().pool().adopt(sequence.slot->number(), match.pages); });
   if (match.in_memory()) {
     std::vector<SavedState> parts;
@@ -364,8 +365,8 @@ void Places::take_fetched(Sequence& sequence) {
     give_up(sequence);
 }
 
-// Pages behind its past, which it took for rows that do not come: nobody could have them while it has none of
-// its own to go on with.
+// Frees pages after its past that it took for rows that will not come: nobody else could use them as long as
+// the sequence lacks pages to continue.
 void Places::give_up(const Sequence& sequence) {
   state::StatePool& pool = pass().pool();
   std::vector<std::int32_t> pages = pool.pages(sequence.slot->number());

@@ -10,20 +10,19 @@ namespace sluice::scheduler {
 
 namespace {
 
-constexpr double kKept = 0.97;  // of the weight of what was measured before
-// The target is one for nearly every turn, not for the average one. Each turn that misses it lowers the aim
-// as much as two hundred that hold it raise it: one turn in two hundred is late then, however much costs
-// vary.
+constexpr double kKept = 0.97;  // weight of earlier measurements
+// The target holds for nearly every turn, not on average. Each turn that misses it lowers the aim as much as
+// two hundred that meet it raise it, so one turn in two hundred is late, however much costs vary.
 constexpr double kLower = 0.85;
 constexpr double kRaise = 1.0008;
-// Of the target, what a turn may take: tokens are due at clients, and their way there takes now less, now
-// more, as whoever carries them waits for a processor that computes.
+// The part of the target that a turn may take: tokens must also reach the clients, which takes a varying
+// time, because the threads that send them wait for busy processors.
 constexpr double kOfATurn = 0.95;
 constexpr double kLowestAim = 0.4;
-// A pass that takes so many times what was expected, or that part of it, met something else than its tokens:
-// kernels that run for the first time, or a machine that was stopped.
+// A pass that takes this many times the expected time, or this fraction of it, was affected by something
+// other than its tokens: kernels that run for the first time, or a suspended machine.
 constexpr double kOutlier = 3;
-// Of the target, where the costs of a pass hardly depend on its tokens.
+// The part of the target to use if the cost of a pass hardly depends on its tokens.
 constexpr double kSteady = 0.9;
 
 }  // namespace
@@ -51,8 +50,8 @@ bool CostLine::take(double base, double slope, double row) {
   return true;
 }
 
-// Least squares. What measurements that hardly differ cannot tell, and what would fall below 0, is left out:
-// first what depth costs, then what is the same for any number of tokens.
+// Least squares. Terms that similar measurements cannot determine, or that would be negative, are left out:
+// first the cost of depth, then the fixed cost.
 void CostLine::fit() {
   constexpr double kLeast = 1e-6;
   const double tokens = tokens_ / weight_, rows = rows_ / weight_, seconds = seconds_ / weight_;
@@ -85,7 +84,7 @@ PromptBudget::PromptBudget(const PromptBudgetOptions& options) : options_(option
 
 void PromptBudget::decoded(double seconds) {
   if (!(seconds > 0)) return;
-  // A slower step counts at once, a faster one bit by bit: the target is to hold, not the average.
+  // A slower step counts at once, a faster one gradually: the target must hold, not the average.
   decode_seconds_ = std::max(seconds, 0.9 * decode_seconds_ + 0.1 * seconds);
 }
 
@@ -94,7 +93,7 @@ void PromptBudget::prefilled(std::int64_t tokens, double seconds, double rows) {
   if (prefill_.known()) {
     const double expected = prefill_.seconds(count, rows);
     if (seconds < expected / kOutlier)
-      prefill_ = {};  // it was the others that took too long
+      prefill_ = {};  // the earlier measurements were too slow
     else
       seconds = std::min(seconds, kOutlier * expected);
   }
@@ -106,16 +105,16 @@ void PromptBudget::turned(double seconds) {
   aim_ = std::clamp(aim, kLowestAim, 1.0);
 }
 
-// Where most of a pass's time is spent whatever it reads, as on a GPU, reading less of a prompt saves those
-// who wait little and costs it much: a pass reads as many tokens as double its time at most, within the
-// target.
+// If most of a pass's time does not depend on its tokens, as on a GPU, reading less of a prompt saves the
+// waiting sequences little and costs the prompt much: a pass reads up to as many tokens as double its time,
+// within the target.
 bool PromptBudget::fits(std::int64_t tokens, double past) const {
   const double count = tokens;
   const double seconds = decode_seconds_ + prefill_.seconds(count, count * (past + count / 2));
   if (seconds <= aim_ * options_.target_seconds) return true;
   const double room = kSteady * options_.target_seconds;
   if (prefill_.varied()) return seconds <= room && count <= prefill_.base() / prefill_.slope();
-  // Nothing is known but one size: the double of it is tried.
+  // Only one size has been measured: try twice that.
   return decode_seconds_ + prefill_.seconds(prefill_.size()) <= room && count <= 2 * prefill_.size();
 }
 

@@ -25,7 +25,7 @@ struct Scheduler::Impl {
   std::shared_ptr<Engine> engine;
   SchedulerOptions options;
   std::atomic<std::uint64_t> requests{0};
-  scheduler::Loop loop;  // last: it uses the others until it is gone
+  scheduler::Loop loop;  // last, because it uses the others
 };
 
 void Scheduler::Impl::check(const Request& request) const {
@@ -63,7 +63,7 @@ RequestHandle Scheduler::submit(Request request, RequestCallbacks callbacks) {
   const auto sequence =
       std::make_shared<scheduler::Sequence>(++impl_->requests, *impl_->engine, std::move(request),
                                             std::move(callbacks), impl_->options.cache_keys > 0);
-  constexpr double kForever = 1e9;  // a clock counts no further than some centuries
+  constexpr double kForever = 1e9;  // clocks overflow after some centuries
   if (seconds > 0 && seconds < kForever)
     sequence->deadline = sequence->arrived +
                          std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));

@@ -18,7 +18,7 @@ constexpr std::int64_t kParallelOnHost = 8;
 constexpr std::int64_t kParallelOnDevice = 32;
 constexpr std::int64_t kSnapshotsOnHost = 4;
 constexpr std::int64_t kSnapshotsOnDevice = 64;
-constexpr std::int64_t kMostSnapshots = 64;  // a pass of one block has room to name so many
+constexpr std::int64_t kMostSnapshots = 64;  // the room for names of snapshots in a pass of one block
 
 std::uint64_t free_host_memory() {
   const long pages = sysconf(_SC_AVPHYS_PAGES);
@@ -27,9 +27,9 @@ std::uint64_t free_host_memory() {
   return static_cast<std::uint64_t>(pages) * bytes;
 }
 
-// Bytes that sequences may take where nobody says: others want memory too.
+// Bytes that sequences may take by default, leaving memory for others.
 std::uint64_t memory_for_sequences(engine::Core& core) {
-  // Experts that come and go want the larger part of what is left.
+  // Streamed experts get the larger part of what is left.
   if (core.budget.limit() > 0) return core.budget.left() / (core.streamed.cache != nullptr ? 4 : 1);
   if (core.backend->traits().host_memory) return free_host_memory() / 2;
   const std::uint64_t all = core.backend->memory_bytes() / 10 * 9;
@@ -59,13 +59,13 @@ class Settling {
   std::int64_t one() const { return state::pages_for(settled_.context); }
   std::int64_t all() const { return settled_.parallel * one(); }
   bool fits(std::int64_t pages) const { return bytes(pages) <= memory_; }
-  // Of sequences with so many pages in all, and of what a pass needs.
+  // For sequences with that many pages in total, and for the workspace of a pass.
   std::uint64_t bytes(std::int64_t pages) const {
     const state::Extent extent{settled_.parallel, settled_.context, pages, settled_.cache_snapshots};
     return engine::ForwardPass::claimed(core_.model.decoder, core_.settings, extent) +
            engine::Workspace::claimed(core_.model.decoder, core_.settings, core_.settings.prefill_chunk);
   }
-  // One limit is for all that the engine keeps: what has to leave the pages may not exceed it either.
+  // The limit applies to everything the engine keeps, including rows evicted from pages.
   std::uint64_t memory_for_prompts() const {
     if (core_.budget.limit() == 0 || !core_.backend->traits().host_memory) return asked_.cache_memory;
     const std::uint64_t room = std::min(memory_, core_.budget.spare());
@@ -75,12 +75,12 @@ class Settling {
     const std::uint64_t state = core_.summary.state_bytes;
     if (state == 0 || !asked_.remember_prompts) return 0;
     if (asked_.cache_snapshots >= 0) return asked_.cache_snapshots;
-    constexpr std::uint64_t kShare = 16;  // of the memory at most
+    constexpr std::uint64_t kShare = 16;  // at most this fraction of memory
     const std::uint64_t memory = asked_.cache_vram > 0 ? std::min(asked_.cache_vram, memory_) : memory_;
     const std::int64_t most = core_.backend->traits().host_memory ? kSnapshotsOnHost : kSnapshotsOnDevice;
     return std::min<std::int64_t>(most, static_cast<std::int64_t>(memory / kShare / state));
   }
-  // What states leave of so many bytes.
+  // The pages that fit in that many bytes besides the states.
   std::int64_t pages_in(std::uint64_t bytes) const {
     const auto with = [&](std::int64_t pages) {
       return engine::ForwardPass::bytes(core_.model.decoder, core_.settings,
@@ -90,7 +90,7 @@ class Settling {
         static_cast<std::uint64_t>(settled_.cache_snapshots) * core_.summary.state_bytes;
     return (bytes - std::min(bytes, states)) / std::max<std::uint64_t>(1, with(2) - with(1));
   }
-  // Those asked for; else all that can be used, or as many of them as fit where nobody chose a context.
+  // Those requested; otherwise all that can be used, or as many of them as fit if no context was requested.
   std::int64_t pages() const {
     if (asked_.cache_vram > 0) return std::clamp(pages_in(asked_.cache_vram), one(), all());
     if (asked_.cache_tokens > 0) return std::clamp(state::pages_for(asked_.cache_tokens), one(), all());

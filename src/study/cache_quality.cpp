@@ -13,7 +13,7 @@ namespace sluice {
 
 namespace {
 
-// The joined documents, each closed by the end token.
+// The documents joined, each followed by the end token.
 std::vector<std::int32_t> join(Engine& engine, std::string_view text) {
   const auto end = engine::core(engine).text().id(study::kEndOfDocument);
   std::vector<std::int32_t> ids;
@@ -25,7 +25,7 @@ std::vector<std::int32_t> join(Engine& engine, std::string_view text) {
   return ids;
 }
 
-// Logarithms of probabilities.
+// Log-probabilities.
 std::vector<double> log_softmax(std::span<const float> logits) {
   const double largest = *std::max_element(logits.begin(), logits.end());
   double total = 0;
@@ -35,14 +35,14 @@ std::vector<double> log_softmax(std::span<const float> logits) {
   return result;
 }
 
-// KL(p || q) of logarithms.
+// KL(p || q), from log-probabilities.
 double divergence(const std::vector<double>& p, const std::vector<double>& q) {
   double sum = 0;
   for (std::size_t i = 0; i < p.size(); ++i) sum += std::exp(p[i]) * (p[i] - q[i]);
   return sum;
 }
 
-// One model over one context, chunk by chunk, every row read from the caches.
+// One model run over one context in chunks, with every row read from the caches.
 class Replay {
  public:
   Replay(Engine& engine, std::int64_t context)

@@ -20,7 +20,7 @@ struct Count {
   std::uint64_t all = 0;
 };
 
-// What a layer's cache would do; passes before `warm` are not counted.
+// Simulates one layer's cache; passes before `warm` are not counted.
 Count replay(experts::Policy& policy, const Passes& passes, std::int64_t experts, std::int64_t slots,
              std::size_t warm) {
   std::vector<bool> cached(to_size(experts));
@@ -52,7 +52,7 @@ Count replay(experts::Policy& policy, const Passes& passes, std::int64_t experts
   return count;
 }
 
-// How often the first passes needed each expert.
+// How often the first `first` passes needed each expert.
 std::vector<std::uint32_t> profile(const Passes& passes, std::int64_t experts, std::size_t first) {
   std::vector<std::uint32_t> uses(to_size(experts));
   for (std::size_t i = 0; i < first; ++i)

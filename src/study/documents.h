@@ -8,7 +8,7 @@ namespace sluice::study {
 
 inline constexpr std::string_view kEndOfDocument = "<|endoftext|>";
 
-// What lies between the end marks, without line ends around it; empty ones are left out.
+// The texts between end markers, without line breaks around them; empty ones are left out.
 std::vector<std::string_view> split_documents(std::string_view text);
 
 }  // namespace sluice::study

@@ -18,14 +18,14 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Of the speeds at which `tokens` were done in these times.
+// The range of speeds for `tokens` tokens in these times.
 SpeedRange range_of(const std::vector<double>& seconds, std::int64_t tokens) {
   const auto [shortest, longest] = std::minmax_element(seconds.begin(), seconds.end());
   return {to_double(tokens) / *longest, to_double(tokens) / *shortest};
 }
 
-// Gives caches contents that are neither NaN nor subnormal, as a real context has. Packed codes may be
-// anything; as bytes of BF16 numbers they are that too.
+// Fills caches with values that are neither NaN nor subnormal, as in a real context. Packed codes may be
+// anything, including the bytes of BF16 numbers.
 void fill_caches(ops::Backend& backend, const state::StatePool& pool) {
   std::vector<float> noise(std::size_t{1} << 22);
   for (std::size_t i = 0; i < noise.size(); ++i)
@@ -45,7 +45,7 @@ void fill_caches(ops::Backend& backend, const state::StatePool& pool) {
   }
 }
 
-// Spread over the vocabulary, so that experts are chosen as different texts choose them.
+// Spread over the vocabulary, so that experts are chosen as with varied texts.
 std::int32_t token(std::int64_t i, std::int64_t vocab) {
   return static_cast<std::uint64_t>(i * 2654435761) % static_cast<std::uint64_t>(vocab);
 }
@@ -57,7 +57,7 @@ std::vector<std::int32_t> prompt_ids(std::int64_t begin, std::int64_t end, std::
   return ids;
 }
 
-// The prompt of sequence 0, in chunks.
+// Computes the prompt of sequence 0, in chunks.
 void prefill(engine::ForwardPass& pass, std::int64_t depth, std::int64_t tokens, std::int64_t vocab) {
   for (std::int64_t at = 0; at < tokens; at += pass.chunk()) {
     const std::int64_t end = std::min(tokens, at + pass.chunk());
@@ -66,12 +66,12 @@ void prefill(engine::ForwardPass& pass, std::int64_t depth, std::int64_t tokens,
   }
 }
 
-// How many groups of its sequences are computed at once.
+// The number of groups of sequences that are computed at once.
 std::int64_t groups_of(const engine::ForwardPass& pass) {
   return std::min(pass.stages(), pass.slots());
 }
 
-// All sequences of a group, at the same position, one token after the other.
+// Decodes all sequences of a slot group at the same position, one token after the other.
 class Decoding {
  public:
   Decoding(engine::ForwardPass& pass, const SamplingSettings& settings, std::int64_t vocab)
@@ -82,7 +82,7 @@ class Decoding {
   Decoding(const Decoding&) = delete;
   Decoding& operator=(const Decoding&) = delete;
 
-  // `text` makes the first tokens, and so all behind them, others.
+  // Different values of `text` start different texts.
   void start(std::int64_t position, std::int64_t text) {
     std::vector<std::int32_t> ids;
     for (std::int64_t b = 0; b < pass_.slots(); ++b)
@@ -97,7 +97,7 @@ class Decoding {
     pass_.run(batch);
     take(pass_.sample(next_, requests_, vocab_));
   }
-  // So many tokens of each.
+  // Decodes that many tokens of each sequence.
   void steps(std::int64_t count) {
     if (const std::int64_t groups = groups_of(pass_); groups > 1) return steps_in_groups(count, groups);
     for (std::int64_t i = 0; i < count; ++i) take(pass_.step_and_sample(next_, requests_, vocab_));
@@ -106,7 +106,7 @@ class Decoding {
  private:
   using Next = engine::ForwardPass::Next;
 
-  // Where nodes hold layers one behind the other, each works on other sequences.
+  // With layers on several nodes, each node works on different sequences.
   void steps_in_groups(std::int64_t count, std::int64_t groups) {
     const auto first = [&](std::int64_t group) { return to_size(std::ssize(next_) * group / groups); };
     std::vector<engine::ForwardPass::Underway> underway(to_size(groups));
@@ -140,8 +140,8 @@ class Decoding {
   std::vector<engine::SampleRequest> requests_;
 };
 
-// Bytes one decode step must move: for each group of sequences dense weights once and of the experts the
-// share that so many tokens are expected to touch, recurrent states read and written, caches read.
+// The minimum of bytes that a decode step moves: for each group of sequences the dense weights once, the
+// expected fraction of the experts for that many tokens, recurrent states read and written, and caches read.
 double bytes_per_step(const ModelSummary& model, const ModelBenchOptions& options, std::int64_t groups) {
   const double parts = groups;
   const double experts = model.bytes_of(PartKind::experts);
@@ -161,7 +161,7 @@ void check(const ModelBenchOptions& o) {
          o.prompt, o.generate, o.depth, o.batch, o.repetitions);
 }
 
-// Seconds of each repetition.
+// Seconds, by repetition.
 struct Times {
   std::vector<double> prefills;
   std::vector<double> decodes;
@@ -176,10 +176,10 @@ Times time_passes(engine::Core& core, engine::ForwardPass& pass, const ModelBenc
     core.backend->synchronize();
     return seconds_since(start);
   };
-  // Greedy choices of a random model soon repeat, and with them the experts; where experts come and go, what
-  // is generated must not.
+  // The greedy choices of a random model soon repeat, and with them the experts; with streamed experts the
+  // generated text must not repeat.
   Decoding decoding(pass, {.temperature = core.streamed.cache != nullptr ? 1.0 : 0.0}, vocab);
-  // The first pass of each kind touches weights, grows scratch and records programs.
+  // The first pass of each kind touches weights, grows scratch memory and records programs.
   if (options.prompt > 0) prefill(pass, options.depth, options.prompt, vocab);
   if (options.generate > 0) {
     decoding.start(options.depth, 0);
@@ -197,7 +197,7 @@ Times time_passes(engine::Core& core, engine::ForwardPass& pass, const ModelBenc
   return times;
 }
 
-// Bytes per second from memory, measured with what the budget has left beside the fewest experts.
+// Memory bandwidth in bytes per second, measured with what the budget leaves besides the minimum of experts.
 double peak_within_budget(engine::Core& core) {
   const std::uint64_t spare = core.budget.limit() > 0 ? std::max<std::uint64_t>(1, core.budget.spare()) : 0;
   const engine::Budget::Claim claim = core.budget.claim(spare > 1 ? spare : 0);

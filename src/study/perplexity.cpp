@@ -14,7 +14,7 @@
 
 namespace sluice {
 
-constexpr std::int64_t kTellEvery = 256;  // tokens: a window may be as long as the model's context
+constexpr std::int64_t kTellEvery = 256;  // tokens per report: a window may be as long as the context
 
 PerplexityResult measure_perplexity(Engine& engine, std::string_view text, const PerplexityOptions& options,
                                     const std::function<void(std::uint64_t, std::uint64_t)>& progress) {

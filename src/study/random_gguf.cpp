@@ -1,4 +1,4 @@
-// A random model as a GGUF file: for programs that are measured beside this one.
+// A random model as a GGUF file, to measure other programs.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -23,16 +23,16 @@ constexpr std::string_view kArchitecture = "qwen35moe";
 
 enum class KeyType : std::uint32_t { u32 = 4, f32 = 6, string = 8, array = 9 };
 
-// A type of blocks of 256 weights: F16 factors somewhere, all else scales, minima and codes, for which any
-// bits do. A weight is the first factor times a scale and a code of their own ranges, less the second times a
-// minimum.
+// A block type of 256 weights: F16 factors at known offsets; all other bytes are scales, minima and codes,
+// which may be random. A weight is the first factor times its scale times its code, minus the second factor
+// times its minimum.
 struct BlockType {
   std::uint32_t id;
   int bits;
   std::size_t bytes;
   std::size_t factors_at;
   double spread;   // of scale times code
-  double minimum;  // the mean of those that the second factor multiplies; 0: there is none
+  double minimum;  // mean of the minima, which the second factor multiplies; 0: none
 };
 constexpr std::int64_t kBlock = 256;
 constexpr std::uint32_t kF32 = 0;
@@ -51,9 +51,9 @@ const BlockType& block_type(int bits) {
 struct GgufTensor {
   std::string name;
   std::vector<std::int64_t> shape;  // outermost first
-  const BlockType* blocks;          // none: F32
+  const BlockType* blocks;          // null: F32
   double low;
-  double high;  // of F32 contents
+  double high;  // upper bound of F32 contents
   std::optional<checkpoint::SkewedRouting> skew = {};
   std::uint64_t bytes() const {
     std::uint64_t elements = 1;
@@ -62,7 +62,7 @@ struct GgufTensor {
   }
 };
 
-// Names inside a layer, ours and GGUF's.
+// Names inside a layer, in MLX and in GGUF.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kNames{{
     {"input_layernorm.weight", "attn_norm.weight"},
     {"post_attention_layernorm.weight", "post_attention_norm.weight"},
@@ -117,10 +117,10 @@ GgufTensor gguf_tensor(const checkpoint::RandomTensor& tensor, const BlockType& 
     checkpoint::SkewedRouting skew(module, shape, routing.chosen, routing.zipf);
     if (skew.applies()) to.skew = std::move(skew);
   }
-  // Single rows and taps have their size-1 dimensions left out.
+  // Dimensions of size 1 are omitted.
   std::erase(to.shape, 1);
   const bool router = to.name.find("ffn_gate_inp") != std::string::npos;
-  // A skewed embedding has constants among its columns, which blocks of 256 cannot hold.
+  // A skewed embedding has constants in some columns, which blocks of 256 cannot represent.
   const bool plain = router || (to.skew && to.name.starts_with("token_embd"));
   if (to.shape.size() >= 2 && !plain && to.shape.back() % kBlock == 0) to.blocks = &blocks;
   if (to.name.ends_with("ssm_a")) to.low = -2, to.high = -1;  // the rate itself, not its logarithm
@@ -229,7 +229,7 @@ std::string header_of(const Json& text, std::span<const GgufTensor> tensors) {
   return bytes;
 }
 
-// Of packed matrices whole rows are changed, to zeros, of others single numbers.
+// Packed matrices have complete rows set to zero, others single numbers.
 void skew(const GgufTensor& tensor, std::span<std::byte> bytes) {
   const std::int64_t width = tensor.shape.back();
   const bool packed = tensor.blocks != nullptr;
@@ -260,7 +260,7 @@ std::vector<std::byte> contents_of(const GgufTensor& tensor) {
                           bytes);
   if (packed) {
     const BlockType& type = *tensor.blocks;
-    // About the spread of the other weights, around zero.
+    // About the spread of the other weights, centred at zero.
     const double width = std::sqrt(3.0 / tensor.shape.back());
     const ops::Float16 factors[2] = {
         ops::to_float16(static_cast<float>(width / type.spread)),

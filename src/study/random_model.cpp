@@ -29,7 +29,7 @@ void check_bits(int bits) {
     fail(ErrorKind::input, "random weights have 2, 3, 4, 5, 6 or 8 bits, or 16 for BF16, not {}", bits);
 }
 
-// The names mlx-lm uses: Qwen3.5 keeps the language model inside a wrapper.
+// The names that mlx-lm uses: Qwen3.5 keeps the language model inside a wrapper.
 std::string stored_name(const std::string& name, bool wrapped) {
   return wrapped ? "language_model." + name : name;
 }
@@ -107,7 +107,7 @@ std::uint64_t write_random_model(std::string_view geometry, int bits, const fs::
   if (bits != 16)
     config["quantization"] = config["quantization_config"] = quantization(binder, bits, wrapped);
 
-  // Cut into shards first, so that each knows its number among them.
+  // Divided into shards first, so that each knows its number.
   const std::vector<RandomTensor>& tensors = binder.tensors();
   std::vector<std::size_t> ends;
   std::uint64_t total = 0;

@@ -17,20 +17,20 @@ struct Call {
   std::string detail;
   double bytes;
   std::function<void(ops::Backend&)> run;
-  std::size_t row = 0;  // of the profile
+  std::size_t row = 0;  // index into the profile
 };
 
-// How many tokens a pass has, of how many sequences, and where they begin.
+// The tokens and sequences of a pass, and the position where they begin.
 struct PassExtent {
   std::int64_t tokens = 0;
   std::int64_t sequences = 0;
   std::int64_t position = 0;
 
-  // Rows of a cache that the last token of a sequence sees.
+  // The cache rows that a sequence's last token sees.
   std::int64_t rows() const { return position + tokens / sequences; }
 };
 
-// The rows a slot of a cache has, by the contract's symbol for them; 0 for anything else.
+// The rows of a cache's slot, found by the symbol in the op's contract; 0 for other fields.
 std::int64_t cache_rows(const ops::FieldView& field) {
   if (field.weight != nullptr || field.experts != nullptr) return 0;
   for (int d = 0; d < field.shape->rank; ++d) {
@@ -41,8 +41,8 @@ std::int64_t cache_rows(const ops::FieldView& field) {
   return 0;
 }
 
-// Bytes the op must move: of experts as many as tokens can choose, of a cache the rows in use, of pooled
-// states those of the step's sequences, read and written.
+// The minimum of bytes the op moves: for experts as many as the tokens can choose, for a cache the rows in
+// use, for pooled states those of the step's sequences, read and written.
 template <class Op>
 double bytes_moved(const Op& op, const PassExtent& extent) {
   const ops::ErasedOp<Op> erased(op);
@@ -54,7 +54,7 @@ double bytes_moved(const Op& op, const PassExtent& extent) {
   for (const ops::FieldView& field : erased.fields) {
     if (!field.present()) continue;
     if (field.weight != nullptr) {
-      // A token reads one row of a table.
+      // Each token reads one row of an embedding table.
       const bool lookup = Op::kName == ops::Embed::kName;
       bytes += to_double(field.weight->bytes()) * (lookup ? tokens / to_double(field.weight->shape()[0]) : 1);
     } else if (field.experts != nullptr) {
@@ -74,7 +74,7 @@ double bytes_moved(const Op& op, const PassExtent& extent) {
   return bytes;
 }
 
-// The largest shape says which of a layer's products it is.
+// The largest shape identifies which of a layer's products it is.
 template <class Op>
 std::string detail(const Op& op) {
   const ops::ErasedOp<Op> erased(op);
@@ -85,7 +85,7 @@ std::string detail(const Op& op) {
   return to_string(erased.fields[0].view.shape);
 }
 
-// Takes note of ops instead of running them.
+// Records ops instead of running them.
 class Recorder final : public ops::Backend {
  public:
   Recorder(ops::Backend& backend, const PassExtent& extent) : backend_(backend), extent_(extent) {}
@@ -145,12 +145,12 @@ void sort_by_cost(std::vector<OpProfile>& rows) {
 }
 
 struct Repetition {
-  int runs;         // of the pass; their median counts
+  int runs;         // of the pass; the median counts
   int per_run = 1;  // of each op
 };
 
-// Passes whose ops are timed where they stand: an op finds in the caches what it finds in a real pass. Where
-// ops are launched, each runs several times, so that launching it and waiting for it count little.
+// Passes in which every op is timed in its place, so that it finds the caches in the state of a real pass.
+// Where ops are launched, each runs several times, so that launch and wait hardly count.
 void time_in_order(ops::Backend& backend, const std::vector<Call>& calls, std::vector<OpProfile>& rows,
                    double peak_bytes_per_second, const Repetition& repetition) {
   const auto runs = to_size(repetition.runs);
@@ -171,7 +171,7 @@ void time_in_order(ops::Backend& backend, const std::vector<Call>& calls, std::v
   }
 }
 
-// Equal ops together, and to each call its row.
+// Groups equal ops, and assigns each call its row.
 std::vector<OpProfile> group_by_op(std::vector<Call>& calls) {
   std::vector<OpProfile> rows;
   for (Call& call : calls) {
@@ -212,7 +212,7 @@ std::vector<OpProfile> profile_step(engine::Core& core, engine::ForwardPass& pas
   std::vector<std::vector<const Call*>> groups(rows.size());
   for (const Call& call : recorder.calls) groups[call.row].push_back(&call);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    // Few equal ops are repeated, so that the start of a program does not count.
+    // Small groups are repeated, so that starting a program does not count.
     const auto repeats = std::max<std::size_t>(1, 32 / groups[i].size());
     const auto program = backend.record([&] {
       for (std::size_t r = 0; r < repeats; ++r)

@@ -10,7 +10,7 @@
 namespace sluice::text {
 namespace {
 
-// Bounds the time a hostile file can make a search take for each byte of the text.
+// Limits the time per byte of text that a hostile file can cause.
 constexpr std::size_t kMaxTokenBytes = 1024;
 
 std::size_t skip_space(std::string_view text, std::size_t at) {
@@ -72,7 +72,7 @@ TokenFinder::TokenFinder(std::vector<AddedToken> tokens) : tokens_(std::move(tok
 }
 
 const AddedToken* TokenFinder::longest_at(std::string_view text, std::size_t at) const {
-  // The tokens that agree with the text so far are a range of the sorted list; each byte narrows it.
+  // The tokens that match the text so far are a range of the sorted list; each byte narrows it.
   const AddedToken* longest = nullptr;
   auto begin = tokens_.begin(), end = tokens_.end();
   for (std::size_t depth = 0; begin != end && at + depth < text.size(); ++depth) {
@@ -95,8 +95,8 @@ bool TokenFinder::touches_word(std::string_view text, std::size_t begin, std::si
 }
 
 void TokenFinder::split(std::string_view text, bool special_as_text, Visitor visit) const {
-  std::size_t done = 0, at = 0;  // everything before `done` is visited; the search goes on at `at`
-  std::size_t space_end = 0;     // of the whitespace seen behind a token, not to be walked again by the next
+  std::size_t done = 0, at = 0;  // everything before `done` is visited; the search continues at `at`
+  std::size_t space_end = 0;     // end of the whitespace already scanned after a token
   while (!tokens_.empty() && at < text.size()) {
     if (!first_bytes_[static_cast<unsigned char>(text[at])]) {
       ++at;
@@ -111,10 +111,10 @@ void TokenFinder::split(std::string_view text, bool special_as_text, Visitor vis
     at = end;
     if (special_as_text && token->special) continue;
     if (token->single_word && touches_word(text, begin, end)) continue;
-    // Whitespace that the token before took is not taken again.
+    // Whitespace taken by the previous token is not taken again.
     if (token->lstrip) begin = std::max(skip_space_back(text, done, begin), done);
     if (token->rstrip) end = space_end = end < space_end ? space_end : skip_space(text, end);
-    if (begin >= end) continue;  // the token before took all of it
+    if (begin >= end) continue;  // the previous token took all of it
     if (done < begin) visit(text.substr(done, begin - done), nullptr);
     visit(text.substr(begin, end - begin), token);
     done = end;

@@ -1,4 +1,4 @@
-// Tokens that are found in the text as they stand, before any splitting.
+// Tokens that are matched in the text before any splitting.
 #pragma once
 
 #include <bitset>
@@ -17,25 +17,25 @@ namespace sluice::text {
 
 struct AddedToken {
   std::int32_t id = 0;
-  std::string content;       // as it is looked for: normalised if `normalized`
-  bool special = false;      // skipped by decoding if asked
-  bool single_word = false;  // only where no word character touches it
+  std::string content;       // the text to match: normalised if `normalized`
+  bool special = false;      // omitted by decoding on request
+  bool single_word = false;  // matches only between non-word characters
   bool lstrip = false;       // takes the whitespace before it
-  bool rstrip = false;       // takes the whitespace behind it
-  bool normalized = false;   // looked for after normalisation
+  bool rstrip = false;       // takes the whitespace after it
+  bool normalized = false;   // matched after normalisation
 };
 
 // Finds the leftmost, then longest, of a set of tokens.
 class TokenFinder {
  public:
-  // A token or, where it is null, the text between two tokens.
+  // Called with a token, or with null and the text between two tokens.
   using Visitor = FunctionRef<void(std::string_view text, const AddedToken* token)>;
 
   TokenFinder() = default;
   explicit TokenFinder(std::vector<AddedToken> tokens);
 
   // Visits the tokens in the text and the non-empty texts between them, from left to right. With
-  // `special_as_text`, special tokens are text.
+  // `special_as_text`, special tokens are treated as text.
   void split(std::string_view text, bool special_as_text, Visitor visit) const;
 
  private:
@@ -46,7 +46,7 @@ class TokenFinder {
   std::bitset<256> first_bytes_;
 };
 
-// The `added_tokens` of a tokenizer.json. Those that are not in the vocabulary yet are put there.
+// Reads the `added_tokens` of a tokenizer.json and adds those that are missing to the vocabulary.
 std::vector<AddedToken> read_added_tokens(const Json& json, Normalizer normalizer, Vocabulary& vocabulary);
 
 }  // namespace sluice::text

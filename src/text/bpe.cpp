@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kInModel = "tokenizer.json: model";
 
-// The two pieces a merge joins, given as "a b" or as ["a", "b"].
+// The two pieces of a merge, given as "a b" or as ["a", "b"].
 std::pair<std::string_view, std::string_view> parse_merge(const Json& merge, std::size_t rank) {
   if (merge.is_string()) {
     const std::string_view text = merge.get_ref<const std::string&>();
@@ -168,7 +168,7 @@ void Bpe::merge(std::string_view word, Workspace& work, std::vector<std::int32_t
     auto& left = symbols[position];
     if (left.id < 0 || left.next < 0) continue;
     auto& right = symbols[left.next];
-    // The pair may have changed since it was queued; then its own entry is in the queue, too.
+    // The pair may have changed since it was queued; then its new entry is in the queue, too.
     const auto* merge = merges_.find(left.id, right.id);
     if (merge == nullptr || merge->rank != top >> 32) continue;
     left.id = merge->id;

@@ -1,4 +1,4 @@
-// Byte-pair encoding: the bytes of one word are joined pair by pair, always the pair of lowest rank first.
+// Byte-pair encoding: joins the bytes of a word pair by pair, always the pair of lowest rank first.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace sluice::text {
 
-inline constexpr std::uint64_t kSpread = 0x9E3779B97F4A7C15;  // 2^64 / golden ratio: hashes by multiplication
+inline constexpr std::uint64_t kSpread = 0x9E3779B97F4A7C15;  // 2^64 / golden ratio, for hashing
 
 // Open-addressing map from a pair of ids to its merge.
 class MergeTable {
@@ -24,7 +24,7 @@ class MergeTable {
   MergeTable() = default;
   explicit MergeTable(std::size_t count);
 
-  // A pair given twice keeps the later merge.
+  // If a pair is inserted twice, the later merge wins.
   void insert(std::int32_t left, std::int32_t right, Merge merge);
   const Merge* find(std::int32_t left, std::int32_t right) const {
     const Slot& slot = slots_[slot_of(key_of(left, right))];
@@ -42,7 +42,7 @@ class MergeTable {
     return static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32 |
            static_cast<std::uint32_t>(right);
   }
-  // The slot of the key, or the free one where it belongs.
+  // The slot of the key, or the free one where it would be inserted.
   std::size_t slot_of(std::uint64_t key) const {
     std::size_t slot = (key ^ key >> 29) * kSpread >> shift_;
     while (slots_[slot].key != key && slots_[slot].key != kFree) slot = (slot + 1) & (slots_.size() - 1);
@@ -53,15 +53,15 @@ class MergeTable {
   int shift_ = 0;
 };
 
-// Ids of recent short words: direct-mapped and of fixed size, so that it stays in cache and bounded.
+// Ids of recent short words: direct-mapped and of fixed size, so that it stays in the processor's cache.
 class WordCache {
  public:
   static constexpr std::size_t kMaxBytes = 15, kMaxIds = 7;
 
-  // Sized for a text of this many bytes.
+  // Sized for a text with this many bytes.
   explicit WordCache(std::size_t text_bytes);
 
-  // The bytes and, in the last place, their count; a count of 0: free.
+  // The bytes and, in the last byte, their number; a number of 0: free.
   struct Key {
     std::uint64_t low = 0, high = 0;
     bool operator==(const Key&) const = default;
@@ -72,7 +72,7 @@ class WordCache {
     std::array<std::int32_t, kMaxIds> ids = {};
   };
 
-  static Key key_of(std::string_view word);  // of at most kMaxBytes
+  static Key key_of(std::string_view word);  // `word` has at most kMaxBytes
   Entry& entry_of(const Key& key);
 
  private:
@@ -81,7 +81,7 @@ class WordCache {
 
 class Bpe {
  public:
-  // What one encode call needs to work in; owned by the caller, so that a Bpe can be shared by threads.
+  // Scratch memory of an encode call, owned by the caller so that threads can share a Bpe.
   class Workspace {
    public:
     explicit Workspace(std::size_t text_bytes) : cache(text_bytes) {}
@@ -101,8 +101,7 @@ class Bpe {
   // Reads the `model` of a tokenizer.json, whose pieces are already in `vocabulary`.
   Bpe(const Json& model, const Vocabulary& vocabulary);
 
-  // Appends the ids of the word. A byte that the vocabulary lacks is left out, as the tokenizers package
-  // does.
+  // Appends the ids of the word. Bytes that the vocabulary lacks are left out, as by the tokenizers package.
   void encode(std::string_view word, const Vocabulary& vocabulary, Workspace& work,
               std::vector<std::int32_t>& ids) const;
 
@@ -115,7 +114,7 @@ class Bpe {
   bool ignore_merges_ = false;
 };
 
-// Puts the `vocab` of a tokenizer.json's `model` into the vocabulary.
+// Adds the `vocab` of a tokenizer.json's `model` to the vocabulary.
 void read_vocabulary(const Json& model, Vocabulary& vocabulary);
 
 }  // namespace sluice::text

@@ -1,4 +1,4 @@
-// The byte alphabet of GPT-2: every byte has one printable character, in which vocabularies are written.
+// GPT-2's byte alphabet: every byte has one printable character, in which vocabularies are written.
 #pragma once
 
 #include <array>
@@ -13,9 +13,9 @@ class ByteLevel {
 
   // The character of a byte, as UTF-8.
   const std::string& character(unsigned char byte) const { return characters_[byte]; }
-  // The piece that stands for the bytes.
+  // The piece for the bytes.
   std::string piece(std::string_view bytes) const;
-  // The bytes a piece stands for; a piece with a character outside the alphabet stands for its own UTF-8.
+  // The bytes of a piece; a piece with a character outside the alphabet is taken as UTF-8.
   std::string bytes(std::string_view piece) const;
 
  private:

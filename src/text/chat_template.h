@@ -1,4 +1,4 @@
-// Renders a conversation into the text a model was trained on, with the template that its checkpoint carries.
+// Renders a conversation into the text format of a model, with its checkpoint's template.
 #pragma once
 
 #include <ctime>
@@ -14,7 +14,7 @@ namespace sluice::text {
 
 struct ChatOptions {
   bool add_generation_prompt = true;
-  // The local time for templates that print the date; without it they have no strftime_now.
+  // The local time for templates that print the date; without it, strftime_now is undefined.
   std::optional<std::tm> now;
   jinja::Limits limits;
 };
@@ -42,11 +42,10 @@ class ChatTemplate {
   std::unique_ptr<const Impl> impl_;
 };
 
-// The chat templates of a checkpoint: one for everything, and perhaps another for conversations with tools.
+// The chat templates of a checkpoint: one for everything, and possibly another for conversations with tools.
 class ChatTemplates {
  public:
-  // `config` is tokenizer_config.json; `jinja` is chat_template.jinja, which wins where the checkpoint has
-  // one.
+  // `config` is tokenizer_config.json; `jinja` is chat_template.jinja, which takes precedence.
   ChatTemplates(const nlohmann::ordered_json& config, std::optional<std::string_view> jinja = std::nullopt);
 
   std::string render(const nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools,

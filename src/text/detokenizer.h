@@ -1,4 +1,4 @@
-// Ids to text, one at a time.
+// Converts ids to text, one at a time.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace sluice::text {
 
-// Everything push() and finish() returned, joined, is what Tokenizer::decode makes of all the ids; but no
-// return is ever cut inside a character. Keeps a reference to the tokenizer.
+// The concatenated results of push() and finish() equal Tokenizer::decode of all ids, but no result ends
+// inside a character. Keeps a reference to the tokenizer.
 class Detokenizer {
  public:
   explicit Detokenizer(const Tokenizer& tokenizer, bool skip_special = true)
@@ -18,7 +18,7 @@ class Detokenizer {
 
   // The text that the id completes; may be empty.
   std::string push(std::int32_t id);
-  // Ends the text: an unfinished character becomes U+FFFD. The next push starts anew.
+  // Ends the text: an incomplete character becomes U+FFFD. The next push starts a new text.
   std::string finish();
 
  private:

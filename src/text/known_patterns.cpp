@@ -1,4 +1,4 @@
-// Scanners for the regexes of the models we know. Each tries the alternatives of its regex in order.
+// Scanners for the regexes of known models. Each tries the alternatives of its regex in order.
 #include <string>
 
 #include "base/utf8.h"
@@ -31,7 +31,7 @@ constexpr bool is_ascii_letter(char32_t c) {
   return (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
 }
 
-// A text seen as characters with classes. Positions are byte offsets; past the end the character is 0 without
+// A text as characters with classes. Positions are byte offsets; past the end the character is 0 without
 // class.
 class Cursor {
  public:
@@ -79,9 +79,9 @@ class Cursor {
   const CharClasses& classes_ = CharClasses::instance();
 };
 
-// Each function below returns the end of the match that starts at `at`, or `at` where there is none.
+// Each function below returns the end of the match that starts at `at`, or `at` if there is none.
 
-// 's|'t|'re|'ve|'m|'ll|'d, with (?i:) where `fold_case`.
+// 's|'t|'re|'ve|'m|'ll|'d, with (?i:) if `fold_case`.
 std::size_t contraction(const Cursor& text, std::size_t at, bool fold_case) {
   if (text.byte(at) != '\'') return at;
   const auto letter = [&](std::size_t i) -> char {
@@ -97,7 +97,7 @@ std::size_t contraction(const Cursor& text, std::size_t at, bool fold_case) {
   return fold_case && next.value == kLongS ? next.next : at;
 }
 
-// \s*[\r\n]+|\s+(?!\S)|\s+, the first alternative only where `newlines_end`.
+// \s*[\r\n]+|\s+(?!\S)|\s+, the first alternative only if `newlines_end`.
 std::size_t whitespace(const Cursor& text, std::size_t at, bool newlines_end) {
   std::size_t end = at, last = at, after_newline = at;
   for (Cursor::Char c = text[at]; c.classes & kSpace; c = text[end]) {
@@ -106,7 +106,7 @@ std::size_t whitespace(const Cursor& text, std::size_t at, bool newlines_end) {
     if (is_newline(c.value)) after_newline = end;
   }
   if (newlines_end && after_newline > at) return after_newline;
-  // The last space before a word is left to the word, unless it is the only one.
+  // The last space before a word belongs to the word, unless it is the only one.
   return end == text.size() || last == at ? end : last;
 }
 
@@ -186,7 +186,7 @@ class ScannerPattern : public SplitPattern {
   Scanner scanner_;
 };
 
-// Files differ in how they spell characters: "\r" or the control character itself, "\x{4e00}" or the letter.
+// Files spell characters differently: "\r" or the control character itself, "\x{4e00}" or the letter.
 std::string spelled_alike(std::string_view regex) {
   std::string out;
   for (std::size_t at = 0; at < regex.size(); ++at) {

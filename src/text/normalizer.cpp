@@ -11,7 +11,7 @@
 namespace sluice::text {
 namespace {
 
-// Hangul syllables are built by arithmetic: leading consonant, vowel, optional trailing consonant.
+// Hangul syllables are composed arithmetically: leading consonant, vowel, optional trailing consonant.
 constexpr char32_t kSyllableBase = 0xAC00, kLeadBase = 0x1100, kVowelBase = 0x1161, kTrailBase = 0x11A7;
 constexpr char32_t kLeads = 19, kVowels = 21, kTrails = 28, kSyllables = kLeads * kVowels * kTrails;
 
@@ -43,7 +43,7 @@ char32_t compose(char32_t first, char32_t second) {
   return composition(first, second);
 }
 
-// Marks between two starters are ordered by class, equal classes keep their order.
+// Orders marks between two starters by class; equal classes keep their order.
 void reorder(std::vector<Character>& characters) {
   auto begin = characters.begin();
   while (begin != characters.end()) {
@@ -111,7 +111,7 @@ std::string nfc(std::string_view text) {
       at += c.length;
       continue;
     }
-    // The span that may change runs from the safe character before to the next safe character.
+    // What may change is bounded by the previous and the next safe character.
     const std::size_t begin = std::max(previous, copied);
     out.append(text, copied, begin - copied);
     characters.clear();

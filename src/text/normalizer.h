@@ -10,7 +10,7 @@ namespace sluice::text {
 
 enum class Normalizer { none, nfc };
 
-// Reads the `normalizer` of a tokenizer.json: null, NFC, or a Sequence of these; others are refused by name.
+// Reads the `normalizer` of a tokenizer.json: null, NFC, or a Sequence of these; others are rejected by name.
 Normalizer parse_normalizer(const Json& json);
 
 // Canonical composition of valid UTF-8. Text that is already composed is copied run by run.

@@ -10,7 +10,7 @@ namespace sluice::text {
 namespace {
 
 constexpr std::string_view kInPreTokenizer = "tokenizer.json: pre_tokenizer";
-constexpr std::size_t kMaxSteps = 32;  // each walks the whole text
+constexpr std::size_t kMaxSteps = 32;  // each scans the complete text
 
 }  // namespace
 
@@ -120,7 +120,7 @@ void Pretokenizer::cut(const Step& step, std::string_view piece, std::vector<Mat
   const auto emit = [&](std::size_t begin, std::size_t end) {
     if (begin < end) words.views.push_back(piece.substr(begin, end - begin));
   };
-  if (step.behavior == Behavior::isolated) {  // what every known model uses
+  if (step.behavior == Behavior::isolated) {  // used by every known model
     std::size_t at = 0;
     for (const Match& match : matches) {
       emit(at, match.begin);
@@ -147,7 +147,7 @@ std::vector<Pretokenizer::Stretch> Pretokenizer::stretches_of(const Step& step, 
   return stretches;
 }
 
-// Joins stretches; those that remain marked as matched are to be dropped.
+// Joins stretches; those that are still marked as matched will be dropped.
 std::vector<Pretokenizer::Stretch> Pretokenizer::merged(Behavior behavior,
                                                         const std::vector<Stretch>& stretches) {
   if (behavior == Behavior::removed) return stretches;

@@ -1,4 +1,4 @@
-// Cuts text into the words that byte-pair encoding must not join.
+// Splits text into the words that byte-pair encoding must not join.
 #pragma once
 
 #include <deque>
@@ -14,29 +14,29 @@ namespace sluice::text {
 
 class Pretokenizer {
  public:
-  // Words view the text, or, where a prefix space had to be put before them, one of the texts kept here.
+  // Views of the text, or of one of the texts kept here if a prefix space was added.
   struct Words {
     std::vector<std::string_view> views;
     std::deque<std::string> prefixed;
   };
 
   Pretokenizer() = default;
-  // Reads the `pre_tokenizer` of a tokenizer.json: Split, Digits and ByteLevel, alone or as a Sequence in
-  // which ByteLevel is the last; others are refused by name.
+  // Reads the `pre_tokenizer` of a tokenizer.json: Split, Digits and ByteLevel, alone or as a Sequence that
+  // ends with ByteLevel; others are rejected by name.
   explicit Pretokenizer(const Json& json);
 
   // Appends the words of valid UTF-8 text.
   void split(std::string_view text, Words& words) const;
 
  private:
-  // What becomes of a match; named as in the file.
+  // What happens to a match; named as in the file.
   enum class Behavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
   struct Step {
-    std::unique_ptr<SplitPattern> pattern;  // null: no split, only a prefix space
+    std::unique_ptr<SplitPattern> pattern;  // null: only adds a prefix space
     Behavior behavior = Behavior::isolated;
     bool invert = false;
-    bool prefix_space = false;  // before each piece that has none
+    bool prefix_space = false;  // added to pieces that have none
   };
 
   // A stretch of text that is, or is not, a match.

@@ -12,7 +12,7 @@
 namespace sluice::text {
 namespace {
 
-// A pattern comes from a file, so its appetite is bounded: these stop catastrophic backtracking after
+// Patterns come from files, so their cost is limited: these stop catastrophic backtracking after
 // milliseconds.
 constexpr std::uint32_t kMatchLimit = 100'000;
 constexpr std::uint32_t kHeapLimitKib = 64 * 1024;
@@ -53,7 +53,7 @@ class RegexPattern : public SplitPattern {
       fail(ErrorKind::checkpoint, "the pre-tokenizer regex {} is invalid at byte {}: {}", quote(regex),
            offset, message_of(error));
     code_.reset(code);
-    // Without JIT, matching is slower but the same, so a failure here is none.
+    // Without JIT, matching is slower but has the same results, so a failure is ignored.
     pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
     limits_ = owned(pcre2_match_context_create(nullptr));
     pcre2_set_match_limit(limits_.get(), kMatchLimit);
@@ -70,7 +70,7 @@ class RegexPattern : public SplitPattern {
       if (match.begin < at || match.end < match.begin)
         break;  // \K in a lookaround can move a match backwards
       if (match.begin == match.end && match.end == last_end) {
-        // An empty match right behind the last one would repeat for ever: step over one character.
+        // An empty match right after the last one would repeat forever: skip one character.
         if (match.end >= text.size()) break;
         at = match.end + code_point_at(text, match.end).length;
         continue;

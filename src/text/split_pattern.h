@@ -1,4 +1,4 @@
-// Patterns that find the words of a text before byte-pair encoding.
+// Patterns that split a text into words before byte-pair encoding.
 #pragma once
 
 #include <cstddef>
@@ -16,23 +16,23 @@ class SplitPattern {
  public:
   virtual ~SplitPattern() = default;
 
-  // Appends the matches in valid UTF-8 text, from left to right, without overlap. Safe to call from many
-  // threads.
+  // Appends the matches in valid UTF-8 text, from left to right, without overlap. Safe to call from any
+  // thread.
   virtual void find_all(std::string_view text, std::vector<Match>& matches) const = 0;
 };
 
-// Any regex, by PCRE2. Its Unicode is that of the library, which may be older than the tokenizers package's,
-// and its dialect is Perl's; both show only in rare characters and exotic syntax.
+// Any regex, by PCRE2. Its Unicode version may be older than the tokenizers package's, and its dialect is
+// Perl's; both matter only for rare characters and exotic syntax.
 std::unique_ptr<SplitPattern> make_regex_pattern(std::string_view regex);
 
-// The regexes of the models we know, as scanners over the tokenizers package's own character classes: exact,
-// and several times faster. Null for any other regex.
+// The regexes of known models, as scanners over the tokenizers package's own character classes: exact, and
+// several times faster. Null for any other regex.
 std::unique_ptr<SplitPattern> make_known_pattern(std::string_view regex);
 
 // A fixed string.
 std::unique_ptr<SplitPattern> make_literal_pattern(std::string_view literal);
 
-// Every single character with the class.
+// Every single character of the class.
 std::unique_ptr<SplitPattern> make_class_pattern(unsigned char_class);
 
 // The regex of GPT-2, built into the ByteLevel pre-tokeniser.

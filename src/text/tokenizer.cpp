@@ -74,7 +74,7 @@ void Tokenizer::read_post_processor(const Json& json) {
   if (json.is_null()) return;
   constexpr std::string_view kPlace = "tokenizer.json: post_processor";
   const auto type = json_get<std::string>(json, "type", kPlace);
-  if (type == "ByteLevel") return;  // trims offsets, which nobody here asks for
+  if (type == "ByteLevel") return;  // only trims offsets, which are not used here
   if (type == "TemplateProcessing") return read_template(json);
   if (type != "Sequence")
     fail(ErrorKind::unsupported,
@@ -135,7 +135,7 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, EncodeOptions
   return std::move(state.ids);
 }
 
-// Text between two tokens that are looked for before normalisation.
+// Encodes text between two tokens that are matched before normalisation.
 void Tokenizer::encode_raw(std::string_view text, EncodeState& state) const {
   std::string composed;
   if (normalizer_ == Normalizer::nfc) text = composed = nfc(text);

@@ -12,7 +12,7 @@ namespace {
 constexpr int kClassBits = 9;
 constexpr std::uint32_t kClassMask = (1u << kClassBits) - 1;
 
-// The listed compositions ordered by pair, to be searched by pair.
+// The compositions in the table, sorted by pair for lookup.
 std::vector<const Decomposition*> sorted_compositions() {
   std::vector<const Decomposition*> sorted;
   for (const Decomposition& d : kDecompositions)

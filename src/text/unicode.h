@@ -1,5 +1,4 @@
-// What the tokenizers package believes about characters: classes for its regexes, canonical (de)composition
-// for NFC.
+// Character data as in the tokenizers package: classes for its regexes, canonical (de)composition for NFC.
 #pragma once
 
 #include <array>
@@ -7,7 +6,7 @@
 
 namespace sluice::text {
 
-// Bits of a character's classes, in the order tools/tables/unicode_tables.py writes them.
+// Bits of a character's classes, in the order in which tools/tables/unicode_tables.py writes them.
 enum CharClass : std::uint16_t {
   kLetter = 1 << 0,       // \p{L}
   kNumber = 1 << 1,       // \p{N}
@@ -16,7 +15,7 @@ enum CharClass : std::uint16_t {
   kSymbol = 1 << 4,       // \p{S}
   kSpace = 1 << 5,        // \s
   kWord = 1 << 6,         // \w
-  kNumeric = 1 << 7,      // char::is_numeric of Rust, a later Unicode than \p{N}
+  kNumeric = 1 << 7,      // char::is_numeric of Rust, which has a later Unicode version than \p{N}
   kNfcUnsafe = 1 << 8,    // may change, or change its neighbours, under NFC
 };
 
@@ -34,17 +33,17 @@ class CharClasses {
   std::array<std::uint16_t, 0x10000> bmp_;
 };
 
-// One canonical step: `code_point` is `first` followed by `second` (0: by nothing).
+// One step of canonical decomposition: `code_point` is `first` followed by `second` (0: by nothing).
 struct Decomposition {
   char32_t code_point;
   char32_t first;
   char32_t second;
-  bool composes;  // NFC joins the pair again
+  bool composes;  // NFC composes the pair again
 };
 
-// Null where the character has no canonical decomposition; Hangul syllables are arithmetic and not listed.
+// Null if the character has no canonical decomposition; Hangul syllables are computed and not listed.
 const Decomposition* decomposition(char32_t c);
-// The character NFC makes of the pair, 0 if none; Hangul not included.
+// The character that NFC makes of the pair, 0 if none; Hangul not included.
 char32_t composition(char32_t first, char32_t second);
 // Canonical combining class.
 int combining_class(char32_t c);

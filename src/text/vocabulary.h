@@ -1,4 +1,4 @@
-// Pieces and their ids, both ways.
+// Maps between pieces and ids.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace sluice::text {
 
 class Vocabulary {
  public:
-  // Ids index arrays, so a damaged file must not be able to name one far away; four times the largest known.
+  // Ids index arrays, so a damaged file must not name a huge one; four times the largest known vocabulary.
   static constexpr std::int64_t kMaxSize = std::int64_t{1} << 20;
 
   Vocabulary() = default;
   Vocabulary(Vocabulary&&) = default;
   Vocabulary& operator=(Vocabulary&&) = default;
 
-  // Fails if the id is out of range, or the id or the piece is taken.
+  // Throws if the id is out of range, or if the id or the piece is taken.
   void add(std::string_view piece, std::int64_t id);
 
   std::optional<std::int32_t> find(std::string_view piece) const;
@@ -37,7 +37,7 @@ class Vocabulary {
   };
 
   std::unordered_map<std::string, std::int32_t, Hash, std::equal_to<>> ids_;
-  std::vector<std::string_view> pieces_;  // by id, into the keys of ids_; null data where there is none
+  std::vector<std::string_view> pieces_;  // by id, into the keys of ids_; null data if there is none
 };
 
 }  // namespace sluice::text

@@ -151,7 +151,7 @@ RegexId RegexArena::literals(std::vector<std::string> texts) {
 
 RegexId RegexArena::literal_tree(std::span<const std::string> sorted, std::size_t at) {
   if (sorted.size() == 1) return literal(std::string_view(sorted[0]).substr(at));
-  if (!sorted.empty()) {  // conditions common to all branches are kept outside of them
+  if (!sorted.empty()) {  // a common prefix needs no branches
     const std::string_view first(sorted.front()), last(sorted.back());
     std::size_t common = at;
     while (common < first.size() && common < last.size() && first[common] == last[common]) ++common;

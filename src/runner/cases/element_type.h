@@ -1,4 +1,4 @@
-// The activation types a case table walks through.
+// The activation types that a case table covers.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ inline const std::array<TypePair, 4>& type_pairs() {
   return kPairs;
 }
 
-// A case for each pair of types and each sample, which has a label.
+// A case for each pair of types and each labelled sample.
 template <class Sample, class Make>
 std::vector<Case> cases_of_types(const std::vector<Sample>& samples, const Make& make) {
   std::vector<Case> table;

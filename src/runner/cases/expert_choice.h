@@ -1,4 +1,4 @@
-// How the tables of the expert ops choose experts.
+// The choices of experts in the case tables of the expert ops.
 #pragma once
 
 #include <vector>
@@ -8,12 +8,12 @@
 
 namespace sluice::runner {
 
-// I32 [T,k]: every expert equally likely and, as `experts` is often small, a token may name one twice.
+// I32 [T,k]: every expert equally likely; since `experts` is often small, a token may choose one twice.
 inline HostTensor any_experts(Random& random, std::int64_t tokens, std::int64_t k, std::int64_t experts) {
   return integers(random, {tokens, k}, experts);
 }
 
-// I32 [T,k]: k different experts per token, as routers give them.
+// I32 [T,k]: k distinct experts per token, as routers choose them.
 inline HostTensor distinct_experts(Random& random, std::int64_t tokens, std::int64_t k,
                                    std::int64_t experts) {
   HostTensor chosen(ops::DType::i32, {tokens, k});

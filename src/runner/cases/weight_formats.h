@@ -1,4 +1,4 @@
-// The weight formats that the tables of the linear ops go through.
+// The weight formats that the case tables of the linear ops cover.
 #pragma once
 
 #include <fmt/core.h>
@@ -34,7 +34,7 @@ inline WeightFormat packed(ops::QuantMode mode) {
       .quantized = true, .mode = mode, .bits = format.bits.front(), .group_size = format.group_sizes.front()};
 }
 
-// Every format once: all widths, groups and types of scales.
+// Every format once: all widths, group sizes and types of scales.
 inline std::vector<WeightFormat> all_formats() {
   using ops::DType;
   std::vector<WeightFormat> formats = {dense(DType::f32), dense(DType::bf16), dense(DType::f16)};
@@ -53,7 +53,7 @@ inline std::vector<WeightFormat> all_formats() {
   return formats;
 }
 
-// The formats that models mostly come in.
+// The most common formats of models.
 inline std::vector<WeightFormat> common_formats() {
   return {affine(4, 64), affine(8, 64), affine(6, 32), packed(ops::QuantMode::nvfp4),
           dense(ops::DType::bf16)};

@@ -1,4 +1,4 @@
-// What a build without case tables says when it is asked for one.
+// For builds without case tables: reports that when one is requested.
 #include "base/error.h"
 #include "runner/case.h"
 #include "sluice/ops/ops.h"
@@ -33,7 +33,7 @@ template <class... Ops>
 constexpr auto instantiate(ops::OpList<Ops...>) {
   return std::tuple(&cases<Ops>..., &bench_cases<Ops>...);
 }
-// Addresses that must be kept make the compiler emit both for every op.
+// [[gnu::used]] makes the compiler emit both functions for every op.
 [[gnu::used]] constexpr auto kInstantiated = instantiate(ops::AllOps{});
 
 }  // namespace

@@ -14,13 +14,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMostWaiting = std::uint64_t{1} << 30;  // bytes to be written
-constexpr std::uint64_t kMostAtOnce = std::uint64_t{32} << 20;  // bytes of one part that is read
+constexpr std::uint64_t kMostWaiting = std::uint64_t{1} << 30;  // bytes waiting to be written
+constexpr std::uint64_t kMostAtOnce = std::uint64_t{32} << 20;  // bytes per part of a read
 constexpr std::chrono::seconds kLookEvery{1};
 
 void make_folder(const fs::path& folder) {
   std::error_code error;
-  // What is in it tells what people wrote: nobody else is to read it.
+  // The files reveal what people wrote, so no one else may read them.
   if (fs::create_directories(folder, error)) fs::permissions(folder, fs::perms::owner_all, error);
   if (!fs::is_directory(folder, error))
     fail(ErrorKind::input, "cannot cache prompts in '{}': it is not a folder and cannot be created as one",
@@ -107,7 +107,7 @@ std::vector<PrefixFile> DiskStore::scan(const std::vector<std::string>& known) c
       if (head.name() != name) fail(ErrorKind::input, "'{}' is under another file's name", name);
       heads.push_back(std::move(head));
     } catch (const Error& failed) {
-      if (failed.kind() != ErrorKind::input) continue;  // it may be readable another time
+      if (failed.kind() != ErrorKind::input) continue;  // it may be readable later
       log(fmt::format("{}; it is removed", failed.what()));
       std::error_code ignored;
       fs::remove(entry->path(), ignored);
@@ -269,7 +269,7 @@ void DiskStore::read_pieces(const std::vector<Wanted>& pieces, Reading& reading)
       tell([this, file = pieces[i].piece.file, error = std::string(failed.what()), unreadable] {
         unreadable ? set_aside(file, error) : damaged(file, error);
       });
-    } catch (const std::exception&) {  // there is no memory for it
+    } catch (const std::exception&) {  // not enough memory for it
       reading.failed = true;
     }
   const double seconds = seconds_since(start);
@@ -284,11 +284,11 @@ void DiskStore::damaged(const FilePtr& file, const std::string& error) {
   forget(file);
 }
 
-// The disk may give it another time, when the folder is looked at again.
+// The file may become readable again, and is found when the folder is scanned.
 void DiskStore::set_aside(const FilePtr& file, const std::string& error) {
   std::error_code ignored;
   const bool there = fs::exists(options_.folder / file->name, ignored);
-  if (there) log(fmt::format("{}; its tokens are computed", error));  // else another process wanted the room
+  if (there) log(fmt::format("{}; its tokens are computed", error));  // otherwise another process removed it
   unlist(file);
 }
 
@@ -298,15 +298,15 @@ void DiskStore::use(std::span<const FilePtr> files) {
   for (const FilePtr& file : files) file->used = now;
 }
 
-// Tokens that would have to be computed without it, per byte and per time since it was of use.
+// The tokens that would have to be computed without it, per byte and per time since its last use.
 double DiskStore::worth(const StoredFile& file) const {
   const auto owner = owners_.find(file.owner);
   const std::uint64_t now = owner == owners_.end() ? 0 : owner->second.tick;
   return to_double(file.gain) / to_double(file.bytes) / to_double(now - std::min(now, file.used) + 1);
 }
 
-// Rows are of use only with those before them. These were used whenever later ones were, so that later ones
-// go first if equals do.
+// Rows are useful only with those before them, which were used whenever later ones were; so of equals the
+// later ones are evicted first.
 bool DiskStore::evict_least(const std::uint64_t* owner) {
   FilePtr least;
   const auto order = [this](const StoredFile& file) { return std::pair(worth(file), -file.end); };

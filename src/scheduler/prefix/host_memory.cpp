@@ -13,13 +13,13 @@ namespace sluice::scheduler {
 namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{64} << 20;
-constexpr std::size_t kUnit = 4096;  // that ranges begin at multiples of
+constexpr std::size_t kUnit = 4096;  // alignment of ranges
 
 std::size_t whole_units(std::size_t bytes) {
   return std::max<std::size_t>(1, (bytes + kUnit - 1) / kUnit) * kUnit;
 }
 
-// Some bytes and what keeps them.
+// Bytes, and the owner that keeps them alive.
 SavedState hold(std::shared_ptr<const void> owner, std::span<const std::byte> bytes) {
   struct Held {
     std::shared_ptr<const void> owner;
@@ -36,7 +36,7 @@ SavedState part_of(const SavedState& whole, std::size_t begin, std::size_t bytes
 }
 
 struct HostMemory::Pieces {
-  // One allocation and the ranges of it that are free, by their beginnings.
+  // One allocation and its free ranges, by their start.
   struct Piece {
     explicit Piece(ops::Buffer memory) : buffer(std::move(memory)), free{{0, buffer.bytes()}} {}
 
@@ -81,7 +81,7 @@ struct HostMemory::Pieces {
   std::byte* take(std::size_t bytes) {
     std::unique_lock lock(mutex);
     std::byte* data = find(bytes);
-    if (data == nullptr && preparing && bytes <= piece_bytes()) {  // sooner than one more
+    if (data == nullptr && preparing && bytes <= piece_bytes()) {  // sooner than another allocation
       changed.wait(lock, [this] { return !preparing; });
       data = find(bytes);
     }
@@ -114,7 +114,7 @@ struct HostMemory::Pieces {
       if (piece.unused()) spare += piece.buffer.bytes();
     return spare < options.ahead && all + piece_bytes() <= options.kept;
   }
-  // On the thread that stays ahead, until it is told to stop or there is no more memory to have.
+  // Runs on the thread that allocates ahead, until it is stopped or memory runs out.
   void prepare() {
     std::unique_lock lock(mutex);
     for (;;) {
@@ -126,7 +126,7 @@ struct HostMemory::Pieces {
       try {
         made.emplace(allocate(piece_bytes()));
       } catch (const std::exception&) {
-        // Those who need some are told so when they ask for it.
+        // Whoever needs memory gets the error when asking for it.
       }
       lock.lock();
       preparing = false;
@@ -141,7 +141,7 @@ struct HostMemory::Pieces {
 
   Allocate allocate;
   Options options;
-  std::mutex mutex;  // of what follows
+  std::mutex mutex;  // guards the members below
   std::condition_variable changed;
   std::vector<Piece> pieces;
   std::size_t all = 0;

@@ -14,20 +14,20 @@
 
 namespace sluice::scheduler {
 
-// Bytes of the host's memory, which is used for others when nobody holds them.
+// Bytes in host memory, reused once no one holds them.
 using SavedState = std::shared_ptr<const std::span<const std::byte>>;
 
-// Some of them.
+// A part of such bytes.
 SavedState part_of(const SavedState& whole, std::size_t begin, std::size_t bytes);
 
-// From any thread. What it gave may outlive it.
+// Callable from any thread. The memory it returns may outlive it.
 class HostMemory {
  public:
-  // What nobody uses stays for others, as long as there are no more than `kept` bytes in all. Pieces come
-  // from `allocate`.
+  // Unused memory is kept for reuse as long as the total is at most `kept` bytes. Pieces come from
+  // `allocate`.
   using Allocate = std::function<ops::Buffer(std::size_t bytes)>;
-  // So many bytes beyond those in use are allocated by a thread of its own before anybody asks for them:
-  // pinning takes longer than a step, and whoever computes should not wait for it.
+  // A thread allocates `ahead` bytes more than are in use before they are requested: pinning takes longer
+  // than a step, and computation should not wait for it.
   struct Options {
     std::size_t kept = 0;
     std::size_t ahead = 0;
@@ -37,9 +37,9 @@ class HostMemory {
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;
 
-  // So many bytes, as `fill` writes them. Throws std::bad_alloc where there is no memory.
+  // Returns that many bytes, filled by `fill`. Throws std::bad_alloc if there is no memory.
   SavedState make(std::size_t bytes, FunctionRef<void(std::span<std::byte> to)> fill);
-  // In pieces, used or not.
+  // Bytes of all pieces, used or not.
   std::size_t bytes() const;
 
  private:

@@ -11,8 +11,8 @@ namespace sluice::scheduler {
 
 namespace {
 
-// Raised when something changes the bits of caches that the trial below cannot show, such as the rounding of
-// attention over thousands of tokens.
+// Incremented when a change affects the bits of caches in a way that the trial below cannot detect, such as
+// the rounding of attention over thousands of tokens.
 constexpr std::uint64_t kNumericVersion = 1;
 constexpr std::int64_t kTrialTokens = 128;
 
@@ -20,7 +20,7 @@ std::uint64_t mix(std::string_view text, std::uint64_t seed) {
   return experts::fingerprint(std::as_bytes(std::span(text)), seed);
 }
 
-// All names, types, shapes and places, and some bytes of every tensor: reading all of a large model would
+// All names, types, shapes and offsets, and some bytes of every tensor: reading all of a large model would
 // take as long as many prompts.
 std::uint64_t of_checkpoint(const checkpoint::TensorFiles& files) {
   constexpr std::size_t kSome = 256;
@@ -43,7 +43,7 @@ std::string options_text(const engine::Core& core) {
       fmt::format("{} isa={} exact={} activations={} cache={} bits={},{} miss={}", core.backend->name(),
                   options.isa, options.exact, static_cast<int>(core.settings.activations),
                   static_cast<int>(cache.type), cache.key_bits, cache.value_bits, options.miss);
-  // Which experts the CPU computes depends on the room that a GPU has.
+  // Which experts the CPU computes depends on the GPU memory available.
   if (options.miss != "bus") text += fmt::format(" memory={} vram={}", options.memory, options.vram);
   return text;
 }

@@ -1,5 +1,5 @@
-// What clients are due in the tree of remembered prompts: their shares of the room, and what their keys
-// expect to ask for again.
+// The claims of clients in the prefix cache: their shares of the room, and the prefixes that their keys are
+// expected to request again.
 #include <algorithm>
 #include <tuple>
 
@@ -17,7 +17,7 @@ void count_hints(Node* at, int count) {
 
 }  // namespace
 
-// The key's last prompt ended here, and no longer where the one before it did.
+// Records that the key's last prompt ended here, and no longer where the previous one did.
 void PrefixTree::hint(Node& node, const Salt& salt, std::string_view key) {
   constexpr std::ptrdiff_t kMostKeys = 4096;
   const auto others = [&](const auto& one) { return one.second->share != node.share; };
@@ -50,8 +50,8 @@ void PrefixTree::charge(Node& node) {
   node.charged = bytes;
 }
 
-// The same where clients have shares: what one of them gave up is a matter of what it asked for, by its own
-// clock. Rows count in pages too, as they may have to leave them whenever others need these.
+// As fit_host(), but per client: what a client loses depends only on its own requests, by its own clock. Rows
+// in pages count too, because they may be evicted from them whenever others need pages.
 void PrefixTree::fit_share(Share& share) {
   if (options_.shares <= 1) return;
   const std::uint64_t most = options_.host_bytes / options_.shares;

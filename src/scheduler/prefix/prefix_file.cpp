@@ -39,7 +39,7 @@ struct Head {
   std::uint64_t ids = 0;
   std::uint64_t blocks = 0;
   std::uint64_t block_bytes = 0;
-  std::uint64_t checksum = 0;  // of this with 0 here, the ids and the blocks' checksums
+  std::uint64_t checksum = 0;  // of the head with 0 here, the ids and the blocks' checksums
 };
 static_assert(sizeof(Head) == 96);
 
@@ -72,7 +72,7 @@ Head head_of(const PrefixFile& file) {
   return head;
 }
 
-// A file that is only read.
+// A file opened for reading.
 class Reader {
  public:
   explicit Reader(const std::filesystem::path& path)

@@ -1,4 +1,4 @@
-// A node of the tree of remembered prompts, for its own sources.
+// A node of the prefix cache; internal to its sources.
 #pragma once
 
 #include "base/integer_cast.h"
@@ -6,7 +6,7 @@
 
 namespace sluice::scheduler {
 
-// When something was used: by the clock of its share, which decides what goes, and by that of all, which
+// The time of last use: by the share's clock, which decides about eviction, and by the common clock, which
 // decides what stays on the device.
 struct PrefixTree::Use {
   std::uint64_t own = 0;
@@ -14,30 +14,30 @@ struct PrefixTree::Use {
 };
 
 struct PrefixTree::Share {
-  std::uint64_t now = 0;    // counts what was asked
-  std::uint64_t bytes = 0;  // of rows and states, wherever they lie in memory
+  std::uint64_t now = 0;    // the clock: counts requests
+  std::uint64_t bytes = 0;  // of rows and states, wherever they are
 };
 
 struct PrefixTree::Node {
   Node* parent = nullptr;
   Share* share = nullptr;
-  std::int64_t depth = 0;  // blocks
+  std::int64_t depth = 0;  // in blocks
   Children children;
-  std::vector<std::int32_t> tail;  // the rest of the prompt that ended here last, less than a block
-  std::int32_t page = -1;          // with the rows of its block and those before it in that page
-  SavedState rows;                 // of its block, in the host's memory
+  std::vector<std::int32_t> tail;  // the rest of the last prompt that ended here, less than a block
+  std::int32_t page = -1;          // holds the rows of its block and of earlier blocks in that page
+  SavedState rows;                 // of its block, in host memory
   KeptState state;
   bool lost_state = false;
-  bool rows_decoded = false;  // computed as an answer, or behind one
+  bool rows_decoded = false;  // computed as, or after, an answer
   bool state_decoded = false;
   FilePtr rows_file;  // with the rows of its block
   FilePtr state_file;
   Use used;
   Use state_used;
-  int continued = 0;  // states that were kept behind this one, with none between
-  int hints = 0;      // keys whose last prompt goes through here
+  int continued = 0;  // states saved after this one, with none in between
+  int hints = 0;      // keys whose last prompt passes through here
   std::uint64_t hits = 0;
-  std::uint64_t charged = 0;  // bytes of its share
+  std::uint64_t charged = 0;  // bytes counted in its share
 
   static bool there(const FilePtr& file) { return file != nullptr && !file->gone; }
   bool has_rows_file() const { return there(rows_file); }
@@ -46,7 +46,7 @@ struct PrefixTree::Node {
   bool has_rows() const { return in_memory() || has_rows_file(); }
   bool is_empty() const { return !has_rows() && !state.present() && !has_state_file(); }
 
-  // How long ago by a clock; what a key is expected to ask for again ages slowly.
+  // Time since the last use; prefixes that a key is expected to request again age slowly.
   double age(std::uint64_t now, std::uint64_t then) const {
     constexpr double kHinted = 4;
     return to_double(now - then + 1) / (hints > 0 ? kHinted : 1);

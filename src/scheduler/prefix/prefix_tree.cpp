@@ -81,7 +81,7 @@ std::vector<PrefixTree::Node*> PrefixTree::walk(Node& root, std::span<const std:
   return path;
 }
 
-// Of all blocks behind a node, the nearest in order agree longest.
+// Among the blocks after a node, the neighbours in sorted order have the longest common prefix.
 void PrefixTree::find_parting(const Node& last, std::span<const std::int32_t> rest, Match& match) const {
   const std::vector<std::int32_t> ids(rest.begin(), rest.begin() + std::min(rest.size(), kBlock));
   std::size_t most = agreeing(rest, last.tail);
@@ -98,7 +98,7 @@ void PrefixTree::find_parting(const Node& last, std::span<const std::int32_t> re
   match.common += most;
 }
 
-// Whether the first `depth` blocks are in pages: the last of them in each page says so.
+// Whether the first `depth` blocks are in pages, which the last block in each page tells.
 bool PrefixTree::has_rows(const std::vector<Node*>& path, std::size_t depth) const {
   const auto per_page = to_size(blocks_per_page_);
   for (std::size_t end = per_page; end < depth; end += per_page)
@@ -129,8 +129,8 @@ PrefixTree::Match PrefixTree::find(const Salt& salt, std::span<const std::int32_
     match.pages = pages_of(path, depth);
     break;
   }
-  // What goes is a matter of what was asked, not of what others left on the device: the longest prefix that
-  // is kept anywhere was of use.
+  // Eviction depends on what was requested, not on what others left on the device: mark the longest prefix
+  // that is kept anywhere as used.
   if (const std::size_t kept = kept_depth(path, to_size(match.rows), to_size(most)); kept > 0) {
     path[kept - 1]->state_used.own = now.own;
     ++path[kept - 1]->hits;
@@ -138,7 +138,8 @@ PrefixTree::Match PrefixTree::find(const Salt& salt, std::span<const std::int32_
   return match;
 }
 
-// Rows before the first block, or the states at the end, that come from an answer.
+// Rows before the first block that was computed in an answer; the last block does not count if its states
+// were.
 std::int64_t PrefixTree::exact_rows(const std::vector<Node*>& path, std::size_t depth) const {
   std::size_t exact = 0;
   while (exact < depth && !path[exact]->rows_decoded) ++exact;
@@ -146,7 +147,7 @@ std::int64_t PrefixTree::exact_rows(const std::vector<Node*>& path, std::size_t 
   return static_cast<std::int64_t>(exact) * kChunkUnit;
 }
 
-// Of the last block in each page that the first `depth` blocks are in.
+// The page of each page's last block among the first `depth` blocks.
 std::vector<std::int32_t> PrefixTree::pages_of(const std::vector<Node*>& path, std::size_t depth) const {
   std::vector<std::int32_t> pages;
   const auto per_page = to_size(blocks_per_page_);
@@ -155,7 +156,7 @@ std::vector<std::int32_t> PrefixTree::pages_of(const std::vector<Node*>& path, s
   return pages;
 }
 
-// The most blocks up to `depth` that are in pages.
+// The largest number of blocks, up to `depth`, that are in pages.
 std::size_t PrefixTree::paged_depth(const std::vector<Node*>& path, std::size_t depth) const {
   const auto per_page = to_size(blocks_per_page_);
   std::size_t whole = 0;
@@ -165,7 +166,7 @@ std::size_t PrefixTree::paged_depth(const std::vector<Node*>& path, std::size_t 
   return end;
 }
 
-// Empty where some are neither in memory nor in a file.
+// Empty if some blocks are neither in memory nor in a file.
 std::vector<DiskStore::Piece> PrefixTree::pieces_of(const std::vector<Node*>& path, std::size_t begin,
                                                     std::size_t end) const {
   std::vector<DiskStore::Piece> pieces;
@@ -185,8 +186,8 @@ std::vector<DiskStore::Piece> PrefixTree::pieces_of(const std::vector<Node*>& pa
   return pieces;
 }
 
-// The longest prefix up to `most` rows that is in pages, memory and files together, or else the first
-// `least`.
+// The length of the longest prefix of at most `most` rows that is in pages, memory and files together, or
+// else of `least` rows.
 std::size_t PrefixTree::kept_depth(const std::vector<Node*>& path, std::size_t least,
                                    std::size_t most) const {
   std::size_t depth = std::min(path.size(), most / kBlock);
@@ -234,7 +235,7 @@ void PrefixTree::attach(const Salt& salt, std::span<const std::int32_t> ids, con
   for (std::size_t at = 0; at < ids.size(); at += kBlock) {
     last = &child(*last, ids.subspan(at, kBlock));
     if (file->kind == FileKind::rows && static_cast<std::int64_t>(at) >= file->begin) last->rows_file = file;
-    // Rows were of use whenever those behind them were.
+    // Rows were used whenever later ones were.
     if (last->has_rows_file()) last->rows_file->used = std::max(last->rows_file->used, file->used);
   }
   if (file->kind == FileKind::state) last->state_file = file;
@@ -291,7 +292,7 @@ void PrefixTree::insert(const Salt& salt, std::span<const std::int32_t> prompt, 
   for (std::size_t begin = 0; begin < path.size(); begin += per_page) {
     const std::size_t end = std::min(begin + per_page, path.size());
     const Node& whole = *path[end - 1];
-    if (whole.page >= 0 && (!whole.rows_decoded || decoded(whole))) continue;  // with the same rows
+    if (whole.page >= 0 && (!whole.rows_decoded || decoded(whole))) continue;  // the page has the same rows
     for (std::size_t i = begin; i < end; ++i) {
       set_page(*path[i], pages[begin / per_page]);
       path[i]->rows_decoded = decoded(*path[i]);
@@ -342,20 +343,20 @@ void PrefixTree::set_rows(Node& node, SavedState rows) {
   fit_host();
 }
 
-// A state without the rows before it.
+// Drops a state without the rows before it.
 void PrefixTree::drop_useless_state(Node& node) {
   if (node.state.present() && !node.has_rows()) set_state(node, {});
 }
 
-// The last node before this one that has a state, or the root.
+// The nearest ancestor that has a state, or the root.
 PrefixTree::Node& PrefixTree::state_before(const Node& node) {
   Node* before = node.parent;
   while (before->parent != nullptr && !before->state.present()) before = before->parent;
   return *before;
 }
 
-// Blocks that would have to be computed again per time since it was used: states are of one size. One that a
-// single prompt went on from is likely to be of use only if that is edited.
+// Blocks that would have to be recomputed per time since the last use (all states have the same size). A
+// state that a single prompt continued from is likely useful only if that prompt is edited.
 double PrefixTree::worth(const Node& node) {
   constexpr double kEdited = 0.1;
   const double blocks = node.depth - state_before(node).depth;
@@ -363,10 +364,11 @@ double PrefixTree::worth(const Node& node) {
   return blocks * (likely ? 1 : kEdited) / node.age(node.share->now, node.state_used.own);
 }
 
-// Gives up what is worth least per byte. Rows are of use only with all rows before them, which were used
-// whenever those behind them were: of equals the last ones go first.
+// Evicts what is worth least per byte. Rows are useful only with all rows before them, which were used
+// whenever later ones were: of equals the last ones go first.
 void PrefixTree::fit_host() {
-  if (options_.shares > 1 && std::ssize(shares_) <= options_.shares) return;  // they are of the same bytes
+  // The limits of the shares add up to this one.
+  if (options_.shares > 1 && std::ssize(shares_) <= options_.shares) return;
   while (host_bytes_ > options_.host_bytes) {
     Node* state = nullptr;
     double least = 0;
@@ -411,7 +413,7 @@ bool PrefixTree::evict_snapshot() {
   return true;
 }
 
-// Rows are of use only with all rows before them: a page goes before those in front of it.
+// Rows are useful only with all rows before them, so later pages are evicted first.
 bool PrefixTree::is_leaf(std::int32_t page) const {
   for (const Node* node : page_nodes_.at(page))
     for (const auto& [ids, next] : node->children)
@@ -424,8 +426,8 @@ std::int64_t PrefixTree::spare_pages() const {
                        [this](const auto& held) { return !owner_.shared(held.first); });
 }
 
-// Where none is left that nothing follows, one goes whose followers are in use: whoever uses them has its
-// rows in another page.
+// If every page has successors, evicts one whose successors are in use: their users have these rows in
+// another page.
 bool PrefixTree::evict_page() {
   for (const bool leaves : {true, false}) {
     std::int32_t oldest = -1;
@@ -456,7 +458,7 @@ bool PrefixTree::forget_page(std::int32_t page) {
   return true;
 }
 
-// Forgets the ends of branches of which nothing is left.
+// Removes branches' ends that hold nothing any more.
 void PrefixTree::prune(Children& children) {
   for (auto one = children.begin(); one != children.end();) {
     prune(one->second->children);

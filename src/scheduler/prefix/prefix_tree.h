@@ -22,24 +22,24 @@
 
 namespace sluice::scheduler {
 
-// Whoever owns pages and snapshots of the device.
+// The owner of pages and snapshots on the device.
 class PageOwner {
  public:
   virtual ~PageOwner() = default;
-  virtual std::int64_t rows() const = 0;  // of a page
+  virtual std::int64_t rows() const = 0;  // per page
   virtual void hold(std::int32_t page) = 0;
   virtual void drop(std::int32_t page) = 0;
-  virtual bool shared(std::int32_t page) const = 0;  // with others than the tree
-  // A copy of one block of a page in the host's memory; null: there are none.
+  virtual bool shared(std::int32_t page) const = 0;  // used by others than the tree
+  // A copy of one block of a page in host memory; null: not available.
   virtual SavedState save_block(std::int32_t page, std::int64_t block) = 0;
-  // A copy of the states in a snapshot in the host's memory.
+  // A copy of a snapshot's states in host memory.
   virtual SavedState save_snapshot(std::int32_t place) = 0;
 };
 
-// Where a snapshot lies on the device, which is given back when nobody holds it.
+// The place of a snapshot on the device, freed once no one holds it.
 using SnapshotPlace = std::shared_ptr<const std::int32_t>;
 
-// Recurrent states that are kept in a snapshot of the device, in the host's memory, or in both.
+// Recurrent states in a snapshot on the device, in host memory, or both.
 struct KeptState {
   SnapshotPlace place = {};
   SavedState bytes = {};
@@ -48,18 +48,18 @@ struct KeptState {
 
 struct PrefixTreeOptions {
   bool states = true;  // sequences have recurrent states
-  // Clients that share nothing, by the first half of their salts: what one of them has remembered, wherever
-  // it lies, takes at most its part of host_bytes and makes room for what it adds. So what others do never
-  // decides about what is remembered. 1: all share everything.
+  // Number of clients that share nothing, told apart by the first half of their salts: each has its part of
+  // host_bytes, wherever its cached data lies, and evicts only its own data. So what is cached for one client
+  // never depends on others. 1: everyone shares everything.
   std::int64_t shares = 1;
-  std::uint64_t block_bytes = 0;  // rows of a block and a state, as a share counts them
+  std::uint64_t block_bytes = 0;  // bytes that a block's rows and a state count in a share
   std::uint64_t state_bytes = 0;
-  // Of the host's memory, for states and for rows that had to leave their pages.
+  // Limit of host memory for states and for rows evicted from pages.
   std::uint64_t host_bytes = std::uint64_t{1} << 30;
-  std::size_t nodes = std::size_t{1} << 18;  // to keep, those whose contents are gone included
+  std::size_t nodes = std::size_t{1} << 18;  // the most nodes, including those without contents
 };
 
-// For one thread at a time.
+// To be used by one thread at a time.
 class PrefixTree {
  public:
   PrefixTree(PageOwner& owner, const PrefixTreeOptions& options);
@@ -68,71 +68,73 @@ class PrefixTree {
   PrefixTree& operator=(const PrefixTree&) = delete;
 
   struct Match {
-    std::int64_t rows = 0;            // that need not be computed, a multiple of 64
-    std::int64_t exact = 0;           // of them, computed as parts of prompts, as all those before them
-    std::vector<std::int32_t> pages;  // where they lie
+    std::int64_t rows = 0;            // rows that need not be computed, a multiple of 64
+    std::int64_t exact = 0;           // of them, up to where all were computed as parts of prompts
+    std::vector<std::int32_t> pages;  // where they are
     KeptState state;
-    std::int64_t common = 0;    // tokens that agree with a prompt before, of which `rows` may be fewer
+    std::int64_t common = 0;    // tokens in common with an earlier prompt; may be more than `rows`
     std::int32_t instead = -1;  // that prompt's next token; -1: it ends there
-    bool evicted = false;       // because something of a longer prefix had to go; else it was never kept
+    bool evicted = false;       // whether a longer prefix was evicted; otherwise it was never cached
   };
   // The longest cached prefix of a prompt, up to `most` rows.
   Match find(const Salt& salt, std::span<const std::int32_t> prompt, std::int64_t most);
-  // What the host's memory and files would add to that: some of the rows are in pages, the rest would have to
-  // be put there.
+  // What host memory and files add to that: some of the rows are in pages, the rest would have to be loaded
+  // into pages.
   struct StoredMatch {
-    std::int64_t rows = 0;   // in pages, memory and files together; 0: no more than in pages alone
+    std::int64_t rows = 0;   // in pages, memory and files together; 0: no more than in pages
     std::int64_t exact = 0;  // as above
-    std::int64_t paged = 0;  // of them in pages
+    std::int64_t paged = 0;  // of them, in pages
     std::vector<std::int32_t> pages;
-    std::vector<DiskStore::Piece> pieces;  // the other rows in their order, then the state unless it is here
+    std::vector<DiskStore::Piece> pieces;  // the other rows in order, then the state unless `state` has it
     KeptState state;
-    std::vector<FilePtr> files;  // along the way
+    std::vector<FilePtr> files;  // the files on the path
 
-    // Whether nothing has to be read from a disk.
+    // Whether nothing has to be read from disk.
     bool in_memory() const;
   };
   StoredMatch find_stored(const Salt& salt, std::span<const std::int32_t> prompt, std::int64_t least,
                           std::int64_t most);
-  // A file that holds something of this prompt.
+  // Attaches a file with rows or a state of this prompt.
   void attach(const Salt& salt, std::span<const std::int32_t> ids, const FilePtr& file);
-  // Rows of the prompt up to so many that are in files without a hole, and whether its state is.
+  // The rows of the prompt, at most `rows`, that are in files without a gap, and whether the state after them
+  // is.
   struct Stored {
     std::int64_t rows = 0;
     bool state = false;
-    std::int64_t state_before = 0;  // rows at which the last state before that was kept
+    std::int64_t state_before = 0;  // rows of the nearest earlier state
   };
   Stored stored(const Salt& salt, std::span<const std::int32_t> prompt, std::int64_t rows);
   struct Origin {
-    // Rows up to here were computed as parts of a prompt, those behind them as an answer, or behind one.
+    // Rows up to here were computed as parts of a prompt, later ones as, or after, an answer.
     std::int64_t exact = std::numeric_limits<std::int64_t>::max();
-    // Of requests that are going to begin alike: what the last of them left is worth more than its age says.
+    // Identifies requests that are expected to begin alike: what the last of them left is more valuable than
+    // its age suggests.
     std::string_view key = {};
   };
-  // Remembers the first `rows` tokens of a prompt, a multiple of 64, which lie in these pages.
+  // Caches the first `rows` tokens of a prompt, a multiple of 64, whose rows are in these pages.
   void insert(const Salt& salt, std::span<const std::int32_t> prompt, std::int64_t rows,
               std::span<const std::int32_t> pages, KeptState state, const Origin& origin);
   void insert(const Salt& salt, std::span<const std::int32_t> prompt, std::int64_t rows,
               std::span<const std::int32_t> pages, KeptState state) {
     insert(salt, prompt, rows, pages, std::move(state), {});
   }
-  // A prompt was read to its end: where others part from it can be told, though no rows are kept of less than
-  // a block.
+  // Records a prompt that was read to its end, so that the point where others diverge from it can be reported
+  // even within a block.
   void note(const Salt& salt, std::span<const std::int32_t> prompt);
 
-  // Number of pages that nobody else uses.
+  // Number of pages that no one else uses.
   std::int64_t spare_pages() const;
-  // Gives back the one that was used least lately; false: there is none. Its rows stay in the host's memory
-  // as long as there is room.
+  // Evicts the least recently used page; false: there is none. Its rows stay in host memory as long as there
+  // is room.
   bool evict_page();
-  // The same of the states in a snapshot.
+  // The same for the states in a snapshot.
   bool evict_snapshot();
-  // Gives back this one, whoever else uses it; false: it was not the tree's.
+  // Releases this page even if others use it; false: it was not the tree's.
   bool forget_page(std::int32_t page);
   void clear();
 
-  // What is remembered under a salt, parents before children; at most so many. Nodes that follow one another
-  // without a state or a fork between them are one.
+  // The prefixes cached under a salt, parents before children, at most `most`. Consecutive nodes without a
+  // state or a fork between them are merged.
   std::vector<RememberedPrefix> describe(const Salt& salt, std::size_t most) const;
 
   std::uint64_t host_bytes() const { return host_bytes_; }
@@ -147,7 +149,7 @@ class PrefixTree {
   Node& root(const Salt& salt);
   Use tick(Share& share);
   Node& child(Node& parent, std::span<const std::int32_t> ids);
-  // The nodes of the whole blocks of the prompt that are there.
+  // The existing nodes for the complete blocks of the prompt.
   std::vector<Node*> walk(Node& root, std::span<const std::int32_t> prompt) const;
   void find_parting(const Node& last, std::span<const std::int32_t> rest, Match& match) const;
   bool has_rows(const std::vector<Node*>& path, std::size_t depth) const;
@@ -179,10 +181,10 @@ class PrefixTree {
   std::map<Salt, Node*> hinted_;                                     // by salt and key
   std::unordered_map<std::int32_t, std::vector<Node*>> page_nodes_;  // by page
   std::vector<Node*> with_state_;
-  std::vector<Node*> with_rows_;  // in the host's memory
+  std::vector<Node*> with_rows_;  // those with rows in host memory
   std::uint64_t host_bytes_ = 0;
   std::size_t nodes_ = 0;
-  std::uint64_t now_ = 0;  // counts what was asked
+  std::uint64_t now_ = 0;  // the clock: counts requests
 };
 
 }  // namespace sluice::scheduler

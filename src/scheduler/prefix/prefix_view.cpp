@@ -1,4 +1,4 @@
-// The tree of remembered prompts as people look at it.
+// A description of the prefix cache for users.
 #include <algorithm>
 #include <tuple>
 

@@ -23,7 +23,7 @@ struct Sizes {
   std::int64_t width = 64;
   std::int64_t value_width = 64;
   std::int64_t window = 0;
-  std::int64_t spare_rows = 3;  // behind the last row seen
+  std::int64_t spare_rows = 3;  // after the last visible row
   DType q = DType::f32;
   DType k = DType::f32;
   DType v = DType::f32;
@@ -31,7 +31,7 @@ struct Sizes {
   double magnitude = 1;  // of queries and keys
 };
 
-// Rows of the cache that no query sees hold NaN.
+// Fills rows of the cache that no query sees with NaN.
 void poison(HostTensor& cache, std::int64_t slot_elements, std::int64_t slot, std::int64_t row_elements,
             std::int64_t begin, std::int64_t end) {
   for (std::int64_t i = begin * row_elements; i < end * row_elements; ++i)
@@ -56,7 +56,7 @@ OpFile make(std::uint64_t seed, const Sizes& s) {
   return file;
 }
 
-// A long BF16 cache for one query. Its noise repeats: drawing every number would take longer than any run.
+// A long BF16 cache for one query. Its noise repeats: drawing every number would take longer than the run.
 OpFile make_long(std::uint64_t seed, std::int64_t rows, std::int64_t heads, std::int64_t width) {
   Random random(seed);
   OpFile file;
@@ -73,7 +73,7 @@ OpFile make_long(std::uint64_t seed, std::int64_t rows, std::int64_t heads, std:
   return file;
 }
 
-// Four sequences in a pool of six caches: a prompt, an empty one, a step, a prompt behind a prefix.
+// Four sequences in a pool of six caches: a prompt, an empty one, a step, and a prompt after a prefix.
 OpFile make_pool(std::uint64_t seed, DType type, DType cache, std::int64_t window) {
   constexpr std::int64_t kRows = 700;
   constexpr std::int64_t kTokens[] = {65, 0, 1, 17};
@@ -123,7 +123,7 @@ void add_sizes(std::vector<Case>& table, DType q, DType cache, const std::string
   with({70, 500, 4, 2, 32, 32, 64});
   with({40, 0, 4, 1, 32, 32, 1});
   with({9, 3, 4, 1, 32, 32, 1000});
-  // Whole heads of 64, 128 and 256: several parts of the cache, more heads than one tile, ragged tiles.
+  // Complete heads of 64, 128 and 256: several parts of the cache, more heads than one tile, ragged tiles.
   with({2, 700, 6, 2, 128, 128});
   with({1, 1100, 20, 1, 256, 256, 600});
   with({65, 100, 6, 2, 256, 256});
@@ -152,8 +152,8 @@ std::vector<Case> cases<ops::Attention>() {
   sharp.magnitude = 30;  // scores around +-1e4
   sharp.scale = 1;
   add(table, "scores of 1e4", sharp);
-  // Half a unit in the last place of an F32 score of 1e4 is 5e-4: only clear winners are right to 1e-5 up
-  // there.
+  // Half a unit in the last place of an F32 score of 1e4 is 5e-4: at that size, only clear winners are exact
+  // to 1e-5.
   sharp.magnitude = 3;
   sharp.scale = -1;
   add(table, "negative scale", sharp);

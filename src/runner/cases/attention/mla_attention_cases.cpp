@@ -19,7 +19,7 @@ struct Sizes {
   std::int64_t heads = 4;
   std::int64_t rank = 64;
   std::int64_t rope = 16;
-  std::int64_t spare_rows = 3;  // behind the last row seen; they hold NaN
+  std::int64_t spare_rows = 3;  // after the last visible row; they hold NaN
   DType q = DType::f32;
   DType latent = DType::f32;
   DType rope_type = DType::f32;

@@ -20,10 +20,10 @@ struct Sizes {
   std::int64_t heads = 4;
   std::int64_t rank = 64;
   std::int64_t rope = 16;
-  std::int64_t spare_rows = 3;  // behind the last row seen; they hold NaN
+  std::int64_t spare_rows = 3;  // after the last visible row; they hold NaN
   std::int64_t bits = 4;
   bool signs = true;
-  bool fresh = false;  // the call's own latents come beside the cache
+  bool fresh = false;  // the call's own latents are passed beside the cache
   DType q = DType::f32;
   DType rope_type = DType::bf16;
   double scale = 0.1;

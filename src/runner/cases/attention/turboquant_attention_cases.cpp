@@ -27,7 +27,7 @@ struct Settings {
   std::int64_t v_bits = 4;
   bool rotated = false;
   bool signs = true;
-  bool fresh = false;  // the call's own rows come beside the cache
+  bool fresh = false;  // the call's own rows are passed beside the cache
   ops::DType type = ops::DType::f32;
   double sharpness = 1;  // the spread of the scores
 };
@@ -77,7 +77,7 @@ OpFile make(std::uint64_t seed, const Settings& s, std::int64_t pool = 0) {
   if (pool > 0) return file;
   file.attributes["length"] = std::to_string(s.length);
   file.attributes["ring_start"] = std::to_string(s.ring_start);
-  // Rows that no query reads are poisoned.
+  // Poison the rows that no query reads.
   const std::int64_t read_end = s.fresh ? ops::first_fresh_row(s.length - 1, s.length - s.tokens) : s.length;
   const std::int64_t seen = s.length - s.tokens + 1;
   const std::int64_t first = s.window > 0 && seen > s.window ? seen - s.window : 0;
@@ -104,7 +104,7 @@ OpFile make_sequences(std::uint64_t seed, bool slots, bool fresh) {
   return file;
 }
 
-// The same by starts instead of lengths; on no ring.
+// The same with starts instead of lengths, and without rings.
 OpFile make_started_sequences(std::uint64_t seed) {
   OpFile file = make_sequences(seed, true, true);
   file.tensors.erase("length");
@@ -150,7 +150,7 @@ void add_bf16(std::vector<Settings>& table) {
     }
 }
 
-// Prompts of so many tokens that a device may turn all rows into levels before it looks at them.
+// Prompts long enough that a device may convert all rows to levels first.
 void add_prompts(std::vector<Settings>& table) {
   for (const auto& [k_bits, v_bits] : {std::pair{4, 4}, std::pair{8, 8}, std::pair{8, 4}})
     for (const std::int64_t width : {128, 256}) {
@@ -187,7 +187,7 @@ void add_shapes(std::vector<Settings>& table) {
     s.type = ops::DType::bf16;
     table.push_back(s);
   }
-  for (const std::int64_t heads : {1, 3, 5, 8, 24}) {  // query heads of one KV head
+  for (const std::int64_t heads : {1, 3, 5, 8, 24}) {  // query heads per KV head
     Settings s;
     s.heads = heads;
     s.kv_heads = 1;
@@ -221,7 +221,7 @@ void add_modes(std::vector<Settings>& table) {
     s.sharpness = sharpness;
     table.push_back(s);
   }
-  Settings long_call;  // more queries than share one pass, rows in several parts
+  Settings long_call;  // more queries than one pass takes, rows in several parts
   long_call.tokens = 257;
   long_call.length = 700;
   long_call.slots = 700;
@@ -232,7 +232,7 @@ void add_modes(std::vector<Settings>& table) {
   table.push_back(long_call);
 }
 
-// Rows of the call beside the cache, on both sides of a tile's and a part's border, and 16-bit rows.
+// The call's rows beside the cache, on both sides of the boundaries of a tile and a part, and 16-bit rows.
 void add_fresh(std::vector<Settings>& table) {
   for (const ops::DType type : {ops::DType::f32, ops::DType::bf16})
     for (const std::int64_t tokens : {1, 5, 64, 100, 200})

@@ -1,7 +1,7 @@
-// Cases of both appends that turn what they append. Codes must be equal, yet they jump where a number passes
-// a border, so BF16 keys of packed caches are such that every backend rounds them alike: 1 and -1 at position
-// 0, turned into the weights with their signs. F32 keys are as they come: the tables are too small for a
-// jump.
+// Cases of the two appends that rotate what they append. Codes must be equal, but they jump where a number
+// crosses a boundary, so the BF16 keys of packed caches are chosen so that every backend rounds them alike: 1
+// and -1 at position 0, which become the weights with their signs. F32 keys are arbitrary: the tables are too
+// small for a jump to occur.
 #include <cmath>
 
 #include "base/error.h"

@@ -27,8 +27,8 @@ OpFile make(std::uint64_t seed, const ops::Shape& shape, const Settings& setting
   return file;
 }
 
-// Coordinates that are exactly 0 after the rotation lie on a border: a zero vector, a constant one, one with
-// a single element, and a Walsh function.
+// Coordinates that are exactly 0 after the rotation lie on a boundary: a zero vector, a constant one, one
+// with a single nonzero element, and a Walsh function.
 OpFile make_borders(std::uint64_t seed, std::int64_t width, const Settings& settings) {
   OpFile file = make(seed, {4, 1, width}, settings);
   HostTensor& x = file.tensors["x"];

@@ -21,7 +21,7 @@ OpFile make(std::uint64_t seed, DType type, DType parameter_type, const ops::Sha
   return file;
 }
 
-// Factors that overflow or vanish on their own: A_log to 300 against a to -300, and no overflow in between.
+// Factors that overflow or vanish individually, but not in the product: A_log up to 300 with a down to -300.
 OpFile make_extreme(DType type) {
   const std::vector<std::pair<double, double>> pairs = {{0, -1e30}, {120, -300}, {300, -300}, {300, -299},
                                                         {88, -15},  {89, -14.9}, {100, -200}, {-300, 50},

@@ -48,7 +48,7 @@ OpFile make(std::uint64_t seed, DType type, const Sizes& s, std::int64_t pool = 
   return file;
 }
 
-// One token each of five sequences, or parts of several lengths, one of them empty, in a pool of seven.
+// One token each of five sequences, or parts of different lengths, one of them empty, in a pool of seven.
 OpFile make_sequences(std::uint64_t seed, DType type, bool steps) {
   Sizes sizes;
   sizes.tokens = steps ? 5 : 12;
@@ -58,7 +58,7 @@ OpFile make_sequences(std::uint64_t seed, DType type, bool steps) {
   return file;
 }
 
-// So many sequences of one token, or none, two and one in turn, in a pool in another order.
+// Many sequences with one token each, or with none, two and one in turn, in a shuffled pool.
 OpFile make_many(std::uint64_t seed, DType type, const Sizes& of_one, std::int64_t sequences, bool steps) {
   Sizes sizes = of_one;
   HostTensor starts(DType::i32, {sequences + 1});

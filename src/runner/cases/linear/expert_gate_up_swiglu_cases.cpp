@@ -53,7 +53,7 @@ std::vector<Case> cases<ops::ExpertGateUpSwiglu>() {
       add({2, 2, 3, 1, 64, type}, format, format);
       add({65, 3, 7, 19, 192, type}, format, format);
     }
-  for (const DType type : {DType::f32, DType::bf16})  // rows of whole blocks of scales
+  for (const DType type : {DType::f32, DType::bf16})  // rows of complete blocks of scales
     add({65, 3, 7, 139, 256, type}, affine(4, 64), affine(4, 64));
   add({9, 2, 4, 13, 256}, affine(4, 64), affine(5, 32));
   return table;
@@ -66,7 +66,7 @@ std::vector<BenchCase> bench_cases<ops::ExpertGateUpSwiglu>() {
     const Layer l{tokens, 8, 256, 512, 2048, DType::bf16};
     const WeightFormat format = affine(4, 64);
     const double choices = tokens * l.k;
-    const double read = tokens == 1 ? 8.0 : 256.0;  // 512 tokens of 8 leave no expert out
+    const double read = tokens == 1 ? 8.0 : 256.0;  // 512 tokens of 8 choices reach every expert
     table.push_back(
         {name_of(l, format, format), [=](std::uint64_t seed) { return make(seed, l, format, format, true); },
          2 * read * 512 * 2048 * bytes_per_value(format) + (to_double(tokens) * 2048 + choices * 512) * 2,

@@ -45,7 +45,7 @@ std::vector<Case> cases<ops::ExpertMatmul>() {
     table.push_back({name_of(l, format), [=](std::uint64_t seed) { return make(seed, l, format, false); }});
   };
   for (const WeightFormat& format : all_formats()) add({3, 2, 4, 13, 256}, format);
-  for (const int group : {64, 128})  // rows of whole blocks of scales
+  for (const int group : {64, 128})  // rows of complete blocks of scales
     for (const DType type : {DType::f32, DType::bf16})
       for (const bool own_rows : {true, false}) add({65, 3, 7, 139, 512, type, own_rows}, affine(4, group));
   for (const WeightFormat& format : common_formats())
@@ -67,7 +67,7 @@ std::vector<BenchCase> bench_cases<ops::ExpertMatmul>() {
     const Layer l{tokens, 8, 256, 2048, 512, DType::bf16, true};
     const WeightFormat format = affine(4, 64);
     const double choices = tokens * l.k;
-    const double read = tokens == 1 ? 8.0 : 256.0;  // 512 tokens of 8 leave no expert out
+    const double read = tokens == 1 ? 8.0 : 256.0;  // 512 tokens of 8 choices reach every expert
     table.push_back({name_of(l, format), [=](std::uint64_t seed) { return make(seed, l, format, true); },
                      read * 2048 * 512 * bytes_per_value(format) + choices * (2048 + 512) * 2,
                      2 * choices * 2048 * 512});

@@ -48,7 +48,7 @@ std::vector<Case> cases<ops::GateUpSwiglu>() {
     add({3, 9, 128, DType::f32, 1e4}, format, format);   // silu saturates
     add({3, 9, 128, DType::f32, 1e-8}, format, format);  // silu is half its argument
   }
-  for (const DType type : {DType::f32, DType::bf16})  // rows of whole blocks of scales
+  for (const DType type : {DType::f32, DType::bf16})  // rows of complete blocks of scales
     add({70, 139, 512, type}, affine(4, 128), affine(4, 128));
   add({5, 13, 256}, affine(4, 64), affine(6, 128));
   add({5, 13, 256, DType::bf16}, affine(8, 32), dense(DType::bf16));

@@ -52,7 +52,7 @@ std::vector<Case> cases<ops::Matmul>() {
     add({2, 3, 7168}, format);
     for (const double scale : {1e15, 1e-15}) add({4, 8, 256, DType::f32, scale}, format);
   }
-  for (const DType type : {DType::f32, DType::bf16})  // rows of whole blocks of scales
+  for (const DType type : {DType::f32, DType::bf16})  // rows of complete blocks of scales
     for (const std::int64_t tokens : {17, 33, 70}) add({tokens, 267, 512, type}, affine(4, 64));
   for (const DType type : {DType::f32, DType::bf16, DType::f16})
     for (const std::int64_t inputs : {1, 5, 31, 77, 513})

@@ -1,4 +1,4 @@
-// mla_absorb_q and mla_project_out multiply by the two halves of one weight, kv_b: one table serves them.
+// mla_absorb_q and mla_project_out multiply by the two halves of one weight, kv_b, so they share a table.
 #include "base/integer_cast.h"
 #include "runner/case.h"
 #include "runner/cases/weight_formats.h"

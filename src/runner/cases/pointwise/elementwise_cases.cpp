@@ -1,4 +1,4 @@
-// add, sigmoid_gate and swiglu take two tensors of any equal shape: one table serves them.
+// add, sigmoid_gate and swiglu take two tensors of any equal shape, so they share a table.
 #include "base/integer_cast.h"
 #include "runner/case.h"
 #include "runner/cases/element_type.h"

@@ -29,7 +29,7 @@ OpFile make(std::uint64_t seed, DType type, const std::string& pairing, const Sa
     set(inv_freq, i, std::pow(1e7, -to_double(i) / to_double(sample.pairs)));
   file.tensors["inv_freq"] = std::move(inv_freq);
   HostTensor positions = integers(random, {sample.shape[0]}, sample.max_position);
-  set(positions, 0, sample.max_position);  // the farthest is always among them
+  set(positions, 0, sample.max_position);  // the highest position is always included
   file.tensors["positions"] = std::move(positions);
   file.attributes = {{"mscale", sample.mscale}, {"pairing", pairing}};
   return file;

@@ -33,7 +33,7 @@ OpFile make_ties(std::uint64_t seed, std::int64_t k) {
   return route(std::move(logits), k, true);
 }
 
-// Experts that are out of the question, some tokens with every expert like that, and certain ones.
+// Experts with logits of -inf, tokens where all are, and experts with +inf.
 OpFile make_infinite(std::uint64_t seed) {
   Random random(seed);
   HostTensor logits = normal(random, DType::f32, {4, 33});

@@ -40,7 +40,7 @@ OpFile make(std::uint64_t seed, const ops::Shape& shape, const Settings& setting
   return with(std::move(logits), settings, random);
 }
 
-// Few distinct values: equal logits share weights, and only the index tells them apart.
+// Few distinct values: equal logits have equal weights, and only the index decides between them.
 OpFile make_ties(std::uint64_t seed, const Settings& settings) {
   Random random(seed);
   HostTensor logits(DType::f32, {33, 1000});
@@ -48,7 +48,7 @@ OpFile make_ties(std::uint64_t seed, const Settings& settings) {
   return with(std::move(logits), settings, random);
 }
 
-// Tokens that are out of the question, a row with one left, and a certain one.
+// Tokens with logits of -inf, a row with a single finite one, and one with +inf.
 OpFile make_infinite(std::uint64_t seed, const Settings& settings) {
   Random random(seed);
   HostTensor logits = normal(random, DType::f32, {3, 777});
@@ -81,8 +81,8 @@ void add_biases(OpFile& file, Random& random, std::int64_t pool, std::int64_t vo
   file.tensors["bias"] = normal(random, DType::f32, {pool, kRoom}, 5);
 }
 
-// Requests of all kinds in one call: greedy and drawing rows, limits, penalties, biases, masks and log-
-// probabilities, in slots of a larger pool, some rows left out.
+// All kinds of requests in one call: greedy and sampled rows, limits, penalties, biases, masks and
+// log-probabilities, in slots of a larger pool, with some rows left out.
 OpFile make_mixture(std::uint64_t seed, std::int64_t rows, std::int64_t vocab, std::int64_t pool) {
   Random random(seed);
   OpFile file;
@@ -126,7 +126,7 @@ OpFile make_mixture(std::uint64_t seed, std::int64_t rows, std::int64_t vocab, s
   HostTensor allowed = random_bytes(random, DType::u8, {pool, (vocab + 7) / 8});
   for (std::int64_t p = 0; p < pool; ++p) {
     const std::int64_t bytes = (vocab + 7) / 8;
-    set(allowed, p * bytes, 255);  // never none at all
+    set(allowed, p * bytes, 255);  // at least one is allowed
     if (random.integer(2) == 0)
       for (std::int64_t i = 0; i < bytes; ++i) set(allowed, p * bytes + i, 255);
   }
@@ -134,7 +134,7 @@ OpFile make_mixture(std::uint64_t seed, std::int64_t rows, std::int64_t vocab, s
   return file;
 }
 
-// Rows without a slot are left alone.
+// Rows without a slot are left unchanged.
 OpFile make_left_out(std::uint64_t seed) {
   OpFile file = make_mixture(seed, 6, 5000, 9);
   for (const std::int64_t row : {1, 4}) set(file.tensors["slots"], row, -1);
