@@ -1,10 +1,11 @@
-// What the attention kernels share: the call, the rows a query sees, and the parts of a split cache.
+// What the attention kernels share: the call, the rows that a query sees, and the parts of a split cache.
 //
 // Query rows: the `group` query heads of one KV head attend to the same rows, so a tile holds `head_tile`
-// heads of each of some tokens of one sequence. Decode kernels cut the rows in splits, whose size follows
-// from the query's own position, counted from row 0; they leave a maximum, a sum and weighted values for
-// each, and merge_splits joins them in rising order; prefill kernels walk the rows of a tile from the first
-// one in sight. Rows out of a query's sight add an exact 0, so a query's bits depend on its own rows alone.
+// heads for each of some tokens of one sequence. Decode kernels divide the cache into splits, counted from
+// row 0, whose size follows from the query's own position; for each split they store a maximum, a total and
+// weighted values, which merge_splits combines in ascending order. Prefill kernels iterate over a tile's rows
+// from the first visible one. Rows that a query does not see add exactly 0, so its bits depend only on the
+// rows that it sees.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +38,7 @@ struct HeadRows {
         head_stride(view.strides[1]),
         width(to_int(view.dim(2))) {}
 
-  // BF16 rows that begin at multiples of 16 bytes.
+  // BF16 rows aligned to 16 bytes.
   bool whole_chunks() const {
     return bf16 && reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && token_stride % 8 == 0 &&
            head_stride % 8 == 0;
@@ -56,7 +57,7 @@ struct HeadRows {
   }
 };
 
-// The partial results of splits: [tokens,heads,splits] of `width` sums, and of a maximum and a total.
+// The partial results of splits: `width` sums, and a maximum and a total, for each of [tokens,heads,splits].
 struct Partials {
   float* sums = nullptr;
   float2* scales = nullptr;
@@ -71,22 +72,22 @@ struct Partials {
 struct AttendCall {
   HeadRows out;
   DeviceSequences sequences;
-  SequenceNumber position;  // the row of a sequence's first query, or its number of rows
+  SequenceNumber position;  // the row of a sequence's first query, or the sequence's length
   bool position_is_length = false;
   SequenceNumber ring_start;  // the slot of row 0
   int heads = 0;
-  int group = 0;         // query heads of a KV head
-  int head_tile = 0;     // of them in one tile
+  int group = 0;         // query heads per KV head
+  int head_tile = 0;     // query heads per tile
   int first_token = 0;   // of this launch
   long long window = 0;  // 0: none
   float scale = 1;
-  int split_rows = 256;  // of the cache, in decode kernels
+  int split_rows = 256;  // rows of the cache per split, in decode kernels
   int most_splits =
       0;  // of a query: where it sees more rows, its splits are 2, 4, 8 .. times as long; 0: any
   long long capacity = 0;
   long long pool = 1;
   PageTable pages;
-  bool own_rows = false;  // the call brings the rows of its tokens as they were before encoding
+  bool own_rows = false;  // the call also passes its own rows as they were before encoding
   Partials partials;
   Fault* fault = nullptr;
 
@@ -105,7 +106,7 @@ struct AttendCall {
   }
   __host__ __device__ int head_tiles() const { return (group + head_tile - 1) / head_tile; }
   __host__ __device__ int kv_heads() const { return heads / group; }
-  // How often the splits of a query whose last row is `last` are doubled.
+  // How often the split size is doubled for a query whose last row is `last`.
   __device__ __forceinline__ int doublings(long long last) const {
     int count = 0;
     while (most_splits > 0 && last >= static_cast<long long>(split_rows) * most_splits << count) ++count;
@@ -113,7 +114,7 @@ struct AttendCall {
   }
 };
 
-// The query heads [first_head, +heads) of a KV head that a block works on, by its index in y.
+// The query heads [first_head, +heads) of a KV head for a block with this index in y.
 struct BlockHeads {
   int kv_head;
   int first_head;
@@ -126,7 +127,7 @@ __device__ __forceinline__ BlockHeads block_heads(const AttendCall& attend) {
           min(attend.head_tile, attend.group - head_in_group)};
 }
 
-// Some tokens of one sequence, and the rows they see: token t sees [first(t), last(t)].
+// Some tokens of one sequence, and the rows they see: token t sees rows [first(t), last(t)].
 struct TokenTile {
   int sequence = 0;
   int begin = 0;
@@ -135,7 +136,7 @@ struct TokenTile {
   long long base = 0;  // last(t) - t
   long long ring_start = 0;
   long long window = 0;
-  long long first_own = LLONG_MAX;  // row that the call brings
+  long long first_own = LLONG_MAX;  // first row that the call itself passes
   SequencePages pages;
 
   __device__ __forceinline__ long long last(int token) const { return base + token; }
@@ -143,7 +144,7 @@ struct TokenTile {
     const long long row = last(token);
     return window > 0 && window <= row ? row + 1 - window : 0;
   }
-  // A query sees rows from here on as the call brings them, and earlier ones from the cache.
+  // A query reads rows from here on as passed by the call, and earlier ones from the cache.
   __device__ __forceinline__ long long first_fresh(int token) const {
     return max(first_own, last(token) / ops::kFreshBlock * ops::kFreshBlock);
   }
@@ -152,7 +153,7 @@ struct TokenTile {
   }
 };
 
-// Fills in what follows from sequence, begin and end; empties the tile where contents are bad.
+// Computes the other members from sequence, begin and end; makes the tile empty if contents are invalid.
 __device__ inline void place(const AttendCall& call, TokenTile& tile) {
   const int b = tile.sequence;
   const int sequence_end = call.sequences.end(b);
@@ -188,8 +189,8 @@ __device__ inline TokenTile tile_of_token(const AttendCall& call, int token) {
   return tile;
 }
 
-// Tile `index` of tiles of `tokens` tokens that never cross sequences: sequence b owns the indices from
-// begin(b)/tokens + b on, which are at least as many as it needs. Of tiles(T) indices some stay empty.
+// Tile `index` of tiles of `tokens` tokens that never cross sequences: sequence b has the indices from
+// begin(b)/tokens + b on, which are at least as many as it needs. Some of the tiles(T) indices are empty.
 __device__ inline TokenTile tile_at(const AttendCall& call, int tokens, int index) {
   int low = 0;
   int high = call.sequences.count - 1;
@@ -219,10 +220,10 @@ inline unsigned tiles(const AttendCall& call, int tokens) {
   return to_unsigned(call.sequences.tokens / tokens + call.sequences.count);
 }
 
-// Joins the splits of tokens [call.first_token, +tokens) into `out`.
+// Combines the splits of tokens [call.first_token, +tokens) into `out`.
 void merge_splits(Context& context, const AttendCall& call, int tokens);
 
-// How many tokens' partial results fit a bounded memory, and their bytes.
+// How many tokens' partial results fit into a bounded amount of memory, and their size.
 struct SplitSizes {
   int splits;
   int width;
@@ -245,8 +246,8 @@ struct SplitSizes {
 };
 
 // Runs decode kernels: launch_splits(call, tokens, lanes) for some tokens at a time, each followed by
-// join(call, tokens). `lanes` blocks share the splits of one token and head tile, so that the device is full.
-// `scratch` holds SplitSizes(call).bytes.
+// join(call, tokens). `lanes` blocks divide the splits of one token and head tile, to fill the device.
+// `scratch` has SplitSizes(call).bytes.
 template <class LaunchSplits, class Join>
 void attend_in_splits(Context& context, AttendCall call, std::byte* scratch, int blocks_per_multiprocessor,
                       LaunchSplits&& launch_splits, Join&& join) {

@@ -1,11 +1,11 @@
 // Decode attention on tensor cores: BF16 queries and caches, head widths 64, 128 and 256.
 //
-// A block has up to 16 query heads of one token and KV head (the rows of a tensor core tile) and takes splits
-// of the cache in turn. Each warp streams its own 16-row pieces of keys and values through a ring in shared
-// memory, a softmax of its own beside it, and meets the others only at the end of a split, where the four
-// results are joined in order. Piece p of a split goes to warp p % 4.
-// Grid: tokens, KV heads x head tiles, lanes of splits. Bytes: every row in sight once, and for each split
-// the partial results out and in. Scores exact products in F32 sums; probabilities rounded to BF16.
+// A block computes up to 16 query heads of one token and KV head (the rows of a tensor core tile) and loops
+// over splits of the cache. Each warp streams its own 16-row pieces of keys and values through a ring buffer
+// in shared memory and keeps a softmax of its own; the warps synchronise only at the end of a split, where
+// their four results are combined in order. Piece p of a split belongs to warp p % 4. Grid: tokens, KV heads
+// x head tiles, lanes of splits. Bytes: every visible row once, and per split the partial results written and
+// read. Scores are exact products with F32 sums; probabilities are rounded to BF16.
 #include "backend/cuda/attention/mma_tile.cuh"
 #include "backend/cuda/attention/online_softmax.cuh"
 #include "base/integer_cast.h"
@@ -20,8 +20,8 @@ constexpr int kHeads = 16;
 constexpr int kSplitRows = 256;
 constexpr int kMostSplits = 128;
 constexpr int kPiece = 16;                             // rows
-constexpr int kPieces = kSplitRows / kPiece / kWarps;  // of a warp in a split, before it is doubled
-constexpr int kHalf = 8;                               // query rows joined at a time
+constexpr int kPieces = kSplitRows / kPiece / kWarps;  // per warp and split, before doubling
+constexpr int kHalf = 8;                               // query rows combined at a time
 
 template <int kWidth>
 struct Layout {
@@ -35,14 +35,14 @@ struct Layout {
   static constexpr int kBytes = kRingBytes + kQueryBytes + kHalf * kJoinStride * 4 + 2 * kWarps * kHeads * 4;
 };
 
-// One warp's softmax over its pieces.
+// A warp's softmax over its pieces.
 template <int kWidth>
 struct Stream : SoftmaxSums<kWidth> {
   using SoftmaxSums<kWidth>::sums;
   using SoftmaxSums<kWidth>::maximum;
   using SoftmaxSums<kWidth>::total;
 
-  // Takes the scores of 16 rows to weights, and rescales what was summed before.
+  // Turns the scores of 16 rows into weights, and rescales the previous sums.
   __device__ __forceinline__ void weigh(Sums (&scores)[2], float scale, long long row,
                                         const TokenTile& tile) {
     const int column = to_int(threadIdx.x) % 4 * 2;
@@ -80,14 +80,14 @@ struct Stream : SoftmaxSums<kWidth> {
   }
 };
 
-// Shared memory where warps meet: sums of half the heads, and maxima and totals per warp and head.
+// Shared memory for combining the warps: sums of half the heads, and maxima and totals per warp and head.
 struct JoinMemory {
   float* joined;
   float* maxima;
   float* totals;
 };
 
-// Joins the four warps' results of one split and writes them.
+// Combines the four warps' results of one split and writes them.
 template <int kWidth>
 __device__ __forceinline__ void join(Stream<kWidth>& stream, const JoinMemory& memory, const AttendCall& call,
                                      int split, int first_head, int heads) {
@@ -143,7 +143,7 @@ __device__ __forceinline__ void join(Stream<kWidth>& stream, const JoinMemory& m
   }
 }
 
-// The query heads as left operands, in the order in which the lanes of a warp read them.
+// Stores the query heads as left operands, in the order in which the lanes of a warp read them.
 template <int kWidth>
 __device__ __forceinline__ void load_queries(const HeadRows& from, int token, int first_head, int heads,
                                              uint4* queries) {
@@ -197,7 +197,8 @@ __global__ void __launch_bounds__(kThreads, 2) decode_kernel(const __grid_consta
     return unit < units && in_sight(row_of(unit)) ? tile.pages.entry(max(row_of(unit), keys.low)) : 0;
   };
   int entry = entry_of(0);  // of the unit that is fetched next
-  // The ring holds keys and values in turn: those of a unit in slots 2 * unit and the next, modulo kSlots.
+  // The ring alternates between keys and values: those of a unit are in slots 2 * unit and the next, modulo
+  // kSlots.
   const auto fetch = [&](const FetchRows& rows, int unit, int slot) {
     const long long row = row_of(unit);
     if (unit < units && in_sight(row))
@@ -231,7 +232,7 @@ __global__ void __launch_bounds__(kThreads, 2) decode_kernel(const __grid_consta
     __syncwarp();
     if (in_sight(row)) {
       const TileRows<kWidth> rows{ring + slot * Shared::kSlotBytes};
-      // Not unrolled as a whole: on a short cache, fetching instructions is most of the time.
+      // Not fully unrolled: with a short cache, fetching instructions takes most of the time.
 #pragma unroll 1
       for (int four = 0; four < kSteps; four += 4) {
         const TileRows<kWidth> part{rows.data + four / 4 * 128};

@@ -13,7 +13,7 @@ struct DenseRows {
   long long page_stride;
   SequencePages pages;
 
-  // The rows of one page, that of `row`, as rows that lie one behind the other.
+  // The page that contains `row`, as contiguous rows.
   __device__ __forceinline__ DenseRows page_of(long long row) const {
     if (!pages.paged()) return *this;
     const long long offset = pages.page(pages.entry(row)) * page_stride - (row - pages.within(row)) * stride;
@@ -26,7 +26,7 @@ struct DenseRows {
   }
 };
 
-// [S,KH,width], or [S,width] for one head; pooled, in pages, or neither.
+// [S,KH,width], or [S,width] for one head; pooled, paged, or neither.
 struct DenseCache {
   const void* data = nullptr;
   bool bf16 = false;
@@ -41,7 +41,7 @@ struct DenseCache {
     row_stride = view.strides[row];
     if (view.rank() - row == 3) head_stride = view.strides[row + 1];
   }
-  // BF16 rows that begin at multiples of 16 bytes.
+  // BF16 rows aligned to 16 bytes.
   bool whole_chunks() const {
     return bf16 && reinterpret_cast<std::uintptr_t>(data) % 16 == 0 && pool_stride % 8 == 0 &&
            row_stride % 8 == 0 && head_stride % 8 == 0;

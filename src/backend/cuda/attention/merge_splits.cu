@@ -1,8 +1,8 @@
-// out = sum_s e^(m_s - m) sums_s / sum_s e^(m_s - m) totals_s over the splits s that hold rows in sight.
+// out = sum_s e^(m_s - m) sums_s / sum_s e^(m_s - m) totals_s over the splits s that contain visible rows.
 //
-// One block for 32 columns of a token and head: 8 threads of 4 columns by 32 groups of splits, so that a long
-// cache's partial results are all in flight at once. Bytes: every partial result once (from the L2 cache).
-// The order of the sums follows from the number of splits alone.
+// One block per token, head and 32 columns: 8 threads of 4 columns by 32 groups of splits, so that all
+// partial results of a long cache are in flight at once. Bytes: every partial result once (from the L2
+// cache). The order of summation depends only on the number of splits.
 #include "backend/cuda/attention/attend.cuh"
 #include "backend/cuda/device/warp.cuh"
 #include "base/integer_cast.h"

@@ -1,7 +1,7 @@
 // Attention on tensor cores over BF16 caches: tiles of rows in shared memory and the products with them.
 //
-// A warp has 16 query rows. In the operand and sum layouts of mma.cuh lane l has query rows l/4 and l/4 + 8;
-// of 8 neighbouring cache rows (scores) or columns (values) it has 2(l%4) and the next.
+// A warp has 16 query rows. In the operand and accumulator layouts of mma.cuh, lane l has query rows l/4 and
+// l/4 + 8; of 8 neighbouring cache rows (scores) or columns (values) it has 2(l%4) and the next one.
 #pragma once
 
 #include "backend/cuda/attention/attend.cuh"
@@ -13,8 +13,8 @@
 
 namespace sluice::backend::cuda::attention {
 
-// Rows of kWidth BF16 values, their 16-byte chunks permuted against bank conflicts; `first` is a multiple
-// of 8.
+// Rows of kWidth BF16 values, with 16-byte chunks swizzled to avoid bank conflicts; `first` is a multiple of
+// 8.
 template <int kWidth>
 struct TileRows {
   static constexpr int kChunks = kWidth / 8;
@@ -24,29 +24,29 @@ struct TileRows {
   __device__ __forceinline__ char* at(int row, int chunk) const {
     return data + swizzled<kChunks>(row, chunk) * 16;
   }
-  // Chunk 2 * step + half. Written so that only four places need computing, the others lie at fixed
+  // Chunk 2 * step + half. Written so that only four addresses are computed; the others are at fixed
   // distances.
   __device__ __forceinline__ const char* at_step(int row, int step, int half) const {
     return at(row, step % 4 * 2 + half) + step / 4 * 128;
   }
-  // Rows [first, first+16) and columns of step `step` (16 each) as right operands of scores.
+  // Rows [first, first+16) and the 16 columns of step `step`, as right operands of scores.
   __device__ __forceinline__ Fragment keys(int first, int step) const {
     const int lane = to_int(threadIdx.x) % kWarp;
     return load_matrices(at_step(first + lane / 16 * 8 + lane % 8, step, lane / 8 % 2));
   }
-  // The same rows as the inner dimension, 16 columns as two right operands.
+  // The same rows as the inner dimension, with 16 columns as two right operands.
   __device__ __forceinline__ Fragment values(int first, int step) const {
     const int lane = to_int(threadIdx.x) % kWarp;
     return load_transposed(at_step(first + lane / 8 % 2 * 8 + lane % 8, step, lane / 16));
   }
-  // As a left operand: query rows [first, first+16).
+  // Query rows [first, first+16) as a left operand.
   __device__ __forceinline__ Fragment queries(int first, int step) const {
     const int lane = to_int(threadIdx.x) % kWarp;
     return load_matrices(at_step(first + lane / 8 % 2 * 8 + lane % 8, step, lane / 16));
   }
 };
 
-// The rows of one sequence and KV head, as the threads of a warp or block fetch them: rows outside [low,
+// The rows of one sequence and KV head, for copies by the threads of a warp or block: rows outside [low,
 // high) become zeros.
 struct FetchRows {
   const char* data;
@@ -54,7 +54,7 @@ struct FetchRows {
   long long low;
   long long high;
   long long page_stride = 0;  // bytes
-  int within = -1;            // the bits of a row that say its place in a page
+  int within = -1;            // mask: the bits of a row number that are its index in a page
 
   FetchRows() = default;
   __device__ FetchRows(const DenseCache& cache, const TokenTile& tile, int kv_head)
@@ -66,8 +66,8 @@ struct FetchRows {
     page_stride = rows.page_stride * 2;
     within = (1 << tile.pages.shift) - 1;
   }
-  // kRows rows from `row` on, which lie in one page, into a tile of any layout that says where a chunk of a
-  // row goes.
+  // Copies kRows rows from `row` on, which are in one page, into a tile of any layout that maps a row and a
+  // chunk to an address.
   template <int kWidth, int kRows, int kThreads, class Tile>
   __device__ __forceinline__ void fetch(const Tile& tile, long long row, int page, int thread) const {
     constexpr int kChunks = kWidth / 8;
@@ -83,7 +83,7 @@ struct FetchRows {
   }
 };
 
-// 16x16 weights, left and right half, as a left operand.
+// Rounds 16x16 weights, left and right half, to a left operand.
 __device__ __forceinline__ Fragment round_sums(const Sums& left, const Sums& right) {
   return {pack_pair(left.at[0], left.at[1]), pack_pair(left.at[2], left.at[3]),
           pack_pair(right.at[0], right.at[1]), pack_pair(right.at[2], right.at[3])};
@@ -110,7 +110,7 @@ struct MmaCall {
   DenseCache keys;
   DenseCache values;
 
-  // What both kernels ask for: BF16 rows of one width, made of whole 16-byte chunks.
+  // The common condition of both kernels: BF16 rows of one width, in whole 16-byte chunks.
   bool whole_chunks() const {
     const int width = queries.width;
     return (width == 64 || width == 128 || width == 256) && attend.out.width == width &&

@@ -1,6 +1,5 @@
-// The softmax of two query rows per lane over rows of scores that come step by step, in units of log2. In the
-// layout of the tensor cores' sums: values 4g and 4g + 1 are of the lane's first row, 4g + 2 and 4g + 3 of
-// the second.
+// The online softmax of two query rows per lane, with scores in units of log2. In the layout of the
+// accumulators, values 4g and 4g + 1 are of the lane's first row, 4g + 2 and 4g + 3 of the second.
 #pragma once
 
 #include "backend/cuda/attention/mma_tile.cuh"
@@ -8,16 +7,16 @@
 namespace sluice::backend::cuda::attention {
 
 struct OnlineSoftmax {
-  // What sums made before must be multiplied by.
+  // Factors for rescaling the sums so far.
   struct Factors {
     float at[2];
     __device__ __forceinline__ bool ones() const { return at[0] == 1.0f && at[1] == 1.0f; }
   };
 
   float maximum[2] = {-INFINITY, -INFINITY};
-  float total[2] = {0, 0};  // of the lane's own columns
+  float total[2] = {0, 0};  // over the lane's own columns
 
-  // Scores become weights.
+  // Turns scores into weights.
   template <int kCount>
   __device__ __forceinline__ Factors weigh(float (&scores)[kCount]) {
     Factors factors;
@@ -54,7 +53,7 @@ __device__ __forceinline__ float (&as_floats(Sums (&sums)[kCount]))[4 * kCount] 
   return reinterpret_cast<float(&)[4 * kCount]>(sums);
 }
 
-// With the weighted values of a warp's 16 query rows, for kernels of mma.sync.
+// Adds the weighted sums of values for a warp's 16 query rows, for kernels with mma.sync.
 template <int kWidth>
 struct SoftmaxSums : OnlineSoftmax {
   Sums sums[kWidth / 8];

@@ -1,11 +1,11 @@
 // out = softmax(scale * q kT) v in F32 for every element type and width: where no faster kernel applies, and
-// where F32 activations ask for 1e-5.
+// for the 1e-5 accuracy of F32 activations.
 //
-// A block holds 16 query rows of one KV head and walks the cache 32 rows at a time. Scores: a thread has one
-// row and 4 queries; keys pass through shared memory 64 columns at a time. Softmax: a warp has 4 queries.
-// Values: a thread owns columns, reads them straight from memory, and keeps their sums in shared memory.
-// Grid: token tiles, KV heads x head tiles x parts of kMaxColumns value columns, lanes of splits. Bytes:
-// every row in sight once per block. Expected error 1e-6.
+// A block has 16 query rows of one KV head and iterates over the cache 32 rows at a time. Scores: a thread
+// computes one row for 4 queries; keys pass through shared memory 64 columns at a time. Softmax: a warp has 4
+// queries. Values: a thread has some columns, reads them directly from memory, and keeps their sums in shared
+// memory. Grid: token tiles, KV heads x head tiles x parts of kMaxColumns value columns, lanes of splits.
+// Bytes: every visible row once per block. Expected error: 1e-6.
 #pragma once
 
 #include "backend/cuda/attention/attend.cuh"
@@ -20,7 +20,7 @@ inline constexpr int kPlainChunk = 64;
 inline constexpr int kPlainThreads = 128;
 inline constexpr int kPlainColumns = 1024;
 
-// Queries of one or two pieces, as long as a key of one or two pieces.
+// Queries in one or two pieces, matching keys in one or two pieces.
 struct PlainQueries {
   HeadRows pieces[2];
 
@@ -31,7 +31,7 @@ struct PlainQueries {
   }
 };
 
-// Keys and Values offer of(tile, kv_head), whose page_of(row).at(row, i) is an element.
+// Keys and Values have of(tile, kv_head), whose page_of(row).at(row, i) is an element.
 template <class Keys, class Values>
 struct PlainCall {
   AttendCall attend;
@@ -47,7 +47,7 @@ struct PlainShared {
   float2 scales[kPlainQueries];  // maximum and total, at the end
 };
 
-// Rows [first, first + count) of a cache, of which nobody sees the first `skip`.
+// Rows [first, first + count) of a cache, of which the first `skip` are visible to no query.
 struct PlainTile {
   long long first;
   int count;
@@ -89,7 +89,7 @@ __device__ __forceinline__ void plain_scores(PlainShared& shared, const float* q
   for (int m = 0; m < 4; ++m) dots[m] = (sums[m].x + sums[m].y) + (sums[m].z + sums[m].w);
 }
 
-// The columns of the output that a block has.
+// The columns of the output that a block computes.
 struct PlainColumns {
   int first;
   int count;
@@ -121,7 +121,7 @@ __device__ __forceinline__ void plain_values(const PlainShared& shared, const Va
   }
 }
 
-// The queries of one tile. `memory` holds them and then their sums.
+// Computes the queries of one tile. `memory` holds them and then their sums.
 template <bool kSplit, class Keys, class Values>
 __device__ __forceinline__ void attend_plain_tile(const PlainCall<Keys, Values>& call, const TokenTile& tile,
                                                   PlainShared& shared, float* memory) {
@@ -215,7 +215,8 @@ __global__ void __launch_bounds__(kPlainThreads)
   const int tokens_per_tile = kSplit ? 1 : kPlainQueries / attend.head_tile;
   TokenTile tile = kSplit ? tile_of_token(attend, attend.first_token + to_int(blockIdx.x))
                           : tile_at(attend, tokens_per_tile, to_int(blockIdx.x));
-  // Tokens that see other rows as the call brings them than the ones before go by themselves.
+  // Tokens of different blocks (fresh_rows.h) read different rows unquantised, so they are processed
+  // separately.
   for (const int end = tile.end; tile.begin < end; tile.begin = tile.end) {
     const auto left = to_int(ops::kFreshBlock - tile.last(tile.begin) % ops::kFreshBlock);
     tile.end = attend.own_rows ? min(end, tile.begin + left) : end;
@@ -224,7 +225,7 @@ __global__ void __launch_bounds__(kPlainThreads)
   }
 }
 
-// Both classes. `scratch` is null, or holds SplitSizes(call.attend).bytes.
+// Prefill or decode. `scratch` is null, or has SplitSizes(call.attend).bytes.
 template <class Keys, class Values>
 void run_plain(Context& context, PlainCall<Keys, Values> call, std::byte* scratch = nullptr) {
   AttendCall& attend = call.attend;

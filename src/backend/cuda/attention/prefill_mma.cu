@@ -1,9 +1,10 @@
 // Prefill attention on tensor cores: BF16 queries and caches, head widths 64, 128 and 256.
 //
-// A block has 128 (or 64) query rows, tokens x heads of one KV head, and walks the rows they see 64 at a
-// time, the next 64 under way to the second buffer meanwhile; a warp has 16 query rows, its softmax and sums
-// in registers. Grid: token tiles, the longest walks first, and KV heads x head tiles. Operations: 4 D a
-// query row and cache row in sight. Scores exact products in F32 sums; probabilities rounded to BF16.
+// A block has 128 (or 64) query rows, tokens x heads of one KV head, and iterates over the rows they see 64
+// at a time, while the next 64 are copied to the second buffer; a warp has 16 query rows, with their softmax
+// and sums in registers. Grid: token tiles, the longest loops first, and KV heads x head tiles. Operations: 4
+// D per query row and visible cache row. Scores are exact products with F32 sums; probabilities are rounded
+// to BF16.
 #include "backend/cuda/attention/mma_tile.cuh"
 #include "backend/cuda/attention/online_softmax.cuh"
 #include "backend/cuda/attention/visible_rows.cuh"
@@ -13,7 +14,7 @@ namespace sluice::backend::cuda::attention {
 
 namespace {
 
-constexpr int kRows = 64;  // of the cache at a time
+constexpr int kRows = 64;  // rows of the cache per step
 constexpr float kLog2E = 1.4426950408889634f;
 
 template <int kWidth, int kWarps>
@@ -33,7 +34,7 @@ struct CacheTile {
   int row;
 };
 
-// One tile for the warp's 16 queries, which are those from `first_row` on.
+// Processes one tile for the warp's 16 queries, which are those from `first_row` on.
 template <int kWidth>
 __device__ __forceinline__ void attend_tile(SoftmaxSums<kWidth>& walk, const TileRows<kWidth>& queries,
                                             int first_row, const CacheTile<kWidth>& tile, const Sight& sight,
@@ -164,7 +165,7 @@ bool prefill_mma_supports(const Context& context, const MmaCall& call) {
 }
 
 void attend_prefill_mma(Context& context, const MmaCall& call) {
-  // Half as many rows per block where larger blocks would leave multiprocessors idle: the bits are the same.
+  // Half as many rows per block if larger blocks would leave multiprocessors idle; the bits are the same.
   const long long rows = static_cast<long long>(call.attend.sequences.tokens) * call.attend.heads;
   const bool large = rows / 128 >= context.device().multiprocessors;
   with_mma_width(call.queries.width, [&]<int kWidth>() {

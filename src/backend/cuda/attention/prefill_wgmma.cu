@@ -1,11 +1,11 @@
 // Prefill attention on sm_90a: BF16 queries and caches, head widths 128 and 256, products by wgmma.
 //
 // A block has 128 query rows, tokens x heads of one KV head, 64 for each of two warpgroups; a third warpgroup
-// copies keys and values, 64 rows of the cache at a time and two steps ahead. Scores are sums over both
-// operands in shared memory; their weights stay in registers as the left operand of the product with the
-// values. The softmax of one step runs while the tensor cores add the values of the step before. Grid: token
-// tiles, the longest walks first, and KV heads x head tiles. Operations: 4 D per query row and cache row in
-// sight. Scores exact products in F32 sums; probabilities rounded to BF16.
+// copies keys and values, 64 rows of the cache at a time and two steps ahead. Scores are products of operands
+// in shared memory; the weights stay in registers as the left operand of the product with the values. The
+// softmax of one step runs while the tensor cores add the values of the previous step. Grid: token tiles, the
+// longest loops first, and KV heads x head tiles. Operations: 4 D per query row and visible cache row. Scores
+// are exact products with F32 sums; probabilities are rounded to BF16.
 //
 // Shared memory per step of 128 queries x 64 rows at width 256: 64 KiB copied, 128 KiB read by the score
 // products and 64 KiB by those with values, in 2,048 cycles of the tensor cores.
@@ -19,7 +19,7 @@ namespace sluice::backend::cuda::attention {
 
 namespace {
 
-constexpr int kStepRows = 64;  // of the cache at a time
+constexpr int kStepRows = 64;  // rows of the cache per step
 constexpr int kTileQueries = 128;
 constexpr int kAttenders = 256;  // threads
 constexpr int kCopiers = 128;
@@ -30,8 +30,8 @@ static_assert(kAttenderRegisters * kAttenders + kCopierRegisters * kCopiers <= 1
 constexpr int kPanelAlignment = 1024;
 constexpr float kLog2OfE = 1.4426950408889634f;
 
-// Rows in panels of 64 columns (128 bytes), 16-byte chunks permuted by the row's number: as wgmma reads an
-// operand by its rows, and, transposed, by its columns.
+// Rows in panels of 64 columns (128 bytes), with 16-byte chunks swizzled by the row number: the layout in
+// which wgmma reads an operand by rows and, transposed, by columns.
 template <int kWidth, int kCount>
 struct Panels {
   static constexpr int kPanelBytes = kCount * 128;
@@ -52,10 +52,10 @@ struct WgmmaLayout {
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
-// Both operands' buffers and the barriers around them.
+// The barriers of a buffer for both operands.
 struct Handshake {
-  Barrier full;   // counts copying threads
-  Barrier empty;  // counts attending warps
+  Barrier full;   // arrivals of copying threads
+  Barrier empty;  // arrivals of attending warps
 };
 struct Barriers {
   Barrier queries;
@@ -63,14 +63,14 @@ struct Barriers {
   Handshake values[kBuffers];
 };
 
-// What a block works on.
+// A block's work.
 template <int kWidth>
 struct Work {
   const MmaCall& call;
   TokenTile tile;
   int kv_head;
   int first_head;
-  int heads;  // of this tile
+  int heads;  // in this tile
   typename WgmmaLayout<kWidth>::Queries queries;
   std::byte* rows;
   Barriers& barriers;
@@ -125,7 +125,8 @@ __device__ __forceinline__ void copy_rows(const Work<kWidth>& work) {
   }
 }
 
-// A panel of values whose rows are the inner dimension: neighbouring panels and groups of eight rows.
+// The wgmma descriptor of a panel of values whose rows are the inner dimension: strides between panels and
+// between groups of eight rows.
 template <class Panel>
 __device__ __forceinline__ std::uint64_t describe_columns(const std::byte* rows) {
   constexpr std::uint64_t kSwizzle128 = 1;

@@ -1,4 +1,4 @@
-// Which rows the queries of a warp of a prefill kernel see.
+// Which rows the queries of a warp see, for prefill kernels.
 #pragma once
 
 #include "backend/cuda/attention/attend.cuh"
@@ -7,14 +7,14 @@
 
 namespace sluice::backend::cuda::attention {
 
-// The rows that the lane's two query rows see, and what all of the warp's do: those of the cache or, where
-// `own`, those that the call brings.
+// The rows that the lane's two query rows see, and those that the warp's queries see: rows of the cache or,
+// if `own`, those that the call itself passes.
 struct Sight {
   int first[2];
   int last[2];
-  int warp_low;     // rows before it are out of the sight of all
-  int warp_high;    // and rows behind it
-  int whole_first;  // rows in [whole_first, whole_last] are in the sight of all
+  int warp_low;     // rows before it are visible to none of the warp's queries
+  int warp_high;    // nor are rows after it
+  int whole_first;  // rows in [whole_first, whole_last] are visible to all of them
   int whole_last;
 
   __device__ Sight(const AttendCall& call, const TokenTile& tile, int first_row, bool own = false) {

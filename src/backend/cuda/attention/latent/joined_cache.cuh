@@ -1,4 +1,4 @@
-// Keys of latent attention: a row of the latents and then one of the rotary keys.
+// Keys of latent attention: the concatenation of a row of latents and a row of rotary keys.
 #pragma once
 
 #include "backend/cuda/attention/dense_cache.cuh"

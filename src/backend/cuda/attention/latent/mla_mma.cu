@@ -1,12 +1,12 @@
 // Latent attention on tensor cores: BF16 queries and caches, rank 512 and 64 rotary channels.
 //
-// A block has 64 query rows (heads of one token, or of a few where there are fewer heads) and walks the cache
-// 64 rows at a time, the next 64 under way to the second buffer meanwhile: a row serves as key and as value
-// from one copy. Eight warps: for scores, 2 x 4 parts of 32 queries and 16 rows; for sums, 2 x 4 parts of 32
-// queries and 128 channels, the probabilities passing through shared memory in between. Decode cuts the cache
-// in splits; prefill walks it whole. Grid: token tiles, head tiles, lanes of splits.
-// Bytes: a row once per block; operations 2 (576 + 512) a query row and cache row. Scores exact products in
-// F32 sums; probabilities rounded to BF16.
+// A block has 64 query rows (heads of one token, or of several if there are fewer heads) and iterates over
+// the cache 64 rows at a time, while the next 64 are copied to the second buffer; a copied row serves as key
+// and as value. There are eight warps: for scores, 2 x 4 parts of 32 queries and 16 rows; for sums, 2 x 4
+// parts of 32 queries and 128 channels, with the probabilities passed through shared memory. Decode divides
+// the cache into splits; prefill does not. Grid: token tiles, head tiles, lanes of splits. Bytes: a row once
+// per block; operations: 2 (576 + 512) per query row and cache row. Scores are exact products with F32 sums;
+// probabilities are rounded to BF16.
 #include "backend/cuda/attention/latent/mla_mma.h"
 
 #include "backend/cuda/attention/mma_tile.cuh"
@@ -24,11 +24,11 @@ constexpr int kQueries = 64;
 constexpr int kRows = 64;  // of the cache at a time
 constexpr int kSplitRows = 256;
 constexpr int kSplitTiles = kSplitRows / kRows;
-constexpr int kColumns = kRank / 4;  // of a warp
+constexpr int kColumns = kRank / 4;  // per warp
 constexpr float kLog2E = 1.4426950408889634f;
 constexpr float kLn2 = 0.6931471805599453f;
 
-constexpr int kTileBytes = kRows * (kRank + kRope) * 2;  // of queries as well
+constexpr int kTileBytes = kRows * (kRank + kRope) * 2;  // also of queries
 constexpr int kWeightAt = 3 * kTileBytes;
 constexpr int kMaximaAt = kWeightAt + kQueries * kRows * 2;
 constexpr int kBytes = kMaximaAt + 4 * kQueries * 4;
@@ -53,12 +53,12 @@ struct Fetcher {
   }
 };
 
-// The 32 query rows of a warp; lane l has rows l/4 + 8i of them.
+// The 32 query rows of a warp; lane l has rows l/4 + 8i.
 struct State {
   Sums sums[2][kColumns / 8];
   float maximum[4];
-  float total[4];  // of the lane's own rows of the cache
-  int last[4];     // row of the cache each may see
+  float total[4];  // of the cache rows that the lane scores
+  int last[4];     // last row of the cache that each query sees
 
   __device__ __forceinline__ void reset() {
 #pragma unroll
@@ -93,9 +93,9 @@ __device__ __forceinline__ void add_scores(Sums (&scores)[2][2], const TileRows<
   }
 }
 
-// What warps tell each other in shared memory: a number per part and query, and the weights of a tile.
+// What the warps exchange in shared memory: a number per part and query, and the weights of a tile.
 struct Exchange {
-  float* maxima;  // and totals in the end
+  float* maxima;  // and totals at the end
   TileRows<kRows> weights;
 };
 
@@ -106,12 +106,12 @@ struct BlockQueries {
   int heads;
 };
 
-// Scores to weights in shared memory; rescales what was summed before.
+// Turns scores into weights in shared memory; rescales the previous sums.
 __device__ __forceinline__ void weigh(State& state, Sums (&scores)[2][2], const Place& place, int row,
                                       float scale, const Exchange& exchange) {
   const auto& [maxima, weights] = exchange;
   const int column = place.part * 16 + place.lane % 4 * 2;
-  // Query row i of the lane, column j of its four: sum j%2 + 2(i%2) of scores[i/2][j/2].
+  // Query row i of the lane and column j of its four are element j%2 + 2(i%2) of scores[i/2][j/2].
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     float largest = -INFINITY;
@@ -285,7 +285,7 @@ __global__ void __launch_bounds__(kThreads, 1) mla_kernel(const __grid_constant_
       add_values(state, place, exchange.weights, keys.latent);
     }
     if (kSplit ? unit % kSplitTiles == kSplitTiles - 1 : unit == units - 1) {
-      __syncthreads();  // the maxima's memory takes the totals
+      __syncthreads();  // the totals reuse the memory of the maxima
       write<kSplit>(state, attend, own, place, kSplit ? split_of(unit) : 0, exchange.maxima);
       state.reset();
     }

@@ -1,7 +1,8 @@
-// scores = scale * (q_latent . latent + q_pe . rope); out = softmax(scores) latent, latents straight from
-// codes.
+// scores = scale * (q_latent . latent + q_pe . rope); out = softmax(scores) latent, with latents decoded from
+// the packed cache.
 //
-// Latents stay in the rotated basis: queries are rotated once, the sums rotated back once. F32 throughout.
+// Computed in the rotated basis: queries are rotated once, and the sums are rotated back once. F32
+// throughout.
 #include "sluice/ops/attention/mla_turboquant_attention.h"
 
 #include "backend/cuda/attention/latent/joined_cache.cuh"

@@ -1,17 +1,17 @@
 // Decode attention from 4- and 8-bit TurboQuant caches on tensor cores: BF16 queries, widths 128, 256 and
 // 512.
 //
-// A block has up to 16 query heads of one token and KV head and takes splits of the cache in turn. It rotates
-// its queries once (unless they come rotated) to F16, scaled by a power of two per head. Codes stream through
-// a ring in shared memory per warp and become F16 levels by a table, once for all heads: a byte permute makes
-// the address, a load from shared memory the levels. Two warps share 32 rows: each scores half of the rows,
-// hands its weights to the other, and sums half of the coordinates of all rows, which halves the registers
-// that sums take. Cache rows, and then the coordinates of values, are the rows of the tensor cores' tiles,
-// heads their columns: eight heads fill a tile. Norms never touch levels: a key's norm scales its score in
-// F32, a value's norm its weight; the running maximum of score + log2 norm keeps weights in F16's range. The
-// warps of a block join their sums at the end of a split, in the memory of the rings and in their order.
-// Grid: tokens, KV heads x head tiles, lanes of splits. Bytes: codes and norms in sight once. Error about
-// 3e-4 before the output's rounding.
+// A block computes up to 16 query heads of one token and KV head and loops over splits of the cache. It
+// rotates its queries once (unless they are already rotated) to F16, scaled by a power of two per head. Codes
+// are streamed through a ring buffer in shared memory per warp and converted to F16 levels by a table, once
+// for all heads: a byte permute makes the address, a load from shared memory gives the levels. Two warps
+// share 32 rows: each scores half of the rows, passes its weights to the other, and sums half of the
+// coordinates of all rows, which halves the accumulators' registers. Cache rows, and then the coordinates of
+// values, are the rows of the tensor cores' tiles, and heads are their columns: eight heads fill a tile.
+// Levels are not multiplied by norms: a key's norm scales its score in F32, a value's norm its weight; the
+// running maximum of score + log2 norm keeps weights in F16's range. At the end of a split the warps' sums
+// are combined in a fixed order, in the memory of the ring buffers. Grid: tokens, KV heads x head tiles,
+// lanes of splits. Bytes: visible codes and norms once. The error is about 3e-4 before the output is rounded.
 #include "backend/cuda/attention/packed/packed_pieces.cuh"
 #include "backend/cuda/attention/packed/packed_softmax.cuh"
 #include "base/integer_cast.h"
@@ -22,7 +22,7 @@ namespace {
 
 constexpr float kLog2E = 1.4426950408889634f;
 
-// The lower (or upper) codes of every byte of two rows, side by side.
+// The lower (or upper) codes of every byte of two rows, interleaved.
 __device__ __forceinline__ std::uint32_t lower_nibbles(std::uint32_t first, std::uint32_t second) {
   return (first & 0x0f0f0f0fu) | (second << 4 & 0xf0f0f0f0u);
 }
@@ -44,7 +44,7 @@ __device__ __forceinline__ uint2 key_levels(std::uint32_t own, const std::uint32
   }
 }
 
-// scores = the 16 keys of a slot times the queries. Two sums per tile: half as long a chain of products.
+// scores = the 16 keys of a slot times the queries. Two sums per tile halve the chain of dependent products.
 template <class Shared, int kBits, int kTiles>
 __device__ __forceinline__ void score_keys(Sums (&scores)[kTiles], std::uint32_t own, const char* slot,
                                            const uint4* queries) {
@@ -79,7 +79,7 @@ __device__ __forceinline__ void score_keys(Sums (&scores)[kTiles], std::uint32_t
     for (int i = 0; i < 4; ++i) scores[t].at[i] += odd[t].at[i];
 }
 
-// sums += 16 values of a slot, transposed, times the weights; `first` is the row of the first one.
+// sums += 16 values of a slot, transposed, times the weights; `first` is the row of the first value.
 template <class Shared, int kBits, int kTiles>
 __device__ __forceinline__ void add_values(Sums (&sums)[kTiles][Shared::kHalfSteps],
                                            const uint2 (&weights)[kTiles], std::uint32_t own,
@@ -110,7 +110,7 @@ __device__ __forceinline__ void add_values(Sums (&sums)[kTiles][Shared::kHalfSte
     const std::uint32_t c = rows[2][word];
     const std::uint32_t d = rows[3][word];
     if constexpr (kBits == 4) {
-      // A byte of two rows' codes finds both levels at once.
+      // One look-up of a byte with two rows' codes gives both levels.
       const std::uint32_t even[2] = {lower_nibbles(a, b), lower_nibbles(c, d)};
       const std::uint32_t odd[2] = {upper_nibbles(a, b), upper_nibbles(c, d)};
 #pragma unroll
@@ -128,13 +128,13 @@ __device__ __forceinline__ void add_values(Sums (&sums)[kTiles][Shared::kHalfSte
   }
 }
 
-// Where a warp leaves the sums of `head` and coordinates d and d + 1 of its half, free of bank conflicts.
+// Where a warp stores the sums of `head` and coordinates d and d + 1 of its half, without bank conflicts.
 template <int kHalf>
 __device__ __forceinline__ int sum_place(int head, int d) {
   return head * kHalf + d / 32 * 32 + ((d % 32 / 2) ^ (d / 32 % 4 + head / 2 % 4 * 4)) * 2;
 }
 
-// Joins the warps' results of one split and writes them. The rings are idle.
+// Combines the warps' results of one split and writes them. The ring buffers are idle.
 template <class Shared, int kTiles, int kWidth>
 __device__ __forceinline__ void join(Stream<Shared::kHalfSteps, kTiles, Shared::kWarps>& stream, char* shared,
                                      const AttendCall& call, int split, int first_head, int heads) {
@@ -210,7 +210,7 @@ template <int kKeyBits, int kValueBits, int kWidth, int kTiles>
 __global__ void __launch_bounds__((PackedLayout<kKeyBits, kValueBits, kWidth, kTiles>::kThreads), 1)
     packed_kernel(const __grid_constant__ PackedCall call) {
   using Shared = PackedLayout<kKeyBits, kValueBits, kWidth, kTiles>;
-  constexpr int kStride = Shared::kWarps * kPiece;  // rows from one piece of a pair to its next
+  constexpr int kStride = Shared::kWarps * kPiece;  // rows between the pieces of a pair of warps
   extern __shared__ uint4 dynamic[];
   char* shared = reinterpret_cast<char*>(dynamic);
   const int lane = to_int(threadIdx.x) % kWarp;
@@ -242,7 +242,7 @@ __global__ void __launch_bounds__((PackedLayout<kKeyBits, kValueBits, kWidth, kT
     close_copies();
     if (from + kStride < end) entry = source.entry_of(from + kStride);
   };
-  // Takes up the pair's first pieces in sight of the split.
+  // Starts with the pair's first visible pieces of the split.
   const auto begin_split = [&] {
     row = split * split_rows + warp / 2 * 2 * kPiece;
     end = min((split + 1) * split_rows, source.high);
@@ -251,7 +251,7 @@ __global__ void __launch_bounds__((PackedLayout<kKeyBits, kValueBits, kWidth, kT
 #pragma unroll
     for (int slot = 0; slot + 1 < Shared::kSlots; ++slot) fetch(row + slot * kStride, slot);
   };
-  // Before the codes: what is asked for first comes first.
+  // Before the codes, because the loads that are issued first complete first.
   QueryHeads<Shared, kWidth> block_heads(call.queries, tile.begin, first_head, heads);
   begin_split();
   auto* queries = reinterpret_cast<uint4*>(Shared::behind(shared) + Shared::kQueryAt);
@@ -318,7 +318,7 @@ void launch_splits(Context& context, const PackedCall& call, const dim3& blocks)
          {blocks, dim3(Shared::kThreads), Shared::kBytes}, call);
 }
 
-// Tiles of heads that leave a warp the registers for its sums.
+// Tiles of heads that leave a warp enough registers for its accumulators.
 int head_tiles(const PackedCall& call) {
   return call.attend.group > kTileHeads && call.queries.width <= 256 ? 2 : 1;
 }

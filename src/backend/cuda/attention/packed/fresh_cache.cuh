@@ -1,5 +1,5 @@
-// A packed cache beside which the call may bring the rows of its own tokens as numbers. The tokens of a tile
-// are of one block (fresh_rows.h).
+// A packed cache for calls that may also pass the rows of their own tokens as numbers. The tokens of a tile
+// are in one block (fresh_rows.h).
 #pragma once
 
 #include "backend/cuda/attention/attend.cuh"

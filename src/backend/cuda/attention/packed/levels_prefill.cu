@@ -1,11 +1,11 @@
-// Prefill attention from packed caches, every row turned into F16 levels once for all queries of the call.
+// Prefill attention from packed caches, with every row converted to F16 levels once for all queries of the
+// call.
 //
-// Where many tokens look at the same rows, attend_packed_prefill spends a third of its time on turning the
-// same codes into levels for every 128 queries. Here one pass writes the levels of all rows in sight to
-// scratch memory, [rows,KH,D], and beside them what scores and weights need of the norms; then blocks walk
-// levels as they walk a BF16 cache, the next 64 rows under way meanwhile. The products are the same in the
-// same order (packed_tile.cuh), so the bits are too. Bytes: codes once, levels once out and once per block
-// in.
+// If many tokens see the same rows, attend_packed_prefill spends a third of its time on converting the same
+// codes for every 128 queries. Here one pass writes the levels of all visible rows to scratch memory,
+// [rows,KH,D], with what scores and weights need of the norms; then blocks iterate over levels as over a BF16
+// cache, prefetching the next 64 rows. The products are the same in the same order (packed_tile.cuh), and so
+// are the bits. Bytes: codes once, levels written once and read once per block.
 #include "backend/cuda/attention/packed/packed_tile.cuh"
 #include "base/integer_cast.h"
 
@@ -16,9 +16,9 @@ namespace {
 template <int kWidth>
 struct Layout {
   static constexpr int kTileBytes = kTileRows * TileRows<kWidth>::kRowBytes;
-  static constexpr int kTilesAt = kTileQueries * TileRows<kWidth>::kRowBytes;  // keys, values; twice
-  static constexpr int kColumnsAt = kTilesAt + 4 * kTileBytes;                 // a float2 per row; twice
-  static constexpr int kFactorsAt = kColumnsAt + 2 * kTileRows * 8;            // one a query
+  static constexpr int kTilesAt = kTileQueries * TileRows<kWidth>::kRowBytes;  // keys and values, two stages
+  static constexpr int kColumnsAt = kTilesAt + 4 * kTileBytes;                 // a float2 per row, two stages
+  static constexpr int kFactorsAt = kColumnsAt + 2 * kTileRows * 8;            // one per query
   static constexpr int kBytes = kFactorsAt + kTileQueries * 4;
 };
 
@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kTileThreads) unpack_rows(const __grid_constan
   }
 }
 
-// Of each cached row the key's norm and log2 of the value's.
+// For each cached row, the key's norm and log2 of the value's norm.
 __global__ void join_norms(const __grid_constant__ PackedCall call, const __grid_constant__ LevelRows to,
                            long long ring_start) {
   wait_for_inputs();
@@ -76,7 +76,7 @@ __global__ void join_norms(const __grid_constant__ PackedCall call, const __grid
       keys.norms[keys.slot_of(row)], norm_exponent(values.norms[values.slot_of(row)] * values.root));
 }
 
-// The same of the rows that the call brings.
+// The same for the rows that the call itself passes.
 __global__ void join_own_norms(const __grid_constant__ PackedCall call,
                                const __grid_constant__ LevelRows to) {
   wait_for_inputs();
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(kTileThreads, 1)
   const BlockHeads heads = block_heads(attend);
   const int kv_head = heads.kv_head;
   const TileWalk walked(tile);
-  // `first` is that of row 0, of cached rows or of the call's own.
+  // `first` is row 0 of the cached rows or of the call's own.
   const auto rows_of = [&](const __half* first, bool own) {
     FetchRows rows;
     rows.data = reinterpret_cast<const char*>(first + kv_head * kWidth);

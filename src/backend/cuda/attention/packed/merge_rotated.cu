@@ -1,9 +1,9 @@
-// out = R^-1 (sum_s 2^(m_s - m) sums_s / sum_s 2^(m_s - m) totals_s) over the splits s that hold rows in
-// sight; R is the rotation of packed caches, left out where the output stays rotated.
+// out = R^-1 (sum_s 2^(m_s - m) sums_s / sum_s 2^(m_s - m) totals_s) over the splits s that contain visible
+// rows; R is the rotation of packed caches, not undone if the output stays rotated.
 //
 // One block per token and head: columns by groups of splits, so that all partial results are in flight at
-// once; one warp then joins the groups and turns the row back. Bytes: every partial result once (from the L2
-// cache). The order of the sums follows from the number of splits alone.
+// once; one warp then combines the groups and rotates the row back. Bytes: every partial result once (from
+// the L2 cache). The order of summation depends only on the number of splits.
 #include "backend/cuda/attention/packed/attend.h"
 #include "backend/cuda/cache/rotation.cuh"
 #include "base/integer_cast.h"

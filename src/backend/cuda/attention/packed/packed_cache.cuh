@@ -1,4 +1,4 @@
-// TurboQuant caches: rows of codes and a norm each, on a ring or in pages. Kernels see logical rows, the
+// TurboQuant caches: rows of codes with a norm each, in a ring or in pages. Kernels use logical rows, the
 // oldest first.
 #pragma once
 
@@ -23,7 +23,7 @@ struct PackedRows {
   long long norm_page_stride;
   SequencePages pages;
 
-  // The rows of one page, that of `row`, as rows that lie one behind the other.
+  // The page that contains `row`, as contiguous rows.
   __device__ __forceinline__ PackedRows page_of(long long row) const {
     return pages.paged() ? in_page(row, pages.page(pages.entry(row))) : *this;
   }
@@ -46,7 +46,7 @@ struct PackedRows {
   }
 };
 
-// codes [KH,S,bytes] and norms [KH,S], or without heads; pooled, in pages, or neither.
+// codes [KH,S,bytes] and norms [KH,S], or without heads; pooled, paged, or neither.
 struct PackedCache {
   const unsigned char* codes;
   const float* norms;
@@ -74,12 +74,12 @@ struct PackedCache {
         bits(static_cast<int>(bits)),
         levels(bits) {}
 
-  // 4- or 8-bit rows that begin at multiples of 16 bytes.
+  // 4- or 8-bit rows aligned to 16 bytes.
   bool whole_chunks() const {
     return (bits == 4 || bits == 8) && reinterpret_cast<std::uintptr_t>(codes) % 16 == 0 &&
            code_pool_stride % 16 == 0 && code_head_stride % 16 == 0 && code_row_stride % 16 == 0;
   }
-  // On a ring, or in the pages of a sequence; `slot` counts where there are none.
+  // The rows in a ring, or in a sequence's pages; `slot` is used without pages only.
   __device__ __forceinline__ PackedRows of(long long slot, int kv_head, long long ring_start,
                                            const SequencePages& pages) const {
     const long long pool_row = pages.paged() ? 0 : slot;

@@ -1,9 +1,9 @@
-// How the lanes of a warp share packed rows of 4- or 8-bit codes as operands of tensor cores.
+// How packed rows of 4- or 8-bit codes are distributed over the lanes of a warp as tensor core operands.
 //
-// Products do not care about the order of coordinates, so every lane takes neighbouring bytes: of a key, lane
-// l takes the 16-byte chunks l%4, l%4 + 4 .. of row l/4; of the values, chunks l/4, l/4 + 8 .. of its four
-// rows. Which coordinates those are is said here, for the queries and for the sums. A byte becomes one or two
-// levels in F16 by a table that holds every entry once per lane, and so knows no bank conflicts.
+// Products do not depend on the order of coordinates, so every lane reads neighbouring bytes: of a key, lane
+// l reads the 16-byte chunks l%4, l%4 + 4 .. of row l/4; of the values, chunks l/4, l/4 + 8 .. of its four
+// rows. The functions here give the coordinates of these bytes, for the queries and for the sums. A byte is
+// converted to one or two F16 levels by a table with every entry once per lane, so without bank conflicts.
 #pragma once
 
 #include <cstdint>
@@ -21,33 +21,33 @@ struct PackedFormat {
   static_assert(kBits == 4 || kBits == 8);
   static constexpr int kPerByte = 8 / kBits;
   static constexpr int kRowBytes = kWidth * kBits / 8;
-  static constexpr int kKeyChunks = kRowBytes / 64;                            // of 16 bytes per lane and row
+  static constexpr int kKeyChunks = kRowBytes / 64;  // 16-byte chunks per lane and row
   static constexpr int kValueChunk = kRowBytes / 8 < 16 ? kRowBytes / 8 : 16;  // bytes
-  static constexpr int kValueChunks = kRowBytes / 8 / kValueChunk;             // a lane and row
+  static constexpr int kValueChunks = kRowBytes / 8 / kValueChunk;             // per lane and row
   static constexpr int kKeyWords = kKeyChunks * 4;
   static constexpr int kValueWords = kValueChunks * kValueChunk / 4;
 
-  // The coordinate of value v of those that quarter c = l%4 takes of a key.
+  // The coordinate of value v of those that quarter c = l%4 reads of a key.
   static __device__ __forceinline__ int key_coordinate(int c, int v) {
     const int byte = v / kPerByte;
     return ((byte / 16 * 4 + c) * 16 + byte % 16) * kPerByte + v % kPerByte;
   }
-  // The coordinate of value v of those that column g = l/4 takes of a value.
+  // The coordinate of value v of those that column g = l/4 reads of a value.
   static __device__ __forceinline__ int value_coordinate(int g, int v) {
     const int byte = v / kPerByte;
     return ((byte / kValueChunk * 8 + g) * kValueChunk + byte % kValueChunk) * kPerByte + v % kPerByte;
   }
 };
 
-// Four bytes, copied beside the thread.
+// Copies four bytes asynchronously.
 __device__ __forceinline__ void copy_4(void* to, const float* from) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared_address(to)), "l"(from) : "memory");
 }
 
 inline constexpr int kLevelTableBytes = 256 * kWarp * 4;
 
-// Entry [byte][lane], kEntryBytes from one byte to the next: the byte's two levels (4 bits), or its level
-// twice (8 bits).
+// Entry [byte][lane], with kEntryBytes between bytes: the byte's two levels (4 bits), or its level twice (8
+// bits).
 template <int kBits, int kEntryBytes = kWarp * 4>
 __device__ __forceinline__ void fill_level_table(const cache::Levels& levels, char* table) {
   const int lane = to_int(threadIdx.x) % kWarp;
@@ -60,12 +60,12 @@ __device__ __forceinline__ void fill_level_table(const cache::Levels& levels, ch
   }
 }
 
-// The entry of byte `i` of a word; `own` is the lane's table + 4 * lane.
+// The entry of byte `i` of a word; `own` is the table's address + 4 * lane.
 __device__ __forceinline__ std::uint32_t look_up(const char* own, std::uint32_t word, int i) {
   const std::uint32_t offset = i == 0 ? word << 7 : word >> (8 * i - 7);
   return *reinterpret_cast<const std::uint32_t*>(own + (offset & 0x7f80));
 }
-// Bytes 0-1 (or 2-3) of both: the lower (or upper) halves of two pairs.
+// Bytes 0-1 (or 2-3) of both words: the lower (or upper) halves of two pairs.
 __device__ __forceinline__ std::uint32_t lower_halves(std::uint32_t a, std::uint32_t b) {
   return __byte_perm(a, b, 0x5410);
 }
@@ -73,7 +73,7 @@ __device__ __forceinline__ std::uint32_t upper_halves(std::uint32_t a, std::uint
   return __byte_perm(a, b, 0x7632);
 }
 
-// The levels of eight neighbouring codes, of 4 bits or of 8.
+// The levels of eight neighbouring 4-bit or 8-bit codes.
 __device__ __forceinline__ uint4 levels_of(const char* own, std::uint32_t codes) {
   return {look_up(own, codes, 0), look_up(own, codes, 1), look_up(own, codes, 2), look_up(own, codes, 3)};
 }
@@ -99,8 +99,8 @@ __device__ __forceinline__ void multiply_add_f16(Sums& sums, const uint4& left, 
       : "r"(left.x), "r"(left.y), "r"(left.z), "r"(left.w), "r"(upper), "r"(lower));
 }
 
-// Rotates a query that a warp holds as rotation.cuh says (unless it comes rotated) and divides it by the
-// power of two it returns, which keeps it in the range of F16.
+// Rotates a query, held by a warp as in rotation.cuh (unless it is already rotated), and divides it by a
+// power of two, which is returned, to keep it in the range of F16.
 template <int kCount>
 __device__ __forceinline__ float rotate_query(float (&q)[kCount], const unsigned char* signs, bool rotated) {
   const int lane = to_int(threadIdx.x) % kWarp;
@@ -121,7 +121,7 @@ __device__ __forceinline__ float rotate_query(float (&q)[kCount], const unsigned
   return factor;
 }
 
-// log2 of a norm's size. A norm of 0 counts as 2^-100, far below what sums can show, so that maxima stay
+// log2 of a norm's magnitude. A norm of 0 counts as 2^-100, far too small to affect sums, so maxima stay
 // finite.
 __device__ __forceinline__ float norm_exponent(float norm) {
   constexpr float kLowest = -100;

@@ -1,4 +1,4 @@
-// What the decode kernel for packed caches reads: its place in shared memory, the queries, the rows.
+// The inputs of the decode kernel for packed caches: its layout of shared memory, the queries, the rows.
 #pragma once
 
 #include "backend/cuda/attention/packed/attend.h"
@@ -7,12 +7,12 @@
 
 namespace sluice::backend::cuda::attention::packed {
 
-inline constexpr int kPiece = 16;  // rows of keys that a warp takes at a time; of values, twice as many
+inline constexpr int kPiece = 16;  // rows of keys that a warp processes at a time; twice as many of values
 inline constexpr int kTileHeads = 8;
 
-// Shared memory: what precedes the table of levels, the table, the rest. The table begins at a multiple of
-// its own 64 KB, so that a code put into the second byte of a lane's address is the whole look-up.
-// kTiles: of eight heads.
+// Shared memory: what precedes the table of levels, the table, the rest. The table is aligned to its size of
+// 64 KB, so replacing the second byte of a lane's address by a code is the whole address computation. kTiles:
+// number of tiles of eight heads.
 template <int kKeyBits, int kValueBits, int kWidth, int kTiles>
 struct PackedLayout {
   using Key = PackedFormat<kKeyBits, kWidth>;
@@ -23,7 +23,7 @@ struct PackedLayout {
   static constexpr int kValueAt = kPiece * Key::kRowBytes;
   static constexpr int kNormAt = kValueAt + 2 * kPiece * Value::kRowBytes;
   static constexpr int kSlotBytes = kNormAt + 2 * kPiece * 4;
-  // As many warps as shared memory has rings and a tile's sums leave registers for.
+  // As many warps as there is shared memory for ring buffers and there are registers for accumulators.
   static constexpr int kWarps = 24 * kSlotBytes > 102 * 1024 || kTiles == 2 ? 8 : 12;
   static constexpr int kSlots = kWarps == 8 && 24 * kSlotBytes <= 136 * 1024 ? 3 : 2;
   static constexpr int kThreads = kWarps * kWarp;
@@ -32,13 +32,13 @@ struct PackedLayout {
 
   static constexpr int kTableBytes = 64 * 1024;
   static constexpr int kScaleBytes = (4 * kWarps + 1) * kHeads * 4;  // factors, maxima, totals, two of peaks
-  static constexpr int kRingsBefore = (63 * 1024 - kScaleBytes) / kRingBytes;  // the table
+  static constexpr int kRingsBefore = (63 * 1024 - kScaleBytes) / kRingBytes;  // before the table
   static constexpr int kFirstRings = kRingsBefore < kWarps ? kRingsBefore : kWarps;
-  static constexpr int kQueryAt = (kWarps - kFirstRings) * kRingBytes;  // behind the table
+  static constexpr int kQueryAt = (kWarps - kFirstRings) * kRingBytes;  // after the table
   static constexpr int kQueryBytes = kTiles * kSteps * kWarp * 8;
   static constexpr int kWeightAt = kQueryAt + kQueryBytes;
   static constexpr int kWeightBytes = 2 * kWarps * kTiles * kWarp * 8;
-  static constexpr int kStagedBytes = kHeads * kWidth * 2;  // queries pass through the place of weights
+  static constexpr int kStagedBytes = kHeads * kWidth * 2;  // queries are staged in the memory of the weights
   static constexpr int kBytes =
       2 * kTableBytes + kWeightAt + (kWeightBytes > kStagedBytes ? kWeightBytes : kStagedBytes);
   static_assert(kBytes <= 227 * 1024);
@@ -53,7 +53,7 @@ struct PackedLayout {
   }
 };
 
-// An entry of the table: 32 lanes of the keys' levels, 32 of the values'.
+// A table entry: the keys' level for 32 lanes, then the values'.
 inline constexpr int kPairEntryBytes = 2 * kWarp * 4;
 
 // The entry of byte `i` of a word; `own` is the address of the lane's part of entry 0.
@@ -62,7 +62,7 @@ __device__ __forceinline__ std::uint32_t find_levels(std::uint32_t own, std::uin
   asm("ld.shared.u32 %0, [%1];" : "=r"(levels) : "r"(__byte_perm(word, own, 0x7604 | i << 4)));
   return levels;
 }
-// The address of the lane's part of entry 0, known only once the table is filled.
+// The address of the lane's part of entry 0. Volatile, so that it is not used before the table is filled.
 __device__ __forceinline__ std::uint32_t own_levels(const char* entries) {
   std::uint32_t own;
   asm volatile("mov.u32 %0, %1;"
@@ -72,7 +72,7 @@ __device__ __forceinline__ std::uint32_t own_levels(const char* entries) {
   return own;
 }
 
-// The block's query heads, a head per warp in turn.
+// The block's query heads, distributed round-robin over the warps.
 template <class Shared, int kWidth>
 struct QueryHeads {
   static constexpr int kCount = kWidth / kWarp;
@@ -91,7 +91,8 @@ struct QueryHeads {
     }
   }
 
-  // Rotated and scaled by a power of two each, as right operands of two steps at a time, in lane order.
+  // Stores them rotated, each scaled by a power of two, as right operands of two steps at a time, in lane
+  // order.
   __device__ __forceinline__ void store(const PackedCall& call, __half* staged, uint4* operands,
                                         float* factors) {
     const int lane = to_int(threadIdx.x) % kWarp;
@@ -120,8 +121,8 @@ struct QueryHeads {
 };
 
 // Rows of codes as 16-byte chunks in shared memory, placed so that neither copies nor the lanes' reads of
-// rows meet in a bank. Places are linear in the bits of a chunk's number: of numbers without common bits,
-// place(a + b) = place(a) ^ place(b).
+// rows have bank conflicts. Places are linear in the bits of a chunk's number: for numbers without common
+// bits, place(a + b) = place(a) ^ place(b).
 template <int kRowBytes>
 struct CodeTile {
   static constexpr int kChunks = kRowBytes / 16;
@@ -130,13 +131,13 @@ struct CodeTile {
     const int key = kRowBytes >= 128 ? chunk / kChunks : chunk / 8;
     return (chunk ^ ((key & 1) << 2 ^ (key >> 1 & 3) << 1)) * 16;
   }
-  // The place of the chunk that lies `distance`, a constant, behind the lane's first one.
+  // The place of the chunk at a constant `distance` after the lane's first one.
   static __device__ __forceinline__ int behind(int first_place, int distance) {
     return (first_place ^ (place(distance) & 127)) + (place(distance) & ~127);
   }
 };
 
-// The rows of one sequence and KV head on their ring; a cache has less than 2^31 rows.
+// The rows of one sequence and KV head; a cache has less than 2^31 rows.
 struct PieceSource {
   const unsigned char* keys;
   const unsigned char* values;
@@ -146,9 +147,9 @@ struct PieceSource {
   int value_stride;
   int ring_start;
   int capacity;
-  int low;  // rows in sight: [low, high)
+  int low;  // visible rows: [low, high)
   int high;
-  long long key_page;  // bytes from page to page, and floats
+  long long key_page;  // bytes between pages; for norms, floats
   long long value_page;
   long long key_norm_page;
   long long value_norm_page;
@@ -172,9 +173,9 @@ struct PieceSource {
         value_norm_page(v.norm_page_stride),
         pages(k.pages) {}
 
-  // One warp's fetches of the 32 rows from `row` on: of half of them the keys and the norms, of all of them
-  // half of the values, in the page that an entry of the table names. Rows out of sight are read as the
-  // nearest one in sight.
+  // One warp's copies for the 32 rows from `row` on: the keys and norms of half of them, and half of the
+  // values of all, in the page that a table entry names. Instead of a row that is not visible, the nearest
+  // visible one is read.
   template <class Shared>
   __device__ __forceinline__ void fetch(int row, int entry, int half, char* to) const {
     const int page = pages.page(entry);
@@ -184,7 +185,7 @@ struct PieceSource {
     else
       fetch_rows<Shared>([&](int r) { return slot_of(min(max(row + r, low), high - 1)); }, page, half, to);
   }
-  // The entry of the 32 rows from `row` on, of which some are in sight.
+  // The table entry for the 32 rows from `row` on, some of which are visible.
   __device__ __forceinline__ int entry_of(int row) const { return pages.entry(max(row, low)); }
 
  private:
@@ -193,7 +194,7 @@ struct PieceSource {
     const unsigned at = to_unsigned(ring_start) + to_unsigned(row);
     return to_int(at >= to_unsigned(capacity) ? at - to_unsigned(capacity) : at);
   }
-  // `slot(r)`: where row r lies.
+  // `slot(r)`: the place of row r.
   template <class Shared, class SlotOf>
   __device__ __forceinline__ void fetch_rows(SlotOf&& slot, int page, int half, char* to) const {
     const int lane = to_int(threadIdx.x) % kWarp;

@@ -1,5 +1,5 @@
 // The softmax of the decode kernel for packed caches: a warp's running sums, and the weights that two warps
-// hand to each other.
+// exchange.
 #pragma once
 
 #include "backend/cuda/attention/mma_tile.cuh"
@@ -9,9 +9,9 @@
 namespace sluice::backend::cuda::attention::packed {
 
 inline constexpr float kLowest = -1e30f;  // below every maximum, and finite
-inline constexpr float kSlack = 4;  // weights may grow to 2^kSlack before what was summed is scaled anew
+inline constexpr float kSlack = 4;        // weights may grow to 2^kSlack before the sums are rescaled
 
-// Over the lanes of one head: those that differ in cache rows.
+// Reductions over the lanes of one head, which have different cache rows.
 __device__ __forceinline__ float rows_max(float x) {
 #pragma unroll
   for (int step = 4; step < kWarp; step *= 2) x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, step));
@@ -31,7 +31,7 @@ struct RowPair {
   bool seen[2];
 };
 
-// The other warp of the pair, and the memory through which weights and maxima go.
+// The pair of warps, and the memory through which it exchanges weights and maxima.
 struct Pair {
   uint2* weights;  // [2][warps][tiles][lane]
   float2* peaks;   // [2][warps][tiles][4]
@@ -41,7 +41,7 @@ struct Pair {
   __device__ __forceinline__ void wait() const { asm volatile("bar.sync %0, 64;" ::"r"(barrier) : "memory"); }
 };
 
-// Factors of heads 2(l%4) and the next to that of head l/4, twice.
+// The factors of heads 2(l%4) and the next one are moved to the lanes of head l/4, duplicated.
 __device__ __forceinline__ __half2 factor_of_column(const float (&factor)[2]) {
   const int column = to_int(threadIdx.x) % kWarp / 4;
   const float even = __shfl_sync(0xffffffffu, factor[0], column / 2);
@@ -54,13 +54,13 @@ __device__ __forceinline__ void multiply(uint2& weights, __half2 factor) {
   pairs[1] = __hmul2(pairs[1], factor);
 }
 
-// One warp's softmax: sums and totals in units of 2^maximum. Of heads 2(l%4) and the next of each tile. The
-// sums are those of the pair's rows and half of the coordinates, the totals those of the warp's own rows.
+// A warp's softmax: sums and totals in units of 2^maximum, for heads 2(l%4) and the next one of each tile.
+// The sums are over the pair's rows, for half of the coordinates; the totals are over the warp's own rows.
 template <int kHalfSteps, int kTiles, int kWarps>
 struct Stream {
   Sums sums[kTiles][kHalfSteps];
   float maximum[kTiles][2];  // of the pair
-  float total[kTiles][2];    // of the lane's own rows
+  float total[kTiles][2];    // over the lane's own rows
 
   __device__ __forceinline__ void reset() {
 #pragma unroll
@@ -72,7 +72,7 @@ struct Stream {
     }
   }
 
-  // Scores of the warp's 16 rows to the weights (right operands) of the pair's 32.
+  // Turns scores of the warp's 16 rows into the weights (right operands) of the pair's 32 rows.
   __device__ __forceinline__ void weigh(Sums (&scores)[kTiles], const float (&scale)[kTiles][2],
                                         const RowPair& rows, const Pair& pair, int turn,
                                         uint2 (&weights)[2][kTiles]) {
@@ -109,7 +109,7 @@ struct Stream {
   }
 
  private:
-  // In units of 2^peak, which is the maximum unless the scores rise above it; totals too.
+  // The weights and totals are in units of 2^peak, which is the maximum unless the scores exceed it.
   __device__ __forceinline__ uint2 own_weights(int t, Sums scores, const float (&scale)[2],
                                                const RowPair& rows, float (&peak)[2]) {
     bool higher = false;
@@ -139,7 +139,7 @@ struct Stream {
             transpose_matrix(half_pair(weights[2], weights[3]))};
   }
 
-  // Brings all that is in units of the old maximum and of either peak to those of the larger peak.
+  // Rescales everything in units of the old maximum or of either peak to the larger peak.
   __device__ __forceinline__ void raise(int t, const float (&own)[2], const float (&other)[2], int side,
                                         uint2 (&weights)[2][kTiles]) {
     float old_factor[2];

@@ -1,8 +1,9 @@
-// A tile of a prefill kernel of packed caches: 128 query rows of a block, 16 per warp, against 64 rows of
+// A tile of a prefill kernel for packed caches: 128 query rows per block, 16 per warp, against 64 rows of
 // levels.
 //
-// Queries are rotated once to F16. Norms do not touch levels: a key's norm scales its score, a value's norm
-// joins the weight, its sign the levels; maxima are of score + log2 norm, so that weights stay in F16.
+// Queries are rotated once to F16. Levels are not multiplied by norms: a key's norm scales its score, a
+// value's norm is a factor of the weight and its sign one of the levels. Maxima are of score + log2 norm,
+// which keeps weights in F16's range.
 #pragma once
 
 #include "backend/cuda/attention/mma_tile.cuh"
@@ -18,11 +19,11 @@ namespace sluice::backend::cuda::attention::packed {
 inline constexpr int kTileWarps = 8;
 inline constexpr int kTileThreads = kTileWarps * kWarp;
 inline constexpr int kTileQueries = kTileWarps * 16;
-inline constexpr int kTileRows = 64;  // of the cache at a time
+inline constexpr int kTileRows = 64;  // rows of the cache per tile
 
-// The tiles that a block walks: those of the cache in sight, then those of the rows that the call brings.
+// The tiles that a block iterates over: those of the visible cache, then those of the call's own rows.
 struct TileWalk {
-  int low;  // cached rows in sight: [low, cached_high)
+  int low;  // visible cached rows: [low, cached_high)
   int cached_high;
   int own_low;  // the call's own: [own_low, high)
   int high;
@@ -49,7 +50,7 @@ struct TileWalk {
   }
 };
 
-// The block's query rows, rotated and scaled by a power of two each.
+// Loads the block's query rows, rotated and each scaled by a power of two.
 template <int kWidth>
 __device__ __forceinline__ void load_queries(const PackedCall& call, const TokenTile& tile, int first_head,
                                              int heads, const TileRows<kWidth>& to, float* factors) {
@@ -79,7 +80,8 @@ struct PackedWalk : SoftmaxSums<kWidth> {
   using SoftmaxSums<kWidth>::maximum;
   using SoftmaxSums<kWidth>::total;
 
-  // Scores (out of sight: -inf) to weights. Rows out of sight may have any norm: a maximum passes over NaN.
+  // Turns scores (-inf where not visible) into weights. Rows that are not visible may have any norm: a
+  // maximum ignores NaN.
   __device__ __forceinline__ void weigh(Sums (&scores)[kTileRows / 8], const float2* columns) {
     const int column = to_int(threadIdx.x) % 4 * 2;
     float base[2];
@@ -115,7 +117,7 @@ struct PackedWalk : SoftmaxSums<kWidth> {
   }
 };
 
-// The levels of 64 rows, and what their scores and weights are multiplied by.
+// The levels of 64 rows, and the factors of their scores and weights.
 template <int kWidth>
 struct LevelTile {
   TileRows<kWidth> keys;
@@ -123,7 +125,7 @@ struct LevelTile {
   const float2* columns;
 };
 
-// The queries of a warp: the 16 from `first_row` on, of which a lane has two, and their factors.
+// The 16 queries of a warp from `first_row` on, of which a lane has two, and their factors.
 template <int kWidth>
 struct WarpQueries {
   TileRows<kWidth> rows;
@@ -131,7 +133,7 @@ struct WarpQueries {
   float scale[2];
 };
 
-// The rows of a tile, which are those from `row` on.
+// Processes the rows of a tile, which are those from `row` on.
 template <int kWidth>
 __device__ __forceinline__ void attend_tile(PackedWalk<kWidth>& walk, const WarpQueries<kWidth>& queries,
                                             const LevelTile<kWidth>& tile, int row, const Sight& sight) {
@@ -174,7 +176,7 @@ __device__ __forceinline__ void attend_tile(PackedWalk<kWidth>& walk, const Warp
   }
 }
 
-// The sums of the warp's queries over their totals to the output.
+// Writes the sums of the warp's queries, divided by their totals, to the output.
 template <int kWidth>
 __device__ __forceinline__ void store_walk(const AttendCall& attend, const TokenTile& tile, int first_row,
                                            int first_head, int heads, const PackedWalk<kWidth>& walk) {
@@ -195,22 +197,22 @@ __device__ __forceinline__ void store_walk(const AttendCall& attend, const Token
   }
 }
 
-// What scores of levels are multiplied by, beside a query's factor and a key's norm: log2(e) for powers of 2.
+// The factor of scores, besides a query's factor and a key's norm; log2(e) is for powers of 2.
 __device__ __forceinline__ float level_scale(const PackedCall& call) {
   constexpr float kLog2E = 1.4426950408889634f;
   return call.attend.scale * call.keys.root * kLog2E;
 }
 
-// What a block works on: some tokens, all query heads of one KV head, and the rows they see.
+// A block's work: some tokens, all query heads of one KV head in the tile, and the rows they see.
 struct PackedBlock {
   TokenTile tile;
   BlockHeads heads;
   TileWalk walked;
 };
 
-// The walk of a block over its tiles, common to both kernels. fetch(index) begins to copy a tile,
-// tiles(index) makes its levels readable to the block and says where they are; what is fetched ahead does not
-// touch those.
+// A block's loop over its tiles, common to both kernels. fetch(index) starts to copy a tile; tiles(index)
+// makes its levels readable to the block and returns where they are. Prefetched data does not overwrite
+// those.
 template <int kWidth, class Fetch, class Tiles>
 __device__ __forceinline__ void walk_tiles(const PackedCall& call, const PackedBlock& block,
                                            const TileRows<kWidth>& queries, float* factors, Fetch&& fetch,

@@ -1,10 +1,10 @@
 // Prefill attention from 4- and 8-bit TurboQuant caches on tensor cores: BF16 queries, widths 128 and 256.
 //
-// A block has 128 query rows, tokens x heads of one KV head, and walks the logical rows they see 64 at a time
-// (packed_tile.cuh): codes arrive in shared memory while the rows before are used, and all threads turn them
-// into F16 levels once for all queries.
-// Grid: token tiles, the longest walks first, and KV heads x head tiles. Operations: 4 D a query row and
-// cache row in sight. Error about 3e-4 before the output's rounding.
+// A block has 128 query rows, tokens x heads of one KV head, and iterates over the logical rows they see 64
+// at a time (packed_tile.cuh): codes are copied to shared memory while the previous rows are used, and all
+// threads convert them to F16 levels once for all queries. Grid: token tiles, the longest loops first, and KV
+// heads x head tiles. Operations: 4 D per query row and visible cache row. The error is about 3e-4 before the
+// output is rounded.
 #include "backend/cuda/attention/packed/packed_tile.cuh"
 #include "base/integer_cast.h"
 
@@ -23,12 +23,12 @@ struct Layout {
   static constexpr int kValueCodesAt = kKeyCodesAt + kTileRows * kKeyBytes;
   static constexpr int kNormsAt = kValueCodesAt + kTileRows * kValueBytes;  // of keys, then of values
   static constexpr int kColumnsAt = kNormsAt + 2 * kTileRows * 4;           // a float2 per row
-  static constexpr int kFactorsAt = kColumnsAt + kTileRows * 8;             // one a query
+  static constexpr int kFactorsAt = kColumnsAt + kTileRows * 8;             // one per query
   static constexpr int kTableAt = kFactorsAt + kTileQueries * 4;
   static constexpr int kBytes = kTableAt + kTables * kLevelTableBytes;
 };
 
-// Codes of rows [begin, end) from `row` on.
+// Copies the codes of rows [begin, end) from `row` on.
 template <int kRowBytes>
 __device__ __forceinline__ void fetch_codes(const PackedRows& rows, long long row, int begin, int end,
                                             char* to) {
@@ -41,9 +41,9 @@ __device__ __forceinline__ void fetch_codes(const PackedRows& rows, long long ro
   }
 }
 
-// Rows [begin, end) of a tile that are levels already.
+// Rows [begin, end) of a tile that are already levels.
 struct FreshTile {
-  const __half* first;  // row 0 of the tile, were it one of them
+  const __half* first;  // address of the tile's row 0, even if that is not one of them
   long long stride;
   int begin;
   int end;
@@ -62,7 +62,7 @@ __device__ __forceinline__ void copy_rows(const FreshTile& fresh, const TileRows
   }
 }
 
-// Codes to levels, 8 at a time; rows with a negative norm take their levels negated.
+// Converts codes to levels, 8 at a time; rows with a negative norm get negated levels.
 template <int kBits, int kWidth>
 __device__ __forceinline__ void decode_rows(const char* codes, const float* norms, const char* own,
                                             const TileRows<kWidth>& to) {
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(kTileThreads, 1)
   const PackedRows all_keys = call.keys.of(tile, kv_head);
   const PackedRows all_values = call.values.of(tile, kv_head);
   const TileWalk walked(tile);
-  // Row r of the call's own is its token r - base.
+  // The call's own row r is its token r - base.
   const int base = to_int(tile.base);
   const int kv_heads = attend.kv_heads();
   const auto fresh_tile = [&](const FreshLevels& fresh, int row) -> FreshTile {
@@ -171,8 +171,8 @@ struct FreshCall {
   float* norms;
 };
 
-// A warp per vector: rotated and scaled by a power of two, which becomes the norm. A NaN goes to the norm
-// alone: levels are multiplied by the weight 0 where a query does not see them.
+// A warp per vector: rotates it and scales it by a power of two, which becomes the norm. NaN is only put into
+// the norm, because levels are multiplied by a weight of 0 for queries that do not see them.
 template <int kWidth>
 __global__ void fresh_levels(FreshCall call) {
   constexpr int kCount = kWidth / kWarp;

@@ -1,8 +1,9 @@
-// out = softmax(scale * q kT) v straight from the packed cache.
+// out = softmax(scale * q kT) v, computed from the packed cache.
 //
-// Keys and values stay in the rotated basis: q is rotated once, the sum of values rotated back once, in F32.
-// BF16 queries of common widths over whole bytes run on tensor cores, everything else in F32. So do rows of
-// the call's own tokens that come beside the cache, unless a prompt brings them, which is what they are for.
+// Keys and values stay in the rotated basis: q is rotated once, and the sum of values is rotated back once,
+// in F32. BF16 queries of common widths over codes of whole bytes run on tensor cores, everything else in
+// F32. Tensor cores also handle the unquantised rows of the call's own tokens, but only for prompts, for
+// which these exist.
 #include "sluice/ops/attention/turboquant_attention.h"
 
 #include "backend/cuda/attention/packed/attend.h"
@@ -35,7 +36,7 @@ std::size_t aligned(std::size_t bytes) {
   return divide_up<std::size_t>(bytes, 256) * 256;
 }
 
-// Scratch memory from the front.
+// Allocates scratch memory sequentially.
 struct Scratch {
   std::byte* at;
   template <class T = void>
@@ -44,7 +45,7 @@ struct Scratch {
     at += aligned(bytes);
     return reinterpret_cast<T*>(taken);
   }
-  // x in the rotated basis, F32 unless it comes rotated.
+  // x in the rotated basis, in F32 unless it is already rotated.
   HeadRows rotated(Context& context, const ops::ConstView& x, const unsigned char* signs, bool already) {
     if (already || !x.present()) return x.present() ? HeadRows(x) : HeadRows();
     const ops::View to(take(to_size(x.elements()) * sizeof(float)), ops::DType::f32, x.shape);
@@ -60,13 +61,13 @@ FreshLevels fresh_levels(Context& context, const PackedCall& call, const ops::Co
   return to;
 }
 
-// The scratch memory of prefill's fast kernels: levels of the call's own rows and, where that pays, of the
-// cached rows in sight.
+// The scratch memory of prefill's fast kernels: levels of the call's own rows and, if that pays off, of the
+// visible cached rows.
 struct LevelMemory {
-  long long own;     // rows that come beside the cache
-  long long rows;    // in sight; 0: codes are read as they are
-  long long first;   // of these
-  long long cached;  // seen from codes: [first, cached)
+  long long own;     // rows that the call itself passes
+  long long rows;    // visible ones; 0: codes are read directly
+  long long first;   // the first of these
+  long long cached;  // cached rows that are read as codes: [first, cached)
   std::size_t own_bytes;
   std::size_t norm_bytes;
   std::size_t level_bytes;
@@ -87,7 +88,7 @@ struct LevelMemory {
     column_bytes = aligned(heads * to_size(column_stride()) * sizeof(float2));
     own_column_bytes = aligned(heads * to_size(own_column_stride()) * sizeof(float2));
   }
-  // Whole tiles of rows.
+  // Rounded up to whole tiles of rows.
   long long column_stride() const { return divide_up<long long>(cached, 64) * 64; }
   long long own_column_stride() const { return rows > 0 ? divide_up<long long>(own, 64) * 64 + 64 : 0; }
   std::size_t bytes() const {
@@ -95,11 +96,12 @@ struct LevelMemory {
   }
 
  private:
-  // That of the first token.
+  // The first row that the first token sees.
   static long long first_in_sight(const ops::TurboquantAttention& op, long long rows) {
     return op.window > 0 ? std::max<long long>(rows - op.q.dim(0) + 1 - op.window, 0) : 0;
   }
-  // Known here for one sequence alone; 0 where turning all rows into levels does not pay or takes too much.
+  // Only known here for a single sequence; 0 if converting all rows to levels does not pay off or takes too
+  // much memory.
   static long long rows_in_sight(const ops::TurboquantAttention& op) {
     constexpr std::int64_t kFewTokens = 128;
     if (op.seq_starts.present() || op.q.dim(0) < kFewTokens) return 0;
@@ -163,7 +165,8 @@ void run(Context& context, const ops::TurboquantAttention& op) {
     packed.attend.most_splits = kPackedMostSplits;
     return attend_packed_mma(context, packed, context.scratch(SplitSizes(packed.attend).bytes));
   }
-  // Queries in F32 (the fast kernels rotate their own), sums to be rotated back, fresh rows, partial results.
+  // Queries in F32 (the fast kernels rotate theirs), sums to be rotated back, the call's own rows, partial
+  // results.
   const std::size_t floats = aligned(to_size(op.q.elements()) * sizeof(float));
   const std::size_t fresh_bytes = fresh ? 2 * aligned(to_size(op.k_new.elements()) * sizeof(float)) + 512 : 0;
   const LevelMemory levels(op);
