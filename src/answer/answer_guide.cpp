@@ -16,7 +16,7 @@ void refuse_what_takes_too_much(FunctionRef<void()> work) try { work(); } catch 
 
 AnswerGuide::AnswerGuide(std::shared_ptr<const Grammar> grammar)
     : matcher_(std::move(grammar)), words_(matcher_.mask_words()) {
-  // The matcher remembers it: whoever asks for the answer waits for the first mask, and no batch does.
+  // The matcher caches it: the request waits for the first mask instead of a batch.
   matcher_.mask(words_);
 }
 
@@ -29,7 +29,7 @@ bool AnswerGuide::mask(std::span<std::uint8_t> allowed) {
   static_assert(std::endian::native == std::endian::little, "bytes of a word are in the order of their bits");
   std::ranges::fill(allowed, std::uint8_t{0});
   const std::optional<std::int32_t> forced = budget_ ? budget_->forced() : std::nullopt;
-  // In the middle of a character it has to be finished first.
+  // An incomplete character must be finished first.
   if (forced && matcher_.allows(*forced)) {
     const auto id = to_size(*forced);
     if (id / 8 >= allowed.size())

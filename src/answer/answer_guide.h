@@ -1,4 +1,4 @@
-// A grammar's matcher, and what limits thinking, as the guide of one answer.
+// The guide of one answer: a grammar's matcher, and the limit on thinking.
 #pragma once
 
 #include <functional>
@@ -14,15 +14,15 @@
 
 namespace sluice::answer {
 
-// A form that passes its limits lacks nothing of this machine's: whoever asked for it hears why it is
-// refused.
+// Runs `work`; a format that exceeds limits is the request's error, not a lack of this machine's resources,
+// so it is reported as such.
 void refuse_what_takes_too_much(FunctionRef<void()> work);
 
 class AnswerGuide : public TokenGuide {
  public:
   explicit AnswerGuide(std::shared_ptr<const Grammar> grammar);
 
-  // `text` tells what a token stands for.
+  // `text` gives the text of a token.
   void limit_thinking(ThinkingBudget budget, std::function<std::string_view(std::int32_t)> text);
 
   bool mask(std::span<std::uint8_t> allowed) override;

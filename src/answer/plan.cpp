@@ -26,7 +26,7 @@ std::shared_ptr<const GrammarVocabulary> make_vocabulary(const Engine& engine) {
   return std::make_shared<const GrammarVocabulary>(bytes, stop, named);
 }
 
-// A vocabulary takes a moment, so it is made once and by whoever needs it first.
+// Preparing a vocabulary takes a moment, so it is done once, when first needed.
 std::shared_ptr<GrammarCache> grammars(const Engine& engine) {
   engine::AnswerCache& cache = engine::core(engine).answers;
   const std::lock_guard lock(cache.mutex);
@@ -36,7 +36,8 @@ std::shared_ptr<GrammarCache> grammars(const Engine& engine) {
 
 using ProbeJson = nlohmann::ordered_json;
 
-// An assistant that thought and called; arguments are an object for some templates and text for others.
+// Renders an assistant message with thinking and a call; some templates take arguments as an object, others
+// as text.
 std::string probe(const Engine& engine, bool arguments_as_text) {
   const std::string function(AnswerProbe::kFunction);
   const ProbeJson arguments{{std::string(AnswerProbe::kArgument), std::string(AnswerProbe::kValue)}};
@@ -56,7 +57,7 @@ std::string probe(const Engine& engine, bool arguments_as_text) {
   try {
     return engine.render_chat(messages.dump(), false, ProbeJson{{"tools", tools}}.dump());
   } catch (const Error&) {
-    return {};  // the template cannot render it
+    return {};  // the template does not support it
   }
 }
 
@@ -114,7 +115,7 @@ AnswerSource::Thinking thinking_of(const AnswerFormat& format) {
   return format.prompt_opens_thinking ? AnswerSource::Thinking::open : AnswerSource::Thinking::allowed;
 }
 
-// The tokens that close thinking.
+// The tokens that end thinking.
 std::vector<std::int32_t> close_tokens(const Engine& engine, const AnswerFormat& format) {
   return engine.encode(format.think_close);
 }
@@ -135,7 +136,7 @@ bool has_special_markers(const Engine& engine, const AnswerSource& source) {
 
 std::vector<AnswerTool> parse_tools(std::string_view json, bool strict) {
   if (json.empty()) return {};
-  parse_json(json, {"tools", ErrorKind::input});  // the strict checks
+  parse_json(json, {"tools", ErrorKind::input});  // strict checks
   const auto parsed = nlohmann::ordered_json::parse(json);
   if (parsed.is_null()) return {};
   if (!parsed.is_array()) fail(ErrorKind::input, "tools: expected a JSON array");

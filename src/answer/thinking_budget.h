@@ -1,4 +1,4 @@
-// Counts the tokens of thinking, and says when it must end.
+// Counts the tokens of thinking, and enforces its end.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ class ThinkingBudget {
   // `close` are the tokens that end thinking.
   ThinkingBudget(const AnswerFormat& format, std::int64_t tokens, std::vector<std::int32_t> close);
 
-  // A token was chosen that stands for this text.
+  // Records a chosen token with its text.
   void accept(std::int32_t token, std::string_view text);
-  // The token that must come now, if thinking has lasted long enough.
+  // The token that must come next, if thinking has reached its limit.
   std::optional<std::int32_t> forced() const;
 
  private:
@@ -28,12 +28,12 @@ class ThinkingBudget {
   bool ended() const;
 
   std::string open_, close_text_;
-  std::vector<std::string> calls_;  // what opens a call, which ends thinking, too
+  std::vector<std::string> calls_;  // markers that open a call, which also ends thinking
   std::vector<std::int32_t> close_;
   std::int64_t left_;
-  std::size_t closing_ = 0;  // tokens of close_ that were chosen
+  std::size_t closing_ = 0;  // how many tokens of close_ were chosen
   Phase phase_;
-  std::string recent_;  // the end of the text, long enough for a marker
+  std::string recent_;  // the end of the text, long enough to detect a marker
 };
 
 }  // namespace sluice::answer

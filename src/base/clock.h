@@ -1,4 +1,4 @@
-// Time that passes evenly, whatever happens to the clock on the wall.
+// A monotonic clock.
 #pragma once
 
 #include <chrono>

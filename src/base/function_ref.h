@@ -1,4 +1,4 @@
-// A callable borrowed for the length of one call: std::function without ownership or allocation.
+// A reference to a callable, valid during one call: std::function without ownership or allocation.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Conversions of integers. To another integer type: the value is known to fit, and where it does not, a debug
-// build stops instead of going on with another number.
+// Integer conversions. Between integer types the value is expected to fit; if it does not, debug builds stop
+// instead of continuing with another number.
 #pragma once
 
 #include <cassert>
@@ -24,12 +24,12 @@ constexpr unsigned to_unsigned(std::integral auto value) {
   return integer_cast<unsigned>(value);
 }
 
-// A count or an offset as memory and containers take it.
+// A count or offset in the type of memory sizes and containers.
 constexpr std::size_t to_size(std::integral auto value) {
   return integer_cast<std::size_t>(value);
 }
 
-// For arithmetic in floating point between integers alone. Beyond 2^53 the nearest double.
+// For floating-point arithmetic with integers. Beyond 2^53 the nearest double.
 constexpr double to_double(std::integral auto value) {
   return static_cast<double>(value);
 }

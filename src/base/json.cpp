@@ -10,8 +10,8 @@
 namespace sluice {
 namespace {
 
-// The library's own builder keeps the last of two equal keys, and its filtering variant takes quadratic time
-// on large objects.
+// nlohmann-json's own builder keeps the last of two equal keys, and its filtering variant takes quadratic
+// time on large objects.
 class StrictBuilder : public JsonBuilder<Json> {
  public:
   StrictBuilder(std::string_view text, const JsonSource& where, const JsonLimits& limits)
@@ -27,8 +27,8 @@ class StrictBuilder : public JsonBuilder<Json> {
   bool parse_error(size_t position, const std::string&, const nlohmann::json::exception& error) override {
     const size_t offset = position == 0 ? 0 : std::min(position - 1, text_.size());
     const auto line = 1 + std::count(text_.begin(), text_.begin() + offset, '\n');
-    // The library's message starts with its own error code and position, and quotes the text, whatever it
-    // holds.
+    // The message of nlohmann-json starts with its own error code and position, and quotes the text, whatever
+    // it contains.
     std::string_view reason = error.what();
     if (const size_t colon = reason.find(": "); colon != std::string_view::npos)
       reason.remove_prefix(colon + 2);

@@ -1,5 +1,5 @@
-// JSON from files and requests: strict, bounded, with errors that name the place. Who looks into a Json
-// includes nlohmann/json.hpp, which takes longer to compile than most files here.
+// JSON from files and requests: strict, limited, with errors that name the location. Code that inspects a
+// Json includes nlohmann/json.hpp itself, because that takes longer to compile than most files here.
 #pragma once
 
 #include <concepts>
@@ -23,7 +23,7 @@ struct JsonLimits {
   int depth = 128;
 };
 
-// Where a value came from, for errors: a name, and whose fault a wrong value is.
+// Where a value came from, for messages: a name, and the kind of error that a wrong value is.
 struct JsonSource {
   template <std::convertible_to<std::string_view> Name>
   // NOLINTNEXTLINE(google-explicit-constructor): a plain name is the usual argument
@@ -33,7 +33,7 @@ struct JsonSource {
   ErrorKind kind;
 };
 
-// Refuses what nlohmann-json alone lets pass: duplicate keys, deep nesting, huge texts.
+// Rejects what nlohmann-json would accept: duplicate keys, deep nesting, huge texts.
 Json parse_json(std::string_view text, const JsonSource& where, const JsonLimits& limits = {});
 Json read_json_file(const std::filesystem::path& path, const JsonLimits& limits = {});
 

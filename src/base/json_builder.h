@@ -1,5 +1,5 @@
-// Builds a document from the events of nlohmann-json's parser, for readers that treat keys, numbers or errors
-// in their own way.
+// Builds a document from the events of nlohmann-json's parser, for readers with their own handling of keys,
+// numbers or errors.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -26,14 +26,14 @@ class JsonBuilder : public nlohmann::json_sax<Document> {
   bool number_unsigned(typename Events::number_unsigned_t value) override { return add(value); }
   bool number_float(typename Events::number_float_t value, const std::string&) override { return add(value); }
   bool string(std::string& value) override { return add(std::move(value)); }
-  bool binary(typename Events::binary_t&) override { return false; }  // no text has any
+  bool binary(typename Events::binary_t&) override { return false; }  // does not occur in text
   bool start_object(std::size_t) override { return open(Document::object()); }
   bool end_object() override { return close(); }
   bool start_array(std::size_t) override { return open(Document::array()); }
   bool end_array() override { return close(); }
 
  protected:
-  // What a reader makes of containers that nest too deep: false ends the parse.
+  // Called for containers that nest too deeply; returning false ends the parse.
   virtual bool too_deep() = 0;
 
   template <class Value>
@@ -42,7 +42,7 @@ class JsonBuilder : public nlohmann::json_sax<Document> {
     return true;
   }
 
-  // The object that a key belongs to, and where the reader wants its value.
+  // The object that the current key belongs to, and where its value will be stored.
   Document& innermost() { return *open_.back(); }
   bool expect_value(Document& slot) {
     slot_ = &slot;

@@ -1,4 +1,4 @@
-// Memory that is read from end to end: walking page tables every 4 KiB would cost a part of that speed.
+// Memory for sequential reading, where page walks every 4 KiB would cost a part of the speed.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@ namespace sluice {
 
 constexpr std::size_t kLargePage = std::size_t{2} << 20;
 
-// At least `alignment`-aligned memory for std::free, null where there is none. From two large pages on it
-// lies in such, where the system has them; what is left behind the last whole one stays in small ones.
+// Memory for std::free with at least that alignment; null if there is none. From the size of two large pages
+// on it uses those if the system has them; the rest after the last complete one uses small pages.
 void* allocate_in_pages(std::size_t bytes, std::size_t alignment);
 
 }  // namespace sluice

@@ -1,4 +1,4 @@
-// Each figure is the best of several repetitions: the bound is what the machine can do, not what it does on
+// Each figure is the best of several repetitions: it is an upper bound of what the machine can do, not an
 // average.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "base/machine_peak.cpp"
@@ -34,7 +34,7 @@ std::uint64_t read_all(const std::uint64_t* data, std::size_t count) {
 }
 
 // Twelve independent multiply-add chains hide the latency of any current core; they start from different
-// values, or the compiler would run one for all. Returns the operations done.
+// values, or the compiler would merge them. Returns the number of operations.
 double multiply_add(std::size_t rounds, float* sink) {
   const hn::ScalableTag<float> d;
   constexpr int kChains = 12;
@@ -85,7 +85,7 @@ double measure_read_bandwidth(ThreadPool& pool, std::uint64_t most) {
   const std::uint64_t allowed = most == 0 ? kBytes : std::clamp(most, kLeastBytes, kBytes);
   const std::size_t words = allowed / sizeof(std::uint64_t) / kPiece * kPiece;
   const std::size_t bytes = words * sizeof(std::uint64_t);
-  // As weights and caches lie.
+  // Allocated like weights and caches.
   const std::unique_ptr<void, Free> memory(allocate_in_pages(bytes, alignof(std::uint64_t)));
   if (memory == nullptr) fail(ErrorKind::resource, "no memory for a buffer of {} bytes", bytes);
   auto* const data = static_cast<std::uint64_t*>(memory.get());
@@ -112,12 +112,12 @@ double measure_flops(ThreadPool& pool, const hwy::ChosenTarget& target) {
 #endif
   double best = 0;
   for (int repetition = 0; repetition < 5; ++repetition) {
-    std::vector<double> done(to_size(pool.size()) * 8);  // one cache line a worker
+    std::vector<double> done(to_size(pool.size()) * 8);  // one cache line per worker
     const auto start = Clock::now();
     pool.run([&](int worker) {
       float sink = 0;
       done[to_size(worker) * 8] = multiply_add(2'000'000, &sink);
-      if (sink == 42) done[to_size(worker) * 8] = 0;  // the result is used
+      if (sink == 42) done[to_size(worker) * 8] = 0;  // keeps the compiler from dropping the computation
     });
     const double seconds = seconds_since(start);
     double total = 0;

@@ -1,4 +1,4 @@
-// Names from files and requests, made fit for an error message.
+// Makes names from files and requests safe for error messages.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace sluice {
 
-// 'text' in quotes, on one line and of bounded length whatever it holds.
+// 'text' in quotes, on one line and of limited length, whatever it contains.
 std::string quote(std::string_view text);
 
 }  // namespace sluice

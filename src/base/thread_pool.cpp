@@ -11,7 +11,7 @@ namespace sluice {
 namespace {
 
 constexpr int kMaxThreads = 4096;
-// Longer than the gap between two jobs of a decode step, shorter than anyone notices in a power meter.
+// Longer than the gap between two jobs of a decode step, and too short to matter for power consumption.
 constexpr auto kSpin = std::chrono::microseconds(40);
 constexpr int kPausesPerClockRead = 16;
 
@@ -23,7 +23,7 @@ void pause() {
 #endif
 }
 
-// Returns the new value once it differs from `old`: spins for kSpin, then sleeps.
+// Waits until the value differs from `old` and returns it: spins for kSpin, then sleeps.
 uint32_t await_change(const std::atomic<uint32_t>& value, uint32_t old) {
   const auto deadline = std::chrono::steady_clock::now() + kSpin;
   do {
@@ -118,7 +118,7 @@ void ThreadPool::invoke(int worker) noexcept {
   }
 }
 
-// The worker this thread is while it runs a task of this pool, or -1.
+// The worker that this thread is while it runs a task of this pool, or -1.
 int ThreadPool::current_worker() const {
   const std::thread::id self = std::this_thread::get_id();
   if (caller_.load(std::memory_order_relaxed) == self) return 0;
@@ -131,7 +131,7 @@ int ThreadPool::current_worker() const {
 void ThreadPool::dispatch(Task task) {
   task_ = &task;
   running_.store(static_cast<uint32_t>(threads_.size()));
-  // Sequentially consistent: a worker that is about to sleep sees either the new job or the wake-up call.
+  // Sequentially consistent: a worker about to sleep sees either the new job or the wake-up call.
   job_.fetch_add(1);
   job_.notify_all();
   invoke(0);
@@ -170,7 +170,7 @@ void ThreadPool::parallel_for_dynamic(int64_t begin, int64_t end, int64_t grain,
     shares_[worker].next.store(chunks.first_of(worker, size()), std::memory_order_relaxed);
     shares_[worker].end = chunks.first_of(worker + 1, size());
   }
-  std::atomic<bool> given_up{false};  // no one starts what will be thrown away
+  std::atomic<bool> given_up{false};  // avoids starting work whose result would be discarded
   dispatch([&](int worker) {
     try {
       for (int i = 0; i < size(); ++i) {

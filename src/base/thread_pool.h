@@ -1,4 +1,4 @@
-// The one pool of threads that computes; it is passed in, never global.
+// The pool of threads that computes; it is passed in, never global.
 #pragma once
 
 #include <atomic>
@@ -33,17 +33,17 @@ class ThreadPool {
   // Calls task(worker) once for each worker in [0, size()), concurrently. Not from inside a task.
   void run(Task task);
 
-  // Splits [begin, end) into one contiguous range per worker; inner borders lie at multiples of `grain` from
-  // begin. The split depends on the range, the grain and size() alone.
+  // Divides [begin, end) into one contiguous range per worker; boundaries are at multiples of `grain` from
+  // begin. The division depends only on the range, the grain and size().
   void parallel_for(int64_t begin, int64_t end, int64_t grain, RangeTask task);
 
-  // The same for work of uneven cost: a worker takes `grain` after `grain` of its range, in order, and then
-  // of ranges that others have not finished.
+  // The same for work of uneven cost: a worker processes its range in order, `grain` at a time, and then
+  // takes from ranges that others have not finished.
   void parallel_for_dynamic(int64_t begin, int64_t end, int64_t grain, RangeTask task);
 
  private:
   class Turn;
-  struct alignas(64) Share;  // of a dynamic loop: a worker's chunks that nobody has begun
+  struct alignas(64) Share;  // for dynamic loops: a worker's chunks that are not started
 
   int current_worker() const;
   void dispatch(Task task);
@@ -54,7 +54,7 @@ class ThreadPool {
   std::vector<std::thread> threads_;  // worker w is threads_[w - 1]
   std::unique_ptr<Share[]> shares_;   // one for each worker
 
-  std::mutex turn_;                                         // held by the one caller whose job runs
+  std::mutex turn_;                                         // held by the caller whose job runs
   std::atomic<std::thread::id> caller_{std::thread::id()};  // that caller
 
   const Task* task_ = nullptr;        // published by job_, valid until running_ is 0

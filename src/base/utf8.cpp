@@ -42,7 +42,7 @@ void Utf8Decoder::push(std::string_view bytes, std::string& out) {
       }
     } else if (byte < low_ || byte > high_) {
       out += kReplacement;
-      wanted_ = 0;  // the byte may begin the next character: looked at again
+      wanted_ = 0;  // the byte may begin the next character, so it is processed again
     } else {
       held_[held_count_++] = bytes[at++];
       low_ = 0x80, high_ = 0xBF;
@@ -60,7 +60,7 @@ void Utf8Decoder::begin(unsigned char lead, std::string& out) {
     return;
   }
   wanted_ = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  // The second byte is narrowed where overlong forms, surrogates or values over U+10FFFF would begin.
+  // The range of the second byte excludes overlong forms, surrogates and values above U+10FFFF.
   low_ = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
   high_ = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
   held_[0] = lead;

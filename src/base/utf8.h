@@ -1,4 +1,4 @@
-// UTF-8: reading text known to be valid, and making any bytes valid.
+// UTF-8: reading valid text, and making arbitrary bytes valid.
 #pragma once
 
 #include <cstdint>
@@ -31,13 +31,13 @@ inline CodePoint code_point_before(std::string_view text, std::size_t end) {
 
 void append_utf8(std::string& out, char32_t c);
 
-// Turns a stream of arbitrary bytes into valid UTF-8: holds back an unfinished character, and replaces what
-// can no longer become one by U+FFFD, one for each maximal prefix of a character, as Python's and Rust's
-// lossy decoding do.
+// Converts a stream of arbitrary bytes to valid UTF-8: holds back an incomplete character, and replaces
+// invalid bytes by U+FFFD, one for each maximal prefix of a character, as Python's and Rust's lossy decoding
+// do.
 class Utf8Decoder {
  public:
   void push(std::string_view bytes, std::string& out);
-  // Ends the stream: an unfinished character becomes U+FFFD.
+  // Ends the stream: an incomplete character becomes U+FFFD.
   void finish(std::string& out);
 
  private:
@@ -46,7 +46,7 @@ class Utf8Decoder {
   char held_[4] = {};
   int held_count_ = 0;
   int wanted_ = 0;                       // length of the character held back, 0 between characters
-  unsigned char low_ = 0, high_ = 0xBF;  // what its next byte may be
+  unsigned char low_ = 0, high_ = 0xBF;  // range of its next byte
 };
 
 std::string to_valid_utf8(std::string_view bytes);

@@ -12,8 +12,7 @@ namespace sluice::engine {
 
 namespace {
 
-// Reads all experts that there are slots for: weights that come from memory need not wait for their first
-// use.
+// Reads as many experts as there are slots: weights that come from memory need not wait for their first use.
 void fill(experts::Cache& cache) {
   for (int layer = 0; layer < cache.store().layers(); ++layer) {
     std::vector<std::int32_t> all(to_size(std::min(cache.slots(), cache.store().layer(layer).experts())));
@@ -24,7 +23,7 @@ void fill(experts::Cache& cache) {
   }
 }
 
-// The most slots per layer that fit, or the fewest that do.
+// The largest number of slots per layer that fits, or `least`.
 template <class F>
 std::int64_t most_slots(std::int64_t experts, std::int64_t least, F&& fits) {
   std::int64_t slots = experts;
@@ -44,8 +43,8 @@ void keep(ops::ExpertWeights& experts, std::int64_t first, std::int64_t count) {
 }  // namespace
 
 std::uint64_t process_bytes(const models::Model& model, const ops::Traits& traits) {
-  // Measured: the program with its libraries and what large pages round up, and per entry of a vocabulary
-  // while its tokenizer is read.
+  // Measured: the program with its libraries and the rounding of large pages, and the bytes per vocabulary
+  // entry while its tokenizer is read.
   constexpr std::uint64_t kProgram = std::uint64_t{27} << 20;
   constexpr std::uint64_t kPerToken = 600;
   constexpr std::uint64_t kDriver = std::uint64_t{64} << 20;
@@ -76,7 +75,7 @@ const text::Tokenizer& Core::text() const {
 }
 
 std::uint64_t Core::least_session(std::int64_t context) const {
-  if (options.share && !options.share->holds_dense()) return 0;  // sessions are elsewhere
+  if (options.share && !options.share->holds_dense()) return 0;  // sessions are on other nodes
   return Workspace::claimed(model.decoder, settings, settings.prefill_chunk) +
          ForwardPass::claimed(model.decoder, settings, {.slots = 1, .capacity = context});
 }
@@ -89,7 +88,7 @@ void Core::fit_chunk(std::uint64_t beside) {
   });
 }
 
-// Whether everything fits the budget; if so it is claimed.
+// Whether everything fits the budget; if so, claims it.
 bool Core::claim_all(std::uint64_t weights, std::uint64_t experts) {
   const std::uint64_t all = weights + process_bytes(model, backend->traits());
   const bool unlimited = budget.limit() == 0 && options.expert_slots == 0;
@@ -115,7 +114,7 @@ void Core::stay_within_memory(std::uint64_t dense) {
 }
 
 void Core::stay_within_vram(std::uint64_t dense) {
-  experts::parse_miss(options.miss);  // refused before anything is copied
+  experts::parse_miss(options.miss);  // checked before anything is copied
   const auto pinned = [this](std::size_t bytes) { return backend->allocate_pinned(bytes); };
   streamed.cache = make_cache(model, store, options, pinned);
   experts::Cache& cache = *streamed.cache;
@@ -162,13 +161,13 @@ void Core::keep_own_layers() {
           keep(*experts, own->first, own->end - own->first);
       }
   if (!options.share->holds_dense()) return keep_experts_alone();
-  if (first == 0) return;  // and both ends of the model
+  if (first == 0) return;  // also keeps both ends of the model
   decoder.embed_tokens = {};
   decoder.norm = {};
   decoder.lm_head = {};
 }
 
-// The router stays: it says how many experts there are. A device has nothing to do here.
+// The router stays, because it determines the number of experts. A device has nothing to compute here.
 void Core::keep_experts_alone() {
   if (!backend->traits().host_memory) {
     backend = make_processor();
@@ -187,7 +186,7 @@ std::unique_ptr<ops::Backend> Core::make_processor() const {
   return ops::make_host_backend({.threads = options.threads, .exact = options.exact, .isa = options.isa});
 }
 
-// The device's budget is for all else.
+// The device's budget is for everything else.
 void Core::stay_beside(std::uint64_t dense, std::uint64_t experts) {
   streamed.cpu = make_processor();
   host_budget.set_limit(options.memory, "--memory", options.share->name());
@@ -215,7 +214,7 @@ void Core::place_weights() {
     placed = upload(model, *backend, settings.prefill_chunk, options.progress);
     store = {};
   }
-  options.progress = {};  // the caller's; it may be gone after loading
+  options.progress = {};  // the callable is the caller's and may not outlive loading
   if (options.share) options.share->connect(*this);
 }
 

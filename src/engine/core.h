@@ -26,7 +26,7 @@ namespace sluice::engine {
 class Executor;
 
 // Bytes in memory besides weights, caches and activations: on the host the program itself, tables of the
-// experts' places and a tokenizer, on a device what its driver takes.
+// experts' positions and a tokenizer, on a device those of its driver.
 std::uint64_t process_bytes(const models::Model& model, const ops::Traits& traits);
 
 // The prompt tokens per pass that memory allows: the usual number, halved until
@@ -61,7 +61,7 @@ struct Core {
   Budget::Claim weights_claim;
   Budget::Claim tier_claim;
   models::Model model;
-  ModelSummary summary;  // of the whole model, whichever nodes hold it
+  ModelSummary summary;  // of the complete model, whichever nodes hold it
   std::optional<text::Tokenizer> tokenizer;
   std::optional<text::ChatTemplates> templates;
   std::vector<std::int32_t> stop_ids;

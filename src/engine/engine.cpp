@@ -25,7 +25,7 @@ void load_text(const fs::path& folder, engine::Core& core) {
   const auto jinja = read_text_file_if_present(folder / "chat_template.jinja");
   nlohmann::ordered_json parsed = nlohmann::ordered_json::object();
   if (config) {
-    parse_json(*config, (folder / "tokenizer_config.json").string());  // the strict checks
+    parse_json(*config, (folder / "tokenizer_config.json").string());  // strict checks
     parsed = nlohmann::ordered_json::parse(*config);
   }
   if (jinja || parsed.contains("chat_template"))

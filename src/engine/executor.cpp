@@ -19,7 +19,7 @@ void Executor::close(Slot& slot) {
     slot.group_->used[to_size(slot.number_)] = false;
     try {
       slot.pass().close(slot.number_);
-    } catch (const Error&) {  // of a device that is lost: nobody will use its pages
+    } catch (const Error&) {  // the device is lost, so no one will use its pages
     }
     slot.group_.reset();
   });
@@ -29,12 +29,12 @@ std::shared_ptr<SlotGroup> Executor::make_group(const state::Extent& extent, std
   if (extent.at_once() < 1 || extent.at_once() > core_.settings.prefill_chunk)
     fail(ErrorKind::input, "a step of {} sequences is not possible, allowed is 1 to {}, the tokens of a pass",
          extent.at_once(), core_.settings.prefill_chunk);
-  if (!extent.growing) {  // else sequences bring what they need
+  if (!extent.growing) {  // otherwise sequences add what they need
     const std::uint64_t own = ForwardPass::claimed(core_.model.decoder, core_.settings, extent);
     core_.place_experts(workspace_.growth(chunk) + own);
     workspace_.grow(chunk, own);
   }
-  // Whoever lets it go last, its memory and its programs go on the thread that uses them.
+  // Whoever releases the group last, its memory and programs are destroyed on the thread that uses them.
   const auto drop = [this](SlotGroup* last) { run([&] { drop_group(std::unique_ptr<SlotGroup>(last)); }); };
   std::shared_ptr<SlotGroup> group(new SlotGroup(core_, workspace_, extent, chunk), drop);
   groups_.push_back(group);
@@ -44,7 +44,7 @@ std::shared_ptr<SlotGroup> Executor::make_group(const state::Extent& extent, std
 void Executor::drop_group(std::unique_ptr<SlotGroup> group) noexcept {
   try {
     core_.backend->synchronize();
-  } catch (const Error&) {  // a device that is lost no longer uses the memory
+  } catch (const Error&) {  // the device is lost and no longer uses the memory
   }
   group.reset();
   std::erase_if(groups_, [](const auto& known) { return known.expired(); });

@@ -27,7 +27,7 @@ std::size_t logit_bytes(const layers::Decoder& decoder, std::int64_t rows) {
   return to_size(rows * decoder.vocab) * sizeof(float);
 }
 
-// A program that waits for the host here and there.
+// A program that waits for the host between ops.
 struct SharedProgram final : ops::Program {
   std::unique_ptr<ops::Program> program;
   layers::HostWork work;
@@ -56,7 +56,7 @@ std::uint64_t ForwardPass::bytes() const {
          prompt_logits_.bytes() + samplers_.grown_bytes();
 }
 
-// For each number of sequences a step, and two that choose the next token, too.
+// One program per number of sequences of a step, and two that also sample the next token.
 std::uint64_t ForwardPass::program_bytes(const layers::Decoder& decoder, const Settings& settings,
                                          const state::Extent& extent) {
   constexpr std::uint64_t kKinds = 3;
@@ -73,7 +73,7 @@ std::uint64_t ForwardPass::program_bytes() const {
 
 std::uint64_t ForwardPass::claimed(const layers::Decoder& decoder, const Settings& settings,
                                    const state::Extent& extent) {
-  // Growing memory is rounded up, tensor by tensor.
+  // The memory of growing tensors is rounded up, tensor by tensor.
   const state::StateBytes states = state::bytes_of(decoder.states(), settings.cache);
   const std::uint64_t rounded = extent.growing ? (settings.growth - 1) * (states.tensors + 1) : 0;
   return bytes(decoder, settings, extent) + rounded + program_bytes(decoder, settings, extent) +
@@ -138,7 +138,7 @@ ForwardPass::ForwardPass(Core& core, Workspace& workspace, const state::Extent& 
 
 ops::View ForwardPass::place_logits(std::int64_t rows) {
   const std::size_t bytes = logit_bytes(decoder(), rows);
-  if (rows == 0 || !decoder().lm_head.present()) return {};  // another node has the head
+  if (rows == 0 || !decoder().lm_head.present()) return {};  // the head is on another node
   if (rows > at_once() && prompt_logits_.bytes() < bytes) {
     backend().synchronize();
     prompt_logits_ = {};
@@ -184,7 +184,7 @@ void ForwardPass::fork(std::int32_t from, std::int32_t to, std::int64_t rows) {
   logit_slots_.push_back(to);
 }
 
-// An entry per snapshot of the pool, those that stay as they are -1.
+// One entry per snapshot place of the pool; -1 leaves it unchanged.
 ops::ConstView ForwardPass::put_saves(const Batch& batch) {
   if (batch.saves.empty()) return {};
   std::vector<std::int32_t> at(to_size(pool_.extent().snapshots), -1);
@@ -192,7 +192,7 @@ ops::ConstView ForwardPass::put_saves(const Batch& batch) {
   return workspace_.put_saves(at);
 }
 
-// Several sequences go by their slots in the pool; one alone takes its part out of it.
+// Several sequences are addressed by their slots in the pool; a single one uses a view of its slot.
 layers::Pass ForwardPass::prompt_pass(const Batch& batch) {
   std::vector<std::int32_t> ids;
   std::vector<std::int32_t> positions;
@@ -254,7 +254,7 @@ layers::Pass ForwardPass::step_pass(std::int64_t sequences) const {
   return pass;
 }
 
-// What a program left there need not be put again.
+// Inputs that a program left in place are not written again.
 void ForwardPass::put_step(std::span<const Next> tokens) {
   if (std::ssize(tokens) > at_once())
     fail(ErrorKind::internal, "a step of {} sequences where {} compute at once", tokens.size(), at_once());
@@ -278,7 +278,7 @@ std::unique_ptr<ops::Program> ForwardPass::record(const std::function<void(layer
     layers::Device device(backend(), arena_, core_.settings.activations, work);
     body(device);
   };
-  // Rows that come from other nodes come anew in each step.
+  // Rows from other nodes are received anew in each step.
   if (core_.options.share) return backend().Backend::record([run] { run(nullptr); });
   if (core_.streamed.tier == nullptr) return backend().record([run] { run(nullptr); });
   auto shared = std::make_unique<SharedProgram>();
@@ -286,7 +286,7 @@ std::unique_ptr<ops::Program> ForwardPass::record(const std::function<void(layer
   return shared;
 }
 
-// Where what happens between the ops counts too.
+// Rejects configurations in which work between the ops matters, too.
 void ForwardPass::refuse_to_describe() const {
   if (core_.streamed.tier != nullptr)
     fail(ErrorKind::unsupported, "a step whose experts come over the bus cannot be timed op by op");
@@ -359,7 +359,7 @@ ops::Sample ForwardPass::sample_op(std::span<const Next> tokens, std::span<const
   std::vector<std::int64_t> slots;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     SampleRequest request = requests[i];
-    if (pool_.extent().growing)  // the row may be another sequence's
+    if (pool_.extent().growing)  // the row may belong to another sequence
       request.follows &= std::exchange(sampled_slot_, tokens[i].slot) == tokens[i].slot;
     slots.push_back(sampler(tokens[i].slot));
     samplers_.set(slots.back(), request, candidates);
@@ -372,7 +372,7 @@ ops::Sample ForwardPass::sample_op(std::span<const Next> tokens, std::span<const
                       candidates, samplers_.plain(slots));
 }
 
-// The op moved the positions of `before` on and put the ids it chose beside them.
+// The op advanced the positions of `before` and stored the chosen ids beside them.
 std::vector<SampledToken> ForwardPass::read_choices(std::span<const Next> before) {
   std::vector<std::int64_t> slots;
   for (const Next& next : before) slots.push_back(sampler(next.slot));

@@ -33,7 +33,7 @@ void JobThread::finish(Job& job) {
   const std::lock_guard lock(mutex_);
   job.error = std::move(error);
   job.done = true;
-  job.finished.notify_one();  // under the lock: the job goes as soon as its owner wakes
+  job.finished.notify_one();  // under the lock, because the job is destroyed as soon as its owner wakes
 }
 
 void JobThread::wait(Job& job) {

@@ -30,12 +30,13 @@ class LayerShare {
     std::int64_t end = 0;
   };
   // The layers that this node holds. All nodes agree on that, and on everything that results depend on.
-  // Called once, when the whole model is bound and nothing of it has been read.
+  // Called once, when the complete model is bound but nothing of it has been read.
   virtual Range divide(const Core& core) = 0;
   // This node's experts of each layer, and whether it holds what every token uses; after divide().
   virtual std::optional<Range> own_experts() const { return std::nullopt; }
   virtual bool holds_dense() const { return true; }
-  // Of the engine that leads, what it calls this machine: what others refuse is told with their names anyway.
+  // On the leading engine, its name for this machine in messages; messages from other nodes carry their names
+  // already.
   virtual std::string name() const { return {}; }
   // Called once, when the weights are in place: connects the decoder with its neighbours.
   virtual void connect(Core& core) = 0;

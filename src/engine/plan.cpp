@@ -28,34 +28,34 @@ std::uint64_t machine_memory() {
          static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
 }
 
-// A place as a plan sees it: its kind and rates, none of its memory.
+// A place as a plan sees it: its kind and rates, without memory.
 struct Place {
   const ops::Traits& traits;
   engine::Settings settings;
   std::int64_t sequences = 1;
   std::uint64_t budget = 0;
-  std::uint64_t limit = 0;          // the budget where somebody set it
-  bool chunk_is_given = false;      // that of the settings is what somebody asked for
-  ops::Backend* backend = nullptr;  // absent: the place is not of this machine
+  std::uint64_t limit = 0;          // the budget if the user set one
+  bool chunk_is_given = false;      // whether the user set the chunk
+  ops::Backend* backend = nullptr;  // null if the place is not on this machine
   std::filesystem::path file;       // to measure the disk with; empty: none
 
   double bytes_per_second() const {
     return backend != nullptr ? backend->measure_rates(limit / 2).read_bytes_per_second : 0;
   }
-  // Of what experts come over that do not fit; 0: unknown.
+  // The rate at which experts that do not fit are copied; 0: unknown.
   double measure_beyond() const {
     if (!traits.host_memory) return backend != nullptr ? backend->measure_bus_rate() : 0;
     return file.empty() ? 0 : experts::measure_disk_rate(file);
   }
 };
 
-// What is in memory beside weights, contexts and experts.
+// Bytes in memory besides weights, contexts and experts.
 std::uint64_t scratch_bytes(const models::Model& model, const Place& place) {
   return engine::Workspace::claimed(model.decoder, place.settings, place.settings.prefill_chunk) +
          engine::process_bytes(model, place.traits);
 }
 
-// As an engine does it: prompts in smaller passes where nothing else leaves room.
+// As an engine does: makes prompt passes smaller if nothing else leaves room.
 void fit_chunk(const models::Model& model, std::uint64_t beside, Place& place) {
   if (!place.traits.host_memory || place.chunk_is_given) return;
   place.settings.prefill_chunk = engine::fitting_chunk(place.traits.prefill_chunk, [&](std::int64_t chunk) {
@@ -64,7 +64,7 @@ void fit_chunk(const models::Model& model, std::uint64_t beside, Place& place) {
   });
 }
 
-// The tokens per sequence that so many bytes hold, in whole pages.
+// The tokens per sequence that fit in that many bytes, in whole pages.
 std::int64_t longest_context(const models::Model& model, const ModelSummary& summary, const Place& place,
                              std::uint64_t room) {
   const std::uint64_t each = summary.cache_bytes_per_position * place.sequences;
@@ -73,12 +73,12 @@ std::int64_t longest_context(const models::Model& model, const ModelSummary& sum
   return std::min<std::int64_t>(model.max_positions, pages * state::kPageRows);
 }
 
-// What stays in memory with experts on disk, or beyond the bus.
+// What stays in memory if experts are on disk, or across the bus.
 struct Streaming {
   double one_each = 0;  // bytes of one expert of every layer
   std::uint64_t scratch = 0;
   std::uint64_t dense = 0;     // what every token uses, scratch and an empty context
-  std::uint64_t smallest = 0;  // with as few experts as will do
+  std::uint64_t smallest = 0;  // with the minimum of experts
   std::int64_t longest_context = 0;
 };
 
@@ -87,7 +87,7 @@ Streaming streaming_needs(const models::Model& model, const ModelSummary& summar
   const std::uint64_t experts = summary.bytes_of(PartKind::experts);
   Streaming needs;
   needs.one_each = to_double(experts) / to_double(summary.experts);
-  // A device has room for all experts of one layer, for prompts.
+  // A device needs room for all experts of one layer, for prompts.
   const std::uint64_t prompt = place.traits.host_memory ? 0 : experts / summary.layers;
   const std::int64_t least = engine::least_slots(model.decoder);
   const auto least_experts = static_cast<std::uint64_t>(to_double(least) * needs.one_each);
@@ -101,7 +101,7 @@ Streaming streaming_needs(const models::Model& model, const ModelSummary& summar
   return needs;
 }
 
-// Of each layer's experts as many stay as fit.
+// Keeps as many of each layer's experts as fit.
 void plan_streaming(const ModelSummary& summary, const Streaming& needs, const Place& place,
                     PlacePlan& plan) {
   plan.scratch = needs.scratch;
@@ -117,7 +117,7 @@ void plan_streaming(const ModelSummary& summary, const Streaming& needs, const P
   const auto speed = [&](double hit_rate) {
     const double compute =
         to_double(summary.bytes_per_token + 2 * summary.state_bytes) / plan.bytes_per_second;
-    // Experts that are guessed come while others are computed.
+    // Predicted experts are fetched while others are computed.
     return 1 / std::max(compute, (1 - hit_rate) * chosen * needs.one_each / plan.beyond_bytes_per_second);
   };
   const std::vector<double> shares = checkpoint::zipf_shares(summary.experts, summary.experts_per_token, 1);
@@ -155,7 +155,7 @@ PlacePlan plan_place(const models::Model& model, Place place) {
   return plan;
 }
 
-// A backend to measure with; none where it does not work on this machine.
+// A backend to measure with; null if it does not work on this machine.
 std::unique_ptr<ops::Backend> make_if_here(std::string_view name, const EngineOptions& engine) {
   try {
     return ops::make_backend(name, {.threads = engine.threads});
@@ -172,7 +172,7 @@ MemoryPlan plan(const models::Model& model, const PlanOptions& options, const En
   MemoryPlan result;
   std::vector<std::string_view> names = ops::backend_names();
   std::erase_if(names, [](std::string_view name) { return ops::backend_traits(name).place.empty(); });
-  // Devices come first: they are the faster ones.
+  // Devices come first, because they are faster.
   std::stable_partition(names.begin(), names.end(),
                         [](std::string_view name) { return !ops::backend_traits(name).host_memory; });
   for (const std::string_view name : names) {

@@ -19,7 +19,7 @@ using ops::DType;
 constexpr std::int64_t kTop = ops::Sample::kMostLogprobs;
 constexpr std::int64_t kFirstRoom = 512;
 
-// The settings in words, each kind one behind the other for all slots.
+// The settings as words, grouped by kind for all slots.
 enum Word : std::int64_t {
   kTemperature,
   kTopP,
@@ -40,7 +40,7 @@ std::size_t size(std::int64_t count) {
 bool penalises(const SamplingSettings& settings) {
   const auto is = [](double given, float none) {
     return static_cast<float>(given) != none;
-  };  // as rows have it
+  };  // as rows store it
   return is(settings.repetition_penalty, 1) || is(settings.presence_penalty, 0) ||
          is(settings.frequency_penalty, 0);
 }
@@ -52,7 +52,7 @@ std::unordered_map<std::int32_t, std::int32_t> count(std::span<const std::int32_
   return counts;
 }
 
-// The tokens whose counts differ, with the new ones.
+// The tokens whose counts differ, with the new counts.
 std::vector<std::pair<std::int32_t, std::int32_t>> changes(
     const std::unordered_map<std::int32_t, std::int32_t>& from,
     const std::unordered_map<std::int32_t, std::int32_t>& to) {
@@ -147,7 +147,7 @@ void SampleSlots::make_room(std::size_t biases) {
 }
 
 void SampleSlots::set_biases(std::int64_t slot, const SamplingSettings& settings) {
-  std::map<std::int32_t, double> sums;  // a token may be named twice
+  std::map<std::int32_t, double> sums;  // a token may occur twice
   for (const auto& [id, bias] : settings.logit_bias) sums[id] += bias;
   const std::vector<std::pair<std::int32_t, float>> biases(sums.begin(), sums.end());
   if (biases == slots_[size(slot)].biases) return;
@@ -181,7 +181,7 @@ void SampleSlots::set_mask(std::int64_t slot, std::span<const std::uint8_t> allo
 
 void SampleSlots::set_counts(std::int64_t slot, const SampleRequest& request) {
   Counted& held = slots_[size(slot)].counted;
-  const bool was_current = std::exchange(held.current, false);  // until the op has run
+  const bool was_current = std::exchange(held.current, false);  // false until the op has run
   held.penalised = penalises(request.settings);
   if (!held.penalised) return;
   const int window = request.settings.penalty_window;

@@ -19,10 +19,10 @@ struct Session::Impl {
   std::int64_t capacity;
   Executor::Slot slot;
   std::vector<std::int32_t> tokens;
-  std::vector<float> logits;  // of the last pass, unless they are still where it left them
+  std::vector<float> logits;  // of the last pass, unless they are still on the backend
   bool logits_read = true;
-  std::int32_t sampled = -1;  // chosen and not appended yet
-  bool broken = false;        // a pass failed half-way: states and tokens no longer agree
+  std::int32_t sampled = -1;  // sampled but not appended yet
+  bool broken = false;        // a pass failed midway: states and tokens no longer match
 
   Impl(std::shared_ptr<Engine> owner, std::int64_t longest)
       : engine(std::move(owner)),
@@ -37,9 +37,9 @@ struct Session::Impl {
   std::span<const float> last_logits();
 
   void check_tokens(std::span<const std::int32_t> added);
-  // One pass over tokens behind those that are there; the logits of the last `rows` end up in `logits`.
+  // Runs one pass over tokens after the existing ones; stores the logits of the last `rows` in `logits`.
   void append(ops::Phase phase, std::span<const std::int32_t> added, std::int64_t rows);
-  // Puts another past in place of this one.
+  // Replaces the past.
   void load(const Snapshot& point, std::span<const std::byte> state, bool with_caches);
   void set_past(const std::vector<std::int32_t>& past, const std::vector<float>& last);
 };
@@ -56,7 +56,7 @@ void Session::Impl::check_tokens(std::span<const std::int32_t> added) {
 }
 
 void Session::Impl::append(ops::Phase phase, std::span<const std::int32_t> added, std::int64_t rows) {
-  broken = true;  // until the pass is through
+  broken = true;  // until the pass has completed
   executor.run([&] {
     pass().run({phase, {{slot.number(), length(), added, rows}}});
     pass().read_logits(logits);
@@ -166,7 +166,7 @@ SampledToken Session::step_and_sample(const SamplingSettings& settings, std::int
                                        impl_->sampled};
   impl_->check_tokens(std::span(&next.id, 1));
   sampling::check(settings, candidates);
-  impl_->broken = true;  // until the step is through
+  impl_->broken = true;  // until the step has completed
   impl_->tokens.push_back(std::exchange(impl_->sampled, -1));
   impl_->logits_read = false;
   const engine::SampleRequest request{settings, impl_->tokens, allowed, true};

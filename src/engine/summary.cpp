@@ -35,7 +35,7 @@ class Counter {
  public:
   explicit Counter(ModelSummary& summary) : summary_(summary) {}
 
-  // Counts a weight, of which a token uses the fraction `active`.
+  // Counts a weight of which a token uses the fraction `active`.
   void add(PartKind kind, const ops::Weight& weight, double active) {
     if (!weight.present()) return;
     const std::int64_t parameters = weight.shape().elements();

@@ -1,4 +1,4 @@
-// Counting a model: parameters, bytes, formats, memory of context.
+// Counts a model's parameters, bytes, formats and context memory.
 #pragma once
 
 #include "models/model.h"

@@ -84,7 +84,7 @@ void Attention::attend(Device& dev, const Pass& pass, const Projections& turned,
                          .scale = scale()});
 }
 
-// A prompt sees the rows of its own pass as they are, a generated token all rows from the cache.
+// A prompt sees the rows of its own pass unrounded, a generated token reads all rows from the cache.
 void Attention::attend(Device& dev, const Pass& pass, const Projections& turned,
                        const state::PackedKvCache& cache, const ops::View& out) const {
   const bool generated = pass.generated();

@@ -26,7 +26,7 @@ std::vector<state::LayerStateShape> Decoder::states() const {
   return shapes;
 }
 
-// Rows that lie together at the end are normed where they are, others are gathered.
+// Contiguous rows at the end are normalised in place, others are gathered.
 ops::View Decoder::normed_rows(Device& dev, const Pass& pass, const ops::View& x, std::int64_t rows) const {
   const auto norm_rows = [&](const ops::View& from, const ops::View& to) {
     dev.run(ops::RmsNorm{.x = from, .weight = norm.weight, .out = to, .eps = norm.eps});
@@ -77,7 +77,7 @@ std::size_t Decoder::activation_bytes(std::int64_t tokens, const state::CacheFor
   const std::vector<state::LayerState> planned = state::plan(states(), {}, cache);
   Arena arena;
   Device planning(arena, activations);
-  Pass pass;  // of a prompt: generated tokens need less
+  Pass pass;  // of a prompt, which needs more than generated tokens
   pass.tokens = tokens;
   forward(planning, pass, planned, {});
   return arena.peak();

@@ -41,7 +41,7 @@ void Mla::attend(Device& dev, const Pass& pass, const Rotated& rotated, const st
                             .scale = scale()});
 }
 
-// A prompt sees the rows of its own pass as they are, a generated token all rows from the cache.
+// A prompt sees the rows of its own pass unrounded, a generated token reads all rows from the cache.
 void Mla::attend(Device& dev, const Pass& pass, const Rotated& rotated, const state::PackedLatentCache& cache,
                  const ops::View& out) const {
   dev.run(ops::MlaTurboquantAppend{.kv_latent = rotated.kv_latent,

@@ -12,7 +12,7 @@ namespace {
 
 using checkpoint::Config;
 
-constexpr double kDefaultTheta = 1e4;  // of transformers, for every family
+constexpr double kDefaultTheta = 1e4;  // the default of transformers for every family
 
 std::vector<double> plain_table(std::int64_t dims, double theta) {
   std::vector<double> table(to_size(dims / 2));
@@ -61,7 +61,7 @@ void apply_yarn(const Config& scaling, const Config& config, std::int64_t dims, 
   }
 }
 
-// As a section of the configuration says, or the plain table without one.
+// From a section of the configuration, or the plain table without one.
 RotaryTable table_of(const Config& config, const Config* section, std::int64_t head_dim,
                      double default_partial) {
   double theta = config.get_or<double>("rope_theta", kDefaultTheta);
@@ -97,7 +97,7 @@ RotaryTable read_rotary(const Config& config, std::int64_t head_dim, double defa
     return table_of(config, section ? &*section : nullptr, head_dim, default_partial);
   };
   if (!parameters || !scaling) return read(parameters ? parameters : scaling);
-  // The newer and the older name of the same: a checkpoint for programs of either age has both.
+  // The newer and the older name of the same section; a checkpoint for programs of either age has both.
   RotaryTable result = read(parameters);
   const RotaryTable older = read(scaling);
   if (older.inv_freq != result.inv_freq || older.mscale != result.mscale ||

@@ -10,12 +10,12 @@ namespace sluice::models {
 
 namespace {
 
-// transformers writes Qwen3-MoE's number of experts under either name.
+// transformers uses either name for Qwen3-MoE's number of experts.
 std::string_view experts_key(const Config& config) {
   return config.has("num_experts") ? "num_experts" : "num_local_experts";
 }
 
-// What the op delta_rule takes, said when the model is loaded and by the name that the file gives it.
+// Checks the limits of the op delta_rule when the model is loaded, naming the field of the file.
 std::int64_t delta_width(const Config& config, std::string_view key) {
   const std::int64_t width = size(config, key);
   if (width % 32 != 0 || width > 256)
@@ -120,7 +120,7 @@ void bind_ends(const Config& config, Binder& binder, layers::Decoder& decoder, P
   decoder.embed_tokens = binder.weight("model.embed_tokens", {decoder.vocab, decoder.hidden});
   decoder.norm =
       bind_norm(binder, "model.norm", decoder.hidden, config.get_or<double>("rms_norm_eps", 1e-6), norms);
-  // A file that has a head of its own is believed, as transformers does, whatever its config says.
+  // A head in the file is used even if the config says that it is tied, as in transformers.
   decoder.tied = config.get_or<bool>("tie_word_embeddings", false) && !binder.has("lm_head");
   decoder.lm_head =
       decoder.tied ? decoder.embed_tokens : binder.weight("lm_head", {decoder.vocab, decoder.hidden});
@@ -162,8 +162,8 @@ void refuse_unsupported_qwen_fields(const Config& config) {
   if (gate != "swish" && gate != "silu")
     fail(ErrorKind::unsupported, "{}: 'output_gate_type' is '{}', only swish and silu are supported",
          config.where(), gate);
-  // Not read so far: without effect on a forward pass over text, or sizes of a kind of layer that this model
-  // does not have.
+  // Not read so far: without effect on a forward pass over text, or sizes of layers that this model does not
+  // have.
   config.refuse_unread({"attention_dropout",
                         "initializer_range",
                         "use_cache",

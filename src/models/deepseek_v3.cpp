@@ -10,7 +10,7 @@ namespace sluice::models {
 namespace deepseek_v3 {
 namespace {
 
-constexpr double kLatentNormEps = 1e-6;  // fixed in the architecture, whatever rms_norm_eps says
+constexpr double kLatentNormEps = 1e-6;  // fixed in the architecture, independent of rms_norm_eps
 
 layers::Mla bind_mla(const Config& config, Binder& binder, const std::string& module) {
   const std::int64_t hidden = size(config, "hidden_size");
@@ -70,9 +70,9 @@ layers::Moe bind_experts(const Config& config, Binder& binder, const std::string
   return moe;
 }
 
-// Refuses fields that would change the result but were not read when all weights are bound.
+// Rejects fields that would change the result but were not read once all weights are bound.
 void refuse_unsupported_fields(const Config& config) {
-  // Without effect, checked below, or sizes of experts where every layer is dense.
+  // Without effect, checked below, or sizes of experts when every layer is dense.
   config.refuse_unread({"hidden_act",
                         "n_routed_experts",
                         "n_shared_experts",
@@ -132,7 +132,7 @@ Model build(const Config& config, Binder& binder) {
     decoder.layers.push_back(layer);
   }
   model.max_positions = config.get_or<std::int64_t>("max_position_embeddings", 163840);
-  // Draft layers are stored behind the last one.
+  // Draft layers are stored after the last layer.
   constexpr std::int64_t kMostDraftLayers = 64;
   const std::int64_t drafts = count_or(config, "num_nextn_predict_layers", 1, kMostDraftLayers);
   for (std::int64_t i = 0; i < drafts; ++i)

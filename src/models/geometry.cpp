@@ -12,7 +12,7 @@ namespace sluice::models {
 
 namespace {
 
-// The name that the config's own family has for its number of experts.
+// The key for the number of experts in the config's family.
 std::string_view experts_key(const Json& config) {
   const auto type = config.at("model_type").get<std::string>();
   for (const Family* family : families())

@@ -1,4 +1,5 @@
-// Qwen3.5 and Qwen3.6, mixture-of-experts and dense: three Gated DeltaNet layers to one of gated attention.
+// Qwen3.5 and Qwen3.6, mixture-of-experts and dense: three Gated DeltaNet layers for each layer of gated
+// attention.
 #include <nlohmann/json.hpp>
 
 #include "models/bind.h"
@@ -36,7 +37,7 @@ Model build(const Config& config, Binder& binder) {
       layer.mixer = bind_mixer(config, binder, name + ".linear_attn");
     else
       layer.mixer = bind_attention(config, binder, name, gated, ParameterKind::zero_centered);
-    // The router's weights are always normalised; the file does not say so.
+    // The router's weights are always normalised, although the file does not state it.
     if (moe)
       layer.mlp =
           bind_moe(config, binder, name + ".mlp", true, config.has("shared_expert_intermediate_size"));

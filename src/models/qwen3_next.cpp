@@ -1,4 +1,4 @@
-// Qwen3-Next: as Qwen3.5, with the input projections of Gated DeltaNet fused and interleaved by key head.
+// Qwen3-Next: like Qwen3.5, with the input projections of Gated DeltaNet fused and interleaved by key head.
 #include <nlohmann/json.hpp>
 
 #include "models/bind.h"
@@ -10,8 +10,8 @@ namespace sluice::models {
 namespace qwen3_next {
 namespace {
 
-// The rows of in_proj_qkvz in the order q, k, v (of all heads), and those of z. Per key head the file has
-// q | k | v of its value heads | z of its value heads.
+// The rows of in_proj_qkvz in the order q, k, v (of all heads), and those of z. The file stores, per key
+// head, q | k | v of its value heads | z of its value heads.
 struct RowOrder {
   std::vector<std::int64_t> qkv;
   std::vector<std::int64_t> z;

@@ -5,7 +5,7 @@
 
 namespace sluice::models {
 
-// Each defined in its own file.
+// Each is defined in its own file.
 extern const Family kQwen35, kQwen3Next, kQwen3Moe, kDeepseekV3;
 
 namespace {

@@ -1,4 +1,4 @@
-// The ops that append to a cache what they turned, as the two ops they stand for.
+// The ops that rotate and append rows to a cache, as the two ops they combine.
 #pragma once
 
 #include "sluice/ops/cache/kv_append.h"

@@ -39,7 +39,7 @@ template <class... Ops>
 constexpr auto instantiate(OpList<Ops...>) {
   return std::tuple(&check<Ops>...);
 }
-// Addresses that must be kept make the compiler emit check<Op> for every op here and nowhere else.
+// [[gnu::used]] makes the compiler emit check<Op> for every op here, and nowhere else.
 [[gnu::used]] constexpr auto kInstantiated = instantiate(AllOps{});
 
 }  // namespace

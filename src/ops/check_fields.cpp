@@ -76,7 +76,7 @@ std::int64_t value_of(const DimExpression& e, const Dims& dims) {
   return stack[0];
 }
 
-// "[T,H,D] = [3,?,64]": the contract's shape with what is known of it.
+// "[T,H,D] = [3,?,64]": the contract's shape with the known dimensions.
 std::string describe(const ShapeSpec& spec, const Dims& dims, bool pooled) {
   std::string known;
   for (int i = 0; i < spec.rank; ++i) {
@@ -89,7 +89,7 @@ std::string describe(const ShapeSpec& spec, const Dims& dims, bool pooled) {
                      spec.leading ? "..," : "", known);
 }
 
-// Matches one shape against its specification, binding lone symbols that are still free.
+// Matches a shape against its specification and binds single symbols that are still free.
 bool matches(const Shape& given, const ShapeSpec& spec, bool pooled, Dims& dims) {
   if (spec.whole) {
     if (!dims.whole_bound) dims.whole = given;

@@ -57,7 +57,7 @@ bool same_layout(const ConstView& a, const ConstView& b) {
          a.strides == b.strides;
 }
 
-// Whether what was checked of one holds of the other: hundreds of experts are looked at for every op.
+// Whether what was checked for one also holds for the other: every op checks hundreds of experts.
 bool same_but_place(const Weight& a, const Weight& b) {
   return same_layout(a.values, b.values) && same_layout(a.scales, b.scales) &&
          same_layout(a.biases, b.biases) && a.mode == b.mode && a.bits == b.bits &&

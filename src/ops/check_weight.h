@@ -1,4 +1,4 @@
-// The rules for weights: which formats exist and how their parts must fit together.
+// The rules for weights: which formats exist, and how their parts must match.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// delta_step as the ops it stands for.
+// delta_step as the ops that it combines.
 #pragma once
 
 #include "sluice/ops/delta/causal_conv1d.h"
@@ -17,7 +17,7 @@ struct DeltaStepParts {
   DeltaRule rule;
   GatedRmsNorm gate;
 
-  // What lies between the parts, in `memory`, aligned for floats.
+  // `memory` holds the intermediate results, aligned for floats.
   static std::size_t bytes(const DeltaStep& op);
   DeltaStepParts(const DeltaStep& op, std::byte* memory);
 };

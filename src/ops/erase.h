@@ -1,4 +1,4 @@
-// An op's fields with their types erased, gathered from its table.
+// An op's fields with their types erased, collected from its table.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ constexpr bool kHasPages = requires(const Op& op) {
   op.page_table;
 };
 
-// Limits of attributes that shapes follow from, so that an error names the attribute and not the shape.
+// Limits of attributes that determine shapes, so that an error names the attribute and not the shape.
 template <class Op>
 void check_attributes(const Op& op) {
   if constexpr (requires { op.check_attributes(); }) op.check_attributes();

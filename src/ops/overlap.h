@@ -8,7 +8,7 @@ namespace sluice::ops {
 // Exact for views that are interleaved rows of one buffer (columns of a wider row); otherwise by address
 // range.
 bool overlaps(const ConstView& a, const ConstView& b);
-// The same elements in the same order.
+// Whether both have the same elements in the same order.
 bool identical(const ConstView& a, const ConstView& b);
 
 }  // namespace sluice::ops

@@ -1,4 +1,4 @@
-// Where a call saves states on its way (`save_at`).
+// The points at which a call saves states (`save_at`).
 #pragma once
 
 #include "ops/sequences.h"
@@ -12,7 +12,7 @@ class Saves {
       : at_(static_cast<const std::int32_t*>(op.save_at.data)),
         count_(op.save_at.present() ? op.save_at.dim(0) : 0) {}
 
-  // f(i, end) for every save i of a sequence, in rising order: tokens up to `end` of the call have passed.
+  // Calls f(i, end) for every save i of a sequence, in ascending order: after the call's tokens up to `end`.
   template <class F>
   void for_each(const Sequence& sequence, F&& f) const {
     for (std::int64_t i = 0; i < count_; ++i)

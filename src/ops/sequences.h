@@ -1,5 +1,5 @@
-// Reading the sequence fields of an op: one sequence without seq_starts, B with them; caches in one piece, or
-// in pages.
+// Access to the sequence fields of an op: one sequence without seq_starts, B with them; caches contiguous or
+// paged.
 #pragma once
 
 #include <algorithm>
@@ -16,17 +16,17 @@ struct Sequence {
   std::int64_t tokens() const { return end - begin; }
 };
 
-// The cache of one sequence: rows one behind the other, or in the pages that a table names.
+// The cache of one sequence: contiguous, or in the pages that a table lists.
 template <class AnyView>
 struct SequenceCache {
-  AnyView memory;                       // [S,..] or [KH,S,..]; all pages of the pool where there is a table
-  const std::int32_t* pages = nullptr;  // the sequence's own
+  AnyView memory;                       // [S,..] or [KH,S,..]; with a table all pages of the pool
+  const std::int32_t* pages = nullptr;  // the sequence's page table, or null
   std::int64_t page_rows = 0;
 
-  // What holds a row, [S,..] or [KH,S,..], and the row's number in there.
+  // The memory that holds a row, [S,..] or [KH,S,..], and the row's index in it.
   AnyView block(std::int64_t row) const { return pages != nullptr ? memory[pages[row / page_rows]] : memory; }
   std::int64_t index(std::int64_t row) const { return pages != nullptr ? row % page_rows : row; }
-  // How many of the rows [row, end) lie one behind the other.
+  // How many of the rows [row, end) are contiguous.
   std::int64_t run(std::int64_t row, std::int64_t end) const {
     return pages != nullptr ? std::min(end - row, page_rows - row % page_rows) : end - row;
   }
@@ -55,7 +55,7 @@ class Sequences {
     if (starts_ == nullptr) return {0, tokens_, 0};
     return {starts_[b], starts_[b + 1], slots_ != nullptr ? slots_[b] : b};
   }
-  // The sequence that holds a token: the last one that starts at or before it and is not empty.
+  // The sequence of a token: the last non-empty one that starts at or before it.
   std::int64_t of_token(std::int64_t token) const {
     std::int64_t low = 0;
     std::int64_t high = count();
@@ -70,24 +70,24 @@ class Sequences {
   AnyView part(const AnyView& pool, const Sequence& sequence) const {
     return pooled() ? pool[sequence.slot] : pool;
   }
-  // The pages of a sequence; null where its rows lie one behind the other.
+  // The page table of a sequence; null for contiguous caches.
   const std::int32_t* pages(const Sequence& sequence) const {
     return table_ != nullptr ? table_ + sequence.slot * table_stride_ : nullptr;
   }
-  // Entries of a sequence's row of the table.
+  // Entries per sequence in the table.
   std::int64_t page_count() const { return page_count_; }
-  // A sequence's cache of rows [S,..], or [KH,S,..] where `row_dimension` is 1.
+  // A sequence's cache with rows [S,..], or [KH,S,..] if `row_dimension` is 1.
   template <class AnyView>
   SequenceCache<AnyView> cache(const AnyView& pool, const Sequence& sequence, int row_dimension = 0) const {
     if (table_ == nullptr) return {part(pool, sequence)};
     return {pool, pages(sequence), pool.dim(1 + row_dimension)};
   }
-  // The number of sequence b where it may be given per sequence.
+  // The value for sequence b, which may be given per sequence or per call.
   static std::int64_t value(const SequenceValue& value, std::int64_t b) {
     return value.per_sequence.present() ? static_cast<const std::int32_t*>(value.per_sequence.data)[b]
                                         : value.value;
   }
-  // The rows of sequence b, its tokens' own included, where they are given as a length or as a start.
+  // The number of rows of sequence b, including its tokens', given as a length or as a start.
   template <class Op>
   std::int64_t length(const Op& op, std::int64_t b) const {
     const std::int64_t given = value(op.length, b);

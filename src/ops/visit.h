@@ -34,7 +34,7 @@ template <class M>
 inline constexpr bool kIsRowValue = false;
 template <class T>
 inline constexpr bool kIsRowValue<RowValue<T>> = true;
-// How a field of such values is stored: the element type, and the elements of one value.
+// How a field of such values is stored: the element type, and the number of elements per value.
 template <class M>
 constexpr DType row_type() {
   return std::is_same_v<M, RowValue<double>> ? DType::f32 : DType::i32;
@@ -44,11 +44,11 @@ constexpr std::int64_t row_words() {
   return std::is_same_v<M, RowValue<std::uint64_t>> ? 2 : 1;
 }
 
-// The table of an op, made once by the compiler.
+// The table of an op, evaluated once by the compiler.
 template <class Op>
 inline constexpr auto kFields = Op::template fields<Op>();
 
-// Calls f(entry) for every field and attribute in the order of the table.
+// Calls f(entry) for every field and attribute, in the order of the table.
 template <class Op, class F>
 constexpr void for_each_entry(const F& f) {
   kFields<Op>.for_each(f);

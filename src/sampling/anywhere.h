@@ -1,4 +1,4 @@
-// Marks functions that a device runs too.
+// Marks functions that also run on a device.
 #pragma once
 
 #ifdef __CUDACC__

@@ -11,7 +11,7 @@ namespace sluice::sampling {
 
 namespace {
 
-// As integers floats have the same order, and compilers compare many of those at once.
+// Maps floats to integers of the same order, which compilers compare with vector instructions.
 std::int32_t ordered(float value) {
   const auto bits = std::bit_cast<std::int32_t>(value);
   return bits ^ (bits >> 31 & 0x7fffffff);

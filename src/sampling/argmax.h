@@ -1,4 +1,4 @@
-// The most likely token.
+// Finds the most likely token.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace sluice::sampling {
 
-// The index of the first of the largest; `values` hold no NaN and at least one number.
+// The index of the first maximum; `values` must not be empty or contain NaN.
 std::size_t largest(std::span<const float> values);
 
 // The same as a token; NaN among the logits is an error of the checkpoint.

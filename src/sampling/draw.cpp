@@ -10,7 +10,7 @@ namespace sluice::sampling {
 
 namespace {
 
-// Falling order, equal ones by index.
+// Descending order; equal logits by index.
 struct Before {
   std::span<const float> logits;
 
@@ -21,8 +21,8 @@ struct Before {
   }
 };
 
-// Candidates and their weights; in falling order of their logits, though never sorted as
-// a whole: a vocabulary is long, and what is chosen is found by halving.
+// Candidates and their weights, in descending order of logits, but never fully sorted: a vocabulary is large,
+// and the choice is found by partitioning.
 class Candidates {
  public:
   Candidates(std::span<const float> logits, std::size_t count, double temperature)
@@ -45,9 +45,9 @@ class Candidates {
   }
   struct Found {
     std::int32_t index = 0;
-    std::uint64_t sum = 0;  // of the weights up to and with it
+    std::uint64_t sum = 0;  // of the weights up to and including it
   };
-  // The first one with which the sum of the weights passes `goal`, less than the total.
+  // The first one at which the sum of the weights exceeds `goal`, which is less than the total.
   Found find(std::uint64_t goal) {
     constexpr std::size_t kFew = 64;
     std::size_t begin = 0;
@@ -71,7 +71,7 @@ class Candidates {
   }
 
  private:
-  // Of [begin,end) those that belong before `middle` come there.
+  // Partitions [begin,end) so that those that belong before `middle` are there.
   void put_first(std::size_t begin, std::size_t middle, std::size_t end) {
     const auto at = [this](std::size_t i) { return order_.begin() + i; };
     std::nth_element(at(begin), at(middle), at(end), before_);

@@ -1,4 +1,4 @@
-// Drawing a token from logits: the arithmetic that every backend shares.
+// Sampling a token from logits: the arithmetic that all backends share.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace sluice::sampling {
 
-// Weights are integers in units of this; the most likely token has one whole.
+// Weights are integers in this unit; the most likely token has weight 1.
 inline constexpr double kWeightUnit = 0x1p-40;
 
 SLUICE_ANYWHERE inline std::uint64_t draw_weight(float logit, float largest, double temperature) {
@@ -30,7 +30,7 @@ SLUICE_ANYWHERE inline std::uint64_t draw_target(std::uint64_t seed, std::uint64
   return target < total ? target : total - 1;
 }
 
-// The most likely tokens are kept until their weights pass this.
+// The most likely tokens are kept until the sum of their weights exceeds this.
 SLUICE_ANYWHERE inline std::uint64_t kept_goal(double top_p, std::uint64_t total) {
   const double goal = ceil(top_p * static_cast<double>(total));
   return goal < 1 ? 1 : static_cast<std::uint64_t>(goal);
@@ -43,7 +43,7 @@ struct DrawSettings {
   double min_p = 0;
 };
 
-// `logits` hold no NaN and a finite largest.
+// `logits` must not contain NaN, and their maximum must be finite.
 std::int32_t draw(std::span<const float> logits, const DrawSettings& settings, std::uint64_t seed,
                   std::uint64_t position);
 

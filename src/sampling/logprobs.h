@@ -1,4 +1,4 @@
-// Logarithms of probabilities: log_softmax of logits.
+// Log-probabilities: the log_softmax of logits.
 #pragma once
 
 #include <span>
@@ -9,18 +9,18 @@
 
 namespace sluice::sampling {
 
-// The logarithm of a token's weight, that of the most likely one being 1.
+// The logarithm of a token's weight relative to the most likely token.
 SLUICE_ANYWHERE inline double log_weight(float logit, float largest) {
   return logit == largest ? 0 : static_cast<double>(logit) - static_cast<double>(largest);
 }
 
-// Of one row of logits without NaN. A largest logit of infinity leaves nothing to the finite ones.
+// Of one row of logits without NaN. With a logit of +inf, finite ones have probability 0.
 class Logprobs {
  public:
   explicit Logprobs(std::span<const float> logits);
 
   double operator[](std::int32_t id) const;
-  // The `count` most likely tokens, falling, equal ones by lower id; fewer where the others are impossible.
+  // The `count` most likely tokens, descending, equal ones by lower id; fewer if the others are impossible.
   std::vector<TokenLogprob> top(std::size_t count) const;
 
  private:

@@ -1,4 +1,4 @@
-// What penalties make of a logit: the arithmetic that every backend shares.
+// Applies penalties to a logit: the arithmetic that all backends share.
 #pragma once
 
 #include <cmath>
@@ -16,8 +16,8 @@ struct Penalties {
   SLUICE_ANYWHERE bool any() const { return repetition != 1 || presence != 0 || frequency != 0; }
 };
 
-// The logit of a token that occurred `count` times. The product and sum are one rounding everywhere, whether
-// or not a compiler joins them.
+// The logit of a token that occurred `count` times. Product and sum are rounded once everywhere, whether or
+// not a compiler fuses them.
 SLUICE_ANYWHERE inline float penalised(float logit, std::int32_t count, const Penalties& penalties) {
   if (count <= 0) return logit;
   const float repeated = logit > 0 ? logit / penalties.repetition : logit * penalties.repetition;

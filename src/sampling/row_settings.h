@@ -8,13 +8,13 @@
 namespace sluice::sampling {
 
 struct RowSettings {
-  DrawSettings draw;  // a temperature of 0: the largest logit
+  DrawSettings draw;  // temperature 0: take the largest logit
   std::uint64_t seed = 0;
   Penalties penalties;
   std::int64_t logprobs = -1;
 };
 
-// The entry of the settings that a row has, or -1 for a row that is left out.
+// The row's entry in the settings, or -1 if the row is left out.
 std::int64_t slot_of(const ops::Sample& op, std::int64_t row);
 RowSettings row_settings(const ops::Sample& op, std::int64_t slot);
 

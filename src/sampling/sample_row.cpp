@@ -33,7 +33,7 @@ bool allows_all(const std::uint8_t* bits, std::int64_t vocab) {
   return std::all_of(bits, bits + vocab / 8, [](std::uint8_t byte) { return byte == 0xff; });
 }
 
-// The logits of a row after penalties, bias and mask; where none of them applies, the logits as they lie.
+// A row's logits after penalties, bias and mask; if none applies, the original logits in place.
 class AdjustedRow {
  public:
   AdjustedRow(const ops::Sample& op, std::int64_t row, std::int64_t slot, const Penalties& penalties)
@@ -49,7 +49,7 @@ class AdjustedRow {
   AdjustedRow& operator=(const AdjustedRow&) = delete;
 
   std::span<const float> logits() const { return logits_; }
-  // The first of the largest, never a token that is masked.
+  // The first maximum that is not masked.
   std::size_t best() const {
     std::size_t at = largest(logits_);
     while (bits_ != nullptr && !allowed(bits_, static_cast<std::int64_t>(at))) ++at;
@@ -81,8 +81,8 @@ class AdjustedRow {
   const std::uint8_t* bits_ = nullptr;
 };
 
-// Writes what was asked for about the choice, and that nothing was asked for the rest. A row that is left out
-// has no logits.
+// Writes what was requested about the choice, and placeholders for the rest. A row that is left out has no
+// logits.
 void report(const ops::Sample& op, std::int64_t row, std::span<const float> logits, std::int64_t wanted) {
   const bool any = wanted >= 0 && !logits.empty();
   const auto fill = [&](std::size_t from) {

@@ -11,7 +11,7 @@ void check(const SamplingSettings& s, std::int64_t vocab) {
   const auto refuse = [](const char* field, double given, const char* allowed) {
     fail(ErrorKind::input, "sampling: {} is {}, allowed is {}", field, given, allowed);
   };
-  // Rows hold these as F32: what is too large or too small for that is refused too.
+  // Rows store these as F32, so values beyond its range are rejected too.
   const auto finite = [](double x) { return std::isfinite(static_cast<float>(x)); };
   if (!(s.temperature >= 0) || !finite(s.temperature)) refuse("temperature", s.temperature, "0 or more");
   if (s.top_k < 0) refuse("top_k", s.top_k, "0 (no limit) or more");

@@ -4,7 +4,7 @@
 
 namespace sluice::sampling {
 
-// Refuses settings that make no sense, naming the field; biases may name tokens below `vocab`.
+// Throws if a setting is invalid, naming the field; biases may name tokens below `vocab`.
 void check(const SamplingSettings& settings, std::int64_t vocab);
 
 }  // namespace sluice::sampling

@@ -1,4 +1,5 @@
-// Blocks of rows hold those of all layers in their order. Who holds some of the layers has its part of each.
+// Blocks of rows hold those of all layers in order. A node with some of the layers has its part of each
+// block.
 #pragma once
 
 #include <algorithm>
@@ -9,11 +10,11 @@
 namespace sluice::state {
 
 struct BlockPart {
-  std::size_t first = 0;  // byte of a block
+  std::size_t first = 0;  // offset in a block
   std::size_t size = 0;
-  std::size_t block = 0;  // bytes of a whole one
+  std::size_t block = 0;  // bytes of a complete block
 
-  // Of blocks that take so many bytes.
+  // This node's bytes in blocks of that many bytes in total.
   std::size_t bytes_in(std::size_t blocks) const { return block == 0 ? 0 : blocks / block * size; }
 
   void put(std::span<const std::byte> own, std::span<std::byte> blocks) const {

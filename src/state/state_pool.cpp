@@ -16,8 +16,8 @@ void expect_room(std::size_t bytes, std::span<const std::byte> to) {
   if (bytes != to.size()) fail(ErrorKind::internal, "{} bytes are saved in memory of {}", bytes, to.size());
 }
 
-// From which one on a sequence needs pages, where rows behind `past` are written: rows before it may never
-// have been, as where speed is measured.
+// The first page that a sequence needs to write rows after `past`; rows before may never have been written,
+// as in benchmarks.
 std::int64_t first_page(const std::vector<std::int32_t>& pages, std::int64_t past) {
   return std::min<std::int64_t>(past / kPageRows, std::ssize(pages));
 }
@@ -65,7 +65,7 @@ std::int64_t StatePool::promised_pages() const {
   return pages;
 }
 
-// Memory between others that are in use stays until it is needed again.
+// Free memory between used parts stays committed until it is needed again.
 std::size_t StatePool::promised_bytes() const {
   if (!extent_.growing) return bytes();
   return sizes_.page * to_size(std::max(promised_pages(), pages_with_memory_)) +
@@ -119,7 +119,7 @@ StatePool::StatePool(ops::Backend& backend, const std::vector<LayerStateShape>& 
   replica_ = std::move(replica);  // new slots are empty there, too
 }
 
-// Calls f(tensor) for every tensor of recurrent states, of slots and then of snapshots.
+// Calls f(tensor) for every tensor of recurrent states, first of slots, then of snapshots.
 template <class F>
 void StatePool::for_each_state(F&& f) const {
   for (const LayerState& layer : layers_)
@@ -161,7 +161,7 @@ void StatePool::release(std::int64_t slot) {
   resize(page_memory_, pages_with_memory_);
 }
 
-// Entries of pages that are not there are -1.
+// Entries without a page are -1.
 void StatePool::put_table(std::int64_t slot) {
   std::vector<std::int32_t> row = pages_of(slot);
   row.resize(to_size(extent_.pages_per_slot()), -1);
@@ -256,8 +256,8 @@ void StatePool::reset(std::int64_t slot) {
   if (replica_) replica_->reset(slot);
 }
 
-// f(block, count) for the first `rows` rows of a slot: block `block` of a cache's tensor begins with `count`
-// of them.
+// Calls f(block, count) for the first `rows` rows of a slot: block `block` of a cache's tensor begins with
+// `count` of them.
 template <class F>
 void StatePool::for_each_run(std::int64_t slot, std::int64_t rows, F&& f) const {
   const std::vector<std::int32_t>& pages = taken_[slot];
@@ -265,7 +265,7 @@ void StatePool::for_each_run(std::int64_t slot, std::int64_t rows, F&& f) const 
     f(pages[row / kPageRows], std::min(kPageRows, rows - row));
 }
 
-// Calls f(data, bytes) for every block of memory that a save holds, in a fixed order.
+// Calls f(data, bytes) for every piece of memory in a save, in a fixed order.
 template <class F>
 void StatePool::for_each_saved(std::int64_t slot, std::int64_t rows, bool with_caches, F&& f) const {
   if (rows < 0 || rows > capacity())
@@ -287,7 +287,7 @@ std::size_t StatePool::own_bytes(std::int64_t rows, bool with_caches) const {
   return sizes_.slot + (with_caches ? sizes_.page / to_size(kPageRows) * to_size(rows) : 0);
 }
 
-// Calls f(data, bytes) for the rows of a block that begins at a row of page `at`, in a fixed order.
+// Calls f(data, bytes) for the rows of a block that begins at row `first` of page `at`, in a fixed order.
 template <class F>
 void StatePool::for_each_in_block(std::int64_t at, std::int64_t first, F&& f) const {
   for (const LayerState& layer : layers_)

@@ -11,7 +11,7 @@
 
 namespace sluice::state {
 
-// Rows that are copied together: a page is a whole number of them.
+// The unit of copying: a page is a whole number of them.
 inline constexpr std::int64_t kBlockRows = 64;
 static_assert(kPageRows % kBlockRows == 0);
 

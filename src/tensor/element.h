@@ -1,4 +1,4 @@
-// One element of a tensor, whatever its type, at any byte address: weights lie unaligned in mapped files.
+// One element of a tensor of any type, at any byte address: weights are unaligned in mapped files.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ T read(const void* data, std::int64_t i) {
   return value;
 }
 
-// As a double, which holds every value of every type.
+// As a double, which represents every value of every type.
 inline double load(const void* data, DType type, std::int64_t i) {
   switch (type) {
     case DType::f32:

@@ -19,7 +19,7 @@ class FileDescriptor {
 
   bool valid() const { return value_ >= 0; }
   int get() const { return value_; }
-  // False when the system reports a write error it had kept back until now.
+  // False if the system reports a write error that it had deferred.
   bool close() { return value_ < 0 || ::close(std::exchange(value_, -1)) == 0; }
 
  private:

@@ -16,17 +16,17 @@ namespace sluice {
 namespace {
 
 constexpr int kMaxTemporaries = 1000;
-constexpr mode_t kMode = 0666;                 // less what the user's umask takes away
+constexpr mode_t kMode = 0666;                 // masked by the user's umask
 constexpr size_t kMaxWrite = size_t{1} << 30;  // Linux writes at most 2 GiB at once
 
 }  // namespace
 
 FileWriter::FileWriter(std::filesystem::path path) : path_(std::move(path)) {
-  std::error_code ignored;  // what else is wrong with the path, creating the file will tell
+  std::error_code ignored;  // other problems with the path show when the file is created
   if (!path_.has_filename() || std::filesystem::is_directory(path_, ignored)) {
     fail(ErrorKind::input, "cannot write '{}': it is a directory, expected a file name", path_.string());
   }
-  // The file is moved into place, which would turn a link, pipe or device into a plain file.
+  // The file is moved into place, which would replace a link, pipe or device by a plain file.
   if (std::filesystem::is_symlink(path_, ignored)) path_ = std::filesystem::weakly_canonical(path_);
   if (std::filesystem::exists(path_, ignored) && !std::filesystem::is_regular_file(path_, ignored)) {
     fail(ErrorKind::input, "cannot write '{}': it is a device or pipe, expected a file name", path_.string());
@@ -60,8 +60,7 @@ void FileWriter::commit() {
   if (::fsync(file_.get()) != 0) fail_with_errno("write");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_with_errno("replace");
   file_.close();
-  // The new name survives a crash only once the folder is on disk too; some file systems cannot sync a
-  // folder.
+  // The new name survives a crash only once the folder is on disk too; some file systems cannot sync folders.
   const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
   const FileDescriptor directory(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory.valid() && ::fsync(directory.get()) != 0 && errno == EIO) fail_with_errno("write");

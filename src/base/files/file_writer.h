@@ -11,8 +11,8 @@
 namespace sluice {
 
 // Writes to a temporary file beside `path` and moves it there on commit(). Without a commit (an error, an
-// exception, a full disk) the temporary is removed and an older file at `path` stays as it was.
-// What killed writers to the same path left is removed first.
+// exception, a full disk) the temporary is removed, and an older file at `path` stays unchanged. Temporaries
+// that killed writers to the same path left are removed first.
 class FileWriter {
  public:
   explicit FileWriter(std::filesystem::path path);
@@ -23,7 +23,7 @@ class FileWriter {
   // Unbuffered: pass large pieces.
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
-  // Returns when the file is on disk under its name.
+  // Returns once the file is on disk under its name.
   void commit();
 
  private:

@@ -38,8 +38,8 @@ std::span<const std::byte> map(const std::filesystem::path& path) {
     fail(ErrorKind::resource, "cannot map the {} bytes of '{}': {}", size, path.string(),
          std::generic_category().message(errno));
   }
-  // A walk of page tables every 4 KiB costs a fifth of the speed at which weights are read. Where the system
-  // cannot give large pages, nothing is lost.
+  // A page walk every 4 KiB costs a fifth of the speed of reading weights. If the system cannot provide large
+  // pages, nothing is lost.
   ::madvise(address, size, MADV_HUGEPAGE);
   return {static_cast<const std::byte*>(address), size};
 }
@@ -72,7 +72,7 @@ std::span<const std::byte> MappedFile::bytes(uint64_t offset, uint64_t length) c
 void release_pages(std::span<const std::byte> mapped) {
   const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<uintptr_t>(mapped.data());
-  const uintptr_t first = (begin + page - 1) / page * page;  // whole pages only: neighbours share the others
+  const uintptr_t first = (begin + page - 1) / page * page;  // complete pages: the others are shared
   const uintptr_t last = (begin + mapped.size()) / page * page;
   if (first < last)
     ::madvise(const_cast<std::byte*>(mapped.data()) + (first - begin), last - first, MADV_DONTNEED);

@@ -8,8 +8,8 @@
 
 namespace sluice {
 
-// The whole file, mapped read-only. It must not be shortened while mapped: the system answers a read past its
-// new end with a signal, not an error.
+// A complete file, mapped read-only. It must not be truncated while mapped: reading past its new end raises a
+// signal, not an error.
 class MappedFile {
  public:
   explicit MappedFile(std::filesystem::path path);
@@ -19,7 +19,7 @@ class MappedFile {
 
   const std::filesystem::path& path() const { return path_; }
   std::span<const std::byte> bytes() const { return bytes_; }
-  // The views stay valid as long as the mapping, also across moves.
+  // Views stay valid as long as the mapping, also across moves.
   std::span<const std::byte> bytes(uint64_t offset, uint64_t length) const;
 
  private:
@@ -27,7 +27,7 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-// Lets the system take back the memory of mapped bytes that will hardly be read again; they stay valid.
+// Lets the system reclaim the memory of mapped bytes that will hardly be read again; they stay valid.
 void release_pages(std::span<const std::byte> mapped);
 
 }  // namespace sluice

@@ -8,18 +8,18 @@
 
 namespace sluice {
 
-// Filled beside its place under a temporary name, moved there on commit(); without a commit it is removed.
-// What killed writers to the same place left is removed first.
+// Filled under a temporary name beside its final path and moved there on commit(); removed without a commit.
+// Temporaries that killed writers to the same path left are removed first.
 class OutputFolder {
  public:
-  // Fails unless `path` can become a new folder.
+  // Throws unless a new folder can be created at `path`.
   explicit OutputFolder(const std::filesystem::path& path);
   ~OutputFolder();
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
 
   const std::filesystem::path& path() const { return temporary_; }
-  // Fails if the disk has less room.
+  // Throws if the disk has less space.
   void require_space(uint64_t bytes) const;
   void commit();
 

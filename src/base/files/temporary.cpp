@@ -24,7 +24,7 @@ bool is_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// Whether temporary_beside gives `name` such names.
+// Whether temporary_beside() makes such names for `name`.
 bool is_temporary_of(std::string_view name, std::string_view candidate) {
   if (!candidate.starts_with(name) || !candidate.ends_with(kEnding)) return false;
   candidate.remove_prefix(name.size());
@@ -35,7 +35,7 @@ bool is_temporary_of(std::string_view name, std::string_view candidate) {
          is_number(candidate.substr(dash + 1));
 }
 
-// The lock is kept while it is removed, so that nobody can claim it meanwhile. File systems that cannot lock
+// The lock is held during the removal, so that no other process can claim it. File systems that cannot lock
 // keep their temporaries.
 void remove_if_stale(const fs::path& temporary) {
   const FileDescriptor file(::open(temporary.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));

@@ -1,4 +1,4 @@
-// Temporary files and folders beside what they become, and how those of killed writers are told from others.
+// Temporary files and folders beside their final paths, and the removal of those left by killed writers.
 #pragma once
 
 #include <filesystem>
@@ -7,15 +7,14 @@
 
 namespace sluice {
 
-// "model.4711-0.tmp" for "model": the next name that this process may try.
+// "model.4711-0.tmp" for "model": a name for this process and attempt.
 std::filesystem::path temporary_beside(const std::filesystem::path& path, int attempt);
 
-// Locks what this process has just made at `temporary` and has open, which says for as long as it is open
-// that somebody writes there. False where another process took it for a killed writer's and removed it before
-// that.
+// Locks what this process has just created at `temporary` and has open; the lock marks it as in use while it
+// is open. Returns false if another process took it for a killed writer's and removed it before.
 bool claim_temporary(const FileDescriptor& file, const std::filesystem::path& temporary);
 
-// Removes what writers to `path` have left that were killed: temporaries of its that no process has locked.
+// Removes temporaries for `path` that no process has locked: their writers were killed.
 void remove_stale_temporaries(const std::filesystem::path& path);
 
 }  // namespace sluice

@@ -12,13 +12,13 @@ namespace sluice::engine {
 
 namespace {
 
-// The logits of ids without a token are those of untrained rows: never choose them.
+// Ids without a token have the logits of untrained rows: never choose them.
 std::int64_t choosable(const Engine& engine) {
   const std::int64_t vocab = engine.summary().vocab;
   return engine.has_tokenizer() ? std::min<std::int64_t>(vocab, core(engine).text().vocab_size()) : vocab;
 }
 
-// Alternatives may be asked for beside the settings.
+// Alternatives may be requested in the options as well.
 SamplingSettings sampling_of(const GenerateOptions& options) {
   SamplingSettings settings = options.sampling;
   if (options.logprobs != 0) settings.logprobs = options.logprobs;
@@ -61,7 +61,7 @@ std::span<const std::uint8_t> AnswerStream::mask() {
   return allowed_;
 }
 
-// An answer that its guide can only end, ends.
+// An answer that its guide can only end is ended.
 void AnswerStream::forbid_stop_ids() {
   std::vector<std::uint8_t> others = allowed_;
   for (const std::int32_t id : stop_ids_)

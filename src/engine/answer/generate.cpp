@@ -8,7 +8,7 @@ namespace sluice {
 
 namespace {
 
-// Token after token, until the answer or the context ends.
+// Generates tokens until the answer or the context ends.
 void continue_answer(Session& session, engine::AnswerStream& answer,
                      const std::function<bool(const GeneratedToken&)>& token, Clock::time_point start) {
   if (!answer.open()) return;

@@ -24,7 +24,7 @@ std::uint64_t Budget::spare() {
   return limit_ > taken ? limit_ - taken : 0;
 }
 
-// Layers have slots of different sizes and numbers of experts, so the number is searched for.
+// Layers have slots of different sizes and different numbers of experts, so the number is found by search.
 std::int64_t Budget::slots_beside(std::uint64_t claimed) const {
   if (fixed_ > 0) return fixed_;
   const std::uint64_t room = limit_ > claimed ? limit_ - claimed : 0;

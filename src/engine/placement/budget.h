@@ -36,7 +36,7 @@ class Budget {
     std::uint64_t bytes_ = 0;
   };
 
-  // 0: no limit. `option` is what a user sets it with; `whose` it is, where there are several machines.
+  // 0: no limit. `option` is the option that sets it; `whose` names the machine if there are several.
   void set_limit(std::uint64_t bytes, const char* option, const std::string& whose) {
     limit_ = bytes;
     option_ = option;

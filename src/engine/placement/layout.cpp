@@ -55,7 +55,7 @@ void Layout::place(ops::ExpertWeights& experts) {
 
 void Layout::join(std::initializer_list<const ops::Weight*> parts, ops::Weight& joined) {
   const ops::Weight& first = **parts.begin();
-  std::int64_t rows = 0;  // of the first dimension of `joined`
+  std::int64_t rows = 0;  // in the first dimension of `joined`
   for (const ops::Weight* part : parts) {
     if (!part->present() || !same_format(*part, first)) return;
     const bool one_more = part->values.rank() < first.values.rank();

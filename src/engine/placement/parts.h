@@ -52,7 +52,7 @@ void for_each_part_of(Layer& moe, F&& f) requires std::is_same_v<std::remove_con
   f(PartKind::shared_expert, moe.shared_expert_gate, 1.0);
 }
 
-// The output head comes last, also where it is the embedding again.
+// The output head comes last, even if it is the embedding.
 template <class Decoder, class F>
 void for_each_part(Decoder& decoder,
                    F&& f) requires std::is_same_v<std::remove_const_t<Decoder>, layers::Decoder> {

@@ -96,8 +96,8 @@ std::unique_ptr<experts::Reader> open_reader(const std::vector<experts::SourceFi
   return experts::make_reader(std::move(open));
 }
 
-// What a packed file says the experts of a layer hash to; empty where nothing does. A node may hold a part of
-// the experts that are in the file.
+// The fingerprints of a layer's experts in a packed file; empty if there are none. A node may hold a part of
+// the experts in the file.
 std::span<const std::byte> fingerprints(const layers::Moe& moe, const checkpoint::TensorFiles& files) {
   const auto* first = static_cast<const std::byte*>(moe.gate_proj[0].values.data);
   for (const checkpoint::TensorEntry* tensor : files.tensors()) {
@@ -119,7 +119,7 @@ std::vector<layers::Moe*> moe_layers(layers::Decoder& decoder) {
   return found;
 }
 
-// Random weights: each stack of a tensor is one source.
+// For random weights: each tensor of stacked experts is one source.
 std::vector<experts::SourceFile> memory_sources(layers::Decoder& decoder) {
   std::vector<experts::SourceFile> sources;
   for (const layers::Moe* moe : moe_layers(decoder)) {
@@ -152,7 +152,7 @@ ops::Buffer copy_dense(models::Model& model, const checkpoint::TensorFiles& file
   layout.copy(
       static_cast<std::byte*>(block.data()),
       [&](void* to, const void* from, std::size_t bytes) { copy(to, from, bytes); }, progress);
-  // What binding read through the mapping goes again.
+  // Releases the pages that binding read through the mapping.
   for (const checkpoint::SafetensorsFile& file : files.files()) release_pages(file.image());
   return block;
 }

@@ -8,7 +8,7 @@ namespace sluice::engine {
 
 namespace {
 
-// A shared expert of the experts' own shape goes behind the last of them.
+// Appends a shared expert of the same shape as the experts to them.
 void join_shared_expert(layers::Moe& moe, Layout& layout) {
   const layers::Mlp& shared = moe.shared_expert;
   const ops::Weight* stacks[] = {&moe.gate_proj.stack, &moe.up_proj.stack, &moe.down_proj.stack};
@@ -20,7 +20,7 @@ void join_shared_expert(layers::Moe& moe, Layout& layout) {
   layout.join({stacks[2], parts[2]}, joined.down_proj.stack);
 }
 
-// Products that read the same input become one: fewer, larger launches.
+// Joins products with the same input: fewer, larger launches.
 void join_products(layers::Decoder& decoder, Layout& layout, bool experts) {
   for (layers::DecoderLayer& layer : decoder.layers) {
     if (auto* net = std::get_if<layers::GatedDeltaNet>(&layer.mixer))
@@ -35,7 +35,7 @@ void join_products(layers::Decoder& decoder, Layout& layout, bool experts) {
   }
 }
 
-// Rows of choices whose last column names the shared expert, for the layers that joined it.
+// Allocates rows of choices whose last column is the shared expert, for the layers that joined it.
 ops::Buffer place_choices(layers::Decoder& decoder, ops::Backend& backend, std::int64_t tokens) {
   ops::Buffer buffer;
   for (layers::DecoderLayer& layer : decoder.layers) {

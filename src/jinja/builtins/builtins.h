@@ -1,4 +1,4 @@
-// The tables that find_filter, find_test and find_method look into, and the text operations they share.
+// The tables of find_filter, find_test and find_method, and the text operations they share.
 #pragma once
 
 #include <string>
@@ -28,13 +28,13 @@ const Builtins& split_methods();
 
 std::string capitalize(std::string_view text);
 std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends);
-// Replaces up to `count` occurrences, all of them if it is negative.
+// Replaces up to `count` occurrences; all of them if it is negative.
 std::string replace(Budget& budget, std::string_view text, std::string_view old, std::string_view with,
                     std::int64_t count);
 
-// The value at a path like "a.b.0", or the item itself where no attribute is asked for.
+// The value at a path like "a.b.0", or the item itself without a path.
 Value at_path(Runtime& runtime, Value item, const Value* path, const Value* missing = nullptr);
-// Strings in lower case, anything else as it is.
+// Strings in lower case, other values unchanged.
 Value ignore_case(const Value& value);
 
 }  // namespace sluice::jinja

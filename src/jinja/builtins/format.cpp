@@ -358,7 +358,7 @@ class Brace {
   const Value& format_;
   const Call& call_;
   std::int64_t next_ = 0;
-  std::optional<bool> numbering_;  // whether fields are numbered automatically, once one has shown it
+  std::optional<bool> numbering_;  // whether fields are numbered automatically; set by the first one
 };
 
 }  // namespace

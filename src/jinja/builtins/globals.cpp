@@ -44,7 +44,7 @@ Value make_namespace(Runtime& runtime, const Call& call) {
   return Value(result);
 }
 
-// cycler('a', 'b'): the next one each time, from the first again behind the last.
+// cycler('a', 'b'): returns the next one at each call, and starts over after the last.
 class Cycler final : public Object {
  public:
   Cycler(Runtime& runtime, Values items) : runtime_(runtime), items_(std::move(items)) {
@@ -77,7 +77,7 @@ class Cycler final : public Object {
   std::size_t at_ = 0;
 };
 
-// joiner(', '): nothing the first time, the separator after that.
+// joiner(', '): returns nothing the first time, then the separator.
 Value joiner(Runtime& runtime, const Call& call) {
   Parameters given(call, {"sep"});
   const Value separator = given.find(0) ? given.value(0) : Value(", ");
@@ -97,8 +97,8 @@ Value strftime_now(const std::tm& now, const Call& call) {
   constexpr std::size_t kMaxFormat = 1024, kMaxResult = 64 * kMaxFormat;
   if (format.size() > kMaxFormat)
     fault("a time format has at most {} bytes, not {}", kMaxFormat, format.size());
-  // strftime returns 0 both for an empty result and for one that does not fit; a blank in front tells them
-  // apart.
+  // strftime returns 0 both for an empty result and for one that does not fit; a leading blank distinguishes
+  // the two.
   std::string text(kMaxResult, '\0');
   std::size_t size = std::strftime(text.data(), text.size(), (" " + format).c_str(), &now);
   if (size == 0) fault("the time format {} gives more than {} bytes", repr(format), kMaxResult);

@@ -1,4 +1,4 @@
-// Filters that shorten and wrap text, and print sizes.
+// Filters that truncate and wrap text, and print sizes.
 #include <algorithm>
 #include <cctype>
 
@@ -52,7 +52,7 @@ Value filesizeformat(Runtime&, const Value& value, const Call& call) {
   return Value(fmt::format("{:.1f} {}", base * bytes / unit, (binary ? kBinary : kDecimal)[power]));
 }
 
-// Python's textwrap.wrap of one line, blanks kept as words of their own.
+// Python's textwrap.wrap for one line, with blanks as words of their own.
 class Wrapper {
  public:
   Wrapper(std::int64_t width, bool break_words, bool break_hyphens)
@@ -101,7 +101,7 @@ class Wrapper {
     }
     return chunks;
   }
-  // A word may break behind a hyphen between letters.
+  // A word may break after a hyphen between letters.
   static bool ends_with_hyphen(const std::string& word, char next) {
     const auto letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
     return word.size() > 2 && word.back() == '-' && letter(word[word.size() - 2]) &&

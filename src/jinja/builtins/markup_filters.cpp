@@ -1,4 +1,4 @@
-// Filters that make or unmake markup and addresses.
+// Filters that create or remove markup and encode addresses.
 #include <cctype>
 
 #include "jinja/builtins/builtins.h"
@@ -10,7 +10,7 @@
 namespace sluice::jinja {
 namespace {
 
-// As urllib.parse.quote does; `safe` stays besides letters, digits and _.-~
+// As urllib.parse.quote: `safe` characters are kept besides letters, digits and _.-~
 std::string percent_encoded(std::string_view text, std::string_view safe) {
   std::string result;
   for (const char c : text) {
@@ -25,7 +25,7 @@ std::string percent_encoded(std::string_view text, std::string_view safe) {
   return result;
 }
 
-// A part of a query: blanks are plus signs, slashes are not safe.
+// Quotes a part of a query: blanks become plus signs, slashes are not safe.
 std::string query_part(Budget& budget, const Value& value) {
   std::string quoted = percent_encoded(str(budget, value), "");
   return replace(budget, quoted, "%20", "+", -1);
@@ -53,7 +53,7 @@ Value urlencode(Runtime& runtime, const Value& value, const Call& call) {
   return Value(std::move(result));
 }
 
-// Characters that end the name of an attribute.
+// Whether the text has characters that end the name of an attribute.
 bool breaks_name(std::string_view name) {
   return name.find_first_of(" \t\n\r\f\v/>=") != std::string_view::npos;
 }
@@ -75,7 +75,7 @@ Value xmlattr(Runtime& runtime, const Value& value, const Call& call) {
   return Value(std::move(result));
 }
 
-// What MarkupSafe unescapes of HTML's names.
+// The named entities of HTML that MarkupSafe unescapes.
 std::string unescaped(Budget& budget, std::string text) {
   constexpr std::string_view kNames[][2] = {{"&lt;", "<"},          {"&gt;", ">"},  {"&quot;", "\""},
                                             {"&#34;", "\""},        {"&#39;", "'"}, {"&apos;", "'"},
@@ -84,7 +84,7 @@ std::string unescaped(Budget& budget, std::string text) {
   return text;
 }
 
-// Without comments and tags, blanks made one.
+// Removes comments and tags, and merges blanks.
 Value striptags(Runtime& runtime, const Value& value, const Call& call) {
   Parameters none(call, {});
   Budget& budget = runtime.budget();

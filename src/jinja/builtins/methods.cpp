@@ -1,4 +1,4 @@
-// Which methods a value has, and those of dicts and sequences.
+// The methods that values have, and those of dicts and sequences.
 #include <algorithm>
 #include <unordered_map>
 

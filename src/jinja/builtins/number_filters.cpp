@@ -10,7 +10,7 @@
 namespace sluice::jinja {
 namespace {
 
-// Drops blanks around and single underscores between digits; nothing if an underscore is elsewhere.
+// Drops surrounding blanks and single underscores between digits; nothing if there is another underscore.
 std::optional<std::string> number_text(std::string_view text) {
   text = strip(text, nullptr, true, true);
   std::string result;

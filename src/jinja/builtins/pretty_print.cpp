@@ -1,4 +1,4 @@
-// Python's pprint.pformat with its defaults: 80 columns, keys in order.
+// Python's pprint.pformat with its defaults: 80 columns, sorted keys.
 #include <algorithm>
 
 #include "base/integer_cast.h"
@@ -13,7 +13,7 @@ namespace {
 
 using Entries = std::vector<std::pair<Value, Value>>;
 
-// Keys that cannot be compared are ordered by their types.
+// Keys that cannot be compared are sorted by type.
 Entries in_order(Budget& budget, const Dict& dict) {
   Entries entries = dict.entries();
   std::stable_sort(entries.begin(), entries.end(), [&](const auto& a, const auto& b) {
@@ -31,7 +31,7 @@ std::ptrdiff_t columns(std::string_view text) {
   return count_code_points(text);
 }
 
-// As in re.findall(r'\S*\s*', line), without the empty one at the end.
+// As re.findall(r'\S*\s*', line), without the empty match at the end.
 std::vector<std::string_view> words_with_blanks(std::string_view line) {
   std::vector<std::string_view> words;
   std::size_t begin = 0;
@@ -53,7 +53,7 @@ class PrettyPrinter {
  public:
   explicit PrettyPrinter(Budget& budget) : budget_(budget) {}
 
-  // `indent` is the column it begins in, `allowance` what must fit behind it on its last line.
+  // `indent` is the column where it begins, `allowance` the columns needed after it on its last line.
   void format(const Value& value, std::ptrdiff_t indent, std::ptrdiff_t allowance, int level) {
     DepthGuard guard(budget_);
     const std::string line = flat(value);
@@ -86,7 +86,7 @@ class PrettyPrinter {
 
   void begin_line(std::ptrdiff_t indent) { add("\n" + std::string(to_size(indent), ' ')); }
 
-  // On one line: repr() with the keys of dicts in order.
+  // On one line: repr() with the keys of dicts sorted.
   std::string flat(const Value& value) {
     DepthGuard guard(budget_);
     budget_.step();
@@ -133,7 +133,7 @@ class PrettyPrinter {
     add(brackets.close);
   }
 
-  // A line of a text in pieces of whole words. Those of the last line leave `allowance` columns.
+  // Splits a line of text into pieces of complete words. The last piece leaves `allowance` columns.
   void split_line(std::string_view line, std::ptrdiff_t width, std::ptrdiff_t allowance,
                   std::vector<std::string>& pieces) {
     const std::vector<std::string_view> words = words_with_blanks(line);

@@ -19,7 +19,7 @@ const std::string& name_of(const Value& value) {
 }
 
 Value map(Runtime& runtime, const Value& value, const Call& call) {
-  if (!truth(value)) return make_iterator({});  // as jinja2: anything false counts as empty
+  if (!truth(value)) return make_iterator({});  // as in jinja2, any false value counts as empty
   Values items = iterate(runtime.budget(), value), results;
   if (items.empty()) return make_iterator({});
   if (call.args.empty()) {

@@ -48,7 +48,7 @@ Value join(Runtime& runtime, const Value& value, const Call& call) {
   return Value(std::move(result));
 }
 
-// Items with the keys they are ordered by, sorted stably as Python sorts.
+// Sorts items by their keys, stably as Python does.
 Values sort_by(Runtime& runtime, std::vector<std::pair<Value, Value>> keyed, bool reverse) {
   auto before = [&](const auto& a, const auto& b) { return less(runtime.budget(), a.first, b.first); };
   if (reverse) std::reverse(keyed.begin(), keyed.end());
@@ -184,7 +184,7 @@ Value sum(Runtime& runtime, const Value& value, const Call& call) {
   return total;
 }
 
-// Groups of items with equal keys, in the order of the keys.
+// Groups items with equal keys, in the order of the keys.
 Value groupby(Runtime& runtime, const Value& value, const Call& call) {
   Parameters given(call, {"attribute", "default", "case_sensitive"}, 1);
   Budget& budget = runtime.budget();

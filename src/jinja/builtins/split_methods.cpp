@@ -1,4 +1,4 @@
-// The methods that cut strings into parts.
+// The methods that split strings.
 #include <algorithm>
 
 #include "base/integer_cast.h"

@@ -1,4 +1,4 @@
-// The tests behind `is`.
+// The tests for `is`.
 #include <unordered_map>
 
 #include "jinja/builtins/builtins.h"

@@ -19,7 +19,7 @@ Value string(Runtime& runtime, const Value& value, const Call& call) {
   return soft_str(runtime, value);
 }
 
-// A filter that is the method of the same name on the value's text.
+// A filter that calls the method of the same name on the value's text.
 template <const char* const& name>
 Value by_method(Runtime& runtime, const Value& value, const Call& call) {
   Value text = soft_str(runtime, value);
@@ -30,10 +30,10 @@ constexpr const char* kUpper = "upper";
 constexpr const char* kLower = "lower";
 constexpr const char* kCapitalize = "capitalize";
 
-// Unlike the method, words start only behind blanks, dashes and opening brackets.
+// Unlike the method, words begin only after blanks, dashes and opening brackets.
 Value title_of(Runtime& runtime, const Value& value, const Call&) {
   Value text = soft_str(runtime, value);
-  std::string result, rest;  // of the word, whose end decides how a sigma looks
+  std::string result, rest;  // `rest` is that of the word: its end decides about a sigma
   bool starts = true;
   const std::string& bytes = text.text();
   for (std::size_t i = 0; i < bytes.size();) {

@@ -1,4 +1,4 @@
-// The methods of strings, except those that cut them into parts.
+// The methods of strings, except those that split them.
 #include <algorithm>
 
 #include "base/integer_cast.h"
@@ -12,7 +12,7 @@
 namespace sluice::jinja {
 namespace {
 
-// Markup stays markup.
+// Markup remains markup.
 Value like(const Value& self, std::string text) {
   return Value(std::move(text), self.is_markup());
 }
@@ -102,7 +102,7 @@ Value isidentifier(Runtime&, const Value& self, const Call& call) {
   return true;
 }
 
-// Capitals follow what has no case, other letters what has.
+// Capitals must follow characters without case, other letters characters with case.
 Value istitle(Runtime&, const Value& self, const Call& call) {
   Parameters none(call, {});
   bool inside = false, cased = false;

@@ -1,4 +1,4 @@
-// Links made of what looks like an address, as jinja2's urlize makes them.
+// Converts addresses in text to links, as jinja2's urlize does.
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
@@ -16,7 +16,7 @@
 namespace sluice::jinja {
 namespace {
 
-// A regular expression of this file, which is short, so matching ends soon.
+// A regular expression of this file; they are short, so matching ends soon.
 class AddressPattern {
  public:
   explicit AddressPattern(std::string_view source, std::uint32_t options = 0) {
@@ -54,7 +54,7 @@ bool is_mail_address(std::string_view text) {
   return kPattern.matches(text);
 }
 
-// Takes what is in `parts` off one end of the text, as often as it is there.
+// Removes prefixes or suffixes in `parts` from the text, repeatedly.
 std::string take_off(std::string& text, std::initializer_list<std::string_view> parts, bool front) {
   const auto found = [&](std::string_view part) {
     return front ? text.starts_with(part) : text.ends_with(part);
@@ -73,7 +73,7 @@ std::size_t occurrences(std::string_view text, std::string_view part) {
   return found;
 }
 
-// Brackets that an address opens belong to it where they close, too.
+// Closing brackets belong to an address if it contains the opening ones.
 void balance(std::string& middle, std::string& tail) {
   constexpr std::string_view kPairs[][2] = {{"(", ")"}, {"<", ">"}, {"&lt;", "&gt;"}};
   for (const auto& [open, close] : kPairs) {
@@ -88,7 +88,7 @@ void balance(std::string& middle, std::string& tail) {
 }
 
 struct LinkStyle {
-  std::int64_t longest = -1;  // shown, in characters; negative: all
+  std::int64_t longest = -1;  // of the shown text, in characters; negative: unlimited
   std::string attributes;
   Values schemes;
 

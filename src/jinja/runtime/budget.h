@@ -1,5 +1,5 @@
-// What a template may spend: templates come with checkpoints from strangers, so every loop and growth is paid
-// for.
+// The resources that a template may use: templates come with checkpoints from strangers, so every loop and
+// allocation is counted.
 #pragma once
 
 #include <fmt/core.h>
@@ -22,14 +22,14 @@ template <class... Args>
   fault_formatted(format, fmt::make_format_args(args...));
 }
 
-// Containers, JSON inputs and syntax nest at most this deep, which bounds every recursive walk over them.
+// Containers, JSON inputs and syntax nest at most this deeply, which limits every recursion over them.
 inline constexpr int kMaxNesting = 200;
 
 struct Limits {
   std::size_t output_bytes = std::size_t{16} << 20;  // of the rendered text and of any single string
-  std::size_t memory_bytes = std::size_t{1} << 30;   // made by one render in total, freed or not
+  std::size_t memory_bytes = std::size_t{1} << 30;   // allocated by one render in total, freed or not
   std::uint64_t steps = 10'000'000;                  // expressions, iterations and comparisons
-  int depth = 1000;                                  // nested evaluations: bounds recursive macros
+  int depth = 1000;                                  // nested evaluations: limits recursive macros
 };
 
 class Budget {
@@ -43,7 +43,7 @@ class Budget {
     if (steps_ > limits_.steps) fault("the template takes more than {} steps", limits_.steps);
   }
 
-  // Pays for one string or container before it is made.
+  // Counts a string or container before it is allocated.
   void grow(std::size_t bytes) {
     made_ += bytes;
     if (bytes > limits_.output_bytes)

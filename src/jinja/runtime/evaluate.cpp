@@ -9,7 +9,7 @@
 namespace sluice::jinja {
 namespace {
 
-// What a new value costs, without what it shares with others.
+// The memory that a new value takes, without parts shared with others.
 std::size_t own_size(const Value& value) {
   if (value.is_text()) return value.text().size();
   if (value.is_sequence()) return value.sequence().items.size() * sizeof(Value);
@@ -133,7 +133,7 @@ Call Interpreter::arguments(const Arguments& arguments) {
   return call;
 }
 
-// A method is called directly, without making an object that binds it.
+// A method is called directly, without creating an object that binds it.
 Value Interpreter::call(const Expression& node, const Value* caller) {
   const Expression& callee = *node.operands[0];
   Value subject, function;
@@ -197,7 +197,7 @@ Value Interpreter::conditional(const Expression& node) {
       "the inline if-expression on line {} evaluated to false and no else section was defined.", node.line));
 }
 
-// Parameters take positional arguments, then named ones, then defaults; the special names take what is left.
+// Parameters take positional arguments, then named ones, then defaults; the special names take the rest.
 std::string Interpreter::call_macro(const Signature& signature, const Body& body, const Scope& parent,
                                     const Call& call) {
   const auto& parameters = signature.parameters;

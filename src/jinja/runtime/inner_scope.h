@@ -1,4 +1,4 @@
-// Enters a block with names of its own and leaves it again.
+// Enters and leaves a block with its own scope.
 #pragma once
 
 #include "jinja/runtime/interpreter.h"

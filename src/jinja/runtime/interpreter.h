@@ -25,11 +25,11 @@ struct Scope {
 
 class Interpreter {
  public:
-  // `now` may be null: then the template has no strftime_now.
+  // If `now` is null, the template has no strftime_now.
   Interpreter(const Limits& limits, const Dict& variables, const std::tm* now);
 
   std::string render(const Body& body);
-  // Where a fault happened.
+  // The line of a fault.
   int line() const { return line_; }
   Runtime& runtime() { return runtime_; }
 
@@ -53,7 +53,7 @@ class Interpreter {
   Values loop_items(const Statement& statement, const Value& iterable);
   void assign(const Target& target, const Value& value);
   void write(std::string_view text);
-  // Runs the body into a string of its own.
+  // Runs the body with output into a separate string.
   std::pair<Flow, std::string> capture(const Body& body);
 
   Value evaluate(const Expression& node);

@@ -62,7 +62,7 @@ Value integer_power(std::int64_t base, std::int64_t exponent) {
     return std::pow(static_cast<double>(base), static_cast<double>(exponent));
   }
   std::int64_t result = 1;
-  bool lost = false;  // the square of the base overflowed: fatal only if it is needed again
+  bool lost = false;  // the square of the base overflowed: an error only if it is needed again
   for (; exponent > 0; exponent >>= 1) {
     if (exponent & 1)
       if (lost || __builtin_mul_overflow(result, base, &result)) overflow();
@@ -198,7 +198,7 @@ bool is_nan(const Value& value) {
   return value.is_real() && std::isnan(value.real());
 }
 
-// Than any other number; whole ones are all nearer to zero.
+// Compares with any other number; all integers of 64 bits are nearer to zero.
 bool is_less(const BigInteger& a, const Value& b) {
   if (b.is_integer()) return a.digits->starts_with('-');
   return !is_nan(b) && compare(a, b.real()) < 0;
@@ -209,7 +209,7 @@ bool is_greater(const BigInteger& a, const Value& b) {
   return !is_nan(b) && compare(a, b.real()) > 0;
 }
 
-// `symbol` is the operator the template wrote; everything is reduced to "less".
+// `symbol` is the operator in the template; all comparisons are reduced to "less".
 bool ordered(Budget& budget, const char* symbol, const Value& a, const Value& b, bool swapped) {
   budget.step();
   require_defined(a);

@@ -21,11 +21,11 @@ bool identical(const Value& a, const Value& b);
 Value binary(Budget& budget, Binary operation, const Value& a, const Value& b);
 Value negate(const Value& value);
 
-// len(), and the items a loop would see; both raise what Python raises.
+// len(), and the items of a loop; both raise what Python raises.
 std::int64_t length(const Value& value);
 Values iterate(Budget& budget, const Value& value);
 
-// container[key] where it exists.
+// container[key] if it exists.
 std::optional<Value> subscript(Budget& budget, const Value& container, const Value& key);
 Value slice(Budget& budget, const Value& value, const Value& start, const Value& stop, const Value& step);
 

@@ -13,12 +13,12 @@ class Parameters {
  public:
   static constexpr std::size_t kMax = 5;
 
-  // The first `required` names must be given.
+  // The first `required` parameters must be given.
   Parameters(const Call& call, std::initializer_list<std::string_view> names, std::size_t required = 0);
 
-  // Null where the call leaves the parameter out.
+  // Null if the call omits the parameter.
   const Value* find(std::size_t i) const { return values_[i]; }
-  // Null also where the call passes none.
+  // Also null if the call passes none.
   const Value* given(std::size_t i) const {
     return values_[i] && !values_[i]->is_none() ? values_[i] : nullptr;
   }

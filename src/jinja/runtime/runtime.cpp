@@ -12,8 +12,7 @@ std::string describe(const Value& value) {
   return value.is_none() ? "None" : type_name(value) + " object";
 }
 
-// Methods that exist in Python and that the sandbox of chat templates forbids because they modify their
-// subject.
+// Methods of Python that the sandbox of chat templates forbids because they modify their subject.
 bool is_forbidden(const Value& value, std::string_view name) {
   constexpr std::string_view kList[] = {"append", "clear",  "extend",  "insert",
                                         "pop",    "remove", "reverse", "sort"};

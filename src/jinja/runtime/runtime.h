@@ -1,4 +1,4 @@
-// What filters, tests, methods and macros need of a running template.
+// The part of a running template that filters, tests, methods and macros use.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,7 @@ class Runtime {
     return result;
   }
 
-  // object.name and object[key]: one falls back to the other, and what neither finds is undefined.
+  // object.name and object[key]: each falls back to the other; undefined if both fail.
   Value attribute(const Value& object, const std::string& name);
   Value item(const Value& object, const Value& key);
 
@@ -47,7 +47,7 @@ using Builtin = Value (*)(Runtime&, const Value& subject, const Call&);
 
 const Builtin* find_filter(std::string_view name);
 const Builtin* find_test(std::string_view name);
-// The method of the subject's Python type.
+// The method of that name for the subject's Python type.
 const Builtin* find_method(const Value& subject, std::string_view name);
 
 // A function of the template's global scope, or a method bound to its subject.

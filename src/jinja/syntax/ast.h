@@ -63,7 +63,7 @@ struct Target {
   std::vector<Target> parts;
 };
 
-// What a macro or call block takes; the flags say which of the special names its body uses.
+// The parameters of a macro or call block; the flags say which special names its body uses.
 struct Signature {
   std::string name;
   std::vector<std::string> parameters;

@@ -249,7 +249,7 @@ ExpressionPtr ExpressionParser::named() {
   return node;
 }
 
-// Adjacent string literals are one.
+// Adjacent string literals are concatenated.
 ExpressionPtr ExpressionParser::string() {
   int line = current().line;
   std::string text;

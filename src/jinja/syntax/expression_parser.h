@@ -1,4 +1,4 @@
-// The expression half of the parser, which the statement half builds on.
+// The expression parser, the base of the statement parser.
 #pragma once
 
 #include <initializer_list>
@@ -32,15 +32,15 @@ class ExpressionParser {
   [[noreturn]] void unexpected(std::string_view wanted) const;
 
   ExpressionPtr expression();
-  // Expressions separated by commas make a tuple.
+  // Expressions separated by commas form a tuple.
   ExpressionPtr tuple(bool conditional = true, bool parenthesized = false);
   ExpressionPtr disjunction();
   ExpressionPtr filters(ExpressionPtr subject, bool inline_first = false);
 
-  // Told about every name that is read.
+  // Called for every name that is read.
   virtual void on_name(const std::string&) {}
 
-  // Bounds the recursion of the parser.
+  // Limits the recursion of the parser.
   class Nested {
    public:
     explicit Nested(ExpressionParser& parser) : parser_(parser) {
@@ -80,7 +80,7 @@ class ExpressionParser {
   std::string dotted_name();
   Arguments arguments();
   void argument(Arguments& result);
-  // Counts the arguments into the nesting of their node.
+  // Adds the arguments to the node and to its nesting depth.
   void adopt(Expression& node, Arguments arguments);
   bool tuple_ends() const;
 

@@ -72,7 +72,7 @@ class Lexer {
     return rest_.npos;
   }
 
-  // The text before a tag: '-' strips all whitespace, otherwise a block alone on its line loses its
+  // Adds the text before a tag: '-' strips all whitespace, otherwise a block alone on its line loses its
   // indentation.
   void add_text_before(std::size_t tag, char sign, bool strips_indentation) {
     std::string_view text = rest_.substr(at_, tag - at_);
@@ -118,7 +118,7 @@ class Lexer {
     return end - position;
   }
 
-  // Moves behind a {% raw %} tag if there is one here.
+  // Moves past a {% raw %} tag if there is one here.
   bool skip_raw_begin(char sign) {
     std::size_t i = at_ + (sign != '\0' ? 3 : 2);
     i += spaces_from(i);
@@ -155,9 +155,9 @@ class Lexer {
   }
 
   void expression(std::string_view close, bool block) {
-    std::string open;  // the closers that open brackets still need
+    std::string open;  // the closing brackets that are still expected
     while (true) {
-      if (at_ >= rest_.size()) return;  // the parser reports the missing end with what it expected
+      if (at_ >= rest_.size()) return;  // the parser reports the missing end and what it expected
       std::size_t length = open.empty() ? end_tag(at_, close, block, block) : 0;
       if (length > 0) {
         add(block ? TokenKind::block_end : TokenKind::variable_end, {});

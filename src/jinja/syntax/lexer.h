@@ -1,4 +1,4 @@
-// Template source -> tokens, with jinja2's whitespace control (trim_blocks and lstrip_blocks on).
+// Splits a template into tokens, with jinja2's whitespace control (trim_blocks and lstrip_blocks on).
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct Token {
   Value value;       // of literals
 };
 
-// A fault that knows its line.
+// A fault with its line.
 struct SyntaxFault : Fault {
   SyntaxFault(int line, const std::string& message) : Fault(message), line(line) {}
   int line;

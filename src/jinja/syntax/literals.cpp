@@ -42,7 +42,7 @@ Value integer(std::string_view digits, int base) {
   fault("the integer {} does not fit in 64 bits", text);
 }
 
-// The end of the fraction and exponent behind the digits that end at `i`; `i` itself for an integer.
+// The end of the fraction and exponent after the digits that end at `i`; `i` itself for an integer.
 std::size_t real_end(std::string_view s, std::size_t i) {
   std::size_t end = i;
   if (i + 1 < s.size() && s[i] == '.' && is_digit(s[i + 1])) end = digits_end(s, i + 1);
@@ -75,7 +75,7 @@ std::size_t scan_number(std::string_view s, std::size_t begin, Value& value) {
       value = integer(s.substr(begin + 2, last - begin - 2), base);
       return last - begin;
     }
-    whole = begin;  // a zero is followed by zeros only
+    whole = begin;  // a zero may only be followed by zeros
     while (whole < s.size() && s[whole] == '0') ++whole;
   }
   value = integer(s.substr(begin, whole - begin), 10);
@@ -100,7 +100,7 @@ char32_t octal_escape(std::string_view s, std::size_t& i) {
   return code;
 }
 
-// Behind a backslash at `i`.
+// Interprets what follows a backslash at `i`.
 void unescape_one(std::string_view s, std::size_t& i, std::string& out) {
   constexpr std::string_view kNames = "abfnrtv\\'\"", kMeanings = "\a\b\f\n\r\t\v\\'\"";
   char c = s[i];

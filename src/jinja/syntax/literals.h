@@ -8,7 +8,7 @@
 
 namespace sluice::jinja {
 
-// Reads the literal at `position` into `value`; returns its length, or 0 where there is none.
+// Reads the literal at `position` into `value`; returns its length, or 0 if there is none.
 std::size_t scan_literal(std::string_view source, std::size_t position, Value& value);
 
 }  // namespace sluice::jinja

@@ -26,7 +26,7 @@ class Parser final : public ExpressionParser {
     return text;
   }
 
-  // Up to the tag that one of `ends` opens, which becomes the current token.
+  // Parses up to the tag that one of `ends` opens, which becomes the current token.
   Body statements(Names ends) {
     Nested nested(*this);
     Body body;
@@ -53,7 +53,7 @@ class Parser final : public ExpressionParser {
     return body;
   }
 
-  // The body of a tag whose head has been read; the end tag's name is taken too.
+  // Parses the body of a tag after its head, including the end tag's name.
   Body body(std::string_view end) {
     Body result = body_until({end});
     take();
@@ -186,8 +186,8 @@ class Parser final : public ExpressionParser {
     take();
   }
 
-  // A body that runs as a function: loops around it cannot be left from inside, and it may use the special
-  // names.
+  // Parses a body that runs as a function: enclosing loops cannot be left from inside, and it may use the
+  // special names.
   Body function_body(Signature& signature, std::string_view end) {
     auto takes = [&](std::string_view name) {
       return std::find(signature.parameters.begin(), signature.parameters.end(), name) !=
@@ -258,8 +258,8 @@ class Parser final : public ExpressionParser {
   struct Uses {
     bool caller = false, varargs = false, kwargs = false;
   };
-  std::vector<Uses> functions_;  // the macros and call blocks around the current token
-  int loops_ = 0;                // the loops around it, inside the innermost of those
+  std::vector<Uses> functions_;  // the enclosing macros and call blocks of the current token
+  int loops_ = 0;                // the enclosing loops, inside the innermost of those
 };
 
 }  // namespace

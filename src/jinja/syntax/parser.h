@@ -1,4 +1,4 @@
-// Tokens -> syntax tree, with jinja2's grammar.
+// Builds a syntax tree from tokens, with jinja2's grammar.
 #pragma once
 
 #include <string_view>

@@ -11,7 +11,7 @@ namespace sluice::jinja {
 
 namespace {
 
-constexpr std::size_t kMostDigits = 4300;  // Python reads and prints no more
+constexpr std::size_t kMostDigits = 4300;  // Python reads and prints at most this many
 
 bool is_negative(std::string_view digits) {
   return digits.starts_with('-');
@@ -21,7 +21,7 @@ int sign_of(bool less) {
   return less ? -1 : 1;
 }
 
-// As compare(); both without zeros in front.
+// As compare(), for digits without leading zeros.
 int compare_digits(std::string_view a, std::string_view b) {
   if (a == b) return 0;
   if (is_negative(a) != is_negative(b)) return sign_of(is_negative(a));
@@ -55,7 +55,7 @@ bool is_less(const BigInteger& a, const BigInteger& b) {
 
 int compare(const BigInteger& a, double b) {
   if (std::isinf(b)) return sign_of(b > 0);
-  // Fractions do not matter: numbers so large have none.
+  // Fractions do not matter: numbers this large have none.
   return compare_digits(*a.digits, fmt::format("{:.0f}", std::trunc(b)));
 }
 

@@ -1,5 +1,5 @@
-// Integers beyond 64 bits, as Python has them: read, printed, compared and negated. Nothing else is computed
-// with them.
+// Integers beyond 64 bits, as in Python: they can be read, printed, compared and negated, but not computed
+// with.
 #pragma once
 
 #include <memory>
@@ -10,18 +10,18 @@ namespace sluice::jinja {
 
 class Value;
 
-// A minus sign or none, and digits that do not begin with 0. Never what 64 bits with a sign hold.
+// An optional minus sign, and digits that do not begin with 0. Always beyond the range of int64.
 struct BigInteger {
   std::shared_ptr<const std::string> digits;
 };
 
-// The integer that decimal digits mean, with a sign or without: an int64 where it fits.
+// The integer of decimal digits with an optional sign: an int64 if it fits.
 Value make_integer(std::string_view digits);
-// A real number without its fraction.
+// A double without its fraction.
 Value make_integer(double truncated);
 
 bool is_less(const BigInteger& a, const BigInteger& b);
-// Below 0, 0 or above 0 as a number is less than, equal to or greater than another; that one is no NaN.
+// Negative, 0 or positive if `a` is less than, equal to or greater than `b`, which is not NaN.
 int compare(const BigInteger& a, double b);
 double to_double(const BigInteger& value);
 Value negate(const BigInteger& value);

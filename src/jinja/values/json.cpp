@@ -44,7 +44,7 @@ Value convert(const nlohmann::ordered_json& json, int nesting) {
   }
 }
 
-// The library's own builder makes real numbers of integers beyond 64 bits.
+// nlohmann-json's own builder converts integers beyond 64 bits to doubles.
 class DocumentBuilder : public JsonBuilder<nlohmann::ordered_json> {
  public:
   using Json = nlohmann::ordered_json;

@@ -1,4 +1,4 @@
-// JSON in (the chat) and out (the tojson filter).
+// JSON input (the chat) and output (the tojson filter).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -10,7 +10,7 @@
 
 namespace sluice::jinja {
 
-// Text that was checked before. Integers beyond 64 bits are binary values that hold their digits.
+// The text must have been checked before. Integers beyond 64 bits become binary values with their digits.
 nlohmann::ordered_json parse_document(std::string_view text);
 Value from_json(const nlohmann::ordered_json& json);
 

@@ -121,7 +121,7 @@ std::string repr(std::string_view text) {
   return out + quote;
 }
 
-// The shortest digits that read back equal, laid out as Python does: exponents outside -4..15.
+// The shortest digits that read back equal, formatted as in Python: exponents outside -4..15.
 std::string repr(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";

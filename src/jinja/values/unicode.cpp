@@ -18,7 +18,7 @@ bool is_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
 
-// PCRE2 carries the Unicode tables, so that none are kept here.
+// PCRE2 has the Unicode tables, so none are stored here.
 class Pattern {
  public:
   explicit Pattern(const char* source) {
@@ -88,7 +88,7 @@ std::string one(char32_t code_point) {
   return text;
 }
 
-// Each code point by the table, what the table does not know by `otherwise`, in runs.
+// Maps each code point by the table; runs that the table does not contain by `otherwise`.
 template <class Find, class Otherwise>
 std::string mapped(std::string_view text, Find find, Otherwise otherwise) {
   std::string result;
@@ -118,7 +118,7 @@ std::string simple_lower(std::string_view text) {
 constexpr char32_t kSigma = 0x3A3;
 constexpr char32_t kDottedI = 0x130;
 
-// Whether the sigma between these ends a word: a letter is before it and none behind.
+// Whether a sigma here ends a word: a letter is before it and none after it.
 bool ends_word(std::string_view before, std::string_view behind) {
   static const Pattern kBefore("\\p{Cased}\\p{Case_Ignorable}*$");
   static const Pattern kBehind("^\\p{Case_Ignorable}*\\p{Cased}");

@@ -8,7 +8,7 @@
 
 namespace sluice::jinja {
 
-// The code point at `position`, which moves behind it; a byte that is not UTF-8 counts as one code point
+// The code point at `position`, which is advanced past it; a byte that is not UTF-8 counts as one code point
 // U+FFFD.
 char32_t next_code_point(std::string_view text, std::size_t& position);
 
@@ -21,15 +21,15 @@ bool is_printable(char32_t code_point);
 bool is_cased(char32_t code_point);
 bool is_alpha(char32_t code_point);
 bool is_decimal(char32_t code_point);
-bool is_digit(char32_t code_point);    // also superscripts and such
-bool is_numeric(char32_t code_point);  // also fractions and numerals
-// Identifiers of Python begin and go on with these.
+bool is_digit(char32_t code_point);    // including superscripts
+bool is_numeric(char32_t code_point);  // including fractions and numerals
+// Characters that begin and continue identifiers in Python.
 bool begins_identifier(char32_t code_point);
 bool continues_identifier(char32_t code_point);
-// Full mappings, which may lengthen the text: "straße" becomes "STRASSE", a final sigma its own form.
+// Full mappings, which may lengthen the text: "straße" becomes "STRASSE"; a final sigma has its own form.
 std::string to_upper(std::string_view text);
 std::string to_lower(std::string_view text);
-// text[begin:end] in lower case, as what is around it demands.
+// text[begin:end] in lower case, taking the surrounding text into account.
 std::string lower_within(std::string_view text, std::size_t begin, std::size_t end);
 std::string to_title(std::string_view text);  // of the first letter of a word
 std::string fold_case(std::string_view text);

@@ -24,8 +24,8 @@ int nesting_above(int current, const Value& item) {
   return nesting;
 }
 
-// Equal keys hash equally: numbers through double, whose collisions equality sorts out. Tuples can share
-// parts, so that a small one unfolds without end; `parts` bounds the walk.
+// Equal keys have equal hashes: numbers through double, whose collisions equality resolves. Tuples can share
+// parts, so a small one may expand without end; `parts` limits the walk.
 std::size_t hash(const Value& key, int& parts) {
   if (--parts < 0) fault("a dict key has more than {} parts", kMaxKeyParts);
   switch (key.type()) {
@@ -61,7 +61,7 @@ std::size_t hash(const Value& key) {
   return hash(key, parts);
 }
 
-// Keys are flat or short tuples, so comparing two of them needs no budget of its own.
+// Keys are flat or short tuples, so comparing them needs no budget.
 bool same_key(const Value& a, const Value& b) {
   Budget budget{Limits{}};
   return equal(budget, a, b);

@@ -22,7 +22,7 @@ class Dict;
 class Object;
 
 struct None {};
-// The message is what using the value raises.
+// Using the value raises an error with this message.
 struct Undefined {
   std::shared_ptr<const std::string> message;
 };
@@ -96,7 +96,7 @@ struct Sequence {
   Values items;
   int nesting = 1;
   mutable bool consumed = false;  // an iterator yields its items once
-  std::string label;              // how a range prints
+  std::string label;              // how a range is printed
 };
 
 Value make_sequence(SequenceKind kind, Values items);
@@ -147,7 +147,7 @@ struct Call {
   std::vector<std::pair<std::string, Value>> named;
 };
 
-// Functions, macros, loops and namespaces. They may refer to each other in cycles, so a render owns them all
+// Functions, macros, loops and namespaces. They may refer to each other in cycles, so a render owns them all,
 // and values only point to them.
 class Object {
  public:
@@ -170,11 +170,11 @@ class Namespace final : public Object {
   Dict attributes_;
 };
 
-// Whether it can be the key of a dict.
+// Whether it can be a dict key.
 bool is_hashable(const Value& value);
 bool truth(const Value& value);
 std::string type_name(const Value& value);
-// Raises jinja2's UndefinedError when the value is undefined.
+// Raises jinja2's UndefinedError if the value is undefined.
 void require_defined(const Value& value);
 
 }  // namespace sluice::jinja

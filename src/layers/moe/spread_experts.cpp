@@ -29,7 +29,7 @@ void SpreadExperts::compute_own(Device& dev, const Moe& moe, const RemoteExperts
            [&](const Choices& choices, const ExpertSupply& supply) { rows.compute(choices, supply); });
 }
 
-// While processors compute what was chosen, the device computes the shared expert.
+// The device computes the shared expert while processors compute the chosen ones.
 void SpreadExperts::forward_beside(Device& dev, const Moe& moe, const Input& in,
                                    const RemoteExperts::Question& question,
                                    const ops::View& shared_out) const {
@@ -43,7 +43,7 @@ void SpreadExperts::forward_beside(Device& dev, const Moe& moe, const Input& in,
   host->put(here, question.out);
 }
 
-// Many tokens choose nearly all experts, and nothing need be guessed.
+// Many tokens choose nearly all experts, so there is nothing to predict.
 ops::View SpreadExperts::guess(Device& dev, const ops::View& x) const {
   if (!foresight.present()) return {};
   const bool few = x.dim(0) * foresight.router.top_k <= foresight.router.gate.shape()[0];

@@ -8,7 +8,7 @@
 
 namespace sluice::layers::moe {
 
-// Tokens that choose more than there are slots for keep the disk busy without guesses.
+// Tokens that choose more experts than there are slots keep the disk busy without predictions.
 void StreamedExperts::read_ahead(Device& dev, const ops::View& x, experts::Cache::Pass& pass) const {
   if (!foresight.present() || x.dim(0) * foresight.router.top_k > cache->slots() || !pass.trusts_guesses())
     return;

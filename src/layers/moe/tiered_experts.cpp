@@ -4,7 +4,7 @@
 
 namespace sluice::layers::moe {
 
-// Publishes what was chosen. While the host fetches that, the device guesses what the next layer will choose.
+// Publishes the choices. While the host fetches the experts, the device predicts the next layer's choices.
 void TieredExperts::meet(Device& dev, const Input& in, const ops::View& chosen,
                          const ops::View& places) const {
   const std::int64_t tokens = in.h.dim(0);
@@ -23,7 +23,7 @@ void TieredExperts::forward(Device& dev, const Moe& moe, const Input& in) const 
   const std::int64_t tokens = in.h.dim(0);
   const std::int64_t hidden = in.x.dim(1);
   const std::int64_t k = moe.router.top_k;
-  const std::int64_t width = tier->places(layer);  // k, and one more where the shared expert goes with them
+  const std::int64_t width = tier->places(layer);  // k, and one more if the shared expert is included
   const ops::View chosen = dev.take({tokens, k}, ops::DType::i32);
   const ops::View places = dev.take({tokens, width}, ops::DType::i32);
   const ops::View weights = dev.take({tokens, k}, ops::DType::f32);

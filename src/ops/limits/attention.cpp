@@ -1,4 +1,4 @@
-// What the ops of attention demand beyond their shapes.
+// Requirements of the attention ops beyond shapes.
 #include <algorithm>
 
 #include "ops/limits/rules.h"

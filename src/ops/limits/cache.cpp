@@ -1,4 +1,4 @@
-// What the ops of cache demand beyond their shapes.
+// Requirements of the cache ops beyond shapes.
 #include "ops/limits/rules.h"
 #include "sluice/ops/cache/hadamard.h"
 #include "sluice/ops/cache/kv_append.h"
@@ -14,7 +14,7 @@ namespace sluice::ops {
 
 namespace {
 
-// A ring has no end, but pages are no ring.
+// A ring has no end; paged caches cannot be rings.
 template <class Op>
 void check_ring(const Op& op, const Dims& dims, bool host_memory) {
   check_rotation_width(Op::kName, dims["D"]);

@@ -1,4 +1,4 @@
-// What the ops of delta demand beyond their shapes.
+// Requirements of the delta ops beyond shapes.
 #include "ops/limits/rules.h"
 #include "sluice/ops/delta/causal_conv1d.h"
 #include "sluice/ops/delta/delta_kkt.h"

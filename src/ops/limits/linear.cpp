@@ -1,4 +1,4 @@
-// What products with weights demand beyond their shapes.
+// Requirements of products with weights beyond shapes.
 #include "ops/limits/rules.h"
 #include "sluice/ops/linear/embed.h"
 #include "sluice/ops/linear/expert_gate_up_swiglu.h"

@@ -1,4 +1,4 @@
-// What the ops of pointwise demand beyond their shapes.
+// Requirements of the pointwise ops beyond shapes.
 #include <algorithm>
 
 #include "ops/limits/rules.h"

@@ -1,4 +1,4 @@
-// What the ops of routing demand beyond their shapes.
+// Requirements of the routing ops beyond shapes.
 #include <cmath>
 
 #include "ops/limits/rules.h"

@@ -12,7 +12,7 @@ namespace sluice::ops {
 
 namespace {
 
-// In bits, as compilers do many of these at once: a vocabulary has hundreds of thousands of logits.
+// Compares bits, which compilers vectorise: a vocabulary has hundreds of thousands of logits.
 bool has_nan(std::span<const float> values) {
   constexpr std::uint32_t kInfinity = 0x7f800000;
   std::uint32_t largest = 0;

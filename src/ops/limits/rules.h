@@ -10,7 +10,7 @@ namespace sluice::ops {
 
 // Every entry of an I32 field lies in [0, limit).
 void check_ids(std::string_view op, std::string_view field, const ConstView& ids, std::int64_t limit);
-// No logit, of one row or of all, is NaN.
+// No logit of one row, or of all rows, is NaN.
 void check_no_nan(std::string_view op, const ConstView& logits, std::int64_t row);
 void check_no_nan(std::string_view op, const ConstView& logits);
 void check_finite_positive(std::string_view op, std::string_view attribute, double value);
@@ -18,24 +18,24 @@ void check_finite(std::string_view op, std::string_view attribute, double value)
 // low <= value <= high.
 void check_range(std::string_view op, std::string_view attribute, std::int64_t value, std::int64_t low,
                  std::int64_t high);
-// One of two weights is given, not both.
+// Exactly one of two weights is given.
 void check_one_of(std::string_view op, std::string_view first_name, const Weight& first,
                   std::string_view second_name, const Weight& second);
 void check_divides(std::string_view op, std::string_view large_name, std::int64_t large,
                    std::string_view small_name, std::int64_t small);
 void check_turboquant_bits(std::string_view op, std::string_view attribute, std::int64_t bits);
-// The same or 16, BF16 numbers in the place of codes.
+// The same, or 16 for BF16 numbers in place of codes.
 void check_cache_bits(std::string_view op, std::string_view attribute, std::int64_t bits);
 void check_rotation_width(std::string_view op, std::int64_t width);
 void check_window(std::string_view op, std::int64_t window);
 
-// The rows that a sequence may have.
+// The maximum number of rows of a sequence.
 std::int64_t cache_rows(const Dims& dims);
 
-// Rows [begin, end) of sequence b lie in pages of the pool.
+// Rows [begin, end) of sequence b are in valid pages of the pool.
 void check_pages(std::string_view op, const std::int32_t* pages, std::int64_t b, std::int64_t begin,
                  std::int64_t end, const Dims& dims);
-// No page is written for two sequences, or for two places of one.
+// No page is written for two sequences, or for two positions of one.
 class WrittenPages {
  public:
   void add(const std::int32_t* pages, std::int64_t begin, std::int64_t end, std::int64_t page_rows);
@@ -45,7 +45,7 @@ class WrittenPages {
   std::vector<std::int32_t> written_;
 };
 
-// Where states are saved: rising, at multiples of 64 tokens of a sequence.
+// States are saved at ascending multiples of 64 tokens of a sequence.
 template <class Op>
 void check_saves(const Op& op, std::int64_t tokens, bool host_memory) {
   if (op.save_at.present() != op.saved.present())
@@ -67,7 +67,8 @@ void check_saves(const Op& op, std::int64_t tokens, bool host_memory) {
   }
 }
 
-// start >= 0 and start + tokens <= rows, for every sequence; f(b, start, end) for each, where they are known.
+// start >= 0 and start + tokens <= rows, for every sequence; calls f(b, start, end) for each if they are
+// known.
 template <class Op, class F>
 void check_rows(const Op& op, const Dims& dims, bool host_memory, F&& f) {
   if (op.seq_starts.present() && !host_memory) return;
@@ -83,7 +84,7 @@ void check_rows(const Op& op, const Dims& dims, bool host_memory, F&& f) {
   }
 }
 
-// An op that writes the rows of its tokens.
+// For ops that write the rows of their tokens.
 template <class Op>
 void check_written_rows(const Op& op, const Dims& dims, bool host_memory) {
   const Sequences sequences(op, dims["T"]);
@@ -98,7 +99,7 @@ void check_written_rows(const Op& op, const Dims& dims, bool host_memory) {
   written.check(Op::kName);
 }
 
-// An op that reads rows 0 up to that of its last token, or the last `window` of each.
+// For ops that read rows 0 up to that of their last token, or the last `window` of each.
 template <class Op>
 void check_read_rows(const Op& op, const Dims& dims, bool host_memory, std::int64_t window) {
   const Sequences sequences(op, dims["T"]);
@@ -110,15 +111,15 @@ void check_read_rows(const Op& op, const Dims& dims, bool host_memory, std::int6
   });
 }
 
-// Bounds what only has to fit others, so that sums and products of sizes cannot overflow.
+// Limits dimensions that nothing else limits, so that sums and products of sizes cannot overflow.
 inline constexpr std::int64_t kMaxWidth = std::int64_t{1} << 20;
 
-// The last dimension before shapes are checked; what has none is refused by them later.
+// The last dimension before shapes are checked; views without one are rejected later.
 inline std::int64_t last_dim(const ConstView& view) {
   return view.rank() > 0 ? view.shape.back() : kMaxWidth;
 }
 
-// Of ops that normalise q and k and rotate them.
+// For ops that normalise and rotate q and k.
 template <class Op>
 void check_norm_rope(const Op& op, const Dims& dims) {
   if (2 * dims["M"] > dims["D"])

@@ -1,4 +1,4 @@
-// What `sample` demands beyond its shapes.
+// Requirements of `sample` beyond shapes.
 #include "sluice/ops/routing/sample.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ T entry(const ConstView& view, std::int64_t row, std::int64_t column = 0) {
   return static_cast<const T*>(view.data)[row * view.strides[0] + column];
 }
 
-// One setting with its limits; its entries are read where the host can.
+// One setting with its limits; its entries are checked if the host can read them.
 struct Limits {
   std::string_view name;
   bool (*allows)(double);
@@ -63,7 +63,7 @@ void check_settings(const Sample& op, bool host_memory) {
       host_memory);
 }
 
-// What must come together, and how many entries the settings have.
+// Checks which fields must be given together, and how many entries the settings have.
 void check_presence(const Sample& op, const Dims& dims) {
   const auto together = [](const auto& a, std::string_view a_name, const auto& b, std::string_view b_name) {
     if (a.present() != b.present())
