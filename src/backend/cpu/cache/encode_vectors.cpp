@@ -1,9 +1,10 @@
-// A vector becomes codes and a norm: rotate, divide by the norm, nearest level, pack. Threaded over vectors.
+// Encodes a vector as codes and a norm: rotate, divide by the norm, nearest level, pack. Threaded over
+// vectors.
 //
-// All in double, although inputs are F32 or BF16: codes are integers that must equal the specification's, and
-// a sum that cancels to exactly 0 lies on a border. Stages add in the specification's order; sums of values
-// within 2^19 of each other are exact in any order. The transform is a minor part of the work, and the whole
-// a minor part of a step that computes keys and values by matrix products.
+// All in double, although inputs are F32 or BF16: codes must equal the specification's, and a sum that
+// cancels to exactly 0 lies on a bound between two codes. Stages add in the specification's order; sums of
+// values within 2^19 of each other are exact in any order. The transform is a minor part of the work, and all
+// of this a minor part of a step that computes keys and values by matrix products.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/cache/encode_vectors.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
@@ -44,7 +45,7 @@ HWY_INLINE void find_codes(const quant::Codebook& book, const double* HWY_RESTRI
 
 HWY_INLINE double sum_of_squared_levels(const quant::Codebook& book, const std::uint8_t* codes,
                                         std::size_t count) {
-  double sums[4] = {};  // four chains: one would wait for every addition
+  double sums[4] = {};  // four independent chains of additions, to hide their latency
   for (std::size_t i = 0; i < count; i += 4)
     for (std::size_t c = 0; c < 4; ++c) {
       const double level = book.levels()[codes[i + c]];
@@ -80,7 +81,7 @@ HWY_INLINE void pack(std::int64_t bits, const std::uint8_t* codes, std::size_t c
   }
 }
 
-// BF16 numbers in the place of codes; returns the sum of their squares.
+// Stores BF16 numbers instead of codes; returns the sum of their squares.
 HWY_INLINE double store_numbers(const double* HWY_RESTRICT values, double factor, std::size_t count,
                                 std::uint8_t* to) {
   double squares = 0;
@@ -107,7 +108,7 @@ void encode_all(Context& context, const EncodeCall& call, FunctionRef<EncodeVect
       if (one.x == nullptr) continue;
       load_row(one.x, one.dtype, width, row);
       const double norm = std::sqrt(widen_signed(row, signs, width, values));
-      const double factor = norm == 0 ? 0 : 1 / norm;  // a zero vector has the codes of value 0
+      const double factor = norm == 0 ? 0 : 1 / norm;  // a zero vector gets the codes of 0
       hadamard_transform(values, width);
       double squares = 0;
       if (one.bits == 16) {

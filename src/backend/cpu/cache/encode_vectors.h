@@ -1,4 +1,4 @@
-// Encoding vectors for a TurboQuant cache, common to turboquant_encode and turboquant_append.
+// Encoding of vectors for a TurboQuant cache, shared by turboquant_encode and turboquant_append.
 #pragma once
 
 #include "backend/cpu/runtime/context.h"
@@ -7,7 +7,7 @@
 
 namespace sluice::backend::cpu::cache {
 
-// Where one vector comes from and goes to.
+// The source and the destination of one vector.
 struct EncodeVector {
   const void* x;
   ops::DType dtype;

@@ -1,9 +1,9 @@
 // The Walsh-Hadamard transform of rows in memory and the rotations built on it. Included once per instruction
 // set.
 //
-// Stage h maps every pair (a, b) that lies h apart to (a+b, a-b); stages rise from 1 to D/2. Those narrower
-// than a vector run in registers, by a permutation and one multiply-add with exact factors 1 and -1; the
-// others take two at a time, so that a row of D passes through memory about log4(D) times.
+// Stage h maps every pair (a, b) at distance h to (a+b, a-b); h grows from 1 to D/2. Stages narrower than a
+// vector run in registers, by a permutation and one multiply-add with the exact factors 1 and -1; the others
+// are done two at a time, so a row of D passes through memory about log4(D) times.
 #if defined(SLUICE_BACKEND_CPU_HADAMARD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_HADAMARD_INL_H_
 #undef SLUICE_BACKEND_CPU_HADAMARD_INL_H_
@@ -35,7 +35,7 @@ HWY_INLINE V butterfly_lanes(D d, V v) {
   }
 }
 
-// x becomes Hx, without a factor. `count` is a power of two, at least one vector.
+// x becomes Hx, without normalisation. `count` is a power of two, at least one vector.
 template <class T>
 HWY_INLINE void hadamard_transform(T* x, std::size_t count) {
   const hn::ScalableTag<T> d;
@@ -74,7 +74,7 @@ HWY_INLINE void hadamard_transform(T* x, std::size_t count) {
     }
 }
 
-// row *= factor, and *= signs where there are any.
+// row *= factor, and *= signs if there are any.
 HWY_INLINE void scale_signed(float* row, std::size_t count, float factor, const float* signs) {
   const FloatTag d;
   const auto f = hn::Set(d, factor);
@@ -84,8 +84,7 @@ HWY_INLINE void scale_signed(float* row, std::size_t count, float factor, const 
   }
 }
 
-// row becomes factor * H(signs * row). Scaling comes first: the sums then stay in range where the result
-// does.
+// row becomes factor * H(signs * row). It is scaled first, so that sums stay in range if the result does.
 HWY_INLINE void rotate(float* row, std::size_t count, float factor, const float* signs) {
   scale_signed(row, count, factor, signs);
   hadamard_transform(row, count);

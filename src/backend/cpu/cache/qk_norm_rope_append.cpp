@@ -1,4 +1,4 @@
-// The two ops one behind the other: an append reads what the turning wrote.
+// The two ops one after the other.
 #include "backend/cpu/runtime/context.h"
 #include "ops/append_parts.h"
 

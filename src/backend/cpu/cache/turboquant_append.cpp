@@ -9,7 +9,7 @@ namespace sluice::backend::cpu::cache {
 
 namespace {
 
-// Keys or values, and the block of a cache where one token's go.
+// Keys or values, and the part of a cache where one sequence's are written.
 struct Side {
   const ops::ConstView& x;
   std::int64_t bits;
@@ -26,8 +26,8 @@ EncodeVector place(const Side& side, std::int64_t row, std::int64_t head, std::i
 
 }  // namespace
 
-// Vectors are numbered by token, head, then key or value. Of more tokens than slots only the last S are
-// written, so that no two threads meet in a slot.
+// Vectors are numbered by token, head, then key or value. If there are more tokens than slots, only the last
+// S are written, so no two threads write the same slot.
 }  // namespace sluice::backend::cpu::cache
 
 namespace sluice::backend::cpu {

@@ -1,8 +1,8 @@
-// out[t] = silu(sum_j virtual[t+j] * weight[:,j]) over the W-1 rows of the state followed by x; the state
-// then holds the last W-1 rows. Threaded over blocks of channels (and sequences): a block keeps the last W
-// rows in a ring in L1, so x is read and converted once, and the ring ends up holding the new state however
-// short the call is. The taps are added in the order j = 0..W-1. Moves x and out once, weight and state
-// twice.
+// out[t] = silu(sum_j virtual[t+j] * weight[:,j]), where `virtual` is the W-1 rows of the state followed by
+// x; the state then holds the last W-1 rows. Threaded over blocks of channels (and sequences): a block keeps
+// the last W rows in a ring buffer in L1, so x is read and converted once, and the ring ends up with the new
+// state however short the call is. Taps are added in the order j = 0..W-1. Bytes: x and out once, weight and
+// state twice.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/delta/causal_conv1d.cpp"
 #include <hwy/cache_control.h>
@@ -24,9 +24,10 @@ namespace sluice::backend::cpu::delta::HWY_NAMESPACE {
 using namespace simd::HWY_NAMESPACE;
 
 constexpr std::size_t kChannelBlock = 512;   // a multiple of every vector length
-constexpr std::int64_t kInputRowsAhead = 4;  // rows lie pages apart: no hardware prefetcher sees the next
+constexpr std::int64_t kInputRowsAhead = 4;  // rows are pages apart, which hardware prefetchers do not handle
 
-// One block of channels: its taps transposed to [W, kChannelBlock], the ring of rows and one output row.
+// One block of channels: its taps transposed to [W, kChannelBlock], the ring buffer of rows and one output
+// row.
 class ConvBlock {
  public:
   static std::size_t floats(std::size_t width) { return (2 * width + 1) * kChannelBlock; }
@@ -61,9 +62,9 @@ class ConvBlock {
   }
 
  private:
-  static constexpr std::int64_t kSaveStep = 64;  // tokens between places where states may be saved
+  static constexpr std::int64_t kSaveStep = 64;  // tokens between positions at which states may be saved
 
-  // The rows that the next token would see after `tokens` tokens of a sequence.
+  // Stores the rows that the next token would use after `tokens` tokens of a sequence.
   void store_state(const ops::View& state, std::int64_t tokens) {
     for (std::size_t r = 0; r + 1 < width_; ++r)
       store_row(ring_row(to_size(tokens) + r), count_, address(state, r, first_), op_.state.dtype);

@@ -3,9 +3,9 @@
 //   (I + tril(diag(beta) (K KT o D), -1)) X = diag(beta) (V - e^G o (K S))      forward substitution
 //   out = e^G o (Q S) + tril(Q KT o D) X
 //   S' = e^G_last S + KT diag(e^(G_last - G)) X
-// K KT and Q KT serve all value heads of a key head. Columns of S, V, X and out never meet, so all that
-// follows the two square matrices runs panel by panel: a panel of S (16 KiB at Dk 128) stays in L1 for a
-// whole chunk. Chunks lie on a grid counted from the first token of the sequence's part.
+// K KT and Q KT serve all value heads of a key head. Columns of S, V, X and out are independent, so
+// everything after the two square matrices runs panel by panel: a panel of S (16 KiB at Dk 128) stays in L1
+// for a whole chunk. Chunks are counted from the first token of the sequence's part.
 #if defined(SLUICE_BACKEND_CPU_DELTA_CHUNKED_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_DELTA_CHUNKED_INL_H_
 #undef SLUICE_BACKEND_CPU_DELTA_CHUNKED_INL_H_
@@ -29,12 +29,12 @@ namespace sluice::backend::cpu::delta::HWY_NAMESPACE {
 
 using namespace simd::HWY_NAMESPACE;
 
-// Tokens solved at once. It divides 64, the grain at which a sequence may be cut without a change of bits;
-// smaller saves work in the square matrices, larger spares passes over the state.
+// Tokens per chunk. It divides 64, at whose multiples a sequence may be split without a change of bits; a
+// smaller one saves work in the square matrices, a larger one passes over the state.
 constexpr std::size_t kStep = 32;
 constexpr std::size_t kSquare = kStep > kPanel ? kStep : kPanel;  // row length of the square matrices
 
-// Some value heads of one key head over a run of tokens.
+// Some value heads of one key head over a range of tokens.
 class DeltaChunks {
  public:
   static std::size_t floats(const ops::DeltaRule& op, std::int64_t value_heads) {
@@ -60,7 +60,7 @@ class DeltaChunks {
         x_(values_ + kStep * value_width_),
         states_(x_ + kStep * kPanel) {}
 
-  // Tokens [begin, end) for the value heads number first..first+count-1 of `key_head`.
+  // Tokens [begin, end) for value heads first..first+count-1 of `key_head`.
   void run(std::int64_t begin, std::int64_t end, const ops::View& state, std::int64_t key_head,
            std::int64_t first, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) read_state(state, value_head_of(op_, key_head, first + i), i);
@@ -102,7 +102,7 @@ class DeltaChunks {
                 stride);
   }
 
-  // Rows past the last token are zero and so change nothing.
+  // Rows past the last token are zero and so have no effect.
   void read_rows(const ops::ConstView& from, std::int64_t head, std::size_t width, float* to) {
     for (std::size_t r = 0; r < rows_; ++r)
       load_row(address(from, first_token_ + static_cast<std::int64_t>(r), head), from.dtype, width,
@@ -117,7 +117,7 @@ class DeltaChunks {
     make_panels(q_, q_panels_);
   }
 
-  // Rows of tokens to panels [Dk, kPanel] with a token a column.
+  // Transposes rows of tokens to panels [Dk, kPanel] with a token per column.
   void make_panels(const float* rows, float* panels) {
     for (std::size_t column = 0; column < padded_rows_; column += kPanel) {
       float* panel = panels + column * key_width_;
@@ -129,12 +129,12 @@ class DeltaChunks {
     }
   }
 
-  // Where tokens i.. begin in panels.
+  // The position of tokens i.. in panels.
   const float* token_columns(const float* panels, std::size_t i) const {
     return panels + i / kPanel * kPanel * key_width_ + i % kPanel;
   }
 
-  // K KT and K QT, on and right of the diagonal.
+  // K KT and K QT, on and to the right of the diagonal.
   void multiply_keys() {
     for (std::size_t j = 0; j < padded_rows_; j += kTileRows)
       for (std::size_t column = j / kPanel * kPanel; column < padded_rows_; column += kPanel) {
@@ -149,9 +149,9 @@ class DeltaChunks {
       }
   }
 
-  // The gates of one value head, and with them the square matrices. A decay below e^-200 is none for F32
-  // however large its neighbours are; with that bound the sums are finite, and double keeps their differences
-  // exact enough.
+  // Reads the gates of one value head and computes the square matrices with them. Log decays are bounded at
+  // -200: e^-200 is 0 in F32 however large its neighbours are. So the sums are finite, and in double their
+  // differences are accurate enough.
   void read_gates(std::int64_t head) {
     double sum = 0;
     for (std::size_t i = 0; i < padded_rows_; ++i) {
@@ -161,7 +161,7 @@ class DeltaChunks {
         const float g = *static_cast<const float*>(address(op_.g, token, head));
         const float beta = *static_cast<const float*>(address(op_.beta, token, head));
         sum += std::max(-200.0, static_cast<double>(g));
-        beta_[i] = std::isnan(g) ? g : beta;  // the bound hides a NaN
+        beta_[i] = std::isnan(g) ? g : beta;  // the bound would hide a NaN
       }
       sums_[i] = sum;
     }
@@ -201,7 +201,7 @@ class DeltaChunks {
                 address(op_.out, first_token_ + static_cast<std::int64_t>(r), head), op_.out.dtype);
   }
 
-  // One panel of columns; `values` holds v and becomes the output.
+  // One panel of columns; `values` holds v and is replaced by the output.
   void run_panel(float* values, float* state) {
     for (std::size_t i = 0; i < padded_rows_; i += kTileRows) solve_rows(i, values, state);
     for (std::size_t i = 0; i < padded_rows_; i += kTileRows) {
@@ -260,7 +260,7 @@ class DeltaChunks {
   float* const q_;         // [kStep, Dk]
   float* const k_panels_;  // [kSquare / kPanel, Dk, kPanel]
   float* const q_panels_;
-  float* const kk_;  // [kStep, kSquare], like the next three
+  float* const kk_;  // [kStep, kSquare], as are the next three
   float* const kq_;
   float* const lower_;
   float* const mix_;

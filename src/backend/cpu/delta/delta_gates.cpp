@@ -1,5 +1,5 @@
-// g = -exp(A_log) * softplus(a + dt_bias), beta = sigmoid(b). Threaded over tokens; a few bytes per element,
-// the cost is two exponentials and a logarithm. Relative error below 2e-6 over the whole range.
+// g = -exp(A_log) * softplus(a + dt_bias), beta = sigmoid(b). Threaded over tokens. Few bytes per element:
+// the cost is two exponentials and a logarithm. The relative error is below 2e-6 over the whole range.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/delta/delta_gates.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
@@ -15,8 +15,8 @@ namespace sluice::backend::cpu::delta::HWY_NAMESPACE {
 
 using namespace simd::HWY_NAMESPACE;
 
-// exp(a_log) * softplus(x) where either factor alone may overflow or underflow: far below zero softplus is
-// e^x, and there the exponents are added; elsewhere exp(a_log) is applied in two parts.
+// exp(a_log) * softplus(x), where either factor alone may overflow or underflow: for very negative x softplus
+// is e^x, and the exponents are added; otherwise exp(a_log) is applied in two factors.
 HWY_INLINE FloatVec decay_rate(FloatTag d, FloatVec a_log, FloatVec x) {
   const auto limit = hn::Set(d, 80.0f);
   const auto far_below = hn::Lt(x, hn::Set(d, -15.0f));

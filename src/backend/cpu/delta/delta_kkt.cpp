@@ -1,6 +1,6 @@
 // A_ij = beta_i (k_i . k_j) e^(g_i - g_j) for i > j within a chunk, 0 elsewhere. Threaded over (batch, chunk,
-// head); a task holds its chunk of keys as F32, padded with zeros to whole vectors, and takes four columns at
-// a time. Moves k once per head and A once; 2 K flops for each of C(C-1)/2 elements.
+// head); a task holds its chunk of keys as F32, padded with zeros to whole vectors, and computes four columns
+// at a time. Bytes: k once per head and A once; 2 K flops for each of C(C-1)/2 elements.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/delta/delta_kkt.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
@@ -66,7 +66,7 @@ class KktChunk {
     }
   }
 
-  // k_i beta_i, through BF16 where the keys are BF16.
+  // k_i beta_i, rounded to BF16 if the keys are BF16.
   void scale_key(std::int64_t i, float beta) {
     const FloatTag d;
     row_g_ = g_[i];
@@ -95,7 +95,7 @@ class KktChunk {
     hn::StoreU(sum_lanes(d, s0, s1, s2, s3), hn::Full128<float>(), dots_ + j);
   }
 
-  // dots *= e^(g_i - g_j); equal sums, -inf too, mean that nothing decayed between.
+  // dots *= e^(g_i - g_j); equal sums, even -inf, mean that there was no decay in between.
   void apply_decay(std::size_t columns) {
     const FloatTag d;
     const auto g_i = hn::Set(d, row_g_);
@@ -103,7 +103,7 @@ class KktChunk {
       const auto g_j = hn::LoadU(d, g_ + j);
       const auto difference = hn::Sub(g_i, g_j);
       const auto bounded = hn::IfThenElseZero(hn::Ne(g_i, g_j), hn::Min(difference, hn::Set(d, 100.0f)));
-      // The bound hides a NaN.
+      // The bound would hide a NaN.
       const auto decay = hn::IfThenElse(hn::IsNaN(hn::Add(g_i, g_j)), difference, hn::Exp(d, bounded));
       hn::StoreU(hn::Mul(hn::LoadU(d, dots_ + j), decay), d, dots_ + j);
     }

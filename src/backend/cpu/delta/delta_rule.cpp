@@ -1,7 +1,7 @@
-// The gated delta rule: S *= e^g; u = beta (v - S k); S += u kT; out = S q for every token. form auto takes
-// whole chunks of 64 tokens in the chunked form and what remains of the sequence's part in the recurrent one:
-// the choice depends on the sequence alone, cutting it at a multiple of 64 changes no bit, and neither does
-// feeding the tokens of a remainder one by one.
+// The gated delta rule: S *= e^g; u = beta (v - S k); S += u kT; out = S q for every token. With form
+// `automatic`, whole chunks of 64 tokens use the chunked form and the rest of the sequence's part uses the
+// recurrent one: the choice depends only on the sequence, so splitting it at a multiple of 64 changes no bit,
+// nor does feeding the tokens of the rest one by one.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/delta/delta_rule.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
@@ -33,7 +33,7 @@ struct TokenRange {
   std::int64_t end;
 };
 
-// run(from, to) over the tokens of a range, and between them save(saved) where states are asked for.
+// Calls run(from, to) for the tokens of a range, with save(saved) in between where states are to be saved.
 template <class Run, class Save>
 void run_with_saves(const ops::DeltaRule& op, const ops::Sequence& sequence, const TokenRange& range,
                     const Run& run, const Save& save) {
@@ -59,7 +59,7 @@ void copy_state_rows(const ops::View& from, const ops::View& to, std::int64_t he
 void run_chunked_parts(Context& context, const ops::DeltaRule& op, const ops::Sequences& sequences) {
   const std::int64_t key_heads = op.k.dim(1);
   const std::int64_t ratio = op.v.dim(1) / key_heads;
-  std::int64_t group = std::min<std::int64_t>(ratio, 4);  // more states would leave the cache
+  std::int64_t group = std::min<std::int64_t>(ratio, 4);  // more states would not fit in cache
   while (group > 1 && sequences.count() * key_heads * (ratio / group) < 2 * context.pool().size()) --group;
   const std::int64_t groups = (ratio + group - 1) / group;
   const std::size_t bytes = DeltaChunks::floats(op, group) * sizeof(float);

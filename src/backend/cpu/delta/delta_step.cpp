@@ -1,4 +1,4 @@
-// The parts of a step of Gated DeltaNet one after the other: what is between them stays in the cache.
+// Runs the parts of a Gated DeltaNet step one after the other; intermediate results stay in cache.
 #include "sluice/ops/delta/delta_step.h"
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace sluice::backend::cpu {
 
 template <>
 void run(Context& context, const ops::DeltaStep& op) {
-  // Not the context's scratch, which the parts use themselves; about 40 KB per token.
+  // Not in the context's scratch, which the parts use themselves; about 40 KB per token.
   const auto between = std::make_unique_for_overwrite<std::byte[]>(ops::DeltaStepParts::bytes(op));
   const ops::DeltaStepParts parts(op, between.get());
   run(context, parts.conv);

@@ -1,7 +1,7 @@
-// The recurrent form of the delta rule. Rows of a state [Dv,Dk] never meet: row i sees
+// The recurrent form of the delta rule. Rows of a state [Dv,Dk] are independent: row i computes
 //   u = beta (v_i - e^g S_i.k);  out_i = e^g S_i.q + u k.q;  S_i = e^g S_i + u k
-// so a block of rows stays in L1 over all tokens, and memory moves the state once each way. Each dot product
-// adds the lanes of one accumulator in a fixed order: the bits do not depend on how tokens are cut into
+// so a block of rows stays in L1 over all tokens, and the state is read and written once. Each dot product
+// adds the lanes of one accumulator in a fixed order: the bits do not depend on how tokens are divided into
 // calls.
 #if defined(SLUICE_BACKEND_CPU_DELTA_RECURRENT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_DELTA_RECURRENT_INL_H_
@@ -24,10 +24,10 @@ namespace sluice::backend::cpu::delta::HWY_NAMESPACE {
 
 using namespace simd::HWY_NAMESPACE;
 
-constexpr std::size_t kRecurrentRows = 32;  // state rows a work item; Dv is a multiple of it
-constexpr std::size_t kRowsAhead = 12;      // rows to fetch ahead while the first token passes
+constexpr std::size_t kRecurrentRows = 32;  // state rows per work item; Dv is a multiple of it
+constexpr std::size_t kRowsAhead = 12;      // rows to prefetch during the first token
 
-// What one token does to every row of a head.
+// The values of one token that all rows of a head use.
 struct RecurrentStep {
   const float* k;
   const float* q;
@@ -44,8 +44,8 @@ HWY_INLINE float dot(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, s
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
-// One token on four rows: `values` holds v and becomes the output. The first pass reads S.k and S.q together,
-// the second writes; between them the new output is out = e^g S.q + u k.q.
+// One token for four rows: `values` holds v and is replaced by the output. The first pass computes S.k and
+// S.q together, the second one writes; in between, out = e^g S.q + u k.q.
 HWY_INLINE void step_four_rows(float* HWY_RESTRICT rows, std::size_t stride, std::size_t width,
                                const RecurrentStep& step, float* HWY_RESTRICT values) {
   const FloatTag d;
@@ -83,7 +83,7 @@ HWY_INLINE void step_four_rows(float* HWY_RESTRICT rows, std::size_t stride, std
   }
 }
 
-// Four rows of a state; the rows behind a block are those of the next work item.
+// Prefetches four rows of a state; the rows after a block belong to the next work item.
 HWY_INLINE void prefetch_rows(const float* rows, std::size_t stride, std::size_t width) {
   for (std::size_t r = 0; r < 4; ++r)
     for (std::size_t j = 0; j < width; j += 16) hwy::Prefetch(rows + r * stride + j);
@@ -100,7 +100,7 @@ struct StateRows {
   std::int64_t first_row;
 };
 
-// Tokens [begin, end) on some rows of a state.
+// Tokens [begin, end) for some rows of a state.
 HWY_INLINE void run_recurrent(const ops::DeltaRule& op, std::int64_t begin, std::int64_t end,
                               const StateRows& of, float* scratch) {
   const auto& [state, head, first_row] = of;

@@ -1,4 +1,4 @@
-// out = a + b, element by element, any equal shapes. Threaded over elements; reads two tensors, writes one.
+// out = a + b, element by element, for equal shapes. Threaded over elements; reads two tensors, writes one.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/pointwise/add.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep

@@ -1,5 +1,5 @@
 // residual += delta; out = residual * rsqrt(mean(residual^2) + eps) * weight. Threaded over rows. The sum is
-// stored first and the norm reads it back from cache, so that the bits are those of add followed by rms_norm.
+// stored first and the norm reads it back from cache, so the bits are those of add followed by rms_norm.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/pointwise/add_rms_norm.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep

@@ -1,6 +1,6 @@
-// out = f(a, b) element by element, over tensors of equal shape and any strides. Included once per
-// instruction set. A vector is loaded before it is stored, so out may be a or b. Every element goes through
-// the same vector code wherever it lies, so that its bits do not depend on the shape.
+// out = f(a, b) element by element, for tensors of equal shape and any strides. Included once per instruction
+// set. A vector is loaded before it is stored, so out may share the memory of a or b. Every element is
+// computed by the same vector code wherever it is, so its bits do not depend on the shape.
 #if defined(SLUICE_BACKEND_CPU_ELEMENTWISE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_ELEMENTWISE_INL_H_
 #undef SLUICE_BACKEND_CPU_ELEMENTWISE_INL_H_
@@ -34,7 +34,7 @@ HWY_INLINE void apply_row(const F& f, const A* a, const B* b, A* out, std::size_
   std::copy(padded_a, padded_a + (count - i), out + i);
 }
 
-// Elements a thread takes at once: enough work to pay for waking it.
+// Elements per task of a thread: enough work to justify waking it.
 constexpr std::int64_t kElementsPerTask = 16384;
 
 template <class F, class A, class B>

@@ -1,4 +1,4 @@
-// out = x * rsqrt(mean(x^2) + eps) * weight * silu(z), over the last dimension (each head). Threaded over
+// out = x * rsqrt(mean(x^2) + eps) * weight * silu(z), over the last dimension (per head). Threaded over
 // heads of tokens; x is read twice, the second time from cache.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/pointwise/gated_rms_norm.cpp"

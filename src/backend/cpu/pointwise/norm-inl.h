@@ -1,4 +1,4 @@
-// The arithmetic that norms share. Included once per instruction set.
+// Arithmetic shared by the norms. Included once per instruction set.
 #if defined(SLUICE_BACKEND_CPU_NORM_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_NORM_INL_H_
 #undef SLUICE_BACKEND_CPU_NORM_INL_H_
@@ -18,12 +18,12 @@ namespace sluice::backend::cpu::pointwise::HWY_NAMESPACE {
 
 using namespace simd::HWY_NAMESPACE;
 
-// Rows handed to a thread at once: enough work to pay for waking it.
+// Rows per task of a thread: enough work to justify waking it.
 HWY_INLINE std::int64_t rows_per_task(std::size_t width) {
   return static_cast<std::int64_t>(1 + 16384 / width);
 }
 
-// A norm's weight as floats: in place where it is F32, else widened into the shared scratch.
+// A norm's weight as floats: directly if it is F32, otherwise converted into the shared scratch.
 HWY_INLINE const float* widen_weight(Context& context, const ops::ConstView& weight) {
   if (weight.dtype == ops::DType::f32 && aligned(weight)) return static_cast<const float*>(weight.data);
   const std::size_t count = weight.elements();
@@ -45,7 +45,7 @@ double sum_of_squares_in_double(const T* row, std::size_t count) {
   return sum;
 }
 
-// Summed in F32 over four vectors; rows whose squares would leave the range of F32 are summed in double.
+// Summed in F32 with four vectors; rows whose squares leave the range of F32 are summed in double.
 template <class T>
 HWY_INLINE double sum_of_squares(const T* row, std::size_t count) {
   const FloatTag d;
@@ -75,7 +75,7 @@ HWY_INLINE double sum_of_squares(const T* row, std::size_t count) {
   return in_range ? total : sum_of_squares_in_double(row, count);
 }
 
-// out = x * factor, and * weight where there is one; out may be x.
+// out = x * factor, times weight if there is one; out may be x.
 template <class T>
 HWY_INLINE void scale_row(const T* x, std::size_t count, float factor, const float* weight, T* out) {
   const FloatTag d;

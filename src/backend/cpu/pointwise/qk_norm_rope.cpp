@@ -1,5 +1,5 @@
-// x = rope(rms_norm(x) * weight) for q and for k, in place: each step finds the heads in the cache that the
-// one before it left there.
+// x = rope(rms_norm(x) * weight) for q and for k, in place, in two steps: the second one finds the heads in
+// cache.
 #include "sluice/ops/pointwise/qk_norm_rope.h"
 
 #include "backend/cpu/runtime/context.h"

@@ -1,7 +1,7 @@
 // Rotates the first R = 2*M channels of every head, in place: pair i by the angle positions[t] * inv_freq[i].
-// Threaded over tokens; the M cosines and sines of a token serve all its heads. The product is formed and
+// Threaded over tokens; all heads of a token share its M cosines and sines. The product is computed and
 // reduced to one turn in double, where it is exact up to position 2^29, and only the remainder is rounded to
-// float: cos and sin are right to 5e-7 at any position.
+// float, so cos and sin are accurate to 5e-7 at any position.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/pointwise/rope.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
@@ -41,7 +41,7 @@ HWY_INLINE void reduced_angles(std::int32_t position, const float* inv_freq, std
   }
 }
 
-// The factors of one token's heads, in the order in which its channels are walked. half: M cosines, then M
+// The factors for one token's heads, in the order in which channels are processed. half: M cosines, then M
 // sines. interleaved: R cosines, each twice, then R sines, each as -s, s. All arrays are padded to whole
 // vectors.
 struct Rotation {

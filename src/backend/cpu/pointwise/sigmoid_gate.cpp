@@ -1,4 +1,4 @@
-// out = x * sigmoid(gate), element by element, any equal shapes. Threaded over elements; reads two tensors,
+// out = x * sigmoid(gate), element by element, for equal shapes. Threaded over elements; reads two tensors,
 // writes one.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/pointwise/sigmoid_gate.cpp"

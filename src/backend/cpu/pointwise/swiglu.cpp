@@ -1,4 +1,4 @@
-// out = silu(gate) * up, element by element, any equal shapes. Threaded over elements; reads two tensors,
+// out = silu(gate) * up, element by element, for equal shapes. Threaded over elements; reads two tensors,
 // writes one.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/pointwise/swiglu.cpp"

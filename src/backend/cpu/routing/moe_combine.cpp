@@ -1,6 +1,6 @@
 // out = residual + sum_j weights[j] * expert_out[j] + sigmoid(shared_gate) * shared_out, summed in this order
 // in F32. Threaded over blocks of columns of tokens: a block is summed in cache, so every input is read once
-// and the output written once, and out may be one of the inputs.
+// and the output is written once, and out may share an input's memory.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/routing/moe_combine.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
@@ -20,7 +20,7 @@ namespace sluice::backend::cpu::routing::HWY_NAMESPACE {
 
 using namespace simd::HWY_NAMESPACE;
 
-constexpr std::int64_t kBlock = 512;  // columns summed at once: 2 KiB
+constexpr std::int64_t kBlock = 512;  // columns per block: 2 KiB
 
 HWY_INLINE float sigmoid(float x) {
   return 1 / (1 + std::exp(-x));

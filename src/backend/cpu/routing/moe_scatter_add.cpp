@@ -1,5 +1,5 @@
-// sum[token_idx[i]] += weights[i] * bucket_out[i]. Threaded over columns: every thread walks the whole bucket
-// in order, so a repeated token is summed in bucket order and no two threads write one element.
+// sum[token_idx[i]] += weights[i] * bucket_out[i]. Threaded over columns: every thread processes the whole
+// bucket in order, so a repeated token is summed in bucket order and no two threads write one element.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/routing/moe_scatter_add.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
@@ -23,7 +23,7 @@ void scatter_columns(Context& context, const ops::MoeScatterAdd& op) {
   const std::int64_t width = op.sum.dim(1);
   const auto* token_idx = static_cast<const std::int32_t*>(op.token_idx.data);
   const auto* weights = static_cast<const float*>(op.weights.data);
-  // Multiples of 64 columns, so that borders fall between vectors and cache lines.
+  // Multiples of 64 columns, so that boundaries are between vectors and between cache lines.
   const std::int64_t grain = 64 * (1 + 256 / bucket);
   context.pool().parallel_for(0, width, grain, [&](std::int64_t begin, std::int64_t end, int) HWY_ATTR {
     for (std::int64_t b = 0; b < bucket; ++b) {

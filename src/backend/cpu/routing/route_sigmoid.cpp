@@ -1,6 +1,6 @@
-// DeepSeek's router: s = sigmoid(logits); the experts of the best groups compete by s + bias and are weighed
-// by s alone. Threaded over tokens. All in double, where only scores that are equal can tie: E is small, and
-// a choice must not depend on how a vector unit rounds.
+// DeepSeek's router: s = sigmoid(logits); the experts of the best groups are chosen by s + bias and weighted
+// by s alone. Threaded over tokens. All in double, so that only equal scores tie: E is small, and a choice
+// must not depend on how vector instructions round.
 #include "sluice/ops/routing/route_sigmoid.h"
 
 #include <cmath>
@@ -15,12 +15,12 @@ namespace sluice::backend::cpu::routing {
 
 namespace {
 
-// One token's experts and groups, carved out of a worker's scratch.
+// One token's experts and groups, in a worker's scratch.
 struct Scores {
   double* sigmoids;       // [E]
   double* biased;         // [E]
   double* groups;         // [groups]
-  std::int32_t* order;    // [groups], the best first
+  std::int32_t* order;    // [groups], the best one first
   std::int32_t* experts;  // [E], those of the best groups
 
   Scores(std::byte* scratch, std::int64_t expert_count, std::int64_t group_count)

@@ -1,5 +1,5 @@
-// Softmax over all E experts, the k largest in falling order. Threaded over tokens. Experts are chosen by
-// their logits, so that no rounding of exp can reorder them; the sum over all E is F32 in vectors.
+// Softmax over all E experts, the k largest in descending order. Threaded over tokens. Experts are chosen by
+// their logits, so rounding of exp cannot reorder them; the sum over all E is computed with F32 vectors.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/routing/route_softmax.cpp"
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
@@ -21,14 +21,14 @@ using namespace simd::HWY_NAMESPACE;
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
-// Experts of one token in scratch: logits, padded with -inf to whole vectors, and indices.
+// One token's experts, in scratch: logits, padded with -inf to whole vectors, and indices.
 struct RouteScratch {
   float* logits;
   std::int32_t* order;
   static std::size_t padded(std::size_t experts) { return (experts + 15) / 16 * 16; }
 };
 
-// exp(logit - largest); equal means 1, also where both are infinite.
+// exp(logit - largest); 1 if they are equal, even if both are infinite.
 HWY_INLINE float mass(float logit, float largest) {
   return logit == largest ? 1.0f : std::exp(logit - largest);
 }

@@ -1,4 +1,5 @@
-// The next token of each row, threaded over rows: sorting candidates dominates, and it is the library's.
+// The next token of each row, threaded over rows. Sorting the candidates dominates, which the standard
+// library does.
 #include "sluice/ops/routing/sample.h"
 
 #include "backend/cpu/runtime/context.h"

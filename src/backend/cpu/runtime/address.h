@@ -5,7 +5,7 @@
 
 namespace sluice::backend::cpu {
 
-// Where the sub-tensor at the given leading indices begins.
+// The address of the sub-tensor at the given leading indices.
 template <class Pointer, class... Index>
 Pointer address(const ops::BasicView<Pointer>& view, Index... index) {
   std::int64_t offset = 0;

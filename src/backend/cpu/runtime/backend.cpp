@@ -43,7 +43,7 @@ class CpuBackend final : public HostBackend {
   void execute(const ops::AnyOp& op, ops::Phase) override {
     std::visit([this](const auto* known) { cpu::run(context_, *known); }, op);
   }
-  // Products share a parallel loop.
+  // Products run in one parallel loop.
   void execute_together(std::span<const ops::AnyOp> all, ops::Phase phase) override {
     std::array<linear::Linear, linear::kMostTogether> products;
     std::size_t count = 0;

@@ -1,4 +1,4 @@
-// What a CPU kernel may use: the thread pool and scratch memory that is kept between calls.
+// What a CPU kernel may use: the thread pool, and scratch memory that is kept between calls.
 #pragma once
 
 #include <hwy/targets.h>
@@ -24,9 +24,9 @@ class Context {
   bool exact() const { return exact_; }
   Isa isa() const { return isa_; }
   const hwy::ChosenTarget& target() const { return target_; }
-  // Uninitialised memory of the calling op, aligned to 64 bytes. It grows to the largest request and stays:
-  // after the first tokens a step allocates nothing. The shared block is for the thread that runs the op, a
-  // worker's block for that worker; each is valid until the next request for the same block.
+  // Uninitialised memory for the calling op, aligned to 64 bytes. It grows to the largest request and is
+  // kept, so after the first tokens a step allocates nothing. The shared block is for the thread that runs
+  // the op, a worker's block for that worker; each is valid until the same block is requested again.
   std::byte* shared_scratch(std::size_t bytes) { return grow(shared_scratch_, bytes); }
   std::byte* worker_scratch(int worker, std::size_t bytes) { return grow(worker_scratch_[worker], bytes); }
 
@@ -41,14 +41,14 @@ class Context {
   std::vector<ops::Buffer> worker_scratch_;
 };
 
-// The kernel for the instruction set of a context, as HWY_DYNAMIC_DISPATCH is that for the best one.
+// The kernel for the context's instruction set, as HWY_DYNAMIC_DISPATCH gives the one for the best.
 #if (HWY_TARGETS & (HWY_TARGETS - 1)) == 0
 #define SLUICE_DISPATCH(context, function) ((void)(context), HWY_STATIC_DISPATCH(function))
 #else
 #define SLUICE_DISPATCH(context, function) (*(HWY_DISPATCH_TABLE(function)[(context).target().GetIndex()]))
 #endif
 
-// One file an op, each defining run<Op>.
+// Each op has a file that defines run<Op>.
 template <class Op>
 void run(Context& context, const Op& op);
 

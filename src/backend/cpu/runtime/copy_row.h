@@ -8,7 +8,7 @@
 
 namespace sluice::backend::cpu {
 
-// Columns [from_column, from_column + width of `to`) of one row; rows are given by their address.
+// Copies columns [from_column, from_column + count) of one row; rows are given by their addresses.
 inline void copy_row(const void* from, ops::DType from_type, std::int64_t from_column, void* to,
                      ops::DType to_type, std::int64_t count) {
   const auto* source =

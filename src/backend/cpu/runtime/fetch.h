@@ -1,4 +1,4 @@
-// Memory that will be read soon.
+// Prefetching memory.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace sluice::backend::cpu {
 
-// The family of an AMD processor, 0x19 for Zen 3 and 4 and 0x1a for Zen 5; 0: another's.
+// The family of an AMD processor: 0x19 for Zen 3 and 4, 0x1a for Zen 5; 0 for other vendors.
 inline const unsigned kAmdFamily = [] {
 #if defined(__x86_64__)
   unsigned a = 0;
@@ -24,9 +24,10 @@ inline const unsigned kAmdFamily = [] {
   return 0u;
 }();
 
-// Whether lines come no nearer than the second-level cache. A core has few on their way to the first one: a
-// 4-bit product reads 13 GB/s in that way with one Zen 4 core, 20 in the other. An Intel core is as fast
-// either way, and drops requests to the second level that find its queue full.
+// Whether lines are prefetched into the second-level cache only. A core can have few requests to its
+// first-level cache in flight: with one Zen 4 core, a 4-bit product reads 13 GB/s that way and 20 the other
+// way. An Intel core is equally fast either way, and drops requests to the second level when its queue is
+// full.
 inline const bool kToSecondLevel = kAmdFamily != 0;
 
 [[gnu::always_inline]] inline void fetch_line(const void* line) {
@@ -39,7 +40,7 @@ inline const bool kToSecondLevel = kAmdFamily != 0;
   for (std::int64_t i = 0; i < bytes; i += 64) fetch_line(at + i);
 }
 
-// Bytes [at, at + bytes) of each of some rows: the question of where to is asked once.
+// Prefetches bytes [at, at + bytes) of each of some rows; the cache level is tested once.
 template <std::size_t kRows>
 [[gnu::always_inline]] inline void fetch_rows(const std::byte* const (&rows)[kRows], std::int64_t at,
                                               std::int64_t bytes) {

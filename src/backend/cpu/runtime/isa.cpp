@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kNames[] = {"sse4", "avx2", "avxvnni", "avx512", "amx", "neon", "dotprod", "i8mm"};
 
-// Highway has no target of this name.
+// Highway has no target for it.
 bool has_avx_vnni() {
 #if HWY_ARCH_X86
   unsigned a = 0;
@@ -34,7 +34,7 @@ bool has_avx_vnni() {
 }
 
 bool has(Isa isa) {
-  // Of this machine's targets those that kernels were compiled for: a native build has none below its own.
+  // The machine's targets for which kernels were compiled: a native build has none below its own.
   const std::int64_t targets = hwy::SupportedTargets() & (HWY_STATIC_TARGET | (HWY_STATIC_TARGET - 1));
   switch (isa) {
     case Isa::sse4:

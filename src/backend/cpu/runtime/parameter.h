@@ -10,7 +10,7 @@ inline float read_parameter(const ops::ConstView& view, std::int64_t i) {
   return static_cast<float>(ops::load(view.data, view.dtype, i));
 }
 
-// Whether the parameters can be read as an array of their type.
+// Whether the parameters are aligned for access as an array of their type.
 inline bool aligned(const ops::ConstView& view) {
   return reinterpret_cast<std::uintptr_t>(view.data) % size_bytes(view.dtype) == 0;
 }

@@ -19,7 +19,8 @@ HWY_INLINE FloatVec exp_of_negative(FloatTag d, FloatVec x) {
   return hn::Exp(d, x);
 }
 
-// 1 / (1 + exp(-x)). Only exp(-|x|) is formed: it never overflows, and small results keep all their digits.
+// 1 / (1 + exp(-x)). Only exp(-|x|) is computed, which never overflows, and small results keep full
+// precision.
 HWY_INLINE FloatVec sigmoid(FloatTag d, FloatVec x) {
   const auto one = hn::Set(d, 1.0f);
   const auto e = exp_of_negative(d, hn::Neg(hn::Abs(x)));

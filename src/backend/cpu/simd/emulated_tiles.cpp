@@ -1,4 +1,4 @@
-// What the matrix units do, in plain C++; see tile_instructions.h.
+// The AMX instructions in plain C++; see tile_instructions.h.
 #if SLUICE_EMULATE_AMX
 
 #include "backend/cpu/simd/tile_instructions.h"
@@ -11,13 +11,13 @@ namespace sluice::backend::cpu::simd {
 
 namespace {
 
-// The registers of a thread.
+// The tile registers of a thread.
 struct Tiles {
   TileShape shape;
   std::uint8_t data[8][16][64];
 
   std::size_t rows(int tile) const { return shape.rows[tile]; }
-  std::size_t columns(int tile) const { return shape.row_bytes[tile] / 4; }  // of four bytes
+  std::size_t columns(int tile) const { return shape.row_bytes[tile] / 4; }  // in units of four bytes
   template <class T>
   T& at(int tile, std::size_t row, std::size_t i) {
     return reinterpret_cast<T*>(data[tile][row])[i];
@@ -33,7 +33,7 @@ float to_float(std::uint16_t bf16) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bf16) << 16);
 }
 
-// f(row, column, k) for every product of four bytes with four bytes.
+// Calls f(row, column, k) for every product of four bytes with four bytes.
 template <class F>
 void for_each_product(int sums, int a, F&& f) {
   Tiles& t = tiles();

@@ -1,4 +1,4 @@
-// The exponential of numbers that are not positive, as a softmax takes it. Included once per instruction set.
+// The exponential of non-positive numbers, for softmax. Included once per instruction set.
 #if defined(SLUICE_BACKEND_CPU_EXPONENTIAL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_EXPONENTIAL_INL_H_
 #undef SLUICE_BACKEND_CPU_EXPONENTIAL_INL_H_
@@ -11,17 +11,17 @@
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::simd::HWY_NAMESPACE {
 
-// e^x for x <= 0 to an ulp or two, 0 where that is not a normal number; anything for NaN. Half the work of
-// one that takes every x.
+// e^x for x <= 0 with an error of one or two ulp; 0 where the result would be subnormal; unspecified for NaN.
+// Takes half the work of an exponential for all x.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V exponential_below_one(D d, V x) {
   namespace hn = hwy::HWY_NAMESPACE;
   const hn::RebindToSigned<D> di;
-  // Added to a small number, it leaves the nearest integer in the lowest bits.
+  // Adding it to a small number leaves the nearest integer in the lowest bits.
   const auto magic = hn::Set(d, 12582912.0F);
   const auto shifted = hn::MulAdd(x, hn::Set(d, 1.44269504F), magic);
   const auto n = hn::Sub(shifted, magic);
-  // x - n ln 2, whose first factor times n is exact.
+  // x - n ln 2, with ln 2 as the sum of two constants; n times the first one is exact.
   const auto r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4F), hn::NegMulAdd(n, hn::Set(d, 0.693359375F), x));
   auto p = hn::Set(d, 1.9875691500e-4F);
   for (const float c : {1.3981999507e-3F, 8.3334519073e-3F, 4.1665795894e-2F, 1.6666665459e-1F, 0.5F})

@@ -1,6 +1,6 @@
-// Small F32 matrix products from register tiles. A panel is a matrix [depth, kPanel] of two vectors per row;
-// a tile is kTileRows rows of it. Every element is one chain of fused multiply-adds in the order of the
-// depth, so that its bits depend neither on the number of rows nor on where a tile lies. Included once per
+// Small F32 matrix products from register tiles. A panel is a matrix [depth, kPanel] with two vectors per
+// row; a tile has kTileRows rows of a panel. Every element is one chain of fused multiply-adds in the order
+// of the depth, so its bits depend neither on the number of rows nor on a tile's position. Included once per
 // instruction set.
 #if defined(SLUICE_BACKEND_CPU_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_TILE_INL_H_
@@ -16,7 +16,7 @@ namespace sluice::backend::cpu::simd::HWY_NAMESPACE {
 
 constexpr std::size_t kLanes = hn::MaxLanes(FloatTag());
 constexpr std::size_t kPanel = 2 * kLanes;
-constexpr std::size_t kTileRows = kLanes >= 16 ? 8 : 4;  // as many accumulators as the registers hold
+constexpr std::size_t kTileRows = kLanes >= 16 ? 8 : 4;  // as many accumulators as there are registers for
 
 struct Tile {
   FloatVec at[kTileRows][2];
@@ -28,7 +28,7 @@ HWY_INLINE void clear(Tile& tile) {
   for (std::size_t r = 0; r < kTileRows; ++r) tile.at[r][0] = tile.at[r][1] = hn::Zero(d);
 }
 
-// Rows `stride` floats apart.
+// Loads rows that are `stride` floats apart.
 HWY_INLINE void load(Tile& tile, const float* from, std::size_t stride) {
   const FloatTag d;
 #pragma GCC unroll 8
@@ -47,7 +47,7 @@ HWY_INLINE void store(const Tile& tile, float* to, std::size_t stride) {
   }
 }
 
-// Row r times factor[r].
+// Multiplies row r by factor[r].
 HWY_INLINE void scale(Tile& tile, const float* factor) {
   const FloatTag d;
 #pragma GCC unroll 8
@@ -58,8 +58,8 @@ HWY_INLINE void scale(Tile& tile, const float* factor) {
   }
 }
 
-// tile += aT b: column r of a[depth, ..], whose rows lie `step` floats apart, makes row r of the product.
-// Reading a along its rows takes one pointer, where a by columns would take one for each row of the tile.
+// tile += aT b: column r of a[depth, ..], whose rows are `step` floats apart, gives row r of the product.
+// Reading `a` by rows needs one pointer, where reading it by columns would need one for each row of the tile.
 HWY_INLINE void add_product(Tile& tile, const float* HWY_RESTRICT a, std::size_t step,
                             const float* HWY_RESTRICT panel, std::size_t depth) {
   const FloatTag d;
@@ -75,8 +75,8 @@ HWY_INLINE void add_product(Tile& tile, const float* HWY_RESTRICT a, std::size_t
   }
 }
 
-// tile += aT b with aT lower triangular, the diagonal included: above it nothing is multiplied, for zero
-// times what a later row holds may be NaN.
+// tile += aT b with aT lower triangular including the diagonal. Nothing is multiplied above it, because zero
+// times a later row may be NaN.
 HWY_INLINE void add_lower_product(Tile& tile, const float* HWY_RESTRICT a, std::size_t step,
                                   const float* HWY_RESTRICT panel) {
   const FloatTag d;

@@ -22,7 +22,7 @@ HWY_INLINE hn::Vec<hn::Full128<float>> sum_blocks(D, hn::Vec<D> v) {
   }
 }
 
-// Adds the lanes of each of four vectors; the four sums stand side by side.
+// Adds the lanes of each of four vectors; returns the four sums in one vector.
 HWY_INLINE hn::Vec<hn::Full128<float>> sum_lanes(FloatTag d, FloatVec a, FloatVec b, FloatVec c, FloatVec e) {
   const auto ab = hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
   const auto ce = hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e));

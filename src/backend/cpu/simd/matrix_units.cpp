@@ -60,12 +60,12 @@ bool has_tiles(Isa isa, TileProduct product) {
 
 bool has_bf16_vectors(Isa isa) {
   static const bool has = processor_has_vectors(true);
-  // Tests take AVX-512 without them from Highway.
+  // Tests choose AVX-512 targets of Highway that lack these instructions.
   return has && (isa == Isa::avx512 || isa == Isa::amx) && (hwy::SupportedTargets() & HWY_AVX3_DL) != 0;
 }
 
 __attribute__((target("amx-tile"))) void configure_tiles(const TileShape& shape) {
-  asm volatile("" ::"r"(&shape) : "memory");  // the compiler does not know that all of it is read
+  asm volatile("" ::"r"(&shape) : "memory");  // the compiler does not know that the whole struct is read
   _tile_loadconfig(&shape);
 }
 

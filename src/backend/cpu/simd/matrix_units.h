@@ -1,5 +1,5 @@
-// The matrix units of x86 (AMX): who may use them, and the shape of their tiles. Also who has their products
-// of BF16 numbers in vectors.
+// The matrix units of x86 (AMX): whether they can be used, and the shape of their tiles. Also whether vectors
+// can multiply BF16.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ namespace sluice::backend::cpu::simd {
 
 enum class TileProduct { bytes, bf16 };
 
-// Whether this processor multiplies such tiles, has the AVX-512 that goes with them, and the system lets this
-// process use them, and `isa` allows it. Asks the processor once.
+// Whether this processor supports such tile products and the AVX-512 that goes with them, the system lets
+// this process use them, and `isa` allows it. Queries the processor once.
 bool has_tiles(Isa isa, TileProduct product);
 // Whether its AVX-512 multiplies BF16 numbers.
 bool has_bf16_vectors(Isa isa);
 
 #if SLUICE_HAS_AMX
 
-// As the processor reads it.
+// The layout that the processor reads.
 struct alignas(64) TileShape {
   std::uint8_t palette = 1;
   std::uint8_t start = 0;
@@ -32,11 +32,11 @@ struct alignas(64) TileShape {
   std::uint16_t row_bytes[16] = {};
   std::uint8_t rows[16] = {};
 };
-// For the calling thread, until it releases them.
+// Configures the calling thread's tiles, until it releases them.
 void configure_tiles(const TileShape& shape);
 void release_tiles();
 
-// The compiler does not know what tiles read and write.
+// A compiler barrier, because the compiler does not know what tile instructions read and write.
 inline void order_memory() {
   asm volatile("" ::: "memory");
 }

@@ -48,7 +48,7 @@ HWY_INLINE void store(FloatTag, FloatVec value, ops::BFloat16* to) {
   hn::StoreU(hn::DemoteTo(du16, hn::BitCast(di, result)), du16, reinterpret_cast<std::uint16_t*>(to));
 }
 
-// A whole row to or from float, any length.
+// Conversion of a whole row to or from float, of any length.
 template <class T>
 HWY_INLINE void load_row(const T* from, std::size_t count, float* HWY_RESTRICT to) {
   const FloatTag d;

@@ -1,6 +1,6 @@
 // Included before the functions that use VNNI, once per instruction set.
 #if HWY_TARGET == HWY_AVX3_DL && HWY_MAJOR == 1 && HWY_MINOR == 0 && HWY_PATCH < 4
-// These versions of Highway ask for the instructions of this target without naming them all.
+// These versions of Highway use instructions of this target without enabling them all.
 #undef HWY_TARGET_STR
 #define HWY_TARGET_STR \
   HWY_TARGET_STR_AVX3  \

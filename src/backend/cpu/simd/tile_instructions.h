@@ -1,5 +1,5 @@
-// The instructions of the matrix units; or, where a build asks for it (SLUICE_EMULATE_AMX), functions that do
-// the same, so that any processor with AVX-512 can test the code that uses them.
+// The AMX instructions; or, if a build sets SLUICE_EMULATE_AMX, functions that do the same, so that any
+// processor with AVX-512 can test the code that uses them.
 #pragma once
 
 #include <immintrin.h>
@@ -17,7 +17,7 @@ void emulate_configure(const TileShape& shape);
 void emulate_zero(int tile);
 void emulate_load(int tile, const void* from, std::size_t stride);
 void emulate_store(int tile, void* to, std::size_t stride);
-// sums += the bytes of `a`, signed or not, times the signed ones of `b`.
+// sums += the bytes of `a`, signed or not, times the signed bytes of `b`.
 void emulate_bytes(int sums, int a, int b, bool signed_a);
 void emulate_bf16(int sums, int a, int b);
 

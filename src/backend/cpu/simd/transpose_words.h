@@ -1,4 +1,4 @@
-// Sixteen rows of sixteen 32-bit words in the registers of AVX-512.
+// Sixteen rows of sixteen 32-bit words in AVX-512 registers.
 #pragma once
 
 #include "backend/cpu/simd/matrix_units.h"
@@ -7,7 +7,7 @@
 
 #include <immintrin.h>
 
-// GCC 12 warns of its own _mm512_undefined().
+// GCC 12 emits warnings for its own _mm512_undefined().
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -15,7 +15,7 @@
 
 namespace sluice::backend::cpu::simd {
 
-// Rows become columns.
+// Transposes them.
 __attribute__((target("avx512f"))) inline void transpose(__m512i (&v)[16]) {
   __m512i w[16];
   for (int i = 0; i < 16; i += 2) {
