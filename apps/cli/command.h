@@ -28,7 +28,7 @@ void add_tokenize(Parser& parser);
 void add_verify(Parser& parser);
 void add_version(Parser& parser);
 
-// The exit status of a command that ran but found something wrong.
+// A command ran but found something wrong; sets the exit status.
 class Failed : public std::exception {};
 
 }  // namespace sluice::cli

@@ -1,5 +1,5 @@
-// The command line: parses, runs one command, turns errors into one sentence on stderr. Exit status 1 for an
-// error or a failed check, 2 for wrong usage.
+// The command line: parses arguments, runs one command, reports errors as one sentence on stderr. Exit status
+// 1 for an error or a failed check, 2 for wrong usage.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ int report(std::string_view kind, std::string_view message, bool json, int statu
     print_json({{"error", {{"kind", kind}, {"message", message}}}});
     flush_output();
   } catch (const Error&) {
-    // Said already what is wrong, on stderr.
+    // The problem has been reported on stderr already.
   }
   return status;
 }
@@ -83,7 +83,7 @@ int run(int argc, const char* const* argv) {
     return report("usage", fmt::format("{} (see '{}')", error.what(), help), json, 2);
   } catch (const Error& error) {
     return report(name(error.kind()), error.what(), json);
-  } catch (const std::system_error& error) {  // of what prints
+  } catch (const std::system_error& error) {  // thrown by output
     return report(name(ErrorKind::resource),
                   fmt::format("cannot write the output: {}", error.code().message()), json);
   } catch (const std::bad_alloc&) {
@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
   using namespace sluice::cli;
   guard_standard_streams();
   guard_against_signals();
-  // Widths of characters are those of UTF-8, whatever the language; numbers stay as they are.
+  // UTF-8 determines the widths of characters in every locale; the format of numbers is unchanged.
   if (std::setlocale(LC_CTYPE, "C.UTF-8") == nullptr) std::setlocale(LC_CTYPE, "");
   return run(argc, argv);
 }

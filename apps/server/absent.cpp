@@ -1,4 +1,4 @@
-// Where Boost is not installed the command says so.
+// For builds without Boost: the command reports that.
 #include "server/server.h"
 
 #include "server/client.h"

@@ -45,7 +45,7 @@ ApiError api_error(const std::exception_ptr& error) {
     if (failed.kind() == ErrorKind::input) return bad_request(failed.what());
     if (failed.kind() == ErrorKind::unsupported) return bad_request(failed.what(), {}, "unsupported");
     if (failed.kind() == ErrorKind::busy) return overloaded(failed.what());
-    // The rest is no client's concern, and may name files of this machine.
+    // Other errors do not concern clients, and may contain names of files.
     return {500, "server_error", "the model failed to answer this request"};
   } catch (const std::bad_alloc&) {
     return unavailable("the server is out of memory");

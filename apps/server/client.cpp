@@ -30,7 +30,7 @@ Address parse_address(const std::string& url) {
   return address;
 }
 
-// What an error's body says, or the status where it says nothing.
+// The message in an error's body, or the status if there is none.
 std::string reason_of(const std::string& body, const std::string& status) {
   const Json json = parse_or_null(body);
   const Json error = json.is_object() ? json.value("error", Json()) : Json();
@@ -38,7 +38,7 @@ std::string reason_of(const std::string& body, const std::string& status) {
   return message.is_string() ? message.get<std::string>() : status;
 }
 
-// One request. HTTP/1.0 answers come as they are, without chunks, and end where the connection ends.
+// One request. HTTP/1.0 answers are not chunked and end with the connection.
 class Exchange {
  public:
   Exchange(const std::string& url, const std::string& key, const std::string& request,

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kDeepest = 100;
 
-// How deep brackets are nested outside of strings; what is no JSON at all is left to the parser.
+// How deeply brackets are nested outside of strings; invalid JSON is left to the parser.
 int nesting(std::string_view text) {
   int depth = 0, deepest = 0;
   bool string = false;

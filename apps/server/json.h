@@ -1,4 +1,4 @@
-// JSON as requests hold it.
+// JSON in requests.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,14 +9,14 @@ namespace sluice::server {
 
 using Json = nlohmann::ordered_json;
 
-// The object in a request's body. Throws ApiError for what is no JSON, no object, or nested deeper than any
-// request needs to be: code that walks values recursively may then do so.
+// The object in a request's body. Throws ApiError if it is not JSON, not an object, or nested more deeply
+// than any request needs, so code may walk values recursively.
 Json parse_body(std::string_view body);
-// Of any JSON value, under the same rules.
+// Any JSON value, under the same rules.
 Json parse_json(std::string_view text);
-// The same for text that need not be JSON at all, such as a model's: null where it is none.
+// The same for text that may not be JSON, such as a model's: null if it is not.
 Json parse_or_null(std::string_view text);
-// As one line; bytes that are no UTF-8 are replaced.
+// On one line; bytes that are not UTF-8 are replaced.
 std::string dump(const Json& json);
 
 }  // namespace sluice::server

@@ -1,4 +1,4 @@
-// The model that is served, as the protocols see it.
+// The served model, as the protocols see it.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@ namespace sluice::server {
 struct ServedModel {
   std::shared_ptr<Engine> engine;
   std::string name;
-  std::vector<std::string> aliases = {};  // it also goes by
-  bool strict = false;                    // other names are refused
-  SamplingSettings sampling = {};         // where a request says nothing
+  std::vector<std::string> aliases = {};  // other names that it goes by
+  bool strict = false;                    // whether other names are rejected
+  SamplingSettings sampling = {};         // defaults of requests
   std::int64_t context = 0;               // tokens of a prompt and its answer
   std::int64_t prompt_limit = 0;          // tokens of a prompt; 0: the context's
   std::int64_t created = 0;               // seconds since 1970
 
-  // The same for those who only count.
+  // The same without limits, for requests that only count tokens.
   ServedModel unlimited() const;
-  // Throws where a request names another model.
+  // Throws if a request names another model.
   void check_name(const std::string& asked) const;
 };
 
-// `folder` is the checkpoint, for how its makers want it sampled.
+// `folder` is the checkpoint, whose recommended sampling settings are used.
 ServedModel serve_model(std::shared_ptr<Engine> engine, const std::filesystem::path& folder,
                         std::string name);
 

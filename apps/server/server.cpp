@@ -61,13 +61,14 @@ struct Server::Impl {
     allow_many_files();
     asio::co_spawn(io, http::accept_connections(acceptor, connections), asio::detached);
     thread = std::thread([this] {
-      pthread_setname_np(pthread_self(), "sluice-http");  // what it takes is seen beside what is computed
+      pthread_setname_np(pthread_self(), "sluice-http");  // separates it from computation in top
       io.run();
     });
   }
 
   ~Impl() {
-    // What still runs is cancelled by its connection's end; the coroutines go before what they use.
+    // Requests in progress are cancelled as their connections end; coroutines are destroyed before what they
+    // use.
     asio::post(io, [this] { stop(); });
     thread.join();
     pool.join();
@@ -104,7 +105,7 @@ struct Server::Impl {
     drain();
   }
 
-  // Looks again and again until nothing runs or the time is over.
+  // Checks repeatedly until nothing runs or the time is over.
   void drain() {
     const std::set<http::OpenConnection*> open = connections.open;
     for (http::OpenConnection* connection : open)
@@ -116,7 +117,7 @@ struct Server::Impl {
     });
   }
 
-  // Closes everything; the thread ends once the connections have noticed.
+  // Closes everything; the thread ends once all connections have ended.
   void stop() {
     service.begin_draining();
     service.cancel_background();
@@ -131,7 +132,7 @@ struct Server::Impl {
   asio::thread_pool pool{kPreparingThreads};
   Service service;
   tcp::acceptor acceptor;
-  const tcp::endpoint endpoint;  // told also after the acceptor is closed
+  const tcp::endpoint endpoint;  // also available after the acceptor is closed
   std::unique_ptr<asio::ssl::context> tls;
   http::Connections connections;
   asio::signal_set signals;
@@ -157,7 +158,7 @@ std::string Server::url() const {
 
 void Server::serve(ServedModel model, std::shared_ptr<Scheduler> scheduler) {
   impl_->service.set_loaded({std::move(model), std::move(scheduler)});
-  // Whoever hears that the server listens may end it at once: signals are caught before that.
+  // Once the server is announced, it may be ended at once, so signals are caught before.
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) impl_->signals.add(signal);
   asio::post(impl_->io, [this] { impl_->wait_for_signals(); });
 }

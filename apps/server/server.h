@@ -1,4 +1,4 @@
-// One process for every client: listens, and serves the model once it is there.
+// Listens, and serves the model to all clients once it is loaded.
 #pragma once
 
 #include <memory>
@@ -12,18 +12,18 @@ namespace sluice::server {
 
 class Server {
  public:
-  // Binds and answers from now on: 503 until there is a model. Throws Error where an option makes no sense
-  // or the address is taken.
+  // Binds, and answers from now on: with 503 until a model is loaded. Throws Error if an option is invalid or
+  // the address is in use.
   explicit Server(const ServerOptions& options);
   ~Server();
 
   std::uint16_t port() const;
   std::string url() const;  // http://127.0.0.1:8080
 
-  // From now on SIGINT, SIGTERM and SIGHUP are the server's.
+  // From now on the server handles SIGINT, SIGTERM and SIGHUP.
   void serve(ServedModel model, std::shared_ptr<Scheduler> scheduler);
-  // Until one of these signals: answers in progress may then finish within the drain time; a second signal
-  // ends everything at once.
+  // Runs until one of these signals: answers in progress may then finish within the drain time; a second
+  // signal ends everything at once.
   void run_until_signalled();
 
  private:

@@ -28,7 +28,7 @@ bool matches(std::string_view pattern, std::string_view path) {
   return path.starts_with(pattern) && path.size() > pattern.size();
 }
 
-// What the "*" of the pattern stands for.
+// The part of the path that the pattern's "*" matches.
 std::string rest_of(const http::Request& request, std::string_view pattern) {
   return request.path.substr(pattern.size() - 1);
 }
@@ -52,7 +52,7 @@ Service::~Service() = default;
 const Loaded& Service::ready() const {
   const auto loaded = this->loaded();
   if (!loaded) throw unavailable("The model is still being loaded.");
-  return *loaded;  // set once and kept as long as the service
+  return *loaded;  // set once and kept as long as the service exists
 }
 
 void Service::set_loaded(Loaded loaded) {
@@ -140,7 +140,7 @@ void Service::add_cache_routes() {
          if (request.query.starts_with(kOne))
            return json_response(cache_reports_.find(request.client, request.query.substr(kOne.size())));
          if (request.query == "tree") {
-           // Texts are those of everybody who shares the tree.
+           // Texts are those of everyone who shares the tree.
            const bool texts = options_.cache_per_key || options_.api_keys.size() <= 1;
            return json_response(
                local::remembered_json(ready().model, *ready().scheduler, request.client, texts));

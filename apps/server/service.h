@@ -1,4 +1,4 @@
-// What the server knows beyond its sockets: the model, the scheduler, counters and the routes to them.
+// The server without its sockets: the model, the scheduler, counters and routes.
 #pragma once
 
 #include <atomic>
@@ -18,25 +18,25 @@
 
 namespace sluice::server {
 
-// Once it is loaded.
+// What is available once the model is loaded.
 struct Loaded {
   ServedModel model;
   std::shared_ptr<Scheduler> scheduler;
 };
 
-// In whose words a route's errors are.
+// The protocol of a route's error messages.
 enum class Dialect { openai, anthropic };
 
 struct Route {
   std::string_view method;
-  std::string_view path;  // without /v1; a last "*" stands for the rest
+  std::string_view path;  // without /v1; a final "*" matches the rest
   Dialect dialect = Dialect::openai;
   bool open = false;      // needs no key
   bool unloaded = false;  // answers before the model is loaded, too
-  // One of the first two. Each may take a while and is called on a thread of its own.
+  // One of these two is set. Each may take a while and is called on a thread of its own.
   std::function<http::Response(const http::Request&)> plain = {};
   std::function<api::Work(const http::Request&, const Json& body)> generate = {};
-  // Beside `plain`: events to send in its place, if any.
+  // In addition to `plain`: events to send in its place, if any.
   std::function<std::optional<api::Following>(const http::Request&)> follow = {};
 };
 
@@ -46,7 +46,7 @@ class Service {
   ~Service();
 
   const ServerOptions& options() const { return options_; }
-  // Nothing until the model is there.
+  // Null until the model is loaded.
   std::shared_ptr<const Loaded> loaded() const { return std::atomic_load(&loaded_); }
   // The same; throws 503 until then.
   const Loaded& ready() const;
@@ -54,18 +54,18 @@ class Service {
 
   bool draining() const { return draining_; }
   void begin_draining() { draining_ = true; }
-  // Ends what runs without a client.
+  // Cancels what runs without a client.
   void cancel_background();
 
-  // The route of that method and path, if there is one.
+  // The route for that method and path, or null.
   const Route* find(std::string_view method, std::string_view path) const;
-  // The methods that a path has routes for, as a header names them; empty: there is nothing at it.
+  // The methods that a path has routes for, in the format of a header; empty: none.
   std::string methods(std::string_view path) const;
   local::Metrics& metrics() { return metrics_; }
   local::CacheReports& cache_reports() { return cache_reports_; }
 
  private:
-  struct State;  // of routes that keep something
+  struct State;  // of routes that keep state
 
   void add_routes();
   void add_local_routes();

@@ -56,7 +56,7 @@ class Chat {
 
   void run() {
     const auto reader = make_line_reader(command_names(), history_file());
-    // mpirun takes it.
+    // With --nodes, mpirun handles the signal.
     const char* const interrupt = options_.model.nodes.empty() ? "Ctrl-C stops an answer" : "Ctrl-C ends all";
     say(fmt::format("Type a message; /help lists what else there is. {}, Ctrl-D ends.", interrupt));
     note_every_interrupt();
@@ -87,7 +87,7 @@ class Chat {
     return names;
   }
 
-  // False at the end of the input. Lines between """ and """, or after a trailing \, are one message.
+  // False at the end of the input. Lines between """ and """, or after a trailing \, form one message.
   bool read_message(LineReader& reader, std::string& message) {
     message.clear();
     bool quoted = false;
@@ -119,7 +119,7 @@ class Chat {
 
   static std::string prompt() { return colored_prompt("> "); }
   static std::string more_prompt() { return colored_prompt(". "); }
-  // The editor is told which characters take no column.
+  // Marks characters that take no column, for the editor.
   static std::string colored_prompt(const std::string& text) {
     return has_colors(stderr) ? "\1\033[1;32m\1" + text + "\1\033[0m\1" : text;
   }
@@ -128,7 +128,7 @@ class Chat {
     show([&](const Conversation::Show& token) { return conversation_.ask(message, generation_, token); });
   }
 
-  // Runs `generate` and prints its answer as it comes.
+  // Runs `generate` and prints its answer as it arrives.
   template <class F>
   void show(F&& generate) {
     WrappingPrinter printer;
@@ -181,7 +181,7 @@ class Chat {
     say("[the last message and its answer are taken back]");
   }
 
-  // With another seed, or the same answer would come.
+  // With another seed, because the same one would give the same answer.
   void retry(const std::string&) {
     if (!conversation_.can_retry()) throw Error(ErrorKind::input, "there is nothing to answer again");
     ++generation_.sampling.seed;
@@ -231,7 +231,7 @@ class Chat {
   Conversation conversation_;
   Answer last_;
   bool ended_ = false;
-  bool hinted_ = false;  // the last thing that happened was Ctrl-C at an empty prompt
+  bool hinted_ = false;  // whether the last input was Ctrl-C at an empty prompt
 };
 
 const std::vector<Chat::SlashCommand>& Chat::slash_commands() {

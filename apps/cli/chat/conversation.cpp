@@ -102,7 +102,7 @@ Answer Conversation::answer(const GenerateOptions& options, const Show& show) {
 
 std::size_t Conversation::make_room(std::int64_t max_tokens) {
   const std::int64_t capacity = context_size();
-  // An answer worth reading gets a quarter of the context, where turns can go to make that room.
+  // If old turns can be dropped, a quarter of the context is kept free for the answer.
   const std::int64_t answer = when_full_ == WhenFull::shift ? std::min(max_tokens, capacity / 4) : 1;
   const std::size_t before = messages_.size();
   for (;;) {
@@ -131,8 +131,8 @@ bool Conversation::forget_oldest_turn() {
   return true;
 }
 
-// The ids of what was said stay: encoding an answer's text again could split it otherwise. Where a template
-// rewrites its past, everything is said anew.
+// The ids of earlier turns are kept: encoding an answer's text again could split it differently. If a
+// template rewrites earlier turns, everything is encoded again.
 std::vector<std::int32_t> Conversation::encode(const std::string& rendered) const {
   if (seen_.empty() || !rendered.starts_with(seen_)) return engine_.encode(rendered);
   std::vector<std::int32_t> ids = ids_;

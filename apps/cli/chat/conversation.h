@@ -1,4 +1,4 @@
-// What was said, and the tokens that stand for it.
+// A conversation: its messages and their tokens.
 #pragma once
 
 #include <algorithm>
@@ -11,13 +11,13 @@
 
 namespace sluice::cli {
 
-// What happens when the context is full: the oldest turns are forgotten, or the conversation ends.
+// What happens when the context is full: the oldest turns are dropped, or the conversation ends.
 enum class WhenFull { shift, stop };
 
 struct Answer {
   GenerateResult result;
-  std::int64_t kept = 0;      // tokens that did not have to run again
-  std::size_t forgotten = 0;  // messages that had to go to make room
+  std::int64_t kept = 0;      // tokens that were not computed again
+  std::size_t forgotten = 0;  // messages dropped to make room
 };
 
 class Conversation {
@@ -26,21 +26,21 @@ class Conversation {
 
   Conversation(const Engine& engine, Responder& responder, WhenFull when_full);
 
-  // Answers the message. One that fails is forgotten, and the conversation can go on without it.
+  // Answers the message. If that fails, the message is dropped and the conversation can continue.
   Answer ask(const std::string& message, const GenerateOptions& options, const Show& show);
   // Answers the last message again.
   Answer retry(const GenerateOptions& options, const Show& show);
   bool can_retry() const;
-  // Takes the last message and its answer back; false where there is none.
+  // Removes the last message and its answer; false if there is none.
   bool undo();
-  // Forgets everything but what the system message says.
+  // Drops everything but the system message.
   void clear();
   // The system message; empty: none.
   void set_system(const std::string& text);
   std::string system() const;
 
   const nlohmann::ordered_json& messages() const { return messages_; }
-  // Replaces the conversation. Throws where `messages` is no array of messages.
+  // Replaces the conversation. Throws if `messages` is not an array of messages.
   void set_messages(nlohmann::ordered_json messages);
 
   std::int64_t context_used() const { return std::min(std::ssize(ids_), context_size()); }
@@ -49,7 +49,7 @@ class Conversation {
  private:
   std::string render() const;
   Answer answer(const GenerateOptions& options, const Show& show);
-  // Forgets the oldest turns until the rest fits; how many messages went.
+  // Drops the oldest turns until the rest fits; returns the number of dropped messages.
   std::size_t make_room(std::int64_t max_tokens);
   bool forget_oldest_turn();
   std::vector<std::int32_t> encode(const std::string& rendered) const;
@@ -61,7 +61,7 @@ class Conversation {
   WhenFull when_full_;
   nlohmann::ordered_json messages_ = nlohmann::ordered_json::array();
   std::vector<std::int32_t> ids_;  // of the last prompt and its answer
-  std::string seen_;               // the text that they stand for; empty: none can be told
+  std::string seen_;               // the text of those ids; empty: unknown
 };
 
 }  // namespace sluice::cli

@@ -1,4 +1,4 @@
-// Lines that someone types: edited and remembered on a terminal, plain elsewhere.
+// Lines of user input: with editing and history on a terminal, plain elsewhere.
 #pragma once
 
 #include <filesystem>
@@ -13,20 +13,20 @@ class LineReader {
   enum class Outcome { line, end, interrupted, interrupted_empty };
 
   virtual ~LineReader() = default;
-  // Reads into `line`, which may hold several lines where they were pasted or Alt-Enter made them.
+  // Reads into `line`, which may have several lines if they were pasted or entered with Alt-Enter.
   virtual Outcome read(const std::string& prompt, std::string& line) = 0;
 };
 
-// With libedit where stdin and stderr are a terminal. `words` are completed by the tab key at the beginning
-// of a line; what was typed is remembered in `history`, unless that is empty.
+// With libedit if stdin and stderr are a terminal. `words` are completed by the tab key at the start of a
+// line; input is stored in `history`, unless that is empty.
 std::unique_ptr<LineReader> make_line_reader(std::vector<std::string> words,
                                              const std::filesystem::path& history);
 
-// Null where libedit is not built in.
+// Null in builds without libedit.
 std::unique_ptr<LineReader> make_editing_reader(std::vector<std::string> words,
                                                 const std::filesystem::path& history);
 
-// Where chat remembers what was typed; empty where there is no home.
+// The file of chat's history; empty without a home folder.
 std::filesystem::path history_file();
 
 }  // namespace sluice::cli

@@ -22,7 +22,7 @@ void WrappingPrinter::write(std::string_view text) {
       spaces_.clear();
       column_ = 0;
     } else {
-      // Scripts without spaces break between characters that are two columns wide.
+      // Scripts without spaces may break between characters that are two columns wide.
       const bool begins_character = (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
       if (begins_character && columns_of(word_) > 1 && static_cast<unsigned char>(c) >= 0xE3) put_word();
       word_ += c;

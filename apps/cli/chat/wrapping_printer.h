@@ -1,4 +1,4 @@
-// Text that arrives in pieces, its words wrapped at the terminal's width.
+// Prints text that arrives in pieces, wrapping its words at the terminal's width.
 #pragma once
 
 #include <string>
@@ -6,12 +6,12 @@
 
 namespace sluice::cli {
 
-// Writes to stdout. Where that is no terminal, the text goes there as it is.
+// Writes to stdout. If that is not a terminal, the text is not wrapped.
 class WrappingPrinter {
  public:
   WrappingPrinter();
   void write(std::string_view text);
-  // Writes the word that was held back, and ends the line.
+  // Writes a pending word and ends the line.
   void finish();
 
  private:
@@ -19,8 +19,8 @@ class WrappingPrinter {
 
   bool wraps_;
   int column_ = 0;
-  std::string spaces_;  // before the word, not yet written
-  std::string word_;    // not yet whole
+  std::string spaces_;  // pending, before the word
+  std::string word_;    // still incomplete
 };
 
 }  // namespace sluice::cli

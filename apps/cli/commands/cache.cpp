@@ -1,4 +1,4 @@
-// sluice cache: the prompts that a folder or a running server remembers.
+// sluice cache: the cached prompts of a folder or a running server.
 #include <fmt/core.h>
 
 #include <memory>

@@ -1,4 +1,4 @@
-// sluice convert: a Hugging Face checkpoint to the MLX format.
+// sluice convert: converts a Hugging Face checkpoint to the MLX format.
 #include <fmt/core.h>
 
 #include <chrono>
@@ -33,7 +33,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Shows how far it is; throws at the tensor that an interrupt finds.
+// Shows the progress; throws at the next tensor after an interrupt.
 std::function<void(const ConvertProgress&)> follow(Progress& progress) {
   note_interrupts();
   return [&progress](const ConvertProgress& now) {

@@ -17,14 +17,14 @@ constexpr std::size_t kLeft = 70;
 constexpr std::size_t kTop = 60;
 constexpr std::size_t kRight = 110;
 constexpr std::size_t kBottom = 50;
-constexpr std::size_t kPlot = 1024;  // pixels that the experts share
+constexpr std::size_t kPlot = 1024;  // pixels for all experts
 constexpr std::size_t kLeastWidth = 420;
 
 struct Color {
   int red, green, blue;
 };
 
-// White for never, through orange to dark red for always. The root shows rare uses, too.
+// White for never, through orange, to dark red for always. The square root makes rare uses visible.
 Color color_of(double share) {
   const double depth = std::sqrt(std::clamp(share, 0.0, 1.0));
   const auto channel = [&](double at_none, double at_half, double at_all) {
@@ -46,7 +46,7 @@ std::string label(std::size_t x, std::size_t y, const char* anchor, const std::s
   return fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor, safe);
 }
 
-// About eight labels, at round numbers.
+// A step that gives about eight labels at round numbers.
 std::size_t label_step(std::size_t count) {
   std::size_t step = 1;
   while (count / step > 8) step *= step % 3 == 2 ? 5 : 2;
@@ -76,7 +76,7 @@ class Map {
   }
 
  private:
-  static constexpr std::size_t kScale = 100;  // pixels of the scale's height
+  static constexpr std::size_t kScale = 100;  // height of the scale in pixels
 
   std::string cells() const {
     std::string svg =

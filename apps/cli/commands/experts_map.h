@@ -1,4 +1,4 @@
-// A picture of which experts a run needed.
+// Draws which experts a run needed.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace sluice::cli {
 
-// An SVG file with one row per layer and one column per expert: the darker, the more often it was needed.
+// An SVG file with one row per layer and one column per expert: darker for more frequent use.
 void write_experts_map(const ExpertUsage& usage, const std::string& model, const std::string& path);
 
 }  // namespace sluice::cli

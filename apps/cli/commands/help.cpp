@@ -1,4 +1,4 @@
-// sluice help: of all commands or of one; the same tables as manual page and as completions of shells.
+// sluice help: help on all commands or one, and the same tables as a manual page and as shell completions.
 #include <fmt/core.h>
 
 #include <memory>

@@ -1,4 +1,4 @@
-// sluice inspect: what a checkpoint is made of and what running it takes.
+// sluice inspect: the parts of a checkpoint and what running it requires.
 #include <fmt/format.h>
 
 #include <memory>
@@ -51,7 +51,7 @@ void print_summary(const ModelSummary& m) {
 }
 
 void run(ModelOptions& options, bool json) {
-  options.engine.backend = "cpu";  // maps the files, copies nothing
+  options.engine.backend = "cpu";  // maps the files without copying
   const auto engine = options.load();
   const ModelSummary& m = engine->summary();
   if (json) return print_summary(m);

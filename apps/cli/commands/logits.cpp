@@ -23,7 +23,7 @@ struct LogitsArguments {
 
 void run(LogitsArguments& options) {
   const std::vector<std::int32_t> tokens = parse_tokens(options.tokens, "--tokens");
-  // Whoever asks for logits compares them: no shortcut that only speed asks for.
+  // Logits are computed to be compared, so without approximations for speed.
   options.model.engine.exact = options.model.engine.exact || !options.rounded;
   const auto engine = options.model.load();
   note_interrupts();

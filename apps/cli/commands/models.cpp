@@ -1,4 +1,4 @@
-// sluice list and sluice rm: the models that this machine has.
+// sluice list and sluice rm: the models on this machine.
 #include <fmt/core.h>
 
 #include <memory>
@@ -42,7 +42,7 @@ std::uintmax_t bytes_of(const fs::path& folder) {
   return bytes;
 }
 
-// As its config.json says; a folder whose file is no JSON is listed too.
+// From its config.json; folders with an invalid file are listed too.
 std::string architecture_of(const fs::path& folder) {
   const auto config = nlohmann::json::parse(read_input((folder / "config.json").string()), nullptr, false);
   return config.is_object() && config.contains("model_type") && config["model_type"].is_string()
@@ -72,7 +72,7 @@ void list(bool names, bool json) {
   if (json) print_json(rows);
 }
 
-// What there is of a model of one's own: the whole, or what a pull that did not end has left. Empty: nothing.
+// The folder of a user's own model, complete or left by an interrupted pull. Empty: none.
 fs::path own_folder(const std::string& name) {
   const fs::path own = own_models();
   if (own.empty()) return {};
@@ -95,7 +95,7 @@ void remove(const std::string& name) {
   fs::remove_all(folder, error);
   if (error)
     throw Error(ErrorKind::input, fmt::format("cannot remove '{}': {}", folder.string(), error.message()));
-  // The folder of its owner, unless others are in it.
+  // Also removes the owner's folder, unless other models are in it.
   if (folder.parent_path() != own) fs::remove(folder.parent_path(), error);
   fmt::print("{}: removed, {:.2f} GB\n", printable(name), static_cast<double>(bytes) / 1e9);
 }

@@ -1,4 +1,4 @@
-// sluice op: one op on files, or the catalogue.
+// sluice op: runs one op on files, or prints the catalogue.
 #include <fmt/core.h>
 
 #include <memory>

@@ -29,7 +29,7 @@ struct PerplexityArguments {
   bool json = false;
 };
 
-// The options' cache against another one.
+// Compares the cache format of the options with another one.
 void compare(PerplexityArguments& options, const std::string& text) {
   const auto engine = options.model.load();
   ModelOptions other = options.model;

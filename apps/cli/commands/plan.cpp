@@ -1,4 +1,4 @@
-// sluice plan: where a model fits and how fast it can be there at best, before anything is allocated.
+// sluice plan: where a model fits and its maximum speed there, before anything is allocated.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -36,13 +36,13 @@ double gigabytes(std::uint64_t bytes) {
 
 struct SeveralMachines {
   NodesSpec spec;
-  bool measured = false;  // else a file describes them
+  bool measured = false;  // otherwise a file describes them
   NodesPlan plan;
 };
-// Absent: the model is for one machine.
+// Absent: a single machine.
 using MaybeNodes = std::optional<SeveralMachines>;
 
-// In the form of the file that --nodes takes.
+// In the format of the file that --nodes takes.
 nlohmann::ordered_json spec_json(const NodesSpec& spec) {
   auto nodes = nlohmann::ordered_json::array();
   for (const NodeSpec& node : spec.nodes) {
@@ -140,7 +140,7 @@ void print_plan_json(const MemoryPlan& plan, const MaybeNodes& nodes) {
   print_json(json);
 }
 
-// What a person reads beside a context.
+// The remark beside a context in the text output.
 std::string remark(const PlacePlan& place, const PlacePlan::Context& context, const char* elsewhere) {
   if (context.fits) return {};
   if (place.longest_context > 0 && context.with_experts_elsewhere)
@@ -186,7 +186,7 @@ MemoryPlan make_plan(PlanCommand& command) {
              : plan_geometry(command.geometry, command.bits, command.options, command.model.engine);
 }
 
-// To measure a disk with; none where there are no files.
+// A file to measure a disk with; empty if there is none.
 std::filesystem::path largest_file(const std::filesystem::path& folder) {
   std::filesystem::path largest;
   std::uintmax_t most = 0;
@@ -199,7 +199,7 @@ std::filesystem::path largest_file(const std::filesystem::path& folder) {
   return largest;
 }
 
-// "auto": those that mpirun started; else a file describes them.
+// "auto": those that mpirun started; otherwise a file describes them.
 MaybeNodes describe_nodes(PlanCommand& command) {
   const std::string& nodes = command.model.nodes;
   if (nodes.empty()) return {};

@@ -1,4 +1,4 @@
-// sluice pull: a model from the hub, into the folder of one's own models.
+// sluice pull: downloads a model from the hub into the user's own models.
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/file.h>
@@ -32,7 +32,7 @@ struct PullArguments {
   bool json = false;
 };
 
-// A folder that nobody else fills meanwhile.
+// A folder locked against other pulls.
 class LockedFolder {
  public:
   explicit LockedFolder(const fs::path& path) {
@@ -69,7 +69,7 @@ void require_space(const fs::path& folder, const Repository& repository) {
                           static_cast<double>(repository.bytes() - there) / 1e9));
 }
 
-// What an earlier version of the model left.
+// Removes the files of an earlier version of the model.
 void remove_others(const fs::path& folder, const Repository& repository) {
   std::set<std::string> names;
   for (const RemoteFile& file : repository.files) names.insert(file.name);

@@ -1,4 +1,4 @@
-// sluice random: a checkpoint with random weights of a known model's shape.
+// sluice random: writes a checkpoint with random weights in the shape of a known model.
 #include "sluice/random_model.h"
 
 #include <fmt/core.h>

@@ -19,7 +19,7 @@ std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// Both protocols' chunks: the text is where one of them has it.
+// The text of a chunk of either protocol.
 std::string text_of(const std::string& data) {
   const Json chunk = Json::parse(data, nullptr, false);
   if (!chunk.is_object() || !chunk.contains("choices") || chunk["choices"].empty()) return {};

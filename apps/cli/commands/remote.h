@@ -1,4 +1,4 @@
-// Answers by a running server in place of a model of one's own.
+// Answers from a running server instead of a local model.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,7 +15,7 @@ struct RemoteOptions {
   void add(Command& command);
 };
 
-// Shows the answer as it comes and returns it; Ctrl-C ends it there. `messages` are those of a chat.
+// Prints the answer as it arrives and returns it; Ctrl-C stops it. `messages` are those of a chat.
 std::string ask_remote(const RemoteOptions& remote, const GenerationOptions& generation,
                        const nlohmann::ordered_json& messages);
 // The same for a text to continue.

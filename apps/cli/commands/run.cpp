@@ -1,4 +1,4 @@
-// sluice run: continue a prompt, or answer it.
+// sluice run: continues or answers a prompt.
 #include <fmt/core.h>
 #include <sys/resource.h>
 #include <optional>
@@ -25,7 +25,7 @@ namespace sluice::cli {
 
 namespace {
 
-// The bundled models tell stories; a bare `sluice run` starts one.
+// The bundled models write stories; `sluice run` without a prompt begins one.
 constexpr const char* kDefaultPrompt = "Once upon a time";
 
 struct RunArguments {
@@ -44,12 +44,12 @@ struct RunArguments {
   std::string experts_profile;
 };
 
-// What the model is given.
+// The input of the model.
 struct Prompt {
   std::string text;
   std::vector<std::int32_t> ids;
   std::string rendered = {};  // by the chat template
-  bool continued = false;     // it is the beginning of the text and not a message to answer
+  bool continued = false;     // whether it is the beginning of the text rather than a message to answer
 };
 
 std::uint64_t peak_bytes() {
@@ -70,7 +70,7 @@ const char* name_of(FinishReason reason) {
   return "";
 }
 
-// A bundled story model continues a story's first words unless it is told to do something.
+// A bundled story model continues the first words of a story unless they are an instruction.
 Prompt make_prompt(const Engine& engine, const RunArguments& options, const std::string& text) {
   if (!options.prompt_tokens.empty())
     return {"", parse_tokens(options.prompt_tokens, "--prompt-tokens"), "", true};
@@ -125,13 +125,13 @@ nlohmann::ordered_json to_json(const GenerateResult& result) {
           {"decode_seconds", result.decode_seconds}};
 }
 
-// A map needs counts, which only experts that are kept one by one have: all of them are, then.
+// A map needs counts, which only cached experts have: so all of them are cached.
 void keep_counts(EngineOptions& engine) {
   constexpr std::int64_t kAll = std::int64_t{1} << 30;
   if (engine.memory == 0 && engine.vram == 0 && engine.expert_slots == 0) engine.expert_slots = kAll;
 }
 
-// A server knows its model's template and settings; what only this process could tell is not to be had.
+// The server knows its model's template and settings; options that need a local model are rejected.
 void run_remotely(const RunArguments& options, const std::string& text) {
   if (options.json || options.stats || !options.prompt_tokens.empty() || !options.experts_map.empty() ||
       !options.experts_profile.empty() || options.answer.given())
@@ -168,12 +168,12 @@ void run(RunArguments& options) {
   const bool terminal = is_terminal(stdout);
   const auto show = [&](const std::string& part) { print_now(terminal ? printable(part, true) : part); };
   note_interrupts();
-  // A large model that is mapped comes from the disk while the prompt is read.
+  // A large mapped model is read from disk while the prompt is computed.
   std::optional<Waiting> waiting(std::in_place, "reading the prompt");
   const auto begin = [&] {
     if (!waiting) return;
     waiting.reset();
-    // A story is read from its first word.
+    // A story is shown from its first word.
     if (!options.json && prompt.continued) show(prompt.text);
   };
   const auto print = [&](const GeneratedToken& token) {

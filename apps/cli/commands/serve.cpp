@@ -38,7 +38,7 @@ struct ServeArguments {
   bool end_with_input = false;
 };
 
-// One key per line; empty lines and those that begin with # are no keys.
+// One key per line; empty lines and lines that begin with # are skipped.
 void read_keys(const std::string& path, std::vector<std::string>& keys) {
   std::ifstream file(path);
   const std::size_t before = keys.size();
@@ -102,7 +102,7 @@ void serve(ServeArguments& options) {
   model.context = scheduler->options().context;
   model.prompt_limit = options.max_prompt;
   server.serve(model, scheduler);
-  // In one line, so that a program that goes on reading knows when it has all.
+  // As one line, so that a program that reads it knows when it is complete.
   const nlohmann::ordered_json said{{"url", server.url()}, {"model", model.name}};
   print_now(options.json ? said.dump() + "\n" : fmt::format("listening on {}\n", server.url()));
   describe(server.url(), model, *scheduler);

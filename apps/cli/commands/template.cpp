@@ -1,4 +1,4 @@
-// sluice template: the prompt that a conversation becomes.
+// sluice template: renders a conversation as a prompt.
 #include <fmt/core.h>
 
 #include <memory>
@@ -22,7 +22,7 @@ struct TemplateArguments {
   bool json = false;
 };
 
-// A list of messages, or an object that holds them beside tools and other variables of the template.
+// A list of messages, or an object with messages, tools and other variables of the template.
 std::string read_conversation(const std::string& file) {
   std::string text = read_input(file);
   const auto all = nlohmann::ordered_json::parse(text, nullptr, false);
@@ -34,7 +34,7 @@ std::string read_conversation(const std::string& file) {
 
 void run(TemplateArguments& options) {
   const std::string conversation = read_conversation(options.file);
-  options.model.engine.backend = "cpu";  // maps the files, copies nothing
+  options.model.engine.backend = "cpu";  // maps the files without copying
   const auto engine = options.model.load();
   const std::string text = engine->render_chat(conversation, !options.no_prompt);
   if (options.json) return print_json({{"text", text}, {"tokens", engine->encode(text).size()}});

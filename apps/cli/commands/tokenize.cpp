@@ -1,4 +1,4 @@
-// sluice tokenize: text to token ids and back.
+// sluice tokenize: converts text to token ids and back.
 #include <fmt/core.h>
 #include <fmt/format.h>
 
@@ -28,7 +28,7 @@ struct TokenizeArguments {
 void run(TokenizeArguments& options) {
   const auto text = input_text(options.text, options.file);
   if (!text) fail_usage("TEXT, -f FILE, or text through a pipe");
-  options.model.engine.backend = "cpu";  // maps the files, copies nothing
+  options.model.engine.backend = "cpu";  // maps the files without copying
   const auto engine = options.model.load();
   const std::vector<std::int32_t> ids =
       options.decode ? parse_tokens(*text, "the text to decode") : engine->encode(*text, options.special);

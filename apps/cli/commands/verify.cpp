@@ -1,4 +1,4 @@
-// sluice verify: the built-in case table of every op on this machine against the reference.
+// sluice verify: checks the built-in case table of every op on this machine against the reference.
 #include <fmt/core.h>
 
 #include <memory>

@@ -19,13 +19,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostAttempts = 5;  // in a row that bring nothing
+constexpr int kMostAttempts = 5;  // in a row without progress
 constexpr std::size_t kBlock = std::size_t{1} << 20;
 constexpr long kWhole = 200;
 constexpr long kPart = 206;
 constexpr long kNoSuchPart = 416;
 
-// Those that may pass: the hub is busy, or does not have that part.
+// For temporary failures: the hub is busy, or does not have that part.
 bool is_worth_another_attempt(long status) {
   return status == 408 || status == kNoSuchPart || status == 429 || status >= 500;
 }
@@ -48,7 +48,7 @@ std::uint64_t size_of(const fs::path& path) {
   return error ? 0 : size;
 }
 
-// Of a whole file. `each` hears of every block.
+// The checksum of a complete file. `each` is called for every block.
 std::string checksum_of(const fs::path& path, const RemoteFile& file,
                         const std::function<void(std::uint64_t)>& each) {
   const File opened = open_file(path, "rb");
@@ -63,7 +63,7 @@ std::string checksum_of(const fs::path& path, const RemoteFile& file,
   return checksum.finish();
 }
 
-// Longer after each attempt, and no longer than an interrupt takes.
+// Waits longer after each attempt, and stops at an interrupt.
 void pause(int attempt) {
   using namespace std::chrono_literals;
   for (int tenth = 0; tenth < (5 << (attempt - 1)); ++tenth) {
@@ -107,7 +107,7 @@ std::string Download::get_rest(const fs::path& part, const RemoteFile& file) {
   File opened(nullptr, std::fclose);
   std::uint64_t size = request.from;
   const auto begin = [&](long status) {
-    if (status == kWhole) {  // from the start, whatever was asked for
+    if (status == kWhole) {  // from the start, whatever was requested
       progress_.done -= size;
       size = 0;
     }
@@ -115,7 +115,7 @@ std::string Download::get_rest(const fs::path& part, const RemoteFile& file) {
     if (opened == nullptr) fail_to_write(part);
   };
   const HttpResult result = http_get(request, [&](long status, std::string_view bytes) {
-    if (status != kWhole && status != kPart) return true;  // words about an error
+    if (status != kWhole && status != kPart) return true;  // the body is an error message
     if (opened == nullptr) begin(status);
     if (size + bytes.size() > file.bytes)
       throw Error(ErrorKind::resource,
@@ -136,7 +136,7 @@ std::string Download::get_rest(const fs::path& part, const RemoteFile& file) {
 }
 
 void Download::get(const fs::path& folder, const RemoteFile& file) {
-  // Named after what it becomes, so that a later version of a file does not go on from an earlier one.
+  // Named after checksum and file, so that a later version of the file does not continue an earlier one.
   const fs::path part = folder / fmt::format("{}.{}.part", file.name, file.checksum.substr(0, 16));
   const std::uint64_t before = progress_.done;
   if (size_of(part) > file.bytes) fs::remove(part);
@@ -152,7 +152,7 @@ void Download::get(const fs::path& folder, const RemoteFile& file) {
       if (!resumed)
         throw Error(ErrorKind::resource,
                     fmt::format("the downloaded '{}' does not match the hub's checksum", file.name));
-      resumed = false;  // what an earlier attempt left may be to blame: once more from the start
+      resumed = false;  // an earlier attempt's data may be wrong: try once more from the start
       continue;
     }
     idle = received_ > received ? 1 : idle + 1;

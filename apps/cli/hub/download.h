@@ -1,5 +1,4 @@
-// Gets the files of a model: what a connection that broke left is gone on with, and no byte is believed
-// unchecked.
+// Downloads the files of a model: continues interrupted downloads, and verifies every byte.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@
 namespace sluice::cli {
 
 struct DownloadProgress {
-  std::uint64_t done = 0;  // bytes that are there
+  std::uint64_t done = 0;  // bytes that are present
   std::uint64_t all = 0;
   std::string file;
 };
@@ -21,15 +20,15 @@ class Download {
  public:
   Download(Hub hub, Repository repository, std::function<void(const DownloadProgress&)> show);
 
-  // Whether the folder holds every file as the hub has it.
+  // Whether the folder has every file as on the hub.
   bool is_whole(const std::filesystem::path& folder);
-  // Gets into the folder what it lacks. Returns the bytes that came over the network.
+  // Downloads what the folder lacks. Returns the number of bytes received.
   std::uint64_t fill(const std::filesystem::path& folder);
 
  private:
   bool is_there(const std::filesystem::path& path, const RemoteFile& file);
   void get(const std::filesystem::path& folder, const RemoteFile& file);
-  // One attempt to get what is missing. Returns what went wrong, or nothing.
+  // One attempt to download what is missing. Returns what went wrong, or nothing.
   std::string get_rest(const std::filesystem::path& part, const RemoteFile& file);
   void add(std::uint64_t bytes, const RemoteFile& file);
 

@@ -30,7 +30,7 @@ bool is_plain(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
 }
 
-// A file's or folder's name that is nothing else, such as a path.
+// Whether it is a plain name of a file or folder, not a path.
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name.front() != '.' && std::all_of(name.begin(), name.end(), is_plain);
 }
@@ -40,7 +40,7 @@ bool is_hexadecimal(const std::string& text, std::size_t digits) {
          std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
 }
 
-// The formats that this program reads, and what goes with them.
+// The formats that this program reads, and the files that go with them.
 bool is_wanted(const std::string& name) {
   if (!is_plain_name(name) || name.starts_with("consolidated")) return false;
   constexpr const char* kEndings[] = {".json", ".safetensors", ".jinja", ".txt", ".model"};
@@ -106,7 +106,7 @@ Checksum RemoteFile::start() const {
   Checksum checksum(kind);
   if (kind == Checksum::Kind::sha1) {
     const std::string header = fmt::format("blob {}", bytes);
-    checksum.add({header.c_str(), header.size() + 1});  // with the zero at its end
+    checksum.add({header.c_str(), header.size() + 1});  // including the terminating zero
   }
   return checksum;
 }

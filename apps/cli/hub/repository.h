@@ -1,4 +1,4 @@
-// A model as Hugging Face's hub, or what speaks its protocol, offers it.
+// A model as offered by Hugging Face's hub, or another server with its protocol.
 #pragma once
 
 #include <cstdint>
@@ -13,33 +13,33 @@ struct Hub {
   std::string endpoint;  // "https://huggingface.co"
   std::string token;     // empty: none
 };
-// By the environment: HF_ENDPOINT and HF_TOKEN.
+// From the environment: HF_ENDPOINT and HF_TOKEN.
 Hub default_hub();
 
 struct RemoteFile {
   std::string name;
   std::uint64_t bytes = 0;
   Checksum::Kind kind = Checksum::Kind::sha256;
-  std::string checksum;  // in hexadecimal; of what git calls a blob where the kind is sha1
+  std::string checksum;  // in hexadecimal; for sha1 that of git's blob object
 
-  // One that has begun as this kind wants it.
+  // A checksum of this kind, initialised.
   Checksum start() const;
 };
 
 struct Repository {
   std::string name;    // "Qwen/Qwen3.6-35B-A3B"
-  std::string commit;  // which the files are of
+  std::string commit;  // the commit of these files
   std::vector<RemoteFile> files;
 
   std::uint64_t bytes() const;
   std::string url_of(const Hub& hub, const RemoteFile& file) const;
 };
 
-// Whether a model at the hub can be called so: "Owner/Name", or "Name".
+// Whether this can be the name of a model on the hub: "Owner/Name", or "Name".
 bool is_repository_name(const std::string& name);
 
-// What running a model needs: configuration, tokenizer, template, weights; no other formats, no folders in
-// it.
+// The files needed to run a model: configuration, tokenizer, template, weights; no other formats, no
+// subfolders.
 Repository find_repository(const Hub& hub, const std::string& name, const std::string& revision);
 
 }  // namespace sluice::cli

@@ -1,5 +1,5 @@
-// One request to a hub of models, and the checksums it gives for its files. Both are libcurl's and
-// libcrypto's work, or a stub's that says they are absent.
+// A request to a model hub, and checksums of its files. Implemented with libcurl and libcrypto, or by a stub
+// that reports that they are absent.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,22 @@ namespace sluice::cli {
 
 struct HttpRequest {
   std::string url;
-  std::string token;       // of whoever asks, sent to the first host alone; empty: none
-  std::uint64_t from = 0;  // the first byte that is wanted
+  std::string token;       // the user's, sent to the first host only; empty: none
+  std::uint64_t from = 0;  // first byte to get
 };
 
 struct HttpResult {
-  long status = 0;      // 0: there was no answer
-  std::string trouble;  // why the body did not come to its end; empty: it did
+  long status = 0;      // 0: no answer
+  std::string trouble;  // why the body is incomplete; empty: it is complete
 };
 
-// Takes the next bytes of an answer with that status; false: no more are wanted.
+// Receives the next bytes of an answer with that status; returns false to stop.
 using HttpBody = std::function<bool(long status, std::string_view bytes)>;
 
-// Gets a page or file, following where it has moved to. An interrupt ends it as Interrupted.
+// Gets a page or file and follows redirects. An interrupt throws Interrupted.
 HttpResult http_get(const HttpRequest& request, const HttpBody& body);
 
-// Of bytes as they come.
+// A checksum computed incrementally.
 class Checksum {
  public:
   enum class Kind { sha1, sha256 };
@@ -36,7 +36,7 @@ class Checksum {
   Checksum(Checksum&&) noexcept;
 
   void add(std::string_view bytes);
-  // In hexadecimal; once.
+  // In hexadecimal; call once.
   std::string finish();
 
  private:

@@ -43,7 +43,7 @@ void AnswerOptions::resolve() {
   if (!grammar_.empty()) request_.content = source(Kind::ebnf, read_input(grammar_));
   if (!choices_.empty()) request_.content = source(Kind::choice, "", choices_);
   if (!tools_.empty()) request_.tools = read_input(tools_);
-  parse_tools(request_.tools);  // says what is wrong with them
+  parse_tools(request_.tools);  // throws if they are invalid
   if (tool_choice_ == "none") {
     request_.choice = ToolChoice::none;
   } else if (tool_choice_ == "required") {

@@ -1,4 +1,4 @@
-// The options that say what an answer may be.
+// Options that constrain the answer.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -14,9 +14,9 @@ namespace sluice::cli {
 class AnswerOptions {
  public:
   void add(Command& command);
-  // Reads the files and checks that the options fit together, before a model is loaded.
+  // Reads the files and checks the combination of options, before a model is loaded.
   void resolve();
-  // Whether anything was asked for.
+  // Whether any constraint was given.
   bool given() const { return request_.content || !request_.tools.empty() || max_thinking_; }
   // Variables for the chat template: the tools.
   std::string template_variables() const;
@@ -36,7 +36,7 @@ class AnswerOptions {
   AnswerRequest request_;
 };
 
-// An answer taken apart: {"thinking", "content", "calls"}.
+// The parts of an answer: {"thinking", "content", "calls"}.
 nlohmann::ordered_json answer_json(const AnswerPlan& plan, const std::string& text);
 
 }  // namespace sluice::cli

@@ -1,4 +1,4 @@
-// Where prompts are remembered across runs.
+// The option for caching prompts across runs.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@ namespace sluice::cli {
 inline constexpr const char* kCacheDiskMeaning =
     "Keep processed prompts in this folder for later runs, in at most this many bytes: FOLDER:20GB";
 
-// Sets the folder and its bytes from "FOLDER:20GB", or from the folder alone; files that cannot be used are
-// named on stderr. Empty: nothing is set.
+// Sets the folder and its size from "FOLDER:20GB", or from the folder only; files that cannot be used are
+// reported on stderr. Empty: sets nothing.
 void read_cache_disk(const std::string& text, SchedulerOptions& options);
 
 }  // namespace sluice::cli

@@ -1,4 +1,4 @@
-// What the commands and their options are, as help, manual page and completions show them.
+// Commands and their options as data, for help, manual page and completions.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@ namespace sluice::cli {
 
 struct OptionInfo {
   std::string names;  // "-m,--model", or "PROMPT" for an argument
-  std::string value;  // what it takes, as in "N"; empty for a flag
+  std::string value;  // the kind of its value, such as "N"; empty for a flag
   std::string meaning;
-  std::string fallback;  // the default as text; empty: none worth showing
+  std::string fallback;  // the default as text; empty: not shown
   std::string group;     // the heading in the help
   std::vector<std::string> choices;
   bool required = false;
@@ -30,7 +30,7 @@ struct CommandInfo {
   std::string name;
   std::string meaning;
   std::vector<OptionInfo> options;
-  std::string note;  // a paragraph behind the options
+  std::string note;  // a paragraph after the options
   std::vector<Example> examples;
 
   std::string usage() const;  // "sluice run [OPTIONS] [PROMPT]"
@@ -50,7 +50,7 @@ std::string manual_page(const ProgramInfo& program);
 // A script for "bash", "zsh" or "fish".
 std::string completions(const ProgramInfo& program, const std::string& shell);
 
-// The one of `known` that was probably meant, or nothing.
+// The closest of the known words, or nothing.
 std::string nearest(const std::string& word, const std::vector<std::string>& known);
 
 }  // namespace sluice::cli

@@ -11,12 +11,12 @@ namespace sluice::cli {
 class GenerationOptions {
  public:
   void add(Command& command);
-  // What was asked for, over what the model's generation_config.json says, over this program's defaults.
-  // Without --seed one is drawn.
+  // The given options, then the model's generation_config.json, then this program's defaults. Without --seed
+  // a random one is chosen.
   GenerateOptions resolve(const std::filesystem::path& model) const;
-  // The context to make for a prompt of that length: what --ctx says, or enough.
+  // The context for a prompt of that length: --ctx, or enough.
   std::int64_t context(const Engine& engine, std::size_t prompt) const;
-  // What was asked for, by the names that servers know it by.
+  // The given options by the names that servers use.
   nlohmann::ordered_json as_json() const;
   std::int64_t max_tokens() const { return options_.max_tokens; }
 
@@ -31,7 +31,7 @@ class GenerationOptions {
   std::optional<std::uint64_t> seed_;
 };
 
-// A seed that nobody chose, short enough to type again.
+// A random seed, short enough to type again.
 std::uint64_t random_seed();
 
 }  // namespace sluice::cli

@@ -12,7 +12,7 @@ namespace sluice::cli {
 namespace {
 
 constexpr int kWidest = 100;
-constexpr int kIndent = 26;  // of what options mean
+constexpr int kIndent = 26;  // column of the descriptions of options
 
 std::string wrapped(const std::string& text, int indent, int width) {
   std::istringstream words(text);
@@ -117,7 +117,7 @@ std::string command_help(const CommandInfo& command, int width) {
 }
 
 std::string nearest(const std::string& word, const std::vector<std::string>& known) {
-  // Edits that turn one word into the other, neighbours swapped counting one.
+  // The edit distance, with swapped neighbours counting as one edit.
   const auto distance = [](const std::string& a, const std::string& b) {
     std::vector<std::vector<std::size_t>> rows(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
     for (std::size_t i = 0; i <= a.size(); ++i)

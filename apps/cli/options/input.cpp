@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 
-// A pipe or a file, which ends. A terminal is someone who types nothing, a closed stream nobody.
+// A pipe or a file. A terminal or a closed stream provides no input.
 bool input_is_piped() {
   struct stat status {};
   return fstat(STDIN_FILENO, &status) == 0 && (S_ISFIFO(status.st_mode) || S_ISREG(status.st_mode));
@@ -58,7 +58,7 @@ std::optional<std::string> input_text(const std::optional<std::string>& argument
   if (argument && argument->starts_with("@")) return read_input(argument->substr(1));
   if (argument || !input_is_piped()) return argument;
   std::string text = read_input("-");
-  // A line that was typed or echoed ends with its line, which is no part of it.
+  // The line end of a single typed or echoed line is not part of the text.
   if (text.ends_with('\n') && text.find('\n') == text.size() - 1) text.pop_back();
   return text.empty() ? std::nullopt : std::optional(text);
 }

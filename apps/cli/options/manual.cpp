@@ -1,4 +1,4 @@
-// The tables as a manual page and as completions of shells.
+// The command tables as a manual page and as shell completions.
 #include <fmt/core.h>
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ std::string roff_option(const OptionInfo& option) {
   return fmt::format(".TP\n{}\n{}\n", names, roff(meaning));
 }
 
-// In single quotes of a shell.
+// Quoted for a shell.
 std::string shell_quoted(const std::string& text) {
   return "'" + replaced(text, "'", "'\\''") + "'";
 }

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// An absolute path in the environment, or empty.
+// An absolute path from the environment, or empty.
 fs::path folder_from_environment(const char* name) {
   const char* value = std::getenv(name);
   return value != nullptr && *value == '/' ? fs::path(value) : fs::path();

@@ -1,4 +1,4 @@
-// Where this machine keeps models.
+// The folders with models on this machine.
 #pragma once
 
 #include <filesystem>
@@ -6,16 +6,16 @@
 
 namespace sluice::cli {
 
-// Where the models in the box are: beside the binary's prefix, or in the source tree above a build folder.
-// Empty where they are not.
+// The folder of the bundled models: relative to the binary's prefix, or in the source tree above a build
+// folder. Empty if there are none.
 std::filesystem::path bundled_models();
-// Where models of one's own are kept: ~/.local/share/sluice/models. Empty without a home.
+// The folder of the user's own models: ~/.local/share/sluice/models. Empty without a home folder.
 std::filesystem::path own_models();
-// Where such a model lies while it is pulled: hidden, since models are not looked for under such names.
+// The folder of a model while it is pulled: hidden, because such names are not searched.
 std::filesystem::path unfinished_pull(const std::filesystem::path& folder);
-// Hugging Face's cache, which others may have filled.
+// Hugging Face's cache, which other programs may have filled.
 std::filesystem::path hub_cache();
-// All of the above, and before them the folders of SLUICE_MODELS, in the order in which they are looked into.
+// All of the above, preceded by the folders in SLUICE_MODELS, in the order of the search.
 std::vector<std::filesystem::path> model_folders();
 
 }  // namespace sluice::cli

@@ -19,7 +19,7 @@ namespace {
 constexpr int kMostThreads = 1024;
 constexpr const char* kAnyPolicy = "expected lru, lfru, or static:FILE";
 
-// What makes a library's function throw is the complaint about an option.
+// Converts an exception of a library function to an option's error.
 template <class F>
 std::optional<std::string> complaint_of(F&& read) {
   try {

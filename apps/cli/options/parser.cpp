@@ -14,7 +14,7 @@ namespace sluice::cli {
 
 namespace {
 
-constexpr std::size_t kMostCommands = 64;  // the table's entries must not move
+constexpr std::size_t kMostCommands = 64;  // reserved, because the table's entries must not move
 
 template <class T>
 constexpr const char* kValueName = "N";
@@ -169,7 +169,7 @@ Command Parser::add(const char* name, const char* meaning) {
           [this](std::function<void()> action) { chosen_ = std::move(action); }};
 }
 
-// Returns -1 where there is a command to run.
+// Returns -1 if there is a command to run.
 int Parser::parse(int argc, const char* const* argv) {
   const std::string first = argc > 1 ? argv[1] : "";
   if (first.empty() || first == "-h" || first == "--help") {

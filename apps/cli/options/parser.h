@@ -1,4 +1,4 @@
-// The command line's grammar. CLI11 takes longer to compile than all commands together, so parser.cpp alone
+// The command line's grammar. CLI11 takes longer to compile than all commands together, so only parser.cpp
 // includes it.
 #pragma once
 
@@ -20,13 +20,13 @@ class Option;
 
 namespace sluice::cli {
 
-// One command: its options are bound to variables, which hold the defaults and must outlive the parsing. All
+// One command: its options are bound to variables, which hold the defaults and must outlive parsing. All
 // values are checked before anything runs.
 class Command {
  public:
   Command(CLI::App& app, CommandInfo& info, std::function<void(std::function<void()>)> choose);
 
-  // The options that follow stand under this heading in the help.
+  // The options that follow are listed under this heading in the help.
   void group(const char* heading) { group_ = heading; }
 
   // A name without dashes is a positional argument.
@@ -34,18 +34,18 @@ class Command {
   void option(const char* name, std::optional<std::string>& value, const char* meaning);
   template <class T>  // a number
   void option(const char* name, T& value, const char* meaning, Range<T> range = {});
-  // Stays empty where it is not given; `fallback` is what the help says happens then.
+  // Stays empty if not given; `fallback` describes the default in the help.
   template <class T>
   void option(const char* name, std::optional<T>& value, const char* meaning, Range<T> range = {},
               const char* fallback = "");
-  // May be given several times, one value each, none of them empty.
+  // May be given several times, with one non-empty value each.
   void list(const char* name, std::vector<std::string>& values, const char* meaning);
   void choice(const char* name, std::string& value, std::vector<std::string> choices, const char* meaning);
-  // Returns a complaint, or nothing.
+  // Returns an error, or nothing.
   using Check = std::function<std::optional<std::string>(const std::string&)>;
   void checked(const char* name, std::string& value, const char* meaning, Check check);
   void required(const char* name, std::string& value, const char* meaning, Check check = nullptr);
-  // Bytes, given with a unit or without: 24GB.
+  // Bytes, with or without a unit: 24GB.
   void size(const char* name, std::uint64_t& value, const char* meaning);
   void flag(const char* name, bool& value, const char* meaning);
 
@@ -56,7 +56,7 @@ class Command {
  private:
   using Read = std::function<std::optional<std::string>(const std::string& text)>;
 
-  // Puts the option into the table and has `read` called with each value.
+  // Adds the option to the table and calls `read` with each value.
   CLI::Option* add(OptionInfo info, Read read);
 
   CLI::App& app_;
@@ -65,7 +65,7 @@ class Command {
   const char* group_ = "Options";
 };
 
-// The command line could not be understood.
+// The command line is invalid.
 class UsageError : public std::exception {
  public:
   explicit UsageError(std::string message) : message_(std::move(message)) {}
@@ -81,7 +81,7 @@ class Parser {
   ~Parser();
 
   Command add(const char* name, const char* meaning);
-  // Parses and runs the command chosen, or prints help. Throws UsageError before anything runs.
+  // Parses, and runs the chosen command or prints help. Throws UsageError before anything runs.
   int run(int argc, const char* const* argv);
   const ProgramInfo& table() const { return table_; }
 
@@ -93,7 +93,7 @@ class Parser {
   std::function<void()> chosen_;
 };
 
-// For options that do not fit together: the error says "give " and what is needed.
+// For options that cannot be combined: the message is "give " and what is needed.
 [[noreturn]] void fail_usage(const std::string& needed);
 
 }  // namespace sluice::cli

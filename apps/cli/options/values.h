@@ -1,4 +1,4 @@
-// Values of options, read strictly: nothing is clamped, cut or guessed.
+// Strict parsing of option values: nothing is clamped, truncated or guessed.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,19 @@
 
 namespace sluice::cli {
 
-constexpr std::int64_t kMostTokens = 1'000'000'000;  // that an option may ask for
+constexpr std::int64_t kMostTokens = 1'000'000'000;  // limit for options
 
-// What an option allows.
+// The range that an option allows.
 template <class T>
 struct Range {
   T least = std::numeric_limits<T>::lowest();
   T most = std::numeric_limits<T>::max();
 };
 
-// Each returns a complaint ("expected a whole number from 0 to 9"), or nothing once `value` is set.
+// Each returns an error ("expected a whole number from 0 to 9"), or nothing once `value` is set.
 template <class T>
 std::optional<std::string> read_value(const std::string& text, const Range<T>& range, T& value);
-// Bytes with a unit or without: 24GB, 1.5GiB, 500MB.
+// Bytes with or without a unit: 24GB, 1.5GiB, 500MB.
 std::optional<std::string> read_size(const std::string& text, std::uint64_t& value);
 
 }  // namespace sluice::cli

@@ -28,7 +28,7 @@ void write(std::string_view text) {
 }  // namespace
 
 void guard_standard_streams() {
-  // The lowest free number is the one that is missing. Open for reading only, so that writing fails.
+  // The lowest free number is the missing stream. Opened for reading only, so that writing fails.
   for (int stream = 0; stream <= 2; ++stream)
     if (fcntl(stream, F_GETFD) == -1 && errno == EBADF) {
       const int opened = open("/dev/null", O_RDONLY);

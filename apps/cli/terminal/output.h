@@ -1,4 +1,4 @@
-// Standard output: what could not be written is an error, not an exit status of 0.
+// Standard output: a failed write is an error, not an exit status of 0.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -7,14 +7,14 @@
 
 namespace sluice::cli {
 
-// Opens closed standard streams so that no file is given their numbers; writing to one still fails.
+// Opens closed standard streams so that no other file gets their numbers; writing to them still fails.
 void guard_standard_streams();
 void print_json(const nlohmann::ordered_json& json);
-// Writes text and flushes, for what is read while it is generated.
+// Writes and flushes text, for output that is read while it is generated.
 void print_now(std::string_view text);
-// Replaces a file, whole or not at all.
+// Replaces a file atomically.
 void write_file(const std::string& path, std::string_view text);
-// Flushes; throws where anything could not be written.
+// Flushes; throws if anything could not be written.
 void flush_output();
 
 }  // namespace sluice::cli

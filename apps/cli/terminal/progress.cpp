@@ -38,7 +38,7 @@ void Progress::update(std::uint64_t done, std::uint64_t total, const std::string
   std::string line =
       fmt::format("{} [{:#<{}}{:.<{}}] {:3.0f}%  {:.0f} s left  {}", label_, "", filled, "", kWidth - filled,
                   part * 100, part > 0 ? elapsed / part - elapsed : 0.0, printable(detail));
-  // What is longer than a line could not be drawn over.
+  // A wrapped line could not be overwritten.
   line.resize(std::min(line.size(), static_cast<std::size_t>(terminal_width(stderr)) - 1));
   fmt::print(stderr, "{}{}", kClearLine, line);
   std::fflush(stderr);

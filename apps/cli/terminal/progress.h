@@ -1,4 +1,4 @@
-// A line on stderr for anything that takes over a second; nothing where stderr is no terminal.
+// A progress line on stderr for anything that takes over a second; nothing if stderr is not a terminal.
 #pragma once
 
 #include <chrono>
@@ -10,14 +10,14 @@
 
 namespace sluice::cli {
 
-// A bar, for work that knows how far it is.
+// A progress bar, for work of known length.
 class Progress {
  public:
   explicit Progress(std::string label);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  // `detail` is what is being worked on.
+  // `detail` is the current item.
   void update(std::uint64_t done, std::uint64_t total, const std::string& detail = {});
 
  private:
@@ -28,7 +28,7 @@ class Progress {
   bool drawn_ = false;
 };
 
-// The seconds gone by, for work that does not.
+// The elapsed seconds, for work of unknown length.
 class Waiting {
  public:
   explicit Waiting(std::string label);

@@ -29,11 +29,11 @@ void note_resize(int) {
   resized = 1;
 }
 
-// Only what a signal handler may do. Several threads may come here at once: the first speaks for all.
+// Restricted to what a signal handler may do. If several threads get here at once, only the first reports.
 void say_that_a_file_is_gone(int) {
   static std::atomic_flag told = ATOMIC_FLAG_INIT;
   if (told.test_and_set())
-    while (true) ::pause();  // until the first one ends the process
+    while (true) ::pause();  // until the first thread ends the process
   constexpr std::string_view kSentence =
       "sluice: a model file was cut off, or its disk failed, while it was read\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kSentence.data(), kSentence.size());
@@ -51,7 +51,7 @@ void note_interrupts() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before {};
     sigaction(signal, nullptr, &before);
-    if (before.sa_handler != SIG_IGN) std::signal(signal, note_once);  // nohup's wish counts
+    if (before.sa_handler != SIG_IGN) std::signal(signal, note_once);  // nohup's setting is kept
   }
 }
 
@@ -102,7 +102,7 @@ void die_of_interrupt() {
   const int signal = noted != 0 ? noted : SIGINT;
   std::signal(signal, SIG_DFL);
   std::raise(signal);
-  _exit(1);  // where the signal is blocked
+  _exit(1);  // in case the signal is blocked
 }
 
 }  // namespace sluice::cli

@@ -1,4 +1,4 @@
-// Ctrl-C and its kin, as commands see them.
+// Handling of Ctrl-C and similar signals.
 #pragma once
 
 #include <exception>
@@ -6,7 +6,7 @@
 
 namespace sluice::cli {
 
-// Ctrl-C, after what had begun was brought to an end. The message says what became of it.
+// Thrown after Ctrl-C, once work in progress has ended cleanly. The message says how.
 class Interrupted : public std::exception {
  public:
   explicit Interrupted(std::string message = "interrupted") : message_(std::move(message)) {}
@@ -16,26 +16,26 @@ class Interrupted : public std::exception {
   std::string message_;
 };
 
-// For the whole program: a file that grows beyond its limit is a failed write, a mapped file that is cut off
-// a sentence on stderr and the exit status 1.
+// For the whole program: a file that grows beyond its limit is a failed write; a mapped file that is
+// truncated gives a message on stderr and exit status 1.
 void guard_against_signals();
 
-// From now on SIGINT, SIGTERM and SIGHUP are noted, and a second one ends the program.
+// From now on SIGINT, SIGTERM and SIGHUP are recorded, and a second one ends the program.
 void note_interrupts();
-// The same for SIGINT, any number of times; system calls that wait, such as for a line of input, return.
+// The same for SIGINT, any number of times; blocking system calls, such as reading a line of input, return.
 void note_every_interrupt();
-// SIGTERM to this process once the standard input is closed, as it is when the program at its other end is
-// gone, however it ended. What is read meanwhile is forgotten.
+// Raises SIGTERM once standard input is closed, as when the program at its other end ends in any way. Input
+// is discarded until then.
 void end_with_input();
-// From now on it is noted when the terminal's size changes; system calls that wait return then too.
+// From now on changes of the terminal's size are recorded; blocking system calls return then too.
 void note_resizes();
-// Whether one was noted since this was asked last.
+// Whether there was one since the last call.
 bool was_resized();
 bool interrupted();
 void forget_interrupt();
-// Throws Interrupted where one was noted.
+// Throws Interrupted if an interrupt was recorded.
 void stop_if_interrupted(const char* message = "interrupted");
-// Ends the program by the signal that was noted, so that whoever waits for it knows.
+// Ends the program by the recorded signal, so that its parent process sees it.
 [[noreturn]] void die_of_interrupt();
 
 }  // namespace sluice::cli

@@ -37,7 +37,7 @@ Character character_at(std::string_view text, std::size_t at) {
   return {};
 }
 
-// Also what turns the direction of writing around, and with it what a line seems to say.
+// Includes characters that change the direction of writing, and so the apparent meaning of a line.
 bool is_control(char32_t c) {
   return c < 0x20 || (c >= 0x7F && c < 0xA0) || (c >= 0x202A && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069);
 }

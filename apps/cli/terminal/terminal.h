@@ -1,4 +1,4 @@
-// What is known of the terminal, and text made fit for it.
+// Properties of the terminal, and text that is safe to print there.
 #pragma once
 
 #include <cstdio>
@@ -8,15 +8,16 @@
 namespace sluice::cli {
 
 bool is_terminal(std::FILE* stream);
-// Columns of the terminal; 80 where there is none.
+// Columns of the terminal; 80 if there is none.
 int terminal_width(std::FILE* stream);
 
-// Control characters, also those beyond ASCII, and bytes that are not UTF-8 written as \x1b, so that names
-// from files and texts of models cannot command the terminal. Line ends and tabs stay with `lines`.
+// Control characters, also those beyond ASCII, and bytes that are not UTF-8 are written as \x1b, so that
+// names from files and texts of models cannot control the terminal. With `lines`, line ends and tabs are
+// kept.
 std::string printable(std::string_view text, bool lines = false);
 
 enum class Style { bold, dim, green, red };
-// `text` in that style where `stream` is a terminal that shows colours and NO_COLOR is not set.
+// `text` in that style if `stream` is a terminal with colours and NO_COLOR is not set.
 std::string styled(Style style, std::string_view text, std::FILE* stream);
 bool has_colors(std::FILE* stream);
 

@@ -1,4 +1,4 @@
-// Where an Anthropic request wants its prompt remembered: blocks with `cache_control`.
+// Where an Anthropic request marks its prompt for caching: blocks with `cache_control`.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,9 @@
 
 namespace sluice::server::anthropic {
 
-// Messages that end with or behind such a block, counted from the last one, which is 0; the system prompt and
-// tools count as one before all. Throws ApiError where a mark is none, or there are more than four.
+// The messages that contain such a block, counted back from the last one, which is 0; the system prompt and
+// tools together count as one before the first. Throws ApiError if a mark is invalid, or if there are more
+// than four.
 std::vector<std::int64_t> cache_marks(const Json& body);
 
 }  // namespace sluice::server::anthropic

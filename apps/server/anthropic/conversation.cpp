@@ -10,8 +10,8 @@ namespace sluice::server::anthropic {
 
 namespace {
 
-// A line that one client puts before its system prompt and that differs with every request: whoever keeps it
-// never finds a remembered prefix again.
+// A line that one client puts before its system prompt and that differs in every request: with it, no cached
+// prefix would ever be found again.
 constexpr std::string_view kBillingHeader = "x-anthropic-billing-header:";
 
 ApiError wrong(const std::string& where, std::string_view what) {
@@ -32,7 +32,7 @@ std::string type_of(const Json& block, const std::string& where) {
 
 std::string text_of(const Json& content, const std::string& where);
 
-// Between tags of its kind, with its title: what follows is then not taken for a part of it.
+// Wraps a block in tags of its kind with its title, so that the following text is not taken for a part of it.
 std::string tagged(const char* tag, const Json& block, const std::string& text) {
   std::string out = fmt::format("<{}>\n", tag);
   for (const char* name : {"title", "source", "context"})
@@ -61,7 +61,7 @@ std::string block_text(const Json& block, const std::string& where) {
   throw wrong(where, "this model reads text alone, a block of type '" + type + "' it cannot read");
 }
 
-// Depth is limited where JSON is read.
+// The parser limits the depth of JSON.
 // NOLINTNEXTLINE(misc-no-recursion)
 std::string text_of(const Json& content, const std::string& where) {
   if (content.is_null()) return {};
@@ -84,7 +84,7 @@ std::string system_text(const Json& system) {
   return text;
 }
 
-// One message may hold results of tools and text, which templates want as messages of their own.
+// One message may hold tool results and text, which templates expect as separate messages.
 class UserMessage {
  public:
   explicit UserMessage(Json& out) : out_(out) {}

@@ -1,4 +1,4 @@
-// Errors as Anthropic's protocol words them.
+// Errors in the format of Anthropic's protocol.
 #pragma once
 
 #include "server/api_error.h"
@@ -6,7 +6,7 @@
 
 namespace sluice::server::anthropic {
 
-// By which clients know that they have to send whole conversations.
+// Tells clients to send complete conversations.
 constexpr std::string_view kThreadsUnsupported = "thread_unsupported_request";
 
 Json error_body(const ApiError& error, const std::string& request_id = {});

@@ -130,7 +130,7 @@ class MessageReply : public api::Reply {
                       "content_block_delta");
   }
 
-  // The text that ended the answer stands in its tokens behind what was given out.
+  // The text that stopped the answer is in its tokens after the text that was sent.
   void find_stop(const GenerateResult& result) {
     const bool cut = result.reason == FinishReason::length;
     reason_ = cut && std::ssize(result.ids) < settings_.most_tokens ? "model_context_window_exceeded"
@@ -155,7 +155,7 @@ class MessageReply : public api::Reply {
   Json blocks_ = Json::array();
   bool open_ = false;
   std::int64_t cached_ = 0;
-  std::int64_t created_ = 0;  // tokens that are remembered from now on, up to the last mark of the request
+  std::int64_t created_ = 0;  // tokens newly cached, up to the request's last mark
   Json reason_, stop_;
 };
 

@@ -1,4 +1,4 @@
-// A message, whole or as events.
+// A message, complete or as events.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ struct MessageReplySettings {
   AnswerPlan plan = {};
   std::vector<std::string> stops = {};
   std::int64_t prompt_tokens = 0;
-  std::int64_t most_tokens = 0;  // of the answer, as asked
+  std::int64_t most_tokens = 0;  // requested limit of the answer
 };
 
 std::unique_ptr<api::Reply> make_message_reply(const MessageReplySettings& settings,

@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 31;
 constexpr std::size_t kMostStops = 16;
 
-// Tools in the form templates know.
+// Tools in the form that templates expect.
 Json functions(const Json& tools) {
   Json out = Json::array();
   for (std::size_t i = 0; i < tools.size(); ++i) {
@@ -55,7 +55,7 @@ void read_tool_choice(api::Fields& fields, AnswerRequest& answer) {
   if (calls && answer.tools.empty()) throw bad_request("tool_choice: there are no tools", "tool_choice");
 }
 
-// The form of output_config, which asks for a schema.
+// Reads output_config, which requests a schema.
 void read_output_config(api::Fields& fields, AnswerRequest& answer) {
   const Json* config = fields.object("output_config");
   if (config == nullptr || !config->contains("format") || (*config)["format"].is_null()) return;
@@ -109,7 +109,7 @@ api::Work create_message(const Json& body, const ServedModel& model) {
     throw bad_request("thread: this server holds no conversations; send the whole one without it", "thread",
                       std::string(kThreadsUnsupported));
   fields.need("max_tokens");
-  const auto most = fields.integer("max_tokens", 0, kMostTokens);  // 0: the prompt is to be remembered
+  const auto most = fields.integer("max_tokens", 0, kMostTokens);  // 0: only cache the prompt
   const bool stream = fields.flag("stream").value_or(false);
   AnswerRequest answer;
   api::ChatPrompt prompt = read_prompt(fields, model, answer);
@@ -122,7 +122,7 @@ api::Work create_message(const Json& body, const ServedModel& model) {
   fields.refuse_others();
 
   generation.request.cache_messages = cache_marks(body);
-  // In the words by which agents know that they have to shorten their conversation.
+  // In the wording by which agents recognise that they must shorten their conversation.
   if (const auto limit = api::most_prompt_tokens(model); std::ssize(prompt.ids) > limit)
     throw context_exceeded(
         fmt::format("prompt is too long: {} tokens > {} maximum", prompt.ids.size(), limit), "messages");

@@ -30,7 +30,7 @@ std::vector<AnswerDelta> Answer::push(std::span<const GeneratedToken> tokens) {
   std::vector<AnswerDelta> all;
   for (const GeneratedToken& token : tokens) {
     std::vector<AnswerDelta> deltas = parser_.push(token.text);
-    // A token counts for what it begins with; one that is held back is of the kind of what came before it.
+    // A token counts as what it begins with; one whose text is held back has the kind of the text before it.
     const bool thinks = deltas.empty() ? in_thinking_ : deltas.front().kind == AnswerDelta::Kind::thinking;
     if (!deltas.empty()) in_thinking_ = deltas.back().kind == AnswerDelta::Kind::thinking;
     if (token.id >= 0) {

@@ -1,4 +1,4 @@
-// One choice of an answer as it grows: what was thought, said and called.
+// One choice of an answer in progress: thinking, content and calls.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class Answer {
  public:
   explicit Answer(const AnswerFormat& format, AnswerParser::ParameterTypes types = {});
 
-  // What the tokens add; neighbours of one kind are joined.
+  // What the tokens add; adjacent parts of one kind are joined.
   std::vector<AnswerDelta> push(std::span<const GeneratedToken> tokens);
   // What was held back until the end.
   std::vector<AnswerDelta> finish(const RequestResult& result);
@@ -39,7 +39,7 @@ class Answer {
   const std::vector<ToolCall>& calls() const { return calls_; }
   const Usage& usage() const { return usage_; }
   FinishReason reason() const { return reason_; }
-  // What a program should know that takes no call for an answer without one.
+  // A note for programs that would take a missing call for an answer without one.
   std::optional<std::string> note() const {
     if (!malformed_call_) return std::nullopt;
     return "The answer holds a call of a tool that cannot be read. It is given back as text.";
@@ -56,7 +56,7 @@ class Answer {
   FinishReason reason_ = FinishReason::length;
 };
 
-// A name that no other thing has: the prefix and 24 random characters.
+// A unique name: the prefix and 24 random characters.
 std::string new_id(std::string_view prefix);
 
 }  // namespace sluice::server::api

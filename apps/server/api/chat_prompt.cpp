@@ -16,7 +16,7 @@ ApiError wrong_message(std::size_t index, std::string_view what, std::string_vie
   return bad_request(fmt::format("Invalid '{}': {}.", param, what), param, "invalid_value");
 }
 
-// Texts of parts are joined: models here read text alone.
+// The texts of parts are joined: only text is supported.
 std::string text_of(const Json& content, std::size_t index) {
   if (content.is_null()) return {};
   if (content.is_string()) return content.get<std::string>();
@@ -48,7 +48,7 @@ Json calls_of(const Json& calls, std::size_t index) {
     Json copy = call;
     Json& arguments = copy["function"]["arguments"];
     if (arguments.is_string()) {
-      // What the model once wrote and was no JSON stays a text.
+      // Arguments that were not valid JSON when the model wrote them stay text.
       Json parsed = parse_or_null(arguments.get<std::string>());
       if (parsed.is_object()) arguments = std::move(parsed);
     }
@@ -90,7 +90,7 @@ Json template_message(const Json& message, std::size_t index) {
   return out;
 }
 
-// The beginning of the answer that the last message holds, behind what the template opened.
+// The beginning of the answer in the last message, without what the template opened.
 std::string beginning(const Json& message, const AnswerFormat& format) {
   std::string content = message.at("content").get<std::string>();
   const std::string thinking = message.value("reasoning_content", std::string());
@@ -103,7 +103,8 @@ std::string beginning(const Json& message, const AnswerFormat& format) {
   return text + content;
 }
 
-// Agents begin conversations with several, of instructions and of the system, where many templates take one.
+// Agents begin conversations with several messages of instructions or of the system, but many templates take
+// one.
 Json with_one_system_message(const Json& messages) {
   Json joined = Json::array();
   std::string text;
@@ -153,7 +154,7 @@ ChatPrompt render_chat(const ServedModel& model, const Json& messages, const Cha
       render(joined);
     }
   } catch (const Error& error) {
-    // Templates refuse conversations they were not made for.
+    // Templates reject conversations they were not made for.
     throw bad_request(fmt::format("The model's chat template refuses these messages: {}", error.what()),
                       "messages");
   }

@@ -1,4 +1,4 @@
-// Conversations as the model's own template writes them.
+// Renders conversations with the model's own template.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,23 @@
 
 namespace sluice::server::api {
 
-// The messages of OpenAI's chat protocol in the form templates expect: contents are texts, arguments of
-// calls are objects, developers are systems. Throws ApiError naming the message that makes no sense.
+// The messages of OpenAI's chat protocol in the form that templates expect: contents are texts, arguments of
+// calls are objects, the developer role is system. Throws ApiError naming an invalid message.
 Json template_messages(const Json& messages);
 
-// What the template is given beside the messages.
+// What the template gets besides the messages.
 struct ChatSettings {
-  Json variables = Json::object();  // chat_template_kwargs and their like
-  bool continue_last = true;        // an assistant's message at the end is the beginning of the answer
+  Json variables = Json::object();  // chat_template_kwargs and similar
+  bool continue_last = true;        // whether an assistant message at the end begins the answer
 };
 
 struct ChatPrompt {
   std::vector<std::int32_t> ids;
-  std::string text;  // what the ids stand for
-  // Its end, from where the answer belongs to the assistant: it tells whether thinking is open. Earlier text
-  // may say anything.
+  std::string text;  // the text of the ids
+  // Its end, from where the answer begins: it shows whether thinking is open. Earlier text may contain
+  // anything.
   std::string tail;
-  bool continues = false;  // it ends with the beginning of the answer
+  bool continues = false;  // whether it ends with the beginning of the answer
 };
 
 // `messages` in the template's form.

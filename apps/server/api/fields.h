@@ -1,4 +1,5 @@
-// The fields of a request, read strictly: a wrong type or range is named, and so is a field nobody knows.
+// Strict access to the fields of a request: a wrong type or range is reported by name, and so are unknown
+// fields.
 #pragma once
 
 #include <cstdint>
@@ -31,14 +32,14 @@ class Fields {
                                       std::int64_t least = std::numeric_limits<std::int64_t>::min(),
                                       std::int64_t most = std::numeric_limits<std::int64_t>::max());
   std::optional<double> number(std::string_view name, double least, double most);
-  // One text or an array of them.
+  // A text or an array of texts.
   std::vector<std::string> texts(std::string_view name, std::size_t most);
   const Json* object(std::string_view name);
   const Json* array(std::string_view name);
 
-  // These have no effect here.
+  // Marks fields that have no effect here as known.
   void ignore(std::initializer_list<std::string_view> names);
-  // Anything that was not asked for by now is an error.
+  // Throws if there are fields that were not read.
   void refuse_others() const;
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostStops = 16;
 constexpr std::int64_t kMostBias = 1024;
-constexpr double kLeastTopP = 1e-9;  // the protocols allow 0, which leaves the likeliest token
+constexpr double kLeastTopP = 1e-9;  // the protocols allow 0, which leaves only the most likely token
 
 void read_logit_bias(Fields& fields, const ServedModel& model, SamplingSettings& sampling) {
   const Json* biases = fields.object("logit_bias");

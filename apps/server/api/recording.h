@@ -1,4 +1,4 @@
-// The events of an answer that goes on without its client, for whoever comes back for them.
+// The events of an answer that continues without its client, for clients that come back.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,7 @@
 
 namespace sluice::server::api {
 
-// Bytes that recordings may keep together.
+// Limit of the bytes of all recordings together.
 struct RecordingRoom {
   explicit RecordingRoom(std::uint64_t bytes) : most(bytes) {}
 
@@ -21,7 +21,7 @@ struct RecordingRoom {
   std::atomic<std::uint64_t> used = 0;
 };
 
-// From any thread.
+// Callable from any thread.
 class Recording {
  public:
   explicit Recording(std::shared_ptr<RecordingRoom> room) : room_(std::move(room)) {}
@@ -29,30 +29,30 @@ class Recording {
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  // Some whole server-sent events. Where there is no more room the oldest of this recording go.
+  // Adds complete server-sent events. If there is no more room, the oldest of this recording are dropped.
   void add(std::string_view events);
-  // Nothing more is added.
+  // Nothing more will be added.
   void end();
 
-  // The events from that number on.
+  // The events from a number on.
   struct Rest {
     std::string events;
-    std::int64_t next = 0;  // the number behind them
-    bool over = false;      // nothing comes after them
+    std::int64_t next = 0;  // the number after them
+    bool over = false;      // no more events follow
   };
   Rest from(std::int64_t number) const;
-  // The first number that is still there.
+  // The number of the first event that is still present.
   std::int64_t first() const;
 
-  // Calls `news` after every change, on whatever thread makes it, until the listener is gone.
+  // Calls `news` after every change, on the thread that makes it, as long as the listener exists.
   class Listener;
   std::unique_ptr<Listener> listen(std::function<void()> news);
 
  private:
-  void tell();  // with the lock held
+  void tell();  // called with the lock held
 
   const std::shared_ptr<RecordingRoom> room_;
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::deque<std::string> events_;
   std::int64_t first_ = 0;
   std::uint64_t bytes_ = 0;

@@ -19,7 +19,7 @@ bool is_named_local(std::string_view name) {
   return name == "localhost" || name.ends_with(".localhost");
 }
 
-// Of a page that this machine itself serves, on whatever port.
+// Whether the page was served by this machine, on any port.
 bool is_from_here(std::string_view origin) {
   const std::size_t scheme = origin.find("://");
   if (scheme == std::string_view::npos) return false;
@@ -30,7 +30,7 @@ bool is_from_here(std::string_view origin) {
 
 bool is_local_name(std::string_view host) {
   const std::string_view name = without_port(host);
-  // An address cannot be bent to point elsewhere, a name can.
+  // A name can be made to resolve to this machine, an address cannot.
   const bool address =
       name.starts_with('[') || name.find_first_not_of("0123456789.") == std::string_view::npos;
   return address || is_named_local(name);

@@ -1,4 +1,4 @@
-// Who may ask: keys, the origins of pages, and the names this machine goes by.
+// Who may send requests: keys, origins of pages, and the names of this machine.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace sluice::server::http {
 
-// The headers that access depends on; empty where they are missing.
+// The headers that access depends on; empty if missing.
 struct Credentials {
   std::string_view authorization, api_key, origin, host;
 };
@@ -17,23 +17,23 @@ struct Credentials {
 class Access {
  public:
   struct Settings {
-    std::vector<std::string> keys;  // none: everyone may ask
-    // Pages of other origins that may ask; "*": all, "localhost": those of this machine.
+    std::vector<std::string> keys;  // none: everyone has access
+    // Other origins whose pages may send requests; "*": all, "localhost": those of this machine.
     std::vector<std::string> cors_origins;
-    // Bound to this machine alone and without keys: requests that name another host come from a page whose
-    // name was bent to point here.
+    // If bound to this machine only and without keys: requests that name another host come from a page whose
+    // name was made to resolve to this machine (DNS rebinding).
     bool only_local_names = false;
   };
 
   explicit Access(const Settings& settings);
 
-  // A digest of the key for its owner's fair share; nothing where a key is missing or wrong. Every key is
-  // compared whole, so that time tells nothing.
+  // A digest of the key, which identifies the client for fair scheduling; nothing if the key is missing or
+  // wrong. Every key is compared completely, so that timing reveals nothing.
   std::optional<std::string> client(const Credentials& credentials) const;
   bool needs_key() const { return !digests_.empty(); }
-  // Whether a browser on this page may send requests, or whoever asks is no browser.
+  // Whether a browser on this page may send requests; true if the client is not a browser.
   bool allows_page(const Credentials& credentials) const;
-  // The origin to allow in the answer; empty: none.
+  // The origin to allow in the answer's header; empty: none.
   std::string cors_origin(const Credentials& credentials) const;
 
  private:

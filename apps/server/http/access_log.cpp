@@ -31,7 +31,7 @@ void AccessLog::write(const AccessEntry& entry) {
   gmtime_r(&now, &utc);
   char time[32];
   std::strftime(time, sizeof time, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  // JSON, so that nothing a client sends can forge a line.
+  // As JSON, so that nothing a client sends can forge a line.
   const Json line{{"time", time},           {"id", entry.id},         {"address", entry.address},
                   {"client", entry.client}, {"method", entry.method}, {"path", entry.path},
                   {"status", entry.status}, {"bytes", entry.bytes},   {"seconds", entry.seconds}};

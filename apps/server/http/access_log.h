@@ -1,4 +1,4 @@
-// A line per request, by option.
+// An optional log with one line per request.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct AccessEntry {
 
 class AccessLog {
  public:
-  // A file to append to, "-" for the standard error, or nothing. Throws Error where it cannot be written.
+  // A file to append to, "-" for standard error, or empty for none. Throws Error if it cannot be written.
   explicit AccessLog(const std::string& path);
 
   void write(const AccessEntry& entry);

@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t kMostWaitingBytes = 8 << 20;  // tokens that a slow client has not read yet
 constexpr std::chrono::hours kLong{24};
 
-// Sequences that are cancelled unless they are done when nobody waits for them any more.
+// The sequences of a request, which are cancelled on destruction unless they are done.
 class Running {
  public:
   Running() = default;
@@ -47,14 +47,14 @@ struct Started {
   Running running;
   std::string id, client;            // of the request
   std::string salt;                  // of the first choice
-  std::vector<std::int32_t> prompt;  // of the same
+  std::vector<std::int32_t> prompt;  // of the first choice
 };
 
 Started start(Service& service, const Route& route, const Request& request,
               const asio::any_io_executor& executor) {
   Started started;
   started.loaded = service.loaded();
-  // It goes once its sequences run: to free what a long prompt of token ids was read into takes a while.
+  // Freed once its sequences run, because freeing a long prompt of token ids takes a while.
   const Json body = parse_body(request.body);
   started.work = route.generate(request, body);
   const std::size_t most = started.work.stream ? kMostWaitingBytes : std::numeric_limits<std::size_t>::max();
@@ -77,13 +77,13 @@ Started start(Service& service, const Route& route, const Request& request,
   return started;
 }
 
-// What became of a sequence that had been taken on: coming back later is then no cure for a full queue.
+// The error of a sequence that had been accepted: a full queue is then not reported as one to retry later.
 ApiError failure_of(const std::exception_ptr& error) {
   ApiError failure = api_error(error);
   return failure.status == 429 ? unavailable(failure.message) : failure;
 }
 
-// Tells the reply of the news and returns what to write. Throws what a sequence failed of.
+// Passes news on to the reply and returns what to write. Throws the error of a failed sequence.
 class Telling {
  public:
   Telling(Service& service, Started& started)
@@ -128,7 +128,7 @@ class Telling {
 };
 
 asio::awaitable<void> send_whole(Service& service, Started& started, ResponseWriter& writer) {
-  // All tokens are told at once: nobody reads them earlier.
+  // All tokens are passed on at once, because no one reads them earlier.
   std::vector<News> all(started.work.requests.size());
   std::size_t left = all.size();
   while (left > 0) {
@@ -152,17 +152,17 @@ asio::awaitable<void> send_whole(Service& service, Started& started, ResponseWri
   co_await writer.send(response);
 }
 
-// A comment that tells a waiting client how far its prompt is.
+// A comment that tells a waiting client the progress of its prompt.
 std::string comment(const Inbox& inbox) {
   const auto progress = inbox.progress();
   return progress ? fmt::format(": prefill {}/{}\n\n", progress->read, progress->all) : ": waiting\n\n";
 }
 
-// Events as they are recorded, from that number on.
-// NOLINTNEXTLINE(performance-unnecessary-value-param): it is used again when whoever called may be gone
+// Sends events as they are recorded, from a number on.
+// NOLINTNEXTLINE(performance-unnecessary-value-param): used after the caller may be gone
 asio::awaitable<void> follow(Service& service, const api::Following following, ResponseWriter& writer) {
   co_await writer.begin_events();
-  // What is recorded is recorded on this thread, too, so that nothing comes between a look and a wait.
+  // Recording happens on this thread, too, so nothing can come between the check and the wait.
   bool fresh = false;
   asio::steady_timer timer(co_await asio::this_coro::executor);
   const auto listener = following.recording->listen([&] {
@@ -175,7 +175,7 @@ asio::awaitable<void> follow(Service& service, const api::Following following, R
     next = std::max(next, rest.next);
     if (!rest.events.empty()) co_await writer.write(rest.events);
     if (rest.over) break;
-    if (fresh) continue;  // while it was written
+    if (fresh) continue;  // news arrived while writing
     timer.expires_after(service.options().ping_interval);
     co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
     if (!fresh) co_await writer.write(": waiting\n\n");
@@ -183,7 +183,7 @@ asio::awaitable<void> follow(Service& service, const api::Following following, R
   co_await writer.end_events();
 }
 
-// To the end, whoever stays.
+// Runs to the end, even without a client.
 asio::awaitable<void> go_on(Service& service, Started started) {
   Telling telling(service, started);
   const auto record = [&](const std::string& events) {
@@ -203,7 +203,7 @@ asio::awaitable<void> go_on(Service& service, Started started) {
 }
 
 asio::awaitable<void> generate_in_background(Service& service, Started started, ResponseWriter& writer) {
-  // What runs then is cancelled when the server stops; later nobody would do that.
+  // Background work is cancelled when the server stops, and nothing would cancel work that starts later.
   if (service.draining()) throw unavailable("The server is shutting down.");
   const api::Following following{.recording = started.work.recording};
   const Response response = json_response(started.work.reply->body());
@@ -244,8 +244,8 @@ asio::awaitable<void> stream(Service& service, Started& started, ResponseWriter&
   co_await writer.end_events();
 }
 
-// Runs a coroutine in the pool to its end, also when the client is gone meanwhile: a cancellation would reach
-// it on another thread, and where it comes between the last step and the hand-over nobody would catch it.
+// Runs a coroutine in the pool to its end even if the client leaves: a cancellation would reach it on another
+// thread, where nothing would catch it between the last step and the hand-over.
 template <class F>
 auto run_in(asio::thread_pool& pool, F& work) {
   return asio::co_spawn(pool, work,

@@ -1,4 +1,4 @@
-// From a request that was read to an answer that was written.
+// Answers a parsed request.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -10,8 +10,8 @@
 
 namespace sluice::server::http {
 
-// Answers, errors included; fails only where the client is gone. What takes time to prepare runs on `pool`.
-// Cancelling the coroutine cancels what was asked of the scheduler.
+// Answers, including errors; throws only if the client is gone. Slow preparations run on `pool`. Cancelling
+// the coroutine cancels the scheduler's requests.
 boost::asio::awaitable<void> answer(Service& service, boost::asio::thread_pool& pool, const Route& route,
                                     const Request& request, ResponseWriter& writer);
 

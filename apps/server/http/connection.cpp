@@ -28,7 +28,7 @@ using boost::system::error_code;
 namespace {
 
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
-constexpr std::size_t kReadAhead = 64 << 10;  // of the next request while one is answered
+constexpr std::size_t kReadAhead = 64 << 10;  // of the next request, while one is answered
 constexpr std::chrono::seconds kLinger{2};
 constexpr int kSendBuffer = 256 << 10;
 using Clock = std::chrono::steady_clock;
@@ -40,7 +40,7 @@ tcp::socket& socket_of(asio::ssl::stream<tcp::socket>& stream) {
   return stream.next_layer();
 }
 
-// GCC 12 miscompiles an await inside a condition or an argument: results are named first.
+// GCC 12 miscompiles co_await inside conditions and arguments, so results are named first.
 template <class Stream>
 class Connection : public OpenConnection, public ResponseWriter {
  public:
@@ -98,7 +98,7 @@ class Connection : public OpenConnection, public ResponseWriter {
  private:
   using Parser = beast::http::request_parser<beast::http::string_body>;
 
-  // The connection is closed when the time is over; whoever waits for it then fails.
+  // Closes the connection when the time is over, so that pending operations fail.
   void expect_within(std::chrono::seconds time) {
     deadline_.expires_after(time);
     deadline_.async_wait([this, alive = std::weak_ptr<int>(alive_)](error_code error) {
@@ -117,7 +117,7 @@ class Connection : public OpenConnection, public ResponseWriter {
     co_return true;
   }
 
-  // Writes; the client has so long to make room for it.
+  // Writes; the client must read it within a time limit.
   asio::awaitable<void> put(std::string text) {
     status_sent_ = true;
     expect_within(limits_.send_time);
@@ -143,7 +143,7 @@ class Connection : public OpenConnection, public ResponseWriter {
     return text;
   }
 
-  // One request and its answer; whether another may follow.
+  // Serves one request; returns whether another may follow.
   asio::awaitable<bool> serve_one() {
     Parser parser;
     parser.header_limit(limits_.header_bytes);
@@ -185,7 +185,7 @@ class Connection : public OpenConnection, public ResponseWriter {
     co_return !error;
   }
 
-  // What could not even be read as a request.
+  // Answers data that could not be parsed as a request.
   asio::awaitable<void> refuse_unread(error_code error) {
     if (error == beast::http::error::header_limit || error == beast::http::error::buffer_overflow)
       co_await refuse({431, "invalid_request_error", "The headers are too large."});
@@ -200,8 +200,8 @@ class Connection : public OpenConnection, public ResponseWriter {
     return fmt::format("The body is larger than the {} bytes this server reads.", limits_.body_bytes);
   }
 
-  // Answers and closes: what is left of the request is not worth reading, but a client that still writes
-  // must get to see the answer.
+  // Answers and closes: the rest of the request is not needed, but a client that is still writing must be
+  // able to read the answer.
   asio::awaitable<void> refuse(ApiError error, Dialect dialect = Dialect::openai) {
     keep_alive_ = false;
     const Response response = error_response(error, dialect, id_);
@@ -275,7 +275,7 @@ class Connection : public OpenConnection, public ResponseWriter {
   }
 
   std::optional<ApiError> check_access(const Credentials& credentials, const Route* route) {
-    // A question before a request does nothing, and its answer tells the browser what is allowed.
+    // A preflight request does nothing, and its answer tells the browser what is allowed.
     if (method_ != "OPTIONS" && !shared_.access.allows_page(credentials))
       return ApiError(403, "permission_error",
                       "Pages of this origin may not use this server; --cors allows them.");
@@ -321,7 +321,7 @@ class Connection : public OpenConnection, public ResponseWriter {
     co_return outcome.index() == 0 && std::get<0>(outcome) && keep_alive_;
   }
 
-  // Whether the client was there until the end.
+  // Returns whether the client stayed until the end.
   asio::awaitable<bool> answer_or_fail(const Request& request, const Route& route) {
     try {
       co_await answer(shared_.service, shared_.pool, route, request, *this);
@@ -333,7 +333,7 @@ class Connection : public OpenConnection, public ResponseWriter {
 
   Response unrouted(const std::string& path) {
     if (method_ == "OPTIONS") {
-      Response response;  // 200: some clients take no other for a yes
+      Response response;  // 200, because some clients accept no other status
       if (!cors_.empty())
         response.headers = {{"Access-Control-Allow-Methods", "GET, POST, PUT, DELETE, OPTIONS"},
                             {"Access-Control-Allow-Headers", "*, Authorization"},
@@ -350,14 +350,14 @@ class Connection : public OpenConnection, public ResponseWriter {
     return response;
   }
 
-  // Ends when the client is gone. What it sends meanwhile belongs to its next request.
+  // Ends when the client is gone. Data it sends meanwhile belongs to its next request.
   asio::awaitable<void> watch() {
     while (buffer_.size() < kReadAhead) {
       auto [error, bytes] = co_await stream_.async_read_some(buffer_.prepare(4096), kTuple);
       buffer_.commit(bytes);
       if (error) co_return;
     }
-    // It sends more than a client should: whether it is gone is found out by writing.
+    // It sends more than a client should, so only writing will show whether it is gone.
     asio::steady_timer never(stream_.get_executor(), Clock::time_point::max());
     co_await never.async_wait(kTuple);
   }
@@ -377,7 +377,7 @@ class Connection : public OpenConnection, public ResponseWriter {
   beast::flat_buffer buffer_;
   std::string address_;
   bool idle_ = false;
-  // Of the request being served.
+  // Properties of the current request.
   std::string id_, method_, path_, client_, cors_;
   bool keep_alive_ = false, chunked_ = false, status_sent_ = false;
   int status_ = 0;
@@ -390,7 +390,7 @@ asio::awaitable<void> serve(Stream stream, Connections& shared) {
   try {
     co_await connection.run();
   } catch (const std::exception&) {
-    // The client is gone, which is its right.
+    // The client has disconnected.
   }
 }
 
@@ -399,7 +399,7 @@ asio::awaitable<void> serve(Stream stream, Connections& shared) {
 void serve_connection(tcp::socket socket, Connections& shared) {
   error_code ignored;
   socket.set_option(tcp::no_delay(true), ignored);
-  // Or the kernel would keep megabytes for a client that does not read.
+  // Limits the megabytes that the kernel would buffer for a client that does not read.
   socket.set_option(tcp::socket::send_buffer_size(kSendBuffer), ignored);
   const asio::any_io_executor executor = socket.get_executor();
   if (shared.tls == nullptr)

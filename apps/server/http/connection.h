@@ -1,4 +1,4 @@
-// One client's connection: requests are read one after the other, each is answered before the next.
+// One client's connection: each request is answered before the next is read.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -20,13 +20,13 @@ class OpenConnection {
   virtual void close() = 0;
 };
 
-// What all connections share. Used on the thread that reads and writes.
+// Shared by all connections. Used only on the I/O thread.
 struct Connections {
   Service& service;
   boost::asio::thread_pool& pool;
   Access access;
   AccessLog log;
-  boost::asio::ssl::context* tls = nullptr;  // nothing: plain HTTP
+  boost::asio::ssl::context* tls = nullptr;  // null: plain HTTP
   std::set<OpenConnection*> open = {};
 };
 

@@ -72,7 +72,7 @@ asio::awaitable<void> Inbox::wait(std::chrono::milliseconds longest) {
     if (fresh_) co_return;
     waiting_ = true;
   }
-  // Being woken is an aborted wait, and so is being cancelled: the next operation tells the latter.
+  // A wake-up aborts the wait, and so does a cancellation; the next operation reports the latter.
   timer_ = &timer;
   co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
   timer_ = nullptr;

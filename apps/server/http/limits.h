@@ -1,4 +1,4 @@
-// What one client may send, and how long it may take.
+// Limits on what a client may send, and how long it may take.
 #pragma once
 
 #include <chrono>

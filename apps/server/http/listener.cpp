@@ -18,7 +18,7 @@ using boost::system::error_code;
 namespace {
 
 constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
-constexpr std::chrono::milliseconds kPause{50};  // when the process has no more files to open
+constexpr std::chrono::milliseconds kPause{50};  // when the process has no more file descriptors
 
 void turn_away(tcp::socket& socket, bool plain) {
   constexpr std::string_view kFull =

@@ -9,10 +9,10 @@
 
 namespace sluice::server::http {
 
-// Throws Error where the address makes no sense or is taken.
+// Throws Error if the address is invalid or in use.
 boost::asio::ip::tcp::acceptor bind_listener(boost::asio::io_context& io, const std::string& host,
                                              std::uint16_t port);
-// Until the acceptor is closed. Beyond the limit, clients are told to come back.
+// Runs until the acceptor is closed. Beyond the limit, clients are told to try again later.
 boost::asio::awaitable<void> accept_connections(boost::asio::ip::tcp::acceptor& acceptor,
                                                 Connections& shared);
 

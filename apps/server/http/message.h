@@ -1,4 +1,4 @@
-// Requests and responses as handlers see them.
+// Requests and responses in the form that handlers use.
 #pragma once
 
 #include <string>
@@ -13,9 +13,8 @@ struct Request {
   std::string path;  // decoded, without the query and without a leading /v1
   std::string query;
   std::string body;
-  std::string id;  // ours, in the answer too
-  std::string
-      client;  // whose share of the machine it uses: a digest of its key, or the address it comes from
+  std::string id;      // assigned by this server, also sent in the answer
+  std::string client;  // identifies the client for fair scheduling: a digest of its key, or its address
 };
 
 struct Response {
@@ -26,7 +25,7 @@ struct Response {
 };
 
 std::string_view reason_phrase(int status);
-// "%20" is a blank again; false where the escapes make no sense or hide a NUL.
+// "%20" becomes a blank; false if an escape is invalid or encodes a NUL.
 bool decode_path(std::string_view text, std::string& decoded);
 
 }  // namespace sluice::server::http

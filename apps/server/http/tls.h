@@ -7,7 +7,7 @@
 
 namespace sluice::server::http {
 
-// Throws Error where the files are missing or do not fit each other.
+// Throws Error if the files are missing or do not match.
 std::unique_ptr<boost::asio::ssl::context> make_tls(const std::string& certificate, const std::string& key);
 
 }  // namespace sluice::server::http

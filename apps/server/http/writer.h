@@ -1,4 +1,4 @@
-// The way back to a client. Every call fails with boost::system::system_error once the client is gone.
+// Writes to a client. Every call throws boost::system::system_error once the client is gone.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>

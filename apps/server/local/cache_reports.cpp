@@ -12,9 +12,9 @@ namespace sluice::server::local {
 namespace {
 
 constexpr std::size_t kMostReports = 1000;
-constexpr std::size_t kBlock = 64;         // tokens that are remembered together
-constexpr std::int64_t kAround = 16;       // tokens of text before and behind
-constexpr std::int64_t kBeginning = 1024;  // tokens in which what is volatile is looked for
+constexpr std::size_t kBlock = 64;         // tokens that are cached together
+constexpr std::int64_t kAround = 16;       // tokens of text before and after
+constexpr std::int64_t kBeginning = 1024;  // tokens in which volatile parts are searched
 
 std::string text_between(const ServedModel& model, std::span<const std::int32_t> prompt, std::int64_t begin,
                          std::int64_t end) {

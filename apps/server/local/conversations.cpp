@@ -13,9 +13,9 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kLongestId = 64;
-constexpr std::size_t kMost = 10'000;  // conversations of one client
+constexpr std::size_t kMost = 10'000;  // conversations per client
 
-// Names of files come from clients: nothing in them leads elsewhere.
+// File names come from clients, so they must not lead elsewhere.
 bool is_id(const std::string& id) {
   const auto harmless = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; };
   return !id.empty() && id.size() <= kLongestId && std::all_of(id.begin(), id.end(), harmless);
@@ -35,7 +35,7 @@ Conversations::Conversations(fs::path folder) : folder_(std::move(folder)) {}
 
 fs::path Conversations::folder_of(const std::string& client) const {
   if (!kept()) throw not_found("Conversations are not kept on this server; --data keeps them.");
-  // Without keys everyone who may ask is one.
+  // Without keys, all clients share one folder.
   return folder_ / (client.starts_with("key-") ? client : "shared");
 }
 
@@ -73,7 +73,7 @@ void Conversations::save(const std::string& client, const std::string& id, const
       std::distance(fs::directory_iterator(path.parent_path(), error), fs::directory_iterator());
   if (static_cast<std::size_t>(count) >= kMost && !fs::exists(path, error))
     throw bad_request("There are too many conversations; remove some.");
-  // Whole or not at all.
+  // Written atomically.
   const fs::path fresh = path.string() + ".new";
   std::ofstream file(fresh, std::ios::binary | std::ios::trunc);
   file << dump(conversation);

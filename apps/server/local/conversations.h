@@ -1,4 +1,4 @@
-// Conversations of the page on the server's disk: one file each, a folder per key.
+// The page's conversations on the server's disk: one file each, in a folder per key.
 #pragma once
 
 #include <filesystem>
@@ -11,11 +11,11 @@ namespace sluice::server::local {
 
 class Conversations {
  public:
-  // Nothing is kept where the folder is empty.
+  // If the folder is empty, nothing is saved.
   explicit Conversations(std::filesystem::path folder);
 
   bool kept() const { return !folder_.empty(); }
-  // All of them throw ApiError. `client` owns what it saves.
+  // All of these throw ApiError. `client` owns what it saves.
   Json list(const std::string& client) const;
   std::string load(const std::string& client, const std::string& id) const;
   void save(const std::string& client, const std::string& id, const Json& conversation);

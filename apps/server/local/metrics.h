@@ -29,12 +29,12 @@ class Histogram {
 
 class Metrics {
  public:
-  // Seconds between tokens of one sequence; with `first`, the first of them is the time to the first token.
+  // Seconds between tokens of one sequence; with `first`, the first is the time to the first token.
   void observe(std::span<const double> intervals, bool first);
   void count_request(int status);
   void connections(std::size_t open);
 
-  // With the scheduler's own, where there is one.
+  // Includes the scheduler's counters, if there is one.
   std::string text(const Scheduler* scheduler) const;
 
  private:

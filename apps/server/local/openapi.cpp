@@ -4,8 +4,8 @@ namespace sluice::server::local {
 
 namespace {
 
-// Schemas of what is sent; parameters that are not listed are refused, unless a protocol has them and they
-// mean nothing here.
+// Schemas of request bodies; parameters that are not listed are rejected, unless a protocol has them and they
+// have no effect here.
 constexpr const char* kSchemas = R"json({
   "Error": {"type": "object", "required": ["error"], "properties": {"error": {"type": "object", "required": ["message"],
     "properties": {"message": {"type": "string"}, "type": {"type": "string"}, "param": {"type": ["string", "null"]},
@@ -52,7 +52,7 @@ struct Operation {
   const char* method;
   const char* path;
   const char* summary;
-  const char* body = nullptr;  // the schema of what is sent
+  const char* body = nullptr;  // the schema of the request body
 };
 
 constexpr Operation kOperations[] = {

@@ -1,4 +1,4 @@
-// GET /openapi.json: what the server answers to, for programs.
+// GET /openapi.json: a machine-readable description of the server's API.
 #pragma once
 
 #include "server/json.h"

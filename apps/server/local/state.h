@@ -1,4 +1,4 @@
-// GET /v1/sluice/state: what runs now.
+// GET /v1/sluice/state: what is running.
 #pragma once
 
 #include "server/json.h"
@@ -7,7 +7,7 @@
 
 namespace sluice::server::local {
 
-// With the sequences of one client, or of all.
+// Includes the sequences of one client, or of all.
 Json state_json(const ServedModel& model, const Scheduler& scheduler, const std::string* client);
 
 }  // namespace sluice::server::local

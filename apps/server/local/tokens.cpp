@@ -20,7 +20,7 @@ std::vector<std::int32_t> read_ids(api::Fields& fields, const ServedModel& model
   return ids;
 }
 
-// The text of a token, or its bytes where it is a part of a character.
+// The text of a token, or its bytes if it is a part of a character.
 Json piece_of(const Engine& engine, std::int32_t id) {
   std::string text = engine.decode(std::span(&id, 1), false);
   const std::string bytes = token_bytes(engine, id);

@@ -20,7 +20,7 @@ void read_logprobs(api::Fields& fields, Request& request, ChatReplySettings& rep
   request.options.logprobs = request.options.sampling.logprobs;
 }
 
-// Other parameters of the protocol: those that ask for what text models do not do are refused.
+// Rejects parameters of the protocol that request anything but text.
 void refuse_what_is_no_text(api::Fields& fields) {
   for (const char* name : {"audio", "functions", "function_call", "web_search_options", "moderation"})
     if (fields.has(name))
@@ -47,7 +47,7 @@ api::Work chat_completion(const Json& body, const ServedModel& model) {
   api::ChatSettings settings;
   settings.variables = api::template_variables(fields.object("chat_template_kwargs"),
                                                fields.text("reasoning_effort").value_or(""));
-  // All of them, also where some are not allowed now: what is remembered of the prompt stays of use.
+  // The prompt lists all tools, even those not allowed now, so that cached prefixes remain valid.
   if (!answer.tools.empty() && answer.choice != ToolChoice::none)
     settings.variables["tools"] = *fields.array("tools");
   const bool begin = fields.flag("add_generation_prompt").value_or(false);

@@ -8,7 +8,7 @@ namespace sluice::server::openai {
 
 api::Work chat_completion(const Json& body, const ServedModel& model);
 
-// POST /v1/chat/completions/input_tokens, as other local servers have it.
+// POST /v1/chat/completions/input_tokens, as on other local servers.
 Json count_input(const Json& body, const ServedModel& model);
 
 }  // namespace sluice::server::openai

@@ -106,7 +106,7 @@ class ChatReply : public api::Reply {
     return api::event(json);
   }
 
-  // Clients break on a field that only some deltas have: models that think have it in all of them.
+  // Clients break on a field that only some deltas have, so models that think have it in all of them.
   Json delta(const std::string& content, const std::string& thinking) const {
     Json json = Json::object();
     if (!content.empty() || thinks()) json["content"] = content.empty() ? Json() : Json(content);

@@ -1,4 +1,4 @@
-// Chat completions, whole or as chunks.
+// Chat completions, complete or as chunks.
 #pragma once
 
 #include <memory>

@@ -37,7 +37,7 @@ class CompletionReply : public api::Reply {
     }
     one.text += text;
     if (settings_.prompt_logprobs)
-      one.told.insert(one.told.end(), tokens.begin(), tokens.end());  // behind the prompt's
+      one.told.insert(one.told.end(), tokens.begin(), tokens.end());  // after the prompt's
     else if (settings_.logprobs)
       one.logprobs.push(*engine_, tokens);
     return text.empty() && !settings_.logprobs ? "" : chunk(choice, text);
@@ -88,13 +88,13 @@ class CompletionReply : public api::Reply {
     std::vector<GeneratedToken> told;
     std::string reason;
     api::Usage usage;
-    double likelihood = 0;  // the sum of its tokens' logarithms
+    double likelihood = 0;  // sum of its tokens' log-probabilities
 
     double per_token() const { return likelihood / double(std::max<std::int64_t>(1, usage.completion)); }
   };
 
-  // The choices to tell: of each prompt those whose tokens were likeliest on average, the likeliest first
-  // where others are left out.
+  // The choices to report: for each prompt those with the highest mean log-probability, best first if others
+  // are left out.
   std::vector<std::size_t> told() const {
     std::vector<std::size_t> told;
     for (std::size_t first = 0; first < choices_.size(); first += per_prompt()) {
@@ -136,7 +136,7 @@ class CompletionReply : public api::Reply {
     return api::event(json);
   }
 
-  // Each prompt counts once, whatever its choices.
+  // Each prompt counts once, whatever the number of its choices.
   api::Usage total() const {
     api::Usage sum;
     for (std::size_t i = 0; i < choices_.size(); ++i) {

@@ -1,4 +1,4 @@
-// Completions, whole or as chunks.
+// Completions, complete or as chunks.
 #pragma once
 
 #include <memory>
@@ -13,10 +13,10 @@ struct CompletionReplySettings {
   Common common = {};
   bool logprobs = false;
   std::size_t prompts = 1;
-  std::size_t told = 1;                      // choices per prompt: the likeliest of those that are generated
-  std::vector<std::string> echoes = {};      // per choice: what stands before its text
-  bool prompt_logprobs = false;              // told with those of the answers; nothing is streamed then
-  std::vector<std::int32_t> first_ids = {};  // per prompt: its first token, of which nothing can be told
+  std::size_t told = 1;                      // choices per prompt to report, the most likely ones
+  std::vector<std::string> echoes = {};      // per choice: the text before its own
+  bool prompt_logprobs = false;              // reported with those of the answers; disables streaming
+  std::vector<std::int32_t> first_ids = {};  // per prompt: its first token, which has no log-probability
 };
 
 std::unique_ptr<api::Reply> make_completion_reply(const CompletionReplySettings& settings,

@@ -51,7 +51,7 @@ std::vector<std::vector<std::int32_t>> read_prompts(const Json& json, const Serv
   return prompts;
 }
 
-// How many answers are generated for each prompt: `choices`, or more, of which the likeliest are told.
+// The number of answers generated for each prompt: `choices`, or more, of which the most likely are reported.
 std::int64_t read_best_of(api::Fields& fields, std::int64_t choices, bool stream) {
   const std::int64_t best = fields.integer("best_of", 1, kMostAnswers).value_or(choices);
   if (best < choices) throw bad_request("Invalid 'best_of': it is less than 'n'.", "best_of");
@@ -105,7 +105,7 @@ api::Work completion(const Json& body, const ServedModel& model) {
       work.requests.push_back(std::move(request));
       reply.echoes.push_back(text);
     }
-    // All choices have the same prompt: the first one tells of it.
+    // All choices have the same prompt, so the first one reports it.
     if (reply.prompt_logprobs) {
       Request& first = *(work.requests.end() - generated);
       first.prompt_logprobs = first.options.logprobs;

@@ -1,4 +1,4 @@
-// Errors as OpenAI's protocol words them.
+// Errors in the format of OpenAI's protocol.
 #pragma once
 
 #include "server/api_error.h"

@@ -12,14 +12,14 @@ namespace sluice::server::openai {
 
 namespace {
 
-// The protocol's number for what is as good as impossible.
+// The protocol's number for an impossible token.
 double finite(double logprob) {
   return std::isfinite(logprob) ? logprob : -9999.0;
 }
 
 struct TokenText {
-  std::string text;   // with replacements where the token is a part of a character
-  std::string bytes;  // as it is
+  std::string text;   // with replacements if the token is a part of a character
+  std::string bytes;  // unchanged
 };
 
 TokenText text_of(const Engine& engine, std::int32_t id) {
@@ -27,7 +27,7 @@ TokenText text_of(const Engine& engine, std::int32_t id) {
   return {engine.decode(std::span(&id, 1), false), token_bytes(engine, id)};
 }
 
-// Completions have no field for bytes: what is no text is written as their protocol does.
+// Completions have no field for bytes, so bytes that are not text are escaped as in OpenAI's.
 std::string name_of(const Engine& engine, std::int32_t id) {
   TokenText token = text_of(engine, id);
   if (token.text == token.bytes) return std::move(token.text);
@@ -42,7 +42,7 @@ Json names_of(const Engine& engine, std::span<const TokenLogprob> tokens) {
   return names;
 }
 
-// Characters that begin in it.
+// The number of characters that begin in it.
 std::size_t characters(std::string_view text) {
   const auto begins = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; };
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins));

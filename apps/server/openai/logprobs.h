@@ -1,4 +1,4 @@
-// Log-probabilities of tokens in the two forms of OpenAI's protocol.
+// Log-probabilities of tokens in the two formats of OpenAI's protocol.
 #pragma once
 
 #include <span>
@@ -15,9 +15,9 @@ Json chat_logprobs(const Engine& engine, std::span<const GeneratedToken> tokens)
 class CompletionLogprobs {
  public:
   void push(const Engine& engine, std::span<const GeneratedToken> tokens);
-  // A prompt, of whose first token there is nothing to tell but its name.
+  // A prompt's tokens; the first one has no log-probability.
   void push_prompt(const Engine& engine, std::int32_t first, std::span<const SampledToken> others);
-  // What came since the last call.
+  // What was added since the last call.
   Json take();
   const Json& all() const { return all_; }
 

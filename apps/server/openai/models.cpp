@@ -9,7 +9,7 @@ namespace sluice::server::openai {
 
 namespace {
 
-// One answer for the clients of both protocols: Anthropic's reads type, display_name and created_at.
+// One format for the clients of both protocols: Anthropic's read type, display_name and created_at.
 Json entry(const ServedModel& model, const std::string& name) {
   char time[32];
   const std::time_t created = model.created;

@@ -7,7 +7,7 @@
 namespace sluice::server::openai {
 
 Json list_models(const ServedModel& model);
-// Throws where there is no such model.
+// Throws if there is no such model.
 Json show_model(const ServedModel& model, const std::string& name);
 
 }  // namespace sluice::server::openai

@@ -41,7 +41,7 @@ std::int64_t read_choice_count(api::Fields& fields) {
 
 void ignore_what_has_no_effect(api::Fields& fields) {
   fields.ignore({"user", "metadata", "store", "service_tier", "safety_identifier"});
-  // What other local servers take and what changes no token here.
+  // Parameters of other local servers that do not affect tokens here.
   fields.ignore({"cache_prompt", "id_slot", "timings_per_token", "return_progress",
                  "spaces_between_special_tokens", "request_id"});
 }

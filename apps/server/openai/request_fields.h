@@ -9,22 +9,22 @@
 
 namespace sluice::server::openai {
 
-constexpr std::int64_t kMostAlternatives = 20;  // whose log-probabilities one may ask for, per token
+constexpr std::int64_t kMostAlternatives = 20;  // maximum of log-probabilities per token
 
 struct Common {
   bool stream = false;
   bool usage_in_stream = false;  // stream_options.include_usage
 };
 
-// Checks the model's name, too.
+// Also checks the model's name.
 Common read_common(api::Fields& fields, const ServedModel& model);
-// By the first of the names that is there; -1 means as many as fit.
+// From the first of the names that is present; -1 means as many as fit.
 std::optional<std::int64_t> read_max_tokens(api::Fields& fields, std::initializer_list<const char*> names);
 std::int64_t read_choice_count(api::Fields& fields);
 void ignore_what_has_no_effect(api::Fields& fields);
 
 Json usage_json(const api::Usage& usage);
-// Of all choices: the prompt counts once.
+// Of all choices; the prompt counts once.
 api::Usage total(const std::vector<api::Answer>& answers);
 
 }  // namespace sluice::server::openai

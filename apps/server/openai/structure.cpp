@@ -52,14 +52,14 @@ GrammarSource choices(std::vector<std::string> texts) {
   return choice;
 }
 
-// The name in {"type": "function", "function": {"name"}}; the responses protocol has it beside the type.
+// The name in {"type": "function", "function": {"name"}}; in the responses protocol it is beside the type.
 Json function_name(const Json& tool) {
   if (!tool.is_object() || tool.value("type", Json()) != "function") return {};
   const Json function = tool.value("function", Json());
   return function.is_object() ? function.value("name", Json()) : tool.value("name", Json());
 }
 
-// Leaves those of the request's tools that {"type": "allowed_tools"} names.
+// Keeps only the request's tools that {"type": "allowed_tools"} lists.
 void allow_tools(const Json& choice, AnswerRequest& answer) {
   const auto wrong = [](const std::string& what) {
     return bad_request("Invalid 'tool_choice': " + what, "tool_choice", "invalid_value");

@@ -1,4 +1,4 @@
-// What a request demands of the answer's form: tools, response_format, and the extras of local servers.
+// The required form of an answer: tools, response_format, and the extensions of local servers.
 #pragma once
 
 #include <string_view>
@@ -8,12 +8,12 @@
 
 namespace sluice::server::openai {
 
-// The names that other local servers gave the same wishes (guided_json, grammar, ...): every protocol here
-// takes them. One wish is allowed: a second one is refused with the names of both, of which `format` is the
-// protocol's own, which has filled the answer's content.
+// The names that other local servers use for the same constraints (guided_json, grammar, ...), accepted in
+// every protocol. Only one constraint is allowed: a second one is rejected with both names, where `format` is
+// the name of the protocol's own field, which has already set the answer's content.
 void read_extras(api::Fields& fields, AnswerRequest& answer, std::string_view format);
 
-// All but the prompt.
+// Everything but the prompt.
 AnswerRequest read_structure(api::Fields& fields);
 
 }  // namespace sluice::server::openai

@@ -1,5 +1,5 @@
-// The page that people talk to the server with: one document without outside assets. It is joined at build
-// time from index.html, style.css and script/*.js by embed.cmake.
+// The chat page of the server: one document without external assets, assembled at build time from index.html,
+// style.css and script/*.js by embed.cmake.
 #pragma once
 
 #include <string_view>
@@ -8,8 +8,8 @@ namespace sluice::server::page {
 
 struct Document {
   std::string_view html;
-  // The value of the Content-Security-Policy header. It names the page's one script and one style sheet by
-  // their hashes, so that nothing else ever runs there, whatever an answer contains.
+  // The value of the Content-Security-Policy header. It allows the page's one script and one style sheet by
+  // their hashes, so nothing else ever runs there, whatever an answer contains.
   std::string_view content_security_policy;
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 31;
 
-// Tools that OpenAI runs on its own machines: here they are left out, and the response does not list them.
+// Tools that OpenAI runs on its own machines: they are ignored, and the response does not list them.
 bool is_hosted(const Json& tool) {
   constexpr const char* kHosted[] = {"web_search",       "web_search_preview", "file_search",
                                      "code_interpreter", "image_generation",   "tool_search"};
@@ -53,7 +53,7 @@ void read_tools(const Json& tools, ResponseSettings& settings, Json& out) {
   }
 }
 
-// In the words of chat completions, which then mean the same here.
+// Translates the fields to those of chat completions, which have the same meaning.
 Json as_chat_structure(api::Fields& fields, ResponseSettings& settings) {
   Json& echo = settings.echo;
   Json out = Json::object();
@@ -105,7 +105,7 @@ void refuse_unsupported(api::Fields& fields) {
                  "return_progress", "client_metadata", "access_programs"});
 }
 
-// What the response repeats of its request.
+// The fields of the request that the response repeats.
 Json defaults() {
   return {{"instructions", nullptr},
           {"max_output_tokens", nullptr},
@@ -121,7 +121,7 @@ Json defaults() {
           {"truncation", "disabled"}};
 }
 
-// Where the conversation may begin: at its system messages' end, and at each question behind that.
+// Where the conversation may begin: after its system messages, and at each later question.
 std::vector<std::size_t> beginnings(const Json& messages) {
   std::size_t first = 0;
   while (first < messages.size() && messages[first].at("role") == "system") ++first;
@@ -138,8 +138,8 @@ Json without(const Json& messages, std::size_t begin, std::size_t end) {
   return left;
 }
 
-// As much of the conversation's end as fits and leaves room for the answer that was asked for; its last
-// question in any case.
+// The longest end of the conversation that fits and leaves room for the requested answer; always includes its
+// last question.
 api::ChatPrompt render_what_fits(const ServedModel& model, const Json& messages,
                                  const api::ChatSettings& chat, std::optional<std::int64_t> most) {
   const std::int64_t room = std::min(most.value_or(0), model.context / 2);

@@ -9,10 +9,10 @@
 
 namespace sluice::server::responses {
 
-// What belongs to `client` is kept in `store`, which must outlive the answer.
+// Stores the client's responses in `store`, which must outlive the answer.
 api::Work create(const Json& body, const ServedModel& model, Store& store, const std::string& client);
 
-// POST /v1/responses/input_tokens: how many tokens such a request has, also where they are too many.
+// POST /v1/responses/input_tokens: the number of tokens of such a request, even if they are too many.
 Json count_input(const Json& body, const ServedModel& model, Store& store, const std::string& client);
 
 }  // namespace sluice::server::responses

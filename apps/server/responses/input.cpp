@@ -19,14 +19,14 @@ std::string text_field(const Json& item, const char* name, std::size_t index) {
   return value.get<std::string>();
 }
 
-// The last message, if it is the assistant's and says nothing yet.
+// The last message, if it is the assistant's and has no content yet.
 Json* unsaid_turn(Json& messages) {
   if (messages.empty() || messages.back().at("role") != "assistant") return nullptr;
   const Json& content = messages.back().at("content");
   return content.is_string() && content.get_ref<const std::string&>().empty() ? &messages.back() : nullptr;
 }
 
-// The assistant's turn that thinking and calls belong to: one after another make one message.
+// The assistant message for thinking and calls: consecutive ones form one message.
 Json& assistant(Json& messages) {
   if (unsaid_turn(messages) == nullptr) messages.push_back({{"role", "assistant"}, {"content", ""}});
   return messages.back();

@@ -30,7 +30,7 @@ class ResponseReply : public api::Reply {
   }
   bool may_be_cancelled() const override { return true; }
 
-  // Whoever streams learns the name of the response before its turn comes.
+  // Streaming clients learn the response's id before its turn comes.
   std::string accepted() override {
     const std::lock_guard lock(mutex_);
     std::string events = tell("response.created", {{"response", response()}});
@@ -62,7 +62,7 @@ class ResponseReply : public api::Reply {
     const char* name = reason == FinishReason::stop ? "response.completed" : "response.incomplete";
     events += tell(name, {{"response", response()}});
     add_answer();
-    lock.unlock();  // the store asks for what there is of a response while it is locked
+    lock.unlock();  // the store calls for the response's current contents while it is locked
     if (settings_.keep) settings_.store.put(settings_.client, id_, stored());
     return events;
   }
@@ -75,7 +75,7 @@ class ResponseReply : public api::Reply {
     error_ = {{"code", error.code.empty() ? "server_error" : error.code}, {"message", error.message}};
     std::string events = tell("response.failed", {{"response", response()}});
     lock.unlock();
-    // Who comes back for it finds out what became of it.
+    // Clients that come back for it find its result.
     if (settings_.background) settings_.store.put(settings_.client, id_, stored());
     return events;
   }
@@ -88,7 +88,7 @@ class ResponseReply : public api::Reply {
  private:
   using Kind = AnswerDelta::Kind;
 
-  // Events are numbered, so that they are joined one after another and never in one expression.
+  // Events are numbered, so they must be appended one by one, never in one expression.
   std::string tell(const char* type, const Json& data) {
     Json json{{"type", type}, {"sequence_number", sequence_++}};
     json.update(data);
@@ -222,7 +222,7 @@ class ResponseReply : public api::Reply {
 
   Stored stored() const { return {response(), settings_.input, settings_.messages, settings_.recording}; }
 
-  // The answer becomes part of the conversation that a later response continues.
+  // Adds the answer to the conversation that a later response continues.
   void add_answer() {
     if (!settings_.keep) return;
     Json message{{"role", "assistant"}, {"content", answer_.content()}};
@@ -240,14 +240,14 @@ class ResponseReply : public api::Reply {
     settings_.messages.push_back(std::move(message));
   }
 
-  std::mutex mutex_;  // others may look at a response that is being generated
+  std::mutex mutex_;  // others may read a response that is being generated
   ResponseSettings settings_;
   std::shared_ptr<const Engine> engine_;
   std::string model_, id_;
   std::int64_t created_;
   api::Answer answer_;
   Json output_ = Json::array();
-  Json logprobs_ = Json::array();  // of tokens that were not told of yet
+  Json logprobs_ = Json::array();  // of tokens not reported yet
   std::optional<Kind> open_;
   std::string status_ = settings_.background ? "queued" : "in_progress";
   Json error_;

@@ -1,4 +1,4 @@
-// A response, whole or as events.
+// A response, complete or as events.
 #pragma once
 
 #include <map>
@@ -16,19 +16,19 @@ namespace sluice::server::responses {
 struct ResponseSettings {
   std::string client;
   Store& store;
-  bool keep = true;            // in the store, once it is done
-  bool logprobs = false;       // of the tokens of its text
-  bool background = false;     // whether it goes on without its client
-  Json echo = Json::object();  // what the response repeats of its request
+  bool keep = true;            // whether to store it once it is done
+  bool logprobs = false;       // whether to report those of its text
+  bool background = false;     // whether it continues without its client
+  Json echo = Json::object();  // fields of the request that the response repeats
   Json input = Json::array();
   Json messages = Json::array();  // the conversation, without instructions
-  // Of functions that are in a namespace: what both are called, by the name that the model knows.
+  // For functions in a namespace: the namespace and function, by the name that the model knows.
   struct Member {
     std::string name_space, name;
   };
   std::map<std::string, Member> members = {};
   AnswerPlan plan = {};
-  std::shared_ptr<api::Recording> recording = nullptr;  // of its events, for those who come back
+  std::shared_ptr<api::Recording> recording = nullptr;  // of its events, for clients that come back
 };
 
 std::unique_ptr<api::Reply> make_response_reply(ResponseSettings settings, const ServedModel& model);

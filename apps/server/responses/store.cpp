@@ -24,7 +24,7 @@ void Store::drop(std::map<Key, Entry>::iterator entry) {
 }
 
 void Store::put(const std::string& client, const std::string& id, Stored stored) {
-  // Parsed JSON takes several times the room of its text.
+  // Parsed JSON takes several times the memory of its text.
   constexpr std::uint64_t kFactor = 4;
   const Key key{client, id};
   Entry entry;

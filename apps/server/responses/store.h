@@ -1,4 +1,4 @@
-// Responses that clients may ask for again or continue, per key and up to so many bytes in all.
+// Responses that clients may request again or continue, per key and up to a total size.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@ namespace sluice::server::responses {
 
 struct Stored {
   Json response;  // as it was sent
-  Json input;     // the items that were asked
+  Json input;     // the items of the request
   Json messages;  // the conversation up to here, in the template's form, without instructions
-  std::shared_ptr<api::Recording> recording = nullptr;  // of its events, where it ran in the background
+  std::shared_ptr<api::Recording> recording = nullptr;  // of its events, if it ran in the background
 };
 
-// One that is being generated. The functions may be called any time until it has ended.
+// A response that is being generated. The functions may be called until it has ended.
 struct RunningResponse {
   std::function<void()> cancel;
-  std::function<Stored()> look;  // what there is of it
+  std::function<Stored()> look;  // returns its current contents
 };
 
 class Store {
@@ -33,21 +33,21 @@ class Store {
   explicit Store(std::uint64_t most_bytes)
       : most_bytes_(most_bytes), recordings_(std::make_shared<api::RecordingRoom>(most_bytes)) {}
 
-  // Those not used for longest go where there is no more room.
+  // If there is no more room, the least recently used are dropped.
   void put(const std::string& client, const std::string& id, Stored stored);
-  // Throw 404 where the client has no such response. One that is being generated is shown as far as it is,
-  // and ends when it is removed.
+  // These throw 404 if the client has no such response. A response that is being generated is returned with
+  // its current contents; removing it cancels it.
   Stored get(const std::string& client, const std::string& id);
   Stored show(const std::string& client, const std::string& id);
   void remove(const std::string& client, const std::string& id);
 
   void begin(const std::string& client, const std::string& id, RunningResponse running);
   void end(const std::string& client, const std::string& id);
-  // What there is of it, unless it is not being generated.
+  // Returns its current contents, or nothing if it is not being generated.
   std::optional<Stored> cancel(const std::string& client, const std::string& id);
   void cancel_all();
 
-  // What recordings keep together is limited, too.
+  // The total size of recordings is limited, too.
   std::shared_ptr<api::Recording> record() const { return std::make_shared<api::Recording>(recordings_); }
 
  private:
@@ -63,12 +63,12 @@ class Store {
   const std::uint64_t most_bytes_;
   std::mutex mutex_;
   std::map<Key, Entry> entries_;
-  std::list<Key> by_use_;  // the latest first
+  std::list<Key> by_use_;  // most recently used first
   std::uint64_t bytes_ = 0;
   struct Running {
     RunningResponse response;
-    bool removed = false;    // not to be kept when it is done
-    bool cancelled = false;  // as whoever cancelled it was told, though its step is not over
+    bool removed = false;    // not to be stored when it is done
+    bool cancelled = false;  // reported as cancelled, though its step is not over
   };
   std::map<Key, Running> running_;
   const std::shared_ptr<api::RecordingRoom> recordings_;

@@ -9,7 +9,7 @@ namespace sluice::server::responses {
 
 namespace {
 
-// The value of a name in "a=1&b=2"; empty where it is not there.
+// The value of a name in "a=1&b=2"; empty if it is missing.
 std::string_view query_value(std::string_view query, std::string_view name) {
   while (!query.empty()) {
     const std::string_view one = query.substr(0, query.find('&'));

@@ -8,7 +8,7 @@ namespace sluice::server::responses {
 
 // `rest` is what follows /responses/.
 Json show(Store& store, const std::string& client, const std::string& rest);
-// The events of one that runs in the background, where the query asks for them.
+// The events of a background response, if the query asks for them.
 std::optional<api::Following> follow(Store& store, const std::string& client, const std::string& rest,
                                      const std::string& query);
 Json cancel(Store& store, const std::string& client, const std::string& rest);

@@ -1,4 +1,4 @@
-// With libedit.
+// Line input with libedit.
 #include <histedit.h>
 #include <termios.h>
 #include <unistd.h>
@@ -18,8 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// While it lives, Ctrl-C is a key and no signal: the terminal would throw away what was typed before anyone
-// could look at it. libedit takes the terminal's characters over when it begins to read.
+// Makes Ctrl-C a key instead of a signal while it exists: otherwise the terminal would discard typed
+// characters before anyone could read them. libedit takes over the terminal's characters when it begins to
+// read.
 class CtrlCAsKey {
  public:
   CtrlCAsKey() {
@@ -59,7 +60,7 @@ class EditingReader : public LineReader {
     history(history_.get(), &event_, H_SETUNIQUE, 1);
     if (!file_.empty()) history(history_.get(), &event_, H_LOAD, file_.c_str());
     el_set(edit, EL_HIST, history, history_.get());
-    el_source(edit, nullptr);  // the user's own bindings
+    el_source(edit, nullptr);  // the user's own key bindings
   }
 
   ~EditingReader() override {
@@ -75,10 +76,10 @@ class EditingReader : public LineReader {
     if (pastes) std::fputs("\033[?2004h", stderr);
     interrupt_.reset();
     const CtrlCAsKey key;
-    // Before the prompt is drawn: libedit would wait until the first key, which the terminal might then treat
-    // itself.
+    // Before the prompt is drawn: libedit would wait until the first key, which the terminal might then
+    // handle itself.
     el_set(edit_.get(), EL_PREP_TERM, 1);
-    el_resize(edit_.get());  // it may have changed while an answer was written
+    el_resize(edit_.get());  // the size may have changed while an answer was printed
     int count = 0;
     const char* read = el_gets(edit_.get(), &count);
     if (pastes) std::fputs("\033[?2004l", stderr);
@@ -93,7 +94,7 @@ class EditingReader : public LineReader {
   }
 
  private:
-  static constexpr char kEscape = '\1';  // around what takes no column
+  static constexpr char kEscape = '\1';  // encloses what takes no column
   static constexpr int kRemembered = 1000;
   static constexpr wchar_t kInterruptKey = 3;
 
@@ -103,8 +104,8 @@ class EditingReader : public LineReader {
     return *reader;
   }
 
-  // A key, as libedit reads it, but the line is drawn anew when the terminal's size changes, and an interrupt
-  // from elsewhere is the key for it.
+  // Reads a key for libedit, but redraws the line when the terminal's size changes, and treats an interrupt
+  // from elsewhere as the key for it.
   static int next_character(EditLine* edit, wchar_t* character) {
     constexpr auto kInvalid = static_cast<std::size_t>(-1);
     constexpr auto kIncomplete = static_cast<std::size_t>(-2);
@@ -121,7 +122,7 @@ class EditingReader : public LineReader {
         return 1;
       }
       std::size_t length = std::mbrtowc(character, &byte, 1, &state);
-      // What is no UTF-8 is passed over; the byte that shows it may begin something else.
+      // Bytes that are not UTF-8 are skipped; the byte that shows it may begin another character.
       if (length == kInvalid) {
         state = {};
         length = std::mbrtowc(character, &byte, 1, &state);
@@ -133,7 +134,7 @@ class EditingReader : public LineReader {
 
   static char* prompt(EditLine* edit) { return self(edit).prompt_.data(); }
 
-  // The terminal marks the end of what is pasted; ends of lines in it do not send the message.
+  // The terminal marks the end of pasted text; line ends in it do not send the message.
   static unsigned char paste(EditLine* edit, int) {
     constexpr std::wstring_view kEnd = L"\033[201~";
     std::wstring text;

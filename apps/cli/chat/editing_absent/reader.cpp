@@ -1,4 +1,4 @@
-// Where libedit is not built in.
+// For builds without libedit.
 #include "chat/line_reader.h"
 
 namespace sluice::cli {

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kLeastTurns = 5;
 
-// A file that goes with its owner.
+// A file that is removed by its owner's destructor.
 class TemporaryFile {
  public:
   TemporaryFile() : path_(std::filesystem::temp_directory_path() / fmt::format("sluice-{}.gguf", getpid())) {}
@@ -67,7 +67,7 @@ double median(std::vector<double> values) {
 constexpr std::string_view kOneSequence = "llama-bench=";
 constexpr std::string_view kSequences = "llama-batched-bench=";
 
-// What a run of llama-bench printed: a list of measurements with their repetitions.
+// Adds what llama-bench printed: a list of measurements with their repetitions.
 void add_list(const nlohmann::json& rows, Speeds& speeds) {
   for (const auto& row : rows) {
     const auto samples = row.value("samples_ts", std::vector<double>());
@@ -81,7 +81,7 @@ void add_peer(const std::string& command, Speeds& speeds) {
   const std::size_t before = speeds.decode.size() + speeds.prefill.size();
   const auto rows = nlohmann::json::parse(printed, nullptr, false);
   if (rows.is_array()) add_list(rows, speeds);
-  // llama-batched-bench prints a line of JSON among others.
+  // llama-batched-bench prints a JSON line among others.
   std::istringstream lines(printed);
   for (std::string line; !rows.is_array() && std::getline(lines, line);) {
     const auto row = nlohmann::json::parse(line, nullptr, false);
@@ -91,7 +91,7 @@ void add_peer(const std::string& command, Speeds& speeds) {
     throw Error(ErrorKind::input, fmt::format("'{}' printed no measurements", command));
 }
 
-// The peer's command for `repetitions` of what we measure.
+// The peer's command for `repetitions` of the same measurement.
 std::string peer_command(const SideBySide& what, const ModelBenchOptions& options,
                          const std::filesystem::path& file, int repetitions) {
   const int threads =
@@ -101,7 +101,7 @@ std::string peer_command(const SideBySide& what, const ModelBenchOptions& option
   if (options.batch == 1)
     return fmt::format("{} -m {} -t {} -p {} -n {} -d {} -r {} -o json 2>/dev/null", program, model, threads,
                        options.prompt, options.generate, options.depth, repetitions);
-  const std::int64_t depth = std::max<std::int64_t>(options.depth, 1);  // it cannot do without a prompt
+  const std::int64_t depth = std::max<std::int64_t>(options.depth, 1);  // the peer needs a prompt
   return fmt::format("{} -m {} -t {} -c {} -npp {} -ntg {} -npl {} --output-format jsonl 2>/dev/null",
                      program, model, threads, options.batch * (depth + options.generate), depth,
                      options.generate, options.batch);
@@ -147,7 +147,8 @@ void run_against(Engine& engine, const SideBySide& what, const ModelBenchOptions
     last = bench_model(engine, once);
     if (options.prompt > 0) ours.prefill.push_back(last.prefill_tokens_per_second);
     if (options.generate > 0) ours.decode.push_back(last.decode_tokens_per_second);
-    // At a depth it reads a prompt for minutes, once per run: all its turns are in the middle of ours.
+    // At a depth the peer reads a prompt for minutes in each run, so all its repetitions run in the middle of
+    // ours.
     if (many || options.depth == 0)
       add_peer(peer_command(what, options, file.path(), 1), theirs);
     else if (turn == turns / 2)

@@ -1,4 +1,4 @@
-// Another program measured beside this one.
+// Measures another program beside this one.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct SideBySide {
 };
 
 // Both programs run the same geometry with random weights of as many bits, in turns; medians and their ratios
-// are printed, and given to a file of figures where one is named.
+// are printed, and appended to a file of figures if one is given.
 void run_against(Engine& engine, const SideBySide& what, const ModelBenchOptions& options,
                  const BenchOutput& output);
 

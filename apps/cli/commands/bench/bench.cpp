@@ -1,4 +1,4 @@
-// sluice bench: what this machine reaches, as a fraction of what it could.
+// sluice bench: the speed of this machine, absolute and as a fraction of its limits.
 #include <fmt/core.h>
 
 #include <memory>
@@ -118,7 +118,7 @@ void print_profile(std::string_view of, const std::vector<OpProfile>& profile) {
   fmt::print("{:22} {:24} {:6} {:9} {:10.1f}\n", "sum", "", "", "", total);
 }
 
-// Records which experts a model needs and says how often each policy would have them in memory.
+// Records which experts a model needs and reports how often each policy would have them in memory.
 void run_trace(ModelBench& bench, std::int64_t tokens, bool json) {
   constexpr std::int64_t kAll = std::int64_t{1} << 30;
   if (bench.model.engine.expert_slots == 0 && bench.model.engine.memory == 0)

@@ -1,4 +1,4 @@
-// Figures in the form of bench/results, of which docs/performance.md is made.
+// Figures in the format of bench/results, from which docs/performance.md is made.
 #pragma once
 
 #include <string>
@@ -13,15 +13,15 @@ struct BenchOutput {
 
 struct Figure {
   std::string what;
-  std::string median, low, high;  // empty: not known
+  std::string median, low, high;  // empty: unknown
   std::string unit;
   std::string peer = {};
-  std::string fraction = {};   // of what the machine was measured to do in the same run
+  std::string fraction = {};   // of the machine's peak as measured in the same run
   std::string intensity = {};  // operations per byte
 };
 
-// Appends rows to `file`, which begins with the columns' names if it is new. `machine` are the backend's own
-// words and what was measured of it; the command is this program's.
+// Appends rows to `file`, with a header if it is new. `machine` is the backend's description with the
+// measured peaks; the command is this program's command line.
 void append_figures(const std::string& file, const std::string& machine, const std::vector<Figure>& figures);
 
 }  // namespace sluice::cli

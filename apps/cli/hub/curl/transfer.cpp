@@ -15,13 +15,13 @@ namespace sluice::cli {
 namespace {
 
 constexpr long kConnectSeconds = 30;
-constexpr long kSilentSeconds = 60;  // without a byte, after which a connection is taken for dead
+constexpr long kSilentSeconds = 60;  // without data, after which a connection counts as dead
 constexpr long kMostMoves = 8;
 
 struct Transfer {
   CURL* handle;
   const HttpBody& body;
-  std::exception_ptr error;  // what must not fly through C
+  std::exception_ptr error;  // exceptions must not pass through C code
 };
 
 std::size_t take(char* bytes, std::size_t, std::size_t size, void* user) {
@@ -41,7 +41,7 @@ int go_on(void*, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
 }
 
 void set_up(CURL* handle, const HttpRequest& request, Transfer& transfer) {
-  // What starts encrypted stays so.
+  // An encrypted connection must not be redirected to an unencrypted one.
   const char* protocols = request.url.starts_with("https:") ? "https" : "http,https";
   curl_easy_setopt(handle, CURLOPT_URL, request.url.c_str());
   curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, protocols);
@@ -61,8 +61,8 @@ void set_up(CURL* handle, const HttpRequest& request, Transfer& transfer) {
     curl_easy_setopt(handle, CURLOPT_HTTPAUTH, CURLAUTH_BEARER);
     curl_easy_setopt(handle, CURLOPT_XOAUTH2_BEARER, request.token.c_str());
   }
-  // A header, not RESUME_FROM: with that libcurl fails where a server sends the whole instead, which is
-  // allowed.
+  // Set as a header, not as RESUME_FROM: with that libcurl fails if a server sends the complete file instead,
+  // which is allowed.
   if (request.from > 0) curl_easy_setopt(handle, CURLOPT_RANGE, fmt::format("{}-", request.from).c_str());
 }
 
