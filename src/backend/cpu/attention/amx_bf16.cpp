@@ -8,8 +8,8 @@ namespace sluice::backend::cpu::attention::bf16 {
 
 namespace {
 
-constexpr std::size_t kWeightTiles = 2 * kValueRows * 16;  // halves of sixteen rows of weights
-constexpr std::size_t kTurns = 2;                          // of fetching ahead, between two products of tiles
+constexpr std::size_t kWeightTiles = 2 * kValueRows * 16;  // halves in sixteen rows of weights
+constexpr std::size_t kTurns = 2;                          // of prefetching, between two tile products
 
 void configure() {
   simd::TileShape shape;
@@ -20,7 +20,7 @@ void configure() {
   simd::configure_tiles(shape);
 }
 
-// Sixteen columns as tiles, a step of coordinates each; columns that are null are zeros.
+// Packs sixteen columns as tiles, one per step of coordinates; null columns become zeros.
 SLUICE_AMX_BF16 void pack_columns(const Half* const (&columns)[16], std::size_t width, Half* to) {
   for (std::size_t i = 0; i < width; i += kStep, to += kTileHalves) {
     __m512i v[16];
@@ -31,7 +31,7 @@ SLUICE_AMX_BF16 void pack_columns(const Half* const (&columns)[16], std::size_t 
   }
 }
 
-// Keys as they lie in the cache.
+// Keys read directly from the cache.
 struct KeyRows {
   static constexpr int kParts = 1;
   const Half* rows;
@@ -94,12 +94,12 @@ SLUICE_AMX_BF16 void multiply_strip(const ValueSteps& values, std::size_t column
   }
 }
 
-// Of keys, of values, or of a strip of levels; what is coded has two parts.
+// Room for keys, for values, or for a strip of levels; coded rows have two parts.
 std::size_t prepared_halves(const Workspace::Sizes& s) {
   return 2 * std::max({kKeyRows * s.key_width, kValueStep * s.value_width, kValueRows * kStrip});
 }
 
-// Of the weights of kValueRows rows.
+// Room for the weights of kValueRows rows.
 std::size_t weight_halves(const Workspace::Sizes& s) {
   return weight_rows(s.columns.queries, 2) * 2 * kValueRows;
 }
@@ -172,7 +172,7 @@ SLUICE_AMX_BF16 void store_scores(const float* dots, const Columns& columns, flo
   for (std::size_t q = 0; q < columns.queries; q += 8) {
     const std::size_t some = std::min<std::size_t>(8, columns.queries - q);
     const auto mask = static_cast<__mmask16>((1u << some) - 1);
-    // Eight queries of a row and of the sixteenth after it.
+    // Eight queries of a row, and of the row sixteen further.
     const auto load = [&](const float* from) SLUICE_AMX_BF16 {
       const __m512 lower = _mm512_maskz_loadu_ps(mask, from);
       const __m256 upper = _mm256_maskz_loadu_ps(static_cast<__mmask8>(mask), from + 16 * row_floats);

@@ -1,17 +1,17 @@
-// The products of attention by the matrix units of x86, which multiply tiles of BF16 numbers: scores of
-// queries with keys, and sums of values under weights.
+// The products of attention with AMX, which multiplies tiles of BF16 numbers: scores of queries with keys,
+// and weighted sums of values.
 //
-// A query's coordinate is the exact sum of three BF16 numbers, its pieces; two give it to 2^-18, and a BF16
-// query is one. A weight, which nothing amplifies, takes two pieces, 2^-17, or one where it was rounded. Keys
-// and values are BF16 rows of a cache, or 4-bit codes whose levels take two numbers each
-// (packed/amx_bf16_q4.h). Every piece of a query is a column of its own of the product of keys and queries,
-// and every piece of a weight some rows of the sums, so that few queries still fill a tile. What comes of a
-// piece depends on it and on its row of the cache alone: tiling never changes a bit.
+// A query's coordinate is exactly the sum of three BF16 numbers, its pieces; two represent it to 2^-18, and a
+// BF16 query is one. A weight, whose error nothing amplifies, has two pieces, 2^-17, or one if it was
+// rounded. Keys and values are BF16 rows of a cache, or 4-bit codes whose levels are two numbers each
+// (packed/amx_bf16_q4.h). Every piece of a query is a separate column of the product of keys and queries, and
+// every piece of a weight has separate rows of the sums, so even few queries fill a tile. The result of a
+// piece depends only on it and on its row of the cache: tiling never changes a bit.
 //
-// The units multiply pairs of numbers. Pairs of keys are neighbouring coordinates, but those of values would
-// be neighbouring rows, which do not lie side by side. So the pairs are neighbouring columns, and a weight
-// meets them twice, followed by a zero for the even columns and after one for the odd: twice the products,
-// and nothing to rearrange.
+// AMX multiplies pairs of numbers. Pairs of keys are neighbouring coordinates, but pairs of values would be
+// neighbouring rows, which are not contiguous. So the pairs are neighbouring columns instead, and each weight
+// appears twice: followed by a zero for the even columns, and preceded by one for the odd columns. This takes
+// twice the products, but no rearranging.
 #pragma once
 
 #include <cstddef>
@@ -24,13 +24,13 @@ namespace sluice::backend::cpu::attention::bf16 {
 
 using Half = std::uint16_t;  // the bits of a BF16 number
 
-constexpr std::size_t kKeyRows = 32;     // of a cache that are scored together
-constexpr std::size_t kValueRows = 128;  // that are weighed together at most
-constexpr std::size_t kStep = 32;        // coordinates of one product of tiles
-constexpr std::size_t kValueStep = 16;   // rows of values of one
-constexpr std::size_t kStrip = 64;       // a width of values is a multiple of it
+constexpr std::size_t kKeyRows = 32;     // rows of a cache that are scored together
+constexpr std::size_t kValueRows = 128;  // maximum number of rows that are weighted together
+constexpr std::size_t kStep = 32;        // coordinates per tile product
+constexpr std::size_t kValueStep = 16;   // rows of values per tile product
+constexpr std::size_t kStrip = 64;       // widths of values are multiples of it
 
-// Whether this processor has such units and the system lets this process use them.
+// Whether this processor has AMX and the system lets this process use it.
 bool available(Isa isa);
 
 constexpr std::size_t whole_tiles(std::size_t count) {
@@ -38,8 +38,8 @@ constexpr std::size_t whole_tiles(std::size_t count) {
 }
 
 // The columns of some queries: those of the first two pieces, or of the only one, then those of the third,
-// in whole tiles each. So products with the small parts of keys, which the third pieces do without, are those
-// of whole tiles.
+// each padded to whole tiles. So products with the small parts of keys, which third pieces do not need, are
+// products of whole tiles.
 struct Columns {
   std::size_t queries;
   std::size_t pieces = 3;  // or fewer
@@ -47,8 +47,8 @@ struct Columns {
   constexpr std::size_t all() const { return first() + (pieces == 3 ? 16 * whole_tiles(queries) : 0); }
 };
 
-// Rows of tiles for the weights of some queries: of every query its pieces, of every piece the one for even
-// columns and the one for odd.
+// Rows of tiles for the weights of some queries: for every query its pieces, and for every piece one row for
+// even columns and one for odd columns.
 constexpr std::size_t weight_rows(std::size_t queries, std::size_t pieces) {
   return 16 * whole_tiles(2 * pieces * queries);
 }
@@ -56,9 +56,9 @@ constexpr std::size_t weight_rows(std::size_t queries, std::size_t pieces) {
 // kValueStep rows of values.
 struct ValueStep {
   const Half* rows;
-  std::size_t row_bytes;  // from one to the next
+  std::size_t row_bytes;  // bytes between rows
 };
-// Those from `begin` to `end`, of rows of some width.
+// Steps `begin` to `end`, with rows of some width.
 struct ValueSteps {
   const ValueStep* steps;
   std::size_t begin;
@@ -68,11 +68,11 @@ struct ValueSteps {
 
 struct KeyBlock {
   const Half* rows;     // kKeyRows of them
-  std::int64_t stride;  // bytes from one to the next
+  std::int64_t stride;  // bytes between rows
   std::size_t width;
 };
 
-// data[q * stride + j] is what query q gives row j, each to be written as some BF16 numbers.
+// data[q * stride + j] is the weight of row j for query q, to be represented by some BF16 numbers.
 struct QueryWeights {
   const float* data;
   std::size_t stride;
@@ -80,29 +80,29 @@ struct QueryWeights {
   std::size_t pieces;
 };
 
-// Memory of one worker for some queries at most.
+// Memory of one worker for a maximum number of queries.
 struct Workspace {
   struct Sizes {
     Columns columns;
-    std::size_t key_width;  // of all pieces of keys together
+    std::size_t key_width;  // all pieces of keys together
     std::size_t value_width;
   };
   static std::size_t bytes(const Sizes& sizes);
   Workspace() = default;
   Workspace(const Sizes& sizes, std::byte* at);
-  // With the queries and sums of this one and the rest of another.
+  // The queries and sums of this one with the rest of another.
   Workspace beside(const Workspace& other) const;
 
   Half* queries = nullptr;   // tiles
-  Half* prepared = nullptr;  // keys or values that are not read where they lie
+  Half* prepared = nullptr;  // keys or values that cannot be read directly
   Half* weights = nullptr;   // tiles
   float* dots = nullptr;     // [kKeyRows][columns.all()]
   float* sums = nullptr;     // [weight_rows][value_width / 2]; of codes [2 * queries, in tiles][value_width]
   float* spare = nullptr;    // sums of one query
-  Half* pieces = nullptr;    // of queries on their way to tiles
+  Half* pieces = nullptr;    // of queries, before they are packed into tiles
 };
 
-// Halves of the packed tiles are columns.all() * width.
+// The packed tiles have columns.all() * width halves.
 void pack_queries(const float* queries, std::size_t stride, const Columns& columns, std::size_t width,
                   Half* pieces, Half* tiles);
 
@@ -112,7 +112,7 @@ void multiply_keys(const KeyBlock& keys, const Half* queries, const Columns& col
 // scores[q * stride + j] from dots.
 void store_scores(const float* dots, const Columns& columns, float* scores, std::size_t stride);
 
-// The weights of rows kValueStep * [begin, end) as tiles.
+// Packs the weights of rows kValueStep * [begin, end) as tiles.
 void pack_weights(const QueryWeights& weights, std::size_t begin, std::size_t end, Half* tiles);
 // sums += `rows` rows of packed weights times the values.
 void add_values(const ValueSteps& values, const Half* weights, std::size_t rows, AttendAhead& ahead,
@@ -120,7 +120,7 @@ void add_values(const ValueSteps& values, const Half* weights, std::size_t rows,
 // to[q * width + i] = the sums of a query's pieces, in the order of the columns.
 void add_sums(const float* sums, std::size_t count, std::size_t pieces, std::size_t width, float* to);
 
-// Between the first and the last product of a worker's task, where they are used at all.
+// Configures the tiles of a worker for its task if they are used.
 class Session {
  public:
   explicit Session(bool used);

@@ -1,6 +1,6 @@
-// The product of keys and queries by tiles (amx_bf16.h), for keys that are read in several ways.
+// The product of keys and queries with tiles (amx_bf16.h), for keys in several storages.
 //
-// Whoever reads them prepares what the next step needs while the units are busy with the present one.
+// The `keys` object prepares the next step while AMX computes the current one.
 #pragma once
 
 #include "backend/cpu/attention/amx_bf16.h"
@@ -18,8 +18,8 @@ namespace sluice::backend::cpu::attention::bf16 {
 
 constexpr std::size_t kTileHalves = 16 * kStep;
 
-// dots, rows `row_bytes` apart, (+)= kKeyRows keys times kColumns tiles of queries, kSmall of which meet the
-// small parts as well. keys.part(p, i) is where coordinate i of part p of the first key lies.
+// dots, rows `row_bytes` apart, (+)= kKeyRows keys times kColumns tiles of queries, kSmall of which are also
+// multiplied by the small parts. keys.part(p, i) is the address of coordinate i of part p of the first key.
 template <int kColumns, int kSmall, bool kPrepare, class Keys>
 SLUICE_AMX_BF16 void multiply_columns(const Keys& keys, std::size_t width, const Half* queries, bool add,
                                       float* dots, std::size_t row_bytes) {
@@ -80,13 +80,13 @@ SLUICE_AMX_BF16 void multiply_columns(const Keys& keys, std::size_t width, const
   simd::order_memory();
 }
 
-// Packed queries, and the columns they take.
+// Packed queries and their columns.
 struct QueryTiles {
   const Half* data;
   const Columns& columns;
 };
 
-// The same with all columns, two tiles at a time. The first two find the keys prepared for the others.
+// The same for all columns, two tiles at a time. The first two prepare the keys for the others.
 template <bool kPrepare, class Keys>
 void multiply_two(const Keys& keys, std::size_t width, const QueryTiles& queries, std::size_t tile, bool add,
                   float* dots) {

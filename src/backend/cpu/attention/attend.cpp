@@ -1,13 +1,13 @@
-// out = softmax(scale * q . keys) values, each query over the rows it sees.
+// out = softmax(scale * q . keys) values, for each query over the rows it sees.
 //
-// The queries of one sequence and KV head (tokens x heads that share it) form tiles. A tile walks the cache
-// in parts of kPartRows rows counted from row 0, and its queries share one read of each row. Threads take
-// whole tiles where there are enough of them (prompts), otherwise parts of tiles, whose partial results are
-// merged afterwards in the same order (decoding): the bits are the same. BF16 caches are multiplied as
-// they are where the processor can (bf16_products.h). Bytes moved: every visible cache row once per tile.
-// Products and sums are F32 or as good (amx_bf16.h); relative L2 error under 1e-5 with F32 activations.
-// Unless the backend is to be exact, the units take F32 queries to 2^-18, and with BF16 queries weights
-// rounded to BF16, whose total is that of the rounded ones.
+// The queries of one sequence and KV head (tokens x heads that share it) form tiles. A tile iterates over the
+// cache in parts of kPartRows rows counted from row 0, and its queries share one read of each row. Threads
+// compute whole tiles if there are enough of them (prompts), otherwise parts of tiles, whose partial results
+// are merged afterwards in the same order (decode): the bits are the same. BF16 caches are multiplied in BF16
+// if the processor can (bf16_products.h). Bytes: every visible cache row once per tile. Products and sums are
+// F32 or as good (amx_bf16.h); the relative L2 error is below 1e-5 with F32 activations. Unless the backend
+// is exact, BF16 products round F32 queries to 2^-18 and, for BF16 queries, weights to BF16, whose total is
+// that of the rounded ones.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/attention/attend.cpp"
 #include "backend/cpu/attention/attend.h"
@@ -26,8 +26,8 @@ constexpr std::int64_t kPartRows = 512;
 constexpr std::int64_t kMaxTileQueries = 128;
 constexpr std::int64_t kMaxUnitQueries = 64;
 constexpr std::int64_t kMaxTogether = 4;
-constexpr std::size_t kTileFloats = std::size_t{1} << 18;    // a tile's scratch, to stay in the L2 cache
-constexpr std::size_t kPartialBytes = std::size_t{1} << 26;  // partial results held at once
+constexpr std::size_t kTileFloats = std::size_t{1} << 18;    // of scratch per tile, to fit into the L2 cache
+constexpr std::size_t kPartialBytes = std::size_t{1} << 26;  // partial results in memory at a time
 
 // Some queries of one sequence and KV head; query r of these is head r % group of token r / group.
 struct Tile {
@@ -73,7 +73,7 @@ class Attend {
       longest = std::max(longest, own);
       parts += own;
     }
-    // Whole tiles keep every thread busy if the longest is short next to a thread's share.
+    // Whole tiles keep every thread busy if the longest is short compared with a thread's share.
     if (2 * longest * context_.pool().size() <= parts || longest <= 1)
       run_tiles(tiles);
     else
@@ -134,7 +134,7 @@ class Attend {
     return view[token][tile.kv_head * group_ + (tile.first_query + r) % group_];
   }
 
-  // A worker's memory: the queries of a tile and what belongs to them, for several tiles in a row.
+  // A worker's memory: the queries of a tile and their scores and sums, for several tiles.
   struct Scratch {
     float* queries;
     float* scores;
@@ -172,7 +172,7 @@ class Attend {
 
   std::size_t query_pieces() const { return bf16_ ? 1 : context_.exact() ? 3 : 2; }
 
-  // Loads the queries as the kernels want them.
+  // Loads the queries in the layout of the kernels.
   QueryTile load(const Tile& tile, const Scratch& s) const {
     QueryTile result{};
     result.count = to_size(tile.queries);
@@ -213,7 +213,7 @@ class Attend {
     unit_part.finish(rows, sums);
   }
 
-  // Writes the output of one query; its sums are spent.
+  // Writes the output of one query; overwrites its sums.
   void finish(const Tile& tile, std::int64_t r, const Partial& total, float* sums) const {
     const ops::View out = query_row(call_.out, tile, r);
     const std::size_t width = out.dim(0);
@@ -242,7 +242,7 @@ class Attend {
     });
   }
 
-  // Partial results of the tiles [first, first + count), one a query and part.
+  // Partial results of the tiles [first, first + count), one per query and part.
   struct PartialTable {
     std::int64_t first;
     std::int64_t count;
@@ -255,14 +255,15 @@ class Attend {
     }
   };
 
-  // Tiles of neighbouring heads that walk the cache block by block together.
+  // Tiles of neighbouring heads that iterate over the cache together, block by block.
   struct Bundle {
     QueryTile tiles[kMaxTogether];
     Scratch scratch[kMaxTogether];
   };
 
-  // A processor that sees neighbouring lines being read fetches the rest of the cache's row, the other heads'
-  // share of it, as well. As many heads as that leaves enough work for everyone.
+  // A processor that detects reads of neighbouring lines prefetches the rest of the cache row, which belongs
+  // to other heads. So a worker computes several heads together, as many as leave enough work for all
+  // workers.
   std::int64_t heads_together(std::int64_t parts) const {
     std::int64_t together = products_ != nullptr ? kMaxTogether : 1;
     while (kv_heads_ % together != 0 || (together > 1 && parts / together < 4 * context_.pool().size()))
@@ -291,7 +292,7 @@ class Attend {
   }
 
   void run_bundles(const PartialTable& table) {
-    // Neighbouring parts to one worker: what it fetches ahead is its own.
+    // Neighbouring parts for one worker, which then uses what it prefetches.
     const std::int64_t items = table.count / together_ * table.longest;
     const std::int64_t grain = std::clamp<std::int64_t>(items / (8 * context_.pool().size()), 1, 8);
     context_.pool().parallel_for_dynamic(
@@ -354,7 +355,7 @@ class Attend {
   std::size_t query_floats_ = 0;
   std::size_t piece_offset_[kMaxPieces] = {};
   std::int64_t tile_queries_;
-  std::int64_t together_ = 1;  // tiles of a worker
+  std::int64_t together_ = 1;  // tiles per worker
 };
 
 void attend_all(Context& context, const AttendCall& call, const ops::Sequences& sequences) {

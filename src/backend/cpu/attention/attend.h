@@ -1,4 +1,4 @@
-// Softmax attention over cache rows, common to attention and mla_attention.
+// Softmax attention over cache rows, shared by attention and mla_attention.
 #pragma once
 
 #include "backend/cpu/runtime/context.h"
@@ -6,13 +6,13 @@
 
 namespace sluice::backend::cpu::attention {
 
-// Keys may come in two pieces that lie apart (latent and rope); a score is the sum of the pieces' products.
+// Keys may consist of two separate pieces (latent and rope); a score is the sum of the pieces' products.
 inline constexpr int kMaxPieces = 2;
 
 struct AttendCall {
   int pieces = 1;
   ops::ConstView queries[kMaxPieces];  // [T,H,width]
-  ops::ConstView keys[kMaxPieces];     // [S,KH,width] or, pooled or in pages, [P,S,KH,width]
+  ops::ConstView keys[kMaxPieces];     // [S,KH,width] or, pooled or paged, [P,S,KH,width]
   ops::ConstView values;               // like keys
   ops::View out;                       // [T,H,values width]
   ops::SequenceValue start;

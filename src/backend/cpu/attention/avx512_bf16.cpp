@@ -1,10 +1,10 @@
-// Queries and weights come in pieces as those of matrix units do (amx_bf16.h), but the pieces' products
-// are added to one sum as they come.
+// Queries and weights consist of pieces as for AMX (amx_bf16.h), but the pieces' products are added to one
+// sum directly.
 //
-// A score: the pairs are neighbouring coordinates, as they lie. Sixteen sums, as many rows as that takes,
-// stay in registers until their lanes are added up. A sum of values: the pairs are neighbouring rows, whose
-// columns are interleaved as they are read; two vectors of columns of eight queries stay in registers from
-// the first row of a block to the last. Either is one chain of products in rising order whatever the tile:
+// Scores: the pairs are neighbouring coordinates, as they are stored. Sixteen sums, for as many rows as that
+// takes, stay in registers until their lanes are added up. Sums of values: the pairs are neighbouring rows,
+// whose columns are interleaved as they are read; two vectors of columns for eight queries stay in registers
+// from the first row of a block to the last. Both are one chain of products in ascending order in any tile:
 // tiling never changes a bit.
 #include "backend/cpu/attention/avx512_bf16.h"
 
@@ -24,15 +24,15 @@ using bf16::kStep;
 using bf16::kValueStep;
 using Half = bf16::Half;
 
-constexpr std::size_t kSums = 16;  // of a tile of scores
+constexpr std::size_t kSums = 16;  // in a tile of scores
 
 SLUICE_BF16_VECTORS inline __m512bh load_pairs(const Half* from) {
   return reinterpret_cast<__m512bh>(_mm512_loadu_si512(from));
 }
 
-// Lane i is the sum of the lanes of v[i]. In every round two vectors become one, of which half the lanes are
-// sums of the first and half of the second. Lanes that stay where they are are blended, which is cheaper than
-// a shuffle.
+// Lane i becomes the sum of the lanes of v[i]. Every round merges two vectors into one, half of whose lanes
+// are sums of the first and half of the second. Lanes that keep their position are blended, which is cheaper
+// than a shuffle.
 SLUICE_BF16_VECTORS inline __m512 sum_lanes(__m512 (&v)[kSums]) {
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i)
@@ -55,7 +55,7 @@ SLUICE_BF16_VECTORS inline __m512 sum_lanes(__m512 (&v)[kSums]) {
                        _mm512_permute_ps(_mm512_mask_blend_ps(0xaaaa, v[1], v[0]), 0xb1));
 }
 
-// Lanes [r * kQueries, (r + 1) * kQueries) to row r of the dots.
+// Stores lanes [r * kQueries, (r + 1) * kQueries) to row r of the dots.
 template <int kQueries>
 SLUICE_BF16_VECTORS inline void store_dots(__m512 sums, bool add, float* dots, std::size_t row_floats) {
   for (std::size_t r = 0; r < kSums / kQueries; ++r) {
@@ -66,7 +66,7 @@ SLUICE_BF16_VECTORS inline void store_dots(__m512 sums, bool add, float* dots, s
   }
 }
 
-// kKeyRows keys times kQueries queries, each of which is kPieces rows: dots[row * row_floats + query].
+// kKeyRows keys times kQueries queries, each of which has kPieces rows: dots[row * row_floats + query].
 template <int kQueries, int kPieces>
 SLUICE_BF16_VECTORS void score_rows(const bf16::KeyBlock& keys, const Half* queries, bool add,
                                     AttendAhead& ahead, float* dots, std::size_t row_floats) {
@@ -98,7 +98,7 @@ SLUICE_BF16_VECTORS void score_rows(const bf16::KeyBlock& keys, const Half* quer
   }
 }
 
-// The weights of a pair of rows: [pair][piece][query].
+// Packs the weights of pairs of rows: [pair][piece][query].
 SLUICE_BF16_VECTORS void pack_pairs(const bf16::QueryWeights& weights, std::size_t begin, std::size_t end,
                                     Half* packed) {
   const auto [data, stride, queries, pieces] = weights;
@@ -115,7 +115,8 @@ SLUICE_BF16_VECTORS void pack_pairs(const bf16::QueryWeights& weights, std::size
     }
 }
 
-// kStep columns of the sums of kQueries queries. `weights` are those of the first, of `all` queries.
+// kStep columns of the sums of kQueries queries. `weights` are those of the first of them, among `all`
+// queries.
 template <int kQueries, int kPieces>
 SLUICE_BF16_VECTORS void weigh_columns(const bf16::ValueSteps& values, std::size_t column,
                                        const Half* weights, std::size_t all, AttendAhead& ahead,
@@ -155,7 +156,7 @@ SLUICE_BF16_VECTORS void weigh_columns(const bf16::ValueSteps& values, std::size
   }
 }
 
-// f(first, count) for groups of eight, four, two and one that make up `queries`; count is a constant.
+// Calls f(first, count) for groups of eight, four, two and one that make up `queries`; count is a constant.
 template <class F>
 void for_each_group(std::size_t queries, const F& f) {
   std::size_t q = 0;
@@ -209,7 +210,7 @@ class PairProducts final : public AttendProducts {
               sums + q * values.width + column);
       });
   }
-  // Of every 32 columns four came to the first vector, four to the second, and so on.
+  // Of every 32 columns, four are in the first vector, the next four in the second, and so on.
   SLUICE_BF16_VECTORS void add_sums(const float* sums, std::size_t queries, std::size_t, std::size_t width,
                                     float* to) const override {
     const __m512i first = _mm512_setr_epi32(0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23);

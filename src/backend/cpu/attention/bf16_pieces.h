@@ -1,4 +1,4 @@
-// Floats as pieces, BF16 numbers whose sum they are (amx_bf16.h), in the registers of AVX-512.
+// Floats as sums of BF16 numbers, their pieces (amx_bf16.h), in AVX-512 registers.
 #pragma once
 
 #include "backend/cpu/attention/amx_bf16.h"
@@ -18,7 +18,7 @@ SLUICE_BF16_VECTORS inline __m512 widen(__m256i halves) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
 }
 
-// x becomes what the BF16 number nearest to it leaves.
+// Returns the BF16 number nearest to x and leaves the remainder in x.
 SLUICE_BF16_VECTORS inline __m256i take_piece(__m512& x) {
   const auto piece = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(x));
   x = _mm512_sub_ps(x, widen(piece));

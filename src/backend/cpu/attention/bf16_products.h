@@ -1,5 +1,5 @@
-// The products of attention over BF16 rows, as the walk through a cache (bf16_tile-inl.h) asks for them
-// from whatever multiplies BF16 numbers: matrix units (amx_bf16.h) or vectors (avx512_bf16.h).
+// The interface of attention's products over BF16 rows, for the loop over a cache (bf16_tile-inl.h),
+// implemented with AMX (amx_bf16.h) or vectors (avx512_bf16.h).
 #pragma once
 
 #include "backend/cpu/attention/amx_bf16.h"
@@ -19,10 +19,10 @@ class AttendProducts {
   // The best this processor has, or null.
   static const AttendProducts* best(Isa isa);
 
-  // Whether a worker needs an bf16::Session.
+  // Whether a worker needs a bf16::Session.
   virtual bool uses_tiles() const { return false; }
 
-  // Halves of the packed queries are columns.all() * width at most.
+  // The packed queries have at most columns.all() * width halves.
   virtual void pack_queries(const float* queries, std::size_t stride, const Columns& columns,
                             std::size_t width, Half* pieces, Half* packed) const = 0;
   // dots (+)= the keys times the queries.
@@ -32,7 +32,7 @@ class AttendProducts {
   virtual void store_scores(const float* dots, const Columns& columns, float* scores,
                             std::size_t stride) const = 0;
 
-  // Floats of the sums of one query, which follow each other, and of all of them.
+  // Floats in the sums of one query, which are contiguous, and in all sums.
   virtual std::size_t query_sums(std::size_t pieces, std::size_t width) const = 0;
   virtual std::size_t all_sums(std::size_t queries, std::size_t pieces, std::size_t width) const = 0;
   // sums += weights times values. `packed` has room for the weights.

@@ -1,11 +1,10 @@
-// One tile of queries over one part of a BF16 cache by products of BF16 numbers (bf16_products.h). Included
-// once per instruction set.
+// One tile of queries over one part of a BF16 cache with BF16 products (bf16_products.h). Included once per
+// instruction set.
 //
-// Blocks and parts are those of attend_tile-inl.h. A row that only some of the queries see has the weight 0
-// for the others, which changes nothing as long as its values are finite; otherwise the queries of the block
-// go by one by one, each with the rows it sees, and come to the same bits. A query that sees values that are
-// not finite goes through the part once more in F32: the zeros of matrix units would spread them to the
-// columns beside theirs.
+// Blocks and parts are those of f32_tile-inl.h. For queries that do not see a row its weight is 0, which has
+// no effect as long as its values are finite; otherwise the queries of the block are computed one by one,
+// each over the rows it sees, with the same bits. A query that sees non-finite values is computed again over
+// the part in F32, because the zeros of AMX would spread them to neighbouring columns.
 #if defined(SLUICE_BACKEND_CPU_ATTEND_UNITS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_ATTEND_UNITS_INL_H_
 #undef SLUICE_BACKEND_CPU_ATTEND_UNITS_INL_H_
@@ -22,15 +21,15 @@ namespace sluice::backend::cpu::attention::HWY_NAMESPACE {
 
 constexpr std::int64_t kUnitRows = bf16::kKeyRows;
 constexpr std::int64_t kValueStep = bf16::kValueStep;
-constexpr std::size_t kWeighTurns = 2;  // of fetching, a vector, where units are busy meanwhile
+constexpr std::size_t kWeighTurns = 2;  // of prefetching per vector while AMX is busy
 static_assert(kBlockRows == static_cast<std::int64_t>(bf16::kValueRows));
 
 HWY_INLINE const bf16::Half* halves(const CacheRows& rows, std::int64_t j) {
   return static_cast<const bf16::Half*>(rows.data) + rows.offset(j);
 }
 
-// The share of one of `heads` heads, side by side, in fetching the block of rows from `first` on: whole rows
-// of all of them, as the processor does of its own accord.
+// One head's share of prefetching the block of rows from `first` on, if `heads` neighbouring heads are
+// computed together: whole rows of all of them, as the processor's own prefetcher would.
 HWY_INLINE AttendAhead ahead_of(const AttendProducts& products, const QueryTile& tile, std::int64_t first,
                                 std::int64_t head, std::int64_t heads) {
   const std::int64_t share = (kBlockRows + heads - 1) / heads;
@@ -44,7 +43,7 @@ HWY_INLINE AttendAhead ahead_of(const AttendProducts& products, const QueryTile&
           products.uses_tiles() ? AttendAhead::Order::quarters : AttendAhead::Order::rows};
 }
 
-// To the nearest, ties to even; NaN stays NaN.
+// Rounds to nearest, ties to even; NaN stays NaN.
 HWY_INLINE FloatVec round_to_bf16(FloatVec x) {
   const FloatTag d;
   const hn::RebindToUnsigned<FloatTag> du;
@@ -69,8 +68,8 @@ HWY_INLINE void pack_queries(const AttendProducts& products, const QueryTile& ti
   }
 }
 
-// A tile's walk through a part. Its queries are packed already, and what lasts from block to block is in its
-// memory: tiles that share all but their queries and sums may take turns.
+// A tile's loop over a part. Its queries are already packed, and its state between blocks is in its memory,
+// so several tiles that share everything but queries and sums can be interleaved.
 class UnitPart {
  public:
   UnitPart(const AttendProducts& products, const QueryTile& tile, const bf16::Workspace& space, float* scores,
@@ -81,7 +80,7 @@ class UnitPart {
     std::fill_n(partials_, tile_.count, Partial());
     std::fill_n(space_.sums, products_.all_sums(tile_.count, pieces_, tile_.values.width), 0.0f);
   }
-  // The blocks of a part in rising order.
+  // Computes a block of the part; blocks must be in ascending order.
   void attend(const Range& block, const AttendAhead& ahead) {
     ahead_ = ahead;
     Range any = {kBlockRows, 0};
@@ -102,7 +101,7 @@ class UnitPart {
     else
       for (std::size_t q = 0; q < tile_.count; ++q) add_values_alone(q, block.begin, seen(q, block));
   }
-  // Sets the sums of a part whose blocks have all passed.
+  // Sets the sums of a part after its last block.
   void finish(const Range& part, float* sums) const {
     const std::size_t width = tile_.values.width;
     products_.add_sums(space_.sums, tile_.count, pieces_, width, sums);
@@ -122,13 +121,13 @@ class UnitPart {
   }
 
  private:
-  // Rows of the block.
+  // The rows of the block that query q sees.
   Range seen(std::size_t q, const Range& block) const {
     const Range rows = overlap(tile_.visible[q], block);
     return {rows.begin - block.begin, rows.end - block.begin};
   }
 
-  // kUnitRows rows from first + j on, of which those in `any` may be read.
+  // Scores kUnitRows rows from first + j on, of which only those in `any` may be read.
   void score(std::int64_t first, std::int64_t j, const Range& any) {
     const bool whole = any.begin <= j && j + kUnitRows <= any.end;
     const bf16::Columns columns = unit_columns(tile_);
@@ -201,7 +200,7 @@ class UnitPart {
       const std::int64_t j = static_cast<std::int64_t>(s) * kValueStep;
       steps[s] = {halves(values, first + j), 2 * to_size(values.stride)};
       if (rows.begin <= j && j + kValueStep <= rows.end) continue;
-      // The first or the last one, of which only some rows may be read.
+      // The first or the last step, of which only some rows may be read.
       steps[s] = {copy, 2 * values.width};
       for (std::int64_t r = j; r < j + kValueStep; ++r, copy += values.width)
         std::copy_n(halves(values, first + std::clamp(r, rows.begin, rows.end - 1)), values.width, copy);
@@ -210,7 +209,7 @@ class UnitPart {
                          space_.weights, ahead_, sums);
   }
 
-  // The sums are those of F32 rows, in the order of pairs.
+  // The sums are computed as for F32 rows, in the order of pairs.
   void add_values_carefully(const Range& block) {
     for (std::size_t q = 0; q < tile_.count; ++q)
       add_block(tile_, block, seen(q, block), {{scores_ + q * kScoreStride, kScoreStride}, 1},
@@ -219,7 +218,7 @@ class UnitPart {
 
   void add_values_alone(std::size_t q, std::int64_t first, const Range& rows) {
     if (rows.empty()) return;
-    float* const spare = space_.spare;  // sixteen rows of sums, not all of which are of this query
+    float* const spare = space_.spare;  // sixteen rows of sums, including some of other queries
     std::copy_n(sums_of(q), floats_of_query(), spare);
     std::fill(spare + floats_of_query(), spare + 8 * tile_.values.width, 0.0f);
     add_values(first, rows, scores_ + q * kScoreStride, 1, spare);

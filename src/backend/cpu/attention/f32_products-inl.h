@@ -1,11 +1,11 @@
-// The two products of attention on register tiles: scores of queries with cache rows, and sums of cache rows
-// under weights. Included once per instruction set.
+// The two products of attention with register tiles: scores of queries with cache rows, and weighted sums of
+// cache rows. Included once per instruction set.
 //
-// Cache rows are read two vectors at a time (a "pair"). Of BF16 rows the pair is the even and the odd
-// elements, which costs one shift and one mask instead of two widening moves; queries and sums are kept in
-// the same order, so that no lane ever moves. Whatever the tile, one score is one chain of multiply-adds over
-// the pairs followed by the same tree over the lanes, and one sum is one chain over the rows in rising order:
-// tiling never changes a bit.
+// Cache rows are read two vectors at a time (a "pair"). For BF16 rows the pair is the even and the odd
+// elements, which takes one shift and one mask instead of two widening moves; queries and sums have the same
+// order, so lanes are never moved. In any tile, a score is one chain of multiply-adds over the pairs followed
+// by the same tree over the lanes, and a sum is one chain over the rows in ascending order: tiling never
+// changes a bit.
 #if defined(SLUICE_BACKEND_CPU_ATTEND_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_ATTEND_ROWS_INL_H_
 #undef SLUICE_BACKEND_CPU_ATTEND_ROWS_INL_H_
@@ -25,11 +25,11 @@ namespace sluice::backend::cpu::attention::HWY_NAMESPACE {
 using namespace simd::HWY_NAMESPACE;
 
 constexpr std::size_t kLanes = hn::MaxLanes(FloatTag());
-constexpr std::size_t kPair = 2 * kLanes;                                    // elements of one step
-constexpr std::size_t kMaxQueries = 8;                                       // that share one pass over rows
-constexpr bool kManyRegisters = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64;  // 32 of them, or 16
+constexpr std::size_t kPair = 2 * kLanes;  // elements per step
+constexpr std::size_t kMaxQueries = 8;     // queries that share one pass over rows
+constexpr bool kManyRegisters = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64;  // 32 registers instead of 16
 
-// Rows that share one load of the queries: as many as leave their sums and pairs in registers.
+// Rows that share one load of the queries: as many as leave registers for their sums and pairs.
 constexpr std::size_t rows_at_once(std::size_t queries) {
   if (kManyRegisters) return queries == 8 ? 2 : queries == 1 ? 8 : 4;
   return queries == 8 ? 1 : queries == 1 ? 4 : 2;
@@ -42,7 +42,7 @@ constexpr std::size_t padded(std::size_t width) {
 struct Pair {
   FloatVec first;
   FloatVec second;
-  // Written out: those that compilers make up themselves are not for this instruction set.
+  // Explicit, because implicit constructors would not be compiled for this instruction set.
   HWY_INLINE Pair() {}
   HWY_INLINE Pair(FloatVec first, FloatVec second) : first(first), second(second) {}
 };
@@ -60,7 +60,7 @@ HWY_INLINE Pair load_pair(const ops::BFloat16* from) {
   return {hn::BitCast(d, hn::ShiftLeft<16>(both)), hn::BitCast(d, hn::And(both, hn::Set(du, 0xffff0000u)))};
 }
 
-// The last, incomplete pair of a row; what lies behind the row is not read.
+// The last, incomplete pair of a row; nothing after the row is read.
 template <class T>
 HWY_INLINE Pair load_pair(const T* from, std::size_t count) {
   T copy[kPair] = {};
@@ -68,7 +68,7 @@ HWY_INLINE Pair load_pair(const T* from, std::size_t count) {
   return load_pair(copy);
 }
 
-// A padded row of floats into the order of BF16 pairs, and back.
+// Converts a padded row of floats to the order of BF16 pairs, and back.
 HWY_INLINE void to_pairs(float* row, std::size_t width) {
   const FloatTag d;
   for (std::size_t i = 0; i < width; i += kPair) {
@@ -116,8 +116,8 @@ struct Rows {
   const T* row(std::int64_t j) const { return data + j * stride; }
 };
 
-// Rows that will be read next. They are fetched at the pace of the present ones, row by row and column by
-// column, so that memory never idles; addresses behind the cache are harmless.
+// Rows to prefetch. They are prefetched at the pace of the current ones, row by row and column by column, so
+// that memory is never idle; addresses past the cache are harmless.
 struct Ahead {
   std::uintptr_t data;
   std::int64_t stride;  // bytes
@@ -128,13 +128,13 @@ struct Ahead {
   }
 };
 
-// For rows that are in the cache already.
+// For rows that are already in cache.
 struct NothingAhead {
   template <class T>
   HWY_INLINE void fetch(std::int64_t, std::size_t) const {}
 };
 
-// A row of floats per query: coordinates, scores, weights or sums.
+// One row of floats per query: coordinates, scores, weights or sums.
 template <class F>
 struct QueryRows {
   F* data;
@@ -142,8 +142,8 @@ struct QueryRows {
   F* row(std::size_t query) const { return data + query * stride; }
 };
 
-// scores[q][j] (+)= queries[q] . rows[j] for j in [begin, end). May write kMaxQueries - 1 scores
-// behind `end`.
+// scores[q][j] (+)= queries[q] . rows[j] for j in [begin, end). May write up to kMaxQueries - 1 scores after
+// `end`.
 template <bool kAdd, std::size_t kQueries, class T>
 HWY_INLINE void score_tile(const QueryRows<const float>& queries, const Rows<T>& rows, const auto& ahead,
                            std::int64_t begin, std::int64_t end, const QueryRows<float>& scores) {
@@ -190,14 +190,14 @@ HWY_INLINE void score_tile(const QueryRows<const float>& queries, const Rows<T>&
   }
 }
 
-// Rows weighed together: their pairs stay in registers while the sums of all queries pass by once.
+// Rows that are added together: their pairs stay in registers during one pass over the sums of all queries.
 constexpr std::size_t kValueRows = kManyRegisters ? 8 : 4;
 
-// What some queries give the rows of a cache.
+// The weights of cache rows for some queries.
 struct RowWeights {
   QueryRows<const float> rows;
   std::size_t queries;
-  // The same from query `query` and row `row` on.
+  // Those from query `query` and row `row` on.
   RowWeights from(std::size_t query, std::int64_t row) const {
     return {{rows.row(query) + row, rows.stride}, queries};
   }
@@ -222,7 +222,7 @@ HWY_INLINE void add_pairs(const RowWeights& given, const Pair* pair, const Query
   }
 }
 
-// kRows rows from `j` on, the first of which has the first weights.
+// Adds kRows rows from `j` on; the first weights are those of the first of these rows.
 template <std::size_t kRows, class T>
 HWY_INLINE void add_rows(const RowWeights& weights, const Rows<T>& rows, const auto& ahead, std::int64_t j,
                          const QueryRows<float>& sums) {

@@ -1,9 +1,9 @@
-// One tile of queries over one part of a cache, and the merging of parts. Included once per instruction set.
+// One tile of queries over one part of a cache, and merging parts. Included once per instruction set.
 //
-// Softmax is online over blocks of kBlockRows rows and exact over the rows a query sees: a row outside its
-// range is neither weighed nor multiplied, so a NaN there has no effect. Parts (kPartRows) and blocks are
-// counted from row 0 of the cache, and parts are merged in rising order: the bits of a query's output depend
-// on the query and the rows it sees alone.
+// Softmax is online over blocks of kBlockRows rows and exact over the rows that a query sees: a row outside
+// its range is neither weighted nor multiplied, so a NaN there has no effect. Parts (kPartRows) and blocks
+// are counted from row 0 of the cache, and parts are merged in ascending order: the bits of a query's output
+// depend only on the query and the rows it sees.
 #if defined(SLUICE_BACKEND_CPU_ATTEND_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_ATTEND_TILE_INL_H_
 #undef SLUICE_BACKEND_CPU_ATTEND_TILE_INL_H_
@@ -39,7 +39,7 @@ HWY_INLINE Range overlap(const Range& a, const Range& b) {
   return {std::max(a.begin, b.begin), std::min(a.end, b.end)};
 }
 
-// Cache rows of one KV head with their type erased: one behind the other, or in pages.
+// Cache rows of one KV head, of either type, contiguous or paged.
 struct CacheRows {
   const void* data;
   ops::DType type;
@@ -50,33 +50,33 @@ struct CacheRows {
   std::int64_t page_stride = 0;  // elements
   int page_shift = 0;            // 2^page_shift rows per page
 
-  // Elements from `data` to a row.
+  // Elements between `data` and a row.
   std::int64_t offset(std::int64_t row) const {
     if (pages == nullptr) return row * stride;
     const std::int64_t page = row >> page_shift;
     return pages[page] * page_stride + (row - (page << page_shift)) * stride;
   }
-  // How many of the rows [row, end) lie one behind the other.
+  // How many of the rows [row, end) are contiguous.
   std::int64_t run(std::int64_t row, std::int64_t end) const {
     if (pages == nullptr) return end - row;
     return std::min(end, ((row >> page_shift) + 1) << page_shift) - row;
   }
-  // Rows from `first` on, as far as they lie one behind the other.
+  // The contiguous rows from `first` on.
   template <class T>
   Rows<T> as(std::int64_t first) const {
     return {static_cast<const T*>(data) + offset(first), stride, width};
   }
-  // The address of a row that is fetched ahead, which need not exist.
+  // The address of a row to prefetch, which need not exist.
   std::uintptr_t address_ahead(std::int64_t row) const {
     const bool exists = pages == nullptr || row >> page_shift < page_count;
     return reinterpret_cast<std::uintptr_t>(data) +
            static_cast<std::uintptr_t>(exists ? offset(row) : 0) * size_bytes(type);
   }
-  // The same rows for fetching.
+  // These rows for prefetching.
   Ahead ahead(std::int64_t first) const {
     return {address_ahead(first), stride * static_cast<std::int64_t>(size_bytes(type))};
   }
-  // f(Rows<T>) with the rows from `first` on, as far as they lie one behind the other.
+  // Calls f(Rows<T>) with the contiguous rows from `first` on.
   template <class F>
   HWY_INLINE void visit(std::int64_t first, F&& f) const {
     if (type == ops::DType::f32)
@@ -86,21 +86,21 @@ struct CacheRows {
   }
 };
 
-// What the softmax of one query over some rows has come to: sums = sum of e^(score - largest) * value.
+// The state of one query's softmax over some rows: sums = sum of e^(score - largest) * value.
 struct Partial {
   float largest = -std::numeric_limits<float>::infinity();
   float total = 0;  // 0: no row seen yet, otherwise at least 1
 };
 
-// The queries of a tile, in rows of `stride` floats in the order of pairs, and where they look.
+// The queries of a tile, in rows of `stride` floats in the order of pairs, and the rows they see.
 struct QueryTile {
   std::size_t count;
   const float* queries;
   std::size_t stride;
   std::size_t piece_offset[kMaxPieces];
-  const Range* visible;  // one a query
+  const Range* visible;  // one per query
   float scale;
-  std::size_t query_pieces;  // as matrix units take them
+  std::size_t query_pieces;  // pieces per query for BF16 products
   std::size_t weight_pieces;
   int pieces;
   CacheRows keys[kMaxPieces];
@@ -118,8 +118,8 @@ HWY_INLINE void scale_sums(float* sums, std::size_t count, float factor) {
   for (std::size_t i = 0; i < count; i += kLanes) hn::StoreU(hn::Mul(f, hn::LoadU(d, sums + i)), d, sums + i);
 }
 
-// Turns the scores of rows [seen) of a block into weights relative to the largest score so far, each vector
-// of which passes through `finish`; returns what brings the sums of earlier blocks onto the same footing.
+// Turns the scores of rows [seen) of a block into weights relative to the largest score so far, with `finish`
+// applied to each vector; returns the factor that rescales the sums of earlier blocks.
 HWY_INLINE float weigh_block(float* HWY_RESTRICT scores, const Range& seen, float scale, Partial& partial,
                              const auto& finish) {
   const FloatTag d;
@@ -142,7 +142,7 @@ HWY_INLINE float weigh_block(float* HWY_RESTRICT scores, const Range& seen, floa
   for (std::int64_t j = begin; j < seen.end; j += lanes) {
     const auto score = hn::LoadU(d, scores + j);
     const auto below = hn::Sub(score, reference);
-    // Exp takes NaN for a small number; adding x - x, which is 0 or NaN, lets a NaN that is seen show.
+    // The exponential does not propagate NaN; adding x - x, which is 0 or NaN, does.
     const auto power = hn::Add(exponential_below_one(d, below), hn::Sub(below, below));
     const auto weight = finish(hn::IfThenZeroElse(hn::Eq(score, lowest), power));
     hn::StoreU(weight, d, scores + j);
@@ -158,8 +158,8 @@ HWY_INLINE float weigh_block(float* HWY_RESTRICT scores, const Range& seen, floa
   return shrink;
 }
 
-// The scores of rows [any) of a block for kQueries queries from `first` on. Pieces of keys follow each other
-// run by run: what is written behind a run is that of the next one.
+// The scores of rows [any) of a block for kQueries queries from `first` on. All pieces of keys are
+// scored for one run before the next one, because scoring may write past the end of a run.
 template <std::size_t kQueries>
 HWY_INLINE void score_block(const QueryTile& tile, std::size_t first, const Range& block, const Range& any,
                             float* scores) {
@@ -180,7 +180,7 @@ HWY_INLINE void score_block(const QueryTile& tile, std::size_t first, const Rang
   }
 }
 
-// sums += rows [part) of a block under the weights of some queries. The keys of the next block are fetched.
+// sums += rows [part) of a block times the weights of some queries. Prefetches the keys of the next block.
 HWY_INLINE void add_block(const QueryTile& tile, const Range& block, const Range& part,
                           const RowWeights& weights, const QueryRows<float>& sums) {
   for (std::int64_t j = part.begin; j < part.end;) {
@@ -218,7 +218,7 @@ HWY_NOINLINE void attend_block(const QueryTile& tile, std::size_t first, const R
     add_block(tile, block, part, {{scores + q * kScoreStride, kScoreStride}, count},
               {sums.row(first + q), sums.stride});
   };
-  // Rows that only some of the queries see, then those that all see, then the rest: rising for each query.
+  // Rows that only some queries see, then those that all see, then the rest: ascending for each query.
   if (all.empty()) {
     for (std::size_t q = 0; q < kQueries; ++q) add(q, 1, seen[q]);
     return;
@@ -228,7 +228,7 @@ HWY_NOINLINE void attend_block(const QueryTile& tile, std::size_t first, const R
   for (std::size_t q = 0; q < kQueries; ++q) add(q, 1, {all.end, seen[q].end});
 }
 
-// All queries of a tile over one part; partials and sums are set, not added to.
+// All queries of a tile over one part; partials and sums are overwritten, not added to.
 HWY_INLINE void attend_part(const QueryTile& tile, const Range& part, float* scores, Partial* partials,
                             float* sums) {
   const QueryRows<float> rows{sums, padded(tile.values.width)};
@@ -245,7 +245,7 @@ HWY_INLINE void attend_part(const QueryTile& tile, const Range& part, float* sco
   }
 }
 
-// (to, sums) and then the rows of (next, next_sums).
+// Merges (next, next_sums), which are of later rows, into (to, sums).
 HWY_INLINE void merge(Partial& to, float* HWY_RESTRICT sums, const Partial& next,
                       const float* HWY_RESTRICT next_sums, std::size_t count) {
   if (next.total == 0) return;

@@ -6,7 +6,7 @@ namespace sluice::backend::cpu::attention {
 
 namespace {
 
-// [..,S,width] as [..,S,1,width]: every head reads the one KV head.
+// [..,S,width] as [..,S,1,width]: all heads read the only KV head.
 ops::ConstView one_head(const ops::ConstView& cache) {
   ops::ConstView heads = cache;
   const int last = cache.rank() - 1;

@@ -1,4 +1,4 @@
-// Rows of a cache that will be read soon, fetched in the course of what is computed meanwhile.
+// Prefetches cache rows during the computation that precedes their use.
 #pragma once
 
 #include <cstddef>
@@ -6,13 +6,14 @@
 
 namespace sluice::backend::cpu::attention {
 
-// Keys, then values, in turns of four lines. A core drops what finds the queue to memory full: turns belong
-// between all parts of the work, one or two at a time. Lines go to the second-level cache, the first is full
-// of what is multiplied. Addresses behind the cache are harmless.
+// Keys, then values, in turns of four lines. A core drops prefetches when its queue to memory is full, so
+// turns should be spread over all parts of the work, one or two at a time. Lines are prefetched into the
+// second-level cache, because the first is filled by the current operands. Addresses past the cache are
+// harmless.
 class AttendAhead {
  public:
-  // The lines of a turn are neighbours, or one from each quarter of the rows: Intel's cores keep more under
-  // way if they are not of one page, AMD's fewer.
+  // The four lines of a turn are neighbours, or one from each quarter of the rows: Intel's cores keep more
+  // requests in flight if these are in different pages, AMD's cores fewer.
   enum class Order { rows, quarters };
   struct Rows {
     std::uintptr_t data;
@@ -21,7 +22,7 @@ class AttendAhead {
   };
 
   AttendAhead() = default;
-  // `count` rows of either.
+  // `count` rows of keys and as many of values.
   AttendAhead(const Rows& keys, const Rows& values, std::size_t count, Order order)
       : count_(count), order_(order), values_(values), values_left_(true) {
     start(keys);
@@ -61,9 +62,9 @@ class AttendAhead {
 
   std::uintptr_t at_ = 0;
   std::uintptr_t row_end_ = 0;
-  std::uintptr_t apart_ = 0;  // lines of a turn, bytes
-  std::uintptr_t step_ = 0;   // from turn to turn
-  std::size_t left_ = 0;      // rows of all, or of a quarter
+  std::uintptr_t apart_ = 0;  // bytes between the lines of a turn
+  std::uintptr_t step_ = 0;   // bytes between turns
+  std::size_t left_ = 0;      // rows left, of all or of a quarter
   std::size_t count_ = 0;
   Order order_ = Order::rows;
   Rows rows_{};

@@ -21,7 +21,7 @@ namespace sluice::backend::cpu::attention::HWY_NAMESPACE {
 
 using namespace simd::HWY_NAMESPACE;
 
-// Per row, what its score and its weight are multiplied by.
+// Per row, the factors of its score and of its weight.
 struct RowFactors {
   const float* score;
   const float* weight;
@@ -34,8 +34,8 @@ struct RunningSoftmax {
 };
 
 // Turns scores[j] of rows [begin, end) into weights exp(score * factors.score[j] - maximum) *
-// factors.weight[j] and those of all other rows into 0, whatever the factors there. Updates what runs along,
-// and returns what earlier sums must be multiplied by. `rows` is a multiple of the vector. NaN stays NaN.
+// factors.weight[j], and those of all other rows into 0 regardless of their factors. Updates `running`, and
+// returns the factor that rescales earlier sums. `rows` is a multiple of the vector length. NaN stays NaN.
 HWY_INLINE float softmax_tile(float* HWY_RESTRICT scores, const RowFactors& factors, std::int64_t begin,
                               std::int64_t end, std::int64_t rows, const RunningSoftmax& running) {
   const FloatTag d;
@@ -44,8 +44,8 @@ HWY_INLINE float softmax_tile(float* HWY_RESTRICT scores, const RowFactors& fact
   auto& [maximum, total] = running;
   const std::int64_t step = hn::Lanes(d);
   const auto lowest = hn::Set(d, -std::numeric_limits<float>::infinity());
-  // f(j, mask) for the vectors that reach into [begin, end); a mask costs as much as the rest, and most
-  // vectors need none.
+  // Calls f(j, mask) for the vectors that overlap [begin, end). Masking costs as much as the rest, and most
+  // vectors do not need it.
   const auto for_each_vector = [&](const auto& f) HWY_ATTR {
     const std::int64_t last = std::min(end, rows);
     for (std::int64_t j = std::max<std::int64_t>(begin, 0) / step * step; j < last; j += step) {
@@ -66,14 +66,14 @@ HWY_INLINE float softmax_tile(float* HWY_RESTRICT scores, const RowFactors& fact
     hn::StoreU(score, d, scores + j);
   });
   maximum = hn::GetLane(hn::MaxOfLanes(d, largest));
-  const bool none = maximum == -std::numeric_limits<float>::infinity();  // nothing in sight so far
+  const bool none = maximum == -std::numeric_limits<float>::infinity();  // no visible row so far
   const auto shift = hn::Set(d, none ? 0 : maximum);
   auto sum = hn::Zero(d);
   const auto zero = hn::Zero(d);
   std::fill(scores, scores + std::clamp<std::int64_t>(begin, 0, rows) / step * step, 0.0F);
   for_each_vector([&](std::int64_t j, const auto& mask) HWY_ATTR {
     const auto x = hn::Sub(hn::LoadU(d, scores + j), shift);
-    // Exp takes NaN for a small number.
+    // The exponential does not propagate NaN.
     const auto weight = hn::IfThenElse(hn::IsNaN(x), x, exponential_below_one(d, x));
     sum = hn::Add(sum, weight);
     hn::StoreU(mask(hn::Mul(weight, hn::LoadU(d, weight_factors + j)), zero), d, scores + j);

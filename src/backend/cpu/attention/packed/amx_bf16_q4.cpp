@@ -14,13 +14,13 @@ namespace sluice::backend::cpu::attention::packed {
 
 namespace {
 
-// The low bytes of the levels' parts, then their high bytes: a look-up by bytes takes one micro-operation
-// where one by words takes two.
+// The low bytes of the levels' parts, then their high bytes: a byte permute takes one micro-operation, a word
+// permute two.
 struct LevelTable {
   alignas(64) std::uint8_t large[64] = {};
   alignas(64) std::uint8_t small[64] = {};
   alignas(64) std::uint8_t twice[64];  // byte i / 2
-  alignas(64) std::uint8_t pairs[64];  // byte i / 4 of a row twice, then that of the row 32 bytes behind it
+  alignas(64) std::uint8_t pairs[64];  // byte i / 4 of a row, duplicated, then of the row 32 bytes further
   LevelTable() {
     for (std::size_t i = 0; i < 64; ++i) {
       twice[i] = static_cast<std::uint8_t>(i / 2);
@@ -43,7 +43,7 @@ const LevelTable& levels() {
   return table;
 }
 
-// Each half of `bytes` holds one byte of codes twice: what finds both bytes of a level.
+// Each half of `bytes` has one byte of codes twice; returns the indices of both bytes of a level.
 SLUICE_AMX_BF16 inline __m512i low_nibbles(__m512i bytes) {
   constexpr int kAndOr = 0xea;  // (a & b) | c
   return _mm512_ternarylogic_epi32(bytes, _mm512_set1_epi16(0x0f0f), _mm512_set1_epi16(0x1000), kAndOr);
@@ -56,8 +56,8 @@ SLUICE_AMX_BF16 inline __m256i load_codes(const std::uint8_t* from) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
 }
 
-// Where prepared keys and values lie. With few queries, all of which are served at once, two slots in turn
-// stay in the first-level cache; more come back for all of them.
+// Memory for prepared keys and values. With few queries, all of which are computed at once, two alternating
+// slots stay in the first-level cache; with more, all steps are kept, because they are read again.
 template <int kParts_, std::size_t kSlotHalves>
 struct Slots {
   static constexpr int kParts = kParts_;
@@ -69,7 +69,7 @@ struct Slots {
   }
 };
 
-// Unpacks the keys of a strip of coordinates one strip ahead of the products.
+// Unpacks the keys of a strip of coordinates, one strip ahead of the products.
 struct CodedKeys {
   static constexpr int kParts = 2;
   static constexpr std::int64_t stride = bf16::kStrip * sizeof(bf16::Half);
@@ -104,7 +104,7 @@ struct CodedKeys {
   }
 };
 
-// Values of a strip in pairs of rows.
+// Values of a strip, interleaved by pairs of rows.
 struct CodedValues {
   static constexpr int kParts = 2;
   const std::uint8_t* const* rows;
@@ -139,7 +139,7 @@ struct CodedValues {
 };
 
 // A strip of the sums of sixteen pieces of weights += their products with rows kStep * [begin, end) of
-// values. values.part(p, s) is where step s of part p lies, rows in pairs.
+// values. values.part(p, s) is the address of step s of part p, with pairs of rows interleaved.
 template <bool kPrepare>
 SLUICE_AMX_BF16 void multiply_strip(const CodedValues& values, const bf16::Half* weights, std::size_t begin,
                                     std::size_t end, float* sums, std::size_t stride) {
@@ -194,7 +194,7 @@ void add_coded_values(const CodedRows& coded, std::size_t column, std::size_t be
 
 SLUICE_AMX_BF16 void split_weights(const float* weights, std::size_t stride, std::size_t count,
                                    std::size_t begin, std::size_t end, bf16::Half* tiles) {
-  constexpr std::size_t kTileRows = bf16::kValueRows * 16;  // halves of sixteen rows
+  constexpr std::size_t kTileRows = bf16::kValueRows * 16;  // halves in sixteen rows
   const std::size_t rows = 2 * count;
   for (std::size_t s = begin; s < end; ++s) {
     const auto at = [&](std::size_t r) {

@@ -21,18 +21,18 @@ namespace {
 
 constexpr std::size_t kTileBytes = 16 * kDigitStep;
 constexpr std::size_t kLine = 64;
-constexpr std::size_t kDigitColumns = 32;  // of values that are multiplied together
+constexpr std::size_t kDigitColumns = 32;  // columns of values that are multiplied together
 constexpr float kRadix = 256;
-constexpr float kLargest = 127 * 256 + 127;  // of two digits
+constexpr float kLargest = 127 * 256 + 127;  // that two digits can represent
 
-// Levels times this are nearly integers: off by 6e-6 of their mean square.
+// Levels times this are nearly integers: the errors are 6e-6 of their root mean square.
 constexpr float kLevelFactor = 10140.62F;
 
-// What a byte of codes finds by its low nibble, whatever the two bits above it.
+// Tables of digits, indexed by a byte of codes: by its low nibble, whatever the two bits above it.
 struct LevelDigits {
   alignas(64) Digit high[64];
   alignas(64) Digit low[64];
-  alignas(64) std::uint8_t turns[64];  // of the bytes of four rows of sixteen
+  alignas(64) std::uint8_t turns[64];  // interleaves the bytes of four rows of sixteen
   LevelDigits() {
     for (std::size_t i = 0; i < 64; ++i) {
       turns[i] = static_cast<std::uint8_t>(i % 4 * 16 + i / 4);
@@ -48,12 +48,12 @@ const LevelDigits& levels() {
   return table;
 }
 
-// Each tile row is a line.
+// Each tile row is a cache line.
 SLUICE_AMX_DIGITS inline void store_line(void* to, std::size_t line, __m512i v) {
   _mm512_store_si512(static_cast<Digit*>(to) + line * kLine, v);
 }
 
-// Sixteen numbers, none larger than kLargest, as digits.
+// Splits sixteen numbers of at most kLargest into digits.
 SLUICE_AMX_DIGITS inline void split(__m512 x, Digit* high, Digit* low) {
   const __m512i integer = _mm512_cvtps_epi32(x);
   const __m512i rounded = _mm512_srai_epi32(_mm512_add_epi32(integer, _mm512_set1_epi32(128)), 8);
@@ -61,8 +61,8 @@ SLUICE_AMX_DIGITS inline void split(__m512 x, Digit* high, Digit* low) {
   _mm_store_si128(reinterpret_cast<__m128i*>(low), _mm512_cvtepi32_epi8(integer));
 }
 
-// `count` numbers in rows of a tile, `step` bytes from one stretch of kDigitStep to the next; returns what
-// the integers are to be multiplied by. Numbers that are not finite make it NaN.
+// Rounds `count` numbers into rows of a tile, with `step` bytes between stretches of kDigitStep; returns the
+// factor that converts the integers back, NaN if a number is not finite.
 SLUICE_AMX_DIGITS float split_row(const float* x, std::size_t count, Digit* high, Digit* low,
                                   std::size_t step) {
   __m512 largest = _mm512_setzero_ps();
@@ -81,7 +81,7 @@ SLUICE_AMX_DIGITS float split_row(const float* x, std::size_t count, Digit* high
   return bound / kLargest;
 }
 
-// Levels of keys, kKeyRows rows per slot: the first digits, then the second ones.
+// Levels of keys, kKeyRows rows per slot: the first digits, then the second digits.
 struct DigitKeys {
   const std::uint8_t* const* rows;
   Digit* slots;
@@ -107,7 +107,7 @@ struct DigitKeys {
 };
 
 // results = products of the four tiles in each slot [begin, end) of `rows` with the tiles of `other`. Rows of
-// keys stand on the left, of values on the right.
+// keys are the left operand, rows of values the right one.
 template <bool kPrepare, bool kRowsLeft, class Rows>
 SLUICE_AMX_DIGITS void multiply_slots(const Rows& rows, std::size_t begin, std::size_t end,
                                       const Digit* other, std::int32_t* results) {
@@ -147,21 +147,21 @@ SLUICE_AMX_DIGITS void multiply_slots(const Rows& rows, std::size_t begin, std::
   simd::order_memory();
 }
 
-// Two halves of a vector from two addresses.
+// Loads the two halves of a vector from two addresses.
 SLUICE_AMX_DIGITS inline __m512i load_halves(const std::int32_t* lower, const std::int32_t* upper) {
   const __m256i a = _mm256_load_si256(reinterpret_cast<const __m256i*>(lower));
   const __m256i b = _mm256_load_si256(reinterpret_cast<const __m256i*>(upper));
   return _mm512_mask_broadcast_i64x4(_mm512_castsi256_si512(a), 0xf0, b);
 }
 
-// Products of digits as numbers: a radix between those of neighbouring orders.
+// Combines products of digits: neighbouring orders differ by a factor of kRadix.
 SLUICE_AMX_DIGITS inline __m512 join(__m512i first, __m512i second, __m512i third) {
   const __m512 radix = _mm512_set1_ps(kRadix);
   const __m512 upper = _mm512_fmadd_ps(_mm512_cvtepi32_ps(first), radix, _mm512_cvtepi32_ps(second));
   return _mm512_fmadd_ps(upper, radix, _mm512_cvtepi32_ps(third));
 }
 
-// The products of slots of keys with `count` queries.
+// Stores the products of slots of keys with `count` queries as scores.
 SLUICE_AMX_DIGITS void store_scores(const std::int32_t* results, const float* scales, std::size_t count,
                                     float* scores, std::size_t stride) {
   __m512i v[16];
@@ -179,8 +179,8 @@ SLUICE_AMX_DIGITS void store_scores(const std::int32_t* results, const float* sc
   }
 }
 
-// Levels of kDigitColumns columns of values, a slot per step: first digits of even columns, of odd ones,
-// second digits. Bytes of four rows take turns.
+// Levels of kDigitColumns columns of values, one slot per step: first digits of even columns, of odd ones,
+// then second digits. Bytes of four rows are interleaved.
 struct DigitValues {
   const std::uint8_t* const* rows;
   std::size_t column;
@@ -214,7 +214,7 @@ struct DigitValues {
   }
 };
 
-// sums += the products of weights with slots of values.
+// Adds the products of weights and slots of values to the sums.
 SLUICE_AMX_DIGITS void add_results(const std::int32_t* results, const float* scales, std::size_t count,
                                    float* sums, std::size_t width) {
   for (std::size_t q = 0; q < count; ++q)
@@ -259,7 +259,7 @@ DigitSpace::DigitSpace(std::size_t count, std::size_t width, std::byte* at) {
 
 SLUICE_AMX_DIGITS void pack_digits(const float* queries, std::size_t stride, std::size_t count,
                                    std::size_t width, const DigitSpace& space) {
-  // Rows of queries pass through `prepared` on their way to columns.
+  // Rows of queries are staged in `prepared` before they become columns.
   Digit* const rows = space.prepared;
   for (std::size_t first = 0; first < count; first += kDigitQueries) {
     Digit* const tiles = space.queries + first * 2 * width;

@@ -1,23 +1,22 @@
-// Attention straight from packed caches: out = softmax(scale * q kT) v.
+// Attention computed from packed caches: out = softmax(scale * q kT) v.
 //
-// Keys and values stay in the rotated basis: q is rotated once, the sum of values rotated back once. Work is
-// cut by (sequence, KV head, group of queries, part of kPartRows logical rows). A part goes by in tiles that
-// fit the first-level cache: a tile's codes become levels once for all queries of the group and all query
-// heads of the KV head. Norms never touch levels: a key's norm scales its score, a value's norm its weight,
-// and both are masked, so that a row outside a query's sight cannot reach it, NaN or not. Each part leaves
-// its maximum, its sum of weights and its weighted values; parts merge in rising order. Parts and tiles are
-// counted from logical row 0 and a row without sight adds an exact 0, so one query's bits do not depend on
-// the others. Rows of the call's own tokens that are not read from codes are rotated once, take the place of
-// levels with a norm of 1, and are a part of their own behind the others; rotary keys beside the codes add
-// their own products to the scores.
+// Keys and values stay in the rotated basis: q is rotated once, and the sum of values is rotated back once.
+// Work is divided by (sequence, KV head, group of queries, part of kPartRows logical rows). A part is
+// processed in tiles that fit the first-level cache: a tile's codes are converted to levels once for all
+// queries of the group and all query heads of the KV head. Levels are not multiplied by norms: a key's norm
+// scales its score, a value's norm its weight, and both are masked, so a row that a query does not see cannot
+// affect it, not even with NaN. Each part stores its maximum, its sum of weights and its weighted values;
+// parts are merged in ascending order. Parts and tiles are counted from logical row 0 and a row that is not
+// visible adds exactly 0, so one query's bits do not depend on the others. Rows of the call's own tokens that
+// are not read from codes are rotated once, replace levels with a norm of 1, and form a part of their own
+// after the others; the products of rotary keys are added to the scores.
 //
-// 4-bit codes go to the matrix units where there are any, in place of levels in F32: as bytes
-// (packed/amx_int8_q4.h), or as BF16 numbers where F32 is to be exact (packed/amx_bf16_q4.h). On other x86
-// processors levels are words where F32 need not be exact (packed/word_products-inl.h).
+// With AMX, 4-bit codes are not converted to F32 levels but multiplied as bytes (packed/amx_int8_q4.h), or as
+// BF16 numbers if the backend is exact (packed/amx_bf16_q4.h). On other x86 processors levels are 16-bit
+// words unless the backend is exact (packed/word_products-inl.h).
 //
-// Bytes: every packed row in sight once per group. Arithmetic and softmax in F32; 4*D operations a query,
-// head and row. Error against double on equal codes about 1e-6, 1e-4 by bytes or
-// words.
+// Bytes: every visible packed row once per group. Arithmetic and softmax in F32; 4*D operations per query,
+// head and row. The error compared with double on equal codes is about 1e-6, or 1e-4 with bytes or words.
 #define HWY_WANT_AVX3_DL  // for VNNI
 #undef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS 0xFFF007FLL
@@ -56,7 +55,7 @@ HWY_INLINE void for_each_query_tile(std::size_t queries, F&& f) {
   for (; q < queries; ++q) f(q, std::integral_constant<std::size_t, 1>());
 }
 
-// The levels of rows into those rows of the tile.
+// Writes the levels of some rows into the corresponding rows of the tile.
 HWY_INLINE void read_levels(const PackedRows& rows, std::int64_t bits, std::size_t width, const TileRows& of,
                             float* tile) {
   if (of.own) {
@@ -113,7 +112,7 @@ HWY_INLINE void load_queries(const PackedAttention& call, const QueryGroup& grou
   }
 }
 
-// Scores of latents times their norms, plus those of the rotary keys of the same rows.
+// Scores of latents times their norms, plus the scores of the same rows' rotary keys.
 template <class T>
 HWY_INLINE void add_rope_scores(const PackedAttention& call, const QueryGroup& group, const TileRows& of,
                                 const PartScratch& scratch) {
@@ -126,7 +125,7 @@ HWY_INLINE void add_rope_scores(const PackedAttention& call, const QueryGroup& g
       float* scores = scratch.scores + q * stride + j;
       hn::StoreU(hn::Mul(hn::LoadU(d, scores), hn::LoadU(d, scratch.key_factors + j)), d, scores);
     }
-  // Runs but the last are multiples of eight rows: none adds to the scores of the next.
+  // All runs but the last are multiples of eight rows, so none overwrites scores of the next.
   for (std::int64_t j = of.begin; j < of.end;) {
     const std::int64_t lying = cache.run(of.first + j, of.first + of.end);
     const ops::ConstView block = cache.block(of.first + j);
@@ -143,7 +142,7 @@ HWY_INLINE void add_rope_scores(const PackedAttention& call, const QueryGroup& g
   std::fill_n(scratch.key_factors, call.tile_rows, 1.0F);
 }
 
-// Some rows for all queries of a group.
+// Processes some rows for all queries of a group.
 HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group, const TileRows& of,
                             const Partial& to, const PartScratch& scratch) {
   const std::size_t queries = call.queries(group);
@@ -173,7 +172,7 @@ HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group
       add_rope_scores<ops::BFloat16>(call, group, of, scratch);
   }
   for (std::size_t q = 0; q < queries; ++q) {
-    // A tile of own rows may be shorter than the scores have room for: what lies behind it is not its own.
+    // A tile of the call's own rows may be shorter than the room for scores; what follows it is not its own.
     const RowRange sight = call.sight(group, static_cast<std::int64_t>(q), of.own);
     const float rescale =
         softmax_tile(scratch.scores + q * stride, {scratch.key_factors, scratch.value_factors},
@@ -193,7 +192,7 @@ HWY_INLINE void attend_tile(const PackedAttention& call, const QueryGroup& group
                {to.values, width});
 }
 
-// The rows of a part in tiles counted from row 0.
+// Processes the rows of a part in tiles, which are counted from row 0.
 HWY_INLINE void attend_rows(const PackedAttention& call, const QueryGroup& group, const RowRange& rows,
                             bool own, const Partial& to, const PartScratch& scratch) {
   const std::int64_t step = own ? std::min(call.tile_rows, ops::kFreshBlock) : call.tile_rows;
@@ -203,7 +202,7 @@ HWY_INLINE void attend_rows(const PackedAttention& call, const QueryGroup& group
                 to, scratch);
 }
 
-// One part of the rows for one group of queries, which are loaded.
+// Processes one part of the rows for one group of queries, which are loaded.
 HWY_INLINE void attend_part(const PackedAttention& call, const QueryGroup& group, std::int64_t part,
                             const Partial& to, const PartScratch& scratch) {
   const std::size_t queries = call.queries(group);
@@ -232,7 +231,7 @@ HWY_INLINE void blend(float* HWY_RESTRICT sum, float a, const float* HWY_RESTRIC
   }
 }
 
-// The sum of the parts from codes to the order of the coordinates; a row of memory follows it.
+// Reorders the sum of the parts from codes to the order of the coordinates; a spare row of memory follows it.
 HWY_INLINE void order_coded([[maybe_unused]] const PackedAttention& call, [[maybe_unused]] float* sum) {
 #if HWY_ARCH_X86
   if (call.products == CodeProducts::words)
@@ -240,7 +239,7 @@ HWY_INLINE void order_coded([[maybe_unused]] const PackedAttention& call, [[mayb
 #endif
 }
 
-// The parts of one query row, in rising order, into its row of the output.
+// Merges the parts of one query row, in ascending order, into its row of the output.
 HWY_INLINE void merge_parts(const PackedAttention& call, const QueryGroup& group, std::int64_t row,
                             float* sum) {
   const std::size_t width = call.width;
@@ -250,7 +249,7 @@ HWY_INLINE void merge_parts(const PackedAttention& call, const QueryGroup& group
   for (std::int64_t p = 0; p < group.parts(); ++p) {
     if (p == group.coded_parts()) order_coded(call, sum);
     const Partial part = call.partial(group, p);
-    if (part.total[row] == 0) continue;  // no row of the part is in sight
+    if (part.total[row] == 0) continue;  // no row of the part is visible
     const float larger = std::max(maximum, part.maximum[row]);
     const float old_weight = std::exp(maximum - larger);
     const float new_weight = std::exp(part.maximum[row] - larger);
@@ -266,8 +265,8 @@ HWY_INLINE void merge_parts(const PackedAttention& call, const QueryGroup& group
   store_row(sum, width, row_at(call.op.out, call.query_row(group, row)), call.op.out.dtype);
 }
 
-// A token's vector to what stands for its levels; returns its norm. A NaN goes to the norm alone: levels are
-// multiplied by the weight 0 where a query does not see them.
+// Converts a token's vector to the form of levels; returns its norm. NaN is only put into the norm, because
+// levels are multiplied by a weight of 0 for queries that do not see them.
 HWY_INLINE float rotate_token(const PackedAttention& call, const ops::ConstView& tokens, std::int64_t i,
                               float* row) {
   load_row(row_at(tokens, i), tokens.dtype, call.width, row);
@@ -276,7 +275,7 @@ HWY_INLINE float rotate_token(const PackedAttention& call, const ops::ConstView&
   else
     rotate(row, call.width, 1, call.signs);
   const FloatTag d;
-  auto zero = hn::Zero(d);  // NaN where a coordinate is not finite
+  auto zero = hn::Zero(d);  // NaN if a coordinate is not finite
   for (std::size_t c = 0; c < call.width; c += hn::Lanes(d)) {
     const auto x = hn::LoadU(d, row + c);
     zero = hn::Add(zero, hn::Sub(x, x));
@@ -286,7 +285,7 @@ HWY_INLINE float rotate_token(const PackedAttention& call, const ops::ConstView&
   return norm;
 }
 
-// Into to [T,KH,D] and the norms behind it.
+// Rotates into `to` [T,KH,D], followed by the norms.
 void rotate_tokens(Context& context, const PackedAttention& call, const ops::ConstView& tokens, float* to) {
   float* norms = to + tokens.elements();
   context.pool().parallel_for(0, tokens.dim(0) * tokens.dim(1), 16,
@@ -297,7 +296,7 @@ void rotate_tokens(Context& context, const PackedAttention& call, const ops::Con
 }
 
 void attend_wave(Context& context, const PackedAttention& call, const Wave& wave) {
-  // Enough for every worker to have several, few enough to load the queries for more than one part.
+  // Enough tasks that every worker gets several, but few enough that loaded queries serve more than one part.
   const std::int64_t items = std::clamp<std::int64_t>(wave.items / (8 * context.pool().size()), 1, 8);
   context.pool().parallel_for_dynamic(
       0, wave.items, items, [&](std::int64_t begin, std::int64_t end, int worker) HWY_ATTR {

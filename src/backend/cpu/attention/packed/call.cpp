@@ -11,13 +11,13 @@ namespace sluice::backend::cpu::attention::packed {
 namespace {
 
 constexpr std::int64_t kGroupQueries = 64;  // query vectors, enough to make unpacking cheap
-constexpr std::int64_t kTileFloats = 8192;  // of the first-level cache
+constexpr std::int64_t kTileFloats = 8192;  // in the first-level cache
 constexpr std::int64_t kMinTileRows = 16;   // a whole vector of scores
 constexpr std::int64_t kMaxTileRows = 64;
 constexpr std::int64_t kUnitTileRows = bf16::kValueRows;
 constexpr std::size_t kPartialFloats = std::size_t{8} << 20;  // of partial results in memory at once
 
-// Integers are off by less than a tenth of what rounding a BF16 output is.
+// The error of integers is less than a tenth of the rounding error of a BF16 output.
 CodeProducts products_of(const PackedCall& op, std::size_t width, const Context& context) {
   const bool integers = !context.exact() || op.out.dtype == ops::DType::bf16;
   const auto both = [&](const auto& know) { return know(op.keys.bits) && know(op.values.bits); };
@@ -25,7 +25,7 @@ CodeProducts products_of(const PackedCall& op, std::size_t width, const Context&
     return CodeProducts::digits;
   if (bf16::available(context.isa()) && both([&](std::int64_t bits) { return knows_codes(bits, width); }))
     return CodeProducts::numbers;
-  // Levels of 8 bits are the least exact as words.
+  // Levels of 8 bits are the least accurate ones as words.
   if (integers && both([&](std::int64_t bits) {
         return knows_words(context.isa(), bits, width) && (bits < 8 || op.out.dtype == ops::DType::bf16);
       }))

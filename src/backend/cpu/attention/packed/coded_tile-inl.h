@@ -1,5 +1,5 @@
-// The products of a tile of rows with the queries of a group straight from its codes, by whoever multiplies
-// them, and the memory they take. Included once per instruction set.
+// The products of a tile of rows with the queries of a group, computed from codes, and their memory. Included
+// once per instruction set.
 #if defined(SLUICE_BACKEND_CPU_CODED_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_CODED_TILE_INL_H_
 #undef SLUICE_BACKEND_CPU_CODED_TILE_INL_H_
@@ -26,7 +26,7 @@ struct PartScratch {
     const std::size_t rows = call.tile_rows;
     score_stride = rows + 16;
     const std::size_t rope_floats = queries_count * padded(call.rope_width);
-    // Queries pass through the tile on their way to the matrix units.
+    // Queries are staged in the tile before they are packed for AMX.
     const std::size_t tile_floats = std::max(rows, call.by_units() ? queries_count : 0) * call.width;
     const std::size_t floats =
         rope_floats + queries_count * (call.width + score_stride) + tile_floats + 2 * rows;
@@ -48,8 +48,9 @@ struct PartScratch {
     value_factors = key_factors + rows;
   }
   std::size_t score_stride;
-  bf16::Workspace units;  // or
-  DigitSpace digits;      // or
+  // One of these three is used.
+  bf16::Workspace units;
+  DigitSpace digits;
   WordSpace words;
   float* rope_queries;   // [queries,padded(R)], scaled
   float* queries;        // [queries,D]
@@ -59,7 +60,7 @@ struct PartScratch {
   float* value_factors;  // [rows]
 };
 
-// Logical rows first + [begin, end), from codes or as the call brings them.
+// Logical rows first + [begin, end), from codes or as passed by the call.
 struct TileRows {
   std::int64_t first;
   std::int64_t begin;
@@ -67,7 +68,7 @@ struct TileRows {
   bool own;
 };
 
-// The codes of a tile; rows that are not read are stood for.
+// The codes of a tile; rows that are not to be read are replaced by the nearest one that is.
 struct CodeRows {
   const std::uint8_t* at[bf16::kValueRows];
   CodeRows(const PackedRows& rows, const TileRows& of) {
@@ -78,7 +79,7 @@ struct CodeRows {
   }
 };
 
-// The codes of the tile of rows from `first` on, most likely the next.
+// The codes of the tile from row `first` on, which is probably the next.
 HWY_INLINE AttendAhead ahead_of(const PackedAttention& call, const PackedRows& keys, const PackedRows& values,
                                 std::int64_t first) {
   const auto rows = [&](const PackedRows& side) {
@@ -89,7 +90,7 @@ HWY_INLINE AttendAhead ahead_of(const PackedAttention& call, const PackedRows& k
           call.by_units() ? AttendAhead::Order::quarters : AttendAhead::Order::rows};
 }
 
-// Scores of a tile by the matrix units.
+// Scores of a tile with AMX.
 HWY_INLINE void score_by_units(const PackedAttention& call, const QueryGroup& group, const TileRows& of,
                                const PartScratch& scratch, AttendAhead& ahead) {
   const std::size_t width = call.width;
@@ -109,7 +110,7 @@ HWY_INLINE void score_by_units(const PackedAttention& call, const QueryGroup& gr
   }
 }
 
-// Adds a tile to the sums of the matrix units.
+// Adds a tile to the sums with AMX.
 HWY_INLINE void add_by_units(const PackedAttention& call, const QueryGroup& group, const TileRows& of,
                              const PartScratch& scratch, AttendAhead& ahead) {
   const std::size_t width = call.width;
@@ -130,7 +131,7 @@ HWY_INLINE void add_by_units(const PackedAttention& call, const QueryGroup& grou
 }
 
 #if HWY_ARCH_X86
-// f(block, codes) for the blocks of a tile that are in sight.
+// Calls f(block, codes) for the visible blocks of a tile.
 template <class F>
 HWY_INLINE void for_each_block(const PackedRows& rows, std::int64_t bits, const TileRows& of,
                                AttendAhead& ahead, F&& f) {

@@ -1,9 +1,9 @@
-// Packed codes to codebook levels in F32. Included once per instruction set.
+// Converts packed codes to codebook levels in F32. Included once per instruction set.
 //
 // The codes of a vector, or of eight lanes, take at most 16 bytes of the stream: these are loaded once, a
-// byte shuffle brings the two bytes that hold code i to lane i, a shift and a mask leave the code. Levels
-// come from registers by permutation while a few tables hold them all (up to 6 bits on AVX-512, 5 on AVX2, 4
-// on 128-bit vectors), else by gathering.
+// byte shuffle moves the two bytes that contain code i to lane i, and a shift and a mask extract the code.
+// Levels are looked up by permuting registers if a few tables hold them all (up to 6 bits on AVX-512, 5 on
+// AVX2, 4 with 128-bit vectors), otherwise by gathers.
 #if defined(SLUICE_BACKEND_CPU_LEVELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_LEVELS_INL_H_
 #undef SLUICE_BACKEND_CPU_LEVELS_INL_H_
@@ -58,7 +58,7 @@ class LevelReader {
       for (std::size_t v = 0; v < kVectors; ++v)
         hn::StoreU(levels(stream, window_[v], shift_[v]), d, to + i + v * kLanes);
     }
-    // The last codes lie within the last 16 bytes.
+    // The last codes are in the last 16 bytes.
     const auto stream = hn::LoadDup128(Bytes(), codes + bytes - 16);
     for (; i < width; i += kGroup) {
       const auto skip = hn::Set(Bytes(), static_cast<std::uint8_t>(i * kBits / 8 - (bytes - 16)));
@@ -71,7 +71,7 @@ class LevelReader {
 
  private:
   static constexpr std::size_t kLanes = hn::MaxLanes(FloatTag());
-  // Codes read at once: whole bytes of the stream, so at least eight.
+  // Codes read at a time: whole bytes of the stream, so at least eight.
   static constexpr std::size_t kGroup = std::max<std::size_t>(kLanes, 8);
   static constexpr std::size_t kVectors = kGroup / kLanes;
   static constexpr std::size_t kStep = kGroup * kBits / 8;  // bytes
@@ -92,7 +92,7 @@ class LevelReader {
     }
   }
 
-  // The level among kCount tables, by halves.
+  // Selects the level among kCount tables by bisection.
   template <std::size_t kCount>
   static HWY_INLINE FloatVec select(hn::Vec<Words> codes, const FloatVec* tables) {
     const FloatTag d;
@@ -114,7 +114,7 @@ class LevelReader {
   FloatVec tables_[kMaxTables];
 };
 
-// BF16 numbers in the place of codes.
+// Reads BF16 numbers instead of codes.
 struct NumberReader {
   HWY_INLINE void read(const std::uint8_t* numbers, std::size_t width, float* HWY_RESTRICT to) const {
     load_row(reinterpret_cast<const ops::BFloat16*>(numbers), width, to);

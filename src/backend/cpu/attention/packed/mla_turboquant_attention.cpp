@@ -6,7 +6,7 @@ namespace sluice::backend::cpu::attention::packed {
 
 namespace {
 
-// A view with a dimension of one head at `at`.
+// The view with an additional dimension of one head at `at`.
 ops::ConstView one_head(const ops::ConstView& view, int at) {
   if (!view.present()) return {};
   ops::ConstView heads(view.data, view.dtype, {}, {});

@@ -1,8 +1,9 @@
-// Packed codes to codebook levels as integers of fourteen bits. Included once per instruction set.
+// Converts packed codes to codebook levels as 14-bit integers. Included once per instruction set.
 //
-// A chunk of codes becomes vectors of words in whatever order costs least; what meets them lies in the same
-// order. AVX-512 looks words up: codes at the lowest bits of their words need no mask, since a table repeats
-// itself above them. Elsewhere the two bytes of a level are looked up apart, sixteen entries at a time.
+// A chunk of codes becomes vectors of words in the order that costs least; its counterpart in a product is
+// stored in the same order. AVX-512 looks up words: codes at the lowest bits of their words need no mask,
+// because the table is repeated for all values of the bits above. Elsewhere the two bytes of a level are
+// looked up separately, sixteen entries at a time.
 #if defined(SLUICE_BACKEND_CPU_WORD_LEVELS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_WORD_LEVELS_INL_H_
 #undef SLUICE_BACKEND_CPU_WORD_LEVELS_INL_H_
@@ -29,11 +30,11 @@ using HalfVec = hn::Vec<HalfTag>;
 using ByteTag = hn::Repartition<std::uint8_t, FloatTag>;
 using ByteVec = hn::Vec<ByteTag>;
 
-constexpr std::size_t kWords = hn::MaxLanes(ShortTag());  // of a vector
+constexpr std::size_t kWords = hn::MaxLanes(ShortTag());  // per vector
 
 #if HWY_TARGET <= HWY_AVX3
 
-// The level of the code at the lowest bits of each word.
+// Looks up the level of the code at the lowest bits of each word.
 template <std::size_t kBits>
 class LevelTable {
  public:
@@ -64,7 +65,7 @@ class LevelTable {
   ShortVec tables_[kTables];
 };
 
-// Codes that words hold in whole numbers: slot k of all words, then slot k + 1.
+// For code widths that divide a word: slot k of all words, then slot k + 1.
 template <std::size_t kBits_>
 class SlotLevels {
  public:
@@ -99,7 +100,7 @@ struct WordWindows {
   }
 };
 
-// Codes of any width: a word gets the two bytes that hold its code.
+// For any code width: each word gets the two bytes that contain its code.
 template <std::size_t kBits_>
 class StraddlingLevels {
  public:
@@ -123,7 +124,7 @@ class StraddlingLevels {
 
 #else
 
-// Codes that bytes hold in whole numbers: slot k of all bytes, then slot k + 1.
+// For code widths that divide a byte: slot k of all bytes, then slot k + 1.
 template <std::size_t kBits_>
 class SlotLevels {
  public:
@@ -131,7 +132,7 @@ class SlotLevels {
   static constexpr std::size_t kSlots = 8 / kBits;
   static constexpr std::size_t kChunk = 2 * kSlots * kWords;
   static constexpr std::size_t coordinate(std::size_t at) {
-    // Lower halves of all blocks of sixteen bytes, then the upper ones.
+    // The lower halves of all 16-byte blocks, then the upper halves.
     const std::size_t word = at % (2 * kWords);
     const std::size_t byte = word % kWords / 8 * 16 + word / kWords * 8 + word % 8;
     return byte * kSlots + at / (2 * kWords);
@@ -148,7 +149,7 @@ class SlotLevels {
 
  private:
   static constexpr std::size_t kLevels = std::size_t{1} << kBits;
-  static constexpr std::size_t kTables = kLevels <= 16 ? 1 : kLevels / 32;  // of the positive half
+  static constexpr std::size_t kTables = kLevels <= 16 ? 1 : kLevels / 32;  // for the positive half
 
   template <std::size_t k>
   HWY_INLINE void read_slot(ByteVec bytes, ShortVec (&to)[2 * kSlots]) const {
@@ -161,7 +162,7 @@ class SlotLevels {
       to[2 * k] = hn::BitCast(ShortTag(), hn::InterleaveLower(ByteTag(), low, high));
       to[2 * k + 1] = hn::BitCast(ShortTag(), hn::InterleaveUpper(ByteTag(), low, high));
     } else {
-      // The codebook is odd: its lower half is the upper one's mirror.
+      // The codebook is odd: its lower half mirrors the upper one.
       const hn::RebindToSigned<ByteTag> signed_bytes;
       const auto negative = hn::BitCast(
           ByteTag(), hn::VecFromMask(signed_bytes,
@@ -179,7 +180,7 @@ class SlotLevels {
     if constexpr (k + 1 < kSlots) read_slot<k + 1>(bytes, to);
   }
 
-  // The entry among kCount tables of sixteen, which begin where the index has no higher bits.
+  // Looks up an entry in kCount tables of sixteen; the tables start at the index with no higher bits.
   template <std::size_t kCount>
   static HWY_INLINE ByteVec among(ByteVec index, const std::uint8_t* tables) {
     if constexpr (kCount == 1) {
@@ -194,13 +195,13 @@ class SlotLevels {
   }
 
   const WordLevels& levels_;
-  ByteVec low_;  // the first sixteen
+  ByteVec low_;  // the first sixteen entries
   ByteVec high_;
 };
 
 #endif
 
-// Calls f with the reader of a bit width that knows_words.
+// Calls f with the reader for a bit width that knows_words() accepts.
 template <class F>
 HWY_INLINE void with_word_reader(std::int64_t bits, F&& f) {
   switch (bits) {

@@ -1,10 +1,10 @@
-// Attention's two products as products of words: levels, queries and weights are integers. Included once per
+// Attention's two products with 16-bit words: levels, queries and weights are integers. Included once per
 // instruction set.
 //
-// A query is rounded by its largest coordinate, the weights of kBlockRows rows by the largest of them, levels
-// as word_levels.h says. Sums of as many products as 32 bits hold are exact and go on in F32, always the same
-// ones: tiling never changes a bit. Queries lie in the order of a chunk's levels; sums of values in that of
-// levels whose neighbouring rows take turns.
+// A query is scaled by its largest coordinate, the weights of kBlockRows rows by the largest of them, levels
+// as in word_levels.h. Sums of as many products as fit into 32 bits are exact and are then added in F32,
+// always in the same groups: tiling never changes a bit. Queries are in the order of a chunk's levels; sums
+// of values are in the order of levels with neighbouring rows interleaved.
 #if defined(SLUICE_BACKEND_CPU_WORD_PRODUCTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_WORD_PRODUCTS_INL_H_
 #undef SLUICE_BACKEND_CPU_WORD_PRODUCTS_INL_H_
@@ -30,7 +30,7 @@ using namespace attention::HWY_NAMESPACE;
 using IntTag = hn::RebindToSigned<FloatTag>;
 using IntVec = hn::Vec<IntTag>;
 
-// sum += products of neighbours.
+// sum += products of neighbouring words, added in pairs.
 HWY_INLINE IntVec add_products(IntVec sum, ShortVec a, ShortVec b) {
 #if HWY_TARGET == HWY_AVX3_DL
   return IntVec{_mm512_dpwssd_epi32(sum.raw, a.raw, b.raw)};
@@ -40,7 +40,7 @@ HWY_INLINE IntVec add_products(IntVec sum, ShortVec a, ShortVec b) {
 #endif
 }
 
-// Coordinates of a chunk, of keys as they are read or of the sums of values.
+// The coordinates of a chunk, as keys are read or as sums of values are stored.
 template <class Levels, bool kValues>
 constexpr auto chunk_order() {
   std::array<std::uint16_t, Levels::kChunk> order{};
@@ -52,7 +52,7 @@ constexpr auto chunk_order() {
   return order;
 }
 
-// f(position, coordinate) for a row.
+// Calls f(position, coordinate) for a row.
 template <bool kValues, class F>
 HWY_INLINE void for_each_coordinate(std::int64_t bits, std::size_t width, F&& f) {
   with_word_reader(bits, [&](const auto& levels) HWY_ATTR {
@@ -63,14 +63,14 @@ HWY_INLINE void for_each_coordinate(std::int64_t bits, std::size_t width, F&& f)
   });
 }
 
-// A row of sums to the order of the coordinates, through `copy`.
+// Reorders a row of sums to the order of the coordinates, with `copy` as temporary memory.
 HWY_INLINE void order_sums(std::int64_t bits, std::size_t width, float* copy, float* row) {
   std::copy_n(row, width, copy);
   for_each_coordinate<true>(bits, width, [&](std::size_t at, std::size_t i) { row[i] = copy[at]; });
 }
 
-// What `count` numbers are multiplied by to be integers, and those to be the numbers: NaN where one is not
-// finite.
+// The factor that scales `count` numbers to integers, and the one that scales them back: NaN if a number is
+// not finite.
 struct Rounding {
   float factor;
   float scale;
@@ -97,7 +97,7 @@ struct Rounding {
   }
 };
 
-// Queries lie in the order of the coordinates.
+// `queries` are in the order of the coordinates.
 HWY_INLINE void pack_words(const float* queries, std::size_t count, std::int64_t bits,
                            const WordSpace& space) {
   const std::size_t width = space.width;
@@ -110,7 +110,7 @@ HWY_INLINE void pack_words(const float* queries, std::size_t count, std::int64_t
   }
 }
 
-// Calls f with a compile-time number of queries whose sums stay in registers, until all are done.
+// Calls f with a compile-time number of queries whose sums fit into registers, until all are done.
 template <class F>
 HWY_INLINE void for_each_word_tile(std::size_t queries, F&& f) {
   std::size_t q = 0;
@@ -120,7 +120,7 @@ HWY_INLINE void for_each_word_tile(std::size_t queries, F&& f) {
   for (; q < queries; ++q) f(q, std::integral_constant<std::size_t, 1>());
 }
 
-// scores[q * stride + r] of kRows rows of levels and kQueries queries from `first` on, before their scales.
+// scores[q * stride + r] for kRows rows of levels and kQueries queries from `first` on, before scaling.
 template <std::size_t kQueries, std::size_t kRows>
 HWY_INLINE void score_words(const WordSpace& space, std::size_t first, const std::int16_t* levels,
                             float* scores, std::size_t stride) {
@@ -159,8 +159,8 @@ HWY_INLINE void score_words(const WordSpace& space, std::size_t first, const std
     std::memcpy(scores + q * stride, dots + q * kRows, kRows * sizeof(float));
 }
 
-// The codes of kBlockRows rows, of which [begin, end) are read, others are stood for, and what is fetched
-// while two of them are read.
+// The codes of kBlockRows rows, of which [begin, end) are read and the others are replaced by the nearest
+// one, and the turns of prefetching per two rows.
 struct BlockCodes {
   std::int64_t bits;
   AttendAhead& ahead;
@@ -210,7 +210,7 @@ HWY_INLINE void score_block(const BlockCodes& codes, std::size_t queries, const 
     }
 }
 
-// Weights of a block as pairs of words: [pair][query].
+// Packs the weights of a block as pairs of words: [pair][query].
 HWY_INLINE void round_weights(const QueryRows<const float>& weights, std::size_t queries, float level_factor,
                               const WordSpace& space) {
   for (std::size_t q = 0; q < queries; ++q) {
@@ -236,7 +236,7 @@ HWY_INLINE void weigh_words(const WordSpace& space, std::size_t first, std::size
     for (auto& s : sum) s = hn::Zero(IntTag());
     const std::int16_t* levels = space.levels + 2 * column;
     const std::int32_t* weights = space.weights + first;
-    // A compiler that unrolls this finds a tree of sums that no registers hold.
+    // Unrolled, compilers build a tree of sums that does not fit into registers.
     HWY_UNROLL(1)
     for (std::size_t pair = 0; pair < kBlockRows / 2; ++pair, levels += 2 * width, weights += queries) {
       ShortVec level[kVectors];

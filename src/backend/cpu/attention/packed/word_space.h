@@ -6,7 +6,7 @@
 
 namespace sluice::backend::cpu::attention::packed {
 
-// Rows whose levels are held at once, and whose weights are rounded together.
+// Rows whose levels are in memory at a time, and whose weights are rounded together.
 constexpr std::size_t kBlockRows = 16;
 
 struct WordSpace {
