@@ -1,4 +1,4 @@
-// Output rows gathered by the matrix they use.
+// Output rows grouped by the matrix they use.
 #pragma once
 
 #include "backend/cpu/runtime/row_walk.h"
@@ -11,7 +11,7 @@ class Buckets {
  public:
   struct Bucket {
     std::int64_t matrix;
-    const std::int32_t* rows;  // rising
+    const std::int32_t* rows;  // ascending
     std::int64_t size;
   };
 
@@ -20,7 +20,7 @@ class Buckets {
   }
 
   Buckets() = default;
-  // Row o uses matrix experts[o], or o mod matrices. Lives in `scratch`.
+  // Row o uses matrix experts[o], or o mod matrices. Stored in `scratch`.
   Buckets(const ops::ConstView& experts, std::int64_t rows, std::int64_t matrices, std::byte* scratch)
       : rows_(reinterpret_cast<std::int32_t*>(scratch)),
         starts_(rows_ + rows),
@@ -38,7 +38,7 @@ class Buckets {
       end += starts_[m];
       starts_[m] = end;
     }
-    // Filling from the back turns each end into a start and keeps the rows in order.
+    // Filling backwards turns each end into a start and keeps the rows in order.
     for (std::int64_t o = rows - 1; o >= 0; --o) rows_[--starts_[matrix_of(o)]] = to_int(o);
   }
 

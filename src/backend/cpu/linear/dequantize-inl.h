@@ -1,4 +1,4 @@
-// Sums of weight rows, in the order of the columns. Included once per instruction set.
+// Weighted sums of weight rows, in the order of the columns. Included once per instruction set.
 #if defined(SLUICE_BACKEND_CPU_DEQUANTIZE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_DEQUANTIZE_INL_H_
 #undef SLUICE_BACKEND_CPU_DEQUANTIZE_INL_H_
@@ -17,7 +17,7 @@ HWY_INLINE void add_scaled_slots(const Format& w, FloatVec coefficient, FloatVec
   if constexpr (k + 1 < Format::kSlots) add_scaled_slots<Format, k + 1>(w, coefficient, acc);
 }
 
-// Slots, back in column order and without the factors of the packed codes, plus `bias` in each lane.
+// Stores slots in column order, without the factors of the packed codes, and adds `bias` in each lane.
 template <class Format>
 HWY_INLINE void store_slots_in_order(const FloatVec (&acc)[Format::kSlots], FloatVec bias,
                                      float* HWY_RESTRICT to) {
@@ -29,7 +29,7 @@ HWY_INLINE void store_slots_in_order(const FloatVec (&acc)[Format::kSlots], Floa
   }
 }
 
-// Some rows of a weight. `scales` and `biases` hold a row of groups every group_step floats.
+// Some rows of a weight. `scales` and `biases` have a row of groups every group_step floats.
 struct WeightRows {
   const std::byte* values;
   std::int64_t count;
@@ -38,7 +38,7 @@ struct WeightRows {
   std::int64_t group_step;
 };
 
-// Columns of one chunk of sum_n coefficients[n] * row n, in column order.
+// The columns of one chunk of sum_n coefficients[n] * row n, in column order.
 template <class Format>
 HWY_NOINLINE void sum_rows_chunk(const MatrixFormat& format, const WeightRows& rows, std::int64_t chunk,
                                  const float* coefficients, float* HWY_RESTRICT to) {

@@ -1,9 +1,9 @@
 // The product of a few rows of a weight with a few rows of x. Included once per instruction set.
 //
-// Every output is computed in one order, whoever computes it: chunk by chunk, dot = sum over the chunk's
-// slots of code * x, lane by lane; acc += scale * dot, with the lane's group; then acc += bias * (sum of x
-// over the group), the groups spread over the lanes; then the sum of the lanes. (Dense: acc += value * x at
-// once.) So a token's bits do not depend on how many tokens share the call, although few tokens unpack
+// Every output is computed in one order on every path: chunk by chunk, dot = sum over the chunk's slots of
+// code * x, per lane; acc += scale * dot, with the lane's group; then acc += bias * (sum of x over the
+// group), with the groups distributed over the lanes; then the sum of the lanes. (Dense: acc += value * x
+// directly.) So a token's bits do not depend on how many tokens share the call, although few tokens unpack
 // weights in registers and many read them from a panel of floats.
 #if defined(SLUICE_BACKEND_CPU_LINEAR_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_LINEAR_TILE_INL_H_
@@ -19,17 +19,17 @@
 HWY_BEFORE_NAMESPACE();
 namespace sluice::backend::cpu::linear::HWY_NAMESPACE {
 
-constexpr int kDirectRows = kStreams;             // rows unpacked side by side in registers
-constexpr int kPanelRows = kLanes >= 16 ? 8 : 4;  // rows of a panel: as the register file allows
-constexpr int kTileTokens = 3;                    // tokens of a register tile
+constexpr int kDirectRows = kStreams;             // rows that are unpacked at the same time, in registers
+constexpr int kPanelRows = kLanes >= 16 ? 8 : 4;  // rows per panel, limited by registers
+constexpr int kTileTokens = 3;                    // tokens per register tile
 constexpr std::int64_t kPanelElements =
-    512;  // columns of a panel: panel and x tile fit the first-level cache
+    512;  // columns per panel: it and the x tile fit the first-level cache
 
-// Tokens up to which weights are unpacked in registers.
+// Maximum number of tokens for which weights are unpacked in registers.
 template <class Format>
 constexpr int kDirectTokens = Format::kSlots <= 8 ? kTileTokens : 1;
 
-// A row of x as the kernels want it: the slots of all chunks, then the sum of each group.
+// The layout of a row of x for the kernels: the slots of all chunks, then the sum of each group.
 struct XLayout {
   std::int64_t slots_floats = 0;
   std::int64_t row_floats = 0;
@@ -40,7 +40,7 @@ XLayout x_layout(const MatrixFormat& format) {
   return {slots, slots + (Format::kBiased ? padded_groups(format) : 0)};
 }
 
-// `row` holds the columns as floats and zeros up to a whole chunk.
+// `row` has the columns as floats, padded with zeros to a whole chunk.
 template <class Format>
 void arrange_x(const MatrixFormat& format, const float* HWY_RESTRICT row, float* HWY_RESTRICT to) {
   const FloatTag d;
@@ -56,7 +56,7 @@ void arrange_x(const MatrixFormat& format, const float* HWY_RESTRICT row, float*
     }
   if constexpr (Format::kBiased) {
     std::memset(slot, 0, to_size(padded_groups(format)) * sizeof(float));
-    const hn::CappedTag<float, 16> dg;  // no wider than the smallest group
+    const hn::CappedTag<float, 16> dg;  // not wider than the smallest group
     for (std::int64_t g = 0; g < format.groups(); ++g) {
       auto sum = hn::Zero(dg);
       for (std::int64_t i = 0; i < format.group_size; i += static_cast<std::int64_t>(hn::Lanes(dg)))
@@ -93,22 +93,22 @@ HWY_INLINE void add_slots(const Format (&w)[kDirectRows], const float* const (&x
   if constexpr (k + 1 < Format::kSlots) add_slots<Format, C, k + 1>(w, x, dot);
 }
 
-// Of some rows, each group_step floats behind the one before.
+// The groups of some rows, group_step floats apart.
 struct RowGroups {
   const float* scales;
   const float* biases;
   std::int64_t group_step;
 };
 
-// kDirectRows rows, and those whose bytes are fetched meanwhile.
+// kDirectRows rows, and those that are prefetched meanwhile.
 struct DirectRows {
   const std::byte* rows[kDirectRows];
   const std::byte* next[kDirectRows];
   RowGroups groups;
 };
 
-// kDirectRows rows times C tokens, straight from the packed weights: out[c][r]. False: the format does not
-// know some number.
+// kDirectRows rows times C tokens, computed from the packed weights: out[c][r]. Returns false if the format
+// cannot represent a number.
 template <class Format, int C>
 HWY_NOINLINE bool multiply_direct_as(const MatrixFormat& format, const DirectRows& from,
                                      const float* const* x, float* HWY_RESTRICT out) {
@@ -184,7 +184,7 @@ HWY_INLINE void store_slots(const Format& w, float* HWY_RESTRICT to) {
   if constexpr (k + 1 < Format::kSlots) store_slots<Format, k + 1>(w, to);
 }
 
-// Chunks [begin, end) of kPanelRows rows as floats: [chunk][slot][row][lane].
+// Unpacks chunks [begin, end) of kPanelRows rows to floats: [chunk][slot][row][lane].
 template <class Format>
 HWY_NOINLINE void fill_panel(const MatrixFormat& format, const std::byte* const (&rows)[kPanelRows],
                              std::int64_t begin, std::int64_t end, float* HWY_RESTRICT panel) {
@@ -197,15 +197,16 @@ HWY_NOINLINE void fill_panel(const MatrixFormat& format, const std::byte* const 
         });
 }
 
-// Chunks of kPanelRows rows as fill_panel leaves them.
+// Chunks of kPanelRows rows in the layout of fill_panel.
 struct Panel {
   GroupSpread spread;
-  int slots;  // of a chunk
+  int slots;  // per chunk
   const float* data;
   RowGroups groups;
 };
 
-// Chunks [begin, end), which are those of the panel, times C tokens, added to acc [token][row][lane].
+// Multiplies chunks [begin, end), which are those of the panel, by C tokens and adds to acc
+// [token][row][lane].
 template <bool kScaled, int C>
 HWY_NOINLINE void multiply_panel(const Panel& shape, const float* const* x, std::int64_t begin,
                                  std::int64_t end, float* HWY_RESTRICT acc) {

@@ -1,10 +1,10 @@
-// Products of activations with weights of any storage.
+// Products of activations with weights in any storage.
 //
-// x is converted to F32 once per call and laid out as the weight's format wants it. Output rows are bucketed
-// by the matrix they use, so that a matrix is read once however many rows share it. Work items are (matrix,
-// block of weight rows), handed out as threads become free. A few rows of x multiply straight
-// from the packed weights (bound by reading them: N*K*bits/8 plus scales and biases); more go through a panel
-// of unpacked weights in the first-level cache, against blocks of x in the second-level cache (bound by FMA:
+// x is converted to F32 once per call, in the layout of the weight's format. Output rows are grouped by the
+// matrix they use, so a matrix is read once however many rows share it. Work items are (matrix, block of
+// weight rows), distributed dynamically over the threads. A few rows of x are multiplied directly with the
+// packed weights (limited by reading them: N*K*bits/8 plus scales and biases); more rows use a panel of
+// unpacked weights in the first-level cache and blocks of x in the second-level cache (limited by FMA:
 // 2*T*N*K operations). F32 throughout: relative error about 1e-6.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/linear/linear.cpp"
@@ -26,20 +26,20 @@ namespace sluice::backend::cpu::linear::HWY_NAMESPACE {
 
 using namespace simd::HWY_NAMESPACE;
 
-constexpr std::int64_t kItemRows = 256;  // weight rows of a work item, a multiple of kPanelRows and kLanes
-constexpr std::int64_t kXBlockBytes = 1 << 20;  // x rows that stay in the second-level cache
+constexpr std::int64_t kItemRows = 256;  // weight rows per work item, a multiple of kPanelRows and kLanes
+constexpr std::int64_t kXBlockBytes = 1 << 20;  // x rows that should stay in the second-level cache
 constexpr std::int64_t kMaxBlockTokens = 96;
 
-// One weight field of a call, with x laid out for it.
+// One weight field of a call, with x in its layout.
 struct Operand {
   const Matrices* matrices = nullptr;
   XLayout layout;
   const float* x = nullptr;
 };
 
-// Floats of a worker's scratch block, in order.
+// The floats in a worker's scratch block, in order.
 struct WorkerPlan {
-  std::int64_t groups;  // of one row, with a vector behind
+  std::int64_t groups;  // of one row, followed by a vector of padding
   std::int64_t block_tokens;
   std::int64_t panel_floats() const { return kPanelRows * std::max(kPanelElements, 32 * kLanes); }
   std::int64_t acc_floats() const { return block_tokens * kPanelRows * kLanes; }
@@ -63,20 +63,20 @@ struct WorkerScratch {
         panel(biases + kPanelRows * plan.groups),
         acc(panel + plan.panel_floats()),
         results{acc + plan.acc_floats(), acc + plan.acc_floats() + plan.result_floats()} {}
-  // Scales and biases of row `row` of those that are multiplied together.
+  // Scales and biases of row `row` among those that are multiplied together.
   float* scales_of(std::int64_t row) const { return scales + row * group_step; }
   float* biases_of(std::int64_t row) const { return biases + row * group_step; }
   RowGroups groups() const { return {scales, biases, group_step}; }
 };
 
-// Rows [row, row + count) as addresses; a tile that reaches past the matrix repeats its last row.
+// The addresses of rows [row, row + R); past the matrix's end its last row is repeated.
 template <int R>
 HWY_INLINE void row_addresses(const MatrixFormat& format, const Matrix& matrix, std::int64_t row,
                               std::int64_t end, const std::byte* (&rows)[R]) {
   for (int r = 0; r < R; ++r) rows[r] = matrix.values + std::min(row + r, end - 1) * format.row_bytes;
 }
 
-// Up to kDirectTokens rows of x.
+// For up to kDirectTokens rows of x.
 template <class Format>
 void multiply_few(const WeightStreams& streams, const WeightStreams& following, const float* const* x,
                   std::int64_t tokens, const WorkerScratch& scratch, float* results) {
@@ -103,7 +103,7 @@ void multiply_few(const WeightStreams& streams, const WeightStreams& following, 
   }
 }
 
-// Any number of rows of x.
+// For any number of rows of x.
 template <class Format>
 void multiply_many(const WeightStreams& streams, const WeightStreams&, const float* const* x,
                    std::int64_t tokens, const WorkerScratch& scratch, float* results) {
@@ -140,7 +140,7 @@ void multiply_many(const WeightStreams& streams, const WeightStreams&, const flo
   }
 }
 
-// Some rows of a weight times rows of x; `following` is what is read next.
+// Multiplies some rows of a weight by rows of x; `following` are the rows that are read next.
 void multiply(const WeightStreams& streams, const WeightStreams& following, const float* const* x,
               std::int64_t tokens, const WorkerScratch& scratch, float* results) {
   with_format(streams.format().storage, [&]<class Format>(const Format&) {
@@ -175,7 +175,7 @@ class LinearRun {
   }
 
  private:
-  // One block of shared scratch: x for each operand, then the buckets.
+  // Fills one block of shared scratch: x for each operand, then the buckets.
   void prepare() {
     const std::int64_t x_rows = row_count(op_.x.shape);
     const bool same = operand_count_ == 2 && op_.w.format().storage == op_.up.format().storage &&
@@ -225,7 +225,7 @@ class LinearRun {
       context_.pool().parallel_for(0, rows, 1, some_rows);
   }
 
-  // Weight rows of the matrix of a bucket, from `row` on.
+  // Weight rows of a bucket's matrix, from `row` on.
   struct Item {
     Buckets::Bucket bucket;
     std::int64_t row;
@@ -237,7 +237,7 @@ class LinearRun {
     return {matrices.format(), matrices[item.bucket.matrix], item.row, end_of(item)};
   }
 
-  // A worker's items follow each other.
+  // A worker's items are consecutive.
   void run_item(const Item& item, const Item& following, int worker) {
     const auto& [bucket, row] = item;
     const std::int64_t row_end = end_of(item);

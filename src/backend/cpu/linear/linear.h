@@ -1,4 +1,4 @@
-// The one engine behind every op that multiplies by weights.
+// The engine of all ops that multiply by weights.
 #pragma once
 
 #include "backend/cpu/linear/weight_matrix.h"
@@ -7,24 +7,24 @@
 
 namespace sluice::backend::cpu::linear {
 
-// out[o] = x[o / x_share] wT, or silu of that times x[o / x_share] upT, where rows o of `out` count through
-// its leading dimensions. Row o uses matrix experts[o], or matrix o mod count where there are no experts.
+// out[o] = x[o / x_share] wT, or silu of that times x[o / x_share] upT, where o numbers the rows of `out`
+// over all its leading dimensions. Row o uses matrix experts[o], or matrix o mod count without experts.
 struct Linear {
   ops::ConstView x;
   std::int64_t x_share = 1;
   Matrices w;
-  Matrices up;  // of the same shape as w; count 0 if there is none
+  Matrices up;  // of the same shape as w; count 0 if absent
   ops::ConstView experts;
   ops::View out;
 };
 
 void run_linear(Context& context, const Linear& op);
-// Products that do not depend on each other, in any order, which may become that of `all`.
+// Products that do not depend on each other; `all` may be reordered.
 void run_linears(Context& context, std::span<Linear> all);
 
 constexpr std::size_t kMostTogether = 4;
 
-// The product that an op is.
+// Converts an op to a product.
 Linear linear_of(const ops::Matmul& op);
 Linear linear_of(const ops::ExpertMatmul& op);
 Linear linear_of(const ops::GateUpSwiglu& op);

@@ -1,6 +1,7 @@
-// q_latent[t,h] = q_nope[t,h] K_h. With embed_q that is a product with [rank,nope] matrices, one per head.
-// With kv_b it is a sum of K rows weighted by the query: threaded over (head, chunk of the rank), each K row
-// read once per token, unpacked in registers, its group scales multiplied into the weight of the row.
+// q_latent[t,h] = q_nope[t,h] K_h. With embed_q this is a product with [rank,nope] matrices, one per head.
+// With kv_b it is a sum of K rows weighted by the query: threaded over (head, chunk of the rank), with each K
+// row read once per token and unpacked in registers, and its group scales multiplied into the weight of the
+// row.
 #include "sluice/ops/linear/mla_absorb_q.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "backend/cpu/linear/mla_absorb_q.cpp"

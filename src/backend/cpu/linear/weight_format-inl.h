@@ -1,9 +1,9 @@
 // Packed weights as float vectors. Included once per instruction set.
 //
-// A row is cut into chunks of kSlots vectors. Slot k of a chunk holds, in lane i, the element offset(k) + i *
-// kStride of the chunk, so that unpacking needs no shuffle: a lane holds whole packed words, and a slot is a
-// mask (or a shift) away. A code that is masked out but not shifted down comes out multiplied by a power of
-// two; the other factor of the product carries factor(k), its inverse. Both are exact.
+// A row is divided into chunks of kSlots vectors. Lane i of slot k of a chunk is the element offset(k) + i *
+// kStride of the chunk, so that unpacking needs no shuffle: a lane holds whole packed words, and a slot is
+// extracted by a mask or a shift. A code that is masked but not shifted down is multiplied by a power of two;
+// the other factor of the product includes factor(k), its inverse. Both are exact.
 #if defined(SLUICE_BACKEND_CPU_WEIGHT_FORMAT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_WEIGHT_FORMAT_INL_H_
 #undef SLUICE_BACKEND_CPU_WEIGHT_FORMAT_INL_H_
@@ -52,7 +52,7 @@ constexpr float field_factor(int shift) {
   return shift + kBits == 32 ? 1.0f : kPowers[shift];
 }
 
-// 2, 4 and 8 bits: codes never straddle words.
+// 2, 4 and 8 bits: codes never cross word boundaries.
 template <int kBits>
 struct WholeCodes {
   static constexpr bool kScaled = true;
@@ -71,7 +71,7 @@ struct WholeCodes {
   }
 };
 
-// 3, 5 and 6 bits: a lane holds the kWords words after which codes and words end together.
+// 3, 5 and 6 bits: a lane has kWords words, the fewest that contain a whole number of codes.
 template <int kBits>
 struct StraddlingCodes {
   static constexpr bool kScaled = true;
@@ -110,8 +110,8 @@ struct StraddlingCodes {
 alignas(16) inline constexpr std::uint8_t kE2m1Bytes[16] = {12, 13, 14, 15, 16, 18, 20, 24,
                                                             12, 11, 10, 9,  8,  6,  4,  0};
 
-// E2M1: a table turns the nibbles into bytes, which are then read like codes of 8 bits; scale and bias undo
-// it (undo_levels).
+// E2M1: a table maps nibbles to bytes, which are then read like 8-bit codes; undo_levels() adapts scale and
+// bias.
 struct NibbleFloats {
   static constexpr bool kScaled = true;
   static constexpr bool kBiased = true;
@@ -121,7 +121,7 @@ struct NibbleFloats {
   static constexpr std::int64_t offset(int k) { return k; }
   static constexpr float factor(int k) { return field_factor<8>(k / 2 * 8); }
 
-  WordVec even, odd;  // the elements 2j and 2j + 1 of each word, one a byte
+  WordVec even, odd;  // elements 2j and 2j + 1 of each word, one per byte
   HWY_INLINE void load(const std::byte* from) {
     const auto table = hn::LoadDup128(ByteTag(), kE2m1Bytes);
     const auto low = hn::Set(WordTag(), 0x0f0f0f0fu);
@@ -138,7 +138,7 @@ struct NibbleFloats {
   }
 };
 
-// E4M3 in the low 8 bits of each word; higher bits are ignored. For scales.
+// E4M3 in the low 8 bits of each word; higher bits are ignored. Used for scales.
 HWY_INLINE FloatVec e4m3_to_float(WordVec code) {
   const FloatTag d;
   const WordTag du;
@@ -156,8 +156,8 @@ HWY_INLINE FloatVec e4m3_to_float(WordVec code) {
   return hn::BitCast(d, hn::Or(bits, sign));
 }
 
-// E4M3 codes become F16 numbers by a shift: 2^8 times too small, subnormal ones too. A chunk is 32 codes; a
-// half word holds the elements 2i (low byte) and 2i + 1 of those that fill two vectors.
+// E4M3 codes become F16 numbers by a shift, 2^8 times too small, including subnormal ones. A chunk has 32
+// codes; a half word has elements 2i (low byte) and 2i + 1 of two vectors.
 struct ByteFloats {
   static constexpr bool kScaled = true;
   static constexpr bool kBiased = false;
@@ -170,7 +170,7 @@ struct ByteFloats {
   using Tag = hn::CappedTag<std::int16_t, 16>;
   using Bytes = hn::Repartition<std::uint8_t, Tag>;
   static constexpr int kVectors = 16 / to_int(hn::MaxLanes(Tag()));
-  static constexpr int kParts = kSlots / 2 / kVectors;  // of a vector, as many as there are floats
+  static constexpr int kParts = kSlots / 2 / kVectors;  // of a vector, each a vector of floats
 
   hn::Vec<Tag> words[kVectors];
   HWY_INLINE void load(const std::byte* from) {
@@ -178,7 +178,7 @@ struct ByteFloats {
       words[i] = hn::BitCast(
           Tag(), hn::LoadU(Bytes(), reinterpret_cast<const std::uint8_t*>(from) + 32 / kVectors * i));
   }
-  // The numbers of codes that are not NaN.
+  // The numbers of codes, of which none is NaN.
   template <int k>
   HWY_INLINE hn::Vec<Tag> numbers() const {
     const auto both = words[k / 2 / kParts];
@@ -200,16 +200,16 @@ struct ByteFloats {
   HWY_INLINE FloatVec slot() const {
     const FloatTag d;
     const auto value = to_floats<k>(numbers<k>());
-    // The largest code of either sign, 1.875 as an F16 number, stands for NaN. Not all processors' F16
-    // conversions know NaN.
+    // The largest code of either sign, 1.875 as an F16 number, stands for NaN. It is replaced afterwards,
+    // because not all processors' F16 conversions handle NaN.
     const auto nan = hn::Gt(hn::Abs(value), hn::Set(d, 1.8f));
     return hn::Or(value, hn::IfThenElseZero(nan, hn::NaN(d)));
   }
 };
 
-// The same in fewer instructions where no code is NaN, which it sees rather than passes on.
+// The same in fewer instructions for codes without NaN, which it detects but does not produce.
 struct FiniteByteFloats : ByteFloats {
-  // The largest code of all that were seen, without signs.
+  // The maximum of all codes seen, without signs.
   using Seen = hn::Vec<Bytes>;
   HWY_INLINE void see(Seen& largest) const {
     for (const auto& codes : words)
@@ -241,7 +241,7 @@ struct DenseF32 {
   }
 };
 
-// A word holds the elements 2i (low half) and 2i + 1.
+// A word contains elements 2i (low half) and 2i + 1.
 struct DenseBf16 {
   static constexpr bool kScaled = false;
   static constexpr bool kBiased = false;
@@ -322,8 +322,8 @@ std::int64_t chunk_count(std::int64_t columns) {
   return (columns + chunk_elements<Format>() - 1) / chunk_elements<Format>();
 }
 
-// Calls f(chunk, address) for chunks [begin, end) of a row; where the row ends inside a chunk the address is
-// that of a copy with zeros behind the row.
+// Calls f(chunk, address) for chunks [begin, end) of a row; if the row ends inside a chunk, the address is
+// that of a copy padded with zeros.
 template <class Format, class F>
 HWY_INLINE void for_each_chunk(const std::byte* row, std::int64_t row_bytes, std::int64_t begin,
                                std::int64_t end, F&& f) {

@@ -1,4 +1,4 @@
-// Weights as the CPU kernels see them: storage kind, row sizes in bytes, and where each matrix lies.
+// Weights as the CPU kernels see them: storage, row sizes in bytes, and the address of each matrix.
 #pragma once
 
 #include <bit>
@@ -10,7 +10,7 @@ namespace sluice::backend::cpu::linear {
 using quant::ScaleType;
 using quant::Storage;
 
-// What all matrices of a field share.
+// Properties that all matrices of a field share.
 struct MatrixFormat {
   Storage storage = Storage::f32;
   ScaleType scale_type = ScaleType::none;
@@ -21,25 +21,25 @@ struct MatrixFormat {
   std::int64_t row_bytes = 0;
   std::int64_t scale_row_bytes = 0;
   std::int64_t bias_row_bytes = 0;
-  // Sizes of groups are powers of two, and this is asked for every few rows.
+  // A shift, since group sizes are powers of two and this is called every few rows.
   std::int64_t groups() const { return columns >> std::countr_zero(static_cast<std::uint64_t>(group_size)); }
 };
 
-// One matrix. Rows may lie at any byte address.
+// One matrix. Rows may start at any byte address.
 struct Matrix {
   const std::byte* values = nullptr;
   const std::byte* scales = nullptr;
   const std::byte* biases = nullptr;
 };
 
-// The matrices of one weight field: a single one, a stack, one buffer each, or some rows of each head of a
-// larger matrix.
+// The matrices of one weight field: a single one, a stack, one buffer per matrix, or some rows of each head
+// of a larger matrix.
 class Matrices {
  public:
   Matrices() = default;
   explicit Matrices(const ops::Weight& weight);
   explicit Matrices(const ops::ExpertWeights& experts);
-  // Matrix h is `rows` rows of `weight` from row h * step + first on.
+  // Matrix h consists of `rows` rows of `weight` from row h * step + first on.
   Matrices(const ops::Weight& weight, std::int64_t count, std::int64_t step, std::int64_t first,
            std::int64_t rows);
 
@@ -51,7 +51,7 @@ class Matrices {
   MatrixFormat format_;
   Matrix base_;
   std::int64_t count_ = 0;
-  std::int64_t row_step_ = 0;  // rows from one matrix to the next
+  std::int64_t row_step_ = 0;  // rows between matrices
   std::span<const ops::Weight> separate_;
 };
 

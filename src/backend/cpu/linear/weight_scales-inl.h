@@ -1,5 +1,5 @@
-// Group scales and biases of a row as floats, and their spread over the lanes of a chunk. Included once per
-// instruction set.
+// Group scales and biases of a row as floats, and their distribution over the lanes of a chunk. Included once
+// per instruction set.
 #if defined(SLUICE_BACKEND_CPU_WEIGHT_SCALES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SLUICE_BACKEND_CPU_WEIGHT_SCALES_INL_H_
 #undef SLUICE_BACKEND_CPU_WEIGHT_SCALES_INL_H_
@@ -18,7 +18,7 @@ constexpr std::int64_t round_up(std::int64_t value, std::int64_t step) {
   return (value + step - 1) / step * step;
 }
 
-// Floats kept for the groups of a row: whole vectors, the rest zero.
+// Floats for the groups of a row: whole vectors, padded with zeros.
 inline std::int64_t padded_groups(const MatrixFormat& format) {
   return round_up(format.groups(), kLanes);
 }
@@ -47,7 +47,7 @@ constexpr std::int64_t scale_bytes(ScaleType type) {
   return type == ScaleType::f32 ? 4 : type == ScaleType::bf16 || type == ScaleType::f16 ? 2 : 1;
 }
 
-// A row of `count` scales, zeros up to a whole vector.
+// Reads a row of `count` scales, padded with zeros to a whole vector.
 HWY_INLINE void read_scales(const std::byte* from, ScaleType type, std::int64_t count,
                             float* HWY_RESTRICT to) {
   const FloatTag d;
@@ -61,7 +61,7 @@ HWY_INLINE void read_scales(const std::byte* from, ScaleType type, std::int64_t 
   hn::StoreU(hn::IfThenElseZero(inside, load_scales(rest, type)), d, to + i);
 }
 
-// The scales and biases of kE2m1Bytes from the stored scales, half and -6 times them.
+// Adapts scales and biases to kE2m1Bytes: half the stored scales, and -6 times them.
 HWY_INLINE void undo_levels(float* HWY_RESTRICT scales, float* HWY_RESTRICT biases, std::int64_t count) {
   const FloatTag d;
   for (std::int64_t i = 0; i < count; i += kLanes) {
@@ -71,7 +71,7 @@ HWY_INLINE void undo_levels(float* HWY_RESTRICT scales, float* HWY_RESTRICT bias
   }
 }
 
-// The scales and biases of one row by the formula value = code * scale + bias.
+// The scales and biases of one row for the formula value = code * scale + bias.
 template <class Format>
 HWY_INLINE void read_groups(const MatrixFormat& format, const Matrix& matrix, std::int64_t row,
                             float* HWY_RESTRICT scales, float* HWY_RESTRICT biases) {
@@ -84,10 +84,10 @@ HWY_INLINE void read_groups(const MatrixFormat& format, const Matrix& matrix, st
   }
 }
 
-// Which group each lane of a chunk belongs to. Group sizes and the elements of a lane are powers of two.
+// The group of each lane of a chunk. Group sizes and the number of elements per lane are powers of two.
 class GroupSpread {
  public:
-  // `lane_elements` consecutive elements of a row lie in one lane.
+  // A lane has `lane_elements` consecutive elements of a row.
   HWY_INLINE GroupSpread(const MatrixFormat& format, std::int64_t lane_elements) {
     while ((lane_elements << lanes_log2_) < format.group_size) ++lanes_log2_;
     HWY_ALIGN std::int32_t index[kLanes];
@@ -95,14 +95,14 @@ class GroupSpread {
     index_ = hn::SetTableIndices(FloatTag(), index);
   }
   HWY_INLINE std::int64_t first_group(std::int64_t chunk) const { return chunk * kLanes >> lanes_log2_; }
-  // Lane by lane the value of its group, given the address of the value of the chunk's first group. Reads a
-  // whole vector, so kLanes floats must follow the last group's.
+  // Each lane's value of its group, given the address of the value of the chunk's first group. Reads a whole
+  // vector, so kLanes floats must follow the last group's.
   HWY_INLINE FloatVec operator()(const float* first) const {
     return hn::TableLookupLanes(hn::LoadU(FloatTag(), first), index_);
   }
 
  private:
-  int lanes_log2_ = 0;  // of the lanes that share a group
+  int lanes_log2_ = 0;  // of the number of lanes that share a group
   decltype(hn::SetTableIndices(FloatTag(), static_cast<const std::int32_t*>(nullptr))) index_;
 };
 

@@ -1,10 +1,10 @@
-// Rows of a weight read as four streams, and what is fetched ahead of them.
+// Rows of a weight read as four streams, and prefetching for them.
 //
-// A core has lines of several pages under way at a time, but few of each page. So rows that are multiplied
-// together lie kStreamBytes apart or follow each other if they are longer: of a block of four times as many
-// bytes every stream reads a quarter. Farther apart is slower where rows are long: sets of the caches and
-// banks of the memory repeat. On Zen 5 rows follow each other however short they are: 4-bit rows of 1 KB are
-// read at 74 GB/s by two cores where streams 8 KB apart give 62.
+// A core can have cache lines of several pages in flight, but only few of each page. So rows that are
+// multiplied together are kStreamBytes apart, or consecutive if they are longer: of a block of four times as
+// many bytes, every stream reads a quarter. Larger distances are slower for long rows, because cache sets and
+// memory banks repeat. On Zen 5 rows are always consecutive: two cores read 4-bit rows of 1 KB at 74 GB/s,
+// where streams 8 KB apart give 62.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace sluice::backend::cpu::linear {
 
 constexpr int kStreams = 4;
 inline const std::int64_t kStreamBytes = kAmdFamily >= 0x1a ? 0 : 8192;
-constexpr std::int64_t kBytesAhead = 2048;  // of a stream, fetched before they are needed: a row at least
+constexpr std::int64_t kBytesAhead = 2048;  // prefetched per stream before they are needed: at least a row
 
 // One row of each stream.
 struct StreamRows {
@@ -26,7 +26,7 @@ struct StreamRows {
   std::int64_t rows[kStreams];
 
   const std::byte* values(int stream) const { return matrix.values + rows[stream] * format->row_bytes; }
-  // Their values are fetched as those of other rows are read.
+  // Prefetches scales and biases; values are prefetched while other rows are read.
   void fetch_groups() const {
     for (const std::int64_t row : rows) {
       fetch(matrix.scales + row * format->scale_row_bytes, format->scale_row_bytes);
@@ -35,7 +35,7 @@ struct StreamRows {
   }
 };
 
-// Rows [row, row_end) of a matrix. Where they do not fill the last block's quarters the last one repeats.
+// Rows [row, row_end) of a matrix. If they do not fill the last block's quarters, the last row is repeated.
 class WeightStreams {
  public:
   WeightStreams(const MatrixFormat& format, const Matrix& matrix, std::int64_t row, std::int64_t row_end)
@@ -65,14 +65,14 @@ class WeightStreams {
     for (int s = 0; s < kStreams; ++s) result.rows[s] = std::min(first + s * own, row_end_ - 1);
     return result;
   }
-  // What to fetch while row i of each is read: some rows further on, or of what is read next.
+  // The rows to prefetch while row i of each stream is read: later ones, or the first ones of `next`.
   StreamRows ahead(std::int64_t i, const WeightStreams& next) const {
     i += ahead_;
     return i < length_ ? (*this)[i] : next[std::min(i - length_, next.length_ - 1)];
   }
 
  private:
-  std::int64_t quarter() const { return std::int64_t{1} << quarter_bits_; }  // of a block, rows
+  std::int64_t quarter() const { return std::int64_t{1} << quarter_bits_; }  // rows per quarter of a block
 
   const MatrixFormat* format_;
   Matrix matrix_;
