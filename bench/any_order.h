@@ -1,4 +1,4 @@
-// Instances of schemas as text: a grammar writes the members of objects in an order of its own.
+// Instances of schemas as text: the order of members may differ from a grammar's.
 #pragma once
 
 #include <fmt/core.h>
@@ -17,14 +17,14 @@ namespace sluice {
 
 using OrderedJson = nlohmann::ordered_json;
 
-// The orders in which a schema names properties, one for each object that it describes.
+// The orders in which a schema lists properties, one for each object that it describes.
 class PropertyOrders {
  public:
   using Members = std::vector<std::pair<std::string, const OrderedJson*>>;
 
   explicit PropertyOrders(const OrderedJson& schema) { collect(schema); }
 
-  // The members of an object in the order of the description that names most of them, others last.
+  // The members of an object in the order that lists most of them; unlisted ones come last.
   Members sorted(const OrderedJson& object) const {
     Members members;
     for (const auto& [key, member] : object.items()) members.emplace_back(key, &member);
@@ -56,7 +56,7 @@ class PropertyOrders {
   std::vector<Order> orders_;
 };
 
-// One blank after commas and colons. With orders of names the text is canonical: properties in their order,
+// Writes one blank after commas and colons. With property orders the text is canonical: properties in order,
 // whole numbers without fraction.
 inline void write(const OrderedJson& value, const PropertyOrders* orders, std::string& out) {
   if (value.is_object()) {
@@ -87,8 +87,8 @@ inline void write(const OrderedJson& value, const PropertyOrders* orders, std::s
   }
 }
 
-// Whether the grammar accepts the value with the members of its objects in some order; that of the schema is
-// tried first. Objects commit to the first order that works for themselves.
+// Whether the grammar accepts the value with the members of its objects in some order; the schema's order is
+// tried first. For each object, the first order that works is kept.
 class AnyOrder {
  public:
   AnyOrder(const std::shared_ptr<const Grammar>& grammar, const PropertyOrders& orders)

@@ -1,13 +1,12 @@
-// Runs suites of JSON schemas with instances through the grammar: what is accepted, what is refused, and how
-// long compiling and each mask take on one core. `tools/check grammar` calls it. Usage: grammar_suites TOKENS
-// (maskbench|suite|generate|turns) FOLDER... [--list] [--only=TEXT] [--dialect=URI] [--every=FILES]
-// [--brute=STEPS]
-// [--slow=US]. TOKENS is a tokenizer.json, or a file of tokens: their number, then of each its length (bit
-// 31: special) as 32-bit little-endian numbers and its bytes. A maskbench file is {"schema", "tests":
-// [{"data", "valid"}]}, a suite file an array of {"description", "schema", "tests"}. `generate` writes
-// documents by the schemas of maskbench files without tests, which tools/check_generated.py judges. `turns`
-// takes no folder: it reads names of maskbench files and answers each with a line of JSON, for
-// tools/grammar_peers.py.
+// Runs suites of JSON schemas with instances through the grammar, and reports what is accepted, what is
+// rejected, and how long compiling and each mask take on one core. `tools/check grammar` calls it.
+// Usage: grammar_suites TOKENS (maskbench|suite|generate|turns) FOLDER... [--list] [--only=TEXT]
+// [--dialect=URI] [--every=FILES] [--brute=STEPS] [--slow=US]
+// TOKENS is a tokenizer.json, or a file of tokens: their number, then for each its length (bit 31: special)
+// as 32-bit little-endian numbers and its bytes. A maskbench file is {"schema", "tests": [{"data",
+// "valid"}]}, a suite file an array of {"description", "schema", "tests"}. `generate` writes documents for
+// the schemas of maskbench files without tests, which tools/check_generated.py judges. `turns` takes no
+// folder: it reads names of maskbench files and answers each with a line of JSON, for tools/grammar_peers.py.
 #include <fmt/core.h>
 #include <algorithm>
 #include <cmath>
@@ -32,7 +31,7 @@
 namespace sluice {
 namespace {
 
-// The time this thread has run: other programs on the machine do not count.
+// The processor time of this thread: other programs on the machine do not count.
 struct Clock {
   using time_point = double;  // in microseconds
   static time_point now() {
@@ -78,7 +77,8 @@ Tokens read_tokens(const std::string& path) {
   return result;
 }
 
-// The longest token at each place: not what a model would choose, but the same for every engine.
+// Takes the longest allowed token at each position: not what a model would choose, but the same for every
+// engine.
 class Greedy {
  public:
   explicit Greedy(const Tokens& tokens) {
@@ -130,17 +130,17 @@ struct Times {
 struct Report {
   std::size_t schemas = 0, passing = 0, refused = 0, invalid_accepted = 0, valid_rejected = 0, failed = 0;
   std::size_t tests = 0;
-  std::size_t compared = 0, wrong_bits = 0;  // masks with brute force
-  std::size_t reordered = 0;  // valid, but accepted only with properties in the order of the schema
+  std::size_t compared = 0, wrong_bits = 0;  // masks compared with brute force
+  std::size_t reordered = 0;                 // valid, but accepted only with properties in the schema's order
   std::map<std::string, std::size_t> reasons;
   Times compile, mask, first_mask, accept;
 };
 
 struct Options {
-  bool list = false;       // what is not as it should be
-  std::size_t brute = 0;   // every so many steps the mask is compared with brute force
-  double slow = HUGE_VAL;  // steps and compilations that take longer, in microseconds, are listed
-  std::size_t every = 1;   // of so many files only the first
+  bool list = false;       // list unexpected results
+  std::size_t brute = 0;   // compare every this many-th mask with brute force
+  double slow = HUGE_VAL;  // list steps and compilations that take longer, in microseconds
+  std::size_t every = 1;   // use only every this many-th file
   std::string only, dialect;
 };
 
@@ -228,7 +228,7 @@ class Suites {
     return matcher.can_stop();
   }
 
-  // Writes documents of the schema, one per line behind the name, for another program to judge.
+  // Writes documents of the schema, one per line after the name, for another program to judge.
   void generate(const std::string& name, const OrderedJson& schema) {
     constexpr int kDocuments = 3;
     ++report.schemas;
@@ -241,7 +241,7 @@ class Suites {
       collect_words(schema, words);
       for (int i = 0; i < kDocuments; ++i)
         if (std::optional<std::string> text = random_document(grammar, words)) {
-          // Outside of strings, which have none, line breaks and tabs are blanks.
+          // Line breaks and tabs only occur outside of strings, where they are equivalent to blanks.
           std::ranges::replace_if(
               *text, [](char c) { return c == '\n' || c == '\t'; }, ' ');
           std::printf("%s\t%s\n", name.c_str(), text->c_str());
@@ -254,18 +254,18 @@ class Suites {
     }
   }
 
-  // The values and names that a schema speaks of, as they stand in documents.
+  // The values and names in a schema, as they appear in documents.
   static void collect_words(const OrderedJson& schema, std::vector<std::string>& words) {
     if (!schema.is_structured()) return;
     for (const auto& [name, part] : schema.items()) {
       if (schema.is_object()) words.push_back(OrderedJson(name).dump() + ": ");
-      if (part.is_string()) words.push_back(part.dump() + ": ");  // of a required name
+      if (part.is_string()) words.push_back(part.dump() + ": ");  // if it is a required name
       if (part.is_primitive()) words.push_back(part.dump());
       collect_words(part, words);
     }
   }
 
-  // Any token that is allowed, or a word of the schema; the longer the text, the sooner one that closes
+  // Takes any allowed token, or a word of the schema; the longer the text, the likelier one that closes
   // something.
   std::optional<std::string> random_document(const std::shared_ptr<const Grammar>& grammar,
                                              const std::vector<std::string>& words) {
@@ -301,7 +301,7 @@ class Suites {
     return std::nullopt;
   }
 
-  // Each token alone must fare as the mask says.
+  // Each single token must be accepted or rejected as the mask says.
   void compare_with_brute_force(Matcher& matcher) {
     std::vector<std::uint32_t> bits(matcher.mask_words());
     matcher.mask(bits);
@@ -323,13 +323,13 @@ class Suites {
   double slow_;
 };
 
-// Files of the JSON-Schema-Test-Suite about keywords that say nothing of what is valid: the formats that are
-// held to have files of their own in optional/format.
+// Files of the JSON-Schema-Test-Suite about keywords that do not affect validity: the formats that are
+// enforced have their own files in optional/format.
 bool only_annotates(const std::filesystem::path& file) {
   return file.filename() == "format.json" || file.filename() == "content.json";
 }
 
-// Takes what begins with "--" out of the arguments.
+// Removes what begins with "--" from the arguments.
 Options take_options(std::vector<std::string>& arguments) {
   Options options;
   std::erase_if(arguments, [&](const std::string& argument) {
@@ -357,7 +357,8 @@ Options take_options(std::vector<std::string>& arguments) {
   return options;
 }
 
-// One file at a time, as another program asks: what became of it and all times in microseconds.
+// Processes one file at a time, as requested by another program; prints the result and all times in
+// microseconds.
 void take_turns(Suites& suites) {
   for (std::string path; std::getline(std::cin, path);) {
     suites.report = {};

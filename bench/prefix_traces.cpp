@@ -1,6 +1,5 @@
-// Tokens that are computed of the prompts of a recorded trace where there is room for few recurrent states:
-// by the tree of remembered prompts, by one that gives up what was used least lately, and by one that knows
-// the future.
+// Counts the tokens computed for the prompts of a recorded trace with room for few recurrent states: by the
+// prefix cache, by one that evicts the least recently used state, and by one that knows the future.
 //
 //   prefix_traces FILE STATES...
 //
@@ -23,11 +22,11 @@ using sluice::scheduler::Prompt;
 struct Trace {
   std::vector<Prompt> prompts;
   std::vector<std::int64_t> tokens;
-  std::int64_t scale = 1;  // tokens that one of a prompt stands for
+  std::int64_t scale = 1;  // tokens per token of a prompt
 };
 
-// A named block of 512 tokens becomes one of 64: nothing is known of what is within it. The name of a last
-// one that is not full is no other prompt's, also where that goes on like this one.
+// A named block of 512 tokens becomes one of 64, because nothing is known of its content. The name of a last
+// block that is not full belongs to one prompt, even if another continues like it.
 Trace read(const char* path) {
   constexpr std::int64_t kNamed = 512;
   constexpr std::size_t kBlock = 64;
@@ -45,14 +44,14 @@ Trace read(const char* path) {
       trace.tokens.push_back(request["input_length"]);
       const auto full = std::min(std::ssize(names), trace.tokens.back() / kNamed);
       for (std::ptrdiff_t i = 0; i < full; ++i) prompt.insert(prompt.end(), kBlock, names[to_size(i)]);
-      prompt.push_back(-1);  // its last token is computed in any case
+      prompt.push_back(-1);  // its last token is always computed
     }
     trace.prompts.push_back(std::move(prompt));
   }
   return trace;
 }
 
-// Share of all prompts' tokens.
+// As a fraction of all prompts' tokens.
 double share(const Trace& trace, const PolicySimulation::Counts& counts) {
   std::int64_t computed = 0;
   std::int64_t all = 0;

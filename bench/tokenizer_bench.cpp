@@ -29,7 +29,7 @@ std::string english_text() {
   return text;
 }
 
-// All scripts, emoji, code and whitespace; hardly a word comes twice.
+// All scripts, emoji, code and whitespace; few words occur twice.
 std::string mixed_text() {
   const RandomText random_text;
   std::string text;
@@ -53,7 +53,7 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Takes --name=VALUE out of the arguments; empty if it is not there.
+// Removes --name=VALUE from the arguments; empty if it is missing.
 std::string take_flag(int& argc, char** argv, const std::string& name) {
   const std::string prefix = "--" + name + "=";
   for (int i = 1; i < argc; ++i) {

@@ -1,5 +1,5 @@
-// The first byte chooses a format, the rest is an answer: however it is cut, the same is read of it, and
-// nothing of it is lost.
+// The first byte chooses a format, the rest is an answer: however it is split, the result must be the same,
+// and nothing may be lost.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -48,9 +48,9 @@ std::string without_blanks(std::string_view text) {
   return out;
 }
 
-// Where nothing was a call, all of the answer is given but blanks and the tags of thinking: one that opens it
-// at the start, and one that closes it, which is not always the first, as what was meant to be a call holds
-// any.
+// Without calls, the parser returns the entire answer except blanks and the tags of thinking: one that opens
+// it at the start, and one that closes it, which is not always the first, because a malformed call may
+// contain more.
 bool is_whole(const sluice::AnswerFormat& format, std::string_view given, std::string_view written) {
   const std::string rest = without_blanks(given);
   std::vector<std::string> texts = {without_blanks(written)};

@@ -1,5 +1,4 @@
-// Bodies of requests of every protocol: what a client sends becomes a request or an ApiError, never anything
-// else.
+// Request bodies of every protocol: any body becomes a request or an ApiError, nothing else.
 #include <cstdint>
 #include <string_view>
 

@@ -1,4 +1,4 @@
-// Any text as config.json: either an Error, or a configuration every reader of which ends with a value or an
+// Any text as config.json: either an Error, or a configuration whose readers all return a value or throw an
 // Error.
 #include "checkpoint/config.h"
 

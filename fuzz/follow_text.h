@@ -1,5 +1,5 @@
-// Bytes up to the first record separator (0x1E) are a schema, a regular expression or a grammar, and the rest
-// is a text to follow through it: masks must agree with single tokens, and nothing may take long.
+// Bytes up to the first record separator (0x1E) are a schema, a regular expression or a grammar; the rest is
+// a text to match: masks must agree with single tokens, and nothing may take long.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// Bytes from a socket: heads and bodies of HTTP requests with the server's limits, their paths and who may
-// ask.
+// Bytes from a socket: heads and bodies of HTTP requests under the server's limits, their paths, and access
+// control.
 #include <boost/beast/http.hpp>
 #include <cstdint>
 #include <string>

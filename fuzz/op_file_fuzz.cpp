@@ -1,5 +1,5 @@
-// Op files: whatever the bytes, reading and binding them either works or throws one sluice::Error. The first
-// byte picks the op.
+// Op files: for any bytes, reading and binding either works or throws one sluice::Error. The first byte
+// selects the op.
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,7 +1,7 @@
-// Runs a fuzzer's inputs where the compiler has no libFuzzer: seeds that are changed at random, in bytes and
-// in the values of JSON that they hold, for some seconds.   fuzz_x SECONDS SEEDS DICTIONARY [FIRST_NUMBER]
-// Input n of a run is the same in every run, and the last one's number is in the file that is named at the
-// start.
+// Runs a fuzzer without libFuzzer: seeds are mutated at random, as bytes and as JSON values, for some
+// seconds.
+// Usage: fuzz_x SECONDS SEEDS DICTIONARY [FIRST_NUMBER]
+// Input n is the same in every run, and the number of the last one is in the file named at the start.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ std::vector<std::string> read_seeds(const std::filesystem::path& folder) {
   return seeds;
 }
 
-// libFuzzer's form: one quoted word per line. Of its escapes, \" and \\ are read and others stay as they are.
+// libFuzzer's format: one quoted word per line. Of its escapes, \" and \\ are interpreted, others are kept.
 std::vector<std::string> read_words(const std::filesystem::path& path) {
   std::vector<std::string> words = {"null", "true",     "-1", "0",        "1e308", "1.5",
                                     "\"\"", "[]",       "{}", "[[[[[[[[", ",",     "2147483648",
@@ -56,7 +56,7 @@ std::vector<std::string> read_words(const std::filesystem::path& path) {
   return words;
 }
 
-// The end of the value of JSON that begins at `at`, as far as brackets and quotes tell.
+// The end of the JSON value that begins at `at`, judging by brackets and quotes.
 std::size_t end_of_value(const std::string& text, std::size_t at) {
   int depth = 0;
   bool quoted = false;
@@ -76,7 +76,7 @@ std::size_t end_of_value(const std::string& text, std::size_t at) {
   return text.size();
 }
 
-// A value behind a colon is replaced by a word or by a value of another input.
+// Replaces a value after a colon by a word or by a value of another input.
 void change_value(std::string& text, const std::string& other, const std::vector<std::string>& words,
                   Random& random) {
   const std::size_t colon = text.find(':', below(random, text.size()));

@@ -1,4 +1,4 @@
-// A regular expression from a stranger, and a text that is held to it.
+// An untrusted regular expression, and a text to match.
 #include "follow_text.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

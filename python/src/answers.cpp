@@ -1,4 +1,4 @@
-// What an answer may be, and how one is taken apart.
+// Constraints on answers, and the parsing of answers.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -35,7 +35,7 @@ GrammarSource::Kind kind_of(const std::string& name) {
 // (kind, text, choices)
 using Form = std::tuple<std::string, std::string, std::vector<std::string>>;
 
-// An AnswerRequest in Python's words, with a prompt of its own.
+// An AnswerRequest in Python's terms, with its prompt.
 struct Asked {
   std::string prompt;
   std::optional<Form> form;  // of the text

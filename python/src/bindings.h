@@ -1,4 +1,4 @@
-// What each part of the extension adds to it.
+// The functions by which each part adds itself to the extension.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -10,7 +10,7 @@ namespace sluice::python {
 namespace nb = nanobind;
 
 void bind_errors(nb::module_& module);
-// What would be raised for it, as an object.
+// The Python exception for a C++ one, as an object.
 nb::object exception_of(const std::exception_ptr& thrown);
 void bind_engine(nb::module_& module);
 void bind_session(nb::module_& module);

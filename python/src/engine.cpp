@@ -1,4 +1,4 @@
-// Loaded models: text, sizes, and where sessions come from.
+// Loaded models: text, sizes, and the creation of sessions.
 #include "sluice/engine.h"
 
 #include <nanobind/stl/filesystem.h>
@@ -69,7 +69,7 @@ nb::dict generation_config(const std::filesystem::path& folder) {
   return made;
 }
 
-// make(options): Ctrl-C ends it where it has progress to tell of.
+// make(options): Ctrl-C ends it if it reports progress.
 template <class F>
 std::shared_ptr<Engine> made(EngineOptions options, F&& make) {
   return interruptible([&](Interruption& interruption) {
@@ -124,7 +124,7 @@ void bind_engine(nb::module_& module) {
       .def(
           "decode",
           [](const Engine& engine, const std::vector<std::int32_t>& ids, bool skip_special) {
-            // A cut may leave half a character: Python's own replacement stands for it.
+            // The ids may end inside a character; it is then replaced as Python does.
             std::string text;
             {
               const Unlocked unlocked;

@@ -17,10 +17,10 @@ struct Kind {
   ErrorKind kind;
   const char* name;
   const char* meaning;
-  PyObject* also = nullptr;  // the built-in class that such an error is, too
+  PyObject* also = nullptr;  // a built-in class that the error is also derived from
 };
 
-// Names of files may be of any bytes.
+// File names may contain any bytes.
 nb::str text_of(const std::exception& error) {
   const std::string_view text = error.what();
   return nb::steal<nb::str>(

@@ -6,7 +6,7 @@
 
 namespace sluice::python {
 
-// Text of whole characters: what is held back of a broken one is replaced.
+// Text as str: an incomplete character is replaced.
 nb::str to_str(const std::string& text);
 nb::object to_python(const GeneratedToken& token);  // (id, text, logprob, [(id, logprob)])
 nb::dict to_python(const GenerateResult& result);

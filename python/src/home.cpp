@@ -12,11 +12,11 @@ namespace sluice::python {
 
 namespace {
 
-std::atomic<unsigned> forks{0};  // between the first process and this one
+std::atomic<unsigned> forks{0};  // number of forks between the first process and this one
 
 void count_fork() {
   forks.fetch_add(1, std::memory_order_relaxed);
-  nb::set_leak_warnings(false);  // what is the parent's is left as it is
+  nb::set_leak_warnings(false);  // objects of the parent process are not destroyed here
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The process that something was made in. Threads do not survive a fork, and locks may be held by them for
-// ever: in a child nothing is computed with what its parent made, and nothing of it is taken down.
+// The process in which an object was created. Threads do not survive a fork, and locks may stay locked
+// forever: a child process neither computes with its parent's objects nor destroys them.
 #pragma once
 
 #include <memory>
@@ -10,17 +10,17 @@ class Home {
  public:
   Home();
   bool here() const;
-  // What to do instead, as an error of the caller's.
+  // Throws an error of the caller's if this is another process, and says what to do instead.
   void check(const char* what) const;
 
  private:
   unsigned forks_;
 };
 
-// Before anything that forgets its home: see module.cpp.
+// Call before anything that depends on homes: see module.cpp.
 void watch_forks();
 
-// Shared as before, and left alone in children.
+// A shared pointer whose object is not destroyed in child processes.
 template <class T>
 std::shared_ptr<T> kept_at_home(std::shared_ptr<T> made) {
   T* const raw = made.get();

@@ -1,5 +1,4 @@
-// Ctrl-C, or whatever else a handler of signals raises, while something is computed without the interpreter's
-// lock.
+// Ctrl-C, or any other exception of a signal handler, during a computation without the interpreter's lock.
 #pragma once
 
 #include <chrono>
@@ -10,11 +9,11 @@
 
 namespace sluice::python {
 
-// Ends a computation from within one of its callbacks; the exception of Python is then set.
+// Ends a computation from within one of its callbacks; the Python exception is then set.
 struct Interrupted : std::exception {};
 
-// Looking takes the interpreter's lock, so that it is done a few times a second, however often it is asked
-// for. Handlers run in the main thread alone: in others nothing is ever raised.
+// A check takes the interpreter's lock, so it is done a few times per second at most. Handlers run only in
+// the main thread: in other threads nothing is ever raised.
 class Interruption {
  public:
   bool raised() {
@@ -28,7 +27,7 @@ class Interruption {
   void check() {
     if (raised()) throw Interrupted();
   }
-  // What a callback raised ends the computation as well.
+  // An exception of a callback ends the computation as well.
   void restore(nb::python_error& error) {
     error.restore();
     raised_ = true;
@@ -40,7 +39,7 @@ class Interruption {
   bool raised_ = false;
 };
 
-// f(interruption) without the interpreter's lock.
+// Runs f(interruption) without the interpreter's lock.
 template <class F>
 auto interruptible(F&& f) {
   Interruption interruption;

@@ -20,7 +20,7 @@ void Mailbox::leave(Letter letter) {
   const std::lock_guard lock(mutex_);
   letters_.push_back(std::move(letter));
   filled_.notify_one();
-  // Fails only where the count would overflow: it then says already that there is something.
+  // Fails only if the count would overflow, in which case the file is readable already.
   if (file_ >= 0) static_cast<void>(::eventfd_write(file_, 1));
 }
 

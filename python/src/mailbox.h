@@ -1,5 +1,5 @@
-// Where a scheduler leaves what it has to say until Python comes for it. Leaving something never waits for
-// the interpreter's lock, so that no Python code can slow the scheduler down.
+// Where a scheduler leaves messages for Python to fetch. Leaving one never waits for the interpreter's lock,
+// so that no Python code can slow the scheduler down.
 #pragma once
 
 #include <chrono>
@@ -21,12 +21,11 @@ struct PromptProgress {
 };
 
 struct Letter {
-  std::uint64_t ticket = 0;  // of the request, chosen by whoever asked
+  std::uint64_t ticket = 0;  // identifies the request, chosen by its sender
   std::variant<PromptProgress, GeneratedToken, RequestResult> news;
 };
 
-// Held by shared pointers of its own, not by Python's references, which cannot be let go of without that
-// lock.
+// Owned by C++ shared pointers, not Python references, which cannot be released without that lock.
 class Mailbox : public std::enable_shared_from_this<Mailbox> {
  public:
   Mailbox() = default;
@@ -36,9 +35,9 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
 
   void leave(Letter letter);
   std::vector<Letter> take();
-  // Whether there is something, at the latest after that time.
+  // Returns whether there is a message, at the latest after that time.
   bool wait(std::chrono::milliseconds longest);
-  // A file that can be read while there is something: event loops wait for those.
+  // A file descriptor that is readable while there are messages, for event loops.
   int file();
 
   const Home home;

@@ -11,7 +11,7 @@ namespace sluice::python {
 namespace {
 
 std::string name_of(const nb::dlpack::dtype& type) {
-  // By the codes of DLPack.
+  // By DLPack's type codes.
   constexpr const char* kNames[] = {"int", "uint", "float", "handle", "bfloat", "complex", "bool"};
   const std::string kind =
       type.code < std::size(kNames) ? kNames[type.code] : "kind " + std::to_string(type.code) + " x";
@@ -58,7 +58,7 @@ nb::dlpack::dtype dlpack_type(ops::DType type) {
 }  // namespace
 
 Place place_of(const std::string& field, const Array& array) {
-  // Pinned memory is the host's.
+  // Pinned memory counts as the host's.
   if (array.device_type() == nb::device::cpu::value || array.device_type() == nb::device::cuda_host::value)
     return {};
   if (array.device_type() == nb::device::cuda::value) return {array.device_id()};

@@ -1,4 +1,4 @@
-// Arrays of numpy, and of whatever speaks DLPack, as the ops' views, and back.
+// Converts between arrays of numpy, or anything with DLPack, and the ops' views.
 #pragma once
 
 #include <nanobind/ndarray.h>
@@ -14,7 +14,7 @@ namespace nb = nanobind;
 
 using Array = nb::ndarray<nb::ro, nb::c_contig>;
 
-// Of the host, or of a CUDA device with that number.
+// The host, or the CUDA device with that number.
 struct Place {
   int cuda_device = -1;
   bool host() const { return cuda_device < 0; }
@@ -23,10 +23,10 @@ struct Place {
 Place place_of(const std::string& field, const Array& array);
 
 ops::ConstView view_of(const std::string& field, const Array& array);
-// An array over memory at that place that `owner` keeps alive; a tensor of torch where that is asked for, and
-// always on a device and of BF16.
+// An array over memory at that place that `owner` keeps alive; a torch tensor if requested, and always on a
+// device or for BF16.
 nb::object array_over(const ops::View& view, const nb::capsule& owner, bool torch, Place place = {});
-// A new one, with memory of its own.
+// A new array with its own memory.
 struct NewArray {
   ops::View view;
   nb::capsule owner;

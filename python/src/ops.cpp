@@ -1,4 +1,4 @@
-// Ops on arrays: numpy's, and whatever speaks DLPack.
+// Ops on arrays of numpy, or anything with DLPack.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
@@ -32,16 +32,17 @@ struct OpBackend {
   }
   OpBackend(const OpBackend&) = delete;
   OpBackend& operator=(const OpBackend&) = delete;
-  // Where its memory is.
+  // The place of its memory.
   Place place() const { return order == nullptr ? Place{} : Place{order->device()}; }
 
   Home home;
   std::unique_ptr<ops::Backend> backend;
-  ops::StreamOrder* order;  // of the backend; nullptr where it computes in host memory
+  ops::StreamOrder* order;  // the backend's; null if it computes in host memory
   std::mutex mutex;
 };
 
-// The field at `wanted`: where it is, the result itself is kept alive; of a device it is copied to the host.
+// The field at `wanted`: if it is there already, the result itself is kept alive; otherwise it is copied to
+// the host.
 nb::object array_of(OpBackend& held, const ops::View& view, const OpResult& result, bool torch,
                     Place wanted) {
   if (held.place() == wanted) {
@@ -60,7 +61,7 @@ nb::object array_of(OpBackend& held, const ops::View& view, const OpResult& resu
   return array_over(copy.view, copy.owner, torch);
 }
 
-// The one place of all tensors.
+// The common place of all tensors.
 Place common_place(const std::map<std::string, Array>& tensors, Place backend) {
   std::optional<Place> common;
   for (const auto& [name, array] : tensors) {
@@ -76,7 +77,7 @@ Place common_place(const std::map<std::string, Array>& tensors, Place backend) {
   return common.value_or(Place{});
 }
 
-// Tensors on a device are read behind what the stream there holds.
+// Tensors on a device are read after the work already in the stream there.
 nb::list run(OpBackend& held, const std::string& op, const std::map<std::string, Array>& tensors,
              std::map<std::string, std::string> attributes, bool torch, std::uintptr_t stream) {
   held.home.check("backend");

@@ -1,4 +1,4 @@
-// Many requests at once.
+// Concurrent requests.
 #include "sluice/scheduler.h"
 
 #include <nanobind/stl/shared_ptr.h>
@@ -18,7 +18,7 @@ namespace sluice::python {
 
 namespace {
 
-// Closing cancels what runs, and waits for it: never with the interpreter's lock.
+// Closing cancels and waits for running requests, without the interpreter's lock.
 struct HeldScheduler {
   ~HeldScheduler() { close(); }
   void close() {
@@ -29,7 +29,7 @@ struct HeldScheduler {
     }
     if (!last) return;
     if (!home.here()) {
-      static_cast<void>(new std::shared_ptr<Scheduler>(std::move(last)));  // never taken down
+      static_cast<void>(new std::shared_ptr<Scheduler>(std::move(last)));  // intentionally never destroyed
       return;
     }
     const Unlocked unlocked;
@@ -100,7 +100,7 @@ nb::object said(const RequestResult& result) {
   return nb::make_tuple(made, result.error ? exception_of(result.error) : nb::none());
 }
 
-// (ticket, what it is, what it says)
+// (ticket, kind, content)
 nb::list take(Mailbox& mailbox) {
   mailbox.home.check("request");
   constexpr const char* kKinds[] = {"progress", "token", "done"};
@@ -112,7 +112,7 @@ nb::list take(Mailbox& mailbox) {
   return made;
 }
 
-// Waits until there is something; Ctrl-C and other handlers are heard meanwhile.
+// Waits for a message; Ctrl-C and other signal handlers run meanwhile.
 void wait(Mailbox& mailbox) {
   mailbox.home.check("request");
   constexpr std::chrono::milliseconds kPatience{50};

@@ -37,12 +37,12 @@ struct HeldSession {
   Home home;
   std::shared_ptr<Engine> engine;
   std::timed_mutex mutex;
-  std::atomic<std::thread::id> user;  // who has locked it
+  std::atomic<std::thread::id> user;  // the thread that has locked it
   std::unique_ptr<Session> session;   // null: closed
 };
 
-// The session is this thread's. Whoever waits for it can be interrupted; a function that an answer calls for
-// each of its tokens would wait for ever.
+// Locks the session for this thread. A waiting thread can be interrupted; a callback of an answer that used
+// the same session would otherwise wait forever.
 class InUse {
  public:
   InUse(HeldSession& held, Interruption& interruption) : held_(held) {
@@ -63,8 +63,8 @@ class InUse {
   HeldSession& held_;
 };
 
-// Runs f(session) or f(session, interruption) without the interpreter's lock, which may wait for this session
-// in another thread.
+// Runs f(session) or f(session, interruption) without the interpreter's lock, which another thread that uses
+// the session may hold.
 template <class F>
 auto with(HeldSession& held, F&& f) {
   held.home.check("session");
@@ -94,7 +94,7 @@ void close(HeldSession& held) {
   });
 }
 
-// An interrupted prompt leaves the session at the end of what was read of it.
+// After an interrupt, the session ends with the tokens computed so far.
 void extend(HeldSession& held, const Tokens& tokens) {
   with(held, [&](Session& session, Interruption& interruption) {
     session.extend(tokens, [&](std::int64_t, std::int64_t) {
@@ -104,7 +104,7 @@ void extend(HeldSession& held, const Tokens& tokens) {
   });
 }
 
-// An array that Python owns.
+// An array owned by Python.
 nb::object to_numpy(std::vector<float>&& values, std::initializer_list<std::size_t> shape) {
   auto held = std::make_unique<std::vector<float>>(std::move(values));
   float* data = held->data();
@@ -122,7 +122,7 @@ nb::object logits(HeldSession& held) {
   return to_numpy(std::move(row), {size});
 }
 
-// Every token's logits, one row each.
+// Returns every token's logits, one row each.
 nb::object extend_with_logits(HeldSession& held, const Tokens& tokens) {
   std::vector<float> rows = with(held, [&](Session& session, Interruption& interruption) {
     std::vector<float> all;
@@ -148,7 +148,7 @@ bool goes_on(const nb::object& hear, const GeneratedToken& token, Interruption& 
   }
 }
 
-// The result, and the tokens unless `hear` is told of each.
+// Returns the result, with the tokens unless `hear` is called with each.
 nb::tuple generate_in(HeldSession& held, const Tokens& prompt, GenerateOptions options,
                       const nb::object& hear) {
   std::vector<GeneratedToken> tokens;

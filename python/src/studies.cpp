@@ -1,4 +1,4 @@
-// What is done with whole models: plans, perplexity, conversion, random weights.
+// Operations on complete models: plans, perplexity, conversion, random weights.
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>

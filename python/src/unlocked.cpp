@@ -12,10 +12,10 @@ namespace {
 
 std::atomic<bool> ends{false};
 std::thread::id ended_by;      // set before `ends`
-std::atomic<int> entering{0};  // threads that found the interpreter alive and do not have the lock yet
+std::atomic<int> entering{0};  // threads that have found the interpreter alive but do not have the lock yet
 
-// Counted before it looks whether the interpreter ends, so that whoever ends it knows of everyone who goes
-// on.
+// Counted before checking whether the interpreter ends, so that the thread that ends it knows of everyone who
+// continues.
 class Entering {
  public:
   Entering() { entering.fetch_add(1); }
@@ -28,9 +28,10 @@ class Entering {
   for (;;) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 
-// Called by the thread that ends the interpreter, before it does. Those who are about to take the lock may.
+// Called by the thread that ends the interpreter, before it does. Threads that are about to take the lock
+// still may.
 void end() {
-  // What threads that go on hold on to is no leak.
+  // Objects held by threads that continue are not leaks.
   if (nb::cast<int>(nb::module_::import_("threading").attr("active_count")()) > 1)
     nb::set_leak_warnings(false);
   ended_by = std::this_thread::get_id();
@@ -42,7 +43,7 @@ void end() {
 }
 
 void forget_threads() {
-  entering.store(0);  // those of the process that was forked are not here
+  entering.store(0);  // those of the parent process do not exist here
 }
 
 }  // namespace

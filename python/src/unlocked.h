@@ -1,7 +1,6 @@
-// The interpreter's lock, let go of while something is computed and taken again. CPython ends a thread that
-// asks for it once the interpreter ends: in the middle of C++, which aborts the program. Threads that Python
-// does not wait for (daemons) get as far as that, so that from then on they rest here until the process is
-// gone.
+// Releases the interpreter's lock during computations and takes it again. Once the interpreter ends, CPython
+// terminates threads that request the lock: in the middle of C++ code this aborts the program. Threads that
+// Python does not wait for (daemons) can get there, so they block here until the process ends.
 #pragma once
 
 #include <optional>
@@ -10,11 +9,11 @@
 
 namespace sluice::python {
 
-// Whether the interpreter ends, and this is not the thread that ends it.
+// Whether the interpreter is ending, and this is not the thread that ends it.
 bool interpreter_ends() noexcept;
 void watch_interpreter();
 
-// Lets go of the lock; takes it again at the end of its scope.
+// Releases the lock, and takes it again at the end of its scope.
 class Unlocked {
  public:
   Unlocked() : state_(PyEval_SaveThread()) {}
@@ -26,7 +25,7 @@ class Unlocked {
   PyThreadState* state_;
 };
 
-// Holds the lock, unless the interpreter ends: then nothing of Python may be touched.
+// Holds the lock, unless the interpreter is ending: then Python objects must not be touched.
 class Locked {
  public:
   Locked();

@@ -1,14 +1,14 @@
-// Answers that are being written. One conversation has at most one; several conversations may have one each.
+// Answers in progress. One conversation has at most one; several conversations may have one each.
 
 const running = new Map();  // by the conversation's id
 
-// Asks for an answer to `parent` and adds it as a new child.
+// Requests an answer to `parent` and adds it as a new child.
 function answerTo(conversation, parent) {
   const message = addMessage(conversation, parent.id, {role: 'assistant', finish: 'running'});
   return write(conversation, message, requestMessages(conversation, parent));
 }
 
-// Goes on where an answer ended.
+// Continues a finished answer.
 function continueAnswer(conversation, message) {
   delete message.error;
   return write(conversation, message, requestMessages(conversation, message));
@@ -70,7 +70,7 @@ function takeChunk(run, chunk) {
   if (thinking || text || delta.tool_calls) countToken(run);
 }
 
-// Calls come in pieces: the name first, then the arguments.
+// Calls arrive in pieces: the name first, then the arguments.
 function takeCall(message, {index = 0, id, function: called = {}}) {
   message.calls = message.calls || [];
   if (!Number.isInteger(index) || index < 0 || index > 1000) return;
@@ -87,7 +87,7 @@ function countToken(run) {
   run.tokens++;
 }
 
-// What is known of an answer's cost. The server counts tokens better than chunks do, once it has said how many.
+// The cost of an answer. The server's token count, once known, is more exact than the number of chunks.
 function statsOf(run) {
   const usage = run.usage || {};
   const tokens = usage.completion_tokens || run.tokens;
@@ -107,7 +107,7 @@ function statsText(stats) {
   if (stats.firstToken) parts.push(`first token ${stats.firstToken.toFixed(2)} s`);
   if (stats.cached) parts.push(`${stats.cached} of ${stats.prompt} prompt tokens cached`);
   if (stats.prompt) parts.push(contextText(stats.prompt + stats.tokens));
-  // A line ends behind a figure with its dot, never inside a figure.
+  // Lines break after a figure and its dot, never inside a figure.
   return parts.map((part) => part.replaceAll(' ', '\u00a0')).join('\u00a0· ');
 }
 

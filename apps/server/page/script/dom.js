@@ -1,4 +1,4 @@
-// Elements. Text only ever enters the page as text nodes: nothing here, and nothing that uses it, parses HTML.
+// Creates elements. Text enters the page only as text nodes: nothing here, and nothing that uses it, parses HTML.
 
 const byId = (id) => document.getElementById(id);
 
@@ -16,7 +16,7 @@ function button(text, label, action, className = '') {
   return element('button', {type: 'button', className, title: label, 'aria-label': label, onclick: action}, text);
 }
 
-// navigator.clipboard exists on localhost and over TLS alone.
+// navigator.clipboard exists only on localhost and over TLS.
 async function copyText(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const area = element('textarea', {value: text, className: 'offscreen'});
@@ -41,7 +41,7 @@ function download(name, text) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
-// randomUUID() exists on localhost and over TLS alone.
+// randomUUID() exists only on localhost and over TLS.
 function newId() {
   const bytes = crypto.getRandomValues(new Uint8Array(12));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');

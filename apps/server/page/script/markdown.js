@@ -1,5 +1,5 @@
-// Markdown to elements: headings, lists, tables, quotes, code, emphasis and links. Whatever else an answer holds is
-// shown as the text it is. The time is about linear in the text, whatever the text is.
+// Converts Markdown to elements: headings, lists, tables, quotes, code, emphasis and links. Everything else is shown as
+// plain text. Takes time about linear in the length of any text.
 
 const kDeepest = 8;  // nested quotes, lists and emphasis; deeper ones are text
 const kLongestLabel = 1000;
@@ -27,7 +27,7 @@ function isTable(lines, at) {
 const startsBlock = (lines, at) => fenceOf(lines[at]) || headingOf(lines[at]) || isRule(lines[at]) ||
     isQuote(lines[at]) || itemOf(lines[at]) || isTable(lines, at);
 
-// The line after the block that begins at `at`, and what makes an element of it.
+// The line after the block that begins at `at`, and a function that creates its element.
 function blockAt(lines, at) {
   const line = lines[at];
   if (fenceOf(line)) return {end: fenceEnd(lines, at), build: buildCode};
@@ -149,7 +149,7 @@ function splitBlocks(lines, depth) {
 
 const buildBlocks = (lines, depth) => splitBlocks(lines, depth).map((block) => block.build(block.lines, depth));
 
-// What may begin something within a line: an escape, code, emphasis, a link or a picture, an address, a line's end.
+// What may begin inline markup: an escape, code, emphasis, a link or a picture, an address, the end of a line.
 const kInline = /\\[!-/:-@[-`{-~]|`+|\*\*|~~|\*|__|_|!?\[|https?:\/\/[^\s<>"`]+|\n/g;
 
 function inline(parent, text, depth) {
@@ -211,7 +211,7 @@ function inlineEmphasis(text, at, mark, {depth, missing}) {
   return null;
 }
 
-// Only addresses that say http or https become links.
+// Only http and https addresses become links.
 function linkTo(address, label) {
   return element('a', {href: address, target: '_blank', rel: 'noopener noreferrer nofollow'}, label);
 }
@@ -229,8 +229,8 @@ function inlineAddress(at, mark) {
   return {node: linkTo(address, address), end: at + address.length};
 }
 
-// Shows `source` in `target`. Called again as an answer grows it replaces the blocks that changed alone, so that a
-// selection, the focus and scrolled code stay.
+// Shows `source` in `target`. When called again as an answer grows, replaces only the blocks that changed, so that
+// selections, focus and scroll positions are kept.
 function showMarkdown(target, source) {
   const blocks = splitBlocks(source.replace(/\r\n?/g, '\n').split('\n'), 0);
   const shown = target.shownBlocks || [];

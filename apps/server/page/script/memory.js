@@ -1,4 +1,4 @@
-// The tree of prompts that the server remembers: a row per node, indented by its depth.
+// The server's tree of cached prompts: a row per node, indented by depth.
 
 const kTiers = {device: 'device', host: 'memory', disk: 'disk'};
 
@@ -9,7 +9,7 @@ function sizeText(bytes) {
   return `${bytes >= 100 || at === 0 ? Math.round(bytes) : bytes.toFixed(1)} ${units[at]}`;
 }
 
-// Where the rows of a node lie: the tiers that hold all of them, or how many tokens of each.
+// Where the rows of a node are: the tiers that hold all of them, or the number of tokens in each.
 function rowsText(node) {
   const all = node.end - node.begin;
   const parts = Object.keys(kTiers).filter((tier) => node[`on_${tier}`] > 0)

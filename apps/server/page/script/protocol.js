@@ -1,4 +1,4 @@
-// The server's protocol: requests with the key, errors as one sentence, answers as they come.
+// The server's protocol: requests with the key, errors as one sentence, streamed answers.
 
 class ServerError extends Error {
   constructor(message, status) {
@@ -9,7 +9,7 @@ class ServerError extends Error {
 
 let apiKey = remembered.get('key');
 
-// A request; asks for the key as often as the server refuses the one there is.
+// Sends a request; asks the user for the key as often as the server rejects the current one.
 async function ask(path, {method = 'GET', body, signal} = {}) {
   for (let refused = false;; refused = true) {
     const response = await send(path, {method, body, signal});
@@ -64,7 +64,7 @@ function askForKey(refused) {
   return keyQuestion;
 }
 
-// Lines of a body as they come.
+// The lines of a body as they arrive.
 async function* linesOf(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = '';
@@ -78,8 +78,8 @@ async function* linesOf(response) {
   if (rest) yield rest;
 }
 
-// Server-sent events of one answer: `progress` hears how much of the prompt is read, `chunk` every chunk. Fails where
-// the answer ends before its end.
+// Reads the server-sent events of one answer: calls `progress` with the progress of the prompt, and `chunk` with every
+// chunk. Throws if the stream ends before the answer does.
 async function readAnswer(response, {progress, chunk}) {
   try {
     for await (const line of linesOf(response)) {

@@ -1,4 +1,4 @@
-// What is asked of the server beside the messages. An empty field is not sent.
+// Settings sent with each request besides the messages. Empty fields are not sent.
 
 const kSampling = [
   {name: 'temperature', label: 'Temperature', min: 0, max: 2, step: 0.05},
@@ -51,7 +51,7 @@ function setUpSettings() {
   };
 }
 
-// The fields of a request that the settings stand for.
+// The settings as fields of a request.
 function settingFields() {
   const fields = {};
   for (const {name, choices} of kSampling) {
@@ -69,7 +69,7 @@ function settingFields() {
   return fields;
 }
 
-// Dark, light, or what the system prefers.
+// Dark, light, or the system's preference.
 function setUpTheme() {
   const themes = ['', 'light', 'dark'];
   const names = {'': 'as the system', light: 'light', dark: 'dark'};

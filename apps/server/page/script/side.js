@@ -1,4 +1,4 @@
-// The list of conversations, and files of them.
+// The list of conversations, and their export and import as files.
 
 let summaries = [];  // {id, title, updated} of all that are kept
 let unsaved = 0;     // conversations that are on their way to where they are kept
@@ -40,7 +40,7 @@ async function openConversation(id) {
   openThis(loaded);
 }
 
-// An answer that was being written when the page went away is one that was stopped.
+// An answer that was in progress when the page was closed counts as stopped.
 function interrupted(conversation) {
   if (running.has(conversation.id)) return;
   for (const message of Object.values(conversation.messages)) {

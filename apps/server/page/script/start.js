@@ -1,4 +1,4 @@
-// What people do, and how the page begins.
+// Event handlers, and the start of the page.
 
 const server = {model: '', context: 0};
 let store = openMemoryStore();
@@ -77,7 +77,7 @@ function setUpKeys() {
   });
 }
 
-// What the server is, as far as it says.
+// Reads the properties of the server.
 async function readServer() {
   const models = await (await ask('/v1/models')).json();
   server.model = textOr(models.data && models.data[0] && models.data[0].id, '');

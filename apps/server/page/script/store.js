@@ -1,5 +1,5 @@
-// Where conversations are kept: in this browser's database, or on the server's disk where it was started with --data.
-// Both list {id, title, updated} and load, save and remove a conversation by its id.
+// Stores conversations: in this browser's database, or on the server's disk if it was started with --data. Both list
+// {id, title, updated} and load, save and remove a conversation by its id.
 
 function asPromise(request) {
   return new Promise((resolve, reject) => {
@@ -8,7 +8,7 @@ function asPromise(request) {
   });
 }
 
-// What a change to the database is worth waiting for: its request succeeds before it is kept.
+// Waits for the transaction: a request succeeds before its change is stored.
 function written({transaction}) {
   return new Promise((resolve, reject) => {
     transaction.oncomplete = resolve;
@@ -41,7 +41,7 @@ function openServerStore() {
   };
 }
 
-// Where neither is possible, as in a browser that forbids it, conversations last as long as the page.
+// If neither is possible, as in a browser that forbids it, conversations last as long as the page.
 function openMemoryStore() {
   const kept = new Map();
   return {
@@ -64,7 +64,7 @@ async function openStore(onServer) {
   }
 }
 
-// Small things that this browser remembers; a browser may forbid even that.
+// Small settings stored in this browser, which may forbid even that.
 const remembered = {
   get(name) {
     try { return localStorage.getItem('sluice.' + name) || ''; } catch { return ''; }

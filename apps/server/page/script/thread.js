@@ -44,7 +44,7 @@ function buildArticle(message, isLast) {
 
 const isRunning = (message) => (running.get(current.id) || {}).message === message;
 
-// Brings the article of an answer up to date, as often as something came.
+// Updates the article of an answer whenever something arrived.
 function fillAnswer(article, message) {
   const body = article.querySelector('.body');
   article.setAttribute('aria-busy', isRunning(message));
@@ -117,7 +117,8 @@ function buildBranches(message) {
   return element('span', {className: 'branches'}, back, `${at + 1}/${siblings.length}`, next);
 }
 
-// Turns a message into a field. Saving makes a sibling: a question is then answered, an answer stands as written.
+// Turns a message into a text field. Saving adds a sibling: an edited question is answered, an edited answer stays as
+// written.
 function beginEdit(message) {
   const field = {label: 'Text of the message', text: message.content};
   openEditor(message, [field], message.role === 'user' ? 'Send' : 'Save', ([text]) => {
@@ -129,7 +130,7 @@ function beginEdit(message) {
   });
 }
 
-// The results of an answer's calls, given by hand: one message per call.
+// The results of an answer's calls, entered by hand: one message per call.
 function beginResult(message) {
   const fields = message.calls.map((call) => ({label: `Result of ${call.name}`, text: ''}));
   openEditor(message, fields, 'Send', (texts) => {
@@ -166,7 +167,7 @@ function openEditor(message, fields, verb, done, below = false) {
   areas[0].focus();
 }
 
-// What an answer in progress changed, at most once per frame.
+// Redraws what an answer in progress changed, at most once per frame.
 let frame = 0;
 
 function showRun(run) {

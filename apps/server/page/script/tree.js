@@ -23,7 +23,7 @@ function titleFrom(text) {
   return line.length > 60 ? line.slice(0, 59) + '…' : line;
 }
 
-// The messages that are shown, from the first to the last.
+// The shown messages, from the first to the last.
 function shownMessages(conversation) {
   const path = [];
   let message = conversation.messages[conversation.picked['']];
@@ -39,14 +39,14 @@ function lastShown(conversation) {
   return path[path.length - 1];
 }
 
-// Shows the sibling `step` places further.
+// Shows the sibling `step` positions further.
 function pickSibling(conversation, message, step) {
   const siblings = childrenOf(conversation, message.parent);
   const at = siblings.indexOf(message) + step;
   if (siblings[at]) conversation.picked[message.parent] = siblings[at].id;
 }
 
-// What the server is asked: everything from the first message to this one, answers of which nothing came left out.
+// The messages of a request: everything from the first message to this one, without answers that stayed empty.
 function requestMessages(conversation, last) {
   const path = [];
   for (let message = last; message; message = conversation.messages[message.parent]) {
@@ -70,7 +70,7 @@ function requestMessage(message) {
 const textOr = (value, otherwise) => (typeof value === 'string' ? value : otherwise);
 const isId = (value) => typeof value === 'string' && /^[A-Za-z0-9][\w-]{0,63}$/.test(value);
 
-// A conversation from a file or a disk, of which nothing is known: what is not of its form is left out.
+// A conversation from an untrusted file or disk: parts with an unexpected form are left out.
 function checkedConversation(data) {
   if (!data || typeof data !== 'object' || typeof data.messages !== 'object' || !data.messages || !isId(data.id)) return null;
   const made = {...newConversation(textOr(data.system, '')), id: data.id, title: textOr(data.title, '')};
