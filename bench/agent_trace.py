@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How much of an agent's prompts is computed again, turn by turn, by a server with a tiny model.
+"""Measures how much of an agent's prompts a server with a tiny model computes again in each turn.
 
     agent_trace.py SLUICE [--turns N] [--write FILE]    FILE: a line of JSON per prompt, for bench/prefix_traces
 
-The conversation is made up, always the same: 40 tools, then calls, results, thoughts and a few questions, about 30,000 tokens
-in the end. Each prompt is rendered by a chat template of a public model (tests/data/text/chat_template) and tokenized.
+The conversation is synthetic and always the same: 40 tools, then calls, results, thinking and a few questions, about 30,000
+tokens in total. Each prompt is rendered by a chat template of a public model (tests/data/text/chat_template) and tokenized.
 """
 
 import argparse

@@ -1,5 +1,5 @@
-# The CUDA backend. AUTO builds it where a compiler for it and a GPU are; elsewhere a stub says that it is missing. For pip a compiler
-# is enough where many cores share the work: an image is built, or a login node installs, for GPUs that are elsewhere.
+# The CUDA backend. AUTO builds it if there are a CUDA compiler and a GPU; otherwise a stub reports that it is missing. For pip a
+# compiler is enough if there are many cores: container images and login nodes install for GPUs that are elsewhere.
 set(SLUICE_CUDA AUTO CACHE STRING "Build the CUDA backend: ON, OFF, or AUTO (where nvcc and a GPU are)")
 set(SLUICE_CUDA_VERSION 12.4)
 if(SLUICE_CUDA STREQUAL "AUTO")
@@ -22,12 +22,12 @@ if(NOT SLUICE_WITH_CUDA)
   return()
 endif()
 
-# What pip builds where a GPU was found is for that GPU, as a native build is: a file takes 3.5 times as long for all architectures.
+# If pip finds a GPU, it builds for that GPU, like a native build: compiling for all architectures takes 3.5 times as long.
 set(SLUICE_OWN_GPU ${SLUICE_NATIVE})
 if(SKBUILD AND SLUICE_CUDA STREQUAL "AUTO")
   set(SLUICE_OWN_GPU ON)
 endif()
-# 90a, not 90: Hopper's matrix instructions exist under that name only.
+# 90a, not 90: Hopper's matrix instructions exist only under that name.
 if(SLUICE_OWN_GPU AND NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
   execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader OUTPUT_VARIABLE own ERROR_QUIET)
   if(own MATCHES "^([0-9]+)\\.([0-9])")
@@ -40,7 +40,7 @@ if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
 endif()
 enable_language(CUDA)
 find_package(CUDAToolkit ${SLUICE_CUDA_VERSION} REQUIRED)
-# CMake 3.25 does not know nvcc's C++20: given the flags itself, it asks for nothing.
+# CMake 3.25 does not know nvcc's C++20 mode; with the flags given here, it does not need to.
 set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
 set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
 list(APPEND CMAKE_CUDA_COMPILE_FEATURES cuda_std_20)

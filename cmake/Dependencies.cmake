@@ -6,9 +6,8 @@ find_package(CLI11 REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
-pkg_check_modules(XXHASH REQUIRED libxxhash)  # its header alone
-# Where CUDA is asked for and not found out, the program is often for another machine, which may lack
-# these libraries.
+pkg_check_modules(XXHASH REQUIRED libxxhash)  # only its header
+# If CUDA is requested explicitly, the program is often for another machine, which may lack these libraries.
 set(SLUICE_HERE ON)
 if(SLUICE_CUDA STREQUAL "ON")
   set(SLUICE_HERE OFF)
@@ -44,11 +43,11 @@ elseif(SLUICE_MPI STREQUAL "AUTO" AND SLUICE_HERE)
   set(SLUICE_WITH_MPI ${MPI_FOUND})
 endif()
 set(SLUICE_WITH_PMIX OFF)
-if(SLUICE_WITH_MPI)  # it comes with Open MPI; nodes that do not join have no name without it
+if(SLUICE_WITH_MPI)  # PMIx comes with Open MPI; without it, nodes that do not join cannot be named
   pkg_check_modules(PMIX IMPORTED_TARGET pmix)
   set(SLUICE_WITH_PMIX ${PMIX_FOUND})
 endif()
-pkg_check_modules(URING IMPORTED_TARGET liburing)  # optional: threads read experts without it
+pkg_check_modules(URING IMPORTED_TARGET liburing)  # optional: without it, threads read experts
 if(SLUICE_TESTS)
   find_package(GTest REQUIRED)
 endif()

@@ -1,6 +1,6 @@
-# Which instructions the compiler may use everywhere, and for which sets of them kernels are compiled.
+# The instructions that the compiler may use everywhere, and the instruction sets that kernels are compiled for.
 
-# The best of x86-64's levels that this machine has.
+# The highest x86-64 level of this machine.
 function(sluice_own_level result)
   set(${result} x86-64-v2 PARENT_SCOPE)
   file(STRINGS /proc/cpuinfo line REGEX "^flags" LIMIT_COUNT 1)
@@ -20,20 +20,20 @@ function(sluice_own_level result)
 endfunction()
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  # The oldest machine served; kernels choose better instructions at run time. A native build starts from this machine's
-  # level instead, and Highway then compiles no kernel for a lower one.
+  # The oldest supported machine; kernels choose better instructions at run time. A native build starts from this machine's level
+  # instead, and Highway then compiles no kernel for a lower one.
   set(level x86-64-v2)
   if(SLUICE_NATIVE)
     sluice_own_level(level)
   endif()
   target_compile_options(sluice_flags INTERFACE -march=${level} -maes -mpclmul)
 elseif(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
-  # What Highway's pragma says of NEON: constructors that the compiler writes lie outside the pragma, and GCC inlines
-  # none of one target into another.
+  # The same flags as Highway's pragma for NEON: constructors that the compiler generates are outside the pragma, and GCC does not
+  # inline functions of one target into another.
   target_compile_options(sluice_flags INTERFACE -march=armv8-a+crypto)
 endif()
-# Highway compiles every kernel for SSE4, AVX2 and AVX-512, or NEON; the mask leaves out what has no kernel of its own
-# yet and would only add build time: AVX3_DL and later, and SVE, whose bits moved between versions of Highway.
+# Highway compiles every kernel for SSE4, AVX2 and AVX-512, or NEON; the mask leaves out targets without kernels of their own, which
+# would only add build time: AVX3_DL and later, and SVE, whose bits changed between versions of Highway.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   target_compile_definitions(sluice_flags INTERFACE HWY_DISABLED_TARGETS=0xF0000FFLL)
 else()

@@ -1,5 +1,5 @@
-# Debian packages by CPack: the program with its models, manual page and completions. tools/package makes one.
-set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)  # or CPack builds the tests first
+# Debian packages by CPack: the program with its models, manual page and completions. tools/package builds one.
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)  # otherwise CPack builds the tests first
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME sluice)
 set(CPACK_PACKAGE_VENDOR sluice)

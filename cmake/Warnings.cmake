@@ -2,19 +2,18 @@
 add_library(sluice_flags INTERFACE)
 target_compile_options(sluice_flags INTERFACE -Wall -Wextra $<$<BOOL:${SLUICE_WERROR}>:-Werror>)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # GCC 12 reports false positives of these inside libstdc++ when it inlines deeply; of the last, whenever strings are
-  # joined.
+  # GCC 12 reports false positives of these inside libstdc++ when it inlines deeply; the last one whenever strings are concatenated.
   target_compile_options(sluice_flags INTERFACE -Wno-error=maybe-uninitialized -Wno-error=array-bounds
                                                 -Wno-error=stringop-overflow -Wno-restrict)
-  if(SLUICE_NATIVE)  # and of this one in its own headers of AVX-512
+  if(SLUICE_NATIVE)  # and of this one in its own AVX-512 headers
     target_compile_options(sluice_flags INTERFACE -Wno-maybe-uninitialized)
   endif()
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # Collecting its garbage later saves GCC a tenth of its time and costs half a gigabyte per process.
+  # Collecting garbage later saves a tenth of GCC's time and costs half a gigabyte per process.
   target_compile_options(sluice_flags INTERFACE --param=ggc-min-expand=200 --param=ggc-min-heapsize=524288)
 endif()
-# A kernel's bits must not depend on which loop the compiler chose to contract.
+# The bits of a kernel must not depend on which loops the compiler contracts.
 target_compile_options(sluice_flags INTERFACE -ffp-contract=off)
 if(SLUICE_SANITIZE)
   target_compile_options(sluice_flags INTERFACE -fsanitize=${SLUICE_SANITIZE} -fno-sanitize-recover=all

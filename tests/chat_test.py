@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""sluice chat as a person meets it, on a pseudo-terminal.
+"""Tests of sluice chat on a pseudo-terminal.
 
     chat_test.py SLUICE
 
-Keys are sent as a terminal sends them, and what the program draws is read back without its colours and cursor movements.
+Keys are sent as by a terminal, and the program's output is read without colours and cursor movements.
 """
 
 import fcntl
@@ -24,11 +24,11 @@ import time
 import unittest
 
 SLUICE = sys.argv.pop(1)
-SECONDS = 120  # for anything: generous, since a sanitized build on a busy machine is slow
+SECONDS = 120  # for anything: generous, because sanitized builds on busy machines are slow
 PROMPT = "> "
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b[=>]|[\x01\x07]")
 HOME = tempfile.mkdtemp()
-SUPPRESSIONS = pathlib.Path(__file__).with_name("lsan.supp")  # for a sanitized build
+SUPPRESSIONS = pathlib.Path(__file__).with_name("lsan.supp")  # for sanitized builds
 
 
 class Chat:
@@ -64,7 +64,7 @@ class Chat:
             raise TimeoutError(f"nothing more after: {self.screen!r}")
         try:
             part = os.read(self.terminal, 65536)
-        except OSError:  # what Linux says when the other side is closed
+        except OSError:  # on Linux when the other side is closed
             part = b""
         self.raw += part
         if not self.raw.endswith(b"\x1b") and not re.search(rb"\x1b\[[0-9;?]*$", self.raw):
@@ -73,7 +73,7 @@ class Chat:
         return part
 
     def read_until(self, text):
-        """Reads on to `text`; returns what came before it."""
+        """Reads up to `text`; returns what came before it."""
         deadline = time.monotonic() + SECONDS
         while text not in self.screen:
             if not self.read_some(deadline):
@@ -88,9 +88,9 @@ class Chat:
             time.sleep(0.002)
 
     def ask(self, message):
-        """Sends a message, and returns the answer and what is said about it."""
+        """Sends a message; returns the answer and its statistics."""
         self.type(message + "\r")
-        self.read_until("\n")  # the end of the line that was typed
+        self.read_until("\n")  # the rest of the typed line
         return self.read_until("\n" + PROMPT)
 
     def exit_status(self):
@@ -111,13 +111,13 @@ class ChatTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
 
     def saved(self, chat, name="saved.json"):
-        """The conversation so far."""
+        """The saved conversation."""
         file = self.folder / name
         chat.ask(f"/save {file}")
         return json.loads(file.read_text())["messages"]
 
     def test_control_c_stops_the_answer_and_not_the_program(self):
-        # The reference backend needs half a minute for a whole answer: what ends sooner was stopped.
+        # The reference backend needs half a minute for a complete answer: if it ends sooner, it was stopped.
         with Chat("--backend", "reference") as chat:
             for message in ("Tell me a story.", "Tell me another one."):
                 chat.type(message + "\r")
@@ -149,8 +149,8 @@ class ChatTest(unittest.TestCase):
             self.assertEqual(chat.leave(), 0)
         (first, nothing), (second, kept) = prompts
         self.assertEqual(nothing, 0)
-        self.assertGreaterEqual(kept, first + 12)  # the first message and its answer stayed
-        self.assertLessEqual(second, first + 3)  # only the new message ran, and the end of the answer before
+        self.assertGreaterEqual(kept, first + 12)  # the first message and its answer were kept
+        self.assertLessEqual(second, first + 3)  # only the new message was computed, and the end of the previous answer
 
     def test_input_from_a_file_ends_it_too(self):
         done = subprocess.run([SLUICE, "chat", "--threads", "1", "-n", "3"], input="Tell me a story.\n",
@@ -173,12 +173,12 @@ class ChatTest(unittest.TestCase):
     def test_lines_are_edited_and_remembered(self):
         with Chat("-n", "2") as chat:
             chat.ask("tell me x\x7fa stry.\x1b[D\x1b[D\x1b[Do\x01\x1b[3~T\x05")
-            chat.ask("\x1b[A")  # the line before
+            chat.ask("\x1b[A")  # the previous line
             chat.ask("\x1b[A and more")
             said = [message["content"] for message in self.saved(chat) if message["role"] == "user"]
             self.assertEqual(said, ["Tell me a story."] * 2 + ["Tell me a story. and more"])
             self.assertEqual(chat.leave(), 0)
-        with Chat("-n", "2") as chat:  # another day
+        with Chat("-n", "2") as chat:  # a new process
             chat.ask("\x1b[A\x1b[A")
             self.assertIn("and more", self.saved(chat)[0]["content"])
             self.assertEqual(chat.leave(), 0)
@@ -248,8 +248,8 @@ class ChatTest(unittest.TestCase):
                     self.assertGreater(prompt, 0)
                 self.assertEqual(chat.leave(), 0)
         self.assertEqual(kept[0], 0)
-        self.assertGreaterEqual(kept[1], 64)  # what the first message has in whole blocks
-        self.assertGreaterEqual(kept[2], kept[1])  # and so has the next program
+        self.assertGreaterEqual(kept[1], 64)  # the complete blocks of the first message
+        self.assertGreaterEqual(kept[2], kept[1])  # and so does the next process
         self.assertGreaterEqual(kept[3], 128)
 
     def test_a_full_context_shifts(self):
@@ -276,7 +276,7 @@ class ChatTest(unittest.TestCase):
     def test_the_width_follows_the_terminal(self):
         with Chat("-n", "120") as chat:
             chat.type("x" * 60)
-            chat.read_until("x" * 60)  # in one line
+            chat.read_until("x" * 60)  # on one line
             chat.type("\x03")
             chat.read_until("\n" + PROMPT)
             for width in (70, 60, 40):  # at the prompt

@@ -21,11 +21,11 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODELS = pathlib.Path(sys.argv.pop(2))
 SLUICE = sys.argv.pop(1)
-SECONDS = 120  # for anything: a sanitized build on a busy machine is slow
+SECONDS = 120  # for anything: sanitized builds on busy machines are slow
 
 
 def sluice(*arguments, status=0):
-    """Runs a command and returns its output; whoever expects a failure gets the error text."""
+    """Runs a command and returns its output, or the error text if a failure is expected."""
     run = subprocess.run([SLUICE, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                          timeout=SECONDS)
     if run.returncode != status:
@@ -58,7 +58,7 @@ class Commands(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
 
     def expect_error(self, *arguments, says, status=1):
-        """One line that says what is wrong."""
+        """Expects one line that says what is wrong."""
         text = sluice(*arguments, status=status)
         if status == 1:
             self.assertEqual(text.count("\n"), 1, text)
@@ -88,7 +88,7 @@ class Commands(unittest.TestCase):
         self.assertGreater(error, 1e-5, "--rounded changed nothing")
 
     def test_what_convert_writes_computes_the_same(self):
-        # Norms of some are stored as 1 + w, rounded to the BF16 of their checkpoint: so mlx-lm does.
+        # Some norms are stored as 1 + w, rounded to the BF16 of their checkpoint, as by mlx-lm.
         for model, tolerance in {"qwen3_5": 1e-5, "qwen3_5_moe": 1e-5, "qwen3_next": 1e-5, "qwen3_next-dense": 2e-2,
                                  "qwen3_moe-yarn": 1e-5, "deepseek_v3": 1e-5, "deepseek_v3-dense": 1e-5}.items():
             with self.subTest(model):

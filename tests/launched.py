@@ -1,4 +1,4 @@
-"""What tests of several processes that mpirun started share."""
+"""Shared by tests of processes started by mpirun."""
 
 import os
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Several processes that share a model, over MPI: the bits of one process, and what happens when one is lost.
+"""Several processes that share a model over MPI: they compute the bits of one process, and report a lost one.
 
     nodes_test.py SLUICE FOLDER_OF_TINY_MODELS MPIRUN SLOW_MPI
 """
@@ -24,7 +24,7 @@ MPIRUN = sys.argv.pop(3)
 MODELS = pathlib.Path(sys.argv.pop(2))
 SLUICE = sys.argv.pop(1)
 BUNDLED = pathlib.Path(__file__).parents[1] / "models"
-SECONDS = 120  # for anything: machines are slow and busy
+SECONDS = 120  # for anything: machines may be slow and busy
 # Containers may not let one process read another's memory.
 SHARED_MEMORY = ("--mca", "btl", "vader,self", "--mca", "btl_vader_single_copy_mechanism", "none")
 TCP = ("--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo")
@@ -72,7 +72,7 @@ class NodesTest(unittest.TestCase):
         self.assertEqual(one.read_bytes(), (self.folder / "many").read_bytes(), f"{model} on {nodes}")
 
     def check_ways(self, model, choose):
-        """Among the ways in which a model can be shared, those that `choose` takes for each number of nodes."""
+        """Checks the layouts that `choose` selects for each number of nodes."""
         shape = json.loads(alone("inspect", model, "--json"))
         for nodes in (2, 3, 4):
             splits = {"auto": shape["layers"], "experts": shape["experts"], f"groups:1,{nodes - 1}": shape["experts"] + 1 if nodes > 2 else 0}
@@ -82,7 +82,7 @@ class NodesTest(unittest.TestCase):
                     self.check_bits(model, nodes, over, split=split)
 
     def test_bundled_models(self):
-        """On so many nodes in each layout, over one transport or the other; with SLUICE_ALL_NODES over both."""
+        """Every layout for several numbers of nodes, over one transport each; with SLUICE_ALL_NODES over both."""
         for number, name in enumerate(("delta-story", "latent-story")):
             self.check_ways(BUNDLED / name, lambda nodes, ways: [
                 way for place, way in enumerate(ways) if sum(divmod(place, len(ways) // 2), nodes + number) % 2])
@@ -90,7 +90,7 @@ class NodesTest(unittest.TestCase):
         self.check_bits(BUNDLED / "latent-story", 2, TCP, "--kv-bits", "4")
 
     def test_tiny_models(self):
-        """On so many nodes in one way each; with SLUICE_ALL_NODES in every one that it can be shared in."""
+        """One layout for several numbers of nodes; with SLUICE_ALL_NODES all possible layouts."""
         for number, model in enumerate(sorted(path.parent for path in MODELS.glob("*/config.json"))):
             self.check_ways(model, lambda nodes, ways: [ways[(number + 4 * nodes) % len(ways)]])
         self.check_bits(MODELS / "mlx-deepseek_v3-4bit", 2, SHARED_MEMORY, "--rounded")
@@ -114,7 +114,7 @@ class NodesTest(unittest.TestCase):
         self.assertTrue(files(self.folder / "alone"))
         for nodes, split in ((2, "experts"), (3, "auto"), (3, "groups:1,2")):
             folder = self.folder / split.replace(":", "")
-            for _ in range(2):  # the second one reads what the first one wrote
+            for _ in range(2):  # the second run reads what the first one wrote
                 ended = run(nodes, *story, "--nodes", split, "--cache-disk", folder)
                 self.assertEqual(ended.returncode, 0, ended.stderr)
                 self.assertEqual(ended.stdout, want)
@@ -144,7 +144,7 @@ class NodesTest(unittest.TestCase):
         story = ("run", "--seed", 3, "-n", 4, "--threads", 1)
         ended = run(2, *story)
         self.assertEqual(ended.returncode, 0, ended.stderr)
-        self.assertEqual(sorted(ended.stdout), sorted(2 * alone(*story)))  # both write at once
+        self.assertEqual(sorted(ended.stdout), sorted(2 * alone(*story)))  # both write at the same time
         self.assertEqual(ended.stderr.count("2 processes, which work alone"), 1, ended.stderr)
 
     def test_machines_are_measured_for_a_plan(self):
@@ -157,7 +157,7 @@ class NodesTest(unittest.TestCase):
             self.assertGreater(node["gb_per_s"], 0)
             self.assertGreater(node["memory_gb"], 0)
         self.assertGreater(plan["measured"]["network"]["gbit_per_s"], 0)
-        # What was measured is what a file says: the plan is the same.
+        # A file with the measured values gives the same plan.
         described = self.folder / "machines.json"
         described.write_text(json.dumps(plan["measured"]))
         again = json.loads(alone("plan", "--geometry", "qwen3.6-35b-a3b", "--nodes", described, "--json"))["nodes"]
@@ -184,7 +184,7 @@ class NodesTest(unittest.TestCase):
                                            r"node 1 \(.*\) has cpu \(.*avx2.*--isa")
 
     def test_who_does_not_join_is_named(self):
-        """MPI waits for all without saying for whom."""
+        """MPI waits for all nodes without reporting which are missing."""
         story = ["run", "--nodes", "auto", "-n", "8"]
         stopped = ["-n", "1", "sh", "-c", "kill -STOP $$"]
         for rank, jobs in ((1, (command(1, *story), stopped, ["-n", "1", SLUICE, *story])),
@@ -217,17 +217,17 @@ class NodesTest(unittest.TestCase):
         self.assertEqual(ended.returncode, 0, ended.stderr)
 
     def lose(self, how, rank, over):
-        """Ends or stops one of three nodes in the middle of a story; returns what the others said."""
-        # An answer of a form that has no end before the context has.
+        """Kills or stops one of three nodes in the middle of a story; returns the others' output."""
+        # An answer whose form does not end before the context does.
         arguments = command(3, "run", "-n", 100000, "--ctx", 2048, "--regex", "[a-z ,.]{20000}", "--threads", 1,
                             "--nodes", "auto", "Once upon a time", over=over)
         with subprocess.Popen(arguments, text=True, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE) as job:
             try:
-                self.assertTrue(job.stdout.read(60))  # it tells its story
+                self.assertTrue(job.stdout.read(60))  # it has begun its story
                 ranks = processes_of(job.pid)
                 self.assertEqual(sorted(ranks), [0, 1, 2])
-                for pid in ranks.values():  # writing to a lost node must not end who would name it
+                for pid in ranks.values():  # writing to a lost node must not kill the process that would name it
                     self.assertTrue(ignores(pid, signal.SIGPIPE), "SIGPIPE ends this node")
                 os.kill(ranks[rank], how)
                 _, said = job.communicate(timeout=SECONDS)

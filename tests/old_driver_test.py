@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the commands say where the NVIDIA driver is older than the build.
+"""Messages of the commands if the NVIDIA driver is older than the build requires.
 
     old_driver_test.py SLUICE FOLDER_OF_LIBCUDA
 """

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""sluice run on experts from disk, as a whole program meets faults.
+"""Faults during sluice run with experts from disk.
 
     streaming_test.py SLUICE MODEL [PRELOAD]
 
-Whatever happens to the disk, the files or the program itself: one sentence on stderr that names the place, a status
-that says so, no token that a run without the fault does not give, and the next run is as if nothing had been. PRELOAD
-is the library that makes reads fail.
+For any fault of the disk, the files or the program itself: one sentence on stderr that names the place, a failure
+status, no token that differs from a run without the fault, and the next run is not affected. PRELOAD is a library that
+makes reads fail.
 """
 
 import os
@@ -18,7 +18,7 @@ import time
 import unittest
 
 SLUICE, MODEL, *PRELOAD = sys.argv[1:]
-SECONDS = 300  # generous: a sanitized build on a busy machine is slow
+SECONDS = 300  # generous: sanitized builds on busy machines are slow
 TOKENS = 40
 MOST = 1000
 
@@ -69,7 +69,7 @@ class Streaming(unittest.TestCase):
         self.assertEqual((after.returncode, after.stdout, after.stderr), (0, self.want.stdout, ""))
 
     def while_running(self, model, act):
-        """Starts a long run, calls act once the first words are there, and returns how it ended."""
+        """Starts a long run, calls act() once the first words are printed, and returns the result."""
         process = subprocess.Popen(command(model, MOST), stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
         first = process.stdout.read(64)
         act(process)

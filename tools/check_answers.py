@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Has a model answer by random schemas at a high temperature, and holds every answer that ended by itself to its schema.
+"""Generates answers with random schemas at a high temperature, and checks every answer that ended by itself against its schema.
 
     tools/check_answers.py SLUICE MODEL [--schemas N] [--tokens N] [--seed N]
 
-Three rounds: a document, a document behind thinking, and the call of a tool. The model needs no skill: its template is
-replaced where a round needs another one. Fails if an answer does not fulfil its schema, or if fewer than 95% end.
+Three rounds: a document, a document after thinking, and a tool call. Any model will do: its template is replaced if a round
+needs another one. Fails if an answer is invalid under its schema, or if fewer than 95% end.
 """
 
 import argparse
@@ -78,7 +78,7 @@ class Round:
         self.name, self.model, self.options, self.folder, self.arguments = name, model, options, folder, arguments
 
     def answer(self, seed):
-        """Whether the answer ended, and what is wrong with it."""
+        """Whether the answer ended, and its error, if any."""
         schema = make_schema(seed, self.name == "tools")
         path = self.folder / f"{self.name}-{seed}.json"
         tools = [{"type": "function", "function": {"name": "f", "parameters": schema, "strict": True}}]

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Judges documents that were written by schemas: grammar_suites TOKENS generate FOLDER | tools/check_generated.py FOLDER
+"""Validates documents that were generated from schemas: grammar_suites TOKENS generate FOLDER | tools/check_generated.py FOLDER
 
-A line is the name of a file in FOLDER, a tab and a document. Fails if one does not fulfil the schema of its file. Of a name that
-an object repeats the judge sees the last value, as readers of JSON do; how many documents do that is counted.
+A line is the name of a file in FOLDER, a tab and a document. Fails if one is invalid under the schema of its file. If an object repeats
+a name, the validator sees the last value, as JSON parsers do; such documents are counted.
 """
 
 import datetime
@@ -18,7 +18,7 @@ sys.set_int_max_str_digits(0)
 
 
 def read_number(text):
-    """Exact, whole numbers as int. Exponents beyond 20,000 are cut there: no bound in a schema is near."""
+    """Exact; whole numbers as int. Exponents are limited to 20,000, far beyond any bound in a schema."""
     mantissa, _, exponent = text.lower().partition("e")
     exponent = max(-20000, min(20000, int(exponent or "0")))
     number = fractions.Fraction(mantissa) * fractions.Fraction(10) ** exponent
@@ -26,19 +26,19 @@ def read_number(text):
 
 
 def is_leap_second(date, time):
-    """RFC 3339, section 5.7: the last second of a day in UTC, and where the date is known of June or December."""
+    """RFC 3339, section 5.7: the last second of a day in UTC and, if the date is known, of June or December."""
     read = re.fullmatch(r"(\d\d:\d\d):60(?:\.\d+)?(Z|[+-]\d\d:\d\d)", time)
     if not read:
         return False
     zone = read[2].replace("Z", "+00:00")
-    day = "2000" + (date[4:] or "-06-15")  # the years 0000 and 9999 have neighbours that the library does not know
+    day = "2000" + (date[4:] or "-06-15")  # the library does not support the years next to 0000 and 9999
     instant = datetime.datetime.fromisoformat(f"{day}T{read[1]}:59{zone}").astimezone(datetime.timezone.utc)
     return instant.strftime("%H:%M") == "23:59" and (not date or instant.strftime("%m-%d") in ("06-30", "12-31"))
 
 
 def checker_of(judge):
-    """The formats of the judge, but for what it refuses against the standards: leap seconds and, in relative JSON pointers, a
-    digit behind a zero anywhere (10, but also 105)."""
+    """The validator's formats, corrected where they reject valid strings: leap seconds and, in relative JSON pointers, a
+    digit after any zero (10, but also 105)."""
     checker = jsonschema.FormatChecker(())
     checker.checkers = dict(judge.FORMAT_CHECKER.checkers)
 
@@ -63,7 +63,7 @@ def read_object(pairs):
 
 
 def pattern(validator, pattern, instance, schema):
-    """ECMAScript's \\s holds the byte order mark, Python's does not."""
+    """ECMAScript's \\s includes the byte order mark, Python's does not."""
     if isinstance(instance, str) and not re.search(pattern, instance) and not re.search(pattern, instance.replace("\ufeff", " ")):
         yield jsonschema.ValidationError(f"{instance!r} does not match {pattern!r}")
 
@@ -83,7 +83,7 @@ for line in sys.stdin:
     try:
         document = json.loads(text, parse_float=read_number, object_pairs_hook=read_object)
         error = jsonschema.exceptions.best_match(validators[name].iter_errors(document))
-    except Exception as problem:  # a schema or a number that the judge cannot read
+    except Exception as problem:  # a schema or number that the checker cannot read
         not_judged += 1
         print(f"NOT JUDGED {name}: {problem!r}"[:300])
         continue

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Fails when an include points up, sideways, or from an app or the Python package past the public headers (levels:
-tools/layers.txt), when what runs models names a backend, and when
-the library does what only programs do."""
+"""Fails if an include points up, sideways, or from an app or the Python package past the public headers (levels:
+tools/layers.txt), if code that runs models names a backend, or if the library does what only programs may do."""
 
 import pathlib
 import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# Folders that know backends by their traits alone.
+# Folders that know backends only by their traits.
 BLIND = ("src/state/", "src/layers/", "src/models/", "src/engine/", "src/nodes/", "src/scheduler/")
 BACKEND = re.compile(r'"(?:reference|cpu|cuda)"')
 OF_PROGRAMS = re.compile(r"\b(?:getenv|std::exit|std::abort|_Exit|std::cout|std::cerr|std::puts|std::printf|std::fprintf)\b|fmt::print\(")
@@ -25,7 +24,7 @@ def read_levels():
 
 
 def place(path, levels):
-    """The longest entry of the table that holds the file, and its level."""
+    """The longest entry of the table that contains the file, and its level."""
     parts = path.split("/")
     for end in range(len(parts), 0, -1):
         entry = "/".join(parts[:end])
@@ -49,10 +48,10 @@ def allowed(source, target, levels):
         return True
     if source_entry in ("apps", "python"):
         return target.startswith("include/sluice/")
-    # What backends share lies beside them; they themselves never meet.
+    # Backends share the files beside them, but never include each other.
     if source_entry.startswith("src/backend/") and target_entry == "src/backend":
         return True
-    # A public header is the face of the folder that implements it.
+    # A public header belongs to the folder that implements it.
     if target.startswith("include/sluice/") and target_level == source_level:
         return True
     return target_level < source_level

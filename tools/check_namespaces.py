@@ -59,7 +59,7 @@ def check_names():
     where = collections.defaultdict(set)
     for folder in ("include", "src", "apps", "python/src"):
         for path in sources(ROOT / folder):
-            if not path.parent.name.endswith("_absent"):  # a stub stands for the folder it is built in place of
+            if not path.parent.name.endswith("_absent"):  # a stub has the namespace of the folder that it replaces
                 for namespace, name in definitions(path.read_text()):
                     where[namespace, name].add(path.relative_to(ROOT).as_posix())
     problems = [f"{namespace}::{name} is defined in {' and in '.join(sorted(found))}"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails when a function, constructor or lambda takes more than six parameters: what belongs together is a struct."""
+"""Fails if a function, constructor or lambda has more than six parameters: related ones should form a struct."""
 
 import pathlib
 import re
@@ -8,13 +8,13 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MOST = 6
 SUFFIXES = (".h", ".cpp", ".cu", ".cuh", ".inc")
-# What no parameter is: comments, literals and directives become blanks, so that lines keep their numbers.
+# Not code: comments, literals and directives are replaced by blanks, so that line numbers stay.
 NOISE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|^[ \t]*#(?:\\\n|[^\n])*', re.S | re.M)
 OPENING = re.compile(r"(?:([A-Za-z_~]\w*|operator *\S+?)|\])\s*\(")
 BUILTIN = r"(?:unsigned |signed )?(?:bool|char|short|int|long(?: long)?|float|double|unsigned|auto)"
 NAME = r"\w+(?: *\[[^]]*\])*"
 PARAMETER = re.compile(
-    r"(?:\[\[\w+\]\] )?(?:const |typename |struct )*"  # what stands before a type
+    r"(?:\[\[\w+\]\] )?(?:const |typename |struct )*"  # qualifiers before a type
     r"(?:" + BUILTIN + r"|[A-Za-z_][\w:]*)(?: *<.*>(?:::\w+)*)?(?: const)?"  # the type
     r"(?=[ *&.(])(?: *(?:[*&]|\.\.\.|const\b|__restrict__|HWY_RESTRICT))*"  # pointers and references
     r" *(?:" + NAME + r"|\( *[&*]+ *\w*\) *(?:\[[^]]*\]|\(.*\))+)?")
@@ -25,7 +25,7 @@ def blank(match):
 
 
 def split(text, start):
-    """The parts between the commas of a list that was opened before `start`, and where the list ends."""
+    """The parts between the commas of a list that was opened before `start`, and the end of the list."""
     parts, begin, depth, angles = [], start, 0, 0
     for at in range(start, len(text)):
         sign = text[at]

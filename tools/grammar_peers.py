@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Times of sluice, llguidance and xgrammar on the same schemas in one run:
+"""Compares the times of sluice, llguidance and xgrammar on the same schemas in one run:
 tools/grammar_peers.py GRAMMAR_SUITES TOKENS FOLDER [--every N] [--xgrammar-every N]
 
-Each schema is compiled and its instances are followed by one after the other, the first of them in turn. Times are
-those of the processor for the thread (for the process with xgrammar, which compiles in threads of its own), those of the
-peers with the call from Python. FOLDER holds JSONSchemaBench's maskbench files, TOKENS is a file as grammar_suites reads it.
+Each schema is compiled and its instances are matched by one engine after the other, with a different one first each time.
+Times are processor times of the thread (of the process for xgrammar, which compiles in its own threads); those of the peers
+include the call from Python. FOLDER holds JSONSchemaBench's maskbench files, TOKENS is a file as grammar_suites reads it.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def canonical(value):
 
 
 class Vocabulary:
-    """The longest token at each place: the same tokens for every engine."""
+    """Takes the longest token at each position: the same tokens for every engine."""
 
     bos_token_id = None
 
@@ -67,7 +67,7 @@ class Vocabulary:
 
 
 class Tally:
-    """What one engine made of the schemas."""
+    """The results of one engine."""
 
     def __init__(self, name):
         self.name = name
@@ -100,7 +100,7 @@ class Sluice(Tally):
 
 
 class Peer(Tally):
-    """An engine of Python: it compiles a schema, and a matcher of it gives masks and takes tokens."""
+    """A Python engine: compiles a schema to a matcher that gives masks and takes tokens."""
 
     clock = staticmethod(time.thread_time)
 
@@ -177,7 +177,7 @@ class XGrammar(Peer):
     def compile(self, schema):
         try:
             return self.compiler.compile_json_schema(json.dumps(schema), any_whitespace=False, separators=(", ", ": "), strict_mode=False)
-        except Exception:  # whatever it says of schemas that it does not take
+        except Exception:  # whatever it raises for unsupported schemas
             return None
 
     def matcher(self, grammar):
@@ -211,7 +211,7 @@ def main():
                 if not isinstance(engine, XGrammar) or number % arguments.xgrammar_every == 0:
                     engine.take(path, case)
     except KeyboardInterrupt:
-        pass  # what was measured so far is told
+        pass  # report what was measured so far
     for engine in engines:
         engine.row()
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Machines in miniature: network namespaces with links of a given rate, in which nodes share a model by MPI.
+"""Simulated machines: network namespaces with links of a given rate, in which nodes share a model over MPI.
 
     tools/nodes.py SLUICE [--hosts 3] [--rate 1gbit] [--faults 50 [--seed N]] [--model MODEL]
     tools/nodes.py SLUICE --plan --hosts 2
 
-Checks that the bits are those of one process, prints the speed, and then loses a node again and again in the middle of an
-answer or at the start: by SIGKILL, by SIGSTOP, and by taking its link down. All must end within 10 s with a sentence that names it,
-nothing may be left, and what was answered until then must be what one process answers. Needs root."""
+Checks that the bits are those of one process, prints the speed, and then repeatedly loses a node in the middle of an answer
+or at the start: by SIGKILL, by SIGSTOP, and by taking its link down. All others must end within 10 s with a sentence that names
+it, no process may remain, and the answer until then must be that of one process. Needs root."""
 
 import argparse
 import contextlib
@@ -27,12 +27,12 @@ PREFIX = f"sluice{os.getpid()}n"
 TOKENS = ",".join(str((7 * i * i + 3) % 90) for i in range(150))
 PLANNED = "qwen3.6-35b-a3b:layers=8,experts=64,vocab=32768"
 MOST_SECONDS = 10
-MPIRUN_SECONDS = 20  # it waits for processes that are stopped before it kills them
+MPIRUN_SECONDS = 20  # it waits this long for stopped processes before it kills them
 GIVE_UP_SECONDS = 40
-# Else mpirun itself waits for minutes for a machine that cannot be reached, as docs/cluster.md says.
+# Otherwise mpirun itself waits for minutes for an unreachable machine, see docs/cluster.md.
 NOTICE_LOST_LINKS = ("--mca", "oob_tcp_keepalive_time", "2", "--mca", "oob_tcp_keepalive_intvl", "1",
                      "--mca", "oob_tcp_keepalive_probes", "4")
-RETRIES = 5  # of TCP, likewise
+RETRIES = 5  # of TCP, for the same reason
 ENVIRONMENT = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
@@ -45,14 +45,14 @@ def address(host):
 
 
 class Hosts:
-    """Namespaces on one bridge, and the script by which mpirun reaches them."""
+    """Namespaces on one bridge, and the script through which mpirun reaches them."""
 
     def __init__(self, count, rate):
         self.count = count
         self.bridge = f"br{os.getpid() % 100000}"
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.agent = self.folder / "agent"
-        # Names without dots and folders of their own, so that Open MPI's daemons do not take one another's.
+        # Host names without dots and separate folders, so that Open MPI's daemons do not mistake one another.
         self.agent.write_text("#!/bin/sh\nhost=$(( ${1##*.} - 1 ))\nshift\n"
                               f"export TMPDIR={self.folder}/$host\nmkdir -p $TMPDIR\n"
                               f'exec ip netns exec {PREFIX}$host unshare --uts sh -c "hostname machine$host; $*"\n')
@@ -83,7 +83,7 @@ class Hosts:
         return f"v{os.getpid() % 100000}h{host}"
 
     def set_rate(self, host, rate):
-        """In both directions. What may pass at once is little, as rows would else pass as if there were no limit."""
+        """In both directions. The burst size is small, because rows would otherwise pass unlimited."""
         burst = "32kb" if rate == "1gbit" else "256kb"
         for name, device in ((f"{PREFIX}{host}", "eth0"), (f"{PREFIX}b", self.port(host))):
             subprocess.run(["ip", "netns", "exec", name, "tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate",
@@ -154,7 +154,7 @@ def print_speed(hosts, program, model):
 
 
 def check_plan(hosts, program, folder):
-    """What `sluice plan` expects of the hosts, if each is as fast as one process alone is, and what they do."""
+    """Compares the forecast of `sluice plan`, based on the speed of a single process, with the hosts' speed."""
     model = f"{folder}/planned"
     subprocess.run([program, "random", "--geometry", PLANNED, model], check=True, stdout=subprocess.DEVNULL)
     bench = ["bench", model, "-p", "0", "-n", "24", "-r", "5", "--threads", "1", "--json"]
@@ -170,7 +170,7 @@ def check_plan(hosts, program, folder):
         live = read(hosts.command(program, *plan, "auto"))["nodes"]["measured"]
         print(f"plan at {rate}: measured {live['network']['gbit_per_s']:.2f} Gb/s, {live['network']['round_trip_us']:.0f} us; "
               f"one process {alone:.1f} tok/s", flush=True)
-        # The rate of memory gives a bound; a plan from what one machine does with the model is a forecast.
+        # Memory bandwidth gives an upper bound; a plan based on one machine's speed with the model is a forecast.
         summary = read([program, "plan", model, "--json"])
         per_token = summary["bytes_per_token"]
         for node in live["nodes"]:
@@ -189,16 +189,16 @@ def check_plan(hosts, program, folder):
 
 
 def long_answer(model):
-    """Of a form that has no end before the context has."""
+    """Arguments for an answer whose form does not end before the context does."""
     return ["run", "-m", model, "-n", "100000", "--ctx", "2048", "--regex", "[a-z ,.]{20000}", "--threads", "1", "--seed", "5",
             "Once upon a time"]
 
 
 def lose_one(hosts, program, model, fault):
-    """The seconds until all others ended, and until mpirun did, what they answered and said, and who did not end."""
+    """Returns the seconds until all others ended, and until mpirun did, the answer, the messages, and who did not end."""
     how, host, delay, split, at_start = fault
     command = hosts.command(program, *long_answer(model), "--nodes", split)
-    # Apart from the answer: warnings come before it begins.
+    # Separate from the answer, because warnings are printed before it begins.
     with tempfile.TemporaryFile("w+") as errors, subprocess.Popen(
             command, text=True, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors) as job:
         answer = ""
@@ -209,7 +209,7 @@ def lose_one(hosts, program, model, fault):
             answer = job.stdout.read(20)
         time.sleep(delay)
         processes = hosts.processes(program)
-        while host not in processes and job.poll() is None:  # one that is just starting
+        while host not in processes and job.poll() is None:  # it is just starting
             processes = hosts.processes(program)
         if host not in processes:
             errors.seek(0)
@@ -223,7 +223,7 @@ def lose_one(hosts, program, model, fault):
             hosts.set_link(host, "down")
         else:
             os.kill(processes[host], how)
-        # The lost node itself may stay where nobody can reach it.
+        # The lost node itself may stay running, out of reach.
         others = set(processes.values()) - {processes[host]}
         while any(map(runs, others)) and time.monotonic() - start < GIVE_UP_SECONDS:
             time.sleep(0.05)
@@ -233,7 +233,7 @@ def lose_one(hosts, program, model, fault):
         all_seconds = time.monotonic() - start
         left = [pid for pid in others if runs(pid)]
         hosts.kill_all()
-        answer += job.stdout.read()  # all who could write are gone
+        answer += job.stdout.read()  # all processes that could write are gone
         job.wait(timeout=GIVE_UP_SECONDS)
         errors.seek(0)
         said = errors.read()
@@ -253,7 +253,7 @@ def check_faults(hosts, program, model, count, seed):
         split = draw.choice(["auto", "experts"])
         at_start = number % 3 == 2
         seconds, all_seconds, answer, said, left = lose_one(hosts, program, model, (how, host, draw.random(), split, at_start))
-        # A leader that is cut off takes the others for lost. MPI does not say who has not joined.
+        # A leading node that is cut off takes the others for lost. MPI does not report who has not joined.
         lost = r"\d+" if how == "link" and host == 0 else host
         named = re.search(rf"rank {lost}\b|node {lost} \(|node {lost} has not come", said)
         unnamed = not named and at_start and "a node has not joined" in said
@@ -261,7 +261,7 @@ def check_faults(hosts, program, model, count, seed):
                                           ("TOO EARLY", how != signal.SIGKILL and seconds < 1), ("TOO LATE", seconds > MOST_SECONDS or all_seconds > MPIRUN_SECONDS), ("LEFT OVER", bool(left)))
                  if found]
         bad += bool(wrong)
-        # mpirun's own words would hide them.
+        # mpirun's own messages would hide them.
         own = " ".join(line for line in said.splitlines() if line.startswith(("sluice:", "it ended"))) or said[-600:]
         nameless += bool(unnamed)
         print(f"{number}: {getattr(how, 'name', how)} of node {host}, {'at the start' if at_start else 'in an answer'}, --nodes {split}: {seconds:.1f} s, mpirun {all_seconds:.1f} s{', without its number' if unnamed else ''}{'  FAILED: ' + ', '.join(wrong) + ': ' + own if wrong else ''}",

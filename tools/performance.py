@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes docs/performance.md and docs/roofline.svg from bench/results/*.csv; with --check only says whether they are current.
+"""Writes docs/performance.md and docs/roofline.svg from bench/results/*.csv; with --check only reports whether they are current.
 
 A row of those files is one figure: what was measured, by which command, its median and range, the peer's figure, the
-fraction of what the same machine was measured to do in the same run, the bar it was to reach, the operations per byte where
-it belongs on the roofline, the commit and the date.
+fraction of the machine's peak as measured in the same run, the target, the operations per byte if it belongs on the
+roofline, the commit and the date.
 """
 
 import csv
@@ -91,7 +91,7 @@ def picture():
         gflops = measured * intensity if row["unit"] == "GB/s" else measured
         lines.append(f'<circle cx="{x(intensity):.0f}" cy="{y(gflops):.0f}" r="4" fill="#1f6fb2"/>')
         name = row["what"].split(",")[0] + (", prompt" if "512 tokens" in row["what"] else ", 1 token")
-        below = 14 if name.startswith("matmul") else -10  # two ops of a prompt lie close to each other
+        below = 14 if name.startswith("matmul") else -10  # two ops of a prompt are close to each other
         lines.append(f'<text x="{x(intensity) + 8:.0f}" y="{y(gflops) + below:.0f}" font-size="10">{name}</text>')
     return "\n".join(lines + ["</svg>"]) + "\n"
 

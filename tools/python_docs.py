@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the reference in docs/python.md from docstrings: tools/python_docs.py [--check], with the package installed.
 
-What has no docstring is an error: every public name has one.
+A public name without a docstring is an error.
 """
 
 import inspect
@@ -18,15 +18,15 @@ INTRODUCTION = "\nMade from docstrings by `tools/python_docs.py`. The ops have a
 
 def documentation(thing, name):
     text = inspect.getdoc(thing) or sys.exit(f"{name} has no docstring")
-    # nanobind puts the signature before.
+    # nanobind puts the signature first.
     return " ".join(text.split("\n\n", 1)[-1].split()) if "->" in text.split("\n")[0] else " ".join(text.split())
 
 
 def arguments(function):
-    """As they are called, without types."""
+    """The arguments without types."""
     try:
         signature = inspect.signature(function)
-    except ValueError:  # of the extension
+    except ValueError:  # for functions of the extension
         return "()"
     kept = [one.replace(annotation=inspect.Parameter.empty) for one in signature.parameters.values() if one.name not in ("self", "cls")]
     return str(inspect.Signature(kept)).replace("'", '"')
@@ -37,7 +37,7 @@ def row(what, meaning):
 
 
 def fields(kind):
-    """Of a dataclass or a TypedDict, with the comments behind them."""
+    """The fields of a dataclass or TypedDict, with the comments after them."""
     for name, _, comment in re.findall(r"^    (\w+): ([^=#\n]+?)(?: = [^#\n]+?)?(?:  # ([^\n]+))?$", inspect.getsource(kind), re.MULTILINE):
         if name in kind.__annotations__:
             yield row(name, comment)

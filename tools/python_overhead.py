@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What a token costs in Python: tools/python_overhead.py [GEOMETRY] [--tokens N] [--turns N], with the package installed.
+"""Measures the overhead of Python per token: tools/python_overhead.py [GEOMETRY] [--tokens N] [--turns N], with the package installed.
 
 The same model decodes in turns by a loop in C++ (Session.generate, which comes back to Python once) and by
-`for token in model.stream(...)`, which comes back for every token. Printed are medians over the turns of the time
-per token and of the processor's time per token, which other programs on the machine change less, and what Python adds
-in a turn: the median and the quartiles of the differences, also as a share of a token at 300 per second.
+`for token in model.stream(...)`, which comes back for every token. Prints medians over the turns of the time
+per token and of the processor time per token, which other programs on the machine affect less, and Python's overhead in a
+turn: the median and the quartiles of the differences, also as a fraction of a token's time at 300 per second.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def main():
     for turn in range(arguments.turns + 1):
         for name, work in ways.items():
             times = timed(work, arguments.tokens)
-            if turn > 0:  # the first warms up
+            if turn > 0:  # the first turn warms up
                 taken[name].append(times)
     medians = {name: [statistics.median(column) for column in zip(*times)] for name, times in taken.items()}
     for name, (wall, processor) in medians.items():

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 __all__ = ALL
 
-_Array = Any  # of numpy, of torch, or anything else that speaks DLPack
+_Array = Any  # of numpy, torch, or any other library with DLPack
 '''
 QUANTIZED = '''
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ def stub():
             made = name.title().replace("_", "") + "Result"
             text += f"\nclass {made}(NamedTuple):\n" + "".join(f"    {field}: _Array\n" for field in results)
         elif len(results) > 1:
-            made = "Any"  # a named tuple has what was given of the states beside
+            made = "Any"  # a named tuple also has the given states
         text += f"\ndef {name}(*, {', '.join(parameters(table))}) -> {made}: ...\n"
     return text
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Adds an example op, model family and quantisation format to a copy of the tree, counts what each touches, builds and runs them.
+"""Adds an example op, model family and quantisation format to a copy of the tree, counts the files that each touches, builds and runs them.
 
-Each example is an existing one under another name, so that it keeps up with the tree by itself. CONTRIBUTING.md states the
+Each example is an existing one under another name, so it stays current by itself. CONTRIBUTING.md states the
 counts: a new file per place, and edits of the lists named here, nowhere else.
 
     tools/touches.py [--count]    --count only adds and counts
@@ -15,7 +15,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-# What is copied from where, and which lists name it: (file, the name in it that the new one stands behind).
+# What is copied from where, and which lists to extend: (file, the name after which the new one is inserted).
 EXAMPLES = {
     "op": {
         "names": {"SplitQGate": "ExampleOp", "split_q_gate": "example_op"},
@@ -80,7 +80,7 @@ def main():
             add(tree, kind, example)
         if counting:
             return
-        # Every file alone: a copy has the names of its original inside.
+        # Every file is compiled alone, because a copy contains the names of its original.
         subprocess.run(["cmake", "--preset", "native", "-DSLUICE_MERGE=OFF", "-DSLUICE_CASES=ON", "--log-level=WARNING"],
                        cwd=tree, check=True, stdout=subprocess.DEVNULL)
         subprocess.run(["tools/build", "native", "sluice_cli"], cwd=tree, check=True)

@@ -9,7 +9,8 @@ from typing import Any
 from . import _native
 
 _ROLES = {"developer": "system", "function": "tool"}
-_TEXTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}  # kinds of parts, and where their text is
+# kinds of parts, and the keys of their text
+_TEXTS = {"text": "text", "input_text": "text", "output_text": "text", "refusal": "refusal"}
 
 
 def dictionaries(given: Iterable[Mapping[str, Any]], meaning: str) -> list[Mapping[str, Any]]:
@@ -68,6 +69,6 @@ def _call(given: Any) -> Any:
         try:
             read = json.loads(arguments)
         except ValueError:
-            read = None  # what a model once wrote and was no JSON stays a text
+            read = None  # text that a model wrote and that is not JSON stays text
         arguments = read if isinstance(read, dict) else arguments
     return {**given, "function": {**function, "arguments": {} if arguments is None else arguments}}

@@ -78,7 +78,7 @@ def whole_number(given: int, name: str) -> int:
 
 def number(given: float, name: str) -> float:
     try:
-        return float(given + 0.0)  # no text
+        return float(given + 0.0)  # rejects text
     except (TypeError, ValueError):
         raise TypeError(f"{name} cannot be {given!r:.60}, expected a number") from None
 
@@ -144,7 +144,7 @@ def model_folders() -> list[pathlib.Path]:
         made = os.environ.get(name, "")
         return pathlib.Path(made) if made.startswith("/") else None
 
-    home = folder("HOME")  # in a container there may be none
+    home = folder("HOME")  # may be missing in a container
     data = folder("XDG_DATA_HOME") or (home and home / ".local/share")
     cache = folder("HF_HOME") or (home and home / ".cache/huggingface")
     hub = folder("HF_HUB_CACHE") or (cache and cache / "hub")

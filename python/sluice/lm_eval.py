@@ -22,7 +22,7 @@ from ._options import Sampling
 from .model import Model
 
 
-_LIMITS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")  # its tasks' names for one thing
+_LIMITS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")  # the names that tasks use for the same setting
 
 
 def _arguments(requests: Sequence[Any]) -> list[tuple[Any, Any]]:
@@ -49,9 +49,9 @@ class SluiceLM(LM):  # type: ignore[misc, unused-ignore]
         scored = list(continuation[-self._longest:])
         if not scored:
             return 0.0, True
-        ids = [*context, *continuation][-self._longest - 1:-1]  # the last one is foretold, not read
+        ids = [*context, *continuation][-self._longest - 1:-1]  # the last one is predicted, not read
         with self._model.session(len(ids)) as session:
-            session.extend(ids[:-len(scored)])  # the logits of a long context are not wanted
+            session.extend(ids[:-len(scored)])  # the logits of the context are not needed
             rows = session.extend_with_logits(ids[-len(scored):]).astype(numpy.float64)
         rows -= rows.max(1, keepdims=True)
         logprobs = rows - numpy.log(numpy.exp(rows).sum(1, keepdims=True))
@@ -60,11 +60,11 @@ class SluiceLM(LM):  # type: ignore[misc, unused-ignore]
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
         answers = []
         for context, continuation in _arguments(requests):
-            kept = context.rstrip()  # spaces belong to the word behind them, as lm-eval's own models have it
+            kept = context.rstrip()  # spaces belong to the following word, as in lm-eval's own models
             context, continuation = kept, context[len(kept):] + continuation
             before = self._begin(context)
             whole = self._model.tokenize(context + continuation, special=True)
-            # Tokens of the whole text; where the seam falls into one, the parts' own.
+            # The tokens of the joined text; if a token spans the seam, those of the parts.
             after = whole[len(before):] if context and whole[:len(before)] == before else self._model.tokenize(continuation)
             answers.append(self._score(before, after))
         return answers

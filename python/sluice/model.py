@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 Message = Mapping[str, Any]
 Prompt = str | Sequence[int]
-_GPU = "/dev/nvidiactl"  # where NVIDIA's driver is
-_ANY_NUMBER = 1 << 30  # of requests may wait: they are this process's own
+_GPU = "/dev/nvidiactl"  # the device of NVIDIA's driver
+_ANY_NUMBER = 1 << 30  # limit of waiting requests: they are all this process's own
 
 
 class Model(OfThisProcess):
@@ -87,7 +87,7 @@ class Model(OfThisProcess):
     def close(self) -> None:
         """Releases the model and cancels its requests. Its memory is freed once its sessions are gone too."""
         if self._process != os.getpid():
-            self._lock = threading.Lock()  # a thread of the parent may have held the other one
+            self._lock = threading.Lock()  # a thread of the parent process may have held the other one
         with self._lock:
             self._held, scheduler, self._scheduler = None, self._scheduler, None
         if scheduler is not None:
@@ -118,7 +118,7 @@ class Model(OfThisProcess):
     def detokenize(self, ids: Sequence[int], *, skip_special: bool = True) -> str:
         """The text of token ids; special tokens are left out unless `skip_special` is false."""
         made = token_ids(ids)
-        for wrong in (one for one in made if not -1 <= one < self._vocab):  # -1 is that of what was left when an answer ended
+        for wrong in (one for one in made if not -1 <= one < self._vocab):  # -1 is the id of the text left when an answer ended
             raise _native.InputError(f"{wrong} is no token of this model, whose ids are 0 to {self._vocab - 1}")
         return self._engine.decode(made, bool(skip_special))
 

@@ -36,7 +36,7 @@ import numpy
 from . import _native
 from ._options import whole_number
 
-_LISTS = {"I32": numpy.int32, "U8": numpy.uint8}  # what Python lists become; float32 elsewhere
+_LISTS = {"I32": numpy.int32, "U8": numpy.uint8}  # types for Python lists; float32 for all others
 _WHOLE = {f"torch.{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)} - {"torch.int32"}
 _SMALLEST = -(1 << 31)  # of int32
 _CUDA = 2  # kDLCUDA of DLPack
@@ -151,14 +151,14 @@ def _array(name: str, value: Any, types: str) -> Any:
             raise _native.InputError(f"'{name}' is a tensor without values in memory, one after another")
         value = value.detach().resolve_conj().resolve_neg()
         if types == "I32" and str(value.dtype) in _WHOLE:
-            _refuse_graphs(f"'{name}'", value)  # its numbers are looked at
-            unsigned, value = str(value.dtype) == "torch.uint64", value.long()  # of unsigned ones torch finds no smallest
-            value = _narrowed(name, value, value.int, 0 if unsigned else _SMALLEST)  # those from 2^63 on became negative
+            _refuse_graphs(f"'{name}'", value)  # its values are read
+            unsigned, value = str(value.dtype) == "torch.uint64", value.long()  # torch has no minimum of unsigned tensors
+            value = _narrowed(name, value, value.int, 0 if unsigned else _SMALLEST)  # values from 2^63 on became negative
         return value.contiguous()
     if not isinstance(value, numpy.ndarray) and hasattr(value, "__dlpack__"):
         try:
-            value = numpy.from_dlpack(value)  # and may be strided
-        except Exception:  # as of bfloat16
+            value = numpy.from_dlpack(value)  # may be strided
+        except Exception:  # for instance for bfloat16
             return value
     if isinstance(value, numpy.ndarray):
         if isinstance(value, numpy.ma.MaskedArray):
@@ -219,7 +219,7 @@ def _run(op: Mapping[str, Any], given: dict[str, Any], backend: str, threads: in
             format_of = {"mode": value.mode, "bits": value.bits, "group_size": value.group_size}
             attributes.update({f"{name}.{part}": str(given) for part, given in format_of.items() if given is not None})
         elif name in scalars and (isinstance(value, (bool, int, float, str)) or getattr(value, "shape", None) == ()):
-            item = getattr(value, "item", None)  # of a number of numpy or torch
+            item = getattr(value, "item", None)  # for numbers of numpy or torch
             attributes[name] = _text(value if item is None else item())
         elif name in types:
             tensors[name] = _array(name, value, types[name])
@@ -246,7 +246,7 @@ def _call(backend: Callable[..., _native.OpBackend], op: str, tensors: dict[str,
     import torch
 
     _refuse_graphs(f"{op}()", *tensors.values())
-    with torch.cuda.device(device):  # threads have a current one each
+    with torch.cuda.device(device):  # every thread has its own current device
         held = backend(device.index)
         if held.cuda_device() is None:
             on_host = {name: value.cpu() if _is_torch(value) else value for name, value in tensors.items()}
@@ -269,7 +269,7 @@ def _on_device(value: Any, device: Any) -> Any:
     import torch
 
     if isinstance(value, numpy.ndarray):
-        value = torch.tensor(numpy.require(value, requirements="C"))  # a copy: torch warns of read-only ones that it shares
+        value = torch.tensor(numpy.require(value, requirements="C"))  # a copy: torch warns of read-only arrays that it shares
     elif not _is_torch(value):
         value = torch.from_dlpack(value)
     value = value.to(device)
@@ -331,14 +331,14 @@ globals().update({name: _function(op) for name, op in _CATALOGUE.items()})
 _written = {name: [(field, role) for field, role, *_ in op["fields"] if role.startswith(("output", "in place"))] for name, op in _CATALOGUE.items()}
 _results = [_result_class(name, tuple(field for field, _ in written)) for name, written in _written.items()
             if len(written) > 1 and all(role != "in place, optional" for _, role in written)]
-globals().update({made.__name__: made for made in _results})  # by their names, so that results can be pickled
+globals().update({made.__name__: made for made in _results})  # under their names, so that results can be pickled
 
 
 def describe(op: str | None = None) -> Any:
     """The table of one op, or of all by name: formula, fields and attributes."""
     if op is not None and not (isinstance(op, str) and op in _CATALOGUE):
         raise _native.InputError(f"there is no op {op!r:.60}; there are {', '.join(_CATALOGUE)}")
-    return copy.deepcopy(_CATALOGUE if op is None else _CATALOGUE[op])  # the functions are made of this one
+    return copy.deepcopy(_CATALOGUE if op is None else _CATALOGUE[op])  # a copy, because the functions were made from this one
 
 
 __all__ = ["Quantized", "dequantize", "describe", "quantize", *_CATALOGUE]

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 __all__ = ["Quantized", "dequantize", "describe", "quantize", "embed", "matmul", "expert_matmul", "gate_up_swiglu", "expert_gate_up_swiglu", "swiglu", "add", "sigmoid_gate", "rms_norm", "add_rms_norm", "gated_rms_norm", "qk_l2_norm", "rope", "qk_norm_rope", "split_q_gate", "kv_append", "attention", "hadamard", "turboquant_encode", "turboquant_decode", "turboquant_append", "turboquant_attention", "qk_norm_rope_append", "qk_norm_rope_turboquant_append", "causal_conv1d", "delta_gates", "delta_rule", "delta_step", "delta_kkt", "route_softmax", "route_sigmoid", "moe_combine", "moe_scatter_add", "mla_split", "mla_append", "mla_absorb_q", "mla_attention", "mla_project_out", "mla_turboquant_append", "mla_turboquant_attention", "sample"]
 
-_Array = Any  # of numpy, of torch, or anything else that speaks DLPack
+_Array = Any  # of numpy, torch, or any other library with DLPack
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Quantized:

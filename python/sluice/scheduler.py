@@ -63,7 +63,7 @@ class Stream(OfThisProcess, Iterator[Token]):
 
     def __init__(self, scheduler: Scheduler, request: _native.Request):
         self._mailbox = _native.new_mailbox()
-        self._lock = threading.Lock()  # one thread waits for news, others for it
+        self._lock = threading.Lock()  # one thread waits for messages, others wait for it
         self._pending = _Pending(scheduler, request, self._mailbox)
         self._given = 0
 
@@ -81,7 +81,7 @@ class Stream(OfThisProcess, Iterator[Token]):
                 self._given += 1
                 return pending.tokens[self._given - 1]
         finally:
-            del self  # or the traceback of an interruption, which notebooks keep, would let the answer go on
+            del self  # otherwise the traceback of an interruption, which notebooks keep, would keep the answer running
 
     def __repr__(self) -> str:
         return f"<sluice.Stream: {self._pending}>"
@@ -148,7 +148,7 @@ async def _begin(waiting: weakref.ref[AsyncStream], make: Callable[[], tuple[Sch
             stream._refused = error
         return
     stream = waiting()
-    if stream is not None:  # else it was dropped meanwhile
+    if stream is not None:  # otherwise it was dropped meanwhile
         stream._submit(scheduler, request)
 
 
@@ -161,7 +161,7 @@ class AsyncStream(OfThisProcess, AsyncIterator[Token]):
         self._pending: _Pending | None = None
         self._refused: Exception | None = None  # why it could not be submitted
         self._cancelled = False
-        self._loop = asyncio.get_running_loop()  # raises where none runs, before there is something to await
+        self._loop = asyncio.get_running_loop()  # raises without a running loop, before there is anything to await
         self._beginning = asyncio.create_task(_begin(weakref.ref(self), make))
 
     def _submit(self, scheduler: Scheduler, request: _native.Request) -> None:
@@ -211,7 +211,7 @@ class AsyncStream(OfThisProcess, AsyncIterator[Token]):
             self._given += 1
             return pending.tokens[self._given - 1]
         finally:
-            del self  # or the traceback of a cancelled task, which holds itself, would let the answer go on
+            del self  # otherwise the traceback of a cancelled task, which refers to itself, would keep the answer running
 
     async def result(self) -> Generation:
         """The whole answer."""
@@ -264,7 +264,7 @@ class Scheduler(OfThisProcess):
     def __repr__(self) -> str:
         try:
             state = self.state
-        except _native.InputError as error:  # as it is closed
+        except _native.InputError as error:  # for instance because it is closed
             return f"<sluice.Scheduler: {error}>"
         return f"<sluice.Scheduler: {state['running']} running, {state['waiting']} waiting>"
 
@@ -282,7 +282,7 @@ class Scheduler(OfThisProcess):
         """Accepts no more requests and returns once all are done."""
         self._draining = True
         while self.state["running"] + self.state["waiting"]:
-            time.sleep(0.002)  # and is interrupted by Ctrl-C
+            time.sleep(0.002)  # so that Ctrl-C can interrupt
         self._native.drain()
 
     @property
@@ -315,7 +315,7 @@ class Scheduler(OfThisProcess):
                         if self._draining:
                             raise
                         if running:
-                            break  # others fill the queue: something of ours that is done makes room
+                            break  # others fill the queue: wait until one of these requests is done
                         time.sleep(0.005)
                         continue
                     waiting.pop()

@@ -34,8 +34,8 @@ os.register_at_fork(after_in_child=_let_go)
 
 
 def _end(process: subprocess.Popen[str], owner: int) -> None:
-    if os.getpid() == owner:  # a forked process leaves it alone
-        process.communicate()  # its input is closed first, and it ends by that
+    if os.getpid() == owner:  # not in forked processes
+        process.communicate()  # closes its input, which ends it
 
 
 class Server(OfThisProcess):
@@ -43,17 +43,17 @@ class Server(OfThisProcess):
 
     def __init__(self, arguments: Sequence[str]):
         self.url = ""
-        self._said = tempfile.TemporaryFile("w+")  # a pipe that nobody reads would fill and stop it
-        # In a session of its own: a Ctrl-C that interrupts the program, or a cell of a notebook, is not meant for it.
+        self._said = tempfile.TemporaryFile("w+")  # a pipe that no one reads would fill up and block it
+        # In a session of its own: a Ctrl-C that interrupts the program, or a notebook cell, must not reach it.
         self._process = subprocess.Popen([command_line(), "serve", "--json", "--end-with-input", *arguments], stdin=subprocess.PIPE,
                                          stdout=subprocess.PIPE, stderr=self._said, text=True, start_new_session=True)
         assert self._process.stdin is not None and self._process.stdout is not None
         self._input = self._process.stdin
-        self._ending = weakref.finalize(self, _end, self._process, os.getpid())  # at the interpreter's end at the latest
+        self._ending = weakref.finalize(self, _end, self._process, os.getpid())  # at the latest when the interpreter ends
         _servers.add(self)
         try:
             line = self._process.stdout.readline()
-        except BaseException:  # Ctrl-C while the model is loaded
+        except BaseException:  # such as Ctrl-C while the model is loaded
             self.close()
             raise
         try:

@@ -40,7 +40,7 @@ class Session(OfThisProcess):
         return f"<sluice.Session {'(closed)' if self._closed else 'of ' + self._engine.backend_description()}>"
 
     def __bool__(self) -> bool:
-        return True  # an empty one, too
+        return True  # even if it is empty
 
     def __enter__(self) -> Session:
         return self
@@ -103,7 +103,7 @@ class Session(OfThisProcess):
         def hear(raw: RawToken) -> bool:
             assert on_token is not None
             tokens.append(Token._of(raw, asked))
-            goes_on = on_token(tokens[-1])  # what a function happens to return, as the number of characters written, ends nothing
+            goes_on = on_token(tokens[-1])  # only False ends it; functions may return anything else
             return not isinstance(goes_on, (bool, numpy.bool_)) or bool(goes_on)
 
         options = text_options(self._engine, self._config, settings)

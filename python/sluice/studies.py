@@ -14,7 +14,7 @@ Path = str | os.PathLike[str]
 def inspect(model: Path) -> dict[str, Any]:
     """Architecture, parameters and bytes of a model, by part."""
     options = _native.EngineOptions()
-    options.backend = "cpu"  # maps the files, copies nothing
+    options.backend = "cpu"  # maps the files without copying
     return _native.Engine.load(find_model(model), options).summary()
 
 

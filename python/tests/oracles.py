@@ -6,7 +6,7 @@ import math
 import torch
 
 F = torch.nn.functional
-EPS, BITS, START, ROWS = 1e-5, 4, 3, 64  # of caches: where a call begins, and how many rows they have
+EPS, BITS, START, ROWS = 1e-5, 4, 3, 64  # for caches: start of the call, and number of rows
 
 
 def randn(*shape):
@@ -67,7 +67,7 @@ def delta(q, k, v, g, beta, state):
     return torch.stack(out), state
 
 
-# Packed caches: the formulas of docs/kv-format.md, with levels by Lloyd's own iteration.
+# Packed caches: the formulas of docs/kv-format.md, with levels by Lloyd's iteration.
 @functools.cache
 def levels():
     made = torch.linspace(-2.5, 2.5, 1 << BITS, dtype=torch.float64)

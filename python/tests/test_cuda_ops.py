@@ -52,7 +52,7 @@ def test_packed_weights(tokens):
     assert packed.weight.is_cuda and packed.scales.is_cuda
     out = ops.matmul(x=x, w=packed, backend="cuda")
     assert out.dtype == torch.bfloat16
-    # Many rows meet weights that were unpacked to bfloat16: sums of 256 products are then off by some hundredths.
+    # With many rows, weights are unpacked to bfloat16: sums of 256 products then have errors of some hundredths.
     close(out, x.float() @ ops.dequantize(packed, backend="cuda").T.float(), 0.2)
 
 
@@ -65,7 +65,7 @@ def test_delta_rule_by_the_reference():
     expected = ops.delta_rule(q=q, k=k, v=v, g=g, beta=beta, state=state, backend="reference")
     close(made.out, expected.out, 1e-3)
     close(made.state, expected.state, 1e-3)
-    assert torch.equal(state, given)  # nothing that is given is written
+    assert torch.equal(state, given)  # inputs are not written to
 
 
 def test_nothing_is_copied():
@@ -182,7 +182,7 @@ def test_bad_contents_are_an_error_of_this_call():
 def test_results_outlive_everything_and_leave_nothing():
     kept = [ops.add(a=torch.full((1 << 20,), float(n), device="cuda"), b=torch.ones(1 << 20, device="cuda"), backend="cuda") for n in range(20)]
     assert [float(x[-1]) for x in kept] == [n + 1 for n in range(20)]
-    kept[0].fill_(5)  # and are the caller's to write
+    kept[0].fill_(5)  # the caller may write to them
     del kept
     before = torch.cuda.mem_get_info()[0]
     for _ in range(200):

@@ -64,13 +64,13 @@ def test_ids_that_do_not_fit(listener, wrong):
     with pytest.raises(sluice.InputError, match="'ids' holds numbers that do not fit int32"):
         ops.embed(table=on_device(TABLE), ids=wrong)
     with pytest.raises(sluice.InputError, match="'ids' holds numbers that do not fit int32"):
-        ops.embed(table=TABLE, ids=wrong.as_subclass(torch.Tensor))  # of the host, too
+        ops.embed(table=TABLE, ids=wrong.as_subclass(torch.Tensor))  # also for tensors on the host
 
 
 def test_arrays_of_the_host_beside_go_to_the_device(listener):
     read_only = numpy.broadcast_to(TABLE[0], (3, 64))
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # torch warns of memory that it must not write
+        warnings.simplefilter("error")  # torch warns of memory that must not be written to
         for given in (TABLE[:3], TABLE[::-1][:3], TABLE[:3, ::-1], numpy.asfortranarray(TABLE[:3]), read_only, TABLE[:3].astype(">f4")):
             ops.add(a=on_device(TABLE[:3]), b=given)
             assert numpy.array_equal(listener.heard[1]["b"].numpy(), given)

@@ -45,7 +45,7 @@ def test_perplexity(name, tmp_path):
     with sluice.Model(name) as model:
         made = model.perplexity(text)
         assert (made["tokens"], made["nats_per_token"]) == (said["tokens"], said["nats_per_token"])
-        # And as numpy has it from the logits: of every token after the first, and of the one that ends the text.
+        # And as computed with numpy from the logits: for every token after the first, including the one that ends the text.
         ids = [*model.tokenize(text), model.tokenize("<|endoftext|>")[0]]
         rows = model.logits(ids).astype(numpy.float64)
         rows -= rows.max(1, keepdims=True)

@@ -37,7 +37,7 @@ def child():
     scheduler.close()
     model.close()
 
-for work in (child, lambda: None):  # the second one leaves all to the end of the interpreter
+for work in (child, lambda: None):  # the second one leaves everything to the end of the interpreter
     child_id = os.fork()
     if child_id == 0:
         try:
@@ -47,7 +47,7 @@ for work in (child, lambda: None):  # the second one leaves all to the end of th
             os._exit(1)
         sys.exit(0)
     assert os.waitpid(child_id, 0)[1] == 0
-assert len(stream.result.ids) == 40  # the parent does not notice
+assert len(stream.result.ids) == 40  # the parent is not affected
 assert model.generate("a", max_tokens=2).ids
 """
 

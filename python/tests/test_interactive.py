@@ -64,7 +64,7 @@ def test_a_gpu_that_is_not_used_is_told_of(monkeypatch, tmp_path):
     for make in (sluice.Model, lambda: sluice.Model.random("qwen3.6-35b-a3b:layers=1,experts=8,vocab=512")):
         with pytest.warns(UserWarning, match="without CUDA") as warned:
             make().close()
-        assert warned[0].filename == __file__  # of whoever asked for the model
+        assert warned[0].filename == __file__  # the line that requested the model
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         sluice.Model(backend="cpu").close()

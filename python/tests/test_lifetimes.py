@@ -68,7 +68,7 @@ class Household:
         for _ in range(steps):
             try:
                 self.dice.choice(self.ways)()
-            except sluice.Error as error:  # what is closed, full, or of another model says so in one sentence
+            except sluice.Error as error:  # closed or full objects, or those of another model, report it in one sentence
                 assert str(error) and "\n" not in str(error)
         self.dice.shuffle(self.kept)
         while self.kept:

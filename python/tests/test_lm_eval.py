@@ -33,7 +33,7 @@ def test_loglikelihood(lm, model):
     rows = torch.from_numpy(model.logits(ids)).double().log_softmax(1)
     expected = sum(rows[at - 1, ids[at]] for at in range(first, len(ids)))
     assert score == pytest.approx(float(expected), abs=1e-4) and not greedy
-    assert lm.loglikelihood([instance("loglikelihood", START, STORY[:20])])[0][1]  # what it would write itself
+    assert lm.loglikelihood([instance("loglikelihood", START, STORY[:20])])[0][1]  # what it would generate itself
 
 
 def test_spaces_go_with_the_word_behind_them(lm):

@@ -50,7 +50,7 @@ def test_stop_text_and_settings(model):
     assert model.generate(START, max_tokens=40, temperature=0, stop=["sun", "outside"]).finish_reason == "stop"
     once = model.generate(START, max_tokens=20, temperature=1, seed=5)
     assert once.ids == model.generate(START, max_tokens=20, temperature=1, seed=5).ids
-    with model.session(64) as session:  # the same draws in a session
+    with model.session(64) as session:  # the same random choices in a session
         assert session.generate(START, max_tokens=20, temperature=1, seed=5).ids == once.ids
     banned = once.ids[0]
     assert model.generate(START, max_tokens=1, temperature=1, seed=5, logit_bias={banned: -1000.0}).ids != [banned]
@@ -123,7 +123,7 @@ def test_what_is_wrong_with_a_request_is_raised_where_it_is_awaited(model):
                 pass
         with pytest.raises(sluice.InputError, match="context"):
             await model.generate_async([1] * 100_000)
-        model.stream_async(START, regex="(")  # dropped unheard
+        model.stream_async(START, regex="(")  # dropped without being awaited
         await asyncio.sleep(0.05)
 
     asyncio.run(main())

@@ -73,7 +73,7 @@ def test_delta_rule(backend, tokens):
     out, after = delta_rule_by_torch(q, k, v, g, beta, state)
     torch.testing.assert_close(made.out, out.float(), rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(made.state, after.float(), rtol=1e-4, atol=1e-4)
-    assert torch.equal(state, given)  # nothing that is given is written
+    assert torch.equal(state, given)  # inputs are not written to
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -93,7 +93,7 @@ def peak_bytes(work):
             return next(int(line.split()[1]) for line in file if line.startswith(name)) << 10
 
     with open("/proc/self/clear_refs", "w") as file:
-        file.write("5")  # begin the peak anew
+        file.write("5")  # resets the peak
     before = status("VmRSS")
     work()
     return status("VmHWM") - before
@@ -103,7 +103,7 @@ def peak_bytes(work):
 def test_inputs_are_read_where_they_lie(make):
     big = make(32 << 20)
     rise = peak_bytes(lambda: ops.add(a=big, b=big, backend="cpu"))
-    assert big.nbytes * 0.9 < rise < big.nbytes * 1.5  # the output alone, no copy of an input
+    assert big.nbytes * 0.9 < rise < big.nbytes * 1.5  # only the output, no copy of an input
 
 
 def test_any_address_will_do():
@@ -120,7 +120,7 @@ def test_not_contiguous_is_copied():
 def test_results_outlive_everything():
     kept = [ops.add(a=numpy.full((4,), n, numpy.float32), b=numpy.ones(4, numpy.float32)) for n in range(200)]
     assert [float(x[0]) for x in kept] == [n + 1 for n in range(200)]
-    kept[0][:] = 5  # and are the caller's to write
+    kept[0][:] = 5  # the caller may write to them
 
 
 def quantized_by_torch(w, bits):

@@ -80,7 +80,7 @@ def test_snapshot_restore_fork(model):
 
 def test_empty_timelines(model):
     with model.session(8) as session:
-        assert len(session) == 0 and session and session.snapshot()  # truth is not length
+        assert len(session) == 0 and session and session.snapshot()  # truth does not depend on the length
         assert session.extend_with_logits([]).shape == model.logits([]).shape == (0, model.summary["vocab"])
         session.extend([1, 2])
         assert repr(session.snapshot()) == "<sluice.Snapshot after 2 tokens>" and "Session" in repr(session)
@@ -132,7 +132,7 @@ def test_errors_by_kind(model, tmp_path):
     with pytest.raises(ValueError):
         sluice.Model(backend="abacus")
     try:
-        sluice.Model(backend="cuda").close()  # where a build and a machine have it
+        sluice.Model(backend="cuda").close()  # if both the build and the machine have it
     except sluice.UnsupportedError as error:
         assert "CUDA" in str(error)
     with pytest.raises(TypeError, match="there is no setting tempreture"):

@@ -18,7 +18,7 @@ GREEDY = SHORT | {"extra_body": {"temperature": 0}}
 
 
 def complete(ask, ended):
-    """An answer that came to its end: a model this small may fill a form with blanks until its tokens are spent."""
+    """A complete answer: a model this small may fill a form with blanks until the token limit."""
     return next(answer for answer in (ask(seed) for seed in range(20)) if ended(answer))
 
 

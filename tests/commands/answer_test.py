@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Answers of a given form: `sluice run` with a schema, an expression, a grammar, choices and tools.
+"""Structured answers: `sluice run` with a schema, a regular expression, a grammar, choices and tools.
 
     answer_test.py SLUICE FOLDER_OF_TINY_MODELS
 """

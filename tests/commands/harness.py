@@ -1,4 +1,4 @@
-"""What the tests of the commands share: running sluice as scripts run it.
+"""Shared by the tests of the commands: runs sluice as scripts do.
 
     SOME_test.py SLUICE FOLDER_OF_TINY_MODELS
 """
@@ -14,18 +14,18 @@ import unittest
 MODELS = pathlib.Path(sys.argv.pop(2))
 SLUICE = sys.argv.pop(1)
 STORY = pathlib.Path(__file__).parents[2] / "models/delta-story"
-SECONDS = 120  # for anything: a sanitized build on a busy machine is slow
+SECONDS = 120  # for anything: sanitized builds on busy machines are slow
 
 
 def start(*arguments, **options):
-    """Runs a command and returns how it ended; nobody types anything."""
+    """Runs a command without input and returns its result."""
     options = {"stdin": subprocess.DEVNULL} | options if "input" not in options else options
     return subprocess.run([SLUICE, *map(str, arguments)], text=True, timeout=SECONDS,
                           **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options)
 
 
 def sanitized():
-    """Whether the program is built with a sanitizer, which takes memory and time of its own."""
+    """Whether the program is built with a sanitizer, which takes additional memory and time."""
     return b"__asan_init" in pathlib.Path(SLUICE).read_bytes()
 
 
@@ -35,13 +35,13 @@ class CommandTest(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder)
 
     def run_well(self, *arguments, **options):
-        """The output of a command that succeeds."""
+        """Runs a command that must succeed; returns its output."""
         run = start(*arguments, **options)
         self.assertEqual(run.returncode, 0, f"{arguments}: {run.stderr}")
         return run.stdout
 
     def expect_error(self, *arguments, says=(), status=1, **options):
-        """One line that says what is wrong, and nothing else."""
+        """Expects one line that says what is wrong, and no other output."""
         run = start(*arguments, **options)
         self.assertEqual(run.returncode, status, f"{arguments}: {run.stderr}")
         self.assertEqual(run.stderr.count("\n"), 1, run.stderr)

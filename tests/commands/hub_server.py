@@ -1,5 +1,5 @@
-"""A hub of models on this machine: speaks what Hugging Face's hub speaks, as far as getting a model needs it, and misbehaves
-when told to. Large files lie at a second server, as they do there."""
+"""A model hub on this machine: implements the part of Hugging Face's protocol that downloads need, and misbehaves on request.
+Large files are on a second server, as on the real hub."""
 
 import hashlib
 import http.server
@@ -12,22 +12,22 @@ COMMIT = "5f0b3b1c0c9d6e6a2f7d3a1e8b4c9d0e1f2a3b4c"
 
 class Server(http.server.ThreadingHTTPServer):
     def handle_error(self, *_):
-        """Whoever is killed closes its connections, which is no news."""
+        """Ignores connections that killed clients close."""
 
 
 class Hub:
-    """`files` by name; what ends in .safetensors is a large file, known by its SHA-256."""
+    """`files` by name; names that end in .safetensors are large files, identified by their SHA-256."""
 
     def __init__(self, repository, files):
         self.repository, self.files = repository, files
         self.requests = []  # (path, first byte, token)
-        self.cuts = []  # bytes after which the next answers with a large file break off
+        self.cuts = []  # bytes after which the next answers with a large file are cut off
         self.sent = 0
         self.ranges = True
         self.damage = False
         self.token = None
         self.pause = None  # an event to wait for in the middle of a large file
-        self.claimed = {}  # sizes that are not true
+        self.claimed = {}  # wrong sizes to claim
         self.servers = [Server(("127.0.0.1", 0), self.handler()) for _ in range(2)]
         self.url, self.store = (f"http://127.0.0.1:{server.server_port}" for server in self.servers)
         for server in self.servers:
@@ -95,7 +95,7 @@ class Hub:
                 hub.sent += len(body)
                 try:
                     self.wfile.write(body)
-                except OSError:  # nobody reads any more
+                except OSError:  # the client is gone
                     self.close_connection = True
 
             def do_HEAD(self):

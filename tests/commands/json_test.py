@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What --json prints is what docs/json-output.schema.json says, for every command that has it.
+"""The output of --json matches docs/json-output.schema.json, for every command that has the option.
 
     json_test.py SLUICE FOLDER_OF_TINY_MODELS
 """

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Hundreds of checkpoints that are damaged in one place each: a clear sentence or a run, never a crash or a hang.
+"""Hundreds of checkpoints with one defect each: a clear error or a normal run, never a crash or a hang.
 
     malformed_test.py SLUICE FOLDER_OF_TINY_MODELS
 
-The damage is drawn from a seed, which is printed; SLUICE_SEED draws another.
+The defects follow from a seed, which is printed; SLUICE_SEED sets another.
 """
 
 import concurrent.futures
@@ -44,7 +44,7 @@ def change(document, path, how):
 
 
 def damaged_json(rng, document):
-    """One member changed or gone; short lists of places are preferred, where long ones would drown them."""
+    """Changes or removes one member; prefers short lists of places, which would otherwise be hit rarely."""
     document = copy.deepcopy(document)
     known = list(places(document))
     path = rng.choice([p for p in known if len(p) <= rng.choice((1, 2, 3))] or known)
@@ -77,7 +77,7 @@ class Case:
         self.rng = rng
 
     def write(self, folder):
-        """Makes the checkpoint and returns what is wrong with it."""
+        """Writes the checkpoint and returns its defect."""
         for file in self.model.iterdir():
             if file.name != "expect.safetensors":
                 shutil.copyfile(file, folder / file.name) if self.touches(file) else (folder / file.name).symlink_to(file)
@@ -145,7 +145,7 @@ class Case:
 
 
 class KnownCase:
-    """A value of config.json that was trouble once."""
+    """A value of config.json that once caused a failure."""
 
     def __init__(self, model, key, value):
         self.model, self.key, self.value = model, key, value

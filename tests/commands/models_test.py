@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Models by name: where they are looked for, listed and removed.
+"""Models by name: searching, listing and removing.
 
     models_test.py SLUICE FOLDER_OF_TINY_MODELS
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What commands write: whole or not at all, and never lost in silence.
+"""Output of commands: files are complete or absent, and failed writes are reported.
 
     output_test.py SLUICE FOLDER_OF_TINY_MODELS
 """
@@ -14,7 +14,7 @@ import unittest
 from harness import MODELS, SECONDS, SLUICE, STORY, CommandTest, limited
 
 GEOMETRY = "qwen3-30b-a3b:layers=1,experts=8,vocab=256"
-LARGER = "qwen3-30b-a3b:layers=2,experts=32,vocab=1024"  # takes long enough to be interrupted
+LARGER = "qwen3-30b-a3b:layers=2,experts=32,vocab=1024"  # slow enough to be interrupted
 
 
 class Output(CommandTest):
@@ -45,7 +45,7 @@ class Output(CommandTest):
                 self.assertIn("cannot write the output", run.stderr)
 
     def test_a_reader_that_leaves(self):
-        """Killed by SIGPIPE as others are; told so where that is ignored."""
+        """SIGPIPE ends the command as usual; if it is ignored, an error is reported."""
         run = subprocess.Popen([SLUICE, "run", "-n", "200", "--seed", "1"], stdin=subprocess.DEVNULL,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         run.stdout.read(1)
@@ -75,7 +75,7 @@ class Output(CommandTest):
         self.assertTrue(result["ids"])
 
     def interrupted_by(self, sent, *command):
-        """What is left in the folder when a command is interrupted as soon as it has begun to write there."""
+        """The contents of the folder after a command was interrupted as soon as it began to write there."""
         before = set(self.folder.iterdir())
         run = subprocess.Popen([SLUICE, *map(str, command)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
@@ -184,7 +184,7 @@ class Output(CommandTest):
         self.assertEqual(whole["windows"], 1)
         self.assertGreater(cut["windows"], 2)
         self.assertEqual({run["tokens"] for run in (whole, cut, overlapping)}, {whole["tokens"]})
-        # Less context predicts worse; it does not divide the loss of a part by the bytes of all.
+        # Less context predicts worse; the loss of a part must not be divided by the bytes of the complete text.
         self.assertLess(whole["bits_per_byte"], overlapping["bits_per_byte"])
         self.assertLess(overlapping["bits_per_byte"], cut["bits_per_byte"])
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What takes over a second shows on a terminal that it goes on, and leaves no trace there.
+"""Anything that takes over a second shows its progress on a terminal, and leaves no trace there.
 
     progress_test.py SLUICE FOLDER_OF_TINY_MODELS
 
-Whether a machine takes a second for something is not known beforehand: a command is stopped in the middle of it for as long.
+The speed of the machine is not known, so commands are stopped in the middle for more than a second.
 """
 
 import os
@@ -19,18 +19,18 @@ TRIES = 20  # to stop a command that may be done too soon
 
 
 def works(pid):
-    """A thread has begun beside the first: the one that draws the seconds, or one that computes while it does."""
+    """A second thread has started: the one that draws the seconds, or one that computes meanwhile."""
     return len(os.listdir(f"/proc/{pid}/task")) > 1
 
 
 def computes(pid):
-    """So has the one that computes."""
+    """The thread that computes has started, too."""
     return len(os.listdir(f"/proc/{pid}/task")) > 2
 
 
 class Progress(CommandTest):
     def screen(self, arguments, underway):
-        """What a terminal shows of a command that was stopped for more than a second once `underway` was true."""
+        """The terminal output of a command that was stopped for more than a second once `underway` was true."""
         pid, terminal = pty.fork()
         if pid == 0:
             os.execv(SLUICE, [SLUICE, *map(str, arguments)])
@@ -44,7 +44,7 @@ class Progress(CommandTest):
         return shown
 
     def stop_for_a_second(self, pid, underway):
-        """Returns how the command ended, if it did so before."""
+        """Returns the command's result if it ended before."""
         deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline:
             done, status = os.waitpid(pid, os.WNOHANG)
@@ -62,7 +62,7 @@ class Progress(CommandTest):
         while select.select([terminal], [], [], SECONDS)[0]:
             try:
                 part = os.read(terminal, 65536)
-            except OSError:  # what Linux says when the other side is closed
+            except OSError:  # on Linux when the other side is closed
                 part = b""
             if not part:
                 return shown.decode()
@@ -85,7 +85,7 @@ class Progress(CommandTest):
         self.expect_progress("measuring (", ["bench", STORY, "-p", "64", "-n", "32", "-r", "1", "--threads", "1"], computes)
 
     def test_a_prompt_is_read(self):
-        """With it a large model's weights, which are mapped."""
+        """Includes reading a large model's mapped weights."""
         text = self.folder / "prompt"
         text.write_text("Once upon a time there was a little dog. " * 100)
         self.expect_progress("reading the prompt (", ["run", "--raw", "-f", text, "-n", "1", "--threads", "1"], computes)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""sluice pull against a hub on this machine that speaks the protocol, breaks off, lies and forgets.
+"""sluice pull against a local hub that can break off, send wrong data and lose files.
 
     pull_test.py SLUICE FOLDER_OF_TINY_MODELS
 """
@@ -45,7 +45,7 @@ class Pull(CommandTest):
         return run
 
     def check(self):
-        """All that is wanted is there, to the byte, and nothing else."""
+        """Exactly the wanted files are present, byte for byte."""
         found = {path.name: path.read_bytes() for path in (self.own / NAME).iterdir()}
         self.assertEqual(found, self.files)
         self.assertEqual([path.name for path in (self.own / "Owner").iterdir()], ["Tiny-1.0"])
@@ -85,7 +85,7 @@ class Pull(CommandTest):
         self.assertLess(len(self.ranges()), 10)
 
     def started(self):
-        """A pull that waits in the middle of the weights."""
+        """Starts a pull that waits in the middle of the weights."""
         self.hub.pause = threading.Event()
         self.addCleanup(self.hub.pause.set)
         run = subprocess.Popen([SLUICE, "pull", NAME], env=self.environment, stdin=subprocess.DEVNULL,
@@ -96,13 +96,13 @@ class Pull(CommandTest):
         return run
 
     def end_midway(self, sent):
-        """A pull that a signal ends in the middle of the weights; returns what it said."""
+        """Ends a pull by a signal in the middle of the weights; returns its output."""
         run = self.started()
         unfinished = self.own / "Owner" / f".{pathlib.Path(NAME).name}.pull"
         while not list(unfinished.glob("model.safetensors.*.part")):
             time.sleep(0.01)
         self.expect_error("pull", NAME, env=self.environment, says=["another program"])
-        time.sleep(0.2)  # what was sent is written
+        time.sleep(0.2)  # until what was sent is written
         run.send_signal(sent)
         _, error = run.communicate(timeout=SECONDS)
         self.assertEqual(run.returncode, -sent)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the command line accepts, what it refuses before anything is loaded, and how it helps.
+"""Usage of the command line: what it accepts, what it rejects before loading anything, and its help.
 
     usage_test.py SLUICE FOLDER_OF_TINY_MODELS
 """
@@ -64,7 +64,7 @@ class Usage(CommandTest):
                 self.assertEqual(start(*arguments).returncode, status)
 
     def test_numbers_are_what_was_typed_or_refused(self):
-        """Nothing is clamped, wrapped or cut; the model is not even looked for."""
+        """Nothing is clamped, wrapped or truncated; the model is not even searched."""
         for option, values in {
             "-n": ["-1", "1e3", "12x", "", str(2**63 - 1), str(2**63), str(10**20)],
             "--seed": ["-1", str(2**64), "0x10", "1.5"],
@@ -101,7 +101,7 @@ class Usage(CommandTest):
                 self.assertEqual(budget(size), bytes_)
 
     def test_a_plan_does_not_contradict_itself(self):
-        """Whatever the budget: contexts that fit, experts that stay, and what would do."""
+        """For any budget: contexts that fit, experts that stay, and the budget that suffices."""
         for memory in ("1GB", "2GB", "4GB", "19GB", "20GB", "21GB", "64GB"):
             arguments = ["plan", "--geometry", "qwen3.6-35b-a3b", "--memory", memory]
             place = json.loads(self.run_well(*arguments, "--json"))["places"][-1]
@@ -116,12 +116,12 @@ class Usage(CommandTest):
                 if not runs:
                     self.assertNotIn("per layer in memory", text)
                     self.assertGreater(place["smallest_budget_bytes"], place["budget_bytes"])
-                elif place["expert_slots"] == 0:  # all stay; more context by letting some go
+                elif place["expert_slots"] == 0:  # all experts stay; evicting some gives more context
                     self.assertEqual("with some experts on disk" in text,
                                      any(one["with_experts_elsewhere"] > one["fits"] for one in place["contexts"]))
 
     def test_a_small_model_runs_within_a_small_limit(self):
-        """The smallest limit that is named is one that does, the text stays, and so does the memory."""
+        """The smallest limit that is named suffices, the text is unchanged, and memory stays within it."""
         told = self.expect_error("run", "--memory", "1MB", "-n", "20", "--seed", "1", says=["would do"]).stderr
         least = int(re.search(r"--memory (\d+)", told)[1])
         self.assertLess(least, 50_000_000)
@@ -139,10 +139,10 @@ class Usage(CommandTest):
                 with self.subTest(command=command, limit=limit):
                     used = self.peak_of(*command, "--memory", limit)
                     self.assertLess(used, limit)
-                    self.assertGreater(used, limit // 4)  # or it measures a cache
+                    self.assertGreater(used, limit // 4)  # otherwise it measures a cache
 
     def peak_of(self, *arguments):
-        """Bytes that a command took at most."""
+        """The peak memory of a command in bytes."""
         script = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True); "
                   "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)")
         run = subprocess.run([sys.executable, "-c", script, SLUICE, *map(str, arguments)], capture_output=True, text=True,
@@ -185,7 +185,7 @@ class Usage(CommandTest):
             self.assertIn(option.replace("-", "\\-"), page)
             for shell, script in scripts.items():
                 self.assertIn(option[2:], script, shell)
-        # bash itself completes with it.
+        # bash itself completes with the script.
         done = subprocess.run(
             ["bash", "-c", scripts["bash"] + "\nCOMP_WORDS=(sluice run --temp); COMP_CWORD=2; _sluice; echo \"$COMPREPLY\""],
             capture_output=True, text=True, check=True)

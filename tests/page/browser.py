@@ -1,4 +1,4 @@
-"""A real browser, spoken to in the WebDriver protocol through Debian's chromedriver."""
+"""A real browser, controlled by the WebDriver protocol through Debian's chromedriver."""
 
 import base64
 import json
@@ -12,7 +12,7 @@ import urllib.request
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
          "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--window-size=1200,800"]
-ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the protocol's own key for a reference to an element
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the protocol's key for a reference to an element
 ENTER, ESCAPE, UP, CONTROL = "\ue007", "\ue00c", "\ue013", "\ue009"
 
 
@@ -53,7 +53,7 @@ class Browser:
         self.call("POST", "/url", {"url": url})
 
     def reload(self):
-        """Loads the page again once it has kept what was said: a browser drops what it is about to write."""
+        """Reloads the page once it has saved the conversation, because browsers drop pending writes."""
         self.wait(lambda: self.run("return !Number(document.body.dataset.unsaved)"), "all is saved")
         self.call("POST", "/refresh", {})
 
@@ -73,7 +73,7 @@ class Browser:
         self.call("POST", "/alert/accept", {})
 
     def keys(self, *keys):
-        """Presses the keys together, as a chord."""
+        """Presses the keys together."""
         actions = [{"type": "keyDown", "value": key} for key in keys] + [{"type": "keyUp", "value": key} for key in reversed(keys)]
         self.call("POST", "/actions", {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})
 

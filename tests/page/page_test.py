@@ -40,7 +40,7 @@ class PageTest(unittest.TestCase):
         cls.browser.close()
 
     def setUp(self):
-        self.server = scripted_server.Server(*self.page)  # another port each time: storage begins empty
+        self.server = scripted_server.Server(*self.page)  # a new port each time, so that storage is empty
         self.open()
 
     def tearDown(self):
@@ -120,7 +120,7 @@ class PageTest(unittest.TestCase):
     def test_edit_makes_a_branch(self):
         self.ask("first question")
         self.ask("second question")
-        self.browser.type("#message", UP)  # edits the last one
+        self.browser.type("#message", UP)  # edits the last message
         self.browser.run("document.querySelector('.editor textarea').value = 'another question'")
         self.press("Send (Ctrl+Enter)", ".editor ")
         self.idle()
@@ -202,7 +202,7 @@ class PageTest(unittest.TestCase):
         self.ask("calls of two")
         self.assertEqual(b.count(LAST + 'button[aria-label="Copy"]'), 0)  # there is no text to copy
         self.press("Give the results of the calls")
-        self.press("Give the results of the calls")  # which opens it once
+        self.press("Give the results of the calls")  # opens it once
         self.assertEqual(b.count(".editor textarea"), 2)
         self.assertGreaterEqual(b.run("return document.getElementById('scroll').getBoundingClientRect().bottom -"
                                        "document.querySelector('.editor').getBoundingClientRect().bottom"), -1, "out of sight")
@@ -275,7 +275,7 @@ class PageTest(unittest.TestCase):
         b.run("const s = document.createElement('script'); try { s.text = 'window.hacked = 1'; document.body.append(s); } catch {}"
               "try { document.body.innerHTML += '<img src=x onerror=\"window.hacked = 2\">'; } catch {}")
         self.assertTrue(b.run("return window.hacked === undefined"))
-        b.console()  # the complaints that were wanted
+        b.console()  # the expected error messages
 
     def test_huge_and_odd_markdown_is_quick(self):
         texts = {"brackets": "[" * 100000, "stars": "*a " * 50000, "quotes": ">" * 50000, "ticks": "`a" * 50001 + "``",
@@ -295,7 +295,7 @@ class PageTest(unittest.TestCase):
         self.press("Answer again in a new branch")
         self.browser.wait(lambda: "2/2" in self.browser.text(LAST), "one can try again")
         self.idle()
-        self.assertEqual([m["content"] for m in self.server.asked[-1]["messages"]],  # refusals are no answers
+        self.assertEqual([m["content"] for m in self.server.asked[-1]["messages"]],  # refusals are not answers
                          ["refuse", "busy", "fail now", "You said: ", "break off"])
 
     def test_server_gone_and_back(self):
@@ -331,7 +331,7 @@ class PageTest(unittest.TestCase):
         b.type('[data-setting="temperature"]', "0.5")
         b.type('[data-setting="max_tokens"]', "12")
         b.type('[data-setting="stop"]', "END")
-        b.type('[data-setting="top_p"]', "7")  # out of range: not sent
+        b.type('[data-setting="top_p"]', "7")  # out of range, so it is not sent
         self.picture("settings")
         b.keys(ESCAPE)
         self.ask("hello")

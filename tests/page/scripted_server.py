@@ -1,4 +1,4 @@
-"""A server that speaks the protocol of `sluice serve` and answers what the last message asks for, by its first word."""
+"""A server with the protocol of `sluice serve`, whose answers are selected by the first word of the last message."""
 
 import http.server
 import json
@@ -41,13 +41,13 @@ snake_case_name stays, 2 * 3 * 4 too. ![A picture](https://example.org/p.png)
 
 
 def words(text):
-    """The text in pieces, as tokens come."""
+    """The text in pieces, like tokens."""
     pieces = text.split(" ")
     return [piece + " " for piece in pieces[:-1]] + pieces[-1:]
 
 
 def deltas(asked):
-    """(pause before it, what the answer's next chunk holds) of a script."""
+    """(pause, content of the next chunk) for each step of a script."""
     last = asked["messages"][-1]
     if last["role"] == "assistant":
         return [(0, {"content": piece}) for piece in words(" and this goes on.")]
@@ -130,7 +130,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         try:
             self.stream(asked, name)
-        except OSError:  # the page went away
+        except OSError:  # the page was closed
             self.server.gone.set()
 
     def stream(self, asked, name):
@@ -168,7 +168,7 @@ class Server(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), Handler)
         self.page, self.policy = page, policy
         self.key, self.keeps, self.kept, self.asked, self.gone = "", False, {}, [], threading.Event()
-        self.nodes = []  # of remembered prompts
+        self.nodes = []  # of cached prompts
         self.thread = threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True)
         self.thread.start()
 

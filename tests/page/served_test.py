@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The page as `sluice serve` serves it, in a real browser with a real model.
+"""The page of `sluice serve` in a real browser with a real model.
 
     served_test.py PROGRAM [--picture FILE]    also leaves a screenshot there
 """
@@ -68,7 +68,7 @@ class ServedTest(unittest.TestCase):
         b.click(LAST + 'button[aria-label="Answer again in a new branch"]')
         b.wait(lambda: "2/2" in b.text(LAST), "a second branch", 30)
         b.wait(lambda: b.visible("#send"), "the answer ends", 30)
-        self.assertEqual(b.text(LAST + ".markdown"), story)  # the most likely words, again
+        self.assertEqual(b.text(LAST + ".markdown"), story)  # the same greedy answer again
         b.click(LAST + 'button[aria-label="Continue this answer"]')
         b.wait(lambda: len(b.text(LAST + ".markdown")) > len(story), "it goes on", 30)
         b.wait(lambda: b.visible("#send"), "the answer ends", 30)

@@ -131,7 +131,7 @@ class Anthropic(SharedServer):
         self.assertEqual(whole["stop_reason"], "model_context_window_exceeded")
 
     def test_errors(self):
-        # The official library goes on without what servers do not hold where they say so in these words.
+        # With these words, the official library continues without features that servers do not have.
         status, answer = self.server.post("/v1/messages", self.ASKED | {"thread": {"type": "create"}})
         self.assertEqual((status, answer["error"]["details"]), (400, {"error_code": "thread_unsupported_request"}))
         for method, path, code in (("GET", "/v1/messages/batches", 404), ("PATCH", "/v1/messages", 405)):

@@ -1,4 +1,4 @@
-"""The description for programs and the lines of curl in docs/server.md."""
+"""The OpenAPI description, and the curl commands in docs/server.md."""
 
 import json
 import pathlib
@@ -18,7 +18,7 @@ class Documentation(unittest.TestCase):
                 for method in methods:
                     status, _, body = server.request(method.upper(), path.replace("{id}", "nobody"), b"{}" if method in ("post", "put") else None)
                     self.assertIn(status, (200, 400, 404), path)
-                    if status == 404:  # of a thing, not of the path
+                    if status == 404:  # of an object, not of the path
                         self.assertIn("{id}", path)
                         self.assertNotIn(b"nothing at this path", body)
                 self.assertIn(server.request("PATCH", path.replace("{id}", "nobody"))[0], (405,), path)

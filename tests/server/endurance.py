@@ -1,9 +1,9 @@
-"""What takes minutes: ten thousand connections, then hundreds of clients that wait while others are answered.
+"""A test of some minutes: ten thousand connections, then hundreds of clients that wait while others are answered.
 
     endurance.py SLUICE [SECONDS]
 
-Fails where an answer fails, where the server's memory grows, or where it takes more than a twentieth of a processor to
-tell clients a thousand things per second: tokens, and how long they still wait.
+Fails if an answer fails, if the server's memory grows, or if it needs more than a twentieth of a processor for sending
+a thousand events per second to clients: tokens, and the progress of those that wait.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ import sys
 import time
 
 sys.argv[2:], DURATION = [], float(sys.argv[2]) if len(sys.argv) > 2 else 600
-from served import Server  # noqa: E402: it takes its arguments from the command line, too
+from served import Server  # it also reads arguments from the command line
 
 ACTIVE, WAITING = 16, 500
 PAGE, TICKS = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
@@ -26,7 +26,7 @@ def resident(server):
 
 
 def http_seconds(server):
-    """Of the processor, by the thread that speaks with clients."""
+    """Processor seconds of the server's HTTP thread."""
     for task in pathlib.Path(f"/proc/{server.process.pid}/task").iterdir():
         name, fields = (task / "stat").read_text().split("(", 1)[1].rsplit(")", 1)
         if name == "sluice-http":
@@ -86,7 +86,7 @@ async def load(server, duration):
 
 
 def main():
-    # Room for few remembered prompts, so that it is full long before memory is compared.
+    # Room for few cached prompts, so that it is full long before memory is compared.
     with Server("--parallel", ACTIVE, "--cache-memory", "64MB") as server:
         connect_often(server)
         spoken = http_seconds(server)

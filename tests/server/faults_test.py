@@ -1,4 +1,4 @@
-"""Clients and machines at their worst: whatever one does, the others never notice."""
+"""Misbehaving clients and failing machines: other clients are never affected."""
 
 import contextlib
 import json
@@ -20,7 +20,7 @@ class Clients(SharedServer):
     def test_clients_that_leave_at_once(self):
         body = json.dumps({"content": "a " * 2000}).encode()
         head = b"POST /tokenize HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body)
-        for i in range(400):  # when the work in their name is done, just then and just before
+        for i in range(400):  # disconnects just before and just as their work is done
             with self.server.connect() as client:
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 client.sendall(head + body)
@@ -49,7 +49,7 @@ class Clients(SharedServer):
         self.server.wait_for("sluice_requests_decoding", lambda count: count >= 1)
         status, whole = self.server.chat(**asked)
         self.assertEqual(status, 200)
-        self.server.wait_for("sluice_requests_decoding", 0)  # it is computed, whether or not somebody reads
+        self.server.wait_for("sluice_requests_decoding", 0)  # it is computed even without readers
         text = read_all(late)
         self.assertGreater(len(text), 300 * 20 * 30)
         pieces = [json.loads(one)["choices"][0]["delta"].get("content", "") for one in events(text)[:-1]]
@@ -117,7 +117,7 @@ class Limits(unittest.TestCase):
             clients = [server.connect() for _ in range(20)]
             for client in clients:
                 client.sendall(b"GET / HTTP/1.1\r\nX: ")
-            self.assertEqual(server.chat()[0], 200)  # while they dawdle
+            self.assertEqual(server.chat()[0], 200)  # during their delays
             for client in clients:  # each of which waits at most SECONDS
                 with contextlib.suppress(ConnectionError):
                     self.assertEqual(client.recv(100), b"")

@@ -1,4 +1,4 @@
-"""HTTP as the friendly clients speak it, and what is none."""
+"""Valid HTTP requests, and invalid ones."""
 
 import contextlib
 import http.client
@@ -10,7 +10,7 @@ from served import SECONDS, STORY, SharedServer
 
 class Http(SharedServer):
     def tearDown(self):
-        # Whatever a client did, the others never notice.
+        # Whatever a client did, other clients are not affected.
         self.assertEqual(self.server.chat()[0], 200)
 
     def test_many_requests_on_one_connection(self):

@@ -1,4 +1,4 @@
-"""sluice serve on several nodes: many clients at once, a node that is lost, a restart that goes on from files, an orderly end.
+"""sluice serve on several nodes: concurrent clients, a lost node, a restart with cached files, and an orderly shutdown.
 
     nodes_test.py SLUICE MPIRUN
 """

@@ -13,7 +13,7 @@ from served import SECONDS, SLUICE, STORY, SharedServer, events
 
 
 def logits_of(model, ids):
-    """A row per token, from the program's own file."""
+    """The logits of `sluice logits`, one row per token."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder, "logits.safetensors")
         subprocess.run([SLUICE, "logits", model, "--rounded", "--tokens", ",".join(map(str, ids)), "--out", out],
@@ -47,7 +47,7 @@ class OpenAI(SharedServer):
             for choice in (json.loads(chunk)["choices"][0] for chunk in chunks):
                 said[choice["index"]] += choice["delta"].get("content") or ""
             self.assertEqual(said, [choice["message"]["content"] for choice in whole["choices"]])
-            # What was remembered may differ between the two; everything else must not.
+            # The number of cached tokens may differ between the two; everything else must not.
             counted = json.loads(usage)["usage"]
             for name in ("prompt_tokens", "completion_tokens", "total_tokens"):
                 self.assertEqual(counted[name], whole["usage"][name])
@@ -58,7 +58,7 @@ class OpenAI(SharedServer):
         self.assertEqual(len(content), 4)
         for token in content:
             self.assertEqual(len(token["top_logprobs"]), 3)
-            self.assertEqual(token["token"], token["top_logprobs"][0]["token"])  # the most likely was chosen
+            self.assertEqual(token["token"], token["top_logprobs"][0]["token"])  # the most likely one was chosen
             self.assertLessEqual(token["logprob"], 0)
         self.assertEqual("".join(token["token"] for token in content), whole["choices"][0]["message"]["content"])
 
@@ -77,7 +77,7 @@ class OpenAI(SharedServer):
         self.assertTrue(echo["choices"][0]["text"].startswith("The cat"))
 
     def test_logprobs_of_prompts(self):
-        """They are those of the logits that the program writes for the same tokens."""
+        """They match the logits that `sluice logits` writes for the same tokens."""
         asked = {"max_tokens": 3, "temperature": 0, "logprobs": 2, "echo": True}
         text = "Once upon a time there was a dragon. It had a été 🐉 red ball."
         ids = self.server.post("/tokenize", {"content": text, "add_special": True})[1]["tokens"]
@@ -101,7 +101,7 @@ class OpenAI(SharedServer):
                     self.assertAlmostEqual(want, got, 9)
             for name in ("tokens", "token_logprobs", "top_logprobs"):
                 self.assertEqual(told[name][len(ids):], plain["choices"][0]["logprobs"][name])
-        # What a harness asks for that wants likelihoods alone.
+        # The request of a harness that only needs likelihoods.
         _, scored = self.server.post("/v1/completions", asked | {"prompt": ids, "max_tokens": 0})
         self.assertEqual(scored["choices"][0]["logprobs"]["token_logprobs"], whole["choices"][0]["logprobs"]["token_logprobs"][:len(ids)])
         self.assertEqual(scored["usage"]["completion_tokens"], 0)
@@ -149,7 +149,7 @@ class OpenAI(SharedServer):
             "type": "object", "properties": {"at": {"enum": ["moon", "sun"]}}, "required": ["at"], "additionalProperties": False}}}
                  for name in ("look", "listen", "run")]
         allowed = {"mode": "required", "tools": [{"type": "function", "function": {"name": "listen"}}]}
-        # A model this small may fill a call with blanks until its tokens are spent: seeds are tried until one is whole.
+        # A model this small may fill a call with blanks until the token limit: try seeds until one is complete.
         for seed in range(20):
             status, whole = self.server.chat(tools=tools, max_tokens=60, temperature=1, seed=seed,
                                              tool_choice={"type": "allowed_tools", "allowed_tools": allowed})
@@ -157,7 +157,7 @@ class OpenAI(SharedServer):
             if calls := whole["choices"][0]["message"].get("tool_calls"):
                 break
         self.assertEqual({call["function"]["name"] for call in calls}, {"listen"})
-        # The prompt names all of them, allowed or not.
+        # The prompt lists all tools, allowed or not.
         self.assertEqual(self.server.chat(tools=tools)[1]["usage"]["prompt_tokens"], whole["usage"]["prompt_tokens"])
         flat = [{"type": "function"} | one["function"] for one in tools]
         for seed in range(20):
@@ -218,7 +218,7 @@ class OpenAI(SharedServer):
         self.assertIn(whole["choices"][0]["message"]["content"], ("yes", "no"))
 
     def complete(self, **fields):
-        """An answer that came to its end: a model this small may fill a form with blanks until its tokens are spent."""
+        """A complete answer: a model this small may fill a form with blanks until the token limit."""
         for seed in range(20):
             status, whole = self.server.chat(**fields, max_tokens=60, temperature=1, seed=seed)
             self.assertEqual(status, 200, whole)
@@ -264,7 +264,7 @@ class OpenAI(SharedServer):
         counted = self.server.post("/v1/chat/completions/input_tokens", {"messages": STORY})[1]["input_tokens"]
         self.assertEqual(counted, self.server.chat()[1]["usage"]["prompt_tokens"])
         counted = self.server.post("/v1/responses/input_tokens", {"input": "word " * 4000})[1]["input_tokens"]
-        self.assertGreater(counted, 4000)  # more than an answer would be given to
+        self.assertGreater(counted, 4000)  # more than an answer could be given for
 
     def test_begin_an_answer_or_continue_one(self):
         begun = STORY + [{"role": "assistant", "content": "Once upon"}]
@@ -291,7 +291,7 @@ class OpenAI(SharedServer):
         self.assertEqual(self.server.request("GET", "/v1/responses/" + first["id"])[0], 404)
 
     def complete_response(self, **fields):
-        """As `complete`, in the protocol of responses."""
+        """As `complete`, in the responses protocol."""
         for seed in range(20):
             asked = {"input": "Tell me a story.", "max_output_tokens": 60, "temperature": 1, "seed": seed} | fields
             status, whole = self.server.post("/v1/responses", asked)

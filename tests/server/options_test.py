@@ -1,4 +1,4 @@
-"""What the options of sluice serve do: keys, HTTPS, conversations, logs."""
+"""The options of sluice serve: keys, HTTPS, conversations, logs."""
 
 import contextlib
 import http.client
@@ -28,7 +28,7 @@ class Options(unittest.TestCase):
             asked = {"messages": STORY, "max_tokens": 2}
             self.assertEqual(server.post("/v1/chat/completions", asked | {"model": "gpt-4"}, **key)[0], 404)
             self.assertEqual(server.post("/v1/chat/completions", asked | {"model": "tale"}, **key)[0], 200)
-            # Responses belong to the key that asked.
+            # Responses belong to the key that requested them.
             kept = server.post("/v1/responses", {"input": "Hi", "max_output_tokens": 2}, **key)[1]["id"]
             self.assertEqual(server.request("GET", "/v1/responses/" + kept, headers=key)[0], 200)
             self.assertEqual(server.request("GET", "/v1/responses/" + kept, headers={"X-Api-Key": "other"})[0], 404)

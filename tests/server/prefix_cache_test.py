@@ -1,4 +1,4 @@
-"""Prompts that sluice serve remembers: across restarts and kills, between servers, and what it says about them."""
+"""The prefix cache of sluice serve: across restarts and kills, between servers, and its reports."""
 
 import concurrent.futures
 import errno
@@ -26,7 +26,7 @@ class Remembering(Server):
         self.stop()
 
     def stop(self):
-        """What it said on the standard error."""
+        """Its output on standard error."""
         if self.errors is None:
             self.process.terminate()
             self.errors = self.process.communicate(timeout=SECONDS)[1]
@@ -37,7 +37,7 @@ class Remembering(Server):
         return status, answer_headers, json.loads(text)
 
     def complete(self, prompt, headers=None, **fields):
-        """The text, how many tokens were remembered, and the request's id."""
+        """The text, the number of cached tokens, and the request's id."""
         body = {"prompt": prompt, "max_tokens": 6, "temperature": 0} | fields
         status, answer_headers, answer = self.ask("POST", "/v1/completions", body, headers)
         assert status == 200, answer
@@ -86,7 +86,7 @@ class PrefixCache(unittest.TestCase):
         with Remembering(self.folder) as server:
             for prompt, text in answers.items():
                 self.assertEqual(server.complete(prompt)[0], text)
-        self.assertEqual(list(self.folder.glob("*.tmp")), [])  # what was half written is gone
+        self.assertEqual(list(self.folder.glob("*.tmp")), [])  # partially written files are gone
 
     def test_two_servers_share_a_folder(self):
         with Remembering(self.folder) as first, Remembering(self.folder) as second:
@@ -95,7 +95,7 @@ class PrefixCache(unittest.TestCase):
             end = time.monotonic() + SECONDS
             while second.ask("GET", "/v1/sluice/cache")[2]["disk_bytes"] == 0 and time.monotonic() < end:
                 time.sleep(0.5)
-                second.complete("Short")  # requests make it look around
+                second.complete("Short")  # requests make it scan the folder
             again, cached, request = second.complete(STORY)
             self.assertEqual(again, text)
             self.assertGreater(cached, 0)
@@ -120,7 +120,7 @@ class PrefixCache(unittest.TestCase):
             text, _, _ = server.complete(STORY)
         files = {file.name for file in self.folder.iterdir()}
         lines = 0
-        for reads in (0, 2, 3 * len(files), 3 * len(files) + 3, 3 * len(files) + 5):  # of heads, then of what is behind them
+        for reads in (0, 2, 3 * len(files), 3 * len(files) + 3, 3 * len(files) + 5):  # of heads, then of the rest
             with mock.patch.dict(os.environ, LD_PRELOAD=PRELOAD, SLUICE_READS=str(reads)):
                 with Remembering(self.folder) as server:
                     self.assertEqual(server.complete(STORY)[0], text, reads)
@@ -144,8 +144,8 @@ class PrefixCache(unittest.TestCase):
                     text, _, _ = server.complete(STORY)
                     again, cached, _ = server.complete(STORY)
                     self.assertEqual(again, text)
-                    self.assertGreater(cached, 0)  # memory has it
-                    for chapter in range(6):  # until it works again
+                    self.assertGreater(cached, 0)  # it is in memory
+                    for chapter in range(6):  # until writing works again
                         server.complete(f"Chapter {chapter}. " + STORY)
                     said = server.stop()
                 self.assertEqual(said.count(os.strerror(error)), 1, said)
@@ -175,7 +175,7 @@ class PrefixCache(unittest.TestCase):
                 other = server.stream()
                 server.wait_for("sluice_requests_decoding", 1)
                 waiting = pool.submit(server.complete, STORY, max_tokens=1)
-                time.sleep(0.5)  # it waits for its rows and states by now
+                time.sleep(0.5)  # by now it waits for its rows and states
                 five_more_tokens()
                 self.assertFalse(waiting.done())
                 again, cached, _ = waiting.result()
@@ -212,7 +212,7 @@ class PrefixCache(unittest.TestCase):
             self.assertEqual(server.complete(date.format(2))[1], 0)
 
     def why(self, server, request):
-        """The report, and what the command says of it."""
+        """The report, and the command's description of it."""
         said = subprocess.run([SLUICE, "cache", "why", "--server", server.url, "--request", request], text=True,
                               capture_output=True, timeout=SECONDS, check=True).stdout
         return server.ask("GET", f"/v1/sluice/cache?request={request}")[2], said
@@ -223,7 +223,7 @@ class PrefixCache(unittest.TestCase):
             report, _ = self.why(server, server.complete(STORY + "The dragon ate an apple.")[2])
             self.assertEqual(report["reason"], "end")
             self.assertEqual(report["cached_tokens"] + report["recomputed_tokens"], report["prompt_tokens"])
-            server.complete(STORY + "The dragon ate a house. " * 30)  # keeps a state where it parts
+            server.complete(STORY + "The dragon ate a house. " * 30)  # saves a state where it diverges
             report, said = self.why(server, server.complete(STORY + "The dragon ate the clouds. " * 30)[2])
             self.assertEqual(report["reason"], "differs")
             self.assertEqual(report["cached_tokens"], report["agreeing_tokens"] // 64 * 64)
@@ -239,7 +239,7 @@ class PrefixCache(unittest.TestCase):
             ask(STORY)
             ask(STORY[:len(STORY) // 2] + "And so on. " * 20)  # between the states at the beginning and at the end
             self.assertEqual(why()["reason"], "unsaved")
-            for n in range(8):  # more than there are places for, and no memory behind them
+            for n in range(8):  # more than there are places for, without host memory
                 ask(f"Number {n}. " + STORY)
             ask(STORY)
             self.assertEqual(why()["reason"], "evicted")
@@ -300,7 +300,7 @@ class PrefixCache(unittest.TestCase):
     def test_clocks_play_no_part(self):
         with Remembering(self.folder) as server:
             text = server.complete(STORY)[0]
-        for moment in (0, 2**32):  # as if the clock had been set back, or forward, since they were written
+        for moment in (0, 2**32):  # as if the clock had been set back or forward since they were written
             for file in self.folder.iterdir():
                 os.utime(file, (moment, moment))
             with Remembering(self.folder) as server:
@@ -317,7 +317,7 @@ class PrefixCache(unittest.TestCase):
                 self.assertEqual(again, text)
                 self.assertGreater(cached, 0)
                 times = [server.ask("POST", "/v1/completions", {"prompt": "A", "max_tokens": 1})[2]["created"] for _ in range(2)]
-                self.assertGreater(times[0], times[1])  # it did go back
+                self.assertGreater(times[0], times[1])  # it was set back
             with Remembering(self.folder) as server:
                 again, cached, request = server.complete(STORY)
                 self.assertEqual(again, text)

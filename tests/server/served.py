@@ -1,8 +1,8 @@
-"""What the tests of the server share: a server of one's own and what clients do to it. Standard library and raw sockets alone.
+"""Shared by the tests of the server: starts a server and acts as its clients, with the standard library and raw sockets only.
 
     SOME_test.py SLUICE [PRELOAD]
 
-PRELOAD is the library that makes reads and writes fail.
+PRELOAD is a library that makes reads and writes fail.
 """
 
 import contextlib
@@ -15,13 +15,13 @@ import time
 import unittest
 
 SLUICE = sys.argv.pop(1)
-PRELOAD = sys.argv.pop(1) if sys.argv[1:] and sys.argv[1].endswith(".so") else None  # makes them fail
-SECONDS = 120  # for anything: a sanitized build on a busy machine is slow
+PRELOAD = sys.argv.pop(1) if sys.argv[1:] and sys.argv[1].endswith(".so") else None  # makes reads and writes fail
+SECONDS = 120  # for anything: sanitized builds on busy machines are slow
 STORY = [{"role": "user", "content": "Tell me a story about a dragon."}]
 
 
 class Server:
-    """A server of its own, on a port of its own; `launcher` is what starts it where it is not started directly."""
+    """A server on a port of its own; `launcher` is the command that starts it, if it is not started directly."""
 
     def __init__(self, *arguments, launcher=(), stdin=subprocess.DEVNULL):
         self.process = subprocess.Popen([*launcher, SLUICE, "serve", "--port", "0", *map(str, arguments)], text=True, stdin=stdin,
@@ -44,7 +44,7 @@ class Server:
         return socket.create_connection(("127.0.0.1", self.port), timeout=SECONDS)
 
     def request(self, method, path, body=None, headers=None):
-        """Status, headers and body of one request on a connection of its own."""
+        """Sends a request on a new connection; returns status, headers and body."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
         with contextlib.closing(connection):
             text = body if isinstance(body, (bytes, str, type(None))) else json.dumps(body)
@@ -60,7 +60,7 @@ class Server:
         return self.post("/v1/chat/completions", {"messages": STORY, "max_tokens": 8, "temperature": 0} | fields)
 
     def stream(self, **fields):
-        """A connection on which a streamed chat was asked for; nothing of it is read."""
+        """A connection on which a streamed chat was requested; nothing has been read yet."""
         body = json.dumps({"messages": STORY, "max_tokens": 1900, "ignore_eos": True, "stream": True} | fields).encode()
         client = self.connect()
         client.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
@@ -68,7 +68,7 @@ class Server:
         return client
 
     def raw(self, data, shut=False):
-        """What the server says to these bytes until it closes."""
+        """Sends these bytes; returns the server's answer until it closes."""
         with self.connect() as client:
             with contextlib.suppress(ConnectionError):
                 client.sendall(data)
@@ -81,7 +81,7 @@ class Server:
         return float(next(line.split()[1] for line in text.splitlines() if line.startswith(name + " ")))
 
     def wait_for(self, name, reached):
-        """Until the metric is what `reached` accepts: a number, or a condition."""
+        """Waits until the metric matches `reached`: a number, or a condition."""
         accepts = reached if callable(reached) else lambda value: value == reached
         end = time.monotonic() + SECONDS
         while not accepts(value := self.metric(name)):
@@ -91,7 +91,7 @@ class Server:
 
 
 def read_all(client):
-    """What comes until the other side closes, however it does."""
+    """Reads until the other side closes the connection in any way."""
     text = b""
     with contextlib.suppress(ConnectionError):
         while piece := client.recv(65536):

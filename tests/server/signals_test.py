@@ -1,4 +1,4 @@
-"""SIGTERM with answers under way."""
+"""SIGTERM during answers."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ import unittest
 
 from served import SECONDS, Server, read_all
 
-TOKENS = 600  # enough to be still at it when the signal comes
+TOKENS = 600  # enough to be still running when the signal arrives
 
 
 class Signals(unittest.TestCase):
@@ -61,9 +61,9 @@ class Signals(unittest.TestCase):
         with Server("--parallel", 4, "--drain-seconds", 1) as server:
             clients = [server.stream(logprobs=True, top_logprobs=20) for _ in range(40)]
             server.wait_for("sluice_requests_total", 40)
-            late = [server.connect() for _ in range(40)]  # which never ask
+            late = [server.connect() for _ in range(40)]  # which never send a request
             server.process.send_signal(signal.SIGTERM)
-            for client in clients[:20]:  # the others are gone without a word
+            for client in clients[:20]:  # the others leave without closing
                 read_all(client)
             self.assertEqual(server.process.wait(timeout=SECONDS), 0, server.process.stderr.read())
             for client in clients + late:
@@ -74,7 +74,7 @@ class Signals(unittest.TestCase):
             clients = [server.stream() for _ in range(4)]
             server.wait_for("sluice_requests_total", 4)
             server.process.send_signal(signal.SIGTERM)
-            with contextlib.suppress(ConnectionError):  # until the first one is heard: two at once are one
+            with contextlib.suppress(ConnectionError):  # until the first one is handled: two at the same time count as one
                 while True:
                     server.connect().close()
             server.process.send_signal(signal.SIGTERM)

@@ -1,5 +1,5 @@
-"""Thinking in every protocol: limited, switched by the template's own variable, told apart from the answer, streamed alike.
-The template takes one system message, as many do, and conversations begin with several."""
+"""Thinking in every protocol: limiting it, switching it by the template's variable, separating it from the answer, streaming.
+The template takes one system message, as many do, while conversations begin with several."""
 
 import json
 import pathlib

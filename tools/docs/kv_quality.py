@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measures what packed caches cost and writes the tables of docs/kv-quality.md.
+"""Measures the quality of packed caches and writes the tables of docs/kv-quality.md.
 
     tools/docs/kv_quality.py build/release/bin/sluice valid.txt [--contexts N] [--models delta-story,latent-story]
 
-The text is held-out: lines <|endoftext|> separate its documents.
+The text is held out; lines <|endoftext|> separate its documents.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import subprocess
 PAGE = pathlib.Path(__file__).parents[2] / "docs/kv-quality.md"
 MARK = "<!-- Everything below is written by tools/docs/kv_quality.py -->\n"
 WIDTHS = ["8", "8,6", "8,4", "8,3", "6", "6,4", "5", "5,4", "5,3", "4", "4,3", "4,2", "3", "3,2", "2"]
-LATENT = ["8", "6", "5", "4", "3", "2"]  # one row serves as key and value
+LATENT = ["8", "6", "5", "4", "3", "2"]  # one row is both key and value
 
 
 def measure(sluice, model, text, width, contexts):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the stories in docs/models.md: the first five of each bundled model, seeds 1 to 5, none picked.
+"""Writes the stories in docs/models.md: the first five of each bundled model, seeds 1 to 5, not selected.
 
     tools/docs/stories.py build/release/bin/sluice
 """
@@ -13,7 +13,7 @@ import textwrap
 PAGE = pathlib.Path(__file__).parents[2] / "docs/models.md"
 MARK = "<!-- Everything below is written by tools/docs/stories.py -->\n"
 PROMPT = "Once upon a time"
-OPTIONS = ["--exact", "-n", "300"]  # in F32, which reads the same on every processor
+OPTIONS = ["--exact", "-n", "300"]  # in F32, which gives the same text on every processor
 
 
 def story(sluice, model, seed):

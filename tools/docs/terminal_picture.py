@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Draws a terminal with a command and what it printed, as SVG: the picture in the README.
+"""Draws a terminal with a command and its output as SVG: the picture in the README.
 
     ./demo 2>&1 | tools/docs/terminal_picture.py ./demo > docs/demo.svg
 
-Of ninja's lines of progress only the last is kept, as a terminal shows them. Nothing else is changed.
+Of ninja's progress lines only the last is kept, as on a terminal. Nothing else is changed.
 """
 
 import html

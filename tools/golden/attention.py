@@ -54,7 +54,7 @@ def eager(folder):
     q, k, v = torch.randn(tokens, heads, width), torch.randn(rows, kv_heads, width), torch.randn(rows, kv_heads, width)
     layer = types.SimpleNamespace(num_key_value_groups=heads // kv_heads, training=False)
     mask = torch.zeros(tokens, rows, dtype=torch.float64).masked_fill(~visible(tokens, rows, rows - tokens, 0), -math.inf)
-    # The eager form takes its softmax in float32 whatever it is given.
+    # The eager form computes its softmax in float32 for any input type.
     out, _ = qwen3.eager_attention_forward(
         layer, heads_first(q), heads_first(k), heads_first(v), mask[None, None], scaling=width**-0.5)
     save(folder, "attention", "qwen3_moe_eager", {"q": q, "k_cache": k, "v_cache": v}, {"out": out[0].float()}, 2e-6,

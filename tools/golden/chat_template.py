@@ -1,4 +1,4 @@
-"""Goldens of the chat template interpreter: what Hugging Face's jinja2 environment renders.
+"""Goldens of the chat template interpreter: the output of Hugging Face's jinja2 environment.
 
 Run with transformers 5.22.2 and jinja2 3.1.6:  python tools/golden/chat_template.py tests/data/text/chat_template
 """
@@ -29,7 +29,7 @@ chat_template_utils.datetime = FixedClock
 
 
 def render(template, variables):
-    """One case: what was rendered, or the family and message of what was raised."""
+    """One case: the rendered text, or the family and message of the exception."""
     case = {"template": template, "variables": variables}
     try:
         compiled = chat_template_utils._compile_jinja_template(template)
@@ -47,7 +47,7 @@ def render(template, variables):
 
 
 def write(path, cases):
-    """Cases share contexts and templates, so a file holds each of them once."""
+    """Cases share contexts and templates, so a file stores each of them once."""
     tables = {"variables": [], "template": []}
     for case in cases:
         for key, table in tables.items():

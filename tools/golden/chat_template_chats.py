@@ -1,4 +1,4 @@
-"""Whole chat templates in the idioms of the models we run, over whole conversations."""
+"""Complete chat templates in the style of supported models, over complete conversations."""
 
 # ChatML with reasoning, tools as XML-like calls, and a macro that flattens content parts.
 REASONING = r"""

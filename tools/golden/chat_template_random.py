@@ -1,4 +1,4 @@
-"""Random expressions and random whitespace around tags, so that their combinations are covered too."""
+"""Random expressions and random whitespace around tags, to cover their combinations."""
 
 VARIABLES = {
     "a": 3, "b": -2, "x": 1.5, "s": "Some text, é☃", "e": "", "t": True, "n": None, "l": [1, "two", None, 4.0],

@@ -6,7 +6,7 @@ CONTEXTS = [
     {"xs": [], "flag": False, "name": "", "tree": [], "pairs": [], "d": {}},
 ]
 
-# Separated by lines of ====; newlines inside count.
+# Separated by lines of ====; newlines inside are significant.
 TEMPLATES = r"""
 {% if flag %}yes{% elif xs %}some{% else %}no{% endif %}
 ====

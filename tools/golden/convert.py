@@ -1,9 +1,9 @@
-"""Goldens of conversions: what mlx-lm makes of tiny checkpoints, as a hash of every tensor and the whole config.json.
+"""Goldens of conversions: mlx-lm's results for tiny checkpoints, as a hash of every tensor and the complete config.json.
 
 Run with mlx-lm 0.32.2 and mlx 0.32.4 (CPU):  python tools/golden/convert.py tests/data/convert [NAME...]
 
-The checkpoints themselves are not stored: their numbers follow from the tensors' names (see `numbers`), here and in
-the test that reads these files.
+The checkpoints themselves are not stored: their values are derived from the tensors' names (see `numbers`), both here
+and in the test that reads these files.
 """
 
 import importlib
@@ -31,7 +31,7 @@ def fnv1a(data):
 
 
 def numbers(name, dtype, count):
-    """SplitMix64 seeded by the name, made numbers of a moderate size by their bits alone."""
+    """SplitMix64 seeded by the name, converted to numbers of moderate size by their bits only."""
     with np.errstate(over="ignore"):
         z = np.uint64(fnv1a(name.encode())) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -63,7 +63,7 @@ def write_checkpoint(folder, case):
         (folder / "generation_config.json").write_text(json.dumps(case["generation"]))
 
 
-# name -> its tensors as [name, dtype, shape]; `plain` is the type of all that have no reason for another.
+# name -> its tensors as [name, dtype, shape]; `plain` is the type of all tensors without a specific one.
 
 def mlp(prefix, hidden, size, plain):
     return [[prefix + "gate_proj.weight", plain, [size, hidden]], [prefix + "up_proj.weight", plain, [size, hidden]],
@@ -181,7 +181,7 @@ def qwen3_moe():
 
 
 def deepseek_layer(c, layer, dense, plain):
-    """`plain` F8_E4M3 for what the published files keep in blocks."""
+    """`plain`: F8_E4M3 for the tensors that the published files store in blocks."""
     hidden, heads, nope, value = c["hidden_size"], c["num_attention_heads"], c["qk_nope_head_dim"], c["v_head_dim"]
     attn, rank = layer + "self_attn.", c["kv_lora_rank"]
     matrices = [[attn + "kv_a_proj_with_mqa", [rank + c["qk_rope_head_dim"], hidden]],
@@ -248,7 +248,7 @@ class NoTokenizer:
 
 
 def convert(source, target, run):
-    """mlx_lm.convert as it is, on a folder without a tokenizer and without a model card."""
+    """The unmodified mlx_lm.convert, on a folder without a tokenizer and without a model card."""
     def load(path, **_):
         model, config = mlx_lm.utils.load_model(pathlib.Path(path), lazy=True)
         return model, NoTokenizer(), config

@@ -1,4 +1,4 @@
-"""Makes op files of the gated delta rule and its neighbours for tests/data/ops from Hugging Face's Qwen3-Next.
+"""Makes op files of the gated delta rule and related ops for tests/data/ops from Hugging Face's Qwen3-Next.
 
 Made with torch 2.13.0 (CPU), transformers 5.22.2, safetensors 0.8.0. Usage: python delta.py OUT_FOLDER
 """
@@ -21,7 +21,7 @@ def save(folder, op, case, inputs, expected, tolerance, **attributes):
 
 
 def causal_conv1d(folder):
-    """The model's own step over several tokens; its state is [1,C,W-1], ours [W-1,C]."""
+    """The model's step over several tokens; its state is [1,C,W-1], the op's [W-1,C]."""
     for tokens, channels, width in ((1, 40, 4), (2, 40, 4), (3, 33, 4), (65, 17, 4), (7, 19, 2)):
         x, weight = torch.randn(tokens, channels), torch.randn(channels, width) * 0.5
         state = torch.randn(width - 1, channels)
@@ -33,7 +33,7 @@ def causal_conv1d(folder):
 
 
 def delta_gates(folder):
-    """The two lines of the model's forward that make the gates."""
+    """The two lines of the model's forward that compute the gates."""
     for case, scale in (("usual", 1.0), ("far", 30.0)):
         a, b = torch.randn(9, 37) * scale, torch.randn(9, 37) * scale
         a_log, dt_bias = torch.rand(37).mul(16).log(), torch.randn(37)
@@ -59,7 +59,7 @@ def delta_rule_case(folder, case, tokens, form, oracle, decay="usual"):
     out, after = oracle(
         query.repeat_interleave(ratio, dim=1)[None], key.repeat_interleave(ratio, dim=1)[None], value[None],
         g=g[None], beta=beta[None], initial_state=state.transpose(1, 2)[None], output_final_state=True)
-    # The oracle divides its queries by sqrt(Dk) = 8; the op takes them scaled.
+    # The oracle divides its queries by sqrt(Dk) = 8; the op takes scaled queries.
     inputs = {"q": query / key_width**0.5, "k": key, "v": value, "g": g, "beta": beta, "state": state}
     save(folder, "delta_rule", case, inputs, {"out": out[0], "state": after[0].transpose(1, 2)}, 3e-6, form=form)
 
@@ -74,7 +74,7 @@ def delta_rule(folder):
     delta_rule_case(folder, "auto_257", 257, "auto", chunked)
     delta_rule_case(folder, "recurrent_no_decay", 64, "recurrent", recurrent, "none")
     delta_rule_case(folder, "chunked_no_decay", 64, "chunked", chunked, "none")
-    # The oracle's own chunked form is NaN where a decay is zero.
+    # The oracle's own chunked form is NaN when a decay is zero.
     delta_rule_case(folder, "recurrent_resets", 40, "recurrent", recurrent, "resets")
     delta_rule_case(folder, "chunked_resets", 70, "chunked", recurrent, "resets")
 

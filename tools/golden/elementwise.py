@@ -27,7 +27,7 @@ def rms_norm(folder):
     plain = qwen3.Qwen3MoeRMSNorm(256, eps=1e-6)
     plain.weight.data.normal_(1, 0.2)
     save(folder, "rms_norm", "qwen3_moe", {"x": x, "weight": plain.weight}, {"out": plain(x)}, 1e-6, eps=1e-6)
-    # Stored zero-centred; the op takes the weight with the one added, as converted checkpoints hold it.
+    # Stored zero-centred; the op takes the weight with one added, as in converted checkpoints.
     centred = qwen_next.Qwen3NextRMSNorm(128, eps=1e-6)
     centred.weight.data.normal_(0, 0.2)
     x = torch.randn(3, 4, 128)
@@ -63,8 +63,8 @@ def qk_l2_norm(folder):
 
 
 def rope(folder):
-    # The text part of Qwen3.5: 64 of 256 channels, pairs (i, i+32). Positions stay small: the layer forms
-    # angles in float32.
+    # The text part of Qwen3.5: 64 of 256 channels, pairs (i, i+32). Positions are small, because the layer computes angles in
+    # float32.
     config = qwen35.Qwen3_5MoeTextConfig(head_dim=256)
     config.rope_parameters |= {"rope_theta": 1e7, "partial_rotary_factor": 0.25, "mrope_section": [11, 11, 10]}
     embedding = qwen35.Qwen3_5MoeTextRotaryEmbedding(config)
@@ -75,8 +75,8 @@ def rope(folder):
     rotated, _ = qwen35.apply_rotary_pos_emb(x[None], x[None], cos, sin, unsqueeze_dim=2)
     inputs = {"x": x, "inv_freq": embedding.inv_freq, "positions": positions.int()}
     save(folder, "rope", "qwen3_5", inputs, {"x": rotated[0]}, 2e-6, pairing="half", mscale=1)
-    # DeepSeek-V3: the YaRN table as a plain input, pairs (2i, 2i+1). The layer writes the first components, then
-    # the second ones; the op leaves them in place.
+    # DeepSeek-V3: the YaRN table as a plain input, pairs (2i, 2i+1). The layer writes first all first components, then all second
+    # ones; the op leaves them in place.
     yarn = {"rope_type": "yarn", "rope_theta": 10000.0, "factor": 40.0, "beta_fast": 32, "beta_slow": 1,
             "mscale": 1.0, "mscale_all_dim": 1.0, "original_max_position_embeddings": 4096}
     config = deepseek.DeepseekV3Config(max_position_embeddings=163840, rope_parameters=yarn)
@@ -88,7 +88,7 @@ def rope(folder):
     inputs = {"x": x, "inv_freq": embedding.inv_freq, "positions": positions.int()}
     mscale = embedding.attention_scaling
     save(folder, "rope", "deepseek_v3_yarn", inputs, {"x": rotated}, 2e-6, pairing="interleaved", mscale=mscale)
-    # Far positions, with torch's own float64 cosine: the float32 table value times the position, exactly.
+    # Far positions, with torch's float64 cosine: the float32 table value times the position, exactly.
     positions = torch.tensor([262143, 999999, 1000000])
     x = torch.randn(3, 2, 64)
     inv_freq = 1 / 1e7 ** (torch.arange(32) / 32)
@@ -131,7 +131,7 @@ def route_sigmoid(folder):
     for case, bias in {"deepseek_v3": 0.2 * torch.randn(64), "negative_scores": 0.2 * torch.randn(64) - 2}.items():
         router.e_score_correction_bias = bias
         given, weights, experts = router(logits)
-        # The layer leaves the order of the chosen open; the op says falling by score.
+        # The layer does not define the order of the chosen experts; the op sorts them by descending score.
         order = (given.sigmoid() + bias).gather(1, experts).argsort(dim=-1, descending=True)
         expected = {"experts": experts.gather(1, order).int(), "weights": weights.gather(1, order)}
         attributes = {"k": 6, "groups": 8, "top_groups": 3, "scale": 2.5, "normalize": 1}

@@ -1,11 +1,11 @@
-"""Goldens of whole models: tiny random checkpoints as transformers writes them, and the logits it computes from them.
+"""Goldens of complete models: tiny random checkpoints written by transformers, and the logits it computes from them.
 
 Run with transformers 5.22.2 and torch 2.13.0:  python tools/golden/models.py tests/data/models [NAME...]
 
 Every folder is read back from disk before its logits are taken, in float32, on the CPU, with eager attention. A seed
-is kept only if the model is well conditioned on the tokens asked: no near tie in the greedy continuation (MARGIN),
-none in a router either (weights shaken by 1e-6 must not move the logits by more than SHAKEN), and a continuation
-that does not circle. Prints the rows of the table in tests/data/models/README.md.
+is kept only if the model is well conditioned on the given tokens: no near tie in the greedy continuation (MARGIN) or
+in a router (changing weights by 1e-6 must not change the logits by more than SHAKEN), and a continuation that does not
+repeat itself. Prints the rows of the table in tests/data/models/README.md.
 """
 
 import json
@@ -21,9 +21,9 @@ from safetensors.torch import load_file, save_file
 TOKENS = 200
 GREEDY = 64
 POSITIONS = [0, 1, 2, 3, 7, 31, 62, 63, 64, 65, 66, 100, 126, 127, 128, 129, 130, 191, 192, 193, 197, 198, 199]
-MARGIN = 1e-3  # between the best two logits of every greedy step
-SHAKEN = 1e-3  # how far the logits may move when every weight moves by 1e-6 of itself
-DISTINCT = 12  # ids in the greedy continuation
+MARGIN = 1e-3  # minimum difference of the best two logits in every greedy step
+SHAKEN = 1e-3  # maximum change of the logits when every weight changes by 1e-6 of itself
+DISTINCT = 12  # minimum of distinct ids in the greedy continuation
 ZERO_CENTRED = ("qwen3_5", "qwen3_next")  # families whose norms multiply by 1 + w
 
 LINEAR, FULL = "linear_attention", "full_attention"
@@ -119,7 +119,7 @@ CHECKPOINTS = {
             "rope_type": "yarn", "rope_theta": 1e4, "factor": 8.0, "original_max_position_embeddings": 256,
             "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 0.707, "mscale_all_dim": 1.0}),
         {"dtype": torch.bfloat16, "old_config": True, "float32": ("e_score_correction_bias",)}),
-    # Kinds of layers that a config describes and the model does not have.
+    # Kinds of layers that a config describes but the model does not have.
     "qwen3_5_moe-all_full": ("Qwen3_5Moe", QWEN35 | dict(
         vocab_size=97, hidden_size=40, num_hidden_layers=2, num_attention_heads=3, num_key_value_heads=1, head_dim=24,
         linear_num_key_heads=1, linear_num_value_heads=2, linear_key_head_dim=32, linear_value_head_dim=32,
@@ -194,7 +194,7 @@ def build(family, arguments, seed, wrapped=False, positive_bias=False):
 
 
 def old_deepseek_config(config):
-    """The spelling of the published files: theta at the top, the scaling apart with `type`."""
+    """The keys of the published files: theta at the top level, the scaling separate with `type`."""
     rope_parameters = config.pop("rope_parameters")
     config["rope_theta"] = rope_parameters.pop("rope_theta")
     kind = rope_parameters.pop("rope_type")
@@ -204,8 +204,8 @@ def old_deepseek_config(config):
 
 
 def publish(folder, hidden, experts):
-    """What transformers writes, turned into what is published: experts stacked, and a layer that drafts tokens
-    (`mtp.`), which transformers drops when it loads and so must we."""
+    """Converts transformers' output to the published form: experts stacked, and a draft layer (`mtp.`), which
+    transformers drops when loading, as sluice must."""
     tensors = load_file(folder / "model.safetensors")
     for prefix in {name.rsplit("0.gate_proj", 1)[0] for name in tensors if name.endswith("experts.0.gate_proj.weight")}:
         each = [[tensors.pop(f"{prefix}{e}.{part}_proj.weight") for part in ("gate", "up", "down")]
@@ -257,7 +257,7 @@ def load(folder):
 
 
 def random_tokens(vocab, seed):
-    """Random ids with a repeated stretch and a run of one id."""
+    """Random ids with a repeated section and a run of one id."""
     tokens = np.random.default_rng(seed).integers(0, vocab, TOKENS)
     tokens[120:150] = tokens[20:50]
     tokens[170:176] = tokens[169]

@@ -1,11 +1,11 @@
-"""Goldens of quantised models: tiny random checkpoints as mlx-lm quantises and writes them, and the logits it computes.
+"""Goldens of quantised models: tiny random checkpoints quantised and written by mlx-lm, and the logits it computes.
 
 Run with mlx-lm 0.32.2, mlx 0.32.4 (CPU), transformers 5.22.2 and torch 2.13.0:
 python tools/golden/models_mlx.py tests/data/models [NAME...]
 
 Every folder is read back from disk; logits are one prefill on the CPU in float32 without a cache. A seed is kept only
 if transformers, given the dequantised weights, agrees within AGREE and both choose the same greedy continuation.
-The printed columns say how far mlx-lm is from transformers (dense: before quantisation), and from itself step by step.
+The printed columns are the distance of mlx-lm from transformers (dense: before quantisation), and from itself step by step.
 """
 
 import json
@@ -26,7 +26,7 @@ from mlx_lm.utils import load_model, quantize_model, save_config, save_model
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import models as golden
 
-AGREE = 2e-3  # between the logits of mlx-lm and of transformers
+AGREE = 2e-3  # maximum difference of the logits of mlx-lm and transformers
 
 QWEN35 = golden.QWEN35 | dict(
     vocab_size=128, num_attention_heads=4, num_key_value_heads=1, head_dim=32, linear_num_key_heads=1,
@@ -53,7 +53,7 @@ DEEPSEEK = dict(
         "rope_type": "yarn", "rope_theta": 1e4, "factor": 16.0, "original_max_position_embeddings": 64,
         "beta_fast": 4.0, "beta_slow": 1.0, "mscale": 1.0, "mscale_all_dim": 1.0})
 
-# name: (class, arguments of its config, how it is quantised)
+# name: (class, arguments of its config, quantisation)
 CHECKPOINTS = {
     "mlx-qwen3_5_moe-4bit": ("Qwen3_5Moe", QWEN35_MOE, {}),
     "mlx-qwen3_5_moe-4bit-bf16": ("Qwen3_5Moe", QWEN35_WIDE, {"dtype": mx.bfloat16}),
@@ -74,7 +74,7 @@ CHECKPOINTS = {
 
 
 def publish_config(folder, arguments):
-    """The published spelling, the only one that mlx-lm reads."""
+    """Writes the published keys, the only ones that mlx-lm reads."""
     path = folder / "config.json"
     config = json.loads(path.read_text())
     if config["model_type"] == "deepseek_v3":
@@ -91,14 +91,14 @@ def publish_config(folder, arguments):
 def write_source(folder, family, arguments, seed):
     wrapped = family.startswith("Qwen3_5")
     torch.manual_seed(seed)
-    # mlx-lm masks dropped groups of experts with 0, transformers with -inf: the same while every bias is positive.
+    # mlx-lm masks dropped groups of experts with 0, transformers with -inf, which is equivalent if every bias is positive.
     golden.store(golden.build(family, arguments, seed, wrapped, positive_bias=True), folder, wrapped=wrapped)
     publish_config(folder, arguments)
     return golden.load(folder)
 
 
 def convert(source, folder, dtype=mx.float32, bits=None, group_size=None, mode="affine", recipe=None, kv_b=False):
-    """mlx_lm.convert, which insists on a tokenizer, without it."""
+    """mlx_lm.convert without the tokenizer that it requires."""
     model, config = load_model(source, lazy=True)
     keeps = getattr(model, "cast_predicate", lambda _: True)
     model.update(tree_map_with_path(lambda k, v: v.astype(dtype) if keeps(k) else v, model.parameters()))
@@ -133,8 +133,8 @@ def join_heads(embed_q, unembed_out):
 
 
 def load(folder):
-    """As mlx-lm loads it, then everything that is not packed in float32. A `kv_b_proj` is dequantised once: mlx-lm
-    would quantise it a second time, and so lose what the file says."""
+    """Loads with mlx-lm, then converts everything that is not packed to float32. A `kv_b_proj` is dequantised first, because
+    mlx-lm would quantise it a second time and so change its values."""
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         weights = mx.load(str(folder / "model.safetensors"))
@@ -172,7 +172,7 @@ def dense(module):
 
 @torch.no_grad()
 def dequantise_into(reference, model):
-    """Give a transformers model the weights that the mlx-lm model computes with."""
+    """Gives a transformers model the weights that the mlx-lm model computes with."""
     weights = {k: np.array(v) for k, v in tree_flatten(model.parameters())}
     weights |= {f"{path}.weight": dense(m) for path, m in model.named_modules() if "weight" in m}
     zero_centred = reference.config.model_type.startswith(golden.ZERO_CENTRED)

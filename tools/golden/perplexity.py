@@ -4,8 +4,8 @@ Run with mlx-lm 0.32.2 and mlx 0.32.4:
 python tools/golden/perplexity.py build/release/bin/sluice models/delta-story valid.txt [--documents N]
 
 Each document is scored alone, from its second token to the <|endoftext|> that closes it. Documents of similar length share a
-batch, padded behind their ends, which a causal model cannot see. Unpacked weights (`--unpack`) are the same numbers
-and on a CPU much faster than mlx's packed products. Exits with 1 if the two differ by more than 0.2%.
+batch, padded at their ends, which a causal model does not see. Unpacked weights (`--unpack`) have the same values
+and are much faster on a CPU than mlx's packed products. Exits with 1 if the two differ by more than 0.2%.
 """
 
 import argparse
@@ -26,7 +26,7 @@ LIMIT = 2e-3  # relative, of nats per token
 
 
 def losses(model, batch):
-    """Nats of every document: its tokens after the first."""
+    """The loss of every document in nats, over its tokens after the first."""
     width = max(map(len, batch)) - 1
     ids = np.zeros((len(batch), width), np.int32)
     next_ids = np.zeros_like(ids)

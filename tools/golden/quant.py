@@ -1,4 +1,4 @@
-"""Goldens of the quantised formats: what mlx.core makes of awkward groups.
+"""Goldens of the quantised formats: the results of mlx.core for difficult groups.
 
 Made with mlx 0.32.4 (CPU) and numpy. Usage: quant.py OUT_FOLDER
 Writes affine_<type>.safetensors: for each width and group size the values, and the words, scales, biases and values
@@ -16,7 +16,7 @@ mx.set_default_device(mx.cpu)
 
 
 def awkward_groups(rng, group):
-    """Rows of one group each, every kind of content that the encoder treats in its own way."""
+    """Rows of one group each, with every kind of content that the encoder handles specially."""
     normal = rng.normal(size=(6, group))
     steps = np.arange(group) % 16
     return np.concatenate(

@@ -29,7 +29,7 @@ def description(dtype, shape, raw):
 
 
 def hf_file(folder):
-    # Powers of two, exact in every type; the bool becomes true throughout.
+    # Powers of two, exact in every type; as bool all are true.
     values = torch.tensor([[1, 2, 4], [8, 16, 64]], dtype=torch.float32)
     tensors = {f"layer.{name}": values.to(dtype) for name, dtype in TORCH.items()}
     tensors["empty"] = torch.zeros((0, 3), dtype=torch.float32)
@@ -46,7 +46,7 @@ def hf_file(folder):
 def mlx_file(folder):
     values = np.array([[1, 2, 4], [8, 16, 64]], dtype=np.float32)
     tensors = {f"layer.{name}": mx.array(values).astype(dtype) for name, dtype in MLX.items()}
-    # An odd number of bytes leaves what follows unaligned; so does mlx's unpadded header.
+    # An odd number of bytes makes the following tensors unaligned; so does mlx's unpadded header.
     tensors["odd"] = mx.array([1, 2, 3], dtype=mx.uint8)
     tensors["scalar"] = mx.array(7, dtype=mx.int32)
     mx.save_safetensors(str(folder / "mlx.safetensors"), tensors, metadata={"format": "mlx"})

@@ -1,5 +1,5 @@
 """Makes files about sampling from torch and Hugging Face's own logits processors: op files for tests/data/ops
-(penalties, bias, mask, log-probabilities) and tables of probabilities for tests/data/sampling (what a draw is left with).
+(penalties, bias, mask, log-probabilities) and tables of probabilities for tests/data/sampling (the distribution of draws).
 
 Made with torch 2.13.0 (CPU), transformers 5.22.2, safetensors 0.8.0. Usage: python sample.py TEST_DATA_FOLDER
 """
@@ -25,7 +25,7 @@ def seen(logits, past, settings):
     if past.numel():
         scores = RepetitionPenaltyLogitsProcessor(settings["repetition_penalty"])(past[None], scores)
     count = torch.bincount(past, minlength=logits.numel())
-    # As the OpenAI documentation has it: mu[j] -> mu[j] - c[j] * alpha_frequency - float(c[j] > 0) * alpha_presence
+    # From the OpenAI documentation: mu[j] -> mu[j] - c[j] * alpha_frequency - float(c[j] > 0) * alpha_presence
     scores = scores - count * settings["frequency_penalty"] - (count > 0).double() * settings["presence_penalty"]
     if settings["bias"]:
         scores = SequenceBiasLogitsProcessor({(i,): b for i, b in settings["bias"].items()})(past[None], scores)
@@ -49,7 +49,7 @@ def random_settings(vocab, generator):
 
 
 def as_float32(settings):
-    """The op's fields hold F32: so does the oracle's input."""
+    """The op's fields are F32, so the oracle's input is, too."""
     exact = dict(settings)
     for name in ("repetition_penalty", "presence_penalty", "frequency_penalty"):
         exact[name] = float(torch.tensor(settings[name], dtype=torch.float32))
@@ -104,7 +104,7 @@ def choices(folder, case, rows, vocab, seed):
 
 
 def draws(folder, vocab, seed):
-    """What each setting leaves of a row's probabilities; of the second half of the rows behind penalties, bias and mask."""
+    """The probabilities of a row under each setting; in the second half of the rows after penalties, bias and mask."""
     generator = torch.Generator().manual_seed(seed)
     table = [(0.7, 0, 1.0, 0.0), (1.0, 5, 1.0, 0.0), (1.3, 0, 0.8, 0.0), (1.0, 0, 1.0, 0.1), (2.0, 12, 0.9, 0.05),
              (0.4, 3, 0.95, 0.0), (1.5, 0, 0.3, 0.2), (1.0, 1, 0.5, 0.5), (5.0, 30, 0.99, 0.01), (1.0, 0, 1.0, 0.0)]

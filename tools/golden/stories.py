@@ -4,8 +4,8 @@ Run with transformers 5.22.2, torch 2.13.0, mlx-lm 0.32.2 and mlx 0.32.4 (CPU):
 python tools/golden/stories.py models/delta-story models/latent-story --out tests/data/stories
 
 A quantised folder is unpacked by mlx (`dequantize` with float32 scales) into the transformers model; a Hugging Face
-folder is loaded by transformers itself and upcast. Choosing goes on past the end of a story. With `--check SLUICE` nothing is
-written: `sluice logits` must choose the same ids. Exits with 1 where it does not.
+folder is loaded by transformers itself and upcast. Decoding continues past the end of a story. With `--check SLUICE` nothing is
+written: `sluice logits` must choose the same ids. Exits with 1 if it does not.
 """
 
 import argparse

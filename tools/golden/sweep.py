@@ -1,12 +1,12 @@
-"""Checkpoints nobody has seen: random odd shapes of every family, written by transformers or quantised by mlx-lm, and
-`sluice logits` held against what those compute from them.
+"""Compares `sluice logits` with transformers or mlx-lm on new checkpoints: random unusual shapes of every family, written by
+transformers or quantised by mlx-lm.
 
 Run with transformers 5.22.2, torch 2.13.0, mlx-lm 0.32.2 and mlx 0.32.4 (CPU):
 python tools/golden/sweep.py build/release/bin/sluice [--first SEED] [--count N] [--mlx] [--keep FOLDER]
 
-One line a checkpoint: its seed, relative L2 of the logits, whether the greedy continuation is equal and, for scale, how
-far the oracle's own logits move when all weights are shaken by 1e-6. A checkpoint whose routers stand near a tie is
-passed over (`models.py` says why). Exits with 1 if anything disagrees.
+Prints one line per checkpoint: its seed, relative L2 of the logits, whether the greedy continuation is equal and, for scale, how
+much the oracle's own logits change when all weights change by 1e-6. A checkpoint with a near tie in a router is skipped
+(see `models.py`). Exits with 1 if anything disagrees.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def layers_of(rng, size):
     if rng.random() < 0.3:
         return dict(full_attention_interval=rng.randint(1, min(4, count)))
     types = [rng.choice([golden.LINEAR, golden.FULL]) for _ in range(count)]
-    types[rng.randrange(count)] = golden.FULL  # transformers' cache cannot do without
+    types[rng.randrange(count)] = golden.FULL  # required by transformers' cache
     return dict(layer_types=types)
 
 
@@ -130,7 +130,7 @@ def arguments_of(seed):
 
 
 def from_transformers(seed, folder):
-    """Writes the checkpoint; returns what it is, its tokens, logits, greedy ids and how far shaking moves it."""
+    """Writes the checkpoint; returns its description, tokens, logits, greedy ids and sensitivity."""
     rng, family, arguments = arguments_of(seed)
     dtype = rng.choice([torch.float32, torch.bfloat16])
     wrapped = family.startswith("Qwen3_5") and rng.random() < 0.3
@@ -146,8 +146,8 @@ def from_transformers(seed, folder):
 
 
 def quantisable(family, arguments):
-    """What mlx-lm can take: every row in whole groups of 64, intervals in place of `layer_types`, YaRN, half rotation
-    and a tied head each only where it reads them."""
+    """Restricts a config to what mlx-lm supports: rows in complete groups of 64, intervals in place of `layer_types`, and YaRN,
+    partial rotation and a tied head only if it reads them."""
     wide = {"hidden_size", "intermediate_size", "moe_intermediate_size", "shared_expert_intermediate_size",
             "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "v_head_dim", "head_dim", "linear_value_head_dim",
             "linear_key_head_dim"}
@@ -158,7 +158,7 @@ def quantisable(family, arguments):
         interval = max(2, arguments.get("full_attention_interval", 2))
         arguments |= dict(layer_types=None, linear_conv_kernel_dim=4, full_attention_interval=interval,
                           num_hidden_layers=max(arguments["num_hidden_layers"], interval))
-    if family == "Qwen3Next":  # it knows a raw file by the experts of its first layer
+    if family == "Qwen3Next":  # it recognises a raw file by the experts of its first layer
         arguments |= dict(mlp_only_layers=[], decoder_sparse_step=1)
     rope = arguments["rope_parameters"]
     keep = ("rope_theta", "partial_rotary_factor", "mrope_interleaved", "mrope_section")

@@ -1,7 +1,7 @@
-"""Makes tests/data/text: small byte-level BPE tokenizers and what the tokenizers package (0.23.3) makes of texts.
+"""Makes tests/data/text: small byte-level BPE tokenizers, and the tokenizers package's (0.23.3) results for texts.
 
-The texts are not stored: they are drawn by a generator that tests/unit/text/random_text.h repeats, from the
-fragments and code-point ranges in texts.json. Stored are a hash of the ids and of the decoded text for each batch
+The texts are not stored: a generator, which tests/unit/text/random_text.h repeats, makes them from the fragments and
+code-point ranges in texts.json. Stored are a hash of the ids and of the decoded text for each batch
 of strings, and the first strings in full, for diagnosis.
 
 Usage: python tools/golden/tokenizer.py TRAINING_TEXT...       writes the files
@@ -25,7 +25,7 @@ QWEN35 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| 
 DEEPSEEK = [r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+",
             "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+"
             "| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"]
-# No Unicode classes here: unknown patterns are matched by PCRE2, whose Unicode is another version.
+# No Unicode classes here: unknown patterns are matched by PCRE2, which has another Unicode version.
 OTHER = r"(?i:'s|'ll)|[a-z]+|[A-Z][a-z]*|[0-9]{1,3}| ?[^ \t\r\na-zA-Z0-9]+[\r\n/]*|[ \t]*[\r\n]+|[ \t]+(?=[a-z])|[ \t]"
 
 FRAGMENTS = [
@@ -170,7 +170,7 @@ def train(name, corpus):
     if legacy:
         data["model"]["merges"] = [" ".join(pair) for pair in data["model"]["merges"]]
     if ignore_merges:
-        # Words whose merges are gone are found whole only with ignore_merges.
+        # Words without their merges are only found as one token with ignore_merges.
         data["model"]["merges"] = data["model"]["merges"][:-200]
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     (OUT / f"{name}.tokenizer.json").write_text(text)

@@ -2,7 +2,7 @@
 
 Nothing is shared with the library: the rotation is a dense Sylvester matrix, levels come from Lloyd's conditions solved
 by shooting (each cell decides the next, the last one closes the system), codes from the nearest level by distance, bits
-from numpy.packbits, the softmax from whole rows. Made with numpy 2.4.6, safetensors 0.8.0.
+from numpy.packbits, the softmax from complete rows. Made with numpy 2.4.6, safetensors 0.8.0.
 Usage: python turboquant.py OUT_FOLDER
 """
 
@@ -24,7 +24,7 @@ def tail(x):
 
 
 def cell_end(low, level):
-    """The end of the cell from `low` whose mean is `level`, or None where even the infinite one has a lower mean."""
+    """The end of the cell from `low` whose mean is `level`, or None if even the infinite one has a lower mean."""
     if density(low) / tail(low) <= level:
         return None
     a, b = level, level + 10
@@ -36,7 +36,7 @@ def cell_end(low, level):
 
 
 def shoot(first, count):
-    """Levels from the first one on; fewer than count + 1 where the cells outgrow the tail."""
+    """Levels from the first one on; fewer than count + 1 if the cells exceed the tail."""
     levels, low = [first], 0.0
     while len(levels) <= count:
         low = cell_end(low, levels[-1])
@@ -49,7 +49,7 @@ def shoot(first, count):
 @functools.cache
 def codebook(bits):
     half = 2 ** (bits - 1)
-    low, high = 0.0, 1.0  # too small a first level leaves room for another level, too large a one lacks some
+    low, high = 0.0, 1.0  # with a first level that is too small another level fits, with one too large some are missing
     for _ in range(100):
         middle = (low + high) / 2
         low, high = (middle, high) if len(shoot(middle, half)) > half else (low, middle)
@@ -180,7 +180,7 @@ def attention(folder, random, case, tokens, heads, kv_heads, width, slots, lengt
     for name, width_bits in zip("kv", bits):
         codes = random.integers(0, 256, (kv_heads, slots, width * width_bits // 8), dtype=np.uint8)
         norms = random.uniform(0.5, 1.5, (kv_heads, slots)).astype(np.float32) * np.float32(math.sqrt(width))
-        norms[:, length:] = np.nan  # nobody sees these
+        norms[:, length:] = np.nan  # rows that no query sees
         inputs |= {f"{name}_codes": codes, f"{name}_norms": norms}
         logical.append(np.roll(decode_rotated(codes, norms, width_bits), -ring, axis=1))
     scale = 2 / math.sqrt(width)

@@ -1,4 +1,4 @@
-"""Windows in which lm-eval scores a long text, for tests/unit/study.
+"""The windows in which lm-eval scores a long text, for tests/unit/study.
 
 Run with lm-eval 0.4.13: python tools/golden/windows.py [FOLDER WITH THE PACKAGE lm_eval]
 
@@ -10,13 +10,13 @@ import json
 import pathlib
 import re
 import sys
-from typing import Generator  # noqa: F401  the function's own annotation names it
+from typing import Generator  # used in the function's annotation
 
 OUT = pathlib.Path(__file__).parents[2] / "tests/data/study/windows.json"
 
 
 def rolling_windows():
-    """lm-eval's function. The module imports half of PyPI, so its text alone is taken where a folder is given."""
+    """lm-eval's function. The module has many dependencies, so with a folder only the function's source is used."""
     if len(sys.argv) < 2:
         from lm_eval.utils import get_rolling_token_windows
 

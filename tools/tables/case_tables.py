@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/jinja/values/case_tables.inc: what Python's str knows of case and digits beyond PCRE2's tables.
+"""Writes src/jinja/values/case_tables.inc: the case and digit properties of Python's str that PCRE2's tables lack.
 
     tools/tables/case_tables.py
 

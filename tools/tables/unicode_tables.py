@@ -1,9 +1,8 @@
-"""Writes src/text/unicode_tables.inc: what the tokenizers package believes about Unicode.
+"""Writes src/text/unicode_tables.inc: the tokenizers package's view of Unicode.
 
-Every library carries its own version of Unicode, so the tables are asked of the package instead of being read from
-the standard: the regex classes \\p{L} \\p{N} \\p{M} \\p{P} \\p{S} \\s from its Oniguruma (Unicode 16 in tokenizers
+Every library has its own version of Unicode, so the tables are obtained from the package instead of the standard: the regex classes \\p{L} \\p{N} \\p{M} \\p{P} \\p{S} \\s from its Oniguruma (Unicode 16 in tokenizers
 0.23.3), \\w from its Rust regex (through `single_word`), numeric characters from Rust's standard library (through
-`Digits`), normalisation from its NFD and NFC (Unicode 9). Python's unicodedata (14) only names the candidates.
+`Digits`), normalisation from its NFD and NFC (Unicode 9). Python's unicodedata (14) only provides the candidates.
 
 Usage: python tools/tables/unicode_tables.py > src/text/unicode_tables.inc
 """
@@ -35,7 +34,7 @@ def numeric():
 
 
 def word():
-    """A single_word token is refused right after a word character."""
+    """A single_word token does not match right after a word character."""
     tokenizer = Tokenizer(models.BPE(vocab={}, merges=[]))
     tokenizer.add_tokens([AddedToken("X", single_word=True, normalized=False)])
     encoding = tokenizer.encode("".join(chr(c) + "X\n" for c in CODE_POINTS))

@@ -1,4 +1,4 @@
-"""MLX's affine quantisation in PyTorch, for training through it: the values a 4-bit checkpoint will really hold."""
+"""MLX's affine quantisation in PyTorch, for training through it: the exact values of a 4-bit checkpoint."""
 
 from contextlib import contextmanager
 
@@ -8,7 +8,7 @@ GROUP = 64
 
 
 def quantised(groups: torch.Tensor, bits: int) -> torch.Tensor:
-    """[N, 64] F32 -> the values after quantising and dequantising each row; scale and bias are held in BF16."""
+    """[N, 64] F32 -> the values after quantising and dequantising each row; scale and bias are BF16."""
     bins = (1 << bits) - 1
     low, high = groups.amin(1, keepdim=True), groups.amax(1, keepdim=True)
     from_low = low.abs() > high.abs()
@@ -23,7 +23,7 @@ def quantised(groups: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 class AffineWeights:
-    """The weights that mlx-lm quantises, as rows of 64, and a context in which they hold their quantised values."""
+    """The weights that mlx-lm quantises, as rows of 64, and a context in which they have their quantised values."""
 
     def __init__(self, model: torch.nn.Module):
         self.plans = {4: [], 8: []}
@@ -33,7 +33,7 @@ class AffineWeights:
                 continue
             router = name.endswith("mlp.gate.weight")
             if router and hasattr(config, "n_group"):
-                continue  # mlx-lm keeps DeepSeek's router as it is
+                continue  # mlx-lm does not quantise DeepSeek's router
             split = None
             if "kv_b_proj" in name:
                 split = (config.num_attention_heads, config.qk_nope_head_dim)

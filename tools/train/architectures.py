@@ -1,4 +1,4 @@
-"""The two bundled models: transformers' own classes, small dimensions, the real layout."""
+"""The two bundled models: transformers' classes with small dimensions and the original layout."""
 
 import math
 
@@ -83,7 +83,7 @@ def latent_story() -> DeepseekV3Config:
 
 
 def build(name: str, layers: int = 0) -> torch.nn.Module:
-    """A freshly initialised model in F32; `layers` cuts it down for tests."""
+    """A freshly initialised model in F32; `layers` reduces it for tests."""
     config = {"delta-story": delta_story, "latent-story": latent_story}[name]()
     if layers:
         config.num_hidden_layers = layers
@@ -96,7 +96,7 @@ def build(name: str, layers: int = 0) -> torch.nn.Module:
 
 @torch.no_grad()
 def spread_decay_rates(delta_net: torch.nn.Module):
-    """Starts the heads at memories between a few and a thousand tokens; the class alone starts them all short."""
+    """Initialises the heads to memories between a few and a thousand tokens; the class initialises all to short ones."""
     heads = delta_net.num_v_heads
     step = torch.exp(torch.rand(heads) * (math.log(0.1) - math.log(0.001)) + math.log(0.001))
     delta_net.dt_bias.copy_(step + torch.log(-torch.expm1(-step)))

@@ -1,4 +1,4 @@
-"""Turns story text into token arrays for train.py: one npz with, for each source, tokens and document borders.
+"""Turns story text into token arrays for train.py: one npz with tokens and document boundaries for each source.
 
 python corpus.py --tokenizer tokenizer --text FOLDER --generated generated.txt --out corpus.npz
 """
@@ -15,7 +15,7 @@ from make_tokenizer import documents
 
 
 def conversations(stories: list, lexicon: dict, rng: random.Random) -> list:
-    """Every story once as the answer to an instruction; one conversation in twelve goes on to a second story."""
+    """Every story once as the answer to an instruction; one conversation in twelve continues with a second story."""
     order = rng.sample(stories, len(stories))
     chats = []
     while order:
@@ -26,7 +26,7 @@ def conversations(stories: list, lexicon: dict, rng: random.Random) -> list:
 
 
 def encode(tokenizer: Tokenizer, texts: list) -> tuple:
-    """Flat uint16 tokens, each document closed by <|endoftext|>, and the borders between documents."""
+    """Flat uint16 tokens, each document closed by <|endoftext|>, and the boundaries between documents."""
     end = tokenizer.token_to_id("<|endoftext|>")
     rows = [e.ids + [end] for e in tokenizer.encode_batch(texts)]
     borders = np.cumsum([0] + [len(r) for r in rows])
@@ -51,7 +51,7 @@ def main():
     }
     sources["generated"] = documents(options.generated)
     lexicon = noun_lexicon(sources["tinystories"])
-    # Three framings of each story, so that an epoch of conversations asks for the same story in another way.
+    # Three instructions per story, so that an epoch of conversations requests the same story in different ways.
     sources["chat"] = [c for _ in range(3) for c in conversations(sources["tinystories"], lexicon, rng)]
     sources["chat_generated"] = conversations(sources["generated"], lexicon, rng)
     tokenizer = Tokenizer.from_file(str(options.tokenizer / "tokenizer.json"))

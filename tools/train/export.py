@@ -2,7 +2,7 @@
 
     python export.py delta-story --parts runs/delta/parts --tokenizer tokenizer --hf delta-story-hf --mlx delta-story
 
-mlx-lm does the conversion. Both configs are spelled as the published models spell theirs: Qwen3.5's text settings
+mlx-lm does the conversion. Both configs use the keys of the published models: Qwen3.5's text settings
 under `text_config`, DeepSeek's rotary settings as `rope_theta` and `rope_scaling`.
 """
 
@@ -67,7 +67,7 @@ def write_json(path: Path, content: dict):
 
 
 def write_hf(model, tokenizer: Path, folder: Path):
-    # The published Qwen3.5 checkpoints hold each layer's experts as one tensor, DeepSeek's one tensor an expert.
+    # The published Qwen3.5 checkpoints store each layer's experts as one tensor, DeepSeek's one tensor per expert.
     model.save_pretrained(folder, save_original_format=model.config.model_type == "deepseek_v3")
     for file in tokenizer.iterdir():
         shutil.copy(file, folder)

@@ -1,7 +1,7 @@
 """A training forward over transformers' modules: dense experts, a chunked delta rule that compiles well, dropout.
 
-check.py holds this to transformers' own forward. Only the arithmetic's order differs: every expert is computed for
-every token and weighted by zero where it was not chosen, which on a large GPU beats gathering at this size.
+check.py compares it with transformers' forward. Only the order of the arithmetic differs: every expert is computed for
+every token and weighted by zero if it was not chosen, which is faster on a large GPU than gathering at this size.
 """
 
 import torch
@@ -30,7 +30,7 @@ def unit_lower_inverse(lower: torch.Tensor) -> torch.Tensor:
 
 
 def chunked_delta_rule(query, key, value, g, beta, use_qk_l2norm_in_kernel=True, **_):
-    """Gated delta rule of [B, T, H, D] inputs in F32 (T a multiple of CHUNK), as transformers' function of the name."""
+    """Gated delta rule of [B, T, H, D] inputs in F32 (T a multiple of CHUNK), as transformers' function of that name."""
     with torch.autocast(query.device.type, enabled=False):
         batch, length, heads, dim = value.shape
         shape = (batch, heads, length // CHUNK, CHUNK)

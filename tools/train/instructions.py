@@ -11,7 +11,7 @@ CLOSERS = set(
     "and to that in on with was is had said who for of at from but were so because went came would could did by up saw "
     "asked looked ran then when as into felt started wanted inside under too she he they it".split()
 )
-# Words that pass the test above and still say nothing about a story.
+# Words that pass the test above but are not specific to a story.
 VAGUE = set(
     "time day lot bit way thing one moment while end minute morning night sound noise voice idea thought reason rest other "
     "same first next middle top back side front way side name world place smile hug little big top bottom other two "
@@ -21,7 +21,7 @@ VAGUE = set(
     "ground floor sky air plan bite heart sign owner faces body group distance line edge view sudden pass power names skin "
     "cross print stuff others step mark difference shape chance attention evening seat pair offer object goal".split()
 )
-# Those who act in stories: verbs follow them, so the test for nouns misses them.
+# Characters of stories: verbs follow them, so the test for nouns misses them.
 ACTORS = set(
     "dog cat bird bear rabbit mouse fox frog duck fish horse cow pig lion tiger elephant monkey bunny puppy kitten owl "
     "squirrel turtle bee ant butterfly princess king queen knight dragon robot monster fairy witch wizard giant farmer "
@@ -70,7 +70,7 @@ def noun_lexicon(stories: list, least: int = 12) -> dict:
 
 
 def topics(text: str, lexicon: dict, total: int) -> list:
-    """Noun phrases and named characters that a story is about, the most telling first."""
+    """Noun phrases and named characters that a story is about, the most specific first."""
     words = WORD.findall(text)
     count = Counter(w for w in words if w in lexicon)
     names = Counter(

@@ -2,7 +2,7 @@
 
     python make_tokenizer.py --out tokenizer --size 4096 tinystories.txt fables.txt pd_children.txt generated.txt
 
-The pre-tokeniser is Qwen3.5's, so that an engine that splits text for the real models splits it for these too.
+The pre-tokeniser is Qwen3.5's, so engines that support the original models also split text for these.
 """
 
 import argparse

@@ -1,6 +1,6 @@
-"""A trained model as a few small files: BF16 values with their high bytes compressed, cut into parts.
+"""Stores a trained model as a few small files: BF16 values with compressed high bytes, split into parts.
 
-Vectors (norms, decay rates, router biases) are kept in F32: they are small, and mlx-lm keeps some of them so.
+Vectors (norms, decay rates, router biases) are kept in F32: they are small, and mlx-lm keeps some of them in F32.
 """
 
 import io

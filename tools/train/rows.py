@@ -1,4 +1,4 @@
-"""Rows of tokens for training: whole documents packed into rows of one length, in another order each epoch."""
+"""Rows of tokens for training: complete documents packed into rows of one length, in another order each epoch."""
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class Source:
                 yield begin, end
 
     def packed(self, open_rows=24):
-        """First fit into a few open rows; the fullest is closed when a piece fits in none."""
+        """First fit into a few open rows; the fullest is closed if a piece fits in none."""
         rows = []
         for piece in self.pieces():
             size = piece[1] - piece[0]
@@ -67,7 +67,7 @@ class Mixture:
 
 
 def framed(rows, length):
-    """Ids and next-token labels [rows, length]; what is beyond a row's end is ignored."""
+    """Ids and next-token labels [rows, length]; positions after a row's end are ignored."""
     ids = np.zeros((len(rows), length), np.int64)
     labels = np.full((len(rows), length), IGNORE, np.int64)
     for i, row in enumerate(rows):
@@ -77,7 +77,7 @@ def framed(rows, length):
 
 
 def valid_batches(arrays, length, rows):
-    """Each held-out document alone from its first token; a document longer than the row goes on in another row."""
+    """Each held-out document alone from its first token; a document longer than the row continues in another row."""
     tokens, borders = arrays["valid"], arrays["valid_borders"]
     pieces = [
         tokens[b : min(b + length, e)] for b0, e in zip(borders, borders[1:]) for b in range(b0, e, length)

@@ -2,7 +2,7 @@
 
     python storygen.py --count 12000 --seed 7 --out generated.txt
 
-A plot is a function that tells its events in order; each sentence is chosen among several phrasings and each noun
+A plot is a function that lists its events in order; each sentence is chosen among several phrasings and each noun
 among the lists of storywords.py, so that two stories rarely share more than a few sentences.
 """
 

@@ -1,4 +1,4 @@
-"""The voice of a generated story: who is in it, and sentences with their slots filled in."""
+"""The narration of a generated story: its characters, and sentences with their slots filled in."""
 
 import random
 import re

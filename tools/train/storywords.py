@@ -1,4 +1,4 @@
-"""The words the story generator chooses from: who, where, what and why things go wrong."""
+"""The words of the story generator: characters, places, things, and reasons why things go wrong."""
 
 GIRLS = (
     "Lily Mia Anna Sara Lucy Emma Molly Ruby Nora Ella Daisy Rosie Ivy Clara Zoe Amy Kate Poppy Tina Jane "
@@ -109,7 +109,7 @@ FOODS = [
     "slice of bread",
     "bowl of soup",
 ]
-# What hangs too high, and what it grows or gets stuck on.
+# Things that hang too high, and where they grow or get stuck.
 HIGH = [
     ("apple", "the highest branch of the apple tree"),
     ("pear", "the top of the pear tree"),
@@ -121,7 +121,7 @@ HIGH = [
     ("cookie jar", "the top of the cupboard"),
     ("scarf", "the tip of the flag pole"),
 ]
-# Who can help with something high, and how.
+# Helpers for high things, and how they help.
 REACHERS = [
     ("bird", "flew up and picked it with {its} beak"),
     ("giraffe", "stretched {its} long neck and took it down"),
@@ -131,7 +131,7 @@ REACHERS = [
     ("tall man", "reached up with one long arm and took it down"),
     ("farmer", "brought a ladder and climbed up, step by step"),
 ]
-# A thing one can learn, the clumsy first try, the tip, the moment it works.
+# Things to learn: the clumsy first try, the tip, the moment of success.
 SKILLS = [
     (
         "swim",
@@ -191,7 +191,7 @@ SKILLS = [
     ("skate", "slipped and sat down hard", "bend your knees a little", "glided across the ice"),
     ("read", "mixed up all the letters", "say the sounds one by one", "read a whole page out loud"),
 ]
-# Small creatures in trouble, the trouble, how they are freed, and how they can pay it back later.
+# Small creatures in trouble: the trouble, how they are freed, and how they return the favour later.
 TROUBLES = [
     (
         "bee",
@@ -243,7 +243,7 @@ TROUBLES = [
         "carried the hero over the water on its shell",
     ),
 ]
-# Rules, what breaking them leads to, and how it is put right.
+# Rules, the consequence of breaking them, and how it is put right.
 RULES = [
     ("touch the hot stove", "the stove was hot and burned one finger", "held the finger under cold water"),
     (

@@ -3,7 +3,7 @@
 cmake_minimum_required(VERSION 3.25)
 set(here ${CMAKE_CURRENT_LIST_DIR})
 
-# The base64 form, which a policy wants, of a text's SHA-256.
+# The SHA-256 of a text in base64, as a policy needs it.
 function(hash_of text result)
   set(digits "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
   string(SHA256 hex "${text}")
@@ -16,7 +16,7 @@ function(hash_of text result)
       string(APPEND base64 ${digit})
     endforeach()
   endforeach()
-  # 32 bytes end in the middle of the last group: its fourth digit is padding.
+  # 32 bytes end in the middle of the last group, so its fourth digit is padding.
   string(SUBSTRING ${base64} 0 43 base64)
   set(${result} "${base64}=" PARENT_SCOPE)
 endfunction()
