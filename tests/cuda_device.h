@@ -1,4 +1,4 @@
-// Tests that need a GPU skip with the reason why there is none.
+// Tests that need a GPU are skipped with the reason why there is none.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 namespace sluice {
 
-// The CUDA backend, or nothing and the reason.
+// The CUDA backend, or null with the reason.
 inline std::unique_ptr<ops::Backend> cuda_backend(std::string& reason) {
   try {
     return ops::make_backend("cuda");

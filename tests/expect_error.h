@@ -1,4 +1,4 @@
-// Checks the one exception type: its kind and what its sentence names.
+// Checks an Error: its kind and what its message names.
 #pragma once
 
 #include <gtest/gtest.h>

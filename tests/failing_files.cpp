@@ -1,8 +1,8 @@
-// Preloaded into a program: there is no io_uring, and reads fail once there were SLUICE_READS of them, with
-// an error or (SLUICE_SHORT) as if the file had ended. Writing to files and syncing them fails with the error
-// SLUICE_WRITE_ERROR once it was done SLUICE_WRITES times, and works again SLUICE_WRITES_FAIL times later.
-// With SLUICE_SLOW_DISK each long read and each sync takes so many milliseconds more.
-// With SLUICE_CLOCK_BACK the time of day is an hour earlier whenever somebody asks.
+// A library to preload into a program: io_uring is absent, and reads fail after SLUICE_READS of them, with an
+// error or (SLUICE_SHORT) as if the file had ended. Writing to files and syncing them fails with the error
+// SLUICE_WRITE_ERROR after SLUICE_WRITES calls, and works again SLUICE_WRITES_FAIL calls later. With
+// SLUICE_SLOW_DISK each long read and each sync takes that many milliseconds more. With SLUICE_CLOCK_BACK the
+// time of day is an hour earlier in each call.
 #include <dlfcn.h>
 #include <sys/stat.h>
 #include <time.h>

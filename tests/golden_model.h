@@ -1,4 +1,4 @@
-// The tiny checkpoints of tests/data/models with what their own implementations say of them.
+// The tiny checkpoints of tests/data/models with the results of their original implementations.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -41,9 +41,9 @@ inline double relative_difference(std::span<const float> a, std::span<const floa
   return std::sqrt(difference / size);
 }
 
-// What an engine makes of a checkpoint's prompt, and what it should.
+// An engine's results for a checkpoint's prompt, and the expected ones.
 struct GoldenRun {
-  double logits_error = 0;  // relative L2 over the rows the file holds
+  double logits_error = 0;  // relative L2 over the rows in the file
   std::vector<std::int32_t> chosen;
   std::vector<std::int32_t> greedy;
 };

@@ -1,5 +1,5 @@
-// The promise of invariance, checked for any op from its table: a call over T tokens, T calls over one token
-// each, and a sequence alone or among others give the same bits.
+// Checks the promise of invariance for any op from its table: a call over T tokens and T calls over one token
+// each give the same bits, and so does a sequence alone or among others.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -54,8 +54,8 @@ inline OpTable table_of(const std::string& name) {
   return table;
 }
 
-// The dimension that counts tokens, or -1. Where a contract leaves the leading dimensions open, the first one
-// stands for the tokens.
+// The dimension that counts tokens, or -1. If a contract leaves the leading dimensions open, the first one
+// counts the tokens.
 inline int token_dimension(const TableField& field, const Shape& given) {
   for (const ShapeSpec* spec : {&field.shape, &field.other_shape}) {
     if (spec->text.empty()) continue;
@@ -101,7 +101,7 @@ inline bool has_sequence_value(const OpFile& file, const std::string& name) {
   return file.tensors.contains(name) || file.attributes.contains(name);
 }
 
-// A value of the one sequence in the file, given either way; absent means 0.
+// A value of the file's only sequence, given per call or per sequence; absent means 0.
 inline std::int64_t sequence_value(const OpFile& file, const std::string& name) {
   if (const auto tensor = file.tensors.find(name); tensor != file.tensors.end())
     return static_cast<std::int64_t>(tensor->second.at(0));
@@ -127,7 +127,7 @@ inline void keep_tokens(const OpTable& table, OpFile& file, std::int64_t begin, 
     file.tensors["seq_starts"] = indices({0, static_cast<std::int32_t>(count)});
 }
 
-// Token t of the one sequence in the file, as a call of its own.
+// Token t of the file's only sequence, as a call of its own.
 inline OpFile one_token(const OpTable& table, const OpFile& file, std::int64_t tokens, std::int64_t t) {
   OpFile single = file;
   keep_tokens(table, single, t, 1);
@@ -154,19 +154,20 @@ inline OpFile one_sequence(const OpTable& table, const OpFile& file, std::int64_
   return alone;
 }
 
-// Token by token, carrying states and caches from call to call.
+// Runs token by token, carrying states and caches from call to call.
 inline void check_tokens(ops::Backend& backend, const OpTable& table, OpFile file, const OpFile& together) {
   const std::int64_t tokens = token_count(table, file);
   if (tokens < 2) return;
-  // A ring that is not full yet starts at slot 0, so a full one that starts elsewhere has no shorter past.
+  // A ring that is not full yet starts at slot 0, so a full one that starts elsewhere cannot be shortened.
   if (sequence_value(file, "ring_start") != 0) return;
-  // Rows that come beside a packed cache are read from it by later calls: what a cut changes is the contract.
+  // Rows passed beside a packed cache are read from the cache by later calls, so by contract dividing a call
+  // changes results.
   if (file.tensors.contains("k_new") || file.tensors.contains("latent_new")) return;
   bool carries = false;
   for (const TableField& field : table.fields)
     if (field.role == Role::in_place && together.tensors.contains(field.name))
       carries |= token_dimension(field, together.tensors.at(field.name).shape) < 0;
-  // Without a state every token stands for itself: some are enough.
+  // Without a state every token is independent, so some are enough.
   const std::int64_t step = carries ? 1 : std::max<std::int64_t>(1, tokens / 5);
   for (std::int64_t t = 0; t < tokens; t = t + step < tokens || t == tokens - 1 ? t + step : tokens - 1) {
     const OpFile outputs = run_op(backend, table.op, one_token(table, file, tokens, t));
@@ -190,11 +191,11 @@ inline void check_tokens(ops::Backend& backend, const OpTable& table, OpFile fil
   }
 }
 
-// The first half of the tokens without those behind them: what comes later must not show.
+// Runs the first half of the tokens only: later tokens must not affect it.
 inline void check_prefix(ops::Backend& backend, const OpTable& table, OpFile file, const OpFile& together) {
   const std::int64_t tokens = token_count(table, file);
   const std::int64_t kept = tokens / 2;
-  // A ring that is not full yet starts at slot 0, so a full one that starts elsewhere has no shorter past.
+  // A ring that is not full yet starts at slot 0, so a full one that starts elsewhere cannot be shortened.
   if (kept == 0 || sequence_value(file, "ring_start") != 0) return;
   keep_tokens(table, file, 0, kept);
   for (const std::string& name : table.sequence_values)
@@ -214,7 +215,7 @@ inline void check_prefix(ops::Backend& backend, const OpTable& table, OpFile fil
 // One of the two above.
 using PartCheck = std::function<void(ops::Backend&, const OpTable&, OpFile, const OpFile&)>;
 
-// What a sequence has of a pool: its slot, or its pages.
+// A sequence's rows of a pool: its slot, or its pages.
 inline std::vector<std::int64_t> pool_rows(const OpFile& file, std::int64_t slot, std::int64_t pool) {
   const auto found = file.tensors.find("page_table");
   if (found == file.tensors.end()) return {slot};
@@ -227,7 +228,7 @@ inline std::vector<std::int64_t> pool_rows(const OpFile& file, std::int64_t slot
   return rows;
 }
 
-// Each sequence of a batch by itself, and its parts.
+// Runs each sequence of a batch by itself, and its parts.
 inline void check_sequences(ops::Backend& backend, const OpTable& table, const OpFile& file,
                             const OpFile& together, const PartCheck& check_part) {
   const HostTensor& starts = file.tensors.at("seq_starts");
@@ -255,8 +256,7 @@ inline void check_sequences(ops::Backend& backend, const OpTable& table, const O
   }
 }
 
-// T of these is something else: rows of whole chunks that depend on each other, and rows that are summed
-// into.
+// In some ops T counts something else: complete chunks of dependent rows, and rows that are summed into.
 inline bool has_tokens(const OpTable& table) {
   static const std::set<std::string> kOtherMeaning = {"delta_kkt", "moe_scatter_add"};
   return !kOtherMeaning.contains(table.op);
@@ -264,14 +264,14 @@ inline bool has_tokens(const OpTable& table) {
 
 inline OpFile make_case(const OpTable& table, const Case& one) {
   OpFile file = one.make(case_seed(table.op, one.label));
-  // The chunked form promises less: restarts at multiples of the chunk.
+  // The chunked form promises less: restarts only at multiples of the chunk.
   if (table.op == "delta_rule") file.attributes["form"] = "recurrent";
   return file;
 }
 
 inline void check_parts(ops::Backend& backend, const OpTable& table, const OpFile& file,
                         const OpFile& together, const PartCheck& check_part) {
-  // Where states are saved belongs to the whole call.
+  // Positions for saving states refer to the complete call.
   if (!has_tokens(table) || file.tensors.contains("save_at")) return;
   if (file.tensors.contains("seq_starts"))
     check_sequences(backend, table, file, together, check_part);

@@ -1,4 +1,4 @@
-// The instruction sets that this machine has and this build has kernels for.
+// The instruction sets that both this machine and this build support.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-// The lowest first.
+// Lowest first.
 inline std::vector<std::string> isas_here() {
   using backend::cpu::Isa;
   std::vector<std::string> names;
@@ -21,7 +21,7 @@ inline std::vector<std::string> isas_here() {
     try {
       backend::cpu::choose_isa(name);
       names.push_back(name);
-    } catch (const Error&) {  // not here
+    } catch (const Error&) {  // not supported here
     }
   }
   EXPECT_FALSE(names.empty());

@@ -1,4 +1,4 @@
-// The models that tests of many sequences run: in the box, or tiny ones with random weights.
+// The models for tests of many sequences: bundled ones, or tiny ones with random weights.
 #pragma once
 
 #include <string>

@@ -5,7 +5,7 @@
 
 namespace sluice {
 
-// What an exception says; nothing where there is none.
+// The message of an exception; empty if there is none.
 inline std::string message_of(const std::exception_ptr& error) {
   try {
     if (error) std::rethrow_exception(error);

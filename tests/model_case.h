@@ -1,4 +1,4 @@
-// A model, a backend to run it on and the width of its caches: what tests of many sequences are repeated for.
+// A parameter for tests of many sequences: a model, a backend and the width of the caches.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -41,7 +41,7 @@ std::string model_case_name(const ::testing::TestParamInfo<Case>& info) {
 
 }  // namespace sluice
 
-// In SetUp() of a fixture with such a parameter.
+// To be used in SetUp() of a fixture with this parameter.
 #define SLUICE_NEED_DEVICE_OF(model_case) \
   if ((model_case).on_cuda()) {           \
     SLUICE_NEED_CUDA();                   \

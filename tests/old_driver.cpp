@@ -1,4 +1,4 @@
-// A libcuda.so.1 of long ago: it answers for its version and knows nothing else.
+// A very old libcuda.so.1: it reports its version and has no other function.
 extern "C" {
 
 int cuInit(unsigned) {

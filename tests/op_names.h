@@ -1,4 +1,4 @@
-// Every op by name, for tests that run once an op.
+// Every op by name, for tests that run once per op.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A seed for random data, another one in every run, which the output of the run names.
+// A seed for random data, different in every run and printed in its output.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace sluice {
 
 inline unsigned printed_seed() {
   const unsigned seed = std::random_device()();
-  std::cout << "seed " << seed << std::endl;  // at once: the test may crash
+  std::cout << "seed " << seed << std::endl;  // flushed, because the test may crash
   ::testing::Test::RecordProperty("seed", std::to_string(seed));
   return seed;
 }

@@ -1,5 +1,5 @@
-// Preloaded into a program that mpirun starts, as a busy machine would have it: the process of rank
-// SLUICE_SLOW_RANK takes SLUICE_SLOW_SECONDS longer to begin MPI, and all take SLUICE_SLOW_PUBLISH
+// A library to preload into programs started by mpirun, to simulate a busy machine: the process of rank
+// SLUICE_SLOW_RANK takes SLUICE_SLOW_SECONDS longer to start MPI, and all take SLUICE_SLOW_PUBLISH
 // milliseconds longer to publish anything by PMIx, that one a second more.
 #include <dlfcn.h>
 #include <unistd.h>

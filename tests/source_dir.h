@@ -1,5 +1,5 @@
-// Where the checkout lies. One file alone is compiled with its path, so that compilers' caches serve every
-// checkout.
+// The location of the checkout. Only one file is compiled with its path, so that compiler caches work for
+// every checkout.
 #pragma once
 
 #include <string>

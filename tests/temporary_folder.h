@@ -1,4 +1,4 @@
-// A fresh folder that is removed with everything in it.
+// A new folder that is removed with its contents.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What multiplies BF16 rows of a cache here, one after the other, against sums in double.
+// The available kernels for products with BF16 rows of a cache, compared with sums in double.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -59,7 +59,7 @@ class AttendProductsOf : public testing::TestWithParam<Case> {
     for (float& x : result) x = uniform(random_);
     return result;
   }
-  // Room for any of the queries here.
+  // Room for any of the queries in these tests.
   bf16::Workspace workspace(std::size_t queries, std::size_t pieces) {
     const bf16::Workspace::Sizes sizes{{queries, pieces}, kWidth, kWidth};
     memory_.resize((bf16::Workspace::bytes(sizes) + 127) / 64 * 16, kPoison);
@@ -84,7 +84,7 @@ TEST_P(AttendProductsOf, ScoreKeys) {
       std::vector<float> scores(queries * stride, kPoison);
       AttendAhead ahead;
       products_->pack_queries(q.data(), kWidth, columns, kWidth, space.pieces, space.queries);
-      // Twice: set, then added to.
+      // Twice: first set, then add.
       for (const bool add : {false, true})
         products_->multiply_keys({keys.data(), 2 * kRowHalves, kWidth}, space.queries, columns, add, ahead,
                                  space.dots);
@@ -141,7 +141,7 @@ TEST_P(AttendProductsOf, AddValues) {
     }
 }
 
-// A query's results are the same bits whoever is beside it.
+// A query's results have the same bits whatever queries are beside it.
 TEST_P(AttendProductsOf, QueriesDoNotMeet) {
   const bf16::Session session(products_->uses_tiles());
   constexpr std::size_t kQueries = 13;

@@ -1,5 +1,5 @@
-// Products with experts of 4-bit weights: several tokens share an expert's weights in a kernel of their own,
-// one token runs another. A token's bits are the same among others as alone.
+// Products with experts of 4-bit weights: a special kernel shares an expert's weights among several tokens,
+// another one serves a single token. A token's bits are the same alone and among others.
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -11,7 +11,7 @@ namespace {
 
 using ops::DType;
 
-constexpr std::int64_t kExperts = 41;  // the last one serves every token
+constexpr std::int64_t kExperts = 41;  // every token chooses the last one
 
 // Random contents on the device.
 class Tensors {
@@ -46,7 +46,7 @@ class Tensors {
     w.bits = 4;
     return w;
   }
-  // Experts of every token: distinct ones and the last, or the same for all tokens.
+  // The experts of every token: distinct ones and the last, or the same for all tokens.
   ops::View choices(std::int64_t tokens, std::int64_t chosen, bool crowded) {
     std::vector<std::int32_t> ids;
     std::vector<std::int32_t> order(kExperts - 1);

@@ -1,4 +1,4 @@
-// Neighbouring ops that share a launch when a program is recorded: the bits of the ops one by one.
+// Adjacent ops that share a launch when a program is recorded give the bits of separate ops.
 #include <cstring>
 #include <random>
 
@@ -10,7 +10,7 @@ namespace {
 
 using ops::DType;
 
-// Memory of the device with random contents that can be put back.
+// Device memory with random contents that can be restored.
 class Tensors {
  public:
   Tensors(ops::Backend& backend, unsigned seed) : backend_(backend), random_(seed) {}
@@ -51,7 +51,7 @@ class Tensors {
     w.bits = bits;
     return w;
   }
-  // Everything as it was when it was made.
+  // Restores the initial contents.
   void restore() {
     for (const auto& [buffer, contents] : all_)
       backend_.upload(buffer.data(), contents.data(), contents.size());
@@ -80,10 +80,10 @@ class Tensors {
 
 struct Sizes {
   std::int64_t hidden, mixed, experts, chosen, inner;
-  float scale;  // of the residual: some squares leave the range of F32
+  float scale;  // of the residual: some squares exceed the range of F32
 };
 
-// The ops of a layer around its mixer, for one token, with a shared expert behind the others.
+// The ops of a layer around its mixer, for one token, with a shared expert after the others.
 class Layer {
  public:
   Layer(ops::Backend& backend, const Sizes& s, unsigned seed)

@@ -1,5 +1,6 @@
-// A kernel that writes where nothing is breaks CUDA for the whole process, so this happens in a child: what
-// is left must say so in one sentence, be destroyed in peace, and leave the CPU alone.
+// A kernel that writes to an invalid address breaks CUDA for the whole process, so this happens in a child
+// process: the remaining objects must report it in one sentence, be destroyed without errors, and not affect
+// the CPU.
 #include <fmt/core.h>
 
 #include <cstdlib>
@@ -25,7 +26,7 @@ std::vector<std::int32_t> story(Engine& engine) {
   return generate(*session, prompt, options).ids;
 }
 
-// Adds into an address that belongs to nobody; the launch itself succeeds.
+// Adds to an invalid address; the launch itself succeeds.
 void lose_device(ops::Backend& backend) {
   constexpr std::int64_t kWidth = 256;
   ops::Add op;
@@ -70,7 +71,7 @@ void check_everything_after_a_loss() {
   EXPECT_EQ(story(*load("cpu")), want);
 }
 
-// A child's failures are not printed, but what it writes to stderr is shown if it fails.
+// A child's failures are not printed, but its stderr is shown if it fails.
 int report_failures() {
   const ::testing::TestResult& result = *::testing::UnitTest::GetInstance()->current_test_info()->result();
   for (int i = 0; i < result.total_part_count(); ++i)
@@ -81,7 +82,7 @@ int report_failures() {
 
 TEST(CudaLostDevice, IsNamedAndLeavesTheRestAlone) {
   SLUICE_NEED_CUDA();
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a child of its own, not a fork of this one
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a new process, not a fork of this one
   EXPECT_EXIT(
       {
         check_everything_after_a_loss();

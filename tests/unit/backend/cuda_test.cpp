@@ -1,6 +1,5 @@
-// The CUDA backend on the device of this machine: every op against the reference, invariance within each
-// class of kernels, and what happens when contents are bad or memory runs out. Skipped where there is no
-// device.
+// The CUDA backend on this machine's device: every op against the reference, invariance within each class of
+// kernels, and errors for bad contents or lack of memory. Skipped without a device.
 #include <cmath>
 
 #include "cuda_device.h"
@@ -22,7 +21,7 @@ class Cuda : public ::testing::Test {
     SLUICE_NEED_CUDA();
     backend_ = ops::make_backend("cuda");
   }
-  // Runs an op whose answer is known.
+  // Runs an op with a known result.
   void expect_usable() {
     OpFile file;
     file.tensors["a"] = constant(DType::f32, {3, 5}, 1.5);
@@ -36,7 +35,7 @@ class Cuda : public ::testing::Test {
 
 class CudaOp : public Cuda, public ::testing::WithParamInterface<std::string> {
  protected:
-  // Every case of the op in one class of kernels; its parts must give the bits of the whole.
+  // Every case of the op in one class of kernels; its parts must give the bits of the complete call.
   void check_invariance(Phase phase, const PartCheck& check_part) {
     backend_ = ops::make_backend("cuda", {.phase = phase});
     const OpTable table = table_of(GetParam());
@@ -156,7 +155,7 @@ TEST_F(Cuda, ReplaysARecordedProgramOverNewContents) {
   const auto view = [](const ops::Buffer& buffer) {
     return ops::View(buffer.data(), DType::f32, {1, kWidth});
   };
-  // b += a, three times.
+  // Adds a to b three times.
   ops::Add op;
   op.a = view(b);
   op.b = view(a);

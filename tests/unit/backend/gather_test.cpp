@@ -1,4 +1,4 @@
-// Parts of a backend's memory that are gathered in the host's and scattered again, of any size and anywhere.
+// Gathers parts of a backend's memory in host memory and scatters them again, of any size and position.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -25,7 +25,7 @@ class Gathering : public ::testing::TestWithParam<const char*> {
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random_());
     return bytes;
   }
-  // Parts of one block of memory, apart from each other, as offsets and sizes.
+  // Disjoint parts of one block of memory, as offsets and sizes.
   using Ranges = std::vector<std::pair<std::size_t, std::size_t>>;
   Ranges some_ranges(std::size_t count, std::size_t unit, std::size_t longest) {
     Ranges ranges;
@@ -94,7 +94,7 @@ TEST_P(Gathering, MovesEveryByteOfItsPartsAndNoOther) {
       check(some_ranges(300, unit, 700), pinned);  // more than one launch takes
     }
     check(some_ranges(6, 16, 3 << 20), pinned);
-    check(some_ranges(2, 1, 10 << 20), pinned);  // more than goes through pinned memory at once
+    check(some_ranges(2, 1, 10 << 20), pinned);  // more than the pinned buffer holds
   }
 }
 

@@ -1,4 +1,4 @@
-// Products with activations rounded to integers: the formula, bit for bit, and what cannot be rounded.
+// Products with activations rounded to integers: the formula, bit for bit, and values that cannot be rounded.
 #include <gtest/gtest.h>
 #include <hwy/highway.h>
 
@@ -28,7 +28,7 @@ float from_bf16(const HostTensor& tensor, std::int64_t i) {
   return static_cast<float>(tensor.at(i));
 }
 
-// Codes are a stream of bits: some reach from one word into the next.
+// Codes are a bit stream: some cross a word boundary.
 std::int32_t code_at(const std::uint32_t* words, std::int64_t bit, int bits) {
   std::int32_t code = 0;
   for (int i = 0; i < bits; ++i, ++bit)
@@ -36,7 +36,7 @@ std::int32_t code_at(const std::uint32_t* words, std::int64_t bit, int bits) {
   return code;
 }
 
-// One output as src/backend/cpu/linear/integer/product.h states it.
+// One output as defined in src/backend/cpu/linear/integer/product.h.
 float product(const OpFile& file, const Shape& shape, std::int64_t token, std::int64_t row) {
   const float* x = file.tensors.at("x").data<float>() + token * shape.inputs;
   const std::int64_t groups = shape.inputs / shape.group;
@@ -92,7 +92,7 @@ void expect_formula(const std::string& isa) {
     for (const std::int64_t tokens : {1, 2, 3, 7, 17, 150}) expect_formula(*backend, shape, tokens);
 }
 
-// On every instruction set of this machine that fuses multiply-adds.
+// On every instruction set of this machine with fused multiply-add.
 TEST(IntegerProduct, IsTheFormulaToTheLastBit) {
   for (const std::string& isa : isas_here())
     if (isa != "sse4") expect_formula(isa);

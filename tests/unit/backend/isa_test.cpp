@@ -11,7 +11,7 @@
 namespace sluice::backend::cpu {
 namespace {
 
-// A native build has none below its machine's own.
+// A native build has none below the machine's own.
 std::string lowest_isa() {
   return isas_here().front();
 }
@@ -32,7 +32,7 @@ TEST(Isa, LowersWhatHighwayChoosesFrom) {
   EXPECT_EQ(lowest & best, lowest);
   EXPECT_NE(lowest, 0);
   EXPECT_EQ(best, hwy::SupportedTargets());
-  // AMX adds nothing that Highway knows of.
+  // AMX adds nothing that Highway detects.
   const bool lower = choose_isa("") != choose_isa(lowest_name) &&
                      !(choose_isa("") == Isa::amx && choose_isa(lowest_name) == Isa::avx512);
   if (lower) {

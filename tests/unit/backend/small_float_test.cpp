@@ -1,5 +1,5 @@
-// Products of weights whose codes or scales are small floating-point numbers, those among them that kernels
-// treat apart included: NaN, the smallest, negative ones.
+// Products of weights whose codes or scales are small floating-point numbers, including those that kernels
+// treat specially: NaN, the smallest, negative ones.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -36,8 +36,8 @@ OpFile first_tokens(OpFile file, std::int64_t tokens) {
   return file;
 }
 
-// The results of some tokens agree with the reference's to `limit` of the row's largest, and are NaN where it
-// is.
+// The results of some tokens match the reference's to `limit` relative to the row's largest, and are NaN
+// where it is.
 void expect_agreement(const HostTensor& got, const HostTensor& want, double limit) {
   for (std::int64_t r = 0; r < kRows; ++r) {
     double largest = 0;
@@ -67,7 +67,7 @@ void expect_reference(QuantMode mode, std::int64_t inputs, const auto& change) {
 }
 
 TEST(SmallFloats, ScalesOfMxfp4AreAllPowersAndNan) {
-  for (const std::int64_t inputs : {256, 288})  // whole eights of groups, and not
+  for (const std::int64_t inputs : {256, 288})  // a multiple of eight groups, and not
     expect_reference(QuantMode::mxfp4, inputs, [&](OpFile& file) {
       auto* scales = file.tensors["w.scales"].data<std::uint8_t>();
       const std::int64_t groups = inputs / 32;

@@ -1,5 +1,5 @@
-// Every case of every op on the instruction sets below the best: the best one, with matrix units where there
-// are any, runs in every other test.
+// Every case of every op on instruction sets below the best: the best one, with matrix units if available,
+// runs in every other test.
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 
@@ -17,7 +17,7 @@ class Targets : public ::testing::TestWithParam<std::string> {
 
   static void expect_reference(const std::string& isa) {
     SCOPED_TRACE(isa);
-    // As they are, and some rounded as engines do.
+    // All cases exact, and some rounded as in engines.
     for (const auto& [exact, cases] : {std::pair{true, 0}, std::pair{false, 60}})
       for (const OpVerification& result : verify_ops(
                {.backend = "cpu", .op = GetParam(), .threads = 2, .cases = cases, .exact = exact, .isa = isa},
@@ -30,7 +30,7 @@ TEST_P(Targets, MatchReference) {
   std::vector<std::string> lower = isas_here();
   lower.pop_back();
   for (const std::string& isa : lower) expect_reference(isa);
-  // AVX-512 without VNNI and products of BF16 numbers.
+  // AVX-512 without VNNI and BF16 products.
   if ((hwy::SupportedTargets() & HWY_AVX3) == 0) return;
   hwy::SetSupportedTargetsForTest(HWY_AVX3);
   expect_reference("");

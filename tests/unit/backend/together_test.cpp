@@ -1,4 +1,4 @@
-// Ops that run together: the bits of one by one, whatever they have in common.
+// Ops that run together give the bits of separate ops, whatever they share.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ class Together : public ::testing::TestWithParam<std::string> {
     return {.x = x, .w = weight({rows, x.dim(1)}, format), .out = output({x.dim(0), rows})};
   }
 
-  // Results of the ops one by one and together, on one and on three threads, rounded and exact.
+  // Results of the ops separately and together, on one and on three threads, rounded and exact.
   template <class... Ops>
   void expect_same(const std::string& what, const Ops&... ops) {
     for (const bool exact : {false, true})

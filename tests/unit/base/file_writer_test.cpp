@@ -76,7 +76,7 @@ TEST(FileWriter, RemovesTheTemporaryWhenTheDiskIsFull) {
   const rlimit small{4096, before.rlim_max};
   {
     FileWriter writer(folder.path() / "out");
-    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);  // stands in for a full disk
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);  // simulates a full disk
     expect_error(ErrorKind::resource, {"cannot write", "out", "too large"},
                  [&] { writer.write(std::string(10000, 'x')); });
     ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);

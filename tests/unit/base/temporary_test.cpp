@@ -1,4 +1,4 @@
-// Temporaries of killed writers go; those of living ones, and what only looks similar, stay.
+// Temporaries of killed writers are removed; those of running ones, and files with similar names, stay.
 #include "base/files/temporary.h"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What `write` leaves in the folder when it is killed in the middle.
+// The files left in the folder when `write` is killed midway.
 template <class F>
 void kill_while(F&& write) {
   const pid_t child = ::fork();

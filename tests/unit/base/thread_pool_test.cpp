@@ -147,7 +147,7 @@ TEST(ThreadPool, NestedLoopsRunInPlaceAsTheSameWorker) {
     expect_error(ErrorKind::internal, {"inside a task"}, [&] { pool.run([](int) {}); });
   });
   EXPECT_EQ(inner_calls, 6);
-  // A loop too short to share still counts as a task.
+  // A loop too short to divide still counts as a task.
   pool.parallel_for(0, 1, 1, [&](int64_t, int64_t, int) {
     pool.parallel_for(0, 64, 1, [&](int64_t, int64_t end, int) { EXPECT_EQ(end, 64); });
   });
@@ -157,7 +157,7 @@ TEST(ThreadPool, CallersOnSeveralThreadsTakeTurns) {
   ThreadPool pool(4);
   constexpr int kCallers = 4;
   constexpr int kRounds = 500;
-  std::vector<int64_t> scratch(4, 0);  // plain: two jobs at once would be a data race and lose counts
+  std::vector<int64_t> scratch(4, 0);  // not atomic: two concurrent jobs would be a data race and lose counts
   std::vector<std::thread> callers;
   for (int caller = 0; caller < kCallers; ++caller) {
     callers.emplace_back([&, caller] {
@@ -180,7 +180,7 @@ TEST(ThreadPool, WakesSleepingWorkers) {
   ThreadPool pool(2);
   for (int round = 0; round < 50; ++round) {
     std::this_thread::sleep_for(
-        std::chrono::microseconds(round * 4));  // around the moment workers fall asleep
+        std::chrono::microseconds(round * 4));  // around the time when workers fall asleep
     std::atomic<int> calls{0};
     pool.run([&](int) { ++calls; });
     ASSERT_EQ(calls, 2);

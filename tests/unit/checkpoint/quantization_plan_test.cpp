@@ -31,7 +31,7 @@ TEST(QuantizationPlan, GlobalsHoldWhereScalesExist) {
   EXPECT_EQ(plan.globals(), expected);
   EXPECT_EQ(plan.params("model.layers.0.mlp", true), expected);
   EXPECT_EQ(plan.params("model.layers.0.mlp", false), std::nullopt);
-  for (const char* module : {"model.norm", "lm_head"}) {  // a bool adds nothing
+  for (const char* module : {"model.norm", "lm_head"}) {  // a bool has no effect
     EXPECT_EQ(plan.params(module, true), expected);
     EXPECT_EQ(plan.params(module, false), std::nullopt);
   }

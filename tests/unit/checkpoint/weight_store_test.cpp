@@ -10,7 +10,7 @@
 namespace sluice::checkpoint {
 namespace {
 
-// Sizes from nothing to more than a block of memory, so that blocks are filled up, left and skipped.
+// Sizes from zero to more than a block of memory, so that blocks are filled, left and skipped.
 TEST(WeightStore, TensorsNeitherOverlapNorMove) {
   const std::size_t sizes[] = {0, 1, 63, 64, 65, 4096, std::size_t{3} << 20, std::size_t{40} << 20, 17};
   WeightStore store;
@@ -21,7 +21,7 @@ TEST(WeightStore, TensorsNeitherOverlapNorMove) {
       std::byte* data = store.allocate(size);
       ASSERT_NE(data, nullptr);
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(data) % 64, 0u);
-      // The 40 MiB of each turn are touched at their ends alone.
+      // Only the ends of the 40 MiB of each round are touched.
       if (size > 0) data[0] = data[size - 1] = static_cast<std::byte>(tensors.size());
       if (size <= 4096) std::memset(data, static_cast<int>(tensors.size()), size);
       tensors.emplace_back(data, size);

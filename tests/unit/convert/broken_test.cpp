@@ -1,4 +1,4 @@
-// Conversions that must not happen: one clear error each, and nothing left on disk.
+// Conversions that must fail: one clear error each, and nothing left on disk.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 

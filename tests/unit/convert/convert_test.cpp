@@ -42,7 +42,7 @@ TEST_P(ConvertGolden, EqualsMlxLm) {
     Json expected = run["expect"]["config"];
     SCOPED_TRACE(run.dump().substr(0, 60));
     EXPECT_EQ(describe(out), sorted_tensors(run["expect"]));
-    // mlx-lm leaves the blocks of FP8 weights in the config of weights that are BF16 now.
+    // mlx-lm leaves the FP8 block size in the config of weights that are BF16 now.
     if (!expected.contains("quantization")) expected.erase("quantization_config");
     EXPECT_EQ(read_json_file(out / "config.json"), expected);
   }
@@ -68,7 +68,7 @@ TEST(Convert, ShardsAndThreadsDoNotChangeTensors) {
     EXPECT_GT(summary.shards, 2U);
     for (uint64_t i = 1; i <= summary.shards; ++i) {
       const auto file = out / fmt::format("model-{:05}-of-{:05}.safetensors", i, summary.shards);
-      // A header of some thousand bytes; the embedding's words are the largest tensor.
+      // A header takes some thousand bytes; the embedding's words are the largest tensor.
       EXPECT_LT(std::filesystem::file_size(file), options.max_shard_bytes + 4000);
     }
     const Json index = read_json_file(out / "model.safetensors.index.json");
@@ -77,7 +77,7 @@ TEST(Convert, ShardsAndThreadsDoNotChangeTensors) {
   }
 }
 
-// What --no-quantize wrote is an MLX checkpoint: norms must not be shifted again, nothing split twice.
+// The output of --no-quantize is an MLX checkpoint: norms must not be shifted again, nothing split twice.
 TEST(Convert, QuantizesAnMlxCheckpointTheSame) {
   for (const char* name : {"qwen3_5_moe", "qwen3_next", "deepseek_v3_fp8"}) {
     const TinyCheckpoint checkpoint(name);
@@ -112,7 +112,7 @@ TEST(Convert, TakesEitherNameOfTheExpertCount) {
   EXPECT_EQ(read_json_file(folder.path() / "out/config.json")["num_experts"], 2);
 }
 
-// What transformers 5 saves says the same in other words; mlx-lm reads the old ones.
+// transformers 5 saves the same settings under other keys; mlx-lm reads the old ones.
 TEST(Convert, WritesTheKeysThatMlxLmReads) {
   for (const char* name : {"qwen3_next", "qwen3_moe", "deepseek_v3"}) {
     TinyCheckpoint checkpoint(name);

@@ -1,4 +1,4 @@
-// The checkpoints that tools/golden/convert.py describes: every number follows from its tensor's name.
+// The checkpoints of tools/golden/convert.py: all values are derived from the tensors' names.
 #pragma once
 
 #include <fmt/format.h>

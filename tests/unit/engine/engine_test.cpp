@@ -1,4 +1,4 @@
-// Engines and sessions: what they refuse, and that a failure loses nothing.
+// Engines and sessions: what they reject, and that a failure loses nothing.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ TEST(Session, InterleavedSessionsDoNotTouchEachOther) {
     first->extend(std::span(a).subspan(i, 1));
     second->extend(std::span(b).subspan(i, 1));
   }
-  // Short of a chunk, one call and five are the same arithmetic.
+  // Within one chunk, one call and five have the same arithmetic.
   EXPECT_TRUE(std::ranges::equal(alone->logits(), first->logits()));
 }
 

@@ -1,4 +1,4 @@
-// A story in F32 is the same on every instruction set: what the documentation shows is what a reader gets.
+// A story in F32 is the same on every instruction set, so readers can reproduce the documentation.
 #include <gtest/gtest.h>
 
 #include "isas_here.h"
@@ -27,7 +27,7 @@ class ExactStory : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(ExactStory, IsTheSameOnEveryInstructionSet) {
   const std::string best = story(GetParam(), "");
-  // Written on AVX-512; processors of other kinds find it here.
+  // Written on AVX-512; other processors compare with it.
   EXPECT_EQ(best, read_all(test_data() + "/stories/exact-" + GetParam() + ".txt"));
   EXPECT_FALSE(best.empty());
   for (const std::string& isa : isas_here()) EXPECT_EQ(story(GetParam(), isa), best) << isa;

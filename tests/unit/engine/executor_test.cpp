@@ -1,4 +1,4 @@
-// Batches of any sequences: what one of them computes does not depend on the others.
+// Batches of any sequences: the results of a sequence do not depend on the others.
 #include "engine/executor.h"
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ class Batches : public ::testing::TestWithParam<ModelCase> {
 
 // Prompts of several sequences in one pass, then steps of random subsets in random order.
 void Batches::expect_bits_as_alone(const state::Extent& extent) {
-  // Every sequence alone, in a session: the logits behind its prompt, and behind each step.
+  // Every sequence alone, in a session: the logits after its prompt, and after each step.
   const std::int64_t lengths[kSlots] = {1, 254, 17, 64, 300};
   constexpr std::int64_t kSteps = 6;
   std::vector<std::vector<std::int32_t>> tokens;
@@ -93,7 +93,7 @@ TEST_P(Batches, GiveTheSameBitsWithFewPages) {
   expect_bits_as_alone({kSlots, kCapacity, 8});
 }
 
-// Two sequences go on from one prompt, which is kept once.
+// Two sequences continue from one prompt, which is stored once.
 TEST_P(Batches, ForksGoOnAsIfTheyHadReadThePrompt) {
   const std::vector<std::int32_t> prompt = some_tokens(300);
   const std::vector<std::int32_t> tails[] = {some_tokens(4), some_tokens(4)};
@@ -153,7 +153,7 @@ TEST_P(Batches, SampleEachSequenceAsItDoesAlone) {
         ++next[i].position;
       }
       if (n == kSteps) break;
-      if (n == 2) std::swap(next[0], next[3]);  // what is in place is then put anew
+      if (n == 2) std::swap(next[0], next[3]);  // changes slots, so that inputs must be written again
       chosen = group->pass.step_and_sample(next, requests, vocab);
     }
   });

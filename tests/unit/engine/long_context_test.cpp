@@ -1,4 +1,4 @@
-// Contexts of 262,144 tokens: the last positions compute, and memory is what was said before.
+// Contexts of 262,144 tokens: the last positions can be computed, and memory is as planned.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -30,7 +30,7 @@ struct Case {
 
 class LongContext : public ::testing::TestWithParam<Case> {
  protected:
-  // A fixture that says it was made for a long context.
+  // A fixture whose config declares a long context.
   LongContext() {
     fs::copy(fs::path(test_data() + "/models") / GetParam().model, model_);
     std::ifstream file(model_ / "config.json");
@@ -49,7 +49,7 @@ std::size_t peak_memory() {
   return static_cast<std::size_t>(usage.ru_maxrss) * 1024;
 }
 
-// A past that was never computed: caches full of numbers as real ones have.
+// Replaces computing a past: fills the caches with realistic numbers.
 void fill_caches(ops::Backend& backend, const state::StatePool& pool) {
   std::vector<float> noise(1 << 16);
   for (std::size_t i = 0; i < noise.size(); ++i) noise[i] = std::sin(static_cast<float>(i) * 0.7f + 0.3f);
@@ -112,7 +112,7 @@ TEST_P(LongContext, LongPromptsTakeTheMemoryThatWasSaid) {
   const auto session = engine->new_session(tokens);
   session->extend(prompt);
   EXPECT_EQ(session->length(), static_cast<std::int64_t>(tokens));
-  // All scores at once would take 140 MB per head and more.
+  // All scores at the same time would take 140 MB per head or more.
   constexpr std::size_t kSlack = 48u << 20;
   EXPECT_LT(peak_memory() - before, session->bytes() + kSlack);
   EXPECT_EQ(session->bytes(), engine->session_bytes(tokens));

@@ -1,4 +1,4 @@
-// Sessions whose caches are packed: what they hold, what they return to, and how near they stay.
+// Sessions with packed caches: their memory, their rewinding, and their accuracy.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -54,7 +54,7 @@ class PackedCache : public ::testing::TestWithParam<std::tuple<std::string, Bits
 TEST_P(PackedCache, HoldsCodesAtTheirWidthAndANormARow) {
   const auto [name, bits] = GetParam();
   const auto engine = load(name, bits);
-  // Both models keep rows of 256: two layers with two KV heads, or eight layers with a latent and 64 rotary
+  // Both models have rows of 256: two layers with two KV heads, or eight layers with a latent and 64 rotary
   // coordinates in BF16.
   const auto row = [](int each) { return 256 * each / 8 + 4; };
   const int expected =
@@ -82,14 +82,14 @@ TEST_P(PackedCache, SnapshotsAndMarksGiveTheSameBits) {
   const std::vector<float> want = steps(*session, 61);
   session->rewind(mark);
   EXPECT_EQ(steps(*session, 61), want) << "after a rewind";
-  const auto other = engine->new_session(200);  // its rows lie in other pages
+  const auto other = engine->new_session(200);  // its rows are in other pages
   other->extend(some_tokens(120));
   other->restore(snapshot);
   EXPECT_EQ(other->length(), 61);
   EXPECT_EQ(steps(*other, 61), want) << "after a restore";
 }
 
-// A prompt sees its own chunk unquantised: in one chunk nothing is lost, in two something is.
+// A prompt sees its own chunk unquantised: one chunk loses nothing, two lose something.
 TEST_P(PackedCache, PromptsSeeTheirOwnChunkAsItIs) {
   const auto [name, bits] = GetParam();
   const std::vector<std::int32_t> tokens = some_tokens(64);
@@ -105,7 +105,7 @@ TEST_P(PackedCache, PromptsSeeTheirOwnChunkAsItIs) {
   EXPECT_LT(lost, bits.keys <= 3 || bits.values <= 3 ? 0.7 : 0.2);
 }
 
-// Generated tokens read the cache alone, and the specification says what is read.
+// Generated tokens read only the cache, so the results match the reference's.
 TEST_P(PackedCache, AgreesWithTheReference) {
   const auto [name, bits] = GetParam();
   const std::vector<std::int32_t> tokens = some_tokens(12);
@@ -115,7 +115,7 @@ TEST_P(PackedCache, AgreesWithTheReference) {
     for (std::size_t i = 10; i < tokens.size(); ++i) session->step(tokens[i]);
     return copy(session->logits());
   };
-  // A code on the border may fall to the other side of it after the rounding of earlier layers.
+  // After the rounding of earlier layers, a value near a boundary may get another code.
   EXPECT_LT(relative_difference(logits("cpu"), logits("reference")), 0.02);
 }
 

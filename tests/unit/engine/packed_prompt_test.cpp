@@ -1,5 +1,5 @@
-// Sequences over packed caches of every width: what a prompt is cut into, and who else is in a pass, does not
-// show in their bits.
+// Sequences over packed caches of every width: how a prompt is divided, and which other sequences are in a
+// pass, does not affect their bits.
 #include <gtest/gtest.h>
 
 #include "engine/executor.h"
@@ -27,7 +27,7 @@ class PackedPrompt : public ::testing::TestWithParam<Case> {
                                          .key_bits = GetParam().key_bits,
                                          .value_bits = GetParam().value_bits});
   }
-  // Logits behind a prompt that is read in calls up to these cuts, and behind each of some steps.
+  // Logits after a prompt that is divided into calls at these cuts, and after each of some steps.
   std::vector<float> alone(std::int64_t chunk, std::span<const std::size_t> cuts) {
     const auto session = load(chunk)->new_session(320);
     std::vector<float> seen;
@@ -45,7 +45,7 @@ class PackedPrompt : public ::testing::TestWithParam<Case> {
     }
     return seen;
   }
-  // The same beside two other sequences in every pass.
+  // The same next to two other sequences in every pass.
   std::vector<float> beside_others() {
     const auto engine = load(1024);
     engine::Executor& executor = *engine::core(*engine).executor;

@@ -1,4 +1,4 @@
-// What a plan says beforehand is what an engine then takes.
+// The memory in a plan is what an engine then takes.
 #include "sluice/plan.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ struct Case {
 
 class Plans : public ::testing::TestWithParam<Case> {
  protected:
-  static constexpr std::int64_t kContext = 4096;  // the first that a plan names
+  static constexpr std::int64_t kContext = 4096;  // the first context in a plan
 
   void SetUp() override {
     if (std::string_view(GetParam().backend) == "cuda") {
@@ -53,7 +53,7 @@ class Plans : public ::testing::TestWithParam<Case> {
   }
 };
 
-// Prompts in the largest passes, then steps of every number of sequences, greedy and drawn.
+// Prompts in the largest passes, then steps of every number of sequences, greedy and sampled.
 void use(Engine& engine, engine::SlotGroup& group) {
   using engine::ForwardPass;
   engine::Executor& executor = *engine::core(engine).executor;
@@ -65,7 +65,7 @@ void use(Engine& engine, engine::SlotGroup& group) {
       group.pass.run({ops::Phase::prefill, {{slot, 0, tokens, 1}}});
       next.push_back({slot, static_cast<std::int32_t>(tokens.size()), 3});
       for (const double temperature : {0.0, 1.0}) {
-        const SamplingSettings settings{.temperature = temperature};  // which requests refer to
+        const SamplingSettings settings{.temperature = temperature};  // requests refer to it
         const std::vector<engine::SampleRequest> requests(next.size(), {settings});
         group.pass.step_and_sample(next, requests, vocab);
       }
@@ -88,7 +88,7 @@ TEST_P(Plans, SayWhatIsTakenWhenEverythingIsInUse) {
   ASSERT_EQ(place.contexts.at(0).tokens, kContext);
   EXPECT_EQ(known.model.weight_bytes, engine->summary().weight_bytes);
   EXPECT_EQ(taken.sessions + taken.shared, taken.allocated - before);
-  // Whoever collects logits of several sequences keeps them beside.
+  // Callers keep the logits of several sequences in addition.
   const std::uint64_t kept =
       static_cast<std::uint64_t>(GetParam().sequences * engine->summary().vocab) * sizeof(float);
   const std::uint64_t said = place.contexts[0].bytes - kept;
@@ -99,7 +99,7 @@ TEST_P(Plans, SayWhatIsTakenWhenEverythingIsInUse) {
   EXPECT_LE(taken.shared, place.scratch);
 }
 
-// A limit of what the plan says in all is enough, and one that is a little lower is not.
+// The plan's total is a sufficient limit, and a slightly lower one is not.
 TEST_P(Plans, NameALimitThatDoes) {
   const MemoryPlan known = plan();
   const PlacePlan& place = place_of(known);

@@ -1,5 +1,5 @@
-// Steps on a device that records them: what was recorded is run again over the same memory, so everything
-// that changes from step to step must be in that memory.
+// Steps on a device that records programs: recorded ops run again over the same memory, so everything that
+// changes from step to step must be in that memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace sluice::engine {
 namespace {
 
-// A CPU that keeps the ops of a program as they are given, as graphs of a GPU do.
+// A CPU backend that records the ops of a program as GPU graphs do.
 class RecordingBackend final : public ops::Backend {
  public:
   static constexpr std::uint64_t kProgramBytes = 1000;
@@ -97,7 +97,7 @@ class RecordedSteps : public ::testing::TestWithParam<Case> {
     vocab_ = recorded_->summary().vocab;
   }
   std::int32_t token() { return static_cast<std::int32_t>(random_() % static_cast<std::uint32_t>(vocab_)); }
-  // The logits behind each of these batches, in a group of that engine.
+  // The logits after each of these batches, in a group of that engine.
   std::vector<float> run(Engine& engine, const state::Extent& extent, std::span<const Batch> batches) {
     Executor& executor = *core(engine).executor;
     const auto group = executor.reserve(extent);
@@ -124,7 +124,7 @@ class RecordedSteps : public ::testing::TestWithParam<Case> {
   std::mt19937 random_{23};
 };
 
-// Any subset of the slots, at any positions: one program for each number of sequences.
+// Any subset of the slots, at any positions: one program per number of sequences.
 TEST_P(RecordedSteps, AreRecordedOnceForEachNumberOfSequences) {
   std::vector<std::vector<std::int32_t>> tokens(kSlots);
   std::vector<Batch> batches;
@@ -154,8 +154,8 @@ TEST_P(RecordedSteps, AreRecordedOnceForEachNumberOfSequences) {
   EXPECT_EQ(backend_->programs(), std::ssize(sizes));
 }
 
-// Settings and masks of any mixture: a program for greedy rows alone and one for all others, for each number
-// of sequences.
+// Any mixture of settings and masks: per number of sequences, one program if all rows are greedy and one for
+// all other cases.
 TEST_P(RecordedSteps, ServeAnySettings) {
   const unsigned seed = printed_seed();
   const auto live = [&](Engine& engine) {
@@ -172,7 +172,8 @@ TEST_P(RecordedSteps, ServeAnySettings) {
       group->pass.run(prompts);
       for (std::vector<std::int32_t>& timeline : timelines) timeline.push_back(2);
       for (int turn = 0; turn < 60; ++turn) {
-        // The first turns of each number of sequences are greedy and then not, so that all kinds are there.
+        // For each number of sequences, the first turns are greedy and the next are not, so that all kinds
+        // occur.
         const auto count = to_size(1 + turn % kSlots);
         const bool greedy = turn < kSlots || (turn >= 2 * kSlots && random() % 3 == 0);
         std::vector<SamplingSettings> settings(count);
@@ -202,7 +203,7 @@ TEST_P(RecordedSteps, ServeAnySettings) {
           for (const TokenLogprob& top : token.top) seen.push_back(top.logprob);
         }
         for (std::size_t i = 0; i < count; ++i)
-          timelines[i].push_back(static_cast<std::int32_t>(random() % 30));  // whatever was chosen
+          timelines[i].push_back(static_cast<std::int32_t>(random() % 30));  // any tokens
         if (turn + 1 == 2 * kSlots) before = backend_->programs();
       }
     });
@@ -215,8 +216,8 @@ TEST_P(RecordedSteps, ServeAnySettings) {
   EXPECT_EQ(live(*recorded_), live(*plain_));
 }
 
-// Sessions share what is recorded: a step, one that chooses greedily and one that draws, whoever runs them
-// and however many come and go.
+// Sessions share recorded programs: a step, a greedy one and a sampling one, whichever sessions run them and
+// however many there are.
 TEST_P(RecordedSteps, ServeAllSessions) {
   const auto live = [&](Engine& engine) {
     std::mt19937 random(5);

@@ -1,4 +1,4 @@
-// What rounding activations to integers, the CPU's default, does to the bundled models.
+// The effect of rounding activations to integers, the CPU's default, on the bundled models.
 #include <gtest/gtest.h>
 
 #include <cmath>

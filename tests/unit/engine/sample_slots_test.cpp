@@ -1,5 +1,5 @@
-// Requests in slots: whatever was set before, in other slots or in this one, a choice follows its own
-// request.
+// Requests in slots: a choice depends only on its own request, whatever was set before, in this slot or in
+// others.
 #include "engine/sample_slots.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ const SamplingSettings kGreedy;
 
 class SampleSlotsTest : public ::testing::Test {
  protected:
-  // Chooses in the slots named, from the same logits in every row.
+  // Samples in the given slots, from the same logits in every row.
   std::vector<SampledToken> choose(const std::vector<std::int32_t>& slots) {
     std::vector<float> rows;
     std::vector<std::int32_t> positions(slots.size(), 6);
@@ -39,7 +39,7 @@ class SampleSlotsTest : public ::testing::Test {
   }
   std::int32_t choose_one(std::int32_t slot) { return choose({slot})[0].id; }
 
-  // By the letter: the most likely token under a frequency penalty on the past, without those named.
+  // By definition: the most likely token under a frequency penalty on the past, without the excluded ones.
   std::int32_t expected(std::span<const std::int32_t> past, double frequency,
                         std::span<const std::int32_t> banned = {}) const {
     std::vector<double> seen(logits_.begin(), logits_.end());
@@ -76,7 +76,7 @@ TEST_F(SampleSlotsTest, CountsFollowWhatIsChosen) {
   }
 }
 
-// The past is replaced between two choices, as by a step under another's control.
+// The past is replaced between two choices, as by a step outside of the sampler's control.
 TEST_F(SampleSlotsTest, CountsAreThoseOfThePastThatIsGiven) {
   std::mt19937 random(printed_seed());
   const SamplingSettings settings{.frequency_penalty = 0.5};
@@ -88,7 +88,7 @@ TEST_F(SampleSlotsTest, CountsAreThoseOfThePastThatIsGiven) {
     samplers_.set(1, {settings, past}, kVocab);
     ASSERT_EQ(choose_one(1), expected(past, 0.5)) << i;
     if (random() % 4 == 0) {
-      samplers_.set(1, {kGreedy, past}, kVocab);  // for a while nobody counts
+      samplers_.set(1, {kGreedy, past}, kVocab);  // for a while nothing is counted
       ASSERT_EQ(choose_one(1), best);
     }
   }
@@ -105,7 +105,7 @@ TEST_F(SampleSlotsTest, BiasesAndMasksLeaveWithTheirRequest) {
   const auto chosen = choose({1, 2, 0});
   EXPECT_EQ(chosen[0].id, 804);
   EXPECT_EQ(chosen[1].id, best);
-  EXPECT_EQ(chosen[2].id, 18);  // named twice: both count
+  EXPECT_EQ(chosen[2].id, 18);  // listed twice: both count
   samplers_.set(0, {kGreedy}, kVocab);
   samplers_.set(1, {biased}, kVocab);
   EXPECT_EQ(choose_one(0), best);

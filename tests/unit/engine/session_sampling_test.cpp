@@ -1,5 +1,5 @@
-// Sampling in a session: every setting, changed from token to token, gives what the logits and the timeline
-// say.
+// Sampling in a session: every setting, changed from token to token, gives the choice implied by the logits
+// and the timeline.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ class SessionSampling : public ::testing::TestWithParam<std::string_view> {
   const std::vector<std::int32_t> prompt_{3, 1, 4, 1, 5, 9, 2, 6, 5, 3};
 };
 
-// What a greedy request with penalties and biases must choose, by the letter.
+// The choice of a greedy request with penalties and biases, by definition.
 std::int32_t expected(const Session& session, const SamplingSettings& s) {
   const std::span<const float> logits = session.logits();
   std::vector<double> seen(logits.begin(), logits.end());
@@ -71,7 +71,7 @@ std::vector<std::uint8_t> mask_of(std::int64_t vocab, std::initializer_list<std:
   return bits;
 }
 
-// Settings that change with every token: what was set before leaves no trace.
+// Settings that change with every token: earlier settings have no effect.
 TEST_P(SessionSampling, SettingsMayChangeWithEveryToken) {
   std::mt19937 random(printed_seed());
   const auto session = begin(prompt_);
@@ -84,13 +84,13 @@ TEST_P(SessionSampling, SettingsMayChangeWithEveryToken) {
     if (random() % 3 == 0) settings.logit_bias = {{static_cast<std::int32_t>(random() % 20), 1.5}};
     if (random() % 3 == 0) settings.logprobs = static_cast<int>(random() % 21);
     SampledToken next;
-    if (random() % 3 == 0) {  // by hand, under a mask
+    if (random() % 3 == 0) {  // manually, with a mask
       session->step(chosen);
       next = session->sample(settings, vocab(), mask_of(vocab(), {2, 11, 23, 42}));
       EXPECT_TRUE(next.id == 2 || next.id == 11 || next.id == 23 || next.id == 42);
     } else {
       next = session->step_and_sample(settings, vocab());
-      // Another session that never had other settings.
+      // A new session that never had other settings.
       const auto fresh = engine_->new_session(128);
       fresh->extend(prompt_);
       for (std::size_t t = prompt_.size(); t < session->tokens().size(); ++t)
@@ -138,7 +138,7 @@ TEST_P(SessionSampling, AMaskWithoutTokensIsRefusedAndTheSessionGoesOn) {
   session->step_and_sample({}, vocab());
 }
 
-// A choice needs the logits of the last token, wherever they come from.
+// Sampling needs the logits of the last token, wherever they come from.
 TEST_P(SessionSampling, RestoredAndPerTokenPromptsCanBeSampled) {
   const auto session = begin(prompt_);
   const std::int32_t first = session->sample({}, vocab()).id;

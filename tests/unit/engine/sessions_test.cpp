@@ -20,7 +20,7 @@ constexpr int kSessions = 32;
 constexpr int kActions = 10;
 constexpr std::int64_t kCapacity = 160;
 
-// A session and the random things that are done to it, one after the other, whoever does them.
+// A session and the random operations on it, executed in order by any threads.
 class Life {
  public:
   Life(Engine& engine, unsigned seed) : session_(engine.new_session(kCapacity)), random_(seed) {
@@ -56,7 +56,7 @@ class Life {
     saved_ = snapshot_.length() > 0;
     seen_.insert(seen_.end(), session_->logits().begin(), session_->logits().end());
   }
-  // Everything that it computed.
+  // All logits that it computed.
   const std::vector<float>& seen() const { return seen_; }
 
  private:
@@ -101,7 +101,7 @@ class Sessions : public ::testing::TestWithParam<ModelCase> {
     SLUICE_NEED_DEVICE_OF(GetParam());
     engine_ = GetParam().load(64);
   }
-  // Devices take memory in larger pieces, tensor by tensor.
+  // Devices allocate memory in larger pieces, tensor by tensor.
   static std::uint64_t slack() { return GetParam().on_cuda() ? std::uint64_t{64} << 21 : 0; }
   std::shared_ptr<Engine> engine_;
 };
@@ -134,7 +134,7 @@ TEST_P(Sessions, OnManyThreadsEachComputesAsIfAlone) {
     EXPECT_EQ(lives[i]->seen(), alone[i]) << "the session with seed " << i;
 }
 
-// Sessions, and at last their engine, come and go on all threads.
+// Sessions, and finally their engine, are created and destroyed on all threads.
 TEST_P(Sessions, ComeAndGoOnAnyThread) {
   constexpr unsigned kLives = 4;
   std::vector<std::vector<float>> seen[kThreads];
@@ -219,7 +219,7 @@ TEST_P(Sessions, TakeTheMemoryThatWasSaid) {
   EXPECT_EQ(engine_->memory().allocated, before);
 }
 
-// A page of what one session wrote is another's later.
+// Pages that one session wrote are reused by another.
 TEST_P(Sessions, GiveTheirMemoryToTheNext) {
   std::vector<std::int32_t> tokens(500);
   for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int32_t>(i * 29 % 89);

@@ -1,5 +1,5 @@
-// What the bundled models choose greedily, against transformers in float32 on the same weights
-// (tools/golden/stories.py) and between the backends.
+// The greedy stories of the bundled models, compared with transformers in float32 on the same weights
+// (tools/golden/stories.py) and between backends.
 #include <gtest/gtest.h>
 
 #include <fstream>

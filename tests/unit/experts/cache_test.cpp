@@ -1,5 +1,5 @@
-// Whatever the slots, the policy, the reader and the layout of the file: every expert asked for comes once,
-// with its own bytes, and a read that fails costs one pass and nothing else.
+// For any slots, policy, reader and file layout: every requested expert is returned once, with its own bytes,
+// and a failed read affects only one pass.
 #include "experts/cache.h"
 
 #include <fmt/core.h>
@@ -22,7 +22,7 @@ std::unique_ptr<Reader> open_reader(const ExpertFile& file, bool threads) {
   return threads ? make_thread_reader(std::move(open), "asked for") : make_reader(std::move(open));
 }
 
-// Fails the reads that are counted down to.
+// Fails reads after a countdown.
 class FaultyReader final : public Reader {
  public:
   FaultyReader(std::unique_ptr<Reader> real, int& until_failure)
@@ -47,7 +47,7 @@ Cache::Options with_policy(const std::string& name) {
   return options;
 }
 
-// Runs one pass and checks everything it hands out.
+// Runs one pass and checks everything it returns.
 void check_pass(Cache& cache, const ExpertFile& file, std::vector<std::int32_t> wanted, int layer = 0,
                 const std::vector<std::int32_t>& guessed = {}) {
   Cache::Pass pass(cache, layer, wanted);
@@ -109,7 +109,7 @@ TEST(Cache, KeepsWhatAPassHoldsWhileItReads) {
   const std::vector<std::int32_t> wanted{0, 5, 1};
   Cache::Pass pass(cache, 0, wanted);
   const auto hits = pass.next();
-  ASSERT_EQ(hits.size(), 2u);  // both slots are held: nothing may be read over them yet
+  ASSERT_EQ(hits.size(), 2u);  // both slots are in use, so nothing may be read into them yet
   EXPECT_TRUE(file.same(hits[0].expert, hits[0].weights));
   EXPECT_TRUE(file.same(hits[1].expert, hits[1].weights));
   const auto missed = pass.next();
@@ -144,7 +144,7 @@ TEST(Cache, WhatIsReadAheadIsThereForTheNextPass) {
   EXPECT_EQ(usage.hits, 2u);
   EXPECT_EQ(usage.misses, 5u);
   EXPECT_EQ(usage.foreseen, 2u);  // 3 and 5
-  EXPECT_EQ(usage.unused, 2u);    // 4 of one layer, 2 of the other: its 0 was there
+  EXPECT_EQ(usage.unused, 2u);    // 4 of one layer, 2 of the other, whose 0 was there already
 }
 
 TEST(Cache, GuessesChangeNothingButWhatIsInMemory) {

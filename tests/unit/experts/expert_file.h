@@ -1,4 +1,4 @@
-// A file of random experts, bound as checkpoints bind them.
+// A file of random experts, bound like a checkpoint.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ class ExpertFile {
   static constexpr std::int64_t kInner = 32;
   static constexpr std::int64_t kHidden = 96;
 
-  // Stacks of matrices behind an odd number of bytes, or an expert's three matrices side by side.
+  // Stacks of matrices after an odd number of bytes, or each expert's three matrices side by side.
   explicit ExpertFile(bool side_by_side)
       : folder_(), file_(folder_.write("weights.bin", contents(kFirst + 3 * kExperts * kMatrix))) {
     for (std::int64_t e = 0; e < kExperts; ++e)
@@ -34,7 +34,7 @@ class ExpertFile {
   const std::filesystem::path& path() const { return file_.path(); }
   std::vector<SourceFile> files() const { return {{file_.path(), file_.bytes()}}; }
   LayerSource layer() const { return {7, {{}, matrices_[0]}, {{}, matrices_[1]}, {{}, matrices_[2]}, {}}; }
-  // Whether `expert` holds what the file holds for number `e`.
+  // Whether `expert` has the file's contents for number `e`.
   bool same(std::int64_t e, const Expert& expert) const {
     const Expert bound = layer()[e];
     std::vector<std::span<const std::byte>> want;

@@ -12,7 +12,7 @@ namespace {
 
 using Passes = std::vector<std::vector<std::int32_t>>;
 
-// Misses of a cache with so many slots, one expert a pass.
+// The misses of a cache with that many slots, one expert per pass.
 int misses(Policy& policy, const Passes& passes, std::size_t slots) {
   std::vector<std::int32_t> cached;
   int count = 0;
@@ -36,7 +36,7 @@ TEST(Policy, LfruKeepsWhatIsNeededOften) {
   const auto policy = make_policy("lfru", 8);
   for (const std::int32_t e : {3, 3, 3, 1, 2}) policy->use(std::span(&e, 1));
   EXPECT_EQ(policy->victim(std::vector<std::int32_t>{3, 2, 1}), 1);
-  // Often, but long ago.
+  // Frequent, but long ago.
   for (int i = 0; i < 2000; ++i) {
     const std::int32_t e = 2;
     policy->use(std::span(&e, 1));

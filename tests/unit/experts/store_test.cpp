@@ -5,8 +5,8 @@
 namespace sluice::experts {
 namespace {
 
-// Reads the pieces of each expert, of which there are so many, as a reader does: the expert in the slot is
-// the one in the file.
+// Reads the pieces of each expert, whose number is given, as a reader does: the expert in the slot is the one
+// in the file.
 void expect_whole_experts(const ExpertFile& file, std::size_t pieces_each) {
   const Store store(file.files(), {file.layer()});
   const std::span<const std::byte> bytes = file.files()[0].bytes;

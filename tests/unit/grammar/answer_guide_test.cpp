@@ -1,4 +1,4 @@
-// Guides of an engine: a small model that knows nothing of tools writes what is demanded of it.
+// Guides of an engine: a small model without any training for tools writes what the guide requires.
 #include "sluice/answer_guide.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// As models of the Qwen3 family have it; `enable_thinking` switches.
+// As in models of the Qwen3 family; `enable_thinking` switches thinking.
 constexpr const char* kTemplate = R"({%- for message in messages %}
 {{- '<|im_start|>' + message.role + '\n' }}
 {%- if message.reasoning_content %}{{- '<think>\n' + message.reasoning_content + '\n</think>\n\n' }}{%- endif %}
@@ -112,7 +112,7 @@ TEST(AnswerGuide, ThinkingIsClosedByForceAndTheSchemaHolds) {
     const Answer result = answer(*thinker(), request, seed);
     ASSERT_TRUE(result.complete);
     EXPECT_FALSE(result.thinking.empty());
-    EXPECT_LE(thinker()->encode(result.thinking).size(), 16u);  // written anew it may take more tokens
+    EXPECT_LE(thinker()->encode(result.thinking).size(), 16u);  // encoded again it may have more tokens
     EXPECT_TRUE(accepts(schema_grammar(schema), result.content)) << result.content;
   }
   const std::string closed = question(*thinker(), false);
@@ -145,7 +145,7 @@ TEST(AnswerGuide, ToolsAreCalledAsDemanded) {
   expect_error(ErrorKind::input, {"'stay'"}, [&] { plan_answer(*thinker(), request); });
 }
 
-// A call ends thinking: its strings are not cut by the closing tag.
+// A call ends thinking: its strings are not truncated by the closing tag.
 TEST(AnswerGuide, ALimitOfThinkingLeavesACallAlone) {
   const Engine& engine = *thinker();
   const std::string prompt = question(engine, true);
@@ -215,7 +215,7 @@ TEST(AnswerGuide, WrongToolsAreRefused) {
   refused(R"([{"name": "a", "strict": 1}])", "strict");
 }
 
-// Whoever asked for it hears why, as no memory or device is short of anything.
+// The request's error is reported, because no resource of the machine is missing.
 TEST(AnswerGuide, FormsThatPassTheirLimitsAreRefused) {
   AnswerRequest request{.prompt = "Once"};
   request.chat = false;

@@ -1,4 +1,4 @@
-// The form of whole answers: what the automaton lets a model write, the parser of answers reads.
+// The form of complete answers: the parser of answers reads what the automaton allows.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -23,7 +23,7 @@ struct MarkerVocabulary {
       named.push_back(static_cast<std::int32_t>(bytes.size()));
       bytes.emplace_back(name);
     }
-    // Ordinary tokens that end or begin inside a marker.
+    // Ordinary tokens that begin or end inside a marker.
     for (const char* piece :
          {"</", "think", ">\n", "k>{\"", "<tool", "_call", "_call>\n", "</th", "function="})
       bytes.emplace_back(piece);
@@ -51,7 +51,7 @@ AnswerFormat format_of(ToolCallFormat calls) {
   return {.calls = calls, .think_open = "<think>", .think_close = "</think>"};
 }
 
-// What a reader sees of tokens, named ones as their names.
+// Matches tokens, with named ones given by their names.
 bool takes(const std::shared_ptr<const Grammar>& grammar, const std::vector<std::string>& pieces) {
   Matcher matcher(grammar);
   for (const std::string& piece : pieces) {
@@ -78,8 +78,8 @@ TEST(AnswerSource, ThinkingComesBeforeTheGrammar) {
   const auto grammar = answer_grammar(source);
   EXPECT_TRUE(takes(grammar, {"Is yes < no? {\"a\": 日本", "</think>", "\n\n", "yes"}));
   EXPECT_TRUE(takes(grammar, {"</think>", "no"}));
-  EXPECT_FALSE(takes(grammar, {"yes"}));                  // that is thought, not said
-  EXPECT_FALSE(takes(grammar, {"hm</think>\n\nmaybe"}));  // also where the marker is written out
+  EXPECT_FALSE(takes(grammar, {"yes"}));                  // that is thinking, not an answer
+  EXPECT_FALSE(takes(grammar, {"hm</think>\n\nmaybe"}));  // also if the marker is plain text
   Matcher matcher(grammar);
   EXPECT_TRUE(matcher.allows(markers().id("</think>")));
   EXPECT_FALSE(matcher.allows(markers().id("<|im_start|>")));
@@ -102,7 +102,7 @@ TEST(AnswerSource, NamedTokensAreNeverText) {
     EXPECT_FALSE(matcher.allows(id));
     EXPECT_EQ(bits[static_cast<std::size_t>(id) >> 5] >> (id & 31) & 1, 0u);
   }
-  EXPECT_EQ(matcher.accept_text("<think>\""), 8u);  // its characters are
+  EXPECT_EQ(matcher.accept_text("<think>\""), 8u);  // its characters are accepted
 }
 
 TEST(AnswerSource, AutomaticCallsAreHeldToTheTools) {
@@ -153,7 +153,7 @@ TEST(AnswerSource, WrongToolsAreRefused) {
   expect_error(ErrorKind::unsupported, {"'f'", "/properties/a"}, [&] { answer_grammar(source); });
 }
 
-// Where parameters have tags of their own, what is demanded of them is not silently less.
+// Parameters with tags of their own must not lose constraints silently.
 TEST(AnswerSource, TagsDemandWhatTheSchemaDemands) {
   AnswerSource source{.format = format_of(ToolCallFormat::xml_parameters)};
   source.must_call = true;
@@ -171,7 +171,7 @@ TEST(AnswerSource, TagsDemandWhatTheSchemaDemands) {
   refused(R"({"properties": {"a": {"type": "string", "pattern": 5}}})", ErrorKind::input, "pattern");
 }
 
-// Follows masks at random until the answer is complete. Strings are kept short.
+// Samples from masks until the answer is complete. Strings are kept short.
 std::string random_answer(const std::shared_ptr<const Grammar>& grammar,
                           const std::vector<std::string>& bytes, std::mt19937& random) {
   Matcher matcher(grammar);
@@ -212,7 +212,7 @@ TEST_P(RandomCalls, AreReadAsTheyWereDemanded) {
   int complete = 0;
   for (int round = 0; round < 60; ++round) {
     const std::string answer = random_answer(grammar, bytes, random);
-    if (answer.empty()) continue;  // it went on for too long
+    if (answer.empty()) continue;  // it was too long
     ++complete;
     AnswerParser parser(source.format, parameter_types(source.tools));
     std::vector<AnswerDelta> deltas = parser.push(answer);

@@ -1,4 +1,4 @@
-// Answers as models write them, taken apart: the same whatever the pieces they come in.
+// Parsing answers as models write them: the result does not depend on how they are split.
 #include "sluice/answer.h"
 
 #include <gtest/gtest.h>
@@ -110,7 +110,7 @@ std::vector<AnswerCase> answer_cases() {
   };
 }
 
-// Outputs that models are known to write, as the tests of other servers have them.
+// Outputs that models are known to write, from the tests of other servers.
 std::vector<AnswerCase> recorded_cases() {
   const std::string dallas =
       "<tool_call>\n<function=get_current_weather>\n<parameter=city>\nDallas\n</"
@@ -131,13 +131,13 @@ std::vector<AnswerCase> recorded_cases() {
        "20}\n</parameter>\n<parameter=precision>\n2\n</parameter>\n</function>\n"
        "</tool_call>",
        R"(call calculate_area: {"shape":"rectangle","dimensions":{"width":10,"height":20},"precision":2})"},
-      // Nullable parameters: text that is no JSON is a string.
+      // Nullable parameters: text that is not JSON is a string.
       {kCoder,
        "<tool_call>\n<function=search_web>\n<parameter=query>\nvllm tool "
        "parser\n</parameter>\n<parameter=count>\n10\n"
        "</parameter>\n<parameter=verbose>\ntrue\n</parameter>\n</function>\n</tool_call>",
        R"(call search_web: {"query":"vllm tool parser","count":10,"verbose":true})"},
-      // The end of a parameter forgotten.
+      // Without the end of a parameter.
       {kCoder,
        "Let me check the weather for "
        "you:\n<tool_call>\n<function=get_current_weather>\n<parameter=city>\nDallas\n"
@@ -148,7 +148,7 @@ std::vector<AnswerCase> recorded_cases() {
        R"(call get_current_weather: {"city":"Dallas"})"},
       {kCoder, "<function=get_current_weather>\n<parameter=city>\nDallas\n</parameter>\n",
        "malformed: <function=get_current_weather>\n<parameter=city>\nDallas\n</parameter>\n"},
-      // JSON in tags: no blanks, no end, an end missing inside, arguments as text.
+      // JSON in tags: without blanks, without an end, without an inner end, arguments as text.
       {kQwen,
        R"(<tool_call>{"name": "search", "arguments": {"q": "cats"}}</tool_call><tool_call>{"name": "search", "arguments": {"q": "dogs"}}</tool_call>)",
        "call search: {\"q\":\"cats\"}\ncall search: {\"q\":\"dogs\"}"},
@@ -159,7 +159,7 @@ std::vector<AnswerCase> recorded_cases() {
       {kQwen,
        R"(<tool_call>{"name": "get_db_config", "arguments": "{\"param\": \"max_connections\"}"}</tool_call>)",
        R"(call get_db_config: {"param":"max_connections"})"},
-      // A tag for thinking that comes later is text.
+      // A later tag for thinking is text.
       {kQwen, "The answer is 4.\n<think>", "text: The answer is 4.\n<think>"},
       {kV3,
        "</think><｜tool▁calls▁begin｜>" + v3_call +
@@ -172,7 +172,7 @@ std::vector<AnswerCase> recorded_cases() {
            "get_weather\n```json\n{\"city\": \"Tokyo\"\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
        "malformed: <｜tool▁calls▁begin｜>" + v3_call +
            "get_weather\n```json\n{\"city\": \"Tokyo\"\n```<｜tool▁call▁end｜>\ntext: <｜tool▁calls▁end｜>"},
-      // Cut behind what opens calls, or without what opens each: nothing of it is lost.
+      // Cut off after what opens calls, or without what opens each: nothing of it is lost.
       {kV31, "Let me look that up.<｜tool▁calls▁begin｜>get_weather",
        "text: Let me look that up.\nmalformed: <｜tool▁calls▁begin｜>\ntext: get_weather"},
       {kV31, "Let me look. <｜tool▁calls▁begin｜>\n",
@@ -186,7 +186,7 @@ std::vector<AnswerCase> recorded_cases() {
        "text",
        "text: some prefix text\ncall foo: {\"x\":1}\ncall bar: {\"y\":2}\ntext: some suffix text"},
       {kCoder, "A call ends with </tool_call> there.", "text: A call ends with </tool_call> there."},
-      // What is no call stands where it was written, and what follows it is read.
+      // Text that is not a call is kept where it was, and what follows it is parsed.
       {kCoder,
        "<tool_call>\n<function=bad\n</function>\n</"
        "tool_call>\n<tool_call>\n<function=get_weather>\n<parameter="
@@ -201,13 +201,13 @@ std::vector<AnswerCase> recorded_cases() {
        "{\"msg\":\"hi\"}"},
       {kCoder, dallas + "\n" + dallas + "\nAll done!",
        dallas_call + "\n" + dallas_call + "\ntext: All done!"},
-      // A word that other languages know is text where nothing else is known of the parameter.
+      // A word that is special in other languages is text if the parameter's type is unknown.
       {kCoder, "<tool_call>\n<function=f>\n<parameter=query>null</parameter>\n</function>\n</tool_call>",
        R"(call f: {"query":"null"})"},
       {kCoder,
        "<tool_call>\n<function=search_web>\n<parameter=count>None</parameter>\n</function>\n</tool_call>",
        R"(call search_web: {"count":null})"},
-      // Tags of other calls in a value, which do not end it.
+      // Tags of other calls inside a value do not end it.
       {kCoder,
        "<tool_call>\n<function=write_file>\n<parameter=content>\nlist = [\n  \"<tool_call>\",\n  "
        "\"<parameter=q>\",\n  \"</function>\"]\n</parameter>\n</function>\n</tool_call>\n",
@@ -225,7 +225,7 @@ std::vector<AnswerCase> recorded_cases() {
        "</think><｜tool▁calls▁begin｜>" + v3_call +
            "f\n```json\n{\"a\": \"```\"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜> Done.",
        "call f: {\"a\":\"```\"}\ntext: Done."},
-      // Values that are JSON, whatever the alternatives of their schemas.
+      // Values that are JSON, whatever alternatives their schemas have.
       {kCoder,
        "<tool_call>\n<function=search_web>\n<parameter=query>\n[\"a\", \"b\", 1, "
        "true]\n</parameter>\n</function>\n</tool_call>",
@@ -233,7 +233,7 @@ std::vector<AnswerCase> recorded_cases() {
   };
 }
 
-// What parameters in tags hold when models write programs, and how calls stand to thinking.
+// Contents of tagged parameters when models write programs, and calls during thinking.
 std::vector<AnswerCase> program_cases() {
   const auto call = [](const std::string& function, const std::string& name, const std::string& value) {
     return "<tool_call>\n<function=" + function + ">\n<parameter=" + name + ">\n" + value +

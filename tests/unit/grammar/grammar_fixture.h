@@ -1,4 +1,4 @@
-// Vocabularies and shorthand for the tests of grammars.
+// Vocabularies and helpers for the tests of grammars.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,8 +18,7 @@ struct TestVocabulary {
   static constexpr std::int32_t kStop = 0;
 };
 
-// All bytes, pieces of JSON, words with blanks, halves of characters, long runs and a token that exists
-// twice.
+// All bytes, pieces of JSON, words with blanks, partial characters, long runs and a duplicate token.
 inline const TestVocabulary& test_vocabulary() {
   static const TestVocabulary vocabulary = [] {
     TestVocabulary result;
@@ -86,8 +85,8 @@ inline const TestVocabulary& test_vocabulary() {
     result.bytes.emplace_back("\xE6\x97");   // two of three bytes
     result.bytes.emplace_back("\xA5 ");      // the third, and a blank
     result.bytes.emplace_back("a\xF0\x9F");  // half an emoji
-    result.bytes.emplace_back("abc");        // again
-    result.bytes.emplace_back();             // a hole
+    result.bytes.emplace_back("abc");        // duplicate
+    result.bytes.emplace_back();             // an id without a token
     result.bytes.emplace_back(std::string(70, 'a'));
     result.bytes.emplace_back(std::string(40, ' '));
     std::mt19937 random(7);

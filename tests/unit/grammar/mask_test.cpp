@@ -1,5 +1,5 @@
-// Masks against brute force: every token of the vocabulary is tried byte by byte at random places of random
-// texts.
+// Masks compared with brute force: every token of the vocabulary is matched byte by byte at random positions
+// of random texts.
 #include <fstream>
 #include <iterator>
 
@@ -125,8 +125,8 @@ TEST(GrammarMask, EqualsBruteForceWithATokenizer) {
   for (const MaskCase& mask_case : cases()) test.check(mask_case, 11, 1);
 }
 
-// Tables of the vocabulary are shared by what describes them; these runs differ in an end that is too long
-// for that.
+// Tables of the vocabulary are shared by their descriptions; these runs differ in an end that is too long for
+// a description.
 TEST(GrammarMask, RunsWithLongEndsAreToldApart) {
   const TestVocabulary& vocabulary = test_vocabulary();
   MaskTest test(vocabulary.shared, vocabulary.bytes, TestVocabulary::kStop);

@@ -32,7 +32,7 @@ TEST(GrammarEbnf, WhatIsWrongIsSaid) {
   expect_error(ErrorKind::input, {"no text"}, compile("root ::= \"x\" root"));
 }
 
-// What took time that grows with the square of the text, or a stack as deep as it, before.
+// Inputs that could cause quadratic time or deep recursion.
 TEST(GrammarEbnf, HostileGrammarsEndWithinTheirLimits) {
   const GrammarLimits limits;
   const auto follow = [&](const std::string& text, std::string_view answer) {
@@ -47,13 +47,13 @@ TEST(GrammarEbnf, HostileGrammarsEndWithinTheirLimits) {
     for (int i = 0; i < count; ++i) result += text;
     return result;
   };
-  // A chain of rules that may all be empty, each known to be so only when the one before is.
+  // A chain of rules that may all be empty, each of which is known to be so only after the previous one.
   std::string chain = "r0 ::= \"a\"?\n";
   for (int i = 1; i < 50'000; ++i) chain += fmt::format("r{} ::= r{}\n", i, i - 1);
   EXPECT_TRUE(follow(chain + "root ::= r49999 \"b\"", "ab"));
-  // Many places at once.
+  // Many positions at once.
   EXPECT_TRUE(follow("root ::= " + repeated("x? ", 50'000) + "\nx ::= \"a\" y\ny ::= \"b\"", "abab"));
-  // A choice of many calls, none of which ends before the others do.
+  // A choice of many calls, none of which ends before the others.
   EXPECT_TRUE(follow("root ::= x" + repeated(" | x", 50'000) + "\nx ::= y\ny ::= \"a\"", "a"));
   expect_error(ErrorKind::resource, {"edges"}, [&] {
     follow("root ::= (x" + repeated("|x", 50'000) + "){10000}\nx ::= \"a\" y\ny ::= \"b\"", "ab");
@@ -70,7 +70,7 @@ TEST(GrammarEbnf, HostileGrammarsEndWithinTheirLimits) {
                [&] { follow(std::string((std::size_t{10} << 20) + 1, ' '), ""); });
 }
 
-// Either they work or they say which limit they pass, which takes no longer than it allows.
+// They either work or report the limit that they exceed, within the time limit.
 TEST(GrammarRegex, HostileExpressionsEndWithinTheirLimits) {
   GrammarLimits limits;
   limits.compile_time = std::chrono::milliseconds(2'000);

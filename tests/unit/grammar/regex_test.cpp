@@ -1,4 +1,4 @@
-// Regular expressions against std::regex, and numbers against arithmetic.
+// Regular expressions compared with std::regex, and numbers with arithmetic.
 #include <fmt/core.h>
 
 #include <cmath>
@@ -47,7 +47,7 @@ class RandomPattern {
   std::mt19937 random_;
 };
 
-// Random texts match the pattern, or hold what does, where the standard library says so.
+// Random texts match, or contain a match of, the pattern exactly if the standard library agrees.
 void expect_as_standard(const std::string& pattern, RandomPattern& random) {
   SCOPED_TRACE("/" + pattern + "/");
   const std::regex oracle(pattern);
@@ -80,7 +80,7 @@ TEST(GrammarRegex, AgreesWithTheStandardLibrary) {
   }
 }
 
-// Assertions that repeat, as far as they are understood: with ends in turns, and words that begin nowhere.
+// Supported repeated assertions: ends in repetitions, and words that must not occur.
 TEST(GrammarRegex, RepeatedAssertionsAgreeWithTheStandardLibrary) {
   for (unsigned seed = 1; seed <= 300; ++seed) {
     RandomPattern random(seed);
@@ -134,7 +134,7 @@ TEST(GrammarRegex, UnicodeProperties) {
   EXPECT_FALSE(matches(R"(\p{Greek})", "a"));
   EXPECT_TRUE(matches(R"(\P{Greek}\p{^Greek})", "aж"));
   EXPECT_TRUE(matches(R"(\p{Sc}\p{gc=Currency_Symbol}\p{Zs})", "€$ "));
-  // The characters before, at and behind both ends of what has the property, of every length in UTF-8.
+  // The characters before, at and after both ends of the property's ranges, of every length in UTF-8.
   EXPECT_TRUE(matches(R"(\p{L}+)", "ZzÖØöøǺ"));
   for (const char* no : {"[", "{", "×", "÷", "`", "@", "٠", "𐀌"})
     EXPECT_FALSE(matches(R"(\p{L})", no)) << no;
@@ -149,7 +149,7 @@ TEST(GrammarRegex, UnicodeProperties) {
   expect_error(ErrorKind::input, {"unfinished Unicode property"}, [] { parse_pattern("\\p", {}); });
 }
 
-// Simple case folding, which takes more than two characters for the same where Unicode has more.
+// Simple case folding, which identifies more than two characters if Unicode does.
 TEST(GrammarRegex, CaseOfAllLettersIsIgnored) {
   const auto matches = [](const char* pattern, const char* text) {
     return accepts(make_grammar(GrammarSource::Kind::regex, pattern), text);
@@ -184,7 +184,7 @@ TEST(GrammarRegex, EscapesByNumber) {
   EXPECT_TRUE(accepts(make_grammar(GrammarSource::Kind::regex, R"([\060-\062]\x{1F600})"), "2😀"));
 }
 
-// [[:alpha:]] means a set and a bracket to ECMAScript, which is not what its author meant.
+// To ECMAScript, [[:alpha:]] is a set followed by a bracket, which is not what its author meant.
 TEST(GrammarRegex, ClassesOfPosixAreForRe2Alone) {
   EXPECT_TRUE(accepts(make_grammar(GrammarSource::Kind::regex, "[[:alpha:]]"), "x"));
   expect_error(ErrorKind::unsupported, {"#/pattern", "POSIX", "byte 2"},

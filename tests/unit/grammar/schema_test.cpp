@@ -63,7 +63,7 @@ TEST(GrammarSchema, Objects) {
        {R"({"card": 1})"}});
 }
 
-// Of a repeated name JSON's readers keep the last value, so what was written before it must not count.
+// JSON parsers keep the last value of a repeated name, so earlier values must not count.
 TEST(GrammarSchema, RepeatedNamesFulfilNothing) {
   check({R"({"type":"object","minProperties":2,"additionalProperties":{"type":"integer"}})",
          {R"({"a": 1, "b": 2})", R"({"a": 1, "a": 2, "b": 3})", R"({"item1": 1, "item2": 1})",
@@ -82,7 +82,7 @@ TEST(GrammarSchema, RepeatedNamesFulfilNothing) {
          {R"({"a": 1, "x": 1, "y": 1})", R"({"a": 1, "x": 1, "x": 1, "y": 1})"},
          {R"({"a": 1, "x": 1, "x": 1})", R"({"a": 1, "v": 1, "w": 1, "x": 1, "y": 1})",
           R"({"a": 1, "x": 1})"}});
-  // One property must not be a string, and stays so.
+  // One property must not be a string, and stays like that.
   check({R"({"type":"object","not":{"additionalProperties":{"type":"string"}}})",
          {R"({"a": 1})", R"({"b": "", "a": 1})", R"({"a": "", "a": 1})", R"({"a": 1, "a": 2})"},
          {"{}", R"({"a": ""})", R"({"a": 1, "a": ""})"}});
@@ -257,7 +257,7 @@ TEST(GrammarSchema, WhatIsNotSupportedIsRefusedWithItsPath) {
                [] { schema_grammar(R"({"items":{"pattern":"(?<=a)word"}})"); });
   expect_error(ErrorKind::unsupported, {"#/properties/host/format", "'hostname'"},
                [] { schema_grammar(R"({"properties":{"host":{"format":"hostname"}}})"); });
-  // Of what is made for a negation, the place of what is negated is told.
+  // For schemas derived for a negation, the location of the negated schema is reported.
   expect_error(ErrorKind::unsupported, {"#/properties/a/not/uniqueItems"}, [] {
     schema_grammar(
         R"({"properties":{"a":{"not":{"anyOf":[{"type":"null"},{"not":{"uniqueItems":true}}]}}}})");
@@ -276,7 +276,7 @@ TEST(GrammarSchema, WhatIsNotSupportedIsRefusedWithItsPath) {
   expect_error(ErrorKind::input, {"invalid JSON"}, [] { schema_grammar("{"); });
 }
 
-// What is written wrong says something that would otherwise not be heard.
+// Malformed keywords are rejected, because they would otherwise be ignored silently.
 TEST(GrammarSchema, MalformedKeywordsAreRefused) {
   for (const char* value : {"5", "null", "\"true\"", "[1]"}) {
     for (const char* keyword : {"uniqueItems", "unevaluatedProperties", "unevaluatedItems"})
@@ -311,7 +311,7 @@ TEST(GrammarSchema, SchemasThatLeadToThemselvesAreRefusedAtOnce) {
   refused(
       R"({"$ref":"#/$defs/a","$defs":{"a":{"anyOf":[{"$ref":"#/$defs/b"}]},"b":{"anyOf":[{"$ref":"#/$defs/a"}]}}})");
   refused(R"({"if":{"type":"string"},"then":{"minLength":2},"else":{"$ref":"#"}})");
-  // The same schema twice is no circle.
+  // Using the same schema twice is not a cycle.
   check({R"({"allOf":[{"$ref":"#/$defs/a"},{"anyOf":[{"$ref":"#/$defs/a"},{"type":"null"}]}],
              "$defs":{"a":{"anyOf":[{"type":"string"},{"type":"array","items":{"$ref":"#"}}]}}})",
          {R"("ab")", R"(["a", ["b"]])"},
@@ -335,7 +335,7 @@ TEST(GrammarSchema, HostileSchemasEndWithinTheirLimits) {
   });
   for (const char* circle : {R"({"$ref":"#"})", R"({"anyOf":[{"$ref":"#"},{"$ref":"#"}]})"})
     expect_error(ErrorKind::unsupported, {"only refer to themselves"}, [&] { schema_grammar(circle); });
-  // Every mask of an exponential pattern is found or refused, never awaited.
+  // Every mask of an exponential pattern is found or rejected within the limit.
   const auto grammar = schema_grammar(R"({"type":"string","pattern":"^(a|a)*(a|aa)+(a*)*b{1,1000}$"})");
   Matcher matcher(grammar);
   std::vector<std::uint32_t> bits(matcher.mask_words());
@@ -345,8 +345,7 @@ TEST(GrammarSchema, HostileSchemasEndWithinTheirLimits) {
   }
 }
 
-// Lists that are compared with each other are where a schema of a few megabytes could keep a processor for
-// hours.
+// Lists that are compared with each other: a schema of a few megabytes could keep a processor busy for hours.
 TEST(GrammarSchema, LongListsEndWithinTheTimeToCompile) {
   const auto list = [](int count, const char* item) {
     std::string result;
@@ -377,7 +376,7 @@ TEST(GrammarSchema, LongListsEndWithinTheTimeToCompile) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::minutes(3));
 }
 
-// What a schema is made of takes far more memory than its text, and negations copy what they negate.
+// The values of a schema take far more memory than its text, and negations copy what they negate.
 TEST(GrammarSchema, MemoryIsBounded) {
   const auto repeated = [](int count, const std::string& item) {
     std::string result = item;
@@ -393,7 +392,7 @@ TEST(GrammarSchema, MemoryIsBounded) {
                [&] { schema_grammar(R"({"not":{"oneOf":[)" + repeated(3'000, R"({"const":1})") + "]}}"); });
 }
 
-// Every definition has a name of its own, and finding the base of each goes by all of them.
+// Every definition has an identifier, and finding each base must not scan all of them.
 TEST(GrammarSchema, ManyNamedDefinitionsAreFoundAtOnce) {
   std::string definitions;
   for (int i = 0; i < 60'000; ++i)

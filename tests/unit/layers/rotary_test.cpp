@@ -1,4 +1,4 @@
-// Frequencies of rotary embeddings against those of transformers 5.23.0 (ROPE_INIT_FUNCTIONS["yarn"],
+// Frequencies of rotary embeddings compared with those of transformers 5.23.0 (ROPE_INIT_FUNCTIONS["yarn"],
 // head_dim 16).
 #include "layers/rotary.h"
 
@@ -56,7 +56,7 @@ TEST(Rotary, CutsTheRampWhereItIsAskedTo) {
   EXPECT_NEAR(1.2079441541679836, table.mscale, 1e-15);
 }
 
-// DeepSeek's: one factor on cos and sin, one on the softmax's scale, (0.1 ln(40) + 1)^2.
+// DeepSeek's factors: one on cos and sin, one on the softmax's scale, (0.1 ln(40) + 1)^2.
 TEST(Rotary, ScalesScoresAsDeepSeekDoes) {
   Json section = yarn(1e4, 40, 4096);
   section.update({{"mscale", 1.0}, {"mscale_all_dim", 1.0}});

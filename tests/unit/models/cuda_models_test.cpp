@@ -1,5 +1,5 @@
-// Whole models on the GPU: against the implementations they come from, against themselves cut otherwise, and
-// among other sequences.
+// Complete models on the GPU: compared with their original implementations, with other divisions of the
+// prompt, and among other sequences.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,9 +31,8 @@ TEST_P(CudaModel, ExactLogitsAndGreedyTextMatchTheOracle) {
   EXPECT_EQ(run.chosen, run.greedy);
 }
 
-// Random weights amplify rounding: transformers itself, run in BF16, is 0.04 to 0.13 away from its F32 logits
-// on these checkpoints. Activations of 8 bits of mantissa: a share of the greedy choices of a random model
-// falls the other way.
+// Random weights amplify rounding: transformers itself, run in BF16, differs by 0.04 to 0.13 from its F32
+// logits on these checkpoints. With 8 bits of mantissa, some greedy choices of a random model change.
 TEST_P(CudaModel, FastLogitsAreNearTheOracle) {
   const GoldenRun run = golden_run(*load(false));
   EXPECT_LT(run.logits_error, 0.15);
@@ -64,14 +63,14 @@ TEST_P(CudaModel, ChunksSnapshotsAndRewindsGiveTheSameBits) {
     const auto stepped = engine->new_session(capacity);
     stepped->extend(std::span(tokens).first(tokens.size() - 3));
     for (std::size_t i = tokens.size() - 3; i < tokens.size(); ++i) stepped->step(tokens[i]);
-    // In BF16 the two classes may choose other experts.
+    // In BF16 the two classes may choose different experts.
     if (exact) {
       EXPECT_LT(relative_difference(stepped->logits(), want), 1e-4);
     }
   }
 }
 
-// A sequence alone, and the same one among seven others of other lengths, slots changed.
+// A sequence alone, and the same one among seven others of different lengths, in another slot.
 TEST_P(CudaModel, BatchingDoesNotChangeASequence) {
   const std::vector<std::int32_t> tokens = golden_tokens();
   const auto engine = load(false);
@@ -84,7 +83,7 @@ TEST_P(CudaModel, BatchingDoesNotChangeASequence) {
     std::vector<std::int32_t> ids;
     engine::Batch step{ops::Phase::decode, {}};
     for (int b = 0; b < sequences; ++b) {
-      // The watched sequence is the same in both runs, the others are not.
+      // The observed sequence is the same in both runs, the others are not.
       const std::size_t length = b == watched ? 20 : 5 + 3 * static_cast<std::size_t>(b);
       const int slot = kSequences - 1 - b;
       const auto prompt = std::span(tokens).subspan(b == watched ? 0 : static_cast<std::size_t>(b), length);

@@ -1,4 +1,4 @@
-// Packed caches on the GPU: against the CPU's, and against themselves after a return.
+// Packed caches on the GPU: compared with the CPU's, and with themselves after a rewind.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -40,7 +40,7 @@ std::vector<float> copy(std::span<const float> logits) {
   return {logits.begin(), logits.end()};
 }
 
-// A prompt in chunks of 64, then generated tokens by one recorded program.
+// A prompt in chunks of 64, then generated tokens by a recorded program.
 std::vector<float> run(Engine& engine) {
   const std::vector<std::int32_t> tokens = some_tokens(150);
   const auto session = engine.new_session(160);
@@ -51,7 +51,7 @@ std::vector<float> run(Engine& engine) {
 
 TEST_P(CudaPackedCache, AgreesWithTheCpu) {
   const std::vector<float> want = run(*load("cpu", true, 64));
-  // A code on the border may fall to the other side of it after the rounding of earlier layers.
+  // After the rounding of earlier layers, a value near a boundary may get another code.
   EXPECT_LT(relative_difference(run(*load("cuda", true, 64)), want), 0.02);
   EXPECT_LT(relative_difference(run(*load("cuda", false, 64)), want), 0.1);
 }

@@ -1,4 +1,4 @@
-// Whole models against the implementations they come from: transformers and mlx-lm
+// Complete models compared with their original implementations, transformers and mlx-lm
 // (tests/data/models/README.md).
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ class GoldenModel : public GoldenModelTest {};
 TEST_P(GoldenModel, LogitsAndGreedyTextMatchTheOracle) {
   const auto engine = Engine::load(folder(), {.backend = "cpu", .threads = 2, .exact = true});
   const GoldenRun run = golden_run(*engine);
-  EXPECT_LT(run.logits_error, 2e-5);  // the oracles themselves agree to 1e-5
+  EXPECT_LT(run.logits_error, 2e-5);  // the oracles themselves match to 1e-5
   EXPECT_EQ(run.chosen, run.greedy);
 }
 
@@ -23,14 +23,14 @@ TEST_P(GoldenModel, RoundedActivationsStayNearTheOracle) {
   EXPECT_LT(golden_run(*engine).logits_error, 5e-3);
 }
 
-// Everything a timeline can go through must leave the same state behind.
+// All operations on a timeline must lead to the same state.
 void expect_one_timeline(Engine& engine, std::span<const std::int32_t> tokens, double rounding) {
   const auto capacity = static_cast<std::int64_t>(tokens.size()) + 8;
   const auto whole = engine.new_session(capacity);
   whole->extend(tokens);
   const std::vector<float> want(whole->logits().begin(), whole->logits().end());
 
-  // Cuts at multiples of 64 fall on the same chunk borders: the same bits.
+  // Divisions at multiples of 64 keep the chunk boundaries: the same bits.
   const auto aligned = engine.new_session(capacity);
   aligned->extend(tokens.first(128));
   const Snapshot middle = aligned->snapshot();
@@ -38,7 +38,7 @@ void expect_one_timeline(Engine& engine, std::span<const std::int32_t> tokens, d
   aligned->extend(tokens.subspan(128));
   EXPECT_TRUE(std::ranges::equal(want, aligned->logits()));
 
-  // Another session, disturbed in between, restored to the middle.
+  // Another session, restored to the middle after other operations.
   const auto restored = engine.new_session(capacity);
   restored->extend(tokens.last(70));
   restored->restore(middle);
@@ -50,7 +50,7 @@ void expect_one_timeline(Engine& engine, std::span<const std::int32_t> tokens, d
   aligned->extend(tokens.subspan(128));
   EXPECT_TRUE(std::ranges::equal(want, aligned->logits()));
 
-  // One token at a time, and ragged chunks: the delta rule's two forms differ by rounding.
+  // One token at a time, and uneven chunks: the delta rule's two forms differ by rounding.
   const auto stepped = engine.new_session(capacity);
   stepped->extend(tokens.first(tokens.size() - 3));
   for (std::size_t i = tokens.size() - 3; i < tokens.size(); ++i) stepped->extend(tokens.subspan(i, 1));

@@ -1,5 +1,5 @@
-// Experts that the host computes for a GPU, of all tiny checkpoints: as the reference computes them, within
-// the rounding of the activations that go there and back.
+// Experts that the host computes for a GPU, for all tiny checkpoints: compared with the reference, within the
+// rounding of the activations that are copied both ways.
 #include "experts/host_experts.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ std::vector<float> reference(const std::vector<float>& x, const Expert& expert) 
   return out;
 }
 
-// x as activations of a type, and back.
+// x converted to a type of activations, and back.
 std::vector<std::byte> narrow(std::vector<float>& x, ops::DType type) {
   std::vector<std::byte> bytes(x.size() * size_bytes(type));
   for (std::size_t i = 0; i < x.size(); ++i) {

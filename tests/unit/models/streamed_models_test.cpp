@@ -1,4 +1,4 @@
-// Models whose experts are read as they are needed: the same bits as with everything in memory.
+// Models with streamed experts: the same bits as with everything in memory.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ std::vector<std::string> models_with_experts() {
   return names;
 }
 
-// Logits of a prompt and of steps behind it.
+// Logits of a prompt and of the following steps.
 std::vector<float> run(const std::filesystem::path& folder, std::span<const std::int32_t> tokens,
                        const EngineOptions& options) {
   const auto engine = Engine::load(folder, options);
@@ -83,7 +83,7 @@ class CudaStreamedModel : public GoldenModelTest {
   void SetUp() override { SLUICE_NEED_CUDA(); }
 };
 
-// Few slots in the device's memory, long and short passes, experts in RAM and on disk behind them.
+// Few slots in device memory, long and short passes, with experts in RAM and on disk behind them.
 TEST_P(CudaStreamedModel, GivesTheBitsOfTheResidentOne) {
   const auto tokens = golden_tokens();
   EngineOptions options{.backend = "cuda", .prefill_chunk = 64};
@@ -105,8 +105,8 @@ TEST_P(CudaStreamedModel, GivesTheBitsOfTheResidentOne) {
   }
 }
 
-// The CPU rounds otherwise than the GPU, so tokens of a generated text may differ: logits of a given one. In
-// BF16 a rounding may also change what a router of these tiny models chooses.
+// The CPU rounds differently from the GPU, so generated tokens may differ: compares logits of a given text.
+// In BF16 rounding may also change the choices of these tiny models' routers.
 TEST_P(CudaStreamedModel, TheHostMayComputeWhatIsMissing) {
   const auto tokens = golden_tokens();
   for (const bool exact : {true, false}) {
@@ -163,7 +163,7 @@ TEST(StreamedStory, IsTheResidentStory) {
   }
 }
 
-// The last bytes of the file are fingerprints; damage one expert in front of them.
+// The end of the file is fingerprints; damages one expert before them.
 TEST(PackedModel, DamageIsNamed) {
   const std::filesystem::path model = test_data() + "/models/mlx-qwen3_moe-4bit";
   const TemporaryFolder temporary;
@@ -181,7 +181,7 @@ TEST(PackedModel, DamageIsNamed) {
   expect_error(ErrorKind::resource, {fmt::format("expert 0 of layer {}", layers - 1), "damaged"}, [&] {
     for (std::int32_t id = 0; id < 200; ++id) session->step(id % 64);
   });
-  // What is left of the timeline is not to be trusted, and says so; the engine serves others.
+  // The rest of the timeline cannot be trusted, and using it is an error; the engine serves others.
   expect_error(ErrorKind::input, {"failed before"}, [&] { session->step(1); });
   session->reset();
   EXPECT_EQ(session->length(), 0);
@@ -214,7 +214,7 @@ TEST(Budget, NamesTheSmallestThatWouldDo) {
   same->extend(prompt);
   EXPECT_TRUE(std::ranges::equal(same->logits(), session->logits()));
   EXPECT_EQ(expert_usage(*resident).slots, 0);
-  // Another session takes its memory from the experts and gives it back.
+  // Another session takes its memory from the experts and returns it.
   {
     const auto other = engine->new_session(4096);
     EXPECT_LT(expert_usage(*engine).slots, usage.slots);

@@ -1,4 +1,4 @@
-// Messages between nodes and the watch that they keep over each other.
+// Messages between nodes, and the watch that detects lost nodes.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Busy machines may keep a thread waiting for seconds.
+// Busy machines may delay a thread by seconds.
 Cluster::Options quick(std::function<void(const LostNode&)> lost = {},
                        std::chrono::milliseconds patience = 60s) {
   return {.lost = std::move(lost), .beat = 20ms, .patience = patience};
@@ -109,7 +109,7 @@ TEST(Cluster, WhoPartedFirstWaitsForTheOthers) {
   });
 }
 
-// A large message takes a while to come.
+// A large message takes a while to arrive.
 class SlowTransport final : public LocalTransport {
  public:
   SlowTransport(Hub& hub, int rank, int polls) : LocalTransport(hub, rank), most_(polls) {}

@@ -1,5 +1,5 @@
-// Nodes that share experts where the node that leads, or another one, has a device with memory of its own:
-// every token's part is computed there, experts by processors.
+// Nodes that share experts, where the leading node or another one has a device with its own memory: the
+// device computes what every token uses, processors compute experts.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -16,7 +16,7 @@ namespace {
 
 const NodesOptions kByExperts{.layers = "experts"};
 
-// A node's part of the model, on a device that takes the place of its backend before anything is placed.
+// A node's part of the model on a device, which replaces its backend before anything is placed.
 class OnDevice final : public engine::LayerShare {
  public:
   OnDevice(std::shared_ptr<engine::LayerShare> share, ops::DType activations)
@@ -74,10 +74,10 @@ const EngineOptions kChunks{.backend = "cpu", .threads = 1, .prefill_chunk = 64}
 
 class DeviceHead : public ::testing::TestWithParam<std::string> {};
 
-// The device of the test computes as a processor does, so that only what goes wrong between the two shows.
+// The test's device computes like a processor, so that only errors between the two show.
 TEST_P(DeviceHead, GivesTheBitsOfProcessors) {
   const auto alone = load_model(GetParam(), kChunks);
-  if (alone->summary().experts == 0) return;  // nodes with devices share its layers
+  if (alone->summary().experts == 0) return;  // nodes with devices share layers
   const std::vector<float> want = transcript(*alone, some_tokens(80));
   EXPECT_TRUE(transcript_with({3, {0, 2}}, GetParam(), kChunks, 80) == want);
 }
@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(Tiny, DeviceHead, ::testing::ValuesIn(golden_model_name
 INSTANTIATE_TEST_SUITE_P(Bundled, DeviceHead, ::testing::Values("delta-story", "latent-story"),
                          golden_test_name);
 
-// Devices that hold layers, and devices that lead groups.
+// Devices that hold layers, and devices on the heads of groups.
 TEST(DeviceHeads, ShareLayers) {
   for (const char* model : {"delta-story", "latent-story"}) {
     const std::vector<float> want = transcript(*load_model(model, kChunks), some_tokens(80));
@@ -105,7 +105,7 @@ TEST(DeviceHeads, NeedNotLead) {
   EXPECT_TRUE(transcript_with({2, {1}}, "mlx-qwen3_5_moe-4bit", kChunks, 80) == want);
 }
 
-// Rows travel as the device has them; experts are the same ones however many nodes share them.
+// Rows are sent in the device's type; the experts' results are the same for any number of nodes.
 TEST(DeviceHeads, SendRowsInTheirOwnType) {
   for (const char* model : {"mlx-qwen3_5_moe-4bit", "mlx-deepseek_v3-4bit"}) {
     const std::vector<float> want = transcript(*load_model(model, kChunks), some_tokens(80));
@@ -120,7 +120,7 @@ TEST(DeviceHeads, StreamTheExpertsOfTheirProcessors) {
   few.expert_slots = 2;
   const std::vector<float> want = transcript(*load_model("delta-story", kChunks), some_tokens(80));
   EXPECT_TRUE(transcript_with({3, {0}}, "delta-story", few, 80) == want);
-  // Half of the experts are 5.3 MB.
+  // Half of the experts take 5.3 MB.
   EngineOptions little = kChunks;
   little.memory = 5'200'000;
   with_devices(
@@ -150,7 +150,7 @@ TEST(DeviceHeads, RunManySequences) {
 
 TEST(DeviceHeads, AgreeWithProcessorsOnExpertsAlone) {
   const auto nothing = [](Engine&) {};
-  // Layers are computed by devices everywhere or nowhere.
+  // Layers are computed by devices on all nodes or on none.
   expect_error(ErrorKind::input,
                {"arithmetic differs", "node 0 (machine0) has discrete", "node 1 (machine1)"}, [&] {
                  with_devices({2, {0}}, "delta-story", kOneThread, {}, nothing);
@@ -164,7 +164,7 @@ TEST(DeviceHeads, AgreeWithProcessorsOnExpertsAlone) {
                {"arithmetic differs", "node 0 (machine0) has discrete", "node 2 (machine2)"}, [&] {
                  with_devices({4, {0}}, "delta-story", kOneThread, {.layers = "groups:2,2"}, nothing);
                });
-  // A group of one would compute its experts on its device.
+  // A group of one node would compute its experts on its device.
   expect_error(ErrorKind::input, {"'groups:1,2'", "GPUs", "--backend cpu"}, [&] {
     with_devices({3, {0, 1, 2}}, "delta-story", kOneThread, {.layers = "groups:1,2"}, nothing);
   });

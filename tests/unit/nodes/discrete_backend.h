@@ -1,5 +1,5 @@
-// A device in place of a GPU: the processor's kernels on memory of its own, which nobody but the backend may
-// touch. What reads or writes it past the backend ends the test by a fault.
+// Simulates a GPU: the processor's kernels on memory that only the backend may access. Any other access ends
+// the test by a fault.
 #pragma once
 
 #include <sys/mman.h>
@@ -13,7 +13,7 @@
 
 namespace sluice {
 
-// All memory of such devices, open while one of them works.
+// All memory of such devices, accessible while one of them works.
 class DeviceMemory {
  public:
   static DeviceMemory& all() {

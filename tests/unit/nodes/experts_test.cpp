@@ -1,4 +1,4 @@
-// A model whose experts several nodes hold gives the bits of one that a single engine holds.
+// A model whose experts are on several nodes gives the bits of a single engine.
 #include <gtest/gtest.h>
 
 #include "expect_error.h"
@@ -44,7 +44,7 @@ TEST(SpreadModels, ForeseeWhatTheyWillRead) {
   });
 }
 
-// The node that leads has room for all of its experts, the other one is told what it will be asked for next.
+// The leading node has room for all of its experts; the other one is told in advance what will be requested.
 TEST(SpreadModels, TellOthersWhatTheyWillRead) {
   nodes::Hub hub(2);
   nodes::on_each_node(2, [&](int rank) {
@@ -67,8 +67,8 @@ TEST(SpreadModels, TellOthersWhatTheyWillRead) {
   });
 }
 
-// One message per layer and token where all but one expert are elsewhere, and none where a token chose
-// experts of the leading node alone.
+// One message per layer and token if the other node has all experts but one, and none if a token chose only
+// experts of the leading node.
 TEST(SpreadModels, AskForExpertsOfOthersOnly) {
   constexpr int kSteps = 40;
   const ModelSummary model = load_model("delta-story", kOneThread)->summary();
@@ -137,16 +137,16 @@ TEST(SplitExperts, FollowsSpeedAndMemory) {
   const nodes::ExpertCost model{.experts = 100, .bytes = 1e9, .dense = 20e9};
   EXPECT_EQ(split_experts(model, {{0, 1}, {0, 1}}), (Counts{50, 50}));
   EXPECT_EQ(split_experts(model, {{0, 1}, {0, 3}}), (Counts{25, 75}));
-  // The first has 20 GB of other weights, so 30 experts fill its 50.
+  // The first node has 20 GB of other weights, so 30 experts fill its 50 GB.
   EXPECT_EQ(split_experts(model, {{50e9, 1}, {0, 1}}), (Counts{30, 70}));
-  // Where nobody has room, speed alone decides about the rest.
+  // If no node has room, only speed decides about the rest.
   const Counts crowded = split_experts(model, {{30e9, 1}, {10e9, 1}});
   EXPECT_EQ(crowded, (Counts{50, 50}));
   expect_error(ErrorKind::input, {"3 nodes", "2 experts"},
                [&] { split_experts({.experts = 2}, std::vector<nodes::NodeStrength>(3)); });
 }
 
-// Of a model of which three quarters of the weights, and half of what a token reads, are experts.
+// For a model in which three quarters of the weights, and half of what a token reads, are experts.
 TEST(StrengthTogether, IsOfTheFirstNodeAndOfAllProcessors) {
   const nodes::TokenCost token{.read = 2, .experts_read = 1, .experts_held = 0.75};
   const auto together = [&](const std::vector<nodes::NodeStrengths>& nodes) {
@@ -158,7 +158,7 @@ TEST(StrengthTogether, IsOfTheFirstNodeAndOfAllProcessors) {
   EXPECT_EQ(together({fast}), std::pair(60.0, 3.0));
   EXPECT_EQ(together({slow, fast}), std::pair(90.0, 2 / (1.0 / 1 + 1.0 / 4)));
   EXPECT_EQ(together({fast, slow}), std::pair(90.0, 2 / (1.0 / 3 + 1.0 / 4)));
-  // 40 bytes of a device are enough for 160 of such a model, 90 of processors for 120; 10 are for 40.
+  // 40 bytes on the device are enough for a model of 160, 90 in host memory for 120; 10 are enough for 40.
   EXPECT_EQ(together({{{40, 10}, {30, 1}, true}, fast}), std::pair(120.0, 2 / (1.0 / 10 + 1.0 / 4)));
   EXPECT_EQ(together({{{10, 10}, {30, 1}, true}, fast}).first, 40.0);
   EXPECT_EQ(together({{{10, 10}, {0, 1}, true}, fast}).first, 40.0);

@@ -1,4 +1,4 @@
-// Nodes that hold layers one behind the other work on different sequences at once.
+// Nodes with consecutive layers work on different sequences at the same time.
 #include <gtest/gtest.h>
 
 #include "shared_model.h"
@@ -6,7 +6,7 @@
 namespace sluice {
 namespace {
 
-// Every other token of the vocabulary, twelve times.
+// Allows every other token of the vocabulary, twelve times.
 class EvenTokens final : public TokenGuide {
  public:
   bool mask(std::span<std::uint8_t> allowed) override {
@@ -23,7 +23,7 @@ class EvenTokens final : public TokenGuide {
   int taken_ = 0;
 };
 
-// Prompts are short, so that each is one pass whose logits are waited for.
+// Prompts are short, so that each is one pass whose logits are awaited.
 Request story(Engine& engine, std::size_t i) {
   Request request;
   request.prompt = engine.encode(i % 2 == 0 ? "Once upon a time" : "There was a little cat who");
@@ -58,7 +58,7 @@ TEST(GroupsOfSequences, MakeRoomForOneAnother) {
   });
 }
 
-// Whoever ends while its token is elsewhere leaves the others as they are.
+// A sequence that ends while its token is on other nodes does not affect the others.
 TEST(GroupsOfSequences, LetGoOfThoseThatEnd) {
   constexpr std::size_t kSequences = 9;
   with_nodes(3, "delta-story", kOneThread, {}, [](Engine& engine) {
@@ -83,7 +83,7 @@ TEST(GroupsOfSequences, LetGoOfThoseThatEnd) {
   });
 }
 
-// A session steps while others' tokens are underway.
+// A session steps while others' tokens are in flight.
 TEST(GroupsOfSequences, LeaveSessionsAlone) {
   with_nodes(2, "delta-story", kOneThread, {}, [](Engine& engine) {
     const std::vector<std::int32_t> tokens = some_tokens(40);

@@ -1,4 +1,4 @@
-// Layers and experts shared at once: the bits of one engine, and who holds what.
+// Sharing layers and experts at the same time: the bits of one engine, and which node holds what.
 #include "nodes/layout.h"
 
 #include <gtest/gtest.h>
@@ -74,7 +74,7 @@ void expect_bits_in_groups(const std::string& model, const EngineOptions& option
   EXPECT_TRUE(got == want) << model << " as " << layout;
 }
 
-// Of these layers; 0: they have none.
+// The number of experts in these layers; 0: none.
 std::int64_t experts_in(Engine& engine, std::int64_t first, std::int64_t end) {
   const std::vector<layers::DecoderLayer>& layers = engine::core(engine).model.decoder.layers;
   for (std::int64_t i = first; i < end; ++i)
@@ -95,7 +95,7 @@ TEST_P(GroupedModel, GivesTheBitsOfOneEngine) {
     return expect_error(ErrorKind::input, {"layers 0 to ", "have no experts that 2 nodes could share"}, [&] {
       with_nodes(4, GetParam(), options, {.layers = "groups:2,2"}, [](Engine&) {});
     });
-  // One node holds layers without experts, two share those that have some.
+  // One node holds layers without experts, two share those with experts.
   int nodes = 0;
   const auto stage = [&](std::int64_t first, std::int64_t end) {
     const bool shared = experts_in(*alone, first, end) > 0;

@@ -1,4 +1,4 @@
-// Nodes that are threads of the test, connected by queues.
+// Simulated nodes: threads of the test, connected by queues.
 #pragma once
 
 #include <atomic>
@@ -12,13 +12,13 @@
 
 namespace sluice::nodes {
 
-// What is on its way between them.
+// The messages in flight between them.
 class Hub {
  public:
   explicit Hub(int nodes) : nodes_(nodes) {}
 
   int nodes() const { return nodes_; }
-  // From now on nothing comes from that node, as if it were stopped or its cable were pulled.
+  // From now on nothing arrives from that node, as if it were stopped or its cable were pulled.
   void silence(int rank) {
     const std::lock_guard lock(mutex_);
     silent_ = rank;
@@ -39,9 +39,9 @@ class Hub {
     if (to == 0 && channel == Channel::rows) --underway_;
     return first;
   }
-  // What the node that leads sent.
+  // What the leading node sent.
   struct Seen {
-    int most_underway = 0;  // passes at once that were not back yet
+    int most_underway = 0;  // the most passes in flight at the same time
     int commands = 0;       // messages
   };
   Seen seen() const {
@@ -77,8 +77,8 @@ class LocalTransport : public Transport {
   int rank_;
 };
 
-// Calls f(rank) on a thread for each rank, that of rank 0 on the caller's. What they throw is thrown again,
-// of the lowest rank first.
+// Calls f(rank) on a thread for each rank, that of rank 0 on the caller's. Rethrows an exception, that of the
+// lowest rank first.
 template <class F>
 void on_each_node(int nodes, F&& f) {
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(nodes));

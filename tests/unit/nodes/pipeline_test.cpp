@@ -1,4 +1,4 @@
-// A model whose layers several nodes hold gives the bits of one that a single engine holds.
+// A model whose layers are on several nodes gives the bits of a single engine.
 #include <gtest/gtest.h>
 
 #include "expect_error.h"
@@ -56,7 +56,7 @@ TEST(SharedModels, RunManySequences) {
     return request;
   };
   with_nodes(2, "delta-story", kOneThread, {}, [&](Engine& engine) {
-    // Few pages, so that sequences make room for each other; and prompts that begin alike.
+    // Few pages, so that sequences are suspended; and prompts with common prefixes.
     expect_as_alone(engine, "delta-story", {.parallel = 6, .context = 256, .cache_tokens = 1024}, kSequences,
                     story);
   });

@@ -1,4 +1,4 @@
-// Plans of several machines against arithmetic done by hand.
+// Plans of several machines compared with manual arithmetic.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ const NodesPlan::Layout& layout(const NodesPlan& plan, std::string_view name) {
 }
 
 TEST(PlanNodes, CountsTheMessagesOfExperts) {
-  // 61 layers: a round trip, one row out (but for one of 256 tokens) and on average four of eight back.
+  // 61 layers: a round trip, one row out (except for one of 256 tokens) and on average four of eight back.
   const double expected_ms[] = {80, 10.6, 1.2};
   for (int i = 0; i < 3; ++i) {
     const NodesPlan plan = plan_nodes(deepseek(), nodes_of(2, kLinks[i]));
@@ -81,12 +81,12 @@ TEST(PlanNodes, CostsAPipelineNextToNothing) {
 }
 
 TEST(PlanNodes, WaitsForTheBusiestNode) {
-  // Without a network's time: of eight choices the busier of two nodes gets 0.637 on average.
+  // Ignoring the network: of eight choices the busier of two nodes gets 0.637 on average.
   const ModelSummary model = deepseek();
   const Link none{1e9, 0};
   const double chosen = 58.0 * 8 * 3 * 7168 * 2048 * 4.5 / 8;
   const double dense = 37e9 * 4.5 / 8 - chosen;
-  double mean = 0;  // of the larger part, over all 2^8 ways to share eight choices
+  double mean = 0;  // of the larger part, over all 2^8 ways to distribute eight choices
   for (int ways = 0; ways < 256; ++ways) {
     const int own = __builtin_popcount(static_cast<unsigned>(ways));
     mean += std::max(own, 8 - own) / 8.0 / 256;
@@ -105,8 +105,8 @@ TEST(PlanNodes, WaitsForTheBusiestNode) {
               80e9 / (dense + mean_of_four * chosen), 1e-3);
 }
 
-// Tokens per second by arithmetic on paper: nodes that send one sum per layer back, where these send a row
-// per choice; what that is more is taken off. With four nodes, the first one has a GPU.
+// Tokens per second by manual arithmetic, for nodes that send back one sum per layer; these nodes send a row
+// per choice, and the difference is subtracted. With four nodes, the first one has a GPU.
 TEST(PlanNodes, AgreesWithArithmeticOnPaper) {
   struct Row {
     Shape model;
@@ -155,18 +155,18 @@ TEST(PlanNodes, GivesAGpuWhatEveryTokenUses) {
   EXPECT_TRUE(as("experts").fits);
   spec.nodes[0].gpu_memory = 4e9;
   EXPECT_FALSE(as("experts").fits);
-  // Where not all have one, processors compute the layers and the groups.
+  // If not all nodes have a GPU, processors compute the layers and the groups.
   EXPECT_TRUE(as("experts").with_gpus);
   EXPECT_FALSE(as("layers").with_gpus);
   EXPECT_FALSE(as("groups").with_gpus);
   EXPECT_TRUE(as("layers").fits);
   EXPECT_EQ(as("layers").tokens_per_second,
             layout(plan_nodes(model, nodes_of(4, kLinks[2], 120e9)), "layers").tokens_per_second);
-  // Where all have one, layers lie in their memory.
+  // If all nodes have a GPU, layers are in its memory.
   for (NodeSpec& node : spec.nodes) node = spec.nodes[0];
   EXPECT_TRUE(as("layers").with_gpus);
   EXPECT_FALSE(as("layers").fits);
-  // Two groups of two: a head has half of the 12 GB.
+  // Two groups of two: a head holds half of the 12 GB.
   for (NodeSpec& node : spec.nodes) node.gpu_memory = 7e9;
   EXPECT_FALSE(as("experts").fits);
   EXPECT_TRUE(as("groups").with_gpus);
@@ -185,8 +185,8 @@ TEST(PlanNodes, GivesAGpuWhatEveryTokenUses) {
 }
 
 TEST(PlanNodes, GroupsNodes) {
-  // Without a network's time two groups of two give what two nodes give by experts: each group has half of
-  // the layers, and its head reads half of what every token uses.
+  // Ignoring the network, two groups of two are as fast as two nodes that share experts: each group has half
+  // of the layers, and its head reads half of what every token uses.
   const ModelSummary model = deepseek();
   const Link none{1e9, 0};
   const auto as = [&](const NodesSpec& spec, std::string_view name) {
@@ -195,13 +195,13 @@ TEST(PlanNodes, GroupsNodes) {
   NodesSpec four = nodes_of(4, none);
   const double pair = as(nodes_of(2, none), "experts").tokens_per_second;
   EXPECT_GE(as(four, "groups").tokens_per_second, 0.999 * pair);
-  // Of the groupings the one with most nodes in a group has the least to read: all but one by experts.
+  // The grouping with the most nodes in a group reads the least: all but one share experts.
   EXPECT_LT(as(four, "groups").tokens_per_second, as(four, "experts").tokens_per_second);
-  // On 1 Gb/s messages cost more than reading, so that as few layers as can be have their experts spread:
-  // one, where nothing else is asked for.
+  // At 1 Gb/s messages cost more than reading, so as few layers as possible have shared experts: one, unless
+  // otherwise requested.
   const NodesPlan::Layout slow = as(nodes_of(3, kLinks[0]), "groups");
   EXPECT_LT(slow.tokens_per_second, as(nodes_of(3, kLinks[0]), "layers").tokens_per_second);
-  // A head without room for what all layers use besides leaves some to another group.
+  // A head without room for what all layers use leaves some layers to another group.
   four = nodes_of(4, kLinks[2], 110e9);
   const NodesPlan plan = plan_nodes(model, four);
   EXPECT_TRUE(layout(plan, "groups").fits);
@@ -210,7 +210,7 @@ TEST(PlanNodes, GroupsNodes) {
 }
 
 TEST(PlanNodes, SaysWhatWouldHelp) {
-  // Two nodes of 200 GB hold the 377 GB; experts lose on 1 Gb/s and win on 10.
+  // Two nodes of 200 GB hold the 377 GB; sharing experts is slower at 1 Gb/s and faster at 10.
   const NodesPlan slow = plan_nodes(deepseek(), nodes_of(2, kLinks[0], 200e9));
   EXPECT_EQ(slow.layouts[0].name, "layers");
   EXPECT_TRUE(slow.layouts[0].fits);
@@ -218,7 +218,7 @@ TEST(PlanNodes, SaysWhatWouldHelp) {
   EXPECT_EQ(slow.help[0].what, "a network of 10 Gb/s");
   EXPECT_GT(slow.help[0].tokens_per_second, 1.05 * slow.layouts[0].tokens_per_second);
   EXPECT_EQ(plan_nodes(deepseek(), nodes_of(2, kLinks[1], 200e9)).layouts[0].name, "experts");
-  // With 150 GB each it takes a third.
+  // With 150 GB each, a third node is needed.
   const NodesPlan small = plan_nodes(deepseek(), nodes_of(2, kLinks[1], 150e9));
   EXPECT_FALSE(small.layouts[0].fits);
   ASSERT_EQ(small.help.size(), 1u);

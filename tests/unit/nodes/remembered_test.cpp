@@ -1,4 +1,4 @@
-// Prompts that nodes remember together: in memory, and in files that are those of a single engine.
+// Prompts cached by several nodes: in memory, and in files identical to those of a single engine.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -50,7 +50,7 @@ std::map<std::string, std::string> files_in(const std::filesystem::path& folder)
   return files;
 }
 
-// Prompts of some blocks, of which each goes on from the one before or parts from it.
+// Prompts of some blocks, each of which extends the previous one or diverges from it.
 std::vector<Ids> conversation() {
   const Ids all = some_tokens(700);
   std::vector<Ids> prompts;
@@ -82,7 +82,7 @@ TEST_P(RememberedByNodes, AreFilesOfOneEngine) {
   const auto files = files_in(folder.path());
   EXPECT_GE(files.size(), 4u);
   EXPECT_TRUE(files == files_in(many.path()));
-  // So whoever comes next finds what the others left.
+  // So later processes find what the others wrote.
   Ids longer = conversation()[3];
   longer.insert(longer.end(), {5, 4, 3});
   const auto expect_found = [&](Engine& engine, const TemporaryFolder& from) {
@@ -95,7 +95,7 @@ TEST_P(RememberedByNodes, AreFilesOfOneEngine) {
   expect_found(*alone, many);
 }
 
-// Rows and states leave the pages for the leading node's memory and come back from there.
+// Rows and states are evicted to the leading node's memory and loaded from there.
 TEST_P(RememberedByNodes, ComeBackFromMemory) {
   const unsigned seed = std::random_device()();
   std::cout << "seed " << seed << '\n';

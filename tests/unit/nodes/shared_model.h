@@ -1,4 +1,4 @@
-// A model on nodes that are threads of the test, and what is compared with a single engine.
+// A model on simulated nodes, and the comparison with a single engine.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 
 namespace sluice {
 
-// Loads the model on so many nodes and calls `use` with the engine of the one that leads. `change` may put
-// something around a node's share until its engine is loaded.
+// Loads the model on that many nodes and calls `use` with the leading node's engine. `change` may wrap a
+// node's share until its engine is loaded.
 inline nodes::Hub::Seen with_nodes(int count, const std::string& model, const EngineOptions& options,
                                    const NodesOptions& settings, const std::function<void(Engine&)>& use,
                                    const std::function<void(int rank, EngineOptions&)>& change = {}) {
@@ -46,7 +46,7 @@ inline void append(std::vector<float>& all, std::span<const float> row) {
   all.insert(all.end(), row.begin(), row.end());
 }
 
-// Everything that a session does, as logits: prompts in chunks, steps, samples, saved and rewound pasts.
+// All operations of a session, as logits: prompts in chunks, steps, samples, saved and rewound pasts.
 inline std::vector<float> transcript(Engine& engine, std::span<const std::int32_t> tokens) {
   const std::int64_t vocab = engine.summary().vocab;
   const auto session = engine.new_session(static_cast<std::int64_t>(tokens.size()) + 32);
@@ -99,7 +99,7 @@ inline void expect_same_bits(const std::string& model, const EngineOptions& opti
 
 inline const EngineOptions kOneThread{.backend = "cpu", .threads = 1};
 
-// Requests 0 to count - 1 that a scheduler of the engine runs together give the tokens of one alone on a
+// Requests 0 to count - 1, run together by a scheduler of the engine, give the tokens of each alone on a
 // single engine.
 inline void expect_as_alone(Engine& engine, const std::string& model, const SchedulerOptions& options,
                             std::size_t count, const std::function<Request(Engine&, std::size_t)>& request) {

@@ -1,4 +1,4 @@
-// Which node holds which layers.
+// The division of layers among nodes.
 #include "nodes/split.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ TEST(Split, GivesFasterNodesMore) {
 TEST(Split, KeepsWithinMemoryWhereThatIsPossible) {
   std::vector<NodeStrength> nodes{{100, 1}, {1000, 1}};
   EXPECT_EQ(split_layers(equal_layers(40), nodes), (Counts{10, 30}));
-  nodes[1].memory = 100;  // then experts are streamed, and speed decides
+  nodes[1].memory = 100;  // experts are then streamed, and speed decides
   EXPECT_EQ(split_layers(equal_layers(40), nodes), (Counts{20, 20}));
 }
 
@@ -44,7 +44,7 @@ TEST(Split, RefusesMoreNodesThanLayers) {
   expect_error(ErrorKind::input, {"3 nodes", "2 layers"}, [&] { split_layers(equal_layers(2), nodes); });
 }
 
-// Against every split there is.
+// Compared with all possible splits.
 TEST(Split, IsTheBestOfAll) {
   const auto seed = std::random_device()();
   SCOPED_TRACE(seed);

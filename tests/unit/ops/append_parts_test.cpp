@@ -1,4 +1,4 @@
-// The ops that append what they turned give the bits of the two ops they stand for, on every backend.
+// The ops that rotate and append give the bits of the two ops that they combine, on every backend.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ class AppendParts : public ::testing::TestWithParam<std::string> {
     }
     backend_ = ops::make_backend(GetParam(), {.threads = 2});
   }
-  // qk_norm_rope, then `append` with the keys it made.
+  // qk_norm_rope, then `append` with the resulting keys.
   OpFile in_parts(std::string_view append, const OpFile& file) {
     OpFile first;
     for (const char* field : {"q", "k", "q_weight", "k_weight", "inv_freq", "positions"})
@@ -46,7 +46,7 @@ class AppendParts : public ::testing::TestWithParam<std::string> {
     for (const auto& [name, tensor] : want.tensors)
       EXPECT_TRUE(have.tensors.at(name).bytes == tensor.bytes) << name;
   }
-  // Every case, and again with keys and positions of any kind.
+  // Every case, and again with arbitrary keys and positions.
   template <class Op>
   void check_all(std::string_view append) {
     for (const Case& one : cases<Op>()) {

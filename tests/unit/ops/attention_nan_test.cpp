@@ -1,5 +1,5 @@
-// What is not finite in the cache reaches the queries that see its row, and the columns of its place, and no
-// others.
+// A value in the cache that is not finite affects the queries that see its row, and its column, and nothing
+// else.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -44,7 +44,7 @@ TEST_P(AttentionNan, StaysWithTheQueriesThatSeeIt) {
   }
 }
 
-// BF16 caches may go to units that multiply neighbouring columns with zeros.
+// BF16 caches may be computed by units that multiply neighbouring columns with zeros.
 TEST_P(AttentionNan, StaysInItsColumn) {
   constexpr std::int64_t kRows = 150;
   constexpr std::int64_t kHeads = 4;

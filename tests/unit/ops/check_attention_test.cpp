@@ -1,4 +1,4 @@
-// What attention and its caches refuse: the message names the op, the field, what was given and what is
+// Errors of attention and its caches: the message names the op, the field, what was given and what is
 // allowed, and nothing is written.
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 namespace sluice::ops {
 namespace {
 
-// Memory of one op's fields; outputs and caches hold a pattern that must survive a refusal.
+// Memory for one op's fields; outputs and caches hold a pattern that must survive an error.
 class Memory {
  public:
   View operator()(const Shape& shape, DType type = DType::f32) {
@@ -111,7 +111,7 @@ Attention pooled_attention(Memory& memory) {
   return op;
 }
 
-// The same op in pages: two sequences whose rows of the table are 1 and 0.
+// The same op with pages: two sequences whose rows of the table are 1 and 0.
 template <class Op>
 Op paged(Memory& memory) {
   auto op = valid<Op>(memory);
@@ -204,7 +204,7 @@ TEST(CheckAttention, Pages) {
   refuse_both({"'start'", "191", "192 rows"}, [](auto& op, auto& memory) {
     op.start = memory.indices({191, 127});
   });
-  // The second page of the first sequence, and the one that the second sequence is at.
+  // Changes the second page of the first sequence, and the current page of the second.
   const auto table = [](auto& op, auto& memory, std::initializer_list<std::int32_t> entries) {
     const auto strides = op.page_table.strides;
     op.page_table = memory.indices(entries);

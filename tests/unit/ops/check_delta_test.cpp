@@ -1,5 +1,5 @@
-// What the ops of the gated delta rule refuse: the message names the op, the field, what was given and what
-// is allowed, and no output is touched.
+// Errors of the ops of the gated delta rule: the message names the op, the field, what was given and what is
+// allowed, and no output is written.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kPoison = std::numeric_limits<float>::quiet_NaN();
 
-// Memory for the fields of one op; every element starts as the poison.
+// Memory for the fields of one op; every element is poisoned at first.
 class Memory {
  public:
   View operator()(const Shape& shape, DType type = DType::f32) {
@@ -301,7 +301,7 @@ TEST(CheckDeltaRule, RefusesWrongTypesAndOverlap) {
 }
 
 TEST(CheckDeltaRule, RefusesGatesThatAreNoDecay) {
-  // Memory starts as NaN; the bits of a refused op stay.
+  // Memory is NaN at first; a rejected op must not change it.
   expect_refused<DeltaRule>(rule, [](auto&, auto&) {}, {"'g'", "nan at [0,0]", "at most 0"});
   std::vector<float> g(12, -1.0f);
   g[2] = -std::numeric_limits<float>::infinity();

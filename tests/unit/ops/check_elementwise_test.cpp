@@ -1,4 +1,4 @@
-// What element-wise ops, and rules that all ops share, refuse: an op that breaks its contract is refused by
+// Errors of element-wise ops, and rules shared by all ops: an op that violates its contract is rejected by
 // name on every host backend, and nothing is written.
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 class CheckElementwise : public ::testing::Test {
  protected:
-  // Zeroes, so that indices and positions are in range.
+  // Zeros, so that indices and positions are in range.
   View tensor(DType type, const Shape& shape) {
     auto& bytes = memory_.emplace_back(static_cast<std::size_t>(shape.elements()) * size_bytes(type));
     return {bytes.data(), type, shape};
@@ -40,7 +40,7 @@ class CheckElementwise : public ::testing::Test {
     }
   }
 
-  // Contents of this tensor matter to the refusal: do not poison it.
+  // The contents of this tensor matter to the check, so do not poison it.
   void keep(const ConstView& view) { kept_.push_back(view.data); }
 
  private:
@@ -53,8 +53,7 @@ class CheckElementwise : public ::testing::Test {
   std::vector<const void*> kept_;
 };
 
-// Rules of shape, type, layout and overlap are the same code for every op: tested once, on an element-wise
-// op.
+// Rules of shape, type, layout and overlap are the same code for every op, so one element-wise op is tested.
 TEST_F(CheckElementwise, FieldsMustBeThere) {
   Swiglu op{.gate = f32({2, 8}), .up = f32({2, 8}), .out = f32({2, 8})};
   expect_accepted(op);

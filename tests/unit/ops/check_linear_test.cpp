@@ -1,4 +1,4 @@
-// The rules of the linear ops: each refusal names the op, the field, what was given and what is allowed, and
+// Errors of the linear ops: the message names the op, the field, what was given and what is allowed, and
 // nothing is written.
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 namespace sluice::ops {
 namespace {
 
-// Memory for any operand; outputs are taken from `out` and must keep their poison.
+// Memory for any operand; outputs are in `out` and must keep their poison.
 struct Operands {
   std::vector<float> floats = std::vector<float>(65536, 0.5f);
   std::vector<std::uint32_t> words = std::vector<std::uint32_t>(65536, 0x12345678u);
@@ -30,7 +30,7 @@ struct Operands {
     weight.values = f32(shape);
     return weight;
   }
-  // 4 bits in groups of 64; shape is the logical one.
+  // 4 bits in groups of 64; `shape` is the logical shape.
   Weight packed(Shape shape) const {
     Weight weight;
     const std::int64_t columns = shape.back();

@@ -1,5 +1,5 @@
-// Each rule of the rotation and the TurboQuant ops: a call that breaks it is refused by a sentence that names
-// op, field, what was given and what is allowed, and nothing is written.
+// Errors of the rotation and the TurboQuant ops: the message names the op, the field, what was given and what
+// is allowed, and nothing is written.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using Parts = std::initializer_list<std::string_view>;
 
 class CheckTurboquant : public ::testing::Test {
  protected:
-  // Every field lies apart in one poisoned block.
+  // Every field has its own part of one poisoned block.
   View field(DType type, const Shape& shape) {
     const View view(memory_.data() + used_, type, shape);
     used_ += (static_cast<std::size_t>(shape.elements()) * size_bytes(type) + 63) / 64 * 64;
@@ -249,7 +249,7 @@ TEST_F(CheckTurboquant, EncodeBits) {
   }
 }
 
-// The codes' shape follows from the bits, yet the message is about the bits.
+// The codes' shape follows from the bits, but the message is about the bits.
 TEST_F(CheckTurboquant, BitsComeBeforeShapes) {
   for (const std::int64_t bits : {-4, 0, 7}) {
     const std::string given = "is " + std::to_string(bits);

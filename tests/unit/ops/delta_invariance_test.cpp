@@ -1,5 +1,5 @@
-// The bits of the CPU's delta ops do not depend on how tokens are cut into calls, on the number of threads or
-// on other sequences in the call.
+// The bits of the CPU's delta ops do not depend on the division of tokens into calls, the number of threads
+// or other sequences in the call.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -29,7 +29,7 @@ struct Result {
   }
 };
 
-// A sequence of the delta rule that can be fed in parts.
+// A sequence of the delta rule that can be computed in parts.
 struct Rule {
   HostTensor q, k, v, g, beta, state;
 

@@ -1,4 +1,4 @@
-// What the case tables cannot reach: views with strides, outputs over inputs, fused against unfused.
+// Cases beyond the case tables: strided views, in-place outputs, fused compared with unfused.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -29,7 +29,7 @@ class Elementwise : public ::testing::TestWithParam<const char*> {
  protected:
   HostTensor normal(DType type, const Shape& shape) { return runner::normal(random_, type, shape); }
 
-  // Copies the columns out of a wider tensor.
+  // Copies the columns from a wider tensor.
   static HostTensor gather(const ConstView& from) {
     HostTensor packed(from.dtype, from.shape);
     const std::size_t row = static_cast<std::size_t>(from.shape.back()) * size_bytes(from.dtype);

@@ -1,5 +1,5 @@
-// Prompts over packed caches: whatever calls a prompt is cut into, at multiples of the block its queries have
-// the same bits.
+// Prompts over packed caches: queries have the same bits for any division of a prompt into calls at multiples
+// of the block.
 #include "sluice/ops/fresh_rows.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ OpFile make_latent(std::uint64_t seed, const Prompt& p) {
   return file;
 }
 
-// Cuts at random multiples of the block, counted from the start of the sequence.
+// Divides at random multiples of the block, counted from the start of the sequence.
 void expect_same_when_cut(ops::Backend& backend, const std::string& op, const OpFile& file, Random& random) {
   const OpTable table = table_of(op);
   const HostTensor whole = run_op(backend, op, file).tensors.at("out");
@@ -102,7 +102,7 @@ TEST(FreshRows, GiveTheSameBitsHoweverAPromptIsCutOnTheGpu) {
   check_prompts(*backend);
 }
 
-// The rows that count are those of a query's own block and of its own call.
+// The fresh rows are those of a query's own block in its own call.
 TEST(FreshRows, AreThoseOfTheOwnBlock) {
   EXPECT_EQ(ops::first_fresh_row(0, 0), 0);
   EXPECT_EQ(ops::first_fresh_row(63, 0), 0);

@@ -1,6 +1,6 @@
-// Every file of tests/data/ops holds one op's inputs and what an implementation from elsewhere made of them:
-// inputs under their field names, attributes as "attr.NAME", expected outputs as "expect.FIELD", the op as
-// "op" and the largest relative L2 error as "tolerance".
+// Every file of tests/data/ops has one op's inputs and the results of an independent implementation: inputs
+// under their field names, attributes as "attr.NAME", expected outputs as "expect.FIELD", the op as "op" and
+// the largest relative L2 error as "tolerance".
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -82,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(Ops, Goldens,
                            return std::get<0>(info.param) + "_" + std::get<1>(info.param);
                          });
 
-// Ops that are made of others: the reference runs its parts, or tests here run them beside it.
+// Combined ops: the reference runs their parts, or other tests compare them with their parts.
 const std::set<std::string> kMadeOfOthers{
     "delta_step",   "mla_turboquant_append", "mla_turboquant_attention",
     "qk_norm_rope", "qk_norm_rope_append",   "qk_norm_rope_turboquant_append"};

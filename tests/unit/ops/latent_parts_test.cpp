@@ -1,5 +1,5 @@
-// The reference's ops on packed latents are those on plain ones and the packing: ops that implementations
-// from elsewhere hold to their results.
+// The reference's ops on packed latents equal the ops on plain latents plus packing, which are compared with
+// independent implementations.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class LatentParts : public ::testing::Test {
  protected:
   OpFile run(std::string_view op, const OpFile& file) { return run_op(*backend_, op, file); }
 
-  // Calls check(file) for every case of one sequence that has none of the fields named.
+  // Calls check(file) for every case of one sequence without the given fields.
   template <class Op, class F>
   static void for_each_case(std::initializer_list<const char*> without, F&& check) {
     int checked = 0;
@@ -85,7 +85,7 @@ TEST_F(LatentParts, AppendingEncodesLatentsAndCopiesTheRest) {
     const OpFile have = run("mla_turboquant_append", file);
     EXPECT_EQ(have.tensors.at("rope_cache").bytes,
               run("mla_append", appended).tensors.at("rope_cache").bytes);
-    // Rows from `start` on are those that were encoded, all others what they were.
+    // Rows from `start` on are the encoded ones, all others are unchanged.
     const auto expect_rows = [&](const char* cache, const HostTensor& rows) {
       std::vector<std::byte> want = file.tensors.at(cache).bytes;
       const std::size_t row = rows.bytes.size() / static_cast<std::size_t>(tokens);

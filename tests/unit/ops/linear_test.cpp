@@ -1,5 +1,5 @@
-// What the linear ops promise beyond their case tables: bits that do not depend on the batch, the threads or
-// where the weights lie.
+// Promises of the linear ops beyond their case tables: bits do not depend on the batch, the threads or the
+// addresses of weights.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ OpFile tokens_of(const OpFile& file, const std::vector<std::string>& per_token, 
   return part;
 }
 
-// One call with all tokens, calls with one token, calls with some tokens, and another number of threads.
+// One call with all tokens, calls with one token each, calls with some tokens, and another number of threads.
 void expect_invariant(const std::string& op, const OpFile& file, const std::vector<std::string>& per_token,
                       const std::string& output, bool exact) {
   SCOPED_TRACE(exact ? "exact" : "rounded");
@@ -182,7 +182,7 @@ TEST(Linear, ExpertsMayLieInSeparateBuffers) {
   }
 }
 
-// Experts that no token chose may hold anything.
+// Experts that no token chose may have any contents.
 TEST(Linear, UnusedExpertsAreNotRead) {
   Random random(kSeed);
   OpFile file;

@@ -1,5 +1,5 @@
-// A token that holds NaN spoils what may depend on it, and nothing else: earlier tokens of its sequence and
-// all tokens of other sequences keep every bit.
+// A token with NaN affects only what may depend on it: earlier tokens of its sequence and all tokens of other
+// sequences keep every bit.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -48,7 +48,7 @@ OpFile convolution() {
   return file;
 }
 
-// Caches that hold the tokens of the call alone, so that row t belongs to token t.
+// Caches that hold only the tokens of the call, so row t belongs to token t.
 OpFile attention(DType cache, std::int64_t width) {
   Random random(13);
   OpFile file = two_sequences();
@@ -60,7 +60,7 @@ OpFile attention(DType cache, std::int64_t width) {
   return file;
 }
 
-// Sets token t of a field whose first dimension counts tokens, or rows of the first cache of a pool.
+// Sets token t of a field whose first dimension counts tokens, or row t of the first cache of a pool.
 OpFile spoil(OpFile file, const std::string& field, std::int64_t t, bool pooled) {
   HostTensor& tensor = file.tensors.at(field);
   std::int64_t width = 1;
@@ -70,7 +70,7 @@ OpFile spoil(OpFile file, const std::string& field, std::int64_t t, bool pooled)
   return file;
 }
 
-// Token t of the first sequence is spoilt in turn: what came before it and the second sequence stay.
+// Spoils each token t of the first sequence: earlier tokens and the second sequence must not change.
 void expect_contained(const std::string& op, const OpFile& clean, const std::vector<std::string>& fields,
                       bool pooled = false) {
   const auto backend = make_backend("cpu", {.threads = 2});
@@ -105,14 +105,14 @@ TEST(NanToken, CausalConv1d) {
 
 TEST(NanToken, Attention) {
   for (const DType cache : {DType::f32, DType::bf16})
-    for (const std::int64_t width : {48, 64}) {  // 64 is what matrix units take
+    for (const std::int64_t width : {48, 64}) {  // matrix units take 64
       expect_contained("attention", attention(cache, width), {"q"});
       expect_contained("attention", attention(cache, width), {"k_cache", "v_cache"}, true);
     }
 }
 
-// Within a chunk row i holds products with the rows before it: NaN shows in row t, in column t of later rows,
-// and in the very places where the reference has it.
+// Within a chunk, row i holds products with the earlier rows: NaN must appear in row t, in column t of later
+// rows, and exactly where the reference has it.
 TEST(NanToken, DeltaKkt) {
   const auto cpu = make_backend("cpu", {.threads = 2});
   const auto reference = make_backend("reference", {});

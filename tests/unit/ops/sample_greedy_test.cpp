@@ -1,4 +1,4 @@
-// Temperature 0 takes the first of the largest logits, whatever their signs.
+// Temperature 0 takes the first maximum of the logits, whatever their signs.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,5 +1,4 @@
-// States that a call saves on its way are those of a call that ends there, bit for bit, and saving changes
-// nothing else.
+// States saved during a call have the bits of a call that ends there, and saving changes nothing else.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Sequences may share a row of a pool that an op only reads, and may not where it writes.
+// Sequences may share a row of a pool that an op only reads, but not one that it writes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -57,7 +57,7 @@ OpFile mla_attention() {
   return file;
 }
 
-// The same with the shared row there twice, under a slot for each.
+// The same with two copies of the shared row, one slot for each.
 OpFile apart(OpFile file) {
   for (auto& [name, tensor] : file.tensors)
     if (tensor.shape[0] == 2 && tensor.shape.rank() > 1)

@@ -1,4 +1,4 @@
-// Attention over the packed cache: invariance to the cut of a call, and what rows out of sight may hold.
+// Attention over the packed cache: invariance to the division of a call, and contents of invisible rows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,8 +54,8 @@ struct Cut {
 
 class TurboquantAttentionCut : public ::testing::TestWithParam<Cut> {};
 
-// Tokens one by one, in runs of any size, all at once, on one thread or three: the same bits. Later rows
-// exist in the cache all along, and one of them holds NaN norms that only the last tokens see.
+// Tokens one by one, in runs of any size, all at once, on one thread or three: the same bits. Later rows are
+// in the cache all the time, and one of them has NaN norms that only the last tokens see.
 TEST_P(TurboquantAttentionCut, DoesNotChangeABit) {
   const Cut& cut = GetParam();
   constexpr std::int64_t kTokens = 70;
@@ -118,8 +118,8 @@ TEST(TurboquantAttention, OtherSequencesDoNotChangeABit) {
   EXPECT_EQ(rows_of(out, 4, 7).bytes, expected.bytes);
 }
 
-// Appending in any cut leaves the same cache, and what attention reads from a wrapped ring is what it reads
-// from the same rows in order.
+// Appending in any division gives the same cache, and attention over a wrapped ring equals attention over the
+// same rows in order.
 TEST(TurboquantAttention, ReadsARingInOrder) {
   Random random(kSeed);
   constexpr std::int64_t kSlots = 50;
@@ -142,13 +142,13 @@ TEST(TurboquantAttention, ReadsARingInOrder) {
             run_op(*backend, "turboquant_attention", straight).tensors.at("out").bytes);
 }
 
-// One token after another into a ring of 16 slots. From the first wrap on the oldest row is the one behind
-// the newest: a ring_start one too low takes the newest for the oldest.
+// Appends one token after another to a ring of 16 slots. From the first wrap on, the oldest row follows the
+// newest: a ring_start that is one too low takes the newest for the oldest.
 TEST(TurboquantAttention, FirstWrapForgetsTheOldestRow) {
   constexpr std::int64_t kSlots = 16;
   constexpr std::int64_t kTokens = 2 * kSlots + 3;
   Random random(kSeed);
-  OpFile all;  // every token, in a cache that holds them all
+  OpFile all;  // every token, in a large enough cache
   all.tensors["k"] = normal(random, DType::f32, {kTokens, kKvHeads, kWidth});
   all.tensors["v"] = normal(random, DType::f32, {kTokens, kKvHeads, kWidth});
   all.attributes = {{"k_bits", "4"}, {"v_bits", "5"}, {"start", "0"}};
@@ -202,7 +202,7 @@ TEST(TurboquantAttention, FirstWrapForgetsTheOldestRow) {
 }
 
 // The layout of the flash-attention kernel that reads nibbles: low nibble for the even coordinate, F32 norms
-// of the whole vector, no signs, queries rotated by the caller. Decoded here by its own formula.
+// of the complete vector, no signs, queries rotated by the caller. Decoded here by its own formula.
 TEST(TurboquantAttention, ReadsPlainNibbleCachesOfOtherWriters) {
   constexpr float kLevels[] = {-2.7325896F, -2.0690172F, -1.6180464F, -1.2562312F, -0.9423405F, -0.6567591F,
                                -0.3880483F, -0.1283950F, 0.1283950F,  0.3880483F,  0.6567591F,  0.9423405F,
@@ -278,7 +278,7 @@ TEST(TurboquantAppend, AnyCutLeavesTheSameCache) {
   }
 }
 
-// Attention on encoded keys and values is close to attention on the vectors themselves.
+// Attention over encoded keys and values approximates attention over the vectors themselves.
 TEST(TurboquantAttention, ApproximatesExactAttention) {
   constexpr std::int64_t kRows = 200;
   Random random(kSeed);
@@ -318,7 +318,7 @@ TEST(TurboquantAttention, ApproximatesExactAttention) {
   }
   const double error = relative_l2(out, exact);
   EXPECT_LT(error, 0.02);
-  EXPECT_GT(error, 0.001);  // it is a quantised cache after all
+  EXPECT_GT(error, 0.001);  // because the cache is quantised
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What the codec promises beyond agreement with the specification: its error, its norms, the use of signs,
-// and attention that does not depend on how tokens are cut into calls.
+// Promises of the codec beyond its specification: its error, its norms, the effect of signs, and attention
+// that does not depend on the division of tokens into calls.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ HostTensor random_signs(Random& random, std::int64_t width) {
   return random_bytes(random, DType::u8, {width / 8});
 }
 
-// x [T,1,D] through the codec and back.
+// x [T,1,D] encoded and decoded.
 HostTensor round_trip(ops::Backend& backend, const HostTensor& x, const HostTensor* signs, int bits,
                       const char* norm) {
   OpFile encode;
@@ -58,8 +58,8 @@ double relative_squared_error(const HostTensor& x, const HostTensor& y) {
   return mean;
 }
 
-// The mean of f(t, nearest level) over one coordinate t of a point drawn evenly from the sphere of radius
-// sqrt(D): density proportional to (1 - t^2/D)^((D-3)/2).
+// The mean of f(t, nearest level) over one coordinate t of a uniform point on the sphere of radius sqrt(D):
+// density proportional to (1 - t^2/D)^((D-3)/2).
 template <class F>
 double mean_on_sphere(int bits, std::int64_t width, F&& f) {
   const quant::Codebook& book = quant::codebook(bits);
@@ -98,8 +98,8 @@ INSTANTIATE_TEST_SUITE_P(All, TurboquantError,
                                             ::testing::Values(32, 64, 128, 256, 512, 1024),
                                             ::testing::Bool()));
 
-// 30% of the energy on one Walsh function, or on a constant, which is the first of them, under the signs that
-// caches use: the error stays that of a random vector.
+// 30% of the energy in one Walsh function, or in a constant (the first of them), under the signs that caches
+// use: the error remains that of a random vector.
 class StructuredError : public ::testing::TestWithParam<std::tuple<int, std::int64_t, bool>> {};
 
 TEST_P(StructuredError, IsThatOfAPointOnTheSphere) {
@@ -124,7 +124,7 @@ INSTANTIATE_TEST_SUITE_P(All, StructuredError,
                          ::testing::Combine(::testing::Values(2, 3, 4, 5, 6, 8),
                                             ::testing::Values(64, 128, 256, 512), ::testing::Bool()));
 
-// Known optima for the sphere itself: one Gaussian table for every D costs next to nothing from 128 on.
+// Known optima for the sphere itself: one Gaussian table for every D costs almost nothing from 128 on.
 TEST(Turboquant, GaussianTableIsNearlyOptimalOnTheSphere) {
   const struct {
     std::int64_t width;
@@ -138,8 +138,8 @@ TEST(Turboquant, GaussianTableIsNearlyOptimalOnTheSphere) {
   }
 }
 
-// Queries that share direction with the keys, as attention's do: what the plain norm gets wrong along the key
-// itself, the matched one mostly gets right.
+// Queries that share a direction with the keys, as in attention: matched norms correct most of the plain
+// norm's error along the key.
 TEST(Turboquant, MatchedNormsHalveTheErrorOfProducts) {
   constexpr std::int64_t kWidth = 128;
   constexpr std::int64_t kVectors = 4096;
@@ -162,7 +162,7 @@ TEST(Turboquant, MatchedNormsHalveTheErrorOfProducts) {
   EXPECT_LT(error[1], 0.5 * error[0]);
 }
 
-// A query along the key shows the bias alone.
+// A query along the key shows only the bias.
 TEST(Turboquant, MatchedNormsHalveTheShrinking) {
   constexpr std::int64_t kWidth = 256;
   Random random(kSeed);
@@ -185,8 +185,8 @@ TEST(Turboquant, MatchedNormsHalveTheShrinking) {
   EXPECT_LT(shrinking("matched"), 0.6 * shrinking("plain"));
 }
 
-// A vector with 30% of its energy on one Walsh function: the rotation piles that up in one coordinate, far
-// beyond the outermost level, unless signs break the pattern.
+// A vector with 30% of its energy in one Walsh function: the rotation concentrates that in one coordinate,
+// far beyond the outermost level, unless signs break the pattern.
 TEST(Turboquant, SignsProtectStructuredVectors) {
   constexpr std::int64_t kWidth = 256;
   constexpr std::int64_t kVectors = 512;
@@ -209,7 +209,7 @@ TEST(Turboquant, ZeroVectorsStayZero) {
         file.attributes = {{"bits", std::to_string(bits)}, {"norm", norm}};
         const OpFile out = run_op(*ops::make_backend(backend), "turboquant_encode", file);
         EXPECT_EQ(out.tensors.at("norms").at(0), 0);
-        // The code of value 0 is the highest negative level's: all bits but the last.
+        // The code of value 0 is that of the highest negative level: all bits but the last.
         const int first = static_cast<int>(out.tensors.at("codes").at(0)) & ((1 << bits) - 1);
         EXPECT_EQ(first, (1 << (bits - 1)) - 1);
       }

@@ -1,4 +1,4 @@
-// Parameters of a mapped file may lie at any byte address of host memory: same bits as at an aligned one.
+// Parameters of a mapped file may have any byte address in host memory: the same bits as at an aligned one.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -33,7 +33,7 @@ class Shifted {
 
 class UnalignedParameter : public ::testing::TestWithParam<std::string_view> {
  protected:
-  // run(parameter) fills and returns the output.
+  // run(parameter) computes and returns the output.
   template <class Run>
   void expect_same(const Shape& shape, Run&& run) {
     const auto backend = make_backend(GetParam(), {.threads = 2});
@@ -121,7 +121,7 @@ TEST_P(UnalignedParameter, GatesAndRouter) {
   });
 }
 
-// What the host cannot read byte by byte must be aligned.
+// Parameters that the host cannot read must be aligned.
 TEST(UnalignedParameterOnDevice, IsRefusedOutsideHostMemory) {
   Random random(8);
   HostTensor x = normal(random, DType::f32, {3, 8});

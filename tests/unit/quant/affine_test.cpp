@@ -31,7 +31,7 @@ std::vector<std::byte> bytes_of(const SafetensorsFile& file, const std::string& 
   return {entry->data.begin(), entry->data.end()};
 }
 
-// Words, scales, biases and values as MLX makes them, for every width and group, at odd addresses.
+// Words, scales, biases and values as from MLX, for every width and group size, at odd addresses.
 TEST_P(AffineGolden, BitForBit) {
   const Golden golden = GetParam();
   const SafetensorsFile file(std::string(test_data()) + "/quant/affine_" + golden.name + ".safetensors");

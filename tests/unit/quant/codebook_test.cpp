@@ -46,7 +46,7 @@ TEST_P(CodebookOfBits, NearestAgreesWithALinearSearch) {
   };
   for (std::size_t c = 0; c + 1 < book.size(); ++c) {
     const double border = book.bounds()[c];
-    EXPECT_EQ(book.nearest(border), c);  // on a border the lower code
+    EXPECT_EQ(book.nearest(border), c);  // on a border, the lower code
     EXPECT_EQ(book.nearest(std::nextafter(border, 10)), c + 1);
     EXPECT_EQ(book.nearest(std::nextafter(border, -10)), c);
     EXPECT_EQ(book.nearest(book.levels()[c]), c);
@@ -68,7 +68,7 @@ TEST_P(CodebookOfBits, ExtremesHaveTheOutermostCodes) {
 
 INSTANTIATE_TEST_SUITE_P(Bits, CodebookOfBits, ::testing::Values(2, 3, 4, 5, 6, 8));
 
-// Max (1960) gives the first widths to four digits; the rest was solved independently in long double.
+// Max (1960) gives the first widths to four digits; the rest was computed independently in long double.
 TEST(Codebook, AgreesWithPublishedLevels) {
   const double four[] = {0.1283950, 0.3880483, 0.6567591, 0.9423405,
                          1.2562312, 1.6180464, 2.0690172, 2.7325896};

@@ -1,4 +1,4 @@
-// Formats as data: what the list says of each, and a format of interleaved blocks, which fits the same
+// Formats as data: the properties in the list, and a format of interleaved blocks, which fits the same
 // Weight.
 #include "quant/format.h"
 

@@ -1,4 +1,4 @@
-// What the op runner demands of a file beyond the op's own contract, and what it says.
+// Requirements of the op runner on a file beyond the op's contract, and the messages.
 #include "runner/bound_op.h"
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ TEST_F(BoundOpTest, OneNumberDoesNotServeSeveralSequences) {
   EXPECT_NO_THROW(run_op(*backend_, "attention", file));
 }
 
-// Shapes of outputs follow from attributes; the message is about the attribute all the same.
+// Shapes of outputs follow from attributes, but the message is about the attribute.
 TEST_F(BoundOpTest, AttributesThatSizeOutputs) {
   OpFile file;
   file.tensors["x"] = normal(random_, DType::f32, {2, 1, 32});

@@ -18,7 +18,7 @@ TEST(Docs, OpCatalogueIsCurrent) {
   EXPECT_EQ(text.str(), ops_markdown()) << "run: sluice op --markdown > docs/ops.md";
 }
 
-// The walk through the files must not name one that is gone.
+// life_of_a_token.md must not name files that do not exist.
 TEST(Docs, LifeOfATokenNamesFilesThatExist) {
   std::ifstream file(source_dir() + "/docs/life_of_a_token.md");
   std::stringstream text;

@@ -1,5 +1,5 @@
-// The promise of invariance on the CPU, for every op that has tokens and any number of threads. Driven by the
-// ops' tables and cases: an op or case that is added is tested here without a line.
+// The promise of invariance on the CPU, for every op with tokens and any number of threads. Driven by the
+// ops' tables and cases, so new ops and cases are tested automatically.
 #include "invariance.h"
 
 #include "op_names.h"
@@ -29,7 +29,7 @@ TEST_P(Invariance, HoldsForEveryCase) {
   check_every_case(GetParam(), true);
 }
 
-// As engines compute unless told otherwise.
+// As engines compute by default.
 TEST_P(Invariance, HoldsForEveryCaseRounded) {
   check_every_case(GetParam(), false);
 }

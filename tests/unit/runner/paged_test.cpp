@@ -1,5 +1,5 @@
-// Caches in pages give the bits of caches whose rows lie one behind the other: every case of every op that
-// has a page table, over random tables with shared pages and poison wherever no row lies.
+// Paged caches give the bits of contiguous caches: every case of every op with a page table, over random
+// tables with shared pages, with poison in all other memory.
 #include "runner/paged_case.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,8 @@ void check_op(ops::Backend& backend, const std::string& op, std::size_t step) {
   EXPECT_GT(paged, 0u);
 }
 
-// Four sequences of some hundred rows, so that each has several pages and writes or reads across them.
+// Four sequences of some hundred rows, so that each has several pages and reads or writes across their
+// boundaries.
 OpFile long_sequences(const std::string& op, std::uint64_t seed, ops::DType type) {
   constexpr std::int64_t kTokens = 200;
   Random random(seed);

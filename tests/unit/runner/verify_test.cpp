@@ -11,7 +11,7 @@ namespace {
 
 class VerifyOp : public ::testing::TestWithParam<std::string> {};
 
-// One test an op: the whole case table of the CPU backend against the reference.
+// One test per op: the complete case table of the CPU backend against the reference.
 TEST_P(VerifyOp, CpuMatchesReference) {
   const auto results = verify_ops({.backend = "cpu", .op = GetParam(), .threads = 2}, {});
   ASSERT_EQ(results.size(), 1u);
@@ -19,8 +19,8 @@ TEST_P(VerifyOp, CpuMatchesReference) {
   for (const std::string& failure : results[0].failures) ADD_FAILURE() << failure;
 }
 
-// Engines round activations, and weights of attention, unless told otherwise: all products again, within
-// 2.5e-4 where activations are F32.
+// Engines round activations and attention weights by default: all products again, within 2.5e-4 for F32
+// activations.
 class VerifyRounded : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(VerifyRounded, CpuMatchesReference) {

@@ -1,4 +1,4 @@
-// What is drawn without sorting is what walking down the sorted candidates gives.
+// Drawing without sorting gives the result of scanning the sorted candidates.
 #include "sampling/draw.h"
 
 #include <gtest/gtest.h>

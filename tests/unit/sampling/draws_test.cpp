@@ -1,4 +1,4 @@
-// The shares of many draws are the probabilities that transformers leaves after penalties, bias, mask,
+// The frequencies of many draws match the probabilities of transformers after penalties, bias, mask,
 // temperature, top-k, top-p and min-p, in that order.
 #include <gtest/gtest.h>
 
@@ -18,7 +18,8 @@ constexpr std::int64_t kDraws = 20000;
 
 class Draws : public ::testing::TestWithParam<std::string_view> {};
 
-// Pearson's statistic over the tokens that are expected often enough, the rest as one; and their number.
+// Pearson's statistic over the tokens that are expected often enough, with the rest as one cell; and the
+// number of cells.
 std::pair<double, int> chi_square(const std::vector<std::int64_t>& counts, const float* probabilities) {
   double statistic = 0;
   int cells = 0;
@@ -42,7 +43,7 @@ std::pair<double, int> chi_square(const std::vector<std::int64_t>& counts, const
   return {statistic, cells};
 }
 
-// One row of a file's tensor, as often as there are draws.
+// One row of a file's tensor, repeated for every draw.
 class Repeated {
  public:
   Repeated(const runner::OpFile& file, const char* name, std::int64_t row) : tensor_(file.tensors.at(name)) {

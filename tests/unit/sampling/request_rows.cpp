@@ -14,7 +14,7 @@ std::size_t size(std::int64_t count) {
   return static_cast<std::size_t>(count);
 }
 
-// The memory of an op over some requests; outputs are poisoned.
+// The memory of an op for some requests; outputs are poisoned.
 class RowFields {
  public:
   RowFields(const std::vector<RowRequest>& requests, const std::vector<std::int32_t>& slots)
@@ -111,7 +111,7 @@ class RowFields {
   std::vector<std::int32_t> slots_;
   std::vector<float> logits_;
   std::vector<std::int32_t> positions_;
-  std::vector<float> reals_;  // one setting behind the other
+  std::vector<float> reals_;  // the settings one after the other
   std::vector<std::int32_t> top_k_;
   std::vector<std::int32_t> logprobs_;
   std::vector<std::int32_t> seeds_;

@@ -1,4 +1,4 @@
-// A `sample` op over requests of different kinds, in host memory.
+// A `sample` op over different requests, in host memory.
 #pragma once
 
 #include <vector>
@@ -24,7 +24,7 @@ struct RowResult {
   std::vector<std::int32_t> counts;
 };
 
-// Rows in the order of `slots`; the settings of all requests lie in the order of `requests`.
+// Rows in the order of `slots`; the settings are in the order of `requests`.
 std::vector<RowResult> run_rows(ops::Backend& backend, const std::vector<RowRequest>& requests,
                                 const std::vector<std::int32_t>& slots);
 RowResult run_row(ops::Backend& backend, const RowRequest& request);

@@ -1,4 +1,4 @@
-// One `sample` op over rows that want different things.
+// One `sample` op over rows with different settings.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ TEST_P(SampleRow, PenaltiesLookAtThePast) {
   EXPECT_EQ(choose({.presence_penalty = 1.5}, {1, 3}), 2);
   EXPECT_EQ(choose({.frequency_penalty = 0.6}, {1, 1, 3, 3}), 2);
   EXPECT_EQ(choose({.frequency_penalty = 0.6}, {1, 3}), 1);
-  EXPECT_EQ(choose({.repetition_penalty = 0.5}, {2}), 2);  // below 1 it draws tokens back in
+  EXPECT_EQ(choose({.repetition_penalty = 0.5}, {2}), 2);  // below 1 it favours tokens that occurred
 }
 
 TEST_P(SampleRow, ChosenTokensCountWhereThereIsAPenalty) {
@@ -53,13 +53,13 @@ TEST_P(SampleRow, BiasComesAfterPenaltiesAndTheMaskAfterBias) {
 TEST_P(SampleRow, NothingOutsideTheMaskIsChosen) {
   EXPECT_EQ(choose({}, {}, {4}), 4);
   EXPECT_EQ(choose({.temperature = 5, .seed = 3}, {}, {0}), 0);
-  // Not even where all that is allowed is impossible.
+  // Not even if all allowed tokens are impossible.
   const RowResult result = run_row(*backend_, {{}, {0.0f, -kInfinity, -kInfinity}, {}, {1, 2}});
   EXPECT_EQ(result.id, 1);
 }
 
 TEST_P(SampleRow, ARowWithoutAnyAllowedTokenIsAnError) {
-  std::vector<std::uint8_t> none = {0xff, 0xe0};  // bits behind the vocabulary allow nothing
+  std::vector<std::uint8_t> none = {0xff, 0xe0};  // bits after the vocabulary allow nothing
   ops::Sample op;
   std::vector<float> logits(10);
   std::int32_t positions[2] = {};
@@ -85,7 +85,7 @@ TEST_P(SampleRow, ARowLeftOutIsLeftAlone) {
 }
 
 TEST_P(SampleRow, LogprobsAreOfWhatTheRequestSees) {
-  // Whatever the temperature and the limits of the draw.
+  // For any temperature and limits of the draw.
   for (const double temperature : {0.0, 0.3, 2.0}) {
     const RowResult result =
         run_row(*backend_, {{.temperature = temperature, .top_k = 1, .presence_penalty = 1, .logprobs = 2},
@@ -142,7 +142,7 @@ RowRequest random_request(std::mt19937& random, std::size_t vocab) {
   return request;
 }
 
-// The promise: what a row gets does not depend on the rows beside it, their number or their order.
+// The promise: a row's result does not depend on the other rows, their number or their order.
 TEST_P(SampleRow, AMixtureGivesEachRowWhatItGetsAlone) {
   std::mt19937 random(printed_seed());
   for (int round = 0; round < 40; ++round) {
@@ -165,7 +165,7 @@ TEST_P(SampleRow, AMixtureGivesEachRowWhatItGetsAlone) {
   }
 }
 
-// A field and an attribute of the same value mean the same, where F32 holds the value.
+// A field and an attribute of the same value are equivalent if F32 represents the value.
 TEST_P(SampleRow, FieldsAndAttributesMeanTheSame) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     const SamplingSettings s{.temperature = 0.75, .top_k = 4, .top_p = 0.875, .min_p = 0.125, .seed = seed};

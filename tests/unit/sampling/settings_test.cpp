@@ -16,7 +16,7 @@ TEST(SamplingSettings, WhatMakesNoSenseIsRefusedByName) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   refused("temperature", {.temperature = -1});
   refused("temperature", {.temperature = kInfinity});
-  refused("temperature", {.temperature = 1e60});  // rows hold F32
+  refused("temperature", {.temperature = 1e60});  // rows are F32
   refused("top_k", {.top_k = -1});
   refused("top_p", {.top_p = 0});
   refused("top_p", {.top_p = 1.01});

@@ -1,5 +1,5 @@
-// Whatever else runs, whenever a request comes, wherever it has to wait: its answer is that of a session of
-// its own.
+// Whatever else runs, whenever a request arrives, and wherever it has to wait: its answer is that of a
+// session of its own.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,12 +23,12 @@ struct Case : ModelCase {
   int longest = 600;  // prompt
 };
 
-// A request and what its callbacks heard.
+// A request and the events of its callbacks.
 struct Asked {
   Request request;
   std::int64_t cancel_after = -1;  // tokens; -1: never
   GenerateResult want;
-  std::vector<std::vector<double>> probabilities;  // of every token, behind each token of the prompt
+  std::vector<std::vector<double>> probabilities;  // of every token, after each token of the prompt
 
   RequestHandle handle;
   std::atomic<bool> submitted{false};
@@ -85,7 +85,7 @@ Request Answers::some_request() {
   return request;
 }
 
-// The answer of a session alone, and what it makes of the prompt.
+// The answer of a session alone, and its logits of the prompt.
 void Answers::find_want(Session& session, Asked& asked) const {
   session.reset();
   asked.want = generate(session, asked.request.prompt, asked.request.options);
@@ -153,7 +153,7 @@ void Answers::check(const Asked& asked) const {
   const GenerateResult& got = asked.result.generated;
   EXPECT_EQ(asked.ids, got.ids);
   EXPECT_EQ(asked.text, got.text);
-  if (asked.cancel_after == 0) return;  // at any time
+  if (asked.cancel_after == 0) return;  // cancelled at any time
   EXPECT_EQ(asked.progress.front(), asked.result.prompt.cached);
   EXPECT_EQ(asked.progress.back(), static_cast<std::int64_t>(asked.request.prompt.size()));
   if (asked.cancel_after > 0 && got.reason == FinishReason::cancelled) {
@@ -177,7 +177,7 @@ TEST_P(Answers, AreThoseOfASessionAlone) {
     if (below(6) == 0) asked.cancel_after = below(8);
     find_want(*session, asked);
   }
-  // Five pages, of which a sequence may need three: some have to wait for others.
+  // Five pages, of which a sequence may need three, so some must wait for others.
   scheduler_ = std::make_unique<Scheduler>(
       engine_, SchedulerOptions{.parallel = 6, .context = kContext, .cache_tokens = 1280});
   std::vector<std::thread> clients;

@@ -31,7 +31,8 @@ TEST(ChunkPlan, ShortPromptsShareAPass) {
   EXPECT_EQ(plan_chunks(prompts, 128), (Chunks{20, 0, 30, 40}));
 }
 
-// Whatever the budgets, a prompt is read whole, cut at multiples of 64 only, and a turn keeps its budget.
+// With any budgets, a prompt is read completely, divided only at multiples of 64, and a turn stays within its
+// budget.
 TEST(ChunkPlan, ReadsEverythingWithinTheBudget) {
   std::mt19937 random(printed_seed());
   for (int round = 0; round < 200; ++round) {

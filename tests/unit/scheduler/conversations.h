@@ -1,4 +1,4 @@
-// Conversations that grow, are edited, fork and come back, and what a session of their own answers to them.
+// Conversations that grow, are edited, fork and return, and the answers of a session of their own.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,13 +33,14 @@ class Conversations : public ::testing::TestWithParam<ConversationCase> {
   void add_tokens(Ids& to, int count) {
     for (; count > 0; --count) to.push_back(below(static_cast<int>(engine_->summary().vocab)));
   }
-  // A prompt that has something to do with those before.
+  // A prompt related to earlier ones.
   Ids next_prompt(const std::vector<Ids>& known) {
     Ids prompt;
     if (!known.empty() && below(8) != 0) prompt = known[random_() % known.size()];
     const int kind = below(4);
     if (kind == 0 && !prompt.empty()) prompt.resize(1 + random_() % prompt.size());  // edited
-    if (kind != 1 || prompt.empty()) add_tokens(prompt, 1 + below(200));             // else the same again
+    // otherwise the same again
+    if (kind != 1 || prompt.empty()) add_tokens(prompt, 1 + below(200));
     if (prompt.size() > 800) prompt.resize(static_cast<std::size_t>(1 + below(800)));
     return prompt;
   }

@@ -1,5 +1,4 @@
-// Conversations that grow, are edited, fork and come back: what is remembered of them saves work and changes
-// no token.
+// Conversations that grow, are edited, fork and return: caching saves work and changes no token.
 #include "conversations.h"
 
 #include <future>
@@ -54,7 +53,7 @@ TEST_P(Conversations, AreAnsweredAsIfNothingWereRemembered) {
       known.push_back(std::move(whole));
     }
   }
-  // Whatever was drawn above, what has just been read is remembered.
+  // Whatever was drawn above, the prompt just read is cached.
   Ids prompt;
   add_tokens(prompt, 300);
   for (int turn = 0; turn < 2; ++turn, add_tokens(prompt, 20)) {
@@ -77,11 +76,11 @@ TEST_P(Conversations, AreAnsweredAsIfNothingWereRemembered) {
   std::cout << cached << " of " << scheduler.state().prompt_tokens << " tokens cached\n";
 }
 
-// Each turn computes what is new, the answer before it and less than a block more.
+// Each turn computes what is new, the previous answer and less than a block more.
 TEST_P(Conversations, ThatGrowAreReadOnce) {
   Scheduler scheduler(engine_, {.parallel = 2, .context = kContext});
   Ids prompt;
-  std::int64_t before = 0;  // tokens of the prompt before
+  std::int64_t before = 0;  // tokens of the previous prompt
   while (prompt.size() < 600) {
     const std::int64_t kept = before;
     add_tokens(prompt, 1 + below(100));
@@ -103,7 +102,7 @@ TEST_P(Conversations, ThatGrowAreReadOnce) {
   EXPECT_EQ(result.generated.ids, alone(edited));
 }
 
-// What several ask at once is read once.
+// A common prefix of concurrent requests is computed once.
 TEST_P(Conversations, ThatBeginAtOnceShareTheirBeginning) {
   Scheduler scheduler(engine_, {.parallel = 4, .context = kContext});
   Ids prompt;
@@ -127,7 +126,7 @@ TEST_P(Conversations, ThatBeginAtOnceShareTheirBeginning) {
   EXPECT_GE(cached, 3 * 640);
 }
 
-// The same prompt several times at once is read once, to its last token, and answered as often.
+// The same prompt several times at once is computed once, to its last token, and answered as often.
 TEST_P(Conversations, ThatAreTheSameAreReadOnce) {
   Scheduler scheduler(engine_, {.parallel = 5, .context = kContext});
   for (const int length : {5, 64, 100, 700}) {
@@ -135,7 +134,8 @@ TEST_P(Conversations, ThatAreTheSameAreReadOnce) {
     add_tokens(prompt, length);
     std::vector<Request> requests;
     std::vector<std::promise<RequestResult>> done(4);
-    // The others come while this one's caller keeps the scheduler: none begins before all are there.
+    // The others arrive while this request's callback blocks the scheduler, so none begins before all are
+    // there.
     std::promise<void> kept;
     std::promise<void> submitted;
     std::shared_future<void> all_there = submitted.get_future();
@@ -186,7 +186,7 @@ TEST(Remembering, CanBeSwitchedOff) {
   }
 }
 
-// A sequence that needs all pages there are takes them.
+// A sequence that needs all pages gets them.
 TEST(Remembering, NeverStandsInTheWay) {
   for (const char* model : {"qwen3_next", "qwen3_moe"}) {
     const auto engine = Engine::load(test_data() + "/models/" + model,
@@ -204,8 +204,8 @@ TEST(Remembering, NeverStandsInTheWay) {
   }
 }
 
-// Nor where what it has in pages of its own goes on behind a page that remembers the same beginning: that one
-// is given up, although rows behind it are in use.
+// Nor if the sequence's own pages continue after a page that caches the same beginning: that one is evicted,
+// although later rows are in use.
 TEST(Remembering, NeverStandsInTheWayOfItsOwnPrompt) {
   const auto engine = load_model("qwen3_next", {.backend = "cpu", .threads = 1, .prefill_chunk = 128});
   Scheduler scheduler(engine, {.parallel = 1,
@@ -226,11 +226,11 @@ TEST(Remembering, NeverStandsInTheWayOfItsOwnPrompt) {
               generate(*engine->new_session(1024), request.prompt, request.options).ids);
   };
   run(1, 300);
-  run(2, 100);  // which takes the only place for a state, so that the page before is of no use without it
+  run(2, 100);  // takes the only place for a state, so that the page before is useless without it
   run(1, 900);
 }
 
-// Rows and states that had to leave their places come back from the host's memory.
+// Evicted rows and states are restored from host memory.
 TEST(Remembering, FindsInMemoryWhatHadToMakeRoom) {
   for (const char* model : {"qwen3_next", "deepseek_v3"}) {
     const auto engine = load_model(model, {.backend = "cpu", .threads = 1, .prefill_chunk = 256});
@@ -258,7 +258,7 @@ TEST(Remembering, FindsInMemoryWhatHadToMakeRoom) {
   }
 }
 
-// What a template opens the answer with may be another text the next time, or not be there.
+// The text with which a template opens the answer may differ the next time, or be missing.
 TEST(Remembering, GoesOnBeforeTheOpeningOfAnAnswer) {
   const auto engine = load_model("qwen3_next", {.backend = "cpu", .threads = 1, .prefill_chunk = 512});
   for (const std::size_t length : {640u, 643u, 654u, 660u}) {
@@ -279,7 +279,7 @@ TEST(Remembering, GoesOnBeforeTheOpeningOfAnAnswer) {
   }
 }
 
-// States are copied while a prompt is read on, and where there is no place for that it is read in parts.
+// States are copied while a prompt is computed, or the prompt is divided if there is no place for that.
 TEST(Remembering, CopiesStatesOnTheWay) {
   const auto engine = load_model("qwen3_next", {.backend = "cpu", .threads = 1, .prefill_chunk = 512});
   Request request;
@@ -303,7 +303,7 @@ TEST(Remembering, CopiesStatesOnTheWay) {
   }
 }
 
-// Nobody waits for what others may have use of: the first token is told before anything is kept.
+// No one waits for caching: the first token is reported before anything is cached.
 TEST(Remembering, KeepsWhatWasReadBehindTheFirstToken) {
   const auto engine = load_model("qwen3_next", {.backend = "cpu", .threads = 1});
   Scheduler scheduler(engine, {.parallel = 1, .context = 512, .cache_snapshots = 0});
@@ -331,8 +331,8 @@ TEST(Remembering, TakesTheBytesThatWereGiven) {
     EXPECT_EQ(settled.cache_snapshots, 2);
     return settled.cache_tokens / 256;
   };
-  EXPECT_EQ(pages(1), 4);         // a context's
-  EXPECT_EQ(pages(1 << 30), 16);  // all sequences'
+  EXPECT_EQ(pages(1), 4);         // those of one context
+  EXPECT_EQ(pages(1 << 30), 16);  // those of all sequences
   const std::uint64_t states = 2 * engine->summary().state_bytes;
   const std::uint64_t page = engine->summary().cache_bytes_per_position * 256;
   EXPECT_EQ(pages(states + 7 * page), 7);
@@ -342,7 +342,7 @@ TEST(Remembering, TakesTheBytesThatWereGiven) {
   });
 }
 
-// One limit is for everything: what leaves the pages counts as well.
+// One limit applies to everything, including what is evicted from pages.
 TEST(Remembering, KeepsToTheEnginesMemory) {
   const std::string model = source_dir() + "/models/delta-story";
   constexpr std::uint64_t kLimit = 120'000'000;
@@ -357,18 +357,18 @@ TEST(Remembering, KeepsToTheEnginesMemory) {
   EXPECT_EQ(Scheduler(free, options).options().cache_memory, options.cache_memory);
 }
 
-// Where that is asked for, a prompt goes on from an answer as it was generated: with the bits of a session
-// that generated it and goes on.
+// With reuse_decoded, a prompt continues from an answer as it was generated: with the bits of a session that
+// generated it and continues.
 TEST(Remembering, GoesOnFromAnswersWhereAsked) {
   for (const char* model : {"qwen3_next", "deepseek_v3"}) {
     const auto engine = load_model(model, {.backend = "cpu", .threads = 1});
     const TemporaryFolder folder;
     Request request;
     for (int i = 0; i < 100; ++i) request.prompt.push_back((i * i + 5) % 97);
-    request.options.max_tokens = 93;  // of which the last is not computed: 192 in all
+    request.options.max_tokens = 93;  // the last one is not computed: 192 in total
     request.options.ignore_stop_ids = true;
     const auto answer = generate(*engine->new_session(512), request.prompt, request.options).ids;
-    // A session appends the last token, too: of this one that is the last that was computed above.
+    // A session appends the last token, too: here that is the last one computed above.
     const auto session = engine->new_session(512);
     Request shorter = request;
     shorter.options.max_tokens = 92;
@@ -389,13 +389,13 @@ TEST(Remembering, GoesOnFromAnswersWhereAsked) {
       if (reuse) {
         EXPECT_EQ(result.generated.ids, behind) << model;
       }
-      // What is computed behind it is marked, too.
+      // What is computed after it is marked, too.
       add_some(next.prompt, 64);
       const RequestResult further = scheduler.run(next);
       EXPECT_EQ(further.prompt.decoded, further.prompt.cached - (reuse ? 64 : further.prompt.cached));
       next.prompt.resize(196);
     }
-    // Files hold what was read alone.
+    // Files hold only what was computed as prompts.
     Scheduler later(engine, {.parallel = 1, .context = 512, .cache_folder = folder.path()});
     const RequestResult result = later.run(next);
     EXPECT_EQ(result.prompt.cached, 64) << model;
@@ -403,13 +403,14 @@ TEST(Remembering, GoesOnFromAnswersWhereAsked) {
   }
 }
 
-// A key's requests find what they left, whatever others ask meanwhile, and nobody waits for another key's.
+// A key's requests find their cached prefixes, whatever others request meanwhile, and none waits for another
+// key's.
 TEST(Remembering, KeepsKeysAndTheirRoomApart) {
   const auto engine = load_model("qwen3_next", {.backend = "cpu", .threads = 1});
   const TemporaryFolder folder;
   const ModelSummary& model = engine->summary();
   const std::uint64_t block =
-      model.state_bytes + 64 * model.cache_bytes_per_position;  // and the state behind it
+      model.state_bytes + 64 * model.cache_bytes_per_position;  // and the state after it
   Scheduler scheduler(engine, {.parallel = 2,
                                .context = 512,
                                .cache_memory = 12 * block,
@@ -425,7 +426,7 @@ TEST(Remembering, KeepsKeysAndTheirRoomApart) {
     return scheduler.run(request).prompt;
   };
   EXPECT_EQ(ask("a", 1).cached, 0);
-  EXPECT_EQ(ask("b", 1).cached, 0);  // though it is the same
+  EXPECT_EQ(ask("b", 1).cached, 0);  // though it is the same prompt
   for (std::int32_t other = 2; other < 40; ++other) EXPECT_EQ(ask("b", other).cached, 0);
   EXPECT_EQ(ask("a", 1).cached, 192);
   EXPECT_EQ(name(ask("b", 1).reason), "evicted");
@@ -434,7 +435,7 @@ TEST(Remembering, KeepsKeysAndTheirRoomApart) {
   EXPECT_TRUE(scheduler.remembered("c", "").empty());
 }
 
-// Two keys that ask the same at once: each computes its own.
+// Two keys that request the same at the same time: each computes its own.
 TEST(Remembering, WaitsForNoOtherKey) {
   const auto engine = load_model("qwen3_next", {.backend = "cpu", .threads = 1});
   for (const std::int64_t keys : {0, 2}) {

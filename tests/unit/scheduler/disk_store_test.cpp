@@ -21,7 +21,7 @@ using Bytes = std::vector<std::byte>;
 
 class DiskStoreTest : public ::testing::Test {
  protected:
-  static constexpr std::uint64_t kRowBytes = 1000;  // of a block
+  static constexpr std::uint64_t kRowBytes = 1000;  // per block
   static constexpr std::uint64_t kStateBytes = 3001;
 
   DiskStoreTest() { random_.seed(printed_seed()); }
@@ -46,7 +46,7 @@ class DiskStoreTest : public ::testing::Test {
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random_());
     return saved(std::move(bytes));
   }
-  // Rows [begin, end) of a prompt of that many blocks.
+  // Rows [begin, end) of a prompt with that many blocks.
   DiskStore::Content rows(const Ids& ids, std::int64_t begin = 0) {
     const auto blocks = static_cast<std::size_t>((static_cast<std::int64_t>(ids.size()) - begin) / 64);
     return {FileKind::rows, salt_of("a"), ids, begin, blocks * 64, some_bytes(blocks * kRowBytes)};
@@ -76,7 +76,7 @@ class DiskStoreTest : public ::testing::Test {
   std::vector<std::string> lines_;
 };
 
-// A file that cannot be read now may be read later: it stays.
+// A file that cannot be read now may be readable later, so it stays.
 TEST_F(DiskStoreTest, KeepsFilesThatCannotBeReadNow) {
   const Ids ids = some_ids(3);
   { DiskStore(options(), memory_).write(rows(ids)); }
@@ -129,7 +129,7 @@ TEST_F(DiskStoreTest, GivesBackWhatWasWritten) {
     EXPECT_TRUE(store.found().empty());
     const FilePtr row_file = store.write(content);
     const FilePtr state_file = store.write(saved);
-    expect(store, row_file, state_file);  // whether they are on the disk by now or not
+    expect(store, row_file, state_file);  // whether they are on disk already or not
     EXPECT_EQ(store.write(content), row_file);
   }
   EXPECT_EQ(folder_.count(), 2u);
@@ -147,7 +147,7 @@ TEST_F(DiskStoreTest, GivesBackWhatWasWritten) {
   EXPECT_TRUE(lines_.empty());
 }
 
-// Whatever bit changes and wherever a file ends, nothing of it is used; it goes, and one line says so.
+// Whichever bit changes and wherever a file ends, none of it is used; it is removed, and one line reports it.
 TEST_F(DiskStoreTest, UsesNothingThatIsDamaged) {
   const Ids ids = some_ids(2);
   for (int round = 0; round < 300; ++round) {
@@ -193,7 +193,7 @@ TEST_F(DiskStoreTest, StaysWithinItsBytesAndKeepsWhatIsUsed) {
       if (i % 20 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     EXPECT_FALSE(used[0]->gone);
-    EXPECT_EQ(store.write(rows(some_ids(200))), nullptr);  // more than there is room for
+    EXPECT_EQ(store.write(rows(some_ids(200))), nullptr);  // larger than the limit
   }
   EXPECT_LE(bytes_in_folder(), kBytes);
   EXPECT_GT(bytes_in_folder(), kBytes / 2);
@@ -206,8 +206,8 @@ TEST_F(DiskStoreTest, StaysWithinItsBytesAndKeepsWhatIsUsed) {
   EXPECT_EQ(folder_.count(), 0u);
 }
 
-// A client that writes a lot makes room among its own files alone, also after a restart, and what is worth
-// least to another one does not depend on it.
+// A client that writes a lot evicts only its own files, also after a restart, and another client's choice of
+// what to evict does not depend on it.
 TEST_F(DiskStoreTest, KeepsSharesApart) {
   constexpr std::uint64_t kBytes = 100'000;
   DiskOptions shared = options(kBytes);
@@ -223,14 +223,14 @@ TEST_F(DiskStoreTest, KeepsSharesApart) {
     for (int i = 0; i < 100; ++i) ASSERT_NE(store.write(of("b", state(some_ids(3)))), nullptr);
     EXPECT_LE(store.bytes(), kBytes);
     for (const FilePtr& file : own) EXPECT_FALSE(file->gone);
-    EXPECT_EQ(store.write(of("a", rows(some_ids(60)))), nullptr);  // more than half of it all
+    EXPECT_EQ(store.write(of("a", rows(some_ids(60)))), nullptr);  // more than half of the limit
   }
   DiskStore store(shared, memory_);
   std::int64_t found = 0;
   for (const DiskStore::Found& one : store.found()) found += one.salt == salt_of("a", "") ? 1 : 0;
   EXPECT_EQ(found, 9);
   for (int i = 0; i < 20; ++i) store.write(of("b", state(some_ids(3))));
-  const FilePtr more = store.write(of("a", rows(some_ids(30))));  // its own go now
+  const FilePtr more = store.write(of("a", rows(some_ids(30))));  // evicts its own files
   ASSERT_NE(more, nullptr);
   EXPECT_LE(store.bytes(), kBytes);
 }
@@ -260,7 +260,7 @@ TEST_F(DiskStoreTest, SharesAFolder) {
   second.found();
   EXPECT_TRUE(found[0].file->gone);
   EXPECT_EQ(second.bytes(), 0u);
-  EXPECT_TRUE(lines_.empty());  // nothing is wrong
+  EXPECT_TRUE(lines_.empty());  // no errors
 }
 
 TEST_F(DiskStoreTest, LeavesFilesOfOtherModelsUntilItNeedsTheRoom) {
@@ -311,7 +311,7 @@ TEST_F(DiskStoreTest, ReadsLongFilesInParts) {
   EXPECT_EQ(at, all->size());
 }
 
-// As on a disk that is full: nothing is written, one line says so, and it goes on once there is room.
+// As on a full disk: nothing is written, one line reports it, and writing continues once there is room.
 TEST_F(DiskStoreTest, GoesOnWhenNothingCanBeWritten) {
   const auto before = std::signal(SIGXFSZ, SIG_IGN);
   rlimit limit{};

@@ -57,7 +57,7 @@ TEST(FairQueue, AFloodDoesNotHoldUpOthers) {
   EXPECT_LE(place(101), 3);
 }
 
-// Whatever the requests cost, keys with something to run get the same number of tokens.
+// Whatever the requests cost, keys with waiting requests get the same number of tokens.
 TEST(FairQueue, KeysShareTokensNotRequests) {
   std::mt19937 random(printed_seed());
   FairQueue queue({.capacity = 100000, .quantum = 256});
@@ -89,7 +89,8 @@ TEST(FairQueue, PrioritiesComeFirstAndWaitingRaisesThem) {
   queue.push(request(0, "plain"));
   queue.push(urgent);
   EXPECT_EQ(queue.pop(kStart + 1s, kAny)->id, 1u);
-  // Urgent requests keep coming: after 20 s and a bit the plain one has caught up, and its turn is first.
+  // Urgent requests keep arriving: after a little over 20 s the plain one has the same level and an earlier
+  // turn.
   int before = 0;
   for (int second = 2; second < 60; ++second) {
     urgent.arrived = kStart + 1s * second;
@@ -120,7 +121,7 @@ TEST(FairQueue, AFullQueueRefuses) {
   expect_error(ErrorKind::busy, {"full", "2"}, [&] { queue.push(request(2, "c")); });
   const auto taken = queue.pop(kStart, kAny);
   queue.push(request(3, "c"));
-  queue.put_back(*taken);  // what was admitted is not lost
+  queue.put_back(*taken);  // an admitted request is not lost
   EXPECT_EQ(queue.size(), 3u);
   EXPECT_EQ(drain(queue).size(), 3u);
 }
@@ -152,7 +153,7 @@ TEST(FairQueue, DropsWhatWasCancelledOrIsTooLate) {
   queue.push(late);
   queue.push(request(2, "a"));
   EXPECT_TRUE(queue.drop(kStart).empty());
-  cancelled.cancel.cancel();  // the copy in the queue has the same button
+  cancelled.cancel.cancel();  // the copy in the queue shares the flag
   const auto first = queue.drop(kStart + 4s);
   ASSERT_EQ(first.size(), 1u);
   EXPECT_EQ(first[0].id, 0u);

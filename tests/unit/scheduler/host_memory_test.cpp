@@ -1,4 +1,4 @@
-// Memory that is used again and again: nobody writes into what another holds, and it does not grow.
+// Reused memory: no holder's bytes are overwritten, and the total does not grow.
 #include "scheduler/prefix/host_memory.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Which recurrent states a tree of prompts keeps where there is little room, and which others would: a
-// simulation, in which rows are never scarce.
+// Simulates which recurrent states the prefix cache keeps if there is little room, and which ones other
+// policies would; rows are never evicted.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,7 @@ class NoPages final : public PageOwner {
   SavedState save_snapshot(std::int32_t) override { return {}; }
 };
 
-// Where states are kept: as the scheduler does.
+// The points at which states are saved, as in the scheduler.
 inline std::vector<std::int64_t> points_of(std::int64_t tokens, std::int64_t common, std::int64_t cached,
                                            std::int64_t spacing) {
   std::vector<std::int64_t> points = {common / 64 * 64, tokens / 64 * 64};
@@ -40,14 +40,14 @@ inline std::vector<std::int64_t> points_of(std::int64_t tokens, std::int64_t com
   return points;
 }
 
-// Tokens that are computed of each prompt of a trace, with room for so many states.
+// The tokens computed for each prompt of a trace, with room for that many states.
 class PolicySimulation {
  public:
   using Counts = std::vector<std::int64_t>;
   explicit PolicySimulation(const std::vector<Prompt>& trace, std::int64_t spacing = 4096)
       : trace_(trace), spacing_(spacing) {
     for (const Prompt& prompt : trace) names_.push_back(names_of(prompt));
-    // What is used when, were there room for everything.
+    // The uses of each state, if there were room for everything.
     std::vector<std::uint64_t> uses;
     run(
         std::numeric_limits<std::size_t>::max(), [](std::uint64_t, std::size_t used) { return used; }, &uses);
@@ -73,11 +73,11 @@ class PolicySimulation {
     }
     return computed;
   }
-  // Gives up the state that was used least lately.
+  // Evicts the least recently used state.
   Counts by_age(std::size_t states) const {
     return run(states, [](std::uint64_t, std::size_t used) { return used; });
   }
-  // The one whose next use is farthest.
+  // Evicts the state whose next use is the farthest.
   Counts clairvoyant(std::size_t states) const {
     return run(states, [&](std::uint64_t name, std::size_t now) {
       const auto found = times_.find(name);
@@ -88,7 +88,7 @@ class PolicySimulation {
   }
 
  private:
-  // Of each prefix of whole blocks.
+  // One for each prefix of complete blocks.
   static std::vector<std::uint64_t> names_of(const Prompt& prompt) {
     std::vector<std::uint64_t> names;
     for (std::size_t at = 0; at + 64 <= prompt.size(); at += 64)
@@ -97,12 +97,13 @@ class PolicySimulation {
     return names;
   }
 
-  // States in a plain table: who goes is the one with the least rank, which is given when it is kept or used.
+  // States in a plain table: the one with the lowest rank, which is assigned when it is saved or used, is
+  // evicted.
   template <class Rank>
   Counts run(std::size_t states, Rank&& rank, std::vector<std::uint64_t>* uses = nullptr) const {
     std::unordered_map<std::uint64_t, std::size_t> kept;      // rank by name
-    std::set<std::pair<std::size_t, std::uint64_t>> by_rank;  // the same, the least first
-    std::set<std::uint64_t> known;                            // blocks that were read at some time
+    std::set<std::pair<std::size_t, std::uint64_t>> by_rank;  // the same, lowest first
+    std::set<std::uint64_t> known;                            // blocks that were ever read
     const auto keep = [&](std::uint64_t name, std::size_t now) {
       const auto [place, fresh] = kept.try_emplace(name);
       if (!fresh) by_rank.erase({place->second, name});

@@ -1,5 +1,5 @@
-// Which recurrent states to keep where there is little room: the tree's choice on made-up traces of
-// conversations, beside the least recently used and one that knows the future.
+// Which recurrent states to keep if there is little room: the tree's choice on synthetic traces of
+// conversations, compared with least recently used and one that knows the future.
 #include "policy_simulation.h"
 
 #include <gtest/gtest.h>
@@ -13,14 +13,15 @@ namespace {
 
 using Ids = Prompt;
 
-// Users that share a few system prompts: some talk for long, some ask once, some edit what they said last.
+// Users that share a few system prompts: some have long conversations, some ask once, some edit their last
+// message.
 struct Trace {
   const char* name;
   int systems;
   int users;
-  double once;    // share of requests with no conversation behind them
-  double edited;  // of conversations' turns
-  int turn;       // tokens of a turn, in the mean
+  double once;    // fraction of single requests
+  double edited;  // fraction of edited turns
+  int turn;       // mean tokens per turn
 };
 
 std::vector<Ids> make(const Trace& trace, int requests, std::mt19937& random) {
@@ -41,7 +42,7 @@ std::vector<Ids> make(const Trace& trace, int requests, std::mt19937& random) {
       all.push_back(std::move(fresh));
       continue;
     }
-    // Few users ask most.
+    // A few users send most requests.
     const auto at =
         static_cast<std::size_t>(std::pow(trace.users, std::uniform_real_distribution<>()(random))) - 1;
     Ids& user = users[std::min(at, users.size() - 1)];

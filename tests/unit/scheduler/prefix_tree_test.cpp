@@ -1,4 +1,4 @@
-// The tree of remembered prompts against a model of it: a list of prefixes.
+// The prefix cache compared with a simple model: a list of prefixes.
 #include "scheduler/prefix/prefix_tree.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using Ids = std::vector<std::int32_t>;
 
-// Pages whose contents are known: the blocks of the prompt that lie in them.
+// Pages with known contents: the blocks of the prompt in them.
 class FakePages : public PageOwner {
  public:
   static constexpr std::int64_t kRows = 256;
@@ -38,7 +38,7 @@ class FakePages : public PageOwner {
   }
   SavedState save_snapshot(std::int32_t place) override { return snapshots.at(place); }
 
-  // Fresh pages with the rows of a prompt, used by whoever asks.
+  // New pages with the rows of a prompt, used by the caller.
   std::vector<std::int32_t> fill(const Ids& prompt, std::int64_t rows) {
     std::vector<std::int32_t> pages;
     for (std::int64_t at = 0; at < rows; at += kRows) {
@@ -60,7 +60,7 @@ class FakePages : public PageOwner {
 
   std::map<std::int32_t, int> users;
   std::map<std::int32_t, Ids> contents;
-  bool saves = false;  // rows, when they leave a page
+  bool saves = false;  // whether rows can be saved when they are evicted from a page
   std::map<std::int32_t, SavedState> snapshots;
 };
 
@@ -83,7 +83,7 @@ class PrefixTreeTest : public ::testing::Test {
  protected:
   void SetUp() override { random_.seed(printed_seed()); }
   int below(int limit) { return static_cast<int>(random_() % static_cast<unsigned>(limit)); }
-  // Few different blocks, so that prompts share beginnings.
+  // Few different blocks, so that prompts share prefixes.
   Ids some_prompt() {
     Ids prompt;
     const int blocks = below(12);
@@ -92,7 +92,7 @@ class PrefixTreeTest : public ::testing::Test {
     if (prompt.empty()) prompt.push_back(1);
     return prompt;
   }
-  // What a match claims is in its pages, block for block.
+  // The blocks that a match claims are in its pages.
   void expect_rows(const PrefixTree::Match& match, const Ids& prompt) {
     for (std::int64_t at = 0; at < match.rows; ++at) {
       const Ids& page = pages_.contents.at(match.pages.at(static_cast<std::size_t>(at / FakePages::kRows)));
@@ -106,7 +106,7 @@ class PrefixTreeTest : public ::testing::Test {
   std::mt19937 random_;
 };
 
-// With room for everything the longest prefix that was remembered is found, never another one.
+// With room for everything, the longest cached prefix is found, never another one.
 TEST_F(PrefixTreeTest, FindsTheLongestPrefixThatWasRemembered) {
   PrefixTree tree(pages_, {});
   struct Kept {
@@ -147,7 +147,7 @@ TEST_F(PrefixTreeTest, FindsTheLongestPrefixThatWasRemembered) {
   EXPECT_EQ(pages_.held(), 0u);
 }
 
-// With little room what is found is right, and there is a reason for what is not.
+// With little room, what is found is correct, and missing parts have a reason.
 TEST_F(PrefixTreeTest, WhatIsFoundIsRightHoweverMuchHadToGo) {
   for (const bool states : {false, true}) {
     PrefixTree tree(pages_, {.states = states, .host_bytes = 5 * 4096, .nodes = 60});
@@ -167,7 +167,7 @@ TEST_F(PrefixTreeTest, WhatIsFoundIsRightHoweverMuchHadToGo) {
       if (rows > 0) {
         const auto used = pages_.fill(prompt, rows);
         tree.insert(salt_of(""), prompt, rows, used, {.bytes = states ? state_of(prompt, rows) : nullptr});
-        // Some go on with pages of their own, of which the tree has only those that it lacked.
+        // Some continue with pages of their own, of which the tree holds only those that it lacked.
         if (below(4) == 0)
           users.emplace_back(own_rows(rows, used), prompt);
         else
@@ -182,7 +182,7 @@ TEST_F(PrefixTreeTest, WhatIsFoundIsRightHoweverMuchHadToGo) {
       }
     }
     for (const auto& [match, prompt] : users) {
-      expect_rows(match, prompt);  // nobody took its pages away
+      expect_rows(match, prompt);  // its pages were not taken away
       pages_.release(match.pages);
     }
     while (tree.evict_page()) {
@@ -194,7 +194,8 @@ TEST_F(PrefixTreeTest, WhatIsFoundIsRightHoweverMuchHadToGo) {
   }
 }
 
-// Rows and states that leave the device are found in the host's memory, block for block, within its bytes.
+// Rows and states that are evicted from the device are found in host memory, block for block, within its
+// limit.
 TEST_F(PrefixTreeTest, WhatLeavesTheDeviceIsFoundInMemory) {
   constexpr std::uint64_t kBytes = 40 * 256 + 6 * 4096;
   pages_.saves = true;
@@ -264,10 +265,11 @@ TEST_F(PrefixTreeTest, SaysWhereAPromptDiffersAndWhatWasLost) {
   match = tree.find(salt_of(""), second, 199);
   EXPECT_EQ(match.common, 130);
   EXPECT_EQ(match.rows, 0);
-  EXPECT_FALSE(match.evicted);  // nothing was kept at 128
+  EXPECT_FALSE(match.evicted);  // nothing was cached at 128
   Ids other(200, 2);
   const auto others = pages_.fill(other, 192);
-  tree.insert(salt_of(""), other, 192, others, {.bytes = state_of(other, 192)});  // the first state has to go
+  // the first state is evicted
+  tree.insert(salt_of(""), other, 192, others, {.bytes = state_of(other, 192)});
   pages_.release(others);
   match = tree.find(salt_of(""), first, 199);
   EXPECT_EQ(match.rows, 0);
@@ -275,14 +277,14 @@ TEST_F(PrefixTreeTest, SaysWhereAPromptDiffersAndWhatWasLost) {
   EXPECT_EQ(tree.find(salt_of("other salt"), other, 199).common, 0);
 }
 
-// A prompt of whole blocks that begins with this token.
+// A prompt of complete blocks that begins with this token.
 Ids blocks_of(std::int32_t first, int count) {
   Ids prompt(static_cast<std::size_t>(count) * 64, 7);
   prompt[0] = first;
   return prompt;
 }
 
-// What a key asked for last outlives what came after it, and no longer once the key has asked for more.
+// A key's last prompt outlives later ones of others, until the key requests another.
 TEST_F(PrefixTreeTest, KeepsWhatAKeyAskedForLast) {
   for (const std::string key : {"", "mine"}) {
     for (const bool again : {false, true}) {
@@ -304,8 +306,8 @@ TEST_F(PrefixTreeTest, KeepsWhatAKeyAskedForLast) {
   }
 }
 
-// With shares, what a client finds is a matter of what it asked itself, by whichever clock, whatever others
-// do and wherever it lies.
+// With shares, what a client finds depends only on its own requests, whatever others do and wherever it is
+// stored.
 TEST_F(PrefixTreeTest, OthersDoNotDecideAboutAShare) {
   constexpr std::uint64_t kBlockBytes = 64 * sizeof(std::int32_t);
   const unsigned seed = random_();
@@ -341,7 +343,7 @@ TEST_F(PrefixTreeTest, OthersDoNotDecideAboutAShare) {
       rows_found.push_back(ask("one", prompt));
       for (int other = noise > 0 ? below(noise) : 0; other > 0; --other) {
         ask(below(2) == 0 ? "two" : "three", below(2) == 0 ? prompt : some_prompt());
-        if (below(3) == 0) tree.evict_page();  // as whoever runs needs them
+        if (below(3) == 0) tree.evict_page();  // as running sequences need them
         if (below(3) == 0) tree.evict_snapshot();
       }
     }
@@ -370,7 +372,7 @@ TEST_F(PrefixTreeTest, IsDescribedAsPeopleSeeIt) {
   keep(longer);
   tree.find(salt_of(""), blocks_of(1, 3), 128);
   const auto nodes = tree.describe(salt_of(""), 100);
-  ASSERT_EQ(nodes.size(), 4u);  // the first two blocks, the third, and two ways on from it
+  ASSERT_EQ(nodes.size(), 4u);  // the first two blocks, the third, and two continuations of it
   const std::vector<std::array<std::int64_t, 3>> want = {
       {-1, 0, 128}, {0, 128, 192}, {1, 192, 384}, {1, 192, 384}};
   for (std::size_t i = 0; i < nodes.size(); ++i) {

@@ -35,7 +35,7 @@ TEST(CostLine, OneSizeAloneGivesALineThroughTheOrigin) {
   for (int i = 0; i < 10; ++i) line.add(256, 0.01);
   EXPECT_TRUE(line.known());
   EXPECT_NEAR(line.seconds(512), 0.02, 1e-9);
-  line.add(0, 1);  // says nothing
+  line.add(0, 1);  // has no effect
   line.add(64, 0);
   EXPECT_NEAR(line.seconds(512), 0.02, 1e-9);
 }
@@ -63,7 +63,7 @@ TEST(PromptBudget, HoldsTheTargetBesideDecoding) {
     budget.prefilled(64 * (1 + i % 10), 0.002 + 1e-5 * 64 * (1 + i % 10));
   }
   for (int i = 0; i < 500; ++i) budget.turned(0.03);  // nothing is ever late
-  // (0.05 - 0.02 - 0.002) / 1e-5 = 2800 tokens, in whole units of 64.
+  // (0.05 - 0.02 - 0.002) / 1e-5 = 2800 tokens, in multiples of 64.
   EXPECT_EQ(budget.tokens(true) % 64, 0);
   EXPECT_NEAR(static_cast<double>(budget.tokens(true)), 2800, 64);
   EXPECT_EQ(budget.tokens(false), 8192);
@@ -87,7 +87,7 @@ TEST(PromptBudget, ASlowStepCountsAtOnceAndIsForgottenSlowly) {
   EXPECT_NEAR(static_cast<double>(budget.tokens(true)), static_cast<double>(calm), 64);
 }
 
-// Costs that vary as those of a busy machine do, the longer ones more often than by chance alone.
+// Costs that vary as on a busy machine, with long ones more frequent than by chance.
 TEST(PromptBudget, OneTurnInTwoHundredIsLateHoweverMuchCostsVary) {
   std::mt19937 random(printed_seed());
   std::lognormal_distribution<double> factor(0, 0.25);
@@ -109,7 +109,7 @@ TEST(PromptBudget, OneTurnInTwoHundredIsLateHoweverMuchCostsVary) {
   EXPECT_GT(read / kTurns, 1000) << "holding the target by reading nothing is no art";
 }
 
-// A GPU: a pass takes 25 ms whatever it reads and 6 us per token, but for the first ones of their kind.
+// A GPU: a pass takes 25 ms plus 6 us per token, except for the first ones of their kind.
 TEST(PromptBudget, PassesThatCostTheSameWhateverTheyReadReadMuch) {
   std::mt19937 random(printed_seed());
   std::uniform_real_distribution<double> noise(0.98, 1.02);

@@ -1,4 +1,4 @@
-// Prompts that are remembered in files: processes end, files are damaged or go, and no token changes.
+// Prompts cached in files: processes end, files are damaged or removed, and no token changes.
 #include <cstdlib>
 #include <fstream>
 #include <future>
@@ -9,7 +9,7 @@
 namespace sluice {
 namespace {
 
-// More of them than a build has time for: SLUICE_TREES=200.
+// For more of them than usual: SLUICE_TREES=200.
 int trees() {
   const char* count = std::getenv("SLUICE_TREES");
   return count == nullptr ? 1 : std::atoi(count);
@@ -31,7 +31,7 @@ class Restarts : public Conversations {
                                                           lines_.push_back(line);
                                                         }});
   }
-  // Cuts, changes or removes a file.
+  // Truncates, changes or removes a file.
   void damage() {
     std::vector<std::filesystem::path> files;
     for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
@@ -77,7 +77,7 @@ TEST_P(Restarts, ChangeNoToken) {
       if (below(3) == 0) {
         scheduler.reset();
         if (below(2) == 0) damage();
-        // At times there is little room, in memory or on the disk.
+        // Sometimes there is little room, in memory or on disk.
         scheduler = start(below(3) == 0 ? 1 << 20 : 64 << 20, below(3) == 0 ? 1024 : 2304);
       } else if (below(6) == 0) {
         damage();
@@ -106,7 +106,7 @@ TEST_P(Restarts, ChangeNoToken) {
   std::cout << from_disk << " tokens from files, " << lines_.size() << " lines logged\n";
 }
 
-// The same of tiny models alone.
+// The same for tiny models only.
 class RestartsOfTinyModels : public Restarts {};
 
 TEST_P(RestartsOfTinyModels, FindWhatWasReadBefore) {
@@ -119,17 +119,17 @@ TEST_P(RestartsOfTinyModels, FindWhatWasReadBefore) {
     const PromptReport report = run(*scheduler, prompt).prompt;
     EXPECT_EQ(report.cached, 320);
     EXPECT_EQ(report.from_disk, 320);
-    // From now on it is in memory, and only what is new has been written.
+    // Now it is in memory, and only what is new has been written.
     EXPECT_EQ(run(*scheduler, prompt).prompt.from_disk, 0);
   }
-  prompt[325] ^= 1;  // behind a state
+  prompt[325] ^= 1;  // after a state
   EXPECT_EQ(run(*start(), prompt).prompt.from_disk, 320);
-  prompt[300] ^= 1;  // behind one of those that are kept on the way
+  prompt[300] ^= 1;  // after an intermediate state
   EXPECT_EQ(run(*start(), prompt).prompt.from_disk, 256);
   EXPECT_TRUE(lines_.empty());
 }
 
-// Another cache format: other bits, so nothing of it is used, and it stays for those to whom it belongs.
+// Another cache format has other bits, so nothing of it is used, and its files stay.
 TEST_P(RestartsOfTinyModels, WithOtherOptionsFindNothing) {
   Ids prompt;
   add_tokens(prompt, 300);
@@ -165,8 +165,8 @@ INSTANTIATE_TEST_SUITE_P(Models, RestartsOfTinyModels,
                                            ConversationCase{"cuda", "mlx-qwen3_5_moe-4bit", 4}),
                          model_case_name<ConversationCase>);
 
-// Each turn of a long conversation computes what is new, the answer before it and less than a block more,
-// though the process ends now and then; so does an edit of the last message.
+// Each turn of a long conversation computes what is new, the previous answer and less than a block more,
+// although the process ends now and then; so does an edit of the last message.
 TEST(Restart, FiftyTurnsAreReadOnce) {
   const auto engine = load_model("qwen3_next", {.backend = "cpu", .threads = 1});
   const TemporaryFolder folder;
@@ -181,7 +181,7 @@ TEST(Restart, FiftyTurnsAreReadOnce) {
   std::int64_t before = 0;
   for (int turn = 0; turn < 50; ++turn) {
     if (turn % 10 == 9) {
-      scheduler.reset();  // which writes first what it has to
+      scheduler.reset();  // writes pending files first
       scheduler = start();
     }
     for (int i = 0; i < 5 + turn % 20; ++i) request.prompt.push_back((turn * turn + 31 * i) % 97);

@@ -1,4 +1,4 @@
-// Bytes as they are kept of prompts.
+// Bytes as stored for cached prompts.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Who runs, who waits, who is turned away, and what ends a request.
+// Running, waiting and rejected requests, and the ways in which a request ends.
 #include "sluice/scheduler.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A door that a callback waits at: the scheduler stands still meanwhile.
+// A door at which a callback waits: the scheduler is blocked meanwhile.
 class Door {
  public:
   void open() {
@@ -68,7 +68,7 @@ class SchedulerTest : public ::testing::Test {
   std::vector<std::int32_t> alone(const Request& request) const {
     return generate(*engine_->new_session(512), request.prompt, request.options).ids;
   }
-  // Holds the scheduler at its first token.
+  // Blocks the scheduler at its first token.
   RequestHandle hold(Scheduler& scheduler, Door& door) const {
     const RequestHandle handle =
         scheduler.submit(story(2), {.token = [&door](const GeneratedToken&) { door.pass(); }});
@@ -176,7 +176,7 @@ TEST_F(SchedulerTest, EndsRequestsThatAreLate) {
   const RequestResult result = waited.get_future().get();
   EXPECT_NE(message_of(result.error).find("0.01 s"), std::string::npos) << message_of(result.error);
   EXPECT_EQ(result.generated.reason, FinishReason::cancelled);
-  // One that runs keeps what came before.
+  // A running one keeps what came before.
   Request running = story(100000);
   running.timeout_seconds = 0.1;
   const RequestResult cut = scheduler.run(running);
@@ -219,10 +219,10 @@ TEST_F(SchedulerTest, CancelsWhatItHoldsWhenItGoes) {
                                          }}));
   }
   EXPECT_EQ(done, 5);
-  for (const RequestHandle& handle : handles) handle.cancel();  // harmless
+  for (const RequestHandle& handle : handles) handle.cancel();  // no effect
 }
 
-// With one place, requests run one after the other: the order of their ends is that of their turns.
+// With one slot, requests run one after the other: they end in the order of their turns.
 TEST_F(SchedulerTest, SharesPlacesFairlyAndByPriority) {
   Door door;
   std::string order;
@@ -244,7 +244,7 @@ TEST_F(SchedulerTest, SharesPlacesFairlyAndByPriority) {
   EXPECT_LE(order.find('b'), 2u) << order;
 }
 
-// Prompts that come while an answer runs are read in parts, between its tokens.
+// Prompts that arrive during an answer are read in parts, between its tokens.
 TEST_F(SchedulerTest, GoesOnAnsweringWhileALongPromptIsRead) {
   Scheduler scheduler(engine_, {.parallel = 2, .context = 2048, .token_interval_seconds = 1e-6});
   std::atomic<int> tokens{0};
@@ -273,7 +273,7 @@ TEST_F(SchedulerTest, ACallbackThatThrowsEndsItsRequestAlone) {
   EXPECT_EQ(other.get().generated.ids, alone(story(50)));
 }
 
-// Callbacks may ask for more.
+// Callbacks may submit requests.
 TEST_F(SchedulerTest, ACallbackMaySubmit) {
   Scheduler scheduler(engine_, {.parallel = 1, .context = 512});
   std::promise<RequestResult> second;
@@ -302,7 +302,7 @@ TEST_F(SchedulerTest, NothingEndsAnAnswerBeforeItsFewestTokens) {
   EXPECT_EQ(result.generated.ids, alone(request));
 }
 
-// Allows some tokens only, and ends the answer after a while.
+// Allows only some tokens, and ends the answer after a while.
 class SomeTokens : public TokenGuide {
  public:
   SomeTokens(std::int32_t modulus, int most, int failing = -1)
@@ -361,11 +361,11 @@ TEST_F(SchedulerTest, AGuideThatThrowsEndsItsRequestAlone) {
   }
   Request nothing = story(30);
   nothing.options.guide = std::make_shared<SomeTokens>(100000, 100);
-  // Token 0 alone is allowed, which is one.
+  // Only token 0 is allowed, and it is chosen.
   EXPECT_EQ(scheduler.run(nothing).generated.ids[0], 0);
 }
 
-// A guide whose masks take long: the first some of the processor's time, all others until a door is opened.
+// A guide with slow masks: the first takes processor time, all others wait until a door is opened.
 class SlowTokens : public SomeTokens {
  public:
   SlowTokens(std::int32_t modulus, int most, Door& door) : SomeTokens(modulus, most), door_(door) {}
@@ -407,7 +407,7 @@ TEST_F(SchedulerTest, NobodyWaitsForMasksOfOthers) {
   EXPECT_EQ(slow.get().generated.ids, alone(guided(std::make_shared<SomeTokens>(3, 100))));
 }
 
-// By being cancelled, and with the scheduler.
+// By cancelling them, and by destroying the scheduler.
 TEST_F(SchedulerTest, AnswersEndWhileTheirMaskIsMade) {
   Door door;
   std::atomic<int> cancelled{0};
@@ -449,7 +449,7 @@ TEST_F(SchedulerTest, TakesRequestsFromManyThreads) {
   EXPECT_EQ(right, 32);
 }
 
-// Sessions of the same engine may be used meanwhile.
+// Sessions of the same engine may be used at the same time.
 TEST_F(SchedulerTest, LeavesSessionsAlone) {
   Scheduler scheduler(engine_, {.parallel = 2, .context = 512});
   auto answer = std::async(std::launch::async, [&] { return scheduler.run(story(60)).generated.ids; });

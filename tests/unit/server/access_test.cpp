@@ -1,4 +1,4 @@
-// Who may ask, and the counters.
+// Access control, and the counters.
 #include "server/http/access.h"
 
 #include <gtest/gtest.h>

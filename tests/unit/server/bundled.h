@@ -1,4 +1,4 @@
-// The bundled model as a server has it.
+// The bundled model as a server loads it.
 #pragma once
 
 #include "server/served_model.h"

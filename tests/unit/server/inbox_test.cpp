@@ -1,4 +1,4 @@
-// As the server's library does: what is compiled once there is only declared here.
+// As in the server's library, which compiles the sources of Asio once; here they are only declared.
 #define BOOST_ASIO_SEPARATE_COMPILATION
 #define BOOST_ASIO_NO_DEPRECATED
 #ifdef __SANITIZE_THREAD__

@@ -1,4 +1,4 @@
-// What is generated, in the words of each protocol: streams say what whole answers say.
+// Answers in the format of each protocol: streams have the same contents as complete answers.
 #include <gtest/gtest.h>
 
 #include "server/anthropic/message_reply.h"
@@ -22,7 +22,7 @@ GeneratedToken token(std::string text, std::int32_t id = 5) {
   return token;
 }
 
-// The data of all events; names must be those of the data's types where there are any.
+// The data of all events; named events must have the name of their data's type.
 std::vector<Json> data_of(const std::string& events) {
   std::vector<Json> out;
   std::size_t at = 0;
@@ -55,7 +55,7 @@ int error_status(F&& f) {
   return 0;
 }
 
-// Tells the reply of kAnswer in pieces of that many bytes.
+// Passes kAnswer to the reply in pieces of that many bytes.
 std::vector<Json> told(api::Reply& reply, std::size_t piece, FinishReason reason = FinishReason::stop,
                        const std::string& answer = kAnswer) {
   std::string events = reply.accepted();
@@ -139,7 +139,7 @@ TEST(ChatReply, LogprobsOfTextThatIsHeldBack) {
   EXPECT_EQ(entries, (std::string_view(kAnswer).size() + 3) / 4);
 }
 
-// A call that was cut is not lost, and a program hears of it in every protocol, streamed or not.
+// An incomplete call is not lost, and is reported in every protocol, streamed or not.
 TEST(Replies, SayThatACallCannotBeRead) {
   const std::string cut = "<tool_call>{\"name\": \"look\", \"arg", answer = "So:" + cut;
   for (std::size_t piece = 1; piece < 30; piece += 4) {
@@ -311,7 +311,7 @@ TEST(Recording, GivesWhatComesAfterANumber) {
   EXPECT_TRUE(recording.from(4).over);
   EXPECT_EQ(recording.from(3).next, 4);
   {
-    api::Recording other(room);  // shares the room, and finds none
+    api::Recording other(room);  // shares the room, and there is none left
     other.add("data: 0\n\n");
     EXPECT_EQ(other.first(), 1);
     EXPECT_EQ(other.from(0).events, "");

@@ -1,4 +1,4 @@
-// Requests of the protocols become requests of the scheduler, or errors that name what is wrong.
+// Requests of the protocols become requests of the scheduler, or errors that name the problem.
 #include <gtest/gtest.h>
 
 #include "server/anthropic/conversation.h"
@@ -50,7 +50,7 @@ TEST(ChatRequest, RendersByTheModelsTemplate) {
   const std::string expected = "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n";
   EXPECT_EQ(work.requests[0].prompt, bundled().engine->encode(expected));
   EXPECT_FALSE(work.stream);
-  // What nobody asked for is as the model's makers and the context have it.
+  // Settings that are not given are those of the model's makers and the context.
   EXPECT_EQ(work.requests[0].options.sampling.top_k, 40);
   EXPECT_EQ(work.requests[0].options.max_tokens,
             bundled().context - static_cast<std::int64_t>(work.requests[0].prompt.size()));
@@ -249,7 +249,7 @@ TEST(ResponseRequest, ContinuesAnEarlierOne) {
   EXPECT_EQ(error_of([&] { responses::create(body, bundled(), store, "you"); }).status, 404);
 }
 
-// As an agent asks that was written for OpenAI's own service.
+// A request as sent by an agent that was written for OpenAI's service.
 TEST(ResponseRequest, LeavesOutToolsThatTheServiceRuns) {
   responses::Store store(1 << 20);
   const char* kAsked = R"({

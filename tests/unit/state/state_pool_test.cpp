@@ -1,4 +1,4 @@
-// Slots of a pool: what they save and load, and pages that they take, share and give back.
+// Slots of a pool: what they save and load, and the pages that they take, share and return.
 #include "state/state_pool.h"
 
 #include <gtest/gtest.h>
@@ -24,14 +24,14 @@ struct Format {
 class Pools : public ::testing::TestWithParam<Format> {
  protected:
   StatePool make(const Extent& extent) { return {*backend_, kShapes, extent, GetParam().cache}; }
-  // Random bytes as rows of a past.
+  // Random bytes as the rows of a past.
   std::vector<std::byte> past(const StatePool& pool, std::int64_t rows) {
     std::vector<std::byte> bytes(pool.saved_bytes(rows, true));
     for (std::byte& byte : bytes) byte = static_cast<std::byte>(random_());
     return bytes;
   }
 
-  // What `save` writes.
+  // The bytes that `save` writes.
   template <class Save>
   static std::vector<std::byte> saved(std::size_t bytes, Save&& save) {
     std::vector<std::byte> to(bytes, std::byte{0xa5});
@@ -67,8 +67,8 @@ TEST_P(Pools, SavesMoveBetweenPools) {
   }
 }
 
-// Slots of random capacities come, grow, are emptied and go; each keeps what it holds, and the pool takes
-// what was said of them.
+// Slots of random capacities are opened, grow, are emptied and closed; each keeps its contents, and the pool
+// takes the predicted memory.
 TEST_P(Pools, GrowWithTheirSequences) {
   std::mt19937 random(printed_seed());
   const Extent extent{.slots = 6, .capacity = 3000, .pages = 40, .growing = true};

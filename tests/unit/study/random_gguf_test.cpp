@@ -51,8 +51,8 @@ class Reader {
 struct Blocks {
   int bits;
   std::uint32_t type;
-  std::uint64_t bytes;     // of 256 weights
-  std::uint64_t scale_at;  // of the F16 that scales all of them
+  std::uint64_t bytes;     // per 256 weights
+  std::uint64_t scale_at;  // offset of the F16 that scales all of them
 };
 
 std::uint64_t aligned(std::uint64_t bytes) {

@@ -1,4 +1,4 @@
-// The windows of a long text are those of lm-eval.
+// The windows of a long text equal those of lm-eval.
 #include "study/windows.h"
 
 #include <gtest/gtest.h>

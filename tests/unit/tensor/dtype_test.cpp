@@ -9,7 +9,7 @@
 namespace sluice::ops {
 namespace {
 
-// A small float format by its definition alone: 1 sign bit, then exponent, then mantissa bits.
+// A small float format by definition: 1 sign bit, then exponent bits, then mantissa bits.
 struct Format {
   int exponent_bits;
   int mantissa_bits;
@@ -20,7 +20,7 @@ struct Format {
   bool special(unsigned bits) const { return exponent(bits) == (1 << exponent_bits) - 1; }
   bool is_nan(unsigned bits) const { return special(bits) && mantissa(bits) != 0; }
 
-  // The value of finite bits; where the exponent is all ones, the value that the next binade would have.
+  // The value of finite bits; if all exponent bits are ones, the value that the next binade would have.
   double value(unsigned bits) const {
     const int e = exponent(bits);
     const double fraction = std::ldexp(mantissa(bits), -mantissa_bits);
@@ -81,7 +81,7 @@ void expect_nearest(const Format& format, T (*narrow)(float), float x) {
   ASSERT_EQ(narrow(x).bits, format.nearest(x)) << "float bits " << std::bit_cast<std::uint32_t>(x);
 }
 
-// The middle of every two neighbours, and the floats just beside it.
+// The midpoint of every two neighbours, and the floats next to it.
 template <class T>
 void expect_ties(const Format& format, T (*narrow)(float)) {
   for (unsigned bits = 0; !format.special(bits); ++bits) {

@@ -104,9 +104,9 @@ TEST_F(Views, ColumnsOfOneTensorOverlapOnlyWhereTheyShareElements) {
   EXPECT_TRUE(overlaps(left, rows.columns(1, 2, {2})));
   EXPECT_TRUE(overlaps(rows.columns(1, 2, {2}), left));
   EXPECT_TRUE(overlaps(rows, right));
-  // Shifted by a row they are still other columns.
+  // Shifted by a row they are still different columns.
   EXPECT_FALSE(overlaps(left.rows(1, 5), right.rows(0, 5)));
-  // The same bytes seen with another element size.
+  // The same bytes with another element size.
   EXPECT_TRUE(overlaps(left, View(values_.data(), DType::bf16, {6, 4}, {8, 1})));
   EXPECT_FALSE(overlaps(right, View(values_.data(), DType::bf16, {6, 4}, {8, 1})));
 }

@@ -80,7 +80,7 @@ TEST(ChatTemplate, ErrorsNameTheLine) {
             "chat template, line 1: the integer 8000000000000000 does not fit in 64 bits");
 }
 
-// Everything a template can do to run or grow without end is an error in finite time.
+// Any attempt of a template to run or grow without end is an error in finite time.
 TEST(ChatTemplate, HostileTemplatesFail) {
   const std::string doubling =
       "{% set ns = namespace(x='ab') %}{% for i in range(100) %}{% set ns.x = ns.x + ns.x %}{% endfor %}";

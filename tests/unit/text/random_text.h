@@ -1,4 +1,4 @@
-// The texts of tools/golden/tokenizer.py, drawn the same way.
+// The texts of tools/golden/tokenizer.py, generated in the same way.
 #pragma once
 
 #include <cstdint>

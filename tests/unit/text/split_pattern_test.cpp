@@ -25,7 +25,8 @@ constexpr const char* kKnownRegexes[] = {
     R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
 };
 
-// Characters on which every Unicode since 13 agrees, in the scripts where the classes interleave most.
+// Characters with the same classes in every Unicode version since 13, in scripts whose classes interleave
+// most.
 std::string settled_text(std::uint64_t seed) {
   constexpr std::u32string_view kCharacters =
       U" \t\n\r\u00a0\u3000ab'sS\u017flLrevET019\u0664\u00bd.,!?-_$+<>"

@@ -1,4 +1,4 @@
-// Against the tokenizers package, on texts of all scripts: see tools/golden/tokenizer.py.
+// Compared with the tokenizers package, on texts in all scripts: see tools/golden/tokenizer.py.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

@@ -89,7 +89,7 @@ TEST(Tokenizer, InvalidUtf8IsReplacedAsPythonDoes) {
   const Tokenizer tokenizer(small_json());
   const std::string replacement = "\xEF\xBF\xBD";
   EXPECT_EQ(tokenizer.encode("a\xFFz"), bytes_of("a" + replacement + "z"));
-  EXPECT_EQ(tokenizer.encode("\xE4\xBD"), bytes_of(replacement));  // cut short: one
+  EXPECT_EQ(tokenizer.encode("\xE4\xBD"), bytes_of(replacement));  // truncated: one
   EXPECT_EQ(tokenizer.encode("\xED\xA0\x80"),
             bytes_of(replacement + replacement + replacement));  // a surrogate
   EXPECT_EQ(tokenizer.encode("\xF0\x9F\x98z"), bytes_of(replacement + "z"));
@@ -164,7 +164,7 @@ TEST(Detokenizer, HoldsBackHalfCharacters) {
   EXPECT_EQ(stream.push(0xE4), "");
   EXPECT_EQ(stream.push('a'), "\uFFFDa");
   EXPECT_EQ(stream.push(0xC3), "");
-  EXPECT_EQ(stream.push(258), "");  // special: skipped, the character goes on
+  EXPECT_EQ(stream.push(258), "");  // special: skipped, the character continues
   EXPECT_EQ(stream.push(0xA9), "é");
   EXPECT_EQ(stream.push(0xC3), "");
   EXPECT_EQ(stream.finish(), "\uFFFD");
@@ -173,12 +173,12 @@ TEST(Detokenizer, HoldsBackHalfCharacters) {
 
 struct Broken {
   const char* pointer;  // what is replaced
-  Json value;           // by what; discarded: removed
+  Json value;           // replacement; discarded: removed
   ErrorKind kind;
   const char* sentence;
 };
 
-// Names the case in the list of tests.
+// Prints the case's name in the list of tests.
 void PrintTo(const Broken& broken, std::ostream* out) {
   *out << broken.pointer;
 }
