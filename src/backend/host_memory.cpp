@@ -30,7 +30,7 @@ class HostRange final : public ops::GrowingBuffer {
  public:
   explicit HostRange(std::size_t most) : bytes_(rounded_up(most, kLargePage) + kLargePage) {
     mapped_ = map(nullptr, bytes_, 0);
-    if (mapped_ == MAP_FAILED) fail(ErrorKind::resource, "no addresses for a buffer of {} bytes", most);
+    if (mapped_ == MAP_FAILED) fail(ErrorKind::resource, "no address space for a buffer of {} bytes", most);
     set_data(reinterpret_cast<void*>(rounded_up(reinterpret_cast<std::uintptr_t>(mapped_), kLargePage)));
   }
   ~HostRange() override { ::munmap(mapped_, bytes_); }

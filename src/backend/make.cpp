@@ -48,7 +48,7 @@ void Backend::scatter(std::span<const MemoryPart> to, const void* from) {
 }
 
 std::unique_ptr<Meeting> Backend::make_meeting(const Meeting::Room&) {
-  fail(ErrorKind::unsupported, "programs of the backend '{}' do not meet the host", name());
+  fail(ErrorKind::unsupported, "programs of the backend '{}' cannot wait for the host", name());
 }
 
 std::unique_ptr<Program> Backend::record(std::function<void()> body) {
@@ -72,11 +72,11 @@ const Traits& backend_traits(std::string_view name) {
 
 std::unique_ptr<Backend> make_backend(std::string_view name, const BackendOptions& options) {
   if (options.threads < 0)
-    fail(ErrorKind::input, "the number of threads is {}, it must be at least 1, or 0 for one per core",
+    fail(ErrorKind::input, "the number of threads is {}; it must be at least 1, or 0 for one per core",
          options.threads);
   if (!options.isa.empty() && name != "cpu" && name != "auto")
-    fail(ErrorKind::input, "the backend '{}' has no instruction set to choose, only the backend cpu has",
-         name);
+    fail(ErrorKind::input,
+         "the backend '{}' has no instruction sets to choose from; only the backend 'cpu' has", name);
   if (name == "reference") return backend::reference::make();
   if (name == "cpu") return backend::cpu::make(options);
   if (name == "cuda") return backend::cuda::make(options);

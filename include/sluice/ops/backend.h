@@ -23,7 +23,7 @@ class Program {
  public:
   virtual ~Program() = default;
   virtual void run() = 0;
-  // Bytes of the backend's memory that it takes, besides the memory of its ops' fields.
+  // Bytes of the backend's memory that it uses, besides its ops' fields.
   virtual std::uint64_t bytes() const { return 0; }
 };
 
@@ -59,11 +59,11 @@ class Backend {
   virtual const Traits& traits() const = 0;
   // Aligned to 64 bytes at least, contents undefined.
   Buffer allocate(std::size_t bytes);
-  // Addresses for up to `most` bytes, aligned likewise, without memory yet.
+  // Reserves addresses for up to `most` bytes, with the same alignment, but no memory yet.
   std::unique_ptr<GrowingBuffer> reserve(std::size_t most);
   // Bytes from allocate() and reserve() that are not freed yet.
   std::uint64_t allocated_bytes() const { return *allocated_; }
-  // Host memory that a device copies from while the host goes on.
+  // Host memory that a device copies from asynchronously.
   virtual Buffer allocate_pinned(std::size_t bytes) { return allocate_block(bytes); }
   // Bytes of its own memory; 0 for backends that use host memory.
   virtual std::uint64_t memory_bytes() const { return 0; }
@@ -125,8 +125,8 @@ class Backend {
 
 struct BackendOptions {
   int threads = 0;  // 0: one per core
-  // If false, a CPU rounds activations that meet packed weights to 15-bit integers: results within 2.5e-4
-  // instead of 1e-5, several times faster.
+  // If false, a CPU rounds activations that are multiplied by packed weights to 15-bit integers: results
+  // within 2.5e-4 instead of 1e-5, several times faster.
   bool exact = true;
   // A lower instruction set than the CPU's best: sse4, avx2, avxvnni, avx512, amx; on Arm neon, dotprod,
   // i8mm.

@@ -19,7 +19,7 @@ struct CausalConv1d {
   ConstView seq_starts;
   ConstView slots;
   ConstView save_at = {};  // as in delta_rule
-  View saved = {};         // where save_at is given
+  View saved = {};         // present if save_at is
 
   template <class Op>
   static constexpr auto fields() {

@@ -35,7 +35,7 @@ struct DeltaRule {
   // Ascending: saved[i] becomes a sequence's state after the call's tokens before save_at[i], which must lie
   // a multiple of 64 tokens after the sequence's first token in the call. Negative: nothing is saved.
   ConstView save_at = {};
-  View saved = {};  // where save_at is given
+  View saved = {};  // present if save_at is
 
   template <class Op>
   static constexpr auto fields() {

@@ -179,7 +179,7 @@ class UnitPart {
 
   static bool finite_sums(const float* sums, std::size_t width) {
     const FloatTag d;
-    auto zero = hn::Zero(d);  // or NaN
+    auto zero = hn::Zero(d);  // NaN if a number is not finite
     for (std::size_t i = 0; i < width; i += kLanes)
       zero = hn::MulAdd(hn::Zero(d), hn::LoadU(d, sums + i), zero);
     return hn::AllTrue(d, hn::Eq(zero, hn::Zero(d)));

@@ -22,8 +22,7 @@ namespace sluice::backend::cpu::linear::HWY_NAMESPACE {
 constexpr int kDirectRows = kStreams;             // rows that are unpacked at the same time, in registers
 constexpr int kPanelRows = kLanes >= 16 ? 8 : 4;  // rows per panel, limited by registers
 constexpr int kTileTokens = 3;                    // tokens per register tile
-constexpr std::int64_t kPanelElements =
-    512;  // columns per panel: it and the x tile fit the first-level cache
+constexpr std::int64_t kPanelElements = 512;  // columns per panel; fits the first-level cache with the x tile
 
 // Maximum number of tokens for which weights are unpacked in registers.
 template <class Format>

@@ -82,8 +82,7 @@ struct AttendCall {
   long long window = 0;  // 0: none
   float scale = 1;
   int split_rows = 256;  // rows of the cache per split, in decode kernels
-  int most_splits =
-      0;  // of a query: where it sees more rows, its splits are 2, 4, 8 .. times as long; 0: any
+  int most_splits = 0;   // per query: with more visible rows, splits are 2, 4, 8 .. times as long; 0: any
   long long capacity = 0;
   long long pool = 1;
   PageTable pages;

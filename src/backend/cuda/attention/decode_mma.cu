@@ -25,8 +25,7 @@ constexpr int kHalf = 8;                               // query rows combined at
 
 template <int kWidth>
 struct Layout {
-  static constexpr int kAhead =
-      256 / kWidth > 2 ? 3 : 256 / kWidth;  // units under way beside the current one
+  static constexpr int kAhead = 256 / kWidth > 2 ? 3 : 256 / kWidth;  // units in flight, without the current
   static constexpr int kSlots = 2 * kAhead + 1;
   static constexpr int kSlotBytes = kPiece * TileRows<kWidth>::kRowBytes;
   static constexpr int kJoinStride = kWidth + 8;  // floats

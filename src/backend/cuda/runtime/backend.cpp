@@ -22,7 +22,7 @@ namespace {
 std::size_t free_memory() {
   std::size_t free = 0;
   std::size_t total = 0;
-  check(cudaMemGetInfo(&free, &total), "asking for the device's memory");
+  check(cudaMemGetInfo(&free, &total), "querying the device's memory");
   return free;
 }
 

@@ -43,7 +43,7 @@ void check(cudaError_t status, const char* what) {
 }
 
 void refuse_type(ops::DType type) {
-  fail(ErrorKind::internal, "CUDA: no kernel takes {} here", ops::name(type));
+  fail(ErrorKind::internal, "CUDA: no kernel supports {} here", ops::name(type));
 }
 
 namespace {

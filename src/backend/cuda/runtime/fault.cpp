@@ -22,7 +22,7 @@ std::string describe(const Fault& fault) {
     case FaultKind::sequence_start:
       return outside("an entry of 'seq_starts'");
     case FaultKind::router_logit:
-      return fmt::format("'logits' of token {} hold NaN", fault.given);
+      return fmt::format("'logits' of token {} contain NaN", fault.given);
     case FaultKind::sampled_logit:
       return fmt::format(
           "the logit of token {} is NaN: the weights are damaged, or their format is not what config.json "
@@ -38,9 +38,8 @@ std::string describe(const Fault& fault) {
       return outside("an entry of 'page_table'");
     case FaultKind::save_place:
       return fmt::format(
-          "an entry of 'save_at' is {}, allowed are multiples of 64 behind the first token of a sequence, up "
-          "to "
-          "{}",
+          "an entry of 'save_at' is {}, allowed are multiples of 64 after the first token of a sequence, up "
+          "to {}",
           fault.given, fault.limit - 1);
   }
   return fmt::format("unknown fault {}", fault.kind);

@@ -86,7 +86,7 @@ void copy_parts(Context& context, std::span<const ops::MemoryPart> all, std::byt
 
 bool pinned(const void* memory) {
   cudaPointerAttributes attributes{};
-  check(cudaPointerGetAttributes(&attributes, memory), "asking what memory is");
+  check(cudaPointerGetAttributes(&attributes, memory), "querying a pointer");
   return attributes.type == cudaMemoryTypeHost;
 }
 

@@ -59,7 +59,7 @@ class DeviceRange final : public ops::GrowingBuffer {
     location_.type = CU_MEM_LOCATION_TYPE_DEVICE;
     location_.id = device;
     if (driver().reserve(&first_, bytes_, kUnit, 0, 0) != CUDA_SUCCESS)
-      fail(ErrorKind::resource, "no device addresses for a buffer of {} bytes", most);
+      fail(ErrorKind::resource, "no device address space for a buffer of {} bytes", most);
     set_data(reinterpret_cast<void*>(first_));
   }
   ~DeviceRange() override {
@@ -86,14 +86,14 @@ class DeviceRange final : public ops::GrowingBuffer {
       fail(ErrorKind::resource, "no device memory for a buffer of {} bytes", end);
     const CUresult mapped = driver().map(first_ + begin, end - begin, 0, memory, 0);
     driver().release(memory);  // freed once it is unmapped
-    if (mapped != CUDA_SUCCESS) fail(ErrorKind::resource, "device memory of {} bytes has no place", end);
+    if (mapped != CUDA_SUCCESS) fail(ErrorKind::resource, "cannot map {} bytes of device memory", end);
     ends_.push_back(end);
     CUmemAccessDesc access{};
     access.location = location_;
     access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
     if (driver().set_access(first_ + begin, end - begin, &access, 1) == CUDA_SUCCESS) return;
     shrink(begin);
-    fail(ErrorKind::resource, "device memory of {} bytes cannot be used", end);
+    fail(ErrorKind::resource, "cannot access {} bytes of device memory", end);
   }
 
   // Releases whole pieces beyond `kept` bytes.

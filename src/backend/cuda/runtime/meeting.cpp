@@ -17,7 +17,7 @@ int words(const ops::ConstView& view) {
   const auto bytes = to_size(view.elements()) * size_bytes(view.dtype);
   if (!view.present()) return 0;
   if (bytes % 4 != 0 || !view.contiguous())
-    fail(ErrorKind::internal, "a meeting takes contiguous words, not {} bytes", bytes);
+    fail(ErrorKind::internal, "a meeting exchanges contiguous 4-byte words, not {} bytes", bytes);
   return to_int(bytes / 4);
 }
 
@@ -139,14 +139,15 @@ class CudaMeeting final : public ops::Meeting {
     call.shown[1] = data(second);
     call.shown_count[1] = words(second);
     if (4 * to_size(call.shown_count[0] + call.shown_count[1]) > room)
-      fail(ErrorKind::internal, "a meeting shows {} + {} words: more than there is room for",
+      fail(ErrorKind::internal, "a meeting publishes {} + {} words, which is more than it has room for",
            call.shown_count[0], call.shown_count[1]);
   }
   void take(MeetingCall& call, const ops::View& places) const {
     call.answer = static_cast<unsigned*>(places.data);
     call.answer_count = words(places);
     if (4 * to_size(call.answer_count) > room_.answer)
-      fail(ErrorKind::internal, "a meeting takes {} words: more than there is room for", call.answer_count);
+      fail(ErrorKind::internal, "a meeting awaits {} words, which is more than it has room for",
+           call.answer_count);
   }
   void wait_for(unsigned& flag) {
     const std::atomic_ref<unsigned> raised(flag);

@@ -66,7 +66,7 @@ SLUICE_AMX_DIGITS inline void split(__m512 x, Digit* high, Digit* low) {
 SLUICE_AMX_DIGITS float split_row(const float* x, std::size_t count, Digit* high, Digit* low,
                                   std::size_t step) {
   __m512 largest = _mm512_setzero_ps();
-  __m512 zero = _mm512_setzero_ps();  // or NaN
+  __m512 zero = _mm512_setzero_ps();  // NaN if a number is not finite
   for (std::size_t i = 0; i < count; i += 16) {
     const __m512 v = _mm512_loadu_ps(x + i);
     largest = _mm512_max_ps(largest, _mm512_abs_ps(v));

@@ -12,8 +12,8 @@
 // after the others; the products of rotary keys are added to the scores.
 //
 // With AMX, 4-bit codes are not converted to F32 levels but multiplied as bytes (packed/amx_int8_q4.h), or as
-// BF16 numbers if the backend is exact (packed/amx_bf16_q4.h). On other x86 processors levels are 16-bit
-// words unless the backend is exact (packed/word_products-inl.h).
+// BF16 numbers if the backend is exact and the output F32 (packed/amx_bf16_q4.h). On other x86 processors
+// levels are 16-bit words, with the same exception (packed/word_products-inl.h).
 //
 // Bytes: every visible packed row once per group. Arithmetic and softmax in F32; 4*D operations per query,
 // head and row. The error compared with double on equal codes is about 1e-6, or 1e-4 with bytes or words.

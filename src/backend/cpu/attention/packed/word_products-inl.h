@@ -77,7 +77,7 @@ struct Rounding {
   HWY_INLINE Rounding(const float* x, std::size_t count) {
     const FloatTag d;
     auto largest = hn::Zero(d);
-    auto zero = hn::Zero(d);  // or NaN
+    auto zero = hn::Zero(d);  // NaN if a number is not finite
     for (std::size_t i = 0; i < count; i += kLanes) {
       const auto v = hn::LoadU(d, x + i);
       largest = hn::Max(largest, hn::Abs(v));
