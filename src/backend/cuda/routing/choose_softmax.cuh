@@ -52,8 +52,8 @@ __device__ __forceinline__ void choose_held(const RouterCall& call, long long to
   }
   if (!call.normalize) sum = whole_mass(call, call.logits_of<T>(token), largest);
   if (lane >= call.k) return;
-  call.experts[token * call.expert_stride + lane] = mine.index;
-  call.weights[token * call.weight_stride + lane] = mass(value_of(mine.key), largest) / sum;
+  call.experts_of(token)[lane] = mine.index;
+  call.weights_of(token)[lane] = mass(value_of(mine.key), largest) / sum;
 }
 
 }  // namespace sluice::backend::cuda::routing

@@ -104,9 +104,7 @@ template <class T>
 __global__ void route_sigmoid(SigmoidCall call) {
   extern __shared__ __align__(16) std::byte shared[];
   const int lane = threadIdx.x % kWarp;
-  const long long token = call.token();
-  wait_for_inputs();
-  allow_successor();
+  const long long token = call.begin();
   if (token >= call.tokens) return;
   const Scores scores(call.memory.of(token, shared), call);
   const auto score = [&](int e, float logit) {
@@ -121,8 +119,8 @@ __global__ void route_sigmoid(SigmoidCall call) {
   }
 
   Chooser<Key64> chooser(scores.keys, call.expert_count);
-  int* experts = call.experts + token * call.expert_stride;
-  float* weights = call.weights + token * call.weight_stride;
+  int* experts = call.experts_of(token);
+  float* weights = call.weights_of(token);
   for (int j = 0; j < call.k; ++j) {
     const int chosen = chooser.take().index;
     if (j % kWarp == lane) experts[j] = chosen;

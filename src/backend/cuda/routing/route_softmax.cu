@@ -16,16 +16,14 @@ template <class T>
 __global__ void route_softmax(RouterCall call) {
   extern __shared__ __align__(16) std::byte shared[];
   const int lane = threadIdx.x % kWarp;
-  const long long token = call.token();
-  wait_for_inputs();
-  allow_successor();
+  const long long token = call.begin();
   if (token >= call.tokens) return;
   auto* keys = reinterpret_cast<Key32*>(call.memory.of(token, shared));
   if (!call.read_keys<T>(token, keys, [](int, float logit) { return key_of(logit); })) return;
 
   Chooser<Key32> chooser(keys, call.expert_count);
-  int* experts = call.experts + token * call.expert_stride;
-  float* weights = call.weights + token * call.weight_stride;
+  int* experts = call.experts_of(token);
+  float* weights = call.weights_of(token);
   float largest = 0;
   float sum = 0;
   for (int j = 0; j < call.k; ++j) {
@@ -45,9 +43,7 @@ __global__ void route_softmax(RouterCall call) {
 
 template <class T, int kHeld>
 __global__ void __launch_bounds__(4 * kWarp) route_softmax_held(RouterCall call) {
-  const long long token = call.token();
-  wait_for_inputs();
-  allow_successor();
+  const long long token = call.begin();
   if (token < call.tokens) choose_held<T, kHeld>(call, token);
 }
 

@@ -69,13 +69,23 @@ struct RouterCall {
         memory(memory),
         fault(fault) {}
 
-  // The calling warp's token.
-  __device__ __forceinline__ long long token() const {
-    return static_cast<long long>(blockIdx.x) * memory.block_tokens + threadIdx.x / kWarp;
+  // How every router's kernel begins: returns the calling warp's token, whose logits may be read from here
+  // on. It is past the last token in warps that have nothing to do.
+  __device__ __forceinline__ long long begin() const {
+    const long long token = static_cast<long long>(blockIdx.x) * memory.block_tokens + threadIdx.x / kWarp;
+    wait_for_inputs();
+    allow_successor();
+    return token;
   }
   template <class T>
   __device__ __forceinline__ const T* logits_of(long long token) const {
     return static_cast<const T*>(logits) + token * logit_stride;
+  }
+  __device__ __forceinline__ int* experts_of(long long token) const {
+    return experts + token * expert_stride;
+  }
+  __device__ __forceinline__ float* weights_of(long long token) const {
+    return weights + token * weight_stride;
   }
   // keys[e] = key_of(e, logit) for all experts. False if a logit is NaN; the token is then reported.
   template <class T, class Key, class KeyOf>
