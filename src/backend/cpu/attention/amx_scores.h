@@ -86,7 +86,7 @@ struct QueryTiles {
   const Columns& columns;
 };
 
-// The same for all columns, two tiles at a time. The first two prepare the keys for the others.
+// The same for the two tiles of columns from `tile` on.
 template <bool kPrepare, class Keys>
 void multiply_two(const Keys& keys, std::size_t width, const QueryTiles& queries, std::size_t tile, bool add,
                   float* dots) {
@@ -104,6 +104,7 @@ void multiply_two(const Keys& keys, std::size_t width, const QueryTiles& queries
   run(multiply_columns<2, 0, kPrepare, Keys>);
 }
 
+// The same for all columns, two tiles at a time. The first two prepare the keys for the others.
 template <class Keys>
 void multiply_all_columns(const Keys& keys, std::size_t width, const Half* queries, const Columns& columns,
                           bool add, float* dots) {

@@ -9,7 +9,7 @@ namespace sluice::backend::cpu::cache {
 
 namespace {
 
-// Keys or values, and the part of a cache where one sequence's are written.
+// Keys or values, and the ring or page of the cache into which one token's are written.
 struct Side {
   const ops::ConstView& x;
   std::int64_t bits;
@@ -26,14 +26,14 @@ EncodeVector place(const Side& side, std::int64_t row, std::int64_t head, std::i
 
 }  // namespace
 
-// Vectors are numbered by token, head, then key or value. If there are more tokens than slots, only the last
-// S are written, so no two threads write the same slot.
 }  // namespace sluice::backend::cpu::cache
 
 namespace sluice::backend::cpu {
 
 using namespace cache;
 
+// Vectors are numbered by token, head, then key or value. If there are more tokens than slots, only the last
+// S are written, so no two threads write the same slot.
 template <>
 void run(Context& context, const ops::TurboquantAppend& op) {
   const std::int64_t heads = op.k.dim(1);

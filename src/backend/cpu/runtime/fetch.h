@@ -25,9 +25,9 @@ inline const unsigned kAmdFamily = [] {
 }();
 
 // Whether lines are prefetched into the second-level cache only. A core can have few requests to its
-// first-level cache in flight: with one Zen 4 core, a 4-bit product reads 13 GB/s that way and 20 the other
-// way. An Intel core is equally fast either way, and drops requests to the second level when its queue is
-// full.
+// first-level cache in flight: with one Zen 4 core, a 4-bit product reads 13 GB/s when prefetching into that
+// cache and 20 when prefetching into the second. An Intel core is equally fast either way, and drops requests
+// to the second level when its queue is full.
 inline const bool kToSecondLevel = kAmdFamily != 0;
 
 [[gnu::always_inline]] inline void fetch_line(const void* line) {

@@ -50,13 +50,13 @@ void run_state_row(const ops::DeltaRule& op, const ops::Sequence& sequence, cons
 
 }  // namespace
 
-// Both forms are this recurrence: they differ only in rounding, which is negligible in double.
 }  // namespace sluice::backend::reference::delta
 
 namespace sluice::backend::reference {
 
 using namespace delta;
 
+// Both forms are this recurrence: they differ only in rounding, which is negligible in double.
 template <>
 void run(const ops::DeltaRule& op) {
   const ops::Sequences sequences(op, op.q.dim(0));
