@@ -15,7 +15,7 @@ struct MlaCall {
 };
 
 bool mla_mma_supports(const Context& context, const MlaCall& call);
-// Both classes, for calls that mla_mma_supports.
+// Decode and prefill, for calls that mla_mma_supports() accepts.
 void attend_mla_mma(Context& context, const MlaCall& call);
 
 }  // namespace sluice::backend::cuda::attention::latent
