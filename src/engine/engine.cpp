@@ -8,7 +8,7 @@
 #include "checkpoint/stop_ids.h"
 #include "engine/executor.h"
 #include "engine/summary.h"
-#include "jinja/values/json.h"
+#include "jinja/json.h"
 #include "sluice/session.h"
 #include "sluice/token_bytes.h"
 

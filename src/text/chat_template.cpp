@@ -3,10 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "jinja/json.h"
 #include "jinja/runtime/interpreter.h"
 #include "jinja/syntax/lexer.h"
 #include "jinja/syntax/parser.h"
-#include "jinja/values/json.h"
 
 namespace sluice::text {
 namespace {
@@ -39,7 +39,7 @@ std::string source_of(const OrderedJson& named) {
 }  // namespace
 
 struct ChatTemplate::Impl {
-  jinja::Body body;
+  jinja::syntax::Body body;
 };
 
 ChatTemplate::ChatTemplate(std::string_view source) {
@@ -47,8 +47,8 @@ ChatTemplate::ChatTemplate(std::string_view source) {
     fail(ErrorKind::input, "a chat template has at most {} bytes, this one has {}", kMaxSource,
          source.size());
   try {
-    impl_.reset(new Impl{jinja::parse(source)});
-  } catch (const jinja::SyntaxFault& error) {
+    impl_.reset(new Impl{jinja::syntax::parse(source)});
+  } catch (const jinja::syntax::SyntaxFault& error) {
     fail(ErrorKind::input, "chat template, line {}: {}", error.line, error.what());
   }
 }
@@ -80,7 +80,8 @@ std::string ChatTemplate::render(const OrderedJson& variables, const ChatOptions
   } catch (const jinja::Fault& error) {
     fail(ErrorKind::input, "chat template variables: {}", error.what());
   }
-  jinja::Interpreter interpreter(options.limits, values.dict(), options.now ? &*options.now : nullptr);
+  jinja::runtime::Interpreter interpreter(options.limits, values.dict(),
+                                          options.now ? &*options.now : nullptr);
   try {
     return interpreter.render(impl_->body);
   } catch (const jinja::Fault& error) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "jinja/runtime/budget.h"
+#include "jinja/budget.h"
 
 namespace sluice::text {
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes src/jinja/values/case_tables.inc: the case and digit properties of Python's str that PCRE2's tables lack.
+"""Writes src/jinja/case_tables.inc: the case and digit properties of Python's str that PCRE2's tables lack.
 
     tools/tables/case_tables.py
 
@@ -11,7 +11,7 @@ import pathlib
 import sys
 import unicodedata
 
-OUT = pathlib.Path(__file__).parents[2] / "src/jinja/values/case_tables.inc"
+OUT = pathlib.Path(__file__).parents[2] / "src/jinja/case_tables.inc"
 
 
 def literal(text):

@@ -1,13 +1,21 @@
-// The tables of find_filter, find_test and find_method, and the text operations they share.
+// Filters, tests and methods: how they are found by name, the tables they stand in, and the operations they
+// share.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "jinja/runtime/runtime.h"
+#include "jinja/runtime.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::builtins {
+
+using Builtin = Value (*)(Runtime&, const Value& subject, const Call&);
+
+const Builtin* find_filter(std::string_view name);
+const Builtin* find_test(std::string_view name);
+// The method of that name for the subject's Python type.
+const Builtin* find_method(const Value& subject, std::string_view name);
 
 struct NamedBuiltin {
   std::string_view name;
@@ -37,4 +45,4 @@ Value at_path(Runtime& runtime, Value item, const Value* path, const Value* miss
 // Strings in lower case, other values unchanged.
 Value ignore_case(const Value& value);
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::builtins

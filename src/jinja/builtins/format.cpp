@@ -4,11 +4,11 @@
 #include <cmath>
 
 #include "base/integer_cast.h"
-#include "jinja/runtime/operators.h"
-#include "jinja/values/repr.h"
-#include "jinja/values/unicode.h"
+#include "jinja/operators.h"
+#include "jinja/repr.h"
+#include "jinja/unicode.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::builtins {
 namespace {
 
 // Far beyond any real layout, and small enough that padding stays cheap.
@@ -371,4 +371,4 @@ Value brace_format(Runtime& runtime, const Value& format, const Call& call) {
   return Brace(runtime, format, call).run();
 }
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::builtins

@@ -1,10 +1,11 @@
-#include "base/error.h"
-#include "jinja/runtime/callables.h"
-#include "jinja/runtime/operators.h"
-#include "jinja/runtime/parameters.h"
-#include "jinja/values/repr.h"
+#include "jinja/builtins/globals.h"
 
-namespace sluice::jinja {
+#include "base/error.h"
+#include "jinja/builtins/parameters.h"
+#include "jinja/operators.h"
+#include "jinja/repr.h"
+
+namespace sluice::jinja::builtins {
 namespace {
 
 Value range(const Call& call) {
@@ -107,7 +108,7 @@ Value strftime_now(const std::tm& now, const Call& call) {
 
 }  // namespace
 
-void add_globals(Runtime& runtime, Scope& scope, const std::tm* now) {
+void add_globals(Runtime& runtime, runtime::Scope& scope, const std::tm* now) {
   auto add = [&](std::string_view name, auto body) {
     scope.set(name, Value(runtime.make<Function>(std::string(name), body)));
   };
@@ -123,4 +124,4 @@ void add_globals(Runtime& runtime, Scope& scope, const std::tm* now) {
     add("strftime_now", [time = *now](const Call& call) { return strftime_now(time, call); });
 }
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::builtins

@@ -3,12 +3,12 @@
 #include <cctype>
 
 #include "jinja/builtins/builtins.h"
-#include "jinja/runtime/operators.h"
-#include "jinja/runtime/parameters.h"
-#include "jinja/values/repr.h"
-#include "jinja/values/unicode.h"
+#include "jinja/builtins/parameters.h"
+#include "jinja/operators.h"
+#include "jinja/repr.h"
+#include "jinja/unicode.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::builtins {
 namespace {
 
 std::string first_code_points(std::string_view text, std::int64_t count) {
@@ -144,4 +144,4 @@ const Builtins& layout_filters() {
   return kFilters;
 }
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::builtins

@@ -2,12 +2,12 @@
 #include <cctype>
 
 #include "jinja/builtins/builtins.h"
-#include "jinja/runtime/operators.h"
-#include "jinja/runtime/parameters.h"
-#include "jinja/values/repr.h"
-#include "jinja/values/unicode.h"
+#include "jinja/builtins/parameters.h"
+#include "jinja/operators.h"
+#include "jinja/repr.h"
+#include "jinja/unicode.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::builtins {
 namespace {
 
 // As urllib.parse.quote: `safe` characters are kept besides letters, digits and _.-~
@@ -118,4 +118,4 @@ const Builtins& markup_filters() {
   return kFilters;
 }
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::builtins

@@ -3,11 +3,11 @@
 #include <unordered_map>
 
 #include "jinja/builtins/builtins.h"
-#include "jinja/runtime/operators.h"
-#include "jinja/runtime/parameters.h"
-#include "jinja/values/repr.h"
+#include "jinja/builtins/parameters.h"
+#include "jinja/operators.h"
+#include "jinja/repr.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::builtins {
 namespace {
 
 using Table = std::unordered_map<std::string_view, Builtin>;
@@ -88,4 +88,4 @@ const Builtin* find_filter(std::string_view name) {
   return find_in(kFilters, name);
 }
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::builtins

@@ -3,12 +3,12 @@
 
 #include "base/integer_cast.h"
 #include "jinja/builtins/builtins.h"
-#include "jinja/runtime/operators.h"
-#include "jinja/runtime/parameters.h"
-#include "jinja/values/repr.h"
-#include "jinja/values/unicode.h"
+#include "jinja/builtins/parameters.h"
+#include "jinja/operators.h"
+#include "jinja/repr.h"
+#include "jinja/unicode.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::builtins {
 namespace {
 
 using Entries = std::vector<std::pair<Value, Value>>;
@@ -194,4 +194,4 @@ const Builtins& pretty_print_filters() {
   return kFilters;
 }
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::builtins

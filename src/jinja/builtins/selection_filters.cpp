@@ -2,11 +2,11 @@
 #include <charconv>
 
 #include "jinja/builtins/builtins.h"
-#include "jinja/runtime/operators.h"
-#include "jinja/runtime/parameters.h"
-#include "jinja/values/unicode.h"
+#include "jinja/builtins/parameters.h"
+#include "jinja/operators.h"
+#include "jinja/unicode.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::builtins {
 namespace {
 
 Call rest_of(const Call& call, std::size_t from) {
@@ -104,4 +104,4 @@ const Builtins& selection_filters() {
   return kFilters;
 }
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::builtins

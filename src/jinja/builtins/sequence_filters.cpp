@@ -1,11 +1,11 @@
 #include <algorithm>
 
 #include "jinja/builtins/builtins.h"
-#include "jinja/runtime/operators.h"
-#include "jinja/runtime/parameters.h"
-#include "jinja/values/repr.h"
+#include "jinja/builtins/parameters.h"
+#include "jinja/operators.h"
+#include "jinja/repr.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::builtins {
 namespace {
 
 Value length_filter(Runtime&, const Value& value, const Call& call) {
@@ -227,4 +227,4 @@ const Builtins& sequence_filters() {
   return kFilters;
 }
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::builtins

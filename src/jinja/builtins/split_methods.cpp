@@ -3,10 +3,10 @@
 
 #include "base/integer_cast.h"
 #include "jinja/builtins/builtins.h"
-#include "jinja/runtime/parameters.h"
-#include "jinja/values/unicode.h"
+#include "jinja/builtins/parameters.h"
+#include "jinja/unicode.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::builtins {
 namespace {
 
 using Parts = std::vector<std::string_view>;
@@ -124,4 +124,4 @@ const Builtins& split_methods() {
   return kMethods;
 }
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::builtins

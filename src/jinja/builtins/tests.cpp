@@ -2,11 +2,11 @@
 #include <unordered_map>
 
 #include "jinja/builtins/builtins.h"
-#include "jinja/runtime/operators.h"
-#include "jinja/runtime/parameters.h"
-#include "jinja/values/repr.h"
+#include "jinja/builtins/parameters.h"
+#include "jinja/operators.h"
+#include "jinja/repr.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::builtins {
 namespace {
 
 template <class Predicate>
@@ -133,4 +133,4 @@ const Builtin* find_test(std::string_view name) {
   return nullptr;
 }
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::builtins

@@ -1,13 +1,13 @@
 #include "base/integer_cast.h"
 #include "jinja/builtins/builtins.h"
 #include "jinja/builtins/format.h"
-#include "jinja/runtime/operators.h"
-#include "jinja/runtime/parameters.h"
-#include "jinja/values/json.h"
-#include "jinja/values/repr.h"
-#include "jinja/values/unicode.h"
+#include "jinja/builtins/parameters.h"
+#include "jinja/json.h"
+#include "jinja/operators.h"
+#include "jinja/repr.h"
+#include "jinja/unicode.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::builtins {
 namespace {
 
 Value soft_str(Runtime& runtime, const Value& value) {
@@ -174,4 +174,4 @@ const Builtins& text_filters() {
   return kFilters;
 }
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::builtins

@@ -4,12 +4,12 @@
 #include "base/integer_cast.h"
 #include "jinja/builtins/builtins.h"
 #include "jinja/builtins/format.h"
-#include "jinja/runtime/operators.h"
-#include "jinja/runtime/parameters.h"
-#include "jinja/values/repr.h"
-#include "jinja/values/unicode.h"
+#include "jinja/builtins/parameters.h"
+#include "jinja/operators.h"
+#include "jinja/repr.h"
+#include "jinja/unicode.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::builtins {
 namespace {
 
 // Markup remains markup.
@@ -334,4 +334,4 @@ const Builtins& text_methods() {
   return kMethods;
 }
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::builtins

@@ -1,9 +1,9 @@
 #include "jinja/runtime/callables.h"
 
-#include "jinja/runtime/operators.h"
-#include "jinja/values/repr.h"
+#include "jinja/operators.h"
+#include "jinja/repr.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::runtime {
 
 std::string Macro::repr(Budget&) const {
   return signature_.name.empty() ? "<Macro anonymous>" : "<Macro " + jinja::repr(signature_.name) + ">";
@@ -72,4 +72,4 @@ bool Loop::changed(const Call& call) {
   return true;
 }
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::runtime

@@ -3,11 +3,12 @@
 
 #include "jinja/runtime/interpreter.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::runtime {
 
 class Macro final : public Object {
  public:
-  Macro(Interpreter& interpreter, const Signature& signature, const Body& body, const Scope& scope)
+  Macro(Interpreter& interpreter, const syntax::Signature& signature, const syntax::Body& body,
+        const Scope& scope)
       : interpreter_(interpreter), signature_(signature), body_(body), scope_(scope) {}
 
   std::string type_name() const override { return "jinja2.runtime.Macro"; }
@@ -18,15 +19,16 @@ class Macro final : public Object {
 
  private:
   Interpreter& interpreter_;
-  const Signature& signature_;
-  const Body& body_;
+  const syntax::Signature& signature_;
+  const syntax::Body& body_;
   const Scope& scope_;
 };
 
 // The `loop` variable.
 class Loop final : public Object {
  public:
-  Loop(Interpreter& interpreter, const Statement& statement, const Scope& scope, Values items, int depth)
+  Loop(Interpreter& interpreter, const syntax::Statement& statement, const Scope& scope, Values items,
+       int depth)
       : interpreter_(interpreter),
         statement_(statement),
         scope_(scope),
@@ -47,7 +49,7 @@ class Loop final : public Object {
   bool changed(const Call& call);
 
   Interpreter& interpreter_;
-  const Statement& statement_;
+  const syntax::Statement& statement_;
   const Scope& scope_;
   Values items_;
   int depth_;
@@ -55,7 +57,4 @@ class Loop final : public Object {
   std::optional<Values> last_changed_;
 };
 
-// range, dict, namespace, cycler, joiner, raise_exception and strftime_now.
-void add_globals(Runtime& runtime, Scope& scope, const std::tm* now);
-
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::runtime

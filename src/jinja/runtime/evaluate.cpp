@@ -1,13 +1,18 @@
 // Expressions and macro calls.
 #include <algorithm>
 
+#include "jinja/builtins/builtins.h"
+#include "jinja/operators.h"
+#include "jinja/repr.h"
 #include "jinja/runtime/inner_scope.h"
 #include "jinja/runtime/interpreter.h"
-#include "jinja/runtime/operators.h"
-#include "jinja/values/repr.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::runtime {
 namespace {
+
+using syntax::Expression;
+using syntax::ExpressionKind;
+using syntax::ExpressionPtr;
 
 // The memory that a new value takes, without parts shared with others.
 std::size_t own_size(const Value& value) {
@@ -115,7 +120,7 @@ Value Interpreter::slice(const Expression& node) {
   return jinja::slice(runtime_.budget(), values[0], values[1], values[2], values[3]);
 }
 
-Call Interpreter::arguments(const Arguments& arguments) {
+Call Interpreter::arguments(const syntax::Arguments& arguments) {
   Call call;
   Budget& budget = runtime_.budget();
   for (const ExpressionPtr& argument : arguments.args) call.args.push_back(evaluate(*argument));
@@ -137,10 +142,10 @@ Call Interpreter::arguments(const Arguments& arguments) {
 Value Interpreter::call(const Expression& node, const Value* caller) {
   const Expression& callee = *node.operands[0];
   Value subject, function;
-  const Builtin* method = nullptr;
+  const builtins::Builtin* method = nullptr;
   if (callee.kind == ExpressionKind::attribute) {
     subject = evaluate(*callee.operands[0]);
-    method = find_method(subject, callee.text);
+    method = builtins::find_method(subject, callee.text);
     if (method == nullptr) function = runtime_.attribute(subject, callee.text);
   } else {
     function = evaluate(callee);
@@ -198,8 +203,8 @@ Value Interpreter::conditional(const Expression& node) {
 }
 
 // Parameters take positional arguments, then named ones, then defaults; the special names take the rest.
-std::string Interpreter::call_macro(const Signature& signature, const Body& body, const Scope& parent,
-                                    const Call& call) {
+std::string Interpreter::call_macro(const syntax::Signature& signature, const syntax::Body& body,
+                                    const Scope& parent, const Call& call) {
   const auto& parameters = signature.parameters;
   std::vector<const Value*> given(parameters.size(), nullptr);
   for (std::size_t i = 0; i < std::min(call.args.size(), given.size()); ++i) given[i] = &call.args[i];
@@ -219,7 +224,7 @@ std::string Interpreter::call_macro(const Signature& signature, const Body& body
   return capture(body).second;
 }
 
-void Interpreter::bind(const Signature& signature, const Call& call, std::vector<const Value*>& given,
+void Interpreter::bind(const syntax::Signature& signature, const Call& call, std::vector<const Value*>& given,
                        Scope& scope) {
   const auto& parameters = signature.parameters;
   Value caller = make_undefined("No caller defined");
@@ -245,4 +250,4 @@ void Interpreter::bind(const Signature& signature, const Call& call, std::vector
   scope.set("varargs", make_tuple(std::move(rest)));
 }
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::runtime

@@ -3,7 +3,7 @@
 
 #include "jinja/runtime/interpreter.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::runtime {
 
 class InnerScope {
  public:
@@ -22,4 +22,4 @@ class InnerScope {
   Scope* scope_;
 };
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::runtime

@@ -1,11 +1,16 @@
 #include "jinja/runtime/interpreter.h"
 
+#include "jinja/builtins/globals.h"
+#include "jinja/operators.h"
+#include "jinja/repr.h"
 #include "jinja/runtime/callables.h"
 #include "jinja/runtime/inner_scope.h"
-#include "jinja/runtime/operators.h"
-#include "jinja/values/repr.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::runtime {
+
+using syntax::Body;
+using syntax::Statement;
+using syntax::StatementKind;
 
 const Value* Scope::find(std::string_view name) const {
   for (const Scope* scope = this; scope != nullptr; scope = scope->parent)
@@ -45,7 +50,7 @@ InnerScope::~InnerScope() {
 }
 
 Interpreter::Interpreter(const Limits& limits, const Dict& variables, const std::tm* now) : runtime_(limits) {
-  add_globals(runtime_, context_, now);
+  builtins::add_globals(runtime_, context_, now);
   for (const auto& [name, value] : variables.entries()) context_.set(name.text(), value);
 }
 
@@ -174,7 +179,7 @@ std::string Interpreter::call_loop(const Statement& statement, const Scope& scop
   return text;
 }
 
-void Interpreter::assign(const Target& target, const Value& value) {
+void Interpreter::assign(const syntax::Target& target, const Value& value) {
   if (!target.parts.empty()) {
     Values items = iterate(runtime_.budget(), value);
     if (items.size() < target.parts.size())
@@ -238,4 +243,4 @@ void Interpreter::call_block(const Statement& statement) {
   write(str(runtime_.budget(), call(*statement.expression, &caller)));
 }
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::runtime

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "jinja/runtime/runtime.h"
+#include "jinja/runtime.h"
 #include "jinja/syntax/ast.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::runtime {
 
 // The names of one block. Macros keep pointing to the scope they were defined in.
 struct Scope {
@@ -28,47 +28,50 @@ class Interpreter {
   // If `now` is null, the template has no strftime_now.
   Interpreter(const Limits& limits, const Dict& variables, const std::tm* now);
 
-  std::string render(const Body& body);
+  std::string render(const syntax::Body& body);
   // The line of a fault.
   int line() const { return line_; }
   Runtime& runtime() { return runtime_; }
 
-  std::string call_macro(const Signature& signature, const Body& body, const Scope& scope, const Call& call);
-  std::string call_loop(const Statement& statement, const Scope& scope, const Value& items, int depth);
+  std::string call_macro(const syntax::Signature& signature, const syntax::Body& body, const Scope& scope,
+                         const Call& call);
+  std::string call_loop(const syntax::Statement& statement, const Scope& scope, const Value& items,
+                        int depth);
 
  private:
   enum class Flow { next, leave, again };  // what break and continue do to the statements around them
   friend class InnerScope;
 
-  Flow execute(const Body& body);
-  Flow execute(const Statement& statement);
-  Flow branch(const Statement& statement);
-  Flow loop(const Statement& statement, const Value& items, int depth);
-  Flow set_block(const Statement& statement);
-  Flow filter_block(const Statement& statement);
-  Flow with(const Statement& statement);
-  void set(const Statement& statement);
-  void macro(const Statement& statement);
-  void call_block(const Statement& statement);
-  Values loop_items(const Statement& statement, const Value& iterable);
-  void assign(const Target& target, const Value& value);
+  Flow execute(const syntax::Body& body);
+  Flow execute(const syntax::Statement& statement);
+  Flow branch(const syntax::Statement& statement);
+  Flow loop(const syntax::Statement& statement, const Value& items, int depth);
+  Flow set_block(const syntax::Statement& statement);
+  Flow filter_block(const syntax::Statement& statement);
+  Flow with(const syntax::Statement& statement);
+  void set(const syntax::Statement& statement);
+  void macro(const syntax::Statement& statement);
+  void call_block(const syntax::Statement& statement);
+  Values loop_items(const syntax::Statement& statement, const Value& iterable);
+  void assign(const syntax::Target& target, const Value& value);
   void write(std::string_view text);
   // Runs the body with output into a separate string.
-  std::pair<Flow, std::string> capture(const Body& body);
+  std::pair<Flow, std::string> capture(const syntax::Body& body);
 
-  Value evaluate(const Expression& node);
-  Value evaluate_kind(const Expression& node);
-  Value name(const Expression& node);
-  Value container(const Expression& node);
-  Value dict(const Expression& node);
-  Value slice(const Expression& node);
-  Value call(const Expression& node, const Value* caller);
-  Value filter(const Expression& node, const Value* subject);
-  Value concat(const Expression& node);
-  bool compare(const Expression& node);
-  Value conditional(const Expression& node);
-  Call arguments(const Arguments& arguments);
-  void bind(const Signature& signature, const Call& call, std::vector<const Value*>& given, Scope& scope);
+  Value evaluate(const syntax::Expression& node);
+  Value evaluate_kind(const syntax::Expression& node);
+  Value name(const syntax::Expression& node);
+  Value container(const syntax::Expression& node);
+  Value dict(const syntax::Expression& node);
+  Value slice(const syntax::Expression& node);
+  Value call(const syntax::Expression& node, const Value* caller);
+  Value filter(const syntax::Expression& node, const Value* subject);
+  Value concat(const syntax::Expression& node);
+  bool compare(const syntax::Expression& node);
+  Value conditional(const syntax::Expression& node);
+  Call arguments(const syntax::Arguments& arguments);
+  void bind(const syntax::Signature& signature, const Call& call, std::vector<const Value*>& given,
+            Scope& scope);
 
   void capture_scope();
 
@@ -81,4 +84,4 @@ class Interpreter {
   int line_ = 1;
 };
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::runtime

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "jinja/runtime/operators.h"
-#include "jinja/values/value.h"
+#include "jinja/operators.h"
+#include "jinja/value.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::syntax {
 
 struct Expression;
 struct Statement;
@@ -101,4 +101,4 @@ struct Statement {
   Body body, otherwise;
 };
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::syntax

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace sluice::jinja {
+namespace sluice::jinja::syntax {
 namespace {
 
 std::string describe(const Token& token) {
@@ -300,4 +300,4 @@ ExpressionPtr ExpressionParser::dict() {
   return make(ExpressionKind::dict, line, std::move(items));
 }
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::syntax

@@ -8,7 +8,7 @@
 #include "jinja/syntax/ast.h"
 #include "jinja/syntax/lexer.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::syntax {
 
 class ExpressionParser {
  public:
@@ -89,4 +89,4 @@ class ExpressionParser {
   int nesting_ = 0;
 };
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::syntax

@@ -5,9 +5,9 @@
 
 #include "base/integer_cast.h"
 #include "jinja/syntax/literals.h"
-#include "jinja/values/unicode.h"
+#include "jinja/unicode.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::syntax {
 namespace {
 
 std::string normalize_newlines(std::string_view source) {
@@ -230,4 +230,4 @@ std::vector<Token> tokenize(std::string_view source) {
   return Lexer(normalize_newlines(source)).run();
 }
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::syntax

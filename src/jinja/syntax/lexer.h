@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "jinja/values/value.h"
+#include "jinja/value.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::syntax {
 
 enum class TokenKind { data, variable_begin, variable_end, block_begin, block_end, name, literal, op, end };
 
@@ -27,4 +27,4 @@ struct SyntaxFault : Fault {
 // The last token is always TokenKind::end.
 std::vector<Token> tokenize(std::string_view source);
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::syntax

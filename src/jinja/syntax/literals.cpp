@@ -5,7 +5,7 @@
 
 #include "base/utf8.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::syntax {
 namespace {
 
 bool is_digit(char c, int base = 10) {
@@ -145,4 +145,4 @@ std::size_t scan_literal(std::string_view source, std::size_t position, Value& v
   return scan_string(source, position, value);
 }
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::syntax

@@ -4,11 +4,11 @@
 #include <cstddef>
 #include <string_view>
 
-#include "jinja/values/value.h"
+#include "jinja/value.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::syntax {
 
 // Reads the literal at `position` into `value`; returns its length, or 0 if there is none.
 std::size_t scan_literal(std::string_view source, std::size_t position, Value& value);
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::syntax

@@ -4,7 +4,7 @@
 
 #include "jinja/syntax/expression_parser.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::syntax {
 namespace {
 
 class Parser final : public ExpressionParser {
@@ -268,4 +268,4 @@ Body parse(std::string_view source) {
   return Parser(tokenize(source)).run();
 }
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::syntax

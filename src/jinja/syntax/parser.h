@@ -5,8 +5,8 @@
 
 #include "jinja/syntax/ast.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::syntax {
 
 Body parse(std::string_view source);
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::syntax

@@ -1,7 +1,7 @@
 // What may follow a primary expression: subscripts, calls, filters and tests.
 #include "jinja/syntax/expression_parser.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::syntax {
 
 ExpressionPtr ExpressionParser::postfix(ExpressionPtr node) {
   while (true) {
@@ -132,4 +132,4 @@ ExpressionPtr ExpressionParser::test(ExpressionPtr node) {
   return negated ? make(ExpressionKind::inverse, line, std::move(node)) : std::move(node);
 }
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::syntax

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "expect_error.h"
-#include "jinja/values/json.h"
+#include "jinja/json.h"
 #include "source_dir.h"
 #include "temporary_folder.h"
 

@@ -1,4 +1,4 @@
-#include "jinja/runtime/budget.h"
+#include "jinja/budget.h"
 
 namespace sluice::jinja {
 

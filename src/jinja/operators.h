@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "jinja/values/value.h"
+#include "jinja/value.h"
 
 namespace sluice::jinja {
 

@@ -1,9 +1,9 @@
-#include "jinja/values/repr.h"
+#include "jinja/repr.h"
 
 #include <charconv>
 #include <cmath>
 
-#include "jinja/values/unicode.h"
+#include "jinja/unicode.h"
 
 namespace sluice::jinja {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "base/integer_cast.h"
-#include "jinja/runtime/operators.h"
-#include "jinja/values/unicode.h"
+#include "jinja/operators.h"
+#include "jinja/unicode.h"
 
 namespace sluice::jinja {
 namespace {

@@ -1,8 +1,8 @@
-#include "jinja/runtime/parameters.h"
+#include "jinja/builtins/parameters.h"
 
 #include <algorithm>
 
-namespace sluice::jinja {
+namespace sluice::jinja::builtins {
 
 Parameters::Parameters(const Call& call, std::initializer_list<std::string_view> names,
                        std::size_t required) {
@@ -38,4 +38,4 @@ const std::string& Parameters::text(std::size_t i) const {
   return values_[i]->text();
 }
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::builtins

@@ -1,9 +1,10 @@
-#include "jinja/runtime/runtime.h"
+#include "jinja/runtime.h"
 
 #include <algorithm>
 
-#include "jinja/runtime/operators.h"
-#include "jinja/values/repr.h"
+#include "jinja/builtins/builtins.h"
+#include "jinja/operators.h"
+#include "jinja/repr.h"
 
 namespace sluice::jinja {
 namespace {
@@ -26,7 +27,7 @@ bool is_forbidden(const Value& value, std::string_view name) {
 
 std::optional<Value> Runtime::find_attribute(const Value& object, const std::string& name) {
   if (object.is_object()) return object.object()->attribute(name);
-  if (const Builtin* method = find_method(object, name)) {
+  if (const builtins::Builtin* method = builtins::find_method(object, name)) {
     auto body = [this, method, object](const Call& call) { return (*method)(*this, object, call); };
     return Value(make<Function>(name, body));
   }
@@ -60,14 +61,14 @@ Value Runtime::call(const Value& callee, const Call& call) {
 
 Value Runtime::filter(const std::string& name, const Value& subject, const Call& call) {
   budget_.step();
-  const Builtin* filter = find_filter(name);
+  const builtins::Builtin* filter = builtins::find_filter(name);
   if (filter == nullptr) fault("No filter named '{}'.", name);
   return (*filter)(*this, subject, call);
 }
 
 bool Runtime::test(const std::string& name, const Value& subject, const Call& call) {
   budget_.step();
-  const Builtin* test = find_test(name);
+  const builtins::Builtin* test = builtins::find_test(name);
   if (test == nullptr) fault("No test named '{}'.", name);
   return truth((*test)(*this, subject, call));
 }

@@ -1,11 +1,11 @@
-#include "jinja/values/value.h"
+#include "jinja/value.h"
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 
-#include "jinja/runtime/operators.h"
-#include "jinja/values/repr.h"
+#include "jinja/operators.h"
+#include "jinja/repr.h"
 
 namespace sluice::jinja {
 namespace {

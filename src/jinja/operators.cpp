@@ -1,12 +1,12 @@
-#include "jinja/runtime/operators.h"
+#include "jinja/operators.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/integer_cast.h"
 #include "jinja/builtins/format.h"
-#include "jinja/values/repr.h"
-#include "jinja/values/unicode.h"
+#include "jinja/repr.h"
+#include "jinja/unicode.h"
 
 namespace sluice::jinja {
 namespace {
@@ -326,7 +326,7 @@ bool contains(Budget& budget, const Value& container, const Value& item) {
 
 Value binary(Budget& budget, Binary operation, const Value& a, const Value& b) {
   constexpr const char* kSymbols[] = {"+", "-", "*", "/", "//", "%", "** or pow()"};
-  if (operation == Binary::modulo && a.is_text()) return percent_format(budget, a, b);
+  if (operation == Binary::modulo && a.is_text()) return builtins::percent_format(budget, a, b);
   require_defined(a);
   require_defined(b);
   const bool numbers = (a.is_number() || a.is_big_integer()) && (b.is_number() || b.is_big_integer());

@@ -12,8 +12,8 @@
 #include <variant>
 #include <vector>
 
-#include "jinja/runtime/budget.h"
-#include "jinja/values/big_integer.h"
+#include "jinja/big_integer.h"
+#include "jinja/budget.h"
 
 namespace sluice::jinja {
 

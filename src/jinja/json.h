@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "jinja/values/value.h"
+#include "jinja/value.h"
 
 namespace sluice::jinja {
 

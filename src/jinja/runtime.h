@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "jinja/values/value.h"
+#include "jinja/value.h"
 
 namespace sluice::jinja {
 
@@ -42,13 +42,6 @@ class Runtime {
   Budget budget_;
   std::vector<std::unique_ptr<Object>> objects_;
 };
-
-using Builtin = Value (*)(Runtime&, const Value& subject, const Call&);
-
-const Builtin* find_filter(std::string_view name);
-const Builtin* find_test(std::string_view name);
-// The method of that name for the subject's Python type.
-const Builtin* find_method(const Value& subject, std::string_view name);
 
 // A function of the template's global scope, or a method bound to its subject.
 class Function final : public Object {

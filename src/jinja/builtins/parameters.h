@@ -5,9 +5,9 @@
 #include <initializer_list>
 #include <string_view>
 
-#include "jinja/values/value.h"
+#include "jinja/value.h"
 
-namespace sluice::jinja {
+namespace sluice::jinja::builtins {
 
 class Parameters {
  public:
@@ -33,4 +33,4 @@ class Parameters {
   std::array<const Value*, kMax> values_{};
 };
 
-}  // namespace sluice::jinja
+}  // namespace sluice::jinja::builtins

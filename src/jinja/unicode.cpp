@@ -1,4 +1,4 @@
-#include "jinja/values/unicode.h"
+#include "jinja/unicode.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/utf8.h"
-#include "jinja/runtime/budget.h"
+#include "jinja/budget.h"
 
 namespace sluice::jinja {
 namespace {
@@ -65,7 +65,7 @@ struct Interval {
   char32_t first, last;
 };
 
-#include "jinja/values/case_tables.inc"
+#include "jinja/case_tables.inc"
 
 template <std::size_t size>
 const char* find(const Mapping (&table)[size], char32_t c) {

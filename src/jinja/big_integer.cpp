@@ -1,11 +1,11 @@
-#include "jinja/values/big_integer.h"
+#include "jinja/big_integer.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
 
-#include "jinja/values/value.h"
+#include "jinja/value.h"
 
 namespace sluice::jinja {
 

@@ -1,13 +1,13 @@
-#include "jinja/values/json.h"
+#include "jinja/json.h"
 
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/json_builder.h"
-#include "jinja/runtime/operators.h"
-#include "jinja/values/repr.h"
-#include "jinja/values/unicode.h"
+#include "jinja/operators.h"
+#include "jinja/repr.h"
+#include "jinja/unicode.h"
 
 namespace sluice::jinja {
 namespace {
