@@ -10,8 +10,8 @@ ThinkingBudget::ThinkingBudget(const AnswerFormat& format, std::int64_t tokens,
                                std::vector<std::int32_t> close)
     : open_(format.think_open),
       close_text_(format.think_close),
-      calls_(grammar::call_markers(format.calls).begin.begin(),
-             grammar::call_markers(format.calls).begin.end()),
+      calls_(grammar::answer::call_markers(format.calls).begin.begin(),
+             grammar::answer::call_markers(format.calls).begin.end()),
       close_(std::move(close)),
       left_(tokens),
       phase_(format.prompt_opens_thinking  ? Phase::thinking

@@ -20,25 +20,25 @@ struct Grammar::State {
   void compile(Write&& write) {
     grammar::StepClock clock(limits.compile_time, "to compile");
     arena.watch(&clock);
-    grammar::Lexer lexer(arena);
+    grammar::regex::Lexer lexer(arena);
     const grammar::RuleId root = write(lexer);
     if (!rules.finish(root, lexer)) fail(ErrorKind::input, "no text matches the grammar");
     arena.watch(nullptr);
     arena.forget_derivatives();
   }
 
-  std::shared_ptr<grammar::Engine> borrow() const {
+  std::shared_ptr<grammar::automaton::Engine> borrow() const {
     {
       const std::lock_guard lock(mutex);
       if (!idle.empty()) {
-        std::shared_ptr<grammar::Engine> engine = std::move(idle.back());
+        std::shared_ptr<grammar::automaton::Engine> engine = std::move(idle.back());
         idle.pop_back();
         return engine;
       }
     }
-    return std::make_shared<grammar::Engine>(arena, rules, vocabulary->state(), limits);
+    return std::make_shared<grammar::automaton::Engine>(arena, rules, vocabulary->state(), limits);
   }
-  void give_back(std::shared_ptr<grammar::Engine> engine) const {
+  void give_back(std::shared_ptr<grammar::automaton::Engine> engine) const {
     constexpr std::size_t kMaxIdle = 8;
     if (engine.use_count() > 1 || engine->worn_out()) return;
     const std::lock_guard lock(mutex);
@@ -47,10 +47,10 @@ struct Grammar::State {
 
   std::shared_ptr<const GrammarVocabulary> vocabulary;
   GrammarLimits limits;
-  grammar::RegexArena arena;
+  grammar::regex::Arena arena;
   grammar::Rules rules;
   mutable std::mutex mutex;
-  mutable std::vector<std::shared_ptr<grammar::Engine>> idle;
+  mutable std::vector<std::shared_ptr<grammar::automaton::Engine>> idle;
 };
 
 }  // namespace sluice

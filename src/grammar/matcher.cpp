@@ -10,17 +10,15 @@
 
 namespace sluice {
 
-using namespace grammar;
-
 struct Matcher::State {
   std::shared_ptr<const Grammar> grammar;
-  std::shared_ptr<Engine> engine;
-  std::vector<SetId> path;           // the sets from the start to the current position
-  std::vector<std::size_t> lengths;  // text length at each of them
+  std::shared_ptr<grammar::automaton::Engine> engine;
+  std::vector<grammar::automaton::SetId> path;  // the sets from the start to the current position
+  std::vector<std::size_t> lengths;             // text length at each of them
   std::string text;
   bool finished = false;
 
-  SetId now() const { return path.back(); }
+  grammar::automaton::SetId now() const { return path.back(); }
   const GrammarVocabulary::State& vocabulary() const { return grammar->vocabulary().state(); }
 };
 
@@ -76,11 +74,11 @@ void Matcher::accept(std::int32_t token) {
 std::size_t Matcher::accept_text(std::string_view text) {
   renew();
   const std::lock_guard lock(state_->engine->mutex());
-  SetId now = state_->now();
+  grammar::automaton::SetId now = state_->now();
   std::size_t read = 0;
   for (; read < text.size(); ++read) {
-    const SetId next = state_->engine->step(now, text.substr(read, 1));
-    if (next == Parser::kDead) break;
+    const grammar::automaton::SetId next = state_->engine->step(now, text.substr(read, 1));
+    if (next == grammar::automaton::Parser::kDead) break;
     now = next;
   }
   state_->path.push_back(now);
@@ -92,9 +90,9 @@ std::size_t Matcher::accept_text(std::string_view text) {
 // The engine's caches grow with the text; when they are too large, a new engine reads the text again.
 void Matcher::renew() {
   if (!state_->engine->worn_out()) return;
-  std::shared_ptr<Engine> fresh = state_->grammar->state().borrow();
+  std::shared_ptr<grammar::automaton::Engine> fresh = state_->grammar->state().borrow();
   const std::lock_guard lock(fresh->mutex());
-  SetId now = fresh->start();
+  grammar::automaton::SetId now = fresh->start();
   for (std::size_t i = 0; i < state_->path.size(); ++i) {
     const std::size_t begin = i == 0 ? 0 : state_->lengths[i - 1];
     now = fresh->step(now, std::string_view(state_->text).substr(begin, state_->lengths[i] - begin));
@@ -114,7 +112,7 @@ bool Matcher::must_stop() {
   if (state_->finished) return true;
   const std::lock_guard lock(state_->engine->mutex());
   state_->engine->start_work();
-  Parser& parser = state_->engine->parser();
+  grammar::automaton::Parser& parser = state_->engine->parser();
   return parser.can_stop(state_->now()) && parser.live(state_->now()).empty();
 }
 
@@ -139,8 +137,8 @@ std::string Matcher::forced_text(std::size_t limit) {
   if (state_->finished) return text;
   const std::lock_guard lock(state_->engine->mutex());
   state_->engine->start_work();
-  Parser& parser = state_->engine->parser();
-  SetId now = state_->now();
+  grammar::automaton::Parser& parser = state_->engine->parser();
+  grammar::automaton::SetId now = state_->now();
   while (text.size() < limit && !parser.can_stop(now) && parser.live(now).count() == 1) {
     const unsigned char byte = parser.live(now).first();
     text += static_cast<char>(byte);

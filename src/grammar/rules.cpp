@@ -29,15 +29,15 @@ void Rules::add_edge(NodeId from, Edge edge) {
   nodes_[from].edges.push_back(edge);
 }
 
-void Rules::add_lexeme(NodeId from, RegexId regex, NodeId to) {
-  if (regex == RegexArena::kNothing) return;
-  if (regex == RegexArena::kEmpty) return add_skip(from, to);
+void Rules::add_lexeme(NodeId from, regex::Id regex, NodeId to) {
+  if (regex == regex::Arena::kNothing) return;
+  if (regex == regex::Arena::kEmpty) return add_skip(from, to);
   add_edge(from, {Edge::Kind::lexeme, regex, to});
 }
 
 // A node can be finished if it is final or if a passable edge leads to a node that can; edges that are not
 // passable in the end are dropped.
-void Rules::drop_unfinishable(Lexer& lexer) {
+void Rules::drop_unfinishable(regex::Lexer& lexer) {
   struct Waiting {
     NodeId node;
     std::uint32_t edge;
@@ -80,7 +80,7 @@ void Rules::drop_unfinishable(Lexer& lexer) {
 
 // A rule is nullable if its end can be reached over skips and nullable calls and lexemes. Those get a skip
 // beside them, so that a rule that is entered always consumes something.
-void Rules::find_nullable(const RegexArena& arena) {
+void Rules::find_nullable(const regex::Arena& arena) {
   const auto passes = [&](const Edge& edge) {
     return edge.kind == Edge::Kind::skip || (edge.kind == Edge::Kind::lexeme && arena.nullable(edge.what)) ||
            (edge.kind == Edge::Kind::call && rules_[edge.what].nullable);
@@ -180,7 +180,7 @@ void Rules::rank_rules() {
   }
 }
 
-bool Rules::finish(RuleId root, Lexer& lexer) {
+bool Rules::finish(RuleId root, regex::Lexer& lexer) {
   root_ = root;
   drop_unfinishable(lexer);
   find_nullable(lexer.arena());

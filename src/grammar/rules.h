@@ -17,7 +17,7 @@ using RuleId = std::uint32_t;
 struct Edge {
   enum class Kind : std::uint8_t { lexeme, call, skip };
   Kind kind;
-  std::uint32_t what;  // a RegexId or a RuleId
+  std::uint32_t what;  // a Id or a RuleId
   NodeId target;
 };
 
@@ -42,13 +42,13 @@ class Rules {
   NodeId add_node(RuleId rule);
   NodeId start(RuleId rule) const { return rules_[rule].start; }
   void set_final(NodeId node) { nodes_[node].final = true; }
-  void add_lexeme(NodeId from, RegexId regex, NodeId to);
+  void add_lexeme(NodeId from, regex::Id regex, NodeId to);
   void add_call(NodeId from, RuleId rule, NodeId to) { add_edge(from, {Edge::Kind::call, rule, to}); }
   void add_skip(NodeId from, NodeId to) { add_edge(from, {Edge::Kind::skip, 0, to}); }
 
   // Drops what can never be finished, then checks that no rule is left-recursive. Returns false if nothing is
   // left of the root.
-  bool finish(RuleId root, Lexer& lexer);
+  bool finish(RuleId root, regex::Lexer& lexer);
 
   RuleId root() const { return root_; }
   const Rule& rule(RuleId id) const { return rules_[id]; }
@@ -58,8 +58,8 @@ class Rules {
 
  private:
   void add_edge(NodeId from, Edge edge);
-  void drop_unfinishable(Lexer& lexer);
-  void find_nullable(const RegexArena& arena);
+  void drop_unfinishable(regex::Lexer& lexer);
+  void find_nullable(const regex::Arena& arena);
   void rank_rules();
   void left_calls(RuleId rule, std::vector<bool>& seen, std::vector<RuleId>& calls) const;
 

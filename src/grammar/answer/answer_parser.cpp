@@ -9,8 +9,8 @@
 
 namespace sluice {
 
-using grammar::CallMarkers;
-using grammar::ParsedCall;
+using grammar::answer::CallMarkers;
+using grammar::answer::ParsedCall;
 
 namespace {
 
@@ -108,7 +108,7 @@ struct AnswerParser::State {
   std::vector<std::string_view> markers() const {
     std::vector<std::string_view> result;
     if (thinking && !format.think_close.empty()) result.push_back(format.think_close);
-    const CallMarkers& calls = grammar::call_markers(format.calls);
+    const CallMarkers& calls = grammar::answer::call_markers(format.calls);
     result.insert(result.end(), calls.begin.begin(), calls.begin.end());
     result.insert(result.end(), calls.wrapper_begin.begin(), calls.wrapper_begin.end());
     result.insert(result.end(), calls.wrapper_end.begin(), calls.wrapper_end.end());
@@ -163,7 +163,7 @@ struct AnswerParser::State {
   }
 
   void take(std::string_view marker) {
-    const CallMarkers& calls = grammar::call_markers(format.calls);
+    const CallMarkers& calls = grammar::answer::call_markers(format.calls);
     const auto is_one_of = [marker](const std::vector<std::string_view>& markers) {
       return std::ranges::find(markers, marker) != markers.end();
     };
@@ -188,18 +188,18 @@ struct AnswerParser::State {
   }
 
   bool read_call(bool ended) {
-    const CallMarkers& calls = grammar::call_markers(format.calls);
+    const CallMarkers& calls = grammar::answer::call_markers(format.calls);
     const auto which = to_size(std::ranges::find(calls.begin, begin) - calls.begin.begin());
     const std::string_view end = calls.end[which];
     const bool json = format.calls != ToolCallFormat::xml_parameters;
     std::size_t at = held.find(end, searched - std::min(searched, end.size()));
     searched = held.size();
-    if (json && at != std::string::npos) at = grammar::find_outside_strings(held, end);
+    if (json && at != std::string::npos) at = grammar::answer::find_outside_strings(held, end);
     if (at == std::string::npos && !ended) return false;
     const std::size_t closing = at == std::string::npos ? 0 : end.size();
     at = std::min(at, held.size());  // a call may be complete without its closing marker
     std::optional<ParsedCall> call =
-        grammar::parse_call(format.calls, begin, std::string_view(held).substr(0, at), types);
+        grammar::answer::parse_call(format.calls, begin, std::string_view(held).substr(0, at), types);
     if (call && closing == 0 && begin == "<function=") call.reset();  // more parameters might have followed
     if (!call) {
       malformed(at, closing == 0 ? "" : end);
@@ -259,7 +259,7 @@ std::vector<AnswerDelta> AnswerParser::push(std::string_view text) {
 std::vector<AnswerDelta> AnswerParser::finish() {
   State& state = *state_;
   if (state.waits_for_all()) {
-    if (auto calls = grammar::parse_plain_calls(state.held)) {
+    if (auto calls = grammar::answer::parse_plain_calls(state.held)) {
       for (ParsedCall& call : *calls)
         state.out.push_back({.kind = AnswerDelta::Kind::call,
                              .text = std::move(call.arguments),
@@ -270,7 +270,7 @@ std::vector<AnswerDelta> AnswerParser::finish() {
   }
   if (state.waits_for_all()) {
     state.held.erase(0, state.held.find_first_not_of(kBlanks));
-    if (grammar::begins_like_plain_call(state.held)) {
+    if (grammar::answer::begins_like_plain_call(state.held)) {
       state.malformed(state.held.size(), "");
       return std::exchange(state.out, {});
     }

@@ -7,7 +7,7 @@
 #include "grammar/json/string.h"
 #include "grammar/schema/compiler.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::answer {
 
 AnswerRules::AnswerRules(const AnswerSource& source, const Parts& parts)
     : source_(source),
@@ -59,19 +59,20 @@ void AnswerRules::add_answer(NodeId from, std::optional<RuleId> content) {
     rules_.add_call(from, *content, end_);
   } else if (!source_.must_call) {
     // Text that begins like thinking or a call must be one.
-    std::vector<RegexId> beginnings;
+    std::vector<regex::Id> beginnings;
     if (source_.thinking == AnswerSource::Thinking::allowed)
-      beginnings.push_back(arena_.concat(text_.gap(kNoLimit), arena_.literal(source_.format.think_open)));
-    if (plain)
       beginnings.push_back(
-          arena_.sequence({text_.gap(kNoLimit), arena_.optional(arena_.byte('[')), text_.gap(kNoLimit),
-                           arena_.byte('{'), text_.gap(kNoLimit), arena_.literal("\"name\"")}));
-    RegexId excluded = arena_.concat(arena_.any_of(std::move(beginnings)), text_.any());
+          arena_.concat(text_.gap(regex::kNoLimit), arena_.literal(source_.format.think_open)));
+    if (plain)
+      beginnings.push_back(arena_.sequence({text_.gap(regex::kNoLimit), arena_.optional(arena_.byte('[')),
+                                            text_.gap(regex::kNoLimit), arena_.byte('{'),
+                                            text_.gap(regex::kNoLimit), arena_.literal("\"name\"")}));
+    regex::Id excluded = arena_.concat(arena_.any_of(std::move(beginnings)), text_.any());
     rules_.add_lexeme(from, arena_.all_of({text_.without(markers), arena_.complement(excluded)}), end_);
   }
   if (!calls_allowed()) return;
   if (plain) return add_plain_calls(from);
-  RegexId open = text_.until(calls_open(), markers);
+  regex::Id open = text_.until(calls_open(), markers);
   if (content) open = text_.recognised(calls_open());
   if (source_.must_call) open = text_.marker(calls_open());
   rules_.add_lexeme(from, open, opened_calls(rule));
@@ -93,7 +94,7 @@ void AnswerRules::add_calls(NodeId from, const CallForm& form, bool several) {
   for (const AnswerTool& tool : source_.tools) {
     const NodeId named = rules_.add_node(rule);
     const std::string name =
-        source_.format.calls == ToolCallFormat::xml_parameters ? tool.name : json_escaped(tool.name);
+        source_.format.calls == ToolCallFormat::xml_parameters ? tool.name : json::escaped(tool.name);
     rules_.add_lexeme(from, arena_.sequence({form.begin, arena_.literal(name), form.name_end}), named);
     rules_.add_call(named, arguments(tool), given);
   }
@@ -105,8 +106,8 @@ void AnswerRules::add_calls(NodeId from, const CallForm& form, bool several) {
 // A call as the complete answer, or several in an array.
 void AnswerRules::add_plain_calls(NodeId from) {
   const RuleId rule = rules_.node(from).rule;
-  const JsonTokens json = json_tokens(arena_, JsonWhitespace::readable);
-  CallForm form = json_form(RegexArena::kEmpty, RegexArena::kEmpty);
+  const schema::JsonTokens json = schema::json_tokens(arena_, JsonWhitespace::readable);
+  CallForm form = json_form(regex::Arena::kEmpty, regex::Arena::kEmpty);
   const NodeId one = rules_.add_node(rule);
   rules_.add_skip(from, one);
   add_calls(one, form, false);
@@ -125,13 +126,13 @@ RuleId AnswerRules::arguments(const AnswerTool& tool) {
   return arguments_[&tool] = xml ? writer.as_xml(text_) : writer.as_json();
 }
 
-AnswerRules::CallForm AnswerRules::json_form(RegexId begin, RegexId end) const {
-  const JsonTokens json = json_tokens(arena_, JsonWhitespace::readable);
-  const RegexId quote = arena_.byte('"');
-  const RegexId key = arena_.literals({"\"arguments\"", "\"parameters\""});
+AnswerRules::CallForm AnswerRules::json_form(regex::Id begin, regex::Id end) const {
+  const schema::JsonTokens json = schema::json_tokens(arena_, JsonWhitespace::readable);
+  const regex::Id quote = arena_.byte('"');
+  const regex::Id key = arena_.literals({"\"arguments\"", "\"parameters\""});
   const bool tags = source_.format.calls == ToolCallFormat::json_in_tags;
-  return {.next = RegexArena::kEmpty,
-          .last = RegexArena::kEmpty,
+  return {.next = regex::Arena::kEmpty,
+          .last = regex::Arena::kEmpty,
           .begin = arena_.sequence({begin, json.open_object, arena_.literal("\"name\""), json.colon, quote}),
           .name_end =
               arena_.sequence({quote, json.comma, tags ? arena_.literal("\"arguments\"") : key, json.colon}),
@@ -139,7 +140,7 @@ AnswerRules::CallForm AnswerRules::json_form(RegexId begin, RegexId end) const {
 }
 
 AnswerRules::CallForm AnswerRules::call_form() const {
-  const RegexId gap = text_.gap(2);
+  const regex::Id gap = text_.gap(2);
   const auto text = [this](std::string_view literal) { return arena_.literal(literal); };
   const auto marker = [this](std::string_view name) { return text_.marker(name); };
   switch (source_.format.calls) {
@@ -150,7 +151,7 @@ AnswerRules::CallForm AnswerRules::call_form() const {
     }
     case ToolCallFormat::xml_parameters:
       return {.next = arena_.concat(gap, marker("<tool_call>")),
-              .last = RegexArena::kEmpty,
+              .last = regex::Arena::kEmpty,
               .begin = arena_.concat(gap, text("<function=")),
               .name_end = text(">\n"),
               .end = arena_.sequence({text("</function>"), gap, marker("</tool_call>")})};
@@ -168,7 +169,7 @@ AnswerRules::CallForm AnswerRules::call_form() const {
               .name_end = marker("<｜tool▁sep｜>"),
               .end = marker("<｜tool▁call▁end｜>")};
     default:
-      return json_form(RegexArena::kEmpty, RegexArena::kEmpty);
+      return json_form(regex::Arena::kEmpty, regex::Arena::kEmpty);
   }
 }
 
@@ -192,4 +193,4 @@ std::vector<std::string_view> AnswerRules::call_markers_of_text() const {
   return markers;
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::answer

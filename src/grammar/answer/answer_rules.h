@@ -12,13 +12,13 @@
 #include "grammar/rules.h"
 #include "sluice/answer.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::answer {
 
 class AnswerRules {
  public:
   struct Parts {
     Rules& rules;
-    Lexer& lexer;
+    regex::Lexer& lexer;
     const GrammarVocabulary::State& vocabulary;
     std::size_t max_bytes;  // of a tool's schema
   };
@@ -31,10 +31,10 @@ class AnswerRules {
  private:
   // The text around the arguments of calls.
   struct CallForm {
-    RegexId next;             // between two calls,
-    RegexId last;             // and after the last one
-    RegexId begin, name_end;  // around the name,
-    RegexId end;              // and after the arguments
+    regex::Id next;             // between two calls,
+    regex::Id last;             // and after the last one
+    regex::Id begin, name_end;  // around the name,
+    regex::Id end;              // and after the arguments
   };
 
   void add_thinking(NodeId from, NodeId answer);
@@ -44,7 +44,7 @@ class AnswerRules {
   void add_plain_calls(NodeId from);
   RuleId arguments(const AnswerTool& tool);
   CallForm call_form() const;
-  CallForm json_form(RegexId begin, RegexId end) const;
+  CallForm json_form(regex::Id begin, regex::Id end) const;
 
   bool calls_allowed() const { return !source_.tools.empty(); }
   // The marker before all calls; empty if there is none.
@@ -55,11 +55,11 @@ class AnswerRules {
   const AnswerSource& source_;
   Parts parts_;
   Rules& rules_;
-  RegexArena& arena_;
+  regex::Arena& arena_;
   FreeText text_;
   NodeId end_ = 0;
   std::optional<NodeId> opened_calls_;
   std::map<const AnswerTool*, RuleId> arguments_;
 };
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::answer

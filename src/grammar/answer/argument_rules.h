@@ -8,12 +8,12 @@
 #include "grammar/rules.h"
 #include "sluice/answer.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::answer {
 
 class ArgumentRules {
  public:
   // Throws if the parameters are not the schema of an object.
-  ArgumentRules(const AnswerTool& tool, Rules& rules, Lexer& lexer, std::size_t max_bytes);
+  ArgumentRules(const AnswerTool& tool, Rules& rules, regex::Lexer& lexer, std::size_t max_bytes);
 
   RuleId as_json();
   // <parameter=name>, a line break, the value, a line break, </parameter>. Strings are written as they are,
@@ -21,26 +21,26 @@ class ArgumentRules {
   RuleId as_xml(const FreeText& text);
 
  private:
-  RuleId schema_rule(JsonValue schema);
+  RuleId schema_rule(json::Value schema);
   RuleId xml_rule(const FreeText& text);
   RuleId any_xml_rule(const FreeText& text);
-  void check_required(const JsonValue* properties) const;
-  void add_parameter(NodeId from, const std::string& name, const JsonValue& schema, NodeId to,
+  void check_required(const json::Value* properties) const;
+  void add_parameter(NodeId from, const std::string& name, const json::Value& schema, NodeId to,
                      const FreeText& text);
-  RegexId raw_string(const JsonValue& schema, const FreeText& text);
+  regex::Id raw_string(const json::Value& schema, const FreeText& text);
   // The schema of a parameter with the definitions it may refer to.
-  JsonValue with_definitions(const JsonValue& schema) const;
+  json::Value with_definitions(const json::Value& schema) const;
 
   const AnswerTool& tool_;
-  JsonValue schema_;
+  json::Value schema_;
   Rules& rules_;
-  Lexer& lexer_;
-  RegexArena& arena_;
+  regex::Lexer& lexer_;
+  regex::Arena& arena_;
 };
 
 // Whether a parameter with that schema is a string that tags can hold unescaped.
-bool is_plain_string(const JsonValue& schema);
+bool is_plain_string(const json::Value& schema);
 // The schema of a tool's arguments, which must be that of an object.
-JsonValue parameters_schema(const AnswerTool& tool, std::size_t max_bytes);
+json::Value parameters_schema(const AnswerTool& tool, std::size_t max_bytes);
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::answer

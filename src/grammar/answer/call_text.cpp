@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-namespace sluice::grammar {
+namespace sluice::grammar::answer {
 namespace {
 
 using CallJson = nlohmann::ordered_json;
@@ -240,4 +240,4 @@ std::size_t find_outside_strings(std::string_view text, std::string_view marker)
   return std::string_view::npos;
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::answer

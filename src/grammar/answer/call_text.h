@@ -8,7 +8,7 @@
 
 #include "sluice/answer.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::answer {
 
 struct CallMarkers {
   std::vector<std::string_view> begin, end;                  // the i-th end closes the i-th begin
@@ -32,4 +32,4 @@ std::optional<std::vector<ParsedCall>> parse_plain_calls(std::string_view answer
 // The position of the marker outside of JSON strings, or npos.
 std::size_t find_outside_strings(std::string_view text, std::string_view marker);
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::answer

@@ -8,28 +8,28 @@
 #include "grammar/automaton/vocabulary.h"
 #include "grammar/regex/arena.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::answer {
 
 class FreeText {
  public:
-  FreeText(RegexArena& arena, const GrammarVocabulary::State& vocabulary);
+  FreeText(regex::Arena& arena, const GrammarVocabulary::State& vocabulary);
 
-  RegexId any() const { return any_; }
+  regex::Id any() const { return any_; }
   // The marker as the model must write it.
-  RegexId marker(std::string_view text) const;
+  regex::Id marker(std::string_view text) const;
   // The marker in any way the model may have written it.
-  RegexId recognised(std::string_view text) const;
+  regex::Id recognised(std::string_view text) const;
   // Text without any of the markers.
-  RegexId without(std::span<const std::string_view> markers) const;
+  regex::Id without(std::span<const std::string_view> markers) const;
   // The same, then the marker `end`, which is one of them.
-  RegexId until(std::string_view end, std::span<const std::string_view> markers) const;
+  regex::Id until(std::string_view end, std::span<const std::string_view> markers) const;
   // At most that many blanks and line breaks.
-  RegexId gap(std::uint32_t most) const;
+  regex::Id gap(std::uint32_t most) const;
 
  private:
-  RegexArena& arena_;
+  regex::Arena& arena_;
   const GrammarVocabulary::State& vocabulary_;
-  RegexId any_;
+  regex::Id any_;
 };
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::answer

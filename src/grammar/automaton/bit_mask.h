@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-namespace sluice::grammar {
+namespace sluice::grammar::automaton {
 
 class BitMask {
  public:
@@ -27,4 +27,4 @@ class BitMask {
   std::vector<std::uint32_t> words_;
 };
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::automaton

@@ -4,9 +4,9 @@
 #include "base/integer_cast.h"
 #include "grammar/json/string.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::automaton {
 
-Engine::Engine(const RegexArena& arena, const Rules& rules, const GrammarVocabulary::State& vocabulary,
+Engine::Engine(const regex::Arena& arena, const Rules& rules, const GrammarVocabulary::State& vocabulary,
                const GrammarLimits& limits)
     : vocabulary_(vocabulary),
       limits_(limits),
@@ -15,7 +15,7 @@ Engine::Engine(const RegexArena& arena, const Rules& rules, const GrammarVocabul
       lexer_(arena_),
       parser_(rules, lexer_, clock_, limits.configurations),
       start_(parser_.start()),
-      string_char_(lexer_.state(json_any_char(arena_))) {
+      string_char_(lexer_.state(json::any_char(arena_))) {
   arena_.watch(&clock_);
 }
 
@@ -56,7 +56,7 @@ bool Engine::allows(SetId at, std::int32_t token) {
   return !bytes.empty() && step(at, bytes) != Parser::kDead;
 }
 
-const Engine::Way& Engine::way(LexState state) {
+const Engine::Way& Engine::way(regex::LexState state) {
   if (state >= ways_.size()) ways_.resize(state + 64);
   if (ways_[state].kind == Way::Kind::unknown) {
     Way way;
@@ -68,7 +68,7 @@ const Engine::Way& Engine::way(LexState state) {
 
 // If few bytes can follow, a walk touches little of the vocabulary's trie; a table pays if many can, at once
 // or after an opening quotation mark.
-void Engine::choose(LexState state, Way& way) {
+void Engine::choose(regex::LexState state, Way& way) {
   constexpr int kMany = 24;
   way.kind = Way::Kind::walk;
   const std::optional<Run> run = as_run(lexer_.regex(state), lexer_);
@@ -78,7 +78,7 @@ void Engine::choose(LexState state, Way& way) {
     way.run_table = run_table(*run);
     return;
   }
-  const ByteSet live = lexer_.live(state);
+  const regex::ByteSet live = lexer_.live(state);
   bool many = live.count() >= kMany;
   if (live.count() == 1) many = lexer_.live(lexer_.next(state, live.first())).count() >= kMany;
   if (!many) return;
@@ -87,10 +87,10 @@ void Engine::choose(LexState state, Way& way) {
 }
 
 // The largest slice whose tokens all stay inside the lexeme.
-const Slice* Engine::find_slice(LexState state) {
+const Slice* Engine::find_slice(regex::LexState state) {
   std::uint32_t enough = 0;
   for (const Slice& slice : vocabulary_.string_chars)
-    if (slice.units != kNoLimit) enough = std::max(enough, slice.units);
+    if (slice.units != regex::kNoLimit) enough = std::max(enough, slice.units);
   if (enough == 0) return nullptr;
   const std::uint32_t covered = covered_units(state, string_char_, enough, lexer_);
   for (const Slice& slice : vocabulary_.string_chars)
@@ -100,7 +100,7 @@ const Slice* Engine::find_slice(LexState state) {
 
 // The tokens outside a slice are walked quickly; a table without a slice is built once and shared by all
 // grammars.
-std::shared_ptr<const LexemeTable> Engine::lexeme_table(LexState state, const Slice* slice) {
+std::shared_ptr<const LexemeTable> Engine::lexeme_table(regex::LexState state, const Slice* slice) {
   constexpr std::size_t kMaxDescription = 32'768, kMaxShared = 64;
   if (slice != nullptr) {
     LexemeTable table = make_lexeme_table(state, lexer_, slice->remaining, vocabulary_.bytes, clock_);
@@ -123,10 +123,10 @@ std::shared_ptr<const LexemeTable> Engine::lexeme_table(LexState state, const Sl
 
 std::shared_ptr<const RunTable> Engine::run_table(const Run& run) {
   constexpr std::size_t kMaxDescription = 4096, kMaxShared = 64;
-  const std::array<RegexId, 3> key = {run.prefix, run.unit, run.end};
+  const std::array<regex::Id, 3> key = {run.prefix, run.unit, run.end};
   if (const auto found = run_tables_.find(key); found != run_tables_.end()) return found->second;
   std::string name;
-  for (const RegexId part : key) {
+  for (const regex::Id part : key) {
     const std::string description = arena_.describe(part, kMaxDescription);
     if (description.empty()) {  // without it, different runs would share a name
       name.clear();
@@ -195,7 +195,7 @@ void Engine::walk(const TokenTrie& trie, std::uint32_t node, SetId from, const U
   const std::span<const TokenTrie::Node> nodes = trie.nodes();
   const std::uint32_t end = nodes[node].end;
   if (end == node + 1) return;
-  const ByteSet live = parser_.live(from);
+  const regex::ByteSet live = parser_.live(from);
   for (std::uint32_t i = node + 1; i < end; i = nodes[i].end) {
     if (!live.contains(nodes[i].byte)) continue;
     const SetId to = parser_.step(from, nodes[i].byte);
@@ -206,4 +206,4 @@ void Engine::walk(const TokenTrie& trie, std::uint32_t node, SetId from, const U
   check_work();
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::automaton

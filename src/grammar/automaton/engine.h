@@ -15,11 +15,11 @@
 #include "grammar/automaton/vocabulary.h"
 #include "grammar/step_clock.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::automaton {
 
 class Engine {
  public:
-  Engine(const RegexArena& arena, const Rules& rules, const GrammarVocabulary::State& vocabulary,
+  Engine(const regex::Arena& arena, const Rules& rules, const GrammarVocabulary::State& vocabulary,
          const GrammarLimits& limits);
 
   // Must be held while calling the other members.
@@ -48,14 +48,14 @@ class Engine {
     std::shared_ptr<const LexemeTable> table = nullptr;
   };
   struct Units {
-    std::uint32_t min = 0, max = kNoLimit;
+    std::uint32_t min = 0, max = regex::kNoLimit;
   };
 
-  const Way& way(LexState state);
-  void choose(LexState state, Way& way);
+  const Way& way(regex::LexState state);
+  void choose(regex::LexState state, Way& way);
   std::shared_ptr<const RunTable> run_table(const Run& run);
-  std::shared_ptr<const LexemeTable> lexeme_table(LexState state, const Slice* slice);
-  const Slice* find_slice(LexState state);
+  std::shared_ptr<const LexemeTable> lexeme_table(regex::LexState state, const Slice* slice);
+  const Slice* find_slice(regex::LexState state);
   void compute(SetId at, BitMask& mask);
   void add_after(const Config& config, const Way& way, BitMask& mask);
   void walk(const TokenTrie& trie, std::uint32_t node, SetId from, const Units* units, BitMask& mask);
@@ -66,16 +66,16 @@ class Engine {
   const GrammarVocabulary::State& vocabulary_;
   GrammarLimits limits_;
   StepClock clock_;
-  RegexArena arena_;
-  Lexer lexer_;
+  regex::Arena arena_;
+  regex::Lexer lexer_;
   Parser parser_;
   SetId start_;
-  LexState string_char_;
+  regex::LexState string_char_;
   std::size_t work_before_ = 0;
   std::size_t needed_ = 0;
-  std::vector<Way> ways_;                                                         // by LexState
-  std::map<std::array<RegexId, 3>, std::shared_ptr<const RunTable>> run_tables_;  // by prefix, unit and end
+  std::vector<Way> ways_;                                                           // by LexState
+  std::map<std::array<regex::Id, 3>, std::shared_ptr<const RunTable>> run_tables_;  // by prefix, unit and end
   std::unordered_map<SetId, BitMask> masks_;
 };
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::automaton

@@ -6,20 +6,20 @@
 #include "base/integer_cast.h"
 #include "grammar/regex/flat_map.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::automaton {
 namespace {
 
 class Walk {
  public:
-  Walk(Lexer& lexer, const TokenTrie& trie, LexemeTable& table, StepClock& clock)
+  Walk(regex::Lexer& lexer, const TokenTrie& trie, LexemeTable& table, StepClock& clock)
       : lexer_(lexer), trie_(trie), table_(table), clock_(clock) {}
 
-  void operator()(std::uint32_t begin, std::uint32_t end, LexState from, std::uint32_t depth) {
+  void operator()(std::uint32_t begin, std::uint32_t end, regex::LexState from, std::uint32_t depth) {
     for (std::uint32_t i = begin; i < end;) {
       const TokenTrie::Node& node = trie_.nodes()[i];
       clock_.poll();
-      const LexState to = lexer_.next(from, node.byte);
-      if (to != Lexer::kDead) {
+      const regex::LexState to = lexer_.next(from, node.byte);
+      if (to != regex::Lexer::kDead) {
         for (const std::int32_t token : trie_.tokens(node)) table_.inside.set(token);
         if (node.end > i + 1) {
           if (lexer_.accepting(to)) {
@@ -36,7 +36,7 @@ class Walk {
   std::vector<std::uint32_t> depths;  // by crossing
 
  private:
-  Lexer& lexer_;
+  regex::Lexer& lexer_;
   const TokenTrie& trie_;
   LexemeTable& table_;
   StepClock& clock_;
@@ -44,15 +44,16 @@ class Walk {
 
 }  // namespace
 
-std::uint32_t covered_units(LexState state, LexState unit, std::uint32_t enough, Lexer& lexer) {
+std::uint32_t covered_units(regex::LexState state, regex::LexState unit, std::uint32_t enough,
+                            regex::Lexer& lexer) {
   constexpr std::size_t kMaxPairs = 4096;
-  using Pair = std::pair<LexState, LexState>;
+  using Pair = std::pair<regex::LexState, regex::LexState>;
   std::vector<Pair> level = {{state, unit}}, next;  // the state after that many units, and the state within
                                                     // the next unit
-  FlatMap seen;
+  regex::FlatMap seen;
   std::size_t count = 0;
   for (std::uint32_t units = 0; units < enough; ++units) {
-    if (level.empty()) return kNoLimit;
+    if (level.empty()) return regex::kNoLimit;
     for (std::size_t i = 0; i < level.size(); ++i) {
       const auto [at, in_unit] = level[i];
       unsigned last = ~0u;  // byte classes of the previous byte
@@ -60,14 +61,14 @@ std::uint32_t covered_units(LexState state, LexState unit, std::uint32_t enough,
         const unsigned char byte = value;
         const unsigned classes = lexer.byte_class(at, byte) << 8 | lexer.byte_class(in_unit, byte);
         if (classes == std::exchange(last, classes)) continue;
-        LexState to_unit = lexer.next(in_unit, byte);
-        if (to_unit == Lexer::kDead) continue;
-        const LexState to = lexer.next(at, byte);
-        if (to == Lexer::kDead || lexer.accepting(to) || count > kMaxPairs) return units;
+        regex::LexState to_unit = lexer.next(in_unit, byte);
+        if (to_unit == regex::Lexer::kDead) continue;
+        const regex::LexState to = lexer.next(at, byte);
+        if (to == regex::Lexer::kDead || lexer.accepting(to) || count > kMaxPairs) return units;
         const bool whole = lexer.accepting(to_unit);
         if (whole) to_unit = unit;
         const std::uint64_t key = std::uint64_t{to} << 32 | to_unit;
-        if (seen.find(key) != FlatMap::kAbsent) continue;
+        if (seen.find(key) != regex::FlatMap::kAbsent) continue;
         seen.insert(key, 0);
         ++count;
         (whole ? next : level).emplace_back(to, to_unit);
@@ -78,7 +79,7 @@ std::uint32_t covered_units(LexState state, LexState unit, std::uint32_t enough,
   return enough;
 }
 
-LexemeTable make_lexeme_table(LexState state, Lexer& lexer, const TokenTrie& trie,
+LexemeTable make_lexeme_table(regex::LexState state, regex::Lexer& lexer, const TokenTrie& trie,
                               std::span<const std::string_view> bytes, StepClock& clock) {
   constexpr std::size_t kMaxSuffixes = 20'000;
   LexemeTable table{.inside = BitMask(bytes.size()), .suffixes = {}, .crossings = {}};
@@ -95,4 +96,4 @@ LexemeTable make_lexeme_table(LexState state, Lexer& lexer, const TokenTrie& tri
   return table;
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::automaton

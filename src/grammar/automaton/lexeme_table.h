@@ -9,7 +9,7 @@
 #include "grammar/regex/lexer.h"
 #include "grammar/step_clock.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::automaton {
 
 // Tokens that stay inside a lexeme wherever all characters of JSON strings do.
 struct Slice {
@@ -27,9 +27,10 @@ struct LexemeTable {
 
 // The number of arbitrary units after which the state is still inside its lexeme, counted up to `enough`;
 // kNoLimit if unlimited.
-std::uint32_t covered_units(LexState state, LexState unit, std::uint32_t enough, Lexer& lexer);
+std::uint32_t covered_units(regex::LexState state, regex::LexState unit, std::uint32_t enough,
+                            regex::Lexer& lexer);
 
-LexemeTable make_lexeme_table(LexState state, Lexer& lexer, const TokenTrie& trie,
+LexemeTable make_lexeme_table(regex::LexState state, regex::Lexer& lexer, const TokenTrie& trie,
                               std::span<const std::string_view> bytes, StepClock& clock);
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::automaton

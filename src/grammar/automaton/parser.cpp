@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::automaton {
 namespace {
 
 constexpr CallersId kRoot = 0;  // the caller of the root rule: the text itself
@@ -16,7 +16,7 @@ std::uint64_t mix(std::uint64_t h, std::uint64_t value) {
 
 }  // namespace
 
-Parser::Parser(const Rules& rules, Lexer& lexer, StepClock& clock, std::size_t max_configs)
+Parser::Parser(const Rules& rules, regex::Lexer& lexer, StepClock& clock, std::size_t max_configs)
     : rules_(rules), lexer_(lexer), clock_(clock), max_configs_(max_configs) {
   callers_.emplace_back();
   intern_set(false);
@@ -33,7 +33,7 @@ void Parser::Places::add(Place place) {
     known_.emplace();
     for (const Place& at : list_) known_->insert(key(at), 0);
   }
-  if (known_->find(key(place)) != FlatMap::kAbsent) return;
+  if (known_->find(key(place)) != regex::FlatMap::kAbsent) return;
   known_->insert(key(place), 0);
   list_.push_back(place);
 }
@@ -48,9 +48,9 @@ SetId Parser::start() {
   return intern_set(root.nullable);
 }
 
-LexState Parser::lexeme_start(RegexId regex) {
-  if (regex >= starts_.size()) starts_.resize(regex + 1, Lexer::kDead);
-  if (starts_[regex] == Lexer::kDead) starts_[regex] = lexer_.state(regex);
+regex::LexState Parser::lexeme_start(regex::Id regex) {
+  if (regex >= starts_.size()) starts_.resize(regex + 1, regex::Lexer::kDead);
+  if (starts_[regex] == regex::Lexer::kDead) starts_[regex] = lexer_.state(regex);
   return starts_[regex];
 }
 
@@ -126,7 +126,7 @@ CallersId Parser::intern_callers(std::vector<Place>& callers) {
   for (const Place& place : callers) key = mix(key, std::uint64_t{place.node} << 32 | place.callers);
   for (key >>= 1;; ++key) {
     const std::uint32_t known = callers_ids_.find(key);
-    if (known == FlatMap::kAbsent) break;
+    if (known == regex::FlatMap::kAbsent) break;
     if (callers_[known] == callers) return known;
   }
   const CallersId id = callers_.size();
@@ -143,7 +143,7 @@ SetId Parser::intern_set(bool can_stop) {
     key = mix(mix(key, config.lex), std::uint64_t{config.target} << 32 | config.callers);
   for (key >>= 1;; ++key) {
     const std::uint32_t known = set_ids_.find(key);
-    if (known == FlatMap::kAbsent) break;
+    if (known == regex::FlatMap::kAbsent) break;
     if (sets_[known].can_stop == can_stop && std::ranges::equal(configs(known), found_)) return known;
   }
   if (configs_.size() + found_.size() > max_configs_)
@@ -161,8 +161,8 @@ SetId Parser::make_step(SetId from, unsigned char byte) {
   Places ended;
   for (std::uint32_t i = 0; i < sets_[from].count; ++i) {
     const Config config = configs_[sets_[from].first + i];
-    const LexState lex = lexer_.next(config.lex, byte);
-    if (lex == Lexer::kDead) continue;
+    const regex::LexState lex = lexer_.next(config.lex, byte);
+    if (lex == regex::Lexer::kDead) continue;
     if (lexer_.extensible(lex)) found_.push_back({lex, config.target, config.callers});
     if (!lexer_.accepting(lex)) continue;
     ended.add({config.target, config.callers});
@@ -177,7 +177,7 @@ SetId Parser::make_step(SetId from, unsigned char byte) {
 SetId Parser::after(const Config& config) {
   const std::uint64_t key = std::uint64_t{config.target} << 32 | config.callers;
   const SetId known = after_.find(key);
-  if (known != FlatMap::kAbsent) return known;
+  if (known != regex::FlatMap::kAbsent) return known;
   found_.clear();
   Places places({config.target, config.callers});
   const bool can_stop = close(places);
@@ -186,9 +186,9 @@ SetId Parser::after(const Config& config) {
   return id;
 }
 
-const ByteSet& Parser::live(SetId at) {
+const regex::ByteSet& Parser::live(SetId at) {
   if (!sets_[at].has_live) {
-    ByteSet live;
+    regex::ByteSet live;
     for (std::uint32_t i = 0; i < sets_[at].count; ++i)
       live |= lexer_.live(configs_[sets_[at].first + i].lex);
     sets_[at].live = live;
@@ -197,4 +197,4 @@ const ByteSet& Parser::live(SetId at) {
   return sets_[at].live;
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::automaton

@@ -13,13 +13,13 @@
 #include "grammar/rules.h"
 #include "grammar/step_clock.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::automaton {
 
 using SetId = std::uint32_t;
 using CallersId = std::uint32_t;
 
 struct Config {
-  LexState lex;
+  regex::LexState lex;
   NodeId target;      // where the rule continues after the lexeme
   CallersId callers;  // where to continue after the rule
 
@@ -30,17 +30,17 @@ class Parser {
  public:
   static constexpr SetId kDead = 0;
 
-  Parser(const Rules& rules, Lexer& lexer, StepClock& clock, std::size_t max_configs);
+  Parser(const Rules& rules, regex::Lexer& lexer, StepClock& clock, std::size_t max_configs);
 
   SetId start();
   SetId step(SetId from, unsigned char byte) {
     const std::uint64_t key = std::uint64_t{from} << 8 | byte;
     const SetId known = steps_.find(key);
-    return known != FlatMap::kAbsent ? known : make_step(from, byte);
+    return known != regex::FlatMap::kAbsent ? known : make_step(from, byte);
   }
   // Whether the text may end here.
   bool can_stop(SetId at) const { return sets_[at].can_stop; }
-  const ByteSet& live(SetId at);
+  const regex::ByteSet& live(SetId at);
   std::span<const Config> configs(SetId at) const {
     return {configs_.data() + sets_[at].first, sets_[at].count};
   }
@@ -77,13 +77,13 @@ class Parser {
 
    private:
     std::vector<Place> list_;
-    std::optional<FlatMap> known_;  // set once there are many
+    std::optional<regex::FlatMap> known_;  // set once there are many
   };
   struct Set {
     std::uint32_t first, count;
     bool can_stop;
     bool has_live = false;
-    ByteSet live = {};
+    regex::ByteSet live = {};
   };
   struct Call {
     std::uint32_t rank;
@@ -98,22 +98,22 @@ class Parser {
   bool close(Places& places);
   void enter_calls();
   void read_edges(Place place, Places& places);
-  LexState lexeme_start(RegexId regex);
+  regex::LexState lexeme_start(regex::Id regex);
   SetId intern_set(bool can_stop);
   CallersId intern_callers(std::vector<Place>& callers);
 
   const Rules& rules_;
-  Lexer& lexer_;
+  regex::Lexer& lexer_;
   StepClock& clock_;
   std::size_t max_configs_;
   std::size_t work_ = 0;
   std::vector<Config> configs_;
   std::vector<Set> sets_;
   std::vector<std::vector<Place>> callers_;
-  std::vector<LexState> starts_;  // by RegexId
-  FlatMap steps_, set_ids_, callers_ids_, after_;
+  std::vector<regex::LexState> starts_;  // by Id
+  regex::FlatMap steps_, set_ids_, callers_ids_, after_;
   std::vector<Config> found_;  // of the current step
   std::vector<Call> calls_;
 };
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::automaton

@@ -10,22 +10,22 @@
 #include "grammar/regex/lexer.h"
 #include "grammar/step_clock.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::automaton {
 
 struct Run {
-  RegexId prefix;  // a fixed sequence of bytes, or kEmpty
-  RegexId unit;
-  RegexId end;
+  regex::Id prefix;  // a fixed sequence of bytes, or kEmpty
+  regex::Id unit;
+  regex::Id end;
   std::uint32_t min, max;
 };
 
 // The expression as a run, if it is one.
-std::optional<Run> as_run(RegexId regex, Lexer& lexer);
+std::optional<Run> as_run(regex::Id regex, regex::Lexer& lexer);
 
 class RunTable {
  public:
-  RunTable(const Run& run, Lexer& lexer, const TokenTrie& trie, std::span<const std::string_view> bytes,
-           StepClock& clock);
+  RunTable(const Run& run, regex::Lexer& lexer, const TokenTrie& trie,
+           std::span<const std::string_view> bytes, StepClock& clock);
 
   // Adds the tokens that end inside the run after at most `max` units, the last of them perhaps incomplete.
   void add_inside(std::uint32_t max, BitMask& mask) const;
@@ -49,4 +49,4 @@ class RunTable {
   TokenTrie suffixes_;
 };
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::automaton

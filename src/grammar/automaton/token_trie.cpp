@@ -4,7 +4,7 @@
 
 #include "base/integer_cast.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::automaton {
 
 TokenTrie::TokenTrie(std::vector<Entry> entries) {
   std::ranges::sort(entries, [](const Entry& a, const Entry& b) {
@@ -47,4 +47,4 @@ std::span<const std::int32_t> TokenTrie::tokens_below(std::uint32_t node) const 
   return std::span(tokens_).subspan(begin, end - begin);
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::automaton

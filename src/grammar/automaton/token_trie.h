@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace sluice::grammar {
+namespace sluice::grammar::automaton {
 
 class TokenTrie {
  public:
@@ -45,4 +45,4 @@ class TokenTrie {
   std::size_t depth_ = 0;
 };
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::automaton

@@ -8,13 +8,13 @@
 #include "base/utf8.h"
 #include "grammar/regex/char_set.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::ebnf {
 namespace {
 
 // A part of a rule. Parts that call no rule become one regular expression and so one lexeme.
 struct Part {
   enum class Kind { regex, call, sequence, choice, repeat } kind = Kind::regex;
-  RegexId regex = RegexArena::kEmpty;
+  regex::Id regex = regex::Arena::kEmpty;
   std::string name = {};
   std::uint32_t min = 0, max = 0;
   std::vector<Part> parts = {};
@@ -23,7 +23,7 @@ struct Part {
 
 class EbnfParser {
  public:
-  EbnfParser(std::string_view text, RegexArena& arena) : text_(text), arena_(arena) {}
+  EbnfParser(std::string_view text, regex::Arena& arena) : text_(text), arena_(arena) {}
 
   std::vector<std::pair<std::string, Part>> parse() {
     std::vector<std::pair<std::string, Part>> rules;
@@ -105,7 +105,7 @@ class EbnfParser {
     } while (take("|"));
     if (result.parts.size() == 1) return std::move(result.parts[0]);
     if (std::ranges::all_of(result.parts, [](const Part& part) { return part.kind == Part::Kind::regex; })) {
-      std::vector<RegexId> choices;
+      std::vector<regex::Id> choices;
       for (const Part& part : result.parts) choices.push_back(part.regex);
       return {.kind = Part::Kind::regex, .regex = arena_.any_of(std::move(choices))};
     }
@@ -134,7 +134,7 @@ class EbnfParser {
   }
 
   bool repeated(Part& part) {
-    std::uint32_t min = 0, max = kNoLimit;
+    std::uint32_t min = 0, max = regex::kNoLimit;
     if (take("*")) {
     } else if (take("+")) {
       min = 1;
@@ -147,7 +147,7 @@ class EbnfParser {
       max = min;
       if (take(",")) {
         skip_blanks();
-        max = peek() == '}' ? kNoLimit : number();
+        max = peek() == '}' ? regex::kNoLimit : number();
         skip_blanks();
       }
       if (!take("}")) wrong("expected '}'");
@@ -175,7 +175,9 @@ class EbnfParser {
     return value;
   }
 
-  Part of(const CharSet& set) { return {.kind = Part::Kind::regex, .regex = utf8_regex(arena_, set)}; }
+  Part of(const regex::CharSet& set) {
+    return {.kind = Part::Kind::regex, .regex = regex::utf8_regex(arena_, set)};
+  }
 
   Part item(int depth) {
     if (take("(")) {
@@ -185,8 +187,8 @@ class EbnfParser {
       return inner;
     }
     if (take("[")) return of(char_class());
-    if (take("#x")) return of(CharSet::of(hex()));
-    if (take(".")) return of(CharSet::all());
+    if (take("#x")) return of(regex::CharSet::of(hex()));
+    if (take(".")) return of(regex::CharSet::all());
     if (peek() == '"' || peek() == '\'') return literal();
     Part call{.kind = Part::Kind::call};
     call.position = at_;
@@ -206,9 +208,9 @@ class EbnfParser {
     return {.kind = Part::Kind::regex, .regex = arena_.literal(bytes)};
   }
 
-  CharSet char_class() {
+  regex::CharSet char_class() {
     const bool negated = take("^");
-    CharSet set;
+    regex::CharSet set;
     while (!take("]")) {
       if (done()) wrong("a character class without end");
       const char32_t first = take("#x") ? hex() : character();
@@ -272,7 +274,7 @@ class EbnfParser {
   }
 
   std::string_view text_;
-  RegexArena& arena_;
+  regex::Arena& arena_;
   std::size_t at_ = 0;
 };
 
@@ -331,7 +333,7 @@ class EbnfRules {
     };
     for (std::uint32_t i = 0; i < part.min; ++i) once();
     rules_.add_skip(from, to);
-    if (part.max == kNoLimit) {
+    if (part.max == regex::kNoLimit) {
       const NodeId loop = rules_.add_node(rule);
       rules_.add_skip(from, loop);
       write(part.parts[0], rule, loop, loop);
@@ -351,9 +353,9 @@ class EbnfRules {
 
 }  // namespace
 
-RuleId compile_ebnf(std::string_view text, Rules& rules, RegexArena& arena) {
+RuleId compile(std::string_view text, Rules& rules, regex::Arena& arena) {
   const std::string valid = to_valid_utf8(text);
   return EbnfRules(rules, valid).write(EbnfParser(valid, arena).parse());
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::ebnf

@@ -5,9 +5,9 @@
 
 #include "grammar/rules.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::ebnf {
 
 // Adds the rules of the text and returns the rule `root`.
-RuleId compile_ebnf(std::string_view text, Rules& rules, RegexArena& arena);
+RuleId compile(std::string_view text, Rules& rules, regex::Arena& arena);
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::ebnf

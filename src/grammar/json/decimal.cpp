@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/integer_cast.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::json {
 namespace {
 
 constexpr std::int64_t kMaxExponent = 400;  // beyond the range of a double
@@ -125,4 +125,4 @@ std::strong_ordering operator<=>(const Decimal& a, const Decimal& b) {
   return a.negative() ? 0 <=> order : order;
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::json

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace sluice::grammar {
+namespace sluice::grammar::json {
 
 class Decimal {
  public:
@@ -44,4 +44,4 @@ class Decimal {
   std::int64_t exponent_ = 0;
 };
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::json

@@ -3,42 +3,42 @@
 #include "base/error.h"
 #include "base/integer_cast.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::json {
 namespace {
 
 // Expressions for the digits before and after the decimal point, compared with a bound digit by digit.
 class NumberSyntax {
  public:
-  explicit NumberSyntax(RegexArena& arena)
+  explicit NumberSyntax(regex::Arena& arena)
       : arena_(arena),
         digit_(range('0', '9')),
         digits_(arena.repeat(digit_, 0)),
         nonzero_(arena.sequence({digits_, range('1', '9'), digits_})) {}
 
-  RegexId range(unsigned first, unsigned last) {
-    return first > last ? RegexArena::kNothing : arena_.bytes(ByteSet::range(first, last));
+  regex::Id range(unsigned first, unsigned last) {
+    return first > last ? regex::Arena::kNothing : arena_.bytes(regex::ByteSet::range(first, last));
   }
-  RegexId whole() { return arena_.any_of({arena_.byte('0'), arena_.concat(range('1', '9'), digits_)}); }
-  RegexId point(RegexId fraction) { return arena_.concat(arena_.byte('.'), fraction); }
-  RegexId some_digits() { return arena_.repeat(digit_, 1); }
-  RegexId any_fraction() { return arena_.optional(point(some_digits())); }
-  RegexId nonzero_fraction() { return point(nonzero_); }
-  RegexId zero_fraction() { return arena_.optional(point(arena_.repeat(arena_.byte('0'), 1))); }
-  RegexId exponent() {
-    const RegexId sign = arena_.optional(arena_.any_of({arena_.byte('+'), arena_.byte('-')}));
+  regex::Id whole() { return arena_.any_of({arena_.byte('0'), arena_.concat(range('1', '9'), digits_)}); }
+  regex::Id point(regex::Id fraction) { return arena_.concat(arena_.byte('.'), fraction); }
+  regex::Id some_digits() { return arena_.repeat(digit_, 1); }
+  regex::Id any_fraction() { return arena_.optional(point(some_digits())); }
+  regex::Id nonzero_fraction() { return point(nonzero_); }
+  regex::Id zero_fraction() { return arena_.optional(point(arena_.repeat(arena_.byte('0'), 1))); }
+  regex::Id exponent() {
+    const regex::Id sign = arena_.optional(arena_.any_of({arena_.byte('+'), arena_.byte('-')}));
     return arena_.optional(
         arena_.sequence({arena_.any_of({arena_.byte('e'), arena_.byte('E')}), sign, some_digits()}));
   }
 
   // Integers above or below one of the same or another length.
-  RegexId whole_above(const std::string& bound) {
+  regex::Id whole_above(const std::string& bound) {
     const std::uint32_t size = bound.size();
-    const RegexId longer = arena_.concat(range('1', '9'), arena_.repeat(digit_, size));
+    const regex::Id longer = arena_.concat(range('1', '9'), arena_.repeat(digit_, size));
     return arena_.any_of({longer, same_length(bound, 0, true)});
   }
-  RegexId whole_below(const std::string& bound) {
+  regex::Id whole_below(const std::string& bound) {
     const std::uint32_t size = bound.size();
-    RegexId shorter = RegexArena::kNothing;
+    regex::Id shorter = regex::Arena::kNothing;
     if (size >= 2)
       shorter = arena_.any_of(
           {arena_.byte('0'), arena_.concat(range('1', '9'), arena_.repeat(digit_, 0, size - 2))});
@@ -46,52 +46,52 @@ class NumberSyntax {
   }
 
   // Fractions, with their point or absent, that are at least or at most the bound's.
-  RegexId fraction_above(const std::string& bound, bool exclusive) {
+  regex::Id fraction_above(const std::string& bound, bool exclusive) {
     if (bound.empty()) return exclusive ? nonzero_fraction() : any_fraction();
     return point(digits_above(bound, 0, exclusive));
   }
-  RegexId fraction_below(const std::string& bound, bool exclusive) {
-    if (bound.empty()) return exclusive ? RegexArena::kNothing : zero_fraction();
+  regex::Id fraction_below(const std::string& bound, bool exclusive) {
+    if (bound.empty()) return exclusive ? regex::Arena::kNothing : zero_fraction();
     return arena_.optional(point(digits_below(bound, 0, exclusive)));
   }
 
  private:
-  RegexId same_length(const std::string& bound, std::size_t at, bool above) {
-    if (at == bound.size()) return RegexArena::kNothing;  // equal is not greater
+  regex::Id same_length(const std::string& bound, std::size_t at, bool above) {
+    if (at == bound.size()) return regex::Arena::kNothing;  // equal is not greater
     const unsigned char digit = bound[at];
     // A longer number does not begin with 0.
     const unsigned char lowest = at == 0 && bound.size() > 1 ? '1' : '0';
-    const RegexId differs = above ? range(digit + 1u, '9') : range(lowest, digit - 1u);
+    const regex::Id differs = above ? range(digit + 1u, '9') : range(lowest, digit - 1u);
     const std::uint32_t rest = bound.size() - at - 1;
     return arena_.any_of({arena_.concat(differs, arena_.repeat(digit_, rest, rest)),
                           arena_.concat(arena_.byte(digit), same_length(bound, at + 1, above))});
   }
-  RegexId digits_above(const std::string& bound, std::size_t at, bool exclusive) {
+  regex::Id digits_above(const std::string& bound, std::size_t at, bool exclusive) {
     if (at == bound.size()) return exclusive ? nonzero_ : digits_;
     const unsigned char digit = bound[at];
     return arena_.any_of({arena_.concat(range(digit + 1u, '9'), digits_),
                           arena_.concat(arena_.byte(digit), digits_above(bound, at + 1, exclusive))});
   }
   // At least one digit.
-  RegexId digits_below(const std::string& bound, std::size_t at, bool exclusive) {
-    if (at == bound.size()) return exclusive ? RegexArena::kNothing : arena_.repeat(arena_.byte('0'), 1);
+  regex::Id digits_below(const std::string& bound, std::size_t at, bool exclusive) {
+    if (at == bound.size()) return exclusive ? regex::Arena::kNothing : arena_.repeat(arena_.byte('0'), 1);
     const unsigned char digit = bound[at];
-    RegexId rest = digits_below(bound, at + 1, exclusive);
+    regex::Id rest = digits_below(bound, at + 1, exclusive);
     if (at + 1 < bound.size() || !exclusive) rest = arena_.optional(rest);
     return arena_.any_of(
         {arena_.concat(range('0', digit - 1u), digits_), arena_.concat(arena_.byte(digit), rest)});
   }
 
-  RegexArena& arena_;
-  RegexId digit_, digits_, nonzero_;
+  regex::Arena& arena_;
+  regex::Id digit_, digits_, nonzero_;
 };
 
 // Numbers without sign between bounds that are not negative.
-RegexId magnitude_regex(RegexArena& arena, const NumberRange& range) {
+regex::Id magnitude_regex(regex::Arena& arena, const NumberRange& range) {
   NumberSyntax syntax(arena);
-  std::vector<RegexId> conditions;
-  RegexId fraction = syntax.any_fraction();
-  if (!range.fractions) fraction = RegexArena::kEmpty;
+  std::vector<regex::Id> conditions;
+  regex::Id fraction = syntax.any_fraction();
+  if (!range.fractions) fraction = regex::Arena::kEmpty;
   if (!range.integers) fraction = syntax.nonzero_fraction();
   conditions.push_back(arena.concat(syntax.whole(), fraction));
   if (range.low && (!range.low->is_zero() || range.above_low)) {
@@ -142,17 +142,17 @@ bool NumberRange::empty() const {
   return *high < *low || (*high == *low && (above_low || below_high || !contains(*low)));
 }
 
-RegexId number_regex(RegexArena& arena, const NumberRange& range) {
-  if (range.empty()) return RegexArena::kNothing;
+regex::Id number_regex(regex::Arena& arena, const NumberRange& range) {
+  if (range.empty()) return regex::Arena::kNothing;
   NumberSyntax syntax(arena);
-  const RegexId minus = arena.byte('-');
+  const regex::Id minus = arena.byte('-');
   const Decimal zero;
   if (range.fractions && range.integers && !range.high &&
       (!range.low || (range.low->is_zero() && !range.above_low))) {
-    const RegexId magnitude = arena.sequence({syntax.whole(), syntax.any_fraction(), syntax.exponent()});
+    const regex::Id magnitude = arena.sequence({syntax.whole(), syntax.any_fraction(), syntax.exponent()});
     return range.low ? magnitude : arena.concat(arena.optional(minus), magnitude);
   }
-  std::vector<RegexId> choices;
+  std::vector<regex::Id> choices;
   if (!range.high || *range.high > zero || (range.high->is_zero() && !range.below_high)) {
     NumberRange positive = range;
     positive.raise(zero, false);
@@ -188,12 +188,12 @@ Divisor as_divisor(const Decimal& divisor) {
 
 }  // namespace
 
-RegexId multiple_regex(RegexArena& arena, const Decimal& divisor) {
+regex::Id multiple_regex(regex::Arena& arena, const Decimal& divisor) {
   constexpr std::uint64_t kMaxDivisor = 20'000;
   const Divisor d = as_divisor(divisor);
   if (d.value > kMaxDivisor)
     fail(ErrorKind::unsupported, "multiples of {} are not supported", divisor.text());
-  const RegexId digits = arena.multiple_of({.divisor = d.value, .places = d.places});
+  const regex::Id digits = arena.multiple_of({.divisor = d.value, .places = d.places});
   return arena.concat(arena.optional(arena.byte('-')), digits);
 }
 
@@ -208,13 +208,13 @@ bool is_multiple(const Decimal& value, const Decimal& divisor) {
   return rest == 0;
 }
 
-RegexId same_number_regex(RegexArena& arena, const Decimal& value) {
-  const RegexId zeros = arena.repeat(arena.byte('0'), 0);
-  const RegexId text = arena.literal(value.text());
+regex::Id same_number_regex(regex::Arena& arena, const Decimal& value) {
+  const regex::Id zeros = arena.repeat(arena.byte('0'), 0);
+  const regex::Id text = arena.literal(value.text());
   if (!value.is_integer()) return arena.concat(text, zeros);
-  const RegexId number =
+  const regex::Id number =
       arena.concat(text, arena.optional(arena.sequence({arena.byte('.'), arena.byte('0'), zeros})));
   return value.is_zero() ? arena.concat(arena.optional(arena.byte('-')), number) : number;
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::json

@@ -7,7 +7,7 @@
 #include "grammar/json/decimal.h"
 #include "grammar/regex/arena.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::json {
 
 struct NumberRange {
   std::optional<Decimal> low, high;
@@ -23,11 +23,11 @@ struct NumberRange {
 };
 
 // Numbers with bounds are written without exponent.
-RegexId number_regex(RegexArena& arena, const NumberRange& range);
+regex::Id number_regex(regex::Arena& arena, const NumberRange& range);
 // Numbers written without exponent that are multiples of a positive decimal.
-RegexId multiple_regex(RegexArena& arena, const Decimal& divisor);
+regex::Id multiple_regex(regex::Arena& arena, const Decimal& divisor);
 // All ways to write the value without exponent.
-RegexId same_number_regex(RegexArena& arena, const Decimal& value);
+regex::Id same_number_regex(regex::Arena& arena, const Decimal& value);
 bool is_multiple(const Decimal& value, const Decimal& divisor);
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::json

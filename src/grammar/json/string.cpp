@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-namespace sluice::grammar {
+namespace sluice::grammar::json {
 namespace {
 
 std::string escape_of(unsigned char c) {
@@ -28,20 +28,20 @@ std::string escape_of(unsigned char c) {
 
 }  // namespace
 
-RegexId json_char_regex(RegexArena& arena, const CharSet& set) {
-  const CharSet escaped = {{0, 0x1F}, {'"', '"'}, {'\\', '\\'}};
-  const CharSet special = set.intersection(escaped);
+regex::Id char_regex(regex::Arena& arena, const regex::CharSet& set) {
+  const regex::CharSet escaped = {{0, 0x1F}, {'"', '"'}, {'\\', '\\'}};
+  const regex::CharSet special = set.intersection(escaped);
   std::vector<std::string> escapes;
-  for (const CharSet::Range& range : special.ranges())
+  for (const regex::CharSet::Range& range : special.ranges())
     for (char32_t c = range.first; c <= range.last; ++c) escapes.push_back(escape_of(c));
-  return arena.any_of({arena.literals(std::move(escapes)), utf8_regex(arena, set.minus(escaped))});
+  return arena.any_of({arena.literals(std::move(escapes)), regex::utf8_regex(arena, set.minus(escaped))});
 }
 
-RegexId json_any_char(RegexArena& arena) {
-  return json_char_regex(arena, CharSet::all());
+regex::Id any_char(regex::Arena& arena) {
+  return char_regex(arena, regex::CharSet::all());
 }
 
-std::string json_escaped(std::string_view text) {
+std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
     const std::string escape = escape_of(c);
@@ -54,9 +54,9 @@ std::string json_escaped(std::string_view text) {
   return out;
 }
 
-RegexId json_quoted(RegexArena& arena, RegexId content) {
-  const RegexId mark = arena.byte('"');
+regex::Id quoted(regex::Arena& arena, regex::Id content) {
+  const regex::Id mark = arena.byte('"');
   return arena.sequence({mark, content, mark});
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::json

@@ -8,15 +8,15 @@
 #include "grammar/regex/arena.h"
 #include "grammar/regex/char_set.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::json {
 
 // One character of the set, as written inside a string.
-RegexId json_char_regex(RegexArena& arena, const CharSet& set);
+regex::Id char_regex(regex::Arena& arena, const regex::CharSet& set);
 // Any character.
-RegexId json_any_char(RegexArena& arena);
+regex::Id any_char(regex::Arena& arena);
 // The text as written inside a string.
-std::string json_escaped(std::string_view text);
+std::string escaped(std::string_view text);
 // The content between quotation marks.
-RegexId json_quoted(RegexArena& arena, RegexId content);
+regex::Id quoted(regex::Arena& arena, regex::Id content);
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::json

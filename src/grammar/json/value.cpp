@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::json {
 namespace {
 
 constexpr std::size_t kMaxJsonDepth = 200;
@@ -14,22 +14,22 @@ constexpr std::size_t kMaxValues = 1'000'000;  // each takes far more memory tha
 
 class ValueBuilder : public nlohmann::json_sax<nlohmann::json> {
  public:
-  JsonValue take() { return std::move(root_); }
+  Value take() { return std::move(root_); }
 
   bool null() override { return place({}); }
-  bool boolean(bool value) override { return place(JsonValue::of(value)); }
+  bool boolean(bool value) override { return place(Value::of(value)); }
   bool number_integer(number_integer_t value) override { return number(std::to_string(value)); }
   bool number_unsigned(number_unsigned_t value) override { return number(std::to_string(value)); }
   bool number_float(number_float_t, const string_t& text) override { return number(text); }
-  bool string(string_t& value) override { return place(JsonValue::of(std::move(value))); }
+  bool string(string_t& value) override { return place(Value::of(std::move(value))); }
   bool binary(binary_t&) override { return false; }
 
-  bool start_object(std::size_t) override { return open(JsonValue::Kind::object); }
+  bool start_object(std::size_t) override { return open(Value::Kind::object); }
   bool end_object() override { return close(); }
-  bool start_array(std::size_t) override { return open(JsonValue::Kind::array); }
+  bool start_array(std::size_t) override { return open(Value::Kind::array); }
   bool end_array() override { return close(); }
   bool key(string_t& name) override {
-    open_.back().members.emplace_back(std::move(name), JsonValue());
+    open_.back().members.emplace_back(std::move(name), Value());
     return true;
   }
   bool parse_error(std::size_t position, const std::string&,
@@ -41,8 +41,8 @@ class ValueBuilder : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  bool number(const std::string& text) { return place(JsonValue::of(Decimal::parse(text))); }
-  bool place(JsonValue value) {
+  bool number(const std::string& text) { return place(Value::of(Decimal::parse(text))); }
+  bool place(Value value) {
     if (++values_ > kMaxValues) fail(ErrorKind::resource, "schema: more than {} values", kMaxValues);
     if (open_.empty()) {
       root_ = std::move(value);
@@ -53,19 +53,19 @@ class ValueBuilder : public nlohmann::json_sax<nlohmann::json> {
     }
     return true;
   }
-  bool open(JsonValue::Kind kind) {
+  bool open(Value::Kind kind) {
     if (open_.size() >= kMaxJsonDepth)
       fail(ErrorKind::input, "schema: JSON nested deeper than {} levels", kMaxJsonDepth);
     open_.emplace_back().kind = kind;
     return true;
   }
   bool close() {
-    JsonValue value = std::move(open_.back());
+    Value value = std::move(open_.back());
     open_.pop_back();
     check_keys(value);
     return place(std::move(value));
   }
-  static void check_keys(const JsonValue& value) {
+  static void check_keys(const Value& value) {
     std::vector<std::string_view> keys;
     for (const auto& [key, member] : value.members) keys.push_back(key);
     std::ranges::sort(keys);
@@ -73,16 +73,16 @@ class ValueBuilder : public nlohmann::json_sax<nlohmann::json> {
       fail(ErrorKind::input, "schema: the key {} appears twice in one object", quote(*twice));
   }
 
-  JsonValue root_;
-  std::vector<JsonValue> open_;
+  Value root_;
+  std::vector<Value> open_;
   std::size_t values_ = 0;
 };
 
 }  // namespace
 
-JsonValue::JsonValue() = default;
+Value::Value() = default;
 
-JsonValue JsonValue::parse(std::string_view text, std::size_t max_bytes) {
+Value Value::parse(std::string_view text, std::size_t max_bytes) {
   if (text.size() > max_bytes)
     fail(ErrorKind::resource, "schema: {} bytes, expected at most {}", text.size(), max_bytes);
   ValueBuilder builder;
@@ -90,71 +90,71 @@ JsonValue JsonValue::parse(std::string_view text, std::size_t max_bytes) {
   return builder.take();
 }
 
-JsonValue JsonValue::of(bool value) {
-  JsonValue result;
+Value Value::of(bool value) {
+  Value result;
   result.kind = Kind::boolean;
   result.boolean = value;
   return result;
 }
 
-JsonValue JsonValue::of(std::string value) {
-  JsonValue result;
+Value Value::of(std::string value) {
+  Value result;
   result.kind = Kind::string;
   result.string = std::move(value);
   return result;
 }
 
-JsonValue JsonValue::of(Decimal value) {
-  JsonValue result;
+Value Value::of(Decimal value) {
+  Value result;
   result.kind = Kind::number;
   result.number = std::move(value);
   return result;
 }
 
-JsonValue JsonValue::array(std::vector<JsonValue> items) {
-  JsonValue result;
+Value Value::array(std::vector<Value> items) {
+  Value result;
   result.kind = Kind::array;
   result.items = std::move(items);
   return result;
 }
 
-JsonValue JsonValue::object(std::vector<std::pair<std::string, JsonValue>> members) {
-  JsonValue result;
+Value Value::object(std::vector<std::pair<std::string, Value>> members) {
+  Value result;
   result.kind = Kind::object;
   result.members = std::move(members);
   return result;
 }
 
-std::size_t JsonValue::count() const {
+std::size_t Value::count() const {
   std::size_t count = 1;
-  for (const JsonValue& item : items) count += item.count();
+  for (const Value& item : items) count += item.count();
   for (const auto& [name, value] : members) count += value.count();
   return count;
 }
 
-const JsonValue* JsonValue::find(std::string_view key) const {
+const Value* Value::find(std::string_view key) const {
   for (const auto& [name, value] : members)
     if (name == key) return &value;
   return nullptr;
 }
 
-bool operator==(const JsonValue& a, const JsonValue& b) {
+bool operator==(const Value& a, const Value& b) {
   if (a.kind != b.kind) return false;
   switch (a.kind) {
-    case JsonValue::Kind::null:
+    case Value::Kind::null:
       return true;
-    case JsonValue::Kind::boolean:
+    case Value::Kind::boolean:
       return a.boolean == b.boolean;
-    case JsonValue::Kind::number:
+    case Value::Kind::number:
       return a.number == b.number;
-    case JsonValue::Kind::string:
+    case Value::Kind::string:
       return a.string == b.string;
-    case JsonValue::Kind::array:
+    case Value::Kind::array:
       return a.items == b.items;
-    case JsonValue::Kind::object: {
+    case Value::Kind::object: {
       if (a.members.size() != b.members.size()) return false;
-      using Member = std::pair<std::string, JsonValue>;
-      const auto sorted = [](const JsonValue& object) {
+      using Member = std::pair<std::string, Value>;
+      const auto sorted = [](const Value& object) {
         std::vector<const Member*> members;
         for (const Member& member : object.members) members.push_back(&member);
         std::ranges::sort(members, {}, &Member::first);
@@ -167,4 +167,4 @@ bool operator==(const JsonValue& a, const JsonValue& b) {
   return false;
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::json

@@ -8,26 +8,26 @@
 
 #include "grammar/json/decimal.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::json {
 
-struct JsonValue {
+struct Value {
   enum class Kind { null, boolean, number, string, array, object };
 
-  JsonValue();  // null; out of line, because std::pair needs to know it while the type is incomplete
+  Value();  // null; out of line, because std::pair needs to know it while the type is incomplete
 
   Kind kind = Kind::null;
   bool boolean = false;
   Decimal number;
   std::string string;
-  std::vector<JsonValue> items;
-  std::vector<std::pair<std::string, JsonValue>> members;
+  std::vector<Value> items;
+  std::vector<std::pair<std::string, Value>> members;
 
-  static JsonValue parse(std::string_view text, std::size_t max_bytes);
-  static JsonValue of(bool value);
-  static JsonValue of(std::string value);
-  static JsonValue of(Decimal value);
-  static JsonValue array(std::vector<JsonValue> items);
-  static JsonValue object(std::vector<std::pair<std::string, JsonValue>> members);
+  static Value parse(std::string_view text, std::size_t max_bytes);
+  static Value of(bool value);
+  static Value of(std::string value);
+  static Value of(Decimal value);
+  static Value array(std::vector<Value> items);
+  static Value object(std::vector<std::pair<std::string, Value>> members);
 
   bool is_object() const { return kind == Kind::object; }
   bool is_array() const { return kind == Kind::array; }
@@ -37,10 +37,10 @@ struct JsonValue {
   // The number of values it consists of, itself included.
   std::size_t count() const;
   // The member of an object, or null.
-  const JsonValue* find(std::string_view key) const;
+  const Value* find(std::string_view key) const;
 
   // Equality as JSON defines it: 1 and 1.0 are equal, and the order of members does not matter.
-  friend bool operator==(const JsonValue& a, const JsonValue& b);
+  friend bool operator==(const Value& a, const Value& b);
 };
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::json

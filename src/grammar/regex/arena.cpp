@@ -4,25 +4,25 @@
 
 #include "base/error.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::regex {
 
-RegexArena::RegexArena(std::size_t max_terms) : max_terms_(max_terms), known_(64, Hash{this}, Equal{this}) {
+Arena::Arena(std::size_t max_terms) : max_terms_(max_terms), known_(64, Hash{this}, Equal{this}) {
   intern({.kind = Kind::nothing});
   intern({.kind = Kind::empty, .nullable = true});
   intern({.kind = Kind::complement, .nullable = true, .searched = false, .a = kNothing});
 }
 
-RegexArena::RegexArena(const RegexArena& other)
+Arena::Arena(const Arena& other)
     : max_terms_(other.max_terms_),
       nodes_(other.nodes_),
       lists_(other.lists_),
       sets_(other.sets_),
       multiples_(other.multiples_),
       known_(2 * other.nodes_.size() + 64, Hash{this}, Equal{this}) {
-  for (RegexId id = 0; id < nodes_.size(); ++id) known_.insert(id);
+  for (Id id = 0; id < nodes_.size(); ++id) known_.insert(id);
 }
 
-std::size_t RegexArena::hash(RegexId id) const {
+std::size_t Arena::hash(Id id) const {
   const Node& node = nodes_[id];
   std::uint64_t h = static_cast<std::uint64_t>(node.kind) * 0x9E3779B97F4A7C15u;
   const auto mix = [&h](std::uint64_t value) {
@@ -35,7 +35,7 @@ std::size_t RegexArena::hash(RegexId id) const {
       break;
     case Kind::any_of:
     case Kind::all_of:
-      for (const RegexId member : members(node)) mix(member);
+      for (const Id member : members(node)) mix(member);
       break;
     case Kind::multiple: {
       const MultipleOf& m = multiples_[node.a];
@@ -53,7 +53,7 @@ std::size_t RegexArena::hash(RegexId id) const {
   return h;
 }
 
-bool RegexArena::equal(RegexId a, RegexId b) const {
+bool Arena::equal(Id a, Id b) const {
   const Node &x = nodes_[a], &y = nodes_[b];
   if (x.kind != y.kind) return false;
   switch (x.kind) {
@@ -69,11 +69,11 @@ bool RegexArena::equal(RegexId a, RegexId b) const {
   }
 }
 
-RegexId RegexArena::intern(Node node) {
+Id Arena::intern(Node node) {
   if (nodes_.size() >= max_terms_)
     fail(ErrorKind::resource, "the grammar needs more than {} regular expression terms", max_terms_);
   poll();
-  const RegexId id = nodes_.size();
+  const Id id = nodes_.size();
   node.shortest = shortest(node);
   nodes_.push_back(node);
   const auto [found, added] = known_.insert(id);
@@ -85,7 +85,7 @@ RegexId RegexArena::intern(Node node) {
   return *found;
 }
 
-std::uint32_t RegexArena::shortest(const Node& node) const {
+std::uint32_t Arena::shortest(const Node& node) const {
   constexpr std::uint64_t kMost = 1'000'000;
   std::uint64_t length = 0;
   switch (node.kind) {
@@ -99,12 +99,10 @@ std::uint32_t RegexArena::shortest(const Node& node) const {
       break;
     case Kind::any_of:
       length = kMost;
-      for (const RegexId member : members(node))
-        length = std::min<std::uint64_t>(length, nodes_[member].shortest);
+      for (const Id member : members(node)) length = std::min<std::uint64_t>(length, nodes_[member].shortest);
       break;
     case Kind::all_of:
-      for (const RegexId member : members(node))
-        length = std::max<std::uint64_t>(length, nodes_[member].shortest);
+      for (const Id member : members(node)) length = std::max<std::uint64_t>(length, nodes_[member].shortest);
       break;
     default:
       break;
@@ -112,11 +110,11 @@ std::uint32_t RegexArena::shortest(const Node& node) const {
   return std::min(length, kMost);
 }
 
-RegexId RegexArena::intern_list(Kind kind, std::span<const RegexId> list) {
+Id Arena::intern_list(Kind kind, std::span<const Id> list) {
   Node node{.kind = kind, .nullable = kind == Kind::all_of, .searched = kind == Kind::all_of};
   node.a = lists_.size();
   node.b = list.size();
-  for (const RegexId member : list) {
+  for (const Id member : list) {
     if (kind == Kind::any_of) node.nullable |= nullable(member);
     if (kind == Kind::all_of) node.nullable &= nullable(member);
     node.searched |= may_be_void(member);
@@ -125,31 +123,31 @@ RegexId RegexArena::intern_list(Kind kind, std::span<const RegexId> list) {
   return intern(node);
 }
 
-RegexId RegexArena::bytes(const ByteSet& set) {
+Id Arena::bytes(const ByteSet& set) {
   if (set.empty()) return kNothing;
   sets_.push_back(set);
   return intern({.kind = Kind::bytes, .a = static_cast<std::uint32_t>(sets_.size() - 1)});
 }
 
-RegexId RegexArena::byte(unsigned char value) {
+Id Arena::byte(unsigned char value) {
   ByteSet set;
   set.add(value);
   return bytes(set);
 }
 
-RegexId RegexArena::literal(std::string_view text) {
-  RegexId id = kEmpty;
+Id Arena::literal(std::string_view text) {
+  Id id = kEmpty;
   for (std::size_t i = text.size(); i-- > 0;) id = concat(byte(text[i]), id);
   return id;
 }
 
-RegexId RegexArena::literals(std::vector<std::string> texts) {
+Id Arena::literals(std::vector<std::string> texts) {
   std::ranges::sort(texts);
   texts.erase(std::unique(texts.begin(), texts.end()), texts.end());
   return literal_tree(texts, 0);
 }
 
-RegexId RegexArena::literal_tree(std::span<const std::string> sorted, std::size_t at) {
+Id Arena::literal_tree(std::span<const std::string> sorted, std::size_t at) {
   if (sorted.size() == 1) return literal(std::string_view(sorted[0]).substr(at));
   if (!sorted.empty()) {  // a common prefix needs no branches
     const std::string_view first(sorted.front()), last(sorted.back());
@@ -157,7 +155,7 @@ RegexId RegexArena::literal_tree(std::span<const std::string> sorted, std::size_
     while (common < first.size() && common < last.size() && first[common] == last[common]) ++common;
     if (common > at) return concat(literal(first.substr(at, common - at)), literal_tree(sorted, common));
   }
-  std::vector<RegexId> choices;
+  std::vector<Id> choices;
   std::size_t begin = 0;
   if (!sorted.empty() && sorted[0].size() == at) {
     choices.push_back(kEmpty);
@@ -166,14 +164,14 @@ RegexId RegexArena::literal_tree(std::span<const std::string> sorted, std::size_
   while (begin < sorted.size()) {
     std::size_t end = begin + 1;
     while (end < sorted.size() && sorted[end][at] == sorted[begin][at]) ++end;
-    const RegexId tail = literal_tree(sorted.subspan(begin, end - begin), at + 1);
+    const Id tail = literal_tree(sorted.subspan(begin, end - begin), at + 1);
     choices.push_back(concat(byte(sorted[begin][at]), tail));
     begin = end;
   }
   return any_of(std::move(choices));
 }
 
-RegexId RegexArena::concat(RegexId head, RegexId tail) {
+Id Arena::concat(Id head, Id tail) {
   if (head == kNothing || tail == kNothing) return kNothing;
   if (head == kEmpty) return tail;
   if (tail == kEmpty) return head;
@@ -185,15 +183,15 @@ RegexId RegexArena::concat(RegexId head, RegexId tail) {
                  .b = tail});
 }
 
-RegexId RegexArena::sequence(std::initializer_list<RegexId> parts) {
-  RegexId id = kEmpty;
+Id Arena::sequence(std::initializer_list<Id> parts) {
+  Id id = kEmpty;
   for (auto part = std::rbegin(parts); part != std::rend(parts); ++part) id = concat(*part, id);
   return id;
 }
 
 // Choices that start with bytes and continue alike are merged: x T | y T is [xy] T.
-void RegexArena::join_heads(std::vector<RegexId>& choices) {
-  const auto split = [this](RegexId id, RegexId& head, RegexId& tail) {
+void Arena::join_heads(std::vector<Id>& choices) {
+  const auto split = [this](Id id, Id& head, Id& tail) {
     if (kind(id) == Kind::bytes) {
       head = id;
       tail = kEmpty;
@@ -204,11 +202,11 @@ void RegexArena::join_heads(std::vector<RegexId>& choices) {
     tail = second(id);
     return true;
   };
-  std::vector<std::pair<RegexId, RegexId>> by_tail;  // tail, head
-  std::vector<RegexId> others;
-  for (const RegexId choice : choices) {
-    RegexId head{};
-    RegexId tail{};
+  std::vector<std::pair<Id, Id>> by_tail;  // tail, head
+  std::vector<Id> others;
+  for (const Id choice : choices) {
+    Id head{};
+    Id tail{};
     if (split(choice, head, tail)) {
       by_tail.emplace_back(tail, head);
     } else {
@@ -219,14 +217,14 @@ void RegexArena::join_heads(std::vector<RegexId>& choices) {
   std::ranges::sort(by_tail);
   for (std::size_t i = 0; i < by_tail.size();) {
     ByteSet set;
-    const RegexId tail = by_tail[i].first;
+    const Id tail = by_tail[i].first;
     for (; i < by_tail.size() && by_tail[i].first == tail; ++i) set |= sets_[nodes_[by_tail[i].second].a];
     others.push_back(concat(bytes(set), tail));
   }
   choices = std::move(others);
 }
 
-RegexId RegexArena::any_of(std::vector<RegexId> choices) {
+Id Arena::any_of(std::vector<Id> choices) {
   for (std::size_t i = 0; i < choices.size(); ++i) {
     if (choices[i] == kEverything) return kEverything;
     if (kind(choices[i]) != Kind::any_of) continue;
@@ -243,7 +241,7 @@ RegexId RegexArena::any_of(std::vector<RegexId> choices) {
   return intern_list(Kind::any_of, choices);
 }
 
-RegexId RegexArena::all_of(std::vector<RegexId> conditions) {
+Id Arena::all_of(std::vector<Id> conditions) {
   for (std::size_t i = 0; i < conditions.size(); ++i) {
     if (conditions[i] == kNothing) return kNothing;
     if (kind(conditions[i]) != Kind::all_of) continue;
@@ -257,19 +255,19 @@ RegexId RegexArena::all_of(std::vector<RegexId> conditions) {
   if (conditions.empty()) return kEverything;
   if (conditions.size() == 1) return conditions[0];
   if (conditions[0] == kEmpty)
-    return std::ranges::all_of(conditions, [this](RegexId id) { return nullable(id); }) ? kEmpty : kNothing;
-  for (const RegexId id : conditions)  // a term that is both required and excluded
+    return std::ranges::all_of(conditions, [this](Id id) { return nullable(id); }) ? kEmpty : kNothing;
+  for (const Id id : conditions)  // a term that is both required and excluded
     if (kind(id) == Kind::complement && std::ranges::binary_search(conditions, first(id))) return kNothing;
   return intern_list(Kind::all_of, conditions);
 }
 
-RegexId RegexArena::complement(RegexId inner) {
+Id Arena::complement(Id inner) {
   if (kind(inner) == Kind::complement) return first(inner);
   return intern(
       {.kind = Kind::complement, .nullable = !nullable(inner), .searched = inner != kNothing, .a = inner});
 }
 
-RegexId RegexArena::repeat(RegexId inner, std::uint32_t min, std::uint32_t max) {
+Id Arena::repeat(Id inner, std::uint32_t min, std::uint32_t max) {
   if (min > max) return kNothing;
   if (inner == kNothing) return min == 0 ? kEmpty : kNothing;
   if (inner == kEmpty || max == 0) return kEmpty;
@@ -284,7 +282,7 @@ RegexId RegexArena::repeat(RegexId inner, std::uint32_t min, std::uint32_t max) 
                  .c = max});
 }
 
-RegexId RegexArena::multiple_of(const MultipleOf& digits) {
+Id Arena::multiple_of(const MultipleOf& digits) {
   bool whole = true;
   if (digits.fraction_digits < 0) {
     std::uint64_t rest = digits.remainder;
@@ -302,7 +300,7 @@ RegexId RegexArena::multiple_of(const MultipleOf& digits) {
                  .a = static_cast<std::uint32_t>(multiples_.size() - 1)});
 }
 
-RegexId RegexArena::derive_multiple(RegexId id, unsigned char byte) {
+Id Arena::derive_multiple(Id id, unsigned char byte) {
   MultipleOf m = multiples_[nodes_[id].a];
   if (byte == '.' && m.fraction_digits < 0) {
     m.fraction_digits = 0;
@@ -315,12 +313,12 @@ RegexId RegexArena::derive_multiple(RegexId id, unsigned char byte) {
   return multiple_of(m);
 }
 
-RegexId RegexArena::derive_list(RegexId id, unsigned char byte) {
+Id Arena::derive_list(Id id, unsigned char byte) {
   const Node node = nodes_[id];
-  std::vector<RegexId> derived;
+  std::vector<Id> derived;
   derived.reserve(node.b);
   for (std::uint32_t i = 0; i < node.b; ++i) {
-    const RegexId member = derivative(lists_[node.a + i], byte);
+    const Id member = derivative(lists_[node.a + i], byte);
     if (member == kNothing) {
       if (node.kind == Kind::all_of) return kNothing;
       continue;
@@ -330,20 +328,20 @@ RegexId RegexArena::derive_list(RegexId id, unsigned char byte) {
   return node.kind == Kind::any_of ? any_of(std::move(derived)) : all_of(std::move(derived));
 }
 
-RegexId RegexArena::derivative(RegexId id, unsigned char byte) {
+Id Arena::derivative(Id id, unsigned char byte) {
   const Node& node = nodes_[id];
   const bool at_once = node.kind == Kind::bytes || node.kind == Kind::empty || node.kind == Kind::nothing ||
                        (node.kind == Kind::concat && kind(node.a) == Kind::bytes);
   if (at_once) return derive(id, byte);
   const std::uint64_t key = std::uint64_t{id} << 8 | byte;
-  const RegexId known = derivatives_.find(key);
+  const Id known = derivatives_.find(key);
   if (known != FlatMap::kAbsent) return known;
-  const RegexId made = derive(id, byte);
+  const Id made = derive(id, byte);
   derivatives_.insert(key, made);
   return made;
 }
 
-RegexId RegexArena::derive(RegexId id, unsigned char byte) {
+Id Arena::derive(Id id, unsigned char byte) {
   poll();
   const Node node = nodes_[id];
   switch (node.kind) {
@@ -353,7 +351,7 @@ RegexId RegexArena::derive(RegexId id, unsigned char byte) {
     case Kind::bytes:
       return sets_[node.a].contains(byte) ? kEmpty : kNothing;
     case Kind::concat: {
-      const RegexId through = concat(derivative(node.a, byte), node.b);
+      const Id through = concat(derivative(node.a, byte), node.b);
       if (!nullable(node.a)) return through;
       return any_of({through, derivative(node.b, byte)});
     }
@@ -363,7 +361,7 @@ RegexId RegexArena::derive(RegexId id, unsigned char byte) {
     case Kind::complement:
       return complement(derivative(node.a, byte));
     case Kind::repeat: {
-      const RegexId inner = derivative(node.a, byte);
+      const Id inner = derivative(node.a, byte);
       if (inner == kNothing) return kNothing;
       return concat(inner,
                     repeat(node.a, node.b == 0 ? 0 : node.b - 1, node.c == kNoLimit ? kNoLimit : node.c - 1));
@@ -374,9 +372,9 @@ RegexId RegexArena::derive(RegexId id, unsigned char byte) {
   return kNothing;
 }
 
-bool RegexArena::guess_word(RegexId id, std::size_t limit, std::string& word) const {
+bool Arena::guess_word(Id id, std::size_t limit, std::string& word) const {
   const Node& node = nodes_[id];
-  const auto shorter = [this](RegexId a, RegexId b) { return nodes_[a].shortest < nodes_[b].shortest; };
+  const auto shorter = [this](Id a, Id b) { return nodes_[a].shortest < nodes_[b].shortest; };
   if (word.size() + node.shortest > limit) return false;
   switch (node.kind) {
     case Kind::empty:
@@ -404,16 +402,16 @@ bool RegexArena::guess_word(RegexId id, std::size_t limit, std::string& word) co
   return false;
 }
 
-std::uint64_t RegexArena::effort(RegexId id) const {
+std::uint64_t Arena::effort(Id id) const {
   const Node& node = nodes_[id];
   if (node.kind == Kind::concat) return effort(node.a) + nodes_[node.b].shortest;
   if (node.kind != Kind::all_of) return node.shortest;
   std::uint64_t sum = 0;
-  for (const RegexId member : members(node)) sum += nodes_[member].shortest;
+  for (const Id member : members(node)) sum += nodes_[member].shortest;
   return sum;
 }
 
-void RegexArena::first_sets(RegexId id, std::vector<ByteSet>& sets) const {
+void Arena::first_sets(Id id, std::vector<ByteSet>& sets) const {
   poll();
   const Node& node = nodes_[id];
   switch (node.kind) {
@@ -429,7 +427,7 @@ void RegexArena::first_sets(RegexId id, std::vector<ByteSet>& sets) const {
       return;
     case Kind::any_of:
     case Kind::all_of:
-      for (const RegexId member : members(node)) first_sets(member, sets);
+      for (const Id member : members(node)) first_sets(member, sets);
       return;
     case Kind::complement:
     case Kind::repeat:
@@ -440,7 +438,7 @@ void RegexArena::first_sets(RegexId id, std::vector<ByteSet>& sets) const {
   }
 }
 
-void RegexArena::describe(RegexId id, std::size_t limit, std::string& out) const {
+void Arena::describe(Id id, std::size_t limit, std::string& out) const {
   if (out.size() > limit) return;
   const Node& node = nodes_[id];
   out += static_cast<char>('a' + static_cast<int>(node.kind));
@@ -459,7 +457,7 @@ void RegexArena::describe(RegexId id, std::size_t limit, std::string& out) const
       // Members are ordered by ids, which differ between arenas.
       std::vector<std::string> texts;
       std::size_t size = out.size();
-      for (const RegexId member : members(node)) {
+      for (const Id member : members(node)) {
         texts.emplace_back();
         describe(member, limit, texts.back());
         size += texts.back().size();
@@ -482,11 +480,11 @@ void RegexArena::describe(RegexId id, std::size_t limit, std::string& out) const
   }
 }
 
-std::string RegexArena::describe(RegexId id, std::size_t limit) const {
+std::string Arena::describe(Id id, std::size_t limit) const {
   std::string out;
   describe(id, limit, out);
   if (out.size() > limit) out.clear();
   return out;
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::regex

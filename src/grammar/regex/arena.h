@@ -14,9 +14,9 @@
 #include "grammar/regex/flat_map.h"
 #include "grammar/step_clock.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::regex {
 
-using RegexId = std::uint32_t;
+using Id = std::uint32_t;
 
 constexpr std::uint32_t kNoLimit = std::numeric_limits<std::uint32_t>::max();
 
@@ -30,11 +30,11 @@ struct MultipleOf {
   friend bool operator==(const MultipleOf&, const MultipleOf&) = default;
 };
 
-class RegexArena {
+class Arena {
  public:
-  static constexpr RegexId kNothing = 0;     // no word
-  static constexpr RegexId kEmpty = 1;       // the empty word
-  static constexpr RegexId kEverything = 2;  // every word
+  static constexpr Id kNothing = 0;     // no word
+  static constexpr Id kEmpty = 1;       // the empty word
+  static constexpr Id kEverything = 2;  // every word
 
   enum class Kind : std::uint8_t {
     nothing,
@@ -49,9 +49,9 @@ class RegexArena {
   };
 
   // Throws once there are more terms than this.
-  explicit RegexArena(std::size_t max_terms = 2'000'000);
-  RegexArena(const RegexArena& other);
-  RegexArena& operator=(const RegexArena&) = delete;
+  explicit Arena(std::size_t max_terms = 2'000'000);
+  Arena(const Arena& other);
+  Arena& operator=(const Arena&) = delete;
   // The clock that limits derivatives from now on; copies of the arena have none.
   void watch(StepClock* clock) { clock_ = clock; }
   void check_time() const {
@@ -62,45 +62,45 @@ class RegexArena {
     if (clock_ != nullptr) clock_->poll(steps);
   }
 
-  RegexId bytes(const ByteSet& set);
-  RegexId byte(unsigned char value);
-  RegexId literal(std::string_view text);
+  Id bytes(const ByteSet& set);
+  Id byte(unsigned char value);
+  Id literal(std::string_view text);
   // One of the texts, as a tree of their prefixes.
-  RegexId literals(std::vector<std::string> texts);
-  RegexId concat(RegexId head, RegexId tail);
-  RegexId sequence(std::initializer_list<RegexId> parts);
-  RegexId any_of(std::vector<RegexId> choices);
-  RegexId all_of(std::vector<RegexId> conditions);
-  RegexId complement(RegexId inner);
-  RegexId repeat(RegexId inner, std::uint32_t min, std::uint32_t max = kNoLimit);
-  RegexId optional(RegexId inner) { return repeat(inner, 0, 1); }
+  Id literals(std::vector<std::string> texts);
+  Id concat(Id head, Id tail);
+  Id sequence(std::initializer_list<Id> parts);
+  Id any_of(std::vector<Id> choices);
+  Id all_of(std::vector<Id> conditions);
+  Id complement(Id inner);
+  Id repeat(Id inner, std::uint32_t min, std::uint32_t max = kNoLimit);
+  Id optional(Id inner) { return repeat(inner, 0, 1); }
   // Digits with at most one decimal point whose value is a multiple; to be combined with the syntax of a
   // number.
-  RegexId multiple_of(const MultipleOf& digits);
+  Id multiple_of(const MultipleOf& digits);
 
-  bool nullable(RegexId id) const { return nodes_[id].nullable; }
+  bool nullable(Id id) const { return nodes_[id].nullable; }
   // Whether it takes a search to find out that no word is left.
-  bool may_be_void(RegexId id) const { return nodes_[id].searched; }
-  RegexId derivative(RegexId id, unsigned char byte);
+  bool may_be_void(Id id) const { return nodes_[id].searched; }
+  Id derivative(Id id, unsigned char byte);
   // Frees the memory of cached derivatives.
   void forget_derivatives() { derivatives_.clear(); }
   // Appends a short word of a plain term; of other terms, a likely one. False if it has no guess of at most
   // `limit` bytes.
-  bool guess_word(RegexId id, std::size_t limit, std::string& word) const;
+  bool guess_word(Id id, std::size_t limit, std::string& word) const;
   // An estimate of the distance to a word: the sum of what conditions still require.
-  std::uint64_t effort(RegexId id) const;
+  std::uint64_t effort(Id id) const;
   // Sets that separate the bytes whose derivatives may differ.
-  void first_sets(RegexId id, std::vector<ByteSet>& sets) const;
+  void first_sets(Id id, std::vector<ByteSet>& sets) const;
 
-  Kind kind(RegexId id) const { return nodes_[id].kind; }
+  Kind kind(Id id) const { return nodes_[id].kind; }
   // A concatenation's head and tail, or a repetition's inner term.
-  RegexId first(RegexId id) const { return nodes_[id].a; }
-  RegexId second(RegexId id) const { return nodes_[id].b; }
-  std::uint32_t repeat_min(RegexId id) const { return nodes_[id].b; }
-  std::uint32_t repeat_max(RegexId id) const { return nodes_[id].c; }
+  Id first(Id id) const { return nodes_[id].a; }
+  Id second(Id id) const { return nodes_[id].b; }
+  std::uint32_t repeat_min(Id id) const { return nodes_[id].b; }
+  std::uint32_t repeat_max(Id id) const { return nodes_[id].c; }
 
   // The same text for the same term in every arena; empty if longer than `limit`.
-  std::string describe(RegexId id, std::size_t limit) const;
+  std::string describe(Id id, std::size_t limit) const;
   std::size_t size() const { return nodes_.size(); }
 
  private:
@@ -112,26 +112,26 @@ class RegexArena {
     std::uint32_t a = 0, b = 0, c = 0;
   };
   struct Hash {
-    const RegexArena* arena;
-    std::size_t operator()(RegexId id) const { return arena->hash(id); }
+    const Arena* arena;
+    std::size_t operator()(Id id) const { return arena->hash(id); }
   };
   struct Equal {
-    const RegexArena* arena;
-    bool operator()(RegexId a, RegexId b) const { return arena->equal(a, b); }
+    const Arena* arena;
+    bool operator()(Id a, Id b) const { return arena->equal(a, b); }
   };
 
-  RegexId intern(Node node);
+  Id intern(Node node);
   std::uint32_t shortest(const Node& node) const;
-  RegexId intern_list(Kind kind, std::span<const RegexId> members);
-  std::span<const RegexId> members(const Node& node) const { return {lists_.data() + node.a, node.b}; }
-  std::size_t hash(RegexId id) const;
-  bool equal(RegexId a, RegexId b) const;
-  RegexId literal_tree(std::span<const std::string> sorted, std::size_t at);
-  void join_heads(std::vector<RegexId>& choices);
-  RegexId derive(RegexId id, unsigned char byte);
-  RegexId derive_list(RegexId id, unsigned char byte);
-  RegexId derive_multiple(RegexId id, unsigned char byte);
-  void describe(RegexId id, std::size_t limit, std::string& out) const;
+  Id intern_list(Kind kind, std::span<const Id> members);
+  std::span<const Id> members(const Node& node) const { return {lists_.data() + node.a, node.b}; }
+  std::size_t hash(Id id) const;
+  bool equal(Id a, Id b) const;
+  Id literal_tree(std::span<const std::string> sorted, std::size_t at);
+  void join_heads(std::vector<Id>& choices);
+  Id derive(Id id, unsigned char byte);
+  Id derive_list(Id id, unsigned char byte);
+  Id derive_multiple(Id id, unsigned char byte);
+  void describe(Id id, std::size_t limit, std::string& out) const;
   void poll() const {
     if (clock_ != nullptr) clock_->poll();
   }
@@ -139,11 +139,11 @@ class RegexArena {
   std::size_t max_terms_;
   StepClock* clock_ = nullptr;
   std::vector<Node> nodes_;
-  std::vector<RegexId> lists_;
+  std::vector<Id> lists_;
   std::vector<ByteSet> sets_;
   std::vector<MultipleOf> multiples_;
-  std::unordered_set<RegexId, Hash, Equal> known_;
+  std::unordered_set<Id, Hash, Equal> known_;
   FlatMap derivatives_;  // by term and byte: parts of products recur in many of them
 };
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::regex

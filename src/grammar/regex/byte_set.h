@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace sluice::grammar {
+namespace sluice::grammar::regex {
 
 struct ByteSet {
   std::array<std::uint64_t, 4> words{};
@@ -44,4 +44,4 @@ struct ByteSet {
   friend bool operator==(const ByteSet&, const ByteSet&) = default;
 };
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::regex

@@ -5,7 +5,7 @@
 
 #include "base/utf8.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::regex {
 
 void CharSet::add(char32_t first, char32_t last) {
   std::vector<Range> joined;
@@ -90,20 +90,20 @@ std::string encoded(char32_t c) {
   return text;
 }
 
-RegexId byte_range(RegexArena& arena, char first, char last) {
+Id byte_range(Arena& arena, char first, char last) {
   return arena.bytes(ByteSet::range(static_cast<unsigned char>(first), static_cast<unsigned char>(last)));
 }
 
 // The sequences of equal length between two others: split until each byte is an independent range.
-RegexId between(RegexArena& arena, std::string_view first, std::string_view last) {
+Id between(Arena& arena, std::string_view first, std::string_view last) {
   if (first.size() == 1) return byte_range(arena, first[0], last[0]);
-  const RegexId any = arena.bytes(ByteSet::range(0x80, 0xBF));
+  const Id any = arena.bytes(ByteSet::range(0x80, 0xBF));
   const auto rest = static_cast<std::uint32_t>(first.size() - 1);
   const std::string lowest(rest, '\x80'), highest(rest, '\xBF');
   if (first[0] == last[0])
     return arena.concat(byte_range(arena, first[0], first[0]),
                         between(arena, first.substr(1), last.substr(1)));
-  std::vector<RegexId> choices;
+  std::vector<Id> choices;
   auto low = static_cast<unsigned char>(first[0]), high = static_cast<unsigned char>(last[0]);
   if (first.substr(1) != lowest)
     choices.push_back(arena.concat(arena.byte(low++), between(arena, first.substr(1), highest)));
@@ -116,10 +116,10 @@ RegexId between(RegexArena& arena, std::string_view first, std::string_view last
 
 }  // namespace
 
-RegexId utf8_regex(RegexArena& arena, const CharSet& set) {
+Id utf8_regex(Arena& arena, const CharSet& set) {
   constexpr CharSet::Range kLengths[] = {
       {0, 0x7F}, {0x80, 0x7FF}, {0x800, 0xD7FF}, {0xE000, 0xFFFF}, {0x10000, 0x10FFFF}};
-  std::vector<RegexId> choices;
+  std::vector<Id> choices;
   for (const CharSet::Range& range : set.ranges()) {
     for (const CharSet::Range& length : kLengths) {
       const char32_t first = std::max(range.first, length.first), last = std::min(range.last, length.last);
@@ -129,4 +129,4 @@ RegexId utf8_regex(RegexArena& arena, const CharSet& set) {
   return arena.any_of(std::move(choices));
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::regex

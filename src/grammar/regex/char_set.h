@@ -6,7 +6,7 @@
 
 #include "grammar/regex/arena.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::regex {
 
 class CharSet {
  public:
@@ -39,6 +39,6 @@ class CharSet {
 };
 
 // One character of the set; surrogates are not characters.
-RegexId utf8_regex(RegexArena& arena, const CharSet& set);
+Id utf8_regex(Arena& arena, const CharSet& set);
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::regex

@@ -6,7 +6,7 @@
 
 #include "base/integer_cast.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::regex {
 
 class FlatMap {
  public:
@@ -56,4 +56,4 @@ class FlatMap {
   std::size_t count_ = 0;
 };
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::regex

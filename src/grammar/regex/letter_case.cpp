@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/utf8.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::regex {
 namespace {
 
 struct FreeCode {
@@ -99,4 +99,4 @@ CharSet without_case(const CharSet& set) {
   return set.with(all);
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::regex

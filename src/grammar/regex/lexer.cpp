@@ -9,32 +9,32 @@
 #include "base/error.h"
 #include "base/integer_cast.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::regex {
 
-Lexer::Lexer(RegexArena& arena, std::size_t max_search) : arena_(arena), max_search_(max_search) {
-  state(RegexArena::kNothing);
+Lexer::Lexer(Arena& arena, std::size_t max_search) : arena_(arena), max_search_(max_search) {
+  state(Arena::kNothing);
 }
 
-LexState Lexer::state(RegexId regex) {
+LexState Lexer::state(Id regex) {
   const auto [found, added] = ids_.try_emplace(regex, static_cast<LexState>(states_.size()));
   if (added) states_.push_back({.regex = regex, .accepting = arena_.nullable(regex)});
   return found->second;
 }
 
 bool Lexer::extensible(LexState at) {
-  const RegexId regex = states_[at].regex;
-  if (regex == RegexArena::kNothing || regex == RegexArena::kEmpty) return false;
+  const Id regex = states_[at].regex;
+  if (regex == Arena::kNothing || regex == Arena::kEmpty) return false;
   if (!arena_.may_be_void(regex)) return true;
   return !live(at).empty();
 }
 
-std::uint32_t Lexer::classes_of(RegexId regex) {
+std::uint32_t Lexer::classes_of(Id regex) {
   if (regex >= classes_by_regex_.size()) classes_by_regex_.resize(2 * std::size_t{regex} + 64, kNone);
   if (classes_by_regex_[regex] == kNone) classes_by_regex_[regex] = find_classes(regex);
   return classes_by_regex_[regex];
 }
 
-std::uint32_t Lexer::find_classes(RegexId regex) {
+std::uint32_t Lexer::find_classes(Id regex) {
   std::vector<ByteSet> sets;
   arena_.first_sets(regex, sets);
   const std::string key(reinterpret_cast<const char*>(sets.data()), sets.size() * sizeof(ByteSet));
@@ -68,7 +68,7 @@ void Lexer::classify(LexState from) {
 LexState Lexer::derive(LexState from, std::size_t at, unsigned char byte) {
   // One byte represents its class, so that cached derivatives are found.
   const Classes& classes = classes_[states_[from].classes];
-  const RegexId derived = arena_.derivative(states_[from].regex, classes.representatives[classes.of[byte]]);
+  const Id derived = arena_.derivative(states_[from].regex, classes.representatives[classes.of[byte]]);
   const LexState target = alive(derived) ? state(derived) : kDead;
   targets_[at] = target;
   return target;
@@ -91,12 +91,12 @@ ByteSet Lexer::live(LexState from) {
   return states_[from].live;
 }
 
-bool Lexer::matches(RegexId regex, std::string_view text) {
+bool Lexer::matches(Id regex, std::string_view text) {
   for (const char c : text) regex = arena_.derivative(regex, c);
   return arena_.nullable(regex);
 }
 
-std::optional<std::vector<std::string>> Lexer::words(RegexId regex, std::size_t max) {
+std::optional<std::vector<std::string>> Lexer::words(Id regex, std::size_t max) {
   std::vector<std::string> words;
   std::string word;
   if (!alive(regex) || collect_words(state(regex), max, word, words)) return words;
@@ -121,14 +121,14 @@ bool Lexer::collect_words(LexState from, std::size_t max, std::string& word,
   return true;
 }
 
-bool Lexer::prefix_free(RegexId regex) {
+bool Lexer::prefix_free(Id regex) {
   constexpr std::size_t kMaxStates = 64;
   const auto [known, added] = prefix_free_.try_emplace(regex, false);
   if (!added) return known->second;
   std::vector<LexState> seen = {state(regex)};
   for (std::size_t i = 0; i < seen.size(); ++i) {
     if (seen.size() > kMaxStates) return false;
-    if (accepting(seen[i]) && this->regex(seen[i]) != RegexArena::kEmpty) return false;
+    if (accepting(seen[i]) && this->regex(seen[i]) != Arena::kEmpty) return false;
     for (unsigned byte = 0; byte < 256; ++byte) {
       const LexState to = next(seen[i], byte);
       if (to != kDead && std::ranges::find(seen, to) == seen.end()) seen.push_back(to);
@@ -137,30 +137,30 @@ bool Lexer::prefix_free(RegexId regex) {
   return prefix_free_[regex] = true;
 }
 
-bool Lexer::alive(RegexId regex) {
-  if (regex == RegexArena::kNothing) return false;
+bool Lexer::alive(Id regex) {
+  if (regex == Arena::kNothing) return false;
   if (!arena_.may_be_void(regex) || arena_.nullable(regex)) return true;
   if (const auto found = alive_.find(regex); found != alive_.end()) return found->second;
   return has_guessed_word(regex) || search(regex);
 }
 
-bool Lexer::has_guessed_word(RegexId regex) {
+bool Lexer::has_guessed_word(Id regex) {
   constexpr std::size_t kLongest = 256;
   std::string word;
   if (!arena_.guess_word(regex, kLongest, word)) return false;
-  std::vector<RegexId> way = {regex};
+  std::vector<Id> way = {regex};
   for (const char c : word) {
-    const RegexId id = arena_.derivative(way.back(), static_cast<unsigned char>(c));
-    if (id == RegexArena::kNothing) return false;
+    const Id id = arena_.derivative(way.back(), static_cast<unsigned char>(c));
+    if (id == Arena::kNothing) return false;
     if (arena_.nullable(id) || !arena_.may_be_void(id)) {
-      for (const RegexId passed : way) alive_[passed] = true;
+      for (const Id passed : way) alive_[passed] = true;
       return true;
     }
     const auto known = alive_.find(id);
     if (known != alive_.end() && !known->second) return false;
     way.push_back(id);
     if (known == alive_.end()) continue;
-    for (const RegexId passed : way) alive_[passed] = true;
+    for (const Id passed : way) alive_[passed] = true;
     return true;
   }
   return false;
@@ -169,22 +169,22 @@ bool Lexer::has_guessed_word(RegexId regex) {
 // Alternates between two orders: breadth first, so that a short word ends the search and repetitions with
 // large bounds are not unrolled, and nearest word first, for conditions that require long words. If there is
 // a word, all terms on the path to it have words too.
-bool Lexer::search(RegexId regex) {
+bool Lexer::search(Id regex) {
   struct Visit {
-    RegexId regex;
+    Id regex;
     std::uint32_t from;
     bool done;
   };
   using Candidate = std::pair<std::uint64_t, std::uint32_t>;  // effort, index
   std::vector<Visit> found = {{regex, 0, false}};
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> nearest;
-  std::unordered_set<RegexId> seen = {regex};
+  std::unordered_set<Id> seen = {regex};
   const auto visit = [&](std::uint32_t i) {
     if (std::exchange(found[i].done, true)) return false;
     const std::uint32_t classes = classes_of(found[i].regex);
     for (std::size_t c = 0; c < classes_[classes].representatives.size(); ++c) {
-      const RegexId id = arena_.derivative(found[i].regex, classes_[classes].representatives[c]);
-      if (id == RegexArena::kNothing || !seen.insert(id).second) continue;
+      const Id id = arena_.derivative(found[i].regex, classes_[classes].representatives[c]);
+      if (id == Arena::kNothing || !seen.insert(id).second) continue;
       const auto known = alive_.find(id);
       if (known != alive_.end() && !known->second) continue;
       if (known != alive_.end() || arena_.nullable(id) || !arena_.may_be_void(id)) {
@@ -210,4 +210,4 @@ bool Lexer::search(RegexId regex) {
   return false;
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::regex

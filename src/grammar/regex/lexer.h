@@ -11,7 +11,7 @@
 
 #include "grammar/regex/arena.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::regex {
 
 using LexState = std::uint32_t;
 
@@ -20,9 +20,9 @@ class Lexer {
   static constexpr LexState kDead = 0;
 
   // The search for whether words are left visits at most this many terms.
-  explicit Lexer(RegexArena& arena, std::size_t max_search = 100'000);
+  explicit Lexer(Arena& arena, std::size_t max_search = 100'000);
 
-  LexState state(RegexId regex);
+  LexState state(Id regex);
   LexState next(LexState from, unsigned char byte) {
     State& state = states_[from];
     if (state.classes == kNone) classify(from);
@@ -39,21 +39,21 @@ class Lexer {
   bool accepting(LexState at) const { return states_[at].accepting; }
   // Whether a longer word is possible.
   bool extensible(LexState at);
-  RegexId regex(LexState at) const { return states_[at].regex; }
-  RegexArena& arena() { return arena_; }
+  Id regex(LexState at) const { return states_[at].regex; }
+  Arena& arena() { return arena_; }
   // Whether the expression has a word.
-  bool alive(RegexId regex);
-  bool matches(RegexId regex, std::string_view text);
+  bool alive(Id regex);
+  bool matches(Id regex, std::string_view text);
   // All words of the expression, if there are at most `max` and none is long.
-  std::optional<std::vector<std::string>> words(RegexId regex, std::size_t max);
+  std::optional<std::vector<std::string>> words(Id regex, std::size_t max);
   // Whether no word of the expression is a prefix of another; also false if that takes long to find out.
-  bool prefix_free(RegexId regex);
+  bool prefix_free(Id regex);
   std::size_t size() const { return states_.size(); }
 
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0}, kUnknown = ~std::uint32_t{0};
   struct State {
-    RegexId regex;
+    Id regex;
     bool accepting;
     bool has_live = false;
     std::uint32_t classes = kNone;  // into classes_
@@ -67,22 +67,22 @@ class Lexer {
   };
 
   void classify(LexState from);
-  std::uint32_t classes_of(RegexId regex);
-  std::uint32_t find_classes(RegexId regex);
+  std::uint32_t classes_of(Id regex);
+  std::uint32_t find_classes(Id regex);
   LexState derive(LexState from, std::size_t at, unsigned char byte);
   bool collect_words(LexState from, std::size_t max, std::string& word, std::vector<std::string>& words);
-  bool has_guessed_word(RegexId regex);
-  bool search(RegexId regex);
+  bool has_guessed_word(Id regex);
+  bool search(Id regex);
 
-  RegexArena& arena_;
+  Arena& arena_;
   std::size_t max_search_;
   std::vector<State> states_;
   std::vector<LexState> targets_;
   std::vector<Classes> classes_;
   std::unordered_map<std::string, std::uint32_t> classes_by_sets_;
   std::vector<std::uint32_t> classes_by_regex_;
-  std::unordered_map<RegexId, LexState> ids_;
-  std::unordered_map<RegexId, bool> alive_, prefix_free_;
+  std::unordered_map<Id, LexState> ids_;
+  std::unordered_map<Id, bool> alive_, prefix_free_;
 };
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::regex

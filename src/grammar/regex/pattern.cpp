@@ -10,30 +10,30 @@
 #include "base/error.h"
 #include "grammar/json/string.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::regex {
 namespace {
 
 // What may follow, depending on the character before it, for word boundaries. The begin of the text counts as
 // no word character.
 struct Rest {
-  RegexId after_word, after_other;
+  Id after_word, after_other;
 
   bool same() const { return after_word == after_other; }
 };
 
-Rest alike(RegexId rest) {
+Rest alike(Id rest) {
   return {rest, rest};
 }
 
 class PatternBuilder {
  public:
-  PatternBuilder(RegexArena& arena, TextForm form) : arena_(arena), form_(form) {
+  PatternBuilder(Arena& arena, TextForm form) : arena_(arena), form_(form) {
     any_ = arena.repeat(chars(CharSet::all()), 0);
   }
 
-  RegexId any() const { return any_; }
-  RegexId chars(const CharSet& set) {
-    return form_ == TextForm::utf8 ? utf8_regex(arena_, set) : json_char_regex(arena_, set);
+  Id any() const { return any_; }
+  Id chars(const CharSet& set) {
+    return form_ == TextForm::utf8 ? utf8_regex(arena_, set) : json::char_regex(arena_, set);
   }
 
   // The pattern followed by `rest`, which extends to the end of the text.
@@ -53,7 +53,7 @@ class PatternBuilder {
       case Pattern::Kind::repeat:
         return build_repeat(pattern, rest, at_begin);
       case Pattern::Kind::begin:
-        return at_begin ? rest : alike(RegexArena::kNothing);
+        return at_begin ? rest : alike(Arena::kNothing);
       case Pattern::Kind::end:
         return {end(rest.after_word), end(rest.after_other)};
       case Pattern::Kind::boundary:
@@ -69,16 +69,16 @@ class PatternBuilder {
         return both({arena_.complement(inner.after_word), arena_.complement(inner.after_other)}, rest);
       }
     }
-    return alike(RegexArena::kNothing);
+    return alike(Arena::kNothing);
   }
 
   // A text of the expression followed by the rest, which depends on the text's last character.
-  Rest behind(RegexId text, Rest rest) {
+  Rest behind(Id text, Rest rest) {
     if (rest.same()) return alike(arena_.concat(text, rest.after_other));
     const CharSet& in_words = word_characters();
-    const RegexId ends_in_word = arena_.all_of({text, arena_.concat(any_, chars(in_words))});
-    const RegexId ends_in_other = arena_.all_of({text, arena_.concat(any_, chars(in_words.complement()))});
-    const RegexId read = arena_.any_of(
+    const Id ends_in_word = arena_.all_of({text, arena_.concat(any_, chars(in_words))});
+    const Id ends_in_other = arena_.all_of({text, arena_.concat(any_, chars(in_words.complement()))});
+    const Id read = arena_.any_of(
         {arena_.concat(ends_in_word, rest.after_word), arena_.concat(ends_in_other, rest.after_other)});
     return arena_.nullable(text) ? either(alike(read), rest) : alike(read);
   }
@@ -118,21 +118,19 @@ class PatternBuilder {
   Rest either(Rest a, Rest b) {
     return {arena_.any_of({a.after_word, b.after_word}), arena_.any_of({a.after_other, b.after_other})};
   }
-  RegexId end(RegexId rest) const {
-    return may_end_ && arena_.nullable(rest) ? RegexArena::kEmpty : RegexArena::kNothing;
-  }
+  Id end(Id rest) const { return may_end_ && arena_.nullable(rest) ? Arena::kEmpty : Arena::kNothing; }
   // What begins with a word character, and what does not.
-  RegexId word() { return arena_.concat(chars(word_characters()), any_); }
-  RegexId no_word() { return arena_.complement(word()); }
+  Id word() { return arena_.concat(chars(word_characters()), any_); }
+  Id no_word() { return arena_.complement(word()); }
 
   Rest build_choice(const Pattern& pattern, Rest rest, bool at_begin) {
     if (!has_assertion(pattern)) {
-      std::vector<RegexId> choices;
+      std::vector<Id> choices;
       for (const Pattern& part : pattern.parts)
-        choices.push_back(build(part, alike(RegexArena::kEmpty), at_begin).after_other);
+        choices.push_back(build(part, alike(Arena::kEmpty), at_begin).after_other);
       return behind(arena_.any_of(std::move(choices)), rest);
     }
-    std::vector<RegexId> after_word, after_other;
+    std::vector<Id> after_word, after_other;
     for (const Pattern& part : pattern.parts) {
       const Rest choice = build(part, rest, at_begin);
       after_word.push_back(choice.after_word);
@@ -162,7 +160,7 @@ class PatternBuilder {
   Rest build_repeat(const Pattern& pattern, Rest rest, bool at_begin) {
     const Pattern& inner = pattern.parts[0];
     if (!has_assertion(inner)) {
-      const RegexId once = build(inner, alike(RegexArena::kEmpty), at_begin).after_other;
+      const Id once = build(inner, alike(Arena::kEmpty), at_begin).after_other;
       return behind(arena_.repeat(once, pattern.min, pattern.max), rest);
     }
     if (pattern.max != 1 && !(zero_width(inner) && pattern.min <= 1)) {
@@ -187,7 +185,7 @@ class PatternBuilder {
     if (!only_ends(inner) || pattern.max == 0 || (pattern.min > 1 && may_be_empty(inner)))
       return std::nullopt;
     const bool before = std::exchange(may_end_, false);
-    const RegexId turn = build(inner, alike(RegexArena::kEmpty), false).after_other;
+    const Id turn = build(inner, alike(Arena::kEmpty), false).after_other;
     may_end_ = before;
     const std::uint32_t least = pattern.min > 0 ? pattern.min - 1 : 0;
     const std::uint32_t most = pattern.max == kNoLimit ? kNoLimit : pattern.max - 1;
@@ -198,26 +196,26 @@ class PatternBuilder {
   // ((?!word).)* up to the end of the text: the word occurs nowhere in it.
   std::optional<Rest> build_repeated_not_ahead(const Pattern& pattern, Rest rest) {
     const Pattern& inner = pattern.parts[0];
-    if (inner.kind != Pattern::Kind::concat || !rest.same() || rest.after_other != RegexArena::kEmpty ||
+    if (inner.kind != Pattern::Kind::concat || !rest.same() || rest.after_other != Arena::kEmpty ||
         inner.parts.empty() || inner.parts.back().kind != Pattern::Kind::chars)
       return std::nullopt;
-    std::vector<RegexId> words;
+    std::vector<Id> words;
     for (const Pattern& part : std::span(inner.parts).first(inner.parts.size() - 1)) {
       if (part.kind != Pattern::Kind::not_ahead || has_begin(part)) return std::nullopt;
       const Rest word = build(part.parts[0], alike(any_), false);
       if (!word.same()) return std::nullopt;
       words.push_back(word.after_other);
     }
-    const RegexId some = arena_.concat(chars(CharSet::all()), any_);
-    const RegexId found = arena_.concat(any_, arena_.all_of({arena_.any_of(std::move(words)), some}));
+    const Id some = arena_.concat(chars(CharSet::all()), any_);
+    const Id found = arena_.concat(any_, arena_.all_of({arena_.any_of(std::move(words)), some}));
     return alike(arena_.all_of({arena_.repeat(chars(inner.parts.back().chars), pattern.min, pattern.max),
                                 arena_.complement(found)}));
   }
 
-  RegexArena& arena_;
+  Arena& arena_;
   TextForm form_;
   bool may_end_ = true;  // whether $ can hold
-  RegexId any_;
+  Id any_;
 };
 
 }  // namespace
@@ -227,18 +225,18 @@ const CharSet& word_characters() {
   return kWord;
 }
 
-RegexId match_regex(RegexArena& arena, const Pattern& pattern, TextForm form) {
+Id match_regex(Arena& arena, const Pattern& pattern, TextForm form) {
   PatternBuilder builder(arena, form);
-  const RegexId regex = builder.build(pattern, alike(RegexArena::kEmpty), true).after_other;
+  const Id regex = builder.build(pattern, alike(Arena::kEmpty), true).after_other;
   return PatternBuilder::has_assertion(pattern) ? arena.all_of({regex, builder.any()}) : regex;
 }
 
-RegexId search_regex(RegexArena& arena, const Pattern& pattern, TextForm form) {
+Id search_regex(Arena& arena, const Pattern& pattern, TextForm form) {
   PatternBuilder builder(arena, form);
   const auto build = [&](bool at_begin) { return builder.build(pattern, alike(builder.any()), at_begin); };
-  RegexId regex = RegexArena::kEmpty;
+  Id regex = Arena::kEmpty;
   if (PatternBuilder::has_begin(pattern)) {
-    const RegexId skipped = arena.repeat(builder.chars(CharSet::all()), 1);
+    const Id skipped = arena.repeat(builder.chars(CharSet::all()), 1);
     regex = arena.any_of({build(true).after_other, builder.behind(skipped, build(false)).after_other});
   } else {
     regex = builder.behind(builder.any(), build(false)).after_other;
@@ -246,4 +244,4 @@ RegexId search_regex(RegexArena& arena, const Pattern& pattern, TextForm form) {
   return arena.may_be_void(regex) ? arena.all_of({regex, builder.any()}) : regex;
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::regex

@@ -9,7 +9,7 @@
 #include "grammar/regex/arena.h"
 #include "grammar/regex/char_set.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::regex {
 
 struct Pattern {
   enum class Kind {
@@ -46,8 +46,8 @@ const CharSet& word_characters();
 enum class TextForm { utf8, json_string };
 
 // The whole text matches.
-RegexId match_regex(RegexArena& arena, const Pattern& pattern, TextForm form);
+Id match_regex(Arena& arena, const Pattern& pattern, TextForm form);
 // A part of the text matches.
-RegexId search_regex(RegexArena& arena, const Pattern& pattern, TextForm form);
+Id search_regex(Arena& arena, const Pattern& pattern, TextForm form);
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::regex

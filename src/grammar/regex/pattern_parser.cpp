@@ -8,7 +8,7 @@
 #include "grammar/regex/pattern.h"
 #include "grammar/regex/unicode_property.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::regex {
 namespace {
 
 constexpr int kMaxGroups = 200;
@@ -495,4 +495,4 @@ Pattern parse_pattern(std::string_view text, PatternDialect dialect) {
   return PatternParser(valid, dialect).parse();
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::regex

@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/utf8.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::regex {
 namespace {
 
 struct Free {
@@ -166,4 +166,4 @@ std::optional<CharSet> unicode_property(std::string_view name) {
   return std::nullopt;
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::regex

@@ -5,20 +5,20 @@
 
 #include "base/error.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::schema {
 namespace {
 
 constexpr std::size_t kMaxArrayNodes = 200'000;
 
 // The schemas of the first items, and that of the others.
 struct ItemSchemas {
-  const JsonValue* first = nullptr;
-  const JsonValue* others = nullptr;
+  const json::Value* first = nullptr;
+  const json::Value* others = nullptr;
 };
 
-ItemSchemas item_schemas(const JsonValue& schema) {
+ItemSchemas item_schemas(const json::Value& schema) {
   ItemSchemas result;
-  const JsonValue* items = schema.find("items");
+  const json::Value* items = schema.find("items");
   result.first = schema.find("prefixItems");
   if (items != nullptr && items->is_array()) {  // drafts before 2020-12
     result.first = items;
@@ -31,15 +31,15 @@ ItemSchemas item_schemas(const JsonValue& schema) {
 
 }  // namespace
 
-std::size_t SchemaCompiler::prefix_items(const Constraints& constraints) const {
+std::size_t Compiler::prefix_items(const Constraints& constraints) const {
   std::size_t count = 0;
   for (const Applied& at : constraints.schemas)
-    if (const JsonValue* first = item_schemas(*at.schema).first) count = std::max(count, first->items.size());
+    if (const json::Value* first = item_schemas(*at.schema).first)
+      count = std::max(count, first->items.size());
   return count;
 }
 
-Demands SchemaCompiler::item_demands(const Constraints& constraints, std::size_t index,
-                                     std::uint32_t contained) {
+Demands Compiler::item_demands(const Constraints& constraints, std::size_t index, std::uint32_t contained) {
   Demands demands;
   for (const Applied& at : constraints.schemas) {
     const ItemSchemas items = item_schemas(*at.schema);
@@ -53,15 +53,15 @@ Demands SchemaCompiler::item_demands(const Constraints& constraints, std::size_t
   return demands;
 }
 
-void SchemaCompiler::demand_unevaluated_items(Demands& demands, const Constraints& constraints,
-                                              std::size_t index, std::uint32_t contained) {
+void Compiler::demand_unevaluated_items(Demands& demands, const Constraints& constraints, std::size_t index,
+                                        std::uint32_t contained) {
   const auto evaluates = [&](const Applied& by, std::uint32_t bit) {
     const ItemSchemas items = item_schemas(*by.schema);
     return items.others != nullptr || (items.first != nullptr && index < items.first->items.size()) ||
            (by.find("contains") != nullptr && document_.contains_evaluates() && (contained >> bit & 1) != 0);
   };
   for (const Applied& at : constraints.schemas) {
-    const JsonValue* others = at.find("unevaluatedItems");
+    const json::Value* others = at.find("unevaluatedItems");
     if (others == nullptr || !Scopes::collects(at.scope)) continue;
     bool evaluated = false;
     std::uint32_t bit = 0;  // of the next `contains` schema
@@ -74,11 +74,11 @@ void SchemaCompiler::demand_unevaluated_items(Demands& demands, const Constraint
   }
 }
 
-std::vector<SchemaCompiler::Contains> SchemaCompiler::find_contains(const Constraints& constraints) {
+std::vector<Compiler::Contains> Compiler::find_contains(const Constraints& constraints) {
   constexpr std::size_t kMaxContains = 4;
   std::vector<Contains> result;
   for (const Applied& at : constraints.schemas) {
-    const JsonValue* schema = at.find("contains");
+    const json::Value* schema = at.find("contains");
     if (schema == nullptr) continue;
     if (result.size() == kMaxContains)
       unsupported(*at.schema, "contains",
@@ -88,10 +88,10 @@ std::vector<SchemaCompiler::Contains> SchemaCompiler::find_contains(const Constr
   return result;
 }
 
-SchemaCompiler::Contains SchemaCompiler::read_contains(const Applied& at, const JsonValue& schema) const {
+Compiler::Contains Compiler::read_contains(const Applied& at, const json::Value& schema) const {
   Contains contains{at, &schema};
   const auto count = [&](const char* key, std::uint32_t& value) {
-    const JsonValue* bound = at.find(key);
+    const json::Value* bound = at.find(key);
     if (bound == nullptr) return;
     const std::int64_t number = bound->is_number() ? bound->number.as_count(kMaxCount) : -1;
     if (number < 0) wrong(*at.schema, key, "expected a whole number that is not negative");
@@ -102,7 +102,7 @@ SchemaCompiler::Contains SchemaCompiler::read_contains(const Applied& at, const 
   return contains;
 }
 
-ArrayRule::ArrayRule(SchemaCompiler& compiler, const Constraints& constraints, RuleId rule)
+ArrayRule::ArrayRule(Compiler& compiler, const Constraints& constraints, RuleId rule)
     : compiler_(compiler), constraints_(constraints), rule_(rule) {
   contains_ = compiler.find_contains(constraints);
   for (const Applied& at : constraints.schemas) unevaluated_ |= at.find("unevaluatedItems") != nullptr;
@@ -130,7 +130,7 @@ std::optional<std::uint32_t> ArrayRule::count_item(std::uint32_t found, std::uin
     const bool counted = (contained & 1) != 0;
     if (counted && before == last) {
       // Above the maximum nothing may follow; above what is enough it matters only for evaluation.
-      if (contains.max != kNoLimit || !unevaluated_) return std::nullopt;
+      if (contains.max != regex::kNoLimit || !unevaluated_) return std::nullopt;
     }
     next += scale * std::min(before + (counted ? 1 : 0), last);
     scale *= last + 1;
@@ -157,7 +157,7 @@ void ArrayRule::write_items() {
   const JsonTokens& tokens = compiler_.tokens_;
   const CountRange& count = constraints_.items;
   const std::uint32_t first = compiler_.prefix_items(constraints_);
-  const bool bounded = count.max != kNoLimit;
+  const bool bounded = count.max != regex::kNoLimit;
   // Without a maximum, positions from the last one on are equivalent.
   const std::uint32_t last = bounded ? count.max : std::max({first, count.min, 1u});
   const std::uint32_t layers = count_layers();
@@ -201,10 +201,10 @@ void ArrayRule::write_item(NodeId from, std::uint32_t index, std::uint32_t found
     if (!count) continue;
     Demands demands = compiler_.item_demands(constraints_, index, contained);
     for (std::size_t i = 0; i < contains_.size(); ++i) {
-      const SchemaCompiler::Contains& contains = contains_[i];
+      const Compiler::Contains& contains = contains_[i];
       if ((contained >> i & 1) != 0) {
         compiler_.demand_part(demands, contains.by, *contains.schema);
-      } else if (contains.max != kNoLimit) {
+      } else if (contains.max != regex::kNoLimit) {
         compiler_.demand_part(demands, contains.by, compiler_.negation(*contains.schema));
       }
     }
@@ -218,18 +218,18 @@ void ArrayRule::write_unique() {
   if (compiler_.prefix_items(constraints_) != 0)
     compiler_.unsupported(constraints_, "uniqueItems",
                           "only supported where all items have one small list of values");
-  std::vector<const JsonValue*> values;
-  static const JsonValue kBooleans[] = {JsonValue::of(false), JsonValue::of(true)};
-  static const JsonValue kNullValue;
-  const auto add = [&](const JsonValue& value) {
+  std::vector<const json::Value*> values;
+  static const json::Value kBooleans[] = {json::Value::of(false), json::Value::of(true)};
+  static const json::Value kNullValue;
+  const auto add = [&](const json::Value& value) {
     if (values.size() > kMaxValues) return;
-    if (std::ranges::none_of(values, [&](const JsonValue* other) { return *other == value; }))
+    if (std::ranges::none_of(values, [&](const json::Value* other) { return *other == value; }))
       values.push_back(&value);
   };
   for (const Demands& way : compiler_.alternatives(compiler_.item_demands(constraints_, 0, 0))) {
     const Constraints item = compiler_.merge(way);
     if (item.values) {
-      for (const JsonValue* value : *item.values)
+      for (const json::Value* value : *item.values)
         if (compiler_.admits(item, *value)) add(*value);
       continue;
     }
@@ -238,7 +238,7 @@ void ArrayRule::write_unique() {
                             "only supported where all items have one small list of values");
     if ((item.types & kNull) != 0) add(kNullValue);
     if ((item.types & kBoolean) != 0)
-      for (const JsonValue& value : kBooleans) add(value);
+      for (const json::Value& value : kBooleans) add(value);
   }
   if (values.size() > kMaxValues)
     compiler_.unsupported(constraints_, "uniqueItems",
@@ -269,4 +269,4 @@ void ArrayRule::write_unique() {
   }
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::schema

@@ -3,11 +3,11 @@
 
 #include "grammar/schema/compiler.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::schema {
 
 class ArrayRule {
  public:
-  ArrayRule(SchemaCompiler& compiler, const Constraints& constraints, RuleId rule);
+  ArrayRule(Compiler& compiler, const Constraints& constraints, RuleId rule);
 
   // Adds the array at the rule's start.
   void write();
@@ -19,8 +19,8 @@ class ArrayRule {
   // codes.
   std::uint32_t count_layers() const;
   // The highest count distinguished for one schema.
-  static std::uint32_t last_count(const SchemaCompiler::Contains& contains) {
-    return contains.max == kNoLimit ? contains.min : contains.max;
+  static std::uint32_t last_count(const Compiler::Contains& contains) {
+    return contains.max == regex::kNoLimit ? contains.min : contains.max;
   }
   // Whether the counts suffice for the array to end, and the code after an item that matches some, if it is
   // allowed.
@@ -28,11 +28,11 @@ class ArrayRule {
   std::optional<std::uint32_t> count_item(std::uint32_t found, std::uint32_t contained) const;
   void write_unique();
 
-  SchemaCompiler& compiler_;
+  Compiler& compiler_;
   const Constraints& constraints_;
   RuleId rule_;
-  std::vector<SchemaCompiler::Contains> contains_;
+  std::vector<Compiler::Contains> contains_;
   bool unevaluated_ = false;  // whether evaluation by `contains` matters
 };
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::schema

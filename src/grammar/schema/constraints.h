@@ -9,7 +9,7 @@
 #include "grammar/json/value.h"
 #include "grammar/schema/scope.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::schema {
 
 // Types of values as bits. "number" is integers and fractions, which are separate because "integer" is a type
 // too.
@@ -29,7 +29,7 @@ enum TypeBit : unsigned {
 constexpr std::uint32_t kMaxCount = 1'000'000, kMaxLength = 1'000'000'000;
 
 struct CountRange {
-  std::uint32_t min = 0, max = kNoLimit;
+  std::uint32_t min = 0, max = regex::kNoLimit;
 
   void raise(std::int64_t value) { min = std::max(min, static_cast<std::uint32_t>(value)); }
   void lower(std::int64_t value, std::uint32_t beyond = kMaxCount) {
@@ -39,24 +39,24 @@ struct CountRange {
 
 // A schema and the scope in which its keywords apply.
 struct Applied {
-  const JsonValue* schema;
+  const json::Value* schema;
   const Scope* scope;
 
-  const JsonValue* find(std::string_view key) const { return schema->find(key); }
+  const json::Value* find(std::string_view key) const { return schema->find(key); }
 };
 
 struct Constraints {
   std::vector<Applied> schemas;  // in order of appearance; rules of objects and arrays read them
   unsigned types = kAllTypes;
-  std::optional<std::vector<const JsonValue*>> values;  // from enum and const
-  std::vector<const JsonValue*> excluded;
-  NumberRange numbers;
-  std::vector<Decimal> multiples, not_multiples;
+  std::optional<std::vector<const json::Value*>> values;  // from enum and const
+  std::vector<const json::Value*> excluded;
+  json::NumberRange numbers;
+  std::vector<json::Decimal> multiples, not_multiples;
   CountRange length;
-  std::vector<const JsonValue*> patterns, not_patterns;  // of strings
+  std::vector<const json::Value*> patterns, not_patterns;  // of strings
   std::vector<std::string> formats;
   CountRange items, properties;
   bool unique = false;
 };
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::schema

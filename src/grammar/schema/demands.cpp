@@ -8,7 +8,7 @@
 #include "base/quote.h"
 #include "grammar/schema/compiler.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::schema {
 namespace {
 
 constexpr std::size_t kMaxAlternatives = 2000;
@@ -47,7 +47,7 @@ bool holds(const List& list, std::string_view key) {
   return std::ranges::find(list, key) != std::end(list);
 }
 
-bool says_nothing(const JsonValue& schema) {
+bool says_nothing(const json::Value& schema) {
   return schema.is_boolean() ? schema.boolean : schema.members.empty();
 }
 
@@ -57,33 +57,32 @@ bool is_choice(const Demand& demand) {
 
 }  // namespace
 
-void SchemaCompiler::add_demand(Demands& demands, const Demand& demand) const {
+void Compiler::add_demand(Demands& demands, const Demand& demand) const {
   count_steps(demands.size());
   if (std::ranges::find(demands, demand) == demands.end()) demands.push_back(demand);
 }
 
-void SchemaCompiler::wrong(const JsonValue& schema, std::string_view keyword, std::string_view what) const {
+void Compiler::wrong(const json::Value& schema, std::string_view keyword, std::string_view what) const {
   fail(ErrorKind::input, "schema: {}/{}: {}", document_.path(schema), keyword, what);
 }
 
-void SchemaCompiler::unsupported(const JsonValue& schema, std::string_view keyword,
-                                 std::string_view what) const {
+void Compiler::unsupported(const json::Value& schema, std::string_view keyword, std::string_view what) const {
   fail(ErrorKind::unsupported, "schema: {}/{}: {}", document_.path(schema), keyword, what);
 }
 
-void SchemaCompiler::refuse_nesting(const JsonValue& schema) const {
+void Compiler::refuse_nesting(const json::Value& schema) const {
   fail(ErrorKind::unsupported, "schema: {}: schemas nested too deeply, or that only refer to themselves",
        document_.path(schema));
 }
 
-void SchemaCompiler::unsupported(const Constraints& constraints, std::string_view keyword,
-                                 std::string_view what) const {
+void Compiler::unsupported(const Constraints& constraints, std::string_view keyword,
+                           std::string_view what) const {
   const auto has = [&](const Applied& at) { return at.find(keyword) != nullptr; };
   const auto found = std::ranges::find_if(constraints.schemas, has);
   unsupported(*(found != constraints.schemas.end() ? *found : constraints.schemas[0]).schema, keyword, what);
 }
 
-Demands SchemaCompiler::demands_of(const JsonValue& schema, const Scope* scope) {
+Demands Compiler::demands_of(const json::Value& schema, const Scope* scope) {
   const std::pair key(&schema, scope);
   if (const auto found = demands_of_.find(key); found != demands_of_.end()) return found->second;
   Demands demands;
@@ -91,7 +90,7 @@ Demands SchemaCompiler::demands_of(const JsonValue& schema, const Scope* scope) 
   return demands_of_[key] = demands;
 }
 
-void SchemaCompiler::demand(Demands& demands, const JsonValue& schema, const Scope* scope) {
+void Compiler::demand(Demands& demands, const json::Value& schema, const Scope* scope) {
   if (schema.is_boolean()) {
     if (!schema.boolean) add_demand(demands, {&schema, Demand::Part::never, nullptr});
     return;
@@ -105,10 +104,10 @@ void SchemaCompiler::demand(Demands& demands, const JsonValue& schema, const Sco
   if (depth_ > kMaxNesting) refuse_nesting(schema);
   if (document_.has_dynamic_references()) scope = scopes_.entered(scope, document_.resource_of(schema));
   for (const char* key : {"unevaluatedProperties", "unevaluatedItems"})
-    if (const JsonValue* others = schema.find(key); others != nullptr && !says_nothing(*others))
+    if (const json::Value* others = schema.find(key); others != nullptr && !says_nothing(*others))
       if (!Scopes::collects(scope) || scope->owner != &schema) scope = scopes_.owned(scope, schema);
   const Applied at{&schema, scope};
-  const JsonValue* reference = schema.find("$ref");
+  const json::Value* reference = schema.find("$ref");
   if (reference != nullptr && document_.reference_alone()) {
     demand_reference(demands, at, "$ref", *reference);
   } else {
@@ -116,19 +115,19 @@ void SchemaCompiler::demand(Demands& demands, const JsonValue& schema, const Sco
   }
 }
 
-void SchemaCompiler::demand_reference(Demands& demands, const Applied& at, std::string_view key,
-                                      const JsonValue& reference) {
+void Compiler::demand_reference(Demands& demands, const Applied& at, std::string_view key,
+                                const json::Value& reference) {
   if (!reference.is_string()) wrong(*at.schema, key, "expected a string");
   // A schema that only refers to itself adds no constraint.
-  const JsonValue& target = key == "$dynamicRef"
-                                ? document_.resolve_dynamic(*at.schema, reference.string, at.scope)
-                                : document_.resolve(*at.schema, reference.string);
+  const json::Value& target = key == "$dynamicRef"
+                                  ? document_.resolve_dynamic(*at.schema, reference.string, at.scope)
+                                  : document_.resolve(*at.schema, reference.string);
   for (const Demand& known : demands_of(target, at.scope)) add_demand(demands, known);
 }
 
-void SchemaCompiler::demand_keyword(Demands& demands, const Applied& at, const std::string& key,
-                                    const JsonValue& value) {
-  const JsonValue& schema = *at.schema;
+void Compiler::demand_keyword(Demands& demands, const Applied& at, const std::string& key,
+                              const json::Value& value) {
+  const json::Value& schema = *at.schema;
   if (holds(kAnnotations, key)) return;
   if (key == "$recursiveRef") unsupported(schema, key, "not supported");
   if (key == "$ref" || key == "$dynamicRef") return demand_reference(demands, at, key, value);
@@ -136,7 +135,7 @@ void SchemaCompiler::demand_keyword(Demands& demands, const Applied& at, const s
     if (!value.is_array() || value.items.empty()) wrong(schema, key, "expected an array of schemas");
     if (key == "anyOf") return add_demand(demands, {&schema, Demand::Part::any_of, at.scope});
     if (key == "oneOf") return add_demand(demands, {&schema, Demand::Part::one_of, at.scope});
-    for (const JsonValue& part : value.items) demand(demands, part, at.scope);
+    for (const json::Value& part : value.items) demand(demands, part, at.scope);
     return;
   }
   if (key == "if") {
@@ -151,58 +150,58 @@ void SchemaCompiler::demand_keyword(Demands& demands, const Applied& at, const s
 }
 
 // Either the property is absent, or it and what it requires are present.
-void SchemaCompiler::demand_dependencies(Demands& demands, const Applied& at, const std::string& key,
-                                         const JsonValue& value) {
-  const JsonValue& schema = *at.schema;
+void Compiler::demand_dependencies(Demands& demands, const Applied& at, const std::string& key,
+                                   const json::Value& value) {
+  const json::Value& schema = *at.schema;
   if (!value.is_object()) wrong(schema, key, "expected an object");
-  const JsonValue*& made = dependencies_[&value];
+  const json::Value*& made = dependencies_[&value];
   if (made == nullptr) {
-    std::vector<JsonValue> all;
+    std::vector<json::Value> all;
     constexpr std::size_t kAround = 16;  // values added per required name
     for (const auto& [name, needs] : value.members) {
       count_made(needs, kAround);
-      JsonValue not_object = JsonValue::object({{"type", JsonValue::array({})}});
+      json::Value not_object = json::Value::object({{"type", json::Value::array({})}});
       for (const char* type : {"null", "boolean", "array", "string", "number"})
-        not_object.members[0].second.items.push_back(JsonValue::of(std::string(type)));
-      JsonValue absent =
-          JsonValue::object({{"type", JsonValue::of(std::string("object"))},
-                             {"properties", JsonValue::object({{name, JsonValue::of(false)}})}});
-      JsonValue present = JsonValue::object(
-          {{"type", JsonValue::of(std::string("object"))}, {"required", JsonValue::array({})}});
-      std::vector<JsonValue>& required = present.members[1].second.items;
+        not_object.members[0].second.items.push_back(json::Value::of(std::string(type)));
+      json::Value absent =
+          json::Value::object({{"type", json::Value::of(std::string("object"))},
+                               {"properties", json::Value::object({{name, json::Value::of(false)}})}});
+      json::Value present = json::Value::object(
+          {{"type", json::Value::of(std::string("object"))}, {"required", json::Value::array({})}});
+      std::vector<json::Value>& required = present.members[1].second.items;
       if (needs.is_array()) required = needs.items;
       if (needs.is_string()) required.push_back(needs);
-      required.push_back(JsonValue::of(name));
+      required.push_back(json::Value::of(name));
       if (!needs.is_array() && !needs.is_string())
-        present.members.emplace_back("allOf", JsonValue::array({needs}));
-      all.push_back(JsonValue::object({{"anyOf", JsonValue::array({absent, present, not_object})}}));
+        present.members.emplace_back("allOf", json::Value::array({needs}));
+      all.push_back(json::Value::object({{"anyOf", json::Value::array({absent, present, not_object})}}));
     }
     if (all.empty()) return;
-    made = &document_.keep(JsonValue::object({{"allOf", JsonValue::array(std::move(all))}}), schema);
+    made = &document_.keep(json::Value::object({{"allOf", json::Value::array(std::move(all))}}), schema);
   }
   demand(demands, *made, at.scope);
 }
 
-unsigned SchemaCompiler::types_of(const JsonValue& schema) {
+unsigned Compiler::types_of(const json::Value& schema) {
   const auto [found, added] = types_of_.try_emplace(&schema, kAllTypes);
   if (!added) return found->second;
   unsigned types = kAllTypes;
-  if (const JsonValue* type = schema.find("type")) types &= type_bits(schema, *type);
-  const auto bit_of = [](const JsonValue& value) -> unsigned {
+  if (const json::Value* type = schema.find("type")) types &= type_bits(schema, *type);
+  const auto bit_of = [](const json::Value& value) -> unsigned {
     constexpr unsigned kBits[] = {kNull, kBoolean, 0, kString, kArray, kObject};
     if (value.is_number()) return value.number.is_integer() ? kInteger : kFraction;
     return kBits[static_cast<int>(value.kind)];
   };
-  if (const JsonValue* constant = schema.find("const")) types &= bit_of(*constant);
-  if (const JsonValue* values = schema.find("enum"); values != nullptr && values->is_array()) {
+  if (const json::Value* constant = schema.find("const")) types &= bit_of(*constant);
+  if (const json::Value* values = schema.find("enum"); values != nullptr && values->is_array()) {
     unsigned bits = 0;
-    for (const JsonValue& value : values->items) bits |= bit_of(value);
+    for (const json::Value& value : values->items) bits |= bit_of(value);
     types &= bits;
   }
   return types_of_[&schema] = types;
 }
 
-unsigned SchemaCompiler::types_of(const Demands& demands) {
+unsigned Compiler::types_of(const Demands& demands) {
   unsigned types = kAllTypes;
   for (const Demand& demand : demands) {
     if (demand.part == Demand::Part::never) return 0;
@@ -211,7 +210,7 @@ unsigned SchemaCompiler::types_of(const Demands& demands) {
   return types;
 }
 
-std::vector<Demands> SchemaCompiler::alternatives(const Demands& demands, bool rough) {
+std::vector<Demands> Compiler::alternatives(const Demands& demands, bool rough) {
   // Each demand comes with the choice that it came from: one that comes from itself would be expanded
   // forever.
   struct Choice {
@@ -222,7 +221,7 @@ std::vector<Demands> SchemaCompiler::alternatives(const Demands& demands, bool r
     Demands demands;
     std::vector<const Choice*> from;
 
-    void add(const SchemaCompiler& compiler, const Demand& demand, const Choice* choice) {
+    void add(const Compiler& compiler, const Demand& demand, const Choice* choice) {
       compiler.add_demand(demands, demand);
       if (from.size() < demands.size()) from.push_back(choice);
     }
@@ -254,7 +253,7 @@ std::vector<Demands> SchemaCompiler::alternatives(const Demands& demands, bool r
       }
     }
     if (done.size() + open.size() > kMaxAlternatives) {
-      const JsonValue& schema = *demands[0].schema;
+      const json::Value& schema = *demands[0].schema;
       fail(ErrorKind::unsupported, "schema: {}: more than {} combinations of alternatives",
            document_.path(schema), kMaxAlternatives);
     }
@@ -262,17 +261,17 @@ std::vector<Demands> SchemaCompiler::alternatives(const Demands& demands, bool r
   return done;
 }
 
-std::vector<Demands> SchemaCompiler::branches(const Demand& demand, bool rough) {
+std::vector<Demands> Compiler::branches(const Demand& demand, bool rough) {
   const Applied at{demand.schema, demand.scope};
   std::vector<Demands> result;
   if (demand.part == Demand::Part::any_of) return any_branches(at, *at.find("anyOf"));
   if (demand.part == Demand::Part::one_of) {
-    const JsonValue& one_of = *at.find("oneOf");
+    const json::Value& one_of = *at.find("oneOf");
     if (!rough) return exclusive_branches(at, one_of);
-    for (const JsonValue& part : one_of.items) result.push_back(demands_of(part, at.scope));
+    for (const json::Value& part : one_of.items) result.push_back(demands_of(part, at.scope));
   } else {
-    const JsonValue& condition = *at.find("if");
-    const JsonValue *then = at.find("then"), *otherwise = at.find("else");
+    const json::Value& condition = *at.find("if");
+    const json::Value *then = at.find("then"), *otherwise = at.find("else");
     Demands yes = demands_of(condition, at.scope), no;
     if (!rough && (then != nullptr || otherwise != nullptr))
       no = demands_of(negation(condition), scopes_.negated(at.scope));
@@ -287,10 +286,10 @@ std::vector<Demands> SchemaCompiler::branches(const Demand& demand, bool rough) 
 
 // At least one branch holds. If evaluation matters, so does which others hold, and every set of branches is
 // an alternative; that branches outside the set may hold too makes no alternative too wide.
-std::vector<Demands> SchemaCompiler::any_branches(const Applied& at, const JsonValue& any_of) {
+std::vector<Demands> Compiler::any_branches(const Applied& at, const json::Value& any_of) {
   constexpr std::size_t kMaxTold = 6;
   std::vector<Demands> parts, result;
-  for (const JsonValue& part : any_of.items) parts.push_back(demands_of(part, at.scope));
+  for (const json::Value& part : any_of.items) parts.push_back(demands_of(part, at.scope));
   if (!Scopes::collects(at.scope)) return parts;
   if (parts.size() > kMaxTold)
     unsupported(
@@ -308,14 +307,14 @@ std::vector<Demands> SchemaCompiler::any_branches(const Applied& at, const JsonV
 }
 
 // Each branch and none of the others; branches that are disjoint with it need not be excluded.
-std::vector<Demands> SchemaCompiler::exclusive_branches(const Applied& at, const JsonValue& one_of) {
+std::vector<Demands> Compiler::exclusive_branches(const Applied& at, const json::Value& one_of) {
   constexpr int kDepth = 3;
   const std::pair key(&one_of, at.scope);
   if (const auto known = exclusive_.find(key); known != exclusive_.end()) return known->second;
   const Scope* negated = scopes_.negated(at.scope);
   const std::size_t count = one_of.items.size();
   std::vector<Demands> branches;
-  for (const JsonValue& part : one_of.items) branches.push_back(demands_of(part, at.scope));
+  for (const json::Value& part : one_of.items) branches.push_back(demands_of(part, at.scope));
   std::vector<Demands> result = branches;
   for (std::size_t i = 0; i < count; ++i) {
     for (std::size_t j = i + 1; j < count; ++j) {
@@ -339,7 +338,7 @@ std::vector<Demands> SchemaCompiler::exclusive_branches(const Applied& at, const
   return exclusive_[key] = result;
 }
 
-bool SchemaCompiler::provably_empty(const Demands& demands, int depth) {
+bool Compiler::provably_empty(const Demands& demands, int depth) {
   if (types_of(demands) == 0) return true;
   if (depth == 0) return false;
   for (const Demands& way : alternatives(demands, true))
@@ -347,13 +346,13 @@ bool SchemaCompiler::provably_empty(const Demands& demands, int depth) {
   return true;
 }
 
-bool SchemaCompiler::provably_empty(const Constraints& constraints, int depth) {
+bool Compiler::provably_empty(const Constraints& constraints, int depth) {
   check_time();
   if (constraints.values)
     return std::ranges::none_of(*constraints.values,
-                                [&](const JsonValue* value) { return admits(constraints, *value); });
+                                [&](const json::Value* value) { return admits(constraints, *value); });
   unsigned types = constraints.types;
-  NumberRange numbers = constraints.numbers;
+  json::NumberRange numbers = constraints.numbers;
   numbers.integers = (types & kInteger) != 0;
   numbers.fractions = (types & kFraction) != 0;
   if (numbers.empty()) types &= ~unsigned{kInteger | kFraction};
@@ -373,4 +372,4 @@ bool SchemaCompiler::provably_empty(const Constraints& constraints, int depth) {
   return types == 0;
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::schema

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/quote.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::schema {
 namespace {
 
 bool has_scheme(std::string_view uri) {
@@ -86,9 +86,9 @@ void check_dialect(std::string_view name) {
 
 }  // namespace
 
-SchemaDocument::SchemaDocument(JsonValue root) : root_(std::move(root)) {
+Document::Document(json::Value root) : root_(std::move(root)) {
   if (root_.is_object()) {
-    const JsonValue* draft = root_.find("$schema");
+    const json::Value* draft = root_.find("$schema");
     const std::string name = draft != nullptr && draft->is_string() ? draft->string : "";
     check_dialect(name);
     for (const std::string_view old : {"draft-03", "draft-04", "draft-06", "draft-07"})
@@ -100,7 +100,7 @@ SchemaDocument::SchemaDocument(JsonValue root) : root_(std::move(root)) {
   index(root_, nullptr, "", Role::schema);
 }
 
-SchemaDocument::Role SchemaDocument::role_of(std::string_view keyword) {
+Document::Role Document::role_of(std::string_view keyword) {
   constexpr std::string_view kNamed[] = {"properties",  "patternProperties", "$defs",
                                          "definitions", "dependentSchemas",  "dependencies"};
   constexpr std::string_view kSchemas[] = {"items",
@@ -123,14 +123,14 @@ SchemaDocument::Role SchemaDocument::role_of(std::string_view keyword) {
   return std::ranges::find(kSchemas, keyword) != std::end(kSchemas) ? Role::schema : Role::data;
 }
 
-void SchemaDocument::index_id(const JsonValue& schema) {
-  const JsonValue* reference = reference_alone_ ? schema.find("$ref") : nullptr;
+void Document::index_id(const json::Value& schema) {
+  const json::Value* reference = reference_alone_ ? schema.find("$ref") : nullptr;
   if (reference != nullptr && reference->is_string()) return;
-  const JsonValue* id = schema.find(old_id_ ? "id" : "$id");
+  const json::Value* id = schema.find(old_id_ ? "id" : "$id");
   if (id != nullptr && id->is_string()) ids_[&schema] = &id->string;
 }
 
-void SchemaDocument::index(const JsonValue& value, const JsonValue* parent, std::string key, Role role) {
+void Document::index(const json::Value& value, const json::Value* parent, std::string key, Role role) {
   if (!value.is_object() && !value.is_array() && !value.is_boolean()) return;
   locations_[&value] = {parent, std::move(key)};
   for (std::size_t i = 0; i < value.items.size(); ++i) index(value.items[i], &value, std::to_string(i), role);
@@ -145,7 +145,7 @@ void SchemaDocument::index(const JsonValue& value, const JsonValue* parent, std:
   }
 }
 
-void SchemaDocument::index_names(const JsonValue& schema) {
+void Document::index_names(const json::Value& schema) {
   if (const std::string* id = id_of(schema); id != nullptr) {
     const std::size_t hash = id->find('#');
     if (hash != 0) resources_.try_emplace(base_of(schema), &schema);
@@ -153,7 +153,7 @@ void SchemaDocument::index_names(const JsonValue& schema) {
       anchors_[&resource_of(schema)].try_emplace(id->substr(hash + 1), &schema);
   }
   for (const char* name : {"$anchor", "$dynamicAnchor"})
-    if (const JsonValue* anchor = schema.find(name); anchor != nullptr && anchor->is_string()) {
+    if (const json::Value* anchor = schema.find(name); anchor != nullptr && anchor->is_string()) {
       anchors_[&resource_of(schema)].try_emplace(anchor->string, &schema);
       if (std::string_view(name) == "$dynamicAnchor")
         dynamic_anchors_[&resource_of(schema)].try_emplace(anchor->string, &schema);
@@ -161,8 +161,8 @@ void SchemaDocument::index_names(const JsonValue& schema) {
   has_dynamic_references_ |= schema.find("$dynamicRef") != nullptr;
 }
 
-const JsonValue& SchemaDocument::resource_of(const JsonValue& schema) const {
-  for (const JsonValue* at = &schema; at != nullptr;) {
+const json::Value& Document::resource_of(const json::Value& schema) const {
+  for (const json::Value* at = &schema; at != nullptr;) {
     const std::string* id = id_of(*at);
     if (id != nullptr && !id->starts_with('#')) return *at;
     const auto location = locations_.find(at);
@@ -171,9 +171,9 @@ const JsonValue& SchemaDocument::resource_of(const JsonValue& schema) const {
   return root_;
 }
 
-std::string SchemaDocument::base_of(const JsonValue& schema) const {
+std::string Document::base_of(const json::Value& schema) const {
   std::vector<std::string_view> ids;
-  for (const JsonValue* at = &schema; at != nullptr;) {
+  for (const json::Value* at = &schema; at != nullptr;) {
     const std::string* id = id_of(*at);
     if (id != nullptr && !id->starts_with('#')) ids.push_back(std::string_view(*id).substr(0, id->find('#')));
     const auto location = locations_.find(at);
@@ -184,8 +184,8 @@ std::string SchemaDocument::base_of(const JsonValue& schema) const {
   return base;
 }
 
-const JsonValue* SchemaDocument::follow(const JsonValue& from, std::string_view pointer) const {
-  const JsonValue* at = &from;
+const json::Value* Document::follow(const json::Value& from, std::string_view pointer) const {
+  const json::Value* at = &from;
   while (!pointer.empty() && at != nullptr) {
     pointer.remove_prefix(1);
     const std::size_t slash = pointer.find('/');
@@ -210,13 +210,13 @@ const JsonValue* SchemaDocument::follow(const JsonValue& from, std::string_view 
   return at;
 }
 
-const JsonValue& SchemaDocument::resolve(const JsonValue& schema, std::string_view reference,
-                                         std::string_view keyword) const {
+const json::Value& Document::resolve(const json::Value& schema, std::string_view reference,
+                                     std::string_view keyword) const {
   const std::size_t hash = reference.find('#');
   const std::string_view uri = reference.substr(0, hash);
   const std::string fragment =
       hash == std::string_view::npos ? "" : percent_decoded(reference.substr(hash + 1));
-  const JsonValue* resource = &resource_of(schema);
+  const json::Value* resource = &resource_of(schema);
   if (!uri.empty()) {
     const auto found = resources_.find(join_uri(base_of(schema), uri));
     if (found == resources_.end())
@@ -224,7 +224,7 @@ const JsonValue& SchemaDocument::resolve(const JsonValue& schema, std::string_vi
            path(schema), keyword, quote(reference));
     resource = found->second;
   }
-  const JsonValue* target = resource;
+  const json::Value* target = resource;
   if (fragment.starts_with('/')) {
     target = follow(*resource, fragment);
   } else if (!fragment.empty()) {
@@ -239,15 +239,15 @@ const JsonValue& SchemaDocument::resolve(const JsonValue& schema, std::string_vi
   return *target;
 }
 
-const JsonValue& SchemaDocument::resolve_dynamic(const JsonValue& schema, std::string_view reference,
-                                                 const Scope* scope) const {
-  const JsonValue& target = resolve(schema, reference, "$dynamicRef");
+const json::Value& Document::resolve_dynamic(const json::Value& schema, std::string_view reference,
+                                             const Scope* scope) const {
+  const json::Value& target = resolve(schema, reference, "$dynamicRef");
   const std::size_t hash = reference.find('#');
-  const JsonValue* anchor = target.find("$dynamicAnchor");
+  const json::Value* anchor = target.find("$dynamicAnchor");
   if (anchor == nullptr || hash == std::string_view::npos || !anchor->is_string() ||
       anchor->string != percent_decoded(reference.substr(hash + 1)))
     return target;
-  const JsonValue* outermost = &target;
+  const json::Value* outermost = &target;
   for (; scope != nullptr; scope = scope->resources)
     if (const auto anchors = dynamic_anchors_.find(scope->resource); anchors != dynamic_anchors_.end())
       if (const auto found = anchors->second.find(anchor->string); found != anchors->second.end())
@@ -255,7 +255,7 @@ const JsonValue& SchemaDocument::resolve_dynamic(const JsonValue& schema, std::s
   return *outermost;
 }
 
-std::string SchemaDocument::path(const JsonValue& schema) const {
+std::string Document::path(const json::Value& schema) const {
   std::string path;
   for (auto at = locations_.find(&schema); at != locations_.end() && at->second.parent != nullptr;
        at = locations_.find(at->second.parent))
@@ -263,17 +263,17 @@ std::string SchemaDocument::path(const JsonValue& schema) const {
   return "#" + path;
 }
 
-const JsonValue& SchemaDocument::keep(JsonValue schema, const JsonValue& origin) {
+const json::Value& Document::keep(json::Value schema, const json::Value& origin) {
   made_.push_back(std::move(schema));
   // Its parts were copied from the origin, so references in it resolve as there.
-  const auto place = [&](const auto& self, const JsonValue& value) -> void {
+  const auto place = [&](const auto& self, const json::Value& value) -> void {
     locations_[&value] = {&origin, "", true};
     if (value.is_object()) index_id(value);
-    for (const JsonValue& item : value.items) self(self, item);
+    for (const json::Value& item : value.items) self(self, item);
     for (const auto& [key, member] : value.members) self(self, member);
   };
   place(place, made_.back());
   return made_.back();
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::schema

@@ -10,27 +10,27 @@
 #include "grammar/json/value.h"
 #include "grammar/schema/scope.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::schema {
 
-class SchemaDocument {
+class Document {
  public:
-  explicit SchemaDocument(JsonValue root);
+  explicit Document(json::Value root);
 
-  const JsonValue& root() const { return root_; }
+  const json::Value& root() const { return root_; }
   // What a reference in `schema` points to. Throws if it is not in the document, naming the keyword.
-  const JsonValue& resolve(const JsonValue& schema, std::string_view reference,
-                           std::string_view keyword = "$ref") const;
+  const json::Value& resolve(const json::Value& schema, std::string_view reference,
+                             std::string_view keyword = "$ref") const;
   // The same for a dynamic reference, which may resolve to a schema in a resource through which it was
   // reached.
-  const JsonValue& resolve_dynamic(const JsonValue& schema, std::string_view reference,
-                                   const Scope* scope) const;
+  const json::Value& resolve_dynamic(const json::Value& schema, std::string_view reference,
+                                     const Scope* scope) const;
   bool has_dynamic_references() const { return has_dynamic_references_; }
   // The innermost enclosing schema with an identifier of its own.
-  const JsonValue& resource_of(const JsonValue& schema) const;
+  const json::Value& resource_of(const json::Value& schema) const;
   // The location of a schema as a JSON pointer; of a derived one, its origin's.
-  std::string path(const JsonValue& schema) const;
+  std::string path(const json::Value& schema) const;
   // Stores a schema derived from another.
-  const JsonValue& keep(JsonValue schema, const JsonValue& origin);
+  const json::Value& keep(json::Value schema, const json::Value& origin);
   // Whether a draft up to 7 applies, in which a reference hides its siblings.
   bool reference_alone() const { return reference_alone_; }
   // Whether items matched by `contains` count as evaluated; in draft 2019-09 they do not.
@@ -38,7 +38,7 @@ class SchemaDocument {
 
  private:
   struct Location {
-    const JsonValue* parent = nullptr;
+    const json::Value* parent = nullptr;
     std::string key;
     bool made = false;  // derived from the parent, so it has the parent's location
   };
@@ -46,28 +46,28 @@ class SchemaDocument {
   // What a value in a schema is; only keywords in schemas have a meaning.
   enum class Role { schema, schemas_by_name, data };
 
-  void index(const JsonValue& value, const JsonValue* parent, std::string key, Role role);
+  void index(const json::Value& value, const json::Value* parent, std::string key, Role role);
   static Role role_of(std::string_view keyword);
-  void index_names(const JsonValue& schema);
-  void index_id(const JsonValue& schema);
-  const std::string* id_of(const JsonValue& schema) const {
+  void index_names(const json::Value& schema);
+  void index_id(const json::Value& schema);
+  const std::string* id_of(const json::Value& schema) const {
     const auto found = ids_.find(&schema);
     return found == ids_.end() ? nullptr : found->second;
   }
-  std::string base_of(const JsonValue& schema) const;
-  const JsonValue* follow(const JsonValue& from, std::string_view pointer) const;
+  std::string base_of(const json::Value& schema) const;
+  const json::Value* follow(const json::Value& from, std::string_view pointer) const;
 
-  JsonValue root_;
+  json::Value root_;
   bool reference_alone_ = false;
   bool old_id_ = false;
   bool contains_evaluates_ = true;
   bool has_dynamic_references_ = false;
-  std::deque<JsonValue> made_;
-  std::unordered_map<const JsonValue*, Location> locations_;
-  std::unordered_map<const JsonValue*, const std::string*> ids_;
-  std::unordered_map<std::string, const JsonValue*> resources_;  // by absolute URI
-  std::unordered_map<const JsonValue*, std::unordered_map<std::string, const JsonValue*>> anchors_,
+  std::deque<json::Value> made_;
+  std::unordered_map<const json::Value*, Location> locations_;
+  std::unordered_map<const json::Value*, const std::string*> ids_;
+  std::unordered_map<std::string, const json::Value*> resources_;  // by absolute URI
+  std::unordered_map<const json::Value*, std::unordered_map<std::string, const json::Value*>> anchors_,
       dynamic_anchors_;  // by resource
 };
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::schema

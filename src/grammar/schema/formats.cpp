@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <vector>
 
-namespace sluice::grammar {
+namespace sluice::grammar::schema {
 namespace {
 
 const std::string kDate =
@@ -166,4 +166,4 @@ Format find_format(std::string_view name) {
   return {Format::Kind::annotation, {}};
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::schema

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-namespace sluice::grammar {
+namespace sluice::grammar::schema {
 
 struct Format {
   enum class Kind { pattern, annotation, unsupported } kind;
@@ -14,4 +14,4 @@ struct Format {
 // Names that no standard defines do not constrain the string.
 Format find_format(std::string_view name);
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::schema

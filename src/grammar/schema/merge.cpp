@@ -8,12 +8,12 @@
 #include "grammar/schema/compiler.h"
 #include "grammar/schema/formats.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::schema {
 
-unsigned SchemaCompiler::type_bits(const JsonValue& schema, const JsonValue& type) const {
+unsigned Compiler::type_bits(const json::Value& schema, const json::Value& type) const {
   if (type.is_array()) {
     unsigned bits = 0;
-    for (const JsonValue& one : type.items) bits |= type_bits(schema, one);
+    for (const json::Value& one : type.items) bits |= type_bits(schema, one);
     return bits;
   }
   constexpr std::pair<std::string_view, unsigned> kNames[] = {
@@ -29,7 +29,7 @@ unsigned SchemaCompiler::type_bits(const JsonValue& schema, const JsonValue& typ
   };
   for (const auto& [name, bits] : kNames)
     if (type.is_string() && type.string == name) {
-      const JsonValue* nullable = schema.find("nullable");  // OpenAPI
+      const json::Value* nullable = schema.find("nullable");  // OpenAPI
       return nullable != nullptr && nullable->is_boolean() && nullable->boolean ? bits | kNull : bits;
     }
   wrong(
@@ -37,7 +37,7 @@ unsigned SchemaCompiler::type_bits(const JsonValue& schema, const JsonValue& typ
       type.is_string() ? fmt::format("{} is not a type", quote(type.string)) : "expected the name of a type");
 }
 
-Constraints SchemaCompiler::merge(const Demands& demands) {
+Constraints Compiler::merge(const Demands& demands) {
   Constraints result;
   check_time();
   for (const Demand& demand : demands) {
@@ -49,12 +49,12 @@ Constraints SchemaCompiler::merge(const Demands& demands) {
   return result;
 }
 
-void SchemaCompiler::merge_number(Constraints& into, const JsonValue& schema, const std::string& key,
-                                  const JsonValue& value) {
+void Compiler::merge_number(Constraints& into, const json::Value& schema, const std::string& key,
+                            const json::Value& value) {
   if (value.is_boolean() && key.starts_with("exclusive")) return;  // draft 4: changes the meaning of minimum
   if (!value.is_number()) wrong(schema, key, "expected a number");
   const auto flag = [&](const char* name) {
-    const JsonValue* found = schema.find(name);
+    const json::Value* found = schema.find(name);
     return found != nullptr && found->is_boolean() && found->boolean;
   };
   if (key == "minimum") into.numbers.raise(value.number, flag("exclusiveMinimum"));
@@ -67,8 +67,8 @@ void SchemaCompiler::merge_number(Constraints& into, const JsonValue& schema, co
   }
 }
 
-void SchemaCompiler::merge_keyword(Constraints& into, const JsonValue& schema, const std::string& key,
-                                   const JsonValue& value) {
+void Compiler::merge_keyword(Constraints& into, const json::Value& schema, const std::string& key,
+                             const json::Value& value) {
   const auto count = [&] {
     const std::int64_t number = value.is_number() ? value.number.as_count(kMaxLength) : -1;
     if (number < 0) wrong(schema, key, "expected a whole number that is not negative");
@@ -78,18 +78,18 @@ void SchemaCompiler::merge_keyword(Constraints& into, const JsonValue& schema, c
     into.types &= type_bits(schema, value);
   } else if (key == "const" || key == "enum") {
     if (key == "enum" && !value.is_array()) wrong(schema, key, "expected an array");
-    std::vector<const JsonValue*> values;
+    std::vector<const json::Value*> values;
     if (key == "const") values.push_back(&value);
     if (key == "enum")
-      for (const JsonValue& one : value.items) values.push_back(&one);
+      for (const json::Value& one : value.items) values.push_back(&one);
     if (into.values)
-      std::erase_if(values, [&](const JsonValue* one) {
+      std::erase_if(values, [&](const json::Value* one) {
         count_steps(into.values->size());
-        return std::ranges::none_of(*into.values, [&](const JsonValue* other) { return *one == *other; });
+        return std::ranges::none_of(*into.values, [&](const json::Value* other) { return *one == *other; });
       });
     into.values = std::move(values);
   } else if (key == "$not-enum") {
-    for (const JsonValue& one : value.items) into.excluded.push_back(&one);
+    for (const json::Value& one : value.items) into.excluded.push_back(&one);
   } else if (key == "minimum" || key == "maximum" || key == "exclusiveMinimum" || key == "exclusiveMaximum" ||
              key == "multipleOf" || key == "$not-multipleOf") {
     merge_number(into, schema, key, value);
@@ -127,49 +127,51 @@ void SchemaCompiler::merge_keyword(Constraints& into, const JsonValue& schema, c
   } else if (key == "unevaluatedProperties" || key == "unevaluatedItems") {
     if (!value.is_boolean() && !value.is_object()) wrong(schema, key, "expected a schema");
   } else if (key == "required") {
-    const bool names = value.is_array() && std::ranges::all_of(value.items, &JsonValue::is_string);
+    const bool names = value.is_array() && std::ranges::all_of(value.items, &json::Value::is_string);
     if (!names) wrong(schema, key, "expected an array of names");
   } else if (key == "properties" || key == "patternProperties") {
     if (!value.is_object()) wrong(schema, key, "expected an object");
   }
 }
 
-bool SchemaCompiler::admits(const Demands& demands, const JsonValue& value) {
+bool Compiler::admits(const Demands& demands, const json::Value& value) {
   for (const Demands& way : alternatives(demands))
     if (admits(merge(way), value)) return true;
   return false;
 }
 
-bool SchemaCompiler::admits(const Constraints& constraints, const JsonValue& value) {
-  const auto is_value = [&value](const JsonValue* other) { return value == *other; };
+bool Compiler::admits(const Constraints& constraints, const json::Value& value) {
+  const auto is_value = [&value](const json::Value* other) { return value == *other; };
   count_steps((constraints.values ? constraints.values->size() : 0) + constraints.excluded.size());
   if (constraints.values && std::ranges::none_of(*constraints.values, is_value)) return false;
   if (std::ranges::any_of(constraints.excluded, is_value)) return false;
   switch (value.kind) {
-    case JsonValue::Kind::null:
+    case json::Value::Kind::null:
       return (constraints.types & kNull) != 0;
-    case JsonValue::Kind::boolean:
+    case json::Value::Kind::boolean:
       return (constraints.types & kBoolean) != 0;
-    case JsonValue::Kind::number: {
-      NumberRange range = constraints.numbers;
+    case json::Value::Kind::number: {
+      json::NumberRange range = constraints.numbers;
       range.integers = (constraints.types & kInteger) != 0;
       range.fractions = (constraints.types & kFraction) != 0;
-      const auto divides = [&value](const Decimal& divisor) { return is_multiple(value.number, divisor); };
+      const auto divides = [&value](const json::Decimal& divisor) {
+        return json::is_multiple(value.number, divisor);
+      };
       return range.contains(value.number) && std::ranges::all_of(constraints.multiples, divides) &&
              std::ranges::none_of(constraints.not_multiples, divides);
     }
-    case JsonValue::Kind::string:
+    case json::Value::Kind::string:
       return (constraints.types & kString) != 0 &&
-             lexer_.matches(string_content(constraints), json_escaped(value.string));
-    case JsonValue::Kind::array:
+             lexer_.matches(string_content(constraints), json::escaped(value.string));
+    case json::Value::Kind::array:
       return (constraints.types & kArray) != 0 && admits_array(constraints, value);
-    case JsonValue::Kind::object:
+    case json::Value::Kind::object:
       return (constraints.types & kObject) != 0 && admits_object(constraints, value);
   }
   return false;
 }
 
-bool SchemaCompiler::admits_object(const Constraints& constraints, const JsonValue& value) {
+bool Compiler::admits_object(const Constraints& constraints, const json::Value& value) {
   if (value.members.size() < constraints.properties.min || value.members.size() > constraints.properties.max)
     return false;
   for (const std::string& name : required_names(constraints)) {
@@ -178,18 +180,18 @@ bool SchemaCompiler::admits_object(const Constraints& constraints, const JsonVal
   }
   for (const SomeProperty& some : find_some(constraints))
     if (std::ranges::none_of(value.members, [&](const auto& member) {
-          return lexer_.matches(some.names, json_escaped(member.first)) &&
+          return lexer_.matches(some.names, json::escaped(member.first)) &&
                  admits(demands_of(*some.value, scopes_.inner(some.by.scope)), member.second);
         }))
       return false;
-  const RegexId names = name_regex(constraints);
+  const regex::Id names = name_regex(constraints);
   return std::ranges::all_of(value.members, [&](const auto& member) {
-    return lexer_.matches(names, json_escaped(member.first)) &&
+    return lexer_.matches(names, json::escaped(member.first)) &&
            admits(property_demands(constraints, member.first), member.second);
   });
 }
 
-bool SchemaCompiler::admits_array(const Constraints& constraints, const JsonValue& value) {
+bool Compiler::admits_array(const Constraints& constraints, const json::Value& value) {
   if (value.items.size() < constraints.items.min || value.items.size() > constraints.items.max) return false;
   const std::vector<Contains> all = find_contains(constraints);
   std::vector<std::uint32_t> found(all.size(), 0);
@@ -210,4 +212,4 @@ bool SchemaCompiler::admits_array(const Constraints& constraints, const JsonValu
   return true;
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::schema

@@ -6,36 +6,36 @@
 #include "base/error.h"
 #include "grammar/json/string.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::schema {
 
-std::vector<std::string> SchemaCompiler::property_names(const Constraints& constraints) const {
+std::vector<std::string> Compiler::property_names(const Constraints& constraints) const {
   std::vector<std::string> names;
   std::unordered_map<std::string_view, bool> known;
   const auto add = [&](const std::string& name) {
     if (known.try_emplace(name, true).second) names.push_back(name);
   };
   for (const Applied& at : constraints.schemas)
-    if (const JsonValue* properties = at.find("properties"))
+    if (const json::Value* properties = at.find("properties"))
       for (const auto& [name, unused] : properties->members) add(name);
   for (const Applied& at : constraints.schemas)
-    if (const JsonValue* required = at.find("required"))
-      for (const JsonValue& name : required->items) add(name.string);
+    if (const json::Value* required = at.find("required"))
+      for (const json::Value& name : required->items) add(name.string);
   return names;
 }
 
-std::vector<std::string> SchemaCompiler::required_names(const Constraints& constraints) const {
+std::vector<std::string> Compiler::required_names(const Constraints& constraints) const {
   std::vector<std::string> names;
   std::unordered_set<std::string_view> known;
   for (const Applied& at : constraints.schemas)
-    if (const JsonValue* required = at.find("required"))
-      for (const JsonValue& name : required->items) {
+    if (const json::Value* required = at.find("required"))
+      for (const json::Value& name : required->items) {
         count_steps(1);
         if (known.insert(name.string).second) names.push_back(name.string);
       }
   return names;
 }
 
-const JsonValue* SchemaCompiler::member(const JsonValue& object, const std::string& name) {
+const json::Value* Compiler::member(const json::Value& object, const std::string& name) {
   constexpr std::size_t kMany = 64;
   if (object.members.size() < kMany) return object.find(name);
   auto& members = members_[&object];
@@ -45,20 +45,20 @@ const JsonValue* SchemaCompiler::member(const JsonValue& object, const std::stri
   return found == members.end() ? nullptr : found->second;
 }
 
-Demands SchemaCompiler::property_demands(const Constraints& constraints, const std::string& name) {
+Demands Compiler::property_demands(const Constraints& constraints, const std::string& name) {
   Demands demands;
   std::vector<bool> named(constraints.schemas.size(), false);
   for (std::size_t i = 0; i < constraints.schemas.size(); ++i) {
     const Applied& at = constraints.schemas[i];
-    if (const JsonValue* properties = at.find("properties"))
-      if (const JsonValue* own = member(*properties, name)) {
+    if (const json::Value* properties = at.find("properties"))
+      if (const json::Value* own = member(*properties, name)) {
         demand_part(demands, at, *own);
         named[i] = true;
       }
-    if (const JsonValue* patterns = at.find("patternProperties"))
+    if (const json::Value* patterns = at.find("patternProperties"))
       for (const auto& [pattern, part] : patterns->members) {
         check_time();
-        if (lexer_.matches(pattern_regex(*at.schema, "patternProperties", pattern), json_escaped(name))) {
+        if (lexer_.matches(pattern_regex(*at.schema, "patternProperties", pattern), json::escaped(name))) {
           demand_part(demands, at, part);
           named[i] = true;
         }
@@ -68,14 +68,14 @@ Demands SchemaCompiler::property_demands(const Constraints& constraints, const s
   return demands;
 }
 
-void SchemaCompiler::demand_others(Demands& demands, const Constraints& constraints,
-                                   const std::vector<bool>& named) {
+void Compiler::demand_others(Demands& demands, const Constraints& constraints,
+                             const std::vector<bool>& named) {
   const std::vector<Applied>& schemas = constraints.schemas;
   for (std::size_t i = 0; i < schemas.size(); ++i)
-    if (const JsonValue* others = schemas[i].find("additionalProperties"); others != nullptr && !named[i])
+    if (const json::Value* others = schemas[i].find("additionalProperties"); others != nullptr && !named[i])
       demand_part(demands, schemas[i], *others);
   for (const Applied& at : schemas) {
-    const JsonValue* others = at.find("unevaluatedProperties");
+    const json::Value* others = at.find("unevaluatedProperties");
     if (others == nullptr || !Scopes::collects(at.scope)) continue;
     bool evaluated = false;
     for (std::size_t i = 0; i < schemas.size() && !evaluated; ++i)
@@ -87,15 +87,15 @@ void SchemaCompiler::demand_others(Demands& demands, const Constraints& constrai
 }
 
 // The names that satisfy a schema.
-RegexId SchemaCompiler::name_regex(const JsonValue& schema, const Scope* scope) {
-  std::vector<RegexId> choices;
+regex::Id Compiler::name_regex(const json::Value& schema, const Scope* scope) {
+  std::vector<regex::Id> choices;
   for (const Demands& way : alternatives(demands_of(schema, scope))) {
     Constraints merged = merge(way);
     if ((merged.types & kString) == 0) continue;
     if (merged.values) {
       std::vector<std::string> texts;
-      for (const JsonValue* value : *merged.values)
-        if (value->is_string() && admits(merged, *value)) texts.push_back(json_escaped(value->string));
+      for (const json::Value* value : *merged.values)
+        if (value->is_string() && admits(merged, *value)) texts.push_back(json::escaped(value->string));
       choices.push_back(arena_.literals(std::move(texts)));
     } else {
       choices.push_back(string_content(merged));
@@ -105,20 +105,20 @@ RegexId SchemaCompiler::name_regex(const JsonValue& schema, const Scope* scope) 
 }
 
 // The names that propertyNames allows.
-RegexId SchemaCompiler::name_regex(const Constraints& constraints) {
-  std::vector<RegexId> conditions;
+regex::Id Compiler::name_regex(const Constraints& constraints) {
+  std::vector<regex::Id> conditions;
   for (const Applied& at : constraints.schemas)
-    if (const JsonValue* names = at.find("propertyNames"))
+    if (const json::Value* names = at.find("propertyNames"))
       conditions.push_back(name_regex(*names, scopes_.inner(at.scope)));
   if (conditions.empty()) conditions.push_back(arena_.repeat(any_char_, 0));
   return arena_.all_of(std::move(conditions));
 }
 
-std::vector<SchemaCompiler::SomeProperty> SchemaCompiler::find_some(const Constraints& constraints) {
+std::vector<Compiler::SomeProperty> Compiler::find_some(const Constraints& constraints) {
   constexpr std::size_t kMaxSome = 3;
   std::vector<SomeProperty> result;
   for (const Applied& at : constraints.schemas) {
-    const JsonValue* some = at.find("$some-property");
+    const json::Value* some = at.find("$some-property");
     if (some == nullptr) continue;
     if (result.size() == kMaxSome)
       unsupported(*at.schema, "not",
@@ -129,20 +129,20 @@ std::vector<SchemaCompiler::SomeProperty> SchemaCompiler::find_some(const Constr
   return result;
 }
 
-ObjectRule::ObjectRule(SchemaCompiler& compiler, const Constraints& constraints, RuleId rule)
+ObjectRule::ObjectRule(Compiler& compiler, const Constraints& constraints, RuleId rule)
     : compiler_(compiler), constraints_(constraints), rule_(rule), some_(compiler.find_some(constraints)) {}
 
 // Returns false if a required property is impossible.
 bool ObjectRule::collect_properties() {
-  RegexArena& arena = compiler_.arena_;
+  regex::Arena& arena = compiler_.arena_;
   const std::vector<std::string> listed = compiler_.required_names(constraints_);
   const std::unordered_set<std::string_view> required(listed.begin(), listed.end());
-  const RegexId names = compiler_.name_regex(constraints_);
+  const regex::Id names = compiler_.name_regex(constraints_);
   for (const std::string& name : compiler_.property_names(constraints_)) {
     compiler_.check_time();
     Property property{.demands = compiler_.property_demands(constraints_, name),
                       .required = required.contains(name)};
-    const std::string escaped = json_escaped(name);
+    const std::string escaped = json::escaped(name);
     const bool possible =
         compiler_.types_of(property.demands) != 0 && compiler_.lexer_.matches(names, escaped);
     if (!possible && property.required) return false;
@@ -168,7 +168,7 @@ Demands ObjectRule::region_demands(const std::vector<bool>& matched) {
 }
 
 // Names that match a pattern and names that do not form separate regions.
-void ObjectRule::split_region(RegexId names, std::size_t next, std::vector<bool>& matched) {
+void ObjectRule::split_region(regex::Id names, std::size_t next, std::vector<bool>& matched) {
   compiler_.check_time();
   if (!compiler_.lexer_.alive(names)) return;
   if (next == patterns_.size()) {
@@ -176,7 +176,7 @@ void ObjectRule::split_region(RegexId names, std::size_t next, std::vector<bool>
     if (compiler_.types_of(demands) != 0) regions_.push_back({names, std::move(demands)});
     return;
   }
-  RegexArena& arena = compiler_.arena_;
+  regex::Arena& arena = compiler_.arena_;
   matched[next] = true;
   split_region(arena.all_of({names, patterns_[next].regex}), next + 1, matched);
   matched[next] = false;
@@ -185,12 +185,12 @@ void ObjectRule::split_region(RegexId names, std::size_t next, std::vector<bool>
 
 void ObjectRule::collect_regions() {
   constexpr std::size_t kMaxPatterns = 10;
-  RegexArena& arena = compiler_.arena_;
+  regex::Arena& arena = compiler_.arena_;
   std::vector<std::string> known;
-  for (const std::string& name : compiler_.property_names(constraints_)) known.push_back(json_escaped(name));
+  for (const std::string& name : compiler_.property_names(constraints_)) known.push_back(json::escaped(name));
   for (std::size_t i = 0; i < constraints_.schemas.size(); ++i) {
-    const JsonValue& schema = *constraints_.schemas[i].schema;
-    if (const JsonValue* patterns = schema.find("patternProperties"))
+    const json::Value& schema = *constraints_.schemas[i].schema;
+    if (const json::Value* patterns = schema.find("patternProperties"))
       for (const auto& [pattern, part] : patterns->members)
         patterns_.push_back({i, compiler_.pattern_regex(schema, "patternProperties", pattern), &part});
   }
@@ -198,7 +198,7 @@ void ObjectRule::collect_regions() {
     compiler_.unsupported(
         *constraints_.schemas[patterns_[0].owner].schema, "patternProperties",
         fmt::format("more than {} patterns for one object are not supported", kMaxPatterns));
-  RegexId names = compiler_.name_regex(constraints_);
+  regex::Id names = compiler_.name_regex(constraints_);
   if (!known.empty()) names = arena.all_of({names, arena.complement(arena.literals(std::move(known)))});
   std::vector<bool> matched(patterns_.size(), false);
   if (compiler_.types_of(region_demands(matched)) == 0 && patterns_.empty()) return;
@@ -206,16 +206,16 @@ void ObjectRule::collect_regions() {
 }
 
 // Divides names into disjoint classes by their last byte; the empty name is in the first class.
-std::vector<RegexId> ObjectRule::name_classes(RegexId names, std::size_t count) {
+std::vector<regex::Id> ObjectRule::name_classes(regex::Id names, std::size_t count) {
   if (count == 1) return {names};
-  RegexArena& arena = compiler_.arena_;
-  std::vector<RegexId> classes;
+  regex::Arena& arena = compiler_.arena_;
+  std::vector<regex::Id> classes;
   for (std::size_t i = 0; i < count; ++i) {
-    ByteSet last;
+    regex::ByteSet last;
     for (unsigned byte = 0; byte < 256; ++byte)
       if (byte % count == i) last.add(byte);
-    const RegexId ends = arena.concat(RegexArena::kEverything, arena.bytes(last));
-    const RegexId own = arena.all_of({names, i == 0 ? arena.optional(ends) : ends});
+    const regex::Id ends = arena.concat(regex::Arena::kEverything, arena.bytes(last));
+    const regex::Id own = arena.all_of({names, i == 0 ? arena.optional(ends) : ends});
     if (compiler_.lexer_.alive(own)) classes.push_back(own);
   }
   return classes;
@@ -278,7 +278,7 @@ ObjectRule::Nodes ObjectRule::nodes(const State& state) {
   if (!added) return found->second;
   if (nodes_.size() > kMaxStates)
     compiler_.unsupported(constraints_,
-                          constraints_.properties.max == kNoLimit ? "minProperties" : "maxProperties",
+                          constraints_.properties.max == regex::kNoLimit ? "minProperties" : "maxProperties",
                           "so large a number is not supported");
   compiler_.check_time();
   found->second = {compiler_.rules_.add_node(rule_), compiler_.rules_.add_node(rule_)};
@@ -290,7 +290,7 @@ ObjectRule::Nodes ObjectRule::nodes(const State& state) {
 ObjectRule::State ObjectRule::after_property(const State& state, std::uint32_t as) const {
   const CountRange& count = constraints_.properties;
   State after = state;
-  if (count.max != kNoLimit) ++after.written;
+  if (count.max != regex::kNoLimit) ++after.written;
   after.different = std::min(after.different + 1, count.min);
   after.found |= as;
   return after;
@@ -318,7 +318,7 @@ void ObjectRule::write_state(const State& state, Nodes at) {
   Rules& rules = compiler_.rules_;
   const JsonTokens& tokens = compiler_.tokens_;
   if (may_close(state)) rules.add_lexeme(at.done, tokens.close_object, end_);
-  if (constraints_.properties.max != kNoLimit && state.written >= constraints_.properties.max) return;
+  if (constraints_.properties.max != regex::kNoLimit && state.written >= constraints_.properties.max) return;
   if (state.next < properties_.size()) {
     write_property(state, at.name);
   } else {
@@ -346,10 +346,10 @@ void ObjectRule::write_property(const State& state, NodeId name) {
 
 // A later property of the same name replaces an earlier one, so it must satisfy what that satisfied, or have
 // another name.
-RegexId ObjectRule::names_as(const State& state, std::uint32_t as, RegexId names) {
-  RegexArena& arena = compiler_.arena_;
-  if ((as & state.found & ~state.loose) != 0) return RegexArena::kNothing;
-  std::vector<RegexId> conditions = {names};
+regex::Id ObjectRule::names_as(const State& state, std::uint32_t as, regex::Id names) {
+  regex::Arena& arena = compiler_.arena_;
+  if ((as & state.found & ~state.loose) != 0) return regex::Arena::kNothing;
+  std::vector<regex::Id> conditions = {names};
   for (std::size_t j = 0; j < some_.size(); ++j) {
     if ((as >> j & 1) != 0) {
       conditions.push_back(some_[j].names);
@@ -358,22 +358,22 @@ RegexId ObjectRule::names_as(const State& state, std::uint32_t as, RegexId names
     }
   }
   if (conditions.size() == 1) return names;
-  const RegexId all = arena.all_of(std::move(conditions));
-  return compiler_.lexer_.alive(all) ? all : RegexArena::kNothing;
+  const regex::Id all = arena.all_of(std::move(conditions));
+  return compiler_.lexer_.alive(all) ? all : regex::Arena::kNothing;
 }
 
 void ObjectRule::write_region(const State& state, NodeId name, const Region& region) {
   Rules& rules = compiler_.rules_;
-  const std::vector<RegexId> whole = {region.names};
-  const std::vector<RegexId>& classes =
+  const std::vector<regex::Id> whole = {region.names};
+  const std::vector<regex::Id>& classes =
       told_apart_ && state.different < constraints_.properties.min ? region.classes : whole;
   for (std::uint32_t as = 0; as < 1u << some_.size(); ++as) {
     Demands demands = region.demands;
     demand_some(demands, as);
     std::map<NodeId, NodeId> named_by_end;  // names that lead to the same node
     for (std::size_t i = 0; i < classes.size(); ++i) {
-      const RegexId names = names_as(state, as, classes[i]);
-      if (names == RegexArena::kNothing) continue;
+      const regex::Id names = names_as(state, as, classes[i]);
+      if (names == regex::Arena::kNothing) continue;
       const NodeId done = nodes(after_other(state, as, region.first_class + i)).done;
       const auto [named, added] = named_by_end.try_emplace(done);
       if (added) {
@@ -382,7 +382,7 @@ void ObjectRule::write_region(const State& state, NodeId name, const Region& reg
         rules.add_lexeme(named->second, compiler_.tokens_.colon, colon);
         compiler_.add_value(colon, demands, done);
       }
-      rules.add_lexeme(name, json_quoted(compiler_.arena_, names), named->second);
+      rules.add_lexeme(name, json::quoted(compiler_.arena_, names), named->second);
     }
   }
 }
@@ -392,4 +392,4 @@ void ObjectRule::demand_some(Demands& demands, std::uint32_t as) {
     if ((as >> j & 1) != 0) compiler_.demand_part(demands, some_[j].by, *some_[j].value);
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::schema

@@ -7,11 +7,11 @@
 
 #include "grammar/schema/compiler.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::schema {
 
 class ObjectRule {
  public:
-  ObjectRule(SchemaCompiler& compiler, const Constraints& constraints, RuleId rule);
+  ObjectRule(Compiler& compiler, const Constraints& constraints, RuleId rule);
 
   // Adds the object at the rule's start.
   void write();
@@ -22,20 +22,20 @@ class ObjectRule {
   struct Property {
     Demands demands;
     bool required;
-    RegexId key = RegexArena::kNothing;  // the name and the colon
-    std::uint32_t may_be = 0;            // bits: the members of some_ that its name matches
+    regex::Id key = regex::Arena::kNothing;  // the name and the colon
+    std::uint32_t may_be = 0;                // bits: the members of some_ that its name matches
   };
   // Unlisted names with the same constraints on their values.
   struct Region {
-    RegexId names;
+    regex::Id names;
     Demands demands;
-    std::vector<RegexId> classes = {};  // disjoint classes of names
+    std::vector<regex::Id> classes = {};  // disjoint classes of names
     std::size_t first_class = 0;
   };
   struct NamePattern {
     std::size_t owner;  // index into the constraints' schemas
-    RegexId regex;
-    const JsonValue* schema;
+    regex::Id regex;
+    const json::Value* schema;
   };
   // What has been written, as far as it affects what may follow.
   struct State {
@@ -55,9 +55,9 @@ class ObjectRule {
 
   bool collect_properties();
   void collect_regions();
-  void split_region(RegexId names, std::size_t next, std::vector<bool>& matched);
+  void split_region(regex::Id names, std::size_t next, std::vector<bool>& matched);
   void tell_names_apart();
-  std::vector<RegexId> name_classes(RegexId names, std::size_t count);
+  std::vector<regex::Id> name_classes(regex::Id names, std::size_t count);
   Demands region_demands(const std::vector<bool>& matched);
   State after_property(const State& state, std::uint32_t as) const;
   State after_other(const State& state, std::uint32_t as, std::size_t name_class) const;
@@ -67,13 +67,13 @@ class ObjectRule {
   void write_property(const State& state, NodeId name);
   void write_region(const State& state, NodeId name, const Region& region);
   // The names that can count as the members `as` of some_; nothing if they cannot now.
-  RegexId names_as(const State& state, std::uint32_t as, RegexId names);
+  regex::Id names_as(const State& state, std::uint32_t as, regex::Id names);
   void demand_some(Demands& demands, std::uint32_t as);
 
-  SchemaCompiler& compiler_;
+  Compiler& compiler_;
   const Constraints& constraints_;
   RuleId rule_;
-  std::vector<SchemaCompiler::SomeProperty> some_;
+  std::vector<Compiler::SomeProperty> some_;
   std::vector<Property> properties_;
   std::vector<NamePattern> patterns_;
   std::vector<Region> regions_;
@@ -84,4 +84,4 @@ class ObjectRule {
   NodeId end_ = 0;
 };
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::schema

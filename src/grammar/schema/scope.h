@@ -8,16 +8,16 @@
 
 #include "grammar/json/value.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::schema {
 
 struct Scope {
   // For the same value: the schemas that need to know what is evaluated here. A scope without owner is a
   // `not`, which reports nothing outward.
   const Scope* outer = nullptr;
-  const JsonValue* owner = nullptr;
+  const json::Value* owner = nullptr;
   // The schema resources on the path from the root of the value, each where it was first entered.
   const Scope* resources = nullptr;  // the scope of the previous resource
-  const JsonValue* resource = nullptr;
+  const json::Value* resource = nullptr;
 };
 
 // Interns scopes, so equal scopes are one object.
@@ -33,14 +33,14 @@ class Scopes {
   const Scope* inner(const Scope* scope) {
     return scope == nullptr ? nullptr : make({.resources = scope->resources, .resource = scope->resource});
   }
-  const Scope* owned(const Scope* scope, const JsonValue& owner) {
+  const Scope* owned(const Scope* scope, const json::Value& owner) {
     Scope made{.outer = scope, .owner = &owner};
     return make(with_resources(made, scope));
   }
   const Scope* negated(const Scope* scope) {
     return collects(scope) ? make(with_resources({.outer = scope}, scope)) : scope;
   }
-  const Scope* entered(const Scope* scope, const JsonValue& resource) {
+  const Scope* entered(const Scope* scope, const json::Value& resource) {
     for (const Scope* at = scope; at != nullptr; at = at->resources)
       if (at->resource == &resource) return scope;
     Scope made = scope == nullptr ? Scope{} : *scope;
@@ -67,8 +67,8 @@ class Scopes {
     return made;
   }
 
-  using Key = std::tuple<const Scope*, const JsonValue*, const Scope*, const JsonValue*>;
+  using Key = std::tuple<const Scope*, const json::Value*, const Scope*, const json::Value*>;
   std::map<Key, Scope> known_;
 };
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::schema

@@ -8,26 +8,27 @@
 #include "grammar/schema/formats.h"
 #include "grammar/schema/object_rule.h"
 
-namespace sluice::grammar {
+namespace sluice::grammar::schema {
 
-JsonTokens json_tokens(RegexArena& arena, JsonWhitespace whitespace) {
+JsonTokens json_tokens(regex::Arena& arena, JsonWhitespace whitespace) {
   constexpr std::uint32_t kMaxIndentation = 80;
-  RegexId before = RegexArena::kEmpty, inside = RegexArena::kEmpty, closing = RegexArena::kEmpty;
-  const RegexId blank = arena.byte(' ');
+  regex::Id before = regex::Arena::kEmpty, inside = regex::Arena::kEmpty, closing = regex::Arena::kEmpty;
+  const regex::Id blank = arena.byte(' ');
   if (whitespace == JsonWhitespace::readable) {
-    const RegexId line = arena.concat(
+    const regex::Id line = arena.concat(
         arena.byte('\n'),
-        arena.repeat(arena.bytes(ByteSet::range(' ', ' ') | ByteSet::range('\t', '\t')), 0, kMaxIndentation));
+        arena.repeat(arena.bytes(regex::ByteSet::range(' ', ' ') | regex::ByteSet::range('\t', '\t')), 0,
+                     kMaxIndentation));
     inside = closing = arena.optional(arena.any_of({blank, line}));
   } else if (whitespace == JsonWhitespace::any) {
-    ByteSet set;
+    regex::ByteSet set;
     for (const char c : {' ', '\t', '\n', '\r'}) set.add(c);
     before = inside = closing = arena.repeat(arena.bytes(set), 0);
   }
-  const auto token = [&](RegexId left, char c, RegexId right) {
+  const auto token = [&](regex::Id left, char c, regex::Id right) {
     return arena.sequence({left, arena.byte(c), right});
   };
-  constexpr RegexId kNone = RegexArena::kEmpty;
+  constexpr regex::Id kNone = regex::Arena::kEmpty;
   return {
       .open_object = token(kNone, '{', inside),
       .close_object = token(closing, '}', kNone),
@@ -39,15 +40,15 @@ JsonTokens json_tokens(RegexArena& arena, JsonWhitespace whitespace) {
       .colon = token(before, ':', whitespace == JsonWhitespace::readable ? arena.optional(blank) : inside)};
 }
 
-SchemaCompiler::SchemaCompiler(JsonValue schema, JsonWhitespace whitespace, Rules& rules, Lexer& lexer)
+Compiler::Compiler(json::Value schema, JsonWhitespace whitespace, Rules& rules, regex::Lexer& lexer)
     : document_(std::move(schema)),
       rules_(rules),
       lexer_(lexer),
       arena_(lexer.arena()),
       tokens_(json_tokens(arena_, whitespace)),
-      any_char_(json_any_char(arena_)) {}
+      any_char_(json::any_char(arena_)) {}
 
-RuleId SchemaCompiler::compile() {
+RuleId Compiler::compile() {
   const RuleId root = rules_.add_rule("root");
   const NodeId end = rules_.add_node(root);
   rules_.set_final(end);
@@ -61,10 +62,10 @@ RuleId SchemaCompiler::compile() {
   return root;
 }
 
-const SchemaCompiler::Value& SchemaCompiler::value(const Demands& demands) {
+const Compiler::Value& Compiler::value(const Demands& demands) {
   if (const auto found = values_.find(demands); found != values_.end()) return found->second;
   Value value;
-  std::vector<RegexId> strings, others;
+  std::vector<regex::Id> strings, others;
   for (const Demands& way : alternatives(demands)) {
     const Constraints constraints = merge(way);
     if (constraints.values) {
@@ -72,24 +73,24 @@ const SchemaCompiler::Value& SchemaCompiler::value(const Demands& demands) {
       others.push_back(values_text(constraints, false));
       continue;
     }
-    for (const JsonValue* excluded : constraints.excluded) {
+    for (const json::Value* excluded : constraints.excluded) {
       const bool structured = excluded->is_array() || excluded->is_object();
       if (structured && (constraints.types & (excluded->is_array() ? kArray : kObject)) != 0)
         unsupported(constraints, "not", "excluding an object or an array is not supported");
     }
-    const auto excludes = [&](JsonValue::Kind kind, bool boolean) {
-      return std::ranges::any_of(constraints.excluded, [&](const JsonValue* one) {
+    const auto excludes = [&](json::Value::Kind kind, bool boolean) {
+      return std::ranges::any_of(constraints.excluded, [&](const json::Value* one) {
         return one->kind == kind && one->boolean == boolean;
       });
     };
     const unsigned types = constraints.types;
-    if ((types & kNull) != 0 && !excludes(JsonValue::Kind::null, false))
+    if ((types & kNull) != 0 && !excludes(json::Value::Kind::null, false))
       others.push_back(arena_.literal("null"));
     for (const bool boolean : {false, true})
-      if ((types & kBoolean) != 0 && !excludes(JsonValue::Kind::boolean, boolean))
+      if ((types & kBoolean) != 0 && !excludes(json::Value::Kind::boolean, boolean))
         others.push_back(arena_.literal(boolean ? "true" : "false"));
     if ((types & (kInteger | kFraction)) != 0) others.push_back(number_text(constraints));
-    if ((types & kString) != 0) strings.push_back(json_quoted(arena_, string_content(constraints)));
+    if ((types & kString) != 0) strings.push_back(json::quoted(arena_, string_content(constraints)));
     value.structured |= (types & (kObject | kArray)) != 0;
   }
   value.strings = arena_.any_of(std::move(strings));
@@ -101,14 +102,14 @@ const SchemaCompiler::Value& SchemaCompiler::value(const Demands& demands) {
   return values_.emplace(demands, value).first->second;
 }
 
-void SchemaCompiler::add_value(NodeId from, const Demands& demands, NodeId to) {
+void Compiler::add_value(NodeId from, const Demands& demands, NodeId to) {
   const Value& text = value(demands);
   rules_.add_lexeme(from, text.strings, to);
   rules_.add_lexeme(from, text.others, to);
   if (text.rule) rules_.add_call(from, *text.rule, to);
 }
 
-void SchemaCompiler::write_rule(RuleId rule, const Demands& demands) {
+void Compiler::write_rule(RuleId rule, const Demands& demands) {
   for (const Demands& way : alternatives(demands)) {
     const Constraints constraints = merge(way);
     if (constraints.values) continue;
@@ -117,23 +118,23 @@ void SchemaCompiler::write_rule(RuleId rule, const Demands& demands) {
   }
 }
 
-const Pattern& SchemaCompiler::parsed_pattern(const JsonValue& schema, std::string_view keyword,
-                                              const std::string& pattern) {
+const regex::Pattern& Compiler::parsed_pattern(const json::Value& schema, std::string_view keyword,
+                                               const std::string& pattern) {
   if (const auto found = patterns_.find(pattern); found != patterns_.end()) return found->second;
   try {
-    return patterns_.emplace(pattern, parse_pattern(pattern, {.ecma = true})).first->second;
+    return patterns_.emplace(pattern, regex::parse_pattern(pattern, {.ecma = true})).first->second;
   } catch (const Error& error) {
     fail(error.kind(), "schema: {}/{}: {}", document_.path(schema), keyword, error.what());
   }
 }
 
-RegexId SchemaCompiler::pattern_regex(const JsonValue& schema, std::string_view keyword,
-                                      const std::string& pattern) {
+regex::Id Compiler::pattern_regex(const json::Value& schema, std::string_view keyword,
+                                  const std::string& pattern) {
   if (const auto found = pattern_regexes_.find(pattern); found != pattern_regexes_.end())
     return found->second;
-  const Pattern& parsed = parsed_pattern(schema, keyword, pattern);
+  const regex::Pattern& parsed = parsed_pattern(schema, keyword, pattern);
   try {
-    return pattern_regexes_[pattern] = search_regex(arena_, parsed, TextForm::json_string);
+    return pattern_regexes_[pattern] = regex::search_regex(arena_, parsed, regex::TextForm::json_string);
   } catch (const Error& error) {
     fail(error.kind(), "schema: {}/{}: {}", document_.path(schema), keyword, error.what());
   }
@@ -142,26 +143,26 @@ RegexId SchemaCompiler::pattern_regex(const JsonValue& schema, std::string_view 
 namespace {
 
 // ^[set]{m,n}$: combined with a length limit, it stays a plain repetition.
-const Pattern* as_repeated_set(const Pattern& pattern) {
-  using Kind = Pattern::Kind;
+const regex::Pattern* as_repeated_set(const regex::Pattern& pattern) {
+  using Kind = regex::Pattern::Kind;
   if (pattern.kind != Kind::concat || pattern.parts.size() != 3 || pattern.parts[0].kind != Kind::begin ||
       pattern.parts[2].kind != Kind::end)
     return nullptr;
-  const Pattern& middle = pattern.parts[1];
+  const regex::Pattern& middle = pattern.parts[1];
   return middle.kind == Kind::repeat && middle.parts[0].kind == Kind::chars ? &middle : nullptr;
 }
 
 }  // namespace
 
-RegexId SchemaCompiler::string_content(const Constraints& constraints) {
-  std::vector<RegexId> conditions;
-  RegexId unit = any_char_;
+regex::Id Compiler::string_content(const Constraints& constraints) {
+  std::vector<regex::Id> conditions;
+  regex::Id unit = any_char_;
   std::uint32_t min = constraints.length.min, max = constraints.length.max;
-  bool bounded = min > 0 || max != kNoLimit;
-  for (const JsonValue* pattern : constraints.patterns) {
-    const Pattern* repeated = as_repeated_set(patterns_.at(pattern->string));
+  bool bounded = min > 0 || max != regex::kNoLimit;
+  for (const json::Value* pattern : constraints.patterns) {
+    const regex::Pattern* repeated = as_repeated_set(patterns_.at(pattern->string));
     if (repeated != nullptr && unit == any_char_) {
-      unit = json_char_regex(arena_, repeated->parts[0].chars);
+      unit = json::char_regex(arena_, repeated->parts[0].chars);
       min = std::max(min, repeated->min);
       max = std::min(max, repeated->max);
       bounded = true;
@@ -169,89 +170,91 @@ RegexId SchemaCompiler::string_content(const Constraints& constraints) {
       conditions.push_back(pattern_regexes_.at(pattern->string));
     }
   }
-  for (const JsonValue* pattern : constraints.not_patterns)
+  for (const json::Value* pattern : constraints.not_patterns)
     conditions.push_back(arena_.complement(pattern_regexes_.at(pattern->string)));
   for (const std::string& format : constraints.formats) {
     const bool negated = format.starts_with('!');
     const std::string_view text = find_format(std::string_view(format).substr(negated ? 1 : 0)).pattern;
     auto& known = pattern_regexes_["format " + std::string(text)];
-    if (known == RegexArena::kNothing)
-      known = match_regex(arena_, parse_pattern(text, {.ecma = true}), TextForm::json_string);
+    if (known == regex::Arena::kNothing)
+      known = regex::match_regex(arena_, regex::parse_pattern(text, {.ecma = true}),
+                                 regex::TextForm::json_string);
     conditions.push_back(negated ? arena_.complement(known) : known);
   }
   std::vector<std::string> excluded;
-  for (const JsonValue* value : constraints.excluded)
-    if (value->is_string()) excluded.push_back(json_escaped(value->string));
+  for (const json::Value* value : constraints.excluded)
+    if (value->is_string()) excluded.push_back(json::escaped(value->string));
   if (!excluded.empty()) conditions.push_back(arena_.complement(arena_.literals(std::move(excluded))));
   const bool closed = std::ranges::any_of(
-      conditions, [this](RegexId id) { return arena_.kind(id) != RegexArena::Kind::complement; });
+      conditions, [this](regex::Id id) { return arena_.kind(id) != regex::Arena::Kind::complement; });
   if (bounded || !closed) conditions.push_back(arena_.repeat(unit, min, max));
   return arena_.all_of(std::move(conditions));
 }
 
-RegexId SchemaCompiler::number_text(const Constraints& constraints) {
-  NumberRange range = constraints.numbers;
+regex::Id Compiler::number_text(const Constraints& constraints) {
+  json::NumberRange range = constraints.numbers;
   range.integers = (constraints.types & kInteger) != 0;
   range.fractions = (constraints.types & kFraction) != 0;
-  std::vector<RegexId> conditions;
+  std::vector<regex::Id> conditions;
   try {
-    for (const Decimal& divisor : constraints.multiples)
-      conditions.push_back(multiple_regex(arena_, divisor));
-    for (const Decimal& divisor : constraints.not_multiples)
-      conditions.push_back(arena_.complement(multiple_regex(arena_, divisor)));
+    for (const json::Decimal& divisor : constraints.multiples)
+      conditions.push_back(json::multiple_regex(arena_, divisor));
+    for (const json::Decimal& divisor : constraints.not_multiples)
+      conditions.push_back(arena_.complement(json::multiple_regex(arena_, divisor)));
   } catch (const Error& error) {
     unsupported(constraints, "multipleOf", error.what());
   }
-  for (const JsonValue* value : constraints.excluded)
-    if (value->is_number()) conditions.push_back(arena_.complement(same_number_regex(arena_, value->number)));
+  for (const json::Value* value : constraints.excluded)
+    if (value->is_number())
+      conditions.push_back(arena_.complement(json::same_number_regex(arena_, value->number)));
   if (!conditions.empty() && range.fractions && range.integers && !range.high) {
     // Digits are compared one by one, which numbers with an exponent would evade.
-    range.lower(Decimal::parse("1e300"), false);
+    range.lower(json::Decimal::parse("1e300"), false);
   }
-  conditions.push_back(number_regex(arena_, range));
+  conditions.push_back(json::number_regex(arena_, range));
   return arena_.all_of(std::move(conditions));
 }
 
-RegexId SchemaCompiler::value_text(const JsonValue& value) {
+regex::Id Compiler::value_text(const json::Value& value) {
   switch (value.kind) {
-    case JsonValue::Kind::null:
+    case json::Value::Kind::null:
       return arena_.literal("null");
-    case JsonValue::Kind::boolean:
+    case json::Value::Kind::boolean:
       return arena_.literal(value.boolean ? "true" : "false");
-    case JsonValue::Kind::number:
+    case json::Value::Kind::number:
       return arena_.literal(value.number.text());
-    case JsonValue::Kind::string:
-      return arena_.literal("\"" + json_escaped(value.string) + "\"");
-    case JsonValue::Kind::array: {
-      RegexId text = value.items.empty() ? tokens_.close_empty_array : tokens_.close_array;
+    case json::Value::Kind::string:
+      return arena_.literal("\"" + json::escaped(value.string) + "\"");
+    case json::Value::Kind::array: {
+      regex::Id text = value.items.empty() ? tokens_.close_empty_array : tokens_.close_array;
       for (std::size_t i = value.items.size(); i-- > 0;)
         text =
-            arena_.sequence({i > 0 ? tokens_.comma : RegexArena::kEmpty, value_text(value.items[i]), text});
+            arena_.sequence({i > 0 ? tokens_.comma : regex::Arena::kEmpty, value_text(value.items[i]), text});
       return arena_.concat(tokens_.open_array, text);
     }
-    case JsonValue::Kind::object: {
-      RegexId text = value.members.empty() ? tokens_.close_empty_object : tokens_.close_object;
+    case json::Value::Kind::object: {
+      regex::Id text = value.members.empty() ? tokens_.close_empty_object : tokens_.close_object;
       for (std::size_t i = value.members.size(); i-- > 0;) {
         const auto& [name, member] = value.members[i];
-        text = arena_.sequence({i > 0 ? tokens_.comma : RegexArena::kEmpty,
-                                arena_.literal("\"" + json_escaped(name) + "\""), tokens_.colon,
+        text = arena_.sequence({i > 0 ? tokens_.comma : regex::Arena::kEmpty,
+                                arena_.literal("\"" + json::escaped(name) + "\""), tokens_.colon,
                                 value_text(member), text});
       }
       return arena_.concat(tokens_.open_object, text);
     }
   }
-  return RegexArena::kNothing;
+  return regex::Arena::kNothing;
 }
 
-RegexId SchemaCompiler::values_text(const Constraints& constraints, bool strings) {
+regex::Id Compiler::values_text(const Constraints& constraints, bool strings) {
   std::vector<std::string> literals;
-  std::vector<RegexId> others;
+  std::vector<regex::Id> others;
   Constraints conditions = constraints;
   conditions.values.reset();
-  for (const JsonValue* value : *constraints.values) {
+  for (const json::Value* value : *constraints.values) {
     if (value->is_string() != strings || !admits(conditions, *value)) continue;
     if (value->is_string()) {
-      literals.push_back("\"" + json_escaped(value->string) + "\"");
+      literals.push_back("\"" + json::escaped(value->string) + "\"");
     } else {
       others.push_back(value_text(*value));
     }
@@ -259,4 +262,4 @@ RegexId SchemaCompiler::values_text(const Constraints& constraints, bool strings
   return strings ? arena_.literals(std::move(literals)) : arena_.any_of(std::move(others));
 }
 
-}  // namespace sluice::grammar
+}  // namespace sluice::grammar::schema

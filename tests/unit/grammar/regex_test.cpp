@@ -51,11 +51,11 @@ class RandomPattern {
 void expect_as_standard(const std::string& pattern, RandomPattern& random) {
   SCOPED_TRACE("/" + pattern + "/");
   const std::regex oracle(pattern);
-  RegexArena arena;
-  Lexer lexer(arena);
-  const Pattern parsed = parse_pattern(pattern, {.ecma = true});
-  const RegexId match = match_regex(arena, parsed, TextForm::utf8),
-                search = search_regex(arena, parsed, TextForm::utf8);
+  regex::Arena arena;
+  regex::Lexer lexer(arena);
+  const regex::Pattern parsed = regex::parse_pattern(pattern, {.ecma = true});
+  const regex::Id match = regex::match_regex(arena, parsed, regex::TextForm::utf8),
+                  search = regex::search_regex(arena, parsed, regex::TextForm::utf8);
   for (int i = 0; i < 40; ++i) {
     const std::string text = random.text();
     EXPECT_EQ(lexer.matches(match, text), std::regex_match(text, oracle)) << text;
@@ -144,9 +144,9 @@ TEST(GrammarRegex, UnicodeProperties) {
   EXPECT_TRUE(matches(R"(\P{Nd})", ":"));
   EXPECT_FALSE(matches(R"(\P{Greek})", "ω"));
   expect_error(ErrorKind::input, {"unknown Unicode property", "byte 1"},
-               [] { parse_pattern("a\\p{Klingon}", {}); });
-  expect_error(ErrorKind::input, {"unfinished Unicode property"}, [] { parse_pattern("\\p{L", {}); });
-  expect_error(ErrorKind::input, {"unfinished Unicode property"}, [] { parse_pattern("\\p", {}); });
+               [] { regex::parse_pattern("a\\p{Klingon}", {}); });
+  expect_error(ErrorKind::input, {"unfinished Unicode property"}, [] { regex::parse_pattern("\\p{L", {}); });
+  expect_error(ErrorKind::input, {"unfinished Unicode property"}, [] { regex::parse_pattern("\\p", {}); });
 }
 
 // Simple case folding, which identifies more than two characters if Unicode does.
@@ -196,7 +196,7 @@ TEST(GrammarRegex, ClassesOfPosixAreForRe2Alone) {
 }
 
 TEST(GrammarRegex, WhatIsWrongIsSaid) {
-  const auto parse = [](const char* text) { return [text] { parse_pattern(text, {}); }; };
+  const auto parse = [](const char* text) { return [text] { regex::parse_pattern(text, {}); }; };
   expect_error(ErrorKind::input, {"')'", "byte 2"}, parse("(a"));
   expect_error(ErrorKind::input, {"']'"}, parse("[a"));
   expect_error(ErrorKind::input, {"nothing to repeat"}, parse("*a"));
@@ -213,15 +213,15 @@ TEST(GrammarNumber, RangesAgreeWithArithmetic) {
     if (low > high) std::swap(low, high);
     const bool whole = random() % 2 == 0;
     const int scale = whole ? 1 : 100;
-    NumberRange range{.low = Decimal::parse(fmt::format("{}e{}", low, whole ? 0 : -2)),
-                      .high = Decimal::parse(fmt::format("{}e{}", high, whole ? 0 : -2)),
-                      .above_low = random() % 2 == 0,
-                      .below_high = random() % 2 == 0,
-                      .integers = true,
-                      .fractions = !whole};
-    RegexArena arena;
-    Lexer lexer(arena);
-    const RegexId regex = number_regex(arena, range);
+    json::NumberRange range{.low = json::Decimal::parse(fmt::format("{}e{}", low, whole ? 0 : -2)),
+                            .high = json::Decimal::parse(fmt::format("{}e{}", high, whole ? 0 : -2)),
+                            .above_low = random() % 2 == 0,
+                            .below_high = random() % 2 == 0,
+                            .integers = true,
+                            .fractions = !whole};
+    regex::Arena arena;
+    regex::Lexer lexer(arena);
+    const regex::Id regex = json::number_regex(arena, range);
     for (int i = 0; i < 200; ++i) {
       const int value = i < 100 ? bound() : (i % 2 == 0 ? low : high) + i % 7 - 3;
       const bool inside =
@@ -242,16 +242,17 @@ TEST(GrammarNumber, Multiples) {
   };
   for (const auto& [divisor, scale] :
        {Case{"7", 1}, Case{"0.01", 100}, Case{"2.5", 10}, Case{"12", 1}, Case{"0.75", 100}}) {
-    RegexArena arena;
-    Lexer lexer(arena);
-    const Decimal step = Decimal::parse(divisor);
-    const RegexId regex = multiple_regex(arena, step);
+    regex::Arena arena;
+    regex::Lexer lexer(arena);
+    const json::Decimal step = json::Decimal::parse(divisor);
+    const regex::Id regex = json::multiple_regex(arena, step);
     const int unit = static_cast<int>(std::lround(std::stod(divisor) * scale));
     for (int value = 0; value < 2000; ++value) {
       std::string text = fmt::format("{}", value / scale);
       if (scale > 1) text += "." + fmt::format("{:0{}}", value % scale, scale == 10 ? 1 : 2);
       EXPECT_EQ(lexer.matches(regex, text), value % unit == 0) << text << " of " << divisor;
-      EXPECT_EQ(is_multiple(Decimal::parse(text), step), value % unit == 0) << text << " of " << divisor;
+      EXPECT_EQ(json::is_multiple(json::Decimal::parse(text), step), value % unit == 0)
+          << text << " of " << divisor;
     }
   }
 }
