@@ -12,7 +12,7 @@
 #include "backend/cuda/attention/mma_tile.cuh"
 #include "backend/cuda/attention/online_softmax.cuh"
 #include "backend/cuda/attention/visible_rows.cuh"
-#include "backend/cuda/device/hopper_registers.cuh"
+#include "backend/cuda/device/wgmma.cuh"
 #include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::attention {

@@ -11,8 +11,8 @@
 // in 1,800. Bytes: q, k, v, out once, 21 KB of tables per chunk and head, the state twice; k, q and tables
 // again from the cache for the other slices of Dv.
 #include "backend/cuda/delta/walk.cuh"
-#include "backend/cuda/device/hopper_registers.cuh"
 #include "backend/cuda/device/quad.cuh"
+#include "backend/cuda/device/wgmma.cuh"
 #include "backend/cuda/runtime/launch.h"
 #include "base/integer_cast.h"
 
@@ -55,24 +55,25 @@ template <int kCount>
 struct Handshake {
   Barrier full[kCount];
   Barrier empty[kCount];
+
+  __device__ __forceinline__ void set_up(int writers) {
+    for (int i = 0; i < kCount; ++i) {
+      full[i].set_up(writers);
+      empty[i].set_up(kRole / kWarp);
+    }
+  }
+  __device__ __forceinline__ void wait_until_full(const Turn<kCount>& turn) {
+    full[turn.index].wait(turn.parity);
+  }
+  __device__ __forceinline__ void wait_until_empty(const Turn<kCount>& turn) {
+    empty[turn.index].wait(turn.parity ^ 1);
+  }
 };
 struct Barriers {
   Handshake<kStateStages> tiles;
   Handshake<kOutStages> out_tiles;
   Handshake<kHandovers> state;
   Handshake<kHandovers> x;
-};
-
-template <int kCount>
-struct Turn {
-  int index = 0;
-  std::uint32_t parity = 0;
-
-  __device__ __forceinline__ void next() {
-    if (++index < kCount) return;
-    index = 0;
-    parity ^= 1;
-  }
 };
 
 struct Place {
@@ -238,11 +239,11 @@ __device__ __forceinline__ void advance_state(StateSums& state, WalkMemory& memo
                                               const Turn<kStateStages>& stage, const Turn<kHandovers>& turn,
                                               const Place& place) {
   const StateTiles<kWidth, kRows>& tiles = memory.tiles[stage.index];
-  barriers.state.empty[turn.index].wait(turn.parity ^ 1);
+  barriers.state.wait_until_empty(turn);
 #pragma unroll
   for (int half = 0; half < kHalves; ++half)
     store_operand(state.half[half], memory.state[turn.index][half], place);
-  barriers.tiles.full[stage.index].wait(stage.parity);
+  barriers.tiles.wait_until_full(stage);
   const Left<kWidth / 16> keys = load_tokens(tiles.k, place);
   meet_state_warps();
   barriers.state.full[turn.index].arrive_once_per_warp();
@@ -271,7 +272,7 @@ __device__ __forceinline__ void advance_state(StateSums& state, WalkMemory& memo
 #pragma unroll
     for (float& value : sums) value *= decay;
   wait_for_sums(x);
-  barriers.x.empty[turn.index].wait(turn.parity ^ 1);
+  barriers.x.wait_until_empty(turn);
   store_operand(x, memory.x[turn.index], place);
   scale_rows(x, tiles.table.to_end, place);
   store_operand(x, memory.x_to_end, place);
@@ -331,9 +332,9 @@ __device__ __forceinline__ void walk_outputs(const DeltaCall& call, const Walk& 
   Turn<kHandovers> turn;
   for (int c = walk.begin; c < walk.end; ++c, stage.next(), turn.next()) {
     const OutTiles<kWidth>& tiles = memory.out_tiles[stage.index];
-    barriers.out_tiles.full[stage.index].wait(stage.parity);
+    barriers.out_tiles.wait_until_full(stage);
     const Left<kWidth / 16> queries = load_tokens(tiles.q, place);
-    barriers.state.full[turn.index].wait(turn.parity);
+    barriers.state.wait_until_full(turn);
     RowSums sums = {};
     begin_products();
     multiply_state(sums, queries, memory.state[turn.index]);
@@ -344,7 +345,7 @@ __device__ __forceinline__ void walk_outputs(const DeltaCall& call, const Walk& 
     barriers.state.empty[turn.index].arrive_once_per_warp();
     scale_rows(sums, tiles.table.from_start, place);
     barriers.out_tiles.empty[stage.index].arrive_once_per_warp();
-    barriers.x.full[turn.index].wait(turn.parity);
+    barriers.x.wait_until_full(turn);
     begin_products();
     multiply_lower(sums, mix, mix_low, memory.x[turn.index]);
     close_products();
@@ -360,20 +361,12 @@ __device__ __forceinline__ void copy_tiles(const DeltaCall& call, const ChunkRan
   Turn<kStateStages> stage;
   Turn<kOutStages> out_stage;
   for (int c = walk.begin; c < walk.end; ++c, stage.next(), out_stage.next()) {
-    barriers.tiles.empty[stage.index].wait(stage.parity ^ 1);
+    barriers.tiles.wait_until_empty(stage);
     copy_state_tiles<kRole>(call, range, walk, c, memory.tiles[stage.index], thread);
     barriers.tiles.full[stage.index].arrive_after_copies();
-    barriers.out_tiles.empty[out_stage.index].wait(out_stage.parity ^ 1);
+    barriers.out_tiles.wait_until_empty(out_stage);
     copy_out_tiles<kRole>(call, range, walk, c, memory.out_tiles[out_stage.index], thread);
     barriers.out_tiles.full[out_stage.index].arrive_after_copies();
-  }
-}
-
-template <int kCount>
-__device__ __forceinline__ void set_up(Handshake<kCount>& handshake, int writers) {
-  for (int i = 0; i < kCount; ++i) {
-    handshake.full[i].set_up(writers);
-    handshake.empty[i].set_up(kRole / kWarp);
   }
 }
 
@@ -386,10 +379,10 @@ __global__ void __launch_bounds__(3 * kRole, 1) delta_walk_wgmma(DeltaCall call,
   auto& memory = *reinterpret_cast<WalkMemory*>(shared + (kAlignment - shared_address(shared) % kAlignment) %
                                                              kAlignment);
   if (threadIdx.x == 0) {
-    set_up(barriers.tiles, kRole);
-    set_up(barriers.out_tiles, kRole);
-    set_up(barriers.state, kRole / kWarp);
-    set_up(barriers.x, kRole / kWarp);
+    barriers.tiles.set_up(kRole);
+    barriers.out_tiles.set_up(kRole);
+    barriers.state.set_up(kRole / kWarp);
+    barriers.x.set_up(kRole / kWarp);
     publish_barriers();
   }
   __syncthreads();

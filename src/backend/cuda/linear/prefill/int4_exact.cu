@@ -138,7 +138,7 @@ __device__ __forceinline__ void multiply_tile(const PrefillCall& call, const Til
   const int in_block = (4 << call.group_shift) - 1;
   float sums[S::kBlocks][kTokens / 2] = {};
   for (int k = 0; k < inputs; k += kDepth) {
-    ring.full[ring.index].wait(ring.parity);
+    ring.wait_until_full();
     publish_to_tensor_cores();
 #pragma unroll
     for (int b = 0; b < S::kBlocks; ++b) {
@@ -158,22 +158,10 @@ __device__ __forceinline__ void multiply_tile(const PrefillCall& call, const Til
       wait_for_sums(part);
       add_scaled<S>(ring, slab, (k >> call.group_shift) % 4, part, sums[b]);
     }
-    ring.empty[ring.index].arrive_once_per_warp();
+    ring.empty[ring.turn.index].arrive_once_per_warp();
     ring.next(((k + kDepth) & in_block) == 0);
   }
   store_floats<S>(call, tile, sums);
-}
-
-template <class S>
-__device__ __forceinline__ void multiply_tiles(const PrefillCall& call, Ring<S> ring) {
-  const int tiles = tile_count(call);
-  for (int index = blockIdx.x; index < tiles; index += to_int(gridDim.x)) {
-    const Tile tile = tile_at<S>(call, index);
-    if (tile.tokens > S::kTokens / 2)
-      multiply_tile<S, S::kTokens>(call, tile, ring);
-    else
-      multiply_tile<S, S::kTokens / 2>(call, tile, ring);
-  }
 }
 
 #endif
@@ -182,21 +170,9 @@ template <class S>
 __global__ void __launch_bounds__(kMultipliers + kLoaders, S::kBlocksPerProcessor)
     multiply_exact_int4(const __grid_constant__ PrefillCall call) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  extern __shared__ __align__(128) std::byte shared[];
-  __shared__ Barrier full[S::kStages];
-  __shared__ Barrier empty[S::kStages];
-  set_up_ring(full, kLoaders, empty, kMultipliers / kWarp);
-  wait_for_inputs();
-  allow_successor();
-  std::byte* memory = shared + (kAlignment - shared_address(shared) % kAlignment) % kAlignment;
-  const Ring<S> ring{memory, full, empty};
-  if (threadIdx.x < kMultipliers) {
-    take_registers<Registers<S>::kMultiplier>();
-    multiply_tiles<S>(call, ring);
-  } else {
-    give_registers<Registers<S>::kLoader>();
-    load_tiles<S>(call, ring);
-  }
+  load_and_multiply<S>(call, [&]<int kTokens>(const Tile& tile, Ring<S>& ring) {
+    multiply_tile<S, kTokens>(call, tile, ring);
+  });
 #endif
 }
 

@@ -1,12 +1,13 @@
-// Loads and stores of the prefill kernel for 4-bit weights (int4_wgmma.cu): its tiles, the ring buffer of
-// stages that feeds them, and writing results.
+// What the two prefill kernels for 4-bit weights (int4_wgmma.cu, int4_exact.cu) share: tiles, the ring buffer
+// of stages that feeds them, the roles of the warpgroups, and writing results.
 #pragma once
 
 #include "backend/cuda/device/activation.cuh"
-#include "backend/cuda/device/hopper_registers.cuh"
 #include "backend/cuda/device/mma.cuh"
 #include "backend/cuda/device/warp.cuh"
+#include "backend/cuda/device/wgmma.cuh"
 #include "backend/cuda/linear/prefill/call.h"
+#include "backend/cuda/runtime/launch.h"
 #include "base/integer_cast.h"
 
 namespace sluice::backend::cuda::linear::prefill::int4 {
@@ -132,15 +133,12 @@ __device__ __forceinline__ void copy_bytes(void* to, const void* from) {
 }
 
 template <class S>
-struct Ring {
-  std::byte* memory;
-  Barrier* full;   // arrivals of loading threads
-  Barrier* empty;  // arrivals of multiplying warps
-  int index = 0;
-  std::uint32_t parity = 0;
+struct Ring : StageRing<S::kStages> {
+  using StageRing<S::kStages>::memory;
+  using StageRing<S::kStages>::turn;
   int block = 0;  // current block of scales
 
-  __device__ __forceinline__ std::byte* x() const { return memory + index * S::kStageBytes; }
+  __device__ __forceinline__ std::byte* x() const { return memory + turn.index * S::kStageBytes; }
   __device__ __forceinline__ std::byte* codes() const { return x() + S::kX; }
   __device__ __forceinline__ std::byte* scales() const {
     return memory + S::kScalesAt + block * S::kScaleBlockBytes;
@@ -148,13 +146,11 @@ struct Ring {
   __device__ __forceinline__ std::byte* biases() const { return scales() + S::kScaleBlockBytes / 2; }
   __device__ __forceinline__ std::byte* staging() const { return memory + S::kStagingAt; }
   __device__ __forceinline__ float* input_sums() const {
-    return reinterpret_cast<float*>(memory + S::kSumsAt + index * S::kSumBytes);
+    return reinterpret_cast<float*>(memory + S::kSumsAt + turn.index * S::kSumBytes);
   }
   __device__ __forceinline__ void next(bool next_block) {
     if (next_block) block = block + 1 < S::kScaleBlocks ? block + 1 : 0;
-    if (++index < S::kStages) return;
-    index = 0;
-    parity ^= 1;
+    turn.next();
   }
 };
 
@@ -252,12 +248,47 @@ __device__ __forceinline__ void load_tiles(const PrefillCall& call, Ring<S> ring
   for (int index = blockIdx.x; index < tiles; index += to_int(gridDim.x)) {
     const Copies<S> copies(call, tile_at<S>(call, index));
     for (int k = 0; k < inputs; k += kDepth) {
-      ring.empty[ring.index].wait(ring.parity ^ 1);
+      ring.wait_until_empty();
       if ((k & in_block) == 0) copies.scales(ring, k);
       copies.values(ring, k);
-      ring.full[ring.index].arrive_after_copies();
+      ring.full[ring.turn.index].arrive_after_copies();
       ring.next(((k + kDepth) & in_block) == 0);
     }
+  }
+}
+
+// Calls multiply.operator()<kTokens>(tile, ring) for each tile of the block. kTokens is the shape's number of
+// tokens or, if that is enough, half of it.
+template <class S, class Multiply>
+__device__ __forceinline__ void multiply_tiles(const PrefillCall& call, Ring<S> ring,
+                                               const Multiply& multiply) {
+  const int tiles = tile_count(call);
+  for (int index = blockIdx.x; index < tiles; index += to_int(gridDim.x)) {
+    const Tile tile = tile_at<S>(call, index);
+    if (tile.tokens > S::kTokens / 2)
+      multiply.template operator()<S::kTokens>(tile, ring);
+    else
+      multiply.template operator()<S::kTokens / 2>(tile, ring);
+  }
+}
+
+// The kernel of a block: two warpgroups multiply, one loads.
+template <class S, class Multiply>
+__device__ __forceinline__ void load_and_multiply(const PrefillCall& call, const Multiply& multiply) {
+  extern __shared__ __align__(128) std::byte shared[];
+  __shared__ Barrier full[S::kStages];
+  __shared__ Barrier empty[S::kStages];
+  set_up_ring(full, kLoaders, empty, kMultipliers / kWarp);
+  wait_for_inputs();
+  allow_successor();
+  std::byte* memory = shared + (kAlignment - shared_address(shared) % kAlignment) % kAlignment;
+  const Ring<S> ring{{memory, full, empty}};
+  if (threadIdx.x < kMultipliers) {
+    take_registers<Registers<S>::kMultiplier>();
+    multiply_tiles(call, ring, multiply);
+  } else {
+    give_registers<Registers<S>::kLoader>();
+    load_tiles<S>(call, ring);
   }
 }
 

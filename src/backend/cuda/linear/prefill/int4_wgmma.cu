@@ -99,7 +99,7 @@ __device__ __forceinline__ void multiply_tile(const PrefillCall& call, const Til
   std::uint32_t a[kOneByOne ? 1 : 2][16];
   int before = -1;
   const auto stage = [&](int k, std::uint32_t(&first)[16], std::uint32_t(&second)[16]) {
-    ring.full[ring.index].wait(ring.parity);
+    ring.wait_until_full();
     publish_to_tensor_cores();
     const std::uint64_t x = describe_rows(ring.x());
 #pragma unroll
@@ -114,7 +114,7 @@ __device__ __forceinline__ void multiply_tile(const PrefillCall& call, const Til
       wait_for_products<kOneByOne ? 0 : 1>();
       if (b == 0 && before >= 0) ring.empty[before].arrive_once_per_warp();
     }
-    before = ring.index;
+    before = ring.turn.index;
     ring.next(((k + kDepth) & in_block) == 0);
   };
   if constexpr (kOneByOne) {
@@ -135,39 +135,15 @@ __device__ __forceinline__ void multiply_tile(const PrefillCall& call, const Til
   store_tile<S, kTokens>(call, tile, sums, staging);
 }
 
-template <class S>
-__device__ __forceinline__ void multiply_tiles(const PrefillCall& call, Ring<S> ring, std::byte* staging) {
-  const int tiles = tile_count(call);
-  for (int index = blockIdx.x; index < tiles; index += to_int(gridDim.x)) {
-    const Tile tile = tile_at<S>(call, index);
-    if (tile.tokens > S::kTokens / 2)
-      multiply_tile<S, S::kTokens>(call, tile, ring, staging);
-    else
-      multiply_tile<S, S::kTokens / 2>(call, tile, ring, staging);
-  }
-}
-
 #endif
 
 template <class S>
 __global__ void __launch_bounds__(kMultipliers + kLoaders, S::kBlocksPerProcessor)
     multiply_int4(const __grid_constant__ PrefillCall call) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-  extern __shared__ __align__(128) std::byte shared[];
-  __shared__ Barrier full[S::kStages];
-  __shared__ Barrier empty[S::kStages];
-  set_up_ring(full, kLoaders, empty, kMultipliers / kWarp);
-  wait_for_inputs();
-  allow_successor();
-  std::byte* memory = shared + (kAlignment - shared_address(shared) % kAlignment) % kAlignment;
-  const Ring<S> ring{memory, full, empty};
-  if (threadIdx.x < kMultipliers) {
-    take_registers<Registers<S>::kMultiplier>();
-    multiply_tiles<S>(call, ring, ring.staging());
-  } else {
-    give_registers<Registers<S>::kLoader>();
-    load_tiles<S>(call, ring);
-  }
+  load_and_multiply<S>(call, [&]<int kTokens>(const Tile& tile, Ring<S>& ring) {
+    multiply_tile<S, kTokens>(call, tile, ring, ring.staging());
+  });
 #endif
 }
 

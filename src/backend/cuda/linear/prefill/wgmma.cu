@@ -8,8 +8,8 @@
 //
 // Shared memory per stage of 256 columns: 16 + 32 KiB. The tensor cores need 1024 cycles for it; the loaders
 // about 2.5 instructions per weight (4 bits), 320 issue slots of each scheduler.
-#include "backend/cuda/device/hopper.cuh"
 #include "backend/cuda/device/warp.cuh"
+#include "backend/cuda/device/wgmma.cuh"
 #include "backend/cuda/linear/prefill/store.cuh"
 #include "backend/cuda/runtime/launch.h"
 #include "base/integer_cast.h"
@@ -38,19 +38,8 @@ using Loader = TileLoader<kStorage, kColumns, kLoaders>;
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
 template <int kStageBytes>
-struct Stages {
-  std::byte* memory;
-  Barrier* full;   // a loading warp, or each of its threads, arrives when its part is complete
-  Barrier* empty;  // a multiplying warp arrives when it has read the stage
-  int index = 0;
-  std::uint32_t parity = 0;
-
-  __device__ __forceinline__ std::byte* data() const { return memory + index * kStageBytes; }
-  __device__ __forceinline__ void next() {
-    if (++index < kStages) return;
-    index = 0;
-    parity ^= 1;
-  }
+struct Stages : StageRing<kStages> {
+  __device__ __forceinline__ std::byte* data() const { return memory + turn.index * kStageBytes; }
 };
 
 // Copies both operands asynchronously.
@@ -64,9 +53,9 @@ __device__ __forceinline__ void copy_tiles(const PrefillCall& call,
   for (int tile = blockIdx.x; tile < tiles; tile += to_int(gridDim.x)) {
     loader.begin(tile_at<kColumns>(call, tile));
     for (int k = 0; k < inputs; k += kTileDepth, stages.next()) {
-      stages.empty[stages.index].wait(stages.parity ^ 1);
+      stages.wait_until_empty();
       loader.fetch(k, stages.data(), slices);
-      stages.full[stages.index].arrive_after_copies();
+      stages.full[stages.turn.index].arrive_after_copies();
     }
   }
 }
@@ -84,14 +73,14 @@ __device__ __forceinline__ void load_tiles(const PrefillCall& call,
     loader.begin(tile_at<kColumns>(call, tile));
     for (int k = 0; k < inputs; k += kTileDepth) {
       typename Loader<kStorage, kColumns>::Slices next;
-      stages.empty[stages.index].wait(stages.parity ^ 1);
+      stages.wait_until_empty();
       loader.fetch(k, stages.data(), next);
       close_copies();
       if (pending) {
         loader.finish(last.data(), here);
         wait_for_copies<1>();
         publish_to_tensor_cores();
-        last.full[last.index].arrive_once_per_warp();
+        last.full[last.turn.index].arrive_once_per_warp();
         last.next();
       }
       here = next;
@@ -103,7 +92,7 @@ __device__ __forceinline__ void load_tiles(const PrefillCall& call,
   loader.finish(last.data(), here);
   wait_for_copies<0>();
   publish_to_tensor_cores();
-  last.full[last.index].arrive_once_per_warp();
+  last.full[last.turn.index].arrive_once_per_warp();
 }
 
 // Multiplies the stages of one tile; each is released once the products of the next one have started.
@@ -112,7 +101,7 @@ __device__ __forceinline__ void multiply_stages(Stages<kStageBytes>& stages, int
                                                 float (&sums)[kColumns / 2]) {
   int before = -1;
   for (int k = 0; k < inputs; k += kTileDepth) {
-    stages.full[stages.index].wait(stages.parity);
+    stages.wait_until_full();
     if constexpr (kCopied) publish_to_tensor_cores();
     const std::uint64_t x = describe_rows(stages.data() + warpgroup * 64 * kRowBytes);
     const std::uint64_t w = describe_rows(stages.data() + kTileRows * kRowBytes);
@@ -123,7 +112,7 @@ __device__ __forceinline__ void multiply_stages(Stages<kStageBytes>& stages, int
     close_products();
     wait_for_products<1>();
     if (before >= 0) stages.empty[before].arrive_once_per_warp();
-    before = stages.index;
+    before = stages.turn.index;
     stages.next();
   }
   wait_for_sums(sums);
@@ -140,8 +129,8 @@ __device__ __forceinline__ void multiply_tiles(const PrefillCall& call, Stages<k
     const Tile tile = tile_at<kColumns>(call, index);
     if (tile.rows <= warpgroup * 64) {
       for (int k = 0; k < inputs; k += kTileDepth) {
-        stages.full[stages.index].wait(stages.parity);
-        stages.empty[stages.index].arrive_once_per_warp();
+        stages.wait_until_full();
+        stages.empty[stages.turn.index].arrive_once_per_warp();
         stages.next();
       }
       continue;
@@ -169,7 +158,7 @@ __global__ void __launch_bounds__(kMultipliers + kLoaders, 1)
   wait_for_inputs();
   allow_successor();
   std::byte* memory = shared + (kAlignment - shared_address(shared) % kAlignment) % kAlignment;
-  const Stages<kStageBytes> stages{memory, full, empty};
+  const Stages<kStageBytes> stages{{memory, full, empty}};
   if (threadIdx.x < kMultipliers) {
     take_registers<kMultiplierRegisters>();
     multiply_tiles<kOnlyCopied<kStorage>, kStageBytes, kColumns>(call, stages);
